@@ -1,0 +1,1 @@
+//! The experiment runner: host facts, subject lifecycle, pinning, sampling, trials to Records.

@@ -1,0 +1,1 @@
+//! The load engine: arrivals, connections, requests in flight, to a Measurement.

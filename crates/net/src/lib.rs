@@ -1,0 +1,1 @@
+//! One Driver, three backends: io_uring, epoll, sim; buffers, timers, clock.

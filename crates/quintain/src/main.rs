@@ -1,0 +1,2 @@
+//! The binary: flags, messages, exit codes; the verbs in a row.
+fn main() {}

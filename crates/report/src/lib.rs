@@ -1,0 +1,1 @@
+//! Records to Findings to terminal, Markdown, CSV, JSON, HTML, SVG.

@@ -1,0 +1,1 @@
+//! Histograms, quantiles, intervals, steady state, stop rules, fits, random numbers.

@@ -1,0 +1,1 @@
+//! SQLite: runs and trials, one transaction per trial.

@@ -1,0 +1,1 @@
+//! The nouns: Study (file), Plan (trials), Record (what a trial left).

@@ -1,0 +1,1 @@
+//! Codecs: bytes to messages and back, no sockets.
