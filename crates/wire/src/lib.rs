@@ -1,1 +1,3 @@
-//! Codecs: bytes to messages and back, no sockets.
+//! Codecs: bytes to messages and back. No socket, no clock.
+
+pub mod pingpong;

@@ -1,0 +1,141 @@
+//! What every backend does, and the words it uses.
+
+use std::io;
+use std::net::SocketAddr;
+
+/// A point on the driver's monotonic clock, or a span, in nanoseconds. `CLOCK_MONOTONIC` for the real backends,
+/// virtual time for the simulated one.
+pub type Nanos = u64;
+
+/// A connection, as the driver names it. The generation makes a name of a closed connection worthless: events of an
+/// earlier owner of the same slot never reach the later one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Conn {
+    pub(crate) slot: u32,
+    pub(crate) generation: u32,
+}
+
+impl Conn {
+    /// The slot, `0..Config::connections`: an index for the caller's own tables.
+    pub fn index(self) -> usize {
+        self.slot as usize
+    }
+}
+
+/// A listening socket of the driver.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Listener(pub(crate) u32);
+
+/// Bytes that arrived, as a name; [`Driver::bytes`] shows them until the next call of [`Driver::next_event`].
+#[derive(Clone, Copy, Debug)]
+pub struct Data {
+    pub(crate) buffer: u32,
+    pub(crate) start: u32,
+    pub(crate) len: u32,
+}
+
+/// What happened.
+#[derive(Clone, Copy, Debug)]
+pub enum Event {
+    /// A connection that was asked for stands.
+    Connected(Conn),
+    /// A peer connected to a listener.
+    Accepted(Listener, Conn),
+    /// Bytes arrived.
+    Data(Conn, Data),
+    /// The peer sends no more, but may still read (half-close).
+    EndOfStream(Conn),
+    /// The connection is gone and its slot free; the last event of its name. Also the answer to a failed connect,
+    /// and to the caller's own [`Driver::close`] once no operation of it is left in the kernel.
+    Closed(Conn, CloseReason),
+    /// Another thread called the waker.
+    Woken,
+}
+
+/// Why a connection ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum CloseReason {
+    /// The caller closed it.
+    Local,
+    /// The peer reset it (`ECONNRESET`, `EPIPE`).
+    Reset,
+    /// Nobody listens there (`ECONNREFUSED`).
+    Refused,
+    /// The kernel gave up (`ETIMEDOUT`).
+    TimedOut,
+    /// Any other error, by its number.
+    Os(i32),
+}
+
+/// How to close.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Close {
+    /// Send what is left, then close.
+    Graceful,
+    /// Drop what is left and send a reset (`SO_LINGER` 0): no `TIME_WAIT` is left behind.
+    Reset,
+}
+
+/// Why bytes were not taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SendError {
+    /// The connection is no longer there; its [`Event::Closed`] is on the way or was delivered.
+    #[error("the connection is closed")]
+    Closed,
+    /// The peer reads too slowly: more than `Config::send_bytes_max` would wait to be sent. Nothing was taken.
+    #[error("more than {limit} bytes wait to be sent")]
+    Full {
+        /// The limit, bytes.
+        limit: usize,
+    },
+}
+
+/// Sizes, all fixed at start.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// Connections open at the same time at most; slots are `0..connections`.
+    pub connections: usize,
+    /// Bytes taken from a connection in one receive at most.
+    pub receive_bytes: usize,
+    /// Bytes that may wait to be sent on one connection.
+    pub send_bytes_max: usize,
+    /// A connection with more unsent bytes than this is not read from until they are fewer: back-pressure for
+    /// servers. `usize::MAX` for clients, who must read on to let the peer drain.
+    pub pause_reads_above_bytes: usize,
+}
+
+/// One event loop: one thread, its connections, its clock.
+pub trait Driver {
+    /// The name of the backend, as records give it: `sim`, `epoll`, `io_uring`.
+    fn backend(&self) -> &'static str;
+
+    /// The clock, read now (about 20 ns on real hardware).
+    fn now(&self) -> Nanos;
+
+    /// Listens on `address` (port 0: the kernel chooses) and returns the address bound. With `shared` several
+    /// drivers may listen on one address (`SO_REUSEPORT`).
+    fn listen(&mut self, address: SocketAddr, backlog: u32, shared: bool) -> io::Result<(Listener, SocketAddr)>;
+
+    /// Stops listening. Connections that were accepted stay.
+    fn stop_listening(&mut self, listener: Listener);
+
+    /// Starts a connection; [`Event::Connected`] or [`Event::Closed`] answers. `TCP_NODELAY` is set. Fails at once
+    /// only when no slot or no file descriptor is free.
+    fn connect(&mut self, address: SocketAddr) -> io::Result<Conn>;
+
+    /// Sends `bytes`, now or when the turn ends, in order. The bytes are the driver's from here on.
+    fn send(&mut self, conn: Conn, bytes: &[u8]) -> Result<(), SendError>;
+
+    /// Closes. [`Event::Closed`] follows with [`CloseReason::Local`] and nothing else of this connection does.
+    fn close(&mut self, conn: Conn, how: Close);
+
+    /// Submits what waits, then waits until an event is there or the clock reaches `until` (`None`: without limit;
+    /// a time that has passed: polls). Events not yet taken are kept, and then nothing is waited for.
+    fn turn(&mut self, until: Option<Nanos>) -> io::Result<()>;
+
+    /// The next event, or `None` when this turn has no more. Ends the life of the bytes of the event before.
+    fn next_event(&mut self) -> Option<Event>;
+
+    /// The bytes of the latest [`Event::Data`].
+    fn bytes(&self, data: Data) -> &[u8];
+}
