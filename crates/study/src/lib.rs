@@ -1,1 +1,12 @@
-//! The nouns: Study (file), Plan (trials), Record (what a trial left).
+//! The nouns of quintain: [`Study`] (a file that asks a question) becomes a [`Plan`] (trials to run) becomes
+//! [`Record`]s (what each trial left).
+//!
+//! Pure: text in, values out; no file, clock or machine is asked. What is serialised here is a promise (schemas/).
+
+pub mod plan;
+pub mod record;
+pub mod spec;
+
+pub use plan::{Level, Plan, Point};
+pub use record::{Measurement, Record, Run};
+pub use spec::LoadSpec;

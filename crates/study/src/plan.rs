@@ -1,0 +1,178 @@
+//! What is to be run: every design point with its concrete commands and loads, and the order of the trials.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::spec::{Arrivals, Backend, Stop, Warmup};
+
+/// One value of a factor.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(untagged)]
+pub enum Level {
+    /// A whole number.
+    Integer(i64),
+    /// A fraction.
+    Number(f64),
+    /// A word.
+    Text(String),
+}
+
+impl fmt::Display for Level {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Level::Integer(value) => value.fmt(f),
+            Level::Number(value) => value.fmt(f),
+            Level::Text(value) => value.fmt(f),
+        }
+    }
+}
+
+impl Level {
+    /// As a number, for an axis.
+    pub fn as_f64(&self) -> Option<f64> {
+        match self {
+            Level::Integer(value) => Some(*value as f64),
+            Level::Number(value) => Some(*value),
+            Level::Text(_) => None,
+        }
+    }
+}
+
+/// A study, expanded.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Plan {
+    /// Name of the study, the stem of its file.
+    pub study: String,
+    /// The question it asks.
+    pub question: String,
+    /// Its text, so that a record can be understood without the file.
+    pub text: String,
+    /// Seed of the order and of every trial.
+    pub seed: u64,
+    /// Names of the factors, in the order of the file.
+    pub factors: Vec<String>,
+    /// The design points.
+    pub points: Vec<Point>,
+    /// When there are trials enough.
+    pub trials: TrialRule,
+    /// Figures to draw.
+    pub figures: Vec<Figure>,
+}
+
+/// One design point.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Point {
+    /// Levels of the factors, by name.
+    pub factors: BTreeMap<String, Level>,
+    /// The subject.
+    pub subject: SubjectPlan,
+    /// The load.
+    pub load: LoadPlan,
+    /// Why this machine cannot run it; `None`: it can.
+    pub unrunnable: Option<String>,
+}
+
+/// How to build and start a subject.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct SubjectPlan {
+    /// Build command, run once before the first trial.
+    pub build: Option<String>,
+    /// Command; `{port}` is the only template left in it.
+    pub command: String,
+    /// Working directory, relative to the folder that `run` was started in.
+    pub directory: Option<String>,
+    /// Environment.
+    pub environment: BTreeMap<String, String>,
+    /// Processors it gets.
+    pub cpus: u32,
+    /// The port; `None`: a free one.
+    pub port: Option<u16>,
+    /// It must answer on its port within this, ns.
+    pub ready_timeout_ns: u64,
+    /// It must end within this after SIGTERM, ns.
+    pub stop_timeout_ns: u64,
+}
+
+/// What to load it with; the lab makes a [`crate::spec::LoadSpec`] of it when the port and the processors are known.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct LoadPlan {
+    /// Protocol: `pingpong`.
+    pub protocol: String,
+    /// Connections.
+    pub clients: u32,
+    /// Workers; `None`: one for each processor of the generator.
+    pub threads: Option<u32>,
+    /// Processors of the generator; `None`: all that the subject leaves.
+    pub cpus: Option<u32>,
+    /// Whether subject and generator may share processors where there are not enough.
+    pub share_cpus: bool,
+    /// Backend of the generator.
+    pub backend: Backend,
+    /// When requests are sent.
+    pub arrivals: Arrivals,
+    /// Before measuring.
+    pub warmup: Warmup,
+    /// End of measuring.
+    pub stop: Stop,
+    /// Length of a window, ns.
+    pub window_ns: u64,
+    /// Timeout of a request, ns.
+    pub timeout_ns: u64,
+}
+
+/// When there are trials enough of a design point, and of the run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct TrialRule {
+    /// Half-width over the estimate that is tight enough; `None`: `min` trials and no more.
+    pub relative: Option<f64>,
+    /// Level of confidence, a fraction.
+    pub level: f64,
+    /// The metric whose interval is looked at, by its name in the report.
+    pub metric: String,
+    /// At least so many trials of each point.
+    pub min: u32,
+    /// At most so many.
+    pub max: u32,
+    /// No further block begins after this, for the whole run, ns; `None`: without limit.
+    pub max_ns: Option<u64>,
+    /// Whether this is a quick look, whose intervals do not claim their level.
+    pub quick: bool,
+}
+
+/// A figure that the study asks for.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Figure {
+    /// What kind.
+    pub kind: FigureKind,
+    /// Factor on the horizontal axis; for distributions unused.
+    pub x: Option<String>,
+    /// Metric on the vertical axis.
+    pub y: Option<String>,
+    /// Factor that makes the series.
+    pub series: Option<String>,
+    /// Factor that makes the facets.
+    pub facet: Option<String>,
+    /// Level of the intervals drawn.
+    pub interval: f64,
+    /// Title; `None`: made of the rest.
+    pub title: Option<String>,
+}
+
+/// Kinds of figure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum FigureKind {
+    /// Lines with error bars.
+    Line,
+    /// Points, one a trial.
+    Scatter,
+    /// Cumulative distribution of latency.
+    Ecdf,
+    /// Latency over quantile, on a log axis.
+    Quantiles,
+    /// Trials in the order they ran.
+    Timeline,
+}

@@ -1,0 +1,513 @@
+//! What is left of a run: the [`Run`] (once), a [`Record`] for every trial.
+//!
+//! Units stand last in a name. What could not be had is `None`, never zero.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::plan::{Level, Plan};
+
+/// The version of [`Record`] and [`Run`] that this build writes.
+pub const RECORD_VERSION: u32 = 1;
+
+/// One carrying out of a study.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Run {
+    /// [`RECORD_VERSION`].
+    pub version: u32,
+    /// Name of the run, unique in its store: `volley-20261120-210500`.
+    pub id: String,
+    /// When it started, UTC, RFC 3339.
+    pub started: String,
+    /// What is to be run, with the text of the study and the seed.
+    pub plan: Plan,
+    /// `default`, `quick` or `full`.
+    pub profile: String,
+    /// The command line that started it.
+    pub command: Vec<String>,
+    /// quintain's version and the git revision of the working directory, where there is one.
+    pub quintain: String,
+    /// Git revision of the folder of the study, with `-dirty` where it differs; `None` outside a checkout.
+    pub revision: Option<String>,
+    /// The machine.
+    pub host: Host,
+    /// What `quintain doctor` found when the run started.
+    pub doctor: Vec<Finding>,
+    /// What the generator can do here against a null server, where it was measured.
+    pub calibration: Option<Calibration>,
+    /// Subjects that were built, or why not.
+    pub builds: Vec<Build>,
+}
+
+/// The outcome of building one subject.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Build {
+    /// The build command.
+    pub command: String,
+    /// The design points that need it.
+    pub points: Vec<usize>,
+    /// `Ok` or why it is not there.
+    pub outcome: BuildOutcome,
+    /// Wall time, ns.
+    pub elapsed_ns: u64,
+}
+
+/// How a build ended.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "build", rename_all = "kebab-case")]
+pub enum BuildOutcome {
+    /// Built, or nothing to do.
+    Ready,
+    /// A toolchain is missing: a row in the report, not a failure.
+    Skipped {
+        /// One line.
+        reason: String,
+    },
+    /// It failed.
+    Failed {
+        /// The last lines of its output.
+        output_tail: String,
+    },
+}
+
+/// What all that is known of the machine comes to.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Host {
+    /// Host name.
+    pub name: String,
+    /// Kernel release and version.
+    pub kernel: String,
+    /// Distribution.
+    pub system: Option<String>,
+    /// Model of the processor.
+    pub cpu_model: String,
+    /// Hypervisor, where one is seen.
+    pub hypervisor: Option<String>,
+    /// Logical processors that this process may use, in order of number.
+    pub cpus: Vec<Cpu>,
+    /// `L1d 48 KiB`, `L2 1 MiB`, `L3 32 MiB`, each as the kernel says it of CPU 0.
+    pub caches: Vec<String>,
+    /// Memory, bytes.
+    pub memory_bytes: u64,
+    /// Swap in use, bytes.
+    pub swap_used_bytes: u64,
+    /// Frequency governor; `None` where the kernel has none (virtual machines).
+    pub governor: Option<String>,
+    /// Turbo on or off; `None` where unknown.
+    pub turbo: Option<bool>,
+    /// Simultaneous multithreading on or off.
+    pub smt: Option<bool>,
+    /// Clock source.
+    pub clocksource: Option<String>,
+    /// Idle driver and governor, `haltpoll/menu`; `None` where the kernel has none.
+    pub idle: Option<String>,
+    /// Mitigations, `spectre_v2: ...` each.
+    pub mitigations: BTreeMap<String, String>,
+    /// Settings that matter, by their sysctl name.
+    pub sysctls: BTreeMap<String, String>,
+    /// Versions of tools: compilers, runtimes, quintain.
+    pub versions: BTreeMap<String, String>,
+    /// Load average of the last minute when asked.
+    pub load_average: Option<f64>,
+    /// What could not be read, and why.
+    pub unknown: Vec<String>,
+}
+
+/// One logical processor.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Cpu {
+    /// Its number.
+    pub index: u32,
+    /// Physical core, unique in its package.
+    pub core: u32,
+    /// Package (socket).
+    pub package: u32,
+    /// NUMA node.
+    pub node: u32,
+}
+
+/// One finding of the doctor.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Finding {
+    /// What was looked at: `governor`, `swap`.
+    pub check: String,
+    /// How it is.
+    pub state: FindingState,
+    /// What was seen.
+    pub text: String,
+    /// What to do about it.
+    pub hint: Option<String>,
+}
+
+/// How grave a finding is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum FindingState {
+    /// As it should be.
+    Good,
+    /// Will disturb measurements.
+    Warning,
+    /// Makes measurements here impossible or worthless.
+    Bad,
+    /// Could not be checked.
+    NotChecked,
+}
+
+/// What the generator can do here against a null server.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Calibration {
+    /// When, UTC, RFC 3339.
+    pub measured: String,
+    /// Protocol.
+    pub protocol: String,
+    /// Backend of the generator.
+    pub backend: String,
+    /// Idle policy in force.
+    pub idle: IdlePolicy,
+    /// Generator threads.
+    pub threads: u32,
+    /// Highest rate over the numbers of clients tried, per second.
+    pub rate_max_per_s: f64,
+    /// Clients at that rate.
+    pub rate_max_clients: u32,
+    /// CPU time of the generator a request at that rate, ns.
+    pub cpu_per_request_ns: f64,
+    /// Median latency with one client, ns.
+    pub floor_latency_ns_p50: f64,
+    /// The same, p99.
+    pub floor_latency_ns_p99: f64,
+}
+
+/// What idle cores do while a trial runs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum IdlePolicy {
+    /// The machine's own.
+    #[default]
+    Machine,
+    /// A `SCHED_IDLE` spinner on each core in use keeps it awake.
+    Spin,
+}
+
+/// All that one trial left.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Record {
+    /// [`RECORD_VERSION`].
+    pub version: u32,
+    /// Index of the design point in the plan.
+    pub point: usize,
+    /// Levels of the factors.
+    pub factors: BTreeMap<String, Level>,
+    /// Block it belongs to.
+    pub block: u32,
+    /// Place in the order of the whole run, from 0.
+    pub order: u32,
+    /// Seed of this trial.
+    pub seed: u64,
+    /// When it started, UTC, RFC 3339.
+    pub started: String,
+    /// Wall time of the whole trial, ns.
+    pub elapsed_ns: u64,
+    /// Wall time from starting the subject to its first answer on the port, ns; `None` if never ready.
+    pub ready_ns: Option<u64>,
+    /// Idle policy in force.
+    pub idle: IdlePolicy,
+    /// How it ended.
+    pub outcome: Outcome,
+    /// What the subject used.
+    pub subject: SubjectUse,
+    /// The processors of the generator.
+    pub generator_cpus: Vec<u32>,
+    /// Whether subject and generator shared a processor.
+    pub cpus_shared: bool,
+    /// Counters of the network stack, this trial's share.
+    pub network: NetworkCounters,
+    /// Who was the limit; `None` for a failed trial.
+    pub verdict: Option<Verdict>,
+    /// Everything that the reader should know, one sentence each.
+    pub warnings: Vec<String>,
+}
+
+impl Record {
+    /// The measurement, when there is one.
+    pub fn measurement(&self) -> Option<&Measurement> {
+        match &self.outcome {
+            Outcome::Measured(measurement) => Some(measurement),
+            Outcome::Failed(_) => None,
+        }
+    }
+}
+
+/// How a trial ended.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+#[expect(clippy::large_enum_variant, reason = "nearly every record is measured")]
+pub enum Outcome {
+    /// With a measurement.
+    Measured(Measurement),
+    /// Without.
+    Failed(Failure),
+}
+
+/// Why a trial has no measurement.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Failure {
+    /// What kind.
+    pub kind: FailureKind,
+    /// One sentence.
+    pub message: String,
+}
+
+/// Kinds of failure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum FailureKind {
+    /// The subject could not be started.
+    Start,
+    /// It never became ready.
+    NotReady,
+    /// It ended while it was measured.
+    Exited,
+    /// Not one answer was right.
+    Answers,
+    /// It did not answer in time, or at all.
+    Hung,
+    /// The generator failed, or was killed.
+    Generator,
+}
+
+/// What the subject used, and how it ended.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct SubjectUse {
+    /// Its command line.
+    pub command: Vec<String>,
+    /// Git revision of its folder, where known.
+    pub revision: Option<String>,
+    /// Its processors.
+    pub cpus: Vec<u32>,
+    /// Its port.
+    pub port: Option<u16>,
+    /// CPU time in user mode while measured, ns.
+    pub user_ns: u64,
+    /// CPU time in the kernel while measured, ns.
+    pub system_ns: u64,
+    /// Wall time between the two readings that gave the CPU times, ns.
+    pub measured_ns: u64,
+    /// Resident set, its peak (`VmHWM`), bytes.
+    pub rss_max_bytes: Option<u64>,
+    /// Proportional set, the largest sample, bytes.
+    pub pss_max_bytes: Option<u64>,
+    /// Voluntary context switches while measured.
+    pub switches_voluntary: u64,
+    /// Involuntary ones.
+    pub switches_involuntary: u64,
+    /// Threads, the largest sample.
+    pub threads_max: u32,
+    /// Sockets, the largest sample.
+    pub sockets_max: u32,
+    /// The samples, ten a second.
+    pub samples: Vec<Sample>,
+    /// How it ended: `exit 0`, `signal 9`, `forced after 2 s`.
+    pub exit: Option<String>,
+    /// Its last words.
+    pub stderr_tail: String,
+}
+
+/// One look at the subject, all its processes together.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Sample {
+    /// Since the subject was started, ns.
+    pub at_ns: u64,
+    /// CPU time so far, ns.
+    pub cpu_ns: u64,
+    /// Resident set, bytes.
+    pub rss_bytes: u64,
+    /// Proportional set, bytes; looked up less often than the rest.
+    pub pss_bytes: Option<u64>,
+    /// Threads.
+    pub threads: u32,
+    /// Open sockets; looked up less often than the rest.
+    pub sockets: Option<u32>,
+}
+
+/// Counters of the network stack over a trial, of the whole network namespace.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct NetworkCounters {
+    /// Segments sent again (`Tcp: RetransSegs`).
+    pub retransmits: u64,
+    /// Accept queues that were full (`TcpExt: ListenOverflows`).
+    pub listen_overflows: u64,
+    /// Connection requests dropped (`TcpExt: ListenDrops`).
+    pub listen_drops: u64,
+}
+
+/// Who was the limit.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Verdict {
+    /// The limit.
+    pub limited_by: Limit,
+    /// Why we think so, with the figures.
+    pub reasons: Vec<String>,
+}
+
+/// The limit of a trial.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Limit {
+    /// The subject: its processors were busy, or it was slow to answer.
+    Subject,
+    /// The load generator: the numbers are about it, not about the subject.
+    Generator,
+    /// Neither: the offered load was met.
+    Neither,
+    /// Subject and generator took each other's processors.
+    Shared,
+    /// Latency: few clients wait for answers, and no processor is busy.
+    Latency,
+}
+
+/// What the load engine measured.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Measurement {
+    /// [`crate::spec::SPEC_VERSION`].
+    pub version: u32,
+    /// Protocol.
+    pub protocol: String,
+    /// Backend of `net` that was used.
+    pub backend: String,
+    /// Why it was not the one asked for.
+    pub backend_note: Option<String>,
+    /// Clients and threads as they were.
+    pub clients: u32,
+    /// Workers.
+    pub threads: u32,
+    /// Length of what was measured, ns.
+    pub duration_ns: u64,
+    /// Length of the warm-up, ns.
+    pub warmup_ns: u64,
+    /// Requests of the warm-up.
+    pub warmup_requests: u64,
+    /// Completed and valid, while measured.
+    pub requests: u64,
+    /// What went wrong while measured, by kind: `wrong-answer`, `reset`, `timeout`, `refused`, `closed`, `connect-timeout`.
+    pub errors: BTreeMap<String, u64>,
+    /// The same before measuring began.
+    pub warmup_errors: BTreeMap<String, u64>,
+    /// Answers that came after their timeout had been counted; their latency is in the histogram.
+    pub late_answers: u64,
+    /// Connections opened again after an end that was not ours.
+    pub reconnects: u64,
+    /// Offered rate; `None` in a closed loop.
+    pub offered_per_s: Option<f64>,
+    /// Intended sends that were never written: no connection was free until the end.
+    pub unsent: u64,
+    /// Requests in flight, mean over the measured time, counted by the engine and not derived from latency.
+    pub in_flight_mean: f64,
+    /// From the write to the answer.
+    pub service: Histogram,
+    /// From the intended send to the answer; `None` in a closed loop, where it is the service time.
+    pub response: Option<Histogram>,
+    /// Written minus intended, where the generator's thread was late; open loop only.
+    pub lag_thread: Option<Histogram>,
+    /// Written minus intended, where no connection was free; open loop only.
+    pub lag_connection: Option<Histogram>,
+    /// From asking for a connection to having it, all connections of the trial.
+    pub connect: Histogram,
+    /// Slices of the measured time, in order.
+    pub windows: Vec<Window>,
+    /// One entry a worker.
+    pub workers: Vec<Worker>,
+    /// CPU time of the whole process of the generator, start to end, ns.
+    pub process_cpu_ns: u64,
+    /// Its peak resident set, bytes.
+    pub process_rss_max_bytes: u64,
+    /// Bytes sent, payload, while measured.
+    pub sent_bytes: u64,
+    /// Bytes received, payload, while measured.
+    pub received_bytes: u64,
+    /// Why it ended, one sentence.
+    pub stop_reason: String,
+    /// Volley's closing line, under its own rule.
+    pub volley: Option<Volley>,
+}
+
+impl Measurement {
+    /// Valid answers a second.
+    pub fn rate_per_s(&self) -> f64 {
+        self.requests as f64 * 1e9 / (self.duration_ns as f64).max(1.0)
+    }
+
+    /// All errors.
+    pub fn errors_total(&self) -> u64 {
+        self.errors.values().sum()
+    }
+
+    /// The honest latency: response time in an open loop, service time in a closed one.
+    pub fn latency(&self) -> &Histogram {
+        self.response.as_ref().unwrap_or(&self.service)
+    }
+}
+
+/// What volley itself would have printed: `<mean>us <stddev>us <samples>`.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Volley {
+    /// Mean, us.
+    pub mean_us: f64,
+    /// Standard deviation, pooled within clients as volley does it, us.
+    pub stddev_us: f64,
+    /// Samples.
+    pub samples: u64,
+    /// Rounds, without the priming one.
+    pub rounds: u32,
+}
+
+/// A histogram as it is stored: sparse, log-linear. `stats::Histogram` gives the bounds of a bucket.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Histogram {
+    /// Bits of linear sub-buckets in each power of two.
+    pub precision_bits: u8,
+    /// `(index, count)`, ascending by index, no zero counts.
+    pub buckets: Vec<(u32, u64)>,
+    /// Values recorded.
+    pub count: u64,
+    /// Values above the range: counted, in the highest bucket.
+    pub saturated: u64,
+    /// Smallest, exact; `None` when empty.
+    pub min: Option<u64>,
+    /// Largest, exact.
+    pub max: Option<u64>,
+    /// Sum, exact up to the precision of a float.
+    pub sum: f64,
+    /// Sum of squares.
+    pub sum_of_squares: f64,
+}
+
+/// A slice of the measured time, all workers together.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Window {
+    /// Valid answers.
+    pub requests: u64,
+    /// Errors of all kinds.
+    pub errors: u64,
+    /// The latency that [`Measurement::latency`] names, coarse.
+    pub latency: Histogram,
+}
+
+/// One worker of the generator.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Worker {
+    /// Its processor, where pinned.
+    pub cpu: Option<u32>,
+    /// Valid answers.
+    pub requests: u64,
+    /// CPU time of its thread while measured, ns.
+    pub cpu_ns: u64,
+    /// Time it was ready but did not run (`/proc/self/schedstat`), ns; `None` where the kernel does not tell.
+    pub run_queue_ns: Option<u64>,
+    /// Its measured wall time, ns.
+    pub wall_ns: u64,
+    /// Turns of its loop.
+    pub turns: u64,
+}
