@@ -1,0 +1,299 @@
+//! `cargo xtask tidy`: what a machine can check of the architecture and the documents.
+//!
+//! Each check is a plain function from text to complaints, so that each can be shown to fail (see the tests).
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Arrows of one crate: its name and the workspace crates it imports.
+type Arrows = BTreeMap<String, BTreeSet<String>>;
+
+/// Runs every check from the root of the repository; the error lists every complaint.
+pub fn run(arguments: &[String]) -> Result<(), String> {
+    if let Some(unknown) = arguments.first() {
+        return Err(format!("unknown argument `{unknown}`: `cargo xtask tidy` takes none"));
+    }
+    let root = root();
+    let read = |path: &str| std::fs::read_to_string(root.join(path)).map_err(|error| format!("{path}: {error}"));
+    let architecture = read("docs/ARCHITECTURE.md")?;
+    let files = tracked_files(&root)?;
+
+    let mut complaints = Vec::new();
+    complaints.extend(check_arrows(&table_arrows(&architecture)?, &metadata_arrows(&cargo_metadata(&root)?)?));
+    complaints.extend(check_terms(&read("docs/TERMS.md")?, &all_text(&root, &files)));
+    for file in &files {
+        let path = file.as_str();
+        let text = || read(path);
+        if path.ends_with(".md") {
+            complaints.extend(check_document(path, &text()?, &files));
+        }
+        if path.ends_with(".rs") && !path.starts_with("xtask/src/tidy.rs") {
+            complaints.extend(check_source(path, &text()?));
+        }
+        if path.starts_with("crates/") && path.ends_with("Cargo.toml") {
+            complaints.extend(check_manifest(path, &text()?));
+        }
+    }
+    if complaints.is_empty() {
+        println!("tidy: {} files, nothing to complain about", files.len());
+        return Ok(());
+    }
+    Err(complaints.join("\n"))
+}
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("xtask lies in the repository").to_path_buf()
+}
+
+fn output(root: &Path, program: &str, arguments: &[&str]) -> Result<String, String> {
+    let output = Command::new(program)
+        .args(arguments)
+        .current_dir(root)
+        .output()
+        .map_err(|error| format!("{program}: {error}"))?;
+    if !output.status.success() {
+        return Err(format!("{program} {}: {}", arguments.join(" "), String::from_utf8_lossy(&output.stderr)));
+    }
+    String::from_utf8(output.stdout).map_err(|error| format!("{program}: {error}"))
+}
+
+fn cargo_metadata(root: &Path) -> Result<serde_json::Value, String> {
+    let text = output(root, env!("CARGO"), &["metadata", "--no-deps", "--format-version", "1", "--offline"])?;
+    serde_json::from_str(&text).map_err(|error| format!("cargo metadata: {error}"))
+}
+
+fn tracked_files(root: &Path) -> Result<Vec<String>, String> {
+    let text = output(root, "git", &["ls-files", "--cached", "--others", "--exclude-standard"])?;
+    Ok(text.lines().filter(|path| root.join(path).is_file()).map(str::to_owned).collect())
+}
+
+fn all_text(root: &Path, files: &[String]) -> String {
+    let wanted = |path: &&String| path.ends_with(".rs") || path.ends_with(".md") || path.ends_with(".toml");
+    let texts = files.iter().filter(wanted).filter(|path| *path != "docs/TERMS.md");
+    texts.filter_map(|path| std::fs::read_to_string(root.join(path)).ok()).collect::<Vec<_>>().join("\n").to_lowercase()
+}
+
+/// The words between backticks of `text`, outside indented and fenced code.
+fn quoted_words(text: &str) -> Vec<(usize, String)> {
+    let mut words = Vec::new();
+    let mut fenced = false;
+    for (number, line) in text.lines().enumerate() {
+        if line.trim_start().starts_with("```") {
+            fenced = !fenced;
+        }
+        if fenced || line.starts_with("    ") {
+            continue;
+        }
+        words.extend(line.split('`').skip(1).step_by(2).map(|word| (number + 1, word.to_owned())));
+    }
+    words
+}
+
+/// The arrow table of docs/ARCHITECTURE.md: `| crate | may import | ...`.
+fn table_arrows(text: &str) -> Result<Arrows, String> {
+    let mut rows = text.lines().skip_while(|line| !line.starts_with("| Crate | May import"));
+    if rows.next().is_none() {
+        return Err("docs/ARCHITECTURE.md: no table that begins with `| Crate | May import`".to_owned());
+    }
+    let rows = rows.skip(1).take_while(|line| line.starts_with('|'));
+    let words = |cell: &str| cell.split('`').skip(1).step_by(2).map(str::to_owned).collect::<BTreeSet<_>>();
+    let mut arrows = Arrows::new();
+    for row in rows {
+        let cells = row.split('|').collect::<Vec<_>>();
+        let name = words(cells[1]).into_iter().next().ok_or(format!("docs/ARCHITECTURE.md: no crate in row {row}"))?;
+        arrows.insert(name, words(cells[2]));
+    }
+    Ok(arrows)
+}
+
+/// The arrows as the manifests have them. Dependencies of tests are not arrows.
+fn metadata_arrows(metadata: &serde_json::Value) -> Result<Arrows, String> {
+    let packages = metadata["packages"].as_array().ok_or("cargo metadata: no packages")?;
+    let short = |name: &str| name.strip_prefix("quintain-").unwrap_or(name).to_owned();
+    let names = packages.iter().filter_map(|package| package["name"].as_str()).collect::<BTreeSet<_>>();
+    let mut arrows = Arrows::new();
+    for package in packages {
+        let dependencies = package["dependencies"].as_array().map(Vec::as_slice).unwrap_or_default();
+        let imports = dependencies
+            .iter()
+            .filter(|dependency| dependency["kind"].as_str() != Some("dev"))
+            .filter_map(|dependency| dependency["name"].as_str())
+            .filter(|name| names.contains(name))
+            .map(short)
+            .collect();
+        arrows.insert(short(package["name"].as_str().unwrap_or_default()), imports);
+    }
+    Ok(arrows)
+}
+
+fn check_arrows(allowed: &Arrows, real: &Arrows) -> Vec<String> {
+    let mut complaints = Vec::new();
+    for (name, imports) in real {
+        let Some(may) = allowed.get(name) else {
+            complaints.push(format!("docs/ARCHITECTURE.md: crate `{name}` has no row in the table"));
+            continue;
+        };
+        complaints.extend(imports.difference(may).map(|import| {
+            format!("crates/{name}/Cargo.toml: `{name}` imports `{import}`, which its row in docs/ARCHITECTURE.md does not allow")
+        }));
+        complaints.extend(may.difference(imports).map(|import| {
+            format!("docs/ARCHITECTURE.md: the table lets `{name}` import `{import}`, which it does not: drop the arrow")
+        }));
+    }
+    complaints.extend(
+        allowed
+            .keys()
+            .filter(|name| !real.contains_key(*name))
+            .map(|name| format!("docs/ARCHITECTURE.md: the table has a crate `{name}` that is not there")),
+    );
+    complaints
+}
+
+/// A document names only files that exist, and wraps its prose.
+fn check_document(path: &str, text: &str, files: &[String]) -> Vec<String> {
+    const FOLDERS: [&str; 10] =
+        ["crates/", "docs/", "studies/", "subjects/", "schemas/", "fuzz/", "xtask/", ".ci/", ".cargo/", "examples/"];
+    // The style guide shows shapes, not places.
+    if path == "docs/STYLE.md" {
+        return Vec::new();
+    }
+    let mut complaints = Vec::new();
+    for (line, word) in quoted_words(text) {
+        let named = word.split(|c: char| c.is_whitespace() || c == ':').next().unwrap_or_default();
+        let is_path = FOLDERS.iter().any(|folder| named.starts_with(folder)) && !named.contains(['{', '*', '<', 'N']);
+        let folder = format!("{}/", named.trim_end_matches('/'));
+        if is_path && !files.iter().any(|file| file == named || file.starts_with(&folder)) {
+            complaints.push(format!("{path}:{line}: names `{named}`, which does not exist"));
+        }
+    }
+    for (number, line) in text.lines().enumerate() {
+        for target in line.split("](").skip(1).filter_map(|rest| rest.split(')').next()) {
+            let target = target.split('#').next().unwrap_or_default();
+            if target.is_empty() || target.contains("://") {
+                continue;
+            }
+            let base = Path::new(path).parent().unwrap_or(Path::new(""));
+            let wanted = normal(&base.join(target));
+            if !files.iter().any(|file| *file == wanted || file.starts_with(&format!("{wanted}/"))) {
+                complaints.push(format!("{path}:{}: links to `{target}`, which does not exist", number + 1));
+            }
+        }
+    }
+    complaints
+}
+
+fn normal(path: &Path) -> String {
+    let mut parts = Vec::new();
+    for part in path.iter().filter_map(|part| part.to_str()) {
+        match part {
+            "." => {}
+            ".." => {
+                parts.pop();
+            }
+            _ => parts.push(part),
+        }
+    }
+    parts.join("/")
+}
+
+/// Every defined term is used somewhere else.
+fn check_terms(terms: &str, text: &str) -> Vec<String> {
+    let mut complaints = Vec::new();
+    for (number, line) in terms.lines().enumerate().filter(|(_, line)| line.starts_with("- ")) {
+        for term in line.split("**").skip(1).step_by(2) {
+            let spellings = [term.to_lowercase(), term.to_lowercase().replace([' ', '-'], "_")];
+            if !spellings.iter().any(|spelling| text.contains(spelling.as_str())) {
+                complaints.push(format!("docs/TERMS.md:{}: nothing uses the term `{term}`", number + 1));
+            }
+        }
+    }
+    complaints
+}
+
+/// `unsafe` stands in `net` alone, and nothing is left over.
+fn check_source(path: &str, text: &str) -> Vec<String> {
+    const LEFTOVERS: [&str; 5] = ["todo!(", "unimplemented!(", "dbg!(", "FIXME", "#[ignore"];
+    let mut complaints = Vec::new();
+    for (number, line) in text.lines().enumerate() {
+        let code = line.split("//").next().unwrap_or_default();
+        if code.split(|c: char| !c.is_alphanumeric() && c != '_').any(|word| word == "unsafe") && !path.starts_with("crates/net/") {
+            complaints.push(format!("{path}:{}: `unsafe` outside crates/net", number + 1));
+        }
+        complaints.extend(
+            LEFTOVERS
+                .iter()
+                .filter(|word| line.contains(**word))
+                .map(|word| format!("{path}:{}: left over: {word}", number + 1)),
+        );
+    }
+    complaints
+}
+
+/// Each crate takes the lints of the workspace; `net` has its own table, which is the same but for `unsafe`.
+fn check_manifest(path: &str, text: &str) -> Vec<String> {
+    let inherits = text.split("[lints]").nth(1).is_some_and(|rest| rest.trim_start().starts_with("workspace = true"));
+    match (path == "crates/net/Cargo.toml", inherits) {
+        (false, false) => vec![format!("{path}: `[lints] workspace = true` is missing")],
+        _ => Vec::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TABLE: &str = "\n| Crate | May import | What |\n|---|---|---|\n| `a` | | pure |\n| `b` | `a` | uses |\n\ntext";
+
+    fn arrows(rows: &[(&str, &[&str])]) -> Arrows {
+        rows.iter().map(|(name, to)| ((*name).to_owned(), to.iter().map(|to| (*to).to_owned()).collect())).collect()
+    }
+
+    #[test]
+    fn the_table_is_read() {
+        assert_eq!(table_arrows(TABLE).unwrap(), arrows(&[("a", &[]), ("b", &["a"])]));
+        assert!(table_arrows("no table").is_err());
+    }
+
+    #[test]
+    fn metadata_is_read_without_the_dependencies_of_tests() {
+        let metadata = serde_json::json!({"packages": [
+            {"name": "quintain-a", "dependencies": [{"name": "serde", "kind": null}]},
+            {"name": "quintain-b", "dependencies": [{"name": "quintain-a", "kind": null}, {"name": "quintain-c", "kind": "dev"}]},
+            {"name": "quintain-c", "dependencies": []},
+        ]});
+        assert_eq!(metadata_arrows(&metadata).unwrap(), arrows(&[("a", &[]), ("b", &["a"]), ("c", &[])]));
+    }
+
+    #[test]
+    fn an_arrow_too_many_or_too_few_is_a_complaint() {
+        let allowed = table_arrows(TABLE).unwrap();
+        assert_eq!(check_arrows(&allowed, &allowed), Vec::<String>::new());
+        assert_eq!(check_arrows(&allowed, &arrows(&[("a", &["b"]), ("b", &["a"])])).len(), 1);
+        assert_eq!(check_arrows(&allowed, &arrows(&[("a", &[]), ("b", &[])])).len(), 1);
+        assert_eq!(check_arrows(&allowed, &arrows(&[("a", &[]), ("b", &["a"]), ("c", &[])])).len(), 1);
+        assert_eq!(check_arrows(&allowed, &arrows(&[("a", &[])])).len(), 1);
+    }
+
+    #[test]
+    fn a_document_may_name_only_what_exists() {
+        let files = ["docs/A.md".to_owned(), "crates/net/src/lib.rs".to_owned()];
+        let check = |text: &str| check_document("docs/B.md", text, &files).len();
+        assert_eq!(check("see `docs/A.md`, `crates/net` and `crates/net/src/lib.rs:12`, [there](A.md), [out](https://x.org)"), 0);
+        assert_eq!(check("see `docs/GONE.md`"), 1);
+        assert_eq!(check("see [gone](GONE.md)"), 1);
+        assert_eq!(check("    a sketch: `docs/GONE.md`"), 0);
+    }
+
+    #[test]
+    fn unused_terms_unsafe_and_leftovers_are_complaints() {
+        assert_eq!(check_terms("- **trial**: x\n- **think time**: y", "a trial; think_time_ns").len(), 0);
+        assert_eq!(check_terms("- **quark**: x", "a trial").len(), 1);
+        assert_eq!(check_source("crates/load/src/a.rs", "unsafe { x }").len(), 1);
+        assert_eq!(check_source("crates/load/src/a.rs", "// says unsafe\nlet unsafe_code = 1;").len(), 0);
+        assert_eq!(check_source("crates/net/src/a.rs", "unsafe { x }").len(), 0);
+        assert_eq!(check_source("crates/net/src/a.rs", "todo!()").len(), 1);
+        assert_eq!(check_manifest("crates/load/Cargo.toml", "[lints]\nworkspace = true").len(), 0);
+        assert_eq!(check_manifest("crates/load/Cargo.toml", "[lints.rust]").len(), 1);
+    }
+}
