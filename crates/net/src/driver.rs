@@ -2,6 +2,10 @@
 
 use std::io;
 use std::net::SocketAddr;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+
+use rustix::event::EventfdFlags;
 
 /// A point on the driver's monotonic clock, or a span, in nanoseconds. `CLOCK_MONOTONIC` for the real backends,
 /// virtual time for the simulated one.
@@ -45,8 +49,8 @@ pub enum Event {
     Data(Conn, Data),
     /// The peer sends no more, but may still read (half-close).
     EndOfStream(Conn),
-    /// The connection is gone and its slot free; the last event of its name. Also the answer to a failed connect,
-    /// and to the caller's own [`Driver::close`] once no operation of it is left in the kernel.
+    /// The connection is gone and, from this event on, its slot is free; the last event of its name. Also the answer
+    /// to a failed connect, and to the caller's own [`Driver::close`] once no operation of it is left in the kernel.
     Closed(Conn, CloseReason),
     /// Another thread called the waker.
     Woken,
@@ -55,7 +59,7 @@ pub enum Event {
 /// Why a connection ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum CloseReason {
-    /// The caller closed it.
+    /// The caller closed it, or both sides ended their streams in order.
     Local,
     /// The peer reset it (`ECONNRESET`, `EPIPE`).
     Reset,
@@ -70,7 +74,8 @@ pub enum CloseReason {
 /// How to close.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Close {
-    /// Send what is left, then close.
+    /// Send what is left, then close. The kernel answers with a reset where the peer has sent bytes that nobody took.
+    /// A peer that never reads holds the connection; a second close with [`Close::Reset`] ends that.
     Graceful,
     /// Drop what is left and send a reset (`SO_LINGER` 0): no `TIME_WAIT` is left behind.
     Reset,
@@ -82,8 +87,9 @@ pub enum SendError {
     /// The connection is no longer there; its [`Event::Closed`] is on the way or was delivered.
     #[error("the connection is closed")]
     Closed,
-    /// The peer reads too slowly: more than `Config::send_bytes_max` would wait to be sent. Nothing was taken.
-    #[error("more than {limit} bytes wait to be sent")]
+    /// The peer reads too slowly: more than `Config::send_bytes_max` would wait to be sent. Nothing was taken. (The
+    /// limit is on what waits plus what is handed over, so one send never takes more than the limit at once.)
+    #[error("more than {limit} bytes would wait to be sent")]
     Full {
         /// The limit, bytes.
         limit: usize,
@@ -113,7 +119,8 @@ pub trait Driver {
     fn now(&self) -> Nanos;
 
     /// Listens on `address` (port 0: the kernel chooses) and returns the address bound. With `shared` several
-    /// drivers may listen on one address (`SO_REUSEPORT`).
+    /// drivers may listen on one address (`SO_REUSEPORT`). Connections beyond `Config::connections` wait in the
+    /// kernel's queue until a slot is free. `TCP_NODELAY` is set on accepted connections.
     fn listen(&mut self, address: SocketAddr, backlog: u32, shared: bool) -> io::Result<(Listener, SocketAddr)>;
 
     /// Stops listening. Connections that were accepted stay.
@@ -126,11 +133,17 @@ pub trait Driver {
     /// Sends `bytes`, now or when the turn ends, in order. The bytes are the driver's from here on.
     fn send(&mut self, conn: Conn, bytes: &[u8]) -> Result<(), SendError>;
 
-    /// Closes. [`Event::Closed`] follows with [`CloseReason::Local`] and nothing else of this connection does.
+    /// Sends what is left, then tells the peer that no more follows (half-close); receiving goes on. When the peer's
+    /// stream has ended too, [`Event::Closed`] follows by itself, with [`CloseReason::Local`].
+    fn end_stream(&mut self, conn: Conn);
+
+    /// Closes. [`Event::Closed`] follows with [`CloseReason::Local`] and nothing else of this connection does. Closing
+    /// what is closed does nothing.
     fn close(&mut self, conn: Conn, how: Close);
 
     /// Submits what waits, then waits until an event is there or the clock reaches `until` (`None`: without limit;
-    /// a time that has passed: polls). Events not yet taken are kept, and then nothing is waited for.
+    /// a time that has passed: polls). Events not yet taken are kept, and then nothing is waited for. May return
+    /// early without an event (a signal). Fails only when the backend cannot go on.
     fn turn(&mut self, until: Option<Nanos>) -> io::Result<()>;
 
     /// The next event, or `None` when this turn has no more. Ends the life of the bytes of the event before.
@@ -138,4 +151,43 @@ pub trait Driver {
 
     /// The bytes of the latest [`Event::Data`].
     fn bytes(&self, data: Data) -> &[u8];
+}
+
+/// What a driver on real sockets can do beyond [`Driver`].
+pub trait KernelDriver: Driver {
+    /// A handle with which any thread ends the wait of [`Driver::turn`]; [`Event::Woken`] answers.
+    fn waker(&self) -> Waker;
+
+    /// Gives the socket of an accepted connection away, so that another driver can [`adopt`](Self::adopt) it. Allowed
+    /// while its [`Event::Accepted`] is the latest event taken; no further event of `conn` follows, and its slot is
+    /// free. `None` when `conn` is closed.
+    fn release(&mut self, conn: Conn) -> Option<OwnedFd>;
+
+    /// Takes over a connected socket, whatever its mode. Fails, and closes the socket, when no slot is free. No event
+    /// answers: the connection stands.
+    fn adopt(&mut self, socket: OwnedFd) -> io::Result<Conn>;
+}
+
+/// Ends the wait of one driver, from any thread. A wake before the wait is not lost; several before a turn are one
+/// [`Event::Woken`].
+#[derive(Clone, Debug)]
+pub struct Waker(pub(crate) Arc<OwnedFd>);
+
+impl Waker {
+    pub(crate) fn new() -> io::Result<Self> {
+        let flags = EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC;
+        Ok(Self(Arc::new(rustix::event::eventfd(0, flags)?)))
+    }
+
+    /// Wakes the driver.
+    pub fn wake(&self) {
+        // The one error an eventfd can give here is a counter at its maximum, and that driver is awake.
+        let _ = rustix::io::write(&self.0, &1u64.to_ne_bytes());
+    }
+
+    /// Takes the wakes so far.
+    pub(crate) fn clear(&self) {
+        // The one error is an empty counter: someone was faster.
+        let _ = rustix::io::read(&self.0, &mut [0u8; 8]);
+    }
 }

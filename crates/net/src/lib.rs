@@ -17,5 +17,12 @@
 //! built, but for an outgoing buffer that a slow reader makes grow up to its limit.
 
 mod driver;
+mod epoll;
+mod outgoing;
+mod slots;
+mod socket;
 
-pub use driver::{Close, CloseReason, Config, Conn, Data, Driver, Event, Listener, Nanos, SendError};
+pub use driver::{
+    Close, CloseReason, Config, Conn, Data, Driver, Event, KernelDriver, Listener, Nanos, SendError, Waker,
+};
+pub use epoll::Epoll;

@@ -1,0 +1,470 @@
+//! The driver on epoll: level-triggered readiness, one `recv` for each ready socket.
+//!
+//! A ping-pong costs one `recv`, one `send` and its share of an `epoll_pwait2`; `epoll_ctl` is called when a connection
+//! begins, when it ends, and when a peer reads too slowly. Data is received while events are taken, into one buffer, so
+//! that it is warm when the caller looks at it.
+
+use std::collections::VecDeque;
+use std::io;
+use std::marker::PhantomData;
+use std::net::SocketAddr;
+use std::os::fd::{AsFd, OwnedFd};
+
+use rustix::buffer::spare_capacity;
+use rustix::event::Timespec;
+use rustix::event::epoll::{self, EventData, EventFlags};
+use rustix::io::Errno;
+use rustix::net::{RecvFlags, SendFlags, Shutdown, SocketFlags};
+
+use crate::driver::{
+    Close, CloseReason, Config, Conn, Data, Driver, Event, KernelDriver, Listener, Nanos, SendError, Waker,
+};
+use crate::outgoing::Outgoing;
+use crate::slots::Slots;
+use crate::socket;
+
+/// Readiness notes taken from the kernel in one turn at most.
+const READY_MAX: usize = 1024;
+/// In the upper half of a note's data: the lower half names a listener. No slot is that high.
+const LISTENER: u32 = u32::MAX;
+/// Likewise: the note is the waker's.
+const WAKER: u32 = u32::MAX - 1;
+
+/// The driver. It stays on the thread that made it, whose timer slack it sets to 1 ns.
+pub struct Epoll {
+    epoll: OwnedFd,
+    config: Config,
+    connections: Slots<Connection>,
+    listeners: Vec<Option<Listening>>,
+    waker: Waker,
+    ready: Vec<epoll::Event>,
+    /// The first of `ready` that was not yet taken.
+    next: usize,
+    /// Connections whose end the caller is still to be told.
+    ended: VecDeque<(Conn, CloseReason)>,
+    received: Box<[u8]>,
+    /// Why no connection can be accepted although none is open; the next turn says it.
+    out_of_room: Option<Errno>,
+    _stays_on_its_thread: PhantomData<*const ()>,
+}
+
+#[derive(Debug)]
+struct Connection {
+    /// `None` once closed; the slot is kept until the caller was told.
+    socket: Option<OwnedFd>,
+    phase: Phase,
+    /// What the kernel was told to watch for.
+    watched: EventFlags,
+    outgoing: Outgoing,
+    /// The peer's stream has ended.
+    end_received: bool,
+    /// The caller's stream ends when `outgoing` is empty.
+    end_sent: bool,
+    /// A send failed: what was received before is still delivered, then the connection ends for this reason.
+    broken: Option<CloseReason>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    Connecting,
+    Open,
+    /// The caller closed; `outgoing` is being sent.
+    Closing,
+}
+
+#[derive(Debug)]
+struct Listening {
+    socket: OwnedFd,
+    /// Nothing is accepted until a slot is free.
+    paused: bool,
+}
+
+impl Epoll {
+    /// A driver with room for `config.connections`. Fails where the kernel lacks `epoll_pwait2` (Linux 5.11).
+    pub fn new(config: &Config) -> io::Result<Self> {
+        let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
+        if config.connections >= WAKER as usize {
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, "too many connections"));
+        }
+        let mut ready = Vec::with_capacity(READY_MAX.min(config.connections + 2));
+        epoll::wait(&epoll, spare_capacity(&mut ready), Some(&Timespec { tv_sec: 0, tv_nsec: 0 }))?;
+        let waker = Waker::new()?;
+        epoll::add(&epoll, &waker.0, note(WAKER, 0), EventFlags::IN)?;
+        socket::precise_timers();
+        Ok(Self {
+            epoll,
+            connections: Slots::new(config.connections),
+            listeners: Vec::new(),
+            waker,
+            ready,
+            next: 0,
+            ended: VecDeque::with_capacity(config.connections),
+            received: vec![0; config.receive_bytes.max(1)].into_boxed_slice(),
+            out_of_room: None,
+            config: config.clone(),
+            _stays_on_its_thread: PhantomData,
+        })
+    }
+
+    /// Puts a socket that stands into a slot and watches it.
+    fn begin(&mut self, socket: OwnedFd, phase: Phase) -> io::Result<Conn> {
+        let connection = Connection {
+            socket: None,
+            phase,
+            watched: if phase == Phase::Connecting { EventFlags::OUT } else { EventFlags::IN },
+            outgoing: Outgoing::default(),
+            end_received: false,
+            end_sent: false,
+            broken: None,
+        };
+        let watched = connection.watched;
+        let conn = self.connections.insert(connection).map_err(|_| socket::no_slot(self.config.connections))?;
+        if let Err(error) = epoll::add(&self.epoll, &socket, note(conn.slot, conn.generation), watched) {
+            self.connections.remove(conn);
+            return Err(error.into());
+        }
+        self.connections.get_mut(conn).expect("it was just put there").socket = Some(socket);
+        Ok(conn)
+    }
+
+    /// The connection's socket is closed already; tells the caller now, and frees the slot.
+    fn end(&mut self, conn: Conn, reason: CloseReason) -> Event {
+        self.connections.remove(conn);
+        self.accept_again();
+        Event::Closed(conn, reason)
+    }
+
+    /// A slot is free: listeners that waited for one go on.
+    fn accept_again(&mut self) {
+        for (index, listening) in self.listeners.iter_mut().enumerate() {
+            if let Some(listening) = listening
+                && listening.paused
+            {
+                let data = note(LISTENER, index as u32);
+                listening.paused = epoll::modify(&self.epoll, &listening.socket, data, EventFlags::IN).is_err();
+            }
+        }
+    }
+
+    /// Accepts one connection; `None` when the listener's queue is empty or there is no room.
+    fn accept(&mut self, index: u32) -> Option<Event> {
+        loop {
+            let listening = self.listeners.get_mut(index as usize)?.as_mut()?;
+            if listening.paused {
+                return None;
+            }
+            let full = self.connections.is_full();
+            let accepted = if full {
+                Err(Errno::MFILE)
+            } else {
+                rustix::net::accept_with(&listening.socket, SocketFlags::NONBLOCK | SocketFlags::CLOEXEC)
+            };
+            match accepted {
+                Ok(socket) => match self.begin(socket, Phase::Open) {
+                    Ok(conn) => return Some(Event::Accepted(Listener(index), conn)),
+                    Err(_) => continue, // No memory to watch it: that connection was closed.
+                },
+                Err(Errno::AGAIN) => return None,
+                Err(error) if socket::is_out_of_room(error) => {
+                    let none = EventFlags::empty();
+                    listening.paused =
+                        epoll::modify(&self.epoll, &listening.socket, note(LISTENER, index), none).is_ok();
+                    if self.connections.is_empty() && !full {
+                        self.out_of_room = Some(error); // No close of ours will make room.
+                    }
+                    return None;
+                }
+                Err(_) => continue, // A connection that ended before it was accepted.
+            }
+        }
+    }
+
+    /// What the readiness `flags` of `conn` mean, at most one event; what is left makes the socket ready again.
+    #[inline]
+    fn attend(&mut self, conn: Conn, flags: EventFlags) -> Option<Event> {
+        let connection = self.connections.get_mut(conn)?;
+        let socket = connection.socket.as_ref()?;
+        let failed = flags.intersects(EventFlags::ERR | EventFlags::HUP);
+        if connection.phase == Phase::Connecting {
+            return match socket::pending_error(socket) {
+                None => {
+                    connection.phase = Phase::Open;
+                    connection.watch(&self.epoll, conn, &self.config);
+                    Some(Event::Connected(conn))
+                }
+                Some(reason) => Some(self.end(conn, reason)),
+            };
+        }
+        if connection.phase == Phase::Closing {
+            if !failed {
+                connection.flush(&self.epoll, conn, &self.config);
+            }
+            let done = failed || connection.outgoing.is_empty() || connection.broken.is_some();
+            return done.then(|| self.end(conn, CloseReason::Local));
+        }
+        if flags.contains(EventFlags::OUT) {
+            connection.flush(&self.epoll, conn, &self.config);
+        }
+        let socket = connection.socket.as_ref()?;
+        if connection.watched.contains(EventFlags::IN) {
+            if !flags.contains(EventFlags::IN) && !failed {
+                return None;
+            }
+            let reason = match rustix::net::recv(socket, &mut *self.received, RecvFlags::DONTWAIT) {
+                Ok((0, _)) => match connection.broken {
+                    None => {
+                        connection.end_received = true;
+                        connection.watch(&self.epoll, conn, &self.config);
+                        return Some(Event::EndOfStream(conn));
+                    }
+                    Some(reason) => reason,
+                },
+                Ok((count, _)) => return Some(Event::Data(conn, Data { buffer: 0, start: 0, len: count as u32 })),
+                Err(Errno::AGAIN | Errno::INTR) => return None,
+                Err(error) => socket::reason(error),
+            };
+            return Some(self.end(conn, reason));
+        }
+        if !failed {
+            return None;
+        }
+        // Not read from, and the connection is no more: a reset, or both streams have ended.
+        let reason = socket::pending_error(socket).or(connection.broken);
+        let in_order = connection.end_received && connection.end_sent;
+        let reason = reason.unwrap_or(if in_order { CloseReason::Local } else { CloseReason::Reset });
+        Some(self.end(conn, reason))
+    }
+}
+
+impl Connection {
+    /// What the kernel should watch for now; tells it when that has changed.
+    fn watch(&mut self, epoll: &OwnedFd, conn: Conn, config: &Config) {
+        let mut wanted = EventFlags::empty();
+        let slow = self.outgoing.len() > config.pause_reads_above_bytes;
+        if self.phase == Phase::Open && !self.end_received && !slow {
+            wanted |= EventFlags::IN;
+        }
+        if !self.outgoing.is_empty() {
+            wanted |= EventFlags::OUT;
+        }
+        if wanted == self.watched {
+            return;
+        }
+        if let Some(socket) = &self.socket
+            && epoll::modify(epoll, socket, note(conn.slot, conn.generation), wanted).is_ok()
+        {
+            self.watched = wanted;
+        }
+    }
+
+    /// Sends what waits, as far as the kernel takes it, and then the end of the stream if it was asked for.
+    fn flush(&mut self, epoll: &OwnedFd, conn: Conn, config: &Config) {
+        let Some(socket) = self.socket.as_ref() else { return };
+        while !self.outgoing.is_empty() && self.broken.is_none() {
+            match rustix::net::send(socket, self.outgoing.waiting(), SEND) {
+                Ok(count) => self.outgoing.consume(count),
+                Err(Errno::INTR) => {}
+                Err(Errno::AGAIN) => break,
+                Err(error) => {
+                    self.outgoing.clear();
+                    self.broken = Some(give_up(socket, error));
+                }
+            }
+        }
+        if self.outgoing.is_empty() && self.end_sent {
+            // It fails only on a connection that is gone, whose end is on the way.
+            let _ = rustix::net::shutdown(socket, Shutdown::Write);
+        }
+        self.watch(epoll, conn, config);
+    }
+}
+
+const SEND: SendFlags = SendFlags::DONTWAIT.union(SendFlags::NOSIGNAL);
+
+/// A send failed. What came in before is still to be read, so the socket stays, but it will say that it is over.
+fn give_up(socket: impl AsFd, error: Errno) -> CloseReason {
+    let _ = rustix::net::shutdown(socket, Shutdown::Both); // Fails where the kernel has done it.
+    socket::reason(error)
+}
+
+fn note(upper: u32, lower: u32) -> EventData {
+    EventData::new_u64(u64::from(upper) << 32 | u64::from(lower))
+}
+
+impl Driver for Epoll {
+    fn backend(&self) -> &'static str {
+        "epoll"
+    }
+
+    #[inline]
+    fn now(&self) -> Nanos {
+        socket::now()
+    }
+
+    fn listen(&mut self, address: SocketAddr, backlog: u32, shared: bool) -> io::Result<(Listener, SocketAddr)> {
+        let (socket, bound) = socket::listening(address, backlog, shared)?;
+        let index = self.listeners.len() as u32;
+        epoll::add(&self.epoll, &socket, note(LISTENER, index), EventFlags::IN)?;
+        self.listeners.push(Some(Listening { socket, paused: false }));
+        Ok((Listener(index), bound))
+    }
+
+    fn stop_listening(&mut self, listener: Listener) {
+        // The names of listeners are never used again, so a note left over finds nothing.
+        if let Some(place) = self.listeners.get_mut(listener.0 as usize) {
+            *place = None;
+        }
+    }
+
+    fn connect(&mut self, address: SocketAddr) -> io::Result<Conn> {
+        if self.connections.is_full() {
+            return Err(socket::no_slot(self.config.connections));
+        }
+        let socket = socket::tcp(address)?;
+        let failed = match rustix::net::connect(&socket, &address) {
+            Ok(()) | Err(Errno::INPROGRESS | Errno::INTR) => None,
+            Err(error) => Some(socket::reason(error)),
+        };
+        let conn = self.begin(socket, Phase::Connecting)?;
+        if let Some(reason) = failed {
+            self.connections.get_mut(conn).expect("it was just put there").socket = None;
+            self.ended.push_back((conn, reason));
+        }
+        Ok(conn)
+    }
+
+    #[inline]
+    fn send(&mut self, conn: Conn, bytes: &[u8]) -> Result<(), SendError> {
+        let limit = self.config.send_bytes_max;
+        let connection = self.connections.get_mut(conn).ok_or(SendError::Closed)?;
+        let Some(socket) = connection.socket.as_ref() else { return Err(SendError::Closed) };
+        if connection.phase == Phase::Closing || connection.end_sent || connection.broken.is_some() {
+            return Err(SendError::Closed);
+        }
+        if bytes.len() > limit - connection.outgoing.len() {
+            return Err(SendError::Full { limit });
+        }
+        let sent = if connection.phase == Phase::Connecting || !connection.outgoing.is_empty() {
+            0
+        } else {
+            match rustix::net::send(socket, bytes, SEND) {
+                Ok(count) => count,
+                Err(Errno::AGAIN | Errno::INTR) => 0,
+                Err(error) => {
+                    connection.broken = Some(give_up(socket, error));
+                    return Err(SendError::Closed);
+                }
+            }
+        };
+        if sent < bytes.len() {
+            connection.outgoing.push(&bytes[sent..]);
+            if connection.phase == Phase::Open {
+                connection.watch(&self.epoll, conn, &self.config);
+            }
+        }
+        Ok(())
+    }
+
+    fn end_stream(&mut self, conn: Conn) {
+        if let Some(connection) = self.connections.get_mut(conn)
+            && !connection.end_sent
+        {
+            connection.end_sent = true;
+            if connection.phase == Phase::Open {
+                connection.flush(&self.epoll, conn, &self.config);
+            }
+        }
+    }
+
+    fn close(&mut self, conn: Conn, how: Close) {
+        let Some(connection) = self.connections.get_mut(conn) else { return };
+        let Some(socket) = connection.socket.as_ref() else { return };
+        match how {
+            Close::Graceful if !connection.outgoing.is_empty() && connection.phase == Phase::Open => {
+                connection.phase = Phase::Closing;
+                connection.watch(&self.epoll, conn, &self.config);
+                return;
+            }
+            Close::Graceful if connection.phase == Phase::Closing => return,
+            Close::Graceful => {}
+            Close::Reset => socket::reset_on_close(socket.as_fd()),
+        }
+        connection.socket = None;
+        self.ended.push_back((conn, CloseReason::Local));
+    }
+
+    fn turn(&mut self, until: Option<Nanos>) -> io::Result<()> {
+        if self.next < self.ready.len() || !self.ended.is_empty() {
+            return Ok(());
+        }
+        if let Some(error) = self.out_of_room.take() {
+            self.accept_again();
+            return Err(error.into());
+        }
+        self.ready.clear();
+        self.next = 0;
+        let timeout = until.map(|until| {
+            let wait = until.saturating_sub(socket::now());
+            Timespec { tv_sec: (wait / 1_000_000_000) as i64, tv_nsec: (wait % 1_000_000_000) as _ }
+        });
+        match epoll::wait(&self.epoll, spare_capacity(&mut self.ready), timeout.as_ref()) {
+            Ok(_) | Err(Errno::INTR) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    #[inline]
+    fn next_event(&mut self) -> Option<Event> {
+        if let Some((conn, reason)) = self.ended.pop_front() {
+            return Some(self.end(conn, reason));
+        }
+        while let Some(ready) = self.ready.get(self.next) {
+            let data = ready.data.u64();
+            let flags = ready.flags;
+            let (upper, lower) = ((data >> 32) as u32, data as u32);
+            if upper == LISTENER {
+                // Stays here until the queue is empty, so that one turn accepts them all.
+                if let Some(event) = self.accept(lower) {
+                    return Some(event);
+                }
+                self.next += 1;
+                continue;
+            }
+            self.next += 1;
+            if upper == WAKER {
+                self.waker.clear();
+                return Some(Event::Woken);
+            }
+            if let Some(event) = self.attend(Conn { slot: upper, generation: lower }, flags) {
+                return Some(event);
+            }
+        }
+        None
+    }
+
+    #[inline]
+    fn bytes(&self, data: Data) -> &[u8] {
+        &self.received[data.start as usize..][..data.len as usize]
+    }
+}
+
+impl KernelDriver for Epoll {
+    fn waker(&self) -> Waker {
+        self.waker.clone()
+    }
+
+    fn release(&mut self, conn: Conn) -> Option<OwnedFd> {
+        let socket = self.connections.get_mut(conn)?.socket.take();
+        self.connections.remove(conn);
+        if let Some(socket) = &socket {
+            let _ = epoll::delete(&self.epoll, socket); // It is watched, so this cannot fail.
+        }
+        self.accept_again();
+        socket
+    }
+
+    fn adopt(&mut self, socket: OwnedFd) -> io::Result<Conn> {
+        socket::prepare(&socket)?;
+        self.begin(socket, Phase::Open)
+    }
+}

@@ -1,0 +1,88 @@
+//! Connections by name: a fixed table whose generations make old names worthless.
+
+use crate::driver::Conn;
+
+/// A table of `T`, one for each connection that stands. Nothing is allocated after [`Slots::new`].
+#[derive(Debug)]
+pub(crate) struct Slots<T> {
+    entries: Vec<Entry<T>>,
+    free: Vec<u32>,
+}
+
+#[derive(Debug)]
+struct Entry<T> {
+    generation: u32,
+    value: Option<T>,
+}
+
+impl<T> Slots<T> {
+    pub(crate) fn new(count: usize) -> Self {
+        let count = u32::try_from(count).expect("the backend has checked its limit");
+        Self {
+            entries: (0..count).map(|_| Entry { generation: 0, value: None }).collect(),
+            free: (0..count).rev().collect(),
+        }
+    }
+
+    /// Puts `value` into a free slot; gives it back when there is none.
+    pub(crate) fn insert(&mut self, value: T) -> Result<Conn, T> {
+        let Some(slot) = self.free.pop() else { return Err(value) };
+        let entry = &mut self.entries[slot as usize];
+        entry.value = Some(value);
+        Ok(Conn { slot, generation: entry.generation })
+    }
+
+    #[inline]
+    pub(crate) fn get(&self, conn: Conn) -> Option<&T> {
+        let entry = self.entries.get(conn.slot as usize)?;
+        if entry.generation == conn.generation { entry.value.as_ref() } else { None }
+    }
+
+    #[inline]
+    pub(crate) fn get_mut(&mut self, conn: Conn) -> Option<&mut T> {
+        let entry = self.entries.get_mut(conn.slot as usize)?;
+        if entry.generation == conn.generation { entry.value.as_mut() } else { None }
+    }
+
+    /// Frees the slot of `conn`; its name is worthless from here on.
+    pub(crate) fn remove(&mut self, conn: Conn) -> Option<T> {
+        let entry = self.entries.get_mut(conn.slot as usize)?;
+        if entry.generation != conn.generation {
+            return None;
+        }
+        let value = entry.value.take()?;
+        entry.generation = entry.generation.wrapping_add(1);
+        self.free.push(conn.slot);
+        Some(value)
+    }
+
+    pub(crate) fn is_full(&self) -> bool {
+        self.free.is_empty()
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.free.len() == self.entries.len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_dies_with_its_owner() {
+        let mut slots = Slots::new(1);
+        let first = slots.insert("first").unwrap();
+        assert_eq!(slots.insert("too many"), Err("too many"));
+        assert_eq!(slots.remove(first), Some("first"));
+        let second = slots.insert("second").unwrap();
+        assert_eq!(first.index(), second.index());
+        assert_eq!(slots.get(first), None);
+        assert_eq!(slots.get_mut(first), None);
+        assert_eq!(slots.remove(first), None);
+        assert_eq!(slots.get(second), Some(&"second"));
+        assert!(slots.is_full());
+        slots.remove(second);
+        assert!(slots.is_empty());
+    }
+}
