@@ -1,0 +1,393 @@
+//! What analysis made of the records: everything that a renderer shows, and nothing that it must still work out.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use study::plan::{Figure, Level};
+use study::record::{Build, Calibration, FailureKind, Finding, Histogram, Host, IdlePolicy, Limit, NetworkCounters};
+
+/// The version of [`Findings`] that this build writes.
+pub const FINDINGS_VERSION: u32 = 1;
+
+/// What a run has found.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Findings {
+    /// [`FINDINGS_VERSION`].
+    pub version: u32,
+    /// Name of the run, unique in its store.
+    pub run: String,
+    /// When it started, UTC, RFC 3339.
+    pub started: String,
+    /// Name of the study.
+    pub study: String,
+    /// The question it asks.
+    pub question: String,
+    /// The answer, sentence by sentence, the most important first; says so when there is none.
+    pub answer: Vec<String>,
+    /// A quick look: the intervals do not claim their level.
+    pub quick: bool,
+    /// `default`, `quick` or `full`.
+    pub profile: String,
+    /// Level of confidence of every interval, a fraction.
+    pub level: f64,
+    /// The metric that the stop rule of the trials looks at.
+    pub metric: String,
+    /// The command line that started the run.
+    pub command: Vec<String>,
+    /// Version of quintain that measured.
+    pub quintain: String,
+    /// Git revision of the study's folder, where known.
+    pub revision: Option<String>,
+    /// Seed of the order and of every trial.
+    pub seed: u64,
+    /// Text of the study file.
+    pub study_text: String,
+    /// The factors, in the order of the study.
+    pub factors: Vec<Factor>,
+    /// The metrics that occur, in the order in which they should be shown.
+    pub metrics: Vec<MetricInfo>,
+    /// The figures that the study asks for.
+    pub figures: Vec<Figure>,
+    /// One for every design point; two where a point was measured under both idle policies.
+    pub rows: Vec<Row>,
+    /// Scalability over a numeric factor, one for each series.
+    pub scalability: Vec<Scalability>,
+    /// Tests for a drift over the time of the run, one for each row with trials enough.
+    pub drift: Vec<Drift>,
+    /// Counters of the network stack, all trials together.
+    pub network: NetworkCounters,
+    /// The machine.
+    pub machine: Host,
+    /// What the generator can do on it against a null server, where that was measured.
+    pub calibration: Option<Calibration>,
+    /// Builds of the subjects.
+    pub builds: Vec<Build>,
+    /// What the doctor found when the run started.
+    pub doctor: Vec<Finding>,
+    /// How the numbers were made, a paragraph each.
+    pub method: Vec<String>,
+    /// Every warning of the run; those of a row name it. Rows carry their own again.
+    pub warnings: Vec<String>,
+}
+
+impl Findings {
+    /// What is known of the metric named so.
+    pub fn metric_info(&self, name: &str) -> Option<&MetricInfo> {
+        self.metrics.iter().find(|metric| metric.name == name)
+    }
+}
+
+/// A factor and its levels.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Factor {
+    /// Its name.
+    pub name: String,
+    /// Its levels: numbers ascending, words in the order of the plan.
+    pub levels: Vec<Level>,
+    /// Whether every level is a number, so that it can be an axis.
+    pub numeric: bool,
+}
+
+/// What is known of a metric.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct MetricInfo {
+    /// Its name in studies, tables and CSV: `latency_p99`.
+    pub name: String,
+    /// Unit of its values: `ns`, `1/s`, `B` or empty for a count.
+    pub unit: String,
+    /// Whether more of it is better.
+    pub higher_is_better: bool,
+    /// What it is, a few words.
+    pub text: String,
+}
+
+/// What is known of one design point.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Row {
+    /// Index of the design point in the plan.
+    pub point: usize,
+    /// Its levels in the order of the factors, `c-epoll, cores 1, clients 40`: words alone, numbers with their factor.
+    pub label: String,
+    /// Levels of the factors, by name.
+    pub factors: BTreeMap<String, Level>,
+    /// Idle policy in force; `None`: no trial ran.
+    pub idle: Option<IdlePolicy>,
+    /// What became of it.
+    pub state: RowState,
+    /// Trials with a measurement.
+    pub n: usize,
+    /// Trials without, by kind.
+    pub failures: Vec<FailureCount>,
+    /// Estimates over the trials, by name of the metric; a metric that no trial has is missing.
+    pub metrics: BTreeMap<String, MetricFinding>,
+    /// Who was the limit.
+    pub limited_by: Option<LimitFinding>,
+    /// What forbids to read the row as a statement about the subject.
+    pub marks: Vec<Mark>,
+    /// Which clock the latencies are of.
+    pub clock: Option<Clock>,
+    /// Latencies of all trials merged, ns; for distributions.
+    pub latency: Option<Histogram>,
+    /// Requests gone wrong, all trials, by kind.
+    pub errors: BTreeMap<String, u64>,
+    /// Valid answers, all trials.
+    pub requests: u64,
+    /// The trials, in the order they ran.
+    pub trials: Vec<TrialFinding>,
+    /// Why no further trials were run, `target met: ±2.1 % after 9 trials`.
+    pub stop_reason: String,
+    /// What the reader should know, one sentence each; `(3 of 8 trials)` where it does not hold for all.
+    pub warnings: Vec<String>,
+}
+
+impl Row {
+    /// The estimate of a metric, where there is one.
+    pub fn estimate(&self, metric: &str) -> Option<&Estimate> {
+        self.metrics.get(metric)?.estimate.as_ref()
+    }
+
+    /// Whether the numbers are about something else than the subject.
+    pub fn is_marked(&self) -> bool {
+        !self.marks.is_empty()
+    }
+}
+
+/// What became of a design point.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "state", rename_all = "kebab-case")]
+pub enum RowState {
+    /// All its trials are there.
+    Measured,
+    /// Some trials are there, some failed or are still to come.
+    Partial {
+        /// One sentence.
+        reason: String,
+    },
+    /// This machine cannot run it.
+    Unrunnable {
+        /// One sentence.
+        reason: String,
+    },
+    /// A toolchain is missing, or no trial has begun.
+    Skipped {
+        /// One sentence.
+        reason: String,
+    },
+    /// Every trial failed, or the build did.
+    Failed {
+        /// One sentence.
+        reason: String,
+    },
+}
+
+impl RowState {
+    /// Why it is not simply measured.
+    pub fn reason(&self) -> Option<&str> {
+        match self {
+            RowState::Measured => None,
+            RowState::Partial { reason }
+            | RowState::Unrunnable { reason }
+            | RowState::Skipped { reason }
+            | RowState::Failed { reason } => Some(reason),
+        }
+    }
+
+    /// One word.
+    pub fn word(&self) -> &'static str {
+        match self {
+            RowState::Measured => "measured",
+            RowState::Partial { .. } => "partial",
+            RowState::Unrunnable { .. } => "unrunnable",
+            RowState::Skipped { .. } => "skipped",
+            RowState::Failed { .. } => "failed",
+        }
+    }
+}
+
+/// Trials that failed alike.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct FailureCount {
+    /// What kind.
+    pub kind: FailureKind,
+    /// How many.
+    pub count: usize,
+    /// The first one's message.
+    pub message: String,
+}
+
+/// A metric over the trials of a row.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct MetricFinding {
+    /// Mean over the trials with its Student t interval; `None`: see `mean` and `note`.
+    pub estimate: Option<Estimate>,
+    /// Mean over the trials, where there are values, be there an interval or not.
+    pub mean: Option<f64>,
+    /// Standard deviation of the values of the trials (between trials); `None` below two trials.
+    pub s_between: Option<f64>,
+    /// Standard deviation within trials, of the mean of one second; `None` where the windows do not tell it.
+    pub s_within: Option<f64>,
+    /// The length of a trial that buys the narrowest interval for a given time, s; `None` where the two deviations are not
+    /// both known.
+    pub best_trial_s: Option<f64>,
+    /// Whether the stop rule's target is met; `None`: the rule does not look at this metric.
+    pub target_met: Option<bool>,
+    /// Why there is no estimate, or what to beware of: `not enough samples`.
+    pub note: Option<String>,
+}
+
+/// A point with its interval.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Estimate {
+    /// The mean.
+    pub point: f64,
+    /// Lower bound.
+    pub low: f64,
+    /// Upper bound.
+    pub high: f64,
+    /// Level of confidence, a fraction.
+    pub level: f64,
+    /// Independent values it rests on.
+    pub n: u64,
+}
+
+impl Estimate {
+    /// Half the width.
+    pub fn half_width(&self) -> f64 {
+        (self.high - self.low) / 2.0
+    }
+
+    /// Half the width over the point; `None` at zero.
+    pub fn relative(&self) -> Option<f64> {
+        (self.point != 0.0).then(|| self.half_width() / self.point.abs())
+    }
+}
+
+impl From<stats::Estimate> for Estimate {
+    fn from(from: stats::Estimate) -> Self {
+        Self { point: from.point, low: from.low, high: from.high, level: from.level, n: from.n }
+    }
+}
+
+/// Who was the limit, over the trials of a row.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct LimitFinding {
+    /// The limit of most trials; of equally frequent ones the one that speaks least about the subject.
+    pub limit: Limit,
+    /// How many trials have which.
+    pub counts: BTreeMap<Limit, usize>,
+    /// The reasons of the first trial that has it.
+    pub reasons: Vec<String>,
+}
+
+/// What forbids to read a row, or a trial, as a statement about the subject.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Mark {
+    /// The generator was the limit.
+    GeneratorBound,
+    /// Subject and generator shared processors.
+    Shared,
+}
+
+impl Mark {
+    /// A few words.
+    pub fn text(self) -> &'static str {
+        match self {
+            Mark::GeneratorBound => "generator-bound",
+            Mark::Shared => "shared processors",
+        }
+    }
+}
+
+/// Where a latency starts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Clock {
+    /// At the write (closed loop).
+    Service,
+    /// At the intended send time (open loop).
+    Response,
+}
+
+impl Clock {
+    /// The word in [`Findings`] and exports.
+    pub fn word(self) -> &'static str {
+        match self {
+            Clock::Service => "service",
+            Clock::Response => "response",
+        }
+    }
+}
+
+/// One trial of a row.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct TrialFinding {
+    /// Place in the order of the whole run, from 0.
+    pub order: u32,
+    /// Block.
+    pub block: u32,
+    /// When it started, UTC, RFC 3339.
+    pub started: String,
+    /// Values, by name of the metric; empty for a failed trial.
+    pub values: BTreeMap<String, f64>,
+    /// Who was the limit.
+    pub limited_by: Option<Limit>,
+    /// What forbids to read it as a statement about the subject.
+    pub marks: Vec<Mark>,
+    /// Metrics in which it is an outlier: flagged, never removed.
+    pub outlier_in: Vec<String>,
+    /// Whether a steady state was reached; `None`: too few windows to tell.
+    pub steady: Option<bool>,
+    /// Why it has no values.
+    pub failed: Option<String>,
+}
+
+/// Throughput over a numeric factor, as the Universal Scalability Law has it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Scalability {
+    /// The factor on the axis.
+    pub factor: String,
+    /// The levels of all other factors.
+    pub series: BTreeMap<String, Level>,
+    /// The series in words.
+    pub label: String,
+    /// The fit; `None`: the sentence says why not.
+    pub fit: Option<UslFit>,
+    /// What it means.
+    pub sentence: String,
+}
+
+/// A fitted Universal Scalability Law: `X(N) = rate N / (1 + contention (N-1) + coherency N (N-1))`.
+///
+/// Source: Gunther 2007, Guerrilla Capacity Planning.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct UslFit {
+    /// Throughput at `N = 1`, per second.
+    pub rate_per_s: Estimate,
+    /// Share of work that is serial.
+    pub contention: Estimate,
+    /// Cost of keeping copies coherent.
+    pub coherency: Estimate,
+    /// Where throughput is highest; `None`: nowhere, it only rises.
+    pub peak: Option<f64>,
+    /// Share of the variation that the fit explains.
+    pub r_squared: f64,
+}
+
+/// A test for a trend over the trials of one row, in the order they ran.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Drift {
+    /// Index into [`Findings::rows`].
+    pub row: usize,
+    /// The metric that was tested.
+    pub metric: String,
+    /// Kendall's tau: -1 always falling, 1 always rising.
+    pub tau: f64,
+    /// p-value, two-sided.
+    pub p: f64,
+    /// p-value, adjusted for the number of rows tested (Holm).
+    pub p_adjusted: f64,
+    /// In words.
+    pub sentence: String,
+}
