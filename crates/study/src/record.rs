@@ -403,6 +403,8 @@ pub struct Measurement {
     pub offered_per_s: Option<f64>,
     /// Intended sends that were never written: no connection was free until the end.
     pub unsent: u64,
+    /// Requests that were written and not answered when measuring ended.
+    pub unfinished: u64,
     /// Requests in flight, mean over the measured time, counted by the engine and not derived from latency.
     pub in_flight_mean: f64,
     /// From the write to the answer.
@@ -415,6 +417,8 @@ pub struct Measurement {
     pub lag_connection: Option<Histogram>,
     /// From asking for a connection to having it, all connections of the trial.
     pub connect: Histogram,
+    /// Length of a window, ns; the last one may be shorter.
+    pub window_ns: u64,
     /// Slices of the measured time, in order.
     pub windows: Vec<Window>,
     /// One entry a worker.
@@ -504,6 +508,8 @@ pub struct Worker {
     pub requests: u64,
     /// CPU time of its thread while measured, ns.
     pub cpu_ns: u64,
+    /// The part of it spent polling for the next intended send, ns; open loop only.
+    pub spin_ns: u64,
     /// Time it was ready but did not run (`/proc/self/schedstat`), ns; `None` where the kernel does not tell.
     pub run_queue_ns: Option<u64>,
     /// Its measured wall time, ns.

@@ -32,6 +32,9 @@ pub struct LoadSpec {
     pub window_ns: u64,
     /// An answer later than this is counted as a timeout; its latency is kept when it still comes, ns.
     pub timeout_ns: u64,
+    /// Open loop: so long before an intended send a worker polls instead of sleeping, ns; 0 where it would take the
+    /// processor from the subject.
+    pub spin_ns: u64,
     /// Seed of everything random: challenges, arrivals.
     pub seed: u64,
 }

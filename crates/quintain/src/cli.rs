@@ -1,0 +1,446 @@
+//! Every flag of the binary, defined once: parsing, `--help` and suggestions come from here.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+/// A benchmarking laboratory for network servers.
+///
+/// quintain starts the server under test, pins it, drives it, repeats with fresh server processes until the answer is
+/// tight, and says in words and pictures what was found, how sure it is, and whether the server or the generator was
+/// the limit.
+#[derive(Debug, Parser)]
+#[command(name = "quintain", version, after_help = EXIT_CODES, arg_required_else_help = true, max_term_width = 110)]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    pub(crate) verb: Verb,
+}
+
+const EXIT_CODES: &str = "Exit codes: 0 fine, 1 a gate failed, 2 a mistake in what was asked, 3 the subject failed, \
+                          4 this machine cannot do it, 130 interrupted.\n\
+                          Data goes to stdout, progress and messages to stderr; `--json` is for machines.";
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Verb {
+    /// Carry a study out: build, start, load, repeat, store, report (the main job)
+    Run(RunArgs),
+    /// Load a server that runs already, as one would with wrk or oha
+    Load(Box<LoadArgs>),
+    /// Start a reference server
+    Serve(ServeArgs),
+    /// Check a study and show its plan, the number of trials and the time
+    Check(CheckArgs),
+    /// List the runs in the store
+    Runs(StoreArgs),
+    /// Render a run again
+    Report(ReportArgs),
+    /// Is this machine fit to measure on?
+    Doctor(DoctorArgs),
+    /// Measure what the generator can do here against a null server, and keep it
+    Calibrate(CalibrateArgs),
+    /// Become a command, pinned; how the lab starts subjects
+    #[command(hide = true)]
+    Exec(ExecArgs),
+    /// Kill what a lab that died had started
+    #[command(hide = true)]
+    Watchdog,
+    /// Keep processors awake at the lowest priority
+    #[command(hide = true)]
+    Spin(SpinArgs),
+}
+
+/// Where runs are kept.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct StoreArgs {
+    /// SQLite file that keeps runs and trials
+    #[arg(long, value_name = "FILE", default_value = "quintain.db")]
+    pub(crate) store: PathBuf,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// What is common to everything that expands a study.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct StudyArgs {
+    /// A file, or the name of one in `studies/`
+    pub(crate) study: String,
+    /// A quick look: fewer points and trials, under a minute, no claim of confidence
+    #[arg(long, conflicts_with = "full")]
+    pub(crate) quick: bool,
+    /// The whole sweep of the study; what this machine cannot run is a row that says so
+    #[arg(long)]
+    pub(crate) full: bool,
+    /// Replace levels of a factor (`cores=1,2`) or a value of the study (`load.stop.duration=2s`)
+    #[arg(long = "set", value_name = "KEY=VALUE", value_parser = key_value)]
+    pub(crate) sets: Vec<(String, String)>,
+    /// Seed of the order of the trials and of every request; the same seed gives the same plan
+    #[arg(long, default_value_t = 1)]
+    pub(crate) seed: u64,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct RunArgs {
+    #[command(flatten)]
+    pub(crate) study: StudyArgs,
+    #[command(flatten)]
+    pub(crate) store: StoreArgs,
+    /// Go on with an interrupted run of this study: the latest, or the one named
+    #[arg(long, value_name = "RUN", num_args = 0..=1, default_missing_value = "latest")]
+    pub(crate) resume: Option<String>,
+    /// Write the HTML report here [default: STUDY.html]
+    #[arg(long, value_name = "FILE")]
+    pub(crate) html: Option<PathBuf>,
+    /// What idle processors do while a trial runs: the machine's own way, or kept awake by SCHED_IDLE spinners
+    #[arg(long, value_enum, default_value_t = Idle::Machine)]
+    pub(crate) idle: Idle,
+    /// The generator's door to the kernel; the study's own choice when not given
+    #[arg(long, value_enum)]
+    pub(crate) backend: Option<Backend>,
+    /// Processors to use, `0-3,8`; all that this process may use when not given
+    #[arg(long, value_name = "LIST", value_parser = cpu_list)]
+    pub(crate) cpus: Option<Cpus>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct CheckArgs {
+    #[command(flatten)]
+    pub(crate) study: StudyArgs,
+    /// Processors to plan for, `0-3,8`; all that this process may use when not given
+    #[arg(long, value_name = "LIST", value_parser = cpu_list)]
+    pub(crate) cpus: Option<Cpus>,
+    /// Print the plan as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    quintain load pingpong://127.0.0.1:7000 -c 80 -t 2 -d 5s\n  \
+    quintain load pingpong://[::1]:7000 -c 80 --rate 50k --json\n\n\
+    In a closed loop (no --rate) a client sends when it has its answer: latency is service time. With --rate requests are \
+    sent by a timetable and latency is response time, from the moment each was meant to be sent.")]
+pub(crate) struct LoadArgs {
+    /// `pingpong://host:port`
+    #[arg(required_unless_present = "spec", value_name = "URL")]
+    pub(crate) url: Option<String>,
+    /// Connections
+    #[arg(short = 'c', long, default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    pub(crate) clients: u32,
+    /// Worker threads
+    #[arg(short = 't', long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1024))]
+    pub(crate) threads: u32,
+    /// How long to measure
+    #[arg(short = 'd', long, value_name = "TIME", default_value = "5s", value_parser = duration)]
+    pub(crate) duration: Duration,
+    /// Measure so many valid answers instead of a time
+    #[arg(short = 'n', long, value_name = "N", value_parser = count, conflicts_with_all = ["duration", "until", "volley"])]
+    pub(crate) requests: Option<u64>,
+    /// Measure until the interval of the mean latency is this narrow (`1%`), at most ten times --duration
+    #[arg(long, value_name = "PERCENT", value_parser = percentage, conflicts_with = "volley")]
+    pub(crate) until: Option<f64>,
+    /// Measure by volley's own rule (95 % normal interval of the mean within 5 us, 3 minutes at most)
+    #[arg(long)]
+    pub(crate) volley: bool,
+    /// Open loop: offered requests a second over all connections (`50k`)
+    #[arg(long, value_name = "RATE", value_parser = rate)]
+    pub(crate) rate: Option<f64>,
+    /// Gaps of the open loop
+    #[arg(long, value_enum, default_value_t = Gaps::Poisson, requires = "rate")]
+    pub(crate) arrivals: Gaps,
+    /// Closed loop: pause of a client between an answer and its next request
+    #[arg(long, value_name = "TIME", value_parser = duration, default_value = "0s", conflicts_with = "rate")]
+    pub(crate) think: Duration,
+    /// Load so long before measuring
+    #[arg(long, value_name = "TIME", value_parser = duration, default_value = "500ms")]
+    pub(crate) warmup: Duration,
+    /// An answer later than this counts as a timeout; if it still comes, its latency is kept
+    #[arg(long, value_name = "TIME", value_parser = duration, default_value = "2s")]
+    pub(crate) timeout: Duration,
+    /// Door to the kernel
+    #[arg(long, value_enum, default_value_t = Backend::Auto)]
+    pub(crate) backend: Backend,
+    /// Pin worker i to the i-th of these processors, `1` or `2-5`
+    #[arg(long, value_name = "LIST", value_parser = cpu_list)]
+    pub(crate) cpus: Option<Cpus>,
+    /// Seed of challenges and arrivals
+    #[arg(long, default_value_t = 1)]
+    pub(crate) seed: u64,
+    /// Print one JSON object
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// No live line
+    #[arg(short = 'q', long)]
+    pub(crate) quiet: bool,
+    /// Read a LoadSpec (JSON) from a file or, with `-`, from stdin, and print progress and Measurement as JSON lines
+    #[arg(long, value_name = "FILE", hide = true, exclusive = true)]
+    pub(crate) spec: Option<String>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ServeArgs {
+    #[command(subcommand)]
+    pub(crate) kind: ServeKind,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum ServeKind {
+    /// Answer each 32-bit word with the word plus one; prints `ready PORT`
+    Pingpong(ListenArgs),
+    /// Answer after a delay drawn from a stated law, and log the true service times (JSON, at the end)
+    Calibrate(ServeCalibrateArgs),
+    /// Misbehave, to test generators
+    #[command(hide = true)]
+    Hostile(ServeHostileArgs),
+}
+
+#[derive(Clone, Debug, Args)]
+pub(crate) struct ListenArgs {
+    /// Threads, each with an event loop; the first one accepts too
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1024))]
+    pub(crate) threads: u32,
+    /// Port; 0 lets the kernel choose
+    #[arg(short = 'p', long, default_value_t = 0)]
+    pub(crate) port: u16,
+    /// Address to listen on
+    #[arg(long, default_value = "127.0.0.1")]
+    pub(crate) host: std::net::IpAddr,
+    /// Door to the kernel
+    #[arg(long, value_enum, default_value_t = Backend::Auto)]
+    pub(crate) backend: Backend,
+}
+
+impl ListenArgs {
+    pub(crate) fn address(&self) -> SocketAddr {
+        SocketAddr::new(self.host, self.port)
+    }
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ServeCalibrateArgs {
+    #[command(flatten)]
+    pub(crate) listen: ListenArgs,
+    /// Law of the delays: `null`, `constant:1ms`, `exponential:1ms`, `lognormal:1ms,0.5` (median, sigma),
+    /// `bimodal:100us,5ms,0.02` (low, high, share of the high)
+    #[arg(long, default_value = "null", value_parser = crate::serve::law)]
+    pub(crate) delay: crate::serve::Law,
+    /// Stop answering for so long ...
+    #[arg(long, value_name = "TIME", value_parser = duration, requires = "pause_every")]
+    pub(crate) pause: Option<Duration>,
+    /// ... once in every so long
+    #[arg(long, value_name = "TIME", value_parser = duration, requires = "pause")]
+    pub(crate) pause_every: Option<Duration>,
+    /// Seed of the delays
+    #[arg(long, default_value_t = 1)]
+    pub(crate) seed: u64,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ServeHostileArgs {
+    /// Port; 0 lets the kernel choose
+    #[arg(short = 'p', long, default_value_t = 0)]
+    pub(crate) port: u16,
+    /// What it does
+    #[arg(long, value_enum)]
+    pub(crate) kind: Hostility,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum Hostility {
+    WrongWords,
+    EndlessData,
+    OneByteAtATime,
+    NeverAnswer,
+    CloseAtOnce,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ReportArgs {
+    /// Name of a run, or the beginning of one
+    #[arg(default_value = "latest")]
+    pub(crate) run: String,
+    #[command(flatten)]
+    pub(crate) store: StoreArgs,
+    /// In which form
+    #[arg(short = 'f', long, value_enum, default_value_t = Format::Terminal, conflicts_with_all = ["json", "raw"])]
+    pub(crate) format: Format,
+    /// Write to this file instead of stdout
+    #[arg(short = 'o', long, value_name = "FILE")]
+    pub(crate) out: Option<PathBuf>,
+    /// The data file of a seed: `volley` gives `server clients cores mean stddev num_samples`
+    #[arg(long, value_enum)]
+    pub(crate) raw: Option<Raw>,
+    /// Write every figure as an SVG file into this folder
+    #[arg(long, value_name = "DIR")]
+    pub(crate) figures: Option<PathBuf>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Format {
+    Terminal,
+    Html,
+    #[value(alias = "markdown")]
+    Md,
+    Csv,
+    /// One row a trial, full precision
+    CsvTrials,
+    /// The findings
+    Json,
+    /// The run and its records, as they were stored
+    Records,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Raw {
+    Volley,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct DoctorArgs {
+    /// Print JSON: findings and host facts
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct CalibrateArgs {
+    #[command(flatten)]
+    pub(crate) store: StoreArgs,
+    /// How long each step is measured
+    #[arg(short = 'd', long, value_name = "TIME", default_value = "1s", value_parser = duration)]
+    pub(crate) duration: Duration,
+    /// Door to the kernel
+    #[arg(long, value_enum, default_value_t = Backend::Auto)]
+    pub(crate) backend: Backend,
+    /// What idle processors do meanwhile
+    #[arg(long, value_enum, default_value_t = Idle::Machine)]
+    pub(crate) idle: Idle,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ExecArgs {
+    /// Processors, `0-3,8`
+    #[arg(long, value_parser = cpu_list)]
+    pub(crate) cpus: Option<Cpus>,
+    /// Die with this process
+    #[arg(long, value_name = "PID")]
+    pub(crate) parent: Option<u32>,
+    /// The command and its arguments
+    #[arg(last = true, required = true)]
+    pub(crate) command: Vec<std::ffi::OsString>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct SpinArgs {
+    /// Processors, `0-3,8`
+    #[arg(long, value_parser = cpu_list)]
+    pub(crate) cpus: Cpus,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Backend {
+    Auto,
+    Epoll,
+    #[value(name = "io_uring", alias = "uring")]
+    IoUring,
+}
+
+impl From<Backend> for study::spec::Backend {
+    fn from(backend: Backend) -> Self {
+        match backend {
+            Backend::Auto => Self::Auto,
+            Backend::Epoll => Self::Epoll,
+            Backend::IoUring => Self::IoUring,
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Idle {
+    Machine,
+    Spin,
+}
+
+impl From<Idle> for study::record::IdlePolicy {
+    fn from(idle: Idle) -> Self {
+        match idle {
+            Idle::Machine => Self::Machine,
+            Idle::Spin => Self::Spin,
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Gaps {
+    Poisson,
+    Constant,
+}
+
+/// Processor numbers, ascending.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Cpus(pub(crate) Vec<u32>);
+
+fn key_value(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((key, value)) if !key.trim().is_empty() && !value.trim().is_empty() => {
+            Ok((key.trim().to_owned(), value.trim().to_owned()))
+        }
+        _ => Err("expected KEY=VALUE, as in `cores=1,2`".to_owned()),
+    }
+}
+
+/// The numbers of `0-3,8`, ascending and each once.
+pub(crate) fn cpu_list(text: &str) -> Result<Cpus, String> {
+    const MAX: u32 = 4095;
+    let mut cpus = std::collections::BTreeSet::new();
+    for part in text.split(',') {
+        let (low, high) = part.split_once('-').unwrap_or((part, part));
+        let number = |text: &str| text.trim().parse::<u32>().map_err(|_| format!("`{part}` is no processor or range like `0-3`"));
+        let (low, high) = (number(low)?, number(high)?);
+        if low > high || high > MAX {
+            return Err(format!("`{part}` is no range of processors 0-{MAX}, low end first"));
+        }
+        cpus.extend(low..=high);
+    }
+    Ok(Cpus(cpus.into_iter().collect()))
+}
+
+fn duration(text: &str) -> Result<Duration, String> {
+    study::units::duration_ns(text).map(Duration::from_nanos).map_err(|error| error.to_string())
+}
+
+fn count(text: &str) -> Result<u64, String> {
+    match study::units::count(text).map_err(|error| error.to_string())? {
+        0 => Err("at least 1".to_owned()),
+        count => Ok(count),
+    }
+}
+
+fn rate(text: &str) -> Result<f64, String> {
+    study::units::rate_per_s(text).map_err(|error| error.to_string())
+}
+
+fn percentage(text: &str) -> Result<f64, String> {
+    let fraction = study::units::fraction(text).map_err(|error| error.to_string())?;
+    if fraction > 0.0 && fraction <= 0.5 { Ok(fraction) } else { Err("expected more than 0 and at most 50%".to_owned()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn flags_are_consistent() {
+        <Cli as clap::CommandFactory>::command().debug_assert();
+    }
+
+    #[test]
+    fn processors_are_lists_of_ranges() {
+        assert_eq!(cpu_list("0-2,8,1").unwrap().0, [0, 1, 2, 8]);
+        for wrong in ["", "a", "3-1", "0,", "-1", "0-99999"] {
+            assert!(cpu_list(wrong).is_err(), "{wrong}");
+        }
+    }
+}
