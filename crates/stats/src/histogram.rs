@@ -1,0 +1,575 @@
+//! Counts of durations in buckets whose width grows with the value.
+
+use crate::interval::Estimate;
+use crate::order::{self, NotEnoughSamples};
+
+/// Largest value with a bucket: one hour in nanoseconds. What lies above is counted as saturated.
+pub const HIGHEST_NS: u64 = 3_600_000_000_000;
+
+/// A log-linear histogram of nanoseconds, after Tene's HDR Histogram (<https://hdrhistogram.org>).
+///
+/// Every octave from `2^k` to `2^(k+1)` is divided into `2^precision` buckets of one width; below
+/// `2^(precision+1)` each integer has its own. A bucket is thus never wider than `2^-precision` of
+/// the values in it, and its midpoint is off by half of that at most.
+///
+/// Count, minimum, maximum, sum and sum of squares are exact. No allocation after construction.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Histogram {
+    precision: u8,
+    counts: Box<[u64]>,
+    len: u64,
+    saturated: u64,
+    min: u64,
+    max: u64,
+    sum: u128,
+    sum_sq: u128,
+}
+
+/// What a [`Histogram`] holds, as plain numbers for a file format to own.
+///
+/// `sum` and `sum_sq` exceed what JSON readers keep of a number: write them as decimal strings, or as
+/// floats, whose rounding [`Histogram::from_parts`] allows for.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Parts {
+    /// Buckets in an octave, as a power of two.
+    pub precision: u8,
+    /// Index and count of each bucket that is not empty, ascending.
+    pub counts: Vec<(u32, u64)>,
+    /// Values above [`HIGHEST_NS`], which have no bucket.
+    pub saturated: u64,
+    /// Smallest value in ns; 0 when nothing was recorded.
+    pub min: u64,
+    /// Largest value in ns; 0 when nothing was recorded.
+    pub max: u64,
+    /// Sum of all values in ns.
+    pub sum: u128,
+    /// Sum of the squares of all values in ns².
+    pub sum_sq: u128,
+}
+
+/// Why [`Parts`] cannot be a histogram.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BadParts {
+    /// The precision is outside [`Histogram::PRECISIONS`].
+    Precision(u8),
+    /// A bucket index does not ascend or lies past the last bucket.
+    Index(u32),
+    /// A listed bucket is empty.
+    EmptyBucket(u32),
+    /// The counts add up to more than 64 bits hold.
+    TooMany,
+    /// Minimum or maximum does not lie in the first or last bucket in use.
+    Range,
+    /// The sums are impossible for these counts.
+    Sums,
+}
+
+impl std::fmt::Display for BadParts {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            BadParts::Precision(bits) => write!(
+                f,
+                "histogram precision {bits} is outside {} to {}",
+                Histogram::PRECISIONS.start(),
+                Histogram::PRECISIONS.end()
+            ),
+            BadParts::Index(index) => {
+                write!(f, "histogram bucket {index} is out of order or out of range")
+            }
+            BadParts::EmptyBucket(index) => {
+                write!(f, "histogram bucket {index} is listed with count 0")
+            }
+            BadParts::TooMany => write!(f, "histogram counts add up to more than 2^64"),
+            BadParts::Range => write!(f, "histogram minimum or maximum contradicts its buckets"),
+            BadParts::Sums => write!(f, "histogram sum or sum of squares contradicts its buckets"),
+        }
+    }
+}
+
+impl std::error::Error for BadParts {}
+
+impl Default for Histogram {
+    fn default() -> Self {
+        Histogram::new()
+    }
+}
+
+impl Histogram {
+    /// Three significant digits: buckets at most 1/1024 of their value wide, 270 KiB.
+    pub const PRECISION: u8 = 10;
+    /// For many small histograms, such as one a window: at most 1/64 wide, 19 KiB.
+    pub const WINDOW_PRECISION: u8 = 6;
+    /// The precisions that can be asked for.
+    pub const PRECISIONS: std::ops::RangeInclusive<u8> = 1..=14;
+
+    /// An empty histogram with three significant digits ([`Histogram::PRECISION`]).
+    pub fn new() -> Self {
+        Histogram::with_precision(Histogram::PRECISION)
+    }
+
+    /// An empty histogram with `2^bits` buckets in an octave.
+    ///
+    /// # Panics
+    /// When `bits` is outside [`Histogram::PRECISIONS`].
+    pub fn with_precision(bits: u8) -> Self {
+        assert!(Histogram::PRECISIONS.contains(&bits), "no histogram with precision {bits}");
+        Histogram {
+            precision: bits,
+            counts: vec![0; index_of(HIGHEST_NS, bits) + 1].into_boxed_slice(),
+            len: 0,
+            saturated: 0,
+            min: u64::MAX,
+            max: 0,
+            sum: 0,
+            sum_sq: 0,
+        }
+    }
+
+    /// Counts one value in ns. Zero has a bucket; a value above [`HIGHEST_NS`] counts as saturated.
+    #[inline]
+    pub fn record(&mut self, ns: u64) {
+        if ns > HIGHEST_NS {
+            return self.record_saturated(ns);
+        }
+        self.counts[index_of(ns, self.precision)] += 1;
+        self.len += 1;
+        self.min = self.min.min(ns);
+        self.max = self.max.max(ns);
+        self.sum += u128::from(ns);
+        // Saturating, because values of centuries may have come before (see `record_saturated`).
+        self.sum_sq = self.sum_sq.saturating_add(u128::from(ns) * u128::from(ns));
+    }
+
+    #[cold]
+    fn record_saturated(&mut self, ns: u64) {
+        self.saturated += 1;
+        self.len += 1;
+        self.min = self.min.min(ns);
+        self.max = self.max.max(ns);
+        self.sum += u128::from(ns);
+        // Only values of centuries come near the limit; their spread is then a lower bound.
+        self.sum_sq = self.sum_sq.saturating_add(u128::from(ns) * u128::from(ns));
+    }
+
+    /// Adds all of `other`. When the precisions differ, the result has the coarser of the two:
+    /// fine buckets lie inside coarse ones, so nothing else is lost.
+    pub fn merge(&mut self, other: &Histogram) {
+        if other.precision < self.precision {
+            let fine = std::mem::replace(self, Histogram::with_precision(other.precision));
+            self.merge(&fine);
+        }
+        if other.precision == self.precision {
+            for (mine, theirs) in self.counts.iter_mut().zip(&other.counts) {
+                *mine = mine.saturating_add(*theirs);
+            }
+        } else {
+            for (index, &count) in other.counts.iter().enumerate() {
+                let mine = &mut self.counts[index_of(low_of(index, other.precision), self.precision)];
+                *mine = mine.saturating_add(count);
+            }
+        }
+        // Only counts that were made up, in a file, come near the limit.
+        self.len = self.len.saturating_add(other.len);
+        self.saturated = self.saturated.saturating_add(other.saturated);
+        self.min = self.min.min(other.min);
+        self.max = self.max.max(other.max);
+        self.sum = self.sum.saturating_add(other.sum);
+        self.sum_sq = self.sum_sq.saturating_add(other.sum_sq);
+    }
+
+    /// Forgets everything and keeps the memory.
+    pub fn reset(&mut self) {
+        self.counts.fill(0);
+        (self.len, self.saturated) = (0, 0);
+        (self.min, self.max) = (u64::MAX, 0);
+        (self.sum, self.sum_sq) = (0, 0);
+    }
+
+    /// How many values were recorded, saturated ones included.
+    pub fn len(&self) -> u64 {
+        self.len
+    }
+
+    /// Whether nothing was recorded.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// How many values lay above [`HIGHEST_NS`]. A report that shows quantiles shows this too.
+    pub fn saturated(&self) -> u64 {
+        self.saturated
+    }
+
+    /// Buckets in an octave, as a power of two.
+    pub fn precision(&self) -> u8 {
+        self.precision
+    }
+
+    /// Smallest value in ns, exact.
+    pub fn min(&self) -> Option<u64> {
+        (self.len > 0).then_some(self.min)
+    }
+
+    /// Largest value in ns, exact.
+    pub fn max(&self) -> Option<u64> {
+        (self.len > 0).then_some(self.max)
+    }
+
+    /// Arithmetic mean in ns, exact up to rounding.
+    pub fn mean(&self) -> Option<f64> {
+        (self.len > 0).then(|| self.sum as f64 / self.len as f64)
+    }
+
+    /// Sample standard deviation in ns (divisor `n - 1`), exact up to rounding; two values needed.
+    pub fn stddev(&self) -> Option<f64> {
+        if self.len < 2 {
+            return None;
+        }
+        // n·Σx² − (Σx)² loses no digit in integers; where it does not fit, rounding is harmless
+        // because such sums come from spreads of hours.
+        let n = u128::from(self.len);
+        let centred = match (self.sum_sq.checked_mul(n), self.sum.checked_mul(self.sum)) {
+            (Some(scaled), Some(square)) => scaled.saturating_sub(square) as f64,
+            _ => (self.sum_sq as f64 * n as f64 - (self.sum as f64).powi(2)).max(0.0),
+        };
+        Some((centred / (n as f64 * (n - 1) as f64)).sqrt())
+    }
+
+    /// Quantile `q` in ns: Hyndman & Fan 1996, definition 1 (the value at rank `⌈q·n⌉`, an observed
+    /// value and never one between two), read as the midpoint of its bucket and kept within the exact
+    /// minimum and maximum. Among saturated values it is the maximum, an upper bound.
+    ///
+    /// `None` when nothing was recorded.
+    ///
+    /// # Panics
+    /// When `q` is not a fraction.
+    pub fn quantile(&self, q: f64) -> Option<f64> {
+        assert!((0.0..=1.0).contains(&q), "`q` is a fraction, not a percentage: {q}");
+        // 0.07 · 100 is 7.000000000000001 in binary: without the allowance its rank would be 8.
+        let rank = (q * self.len as f64 * (1.0 - 4.0 * f64::EPSILON)).ceil() as u64;
+        self.value_at_rank(rank.max(1))
+    }
+
+    /// Distribution-free interval of quantile `q` from order statistics (see [`order::ranks`]).
+    ///
+    /// `effective_n` is the number of independent values these are worth: [`Histogram::len`] when
+    /// they are independent, less when neighbours resemble each other.
+    ///
+    /// # Errors
+    /// [`NotEnoughSamples`] when so few values cannot bound the quantile on both sides.
+    pub fn quantile_interval(&self, q: f64, level: f64, effective_n: u64) -> Result<Estimate, NotEnoughSamples> {
+        let effective_n = effective_n.min(self.len);
+        let ranks = order::ranks(effective_n, q, level)?;
+        let value = |rank: u64| {
+            let scaled = (u128::from(rank) * u128::from(self.len)).div_ceil(u128::from(effective_n));
+            self.value_at_rank(scaled as u64).expect("ranks exist only in a sample that is not empty")
+        };
+        let point = self.quantile(q).expect("as above");
+        Ok(Estimate { point, low: value(ranks.low), high: value(ranks.high), level, n: effective_n })
+    }
+
+    /// Buckets in use, ascending, as `(lowest value, highest value, count)` in ns, both inclusive.
+    /// Saturated values come last, as one bucket from above [`HIGHEST_NS`] to the maximum.
+    pub fn iter_buckets(&self) -> impl Iterator<Item = (u64, u64, u64)> + '_ {
+        let bits = self.precision;
+        self.counts
+            .iter()
+            .enumerate()
+            .filter(|&(_, &count)| count > 0)
+            .map(move |(index, &count)| (low_of(index, bits), (low_of(index + 1, bits) - 1).min(HIGHEST_NS), count))
+            .chain((self.saturated > 0).then_some((HIGHEST_NS + 1, self.max, self.saturated)))
+    }
+
+    fn value_at_rank(&self, rank: u64) -> Option<f64> {
+        let mut seen = 0u64;
+        for (low, high, count) in self.iter_buckets() {
+            seen = count.saturating_add(seen);
+            if seen >= rank {
+                if low > HIGHEST_NS {
+                    return Some(self.max as f64);
+                }
+                let midpoint = low as f64 + (high - low) as f64 / 2.0;
+                return Some(midpoint.clamp(self.min as f64, self.max as f64));
+            }
+        }
+        None
+    }
+
+    /// The contents as plain numbers, for a file format.
+    pub fn to_parts(&self) -> Parts {
+        let used = self.counts.iter().enumerate().filter(|&(_, &count)| count > 0);
+        Parts {
+            precision: self.precision,
+            counts: used.map(|(index, &count)| (index as u32, count)).collect(),
+            saturated: self.saturated,
+            min: self.min().unwrap_or(0),
+            max: self.max,
+            sum: self.sum,
+            sum_sq: self.sum_sq,
+        }
+    }
+
+    /// A histogram from plain numbers of any origin.
+    ///
+    /// # Errors
+    /// [`BadParts`] when no recording could have left these numbers.
+    pub fn from_parts(parts: &Parts) -> Result<Histogram, BadParts> {
+        if !Histogram::PRECISIONS.contains(&parts.precision) {
+            return Err(BadParts::Precision(parts.precision));
+        }
+        let mut histogram = Histogram::with_precision(parts.precision);
+        let mut len = parts.saturated;
+        let mut next = 0;
+        for &(index, count) in &parts.counts {
+            let slot = histogram.counts.get_mut(index as usize).ok_or(BadParts::Index(index))?;
+            if index < next {
+                return Err(BadParts::Index(index));
+            }
+            if count == 0 {
+                return Err(BadParts::EmptyBucket(index));
+            }
+            *slot = count;
+            next = index + 1;
+            len = len.checked_add(count).ok_or(BadParts::TooMany)?;
+        }
+        histogram.len = len;
+        histogram.saturated = parts.saturated;
+        histogram.max = parts.max;
+        histogram.sum = parts.sum;
+        histogram.sum_sq = parts.sum_sq;
+        if len == 0 {
+            let blank = parts.min == 0 && parts.max == 0 && parts.sum == 0 && parts.sum_sq == 0;
+            return if blank { Ok(histogram) } else { Err(BadParts::Range) };
+        }
+        histogram.min = parts.min;
+        histogram.check_range()?;
+        histogram.check_sums()?;
+        Ok(histogram)
+    }
+
+    fn check_range(&self) -> Result<(), BadParts> {
+        // Buckets know their bounds without the minimum and maximum, except the saturated one.
+        let (first_low, first_high, _) = self.iter_buckets().next().expect("not empty");
+        let first_high = if first_low > HIGHEST_NS { u64::MAX } else { first_high };
+        let (last_low, last_high, _) = self.iter_buckets().last().expect("not empty");
+        let fits = (first_low..=first_high).contains(&self.min)
+            && (last_low..=last_high).contains(&self.max)
+            && self.min <= self.max
+            && (self.max > HIGHEST_NS) == (self.saturated > 0);
+        if fits { Ok(()) } else { Err(BadParts::Range) }
+    }
+
+    fn check_sums(&self) -> Result<(), BadParts> {
+        let (mut sum_low, mut sum_high) = (0u128, 0u128);
+        let (mut squares_low, mut squares_high) = (0u128, 0u128);
+        for (low, high, count) in self.iter_buckets() {
+            let (low, high) = (u128::from(low.max(self.min)), u128::from(high.min(self.max)));
+            let count = u128::from(count);
+            sum_low += low * count;
+            sum_high += high * count;
+            squares_low = squares_low.saturating_add((low * low).saturating_mul(count));
+            squares_high = squares_high.saturating_add((high * high).saturating_mul(count));
+        }
+        // A format may keep the sums as floats: the last of their 53 bits is allowed for.
+        let within = |low: u128, sum: u128, high: u128| {
+            low - (low >> 52) <= sum && sum <= high.saturating_add(high >> 52)
+        };
+        if within(sum_low, self.sum, sum_high) && within(squares_low, self.sum_sq, squares_high) {
+            Ok(())
+        } else {
+            Err(BadParts::Sums)
+        }
+    }
+}
+
+/// Bucket of a value: its highest `precision + 1` bits, shifted up by one octave for each bit dropped.
+#[inline]
+fn index_of(ns: u64, precision: u8) -> usize {
+    let top_bit = 63 - (ns | 1 << precision).leading_zeros();
+    let dropped = top_bit - u32::from(precision);
+    ((u64::from(dropped) << precision) + (ns >> dropped)) as usize
+}
+
+/// Lowest value of a bucket: the inverse of [`index_of`].
+fn low_of(index: usize, precision: u8) -> u64 {
+    let index = index as u64;
+    let dropped = (index >> precision).saturating_sub(1);
+    (index - (dropped << precision)) << dropped
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn of(values: &[u64]) -> Histogram {
+        let mut histogram = Histogram::new();
+        values.iter().for_each(|&ns| histogram.record(ns));
+        histogram
+    }
+
+    #[test]
+    fn empty_has_no_numbers() {
+        let empty = Histogram::new();
+        assert_eq!((empty.len(), empty.min(), empty.max()), (0, None, None));
+        assert_eq!((empty.mean(), empty.stddev(), empty.quantile(0.5)), (None, None, None));
+        assert_eq!(empty.iter_buckets().count(), 0);
+        assert!(empty.quantile_interval(0.5, 0.95, 100).is_err());
+    }
+
+    #[test]
+    fn zero_is_a_value() {
+        let histogram = of(&[0, 0, 0]);
+        assert_eq!((histogram.len(), histogram.min(), histogram.quantile(0.9)), (3, Some(0), Some(0.0)));
+    }
+
+    #[test]
+    fn saturated_values_are_counted_and_bound_the_quantile() {
+        let histogram = of(&[10, HIGHEST_NS, HIGHEST_NS + 1, 2 * HIGHEST_NS]);
+        assert_eq!((histogram.len(), histogram.saturated()), (4, 2));
+        assert_eq!(histogram.max(), Some(2 * HIGHEST_NS));
+        assert_eq!(histogram.quantile(1.0), Some(2.0 * HIGHEST_NS as f64));
+        assert!(histogram.quantile(0.5).unwrap() <= HIGHEST_NS as f64);
+        assert_eq!(histogram.iter_buckets().last(), Some((HIGHEST_NS + 1, 2 * HIGHEST_NS, 2)));
+    }
+
+    #[test]
+    fn the_largest_values_do_not_overflow() {
+        let mut histogram = of(&[u64::MAX; 3]);
+        histogram.merge(&histogram.clone());
+        assert_eq!((histogram.len(), histogram.max()), (6, Some(u64::MAX)));
+        assert!(histogram.stddev().unwrap().is_finite());
+    }
+
+    // numpy 2: a = [55800, 53500, 57600, 75800, 76300, 1000000]; a.mean(), a.std(ddof=1)
+    #[test]
+    fn moments_match_numpy() {
+        let histogram = of(&[55_800, 53_500, 57_600, 75_800, 76_300, 1_000_000]);
+        assert_eq!(histogram.mean(), Some(219_833.333_333_333_34));
+        assert!((histogram.stddev().unwrap() - 382_335.144_430_467_8).abs() < 1e-6);
+    }
+
+    #[test]
+    fn small_spread_around_a_large_mean_keeps_its_digits() {
+        let histogram = of(&[1_000_000_000_001, 1_000_000_000_002, 1_000_000_000_003]);
+        assert_eq!(histogram.stddev(), Some(1.0));
+    }
+
+    #[test]
+    fn rank_of_a_decimal_fraction_is_not_rounded_up() {
+        let histogram = of(&(1..=100).collect::<Vec<_>>());
+        for percent in 1..=100u64 {
+            assert_eq!(histogram.quantile(percent as f64 / 100.0), Some(percent as f64));
+        }
+    }
+
+    #[test]
+    fn reset_equals_new() {
+        let mut histogram = of(&[1, 1_000_000, u64::MAX]);
+        histogram.reset();
+        assert_eq!(histogram, Histogram::new());
+    }
+
+    #[test]
+    fn interval_maps_ranks_of_the_effective_sample() {
+        let histogram = of(&(1..=1000).collect::<Vec<_>>());
+        let all = histogram.quantile_interval(0.5, 0.95, 1000).unwrap();
+        // scipy.stats.binom.ppf(0.025, 1000, .5) = 469; its upper neighbour by symmetry: ranks 469 and 532
+        assert_eq!((all.low, all.point, all.high), (469.0, 500.0, 532.0));
+        let fewer = histogram.quantile_interval(0.5, 0.95, 100).unwrap();
+        assert_eq!((fewer.low, fewer.high, fewer.n), (400.0, 610.0, 100));
+        assert_eq!(histogram.quantile_interval(0.99, 0.95, 367).unwrap_err().needed, 368);
+    }
+
+    #[test]
+    fn parts_of_any_origin_are_checked() {
+        let good = of(&[5, 5000, 5_000_000]).to_parts();
+        let check = |change: &dyn Fn(&mut Parts), expected| {
+            let mut parts = good.clone();
+            change(&mut parts);
+            assert_eq!(Histogram::from_parts(&parts), Err(expected));
+        };
+        check(&|p| p.precision = 0, BadParts::Precision(0));
+        check(&|p| p.precision = 40, BadParts::Precision(40));
+        check(&|p| p.counts[1].0 = u32::MAX, BadParts::Index(u32::MAX));
+        check(&|p| p.counts[1].0 = 5, BadParts::Index(5));
+        check(&|p| p.counts[0].1 = 0, BadParts::EmptyBucket(5));
+        check(&|p| p.counts[0].1 = u64::MAX, BadParts::TooMany);
+        check(&|p| p.min = 6, BadParts::Range);
+        check(&|p| p.max = u64::MAX, BadParts::Range);
+        check(&|p| p.saturated = 1, BadParts::Range);
+        check(&|p| p.counts.clear(), BadParts::Range);
+        check(&|p| p.sum = 0, BadParts::Sums);
+        check(&|p| p.sum_sq = u128::MAX, BadParts::Sums);
+    }
+
+    #[test]
+    fn parts_may_have_been_floats() {
+        let mut parts = of(&[1_234_567_890_123; 7]).to_parts();
+        parts.sum = parts.sum as f64 as u128;
+        parts.sum_sq = parts.sum_sq as f64 as u128;
+        assert!(Histogram::from_parts(&parts).is_ok());
+    }
+
+    fn durations() -> impl Strategy<Value = Vec<u64>> {
+        let value = prop_oneof![0..5000u64, 0..100_000_000u64, 0..2 * HIGHEST_NS, any::<u64>()];
+        prop::collection::vec(value, 1..200)
+    }
+
+    proptest! {
+        #[test]
+        fn buckets_tile_the_range(ns in 0..=HIGHEST_NS, bits in Histogram::PRECISIONS) {
+            let index = index_of(ns, bits);
+            let (low, next) = (low_of(index, bits), low_of(index + 1, bits));
+            prop_assert!(low <= ns && ns < next);
+            prop_assert!(next - low <= 1 + (low >> bits), "wider than the precision allows");
+            prop_assert_eq!(index_of(low, bits), index);
+            prop_assert_eq!(index_of(next, bits), index + 1);
+        }
+
+        #[test]
+        fn quantile_is_within_half_a_bucket_of_the_sample(mut values in durations(), q in 0.0..=1.0f64) {
+            values.retain(|&ns| ns <= HIGHEST_NS);
+            prop_assume!(!values.is_empty());
+            let histogram = of(&values);
+            values.sort_unstable();
+            let rank = ((q * values.len() as f64).ceil() as usize).max(1);
+            let exact = values[rank - 1] as f64;
+            prop_assert!((histogram.quantile(q).unwrap() - exact).abs() <= exact / 2048.0);
+        }
+
+        #[test]
+        fn merging_is_recording_together(a in durations(), b in durations(), bits in 4..=10u8) {
+            let mut both = Histogram::with_precision(bits);
+            a.iter().chain(&b).for_each(|&ns| both.record(ns));
+            let mut coarse = Histogram::with_precision(bits);
+            b.iter().for_each(|&ns| coarse.record(ns));
+            let mut fine = of(&a);
+            fine.merge(&coarse);
+            prop_assert_eq!(&fine, &both);
+            coarse.merge(&of(&a));
+            prop_assert_eq!(&coarse, &both);
+        }
+
+        #[test]
+        fn parts_round_trip(values in durations()) {
+            let histogram = of(&values);
+            prop_assert_eq!(Histogram::from_parts(&histogram.to_parts()), Ok(histogram));
+        }
+
+        #[test]
+        fn hostile_parts_never_panic(
+            precision: u8,
+            counts in prop::collection::vec((0..50_000u32, any::<u64>()), 0..6),
+            numbers: (u64, u64, u64, u128, u128),
+        ) {
+            let (saturated, min, max, sum, sum_sq) = numbers;
+            if let Ok(histogram) =
+                Histogram::from_parts(&Parts { precision, counts, saturated, min, max, sum, sum_sq })
+            {
+                histogram.quantile(0.5);
+                histogram.stddev();
+            }
+        }
+    }
+}

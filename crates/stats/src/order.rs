@@ -1,0 +1,155 @@
+//! Order statistics: which two ranks of a sample enclose a quantile, whatever its distribution.
+
+use crate::special;
+
+/// Quantile `q` of an ascending sample, in the sample's own unit, interpolated between order
+/// statistics. Source: Hyndman & Fan 1996, definition 7.
+///
+/// `None` for an empty sample: a missing number stays missing and never becomes zero.
+///
+/// # Panics
+/// When `q` is not a fraction.
+pub fn quantile(sorted: &[f64], q: f64) -> Option<f64> {
+    assert!((0.0..=1.0).contains(&q), "`q` is a fraction, not a percentage: {q}");
+    debug_assert!(sorted.is_sorted(), "the sample must ascend");
+    let rank = q * sorted.len().checked_sub(1)? as f64;
+    let (low, high) = (sorted[rank.floor() as usize], sorted[rank.ceil() as usize]);
+    Some(low + (high - low) * rank.fract())
+}
+
+/// Ranks of two order statistics, counted from 1.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ranks {
+    /// Rank of the lower bound.
+    pub low: u64,
+    /// Rank of the upper bound.
+    pub high: u64,
+}
+
+/// A sample cannot bound the quantile on both sides: its maximum would be a guess in disguise.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NotEnoughSamples {
+    /// Effective samples there are.
+    pub have: u64,
+    /// Effective samples needed; `u64::MAX` when no number would do, as for quantiles 0 and 1.
+    pub needed: u64,
+}
+
+impl std::fmt::Display for NotEnoughSamples {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self.needed {
+            u64::MAX => write!(f, "not enough samples: no number of them bounds this quantile"),
+            needed => write!(f, "not enough samples: {} of {needed}", self.have),
+        }
+    }
+}
+
+impl std::error::Error for NotEnoughSamples {}
+
+/// Smallest sample whose extremes enclose quantile `q` with error at most `(1 - level) / 2` a side:
+/// both `q^n` (all values below the quantile) and `(1-q)^n` (all above) must be that rare. `u64::MAX`
+/// for quantiles 0 and 1, which no sample encloses.
+pub fn samples_needed(q: f64, level: f64) -> u64 {
+    let side = ((1.0 - level) / 2.0).ln();
+    let rarer = q.max(1.0 - q);
+    if rarer >= 1.0 {
+        return u64::MAX;
+    }
+    (side / rarer.ln()).ceil() as u64
+}
+
+/// Ranks whose values enclose quantile `q` in at least `level` of all samples of `n` independent
+/// values, with at most half of the remainder on each side.
+///
+/// The number of values below the quantile is binomial(n, q). Source: David & Nagaraja, Order
+/// Statistics, 3rd ed. 2003, section 7.1.
+///
+/// # Errors
+/// [`NotEnoughSamples`] when no two ranks do.
+///
+/// # Panics
+/// When `q` is not a fraction or `level` not strictly between 0 and 1.
+pub fn ranks(n: u64, q: f64, level: f64) -> Result<Ranks, NotEnoughSamples> {
+    assert!((0.0..=1.0).contains(&q), "`q` is a fraction, not a percentage: {q}");
+    assert!(level > 0.0 && level < 1.0, "`level` is a fraction, not a percentage: {level}");
+    let needed = samples_needed(q, level);
+    if n < needed {
+        return Err(NotEnoughSamples { have: n, needed });
+    }
+    let side = (1.0 - level) / 2.0;
+    // Largest rank whose value exceeds the quantile too rarely to matter, and its mirror image.
+    let low = smallest(n, |rank| special::binomial_cdf(rank, n, q) > side).max(1);
+    let high = smallest(n, |rank| special::binomial_upper(rank, n, q) <= side);
+    Ok(Ranks { low, high })
+}
+
+/// Smallest number up to `n` for which the monotone `holds` turns true.
+fn smallest(n: u64, holds: impl Fn(u64) -> bool) -> u64 {
+    let (mut low, mut high) = (0, n);
+    while low < high {
+        let middle = low + (high - low) / 2;
+        if holds(middle) {
+            high = middle;
+        } else {
+            low = middle + 1;
+        }
+    }
+    low
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn fewest_samples_of_each_quantile() {
+        let table =
+            [(0.5, 6), (0.9, 36), (0.95, 72), (0.99, 368), (0.999, 3_688), (0.9999, 36_887), (0.05, 72), (0.01, 368)];
+        for (q, needed) in table {
+            assert_eq!(samples_needed(q, 0.95), needed, "q = {q}");
+            assert_eq!(ranks(needed - 1, q, 0.95), Err(NotEnoughSamples { have: needed - 1, needed }));
+            let found = ranks(needed, q, 0.95).unwrap();
+            if q >= 0.5 {
+                assert_eq!(found.high, needed, "the maximum is the bound");
+            } else {
+                assert_eq!(found.low, 1, "the minimum is the bound");
+            }
+        }
+    }
+
+    // numpy 2: numpy.quantile([15, 20, 35, 40, 50], [0, .05, .25, .4, .5, .9, 1]) (its default is definition 7)
+    #[test]
+    fn quantile_matches_numpy() {
+        let sample = [15.0, 20.0, 35.0, 40.0, 50.0];
+        let table = [(0.0, 15.0), (0.05, 16.0), (0.25, 20.0), (0.4, 29.0), (0.5, 35.0), (0.9, 46.0), (1.0, 50.0)];
+        for (q, expected) in table {
+            assert!((quantile(&sample, q).unwrap() - expected).abs() < 1e-12, "q = {q}");
+        }
+        assert_eq!(quantile(&[], 0.5), None);
+        assert_eq!(quantile(&[7.0], 0.99), Some(7.0));
+    }
+
+    #[test]
+    fn extremes_have_no_interval() {
+        for q in [0.0, 1.0] {
+            let error = ranks(1_000_000, q, 0.95).unwrap_err();
+            assert_eq!(error.needed, u64::MAX);
+            assert!(error.to_string().ends_with("bounds this quantile"));
+        }
+        assert_eq!(ranks(10, 0.9, 0.95).unwrap_err().to_string(), "not enough samples: 10 of 36");
+    }
+
+    proptest! {
+        #[test]
+        fn ranks_are_as_tight_as_the_level_allows(n in 40..20_000u64, q in 0.1..0.9f64, level in 0.5..0.95f64) {
+            let Ranks { low, high } = ranks(n, q, level).unwrap();
+            let side = (1.0 - level) / 2.0;
+            prop_assert!(1 <= low && low <= high && high <= n);
+            prop_assert!(special::binomial_cdf(low - 1, n, q) <= side);
+            prop_assert!(special::binomial_cdf(low, n, q) > side);
+            prop_assert!(special::binomial_upper(high, n, q) <= side);
+            prop_assert!(special::binomial_upper(high - 1, n, q) > side);
+        }
+    }
+}
