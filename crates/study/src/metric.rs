@@ -1,0 +1,49 @@
+//! What is looked at in a trial: the metrics that a study may name.
+
+/// One number that each trial has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Metric {
+    /// Its name in studies, tables and exports.
+    pub name: &'static str,
+    /// Its unit as stored: `1/s`, `ns`, `bytes`, `1`.
+    pub unit: &'static str,
+    /// Which way is better.
+    pub better: Better,
+    /// What it is, for a person.
+    pub text: &'static str,
+}
+
+/// Which way a metric is better.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Better {
+    /// The more the better.
+    Higher,
+    /// The less the better.
+    Lower,
+}
+
+/// Every metric, in the order of the tables.
+pub const METRICS: &[Metric] = &[
+    metric("throughput", "1/s", Better::Higher, "valid answers a second"),
+    metric("latency_mean", "ns", Better::Lower, "mean latency"),
+    metric("latency_p50", "ns", Better::Lower, "median latency"),
+    metric("latency_p90", "ns", Better::Lower, "p90 of the latency"),
+    metric("latency_p95", "ns", Better::Lower, "p95 of the latency"),
+    metric("latency_p99", "ns", Better::Lower, "p99 of the latency"),
+    metric("latency_p999", "ns", Better::Lower, "p99.9 of the latency"),
+    metric("errors", "1", Better::Lower, "requests that went wrong, of any kind"),
+    metric("subject_cpu_per_request", "ns", Better::Lower, "CPU time of the subject a request"),
+    metric("generator_cpu_per_request", "ns", Better::Lower, "CPU time of the generator a request"),
+    metric("subject_rss", "bytes", Better::Lower, "peak resident set of the subject"),
+];
+
+const fn metric(name: &'static str, unit: &'static str, better: Better, text: &'static str) -> Metric {
+    Metric { name, unit, better, text }
+}
+
+impl Metric {
+    /// The metric of that name.
+    pub fn named(name: &str) -> Option<&'static Metric> {
+        METRICS.iter().find(|metric| metric.name == name)
+    }
+}

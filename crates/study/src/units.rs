@@ -1,0 +1,269 @@
+//! Quantities as people write them: `300ms`, `64KiB`, `50k`, `3%`, `1_000_000`. Flags and study files share these.
+
+use thiserror::Error;
+
+/// Why a text is no quantity. The text says what was found; where it stood is the caller's to say.
+#[derive(Clone, Debug, PartialEq, Error)]
+pub enum UnitError {
+    /// It does not begin with a number.
+    #[error("`{text}` is not a number")]
+    NotANumber {
+        /// The text.
+        text: String,
+    },
+    /// A number alone, where a unit is needed.
+    #[error("`{text}` needs a unit: {units}")]
+    NoUnit {
+        /// The text.
+        text: String,
+        /// What may stand there.
+        units: &'static str,
+    },
+    /// A unit that is none, or none of this quantity.
+    #[error("`{unit}` in `{text}` is not a unit of {quantity}: {units}")]
+    UnknownUnit {
+        /// The text.
+        text: String,
+        /// The part that was taken for a unit.
+        unit: String,
+        /// What was to be read.
+        quantity: &'static str,
+        /// What may stand there.
+        units: &'static str,
+    },
+    /// A part of what cannot be divided.
+    #[error("`{text}` is not a whole number of {of}")]
+    NotWhole {
+        /// The text.
+        text: String,
+        /// What cannot be divided.
+        of: &'static str,
+    },
+    /// Too small or too large for what it stands for.
+    #[error("`{text}` is out of range: {range}")]
+    OutOfRange {
+        /// The text.
+        text: String,
+        /// The range.
+        range: &'static str,
+    },
+}
+
+const DURATION_UNITS: &str = "ns, us, ms, s, m, h";
+const COUNT_UNITS: &str = "k, M, G";
+const BYTE_UNITS: &str = "B, kB, MB, GB, KiB, MiB, GiB";
+
+/// A duration with its unit, in ns: `250ns`, `5us`, `300ms`, `1.5s`, `2m`, `1h`.
+///
+/// # Errors
+/// [`UnitError`]; a number without a unit too, because `5` could be anything.
+pub fn duration_ns(text: &str) -> Result<u64, UnitError> {
+    let (number, unit) = split(text)?;
+    let ns = match unit {
+        "ns" => 1,
+        "us" | "µs" | "μs" => 1_000,
+        "ms" => 1_000_000,
+        "s" => 1_000_000_000,
+        "m" | "min" => 60_000_000_000,
+        "h" => 3_600_000_000_000,
+        "" => return Err(UnitError::NoUnit { text: text.to_owned(), units: DURATION_UNITS }),
+        _ => return Err(unknown(text, unit, "time", DURATION_UNITS)),
+    };
+    whole(text, number, ns, "nanoseconds")
+}
+
+/// A count: `40`, `1_000_000`, `50k`, `1.5M`.
+///
+/// # Errors
+/// [`UnitError`].
+pub fn count(text: &str) -> Result<u64, UnitError> {
+    let (number, unit) = split(text)?;
+    whole(text, number, thousands(text, unit, "a count")?, "things")
+}
+
+/// A number of bytes: `512`, `64KiB`, `10MB`; `k` and `M` are powers of ten, `Ki` and `Mi` powers of two.
+///
+/// # Errors
+/// [`UnitError`].
+pub fn bytes(text: &str) -> Result<u64, UnitError> {
+    let (number, unit) = split(text)?;
+    let bytes = match unit {
+        "" | "B" => 1,
+        "kB" | "KB" | "k" => 1_000,
+        "MB" | "M" => 1_000_000,
+        "GB" | "G" => 1_000_000_000,
+        "KiB" | "Ki" => 1 << 10,
+        "MiB" | "Mi" => 1 << 20,
+        "GiB" | "Gi" => 1 << 30,
+        _ => return Err(unknown(text, unit, "memory", BYTE_UNITS)),
+    };
+    whole(text, number, bytes, "bytes")
+}
+
+/// A rate, per second, above zero: `50k`, `50k/s`, `0.5`.
+///
+/// # Errors
+/// [`UnitError`].
+pub fn rate_per_s(text: &str) -> Result<f64, UnitError> {
+    let (number, unit) = split(text)?;
+    let unit = unit.strip_suffix("/s").unwrap_or(unit);
+    let rate = float(text, number)? * thousands(text, unit, "a rate")? as f64;
+    let range = "above 0, at most 1G a second";
+    if rate > 0.0 && rate <= 1e9 { Ok(rate) } else { Err(UnitError::OutOfRange { text: text.to_owned(), range }) }
+}
+
+/// A fraction: `3%` or `0.03`.
+///
+/// # Errors
+/// [`UnitError`]; below 0 and above 1 too.
+pub fn fraction(text: &str) -> Result<f64, UnitError> {
+    let (number, unit) = split(text)?;
+    let divisor = match unit {
+        "" => 1.0,
+        "%" => 100.0,
+        _ => return Err(unknown(text, unit, "a fraction", "%")),
+    };
+    let value = float(text, number)? / divisor;
+    let range = "0 to 1, or 0% to 100%";
+    if (0.0..=1.0).contains(&value) { Ok(value) } else { Err(UnitError::OutOfRange { text: text.to_owned(), range }) }
+}
+
+/// Number and unit, either of which may be separated by blanks; underscores may stand between digits.
+fn split(text: &str) -> Result<(&str, &str), UnitError> {
+    let text_trimmed = text.trim();
+    let is_number = |c: char| c.is_ascii_digit() || matches!(c, '.' | '_' | '-' | '+');
+    let end = text_trimmed.find(|c| !is_number(c)).unwrap_or(text_trimmed.len());
+    let (number, unit) = text_trimmed.split_at(end);
+    let groups_are_fine =
+        number.split(['.', '-', '+']).all(|part| part.split('_').all(|group| !group.is_empty()) || part.is_empty());
+    if !number.contains(|c: char| c.is_ascii_digit()) || !groups_are_fine {
+        return Err(UnitError::NotANumber { text: text.to_owned() });
+    }
+    Ok((number, unit.trim_start()))
+}
+
+fn thousands(text: &str, unit: &str, quantity: &'static str) -> Result<u64, UnitError> {
+    match unit {
+        "" => Ok(1),
+        "k" | "K" => Ok(1_000),
+        "M" => Ok(1_000_000),
+        "G" => Ok(1_000_000_000),
+        _ => Err(unknown(text, unit, quantity, COUNT_UNITS)),
+    }
+}
+
+fn unknown(text: &str, unit: &str, quantity: &'static str, units: &'static str) -> UnitError {
+    UnitError::UnknownUnit { text: text.to_owned(), unit: unit.to_owned(), quantity, units }
+}
+
+fn float(text: &str, number: &str) -> Result<f64, UnitError> {
+    number.replace('_', "").parse().map_err(|_| UnitError::NotANumber { text: text.to_owned() })
+}
+
+/// `number` times `unit`, exact: in decimal digits, never through a float, where 0.3 would lose its last nanosecond.
+fn whole(text: &str, number: &str, unit: u64, of: &'static str) -> Result<u64, UnitError> {
+    float(text, number)?;
+    if number.starts_with('-') {
+        return Err(UnitError::OutOfRange { text: text.to_owned(), range: "not below 0" });
+    }
+    let too_large = || UnitError::OutOfRange { text: text.to_owned(), range: "at most 64 bits" };
+    let digits = number.replace(['_', '+'], "");
+    let (integer, decimals) = digits.split_once('.').unwrap_or((&digits, ""));
+    let decimals = decimals.trim_end_matches('0');
+    if decimals.len() > 18 {
+        return Err(UnitError::NotWhole { text: text.to_owned(), of });
+    }
+    let parse = |digits: &str| if digits.is_empty() { Ok(0) } else { digits.parse::<u64>().map_err(|_| too_large()) };
+    let (integer, scale) = (parse(integer)?, 10u128.pow(decimals.len() as u32));
+    let part = u128::from(parse(decimals)?) * u128::from(unit);
+    if part % scale != 0 {
+        return Err(UnitError::NotWhole { text: text.to_owned(), of });
+    }
+    let sum = u128::from(integer) * u128::from(unit) + part / scale;
+    u64::try_from(sum).map_err(|_| too_large())
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn check<T: PartialEq + std::fmt::Debug>(read: fn(&str) -> Result<T, UnitError>, text: &str, expect: T) {
+        assert_eq!(read(text), Ok(expect), "{text}");
+    }
+
+    fn fails<T: PartialEq + std::fmt::Debug>(read: fn(&str) -> Result<T, UnitError>, text: &str, expect: &str) {
+        assert_eq!(read(text).unwrap_err().to_string(), expect);
+    }
+
+    #[test]
+    fn durations() {
+        check(duration_ns, "5s", 5_000_000_000);
+        check(duration_ns, "300ms", 300_000_000);
+        check(duration_ns, "0.3 s", 300_000_000);
+        check(duration_ns, "1.000000001s", 1_000_000_001);
+        check(duration_ns, "5us", 5_000);
+        check(duration_ns, "5µs", 5_000);
+        check(duration_ns, "8m", 480_000_000_000);
+        check(duration_ns, "1_000ns", 1_000);
+        check(duration_ns, "0s", 0);
+        fails(duration_ns, "5", "`5` needs a unit: ns, us, ms, s, m, h");
+        fails(duration_ns, "5sec", "`sec` in `5sec` is not a unit of time: ns, us, ms, s, m, h");
+        fails(duration_ns, "1m30s", "`m30s` in `1m30s` is not a unit of time: ns, us, ms, s, m, h");
+        fails(duration_ns, "0.5ns", "`0.5ns` is not a whole number of nanoseconds");
+        fails(duration_ns, "-1s", "`-1s` is out of range: not below 0");
+        fails(duration_ns, "6000000h", "`6000000h` is out of range: at most 64 bits");
+        fails(duration_ns, "soon", "`soon` is not a number");
+        fails(duration_ns, "", "`` is not a number");
+        fails(duration_ns, "1.2.3s", "`1.2.3s` is not a number");
+        fails(duration_ns, "1__0s", "`1__0s` is not a number");
+    }
+
+    #[test]
+    fn counts_and_bytes() {
+        check(count, "1_000_000", 1_000_000);
+        check(count, "50k", 50_000);
+        check(count, "1.5M", 1_500_000);
+        fails(count, "1.5", "`1.5` is not a whole number of things");
+        fails(count, "5s", "`s` in `5s` is not a unit of a count: k, M, G");
+        fails(count, "99999999999999999999", "`99999999999999999999` is out of range: at most 64 bits");
+        check(bytes, "64KiB", 65_536);
+        check(bytes, "1.5MiB", 1_572_864);
+        check(bytes, "10 kB", 10_000);
+        check(bytes, "7", 7);
+        fails(bytes, "7b", "`b` in `7b` is not a unit of memory: B, kB, MB, GB, KiB, MiB, GiB");
+    }
+
+    #[test]
+    fn rates_and_fractions() {
+        check(rate_per_s, "50k", 50_000.0);
+        check(rate_per_s, "50k/s", 50_000.0);
+        check(rate_per_s, "0.5", 0.5);
+        fails(rate_per_s, "0", "`0` is out of range: above 0, at most 1G a second");
+        fails(rate_per_s, "5/m", "`/m` in `5/m` is not a unit of a rate: k, M, G");
+        check(fraction, "3%", 0.03);
+        check(fraction, "0.03", 0.03);
+        check(fraction, "1", 1.0);
+        fails(fraction, "3", "`3` is out of range: 0 to 1, or 0% to 100%");
+        fails(fraction, "-1%", "`-1%` is out of range: 0 to 1, or 0% to 100%");
+        fails(fraction, "3x", "`x` in `3x` is not a unit of a fraction: %");
+    }
+
+    proptest! {
+        #[test]
+        fn a_whole_number_of_nanoseconds_survives(ns: u64) {
+            prop_assert_eq!(duration_ns(&format!("{ns}ns")), Ok(ns));
+        }
+
+        #[test]
+        fn decimals_are_exact(s in 0u64..1_000_000_000, ns in 0u32..1_000_000_000) {
+            prop_assert_eq!(duration_ns(&format!("{s}.{ns:09}s")), Ok(s * 1_000_000_000 + u64::from(ns)));
+        }
+
+        #[test]
+        fn nothing_panics(text in "\\PC*|[-+0-9._]{0,40}[a-zA-Z%/]{0,3}") {
+            let _ = (duration_ns(&text), count(&text), bytes(&text), rate_per_s(&text), fraction(&text));
+        }
+    }
+}
