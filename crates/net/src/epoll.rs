@@ -22,6 +22,7 @@ use crate::driver::{
 use crate::outgoing::Outgoing;
 use crate::slots::Slots;
 use crate::socket;
+use crate::thread::monotonic_ns;
 
 /// Readiness notes taken from the kernel in one turn at most.
 const READY_MAX: usize = 1024;
@@ -189,7 +190,7 @@ impl Epoll {
             return match socket::pending_error(socket) {
                 None => {
                     connection.phase = Phase::Open;
-                    connection.watch(&self.epoll, conn, &self.config);
+                    connection.flush(&self.epoll, conn, &self.config); // What was sent before it stood.
                     Some(Event::Connected(conn))
                 }
                 Some(reason) => Some(self.end(conn, reason)),
@@ -298,7 +299,7 @@ impl Driver for Epoll {
 
     #[inline]
     fn now(&self) -> Nanos {
-        socket::now()
+        monotonic_ns()
     }
 
     fn listen(&mut self, address: SocketAddr, backlog: u32, shared: bool) -> io::Result<(Listener, SocketAddr)> {
@@ -380,12 +381,12 @@ impl Driver for Epoll {
         let Some(connection) = self.connections.get_mut(conn) else { return };
         let Some(socket) = connection.socket.as_ref() else { return };
         match how {
-            Close::Graceful if !connection.outgoing.is_empty() && connection.phase == Phase::Open => {
-                connection.phase = Phase::Closing;
+            Close::Graceful if connection.phase == Phase::Closing => return,
+            Close::Graceful if !connection.outgoing.is_empty() => {
+                connection.phase = Phase::Closing; // A connect under way goes on first.
                 connection.watch(&self.epoll, conn, &self.config);
                 return;
             }
-            Close::Graceful if connection.phase == Phase::Closing => return,
             Close::Graceful => {}
             Close::Reset => socket::reset_on_close(socket.as_fd()),
         }
@@ -404,7 +405,7 @@ impl Driver for Epoll {
         self.ready.clear();
         self.next = 0;
         let timeout = until.map(|until| {
-            let wait = until.saturating_sub(socket::now());
+            let wait = until.saturating_sub(monotonic_ns());
             Timespec { tv_sec: (wait / 1_000_000_000) as i64, tv_nsec: (wait % 1_000_000_000) as _ }
         });
         match epoll::wait(&self.epoll, spare_capacity(&mut self.ready), timeout.as_ref()) {

@@ -21,6 +21,7 @@ mod epoll;
 mod outgoing;
 mod slots;
 mod socket;
+pub mod thread;
 
 pub use driver::{
     Close, CloseReason, Config, Conn, Data, Driver, Event, KernelDriver, Listener, Nanos, SendError, Waker,

@@ -8,9 +8,8 @@ use std::time::Duration;
 use rustix::fd::BorrowedFd;
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, sockopt};
-use rustix::time::ClockId;
 
-use crate::driver::{CloseReason, Nanos};
+use crate::driver::CloseReason;
 
 /// A TCP socket for `address`, nonblocking, without Nagle's delay, closed on exec.
 pub(crate) fn tcp(address: SocketAddr) -> io::Result<OwnedFd> {
@@ -69,13 +68,6 @@ pub(crate) fn reason(error: Errno) -> CloseReason {
 /// before it was accepted.
 pub(crate) fn is_out_of_room(error: Errno) -> bool {
     matches!(error, Errno::MFILE | Errno::NFILE | Errno::NOBUFS | Errno::NOMEM)
-}
-
-/// The monotonic clock.
-#[inline]
-pub(crate) fn now() -> Nanos {
-    let time = rustix::time::clock_gettime(ClockId::Monotonic);
-    time.tv_sec as Nanos * 1_000_000_000 + time.tv_nsec as Nanos
 }
 
 /// The error of a table without a free slot.

@@ -1,0 +1,147 @@
+//! What a thread or process asks the kernel about itself: where it runs, how it is scheduled, what it has used.
+
+use std::ffi::c_int;
+use std::io;
+
+use rustix::process::Signal;
+use rustix::thread::CpuSet;
+use rustix::time::ClockId;
+
+use crate::driver::Nanos;
+
+/// Keeps the calling thread, and the threads it starts from here on, on one processor. Fails with `EINVAL` where that
+/// processor is not there or not allowed to this process.
+pub fn pin_current_thread(cpu: u32) -> io::Result<()> {
+    set_affinity(&[cpu])
+}
+
+/// Likewise, on several processors. One that does not exist is ignored while another of them does: so the kernel has
+/// it.
+pub fn set_affinity(cpus: &[u32]) -> io::Result<()> {
+    let mut set = CpuSet::new();
+    for &cpu in cpus {
+        let cpu = cpu as usize;
+        if cpu >= CpuSet::MAX_CPU {
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, format!("no processor {cpu}")));
+        }
+        set.set(cpu);
+    }
+    Ok(rustix::thread::sched_setaffinity(None, &set)?)
+}
+
+/// The processors that the calling thread may run on, ascending.
+pub fn affinity() -> io::Result<Vec<u32>> {
+    let set = rustix::thread::sched_getaffinity(None)?;
+    Ok((0..CpuSet::MAX_CPU).filter(|&cpu| set.is_set(cpu)).map(|cpu| cpu as u32).collect())
+}
+
+/// Lets the calling thread run only where nobody else wants to (`SCHED_IDLE`). It cannot be taken back without
+/// privilege on older kernels.
+pub fn sched_idle() -> io::Result<()> {
+    // From linux/sched.h and the C library; neither changes, and both are the same on every architecture.
+    const SCHED_IDLE: c_int = 5;
+    #[repr(C)]
+    struct SchedParam {
+        sched_priority: c_int,
+    }
+    unsafe extern "C" {
+        fn sched_setscheduler(pid: c_int, policy: c_int, param: *const SchedParam) -> c_int;
+    }
+    // SAFETY: `param` is a whole `struct sched_param` of Linux, read during the call only; pid 0 is the calling thread.
+    match unsafe { sched_setscheduler(0, SCHED_IDLE, &SchedParam { sched_priority: 0 }) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+/// The monotonic clock, the one of the drivers on real sockets.
+#[inline]
+pub fn monotonic_ns() -> Nanos {
+    clock(ClockId::Monotonic)
+}
+
+/// The processor time that the calling thread has used, user and system.
+pub fn thread_cpu_ns() -> Nanos {
+    clock(ClockId::ThreadCPUTime)
+}
+
+/// The processor time that this process has used, user and system, threads that ended included.
+pub fn process_cpu_ns() -> Nanos {
+    clock(ClockId::ProcessCPUTime)
+}
+
+#[inline]
+fn clock(id: ClockId) -> Nanos {
+    let time = rustix::time::clock_gettime(id);
+    time.tv_sec as Nanos * 1_000_000_000 + time.tv_nsec as Nanos
+}
+
+/// The most memory that this process ever had resident, in bytes. From `VmHWM`: `getrusage` would also know of the
+/// program that this process was before its `exec`.
+pub fn process_peak_rss() -> io::Result<u64> {
+    let status = std::fs::read_to_string("/proc/self/status")?;
+    peak_rss(&status).ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "/proc/self/status has no VmHWM"))
+}
+
+fn peak_rss(status: &str) -> Option<u64> {
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+    let kib: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    kib.checked_mul(1024)
+}
+
+/// Has this process killed (`SIGKILL`) when the thread that started it ends. It outlives `exec`, but not that of a
+/// set-user-id program. A parent that ended before this call is not noticed: hold a pipe to it where that matters.
+pub fn set_parent_death_signal() -> io::Result<()> {
+    Ok(rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_thread_stays_where_it_is_pinned() {
+        std::thread::spawn(|| {
+            let allowed = affinity().unwrap();
+            let last = *allowed.last().unwrap();
+            pin_current_thread(last).unwrap();
+            assert_eq!(affinity().unwrap(), [last]);
+            assert_eq!(rustix::thread::sched_getcpu(), last as usize);
+            set_affinity(&allowed).unwrap();
+            assert_eq!(affinity().unwrap(), allowed);
+            assert!(pin_current_thread(u32::MAX).is_err());
+        })
+        .join()
+        .unwrap();
+    }
+
+    #[test]
+    fn an_idle_thread_still_runs() {
+        std::thread::spawn(|| {
+            sched_idle().unwrap();
+            let stat = std::fs::read_to_string("/proc/thread-self/stat").unwrap();
+            let policy = stat.rsplit(')').next().unwrap().split_whitespace().nth(38).unwrap().to_owned();
+            assert_eq!(policy, "5", "field 41 of proc_pid_stat(5)");
+        })
+        .join()
+        .unwrap();
+    }
+
+    #[test]
+    fn what_was_used_grows() {
+        let (thread, process) = (thread_cpu_ns(), process_cpu_ns());
+        let mut sum = 0u64;
+        while thread_cpu_ns() == thread {
+            sum = std::hint::black_box(sum + 1);
+        }
+        assert!(process_cpu_ns() > process);
+    }
+
+    #[test]
+    fn the_peak_is_in_bytes() {
+        assert_eq!(peak_rss("Name:\tx\nVmHWM:\t    1024 kB\nVmRSS:\t 512 kB\n"), Some(1 << 20));
+        assert_eq!(peak_rss("VmHWM:\t1024 MB\n"), None);
+        assert_eq!(peak_rss(""), None);
+        assert!(process_peak_rss().unwrap() > 100_000);
+    }
+}
