@@ -1,0 +1,144 @@
+//! Ping-pong server: few threads, many connections each. A worker with its own epoll per core; the main thread accepts and
+//! deals connections round-robin.
+
+use std::collections::HashMap;
+use std::io::{self, ErrorKind, Read, Write};
+use std::net::Ipv4Addr;
+use std::process::exit;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread;
+use std::time::Duration;
+
+use mio::net::{TcpListener, TcpStream};
+use mio::{Events, Interest, Poll, Token, Waker};
+
+const BUFFER: usize = 16 * 1024;
+/// The token of a worker's waker and of the listener; connections count up from the next.
+const FIRST: Token = Token(0);
+
+/// Replaces each word by its answer. A zero ends the process.
+fn answer(words: &mut [u8]) {
+    for bytes in words.chunks_exact_mut(4) {
+        let word = u32::from_be_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]);
+        if word == 0 {
+            exit(0);
+        }
+        bytes.copy_from_slice(&word.wrapping_add(1).to_be_bytes());
+    }
+}
+
+/// Words are answered in place: `sent <= whole <= filled` split the buffer into sent answers, answers still to send, and the
+/// word that has only begun.
+struct Connection {
+    stream: TcpStream,
+    buffer: Box<[u8; BUFFER]>,
+    sent: usize,
+    whole: usize,
+    filled: usize,
+}
+
+impl Connection {
+    /// Receives and answers until the socket would block, as mio reports readiness once. `false`: the connection is over.
+    fn turn(&mut self) -> io::Result<bool> {
+        loop {
+            while self.sent < self.whole {
+                self.sent += self.stream.write(&self.buffer[self.sent..self.whole])?;
+            }
+            self.buffer.copy_within(self.whole..self.filled, 0);
+            self.filled -= self.whole;
+            (self.sent, self.whole) = (0, 0);
+            match self.stream.read(&mut self.buffer[self.filled..])? {
+                0 => return Ok(false),
+                got => self.filled += got,
+            }
+            self.whole = self.filled & !3;
+            answer(&mut self.buffer[..self.whole]);
+        }
+    }
+
+    fn is_over(&mut self) -> bool {
+        loop {
+            match self.turn() {
+                Ok(open) => return !open,
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) => return error.kind() != ErrorKind::WouldBlock,
+            }
+        }
+    }
+}
+
+fn work(mut poll: Poll, dealt: Receiver<TcpStream>) -> io::Result<()> {
+    let mut events = Events::with_capacity(256);
+    let mut connections = HashMap::new();
+    let mut last = FIRST;
+    loop {
+        match poll.poll(&mut events, None) {
+            Err(error) if error.kind() == ErrorKind::Interrupted => continue,
+            other => other?,
+        }
+        for event in &events {
+            let token = event.token();
+            if token == FIRST {
+                for mut stream in dealt.try_iter() {
+                    last = Token(last.0 + 1);
+                    poll.registry().register(&mut stream, last, Interest::READABLE | Interest::WRITABLE)?;
+                    let buffer = Box::new([0; BUFFER]);
+                    connections.insert(last, Connection { stream, buffer, sent: 0, whole: 0, filled: 0 });
+                }
+            } else if connections.get_mut(&token).is_some_and(Connection::is_over) {
+                connections.remove(&token);
+            }
+        }
+    }
+}
+
+/// Starts a worker; what is sent down its channel is served after its waker was called.
+fn start() -> io::Result<(Sender<TcpStream>, Waker)> {
+    let poll = Poll::new()?;
+    let waker = Waker::new(poll.registry(), FIRST)?;
+    let (deal, dealt) = channel();
+    thread::spawn(move || {
+        if let Err(error) = work(poll, dealt) {
+            eprintln!("{error}");
+            exit(1);
+        }
+    });
+    Ok((deal, waker))
+}
+
+fn main() -> io::Result<()> {
+    let arguments: Vec<String> = std::env::args().collect();
+    let port: Option<u16> = match &arguments[..] {
+        [_, flag, port] if flag == "-p" => port.parse().ok(),
+        _ => None,
+    };
+    let Some(port) = port else {
+        eprintln!("usage: rust-multiplex -p PORT");
+        exit(2);
+    };
+    // Both read the affinity of the process, and mio sets SO_REUSEADDR and the largest backlog.
+    let workers = (0..thread::available_parallelism()?.get()).map(|_| start()).collect::<io::Result<Vec<_>>>()?;
+    let mut listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port).into())?;
+    println!("ready {}", listener.local_addr()?.port());
+    let mut poll = Poll::new()?;
+    poll.registry().register(&mut listener, FIRST, Interest::READABLE)?;
+    let mut events = Events::with_capacity(1);
+    let mut next = workers.iter().cycle();
+    loop {
+        match listener.accept() {
+            Ok((stream, _)) => {
+                if stream.set_nodelay(true).is_ok()
+                    && let Some((deal, waker)) = next.next()
+                    && deal.send(stream).is_ok()
+                {
+                    waker.wake()?;
+                }
+            }
+            Err(error) if error.kind() == ErrorKind::WouldBlock => match poll.poll(&mut events, None) {
+                Err(error) if error.kind() != ErrorKind::Interrupted => return Err(error),
+                _ => {}
+            },
+            Err(_) => thread::sleep(Duration::from_millis(1)), // too many files: wait for connections to close
+        }
+    }
+}
