@@ -1,1 +1,18 @@
-//! SQLite: runs and trials, one transaction per trial.
+//! Where are the trials kept? One SQLite file: runs and trials, one transaction a trial, JSON that anyone can query.
+//!
+//! ```
+//! # let folder = tempfile::tempdir().unwrap();
+//! let store = store::Store::open(folder.path().join("quintain.db"))?;
+//! assert!(store.runs()?.is_empty());
+//! # Ok::<(), store::StoreError>(())
+//! ```
+//!
+//! With the `sqlite3` shell: `select run, point, json_extract(record, '$.outcome.measured.requests') from trials`.
+
+mod error;
+mod layout;
+mod store;
+
+pub use error::StoreError;
+pub use layout::LAYOUT_VERSION;
+pub use store::{RunSummary, Store};

@@ -1,0 +1,147 @@
+//! What can go wrong with a store.
+
+use std::path::{Path, PathBuf};
+
+use rusqlite::ErrorCode;
+
+/// Why a store could not be opened, read or written.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// There is no such file.
+    #[error("no store at `{}`", path.display())]
+    Missing {
+        /// The file.
+        path: PathBuf,
+    },
+    /// A later quintain has written it.
+    #[error(
+        "`{}` has layout version {found}, this quintain knows versions up to {known}: \
+         use a newer quintain, or another file with --store",
+        path.display()
+    )]
+    Newer {
+        /// The file.
+        path: PathBuf,
+        /// Its version.
+        found: i64,
+        /// The highest version that this build knows.
+        known: i64,
+    },
+    /// It is an SQLite file, but of another program.
+    #[error("`{}` is an SQLite file of another program: name another file with --store", path.display())]
+    Foreign {
+        /// The file.
+        path: PathBuf,
+    },
+    /// It is not, or no longer, a database.
+    #[error(
+        "`{}` is damaged or no SQLite file ({message}): move it away, or save what can be read with \
+         `sqlite3 {} .recover`",
+        path.display(),
+        path.display()
+    )]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// What SQLite says.
+        message: String,
+    },
+    /// Another process kept it locked for too long.
+    #[error("`{}` has been locked by another process for {waited_s} s", path.display())]
+    Busy {
+        /// The file.
+        path: PathBuf,
+        /// How long was waited, s.
+        waited_s: u64,
+    },
+    /// There is a run of that name.
+    #[error("run `{run}` is in `{}` already", path.display())]
+    RunExists {
+        /// The file.
+        path: PathBuf,
+        /// The run.
+        run: String,
+    },
+    /// That trial is there already.
+    #[error("run `{run}` has a trial of point {point} in block {block} already")]
+    TrialExists {
+        /// The run.
+        run: String,
+        /// The design point.
+        point: usize,
+        /// The block.
+        block: u32,
+    },
+    /// No run is named so.
+    #[error("no run `{name}` in `{}`{}", path.display(), known_runs(known))]
+    UnknownRun {
+        /// The file.
+        path: PathBuf,
+        /// What was asked for.
+        name: String,
+        /// Names of the latest runs.
+        known: Vec<String>,
+    },
+    /// Several runs begin so.
+    #[error("`{name}` is the beginning of {} runs: {}", candidates.len(), candidates.join(", "))]
+    AmbiguousRun {
+        /// What was asked for.
+        name: String,
+        /// The runs.
+        candidates: Vec<String>,
+    },
+    /// What is stored is not what this build understands.
+    #[error("{what} in `{}` cannot be read (format version {version}, this quintain knows {known}): {source}", path.display())]
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// `run x`, `trial 3 of run x`.
+        what: String,
+        /// Its format version, `?` where there is none.
+        version: String,
+        /// The version that this build knows.
+        known: u32,
+        /// What is wrong with it.
+        source: serde_json::Error,
+    },
+    /// Something could not be turned into JSON.
+    #[error("{what} cannot be stored: {source}")]
+    Unwritable {
+        /// What.
+        what: String,
+        /// Why.
+        source: serde_json::Error,
+    },
+    /// Anything else that SQLite reports: no permission, disk full.
+    #[error("`{}`: {source}", path.display())]
+    Sqlite {
+        /// The file.
+        path: PathBuf,
+        /// What SQLite says.
+        source: rusqlite::Error,
+    },
+}
+
+fn known_runs(known: &[String]) -> String {
+    match known {
+        [] => ", which has none".to_owned(),
+        known => format!("; the latest: {}", known.join(", ")),
+    }
+}
+
+/// How long another process is waited for, s.
+pub(crate) const BUSY_S: u64 = 10;
+
+impl StoreError {
+    /// The situation behind an SQLite error.
+    pub(crate) fn from_sqlite(path: &Path, source: rusqlite::Error) -> Self {
+        let path = path.to_path_buf();
+        match source.sqlite_error_code() {
+            Some(ErrorCode::NotADatabase | ErrorCode::DatabaseCorrupt) => {
+                StoreError::Damaged { path, message: source.to_string() }
+            }
+            Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => StoreError::Busy { path, waited_s: BUSY_S },
+            _ => StoreError::Sqlite { path, source },
+        }
+    }
+}

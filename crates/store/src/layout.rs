@@ -1,0 +1,148 @@
+//! The tables, and how an older file becomes a newer one.
+
+use rusqlite::{Connection, TransactionBehavior};
+
+/// Marks the file as quintain's (`PRAGMA application_id`): "QNTN".
+const APPLICATION_ID: i64 = 0x514e_544e;
+
+/// Step `i` turns layout version `i` into `i + 1`; version 0 is an empty file. A step that was once released is never
+/// changed.
+///
+/// What is true stands in the JSON. Columns to ask by are generated from it, so that the two cannot disagree.
+const STEPS: [&str; 2] = [
+    "CREATE TABLE runs (id TEXT PRIMARY KEY NOT NULL, run TEXT NOT NULL) STRICT;
+     CREATE TABLE trials (run TEXT NOT NULL REFERENCES runs (id), record TEXT NOT NULL) STRICT;",
+    "ALTER TABLE runs ADD COLUMN started TEXT AS (json_extract(run, '$.started'));
+     ALTER TABLE runs ADD COLUMN study TEXT AS (json_extract(run, '$.plan.study'));
+     ALTER TABLE runs ADD COLUMN profile TEXT AS (json_extract(run, '$.profile'));
+     ALTER TABLE trials ADD COLUMN point INTEGER AS (json_extract(record, '$.point'));
+     ALTER TABLE trials ADD COLUMN block INTEGER AS (json_extract(record, '$.block'));
+     ALTER TABLE trials ADD COLUMN place INTEGER AS (json_extract(record, '$.order'));
+     ALTER TABLE trials ADD COLUMN failed INTEGER AS (json_extract(record, '$.outcome.failed') IS NOT NULL);
+     CREATE INDEX runs_by_start ON runs (started);
+     CREATE UNIQUE INDEX trials_once ON trials (run, point, block);
+     CREATE TABLE calibrations (host TEXT NOT NULL, calibration TEXT NOT NULL) STRICT;",
+];
+
+/// The layout version that this build writes.
+pub const LAYOUT_VERSION: i64 = STEPS.len() as i64;
+
+/// What a file turned out to be.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Layout {
+    /// Of this version now.
+    Current,
+    /// Of a later version; untouched.
+    Newer(i64),
+    /// Another program's; untouched.
+    Foreign,
+}
+
+/// Brings the file to the current layout, all steps or none.
+pub(crate) fn migrate(connection: &mut Connection) -> rusqlite::Result<Layout> {
+    migrate_to(connection, LAYOUT_VERSION)
+}
+
+fn migrate_to(connection: &mut Connection, target: i64) -> rusqlite::Result<Layout> {
+    if let Some(layout) = settled(connection, target)? {
+        return Ok(layout);
+    }
+    // Another process may have been faster: look again under the lock.
+    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    if let Some(layout) = settled(&transaction, target)? {
+        return Ok(layout);
+    }
+    let version = pragma(&transaction, "user_version")?;
+    for step in &STEPS[version as usize..target as usize] {
+        transaction.execute_batch(step)?;
+    }
+    transaction.pragma_update(None, "application_id", APPLICATION_ID)?;
+    transaction.pragma_update(None, "user_version", target)?;
+    transaction.commit()?;
+    Ok(Layout::Current)
+}
+
+/// What the file is, unless it must be brought up to `target`.
+fn settled(connection: &Connection, target: i64) -> rusqlite::Result<Option<Layout>> {
+    let version = pragma(connection, "user_version")?;
+    let application = pragma(connection, "application_id")?;
+    let tables: i64 = connection.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
+    Ok(match (application, version) {
+        (APPLICATION_ID, version) if version == target => Some(Layout::Current),
+        (APPLICATION_ID, version) if version > target => Some(Layout::Newer(version)),
+        (APPLICATION_ID, 0..) => None,
+        (0, 0) if tables == 0 => None,
+        _ => Some(Layout::Foreign),
+    })
+}
+
+fn pragma(connection: &Connection, name: &str) -> rusqlite::Result<i64> {
+    connection.pragma_query_value(None, name, |row| row.get(0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn columns(connection: &Connection, table: &str) -> Vec<String> {
+        let mut statement = connection.prepare("SELECT name FROM pragma_table_xinfo(?1)").unwrap();
+        statement.query_map([table], |row| row.get(0)).unwrap().map(Result::unwrap).collect()
+    }
+
+    #[test]
+    fn an_empty_file_gets_every_step() {
+        let mut connection = Connection::open_in_memory().unwrap();
+        assert_eq!(migrate(&mut connection), Ok(Layout::Current));
+        assert_eq!(columns(&connection, "trials"), ["run", "record", "point", "block", "place", "failed"]);
+        assert_eq!(migrate(&mut connection), Ok(Layout::Current), "and a second time nothing happens");
+    }
+
+    #[test]
+    fn an_older_layout_keeps_its_rows_and_gets_the_new_columns() {
+        let mut connection = Connection::open_in_memory().unwrap();
+        assert_eq!(migrate_to(&mut connection, 1), Ok(Layout::Current));
+        connection
+            .execute_batch(
+                r#"INSERT INTO runs VALUES ('a', '{"started": "2026-11-20T21:05:00Z", "plan": {"study": "volley"}}');
+                   INSERT INTO trials VALUES ('a', '{"point": 3, "block": 1, "order": 7, "outcome": {"failed": {}}}');"#,
+            )
+            .unwrap();
+        assert_eq!(columns(&connection, "trials"), ["run", "record"]);
+
+        assert_eq!(migrate(&mut connection), Ok(Layout::Current));
+        assert_eq!(pragma(&connection, "user_version"), Ok(LAYOUT_VERSION));
+        let study: String = connection.query_row("SELECT study FROM runs", [], |row| row.get(0)).unwrap();
+        assert_eq!(study, "volley");
+        let trial = connection
+            .query_row("SELECT point, block, place, failed FROM trials", [], |row| {
+                Ok([row.get::<_, i64>(0)?, row.get(1)?, row.get(2)?, row.get(3)?])
+            })
+            .unwrap();
+        assert_eq!(trial, [3, 1, 7, 1]);
+    }
+
+    #[test]
+    fn a_step_that_fails_leaves_the_older_layout_whole() {
+        let mut connection = Connection::open_in_memory().unwrap();
+        migrate_to(&mut connection, 1).unwrap();
+        connection.execute_batch("CREATE TABLE calibrations (in_the_way TEXT)").unwrap();
+        assert!(migrate(&mut connection).is_err());
+        assert_eq!(pragma(&connection, "user_version"), Ok(1));
+        assert_eq!(columns(&connection, "trials"), ["run", "record"]);
+    }
+
+    #[test]
+    fn files_of_others_are_left_alone() {
+        for (set_up, expected) in [
+            ("CREATE TABLE recipes (x)", Layout::Foreign),
+            ("PRAGMA application_id = 7", Layout::Foreign),
+            ("PRAGMA application_id = 0x514e544e; PRAGMA user_version = 99", Layout::Newer(99)),
+        ] {
+            let mut connection = Connection::open_in_memory().unwrap();
+            connection.execute_batch(set_up).unwrap();
+            let before: i64 = pragma(&connection, "user_version").unwrap();
+            assert_eq!(migrate(&mut connection), Ok(expected), "{set_up}");
+            assert_eq!(pragma(&connection, "user_version"), Ok(before), "{set_up}");
+        }
+    }
+}

@@ -1,0 +1,282 @@
+//! The store.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension, params};
+use serde::Serialize;
+use serde_json::Value;
+use study::record::{Calibration, IdlePolicy, RECORD_VERSION, Record, Run};
+
+use crate::error::{BUSY_S, StoreError};
+use crate::layout::{self, LAYOUT_VERSION, Layout};
+
+type Result<T> = std::result::Result<T, StoreError>;
+
+/// Runs and their trials in one file. Killed at any moment, it has every trial that was added.
+#[derive(Debug)]
+pub struct Store {
+    connection: Connection,
+    path: PathBuf,
+}
+
+/// A line of the list of runs.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct RunSummary {
+    /// Its name.
+    pub id: String,
+    /// When it started, UTC, RFC 3339.
+    pub started: String,
+    /// Name of the study.
+    pub study: String,
+    /// `default`, `quick` or `full`.
+    pub profile: String,
+    /// Design points in its plan.
+    pub points: u32,
+    /// Trials in the store.
+    pub trials: u32,
+    /// Those among them that failed.
+    pub failed: u32,
+}
+
+impl Store {
+    /// Opens the file, makes it where there is none, and brings an older layout up to date.
+    ///
+    /// # Errors
+    /// A newer, foreign, damaged or locked file, and one that cannot be made.
+    pub fn open(path: impl AsRef<Path>) -> Result<Store> {
+        Self::open_with(path.as_ref(), OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE)
+    }
+
+    /// The same, for readers: a missing file is an error and is not made.
+    ///
+    /// # Errors
+    /// [`StoreError::Missing`] and those of [`Store::open`].
+    pub fn open_existing(path: impl AsRef<Path>) -> Result<Store> {
+        let path = path.as_ref();
+        if !path.exists() {
+            return Err(StoreError::Missing { path: path.to_path_buf() });
+        }
+        Self::open_with(path, OpenFlags::SQLITE_OPEN_READ_WRITE)
+    }
+
+    fn open_with(path: &Path, flags: OpenFlags) -> Result<Store> {
+        let sqlite = |error| StoreError::from_sqlite(path, error);
+        let mut connection =
+            Connection::open_with_flags(path, flags | OpenFlags::SQLITE_OPEN_NO_MUTEX).map_err(sqlite)?;
+        connection.busy_timeout(Duration::from_secs(BUSY_S)).map_err(sqlite)?;
+        match layout::migrate(&mut connection).map_err(sqlite)? {
+            Layout::Current => {}
+            Layout::Newer(found) => {
+                return Err(StoreError::Newer { path: path.to_path_buf(), found, known: LAYOUT_VERSION });
+            }
+            Layout::Foreign => return Err(StoreError::Foreign { path: path.to_path_buf() }),
+        }
+        // A write-ahead log lets `report` read while `run` writes. A trial is worth a second, so each one is synced.
+        connection.pragma_update(None, "journal_mode", "wal").map_err(sqlite)?;
+        connection.pragma_update(None, "synchronous", "full").map_err(sqlite)?;
+        connection.pragma_update(None, "foreign_keys", true).map_err(sqlite)?;
+        Ok(Store { connection, path: path.to_path_buf() })
+    }
+
+    /// The file.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Enters a run, before its first trial.
+    ///
+    /// # Errors
+    /// [`StoreError::RunExists`] and errors of the file.
+    pub fn begin_run(&self, run: &Run) -> Result<()> {
+        let json = to_json(run, || format!("run `{}`", run.id))?;
+        match self.connection.execute("INSERT INTO runs (id, run) VALUES (?1, ?2)", params![run.id, json]) {
+            Err(error) if is_conflict(&error) => {
+                Err(StoreError::RunExists { path: self.path.clone(), run: run.id.clone() })
+            }
+            result => result.map(drop).map_err(|error| self.sqlite(error)),
+        }
+    }
+
+    /// Writes what has become known of a run since it began: its builds.
+    ///
+    /// # Errors
+    /// [`StoreError::UnknownRun`] and errors of the file.
+    pub fn update_run(&self, run: &Run) -> Result<()> {
+        let json = to_json(run, || format!("run `{}`", run.id))?;
+        let changed = self.connection.execute("UPDATE runs SET run = ?2 WHERE id = ?1", params![run.id, json]);
+        match changed.map_err(|error| self.sqlite(error))? {
+            0 => Err(self.unknown(&run.id)?),
+            _ => Ok(()),
+        }
+    }
+
+    /// Adds a trial, in a transaction of its own: when this returns, the trial is on disk.
+    ///
+    /// # Errors
+    /// [`StoreError::UnknownRun`], [`StoreError::TrialExists`] and errors of the file.
+    pub fn add_record(&self, run: &str, record: &Record) -> Result<()> {
+        let (point, block) = (record.point, record.block);
+        let json = to_json(record, || format!("the trial of point {point} in block {block}"))?;
+        match self.connection.execute("INSERT INTO trials (run, record) VALUES (?1, ?2)", params![run, json]) {
+            Err(error) if is_missing_parent(&error) => Err(self.unknown(run)?),
+            Err(error) if is_conflict(&error) => Err(StoreError::TrialExists { run: run.to_owned(), point, block }),
+            result => result.map(drop).map_err(|error| self.sqlite(error)),
+        }
+    }
+
+    /// All runs, the latest first.
+    ///
+    /// # Errors
+    /// Errors of the file.
+    pub fn runs(&self) -> Result<Vec<RunSummary>> {
+        let sql = "SELECT id, coalesce(started, ''), coalesce(study, ''), coalesce(profile, ''),
+                          coalesce(json_array_length(runs.run, '$.plan.points'), 0),
+                          count(record), coalesce(sum(failed), 0)
+                   FROM runs LEFT JOIN trials ON trials.run = id
+                   GROUP BY id ORDER BY started DESC, runs.rowid DESC";
+        let read = |row: &rusqlite::Row<'_>| {
+            Ok(RunSummary {
+                id: row.get(0)?,
+                started: row.get(1)?,
+                study: row.get(2)?,
+                profile: row.get(3)?,
+                points: row.get(4)?,
+                trials: row.get(5)?,
+                failed: row.get(6)?,
+            })
+        };
+        self.query(sql, [], read)
+    }
+
+    /// The run of that name, or the one whose name begins so; `latest` is the one that started last.
+    ///
+    /// # Errors
+    /// [`StoreError::UnknownRun`], [`StoreError::AmbiguousRun`], [`StoreError::Unreadable`] and errors of the file.
+    pub fn run(&self, name: &str) -> Result<Run> {
+        let ids: Vec<String> = match name {
+            "latest" => {
+                self.query("SELECT id FROM runs ORDER BY started DESC, rowid DESC LIMIT 1", [], |row| row.get(0))?
+            }
+            name => {
+                // Not LIKE: a name may hold its wild cards.
+                let sql = "SELECT id FROM runs WHERE substr(id, 1, length(?1)) = ?1 ORDER BY id <> ?1, started DESC";
+                self.query(sql, [name], |row| row.get(0))?
+            }
+        };
+        match ids.as_slice() {
+            [id] => self.read_run(id),
+            [id, ..] if id == name => self.read_run(id),
+            [] => Err(self.unknown(name)?),
+            _ => Err(StoreError::AmbiguousRun { name: name.to_owned(), candidates: ids }),
+        }
+    }
+
+    /// The latest run of a study; `None`: it has none here.
+    ///
+    /// # Errors
+    /// [`StoreError::Unreadable`] and errors of the file.
+    pub fn latest_of(&self, study: &str) -> Result<Option<Run>> {
+        let sql = "SELECT id FROM runs WHERE study = ?1 ORDER BY started DESC, rowid DESC LIMIT 1";
+        let ids: Vec<String> = self.query(sql, [study], |row| row.get(0))?;
+        ids.first().map(|id| self.read_run(id)).transpose()
+    }
+
+    fn read_run(&self, id: &str) -> Result<Run> {
+        let sql = "SELECT run FROM runs WHERE id = ?1";
+        let json: String =
+            self.connection.query_row(sql, [id], |row| row.get(0)).map_err(|error| self.sqlite(error))?;
+        self.from_json(&json, || format!("run `{id}`"))
+    }
+
+    /// The trials of a run (its full name), in the order they ran.
+    ///
+    /// # Errors
+    /// [`StoreError::UnknownRun`], [`StoreError::Unreadable`] and errors of the file.
+    pub fn records(&self, run: &str) -> Result<Vec<Record>> {
+        let known = self.connection.query_row("SELECT 1 FROM runs WHERE id = ?1", [run], |_| Ok(())).optional();
+        if known.map_err(|error| self.sqlite(error))?.is_none() {
+            return Err(self.unknown(run)?);
+        }
+        let sql = "SELECT record FROM trials WHERE run = ?1 ORDER BY place, rowid";
+        let rows: Vec<String> = self.query(sql, [run], |row| row.get(0))?;
+        let read = |(index, json): (usize, &String)| self.from_json(json, || format!("trial {index} of run `{run}`"));
+        rows.iter().enumerate().map(read).collect()
+    }
+
+    /// Keeps what the generator can do on the host named so.
+    ///
+    /// # Errors
+    /// Errors of the file.
+    pub fn add_calibration(&self, host: &str, calibration: &Calibration) -> Result<()> {
+        let json = to_json(calibration, || "a calibration".to_owned())?;
+        let sql = "INSERT INTO calibrations (host, calibration) VALUES (?1, ?2)";
+        self.connection.execute(sql, [host, &json]).map(drop).map_err(|error| self.sqlite(error))
+    }
+
+    /// All calibrations of a host, the latest first.
+    ///
+    /// # Errors
+    /// [`StoreError::Unreadable`] and errors of the file.
+    pub fn calibrations(&self, host: &str) -> Result<Vec<Calibration>> {
+        let sql = "SELECT calibration FROM calibrations WHERE host = ?1
+                   ORDER BY json_extract(calibration, '$.measured') DESC, rowid DESC";
+        let rows: Vec<String> = self.query(sql, [host], |row| row.get(0))?;
+        rows.iter().map(|json| self.from_json(json, || format!("a calibration of `{host}`"))).collect()
+    }
+
+    /// The latest calibration of a host for a protocol and an idle policy; those of two policies are never mixed.
+    ///
+    /// # Errors
+    /// [`StoreError::Unreadable`] and errors of the file.
+    pub fn calibration(&self, host: &str, protocol: &str, idle: IdlePolicy) -> Result<Option<Calibration>> {
+        let mut all = self.calibrations(host)?.into_iter();
+        Ok(all.find(|calibration| calibration.protocol == protocol && calibration.idle == idle))
+    }
+
+    fn query<T>(
+        &self,
+        sql: &str,
+        params: impl rusqlite::Params,
+        read: impl FnMut(&rusqlite::Row<'_>) -> rusqlite::Result<T>,
+    ) -> Result<Vec<T>> {
+        let rows = || self.connection.prepare(sql)?.query_map(params, read)?.collect::<rusqlite::Result<Vec<T>>>();
+        rows().map_err(|error| self.sqlite(error))
+    }
+
+    fn sqlite(&self, error: rusqlite::Error) -> StoreError {
+        StoreError::from_sqlite(&self.path, error)
+    }
+
+    /// The error for a run that is not there; itself an error where the file cannot be read.
+    fn unknown(&self, name: &str) -> Result<StoreError> {
+        let known =
+            self.query("SELECT id FROM runs ORDER BY started DESC, rowid DESC LIMIT 5", [], |row| row.get(0))?;
+        Ok(StoreError::UnknownRun { path: self.path.clone(), name: name.to_owned(), known })
+    }
+
+    fn from_json<T: serde::de::DeserializeOwned>(&self, json: &str, what: impl FnOnce() -> String) -> Result<T> {
+        serde_json::from_str(json).map_err(|source| StoreError::Unreadable {
+            path: self.path.clone(),
+            what: what(),
+            version: serde_json::from_str::<Value>(json).map_or("?".to_owned(), |value| match &value["version"] {
+                Value::Null => "?".to_owned(),
+                version => version.to_string(),
+            }),
+            known: RECORD_VERSION,
+            source,
+        })
+    }
+}
+
+fn to_json(value: &impl Serialize, what: impl FnOnce() -> String) -> Result<String> {
+    serde_json::to_string(value).map_err(|source| StoreError::Unwritable { what: what(), source })
+}
+
+fn is_conflict(error: &rusqlite::Error) -> bool {
+    error.sqlite_error_code() == Some(ErrorCode::ConstraintViolation)
+}
+
+fn is_missing_parent(error: &rusqlite::Error) -> bool {
+    error.sqlite_error().is_some_and(|error| error.extended_code == rusqlite::ffi::SQLITE_CONSTRAINT_FOREIGNKEY)
+}
