@@ -3,18 +3,19 @@
 
 use std::collections::HashMap;
 use std::io::{self, ErrorKind, Read, Write};
-use std::net::Ipv4Addr;
+use std::net::{Ipv4Addr, TcpListener};
 use std::process::exit;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
 use std::time::Duration;
 
-use mio::net::{TcpListener, TcpStream};
+use mio::net::TcpStream;
 use mio::{Events, Interest, Poll, Token, Waker};
+use socket2::SockRef;
 
 const BUFFER: usize = 16 * 1024;
-/// The token of a worker's waker and of the listener; connections count up from the next.
-const FIRST: Token = Token(0);
+/// The token of a worker's waker; connections count up from the next.
+const WAKER: Token = Token(0);
 
 /// Replaces each word by its answer. A zero ends the process.
 fn answer(words: &mut [u8]) {
@@ -70,7 +71,7 @@ impl Connection {
 fn work(mut poll: Poll, dealt: Receiver<TcpStream>) -> io::Result<()> {
     let mut events = Events::with_capacity(256);
     let mut connections = HashMap::new();
-    let mut last = FIRST;
+    let mut last = WAKER;
     loop {
         match poll.poll(&mut events, None) {
             Err(error) if error.kind() == ErrorKind::Interrupted => continue,
@@ -78,7 +79,7 @@ fn work(mut poll: Poll, dealt: Receiver<TcpStream>) -> io::Result<()> {
         }
         for event in &events {
             let token = event.token();
-            if token == FIRST {
+            if token == WAKER {
                 for mut stream in dealt.try_iter() {
                     last = Token(last.0 + 1);
                     poll.registry().register(&mut stream, last, Interest::READABLE | Interest::WRITABLE)?;
@@ -95,7 +96,7 @@ fn work(mut poll: Poll, dealt: Receiver<TcpStream>) -> io::Result<()> {
 /// Starts a worker; what is sent down its channel is served after its waker was called.
 fn start() -> io::Result<(Sender<TcpStream>, Waker)> {
     let poll = Poll::new()?;
-    let waker = Waker::new(poll.registry(), FIRST)?;
+    let waker = Waker::new(poll.registry(), WAKER)?;
     let (deal, dealt) = channel();
     thread::spawn(move || {
         if let Err(error) = work(poll, dealt) {
@@ -116,28 +117,22 @@ fn main() -> io::Result<()> {
         eprintln!("usage: rust-multiplex -p PORT");
         exit(2);
     };
-    // Both read the affinity of the process, and mio sets SO_REUSEADDR and the largest backlog.
+    // Reads the affinity of the process.
     let workers = (0..thread::available_parallelism()?.get()).map(|_| start()).collect::<io::Result<Vec<_>>>()?;
-    let mut listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port).into())?;
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port))?; // with SO_REUSEADDR
+    SockRef::from(&listener).listen(i32::MAX)?; // the kernel caps it at net.core.somaxconn
     println!("ready {}", listener.local_addr()?.port());
-    let mut poll = Poll::new()?;
-    poll.registry().register(&mut listener, FIRST, Interest::READABLE)?;
-    let mut events = Events::with_capacity(1);
     let mut next = workers.iter().cycle();
     loop {
         match listener.accept() {
             Ok((stream, _)) => {
-                if stream.set_nodelay(true).is_ok()
+                if stream.set_nodelay(true).and_then(|()| stream.set_nonblocking(true)).is_ok()
                     && let Some((deal, waker)) = next.next()
-                    && deal.send(stream).is_ok()
+                    && deal.send(TcpStream::from_std(stream)).is_ok()
                 {
                     waker.wake()?;
                 }
             }
-            Err(error) if error.kind() == ErrorKind::WouldBlock => match poll.poll(&mut events, None) {
-                Err(error) if error.kind() != ErrorKind::Interrupted => return Err(error),
-                _ => {}
-            },
             Err(_) => thread::sleep(Duration::from_millis(1)), // too many files: wait for connections to close
         }
     }

@@ -6,7 +6,7 @@ use std::process::exit;
 use std::time::Duration;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::{TcpSocket, TcpStream};
 
 const BUFFER: usize = 16 * 1024;
 
@@ -39,7 +39,10 @@ async fn serve(mut stream: TcpStream) -> io::Result<()> {
 }
 
 async fn listen(port: u16) -> io::Result<()> {
-    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).await?; // with SO_REUSEADDR and the largest backlog
+    let socket = TcpSocket::new_v4()?;
+    socket.set_reuseaddr(true)?;
+    socket.bind((Ipv4Addr::LOCALHOST, port).into())?;
+    let listener = socket.listen(1 << 16)?; // the kernel caps it at net.core.somaxconn
     println!("ready {}", listener.local_addr()?.port());
     loop {
         match listener.accept().await {

@@ -1,0 +1,129 @@
+import java.io.IOException;
+import java.net.InetAddress;
+import java.net.InetSocketAddress;
+import java.net.StandardSocketOptions;
+import java.nio.ByteBuffer;
+import java.nio.channels.SelectionKey;
+import java.nio.channels.Selector;
+import java.nio.channels.ServerSocketChannel;
+import java.nio.channels.SocketChannel;
+import java.util.ArrayDeque;
+import java.util.Queue;
+import java.util.concurrent.ConcurrentLinkedQueue;
+
+/** Ping-pong server: a thread with its own selector per core; the main thread accepts and deals connections round-robin. */
+public final class Server {
+    private static final int BUFFER = 16 * 1024;
+
+    /** Words are answered in place; {@code whole > 0} while answers up to there wait for a peer that does not read. */
+    private static final class Connection {
+        final ByteBuffer buffer;
+        int whole;
+
+        Connection(ByteBuffer buffer) {
+            this.buffer = buffer;
+        }
+
+        /** Receives unless answers are waiting, then sends. False when the connection is over. */
+        boolean turn(SelectionKey key, SocketChannel channel) throws IOException {
+            if (whole == 0) {
+                if (channel.read(buffer) < 0) return false;
+                whole = buffer.position() & ~3;
+                for (int at = 0; at < whole; at += 4) {
+                    int word = buffer.getInt(at);
+                    if (word == 0) Runtime.getRuntime().halt(0);
+                    buffer.putInt(at, word + 1);
+                }
+                if (whole == 0) return true; // a word has only begun
+                buffer.flip();
+            }
+            // Between turns position and limit span what is still to send and the begun word behind it.
+            int end = buffer.limit();
+            buffer.limit(whole);
+            channel.write(buffer);
+            boolean sent = !buffer.hasRemaining();
+            buffer.limit(end);
+            if (sent) {
+                buffer.compact();
+                whole = 0;
+            }
+            int wanted = sent ? SelectionKey.OP_READ : SelectionKey.OP_WRITE;
+            if (key.interestOps() != wanted) key.interestOps(wanted);
+            return true;
+        }
+    }
+
+    private static final class Worker implements Runnable {
+        private final Selector selector;
+        private final Queue<SocketChannel> dealt = new ConcurrentLinkedQueue<>();
+        // Direct memory is returned by the garbage collector alone, so the buffers of closed connections are used again.
+        private final ArrayDeque<ByteBuffer> spare = new ArrayDeque<>();
+
+        Worker() throws IOException {
+            selector = Selector.open();
+            new Thread(this).start();
+        }
+
+        void deal(SocketChannel channel) {
+            dealt.add(channel);
+            selector.wakeup();
+        }
+
+        @Override
+        public void run() {
+            try {
+                while (true) {
+                    selector.select(this::turn);
+                    for (SocketChannel channel; (channel = dealt.poll()) != null;) {
+                        ByteBuffer buffer = spare.isEmpty() ? ByteBuffer.allocateDirect(BUFFER) : spare.pop().clear();
+                        channel.register(selector, SelectionKey.OP_READ, new Connection(buffer));
+                    }
+                }
+            } catch (IOException | OutOfMemoryError error) {
+                System.err.println(error);
+                Runtime.getRuntime().halt(1);
+            }
+        }
+
+        private void turn(SelectionKey key) {
+            SocketChannel channel = (SocketChannel) key.channel();
+            Connection connection = (Connection) key.attachment();
+            try {
+                if (connection.turn(key, channel)) return;
+            } catch (IOException reset) {
+                // the connection is over, as below
+            }
+            try {
+                channel.close();
+            } catch (IOException ignored) {
+                // nothing is left to do for it
+            }
+            spare.push(connection.buffer);
+        }
+    }
+
+    public static void main(String[] arguments) throws IOException, InterruptedException {
+        if (arguments.length != 2 || !arguments[0].equals("-p")) {
+            System.err.println("usage: java-nio -p PORT");
+            System.exit(2);
+        }
+        Worker[] workers = new Worker[Runtime.getRuntime().availableProcessors()]; // reads the affinity of the process
+        for (int i = 0; i < workers.length; i++) workers[i] = new Worker();
+        ServerSocketChannel listener = ServerSocketChannel.open();
+        listener.setOption(StandardSocketOptions.SO_REUSEADDR, true);
+        InetAddress loopback = InetAddress.getByAddress(new byte[] {127, 0, 0, 1});
+        int backlog = 1 << 16; // the kernel caps it at net.core.somaxconn
+        listener.bind(new InetSocketAddress(loopback, Integer.parseInt(arguments[1])), backlog);
+        System.out.println("ready " + listener.socket().getLocalPort());
+        for (int next = 0;; next = (next + 1) % workers.length) {
+            try {
+                SocketChannel channel = listener.accept();
+                channel.configureBlocking(false);
+                channel.setOption(StandardSocketOptions.TCP_NODELAY, true);
+                workers[next].deal(channel);
+            } catch (IOException error) {
+                Thread.sleep(1); // too many files: wait for connections to close
+            }
+        }
+    }
+}

@@ -1,0 +1,56 @@
+#!/usr/bin/env node
+// Ping-pong server: a cluster with a process per core. Node's primary process accepts and deals connections round-robin.
+'use strict';
+const cluster = require('node:cluster');
+const net = require('node:net');
+const os = require('node:os');
+
+// Replaces each word by its answer. A zero ends the process, and with it the primary and all the others.
+function answer(words) {
+  for (let at = 0; at < words.length; at += 4) {
+    const word = words.readUInt32BE(at);
+    if (word === 0) process.exit(0);
+    words.writeUInt32BE((word + 1) >>> 0, at);
+  }
+}
+
+function serve(socket) {
+  let begun = Buffer.alloc(0); // the word that has only begun, at most three bytes
+  socket.on('data', (bytes) => {
+    if (begun.length > 0) bytes = Buffer.concat([begun, bytes]);
+    const whole = bytes.length & ~3;
+    begun = bytes.subarray(whole);
+    if (whole === 0) return;
+    const words = bytes.subarray(0, whole);
+    answer(words);
+    if (!socket.write(words)) socket.pause(); // the peer does not read: take nothing more from it
+  });
+  socket.on('drain', () => socket.resume());
+  socket.on('error', () => {}); // a reset is its client's affair; the socket closes by itself
+}
+
+function lead() {
+  let listening = 0;
+  const workers = os.availableParallelism(); // reads the affinity of the process
+  for (let i = 0; i < workers; i++) cluster.fork();
+  cluster.on('listening', (_, address) => {
+    if (++listening === workers) console.log(`ready ${address.port}`);
+  });
+  const stop = (code) => {
+    for (const worker of Object.values(cluster.workers)) worker.process.kill('SIGKILL');
+    process.exit(code);
+  };
+  cluster.on('exit', (_, code) => stop(code ?? 1));
+  process.on('SIGTERM', () => stop(0));
+}
+
+if (process.argv.length !== 4 || process.argv[2] !== '-p') {
+  console.error('usage: node -p PORT');
+  process.exit(2);
+} else if (cluster.isPrimary) {
+  lead();
+} else {
+  // Node sets SO_REUSEADDR itself. The primary listens, with what its workers ask for.
+  const server = net.createServer({ noDelay: true }, serve);
+  server.listen({ port: Number(process.argv[3]), host: '127.0.0.1', backlog: 65535 }); // the kernel caps it at net.core.somaxconn
+}

@@ -1,0 +1,104 @@
+#!/usr/bin/env python3
+"""Ping-pong server: an asyncio loop in a process per core.
+
+The parent accepts and deals connections round-robin. SO_REUSEPORT would spare it, but deals by a hash of the client's
+address: few connections then often land in one process, and the server would look slower than it is.
+"""
+
+import asyncio
+import os
+import signal
+import socket
+import struct
+import sys
+import time
+
+WORD = struct.Struct("!I")
+
+
+def answer(words):
+    """The answers to whole words. A zero ends the process, and with it the parent and all the others."""
+    size = len(words) // 4
+    values = struct.unpack(f"!{size}I", words)
+    if 0 in values:
+        os._exit(0)
+    if size == 1:
+        return WORD.pack((values[0] + 1) & 0xFFFFFFFF)
+    return struct.pack(f"!{size}I", *[(value + 1) & 0xFFFFFFFF for value in values])
+
+
+class Connection(asyncio.Protocol):
+    def connection_made(self, transport):  # asyncio has set TCP_NODELAY
+        self.transport = transport
+        self.begun = b""  # the word that has only begun, at most three bytes
+
+    def data_received(self, data):
+        if self.begun:
+            data = self.begun + data
+        whole = len(data) & ~3
+        self.begun = data[whole:]
+        if whole:
+            self.transport.write(answer(data[:whole]))
+
+    def pause_writing(self):  # the peer does not read: take nothing more from it
+        self.transport.pause_reading()
+
+    def resume_writing(self):
+        self.transport.resume_reading()
+
+
+async def work(channel):
+    loop = asyncio.get_running_loop()
+    ended = loop.create_future()
+    starting = set()  # the loop holds its tasks weakly
+
+    def receive():
+        message, descriptors, _, _ = socket.recv_fds(channel, 1, 1)
+        if not message and not ended.done():  # the parent is gone
+            ended.set_result(None)
+        for descriptor in descriptors:
+            connected = socket.socket(fileno=descriptor)
+            connected.setblocking(False)
+            task = loop.create_task(loop.connect_accepted_socket(Connection, connected))
+            starting.add(task)
+            task.add_done_callback(starting.discard)
+
+    loop.add_reader(channel, receive)
+    await ended
+
+
+def main():
+    if len(sys.argv) != 3 or sys.argv[1] != "-p":
+        sys.exit(f"usage: {sys.argv[0]} -p PORT")
+    listener = socket.socket()
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    listener.bind(("127.0.0.1", int(sys.argv[2])))
+
+    # A worker ends at a zero, or when its channel breaks because the parent has ended; the parent ends with any worker.
+    channels = []
+    for _ in os.sched_getaffinity(0):
+        ours, theirs = socket.socketpair()
+        if os.fork() == 0:
+            for other in [listener, ours, *channels]:
+                other.close()
+            asyncio.run(work(theirs))
+            os._exit(0)
+        theirs.close()
+        channels.append(ours)
+    signal.signal(signal.SIGCHLD, lambda *_: os._exit(0))
+
+    listener.listen(socket.SOMAXCONN)
+    print("ready", listener.getsockname()[1], flush=True)
+    turn = 0
+    while True:
+        try:
+            connected, _ = listener.accept()
+        except OSError:  # too many files: wait for connections to close
+            time.sleep(0.001)
+            continue
+        with connected:
+            socket.send_fds(channels[turn % len(channels)], [b"c"], [connected.fileno()])
+        turn += 1
+
+
+main()
