@@ -186,7 +186,7 @@ impl Store {
         let sql = "SELECT run FROM runs WHERE id = ?1";
         let json: String =
             self.connection.query_row(sql, [id], |row| row.get(0)).map_err(|error| self.sqlite(error))?;
-        self.from_json(&json, || format!("run `{id}`"))
+        self.parse(&json, || format!("run `{id}`"))
     }
 
     /// The trials of a run (its full name), in the order they ran.
@@ -200,7 +200,7 @@ impl Store {
         }
         let sql = "SELECT record FROM trials WHERE run = ?1 ORDER BY place, rowid";
         let rows: Vec<String> = self.query(sql, [run], |row| row.get(0))?;
-        let read = |(index, json): (usize, &String)| self.from_json(json, || format!("trial {index} of run `{run}`"));
+        let read = |(index, json): (usize, &String)| self.parse(json, || format!("trial {index} of run `{run}`"));
         rows.iter().enumerate().map(read).collect()
     }
 
@@ -222,7 +222,7 @@ impl Store {
         let sql = "SELECT calibration FROM calibrations WHERE host = ?1
                    ORDER BY json_extract(calibration, '$.measured') DESC, rowid DESC";
         let rows: Vec<String> = self.query(sql, [host], |row| row.get(0))?;
-        rows.iter().map(|json| self.from_json(json, || format!("a calibration of `{host}`"))).collect()
+        rows.iter().map(|json| self.parse(json, || format!("a calibration of `{host}`"))).collect()
     }
 
     /// The latest calibration of a host for a protocol and an idle policy; those of two policies are never mixed.
@@ -255,7 +255,7 @@ impl Store {
         Ok(StoreError::UnknownRun { path: self.path.clone(), name: name.to_owned(), known })
     }
 
-    fn from_json<T: serde::de::DeserializeOwned>(&self, json: &str, what: impl FnOnce() -> String) -> Result<T> {
+    fn parse<T: serde::de::DeserializeOwned>(&self, json: &str, what: impl FnOnce() -> String) -> Result<T> {
         serde_json::from_str(json).map_err(|source| StoreError::Unreadable {
             path: self.path.clone(),
             what: what(),
