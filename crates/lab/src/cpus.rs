@@ -1,0 +1,69 @@
+//! Lists of processors as the kernel writes them: `0-3,8`.
+
+/// Reads `0-3,8`, ascending and without doubles; the empty text is the empty list.
+///
+/// Errors name the part that is no number or no range.
+pub fn parse(text: &str) -> Result<Vec<u32>, String> {
+    let mut cpus = Vec::new();
+    for part in text.trim().split(',').map(str::trim).filter(|part| !part.is_empty()) {
+        let (first, last) = part.split_once('-').unwrap_or((part, part));
+        let number = |text: &str| text.trim().parse::<u32>().map_err(|_| format!("`{part}` is no processor or range"));
+        let (first, last) = (number(first)?, number(last)?);
+        if first > last || last > 65_535 {
+            return Err(format!("`{part}` is no range of processors"));
+        }
+        cpus.extend(first..=last);
+    }
+    cpus.sort_unstable();
+    cpus.dedup();
+    Ok(cpus)
+}
+
+/// Writes `0-3,8`, in the form that [`parse`] and the kernel read.
+pub fn format(cpus: &[u32]) -> String {
+    let mut sorted = cpus.to_vec();
+    sorted.sort_unstable();
+    sorted.dedup();
+    let runs = sorted.chunk_by(|low, high| low + 1 == *high);
+    let parts: Vec<String> = runs
+        .map(|run| match run {
+            [one] => one.to_string(),
+            [first, .., last] => format!("{first}-{last}"),
+            [] => String::new(),
+        })
+        .collect();
+    parts.join(",")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(text: &str, cpus: &[u32], written: &str) {
+        assert_eq!(parse(text).as_deref(), Ok(cpus), "{text}");
+        assert_eq!(format(cpus), written);
+    }
+
+    #[test]
+    fn empty() {
+        check("\n", &[], "");
+    }
+    #[test]
+    fn one() {
+        check("7", &[7], "7");
+    }
+    #[test]
+    fn ranges_and_singles() {
+        check("0-3,8,10-11\n", &[0, 1, 2, 3, 8, 10, 11], "0-3,8,10-11");
+    }
+    #[test]
+    fn disorder_and_doubles() {
+        check("3,1,2,2-3", &[1, 2, 3], "1-3");
+    }
+    #[test]
+    fn mistakes() {
+        for text in ["a", "3-1", "1-", "-1", "0-99999999"] {
+            assert!(parse(text).is_err(), "{text}");
+        }
+    }
+}

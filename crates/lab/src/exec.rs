@@ -1,0 +1,50 @@
+//! What `quintain exec` does: pin itself, tie itself to its parent, become another program.
+//!
+//! Pinning before the program starts leaves no moment in which it runs elsewhere, and what it starts inherits the pin.
+
+use std::ffi::OsString;
+use std::io;
+use std::os::unix::process::CommandExt;
+
+use rustix::process::{Pid, Signal, getppid, set_parent_process_death_signal};
+use rustix::thread::{CpuSet, sched_setaffinity};
+
+/// Pins this process to `cpus` (empty: leaves it as it is), has the kernel kill it when `parent` dies, and becomes
+/// `command`. Comes back only with the error: nothing to run, no such processor, the parent is gone, no such program.
+///
+/// The kernel's tie is to the *thread* of the parent that started this process (prctl(2), PR_SET_PDEATHSIG): the lab
+/// starts everything from the one thread that lives as long as the run.
+pub fn become_command(cpus: &[u32], parent: Option<u32>, command: &[OsString]) -> io::Error {
+    match prepare(cpus, parent, command) {
+        Ok(mut command) => command.exec(),
+        Err(error) => error,
+    }
+}
+
+fn prepare(cpus: &[u32], parent: Option<u32>, command: &[OsString]) -> io::Result<std::process::Command> {
+    let Some((program, arguments)) = command.split_first() else {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "there is no command to become"));
+    };
+    if !cpus.is_empty() {
+        let mut set = CpuSet::new();
+        for &cpu in cpus {
+            if cpu as usize >= CpuSet::MAX_CPU {
+                let text = format!("processor {cpu} is above the highest supported, {}", CpuSet::MAX_CPU - 1);
+                return Err(io::Error::new(io::ErrorKind::InvalidInput, text));
+            }
+            set.set(cpu as usize);
+        }
+        sched_setaffinity(None, &set)
+            .map_err(|error| io::Error::new(error.kind(), format!("cannot pin to {}: {error}", crate::cpus::format(cpus))))?;
+    }
+    if let Some(parent) = parent {
+        set_parent_process_death_signal(Some(Signal::KILL))?;
+        // The parent may have died before the tie was made; then nobody would ever kill us.
+        if getppid().map(Pid::as_raw_pid) != i32::try_from(parent).ok() {
+            return Err(io::Error::other(format!("the parent {parent} is gone")));
+        }
+    }
+    let mut prepared = crate::process::command(program);
+    prepared.args(arguments);
+    Ok(prepared)
+}

@@ -1,0 +1,141 @@
+//! What the lab is told from outside, and what it tells: it has no opinion about numbers and prints nothing.
+
+use std::path::PathBuf;
+
+use study::record::{Cpu, IdlePolicy, Record, Verdict};
+
+/// How to carry a plan out on this machine.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// The quintain binary: it is the generator, and what a command means that begins with the word `quintain`.
+    pub exe: PathBuf,
+    /// The folder that paths in commands are relative to.
+    pub directory: PathBuf,
+    /// The processors to use, with their places; from `study::record::Host`'s `cpus`.
+    pub cpus: Vec<Cpu>,
+    /// What idle processors do while trials run.
+    pub idle: IdlePolicy,
+}
+
+/// What the lab asks and tells while it works, all from the thread that called it.
+pub struct Hooks<'a> {
+    /// Who was the limit of a trial (`None` for a failed one), and what a reader should be warned of.
+    pub judge: Judge<'a>,
+    /// Keeps a record, before the next trial begins; an error ends the run.
+    pub store: Store<'a>,
+    /// Why a design point (by index) has trials enough, given its records so far; `None`: it has not. Asked before each of
+    /// its trials, also before the first.
+    pub enough: Enough<'a>,
+    /// Told at each change of phase and about ten times a second while a trial runs.
+    pub progress: &'a mut dyn FnMut(&Progress),
+    /// Whether to end at once; asked about twenty times a second.
+    pub interrupted: &'a dyn Fn() -> bool,
+}
+
+/// See [`Hooks::judge`].
+pub type Judge<'a> = &'a mut dyn FnMut(&Record) -> (Option<Verdict>, Vec<String>);
+/// See [`Hooks::store`].
+pub type Store<'a> = &'a mut dyn FnMut(&Record) -> Result<(), String>;
+/// See [`Hooks::enough`].
+pub type Enough<'a> = &'a mut dyn FnMut(usize, &[&Record]) -> Option<String>;
+
+/// Where the lab is.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Progress {
+    /// What it does.
+    pub phase: Phase,
+    /// The design point.
+    pub point: usize,
+    /// The block.
+    pub block: u32,
+    /// Place of the trial in the order of the whole run, from 0.
+    pub order: u32,
+    /// Records of this run so far, those of an earlier sitting too.
+    pub trials_done: u32,
+    /// What the generator last said of this trial.
+    pub live: Option<Live>,
+}
+
+/// What the lab does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Phase {
+    /// Building the subject of this point.
+    Build,
+    /// Starting the subject, until its port answers.
+    Start,
+    /// Loading it, not measuring yet.
+    Warmup,
+    /// Measuring.
+    Measure,
+    /// Ending the subject.
+    Stop,
+}
+
+/// What the generator says while it works.
+#[derive(Clone, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
+pub struct Live {
+    /// `warmup` or `measure`.
+    #[serde(default)]
+    pub phase: String,
+    /// Valid answers so far in this phase.
+    #[serde(default)]
+    pub requests: u64,
+    /// Rate, per second.
+    #[serde(default)]
+    pub rate_per_s: f64,
+    /// Mean latency, ns; `None` without an answer.
+    #[serde(default)]
+    pub latency_mean_ns: Option<f64>,
+    /// Errors so far in this phase.
+    #[serde(default)]
+    pub errors: u64,
+}
+
+/// How a run ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ended {
+    /// What ended it.
+    pub cause: Cause,
+    /// Why each design point got no further trials; `None`: it would have got more.
+    pub points: Vec<Option<String>>,
+}
+
+/// What ended a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cause {
+    /// Every point has what it needs, or all that it may have.
+    Complete,
+    /// The time of the plan was over.
+    OutOfTime,
+    /// [`Hooks::interrupted`] said so; the unfinished trial is dropped.
+    Interrupted,
+}
+
+/// Why a run could not go on. A trial that fails is no such reason: it leaves a record.
+#[derive(Debug, thiserror::Error)]
+pub enum LabError {
+    /// Neither subjects nor watchdog can be started.
+    #[error("cannot start the watchdog of `{exe}`: {error}")]
+    Watchdog {
+        /// The quintain binary.
+        exe: PathBuf,
+        /// Why.
+        error: std::io::Error,
+    },
+    /// The spinners of [`IdlePolicy::Spin`] are not running, so the records would name a policy that is not in force.
+    #[error("the idle spinners on processors {cpus} do not run: {why}")]
+    Spin {
+        /// Their processors.
+        cpus: String,
+        /// How they ended, with their last words.
+        why: String,
+    },
+    /// A finished trial could not be kept.
+    #[error("cannot keep the record of trial {order}: {error}")]
+    Store {
+        /// Place of the trial in the run.
+        order: u32,
+        /// Why.
+        error: String,
+    },
+}

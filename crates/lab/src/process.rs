@@ -1,0 +1,319 @@
+//! Processes that the lab starts: the one place that starts any, so that none outlives it.
+//!
+//! Every child is started through `quintain exec` into a process group of its own, is killed by the kernel when the lab dies, is
+//! registered with the watchdog, and carries a mark in its environment by which its descendants are found wherever they went.
+
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::fmt;
+use std::io::{self, Write};
+use std::os::fd::OwnedFd;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{ChildStdin, ChildStdout, Command, Stdio};
+use std::rc::Rc;
+use std::time::Duration;
+
+use rustix::event::{PollFd, PollFlags, Timespec};
+use rustix::process::{
+    Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, kill_process_group, pidfd_open, pidfd_send_signal, waitid,
+};
+
+use crate::clock;
+use crate::tail::Tail;
+
+/// Name of the environment variable that carries the mark.
+const MARK: &str = "QUINTAIN_CHILD";
+
+/// How long the last output of a process that has ended is waited for.
+const LAST_WORDS: Duration = Duration::from_millis(500);
+
+/// The only constructor of commands in this crate.
+#[expect(clippy::disallowed_methods, reason = "this module owns the starting of processes")]
+pub(crate) fn command(program: impl AsRef<OsStr>) -> Command {
+    Command::new(program)
+}
+
+/// Starts children and keeps the watchdog told.
+#[derive(Debug)]
+pub(crate) struct Supervisor {
+    exe: PathBuf,
+    watchdog: Rc<Watchdog>,
+    mark: String,
+    started: Cell<u32>,
+}
+
+/// A child to start.
+pub(crate) struct Launch<'a> {
+    /// Its processors.
+    pub(crate) cpus: &'a [u32],
+    /// Program and arguments; the program `quintain` is our own executable.
+    pub(crate) words: &'a [String],
+    /// Its working directory.
+    pub(crate) directory: &'a Path,
+    /// Its environment, beside our own.
+    pub(crate) environment: &'a BTreeMap<String, String>,
+    /// Whether we talk with it: its stdin and stdout are ours; else its stdin is null and its stdout goes where its stderr goes.
+    pub(crate) talk: bool,
+}
+
+impl Supervisor {
+    /// Starts the watchdog; `exe` is the quintain binary.
+    pub(crate) fn start(exe: &Path) -> io::Result<Self> {
+        // What is ignored stays ignored over exec(2): the shell's trap is the way to ignore a signal without `unsafe`.
+        let mut watchdog = command("/bin/sh")
+            .args(["-c", "trap '' INT TERM HUP; exec \"$0\" watchdog"])
+            .arg(exe)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()?;
+        let pipe = RefCell::new(watchdog.stdin.take());
+        let supervisor = Self {
+            exe: exe.to_owned(),
+            watchdog: Rc::new(Watchdog { pipe, process: RefCell::new(watchdog) }),
+            // The second number tells two labs apart that got the same process number one after the other.
+            mark: format!("{MARK}={}-{}-", std::process::id(), clock::unix_seconds()),
+            started: Cell::new(0),
+        };
+        supervisor.watchdog.tell(&format!("mark {}", supervisor.mark))?;
+        Ok(supervisor)
+    }
+
+    /// Starts a child. Its end is the end of the [`Child`], dropped at the latest.
+    pub(crate) fn spawn(&self, launch: &Launch<'_>) -> io::Result<Child> {
+        let number = self.started.get();
+        self.started.set(number + 1);
+        let mark = format!("{}{number}-", self.mark);
+        let mut command = command(&self.exe);
+        command.arg("exec");
+        if !launch.cpus.is_empty() {
+            command.args(["--cpus", &crate::cpus::format(launch.cpus)]);
+        }
+        command.args(["--parent", &std::process::id().to_string(), "--"]);
+        match launch.words {
+            [program, arguments @ ..] if program == "quintain" => command.arg(&self.exe).args(arguments),
+            words => command.args(words),
+        };
+        let (_, value) = mark.split_once('=').unwrap_or_default();
+        command.current_dir(launch.directory).envs(launch.environment).env(MARK, value);
+        Child::spawn(command, launch.talk, Some((self.watchdog.clone(), mark)))
+    }
+}
+
+/// The writing end of the pipe to the watchdog.
+#[derive(Debug)]
+struct Watchdog {
+    pipe: RefCell<Option<ChildStdin>>,
+    process: RefCell<std::process::Child>,
+}
+
+impl Watchdog {
+    fn tell(&self, line: &str) -> io::Result<()> {
+        match self.pipe.borrow_mut().as_mut() {
+            Some(pipe) => pipe.write_all(format!("{line}\n").as_bytes()),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Drop for Watchdog {
+    /// Ends the watchdog by ending its pipe, and reaps it.
+    fn drop(&mut self) {
+        self.pipe.take();
+        let _ = self.process.borrow_mut().wait();
+    }
+}
+
+/// How a process ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Exit {
+    /// By itself, with this code.
+    Code(i32),
+    /// By this signal.
+    Signal(i32),
+}
+
+impl fmt::Display for Exit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Exit::Code(code) => write!(f, "exit {code}"),
+            Exit::Signal(signal) => write!(f, "signal {signal}"),
+        }
+    }
+}
+
+/// A process that we started, and the group that it leads.
+#[derive(Debug)]
+pub(crate) struct Child {
+    pid: Pid,
+    pidfd: OwnedFd,
+    exit: Option<Exit>,
+    tail: Tail,
+    /// Who must know that the group is gone, and the mark of the family.
+    family: Option<(Rc<Watchdog>, String)>,
+    /// Its stdin, when we talk with it.
+    pub(crate) input: Option<ChildStdin>,
+    /// Its stdout, when we talk with it.
+    pub(crate) output: Option<ChildStdout>,
+}
+
+impl Child {
+    fn spawn(mut command: Command, talk: bool, family: Option<(Rc<Watchdog>, String)>) -> io::Result<Self> {
+        let (reader, writer) = io::pipe()?;
+        command.process_group(0);
+        if talk {
+            command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(writer);
+        } else {
+            command.stdin(Stdio::null()).stdout(writer.try_clone()?).stderr(writer);
+        }
+        let mut child = command.spawn()?;
+        drop(command); // Holds the writing end, whose end the tail waits for.
+        let pid = Pid::from_child(&child);
+        // From here on dropping `this` must kill it, also where the rest of the start fails.
+        let pidfd = match pidfd_open(pid, PidfdFlags::empty()) {
+            Ok(pidfd) => pidfd,
+            Err(error) => {
+                let _ = child.kill();
+                let _ = child.wait();
+                return Err(error.into());
+            }
+        };
+        let (input, output) = (child.stdin.take(), child.stdout.take());
+        let this = Self { pid, pidfd, exit: None, tail: Tail::of(reader)?, family, input, output };
+        if let Some((watchdog, _)) = &this.family {
+            watchdog.tell(&format!("+{}", pid.as_raw_pid()))?;
+        }
+        Ok(this)
+    }
+
+    /// Its process number, which is the number of its group too.
+    pub(crate) fn pid(&self) -> u32 {
+        self.pid.as_raw_pid().cast_unsigned()
+    }
+
+    /// Becomes readable when the process ends.
+    pub(crate) fn pidfd(&self) -> &OwnedFd {
+        &self.pidfd
+    }
+
+    /// Waits so long for its end, and no longer than it takes. Once it has ended, whatever is left of its family is killed.
+    pub(crate) fn wait(&mut self, timeout: Duration) -> Option<Exit> {
+        if self.exit.is_none() && wait_readable(&[&self.pidfd], timeout)[0] {
+            self.finish();
+        }
+        self.exit
+    }
+
+    /// Asks the group to end (SIGTERM), and forces it after `timeout`. Tells how it ended, in words for a record.
+    pub(crate) fn stop(&mut self, timeout: Duration) -> String {
+        if let Some(exit) = self.wait(Duration::ZERO) {
+            return exit.to_string();
+        }
+        let _ = kill_process_group(self.pid, Signal::TERM);
+        if let Some(exit) = self.wait(timeout) {
+            return exit.to_string();
+        }
+        self.kill();
+        format!("forced after {timeout:?}")
+    }
+
+    /// Ends it and its family at once.
+    pub(crate) fn kill(&mut self) {
+        if self.exit.is_none() {
+            let _ = kill_process_group(self.pid, Signal::KILL);
+            // Not even SIGKILL ends a process that sleeps uninterruptibly in the kernel, so this wait has a bound too.
+            if wait_readable(&[&self.pidfd], Duration::from_secs(10))[0] {
+                self.finish();
+            }
+        }
+    }
+
+    /// What it wrote last: stderr, and stdout unless we talk with it. Complete once it has ended.
+    pub(crate) fn last_words(&self) -> String {
+        self.tail.text(if self.exit.is_some() { LAST_WORDS } else { Duration::ZERO })
+    }
+
+    /// It has ended but is not reaped, so its number cannot be anybody else's yet: the moment to kill what is left.
+    fn finish(&mut self) {
+        let _ = kill_process_group(self.pid, Signal::KILL);
+        if let Some((_, mark)) = &self.family {
+            kill_marked(mark);
+        }
+        let status = waitid(WaitId::Pid(self.pid), WaitIdOptions::EXITED).ok().flatten();
+        self.exit = Some(match status {
+            Some(status) if status.exited() => Exit::Code(status.exit_status().unwrap_or_default()),
+            Some(status) => Exit::Signal(status.terminating_signal().unwrap_or_default()),
+            None => Exit::Signal(Signal::KILL.as_raw()),
+        });
+        if let Some((watchdog, _)) = self.family.take() {
+            // A watchdog that is gone is noticed at the next start.
+            let _ = watchdog.tell(&format!("-{}", self.pid.as_raw_pid()));
+        }
+    }
+}
+
+impl Drop for Child {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+/// Runs `words` in `directory` to its end and gives what it wrote, stdout and stderr; `None` where it cannot be started, fails, or
+/// takes longer than ten seconds. For `git` and compilers: not pinned, short-lived.
+pub(crate) fn capture(words: &[&str], directory: &Path) -> Option<String> {
+    let (program, arguments) = words.split_first()?;
+    let mut command = command(program);
+    command.args(arguments).current_dir(directory);
+    let mut child = Child::spawn(command, false, None).ok()?;
+    let exit = child.wait(Duration::from_secs(10))?;
+    (exit == Exit::Code(0)).then(|| child.last_words())
+}
+
+/// Waits until one of `handles` is readable or `timeout` is over; tells which are.
+pub(crate) fn wait_readable(handles: &[&OwnedFd], timeout: Duration) -> Vec<bool> {
+    let deadline = clock::now() + timeout;
+    let mut polled: Vec<PollFd<'_>> = handles.iter().map(|handle| PollFd::new(*handle, PollFlags::IN)).collect();
+    loop {
+        let left = deadline.saturating_duration_since(clock::now());
+        let left = Timespec { tv_sec: left.as_secs().cast_signed(), tv_nsec: left.subsec_nanos().into() };
+        match rustix::event::poll(&mut polled, Some(&left)) {
+            Err(rustix::io::Errno::INTR) => continue,
+            _ => break,
+        }
+    }
+    polled.iter().map(|handle| !handle.revents().is_empty()).collect()
+}
+
+/// Kills every process whose environment has an entry that begins with `mark` (`NAME=VALUE`), except this one.
+pub(crate) fn kill_marked(mark: &str) {
+    // One that forks while we look may slip through once; with a bound, because one that forks for ever may win for ever.
+    for _ in 0..10 {
+        if kill_marked_once(mark) == 0 {
+            return;
+        }
+    }
+}
+
+fn kill_marked_once(mark: &str) -> usize {
+    let Ok(processes) = std::fs::read_dir("/proc") else { return 0 };
+    let mut killed = 0;
+    for entry in processes.flatten() {
+        let name = entry.file_name();
+        let Some(number) = name.to_str().and_then(|name| name.parse::<i32>().ok()) else { continue };
+        let Some(pid) = Pid::from_raw(number) else { continue };
+        if number.cast_unsigned() == std::process::id() {
+            continue;
+        }
+        // The handle comes before the look, so that the number cannot change hands between look and kill.
+        let Ok(handle) = pidfd_open(pid, PidfdFlags::empty()) else { continue };
+        let Ok(environment) = std::fs::read(entry.path().join("environ")) else { continue };
+        if environment.split(|byte| *byte == 0).any(|entry| entry.starts_with(mark.as_bytes()))
+            && pidfd_send_signal(&handle, Signal::KILL).is_ok()
+        {
+            killed += 1;
+        }
+    }
+    killed
+}

@@ -1,0 +1,119 @@
+//! The last words of a process: the end of its output, whatever it writes and however much.
+
+use std::collections::VecDeque;
+use std::io::{self, PipeReader, Read};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+/// So much is kept, bytes.
+const KEPT: usize = 8 * 1024;
+
+/// Drains a pipe in a thread of its own, so that its writer never blocks, and keeps the end.
+#[derive(Debug)]
+pub(crate) struct Tail(Arc<Shared>);
+
+#[derive(Debug, Default)]
+struct Shared {
+    state: Mutex<State>,
+    ended: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    bytes: VecDeque<u8>,
+    cut: bool,
+    ended: bool,
+}
+
+impl Tail {
+    /// Begins to drain `pipe`. The thread ends with the last writer.
+    pub(crate) fn of(mut pipe: PipeReader) -> io::Result<Self> {
+        let shared = Arc::new(Shared::default());
+        let theirs = shared.clone();
+        std::thread::Builder::new().name("last-words".to_owned()).stack_size(64 * 1024).spawn(move || {
+            let mut buffer = [0; 16 * 1024];
+            loop {
+                match pipe.read(&mut buffer) {
+                    Ok(0) => break,
+                    Ok(count) => theirs.lock().push(&buffer[..count]),
+                    Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                    Err(_) => break,
+                }
+            }
+            theirs.lock().ended = true;
+            theirs.ended.notify_all();
+        })?;
+        Ok(Self(shared))
+    }
+
+    /// What stands at the end, from the beginning of a line; waits so long for the last writer to end.
+    pub(crate) fn text(&self, patience: Duration) -> String {
+        let state = self.0.lock();
+        let waited = self.0.ended.wait_timeout_while(state, patience, |state| !state.ended);
+        waited.unwrap_or_else(PoisonError::into_inner).0.text()
+    }
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        // No holder of the lock panics; and if one did, the bytes would still be bytes.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    fn push(&mut self, bytes: &[u8]) {
+        self.bytes.extend(bytes);
+        if self.bytes.len() > KEPT {
+            self.bytes.drain(..self.bytes.len() - KEPT);
+            self.cut = true;
+        }
+    }
+
+    fn text(&self) -> String {
+        let bytes: Vec<u8> = self.bytes.iter().copied().collect();
+        let text = String::from_utf8_lossy(&bytes);
+        match text.split_once('\n') {
+            Some((_, rest)) if self.cut && !rest.is_empty() => format!("...\n{}", rest.trim_end()),
+            _ => text.trim_end().to_owned(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn short_output_is_whole() {
+        let mut state = State::default();
+        state.push(b"one\n");
+        state.push(b"two\n\n");
+        assert_eq!(state.text(), "one\ntwo");
+    }
+
+    #[test]
+    fn long_output_is_cut_at_a_line() {
+        let mut state = State::default();
+        for number in 0..10_000 {
+            state.push(format!("line {number}\n").as_bytes());
+        }
+        let text = state.text();
+        assert!(text.starts_with("...\nline ") && text.ends_with("line 9999"), "{text}");
+        assert!(state.bytes.len() <= KEPT);
+    }
+
+    #[test]
+    fn one_endless_line_is_kept_to_its_end() {
+        let mut state = State::default();
+        state.push(&[b'x'; 3 * KEPT]);
+        assert_eq!(state.text().len(), KEPT);
+    }
+
+    #[test]
+    fn a_text_that_is_no_text() {
+        let mut state = State::default();
+        state.push(&[0xff, b'a', 0]);
+        assert_eq!(state.text(), "\u{fffd}a\0");
+    }
+}

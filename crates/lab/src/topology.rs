@@ -1,0 +1,220 @@
+//! Processors shared out between the subject and the generator.
+
+use std::collections::BTreeSet;
+
+use study::record::Cpu;
+
+/// Who gets which processors, by number.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Share {
+    /// The subject's, ascending.
+    pub subject: Vec<u32>,
+    /// The generator's, ascending.
+    pub generator: Vec<u32>,
+    /// Whether a processor is in both lists.
+    pub shared: bool,
+}
+
+/// Shares `cpus` out: `subject` of them to the subject, `generator` of them to the generator, `None`: all that is left.
+///
+/// Physical cores come before their siblings, both sides are put into one NUMA node where they fit, and no core is split
+/// between them where that can be avoided. With `None` the generator also leaves the siblings of the subject's cores
+/// alone, where it has others. Only with `may_share`, and only where there are too few, does a processor serve both.
+///
+/// The error is one line: what is needed and what is there.
+pub fn share(cpus: &[Cpu], subject: u32, generator: Option<u32>, may_share: bool) -> Result<Share, String> {
+    let (subject, wanted, total) = (subject as usize, generator.map(|count| count as usize), cpus.len());
+    let least = wanted.unwrap_or(1);
+    if subject == 0 || least == 0 {
+        return Err("subject and generator need at least one processor each".to_owned());
+    }
+    if subject.max(least) > total || (subject + least > total && !may_share) {
+        return Err(format!(
+            "needs {} processors ({subject} for the subject, {least} for the generator), has {total}",
+            subject + least
+        ));
+    }
+
+    let cores = cores(cpus, subject + least);
+    let for_generator = cores_for_generator(&cores, subject, least);
+    let (subjects, generators) = cores.split_at(cores.len() - for_generator);
+    if for_generator == 0 {
+        // Not even whole cores for each: the subject first, then what is left, then, if need be, the same once more.
+        let mut order = threads(&cores);
+        let taken = order.drain(..subject).collect::<Vec<_>>();
+        let left = order.len();
+        order.sort_by_key(|cpu| cores.iter().any(|core| core.contains(cpu) && core.iter().any(|c| taken.contains(c))));
+        order.extend(taken.iter().rev());
+        order.truncate(wanted.unwrap_or(left.max(1)));
+        return Ok(finish(taken, order));
+    }
+    let subject = threads(subjects)[..subject].to_vec();
+    let generator = match wanted {
+        Some(count) => threads(generators)[..count].to_vec(),
+        None => cores.iter().filter(|core| core.iter().all(|cpu| !subject.contains(cpu))).flatten().copied().collect(),
+    };
+    Ok(finish(subject, generator))
+}
+
+fn finish(mut subject: Vec<u32>, mut generator: Vec<u32>) -> Share {
+    subject.sort_unstable();
+    generator.sort_unstable();
+    let shared = generator.iter().any(|cpu| subject.contains(cpu));
+    Share { subject, generator, shared }
+}
+
+/// The threads of each physical core, cores of one node together; first a node that has room for `needed` of them.
+fn cores(cpus: &[Cpu], needed: usize) -> Vec<Vec<u32>> {
+    let mut sorted = cpus.to_vec();
+    sorted.sort_by_key(|cpu| (cpu.node, cpu.package, cpu.core, cpu.index));
+    let cores: Vec<&[Cpu]> = sorted.chunk_by(|a, b| (a.node, a.package, a.core) == (b.node, b.package, b.core)).collect();
+    let in_node = |node: u32| cores.iter().filter(|core| core[0].node == node).count();
+    let nodes: BTreeSet<u32> = cores.iter().map(|core| core[0].node).collect();
+    let roomy = nodes.into_iter().find(|node| in_node(*node) >= needed);
+    let mut ordered: Vec<Vec<u32>> = Vec::with_capacity(cores.len());
+    let (first, rest): (Vec<&[Cpu]>, Vec<&[Cpu]>) = cores.iter().partition(|core| Some(core[0].node) == roomy);
+    for core in first.into_iter().chain(rest) {
+        ordered.push(core.iter().map(|cpu| cpu.index).collect());
+    }
+    ordered
+}
+
+/// How many cores at the end of `cores` are the generator's, such that both sides have whole cores: as many as give it
+/// first threads only, else as few as hold it, so that the subject spreads; 0 when that cannot be.
+fn cores_for_generator(cores: &[Vec<u32>], subject: usize, generator: usize) -> usize {
+    if subject + generator <= cores.len() {
+        return cores.len() - subject;
+    }
+    let capacity = |cores: &[Vec<u32>]| cores.iter().map(Vec::len).sum::<usize>();
+    (1..cores.len())
+        .find(|&count| {
+            let (subjects, generators) = cores.split_at(cores.len() - count);
+            capacity(generators) >= generator && capacity(subjects) >= subject
+        })
+        .unwrap_or(0)
+}
+
+/// Threads in the order they are given away: the first of every core, then the second of every core, and so on.
+fn threads(cores: &[Vec<u32>]) -> Vec<u32> {
+    let deepest = cores.iter().map(Vec::len).max().unwrap_or(0);
+    (0..deepest).flat_map(|depth| cores.iter().filter_map(move |core| core.get(depth).copied())).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// `nodes` packages of `cores` cores of two threads each, siblings `cores * nodes` apart as Linux numbers them.
+    fn machine(nodes: u32, cores: u32, threads: u32) -> Vec<Cpu> {
+        let cpu = |thread: u32, node: u32, core: u32| Cpu {
+            index: thread * nodes * cores + node * cores + core,
+            core,
+            package: node,
+            node,
+        };
+        (0..threads)
+            .flat_map(|thread| (0..nodes).flat_map(move |node| (0..cores).map(move |core| cpu(thread, node, core))))
+            .collect()
+    }
+
+    fn check(cpus: &[Cpu], subject: u32, generator: Option<u32>, may_share: bool, expected: &str) {
+        let text = match share(cpus, subject, generator, may_share) {
+            Ok(share) => format!(
+                "subject {} generator {}{}",
+                crate::cpus::format(&share.subject),
+                crate::cpus::format(&share.generator),
+                if share.shared { " shared" } else { "" }
+            ),
+            Err(text) => text,
+        };
+        assert_eq!(text, expected, "{subject} {generator:?} {may_share}");
+    }
+
+    #[test]
+    fn two_processors() {
+        let cpus = machine(1, 2, 1);
+        check(&cpus, 1, None, false, "subject 0 generator 1");
+        check(&cpus, 1, Some(1), false, "subject 0 generator 1");
+        check(&cpus, 2, None, false, "needs 3 processors (2 for the subject, 1 for the generator), has 2");
+        check(&cpus, 2, None, true, "subject 0-1 generator 1 shared");
+        check(&cpus, 2, Some(2), true, "subject 0-1 generator 0-1 shared");
+        check(&cpus, 3, None, true, "needs 4 processors (3 for the subject, 1 for the generator), has 2");
+        check(&cpus, 0, None, true, "subject and generator need at least one processor each");
+    }
+
+    #[test]
+    fn one_processor() {
+        let cpus = machine(1, 1, 1);
+        check(&cpus, 1, None, true, "subject 0 generator 0 shared");
+        check(&cpus, 1, None, false, "needs 2 processors (1 for the subject, 1 for the generator), has 1");
+    }
+
+    #[test]
+    fn one_core_of_two_threads_is_split_because_it_must() {
+        check(&machine(1, 1, 2), 1, None, false, "subject 0 generator 1");
+    }
+
+    #[test]
+    fn physical_cores_come_first_and_stay_in_one_node() {
+        let cpus = machine(2, 20, 2);
+        check(&cpus, 4, Some(8), false, "subject 0-3 generator 4-11");
+        check(&cpus, 12, Some(8), false, "subject 0-11 generator 12-19");
+        check(&cpus, 12, Some(9), false, "subject 0-11 generator 12-20");
+    }
+
+    #[test]
+    fn the_rest_is_without_siblings_of_the_subject() {
+        check(&machine(2, 20, 2), 4, None, false, "subject 0-3 generator 4-39,44-79");
+        check(&machine(1, 4, 2), 3, None, false, "subject 0-2 generator 3,7");
+    }
+
+    #[test]
+    fn siblings_before_split_cores() {
+        // 4 cores of 2 threads: 5 for the subject need 3 cores, so the generator has one core whole.
+        check(&machine(1, 4, 2), 5, Some(2), false, "subject 0-2,4-5 generator 3,7");
+        check(&machine(1, 4, 2), 2, Some(4), false, "subject 0-1 generator 2-3,6-7");
+    }
+
+    #[test]
+    fn split_cores_before_shared_processors() {
+        check(&machine(1, 4, 2), 7, Some(1), false, "subject 0-6 generator 7");
+        check(&machine(1, 2, 2), 3, Some(1), true, "subject 0-2 generator 3");
+    }
+
+    #[test]
+    fn numbers_with_gaps() {
+        let cpus = [4, 6, 9].map(|index| Cpu { index, core: index, package: 0, node: 0 });
+        check(&cpus, 1, None, false, "subject 4 generator 6,9");
+    }
+
+    #[test]
+    fn a_node_with_room_is_preferred() {
+        let mut cpus = machine(2, 4, 1);
+        cpus.retain(|cpu| cpu.index > 1); // 2 of node 0, 4 of node 1.
+        check(&cpus, 2, Some(2), false, "subject 4-5 generator 6-7");
+    }
+
+    #[test]
+    fn every_share_keeps_its_promise() {
+        for cpus in [machine(1, 1, 1), machine(1, 3, 2), machine(2, 2, 2), machine(2, 3, 1)] {
+            for subject in 1..=cpus.len() as u32 + 1 {
+                for generator in (0..=cpus.len() as u32 + 1).map(|n| (n > 0).then_some(n)) {
+                    for may_share in [false, true] {
+                        let Ok(share) = share(&cpus, subject, generator, may_share) else { continue };
+                        let facts = format!("{} cpus, {subject}, {generator:?}, {may_share}: {share:?}", cpus.len());
+                        assert_eq!(share.subject.len(), subject as usize, "{facts}");
+                        assert!(generator.is_none_or(|n| share.generator.len() == n as usize), "{facts}");
+                        assert!(!share.generator.is_empty(), "{facts}");
+                        let fits = subject + generator.unwrap_or(1) <= cpus.len() as u32;
+                        assert_eq!(share.shared, !fits, "{facts}");
+                        assert!(fits || may_share, "{facts}");
+                        for list in [&share.subject, &share.generator] {
+                            assert!(list.is_sorted_by(|a, b| a < b), "{facts}");
+                            assert!(list.iter().all(|index| cpus.iter().any(|cpu| cpu.index == *index)), "{facts}");
+                        }
+                    }
+                }
+            }
+        }
+    }
+}

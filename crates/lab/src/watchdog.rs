@@ -1,0 +1,86 @@
+//! What `quintain watchdog` does: when the lab dies, however it dies, kill what it had started.
+//!
+//! The kernel already kills the lab's children (see [`crate::exec`]); the watchdog is for what those have started. It holds
+//! the reading end of a pipe whose writing end only the lab has. A line says `+PGID` when a process group begins, `-PGID`
+//! when it is gone, and `mark NAME=VALUE` what every process of this lab carries at the beginning of an entry of its
+//! environment. At the end of the pipe the groups that are left are killed, then all that carries the mark: a process that
+//! made a session of its own has left its group but kept its environment.
+
+use std::collections::BTreeSet;
+use std::io::{self, BufRead, BufReader, Read};
+
+use rustix::process::{Pid, Signal, kill_process_group, setsid};
+
+use crate::process::kill_marked;
+
+/// Reads `input` to its end, then kills what is registered. Makes a session of its own first, so that Ctrl-C in the
+/// terminal of the lab does not reach it; the lab starts it with SIGINT, SIGTERM and SIGHUP ignored.
+///
+/// Fails only when `input` cannot be read; what is registered is killed then too.
+pub fn run(input: impl Read) -> io::Result<()> {
+    // Fails only for the leader of a group, which then is no member of the terminal's foreground group either.
+    let _ = setsid();
+    let (left, read) = registered(input);
+    for group in left.groups.into_iter().filter_map(Pid::from_raw) {
+        // It may have gone by itself.
+        let _ = kill_process_group(group, Signal::KILL);
+    }
+    if let Some(mark) = left.mark {
+        kill_marked(&mark);
+    }
+    read
+}
+
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Registered {
+    groups: BTreeSet<i32>,
+    mark: Option<String>,
+}
+
+fn registered(input: impl Read) -> (Registered, io::Result<()>) {
+    let mut registered = Registered::default();
+    for line in BufReader::new(input).lines() {
+        let line = match line {
+            Ok(line) => line,
+            Err(error) => return (registered, Err(error)),
+        };
+        // Group 0 would be our own, group 1 everybody's (kill(2)).
+        let group = |text: &str| text.parse::<i32>().ok().filter(|group| *group > 1);
+        if let Some(mark) = line.strip_prefix("mark ") {
+            registered.mark = Some(mark.to_owned()).filter(|mark| mark.contains('='));
+        } else if let Some(group) = line.strip_prefix('+').and_then(group) {
+            registered.groups.insert(group);
+        } else if let Some(group) = line.strip_prefix('-').and_then(group) {
+            registered.groups.remove(&group);
+        }
+    }
+    (registered, Ok(()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(input: &str, groups: &[i32], mark: Option<&str>) {
+        let (left, _) = registered(input.as_bytes());
+        assert_eq!(left.groups.into_iter().collect::<Vec<_>>(), groups, "{input:?}");
+        assert_eq!(left.mark.as_deref(), mark, "{input:?}");
+    }
+
+    #[test]
+    fn what_began_and_did_not_end() {
+        check("+70\n+71\n-70\n+72\n", &[71, 72], None);
+    }
+    #[test]
+    fn a_line_cut_off_still_counts() {
+        check("+70\n+71", &[70, 71], None);
+    }
+    #[test]
+    fn never_ourselves_nor_everybody() {
+        check("+0\n+1\n+-1\n+x\n\nmark \nmark all\n", &[], None);
+    }
+    #[test]
+    fn mark() {
+        check("mark A=1-\n+70\n", &[70], Some("A=1-"));
+    }
+}
