@@ -371,9 +371,8 @@ impl Histogram {
             squares_high = squares_high.saturating_add((high * high).saturating_mul(count));
         }
         // A format may keep the sums as floats: the last of their 53 bits is allowed for.
-        let within = |low: u128, sum: u128, high: u128| {
-            low - (low >> 52) <= sum && sum <= high.saturating_add(high >> 52)
-        };
+        let within =
+            |low: u128, sum: u128, high: u128| low - (low >> 52) <= sum && sum <= high.saturating_add(high >> 52);
         if within(sum_low, self.sum, sum_high) && within(squares_low, self.sum_sq, squares_high) {
             Ok(())
         } else {

@@ -1,5 +1,7 @@
 //! A number and how sure it is.
 
+use crate::special;
+
 /// A point with its interval. A report shows all five, never the point alone.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Estimate {
@@ -13,4 +15,130 @@ pub struct Estimate {
     pub level: f64,
     /// Independent values it rests on.
     pub n: u64,
+}
+
+impl Estimate {
+    /// Half of the interval's width, in the unit of the point.
+    pub fn half_width(&self) -> f64 {
+        (self.high - self.low) / 2.0
+    }
+
+    /// [`Estimate::half_width`] over the size of the point: 0 when there is no width, infinite when only the point is 0.
+    pub fn relative_half_width(&self) -> f64 {
+        let half_width = self.half_width();
+        if half_width == 0.0 { 0.0 } else { half_width / self.point.abs() }
+    }
+}
+
+/// Arithmetic mean; `None` for an empty sample.
+pub fn average(values: &[f64]) -> Option<f64> {
+    (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
+}
+
+/// Sample variance (divisor `n - 1`), in two passes so that no digit is lost; `None` below two values.
+pub fn variance(values: &[f64]) -> Option<f64> {
+    if values.len() < 2 {
+        return None;
+    }
+    let mean = average(values)?;
+    let squares = values.iter().map(|value| (value - mean).powi(2)).sum::<f64>();
+    Some(squares / (values.len() - 1) as f64)
+}
+
+/// Mean of independent values with its Student t interval: `mean ± t(n-1, 1-a/2)·s/√n`.
+///
+/// `None` below two values, or when one is not a finite number. The interval holds its level for
+/// normal values, and nearly so for means of others (Georges et al. 2007; `docs/METHOD.md` has the
+/// simulated figures).
+///
+/// # Panics
+/// When `level` is not strictly between 0 and 1.
+pub fn mean(values: &[f64], level: f64) -> Option<Estimate> {
+    if !values.iter().all(|value| value.is_finite()) {
+        return None;
+    }
+    let (point, variance) = (average(values)?, variance(values)?);
+    let n = values.len();
+    let half_width = t_two_sided(level, (n - 1) as f64) * (variance / n as f64).sqrt();
+    Some(Estimate { point, low: point - half_width, high: point + half_width, level, n: n as u64 })
+}
+
+/// The `t` for which Student's distribution with `df` degrees of freedom has `level` between `-t` and `t`.
+///
+/// # Panics
+/// When `level` is not strictly between 0 and 1.
+pub fn t_two_sided(level: f64, df: f64) -> f64 {
+    assert!(level > 0.0 && level < 1.0, "`level` is a fraction, not a percentage: {level}");
+    -special::t_quantile((1.0 - level) / 2.0, df)
+}
+
+/// The number that a standard normal does not exceed with probability `p`; infinite at 0 and 1.
+///
+/// # Panics
+/// When `p` is not a fraction.
+pub fn normal_quantile(p: f64) -> f64 {
+    assert!((0.0..=1.0).contains(&p), "`p` is a fraction, not a percentage: {p}");
+    special::normal_quantile(p)
+}
+
+/// Probability that a standard normal does not exceed `x`.
+pub fn normal_cdf(x: f64) -> f64 {
+    special::normal_cdf(x)
+}
+
+/// The number that Student's t with `df` degrees of freedom (not necessarily whole) does not exceed with probability `p`.
+///
+/// # Panics
+/// When `p` is not a fraction or `df` not positive.
+pub fn t_quantile(p: f64, df: f64) -> f64 {
+    assert!((0.0..=1.0).contains(&p), "`p` is a fraction, not a percentage: {p}");
+    assert!(df > 0.0, "`df` is positive: {df}");
+    special::t_quantile(p, df)
+}
+
+/// Probability that Student's t with `df` degrees of freedom does not exceed `t`.
+///
+/// # Panics
+/// When `df` is not positive.
+pub fn t_cdf(t: f64, df: f64) -> f64 {
+    assert!(df > 0.0, "`df` is positive: {df}");
+    special::t_cdf(t, df)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // scipy 1.17: a = [55.8, 53.5, 57.6, 75.8, 76.3, 61.0]
+    // scipy.stats.t.interval(0.95, 5, loc=numpy.mean(a), scale=scipy.stats.sem(a))
+    #[test]
+    fn mean_matches_scipy() {
+        let found = mean(&[55.8, 53.5, 57.6, 75.8, 76.3, 61.0], 0.95).unwrap();
+        assert!((found.point - 63.333_333_333_333_336).abs() < 1e-12);
+        assert!((found.low - 52.679485321210635).abs() < 1e-9, "{found:?}");
+        assert!((found.high - 73.98718134545604).abs() < 1e-9, "{found:?}");
+        assert_eq!((found.level, found.n), (0.95, 6));
+    }
+
+    #[test]
+    fn no_interval_without_two_finite_values() {
+        assert_eq!(mean(&[], 0.95), None);
+        assert_eq!(mean(&[1.0], 0.95), None);
+        assert_eq!(mean(&[1.0, f64::NAN], 0.95), None);
+        assert_eq!(mean(&[1.0, f64::INFINITY], 0.95), None);
+    }
+
+    #[test]
+    fn equal_values_have_no_width() {
+        let found = mean(&[5.0; 8], 0.95).unwrap();
+        assert_eq!((found.low, found.high, found.relative_half_width()), (5.0, 5.0, 0.0));
+        let zero = mean(&[-1.0, 1.0], 0.95).unwrap();
+        assert_eq!(zero.relative_half_width(), f64::INFINITY);
+    }
+
+    #[test]
+    #[should_panic(expected = "not a percentage")]
+    fn a_percentage_is_a_mistake() {
+        mean(&[1.0, 2.0], 95.0);
+    }
 }

@@ -1,10 +1,26 @@
 //! How sure is a number? Histograms, quantiles, intervals, steady state, stop rules, fits, random
 //! numbers: values in, values out.
+//!
+//! ```
+//! let latency_ms_of_trials = [1.21, 1.17, 1.24, 1.19, 1.20, 1.22, 1.18, 1.23];
+//! let estimate = stats::interval::mean(&latency_ms_of_trials, 0.95).unwrap();
+//! assert_eq!(format!("{:.3} [{:.3}, {:.3}]", estimate.point, estimate.low, estimate.high), "1.205 [1.185, 1.225]");
+//! ```
 
+pub mod distribution;
+pub mod drift;
 pub mod histogram;
 pub mod interval;
+pub mod little;
 pub mod order;
+pub mod random;
 mod special;
+pub mod steady;
+pub mod stop;
+mod volley;
 
+pub use distribution::Distribution;
 pub use histogram::Histogram;
 pub use interval::Estimate;
+pub use order::quantile;
+pub use random::Rng;

@@ -1,0 +1,257 @@
+//! The stop rule of volley (<https://github.com/jonhoo/volley>, `client/main.c`), kept so that its
+//! figures can be reproduced. Its interval takes correlated requests for independent ones and is far
+//! too narrow: report it beside an honest one.
+
+/// Count, mean and sum of squared deviations of one client's latencies in one round.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Moments {
+    /// Latencies recorded.
+    pub count: u64,
+    /// Their mean, ns.
+    pub mean: f64,
+    /// Sum of their squared deviations from the mean, ns².
+    pub m2: f64,
+}
+
+impl Moments {
+    /// Adds one latency in ns. Source: Welford 1962.
+    #[inline]
+    pub fn record(&mut self, ns: f64) {
+        self.count += 1;
+        let before = ns - self.mean;
+        self.mean += before / self.count as f64;
+        self.m2 += before * (ns - self.mean);
+    }
+}
+
+/// What the load engine does next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Next {
+    /// One more round.
+    Round {
+        /// Requests of each client.
+        requests_per_client: u64,
+    },
+    /// No more rounds.
+    Done(VolleyEnd),
+}
+
+/// Why there are no more rounds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum VolleyEnd {
+    /// Volley's interval is narrow enough.
+    Met,
+    /// Time was up first.
+    TooLong,
+    /// With so many clients a round would be ten requests of each or fewer, which volley does not start.
+    TooManyClients,
+}
+
+impl std::fmt::Display for VolleyEnd {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            VolleyEnd::Met => "volley's rule: target met",
+            VolleyEnd::TooLong => "volley's rule: time was up before the target was met",
+            VolleyEnd::TooManyClients => "volley's rule: too many clients for a round",
+        })
+    }
+}
+
+/// Volley's rule as a state machine: ask [`VolleyRule::first`], carry the round out, hand what each
+/// client saw to [`VolleyRule::finish_round`], and do what it says.
+///
+/// `Display` is volley's own closing line, `<mean>us <stddev>us <samples>`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct VolleyRule {
+    clients: u32,
+    round_requests: u64,
+    half_width_ns: f64,
+    max_ns: u64,
+    mean_ns: f64,
+    stddev_ns: f64,
+    samples: u64,
+    rounds: u32,
+}
+
+/// Volley's normal quantile of 95 %, rounded as it has it.
+const Z: f64 = 1.96;
+/// A round of so few requests a client is not started.
+const TOO_FEW: u64 = 10;
+
+impl VolleyRule {
+    /// Requests of a round over all clients, at most, in volley itself.
+    pub const ROUND_REQUESTS: u64 = 1_000_000;
+    /// Half-width that is narrow enough, in volley itself, ns.
+    pub const HALF_WIDTH_NS: u64 = 5_000;
+    /// No further round begins after this, in volley itself, ns.
+    pub const MAX_NS: u64 = 180_000_000_000;
+
+    /// The rule for so many clients, with its three constants as arguments: volley's own are
+    /// [`VolleyRule::ROUND_REQUESTS`], [`VolleyRule::HALF_WIDTH_NS`] and [`VolleyRule::MAX_NS`].
+    ///
+    /// # Panics
+    /// When there is no client or the half-width is 0.
+    pub fn new(clients: u32, round_requests: u64, half_width_ns: u64, max_ns: u64) -> Self {
+        assert!(clients > 0, "a rule for no client");
+        assert!(half_width_ns > 0, "no interval has half-width 0");
+        VolleyRule {
+            clients,
+            round_requests,
+            half_width_ns: half_width_ns as f64,
+            max_ns,
+            mean_ns: 0.0,
+            stddev_ns: 0.0,
+            samples: 0,
+            rounds: 0,
+        }
+    }
+
+    /// The priming round, as large as a round may be. Volley counts what it measures in it.
+    pub fn first(&self) -> Next {
+        match self.round_requests / u64::from(self.clients) {
+            0..=TOO_FEW => Next::Done(VolleyEnd::TooManyClients),
+            requests_per_client => Next::Round { requests_per_client },
+        }
+    }
+
+    /// Takes in what each client saw in the round that just ended; `elapsed_ns` counts from the start
+    /// of the priming round.
+    ///
+    /// As volley does, pools the squared deviations within clients, so that differences between
+    /// clients and rounds add nothing to the standard deviation, and divides by n.
+    pub fn finish_round(&mut self, clients: &[Moments], elapsed_ns: u64) -> Next {
+        self.rounds += 1;
+        let mut pooled = self.stddev_ns.powi(2) * self.samples as f64;
+        for client in clients.iter().filter(|client| client.count > 0) {
+            let (before, new) = (self.samples as f64, client.count as f64);
+            self.mean_ns = (before * self.mean_ns + new * client.mean) / (before + new);
+            self.samples += client.count;
+            pooled += client.m2;
+        }
+        if self.samples > 0 {
+            self.stddev_ns = (pooled / self.samples as f64).sqrt();
+        }
+        let needed = (Z * self.stddev_ns / self.half_width_ns).powi(2);
+        // A negative number, when there are more than enough, becomes 0.
+        let missing = ((needed - self.samples as f64) / f64::from(self.clients)).ceil() as u64;
+        let requests_per_client = missing.min(self.round_requests / u64::from(self.clients));
+        if requests_per_client <= TOO_FEW {
+            return Next::Done(VolleyEnd::Met);
+        }
+        if elapsed_ns > self.max_ns {
+            return Next::Done(VolleyEnd::TooLong);
+        }
+        Next::Round { requests_per_client }
+    }
+
+    /// Mean of all latencies so far, ns.
+    pub fn mean_ns(&self) -> f64 {
+        self.mean_ns
+    }
+
+    /// Standard deviation as volley pools it, ns.
+    pub fn stddev_ns(&self) -> f64 {
+        self.stddev_ns
+    }
+
+    /// Latencies so far, the priming round's included.
+    pub fn samples(&self) -> u64 {
+        self.samples
+    }
+
+    /// Rounds so far, without the priming one.
+    pub fn rounds(&self) -> u32 {
+        self.rounds.saturating_sub(1)
+    }
+}
+
+impl std::fmt::Display for VolleyRule {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{:.0}us {:.2}us {}", self.mean_ns / 1e3, self.stddev_ns / 1e3, self.samples)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn volley(clients: u32) -> VolleyRule {
+        VolleyRule::new(clients, VolleyRule::ROUND_REQUESTS, VolleyRule::HALF_WIDTH_NS, VolleyRule::MAX_NS)
+    }
+
+    fn client(count: u64, mean: f64, stddev: f64) -> Moments {
+        Moments { count, mean, m2: stddev * stddev * count as f64 }
+    }
+
+    #[test]
+    fn primes_with_a_million_over_the_clients() {
+        assert_eq!(volley(1).first(), Next::Round { requests_per_client: 1_000_000 });
+        assert_eq!(volley(80).first(), Next::Round { requests_per_client: 12_500 });
+        assert_eq!(volley(3).first(), Next::Round { requests_per_client: 333_333 });
+        assert_eq!(volley(100_000).first(), Next::Done(VolleyEnd::TooManyClients));
+    }
+
+    #[test]
+    fn narrow_after_the_priming_round() {
+        let mut rule = volley(2);
+        assert_eq!(
+            rule.finish_round(&[client(500_000, 9_000.0, 1_250.0); 2], 9_000_000_000),
+            Next::Done(VolleyEnd::Met)
+        );
+        assert_eq!(rule.to_string(), "9us 1.25us 1000000");
+        assert_eq!(rule.rounds(), 0);
+    }
+
+    #[test]
+    fn asks_for_what_is_missing_and_no_more_than_a_round() {
+        // (1.96 * 3 ms / 5 us)^2 = 1,382,976 needed; 382,976 missing over 4 clients: 95,744 each.
+        let mut rule = volley(4);
+        let wide = [client(250_000, 1e6, 3e6); 4];
+        assert_eq!(rule.finish_round(&wide, 1), Next::Round { requests_per_client: 95_744 });
+        // (1.96 * 30 ms / 5 us)^2 is 138 million: a full round.
+        let mut rule = volley(4);
+        let wider = [client(250_000, 1e6, 3e7); 4];
+        assert_eq!(rule.finish_round(&wider, 1), Next::Round { requests_per_client: 250_000 });
+        assert_eq!(rule.finish_round(&wider, VolleyRule::MAX_NS), Next::Round { requests_per_client: 250_000 });
+        assert_eq!(rule.rounds(), 1);
+        assert_eq!(rule.finish_round(&wider, VolleyRule::MAX_NS + 1), Next::Done(VolleyEnd::TooLong));
+        assert_eq!(rule.samples(), 3_000_000);
+    }
+
+    #[test]
+    fn ten_or_fewer_a_client_are_not_worth_a_round() {
+        // (1.96 * s / 5 us)^2 = 1,000,010.4: 11 missing, one client.
+        let stddev = 1_000_010.4_f64.sqrt() * 5_000.0 / 1.96;
+        assert_eq!(
+            volley(1).finish_round(&[client(1_000_000, 0.0, stddev)], 1),
+            Next::Round { requests_per_client: 11 }
+        );
+        let stddev = 1_000_009.6_f64.sqrt() * 5_000.0 / 1.96;
+        assert_eq!(volley(1).finish_round(&[client(1_000_000, 0.0, stddev)], 1), Next::Done(VolleyEnd::Met));
+    }
+
+    #[test]
+    fn differences_between_clients_do_not_widen() {
+        let mut rule = volley(2);
+        rule.finish_round(&[client(500_000, 10_000.0, 1_000.0), client(500_000, 90_000.0, 1_000.0)], 1);
+        assert_eq!(rule.to_string(), "50us 1.00us 1000000");
+    }
+
+    #[test]
+    fn a_client_without_a_sample_changes_nothing() {
+        let mut rule = volley(2);
+        rule.finish_round(&[Moments::default(); 2], 1);
+        assert_eq!(rule.to_string(), "0us 0.00us 0");
+    }
+
+    // numpy 2: a = [55800, 53500, 57600, 75800, 76300, 1000000]; a.mean(), a.var()*len(a)
+    #[test]
+    fn moments_match_numpy() {
+        let mut moments = Moments::default();
+        for ns in [55_800.0, 53_500.0, 57_600.0, 75_800.0, 76_300.0, 1_000_000.0] {
+            moments.record(ns);
+        }
+        assert!((moments.mean - 219_833.333_333_333_34).abs() < 1e-9);
+        assert!((moments.m2 / 730_900_813_333.333_4 - 1.0).abs() < 1e-14, "{moments:?}");
+    }
+}
