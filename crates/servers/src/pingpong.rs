@@ -1,0 +1,78 @@
+//! Volley's server: each word is answered by the word plus one; zero terminates. Source: `subjects/CONTRACT.md`.
+
+use net::{Conn, Data, Driver};
+use wire::pingpong::{self, WORD_BYTES};
+
+use crate::pool::{Handler, Next, send_or_close};
+
+/// The ping-pong server, one thread's part.
+#[derive(Debug, Default)]
+pub struct Pingpong {
+    words: Words,
+    answers: Vec<u8>,
+}
+
+impl Handler for Pingpong {
+    fn accepted<D: Driver>(&mut self, _driver: &mut D, conn: Conn) {
+        self.words.forget(conn);
+    }
+
+    #[inline]
+    fn data<D: Driver>(&mut self, driver: &mut D, conn: Conn, data: Data) -> Next {
+        let mut next = Next::Serve;
+        self.answers.clear();
+        self.words.feed(conn, driver.bytes(data), |word| {
+            if word == pingpong::TERMINATE {
+                next = Next::Terminate;
+            } else {
+                self.answers.extend_from_slice(&pingpong::compose(pingpong::answer(word)));
+            }
+        });
+        if !self.answers.is_empty() {
+            send_or_close(driver, conn, &self.answers);
+        }
+        next
+    }
+
+    fn closed(&mut self, _conn: Conn) {}
+}
+
+/// Words that arrive in pieces, for each connection.
+#[derive(Debug, Default)]
+pub(crate) struct Words {
+    /// By slot: bytes of a word whose end has not come, and how many.
+    rests: Vec<([u8; WORD_BYTES], u8)>,
+}
+
+impl Words {
+    /// A new connection has this slot.
+    pub(crate) fn forget(&mut self, conn: Conn) {
+        if self.rests.len() <= conn.index() {
+            self.rests.resize(conn.index() + 1, Default::default());
+        }
+        self.rests[conn.index()].1 = 0;
+    }
+
+    /// Calls `word` with each word that is complete.
+    #[inline]
+    pub(crate) fn feed(&mut self, conn: Conn, mut bytes: &[u8], mut word: impl FnMut(u32)) {
+        let (rest, have) = &mut self.rests[conn.index()];
+        if *have > 0 {
+            let taken = bytes.len().min(WORD_BYTES - usize::from(*have));
+            rest[usize::from(*have)..][..taken].copy_from_slice(&bytes[..taken]);
+            *have += taken as u8;
+            bytes = &bytes[taken..];
+            if usize::from(*have) < WORD_BYTES {
+                return;
+            }
+            *have = 0;
+            word(u32::from_be_bytes(*rest));
+        }
+        while let Some((value, used)) = pingpong::parse(bytes) {
+            word(value);
+            bytes = &bytes[used..];
+        }
+        rest[..bytes.len()].copy_from_slice(bytes);
+        *have = bytes.len() as u8;
+    }
+}
