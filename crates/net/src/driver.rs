@@ -185,9 +185,8 @@ impl Waker {
         let _ = rustix::io::write(&self.0, &1u64.to_ne_bytes());
     }
 
-    /// Takes the wakes so far.
-    pub(crate) fn clear(&self) {
-        // The one error is an empty counter: someone was faster.
-        let _ = rustix::io::read(&self.0, &mut [0u8; 8]);
+    /// Takes the wakes so far; whether there were any.
+    pub(crate) fn clear(&self) -> bool {
+        rustix::io::read(&self.0, &mut [0u8; 8]).is_ok()
     }
 }

@@ -433,8 +433,10 @@ impl Driver for Epoll {
             }
             self.next += 1;
             if upper == WAKER {
-                self.waker.clear();
-                return Some(Event::Woken);
+                if self.waker.clear() {
+                    return Some(Event::Woken);
+                }
+                continue;
             }
             if let Some(event) = self.attend(Conn { slot: upper, generation: lower }, flags) {
                 return Some(event);
@@ -455,13 +457,11 @@ impl KernelDriver for Epoll {
     }
 
     fn release(&mut self, conn: Conn) -> Option<OwnedFd> {
-        let socket = self.connections.get_mut(conn)?.socket.take();
+        let socket = self.connections.get_mut(conn)?.socket.take()?;
         self.connections.remove(conn);
-        if let Some(socket) = &socket {
-            let _ = epoll::delete(&self.epoll, socket); // It is watched, so this cannot fail.
-        }
+        let _ = epoll::delete(&self.epoll, &socket); // It is watched, so this cannot fail.
         self.accept_again();
-        socket
+        Some(socket)
     }
 
     fn adopt(&mut self, socket: OwnedFd) -> io::Result<Conn> {

@@ -18,12 +18,16 @@
 
 mod driver;
 mod epoll;
+mod open;
 mod outgoing;
 mod slots;
 mod socket;
 pub mod thread;
+mod uring;
 
 pub use driver::{
     Close, CloseReason, Config, Conn, Data, Driver, Event, KernelDriver, Listener, Nanos, SendError, Waker,
 };
 pub use epoll::Epoll;
+pub use open::{Backend, Choice, Opened, choose, open, probe};
+pub use uring::Uring;

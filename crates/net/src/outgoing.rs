@@ -19,6 +19,11 @@ impl Outgoing {
         self.bytes.len() - self.sent
     }
 
+    /// The memory it keeps, bytes.
+    pub(crate) fn capacity(&self) -> usize {
+        self.bytes.capacity()
+    }
+
     pub(crate) fn push(&mut self, bytes: &[u8]) {
         self.bytes.extend_from_slice(bytes);
     }

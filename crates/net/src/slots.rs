@@ -33,12 +33,6 @@ impl<T> Slots<T> {
     }
 
     #[inline]
-    pub(crate) fn get(&self, conn: Conn) -> Option<&T> {
-        let entry = self.entries.get(conn.slot as usize)?;
-        if entry.generation == conn.generation { entry.value.as_ref() } else { None }
-    }
-
-    #[inline]
     pub(crate) fn get_mut(&mut self, conn: Conn) -> Option<&mut T> {
         let entry = self.entries.get_mut(conn.slot as usize)?;
         if entry.generation == conn.generation { entry.value.as_mut() } else { None }
@@ -77,10 +71,9 @@ mod tests {
         assert_eq!(slots.remove(first), Some("first"));
         let second = slots.insert("second").unwrap();
         assert_eq!(first.index(), second.index());
-        assert_eq!(slots.get(first), None);
         assert_eq!(slots.get_mut(first), None);
         assert_eq!(slots.remove(first), None);
-        assert_eq!(slots.get(second), Some(&"second"));
+        assert_eq!(slots.get_mut(second), Some(&mut "second"));
         assert!(slots.is_full());
         slots.remove(second);
         assert!(slots.is_empty());

@@ -1,0 +1,208 @@
+//! Which backend: chosen once, tried before it is relied on.
+
+use std::io::{self, Read, Write};
+use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::time::Duration;
+
+use rustix::net::sockopt;
+
+use crate::driver::{Close, CloseReason, Config, Conn, Driver, Event, KernelDriver, Nanos};
+use crate::epoll::Epoll;
+use crate::uring::Uring;
+
+/// What the user asks for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Choice {
+    /// io_uring where it passes [`probe`], epoll elsewhere.
+    #[default]
+    Auto,
+    /// Epoll.
+    Epoll,
+    /// io_uring, or an error that says why not.
+    IoUring,
+}
+
+/// A driver on real sockets. Callers match once and run a loop that is compiled for each backend.
+#[expect(clippy::large_enum_variant, reason = "one of it stands for each thread, and it is taken apart at once")]
+pub enum Opened {
+    /// Readiness.
+    Epoll(Epoll),
+    /// Completions.
+    Uring(Uring),
+}
+
+/// The driver of `choice`, for the calling thread alone, and, where io_uring was wanted but is not usable here, one
+/// line saying why. To open several, [`choose`] once and make the driver on each thread: the probe takes about a
+/// millisecond.
+pub fn open(choice: Choice, config: &Config) -> io::Result<(Opened, Option<String>)> {
+    let (backend, note) = choose(choice)?;
+    let opened = match backend {
+        Backend::Epoll => Opened::Epoll(Epoll::new(config)?),
+        Backend::Uring => Opened::Uring(Uring::new(config)?),
+    };
+    Ok((opened, note))
+}
+
+/// What was chosen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Backend {
+    /// [`Epoll::new`] makes it.
+    Epoll,
+    /// [`Uring::new`] makes it.
+    Uring,
+}
+
+/// Settles `choice` on this machine, and says in one line why it is epoll where io_uring was wanted. Fails only for
+/// [`Choice::IoUring`].
+pub fn choose(choice: Choice) -> io::Result<(Backend, Option<String>)> {
+    if choice == Choice::Epoll {
+        return Ok((Backend::Epoll, None));
+    }
+    match probe() {
+        Ok(()) => Ok((Backend::Uring, None)),
+        Err(reason) if choice == Choice::Auto => {
+            Ok((Backend::Epoll, Some(format!("io_uring is not usable here, so it is epoll: {reason}"))))
+        }
+        Err(reason) => {
+            Err(io::Error::new(io::ErrorKind::Unsupported, format!("io_uring is not usable here: {reason}")))
+        }
+    }
+}
+
+/// Tries io_uring over loopback, all that the driver relies on: a ping-pong, a peer that does not read for a while, a
+/// reset. `Err` is the reason why it is not usable, in words.
+pub fn probe() -> Result<(), String> {
+    let config =
+        Config { connections: 2, receive_bytes: 4096, send_bytes_max: BULK, pause_reads_above_bytes: usize::MAX };
+    let uring = Uring::new(&config).map_err(|error| explain(&error))?;
+    try_out(uring).map_err(|error| format!("its self-test failed: {error}"))
+}
+
+/// More than the sockets of [`bulk`] hold while their peer does not read.
+const BULK: usize = 512 << 10;
+const PATIENCE_NS: Nanos = 5_000_000_000;
+
+fn explain(error: &io::Error) -> String {
+    let hint = match error.raw_os_error().map(rustix::io::Errno::from_raw_os_error) {
+        Some(rustix::io::Errno::NOSYS) => "the kernel has none, or a sandbox hides it",
+        Some(rustix::io::Errno::PERM | rustix::io::Errno::ACCESS) => {
+            "it is forbidden, by `kernel.io_uring_disabled` or a sandbox"
+        }
+        Some(rustix::io::Errno::INVAL) => "the kernel is older than Linux 6.1",
+        Some(rustix::io::Errno::NOMEM) => "the limit on locked memory is too low (`ulimit -l`)",
+        _ => return error.to_string(),
+    };
+    format!("{hint} ({error})")
+}
+
+fn try_out<D: KernelDriver>(mut driver: D) -> io::Result<()> {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
+    let conn = driver.connect(listener.local_addr()?)?;
+    let (mut peer, _) = listener.accept()?;
+    peer.set_nodelay(true)?;
+    peer.set_read_timeout(Some(Duration::from_nanos(PATIENCE_NS)))?;
+    expect(&mut driver, |event, _| matches!(event, Event::Connected(c) if c == conn))?;
+
+    for round in 0..3u8 {
+        let ping = [round; 4];
+        give(&mut driver, conn, &ping)?;
+        driver.turn(Some(0))?; // The kernel has it when this returns.
+        let mut pong = [0; 4];
+        peer.read_exact(&mut pong)?;
+        check(pong == ping, "a ping came out wrong")?;
+        peer.write_all(&pong)?;
+        expect(&mut driver, |event, bytes| matches!(event, Event::Data(c, _) if c == conn) && bytes == ping)?;
+    }
+    bulk(&mut driver, &listener)?;
+    driver.close(conn, Close::Reset);
+    expect(&mut driver, |event, _| matches!(event, Event::Closed(c, CloseReason::Local) if c == conn))?;
+    let end = peer.read(&mut [0; 1]).expect_err("a reset is an error").kind();
+    check(end == io::ErrorKind::ConnectionReset, "a reset did not reach the peer")
+}
+
+/// Sends more than the sockets hold, then reads it all at the other side.
+fn bulk<D: KernelDriver>(driver: &mut D, listener: &TcpListener) -> io::Result<()> {
+    let socket = TcpStream::connect(listener.local_addr()?)?;
+    let (mut peer, _) = listener.accept()?;
+    sockopt::set_socket_send_buffer_size(&socket, BULK / 16)?;
+    sockopt::set_socket_recv_buffer_size(&peer, BULK / 16)?;
+    peer.set_nonblocking(true)?;
+    let conn = driver.adopt(socket.into())?;
+    let sent: Vec<u8> = (0..BULK).map(|index| (index >> 8) as u8).collect();
+    give(driver, conn, &sent)?;
+    driver.turn(Some(0))?;
+    let mut received = vec![0; BULK];
+    let mut at = 0;
+    let until = driver.now() + PATIENCE_NS;
+    while at < BULK {
+        check(driver.now() < until, "a peer that read late did not get all bytes")?;
+        match peer.read(&mut received[at..]) {
+            Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
+            Ok(count) => at += count,
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => driver.turn(Some(driver.now() + 1_000_000))?,
+            Err(error) => return Err(error),
+        }
+        while let Some(event) = driver.next_event() {
+            check(!matches!(event, Event::Closed(..)), "a peer that read late lost its connection")?;
+        }
+    }
+    check(sent == received, "a peer that read late got wrong bytes")?;
+    driver.close(conn, Close::Graceful);
+    expect(driver, |event, _| matches!(event, Event::Closed(c, CloseReason::Local) if c == conn))
+}
+
+fn give<D: Driver>(driver: &mut D, conn: Conn, bytes: &[u8]) -> io::Result<()> {
+    driver.send(conn, bytes).map_err(io::Error::other)
+}
+
+/// Turns until the event of which `is_it` is true. Any other is a failure.
+fn expect<D: Driver>(driver: &mut D, is_it: impl Fn(Event, &[u8]) -> bool) -> io::Result<()> {
+    let until = driver.now() + PATIENCE_NS;
+    while driver.now() < until {
+        driver.turn(Some(until))?;
+        if let Some(event) = driver.next_event() {
+            let bytes = if let Event::Data(_, data) = event { driver.bytes(data) } else { &[] };
+            return check(is_it(event, bytes), &format!("unexpected {event:?}"));
+        }
+    }
+    Err(io::Error::other("an event did not come"))
+}
+
+fn check(holds: bool, otherwise: &str) -> io::Result<()> {
+    if holds { Ok(()) } else { Err(io::Error::other(otherwise)) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SMALL: Config =
+        Config { connections: 2, receive_bytes: 64, send_bytes_max: 64, pause_reads_above_bytes: usize::MAX };
+
+    #[test]
+    fn epoll_passes_the_self_test_of_io_uring() {
+        try_out(Epoll::new(&Config { send_bytes_max: BULK, receive_bytes: 4096, ..SMALL }).unwrap()).unwrap();
+    }
+
+    #[test]
+    fn a_choice_is_kept_or_explained() {
+        let (opened, note) = open(Choice::Epoll, &SMALL).unwrap();
+        assert!(matches!(opened, Opened::Epoll(_)) && note.is_none());
+        match (open(Choice::IoUring, &SMALL), open(Choice::Auto, &SMALL).unwrap()) {
+            (Ok((Opened::Uring(_), None)), (Opened::Uring(_), None)) => {}
+            (Err(error), (Opened::Epoll(_), Some(note))) => {
+                assert!(error.to_string().starts_with("io_uring is not usable here: "), "{error}");
+                assert!(note.starts_with("io_uring is not usable here, so it is epoll: "), "{note}");
+            }
+            _ => panic!("the two choices disagree"),
+        }
+    }
+
+    #[test]
+    fn reasons_are_in_words() {
+        let explain = |errno: rustix::io::Errno| explain(&errno.into());
+        assert!(explain(rustix::io::Errno::PERM).starts_with("it is forbidden"));
+        assert!(explain(rustix::io::Errno::INVAL).starts_with("the kernel is older"));
+        assert!(explain(rustix::io::Errno::NOMEM).contains("ulimit -l"));
+    }
+}

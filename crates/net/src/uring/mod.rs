@@ -1,0 +1,625 @@
+//! The driver on io_uring: one system call a turn submits all sends, fetches all that came, and waits.
+//!
+//! Receiving is asked for once for each connection and goes on by itself (multishot), into buffers of one pool. Where
+//! reads are to pause for back-pressure (`Config::pause_reads_above_bytes`), it is asked for each time instead, which is
+//! a submission more for each receive but no more system calls. Sends wait until the turn; the kernel carries each out
+//! while it takes the entry, so it never holds memory of ours but the pool. When a socket takes no more, the rest waits
+//! in the connection until a poll says that it does.
+//!
+//! A slot is free only when no operation of its connection is left in the kernel, and tags carry its generation.
+
+mod buffers;
+mod connection;
+mod ring;
+mod tag;
+
+use std::collections::VecDeque;
+use std::io;
+use std::marker::PhantomData;
+use std::net::SocketAddr;
+use std::os::fd::{AsFd, OwnedFd};
+
+use rustix::event::PollFlags;
+use rustix::io::Errno;
+use rustix::net::Shutdown;
+
+use self::buffers::Buffers;
+use self::connection::{Connection, Ops, Phase};
+use self::ring::{Completion, Ring};
+use self::tag::Kind;
+use crate::driver::{
+    Close, CloseReason, Config, Conn, Data, Driver, Event, KernelDriver, Listener, Nanos, SendError, Waker,
+};
+use crate::outgoing::Outgoing;
+use crate::slots::Slots;
+use crate::socket;
+use crate::thread::monotonic_ns;
+
+/// All receive buffers together, unless that would be fewer than 8.
+const RECEIVE_BYTES_MAX: usize = 64 << 20;
+/// An outgoing buffer that grew beyond this is not kept for the next connection.
+const OUTGOING_KEPT_BYTES: usize = 64 << 10;
+
+/// The driver. It stays on the thread that made it, whose timer slack it sets to 1 ns.
+pub struct Uring {
+    ring: Ring,
+    config: Config,
+    connections: Slots<Connection>,
+    listeners: Vec<Listening>,
+    waker: Waker,
+    waker_armed: bool,
+    /// Connections of which the kernel is to be told something in the next turn.
+    changed: Vec<Conn>,
+    /// Connections that send in this turn.
+    sending: Vec<Conn>,
+    /// What the kernel said in the latest turn.
+    inbox: VecDeque<Completion>,
+    /// Events that no completion carries; they go before those of `inbox`.
+    news: VecDeque<Event>,
+    /// Accepted when no slot was free.
+    unseated: VecDeque<(Listener, OwnedFd)>,
+    /// Buffers of connections that are gone, for those to come.
+    spare: Vec<Outgoing>,
+    /// The buffer of the latest `Event::Data`.
+    lent: Option<u16>,
+    /// Why no connection can be accepted although none is open; the next turn says it.
+    out_of_room: Option<Errno>,
+    /// A turn failed, and entries may be left that the kernel has not taken.
+    failed: bool,
+    _stays_on_its_thread: PhantomData<*const ()>,
+}
+
+struct Listening {
+    /// `None` once stopped and let go by the kernel.
+    socket: Option<OwnedFd>,
+    stopped: bool,
+    /// Nothing is accepted until a connection closes.
+    paused: bool,
+    armed: bool,
+    cancelling: bool,
+}
+
+impl Uring {
+    /// A driver with room for `config.connections`. Fails where the kernel lacks what is needed (Linux 6.1 has it) or
+    /// does not let this process use it; [`probe`](crate::probe) says more.
+    pub fn new(config: &Config) -> io::Result<Self> {
+        let connections = config.connections;
+        if connections > tag::SLOTS_MAX || u32::try_from(config.receive_bytes).is_err() {
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, "too many connections or bytes for one receive"));
+        }
+        let receive_bytes = config.receive_bytes.max(1);
+        let most = (RECEIVE_BYTES_MAX / receive_bytes).clamp(8, 4096);
+        let count = connections.clamp(8, most).next_power_of_two().min(usize::from(Buffers::COUNT_MAX));
+        let submissions = connections.clamp(16, 1024).next_power_of_two() as u32;
+        // Each buffer can be in a completion; of each connection two operations can end besides.
+        let completions = (count + 2 * connections + 16).min(1 << 15).next_power_of_two() as u32;
+        let ring = Ring::new(submissions, completions, Buffers::new(count as u16, receive_bytes)?)?;
+        socket::precise_timers();
+        Ok(Self {
+            ring,
+            connections: Slots::new(connections),
+            listeners: Vec::new(),
+            waker: Waker::new()?,
+            waker_armed: false,
+            changed: Vec::with_capacity(connections),
+            sending: Vec::with_capacity(connections),
+            inbox: VecDeque::with_capacity(completions as usize),
+            news: VecDeque::with_capacity(connections),
+            unseated: VecDeque::new(),
+            spare: Vec::with_capacity(connections),
+            lent: None,
+            out_of_room: None,
+            failed: false,
+            config: Config { receive_bytes, ..config.clone() },
+            _stays_on_its_thread: PhantomData,
+        })
+    }
+
+    fn begin(&mut self, socket: OwnedFd, phase: Phase) -> io::Result<Conn> {
+        let outgoing = self.spare.pop().unwrap_or_default();
+        let connection = Connection::new(socket, phase, outgoing);
+        let conn = self.connections.insert(connection).map_err(|_| socket::no_slot(self.config.connections))?;
+        self.change(conn);
+        Ok(conn)
+    }
+
+    /// Looks at `conn` in the next turn.
+    #[inline]
+    fn change(&mut self, conn: Conn) {
+        if let Some(connection) = self.connections.get_mut(conn)
+            && !connection.queued
+        {
+            connection.queued = true;
+            self.changed.push(conn);
+        }
+    }
+
+    /// The connection is over. The caller is told when the kernel has let go of it.
+    fn finish(&mut self, conn: Conn, reason: CloseReason) {
+        let Some(connection) = self.connections.get_mut(conn) else { return };
+        if matches!(connection.phase, Phase::Finished(_)) {
+            return;
+        }
+        connection.phase = Phase::Finished(reason);
+        connection.outgoing.clear();
+        connection.blocked = false;
+        if connection.armed == Ops::NONE { self.let_go(conn) } else { self.change(conn) }
+    }
+
+    /// The kernel does nothing more for `conn`, which is finished.
+    fn let_go(&mut self, conn: Conn) {
+        if let Some(connection) = self.connections.get_mut(conn)
+            && let Phase::Finished(reason) = connection.phase
+        {
+            connection.socket = None;
+            self.news.push_back(Event::Closed(conn, reason));
+        }
+    }
+
+    /// Frees the slot of `conn`.
+    fn remove(&mut self, conn: Conn) -> Option<OwnedFd> {
+        let mut connection = self.connections.remove(conn)?;
+        assert!(connection.armed == Ops::NONE, "the kernel still works for this connection");
+        if connection.outgoing.capacity() <= OUTGOING_KEPT_BYTES || self.failed {
+            connection.outgoing.clear();
+            self.spare.push(connection.outgoing);
+        }
+        for listening in &mut self.listeners {
+            listening.paused = false;
+        }
+        connection.socket
+    }
+
+    /// Ends the caller's stream if that was asked for and all is sent, and the connection with it if the peer's stream
+    /// has ended too.
+    fn end_stream_if_due(&mut self, conn: Conn) {
+        let Some(connection) = self.connections.get_mut(conn) else { return };
+        if connection.phase != Phase::Open || !connection.end_sent || !connection.outgoing.is_empty() {
+            return;
+        }
+        if !connection.shut
+            && let Some(socket) = &connection.socket
+        {
+            // It fails only on a connection that is gone, whose end is on the way.
+            let _ = rustix::net::shutdown(socket, Shutdown::Write);
+            connection.shut = true;
+        }
+        if connection.end_received {
+            self.finish(conn, CloseReason::Local);
+        }
+    }
+
+    /// Puts all that has changed into the submission queue.
+    fn prepare(&mut self) -> io::Result<()> {
+        if !self.waker_armed {
+            self.ring.poll(self.waker.0.as_fd(), PollFlags::IN, false, tag::WAKE)?;
+            self.waker_armed = true;
+        }
+        let has_room = !self.connections.is_full() && self.unseated.is_empty();
+        for (index, listening) in self.listeners.iter_mut().enumerate() {
+            let tag = tag::of_listener(index as u32);
+            let wanted = !listening.stopped && !listening.paused && has_room;
+            if wanted && !listening.armed {
+                let Some(socket) = &listening.socket else { continue };
+                self.ring.accept(socket.as_fd(), tag)?;
+                listening.armed = true;
+            } else if !wanted && listening.armed && !listening.cancelling {
+                self.ring.cancel(tag)?;
+                listening.cancelling = true;
+            }
+        }
+        for index in 0..self.changed.len() {
+            self.prepare_connection(self.changed[index])?;
+        }
+        self.changed.clear();
+        Ok(())
+    }
+
+    #[inline]
+    fn prepare_connection(&mut self, conn: Conn) -> io::Result<()> {
+        let Some(connection) = self.connections.get_mut(conn) else { return Ok(()) };
+        connection.queued = false;
+        let Some(socket) = &connection.socket else { return Ok(()) };
+        if connection.has_to_send() {
+            let bytes = connection.outgoing.waiting();
+            connection.sending = bytes.len();
+            self.sending.push(conn);
+            // SAFETY: from here to the return of `enter` in `submit` only this function runs, for other connections,
+            // and nobody touches this outgoing buffer. Should `enter` or anything before it fail, then `failed` keeps
+            // `send` from adding to it and `remove` from freeing it until the ring is dropped, which is first.
+            unsafe { self.ring.send(socket.as_fd(), bytes, tag::of(Kind::Send, conn)) }?;
+        }
+        let wanted = connection.wanted(&self.config);
+        if wanted == connection.armed {
+            return Ok(());
+        }
+        for (op, kind) in Ops::EACH {
+            let tag = tag::of(kind, conn);
+            if wanted.has(op) && !connection.armed.has(op) {
+                match kind {
+                    Kind::Receive => {
+                        let again = self.config.pause_reads_above_bytes == usize::MAX;
+                        self.ring.receive(socket.as_fd(), again, tag)?;
+                    }
+                    Kind::Writable => self.ring.poll(socket.as_fd(), PollFlags::OUT, false, tag)?,
+                    _ => self.ring.poll(socket.as_fd(), PollFlags::empty(), true, tag)?,
+                }
+                connection.armed |= op;
+            } else if connection.armed.has(op) && !wanted.has(op) && !connection.cancelling.has(op) {
+                self.ring.cancel(tag)?;
+                connection.cancelling |= op;
+            }
+        }
+        Ok(())
+    }
+
+    fn submit(&mut self, until: Option<Nanos>) -> io::Result<()> {
+        self.prepare()?;
+        self.ring.enter(until.map(|until| until.saturating_sub(monotonic_ns())))?;
+        let Self { ring, inbox, connections, .. } = self;
+        ring.reap(inbox, |failed| {
+            let (_, conn) = tag::split(failed.tag);
+            if let Some(connection) = connections.get_mut(conn) {
+                connection.sending = 0;
+                match failed.error() {
+                    None => {
+                        connection.outgoing.consume(failed.result as usize);
+                        connection.blocked = !connection.outgoing.is_empty();
+                    }
+                    Some(Errno::AGAIN) => connection.blocked = true,
+                    Some(Errno::INTR) => {}
+                    Some(error) => connection.broken = Some(socket::reason(error)),
+                }
+            }
+        })?;
+        for index in 0..self.sending.len() {
+            self.after_send(self.sending[index]);
+        }
+        self.sending.clear();
+        Ok(())
+    }
+
+    /// What follows from a send: the kernel has taken all bytes, unless a completion said otherwise.
+    #[inline]
+    fn after_send(&mut self, conn: Conn) {
+        let Some(connection) = self.connections.get_mut(conn) else { return };
+        connection.outgoing.consume(std::mem::take(&mut connection.sending));
+        if let Some(reason) = connection.broken {
+            connection.outgoing.clear();
+            if connection.phase == Phase::Open && connection.armed.has(Ops::RECEIVE) {
+                // What came in before is still to be delivered; then the socket says that it is over.
+                if let Some(socket) = &connection.socket {
+                    let _ = rustix::net::shutdown(socket, Shutdown::Both); // Fails where the kernel has done it.
+                }
+            } else {
+                let local = connection.phase == Phase::Closing;
+                self.finish(conn, if local { CloseReason::Local } else { reason });
+            }
+            return;
+        }
+        if !connection.outgoing.is_empty() || connection.wanted(&self.config) != connection.armed {
+            self.change(conn);
+        }
+        let Some(connection) = self.connections.get_mut(conn) else { return };
+        if connection.phase == Phase::Closing && connection.outgoing.is_empty() {
+            self.finish(conn, CloseReason::Local);
+        } else if connection.end_sent {
+            self.end_stream_if_due(conn);
+        }
+    }
+
+    /// What a completion means, at most one event.
+    #[inline]
+    fn interpret(&mut self, done: Completion) -> Option<Event> {
+        let (kind, conn) = tag::split(done.tag);
+        let op = match kind {
+            Kind::Receive => Ops::RECEIVE,
+            Kind::Writable => Ops::WRITABLE,
+            Kind::HangUp => Ops::HANG_UP,
+            Kind::Accept => return self.accepted(conn.slot, done),
+            Kind::Wake => {
+                self.waker_armed = false;
+                return self.waker.clear().then_some(Event::Woken);
+            }
+            Kind::Send => unreachable!("sends are looked at when they are reaped"),
+        };
+        let connection = self.connections.get_mut(conn).expect("a slot is kept while the kernel works for it");
+        if !done.has_more() {
+            connection.armed.remove(op);
+            connection.cancelling.remove(op);
+            if matches!(connection.phase, Phase::Finished(_)) {
+                if connection.armed == Ops::NONE {
+                    self.let_go(conn);
+                }
+            } else {
+                self.change(conn);
+            }
+        }
+        match kind {
+            Kind::Receive => self.received(conn, done),
+            Kind::Writable => self.writable(conn, done),
+            _ => {
+                self.hung_up(conn, done);
+                None
+            }
+        }
+    }
+
+    #[inline]
+    fn received(&mut self, conn: Conn, done: Completion) -> Option<Event> {
+        let connection = self.connections.get_mut(conn)?;
+        let is_open = connection.phase == Phase::Open;
+        if let Some(buffer) = done.buffer() {
+            if is_open && done.result > 0 {
+                self.lent = Some(buffer);
+                return Some(Event::Data(conn, Data { buffer: buffer.into(), start: 0, len: done.result as u32 }));
+            }
+            self.ring.buffers.give_back(buffer);
+        }
+        if !is_open {
+            return None;
+        }
+        match (done.error(), connection.broken) {
+            (None, None) => {
+                connection.end_received = true;
+                self.end_stream_if_due(conn);
+                Some(Event::EndOfStream(conn))
+            }
+            // No buffer was free, and now they all are; or it was cancelled. The next turn asks again if it should.
+            (Some(Errno::NOBUFS | Errno::CANCELED | Errno::INTR | Errno::AGAIN), _) => None,
+            (None, Some(reason)) => {
+                self.finish(conn, reason);
+                None
+            }
+            (Some(error), _) => {
+                self.finish(conn, socket::reason(error));
+                None
+            }
+        }
+    }
+
+    fn writable(&mut self, conn: Conn, done: Completion) -> Option<Event> {
+        let connection = self.connections.get_mut(conn)?;
+        if done.error().is_some() {
+            return None; // Cancelled.
+        }
+        connection.blocked = false;
+        if connection.phase != Phase::Connecting {
+            return None;
+        }
+        if let Some(reason) = connection.socket.as_ref().and_then(socket::pending_error) {
+            self.finish(conn, reason);
+            return None;
+        }
+        connection.phase = Phase::Open;
+        self.end_stream_if_due(conn);
+        Some(Event::Connected(conn))
+    }
+
+    fn hung_up(&mut self, conn: Conn, done: Completion) {
+        let Some(connection) = self.connections.get_mut(conn) else { return };
+        let flags = PollFlags::from_bits_truncate(done.result as u16);
+        if done.error().is_some() || !flags.intersects(PollFlags::HUP | PollFlags::ERR) {
+            return; // Cancelled, or the end of the peer's stream, which is known.
+        }
+        let reason = connection.socket.as_ref().and_then(socket::pending_error).or(connection.broken);
+        let in_order = connection.end_received && connection.shut;
+        self.finish(conn, reason.unwrap_or(if in_order { CloseReason::Local } else { CloseReason::Reset }));
+    }
+
+    fn accepted(&mut self, index: u32, done: Completion) -> Option<Event> {
+        let socket = done.accepted();
+        let listening = &mut self.listeners[index as usize];
+        if !done.has_more() {
+            listening.armed = false;
+            listening.cancelling = false;
+        }
+        if listening.stopped {
+            if !listening.armed {
+                listening.socket = None;
+            }
+            return None;
+        }
+        match (socket, done.error()) {
+            (Some(socket), _) => return self.seat(Listener(index), socket),
+            (None, Some(error)) if socket::is_out_of_room(error) => {
+                listening.paused = true;
+                if self.connections.is_empty() {
+                    self.out_of_room = Some(error); // No close of ours will make room.
+                }
+            }
+            _ => {} // Cancelled, or a connection that ended before it was accepted.
+        }
+        None
+    }
+
+    fn seat(&mut self, listener: Listener, socket: OwnedFd) -> Option<Event> {
+        if self.connections.is_full() {
+            self.unseated.push_back((listener, socket));
+            return None;
+        }
+        let conn = self.begin(socket, Phase::Open).ok()?;
+        Some(Event::Accepted(listener, conn))
+    }
+
+    /// A connection that waited for a slot, when there is one.
+    fn seat_waiting(&mut self) -> Option<Event> {
+        if self.connections.is_full() {
+            return None;
+        }
+        let (listener, socket) = self.unseated.pop_front()?;
+        self.seat(listener, socket)
+    }
+}
+
+impl Driver for Uring {
+    fn backend(&self) -> &'static str {
+        "io_uring"
+    }
+
+    #[inline]
+    fn now(&self) -> Nanos {
+        monotonic_ns()
+    }
+
+    fn listen(&mut self, address: SocketAddr, backlog: u32, shared: bool) -> io::Result<(Listener, SocketAddr)> {
+        let (socket, bound) = socket::listening(address, backlog, shared)?;
+        let index = self.listeners.len() as u32;
+        let socket = Some(socket);
+        self.listeners.push(Listening { socket, stopped: false, paused: false, armed: false, cancelling: false });
+        Ok((Listener(index), bound))
+    }
+
+    fn stop_listening(&mut self, listener: Listener) {
+        self.unseated.retain(|(of, _)| *of != listener);
+        let Some(listening) = self.listeners.get_mut(listener.0 as usize) else { return };
+        listening.stopped = true;
+        if listening.armed {
+            // The kernel's accept holds the socket a little longer; this ends the listening now.
+            if let Some(socket) = &listening.socket {
+                let _ = rustix::net::shutdown(socket, Shutdown::Both);
+            }
+        } else {
+            listening.socket = None;
+        }
+    }
+
+    fn connect(&mut self, address: SocketAddr) -> io::Result<Conn> {
+        if self.connections.is_full() {
+            return Err(socket::no_slot(self.config.connections));
+        }
+        let socket = socket::tcp(address)?;
+        let started = rustix::net::connect(&socket, &address);
+        let conn = self.begin(socket, Phase::Connecting)?;
+        match started {
+            Ok(()) | Err(Errno::INPROGRESS | Errno::INTR) => {}
+            Err(error) => self.finish(conn, socket::reason(error)),
+        }
+        Ok(conn)
+    }
+
+    #[inline]
+    fn send(&mut self, conn: Conn, bytes: &[u8]) -> Result<(), SendError> {
+        let limit = self.config.send_bytes_max;
+        let connection = self.connections.get_mut(conn).ok_or(SendError::Closed)?;
+        let may = matches!(connection.phase, Phase::Connecting | Phase::Open);
+        if !may || connection.end_sent || connection.broken.is_some() || self.failed {
+            return Err(SendError::Closed);
+        }
+        if bytes.len() > limit - connection.outgoing.len() {
+            return Err(SendError::Full { limit });
+        }
+        connection.outgoing.push(bytes);
+        if !connection.queued {
+            connection.queued = true;
+            self.changed.push(conn);
+        }
+        Ok(())
+    }
+
+    fn end_stream(&mut self, conn: Conn) {
+        if let Some(connection) = self.connections.get_mut(conn) {
+            connection.end_sent = true;
+            self.end_stream_if_due(conn);
+        }
+    }
+
+    fn close(&mut self, conn: Conn, how: Close) {
+        let Some(connection) = self.connections.get_mut(conn) else { return };
+        if self.failed || matches!(connection.phase, Phase::Finished(_)) {
+            return;
+        }
+        match how {
+            Close::Graceful if connection.phase == Phase::Closing => {}
+            Close::Graceful if !connection.outgoing.is_empty() => {
+                // A connect under way goes on first.
+                connection.blocked |= connection.phase == Phase::Connecting;
+                connection.phase = Phase::Closing;
+                self.change(conn);
+            }
+            Close::Graceful => self.finish(conn, CloseReason::Local),
+            Close::Reset => {
+                if let Some(socket) = &connection.socket {
+                    socket::reset_on_close(socket.as_fd());
+                }
+                self.finish(conn, CloseReason::Local);
+            }
+        }
+    }
+
+    fn turn(&mut self, until: Option<Nanos>) -> io::Result<()> {
+        let can_seat = !self.unseated.is_empty() && !self.connections.is_full();
+        if !self.inbox.is_empty() || !self.news.is_empty() || can_seat {
+            return Ok(());
+        }
+        if let Some(error) = self.out_of_room.take() {
+            self.listeners.iter_mut().for_each(|listening| listening.paused = false);
+            return Err(error.into());
+        }
+        if self.failed {
+            return Err(io::Error::other("an earlier turn of this driver failed"));
+        }
+        if let Some(buffer) = self.lent.take() {
+            self.ring.buffers.give_back(buffer);
+        }
+        let result = self.submit(until);
+        self.failed = result.is_err();
+        result
+    }
+
+    #[inline]
+    fn next_event(&mut self) -> Option<Event> {
+        if let Some(buffer) = self.lent.take() {
+            self.ring.buffers.give_back(buffer);
+        }
+        loop {
+            if let Some(event) = self.news.pop_front() {
+                if let Event::Closed(conn, _) = event {
+                    self.remove(conn);
+                }
+                return Some(event);
+            }
+            if !self.unseated.is_empty()
+                && let Some(event) = self.seat_waiting()
+            {
+                return Some(event);
+            }
+            let done = self.inbox.pop_front()?;
+            if let Some(event) = self.interpret(done) {
+                return Some(event);
+            }
+        }
+    }
+
+    #[inline]
+    fn bytes(&self, data: Data) -> &[u8] {
+        assert!(self.lent.is_some_and(|lent| u32::from(lent) == data.buffer), "the bytes of an earlier event");
+        self.ring.buffers.get(data.buffer as u16, data.len as usize)
+    }
+}
+
+impl KernelDriver for Uring {
+    fn waker(&self) -> Waker {
+        self.waker.clone()
+    }
+
+    fn release(&mut self, conn: Conn) -> Option<OwnedFd> {
+        let connection = self.connections.get_mut(conn)?;
+        if connection.phase != Phase::Open {
+            return None;
+        }
+        self.remove(conn)
+    }
+
+    fn adopt(&mut self, socket: OwnedFd) -> io::Result<Conn> {
+        socket::prepare(&socket)?;
+        self.begin(socket, Phase::Open)
+    }
+}
+
+impl Drop for Uring {
+    fn drop(&mut self) {
+        self.inbox.drain(..).for_each(|done| drop(done.accepted()));
+        // The ring is the first field: it ends its operations while the sockets and outgoing buffers still stand.
+    }
+}

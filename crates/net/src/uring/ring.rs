@@ -1,0 +1,284 @@
+//! The two queues shared with the kernel: what is asked and what has come of it. The arguments why no operation uses
+//! memory that is gone stand here and in [`super::buffers`].
+
+use std::collections::VecDeque;
+use std::io;
+use std::mem::ManuallyDrop;
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+
+use io_uring::squeue::{Entry, Flags};
+use io_uring::types::{CancelBuilder, Fd, SubmitArgs, Timespec};
+use io_uring::{IoUring, cqueue, opcode};
+use rustix::event::PollFlags;
+use rustix::io::Errno;
+use rustix::net::{RecvFlags, SendFlags, SocketFlags};
+
+use super::buffers::Buffers;
+use super::tag::Kind;
+use crate::driver::Nanos;
+
+/// The one group of provided buffers.
+const GROUP: u16 = 0;
+/// `IORING_RECVSEND_POLL_FIRST`: waits for bytes before it looks for them.
+const POLL_FIRST: u16 = 1;
+/// `IORING_ENTER_GETEVENTS`.
+const GET_EVENTS: u32 = 1;
+/// Of entries whose success nobody needs to hear of.
+const TAG_QUIET: u64 = 0;
+/// How long a ring that is dropped waits for the kernel to let go.
+const DRAIN_NS: Nanos = 1_000_000_000;
+
+/// What came of an operation.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Completion {
+    /// The name it was given.
+    pub(super) tag: u64,
+    /// What the system call would have returned; an error number is negative.
+    pub(super) result: i32,
+    flags: u32,
+}
+
+impl Completion {
+    /// Whether the operation goes on and more will come of it.
+    pub(super) fn has_more(&self) -> bool {
+        cqueue::more(self.flags)
+    }
+
+    /// The provided buffer that is ours now.
+    pub(super) fn buffer(&self) -> Option<u16> {
+        cqueue::buffer_select(self.flags)
+    }
+
+    /// The socket that was accepted. To be asked once: the answer owns it.
+    pub(super) fn accepted(&self) -> Option<OwnedFd> {
+        let is_accept = super::tag::split(self.tag).0 == Kind::Accept;
+        // SAFETY: the kernel has just opened this descriptor for us and told nobody else.
+        (is_accept && self.result >= 0).then(|| unsafe { OwnedFd::from_raw_fd(self.result) })
+    }
+
+    /// The error, where it is one.
+    pub(super) fn error(&self) -> Option<Errno> {
+        (self.result < 0).then(|| Errno::from_raw_os_error(-self.result))
+    }
+}
+
+/// The queues, and the buffers received into.
+pub(super) struct Ring {
+    /// Dropped before `buffers`, and only when it has let go of them.
+    queues: ManuallyDrop<IoUring>,
+    pub(super) buffers: ManuallyDrop<Buffers>,
+    /// Operations of which a last completion is still to come.
+    in_kernel: usize,
+}
+
+impl Ring {
+    /// Queues with room for `submissions` and `completions`, and `buffers` to receive into. Where the kernel has not
+    /// memory enough that may be locked, smaller ones: they overflow sooner, and that is only slower.
+    pub(super) fn new(mut submissions: u32, mut completions: u32, buffers: Buffers) -> io::Result<Self> {
+        const LEAST: u32 = 32;
+        let queues = loop {
+            match Self::build(submissions, completions) {
+                Ok(queues) => break queues,
+                Err(error) if is_no_memory(&error) && completions > LEAST => {
+                    submissions = (submissions / 2).max(LEAST / 2);
+                    completions = (completions / 2).max(LEAST);
+                }
+                Err(error) => return Err(error),
+            }
+        };
+        let parameters = queues.params();
+        let needed = [
+            (parameters.is_feature_nodrop(), "a completion queue that drops nothing (Linux 5.5)"),
+            (parameters.is_feature_submit_stable(), "submissions that are stable (Linux 5.5)"),
+            (parameters.is_feature_ext_arg(), "waiting with a limit (Linux 5.11)"),
+            (parameters.is_feature_skip_cqe_on_success(), "completions that may be left out (Linux 5.17)"),
+        ];
+        if let Some((_, name)) = needed.iter().find(|(has, _)| !has) {
+            return Err(io::Error::new(io::ErrorKind::Unsupported, format!("the kernel's io_uring lacks {name}")));
+        }
+        // SAFETY: the memory behind the address is `count` entries long, and `drop` below keeps it until the ring
+        // is gone.
+        unsafe {
+            let submitter = queues.submitter();
+            submitter.register_buf_ring_with_flags(buffers.address(), buffers.count(), GROUP, 0)?;
+        }
+        Ok(Self { queues: ManuallyDrop::new(queues), buffers: ManuallyDrop::new(buffers), in_kernel: 0 })
+    }
+
+    fn build(submissions: u32, completions: u32) -> io::Result<IoUring> {
+        IoUring::builder()
+            .setup_single_issuer()
+            .setup_defer_taskrun()
+            .setup_taskrun_flag()
+            .setup_submit_all()
+            .setup_cqsize(completions)
+            .build(submissions)
+    }
+
+    /// Sends what the socket takes at once, without waiting and, if that is all of `bytes`, without a completion. A
+    /// completion gives the count when it was less, or the error.
+    ///
+    /// # Safety
+    ///
+    /// `bytes` must stay as they are until [`Ring::enter`] has returned `Ok`.
+    pub(super) unsafe fn send(&mut self, socket: BorrowedFd<'_>, bytes: &[u8], tag: u64) -> io::Result<()> {
+        // DONTWAIT: the kernel does it while it takes the entry, or fails it; so nothing of it is left in the kernel.
+        // WAITALL: a part of the bytes counts as a failure, so that it is heard of.
+        let flags = (SendFlags::DONTWAIT | SendFlags::NOSIGNAL).bits() | RecvFlags::WAITALL.bits();
+        let len = u32::try_from(bytes.len()).unwrap_or(u32::MAX); // The rest goes with the next.
+        let entry = opcode::Send::new(Fd(socket.as_raw_fd()), bytes.as_ptr(), len).flags(flags as i32).build();
+        // SAFETY: the caller's promise covers the time until the kernel has carried it out.
+        unsafe { self.push(entry.flags(Flags::SKIP_SUCCESS).user_data(tag)) }
+    }
+
+    /// Receives into provided buffers: again and again, or once.
+    pub(super) fn receive(&mut self, socket: BorrowedFd<'_>, again: bool, tag: u64) -> io::Result<()> {
+        let socket = Fd(socket.as_raw_fd());
+        let entry = if again {
+            opcode::RecvMulti::new(socket, GROUP).build()
+        } else {
+            let receive = opcode::Recv::new(socket, std::ptr::null_mut(), 0).buf_group(GROUP).ioprio(POLL_FIRST);
+            receive.build().flags(Flags::BUFFER_SELECT)
+        };
+        self.start(entry, tag)
+    }
+
+    /// Waits until one of `flags`, an error or a hang-up is there; with `again`, each time that changes.
+    pub(super) fn poll(&mut self, fd: BorrowedFd<'_>, flags: PollFlags, again: bool, tag: u64) -> io::Result<()> {
+        let flags = u32::from(flags.bits());
+        self.start(opcode::PollAdd::new(Fd(fd.as_raw_fd()), flags).multi(again).build(), tag)
+    }
+
+    /// Accepts connections, again and again.
+    pub(super) fn accept(&mut self, listener: BorrowedFd<'_>, tag: u64) -> io::Result<()> {
+        let flags = (SocketFlags::NONBLOCK | SocketFlags::CLOEXEC).bits();
+        self.start(opcode::AcceptMulti::new(Fd(listener.as_raw_fd())).flags(flags as i32).build(), tag)
+    }
+
+    /// Ends the operation named `tag`; its last completion comes all the same.
+    pub(super) fn cancel(&mut self, tag: u64) -> io::Result<()> {
+        let entry = opcode::AsyncCancel::new(tag).build().flags(Flags::SKIP_SUCCESS).user_data(TAG_QUIET);
+        // SAFETY: the entry points to no memory.
+        unsafe { self.push(entry) }
+    }
+
+    fn start(&mut self, entry: Entry, tag: u64) -> io::Result<()> {
+        assert_ne!(tag, TAG_QUIET, "the tag is taken");
+        // SAFETY: the only memory these operations use are provided buffers, which `drop` keeps until the kernel has
+        // let go of every operation.
+        unsafe { self.push(entry.user_data(tag)) }?;
+        self.in_kernel += 1;
+        Ok(())
+    }
+
+    /// # Safety
+    ///
+    /// The memory that `entry` points to must stay until the operation is over.
+    #[inline]
+    unsafe fn push(&mut self, entry: Entry) -> io::Result<()> {
+        // SAFETY: handed on.
+        while unsafe { self.queues.submission().push(&entry) }.is_err() {
+            self.submit(0, None)?;
+        }
+        Ok(())
+    }
+
+    /// Hands all entries to the kernel, then waits until there is a completion, or for `wait` at most (`None`:
+    /// without limit). Returns early on a signal. Costs no system call when there is nothing to hand over, nothing to
+    /// fetch and no time to wait.
+    pub(super) fn enter(&mut self, wait: Option<Nanos>) -> io::Result<()> {
+        if wait == Some(0) {
+            let queue = self.queues.submission();
+            if queue.is_empty() && !queue.taskrun() && !queue.cq_overflow() {
+                return Ok(());
+            }
+            drop(queue);
+            self.submit(0, None)?;
+        } else {
+            self.submit(1, wait)?;
+        }
+        while !self.queues.submission().is_empty() {
+            self.submit(0, None)?; // The kernel took only some of them, and then it does not wait.
+        }
+        Ok(())
+    }
+
+    fn submit(&mut self, want: usize, wait: Option<Nanos>) -> io::Result<()> {
+        let entries = self.queues.submission().len();
+        let submitter = self.queues.submitter();
+        let result = match wait {
+            // Fetches what has come even where nothing is waited for: the kernel defers that work until it is asked.
+            // SAFETY: the entries are those in the queue, and no memory is handed over besides.
+            None => unsafe { submitter.enter::<()>(entries as u32, want as u32, GET_EVENTS, None) },
+            Some(wait) => {
+                let wait = Timespec::new().sec(wait / 1_000_000_000).nsec((wait % 1_000_000_000) as u32);
+                submitter.submit_with_args(want, &SubmitArgs::new().timespec(&wait))
+            }
+        };
+        match result {
+            Ok(_) => Ok(()),
+            Err(error) => match Errno::from_io_error(&error) {
+                Some(Errno::TIME | Errno::INTR) => Ok(()),
+                _ => Err(error),
+            },
+        }
+    }
+
+    /// Moves the completions to `inbox`, but those of sends, which go to `sent`.
+    #[inline]
+    pub(super) fn reap(
+        &mut self,
+        inbox: &mut VecDeque<Completion>,
+        mut sent: impl FnMut(Completion),
+    ) -> io::Result<()> {
+        loop {
+            for entry in self.queues.completion() {
+                let done = Completion { tag: entry.user_data(), result: entry.result(), flags: entry.flags() };
+                if done.tag == TAG_QUIET {
+                    continue;
+                }
+                if super::tag::is_send(done.tag) {
+                    sent(done);
+                    continue;
+                }
+                self.in_kernel -= usize::from(!done.has_more());
+                inbox.push_back(done);
+            }
+            if !self.queues.submission().cq_overflow() {
+                return Ok(());
+            }
+            self.submit(0, None)?; // Brings what had no room.
+        }
+    }
+}
+
+impl Drop for Ring {
+    /// Ends every operation and waits until the kernel has let go of the buffers. Should it not, they are leaked.
+    fn drop(&mut self) {
+        let drain = |ring: &mut Self| -> io::Result<()> {
+            let entry = opcode::AsyncCancel2::new(CancelBuilder::any()).build().flags(Flags::SKIP_SUCCESS);
+            // SAFETY: the entry points to no memory.
+            unsafe { ring.push(entry.user_data(TAG_QUIET)) }?;
+            let mut inbox = VecDeque::new();
+            let until = crate::thread::monotonic_ns() + DRAIN_NS;
+            while ring.in_kernel > 0 && crate::thread::monotonic_ns() < until {
+                ring.enter(Some(DRAIN_NS / 10))?;
+                ring.reap(&mut inbox, |_| ())?;
+                inbox.drain(..).for_each(|done| drop(done.accepted()));
+            }
+            Ok(())
+        };
+        let drained = drain(self).is_ok() && self.in_kernel == 0;
+        // SAFETY: neither is used again. The queues go first, so the kernel forgets the buffers before they go.
+        unsafe {
+            ManuallyDrop::drop(&mut self.queues);
+            if drained {
+                ManuallyDrop::drop(&mut self.buffers);
+            }
+        }
+    }
+}
+
+fn is_no_memory(error: &io::Error) -> bool {
+    Errno::from_io_error(error) == Some(Errno::NOMEM)
+}

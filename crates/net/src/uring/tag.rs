@@ -1,0 +1,63 @@
+//! Names of operations in the kernel: what is done, and to whom.
+
+use crate::driver::Conn;
+
+/// What is done. Zero is left to the ring.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub(super) enum Kind {
+    Receive = 1,
+    Writable = 2,
+    HangUp = 3,
+    Send = 4,
+    Accept = 5,
+    Wake = 6,
+}
+
+/// Slots that fit into a tag: the upper 4 bits are the kind.
+pub(super) const SLOTS_MAX: usize = 1 << 28;
+
+pub(super) fn of(kind: Kind, conn: Conn) -> u64 {
+    (kind as u64) << 60 | u64::from(conn.slot) << 32 | u64::from(conn.generation)
+}
+
+pub(super) fn of_listener(index: u32) -> u64 {
+    of(Kind::Accept, Conn { slot: index, generation: 0 })
+}
+
+pub(super) const WAKE: u64 = (Kind::Wake as u64) << 60;
+
+#[inline]
+pub(super) fn is_send(tag: u64) -> bool {
+    tag >> 60 == Kind::Send as u64
+}
+
+/// What the tag names; of a listener the slot is the index.
+#[inline]
+pub(super) fn split(tag: u64) -> (Kind, Conn) {
+    let kind = match tag >> 60 {
+        1 => Kind::Receive,
+        2 => Kind::Writable,
+        3 => Kind::HangUp,
+        4 => Kind::Send,
+        5 => Kind::Accept,
+        6 => Kind::Wake,
+        other => unreachable!("no operation is of kind {other}"),
+    };
+    (kind, Conn { slot: (tag >> 32) as u32 & (SLOTS_MAX as u32 - 1), generation: tag as u32 })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tag_keeps_what_it_names() {
+        let conn = Conn { slot: SLOTS_MAX as u32 - 1, generation: u32::MAX };
+        for kind in [Kind::Receive, Kind::Writable, Kind::HangUp, Kind::Send, Kind::Accept, Kind::Wake] {
+            assert_eq!(split(of(kind, conn)), (kind, conn));
+            assert_eq!(is_send(of(kind, conn)), kind == Kind::Send);
+        }
+        assert_eq!(split(of_listener(7)), (Kind::Accept, Conn { slot: 7, generation: 0 }));
+    }
+}
