@@ -1,0 +1,370 @@
+//! Runs made of nothing, for the tests of analysis and renderers and for looking at pages: closed loops simulated client
+//! by client, with latencies drawn from stated laws. Not a measurement of anything.
+
+use std::collections::BTreeMap;
+
+use stats::{Distribution, Rng};
+use study::plan::{Figure, FigureKind, Level, LoadPlan, Plan, Point, SubjectPlan, TrialRule};
+use study::record::{
+    Build, BuildOutcome, Calibration, Cpu, Failure, FailureKind, Finding, FindingState, Host, IdlePolicy, Measurement,
+    NetworkCounters, Outcome, RECORD_VERSION, Record, Run, Sample, SubjectUse, Window, Worker,
+};
+use study::spec::{Arrivals, Backend, SPEC_VERSION, Stop, Warmup};
+
+use crate::{histogram, verdict};
+
+const TRIALS: u32 = 8;
+const WINDOW_NS: u64 = 5_000_000;
+const WINDOWS: usize = 50;
+const DURATION_NS: u64 = WINDOW_NS * WINDOWS as u64;
+
+/// What one design point is like.
+struct Behaviour {
+    /// Throughput of the subject, per second, and the share of its processors that it takes for it.
+    rate_per_s: f64,
+    subject_busy: f64,
+    generator_busy: f64,
+    /// Spread of a trial's own mean (logarithmic).
+    spread: f64,
+}
+
+/// The small run: 3 servers, 2 numbers of cores, 2 of clients, 8 trials. One point is generator-bound, one always fails, one
+/// cannot be run, one lost a trial.
+pub fn volley() -> (Run, Vec<Record>) {
+    let mut run = run(&["c-epoll", "go", "rust-tokio"], &[1, 2], &[40, 80]);
+    run.plan.points[11].unrunnable = Some("needs 4096 open files, may have 1024".to_owned());
+    let mut records = Vec::new();
+    for block in 0..TRIALS {
+        let mut order = (0..run.plan.points.len()).collect::<Vec<_>>();
+        Rng::stream(run.plan.seed, u64::from(block)).shuffle(&mut order);
+        for point in order.into_iter().filter(|&point| run.plan.points[point].unrunnable.is_none()) {
+            let trial = Trial { run: &run, point, block, order: records.len() as u32 };
+            records.push(match (point, block) {
+                (7, _) => trial.failed(FailureKind::Exited, "the subject ended while it was measured: signal 11"),
+                (4, 3) => trial.failed(FailureKind::NotReady, "the subject did not listen within 5 s"),
+                _ => trial.measured(&small_behaviour(point)),
+            });
+        }
+    }
+    (run, records)
+}
+
+fn small_behaviour(point: usize) -> Behaviour {
+    // Points are in the order servers, cores, clients; clients hardly change the rate of a saturated server.
+    let base = [71_000.0, 52_000.0, 58_000.0][point / 4];
+    let rate_per_s = base * if point / 2 % 2 == 1 { 1.6 } else { 1.0 } * if point % 2 == 1 { 1.03 } else { 1.0 };
+    match point {
+        3 => Behaviour { rate_per_s, subject_busy: 0.46, generator_busy: 0.99, spread: 0.01 },
+        _ => Behaviour { rate_per_s, subject_busy: 0.97, generator_busy: 0.71, spread: 0.02 },
+    }
+}
+
+/// The long run: 2 servers over 8 numbers of cores up to 40, whose throughput falls beyond some of them.
+pub fn sweep() -> (Run, Vec<Record>) {
+    let run = run(&["c-epoll", "go"], &[1, 2, 4, 8, 16, 24, 32, 40], &[80]);
+    let mut records = Vec::new();
+    for block in 0..TRIALS {
+        for (point, plan) in run.plan.points.iter().enumerate() {
+            let n = plan.factors["cores"].as_f64().expect("cores are numbers");
+            let (rate, contention, coherency) = if point < 8 { (20_000.0, 0.05, 0.003) } else { (14_000.0, 0.12, 0.0004) };
+            let rate_per_s = rate * n / (1.0 + contention * (n - 1.0) + coherency * n * (n - 1.0));
+            let behaviour = Behaviour { rate_per_s, subject_busy: 0.9, generator_busy: 0.6, spread: 0.015 };
+            let trial = Trial { run: &run, point, block, order: records.len() as u32 };
+            records.push(trial.measured(&behaviour));
+        }
+    }
+    (run, records)
+}
+
+struct Trial<'a> {
+    run: &'a Run,
+    point: usize,
+    block: u32,
+    order: u32,
+}
+
+impl Trial<'_> {
+    fn level(&self, factor: &str) -> u32 {
+        self.run.plan.points[self.point].factors[factor].as_f64().expect("a number") as u32
+    }
+
+    fn record(&self, outcome: Outcome, behaviour: Option<&Behaviour>) -> Record {
+        let cores = self.level("cores");
+        let server = self.run.plan.points[self.point].factors["server"].to_string();
+        let cpu_ns = behaviour.map_or(0.0, |behaviour| behaviour.subject_busy * DURATION_NS as f64 * f64::from(cores));
+        let seconds = self.order * 2;
+        let sample = |i: u64| Sample {
+            at_ns: i * 100_000_000,
+            cpu_ns: (cpu_ns / 3.0) as u64 * i,
+            rss_bytes: 2_600_000 + 50_000 * i,
+            threads: cores,
+            ..Sample::default()
+        };
+        let mut record = Record {
+            version: RECORD_VERSION,
+            point: self.point,
+            factors: self.run.plan.points[self.point].factors.clone(),
+            block: self.block,
+            order: self.order,
+            seed: u64::from(self.order) + 1,
+            started: format!("2026-11-20T21:{:02}:{:02}Z", 5 + seconds / 60, seconds % 60),
+            elapsed_ns: 900_000_000,
+            ready_ns: behaviour.map(|_| 3_100_000),
+            idle: IdlePolicy::Machine,
+            outcome,
+            subject: SubjectUse {
+                command: vec![format!("subjects/{server}/{server}"), "-p".to_owned(), "40123".to_owned()],
+                cpus: (0..cores).collect(),
+                port: Some(40_123),
+                user_ns: (cpu_ns * 0.2) as u64,
+                system_ns: (cpu_ns * 0.8) as u64,
+                measured_ns: DURATION_NS,
+                rss_max_bytes: behaviour.map(|_| 2_800_000 + 4_096 * u64::from(self.order % 7)),
+                threads_max: cores,
+                samples: behaviour.map_or_else(Vec::new, |_| (0..3).map(sample).collect()),
+                exit: Some(if behaviour.is_some() { "exit 0" } else { "signal 11" }.to_owned()),
+                ..SubjectUse::default()
+            },
+            generator_cpus: vec![cores],
+            cpus_shared: false,
+            network: NetworkCounters::default(),
+            verdict: None,
+            warnings: Vec::new(),
+        };
+        (record.verdict, record.warnings) = verdict::judge(&record, self.run.calibration.as_ref());
+        record
+    }
+
+    fn failed(&self, kind: FailureKind, message: &str) -> Record {
+        self.record(Outcome::Failed(Failure { kind, message: message.to_owned() }), None)
+    }
+
+    /// A closed loop: each client waits for its answer, then sends the next request.
+    fn measured(&self, behaviour: &Behaviour) -> Record {
+        let clients = self.level("clients");
+        let mut rng = Rng::stream(self.run.plan.seed, 1_000 + u64::from(self.order));
+        // One trial of the whole run is off, as happens.
+        let off = if (self.point, self.block) == (8, 5) { 1.3 } else { 1.0 };
+        let own = Distribution::Lognormal { median: off, sigma: behaviour.spread }.sample(&mut rng);
+        let mean_ns = f64::from(clients) / behaviour.rate_per_s * 1e9 * own;
+        let sigma = 0.35f64;
+        let body = Distribution::Lognormal { median: mean_ns * (-sigma * sigma / 2.0).exp(), sigma };
+        let tail = Distribution::Bimodal { low: 0.0, high: 3.0 * mean_ns, high_share: 0.004 };
+
+        let mut service = stats::Histogram::new();
+        let coarse = || stats::Histogram::with_precision(stats::Histogram::WINDOW_PRECISION);
+        let mut windows = vec![coarse(); WINDOWS];
+        for _ in 0..clients {
+            // The first answer began before the measuring: every client is somewhere in its wait.
+            let mut now = -rng.unit_f64() * mean_ns;
+            loop {
+                let latency = body.sample(&mut rng) + tail.sample(&mut rng);
+                now += latency;
+                if now >= DURATION_NS as f64 {
+                    break;
+                }
+                if now >= 0.0 {
+                    service.record(latency as u64);
+                    windows[(now / WINDOW_NS as f64) as usize].record(latency as u64);
+                }
+            }
+        }
+        let mut connect = coarse();
+        (0..clients).for_each(|_| connect.record(Distribution::Exponential { mean: 60_000.0 }.sample(&mut rng) as u64));
+        let worker = Worker {
+            cpu: Some(self.level("cores")),
+            requests: service.len(),
+            cpu_ns: (behaviour.generator_busy * DURATION_NS as f64) as u64,
+            run_queue_ns: Some(400_000),
+            wall_ns: DURATION_NS,
+            turns: service.len() / 6,
+            ..Worker::default()
+        };
+        let window = |latency: &stats::Histogram| Window {
+            requests: latency.len(),
+            errors: 0,
+            latency: histogram::write(latency),
+        };
+        let measurement = Measurement {
+            version: SPEC_VERSION,
+            protocol: "pingpong".to_owned(),
+            backend: "io_uring".to_owned(),
+            backend_note: None,
+            clients,
+            threads: 1,
+            duration_ns: DURATION_NS,
+            warmup_ns: 300_000_000,
+            warmup_requests: service.len(),
+            requests: service.len(),
+            errors: BTreeMap::new(),
+            warmup_errors: BTreeMap::new(),
+            late_answers: 0,
+            reconnects: 0,
+            offered_per_s: None,
+            unsent: 0,
+            unfinished: u64::from(clients),
+            in_flight_mean: f64::from(clients),
+            process_cpu_ns: worker.cpu_ns + 40_000_000,
+            process_rss_max_bytes: 6_000_000,
+            sent_bytes: service.len() * 4,
+            received_bytes: service.len() * 4,
+            service: histogram::write(&service),
+            response: None,
+            lag_thread: None,
+            lag_connection: None,
+            connect: histogram::write(&connect),
+            window_ns: WINDOW_NS,
+            windows: windows.iter().map(window).collect(),
+            workers: vec![worker],
+            stop_reason: "250 ms measured".to_owned(),
+            volley: None,
+        };
+        self.record(Outcome::Measured(measurement), Some(behaviour))
+    }
+}
+
+fn run(servers: &[&str], cores: &[i64], clients: &[i64]) -> Run {
+    let mut points = Vec::new();
+    for server in servers {
+        for &cores in cores {
+            points.extend(clients.iter().map(|&clients| point(server, cores, clients)));
+        }
+    }
+    let figure = |kind, x: Option<&str>, y: Option<&str>| Figure {
+        kind,
+        x: x.map(str::to_owned),
+        y: y.map(str::to_owned),
+        series: Some("server".to_owned()),
+        facet: Some("clients".to_owned()),
+        interval: 0.95,
+        title: None,
+    };
+    let build = |server: &&str| Build {
+        command: format!("make -C subjects/{server} {server}"),
+        points: (0..points.len()).filter(|&i| points[i].factors["server"] == Level::Text((*server).to_owned())).collect(),
+        outcome: BuildOutcome::Ready,
+        elapsed_ns: 1_400_000_000,
+    };
+    Run {
+        version: RECORD_VERSION,
+        id: "volley-20261120-210500".to_owned(),
+        started: "2026-11-20T21:05:00Z".to_owned(),
+        profile: "default".to_owned(),
+        command: ["quintain", "run", "volley", "--seed", "1"].map(str::to_owned).to_vec(),
+        quintain: "0.1.0".to_owned(),
+        revision: Some("0123abc".to_owned()),
+        host: host(cores.iter().max().map_or(4, |&most| most as u32 + 2)),
+        doctor: doctor(),
+        calibration: Some(calibration()),
+        builds: servers.iter().map(build).collect(),
+        plan: Plan {
+            study: "volley".to_owned(),
+            question: "How does ping-pong latency scale with server cores and clients?".to_owned(),
+            text: "question = \"How does ping-pong latency scale with server cores and clients?\"\n".to_owned(),
+            seed: 1,
+            factors: ["server", "cores", "clients"].map(str::to_owned).to_vec(),
+            points,
+            trials: TrialRule {
+                relative: Some(0.03),
+                level: 0.95,
+                metric: "latency_mean".to_owned(),
+                min: TRIALS,
+                max: 30,
+                max_ns: Some(480_000_000_000),
+                quick: false,
+            },
+            figures: vec![
+                figure(FigureKind::Line, Some("cores"), Some("throughput")),
+                figure(FigureKind::Line, Some("cores"), Some("latency_mean")),
+                figure(FigureKind::Scatter, Some("cores"), Some("throughput")),
+                figure(FigureKind::Ecdf, None, None),
+                figure(FigureKind::Quantiles, None, None),
+                figure(FigureKind::Timeline, None, Some("throughput")),
+            ],
+        },
+    }
+}
+
+fn point(server: &str, cores: i64, clients: i64) -> Point {
+    Point {
+        factors: BTreeMap::from([
+            ("server".to_owned(), Level::Text(server.to_owned())),
+            ("cores".to_owned(), Level::Integer(cores)),
+            ("clients".to_owned(), Level::Integer(clients)),
+        ]),
+        subject: SubjectPlan {
+            build: Some(format!("make -C subjects/{server} {server}")),
+            command: format!("subjects/{server}/{server} -p {{port}}"),
+            directory: None,
+            environment: BTreeMap::new(),
+            cpus: cores as u32,
+            port: None,
+            ready_timeout_ns: 5_000_000_000,
+            stop_timeout_ns: 2_000_000_000,
+        },
+        load: LoadPlan {
+            protocol: "pingpong".to_owned(),
+            clients: clients as u32,
+            threads: None,
+            cpus: Some(1),
+            share_cpus: false,
+            backend: Backend::Auto,
+            arrivals: Arrivals::Closed { think_ns: 0 },
+            warmup: Warmup::DurationNs(300_000_000),
+            stop: Stop::Duration { duration_ns: DURATION_NS },
+            window_ns: WINDOW_NS,
+            timeout_ns: 2_000_000_000,
+        },
+        unrunnable: None,
+    }
+}
+
+fn host(cpus: u32) -> Host {
+    Host {
+        name: "example".to_owned(),
+        kernel: "Linux 6.12.0".to_owned(),
+        system: Some("Debian GNU/Linux 13".to_owned()),
+        cpu_model: "Example CPU @ 2.50GHz".to_owned(),
+        hypervisor: Some("KVM".to_owned()),
+        cpus: (0..cpus).map(|index| Cpu { index, core: index, package: 0, node: 0 }).collect(),
+        caches: ["L1d 48 KiB", "L2 2 MiB", "L3 32 MiB"].map(str::to_owned).to_vec(),
+        memory_bytes: 8 << 30,
+        smt: Some(false),
+        clocksource: Some("tsc".to_owned()),
+        idle: Some("haltpoll/menu".to_owned()),
+        sysctls: BTreeMap::from([("net.core.somaxconn".to_owned(), "4096".to_owned())]),
+        versions: BTreeMap::from([("cc".to_owned(), "14.2.0".to_owned()), ("go".to_owned(), "1.24.4".to_owned())]),
+        load_average: Some(0.08),
+        unknown: vec!["governor: this machine has none".to_owned()],
+        ..Host::default()
+    }
+}
+
+fn doctor() -> Vec<Finding> {
+    let finding = |check: &str, state, text: &str, hint: Option<&str>| Finding {
+        check: check.to_owned(),
+        state,
+        text: text.to_owned(),
+        hint: hint.map(str::to_owned),
+    };
+    vec![
+        finding("clock", FindingState::Good, "the clock source is tsc", None),
+        finding("virtualisation", FindingState::Warning, "this is a virtual machine (KVM)", Some("others may take its time")),
+        finding("governor", FindingState::NotChecked, "the kernel shows no frequency governor", None),
+    ]
+}
+
+fn calibration() -> Calibration {
+    Calibration {
+        measured: "2026-11-20T21:00:00Z".to_owned(),
+        protocol: "pingpong".to_owned(),
+        backend: "io_uring".to_owned(),
+        idle: IdlePolicy::Machine,
+        threads: 1,
+        rate_max_per_s: 212_000.0,
+        rate_max_clients: 80,
+        cpu_per_request_ns: 4_600.0,
+        floor_latency_ns_p50: 54_000.0,
+        floor_latency_ns_p99: 81_000.0,
+    }
+}

@@ -1,0 +1,239 @@
+//! Who was the limit of a trial, and what its reader should be warned of.
+//!
+//! Rules, in this order (docs/METHOD.md says why):
+//! 1. Subject and generator on one processor: `shared`.
+//! 2. Open loop: the generator's own lag beyond a tenth of the latency at p99 is its fault; an offered load that was met
+//!    is `neither`; one that was missed is the subject's doing where it was saturated, gave errors or left no
+//!    connection free, else the generator's.
+//! 3. Closed loop: a busy generator beside a subject with processors to spare is the limit; a saturated subject is; so is
+//!    a generator near what it can do at all (calibration). With nothing busy the clients just wait: `latency`.
+
+use study::record::{Calibration, Limit, Measurement, Record, SubjectUse, Verdict, Worker};
+
+use crate::histogram;
+use crate::number::{count, percent};
+
+/// A worker or subject above this share of its processors is busy.
+const BUSY: f64 = 0.8;
+/// A busier generator than this has nothing left.
+const EXHAUSTED: f64 = 0.95;
+/// Lag of the generator's thread over latency, both p99, that is still harmless.
+const LAG_SHARE: f64 = 0.1;
+/// An offered load is met within this ...
+const RATE_TOLERANCE: f64 = 0.01;
+/// ... or within so many standard deviations of a Poisson count.
+const RATE_SIGMAS: f64 = 3.0;
+/// Share of the calibrated peak rate above which the generator is near its end.
+const NEAR_PEAK: f64 = 0.9;
+/// Little's law must hold within this.
+const LITTLE_TOLERANCE: f64 = 0.01;
+/// A worker that was ready but not run for more than this share of the time did not have its processor to itself.
+const RUN_QUEUE_SHARE: f64 = 0.05;
+
+/// Who was the limit of the trial (`None`: it failed), and warnings, one sentence each.
+///
+/// A calibration of another protocol, backend, idle policy or number of threads says nothing here and is not used.
+pub fn judge(record: &Record, calibration: Option<&Calibration>) -> (Option<Verdict>, Vec<String>) {
+    let Some(measurement) = record.measurement() else { return (None, Vec::new()) };
+    let subject = subject_busy(&record.subject);
+    let calibration = calibration.filter(|calibration| {
+        calibration.protocol == measurement.protocol
+            && calibration.backend == measurement.backend
+            && calibration.idle == record.idle
+            && calibration.threads == measurement.threads
+    });
+    let mut warnings = measurement_warnings(measurement);
+    warnings.extend(network_warnings(record));
+    if let (Some(subject), Some(generator)) = (subject, generator_busy(measurement))
+        && generator > EXHAUSTED
+        && (BUSY..EXHAUSTED).contains(&subject)
+    {
+        warnings.push(format!(
+            "the generator was {} busy and the subject {}: the numbers may be about both",
+            percent(generator),
+            percent(subject)
+        ));
+    }
+    let verdict = match record.cpus_shared {
+        true => verdict(Limit::Shared, "subject and generator shared processors".to_owned()),
+        false => limit(measurement, Some(subject), calibration),
+    };
+    (Some(verdict), warnings)
+}
+
+/// Who was the limit of a load whose subject nobody watched (`quintain load`): the generator, neither, or the other side.
+pub fn judge_load(measurement: &Measurement) -> Verdict {
+    limit(measurement, None, None)
+}
+
+/// Share of its processors that the subject used; `None` where it was not measured.
+///
+/// It cannot use more of them than it has threads: one thread on four processors is saturated at one.
+pub fn subject_busy(subject: &SubjectUse) -> Option<f64> {
+    let cpus = subject.cpus.len() as f64;
+    let usable = if subject.threads_max > 0 { cpus.min(f64::from(subject.threads_max)) } else { cpus };
+    let available = subject.measured_ns as f64 * usable;
+    (available > 0.0).then(|| (subject.user_ns + subject.system_ns) as f64 / available)
+}
+
+/// Share of its processor that the busiest worker used, without what it spent polling for the next intended send.
+pub fn generator_busy(measurement: &Measurement) -> Option<f64> {
+    let share = |worker: &Worker| worker.cpu_ns.saturating_sub(worker.spin_ns) as f64 / worker.wall_ns as f64;
+    measurement.workers.iter().filter(|worker| worker.wall_ns > 0).map(share).max_by(f64::total_cmp)
+}
+
+fn verdict(limited_by: Limit, reason: String) -> Verdict {
+    Verdict { limited_by, reasons: vec![reason] }
+}
+
+/// `subject`: outer `None` when nobody watched it, inner when it could not be measured.
+fn limit(measurement: &Measurement, subject: Option<Option<f64>>, calibration: Option<&Calibration>) -> Verdict {
+    let busy = subject.flatten();
+    let generator = generator_busy(measurement);
+    let mut verdict = match measurement.offered_per_s {
+        Some(offered) => open(measurement, offered, busy),
+        None => closed(measurement, subject.is_some(), busy, generator, calibration),
+    };
+    verdict.reasons.push(match generator {
+        Some(share) => format!("the generator's busiest worker was {} busy", percent(share)),
+        None => "the generator's CPU time is not known".to_owned(),
+    });
+    match (subject, busy) {
+        (None, _) => {}
+        (Some(_), Some(share)) => verdict.reasons.push(format!("the subject was {} busy", percent(share))),
+        (Some(_), None) => verdict.reasons.push("the subject's CPU time is not known".to_owned()),
+    }
+    verdict
+}
+
+fn open(measurement: &Measurement, offered: f64, subject: Option<f64>) -> Verdict {
+    let p99 = |stored: &Option<study::record::Histogram>| {
+        stored.as_ref().and_then(histogram::read).and_then(|histogram| histogram.quantile(0.99)).unwrap_or(0.0)
+    };
+    let latency = histogram::read(measurement.latency()).and_then(|histogram| histogram.quantile(0.99));
+    let lag = p99(&measurement.lag_thread);
+    if let Some(latency) = latency.filter(|latency| lag > LAG_SHARE * latency) {
+        let share = percent(lag / latency);
+        return verdict(Limit::Generator, format!("its own send lag at p99 is {share} of the p99 latency"));
+    }
+    let seconds = measurement.duration_ns as f64 / 1e9;
+    let asked = offered * seconds;
+    let tolerance = (RATE_TOLERANCE * asked).max(RATE_SIGMAS * asked.sqrt());
+    let answered = measurement.requests as f64;
+    let share = percent(answered / asked.max(1.0));
+    if answered >= asked - tolerance {
+        return verdict(Limit::Neither, format!("{share} of the offered load was answered"));
+    }
+    let missed = format!("only {share} of the offered load was answered");
+    if answered + measurement.errors_total() as f64 >= asked - tolerance {
+        return verdict(Limit::Subject, format!("{missed}, the rest went wrong"));
+    }
+    if subject.is_some_and(|share| share > BUSY) {
+        return verdict(Limit::Subject, format!("{missed}, its processors were busy"));
+    }
+    if p99(&measurement.lag_connection) > lag {
+        return verdict(Limit::Subject, format!("{missed}, no connection was free: it was slow to answer"));
+    }
+    verdict(Limit::Generator, format!("{missed}, and the subject was not saturated"))
+}
+
+fn closed(
+    measurement: &Measurement,
+    watched: bool,
+    subject: Option<f64>,
+    generator: Option<f64>,
+    calibration: Option<&Calibration>,
+) -> Verdict {
+    let generator_is_busy = generator.is_some_and(|share| share > BUSY);
+    if subject.is_some_and(|share| share > BUSY) {
+        return verdict(Limit::Subject, "its processors were busy".to_owned());
+    }
+    if generator_is_busy {
+        let beside = match (watched, subject) {
+            (true, Some(_)) => "it was busy while the subject had processors to spare",
+            _ => "it was busy, and what the subject had to spare is not known",
+        };
+        return verdict(Limit::Generator, beside.to_owned());
+    }
+    let rate = measurement.rate_per_s();
+    if let Some(peak) = calibration.map(|calibration| calibration.rate_max_per_s).filter(|peak| rate > NEAR_PEAK * peak) {
+        let share = percent(rate / peak);
+        return verdict(Limit::Generator, format!("the rate is {share} of what it reaches here against a null server"));
+    }
+    let clients = count(u64::from(measurement.clients), "client");
+    // Without a look at the subject's processors only the simplest case is sure: not even one client for each worker.
+    if watched || measurement.clients <= measurement.threads {
+        return verdict(Limit::Latency, format!("nothing was busy: {clients} waited for answers"));
+    }
+    verdict(Limit::Subject, format!("{clients} waited for answers while the generator had time to spare"))
+}
+
+/// Warnings that the measurement alone gives cause for.
+pub(crate) fn measurement_warnings(measurement: &Measurement) -> Vec<String> {
+    let mut warnings = Vec::new();
+    warnings.extend(measurement.backend_note.clone());
+    let kinds = |errors: &std::collections::BTreeMap<String, u64>| {
+        errors.iter().map(|(kind, count)| format!("{count} {kind}")).collect::<Vec<_>>().join(", ")
+    };
+    if measurement.errors_total() > 0 {
+        let of = measurement.requests + measurement.errors_total();
+        warnings.push(format!("{} of {of} requests went wrong: {}", measurement.errors_total(), kinds(&measurement.errors)));
+    }
+    if measurement.warmup_errors.values().any(|&count| count > 0) {
+        warnings.push(format!("requests went wrong during warm-up: {}", kinds(&measurement.warmup_errors)));
+    }
+    if measurement.late_answers > 0 {
+        let late = count(measurement.late_answers, "answer");
+        warnings.push(format!("{late} came after the timeout; the latency is in the quantiles"));
+    }
+    if measurement.unsent > 0 {
+        let unsent = count(measurement.unsent, "intended request");
+        warnings.push(format!("{unsent} could not be sent before the end: no connection was free"));
+    }
+    if measurement.reconnects > 0 {
+        warnings.push(format!("{} had to be opened again", count(measurement.reconnects, "connection")));
+    }
+    if measurement.latency().saturated > 0 {
+        let above = count(measurement.latency().saturated, "latency");
+        warnings.push(format!("{above} above 1 h: counted, in the highest bucket"));
+    }
+    warnings.extend(little_warning(measurement));
+    for (index, worker) in measurement.workers.iter().enumerate() {
+        let waited = worker.run_queue_ns.unwrap_or(0) as f64 / (worker.wall_ns as f64).max(1.0);
+        if waited > RUN_QUEUE_SHARE {
+            let share = percent(waited);
+            warnings.push(format!("worker {index} of the generator was ready but not running {share} of the time"));
+        }
+    }
+    warnings
+}
+
+/// In flight = rate x latency, from the write to the answer; what began before and ended after the measuring blurs it.
+fn little_warning(measurement: &Measurement) -> Option<String> {
+    // A request that went wrong was in flight too, but has no latency.
+    if measurement.errors_total() > 0 || measurement.late_answers > 0 || measurement.requests == 0 {
+        return None;
+    }
+    let mean = measurement.service.sum / measurement.service.count.max(1) as f64;
+    let ratio = stats::little::ratio(measurement.in_flight_mean, measurement.rate_per_s(), mean)?;
+    let edges = 2.0 * measurement.in_flight_mean / measurement.requests as f64;
+    ((ratio - 1.0).abs() > LITTLE_TOLERANCE + edges).then(|| {
+        format!("Little's law is off by {}: in flight, rate and latency do not tell one story", percent((ratio - 1.0).abs()))
+    })
+}
+
+fn network_warnings(record: &Record) -> Vec<String> {
+    let network = &record.network;
+    let mut warnings = Vec::new();
+    if network.retransmits > 0 {
+        warnings.push(format!("{} sent again (TCP retransmits)", count(network.retransmits, "segment")));
+    }
+    if network.listen_overflows > 0 {
+        let times = count(network.listen_overflows, "time");
+        warnings.push(format!("the subject's accept queue was full {times} (ListenOverflows)"));
+    }
+    if network.listen_drops > network.listen_overflows {
+        warnings.push(format!("{} dropped (ListenDrops)", count(network.listen_drops, "connection request")));
+    }
+    warnings
+}
