@@ -3,9 +3,12 @@
 #[doc(hidden)]
 pub mod example;
 pub mod findings;
+mod enough;
 mod histogram;
 mod number;
+mod value;
 mod verdict;
 
+pub use enough::enough;
 pub use findings::Findings;
 pub use verdict::{generator_busy, judge, judge_load, subject_busy};

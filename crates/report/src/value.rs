@@ -1,0 +1,157 @@
+//! The value that one trial has for each metric of [`study::METRICS`].
+
+use std::collections::BTreeMap;
+
+use study::record::{Measurement, Record};
+
+use crate::findings::Clock;
+use crate::histogram;
+
+/// Quantiles among the metrics.
+const QUANTILES: [(&str, f64); 5] = [
+    ("latency_p50", 0.5),
+    ("latency_p90", 0.9),
+    ("latency_p95", 0.95),
+    ("latency_p99", 0.99),
+    ("latency_p999", 0.999),
+];
+
+/// The quantile behind a metric's name.
+pub(crate) fn quantile_of(metric: &str) -> Option<f64> {
+    QUANTILES.iter().find(|(name, _)| *name == metric).map(|(_, q)| *q)
+}
+
+/// All values of a trial, by name of the metric. A quantile that its answers are too few for is missing, and so is
+/// whatever was not measured: nothing is filled in.
+pub(crate) fn values(record: &Record, level: f64) -> BTreeMap<String, f64> {
+    let mut values = BTreeMap::new();
+    let Some(measurement) = record.measurement() else { return values };
+    let mut put = |name: &str, value: Option<f64>| {
+        if let Some(value) = value.filter(|value| value.is_finite()) {
+            values.insert(name.to_owned(), value);
+        }
+    };
+    let requests = measurement.requests as f64;
+    let a_request = |ns: u64| (requests > 0.0).then(|| ns as f64 / requests);
+    put("throughput", (measurement.duration_ns > 0).then(|| measurement.rate_per_s()));
+    put("errors", Some(measurement.errors_total() as f64));
+    put("latency_mean", latency_mean_ns(measurement));
+    if let Some(latency) = histogram::read(measurement.latency()) {
+        for (name, q) in QUANTILES {
+            let enough = latency.len() >= stats::order::samples_needed(q, level);
+            put(name, latency.quantile(q).filter(|_| enough));
+        }
+    }
+    let subject = &record.subject;
+    let subject_cpu_ns = subject.user_ns + subject.system_ns;
+    put("subject_cpu_per_request", a_request(subject_cpu_ns).filter(|_| subject.measured_ns > 0));
+    let generator_cpu_ns = measurement.workers.iter().map(|worker| worker.cpu_ns).sum();
+    put("generator_cpu_per_request", a_request(generator_cpu_ns).filter(|_| !measurement.workers.is_empty()));
+    put("subject_rss", subject.rss_max_bytes.map(|bytes| bytes as f64));
+    values
+}
+
+/// From the exact sum, not from buckets, ns.
+pub(crate) fn latency_mean_ns(measurement: &Measurement) -> Option<f64> {
+    let latency = measurement.latency();
+    (latency.count > 0).then(|| latency.sum / latency.count as f64)
+}
+
+/// Where the latencies of a measurement start.
+pub(crate) fn clock(measurement: &Measurement) -> Clock {
+    if measurement.response.is_some() { Clock::Response } else { Clock::Service }
+}
+
+/// Whole windows: the last one may have been cut short.
+pub(crate) fn whole_windows(measurement: &Measurement) -> &[study::record::Window] {
+    let whole = measurement.duration_ns.checked_div(measurement.window_ns).unwrap_or(0);
+    let windows = measurement.windows.as_slice();
+    &windows[..windows.len().min(usize::try_from(whole).unwrap_or(usize::MAX))]
+}
+
+/// The series that steadiness is read from: mean latency by window, or answers where a window had none.
+pub(crate) fn series(measurement: &Measurement) -> Vec<f64> {
+    let windows = whole_windows(measurement);
+    let mean = |window: &study::record::Window| {
+        let latency = &window.latency;
+        (latency.count > 0).then(|| latency.sum / latency.count as f64)
+    };
+    windows.iter().map(mean).collect::<Option<Vec<_>>>().unwrap_or_else(|| {
+        windows.iter().map(|window| window.requests as f64).collect()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::example;
+    use study::record::Outcome;
+
+    fn measured() -> Record {
+        example::volley().1.into_iter().find(|record| record.measurement().is_some()).unwrap()
+    }
+
+    fn edited(edit: impl FnOnce(&mut Measurement)) -> Record {
+        let mut record = measured();
+        let Outcome::Measured(measurement) = &mut record.outcome else { unreachable!() };
+        edit(measurement);
+        record
+    }
+
+    #[test]
+    fn a_full_trial_has_every_metric() {
+        let values = values(&measured(), 0.95);
+        let names = study::METRICS.iter().map(|metric| metric.name).filter(|name| !values.contains_key(*name));
+        assert_eq!(names.collect::<Vec<_>>(), Vec::<&str>::new());
+    }
+
+    #[test]
+    fn values_are_those_of_the_measurement() {
+        let record = measured();
+        let (values, measurement) = (values(&record, 0.95), record.measurement().unwrap());
+        assert_eq!(values["throughput"], measurement.requests as f64 / 0.25);
+        assert_eq!(values["latency_mean"], measurement.service.sum / measurement.requests as f64);
+        let cpu_ns = (record.subject.user_ns + record.subject.system_ns) as f64;
+        assert_eq!(values["subject_cpu_per_request"], cpu_ns / measurement.requests as f64);
+        assert!(values["latency_p50"] < values["latency_p99"] && values["latency_p99"] < values["latency_p999"]);
+    }
+
+    #[test]
+    fn too_few_answers_for_a_quantile() {
+        let few = edited(|measurement| {
+            let mut latency = stats::Histogram::new();
+            (1..=100).for_each(|i| latency.record(i * 1_000));
+            measurement.service = histogram::write(&latency);
+            measurement.requests = 100;
+        });
+        let values = values(&few, 0.95);
+        assert!(values.contains_key("latency_p95"), "72 are enough for p95");
+        assert!(!values.contains_key("latency_p99"), "368 are needed for p99");
+    }
+
+    #[test]
+    fn nothing_answered_and_nothing_known_is_missing_not_zero() {
+        let mut empty = edited(|measurement| {
+            measurement.service = histogram::write(&stats::Histogram::new());
+            measurement.requests = 0;
+        });
+        empty.subject.rss_max_bytes = None;
+        let values = values(&empty, 0.95);
+        assert_eq!(values.keys().collect::<Vec<_>>(), ["errors", "throughput"]);
+        assert_eq!(values["throughput"], 0.0);
+    }
+
+    #[test]
+    fn a_histogram_that_cannot_be_has_no_quantiles() {
+        let broken = edited(|measurement| measurement.service.buckets = vec![(u32::MAX, 3)]);
+        assert!(!values(&broken, 0.95).contains_key("latency_p50"));
+    }
+
+    #[test]
+    fn the_last_window_counts_only_when_whole() {
+        let record = edited(|measurement| measurement.duration_ns -= 1);
+        assert_eq!(whole_windows(record.measurement().unwrap()).len(), 49);
+        let record = edited(|measurement| measurement.window_ns = 0);
+        assert!(whole_windows(record.measurement().unwrap()).is_empty());
+    }
+}
