@@ -102,10 +102,13 @@ static void answer(struct ring *ring, struct connection *c) {
     receive(ring, c);
 }
 
+static pthread_barrier_t rings_open;
+
 static void *work(void *argument) {
     int dealt[DEALT], pipe = (int)(intptr_t)argument;
     struct ring ring;
-    open_ring(&ring);
+    open_ring(&ring); // by the thread that will use it, as IORING_SETUP_SINGLE_ISSUER asks
+    pthread_barrier_wait(&rings_open);
     queue(&ring, IORING_OP_READ, pipe, dealt, sizeof dealt, 0, 0, (uintptr_t)dealt);
     for (;;) {
         enter(&ring, 1);
@@ -147,11 +150,13 @@ int main(int argc, char **argv) {
     cpu_set_t cpus;
     if (sched_getaffinity(0, sizeof cpus, &cpus) < 0) die("sched_getaffinity");
     int workers = CPU_COUNT(&cpus), pipes[CPU_SETSIZE][2], on = 1;
+    pthread_barrier_init(&rings_open, NULL, workers + 1);
     for (int i = 0; i < workers; i++) {
         pthread_t thread;
         if (pipe(pipes[i]) < 0) die("pipe");
         if (pthread_create(&thread, NULL, work, (void *)(intptr_t)pipes[i][0]) != 0) die("pthread_create");
     }
+    pthread_barrier_wait(&rings_open);
     int listener = listen_on(atoi(argv[2]));
     for (unsigned next = 0;;) {
         int fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC);

@@ -1,2 +1,44 @@
 //! Chores of this repository.
-fn main() {}
+
+mod conformance;
+mod tidy;
+
+use std::process::ExitCode;
+
+const HELP: &str = "\
+Chores of this repository.
+
+Usage: cargo xtask <VERB> [ARGUMENTS]
+
+Verbs:
+  tidy      check architecture, documents, terms and sources
+  subjects  check that servers keep subjects/CONTRACT.md; `cargo xtask subjects --help` says more
+  help      print this";
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let Some((verb, rest)) = arguments.split_first() else {
+        eprintln!("{HELP}");
+        return ExitCode::from(2);
+    };
+    let done = match verb.as_str() {
+        "tidy" => tidy::run(rest),
+        "subjects" => conformance::run(rest),
+        conformance::BOUND => conformance::become_bound(rest),
+        "help" | "--help" | "-h" => {
+            println!("{HELP}");
+            Ok(())
+        }
+        unknown => {
+            eprintln!("error: unknown verb `{unknown}`\n\n{HELP}");
+            return ExitCode::from(2);
+        }
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("{error}");
+            ExitCode::FAILURE
+        }
+    }
+}

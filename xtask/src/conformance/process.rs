@@ -1,0 +1,145 @@
+//! A process with everything it starts, as one group that ends with this program at the latest.
+
+use std::fs;
+use std::io::Read;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, getppid, kill_process_group, set_parent_process_death_signal};
+
+/// The hidden verb that this program starts itself with to become a command.
+pub(crate) const BOUND: &str = "become-bound";
+
+/// How often a condition is looked at that nothing reports.
+const GLANCE: Duration = Duration::from_millis(2);
+
+/// What is kept of the standard error of a process, bytes.
+const LAST_WORDS: usize = 4096;
+
+/// Ties this process to its parent, so that an interrupted or killed suite leaves no server behind, and becomes a command.
+/// The arguments are the parent's process id and the command, for a shell.
+pub(crate) fn become_bound(arguments: &[String]) -> Result<(), String> {
+    let [parent, command] = arguments else { return Err(format!("usage: xtask {BOUND} PARENT COMMAND")) };
+    set_parent_process_death_signal(Some(Signal::KILL)).map_err(|error| format!("prctl: {error}"))?;
+    let orphan = getppid().is_none_or(|pid| pid.as_raw_nonzero().to_string() != *parent);
+    if orphan {
+        return Err("the parent has ended".to_owned());
+    }
+    Err(format!("{command}: {}", Command::new("sh").args(["-c", &format!("exec {command}")]).exec()))
+}
+
+/// A running process; dropping it kills its whole group.
+pub(crate) struct Process {
+    child: Child,
+    group: Pid,
+    last_words: Arc<Mutex<Vec<u8>>>,
+}
+
+impl Process {
+    /// Starts a simple command (one that a shell could `exec`) in a folder.
+    pub(crate) fn start(command: &str, directory: &Path) -> Result<Process, String> {
+        let program = std::env::current_exe().map_err(|error| format!("the path of this program: {error}"))?;
+        let mut child = Command::new(program)
+            .args([BOUND, &std::process::id().to_string(), command])
+            .current_dir(directory)
+            .process_group(0)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
+            .map_err(|error| format!("cannot start `{command}`: {error}"))?;
+        let last_words = Arc::new(Mutex::new(Vec::new()));
+        if let Some(mut pipe) = child.stderr.take() {
+            let kept = Arc::clone(&last_words);
+            // Ends with the pipe. It is not joined: a process that left the group might hold the pipe for ever.
+            thread::spawn(move || {
+                let mut bytes = [0; LAST_WORDS];
+                while let Ok(got @ 1..) = pipe.read(&mut bytes) {
+                    let mut kept = kept.lock().expect("nothing panics while it holds the lock");
+                    kept.extend_from_slice(&bytes[..got]);
+                    let excess = kept.len().saturating_sub(LAST_WORDS);
+                    kept.drain(..excess);
+                }
+            });
+        }
+        let group = Pid::from_child(&child);
+        Ok(Process { child, group, last_words })
+    }
+
+    /// How it ended, if it did.
+    pub(crate) fn ended(&mut self) -> Option<ExitStatus> {
+        self.child.try_wait().ok().flatten()
+    }
+
+    /// Waits until it ended; `None` after `limit`.
+    pub(crate) fn wait(&mut self, limit: Duration) -> Option<ExitStatus> {
+        until(limit, || self.ended())
+    }
+
+    /// Waits until it and all of its group have ended; the error says what is left after `limit`.
+    pub(crate) fn wait_gone(&mut self, limit: Duration) -> Result<(), String> {
+        let gone = until(limit, || (self.ended().is_some() && self.members().is_empty()).then_some(()));
+        gone.ok_or_else(|| {
+            let (whom, count) = (if self.ended().is_some() { "its children" } else { "it" }, self.members().len());
+            format!("{whom} did not end within {limit:?}: processes left: {count}")
+        })
+    }
+
+    /// Sends SIGTERM to the process, not to what it has started: ending those is its own duty.
+    pub(crate) fn terminate(&self) -> Result<(), String> {
+        rustix::process::kill_process(self.group, Signal::TERM).map_err(|error| format!("cannot send SIGTERM: {error}"))
+    }
+
+    /// The processes of its group that still run. A zombie has ended: only its parent has not asked how.
+    pub(crate) fn members(&self) -> Vec<Pid> {
+        let group = self.group.as_raw_nonzero().to_string();
+        let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+        let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok().and_then(Pid::from_raw));
+        pids.filter(|pid| {
+            let stat = fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_nonzero())).unwrap_or_default();
+            // After the name, which may hold anything, in brackets: state, parent, group.
+            let mut fields = stat.rsplit(") ").next().unwrap_or_default().split(' ');
+            fields.next().is_some_and(|state| !["Z", "X"].contains(&state)) && fields.nth(1) == Some(&group)
+        })
+        .collect()
+    }
+
+    /// The end of its standard error.
+    pub(crate) fn last_words(&self) -> String {
+        let kept = self.last_words.lock().expect("nothing panics while it holds the lock");
+        String::from_utf8_lossy(&kept).trim().to_owned()
+    }
+
+    /// What stands behind `prefix` on a line of its last words. Its standard error may arrive a little after its end.
+    pub(crate) fn confession(&self, prefix: &str) -> Option<String> {
+        let said =
+            || self.last_words().lines().find_map(|line| line.strip_prefix(prefix).map(|rest| rest.trim().to_owned()));
+        until(Duration::from_millis(100), said)
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        // The kernel may give the number of a group away once nothing is left of it.
+        if self.ended().is_none() || !self.members().is_empty() {
+            let _ = kill_process_group(self.group, Signal::KILL);
+            let _ = self.child.wait();
+        }
+    }
+}
+
+/// Looks until there is something to see; `None` after `limit`.
+pub(crate) fn until<T>(limit: Duration, mut look: impl FnMut() -> Option<T>) -> Option<T> {
+    let start = Instant::now();
+    loop {
+        let seen = look();
+        if seen.is_some() || start.elapsed() >= limit {
+            return seen;
+        }
+        thread::sleep(GLANCE);
+    }
+}
