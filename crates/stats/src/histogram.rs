@@ -280,6 +280,14 @@ impl Histogram {
             .chain((self.saturated > 0).then_some((HIGHEST_NS + 1, self.max, self.saturated)))
     }
 
+    /// How many values do not exceed `ns`, or share its bucket.
+    pub fn count_at_or_below(&self, ns: u64) -> u64 {
+        if ns > HIGHEST_NS {
+            return self.len;
+        }
+        self.counts[..=index_of(ns, self.precision)].iter().fold(0, |sum, count| sum.saturating_add(*count))
+    }
+
     fn value_at_rank(&self, rank: u64) -> Option<f64> {
         let mut seen = 0u64;
         for (low, high, count) in self.iter_buckets() {

@@ -7,6 +7,7 @@
 //! assert_eq!(format!("{:.3} [{:.3}, {:.3}]", estimate.point, estimate.low, estimate.high), "1.205 [1.185, 1.225]");
 //! ```
 
+pub mod batch;
 pub mod distribution;
 pub mod drift;
 pub mod histogram;
