@@ -1,0 +1,130 @@
+//! An axis: its scale, its marks, its label.
+
+use super::scale::Scale;
+use super::ticks;
+use super::unit;
+
+/// One axis of a panel.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Axis {
+    pub(crate) scale: Scale,
+    /// Values with a label.
+    pub(crate) major: Vec<(f64, String)>,
+    /// Values without.
+    pub(crate) minor: Vec<f64>,
+    /// What the axis shows, with its unit.
+    pub(crate) label: String,
+}
+
+/// About how many labels an axis gets.
+const TARGET: usize = 5;
+
+/// From this ratio of the largest to the smallest on, values are spread by their ratios.
+const LOG_FROM: f64 = 25.0;
+
+impl Axis {
+    /// For measured values: finite ones count, the others have no place. Linear from zero where the smallest is small beside
+    /// the largest; log where they differ by an order of magnitude and more; else what the values span, which the label says.
+    pub(crate) fn of_values(values: impl Iterator<Item = f64>, unit: &str, label: &str) -> Axis {
+        let (low, high) = values
+            .filter(|value| value.is_finite())
+            .fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), value| (low.min(value), high.max(value)));
+        if low > high {
+            return Axis::linear(0.0, 1.0, unit, label);
+        }
+        if low > 0.0 && high / low >= LOG_FROM {
+            return Axis::log(low, high, unit, label);
+        }
+        if low >= 0.0 && low < 0.6 * high {
+            return Axis::linear(0.0, high, unit, label);
+        }
+        let note = if low > 0.0 { format!("{label} (not from 0)") } else { label.to_owned() };
+        Axis::linear(low, high, unit, &note)
+    }
+
+    /// Linear, wide enough for `low` and `high`, in one unit that the label names.
+    pub(crate) fn linear(low: f64, high: f64, unit: &str, label: &str) -> Axis {
+        let (divisor, name) = unit::of_axis(unit, low.abs().max(high.abs()));
+        let ticks = ticks::linear(low / divisor, high / divisor, TARGET);
+        let decimals = unit::decimals(ticks[1] - ticks[0]);
+        let major = ticks.iter().map(|tick| (tick * divisor, format!("{tick:.decimals$}"))).collect();
+        let scale = Scale::Linear { low: ticks[0] * divisor, high: ticks[ticks.len() - 1] * divisor };
+        Axis { scale, major, minor: Vec::new(), label: joined(label, name) }
+    }
+
+    /// Log; each label has its own unit, because a log axis spans several.
+    pub(crate) fn log(low: f64, high: f64, unit: &str, label: &str) -> Axis {
+        let scale = Scale::Log { low, high: if high > low { high } else { low * 2.0 } }.padded(0.04);
+        let Scale::Log { low, high } = scale else { unreachable!("padding keeps the kind") };
+        let ticks = ticks::log(low, high, TARGET);
+        let major = ticks.major.iter().map(|tick| (*tick, unit::short(*tick, unit))).collect();
+        Axis { scale, major, minor: ticks.minor, label: format!("{label} (log)") }
+    }
+
+    /// For the levels of a numeric factor: ascending, at least two; a mark for each.
+    pub(crate) fn levels(levels: &[(f64, String)], label: &str) -> Axis {
+        let values: Vec<f64> = levels.iter().map(|level| level.0).collect();
+        let scale = Scale::for_levels(&values);
+        let label = if matches!(scale, Scale::Log { .. }) { format!("{label} (log)") } else { label.to_owned() };
+        Axis { scale: scale.padded(0.07), major: levels.to_vec(), minor: Vec::new(), label }
+    }
+
+    /// For words, the first at the start.
+    pub(crate) fn slots(names: &[String], label: &str) -> Axis {
+        let major = names.iter().enumerate().map(|(index, name)| (index as f64, name.clone())).collect();
+        Axis { scale: Scale::Slots { count: names.len().max(1) }, major, minor: Vec::new(), label: label.to_owned() }
+    }
+
+    /// For quantiles up to `nines` nines.
+    pub(crate) fn nines(nines: usize, label: &str) -> Axis {
+        let all = [
+            (0.0, "min"),
+            (0.5, "p50"),
+            (0.9, "p90"),
+            (0.99, "p99"),
+            (0.999, "p99.9"),
+            (0.9999, "p99.99"),
+            (0.99999, "p99.999"),
+        ];
+        let major = all.iter().take(nines + 2).map(|(q, name)| (*q, (*name).to_owned())).collect();
+        Axis {
+            scale: Scale::Nines { nines: nines as f64 }.padded(0.0),
+            major,
+            minor: Vec::new(),
+            label: label.to_owned(),
+        }
+    }
+}
+
+fn joined(label: &str, unit: &str) -> String {
+    if unit.is_empty() { label.to_owned() } else { format!("{label}, {unit}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shown(values: &[f64], unit: &str) -> String {
+        let axis = Axis::of_values(values.iter().copied(), unit, "y");
+        let labels: Vec<String> = axis.major.iter().map(|(_, label)| label.clone()).collect();
+        format!("{}: {}", axis.label, labels.join(" | "))
+    }
+
+    #[test]
+    fn values_choose_scale_and_unit() {
+        let table: [(&[f64], &str, &str); 9] = [
+            (&[12_000.0, 48_000.0], "ns", "y, µs: 0 | 10 | 20 | 30 | 40 | 50"),
+            (&[120_000.0, 190_000.0], "1/s", "y (not from 0), k/s: 120 | 140 | 160 | 180 | 200"),
+            (&[5_000.0, 9e6], "ns", "y (log): 10 µs | 100 µs | 1 ms | 10 ms"),
+            (&[f64::NAN, f64::INFINITY, 1.0, 3.0], "1", "y: 0 | 1 | 2 | 3"),
+            (&[], "bytes", "y, B: 0.0 | 0.2 | 0.4 | 0.6 | 0.8 | 1.0"),
+            (&[0.0, 0.0], "1", "y: -1.0 | -0.5 | 0.0 | 0.5 | 1.0"),
+            (&[-4.0, 5.0], "1", "y: -4 | -2 | 0 | 2 | 4 | 6"),
+            (&[3e6, 5.2e6], "bytes", "y, MiB: 0 | 1 | 2 | 3 | 4 | 5"),
+            (&[7.0], "1", "y (not from 0): 6.0 | 6.5 | 7.0 | 7.5 | 8.0"),
+        ];
+        for (values, unit, text) in table {
+            assert_eq!(shown(values, unit), text, "{values:?}");
+        }
+    }
+}

@@ -1,0 +1,90 @@
+//! Colours and shapes of series, and the style sheet that figures share.
+
+use std::fmt::Write;
+
+use crate::svg::Path;
+
+/// Okabe and Ito's palette (<https://jfly.uni-koeln.de/color/>), which those who are colour-blind can tell apart; the strong ones
+/// first, and its yellow, which a white page swallows, darkened.
+const ON_LIGHT: [&str; 8] = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#000000", "#8f8500"];
+
+/// The same hues, lighter, for a dark page.
+const ON_DARK: [&str; 8] = ["#4a9fe0", "#f0803c", "#1fc493", "#e09ac2", "#8ad3ff", "#f5b938", "#e8e8e8", "#f0e442"];
+
+/// Shapes differ in number from colours, so that one colour comes with another shape the second time.
+const SHAPES: usize = 5;
+
+/// Which colour the series has.
+pub(crate) fn colour_class(series: usize) -> usize {
+    series % ON_LIGHT.len()
+}
+
+/// Whether its lines are dashed: from the second time round the palette.
+pub(crate) fn is_dashed(series: usize) -> bool {
+    series >= ON_LIGHT.len()
+}
+
+/// The marker of a series, around a centre; area alike for all shapes.
+pub(crate) fn marker(path: &mut Path, series: usize, x: f64, y: f64, radius: f64) {
+    let r = radius;
+    let shape: &[(f64, f64)] = match series % SHAPES {
+        0 => {
+            path.circle(x, y, r);
+            return;
+        }
+        1 => &[(-0.9, -0.9), (0.9, -0.9), (0.9, 0.9), (-0.9, 0.9)],
+        2 => &[(0.0, -1.25), (1.2, 0.85), (-1.2, 0.85)],
+        3 => &[(0.0, -1.3), (1.3, 0.0), (0.0, 1.3), (-1.3, 0.0)],
+        _ => &[(0.0, 1.25), (1.2, -0.85), (-1.2, -0.85)],
+    };
+    for (index, (dx, dy)) in shape.iter().enumerate() {
+        let (px, py) = (x + dx * r, y + dy * r);
+        if index == 0 {
+            path.to(px, py)
+        } else {
+            path.line(px, py)
+        };
+    }
+    path.shut();
+}
+
+/// Where a style sheet is used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Sheet {
+    /// Inside a page: light or dark as the reader's system has it.
+    Page,
+    /// Inside a file of its own, for a paper: light. Plain selectors and no variables, which few SVG renderers know.
+    File,
+}
+
+/// The rules for everything that figures draw.
+pub(crate) fn css(sheet: Sheet) -> String {
+    let mut css = String::from(
+        "svg.q text{font:11.5px system-ui,-apple-system,'Segoe UI',Roboto,'DejaVu Sans',Arial,sans-serif}\
+         svg.q .tt{font-weight:600;font-size:12.5px}svg.q .end{text-anchor:end}svg.q .mid{text-anchor:middle}\
+         svg.q .gr,svg.q .gm,svg.q .ax,svg.q .l,svg.q .e{fill:none}svg.q .gr,svg.q .gm,svg.q .ax{stroke-width:1}\
+         svg.q .gm{stroke-opacity:.45}svg.q .rf{fill:none;stroke-width:1;stroke-dasharray:4 3}\
+         svg.q .l{stroke-width:1.75;stroke-linejoin:round}svg.q .l2{stroke-dasharray:5 3}svg.q .e{stroke-width:1.3}\
+         svg.q .k{stroke-width:1.5}svg.q .d{fill:none;stroke-width:4;stroke-linecap:round;stroke-opacity:.6}\
+         svg.q .hit{fill:none;stroke:none;pointer-events:all}",
+    );
+    css.push_str(&theme("#1b1d21", "#5b626c", "#e3e6ea", "#9aa1ab", "#ffffff", &ON_LIGHT));
+    if sheet == Sheet::Page {
+        let dark = theme("#e8eaed", "#a5adb8", "#31363e", "#7b838e", "#16181c", &ON_DARK);
+        let _ = write!(css, "@media(prefers-color-scheme:dark){{{dark}}}");
+    }
+    css
+}
+
+fn theme(text: &str, muted: &str, grid: &str, axis: &str, ground: &str, colours: &[&str]) -> String {
+    let mut css = format!(
+        "svg.q text{{fill:{text}}}svg.q .mu{{fill:{muted}}}svg.q .gr,svg.q .gm{{stroke:{grid}}}svg.q .ax,svg.q .rf{{stroke:{axis}}}\
+         svg.q .bg{{fill:{ground}}}"
+    );
+    for (index, colour) in colours.iter().enumerate() {
+        let _ = write!(css, "svg.q .c{index}{{stroke:{colour}}}svg.q .c{index} .k,svg.q .k.c{index}{{fill:{colour}}}");
+    }
+    // After the colours, which it must beat: a hollow marker shows that a number is not about the subject.
+    let _ = write!(css, "svg.q .h .k,svg.q .k.h{{fill:{ground}}}");
+    css
+}

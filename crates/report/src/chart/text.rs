@@ -1,0 +1,69 @@
+//! How wide a text will be: an estimate, since a report does not know the reader's font.
+
+/// Width of `text` at `size`, in the same unit; for the sans-serif faces that browsers have, seldom too small.
+pub(crate) fn width(text: &str, size: f64) -> f64 {
+    text.chars().map(em).sum::<f64>() * size
+}
+
+/// `text`, shortened to `room` by an ellipsis in the middle, because names of one family differ at their ends.
+pub(crate) fn fit(text: &str, room: f64, size: f64) -> String {
+    if width(text, size) <= room {
+        return text.to_owned();
+    }
+    let chars: Vec<char> = text.chars().collect();
+    for kept in (2..chars.len()).rev() {
+        let head = kept.div_ceil(2);
+        let short: String =
+            chars[..head].iter().chain(['…'].iter()).chain(chars[chars.len() - (kept - head)..].iter()).collect();
+        if width(&short, size) <= room {
+            return short;
+        }
+    }
+    "…".to_owned()
+}
+
+/// `text` in lines of at most `room`, broken at spaces; a word that is too long stands alone.
+pub(crate) fn wrap(text: &str, room: f64, size: f64) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for word in text.split_whitespace() {
+        match lines.last_mut() {
+            Some(line) if width(line, size) + width(word, size) + em(' ') * size <= room => {
+                line.push(' ');
+                line.push_str(word);
+            }
+            _ => lines.push(word.to_owned()),
+        }
+    }
+    lines
+}
+
+fn em(c: char) -> f64 {
+    match c {
+        'i' | 'j' | 'l' | 'I' | '.' | ',' | ':' | ';' | '\'' | '|' | '!' => 0.30,
+        'f' | 'r' | 't' | '(' | ')' | '/' | '-' | ' ' | '\u{a0}' => 0.38,
+        'm' | 'w' | 'M' | 'W' | '@' | '%' => 0.90,
+        'A'..='Z' => 0.70,
+        // East Asian and other wide scripts.
+        '\u{1100}'.. => 1.0,
+        _ => 0.58,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_names_keep_both_ends() {
+        assert_eq!(fit("go", 100.0, 11.0), "go");
+        assert_eq!(fit("rust-multiplex-blocking", 80.0, 11.0), "rust-m…cking");
+        assert_eq!(fit("abc", 1.0, 11.0), "…");
+        assert!(width(&fit(&"x".repeat(500), 120.0, 11.0), 11.0) <= 120.0);
+    }
+
+    #[test]
+    fn lines_break_at_spaces() {
+        assert_eq!(wrap("one two three", 50.0, 11.0), ["one two", "three"]);
+        assert_eq!(wrap("", 50.0, 11.0), Vec::<String>::new());
+    }
+}

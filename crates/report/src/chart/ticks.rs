@@ -1,0 +1,116 @@
+//! Where the marks of an axis stand: round numbers only.
+
+/// Round numbers that cover `[low, high]`: the first is at or below `low`, the last at or above `high`, about `target` apart
+/// in number, their step 1, 2 or 5 times a power of ten. Source: Heckbert, "Nice numbers for graph labels",
+/// Graphics Gems 1990.
+pub(crate) fn linear(low: f64, high: f64, target: usize) -> Vec<f64> {
+    assert!(low.is_finite() && high.is_finite() && low <= high, "[{low}, {high}]");
+    // One value alone still deserves an axis: room around it, as much as it is large.
+    let (low, high) = if high - low <= high.abs().max(low.abs()) * 1e-9 {
+        let room = if high == 0.0 { 1.0 } else { high.abs() * 0.1 };
+        (low - room, high + room)
+    } else {
+        (low, high)
+    };
+    let step = round_up((high - low) / target.max(1) as f64);
+    // Whole multiples, so that no error adds up and 0 is 0. The nudge forgives a bound that is a multiple but for rounding.
+    let first = (low / step + 1e-6).floor();
+    let last = (high / step - 1e-6).ceil();
+    (0..=(last - first) as usize).map(|index| (first + index as f64) * step).collect()
+}
+
+/// The smallest of 1, 2, 5 times a power of ten that is not below `step`.
+fn round_up(step: f64) -> f64 {
+    let power = 10f64.powf(step.log10().floor());
+    let mantissa = [1.0, 2.0, 5.0].into_iter().find(|m| m * power >= step * (1.0 - 1e-9)).unwrap_or(10.0);
+    mantissa * power
+}
+
+/// Labelled and unlabelled marks of a log axis.
+#[derive(Debug, PartialEq)]
+pub(crate) struct LogTicks {
+    /// With a label, at most about `target`.
+    pub(crate) major: Vec<f64>,
+    /// Without one: the whole multiples between powers of ten, where there is room for them.
+    pub(crate) minor: Vec<f64>,
+}
+
+/// Marks inside `[low, high]` on a log axis: powers of ten (every second, third, ... of them where there are many), with their
+/// double and fivefold where there are few.
+pub(crate) fn log(low: f64, high: f64, target: usize) -> LogTicks {
+    assert!(low > 0.0 && high > low && high.is_finite(), "[{low}, {high}]");
+    let decades = (high / low).log10();
+    let from = low.log10().floor() as i32;
+    let to = high.log10().ceil() as i32;
+    let inside = |value: &f64| *value >= low * (1.0 - 1e-9) && *value <= high * (1.0 + 1e-9);
+    let multiples = |mantissas: &[f64], stride: usize| -> Vec<f64> {
+        let powers = (from..=to).step_by(stride);
+        powers.flat_map(|power| mantissas.iter().map(move |m| scaled(*m, power))).filter(inside).collect()
+    };
+    let whole: Vec<f64> = (1..10).map(f64::from).collect();
+    let sets: [&[f64]; 4] = [&whole, &[1.0, 2.0, 3.0, 5.0], &[1.0, 2.0, 5.0], &[1.0]];
+    let fitting = sets.into_iter().map(|set| multiples(set, 1)).find(|ticks| ticks.len() <= target.max(2));
+    let major = fitting.unwrap_or_else(|| multiples(&[1.0], (decades / target.max(2) as f64).ceil().max(1.0) as usize));
+    if major.len() < 2 {
+        // Less than a factor of two: a log axis is nearly linear here, and so are its marks.
+        return LogTicks { major: linear(low, high, target).into_iter().filter(inside).collect(), minor: Vec::new() };
+    }
+    let minor = if decades <= 5.0 { multiples(&whole, 1) } else { Vec::new() };
+    LogTicks { minor: minor.into_iter().filter(|value| !major.contains(value)).collect(), major }
+}
+
+/// `mantissa` times ten to the `power`; by division below 1, because 3 * 0.1 is not 0.3.
+fn scaled(mantissa: f64, power: i32) -> f64 {
+    if power < 0 { mantissa / 10f64.powi(-power) } else { mantissa * 10f64.powi(power) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn linear_is_round_and_covers() {
+        let table: [(f64, f64, &[f64]); 8] = [
+            (0.0, 10.0, &[0.0, 2.0, 4.0, 6.0, 8.0, 10.0]),
+            (0.0, 97.0, &[0.0, 20.0, 40.0, 60.0, 80.0, 100.0]),
+            (3.2, 4.9, &[3.0, 3.5, 4.0, 4.5, 5.0]),
+            (-7.0, 12.0, &[-10.0, -5.0, 0.0, 5.0, 10.0, 15.0]),
+            (0.0, 0.03, &[0.0, 0.01, 0.02, 0.03]),
+            (0.0, 0.0, &[-1.0, -0.5, 0.0, 0.5, 1.0]),
+            (50.0, 50.0, &[44.0, 46.0, 48.0, 50.0, 52.0, 54.0, 56.0]),
+            (0.0, 123_456.0, &[0.0, 50_000.0, 100_000.0, 150_000.0]),
+        ];
+        for (low, high, expected) in table {
+            let ticks = linear(low, high, 5);
+            assert_eq!(ticks.len(), expected.len(), "[{low}, {high}]: {ticks:?}");
+            for (tick, expected) in ticks.iter().zip(expected) {
+                assert!((tick - expected).abs() < 1e-9, "[{low}, {high}]: {ticks:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn linear_copes_with_any_size() {
+        for (low, high) in [(1e-300, 2e-300), (0.0, 1e300), (-1e15, 1e15), (1e15, 1e15 + 1.0), (-3.0, -3.0)] {
+            let ticks = linear(low, high, 5);
+            assert!((2..=12).contains(&ticks.len()), "[{low}, {high}]: {ticks:?}");
+            assert!(ticks.windows(2).all(|pair| pair[0] < pair[1]), "[{low}, {high}]: {ticks:?}");
+        }
+    }
+
+    #[test]
+    fn log_ticks() {
+        let table: [(f64, f64, &[f64]); 6] = [
+            (1.0, 1000.0, &[1.0, 10.0, 100.0, 1000.0]),
+            (10.0, 100.0, &[10.0, 20.0, 30.0, 50.0, 100.0]),
+            (8.0, 130.0, &[10.0, 20.0, 30.0, 50.0, 100.0]),
+            (0.02, 0.7, &[0.02, 0.05, 0.1, 0.2, 0.5]),
+            (1.0, 1e12, &[1.0, 1e3, 1e6, 1e9, 1e12]),
+            (102.0, 118.0, &[105.0, 110.0, 115.0]),
+        ];
+        for (low, high, expected) in table {
+            assert_eq!(log(low, high, 5).major, expected, "[{low}, {high}]");
+        }
+        assert_eq!(log(10.0, 100.0, 5).minor, [40.0, 60.0, 70.0, 80.0, 90.0]);
+    }
+}

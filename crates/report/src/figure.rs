@@ -1,0 +1,275 @@
+//! Findings to figures: which rows make which panel, what is hollow, what is not shown and why.
+
+mod distribution;
+mod file;
+mod over;
+mod timeline;
+
+use std::collections::BTreeMap;
+
+use study::plan::{Figure as Wanted, FigureKind, Level};
+use study::record::IdlePolicy;
+
+use crate::chart::Panel;
+use crate::findings::{Estimate, Factor, Findings, Mark, Row};
+
+pub(crate) use file::{key_svg, svg_file};
+
+/// A figure, ready to be drawn.
+#[derive(Debug)]
+pub(crate) struct Drawing {
+    /// Stem of its file: `1-line-throughput`.
+    pub(crate) name: String,
+    pub(crate) title: String,
+    /// How to read it.
+    pub(crate) caption: String,
+    /// The series that have data.
+    pub(crate) keys: Vec<Key>,
+    /// What a hollow marker means here; empty where there is none.
+    pub(crate) hollow: String,
+    pub(crate) panels: Vec<Panel>,
+    /// What is not shown, and why.
+    pub(crate) notes: Vec<String>,
+}
+
+/// A line of the legend.
+#[derive(Debug)]
+pub(crate) struct Key {
+    pub(crate) series: usize,
+    pub(crate) label: String,
+}
+
+/// How much is drawn: a report stays below its size by saying less at each place, not by leaving places out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Detail {
+    /// Whether markers have words for a reader who points at them.
+    pub(crate) tips: bool,
+    /// Points of all curves of a figure together.
+    pub(crate) curve_points: usize,
+    /// Panels of a figure.
+    pub(crate) panels: usize,
+}
+
+impl Detail {
+    /// All.
+    pub(crate) const FULL: Detail = Detail { tips: true, curve_points: 6000, panels: 24 };
+    /// From the most to the least.
+    pub(crate) const ALL: [Detail; 4] = [
+        Detail::FULL,
+        Detail { tips: true, curve_points: 3000, panels: 12 },
+        Detail { tips: false, curve_points: 2000, panels: 12 },
+        Detail { tips: false, curve_points: 1000, panels: 4 },
+    ];
+}
+
+/// Markers of a figure that get a place of their own in the markup; from here on they are dots.
+const MARKS: usize = 1500;
+
+/// Every figure of a report: those that the study asks for, else throughput and mean latency; always one of the distribution
+/// of latency and one of the trials over time, without which the others cannot be judged.
+pub(crate) fn figures(findings: &Findings, detail: Detail) -> Vec<Drawing> {
+    let plain = |kind, y: Option<&str>| Wanted {
+        kind,
+        x: None,
+        y: y.map(str::to_owned),
+        series: None,
+        facet: None,
+        interval: findings.level,
+        title: None,
+    };
+    let mut wanted = findings.figures.clone();
+    if wanted.is_empty() {
+        wanted = vec![plain(FigureKind::Line, Some("throughput")), plain(FigureKind::Line, Some("latency_mean"))];
+    }
+    if !wanted.iter().any(|figure| matches!(figure.kind, FigureKind::Ecdf | FigureKind::Quantiles)) {
+        wanted.push(plain(FigureKind::Quantiles, None));
+    }
+    if !wanted.iter().any(|figure| figure.kind == FigureKind::Timeline) {
+        wanted.push(plain(FigureKind::Timeline, None));
+    }
+    let drawn = wanted.iter().map(|figure| match figure.kind {
+        FigureKind::Line => over::line(findings, figure, detail),
+        FigureKind::Scatter => over::scatter(findings, figure, detail),
+        FigureKind::Ecdf => distribution::ecdf(findings, figure, detail),
+        FigureKind::Quantiles => distribution::quantiles(findings, figure, detail),
+        FigureKind::Timeline => timeline::timeline(findings, figure, detail),
+    });
+    let number = |(index, mut drawing): (usize, Drawing)| {
+        drawing.name = format!("{}-{}", index + 1, drawing.name);
+        drawing
+    };
+    drawn.enumerate().map(number).collect()
+}
+
+/// Which row belongs to which panel and which series.
+struct Grid<'a> {
+    findings: &'a Findings,
+    x: Option<&'a Factor>,
+    series: Option<&'a Factor>,
+    /// Every factor that is neither: a panel shows one combination of their levels.
+    facets: Vec<&'a Factor>,
+    /// Rows differ in their idle policy, so each policy is a series of its own.
+    idle: bool,
+    detail: Detail,
+}
+
+/// The rows of one panel.
+struct Facet<'a> {
+    title: String,
+    rows: Vec<&'a Row>,
+}
+
+impl<'a> Grid<'a> {
+    fn new(findings: &'a Findings, wanted: &Wanted, has_x: bool, detail: Detail) -> Grid<'a> {
+        let named = |name: &Option<String>| findings.factors.iter().find(|factor| Some(&factor.name) == name.as_ref());
+        let varies = |factor: &&Factor| factor.levels.len() > 1;
+        let taken = |factor: &Factor| [&wanted.series, &wanted.facet].contains(&&Some(factor.name.clone()));
+        let mut x = named(&wanted.x).filter(|_| has_x);
+        if has_x && x.is_none() {
+            let mut free = findings.factors.iter().filter(|factor| !taken(factor)).peekable();
+            let first = free.peek().copied();
+            x = free.find(|factor| factor.numeric && varies(factor)).or(first);
+        }
+        let is_x = |factor: &Factor| x.is_some_and(|x| x.name == factor.name);
+        let series = named(&wanted.series).or_else(|| {
+            let mut free =
+                findings.factors.iter().filter(|factor| !is_x(factor) && !taken(factor) && varies(factor)).peekable();
+            let first = free.peek().copied();
+            free.find(|factor| !factor.numeric).or(first)
+        });
+        let is_series = |factor: &Factor| series.is_some_and(|series| series.name == factor.name);
+        let rest = |factor: &&Factor| !is_x(factor) && !is_series(factor) && varies(factor);
+        let facets = findings.factors.iter().filter(rest).collect();
+        let mut policies = findings.rows.iter().filter_map(|row| row.idle);
+        let first: Option<IdlePolicy> = policies.next();
+        Grid { findings, x, series, facets, idle: policies.any(|policy| Some(policy) != first), detail }
+    }
+
+    /// Names of all series, whether they have data or not, so that a series has one colour in all figures.
+    fn series_labels(&self) -> Vec<String> {
+        let levels = match self.series {
+            Some(factor) => factor.levels.iter().map(|level| named_level(factor, level)).collect(),
+            None => vec!["all".to_owned()],
+        };
+        if !self.idle {
+            return levels;
+        }
+        let both = |level: String| [format!("{level}, idle machine"), format!("{level}, idle spin")];
+        levels.into_iter().flat_map(both).collect()
+    }
+
+    fn series_of(&self, row: &Row) -> Option<usize> {
+        let level = match self.series {
+            Some(factor) => place_of(factor, row)?,
+            None => 0,
+        };
+        Some(if self.idle { level * 2 + usize::from(row.idle == Some(IdlePolicy::Spin)) } else { level })
+    }
+
+    /// The panels, in the order of the study, without those where nothing was measured; how many were left out to keep a
+    /// report readable.
+    fn facets(&self) -> (Vec<Facet<'a>>, usize) {
+        let mut facets: BTreeMap<Vec<usize>, Facet<'a>> = BTreeMap::new();
+        for row in &self.findings.rows {
+            if row.n == 0 || self.series_of(row).is_none() {
+                continue;
+            }
+            let Some(key) = self.facets.iter().map(|factor| place_of(factor, row)).collect::<Option<Vec<usize>>>()
+            else {
+                continue;
+            };
+            let title = || {
+                let names =
+                    self.facets.iter().zip(&key).map(|(factor, place)| named_level(factor, &factor.levels[*place]));
+                names.collect::<Vec<_>>().join(", ")
+            };
+            facets.entry(key.clone()).or_insert_with(|| Facet { title: title(), rows: Vec::new() }).rows.push(row);
+        }
+        let left_out = facets.len().saturating_sub(self.detail.panels);
+        (facets.into_values().take(self.detail.panels).collect(), left_out)
+    }
+
+    /// The rest of a figure around its panels.
+    fn drawing(
+        &self,
+        name: String,
+        title: String,
+        caption: String,
+        facets: &[Facet<'a>],
+        panels: Vec<Panel>,
+    ) -> Drawing {
+        let labels = self.series_labels();
+        let rows = || facets.iter().flat_map(|facet| facet.rows.iter().copied());
+        let mut used: Vec<usize> = rows().filter_map(|row| self.series_of(row)).collect();
+        used.sort_unstable();
+        used.dedup();
+        let keys = used.into_iter().map(|series| Key { series, label: labels[series].clone() }).collect();
+        let mut marks: Vec<Mark> = rows().flat_map(|row| row.marks.iter().copied()).collect();
+        marks.sort_unstable();
+        marks.dedup();
+        let hollow = marks.iter().map(|mark| mark.text()).collect::<Vec<_>>().join(" or ");
+        Drawing { name, title, caption, keys, hollow, panels, notes: not_shown(self.findings) }
+    }
+}
+
+/// Where the level of a row stands among the levels of a factor.
+fn place_of(factor: &Factor, row: &Row) -> Option<usize> {
+    let level = row.factors.get(&factor.name)?;
+    factor.levels.iter().position(|known| known == level)
+}
+
+/// A word alone, a number with its factor.
+fn named_level(factor: &Factor, level: &Level) -> String {
+    if factor.numeric { format!("{} {level}", factor.name) } else { level.to_string() }
+}
+
+/// Unit and words of a metric, also of one that no row has.
+fn metric_of(findings: &Findings, name: &str) -> (String, String) {
+    let words = |unit: &str, text: &str| (unit.to_owned(), text.to_owned());
+    match (findings.metric_info(name), study::Metric::named(name)) {
+        (Some(info), _) => words(&info.unit, &info.text),
+        (None, Some(metric)) => words(metric.unit, metric.text),
+        (None, None) => words("1", name),
+    }
+}
+
+/// The interval of a metric at the level that the figure asks for, from the values of the trials where analysis used another.
+fn estimate_at(row: &Row, metric: &str, level: f64) -> Option<Estimate> {
+    let known = row.estimate(metric)?;
+    if (known.level - level).abs() < 1e-9 || !(0.5..1.0).contains(&level) {
+        return Some(*known);
+    }
+    let values: Vec<f64> = row.trials.iter().filter_map(|trial| trial.values.get(metric).copied()).collect();
+    stats::interval::mean(&values, level).map(Estimate::from)
+}
+
+/// The rows without data, by reason.
+fn not_shown(findings: &Findings) -> Vec<String> {
+    let mut reasons: Vec<(String, Vec<&str>)> = Vec::new();
+    for row in findings.rows.iter().filter(|row| row.n == 0) {
+        let text = format!("{}: {}", row.state.word(), row.state.reason().unwrap_or("no trial has a measurement"));
+        match reasons.iter_mut().find(|(known, _)| *known == text) {
+            Some((_, labels)) => labels.push(&row.label),
+            None => reasons.push((text, vec![&row.label])),
+        }
+    }
+    let line = |(reason, labels): (String, Vec<&str>)| {
+        let named = labels.iter().take(4).copied().collect::<Vec<_>>().join("; ");
+        let more = if labels.len() > 4 { format!("; and {} more", labels.len() - 4) } else { String::new() };
+        format!("Not shown: {named}{more} ({reason}).")
+    };
+    let total = reasons.len();
+    let mut lines: Vec<String> = reasons.into_iter().take(8).map(line).collect();
+    if total > 8 {
+        lines.push(format!("Not shown for {} further reasons: see the table.", total - 8));
+    }
+    lines
+}
+
+/// What a reader is told who points at a marker.
+fn tip(series: &str, row: &Row, rest: &str) -> String {
+    let marks: Vec<&str> = row.marks.iter().map(|mark| mark.text()).collect();
+    let marks = if marks.is_empty() { String::new() } else { format!("\n{}", marks.join(", ")) };
+    let name = if row.label.contains(series) { row.label.clone() } else { format!("{series}, {}", row.label) };
+    format!("{name}\n{rest}{marks}")
+}

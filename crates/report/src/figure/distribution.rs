@@ -1,0 +1,143 @@
+//! How latency is spread: as a cumulative distribution, and by its quantiles with the tail drawn out.
+
+use study::plan::Figure as Wanted;
+
+use super::{Detail, Drawing, Facet, Grid, tip};
+use crate::chart::{Axis, Layer, Mark, Panel};
+use crate::findings::{Clock, Findings, Row};
+use crate::{histogram, number};
+
+/// Quantiles that have a marker.
+const MARKED: [(f64, &str); 5] = [(0.5, "p50"), (0.9, "p90"), (0.99, "p99"), (0.999, "p99.9"), (0.9999, "p99.99")];
+
+/// Values beyond a quantile that a sample must have for the quantile to be drawn.
+const BEYOND: f64 = 10.0;
+
+/// A curve and the markers on it: `(q, ns)`.
+struct Curve<'a> {
+    row: &'a Row,
+    series: usize,
+    points: Vec<(f64, f64)>,
+    marked: Vec<(f64, f64, &'static str)>,
+}
+
+/// Cumulative share over latency.
+pub(super) fn ecdf(findings: &Findings, wanted: &Wanted, detail: Detail) -> Drawing {
+    draw(findings, wanted, detail, true)
+}
+
+/// Latency over quantile, spread by its nines, on a log axis.
+pub(super) fn quantiles(findings: &Findings, wanted: &Wanted, detail: Detail) -> Drawing {
+    draw(findings, wanted, detail, false)
+}
+
+fn draw(findings: &Findings, wanted: &Wanted, detail: Detail, ecdf: bool) -> Drawing {
+    let grid = Grid::new(findings, wanted, false, detail);
+    let (facets, left_out) = grid.facets();
+    let rows: usize = facets.iter().map(|facet| facet.rows.len()).sum();
+    let each = (detail.curve_points / rows.max(1)).clamp(12, 90);
+    let nines = |count: f64| (count / BEYOND).log10().floor().clamp(1.0, 5.0) as usize;
+    let longest =
+        facets.iter().flat_map(|facet| &facet.rows).filter_map(|row| row.latency.as_ref()).map(|l| l.count).max();
+    let last_nines = nines(longest.unwrap_or(0).max(1) as f64);
+
+    let curves: Vec<Vec<Curve<'_>>> = facets.iter().map(|facet| curves(&grid, facet, each, ecdf, last_nines)).collect();
+    let values = curves.iter().flatten().flat_map(|curve| curve.points.iter().map(|point| point.1));
+    let (low, high) = values
+        .filter(|ns| *ns > 0.0)
+        .fold((f64::INFINITY, 0.0), |(low, high): (f64, f64), ns| (low.min(ns), high.max(ns)));
+    let latency = clock_words(&facets);
+    let time = if low < high { Axis::log(low, high, "ns", latency) } else { Axis::log(1e3, 1e6, "ns", latency) };
+    let labels = grid.series_labels();
+    let panel = |(facet, curves): (&Facet<'_>, &Vec<Curve<'_>>)| {
+        let turn = |q: f64, ns: f64| if ecdf { (ns, q) } else { (q, ns) };
+        let mut layers = Vec::new();
+        for curve in curves {
+            let points = curve.points.iter().map(|(q, ns)| turn(*q, *ns)).collect();
+            layers.push(Layer::Curve { series: curve.series, points });
+            let mark = |(q, ns, name): &(f64, f64, &str)| {
+                let (x, y) = turn(*q, *ns);
+                let words = format!("{name}: {}", number::quantity(*ns, "ns"));
+                let tip = if detail.tips { tip(&labels[curve.series], curve.row, &words) } else { String::new() };
+                Mark { x, y, bar: None, hollow: curve.row.is_marked(), tip }
+            };
+            let marks = curve.marked.iter().map(mark).collect();
+            layers.push(Layer::Marks { series: curve.series, marks, joined: false, aside: 0.0 });
+        }
+        let title = facet.title.clone();
+        if ecdf {
+            let y = Axis::linear(0.0, 1.0, "1", "share of requests at or below");
+            Panel { title, x: time.clone(), y, layers, slot: 0.0 }
+        } else {
+            Panel {
+                title,
+                x: Axis::nines(last_nines, "quantile, spread by its nines"),
+                y: time.clone(),
+                layers,
+                slot: 0.0,
+            }
+        }
+    };
+    let panels = facets.iter().zip(&curves).map(panel).collect();
+    let (name, made, how) = if ecdf {
+        ("ecdf", "Distribution of latency", "Share of requests that were answered within a time.")
+    } else {
+        (
+            "quantiles",
+            "Latency by quantile",
+            "The time within which a share of requests was answered; each nine is as wide as the one before.",
+        )
+    };
+    let caption = format!(
+        "{how} All trials of a point merged; markers at p50, p90, p99 and so on, as far as {BEYOND} requests lie beyond. \
+         The curves are without interval: the tables have those of p50 to p99.9."
+    );
+    let title = wanted.title.clone().unwrap_or_else(|| made.to_owned());
+    let mut drawing = grid.drawing(name.to_owned(), title, caption, &facets, panels);
+    if left_out > 0 {
+        drawing.notes.insert(0, format!("{left_out} more panels are not drawn; the table has their quantiles."));
+    }
+    let without = rows - curves.iter().map(|curves| curves.len()).sum::<usize>();
+    if without > 0 {
+        drawing.notes.insert(0, format!("{without} of {rows} points have no latencies to draw."));
+    }
+    drawing
+}
+
+fn curves<'a>(grid: &Grid<'_>, facet: &Facet<'a>, each: usize, ecdf: bool, last_nines: usize) -> Vec<Curve<'a>> {
+    let curve = |row: &&'a Row| {
+        let sample = histogram::read(row.latency.as_ref()?).filter(|sample| !sample.is_empty())?;
+        let series = grid.series_of(row)?;
+        let beyond = |q: f64| (1.0 - q) * sample.len() as f64 >= BEYOND;
+        let mut points: Vec<(f64, f64)> = Vec::with_capacity(each);
+        for index in 0..each {
+            let share = index as f64 / (each - 1) as f64;
+            // Even steps in what the axis shows: shares, or nines.
+            let q = if ecdf { share } else { 1.0 - 10f64.powf(-share * last_nines as f64) };
+            if !ecdf && index > 0 && !beyond(q - 1e-12) {
+                break;
+            }
+            let ns = sample.quantile(q.clamp(0.0, 1.0))?;
+            // Buckets are steps: of equal values the first and the last tell the shape.
+            points.push((q, ns.max(1.0)));
+        }
+        let marked = MARKED
+            .iter()
+            .filter(|(q, _)| beyond(*q))
+            .filter_map(|(q, name)| Some((*q, sample.quantile(*q)?.max(1.0), *name)));
+        let marked = marked.filter(|(q, ..)| ecdf || -(1.0 - q).log10() <= last_nines as f64 + 1e-9).collect();
+        Some(Curve { row, series, points, marked })
+    };
+    facet.rows.iter().filter_map(curve).collect()
+}
+
+/// Which latency it is.
+fn clock_words(facets: &[Facet<'_>]) -> &'static str {
+    let clocks: Vec<Option<Clock>> = facets.iter().flat_map(|facet| &facet.rows).map(|row| row.clock).collect();
+    let all = |clock| !clocks.is_empty() && clocks.iter().all(|known| *known == Some(clock));
+    match (all(Clock::Service), all(Clock::Response)) {
+        (true, _) => "service time",
+        (_, true) => "response time",
+        _ => "latency (service and response time)",
+    }
+}

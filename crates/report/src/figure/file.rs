@@ -1,0 +1,128 @@
+//! A figure as an SVG file of its own, for a paper or a slide: panels in a grid, legend and notes inside.
+
+use super::{Drawing, Key};
+use crate::chart::style::{self, Sheet};
+use crate::chart::{FONT, WIDTH, text};
+use crate::svg::{Path, Svg};
+
+const MARGIN: f64 = 12.0;
+const GAP: f64 = 18.0;
+const LINE: f64 = 17.0;
+
+/// The whole file.
+pub(crate) fn svg_file(drawing: &Drawing) -> String {
+    let columns = drawing.panels.len().clamp(1, 3);
+    let width = MARGIN * 2.0 + WIDTH * columns as f64 + GAP * (columns - 1) as f64;
+    let inner = width - MARGIN * 2.0;
+    let caption = text::wrap(&drawing.caption, inner, FONT);
+    let notes: Vec<String> = drawing.notes.iter().flat_map(|note| text::wrap(note, inner, FONT)).collect();
+    let legend = Legend::new(drawing, inner);
+    let rows: Vec<f64> = drawing
+        .panels
+        .chunks(columns)
+        .map(|row| row.iter().map(|panel| panel.height()).fold(0.0, f64::max) + GAP)
+        .collect();
+    let lines = (caption.len() + notes.len()) as f64;
+    let height = MARGIN * 2.0 + 24.0 + lines * LINE + legend.height + 8.0 + rows.iter().sum::<f64>();
+
+    let mut svg = Svg::default();
+    svg.element("svg")
+        .attr("xmlns", "http://www.w3.org/2000/svg")
+        .attr("class", "q")
+        .num("width", width)
+        .num("height", height.ceil())
+        .attr("viewBox", &format!("0 0 {width} {}", height.ceil()))
+        .attr("role", "img")
+        .open();
+    svg.element("title").text(&drawing.title);
+    svg.element("style").text(&style::css(Sheet::File));
+    svg.element("rect").attr("class", "bg").attr("width", "100%").attr("height", "100%").empty();
+    let mut y = MARGIN + 12.0;
+    svg.element("text").attr("class", "tt").num("x", MARGIN + 4.0).num("y", y).text(&text::fit(
+        &drawing.title,
+        inner,
+        13.0,
+    ));
+    y += 8.0;
+    legend.draw(&mut svg, y);
+    y += legend.height + 8.0;
+    for (row, height) in drawing.panels.chunks(columns).zip(&rows) {
+        for (column, panel) in row.iter().enumerate() {
+            let x = MARGIN + (WIDTH + GAP) * column as f64;
+            let mut place = String::from("translate(");
+            crate::svg::number(&mut place, x);
+            place.push(' ');
+            crate::svg::number(&mut place, y);
+            place.push(')');
+            svg.element("g").attr("transform", &place).open();
+            panel.draw(&mut svg);
+            svg.close();
+        }
+        y += height;
+    }
+    for line in caption.iter().chain(&notes) {
+        y += LINE;
+        svg.element("text").attr("class", "mu").num("x", MARGIN + 4.0).num("y", y - 4.0).text(line);
+    }
+    svg.close();
+    svg.finish()
+}
+
+/// A marker of a series alone, for a legend in HTML.
+pub(crate) fn key_svg(key: &Key, hollow: bool) -> String {
+    let mut svg = Svg::default();
+    svg.element("svg").attr("class", "q key").attr("viewBox", "0 0 26 12").attr("aria-hidden", "true").open();
+    draw_key(&mut svg, key.series, 0.0, 6.0, hollow);
+    svg.close();
+    svg.finish()
+}
+
+fn draw_key(svg: &mut Svg, series: usize, x: f64, y: f64, hollow: bool) {
+    svg.element("g").attr("class", &format!("c{}", style::colour_class(series))).open();
+    let mut line = Path::default();
+    line.to(x + 1.0, y).across(x + 25.0);
+    let class = if style::is_dashed(series) { "l l2" } else { "l" };
+    svg.element("path").attr("class", class).attr("d", line.as_str()).empty();
+    let mut marker = Path::default();
+    style::marker(&mut marker, series, x + 13.0, y, 3.8);
+    svg.element("g").attr("class", if hollow { "h" } else { "f" }).open();
+    svg.element("path").attr("class", "k").attr("d", marker.as_str()).empty();
+    svg.close();
+    svg.close();
+}
+
+/// Entries in lines that wrap.
+struct Legend {
+    entries: Vec<(f64, f64, usize, bool, String)>,
+    height: f64,
+}
+
+impl Legend {
+    fn new(drawing: &Drawing, width: f64) -> Legend {
+        let mut wanted: Vec<(usize, bool, String)> =
+            drawing.keys.iter().map(|key| (key.series, false, text::fit(&key.label, width - 40.0, FONT))).collect();
+        if !drawing.hollow.is_empty() {
+            let first = drawing.keys.first().map_or(0, |key| key.series);
+            wanted.push((first, true, format!("hollow: {}", drawing.hollow)));
+        }
+        let (mut x, mut line, mut entries) = (0.0, 0.0, Vec::new());
+        for (series, hollow, label) in wanted {
+            let needed = 26.0 + 6.0 + text::width(&label, FONT) + 16.0;
+            if x > 0.0 && x + needed > width {
+                x = 0.0;
+                line += 1.0;
+            }
+            entries.push((x, line * LINE, series, hollow, label));
+            x += needed;
+        }
+        Legend { height: if entries.is_empty() { 0.0 } else { (line + 1.0) * LINE }, entries }
+    }
+
+    fn draw(&self, svg: &mut Svg, top: f64) {
+        for (x, y, series, hollow, label) in &self.entries {
+            let (x, y) = (MARGIN + 4.0 + x, top + y + LINE / 2.0);
+            draw_key(svg, *series, x, y, *hollow);
+            svg.element("text").num("x", x + 32.0).num("y", y + 4.0).text(label);
+        }
+    }
+}

@@ -1,0 +1,80 @@
+//! Trials in the order they ran, each as its distance from the mean of its own design point: a machine that drifts shows here.
+
+use study::plan::Figure as Wanted;
+
+use super::{Detail, Drawing, Grid, MARKS, metric_of, tip};
+use crate::chart::{Axis, Layer, Mark, Panel};
+use crate::findings::Findings;
+use crate::number;
+
+pub(super) fn timeline(findings: &Findings, wanted: &Wanted, detail: Detail) -> Drawing {
+    let metric = wanted.y.clone().unwrap_or_else(|| findings.metric.clone());
+    let (unit, text) = metric_of(findings, &metric);
+    // Unless the study asks for panels, one shows all: what the machine does, it does to all design points.
+    let mut grid = Grid::new(findings, wanted, false, detail);
+    grid.facets.retain(|factor| Some(&factor.name) == wanted.facet.as_ref());
+    let (facets, left_out) = grid.facets();
+    let labels = grid.series_labels();
+
+    let mut all: Vec<Vec<(usize, Mark)>> = Vec::new();
+    for facet in &facets {
+        let mut marks = Vec::new();
+        for row in &facet.rows {
+            let (Some(series), Some(mean)) = (grid.series_of(row), row.metrics.get(&metric).and_then(|m| m.mean))
+            else {
+                continue;
+            };
+            for trial in &row.trials {
+                let Some(value) = trial.values.get(&metric) else { continue };
+                let y = (value / mean - 1.0) * 100.0;
+                if y.is_finite() {
+                    let words = format!(
+                        "trial {}, block {}: {} ({y:+.1} %)",
+                        trial.order,
+                        trial.block,
+                        number::quantity(*value, &unit)
+                    );
+                    let tip = if detail.tips { tip(&labels[series], row, &words) } else { String::new() };
+                    marks.push((
+                        series,
+                        Mark { x: f64::from(trial.order), y, bar: None, hollow: !trial.marks.is_empty(), tip },
+                    ));
+                }
+            }
+        }
+        all.push(marks);
+    }
+    let of_all = |pick: fn(&Mark) -> f64| all.iter().flatten().map(move |(_, mark)| pick(mark));
+    let last = of_all(|mark| mark.x).fold(1.0, f64::max);
+    let (low, high) = of_all(|mark| mark.y).fold((-1.0, 1.0), |(low, high): (f64, f64), y| (low.min(y), high.max(y)));
+    let y = Axis::linear(low, high, "", "distance from the mean of its point, %");
+    let x = Axis::linear(0.0, last, "", "trial, in the order they ran");
+    let many = all.iter().map(Vec::len).sum::<usize>() > MARKS;
+
+    let panel = |(facet, marks): (&super::Facet<'_>, &Vec<(usize, Mark)>)| {
+        let mut layers = vec![Layer::Rule(0.0)];
+        for series in 0..labels.len() {
+            let own: Vec<Mark> = marks.iter().filter(|(of, _)| *of == series).map(|(_, mark)| mark.clone()).collect();
+            if own.is_empty() {
+                continue;
+            }
+            layers.push(if many {
+                Layer::Dust { series, points: own.iter().map(|mark| (mark.x, mark.y)).collect() }
+            } else {
+                Layer::Marks { series, marks: own, joined: false, aside: 0.0 }
+            });
+        }
+        Panel { title: facet.title.clone(), x: x.clone(), y: y.clone(), layers, slot: 0.0 }
+    };
+    let panels = facets.iter().zip(&all).map(panel).collect();
+    let title = wanted.title.clone().unwrap_or_else(|| format!("Trials over time: {text}"));
+    let caption =
+        "One marker a trial, as its distance from the mean of its own design point. Order is random within a block, \
+                   so a slope or a step is the machine's and not a subject's."
+            .to_owned();
+    let mut drawing = grid.drawing(format!("timeline-{metric}"), title, caption, &facets, panels);
+    if left_out > 0 {
+        drawing.notes.insert(0, format!("{left_out} more panels are not drawn."));
+    }
+    drawing
+}
