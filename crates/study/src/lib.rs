@@ -1,17 +1,59 @@
-//! The nouns of quintain: a study (a file that asks a question) becomes a [`Plan`] (trials to run) becomes
+//! The nouns of quintain: a [`Study`] (a file that asks a question) becomes a [`Plan`] (trials to run) becomes
 //! [`Record`]s (what each trial left).
 //!
 //! Pure: text in, values out; no file, clock or machine is asked. What is serialised here is a promise (schemas/).
+//!
+//! ```
+//! let study = study::parse(
+//!     r#"
+//!     question = "How does latency grow with clients?"
+//!
+//!     [subject]
+//!     command = "quintain serve pingpong -p {port}"
+//!
+//!     [load]
+//!     protocol = "pingpong"
+//!     clients = "{clients}"
+//!     stop = "1s"
+//!
+//!     [factors]
+//!     clients = [40, 80, 200]
+//!     "#,
+//! )
+//! .expect("no mistakes");
+//! let options = study::ExpandOptions {
+//!     name: "clients".to_owned(),
+//!     seed: 1,
+//!     profile: study::Profile::Default,
+//!     machine_cpus: 2,
+//!     sets: vec![("clients".to_owned(), "1,10".to_owned())],
+//! };
+//! let plan = study::expand(&study, &options).expect("the sets are fine");
+//! assert_eq!(plan.points.iter().map(|point| point.load.clients).collect::<Vec<_>>(), [1, 10]);
+//! ```
 
 pub mod diagnostic;
+pub mod expand;
+pub mod histogram;
 pub mod metric;
+mod nearest;
+mod node;
+pub mod parse;
 pub mod plan;
 pub mod record;
+mod report;
+pub mod schedule;
+mod section;
+mod sets;
 pub mod spec;
+mod template;
 pub mod units;
 
 pub use diagnostic::Diagnostic;
+pub use expand::{ExpandOptions, expand};
 pub use metric::{Better, METRICS, Metric};
+pub use parse::{Profile, Study, parse};
 pub use plan::{Level, Plan, Point};
 pub use record::{Measurement, Record, Run};
+pub use schedule::Effort;
 pub use spec::LoadSpec;

@@ -476,7 +476,7 @@ pub struct Histogram {
     pub buckets: Vec<(u32, u64)>,
     /// Values recorded.
     pub count: u64,
-    /// Values above the range: counted, in the highest bucket.
+    /// Values above the range: in `count`, in no bucket.
     pub saturated: u64,
     /// Smallest, exact; `None` when empty.
     pub min: Option<u64>,

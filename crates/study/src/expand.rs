@@ -1,0 +1,223 @@
+//! A [`Study`] becomes a [`Plan`]: factors times levels, each design point with its own commands and numbers.
+
+mod factors;
+mod figures;
+mod load;
+mod subject;
+mod trials;
+
+use std::borrow::Cow;
+use std::collections::BTreeSet;
+
+use factors::Factor;
+
+use crate::diagnostic::Diagnostic;
+use crate::nearest::suggestion;
+use crate::node::{Place, Table, Value};
+use crate::parse::{Profile, Study, in_profile};
+use crate::plan::{Figure, Plan, Point, TrialRule};
+use crate::report::Report;
+use crate::section::{self, Section, Setting};
+use crate::{sets, template};
+
+pub(crate) use load::chooses;
+pub(crate) use subject::check_variants;
+
+/// Most design points of a plan.
+pub const POINTS_MAX: usize = 10_000;
+
+/// What a plan depends on beside its study.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ExpandOptions {
+    /// Name of the study, the stem of its file.
+    pub name: String,
+    /// Seed of the order of the trials and of everything random in them.
+    pub seed: u64,
+    /// How much of it is carried out.
+    pub profile: Profile,
+    /// Processors that there are, for `"auto"` and to know what cannot be run.
+    pub machine_cpus: u32,
+    /// Keys and values that replace those of the study, over the profile; the last one wins. A factor's name with
+    /// levels (`cores`, `1,2`), or a dotted key with a value (`load.stop.duration`, `2s`).
+    pub sets: Vec<(String, String)>,
+}
+
+/// Expands a study. The same study and options give the same plan.
+///
+/// # Errors
+/// Every mistake that the `sets` made, or that comes of them; [`Diagnostic::set`] says which it is in. And more than
+/// [`POINTS_MAX`] design points.
+pub fn expand(study: &Study, options: &ExpandOptions) -> Result<Plan, Vec<Diagnostic>> {
+    let set_texts = options.sets.iter().map(|(key, value)| format!("{key}={value}")).collect::<Vec<_>>();
+    let report = Report::new(&study.text, &set_texts);
+    let mut root = in_profile(&study.root, options.profile, &report);
+    sets::apply(&mut root, &options.sets, &report);
+    let expanded = points_of(&root, options.profile, options.machine_cpus, &report);
+    report.finish()?;
+    let Expanded { question, factors, points, trials, figures } =
+        expanded.expect("what is not there has been reported");
+    let (study, text) = (options.name.clone(), study.text.clone());
+    Ok(Plan { study, question, text, seed: options.seed, factors, points, trials, figures })
+}
+
+/// What the tables of a study say, whatever its name and seed.
+pub(crate) struct Expanded {
+    question: String,
+    factors: Vec<String>,
+    points: Vec<Point>,
+    trials: TrialRule,
+    figures: Vec<Figure>,
+}
+
+/// Reads the tables of a study in one profile; `None` only where a mistake was reported.
+pub(crate) fn points_of(root: &Table, profile: Profile, machine_cpus: u32, report: &Report) -> Option<Expanded> {
+    let top =
+        Section { name: String::new(), table: Cow::Borrowed(root), place: Place::default(), settings: &[], report };
+    top.only(&["question", "subject", "load", "factors", "trials", "figure", "quick", "full"]);
+    top.required("question", "\"Which server is fastest?\"");
+    let question = top.text("question");
+    if question.as_ref().is_some_and(|question| question.trim().is_empty()) {
+        top.mistake("question", "`question` is empty", None);
+    }
+    let subject = section(root, "subject", report);
+    let load = section(root, "load", report);
+    let factors = factors::read(root, machine_cpus, report);
+    check_templates(root, &factors, report);
+    check_use(root, &factors, report);
+    let trials = trials::read(root, profile, report);
+    let figures = figures::read(root, &factors, trials.as_ref(), report);
+    let points = points(&factors, subject?, load?, machine_cpus, report);
+    Some(Expanded {
+        question: question?,
+        factors: factors.iter().map(|factor| factor.name.clone()).collect(),
+        points: points?,
+        trials: trials?,
+        figures: figures?,
+    })
+}
+
+/// The table of that name, which a study must have.
+fn section<'a>(root: &'a Table, name: &str, report: &'a Report<'a>) -> Option<Section<'a>> {
+    let Some(entry) = root.get(name) else {
+        report.missing(Place::default(), format!("the study has no `[{name}]`"), format!("add `[{name}]`"));
+        return None;
+    };
+    match &entry.node.value {
+        Value::Table(table) => {
+            let (name, table, place) = (name.to_owned(), Cow::Borrowed(table), entry.key_place);
+            Some(Section { name, table, place, settings: &[], report })
+        }
+        other => {
+            let hint = format!("begin it with `[{name}]`");
+            report.mistake(entry.node.place, format!("`{name}` is a table, not {}", other.kind()), hint);
+            None
+        }
+    }
+}
+
+/// The design points, the first factor changing slowest.
+fn points(
+    factors: &[Factor],
+    subject: Section,
+    load: Section,
+    machine_cpus: u32,
+    report: &Report,
+) -> Option<Vec<Point>> {
+    let count = factors.iter().map(|factor| factor.levels.len()).try_fold(1usize, usize::checked_mul);
+    let Some(count) = count.filter(|count| *count <= POINTS_MAX) else {
+        let sizes = factors.iter().map(|factor| factor.levels.len().to_string()).collect::<Vec<_>>().join(" x ");
+        let place = factors.first().map_or(Place::default(), |factor| factor.place);
+        let message = format!("the factors make {sizes} design points, a plan has at most 10,000");
+        report.mistake(place, message, "fewer levels, or `--set FACTOR=LEVELS`".to_owned());
+        return None;
+    };
+    subject::check_keys(&subject);
+    load::check_keys(&load);
+    // Every point is read even after a mistake, so that all mistakes are found.
+    let points = (0..count).map(|index| {
+        let settings = settings(factors, index);
+        let subject = subject::read(&Section { settings: &settings, table: subject.table.clone(), ..seen(&subject) });
+        let load = load::read(&Section { settings: &settings, table: load.table.clone(), ..seen(&load) });
+        let (subject, load) = (subject?, load?);
+        let levels = settings.iter().map(|setting| (setting.factor.to_owned(), setting.level.clone())).collect();
+        let unrunnable = unrunnable(subject.cpus, load.cpus, load.share_cpus, machine_cpus);
+        Some(Point { factors: levels, subject, load, unrunnable })
+    });
+    let points = points.collect::<Vec<_>>();
+    points.into_iter().collect()
+}
+
+/// The same section, to be seen from another design point.
+fn seen<'a>(section: &Section<'a>) -> Section<'a> {
+    Section { name: section.name.clone(), table: section.table.clone(), settings: &[], ..*section }
+}
+
+fn settings(factors: &[Factor], index: usize) -> Vec<Setting<'_>> {
+    let mut rest = index;
+    let mut settings = Vec::with_capacity(factors.len());
+    for factor in factors.iter().rev() {
+        let (level, place) = &factor.levels[rest % factor.levels.len()];
+        rest /= factor.levels.len();
+        settings.push(Setting { factor: &factor.name, level, place: *place });
+    }
+    settings.reverse();
+    settings
+}
+
+/// Why a machine with `machine_cpus` cannot run this.
+fn unrunnable(subject: u32, generator: Option<u32>, share: bool, machine_cpus: u32) -> Option<String> {
+    let generator = generator.unwrap_or(1);
+    let needed = if share { subject.max(generator) } else { subject.saturating_add(generator) };
+    let how = if share { "shared" } else { "of their own" };
+    let plural = if needed == 1 { "" } else { "s" };
+    (needed > machine_cpus).then(|| {
+        let parts = if share {
+            format!("{how} by subject and generator")
+        } else {
+            format!("{subject} for the subject, {generator} for the generator")
+        };
+        format!("needs {needed} processor{plural} ({parts}), has {machine_cpus}")
+    })
+}
+
+/// The texts that templates may stand in.
+fn texts(root: &Table) -> Vec<(&str, Place)> {
+    let mut texts = Vec::new();
+    for entry in ["subject", "load"].iter().filter_map(|name| root.get(name)) {
+        section::texts(&entry.node, &mut texts);
+    }
+    texts
+}
+
+/// Templates that name no factor, and `{port}` where nobody fills it in.
+fn check_templates(root: &Table, factors: &[Factor], report: &Report) {
+    // A misspelt `command` is one mistake, not two.
+    let commands = subject::commands(root);
+    for (text, place) in texts(root) {
+        for (_, name) in template::templates(text) {
+            let written = format!("{{{name}}}");
+            let at = report.source(place).find(&written).map_or(place, |at| place.part(at..at + written.len()));
+            if name == template::PORT {
+                if !commands.is_empty() && !commands.contains(&place) {
+                    report.mistake(at, "`{port}` has a meaning in `subject.command` alone", None);
+                }
+            } else if !factors.iter().any(|factor| factor.name == name) && !report.lost(name) {
+                let known = factors.iter().map(|factor| factor.name.as_str());
+                report.mistake(at, format!("`{written}` names no factor"), suggestion(name, known));
+            }
+        }
+    }
+}
+
+/// Factors that change nothing: their trials would differ by chance alone and look like an effect.
+fn check_use(root: &Table, factors: &[Factor], report: &Report) {
+    let used = texts(root).into_iter().flat_map(|(text, _)| template::templates(text));
+    let used = used.map(|(_, name)| name).collect::<BTreeSet<_>>();
+    for factor in factors {
+        let name = factor.name.as_str();
+        if !used.contains(name) && !subject::has_variant_of(root, factor) {
+            let hint = format!("write `{{{name}}}` in `[subject]` or `[load]`, or drop the factor");
+            report.missing(factor.place, format!("factor `{name}` is used nowhere"), hint);
+        }
+    }
+}

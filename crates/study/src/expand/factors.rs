@@ -1,0 +1,120 @@
+//! `[factors]`: what is varied, and its levels.
+
+use std::collections::BTreeSet;
+
+use crate::node::{Entry, Node, Place, Table, Value};
+use crate::plan::Level;
+use crate::report::Report;
+use crate::template;
+
+/// Longest text of a level, bytes.
+const LEVEL_MAX_BYTES: usize = 256;
+
+/// A factor with its levels, in the order of the file.
+#[derive(Debug)]
+pub(crate) struct Factor {
+    pub(crate) name: String,
+    pub(crate) place: Place,
+    pub(crate) levels: Vec<(Level, Place)>,
+}
+
+/// The factors of a study; none is fine, the study then has one design point. A factor whose levels are mistaken keeps
+/// those that are not, so that what names it is not mistaken too.
+pub(crate) fn read(root: &Table, machine_cpus: u32, report: &Report) -> Vec<Factor> {
+    let Some(entry) = root.get("factors") else { return Vec::new() };
+    let Value::Table(table) = &entry.node.value else {
+        let message = format!("`factors` is a table, not {}", entry.node.value.kind());
+        report.mistake(entry.node.place, message, "begin it with `[factors]`".to_owned());
+        return Vec::new();
+    };
+    table.iter().map(|entry| factor(entry, auto(root, machine_cpus), report)).collect()
+}
+
+fn factor(entry: &Entry, auto: Vec<i64>, report: &Report) -> Factor {
+    let Entry { key, key_place, node } = entry;
+    if !template::is_name(key) || key == template::PORT {
+        let message = format!("`{}` cannot be the name of a factor", key.escape_debug());
+        let hint = match key.as_str() {
+            template::PORT => "`{port}` is the subject's port",
+            _ => "a letter, then letters, digits, `_` or `-`, so that `{name}` can name it",
+        };
+        report.mistake(*key_place, message, hint.to_owned());
+    }
+    let mut levels = match &node.value {
+        Value::Text(word) if word == "auto" => {
+            auto.into_iter().map(|level| (Level::Integer(level), node.place)).collect()
+        }
+        Value::List(items) => items.iter().filter_map(|item| level(key, item, report)).collect::<Vec<_>>(),
+        other => {
+            let hint = format!("write `{key} = [{}]`", report.source(node.place));
+            report.mistake(
+                node.place,
+                format!("factor `{key}` is a list of levels or \"auto\", not {}", other.kind()),
+                hint,
+            );
+            Vec::new()
+        }
+    };
+    if matches!(&node.value, Value::List(items) if items.is_empty()) {
+        report.mistake(
+            node.place,
+            format!("factor `{key}` has no levels"),
+            "at least one, or drop the factor".to_owned(),
+        );
+    }
+    // Levels are told apart by what they look like, in commands as in tables.
+    let mut seen = BTreeSet::new();
+    levels.retain(|(level, place)| {
+        let is_new = seen.insert(level.to_string());
+        if !is_new {
+            report.mistake(*place, format!("factor `{key}` has the level `{level}` twice"), None);
+        }
+        is_new
+    });
+    if levels.is_empty() {
+        // A mistake has been reported; one level keeps the rest of the study readable.
+        levels.push((Level::Integer(1), node.place));
+    }
+    Factor { name: key.clone(), place: *key_place, levels }
+}
+
+fn level(factor: &str, item: &Node, report: &Report) -> Option<(Level, Place)> {
+    let level = match &item.value {
+        Value::Integer(level) => Level::Integer(*level),
+        Value::Number(level) => Level::Number(*level),
+        Value::Text(level) => {
+            let problem = if level.trim().is_empty() {
+                "is empty"
+            } else if level.len() > LEVEL_MAX_BYTES {
+                "is too long: at most 256 bytes"
+            } else if level.chars().any(char::is_control) {
+                "holds a control character"
+            } else if template::templates(level).iter().any(|(_, name)| *name != template::PORT) {
+                "holds a template, which is not filled in there"
+            } else {
+                return Some((Level::Text(level.clone()), item.place));
+            };
+            report.mistake(item.place, format!("a level of factor `{factor}` {problem}"), None);
+            return None;
+        }
+        other => {
+            let message = format!("a level of factor `{factor}` is a number or a word, not {}", other.kind());
+            report.mistake(item.place, message, None);
+            return None;
+        }
+    };
+    Some((level, item.place))
+}
+
+/// `"auto"`: powers of two up to the processors that the generator leaves to the subject.
+fn auto(root: &Table, machine_cpus: u32) -> Vec<i64> {
+    let load = root.table("load");
+    let value = |key: &str| load.and_then(|load| load.get(key)).map(|entry| &entry.node.value);
+    let generator = match (value("share_cpus"), value("cpus")) {
+        (Some(Value::Flag(true)), _) => 0,
+        (_, Some(Value::Integer(cpus))) => *cpus,
+        _ => 1,
+    };
+    let most = i64::from(machine_cpus).saturating_sub(generator).max(1);
+    std::iter::successors(Some(1i64), |level| level.checked_mul(2)).take_while(|level| *level <= most).collect()
+}

@@ -1,0 +1,110 @@
+//! `[[figure]]`: what to draw.
+
+use std::borrow::Cow;
+
+use crate::expand::factors::Factor;
+use crate::metric::METRICS;
+use crate::node::{Table, Value};
+use crate::plan::{Figure, FigureKind, TrialRule};
+use crate::report::Report;
+use crate::section::{Bounds, Section};
+
+const KINDS: [(&str, FigureKind); 5] = [
+    ("line", FigureKind::Line),
+    ("scatter", FigureKind::Scatter),
+    ("ecdf", FigureKind::Ecdf),
+    ("quantiles", FigureKind::Quantiles),
+    ("timeline", FigureKind::Timeline),
+];
+const LEVEL: Bounds<f64> = Bounds { low: 0.5, high: 0.9999, text: "50 % to 99.99 %" };
+
+/// The figures; `None` only where a mistake was reported.
+pub(crate) fn read(
+    root: &Table,
+    factors: &[Factor],
+    trials: Option<&TrialRule>,
+    report: &Report,
+) -> Option<Vec<Figure>> {
+    let Some(entry) = root.get("figure") else { return Some(Vec::new()) };
+    let Value::List(items) = &entry.node.value else {
+        let message = format!("`figure` is a list of tables, not {}", entry.node.value.kind());
+        report.mistake(entry.node.place, message, "begin each figure with `[[figure]]`".to_owned());
+        return None;
+    };
+    let figures = items.iter().map(|item| match &item.value {
+        Value::Table(table) => {
+            let (name, table) = ("figure".to_owned(), Cow::Borrowed(table));
+            figure(&Section { name, table, place: item.place, settings: &[], report }, factors, trials)
+        }
+        other => {
+            report.mistake(item.place, format!("a figure is a table, not {}", other.kind()), None);
+            None
+        }
+    });
+    let figures = figures.collect::<Vec<_>>();
+    figures.into_iter().collect()
+}
+
+fn figure(figure: &Section, factors: &[Factor], trials: Option<&TrialRule>) -> Option<Figure> {
+    figure.only(&["kind", "x", "y", "series", "facet", "interval", "title"]);
+    figure.required("kind", "\"line\"");
+    let kind = figure.choice("kind", "figure kind", &KINDS);
+    let names = factors.iter().map(|factor| (factor.name.as_str(), factor)).collect::<Vec<_>>();
+    let metrics = METRICS.iter().map(|metric| (metric.name, metric.name)).collect::<Vec<_>>();
+    let factor = |key: &str| match lost(figure, key) {
+        true => None,
+        false => figure.choice(key, "factor", &names),
+    };
+    let (x, series, facet) = (factor("x"), factor("series"), factor("facet"));
+    let y = figure.choice("y", "metric", &metrics);
+    let interval = figure.fraction("interval", &LEVEL);
+    let title = figure.text("title");
+    let read = [
+        ("x", x.is_some()),
+        ("y", y.is_some()),
+        ("series", series.is_some()),
+        ("facet", facet.is_some()),
+        ("interval", interval.is_some()),
+        ("title", title.is_some()),
+    ];
+    let kind = kind?;
+    check_axes(figure, kind, x);
+    if read.iter().any(|(key, is_read)| figure.has(key) && !is_read) {
+        return None;
+    }
+    let name = |factor: &Factor| factor.name.clone();
+    let y = match kind {
+        FigureKind::Timeline => Some(y.map_or(trials?.metric.clone(), str::to_owned)),
+        _ => y.map(str::to_owned),
+    };
+    let interval = interval.unwrap_or(trials?.level);
+    Some(Figure { kind, x: x.map(name), y, series: series.map(name), facet: facet.map(name), interval, title })
+}
+
+/// What the kind needs and what it has no use for.
+fn check_axes(figure: &Section, kind: FigureKind, x: Option<&Factor>) {
+    let word = KINDS.iter().find(|(_, known)| *known == kind).map_or("", |(word, _)| *word);
+    let (needed, foreign): (&[&str], &[&str]) = match kind {
+        FigureKind::Line | FigureKind::Scatter => (&["x", "y"], &[]),
+        FigureKind::Ecdf | FigureKind::Quantiles => (&[], &["x", "y"]),
+        FigureKind::Timeline => (&[], &["x"]),
+    };
+    for key in needed {
+        figure.required(key, if *key == "x" { "\"cores\"" } else { "\"throughput\"" });
+    }
+    for key in foreign.iter().filter(|key| figure.has(key)) {
+        figure.mistake(key, format!("`{key}` has no meaning in a figure of kind `{word}`"), None);
+    }
+    if let (FigureKind::Line, Some(x)) = (kind, x)
+        && let Some((level, _)) = x.levels.iter().find(|(level, _)| level.as_f64().is_none())
+    {
+        let message = format!("a line needs numbers on `x`, and factor `{}` has the level `{level}`", x.name);
+        figure.mistake("x", message, "`kind = \"scatter\"` takes words, too".to_owned());
+    }
+}
+
+/// Whether the factor that `key` names may have been lost to a syntax error.
+fn lost(figure: &Section, key: &str) -> bool {
+    let word = figure.table.get(key).map(|entry| &entry.node.value);
+    matches!(word, Some(Value::Text(word)) if figure.report.lost(word))
+}

@@ -1,0 +1,167 @@
+//! `[subject]`: how the server is built and started, and `[subject.variants]`, where one level needs it otherwise.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::expand::factors::Factor;
+use crate::nearest::suggestion;
+use crate::node::{Place, Table, Value};
+use crate::parse::{Profile, in_profile};
+use crate::plan::{Level, SubjectPlan};
+use crate::report::Report;
+use crate::section::{Bounds, Section};
+use crate::template::{self, PORT};
+
+const KEYS: [&str; 9] =
+    ["build", "command", "cpus", "directory", "environment", "port", "ready_timeout", "stop_timeout", "variants"];
+const CPUS: Bounds<u64> = Bounds { low: 1, high: 4096, text: "1 to 4,096" };
+const PORTS: Bounds<u64> = Bounds { low: 1, high: 65_535, text: "1 to 65,535" };
+const TIMEOUT_NS: Bounds<u64> = Bounds { low: 10_000_000, high: 600_000_000_000, text: "10ms to 10m" };
+const READY_TIMEOUT_NS: u64 = 10_000_000_000;
+const STOP_TIMEOUT_NS: u64 = 2_000_000_000;
+
+/// Reports unknown keys.
+pub(crate) fn check_keys(subject: &Section) {
+    subject.only(&KEYS);
+    let Some(variants) = subject.section("variants") else { return };
+    for entry in variants.table.iter() {
+        if let Some(variant) = variants.section(&entry.key) {
+            variant.only(&KEYS[..KEYS.len() - 1]);
+        }
+    }
+}
+
+/// The subject of one design point; `None` only where a mistake was reported.
+pub(crate) fn read(subject: &Section) -> Option<SubjectPlan> {
+    let subject = &with_variant(subject);
+    subject.required("command", "\"my-server -p {port}\"");
+    let command = subject.text("command");
+    let has_port = subject.has("port");
+    let port = subject.small("port", &PORTS);
+    if let Some(command) = &command {
+        if command.trim().is_empty() {
+            subject.mistake("command", format!("`{}.command` is empty", subject.name), None);
+        } else if !has_port && !template::templates(command).iter().any(|(_, name)| *name == PORT) {
+            let hint = "pass `{port}` to the server, or set `port` to the one it always uses".to_owned();
+            subject.mistake("command", format!("`{}.command` has no `{{port}}`", subject.name), hint);
+        }
+    }
+    let cpus = subject.small("cpus", &CPUS);
+    Some(SubjectPlan {
+        build: optional(subject, "build")?,
+        command: command?,
+        directory: optional(subject, "directory")?,
+        environment: environment(subject)?,
+        cpus: if subject.has("cpus") { cpus? } else { 1 },
+        port: if has_port { Some(u16::try_from(port?).expect("its bounds fit 16 bits")) } else { None },
+        ready_timeout_ns: timeout(subject, "ready_timeout", READY_TIMEOUT_NS)?,
+        stop_timeout_ns: timeout(subject, "stop_timeout", STOP_TIMEOUT_NS)?,
+    })
+}
+
+/// A text that may be missing; an empty one is none, so that a variant can take a build away.
+fn optional(subject: &Section, key: &str) -> Option<Option<String>> {
+    if !subject.has(key) {
+        return Some(None);
+    }
+    Some(Some(subject.text(key)?).filter(|text| !text.trim().is_empty()))
+}
+
+fn timeout(subject: &Section, key: &str, default_ns: u64) -> Option<u64> {
+    if subject.has(key) { subject.duration_ns(key, &TIMEOUT_NS) } else { Some(default_ns) }
+}
+
+fn environment(subject: &Section) -> Option<BTreeMap<String, String>> {
+    if !subject.has("environment") {
+        return Some(BTreeMap::new());
+    }
+    let section = subject.section("environment")?;
+    let mut environment = BTreeMap::new();
+    for entry in section.table.iter() {
+        if entry.key.is_empty() || entry.key.contains(['=', '\0']) {
+            let message = format!("`{}` cannot be the name of an environment variable", entry.key.escape_debug());
+            section.report.mistake(entry.key_place, message, None);
+        }
+        let value = match &entry.node.value {
+            Value::Integer(number) => Some(number.to_string()),
+            _ => section.text(&entry.key),
+        };
+        environment.insert(entry.key.clone(), value);
+    }
+    environment.into_iter().map(|(key, value)| Some((key, value?))).collect()
+}
+
+/// The subject with the keys of the variant that one of this point's levels has.
+fn with_variant<'a>(subject: &Section<'a>) -> Section<'a> {
+    let variants = subject.table.table("variants");
+    let levels = subject.settings.iter().map(|setting| setting.level.to_string());
+    let chosen = levels.filter_map(|level| variants?.table(&level)).collect::<Vec<_>>();
+    let mut table = subject.table.clone();
+    for entry in chosen.into_iter().flat_map(Table::iter) {
+        table.to_mut().put(entry.clone());
+    }
+    let (name, settings) = (subject.name.clone(), subject.settings);
+    Section { name, table, place: subject.place, settings, report: subject.report }
+}
+
+/// Whether the level of some variant is one of `factor`'s.
+pub(crate) fn has_variant_of(root: &Table, factor: &Factor) -> bool {
+    let variants = root.table("subject").and_then(|subject| subject.table("variants"));
+    variants.is_some_and(|variants| factor.levels.iter().any(|(level, _)| variants.get(&level.to_string()).is_some()))
+}
+
+/// Where the commands stand, the only texts in which `{port}` is filled in.
+pub(crate) fn commands(root: &Table) -> BTreeSet<Place> {
+    let subject = root.table("subject");
+    let variants = subject.and_then(|subject| subject.table("variants")).into_iter().flat_map(Table::iter);
+    let variants = variants.filter_map(|entry| match &entry.node.value {
+        Value::Table(variant) => Some(variant),
+        _ => None,
+    });
+    subject.into_iter().chain(variants).filter_map(|table| table.get("command")).map(|entry| entry.node.place).collect()
+}
+
+/// Reports variants whose name is no level in any profile, or a level of two factors. Not a matter of one profile, and
+/// not of `--set`: a variant may wait for a level that is not asked for now.
+pub(crate) fn check_variants(root: &Table, report: &Report) {
+    // The words of every factor, over all profiles.
+    let mut words: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    let mut variants = BTreeMap::new();
+    let muted = Report::new("", &[]);
+    for profile in Profile::ALL {
+        let merged = in_profile(root, profile, &muted);
+        for entry in merged.table("factors").into_iter().flat_map(Table::iter) {
+            let Value::List(items) = &entry.node.value else { continue };
+            let levels = items.iter().filter_map(|item| match &item.value {
+                Value::Text(word) => Some(word.clone()),
+                Value::Integer(level) => Some(Level::Integer(*level).to_string()),
+                Value::Number(level) => Some(Level::Number(*level).to_string()),
+                _ => None,
+            });
+            for level in levels {
+                words.entry(level).or_default().insert(entry.key.clone());
+            }
+        }
+        let found =
+            merged.table("subject").and_then(|subject| subject.table("variants")).into_iter().flat_map(Table::iter);
+        variants.extend(found.map(|entry| (entry.key_place, entry.key.clone())));
+    }
+    for (place, variant) in variants {
+        let factors = words.get(&variant);
+        if factors.is_none_or(BTreeSet::is_empty) {
+            let known = words.keys().map(String::as_str);
+            report.missing(
+                place,
+                format!("variant `{variant}` is the level of no factor"),
+                suggestion(&variant, known),
+            );
+        }
+        if let Some(factors) = factors.filter(|factors| factors.len() > 1) {
+            let factors = factors.iter().map(|factor| format!("`{factor}`")).collect::<Vec<_>>().join(" and ");
+            report.mistake(
+                place,
+                format!("variant `{variant}` is a level of {factors}"),
+                "give one of the levels another name".to_owned(),
+            );
+        }
+    }
+}

@@ -1,0 +1,207 @@
+//! The stored [`Histogram`] to the one that is computed with, and back.
+
+use stats::histogram::{BadParts, Parts};
+use thiserror::Error;
+
+use crate::record::Histogram;
+
+/// Why a stored histogram cannot be computed with.
+#[derive(Clone, Debug, PartialEq, Error)]
+pub enum HistogramError {
+    /// No recording can have left these numbers.
+    #[error("{0}")]
+    Impossible(#[from] BadParts),
+    /// `count` is not what the buckets add up to.
+    #[error("histogram count is {count}, its buckets and saturated values hold {held}")]
+    Count {
+        /// As stored.
+        count: u64,
+        /// What the buckets hold.
+        held: u128,
+    },
+    /// A sum is negative or no number.
+    #[error("histogram `{name}` is {value}")]
+    Sum {
+        /// Which sum.
+        name: &'static str,
+        /// As stored.
+        value: f64,
+    },
+    /// A minimum without values, or values without one.
+    #[error("histogram with {count} values says min {min:?} and max {max:?}")]
+    Extremes {
+        /// Values.
+        count: u64,
+        /// As stored.
+        min: Option<u64>,
+        /// As stored.
+        max: Option<u64>,
+    },
+}
+
+impl From<&stats::Histogram> for Histogram {
+    /// Lossless but for the sums, which keep the 53 bits that every reader of JSON keeps.
+    fn from(histogram: &stats::Histogram) -> Self {
+        let parts = histogram.to_parts();
+        Histogram {
+            precision_bits: parts.precision,
+            buckets: parts.counts,
+            count: histogram.len(),
+            saturated: parts.saturated,
+            min: histogram.min(),
+            max: histogram.max(),
+            sum: parts.sum as f64,
+            sum_of_squares: parts.sum_sq as f64,
+        }
+    }
+}
+
+impl TryFrom<&Histogram> for stats::Histogram {
+    type Error = HistogramError;
+
+    fn try_from(stored: &Histogram) -> Result<Self, HistogramError> {
+        let counts = stored.buckets.iter().map(|&(_, count)| u128::from(count));
+        let held = counts.sum::<u128>() + u128::from(stored.saturated);
+        if held != u128::from(stored.count) {
+            return Err(HistogramError::Count { count: stored.count, held });
+        }
+        if (stored.min.is_some(), stored.max.is_some()) != (held > 0, held > 0) {
+            return Err(HistogramError::Extremes { count: stored.count, min: stored.min, max: stored.max });
+        }
+        for (name, value) in [("sum", stored.sum), ("sum_of_squares", stored.sum_of_squares)] {
+            if !(value >= 0.0 && value.is_finite()) {
+                return Err(HistogramError::Sum { name, value });
+            }
+        }
+        let (sum_bounds, squares_bounds) = bounds_of_sums(stored);
+        Ok(stats::Histogram::from_parts(&Parts {
+            precision: stored.precision_bits,
+            counts: stored.buckets.clone(),
+            saturated: stored.saturated,
+            min: stored.min.unwrap_or(0),
+            max: stored.max.unwrap_or(0),
+            sum: unrounded(stored.sum, sum_bounds),
+            sum_sq: unrounded(stored.sum_of_squares, squares_bounds),
+        })?)
+    }
+}
+
+/// The integer that `stored` was rounded from, as near as can be known: where the rounding has left `bounds`, the bound
+/// that rounds to the same. A sum that is off by more than its rounding stays as it is, to be refused.
+fn unrounded(stored: f64, (low, high): (u128, u128)) -> u128 {
+    if stored == low as f64 {
+        low
+    } else if stored == high as f64 {
+        high
+    } else {
+        stored as u128
+    }
+}
+
+/// Bounds of the sum and the sum of squares that these buckets allow; where the buckets are nonsense, any bounds.
+fn bounds_of_sums(stored: &Histogram) -> ((u128, u128), (u128, u128)) {
+    let (min, max) = (stored.min.unwrap_or(0), stored.max.unwrap_or(0));
+    let precision = stored.precision_bits;
+    let buckets = stored.buckets.iter().map(|&(index, count)| {
+        (low_of(u64::from(index), precision), low_of(u64::from(index) + 1, precision).saturating_sub(1), count)
+    });
+    let saturated = (stats::histogram::HIGHEST_NS + 1, max, stored.saturated);
+    let (mut sum, mut squares) = ((0u128, 0u128), (0u128, 0u128));
+    for (low, high, count) in buckets.chain((stored.saturated > 0).then_some(saturated)) {
+        let (low, high, count) = (u128::from(low.max(min)), u128::from(high.min(max)), u128::from(count));
+        let add = |sum: u128, value: u128| sum.saturating_add(value.saturating_mul(count));
+        sum = (add(sum.0, low), add(sum.1, high));
+        squares = (add(squares.0, low * low), add(squares.1, high * high));
+    }
+    (sum, squares)
+}
+
+/// Lowest value of a bucket, by the definition of the format: below `2^(precision + 1)` each integer has a bucket, above
+/// it each octave has `2^precision`.
+fn low_of(index: u64, precision: u8) -> u64 {
+    let dropped = index.checked_shr(u32::from(precision)).unwrap_or(0).saturating_sub(1);
+    let shift = u32::try_from(dropped).unwrap_or(u32::MAX);
+    let mantissa = index - dropped.checked_shl(u32::from(precision)).unwrap_or(0).min(index);
+    // What does not fit is no bucket of any histogram, and refused as such.
+    if mantissa.leading_zeros() < shift { u64::MAX } else { mantissa.checked_shl(shift).unwrap_or(u64::MAX) }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn recorded(values: &[u64], precision: u8) -> stats::Histogram {
+        let mut histogram = stats::Histogram::with_precision(precision);
+        values.iter().for_each(|&value| histogram.record(value));
+        histogram
+    }
+
+    fn values() -> impl Strategy<Value = Vec<u64>> {
+        let value = prop_oneof![0u64..3_000, 0u64..10_000_000, 0u64..=stats::histogram::HIGHEST_NS, any::<u64>()];
+        prop::collection::vec(value, 0..60)
+    }
+
+    proptest! {
+        #[test]
+        fn stored_and_read_again(values in values(), precision in 1u8..=14) {
+            let original = recorded(&values, precision);
+            let stored = Histogram::from(&original);
+            let read = stats::Histogram::try_from(&stored).unwrap();
+            prop_assert_eq!(Histogram::from(&read), stored);
+            let (mut parts, mut other) = (original.to_parts(), read.to_parts());
+            prop_assert!((parts.sum as f64 - other.sum as f64).abs() <= parts.sum as f64 * f64::EPSILON);
+            (parts.sum, parts.sum_sq, other.sum, other.sum_sq) = (0, 0, 0, 0);
+            prop_assert_eq!(parts, other);
+        }
+
+        #[test]
+        fn json_keeps_all(values in values()) {
+            let stored = Histogram::from(&recorded(&values, 10));
+            let read = serde_json::from_str::<Histogram>(&serde_json::to_string(&stored).unwrap()).unwrap();
+            prop_assert_eq!(read, stored);
+        }
+
+        #[test]
+        fn nonsense_is_refused_without_panic(
+            precision_bits: u8,
+            buckets in prop::collection::vec((any::<u32>(), any::<u64>()), 0..5),
+            saturated: u64, min: Option<u64>, max: Option<u64>, sum: f64, sum_of_squares: f64,
+        ) {
+            let count = buckets.iter().fold(saturated, |sum, (_, count)| sum.wrapping_add(*count));
+            let stored = Histogram { precision_bits, buckets, count, saturated, min, max, sum, sum_of_squares };
+            let _ = stats::Histogram::try_from(&stored);
+        }
+    }
+
+    #[test]
+    fn many_equal_values_have_a_sum_that_no_float_holds() {
+        let mut histogram = recorded(&[1_500], 10);
+        for _ in 0..53 {
+            let same = histogram.clone();
+            histogram.merge(&same);
+        }
+        histogram.record(1_501);
+        let stored = Histogram::from(&histogram);
+        let read = stats::Histogram::try_from(&stored).unwrap();
+        assert_eq!(Histogram::from(&read), stored);
+    }
+
+    #[test]
+    fn what_contradicts_itself_is_refused() {
+        let good = Histogram::from(&recorded(&[5, 7, 7_000_000], 10));
+        let refused = |change: fn(&mut Histogram)| {
+            let mut stored = good.clone();
+            change(&mut stored);
+            stats::Histogram::try_from(&stored).unwrap_err().to_string()
+        };
+        assert_eq!(refused(|stored| stored.count = 4), "histogram count is 4, its buckets and saturated values hold 3");
+        assert_eq!(refused(|stored| stored.sum = -1.0), "histogram `sum` is -1");
+        assert_eq!(refused(|stored| stored.sum_of_squares = f64::NAN), "histogram `sum_of_squares` is NaN");
+        assert_eq!(refused(|stored| stored.sum *= 1.1), "histogram sum or sum of squares contradicts its buckets");
+        assert_eq!(refused(|stored| stored.min = None), "histogram with 3 values says min None and max Some(7000000)");
+        assert_eq!(refused(|stored| stored.precision_bits = 40), "histogram precision 40 is outside 1 to 14");
+        assert_eq!(refused(|stored| stored.buckets.swap(0, 1)), "histogram bucket 5 is out of order or out of range");
+    }
+}

@@ -1,0 +1,84 @@
+//! What a [`Plan`] says of time: the order of its trials, their seeds, and how long it will take.
+
+use crate::plan::{Plan, Point};
+use crate::spec::{Stop, Warmup};
+
+/// Starting a subject, connecting to it and stopping it, seconds. An experience, not a promise: what a server really
+/// needs is in each record.
+const START_S: f64 = 0.3;
+
+/// How much work a plan is.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Effort {
+    /// Trials of all points, at least.
+    pub trials_min: u64,
+    /// At most.
+    pub trials_max: u64,
+    /// Time at least, s, without building. Requests that are counted instead of timed count as no time here.
+    pub seconds_min: f64,
+    /// At most; a block that has begun is ended.
+    pub seconds_max: f64,
+}
+
+impl Plan {
+    /// Indices of all points in the order of that block: each once, shuffled by the plan's seed, so that drift of the
+    /// machine hits all alike. Points that this machine cannot run stand in it too; the caller passes them over.
+    pub fn order_of_block(&self, block: u32) -> Vec<usize> {
+        let mut order = (0..self.points.len()).collect::<Vec<_>>();
+        stats::Rng::stream(self.seed, stream(block, u32::MAX)).shuffle(&mut order);
+        order
+    }
+
+    /// The seed of one trial, the same whatever ran before it.
+    ///
+    /// # Panics
+    /// When the plan has no such point.
+    pub fn trial_seed(&self, point: usize, block: u32) -> u64 {
+        assert!(point < self.points.len(), "point {point} of {}", self.points.len());
+        let point = u32::try_from(point).expect("a plan has far fewer points");
+        stats::Rng::stream(self.seed, stream(block, point)).next_u64()
+    }
+
+    /// How much work it is on the machine that it was expanded for.
+    pub fn estimate(&self) -> Effort {
+        let trials =
+            self.points.iter().filter(|point| point.unrunnable.is_none()).map(trial_seconds).collect::<Vec<_>>();
+        let points = trials.len() as u64;
+        let block = |seconds: fn(&(f64, f64)) -> f64| trials.iter().map(seconds).sum::<f64>();
+        let (block_min_s, block_max_s) = (block(|trial| trial.0), block(|trial| trial.1));
+        let (mut blocks_min, mut blocks_max) = (f64::from(self.trials.min), f64::from(self.trials.max));
+        if let Some(max_ns) = self.trials.max_ns.filter(|_| points > 0) {
+            // A block begins as long as there is time, so the last one ends late.
+            let max_s = max_ns as f64 / 1e9;
+            blocks_min = blocks_min.min((max_s / block_max_s).ceil());
+            blocks_max = blocks_max.min((max_s / block_min_s).ceil());
+        }
+        let cap_s = self.trials.max_ns.map_or(f64::INFINITY, |max_ns| max_ns as f64 / 1e9 + block_max_s);
+        Effort {
+            trials_min: points * blocks_min as u64,
+            trials_max: points * blocks_max as u64,
+            seconds_min: blocks_min * block_min_s,
+            seconds_max: (f64::from(self.trials.max) * block_max_s).min(cap_s),
+        }
+    }
+}
+
+/// One stream of random numbers for each trial and for the order of each block. Points are fewer than `u32::MAX`.
+fn stream(block: u32, point: u32) -> u64 {
+    u64::from(block) << 32 | u64::from(point)
+}
+
+/// Least and most of one trial, s.
+fn trial_seconds(point: &Point) -> (f64, f64) {
+    let warmup_ns = match point.load.warmup {
+        _ if matches!(point.load.stop, Stop::Volley { .. }) => 0,
+        Warmup::DurationNs(ns) => ns,
+        Warmup::Requests(_) => 0,
+    };
+    let (least_ns, most_ns) = match point.load.stop {
+        Stop::Duration { duration_ns } => (duration_ns, duration_ns),
+        Stop::Requests { max_ns, .. } | Stop::Interval { max_ns, .. } | Stop::Volley { max_ns, .. } => (0, max_ns),
+    };
+    let seconds = |ns: u64| START_S + (warmup_ns + ns) as f64 / 1e9;
+    (seconds(least_ns), seconds(most_ns))
+}

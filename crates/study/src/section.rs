@@ -1,0 +1,262 @@
+//! Reads the values of one table of a study: templates filled, units understood, ranges kept.
+
+use std::borrow::Cow;
+
+use crate::nearest::suggestion;
+use crate::node::{Node, Place, Table, Value};
+use crate::plan::Level;
+use crate::report::Report;
+use crate::template;
+use crate::units::{self, UnitError};
+
+/// Longest text of a value once its templates are filled, bytes.
+const VALUE_MAX_BYTES: usize = 4096;
+
+/// A level at one design point.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Setting<'a> {
+    pub(crate) factor: &'a str,
+    pub(crate) level: &'a Level,
+    pub(crate) place: Place,
+}
+
+/// The numbers that may stand somewhere, and how to say so.
+pub(crate) struct Bounds<T> {
+    pub(crate) low: T,
+    pub(crate) high: T,
+    pub(crate) text: &'static str,
+}
+
+/// One table, seen from one design point.
+pub(crate) struct Section<'a> {
+    /// Its name with those of the tables around it: `load.stop`; empty for the study itself.
+    pub(crate) name: String,
+    pub(crate) table: Cow<'a, Table>,
+    /// Where it begins; what is missing is missing here.
+    pub(crate) place: Place,
+    pub(crate) settings: &'a [Setting<'a>],
+    pub(crate) report: &'a Report<'a>,
+}
+
+/// A value with its templates filled, where it stands, and what to call it in a message.
+struct Found<'a> {
+    value: Cow<'a, Value>,
+    place: Place,
+    name: String,
+}
+
+impl<'a> Section<'a> {
+    /// Reports the keys that have no meaning here.
+    pub(crate) fn only(&self, known: &[&str]) {
+        for entry in self.table.iter().filter(|entry| !known.contains(&entry.key.as_str())) {
+            let hint = suggestion(&entry.key, known.iter().copied());
+            let place = if self.name.is_empty() { String::new() } else { format!(" in `{}`", self.name) };
+            self.report.mistake(entry.key_place, format!("unknown key `{}`{place}", entry.key.escape_debug()), hint);
+        }
+    }
+
+    pub(crate) fn has(&self, key: &str) -> bool {
+        self.table.get(key).is_some()
+    }
+
+    fn called(&self, key: &str) -> String {
+        if self.name.is_empty() { key.to_owned() } else { format!("{}.{}", self.name, key.escape_debug()) }
+    }
+
+    /// Where the value of `key` stands, or the table if it is not there.
+    pub(crate) fn place_of(&self, key: &str) -> Place {
+        self.table.get(key).map_or(self.place, |entry| entry.node.place)
+    }
+
+    /// Reports a mistake at the value of `key`.
+    pub(crate) fn mistake(&self, key: &str, message: impl Into<String>, hint: impl Into<Option<String>>) {
+        self.report.mistake(self.place_of(key), message, hint);
+    }
+
+    /// Reports that `key` is missing, if it is.
+    pub(crate) fn required(&self, key: &str, example: &str) {
+        if !self.has(key) {
+            let owner = if self.name.is_empty() { "the study".to_owned() } else { format!("`{}`", self.name) };
+            self.report.missing(self.place, format!("{owner} has no `{key}`"), format!("add `{key} = {example}`"));
+        }
+    }
+
+    pub(crate) fn text(&self, key: &str) -> Option<String> {
+        let found = self.find(key)?;
+        match &*found.value {
+            Value::Text(text) if text.contains('\0') => self.wrong(&found, "holds a NUL character"),
+            Value::Text(text) => Some(text.clone()),
+            _ => self.wrong_type(&found, "a text"),
+        }
+    }
+
+    pub(crate) fn flag(&self, key: &str) -> Option<bool> {
+        let found = self.find(key)?;
+        match &*found.value {
+            Value::Flag(flag) => Some(*flag),
+            Value::Text(text) if text == "true" => Some(true),
+            Value::Text(text) if text == "false" => Some(false),
+            _ => self.wrong_type(&found, "`true` or `false`"),
+        }
+    }
+
+    pub(crate) fn count(&self, key: &str, bounds: &Bounds<u64>) -> Option<u64> {
+        let found = self.find(key)?;
+        let count = match &*found.value {
+            Value::Integer(count) => u64::try_from(*count).ok(),
+            Value::Text(text) => Some(self.unit(&found, units::count(text))?),
+            _ => return self.wrong_type(&found, "a count, such as `40` or `\"50k\"`"),
+        };
+        match count.filter(|count| (bounds.low..=bounds.high).contains(count)) {
+            Some(count) => Some(count),
+            None => self.wrong(&found, &format!("must be {}", bounds.text)),
+        }
+    }
+
+    pub(crate) fn small(&self, key: &str, bounds: &Bounds<u64>) -> Option<u32> {
+        self.count(key, bounds).map(|count| u32::try_from(count).expect("its bounds fit 32 bits"))
+    }
+
+    pub(crate) fn duration_ns(&self, key: &str, bounds: &Bounds<u64>) -> Option<u64> {
+        let found = self.find(key)?;
+        let ns = match &*found.value {
+            Value::Text(text) => self.unit(&found, units::duration_ns(text))?,
+            Value::Integer(_) | Value::Number(_) => {
+                let source = self.report.source(found.place);
+                let (message, hint) =
+                    (format!("{} needs a unit", found.name), format!("write `\"{source}s\"` if seconds are meant"));
+                self.report.mistake(found.place, message, hint);
+                return None;
+            }
+            _ => return self.wrong_type(&found, "a time, such as `\"300ms\"` or `\"5s\"`"),
+        };
+        if (bounds.low..=bounds.high).contains(&ns) {
+            Some(ns)
+        } else {
+            self.wrong(&found, &format!("must be {}", bounds.text))
+        }
+    }
+
+    pub(crate) fn rate_per_s(&self, key: &str) -> Option<f64> {
+        let found = self.find(key)?;
+        let text = match &*found.value {
+            Value::Text(text) => text.clone(),
+            Value::Integer(rate) => rate.to_string(),
+            Value::Number(rate) => format!("{rate:.9}"),
+            _ => return self.wrong_type(&found, "a rate, such as `50_000` or `\"50k\"`"),
+        };
+        self.unit(&found, units::rate_per_s(&text))
+    }
+
+    pub(crate) fn fraction(&self, key: &str, bounds: &Bounds<f64>) -> Option<f64> {
+        let found = self.find(key)?;
+        let fraction = match &*found.value {
+            Value::Number(fraction) => *fraction,
+            Value::Integer(fraction) => *fraction as f64,
+            Value::Text(text) => self.unit(&found, units::fraction(text))?,
+            _ => return self.wrong_type(&found, "a fraction, such as `0.03` or `\"3%\"`"),
+        };
+        if (bounds.low..=bounds.high).contains(&fraction) {
+            Some(fraction)
+        } else {
+            self.wrong(&found, &format!("must be {}", bounds.text))
+        }
+    }
+
+    /// One of the words, as what it means; `what` is what they are words for.
+    pub(crate) fn choice<T: Copy>(&self, key: &str, what: &str, words: &[(&str, T)]) -> Option<T> {
+        let found = self.find(key)?;
+        let Value::Text(word) = &*found.value else { return self.wrong_type(&found, &format!("the name of a {what}")) };
+        let choice = words.iter().find(|(known, _)| known == word).map(|(_, choice)| *choice);
+        if choice.is_none() {
+            let hint = suggestion(word, words.iter().map(|(known, _)| *known));
+            self.report.mistake(found.place, format!("unknown {what} `{}`", word.escape_debug()), hint);
+        }
+        choice
+    }
+
+    /// The table of that key as a section of its own.
+    pub(crate) fn section(&self, key: &str) -> Option<Section<'_>> {
+        let entry = self.table.get(key)?;
+        let name = self.called(key);
+        match &entry.node.value {
+            Value::Table(table) => Some(Section {
+                name,
+                table: Cow::Borrowed(table),
+                place: entry.key_place,
+                settings: self.settings,
+                report: self.report,
+            }),
+            other => {
+                self.report.mistake(entry.node.place, format!("`{name}` is a table, not {}", other.kind()), None);
+                None
+            }
+        }
+    }
+
+    fn find(&self, key: &str) -> Option<Found<'_>> {
+        let node = &self.table.get(key)?.node;
+        let name = format!("`{}`", self.called(key));
+        let Value::Text(text) = &node.value else {
+            return Some(Found { value: Cow::Borrowed(&node.value), place: node.place, name });
+        };
+        let setting = |name: &str| self.settings.iter().find(|setting| setting.factor == name);
+        let filled = template::fill(text, |name| setting(name).map(|setting| setting.level.to_string()));
+        if filled.len() > VALUE_MAX_BYTES {
+            self.report.mistake(node.place, format!("{name} is longer than {VALUE_MAX_BYTES} bytes"), None);
+            return None;
+        }
+        // Of `"{clients}"` the level is the value: a mistake in it stands where the level stands. A factor that is not
+        // there has been reported with the template.
+        let (place, name) = match template::templates(text).first() {
+            Some((span, factor)) if *span == (0..text.len()) && *factor != template::PORT => {
+                let setting = setting(factor)?;
+                (setting.place, format!("{name} from level `{}` of `{factor}`", setting.level))
+            }
+            Some(_) if self.unfilled(&filled) => return None,
+            _ => (node.place, name),
+        };
+        Some(Found { value: Cow::Owned(Value::Text(filled)), place, name })
+    }
+
+    fn unfilled(&self, text: &str) -> bool {
+        template::templates(text).iter().any(|(_, name)| *name != template::PORT)
+    }
+
+    fn unit<T>(&self, found: &Found<'_>, read: Result<T, UnitError>) -> Option<T> {
+        read.map_err(|error| self.report.mistake(found.place, format!("{}: {error}", found.name), unit_hint(&error)))
+            .ok()
+    }
+
+    fn wrong<T>(&self, found: &Found<'_>, problem: &str) -> Option<T> {
+        let value = match &*found.value {
+            Value::Text(text) if text.len() <= 40 => format!(", not `{}`", text.escape_debug()),
+            Value::Integer(integer) => format!(", not {integer}"),
+            Value::Number(number) => format!(", not {number}"),
+            _ => String::new(),
+        };
+        self.report.mistake(found.place, format!("{} {problem}{value}", found.name), None);
+        None
+    }
+
+    fn wrong_type<T>(&self, found: &Found<'_>, wanted: &str) -> Option<T> {
+        self.report.mistake(found.place, format!("{} is {wanted}, not {}", found.name, found.value.kind()), None);
+        None
+    }
+}
+
+fn unit_hint(error: &UnitError) -> Option<String> {
+    let UnitError::UnknownUnit { unit, units, .. } = error else { return None };
+    let meant = units.split(", ").find(|known| known.eq_ignore_ascii_case(unit))?;
+    Some(format!("did you mean `{meant}`?"))
+}
+
+/// Every text in `node`, with its place.
+pub(crate) fn texts<'a>(node: &'a Node, found: &mut Vec<(&'a str, Place)>) {
+    match &node.value {
+        Value::Text(text) => found.push((text, node.place)),
+        Value::List(list) => list.iter().for_each(|item| texts(item, found)),
+        Value::Table(table) => table.iter().for_each(|entry| texts(&entry.node, found)),
+        _ => {}
+    }
+}

@@ -1,0 +1,87 @@
+//! `{factor}` in the texts of a study.
+//!
+//! A template is a brace, a name (a letter or `_`, then letters, digits, `_`, `-`) and a brace; any other brace stands
+//! for itself, so that JSON in a command needs no escapes.
+
+use std::ops::Range;
+
+/// The name that the lab fills in when it starts the subject.
+pub(crate) const PORT: &str = "port";
+
+/// The templates of `text`, in order: the bytes with the braces, and the name.
+pub(crate) fn templates(text: &str) -> Vec<(Range<usize>, &str)> {
+    let mut found = Vec::new();
+    let mut start = 0;
+    while let Some(open) = text[start..].find('{').map(|at| start + at) {
+        start = open + 1;
+        let Some(close) = text[start..].find(['{', '}']).map(|at| start + at) else { break };
+        let name = &text[start..close];
+        if text[close..].starts_with('}') && is_name(name) {
+            found.push((open..close + 1, name));
+        }
+        // An opening brace found here may begin the next template.
+        start = close;
+    }
+    found
+}
+
+/// Whether a template can be written with this name.
+pub(crate) fn is_name(name: &str) -> bool {
+    name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
+        && name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-'))
+}
+
+/// `text` with each template replaced by what `value` has for its name; where it has nothing, the template stays.
+pub(crate) fn fill(text: &str, value: impl Fn(&str) -> Option<String>) -> String {
+    let mut filled = String::with_capacity(text.len());
+    let mut copied = 0;
+    for (span, name) in templates(text) {
+        if let Some(value) = value(name) {
+            filled.push_str(&text[copied..span.start]);
+            filled.push_str(&value);
+            copied = span.end;
+        }
+    }
+    filled.push_str(&text[copied..]);
+    filled
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn check(text: &str, expect: &[&str]) {
+        assert_eq!(templates(text).into_iter().map(|(_, name)| name).collect::<Vec<_>>(), expect, "{text}");
+    }
+
+    #[test]
+    fn templates_are_names_in_braces() {
+        check("subjects/{server}/{server} -p {port}", &["server", "server", "port"]);
+        check("no template", &[]);
+        check("{}", &[]);
+        check("{a b}", &[]);
+        check("{1}", &[]);
+        check(r#"{"json": {n}}"#, &["n"]);
+        check("{{a}}", &["a"]);
+        check("{unclosed", &[]);
+        check("}{a-b_1}{", &["a-b_1"]);
+        check("{é}{x}", &["x"]);
+    }
+
+    #[test]
+    fn filling_is_one_pass() {
+        let value = |name: &str| (name == "a").then(|| "{b}".to_owned());
+        assert_eq!(fill("{a}-{b}-{a}", value), "{b}-{b}-{b}");
+        assert_eq!(fill("é{a}é", value), "é{b}é");
+    }
+
+    proptest! {
+        #[test]
+        fn filling_with_nothing_changes_nothing(text in "[{}a-c\" é]*") {
+            prop_assert_eq!(fill(&text, |_| None), text.clone());
+            prop_assert_eq!(fill(&text, |name| Some(format!("{{{name}}}"))), text);
+        }
+    }
+}

@@ -1,0 +1,462 @@
+//! What a study file may get wrong, and what its author is told.
+
+use study::{Diagnostic, ExpandOptions, Profile, expand, parse};
+
+/// Diagnostics as an author could read them, with the source that each points to.
+fn shown(text: &str, diagnostics: &[Diagnostic]) -> String {
+    let line = |diagnostic: &Diagnostic| {
+        let source = diagnostic.set.as_deref().unwrap_or(text);
+        let hint = diagnostic.hint.as_ref().map(|hint| format!("\n    hint: {hint}")).unwrap_or_default();
+        format!("{diagnostic}\n    here: {:?}{hint}", &source[diagnostic.span.clone()])
+    };
+    diagnostics.iter().map(line).collect::<Vec<_>>().join("\n")
+}
+
+fn mistakes(text: &str) -> String {
+    shown(text, &parse(text).expect_err("the study has mistakes"))
+}
+
+const GOOD: &str = r#"
+question = "Which?"
+[subject]
+command = "{server} -p {port}"
+cpus = "{cores}"
+[load]
+protocol = "pingpong"
+clients = 40
+stop = "1s"
+[factors]
+server = ["a", "b"]
+cores = [1, 2]
+"#;
+
+/// `GOOD` with one of its lines replaced, or lines added to its end.
+fn with(line: &str, replacement: &str) -> String {
+    assert!(GOOD.contains(line), "{line}");
+    GOOD.replace(line, replacement)
+}
+
+fn plus(lines: &str) -> String {
+    format!("{GOOD}{lines}")
+}
+
+#[test]
+fn ten_mistakes_in_one_go() {
+    let text = r#"question = "Where does it end?"
+[subject]
+comand = "subjects/x -p {port}"
+command = "subjects/{sever}/{server} -p {port}"
+cpus = "{cores}"
+[load]
+protocol = "pingpon"
+clients = "40s"
+warmup = 300
+stop = { relative = 3 }
+[factors]
+server = ["go", "rust", "go"]
+cores = []
+colour = ["red", "blue"]
+[trials]
+stop = { relative = 0.03, min = 30, max = 8 }
+[[figure]]
+kind = "pie"
+x = "cores"
+y = "throughputs"
+"#;
+    insta::assert_snapshot!(mistakes(text), @r#"
+    3:1: unknown key `comand` in `subject`
+        here: "comand"
+        hint: did you mean `command`?
+    3:25: `{port}` has a meaning in `subject.command` alone
+        here: "{port}"
+    4:21: `{sever}` names no factor
+        here: "{sever}"
+        hint: did you mean `server`?
+    7:12: unknown protocol `pingpon`
+        here: "\"pingpon\""
+        hint: did you mean `pingpong`?
+    8:11: `load.clients`: `s` in `40s` is not a unit of a count: k, M, G
+        here: "\"40s\""
+    9:10: `load.warmup` needs a unit
+        here: "300"
+        hint: write `"300s"` if seconds are meant
+    10:21: `load.stop.relative` must be 0.01 % to 50 %, not 3
+        here: "3"
+    12:25: factor `server` has the level `go` twice
+        here: "\"go\""
+    13:9: factor `cores` has no levels
+        here: "[]"
+        hint: at least one, or drop the factor
+    14:1: factor `colour` is used nowhere
+        here: "colour"
+        hint: write `{colour}` in `[subject]` or `[load]`, or drop the factor
+    16:33: `trials.stop.min` is 30, above `max`, 8
+        here: "30"
+    18:8: unknown figure kind `pie`
+        here: "\"pie\""
+        hint: there is `line`, `scatter`, `ecdf`, `quantiles`, `timeline`
+    20:5: unknown metric `throughputs`
+        here: "\"throughputs\""
+        hint: did you mean `throughput`?
+    "#);
+}
+
+#[test]
+fn syntax_errors_do_not_hide_the_rest() {
+    insta::assert_snapshot!(mistakes(&plus("x = [1, 2\n[trials]\nstop = { min = \"many\" }\n[lod]\n")), @r#"
+    14:1: missing comma between array elements, expected `,`
+        here: ""
+    14:2: invalid boolean, expected `true`
+        here: "trials"
+    15:1: missing comma between array elements, expected `,`
+        here: ""
+    15:1: string values must be quoted, expected literal string
+        here: "stop"
+    15:6: unexpected `=` in array, expected value, `]`
+        here: "="
+    15:8: missing comma between array elements, expected `,`
+        here: ""
+    16:1: missing comma between array elements, expected `,`
+        here: ""
+    16:2: string values must be quoted, expected literal string
+        here: "lod"
+    16:6: unclosed array, expected `]`
+        here: ""
+    "#);
+    insta::assert_snapshot!(mistakes(&with("command = \"{server} -p {port}\"", "command = \"{server} -p {port}")), @r#"
+    4:30: invalid basic string, expected `"`
+        here: ""
+    "#);
+    insta::assert_snapshot!(mistakes(&with("server = [\"a\", \"b\"]", "server = [\"a\" \"b\"]")), @r#"
+    11:15: missing comma between array elements, expected `,`
+        here: ""
+    "#);
+    insta::assert_snapshot!(mistakes("="), @r#"
+    1:1: unquoted keys cannot be empty, expected letters, numbers, `-`, `_`
+        here: ""
+    1:2: string values must be quoted, expected literal string
+        here: ""
+    "#);
+    insta::assert_snapshot!(mistakes(&with("clients = 40", "clients = 40\nclients = 50")), @r#"
+    9:1: duplicate key
+        here: "clients"
+    "#);
+}
+
+#[test]
+fn what_is_missing_is_said() {
+    insta::assert_snapshot!(mistakes(""), @r#"
+    1:1: the study has no `[load]`
+        here: ""
+        hint: add `[load]`
+    1:1: the study has no `[subject]`
+        here: ""
+        hint: add `[subject]`
+    1:1: the study has no `question`
+        here: ""
+        hint: add `question = "Which server is fastest?"`
+    "#);
+    insta::assert_snapshot!(mistakes("question = \" \"\n[subject]\n[load]\n[trials]\n[[figure]]\n"), @r#"
+    1:12: `question` is empty
+        here: "\" \""
+    2:2: `subject` has no `command`
+        here: "subject"
+        hint: add `command = "my-server -p {port}"`
+    3:2: `load` has no `clients`
+        here: "load"
+        hint: add `clients = 40`
+    3:2: `load` has no `protocol`
+        here: "load"
+        hint: add `protocol = "pingpong"`
+    3:2: `load` has no `stop`
+        here: "load"
+        hint: add `stop = "5s"`
+    4:2: `trials` has no `stop`
+        here: "trials"
+        hint: add `stop = { relative = 0.03, min = 8, max = 30 }`
+    5:1: `figure` has no `kind`
+        here: "[[figure]]"
+        hint: add `kind = "line"`
+    "#);
+}
+
+#[test]
+fn types_and_units() {
+    insta::assert_snapshot!(mistakes("question = 1\nsubject = 2\nload = 3\nfactors = 4\ntrials = 5\nfigure = 6\nquick = 7\nfull = 2026-11-21\n"), @r#"
+    1:12: `question` is a text, not an integer
+        here: "1"
+    2:11: `subject` is a table, not an integer
+        here: "2"
+        hint: begin it with `[subject]`
+    3:8: `load` is a table, not an integer
+        here: "3"
+        hint: begin it with `[load]`
+    4:11: `factors` is a table, not an integer
+        here: "4"
+        hint: begin it with `[factors]`
+    5:10: `trials` is a table, not an integer
+        here: "5"
+        hint: begin it with `[trials]`
+    6:10: `figure` is a list of tables, not an integer
+        here: "6"
+        hint: begin each figure with `[[figure]]`
+    7:9: `quick` is a table, not an integer
+        here: "7"
+        hint: begin it with `[quick.trials]`
+    8:8: `full` is a table, not a date
+        here: "2026-11-21"
+        hint: begin it with `[full.trials]`
+    "#);
+    insta::assert_snapshot!(mistakes(&with("clients = 40", "clients = true\nthreads = 0\ncpus = 99999999999999999999\nshare_cpus = 1\nwindow = \"5sec\"\ntimeout = inf\nthink = \"1m30s\"\nbackend = \"uring\"")), @r#"
+    8:11: `load.clients` is a count, such as `40` or `"50k"`, not a boolean
+        here: "true"
+    9:11: `load.threads` must be 1 to 1,024, not 0
+        here: "0"
+    10:8: an integer that does not fit 64 bits
+        here: "99999999999999999999"
+    11:14: `load.share_cpus` is `true` or `false`, not an integer
+        here: "1"
+    12:10: `load.window`: `sec` in `5sec` is not a unit of time: ns, us, ms, s, m, h
+        here: "\"5sec\""
+    13:11: a number that is not finite
+        here: "inf"
+    14:9: `load.think`: `m30s` in `1m30s` is not a unit of time: ns, us, ms, s, m, h
+        here: "\"1m30s\""
+    15:11: unknown backend `uring`
+        here: "\"uring\""
+        hint: there is `auto`, `epoll`, `io_uring`
+    "#);
+    insta::assert_snapshot!(mistakes(&with("cpus = \"{cores}\"", "cpus = \"{cores}s\"\nport = 70000\nready_timeout = \"1ms\"\nenvironment = { \"A=B\" = \"x\", C = \"{port}\", D = [] }")), @r#"
+    5:8: `subject.cpus`: `s` in `1s` is not a unit of a count: k, M, G
+        here: "\"{cores}s\""
+    6:8: `subject.port` must be 1 to 65,535, not 70000
+        here: "70000"
+    8:17: `A=B` cannot be the name of an environment variable
+        here: "\"A=B\""
+    8:35: `{port}` has a meaning in `subject.command` alone
+        here: "{port}"
+    8:48: `subject.environment.D` is a text, not a list
+        here: "[]"
+    "#);
+}
+
+#[test]
+fn rules_that_contradict_themselves() {
+    insta::assert_snapshot!(mistakes(&with("stop = \"1s\"", "stop = { duration = \"1s\", requests = 5, level = 0.9 }\nwarmup = {}")), @r#"
+    9:38: `load.stop` has `duration` and `requests`, of which it takes one
+        here: "5"
+    10:1: `load.warmup` needs one of `duration`, `requests`
+        here: "warmup"
+    "#);
+    insta::assert_snapshot!(mistakes(&with("stop = \"1s\"", "stop = { rule = \"volly\", level = 0.9 }\nloop = \"closed\"\nrate = \"10k\"\narrivals = \"poisson\"")), @r#"
+    9:17: unknown stop rule `volly`
+        here: "\"volly\""
+        hint: did you mean `volley`?
+    9:34: `level` has no meaning beside `rule`
+        here: "0.9"
+    11:8: `load.rate` has no meaning in a closed loop
+        here: "\"10k\""
+        hint: a timetable belongs to an open loop: set `loop = "open"` and `rate`, or drop it
+    12:12: `load.arrivals` has no meaning in a closed loop
+        here: "\"poisson\""
+        hint: a timetable belongs to an open loop: set `loop = "open"` and `rate`, or drop it
+    "#);
+    insta::assert_snapshot!(mistakes(&with("stop = \"1s\"", "stop = \"50ms\"\nloop = \"open\"\nthink = \"1ms\"")), @r#"
+    9:8: `load.stop` is shorter than one window
+        here: "\"50ms\""
+        hint: measure longer, or set a shorter `window`
+    10:8: an open loop needs `load.rate`
+        here: "\"open\""
+        hint: add `rate = "10k"`
+    11:9: `load.think` has no meaning in an open loop
+        here: "\"1ms\""
+        hint: drop it, or `rate`: clients that think belong to a closed loop
+    "#);
+    insta::assert_snapshot!(mistakes(&plus("[trials]\nstop = { max = 9, min = 3, metric = \"latency_p9\" }")), @r#"
+    14:16: without `relative` there are `min` trials, so `max` 9 has no meaning
+        here: "9"
+        hint: add `relative = 0.03`, or drop `max`
+    14:37: unknown metric `latency_p9`
+        here: "\"latency_p9\""
+        hint: did you mean `latency_p90`?
+    "#);
+    insta::assert_snapshot!(mistakes(&plus("[trials]\nstop = { relative = \"3%\", min = 1 }")), @r#"
+    14:33: an interval needs two trials
+        here: "1"
+        hint: set `min = 8`, or drop `relative`
+    "#);
+}
+
+#[test]
+fn factors_levels_and_templates() {
+    insta::assert_snapshot!(mistakes(&with("cores = [1, 2]", "cores = [1, 1.0, 2, \"1\", \"\", \"{server}\", true]\nport = [1]\n\"a b\" = 5")), @r#"
+    4:11: `subject.command` has no `{port}`
+        here: "\"{server} -p {port}\""
+        hint: pass `{port}` to the server, or set `port` to the one it always uses
+    12:13: factor `cores` has the level `1` twice
+        here: "1.0"
+    12:21: factor `cores` has the level `1` twice
+        here: "\"1\""
+    12:26: a level of factor `cores` is empty
+        here: "\"\""
+    12:30: a level of factor `cores` holds a template, which is not filled in there
+        here: "\"{server}\""
+    12:42: a level of factor `cores` is a number or a word, not a boolean
+        here: "true"
+    13:1: `port` cannot be the name of a factor
+        here: "port"
+        hint: `{port}` is the subject's port
+    14:1: `a b` cannot be the name of a factor
+        here: "\"a b\""
+        hint: a letter, then letters, digits, `_` or `-`, so that `{name}` can name it
+    14:1: factor `a b` is used nowhere
+        here: "\"a b\""
+        hint: write `{a b}` in `[subject]` or `[load]`, or drop the factor
+    14:9: factor `a b` is a list of levels or "auto", not an integer
+        here: "5"
+        hint: write `a b = [5]`
+    "#);
+    insta::assert_snapshot!(mistakes(&with("cores = [1, 2]", "cores = [1, 0, \"many\"]")), @r#"
+    12:13: `subject.cpus` from level `0` of `cores` must be 1 to 4,096, not `0`
+        here: "0"
+    12:16: `subject.cpus` from level `many` of `cores`: `many` is not a number
+        here: "\"many\""
+    "#);
+    insta::assert_snapshot!(mistakes(&with("clients = 40", "clients = \"{port}\"")), @r#"
+    8:11: `load.clients`: `{port}` is not a number
+        here: "\"{port}\""
+    8:12: `{port}` has a meaning in `subject.command` alone
+        here: "{port}"
+    "#);
+    insta::assert_snapshot!(mistakes(&with("command = \"{server} -p {port}\"", "command = \"{server}\"")), @r#"
+    4:11: `subject.command` has no `{port}`
+        here: "\"{server}\""
+        hint: pass `{port}` to the server, or set `port` to the one it always uses
+    "#);
+    let levels = (0..101).map(|level| level.to_string()).collect::<Vec<_>>().join(", ");
+    let many = format!("clients = \"{{clients}}\"\n[factors]\nclients = [{levels}]\nthreads = [{levels}]");
+    insta::assert_snapshot!(mistakes(&with("clients = 40", "threads = \"{threads}\"").replace("[factors]", &many)), @r#"
+    12:1: the factors make 101 x 101 x 2 x 2 design points, a plan has at most 10,000
+        here: "clients"
+        hint: fewer levels, or `--set FACTOR=LEVELS`
+    "#);
+}
+
+#[test]
+fn variants() {
+    insta::assert_snapshot!(mistakes(&plus("[subject.variants.c]\ncommand = \"c {port}\"\n[subject.variants.a]\ncomand = \"a\"\nvariants = {}\n")), @r#"
+    13:19: variant `c` is the level of no factor
+        here: "c"
+        hint: there is `1`, `2`, `a`, `b`
+    16:1: unknown key `comand` in `subject.variants.a`
+        here: "comand"
+        hint: did you mean `command`?
+    17:1: unknown key `variants` in `subject.variants.a`
+        here: "variants"
+        hint: there is `build`, `command`, `cpus`, `directory`, `environment`, `port`, `ready_timeout`, `stop_timeout`
+    "#);
+    insta::assert_snapshot!(mistakes(&plus("other = [\"a\", 3]\n[subject.variants.a]\ncommand = \"{other}\"\n")), @r#"
+    14:19: variant `a` is a level of `other` and `server`
+        here: "a"
+        hint: give one of the levels another name
+    15:11: `subject.command` has no `{port}`
+        here: "\"{other}\""
+        hint: pass `{port}` to the server, or set `port` to the one it always uses
+    "#);
+}
+
+#[test]
+fn figures() {
+    let figures = "[[figure]]\nkind = \"line\"\nx = \"server\"\ny = \"throughput\"\nseries = \"core\"\n\
+                   [[figure]]\nkind = \"ecdf\"\nx = \"cores\"\ninterval = 1.5\n\
+                   [[figure]]\nkind = \"line\"\ntitle = 5\n";
+    insta::assert_snapshot!(mistakes(&plus(figures)), @r#"
+    15:5: a line needs numbers on `x`, and factor `server` has the level `a`
+        here: "\"server\""
+        hint: `kind = "scatter"` takes words, too
+    17:10: unknown factor `core`
+        here: "\"core\""
+        hint: did you mean `cores`?
+    20:5: `x` has no meaning in a figure of kind `ecdf`
+        here: "\"cores\""
+    21:12: `figure.interval` must be 50 % to 99.99 %, not 1.5
+        here: "1.5"
+    22:1: `figure` has no `x`
+        here: "[[figure]]"
+        hint: add `x = "cores"`
+    22:1: `figure` has no `y`
+        here: "[[figure]]"
+        hint: add `y = "throughput"`
+    24:9: `figure.title` is a text, not an integer
+        here: "5"
+    "#);
+}
+
+#[test]
+fn profiles_are_checked_too() {
+    insta::assert_snapshot!(mistakes(&plus("[quick.factors]\ncores = [0]\n[full.load]\nclints = 80\n[full.full]\n[quick.trials]\nstop = { min = 0 }\n")), @r#"
+    14:10: `subject.cpus` from level `0` of `cores` must be 1 to 4,096, not `0`
+        here: "0"
+    16:1: unknown key `clints` in `load`
+        here: "clints"
+        hint: did you mean `clients`?
+    17:7: `full` holds a profile itself, `full`
+        here: "full"
+    19:16: `trials.stop.min` must be 1 to 10,000, not 0
+        here: "0"
+    "#);
+}
+
+fn set(sets: &[(&str, &str)]) -> String {
+    let study = parse(GOOD).unwrap();
+    let sets = sets.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
+    let options = ExpandOptions { name: "good".to_owned(), seed: 1, profile: Profile::Default, machine_cpus: 2, sets };
+    shown(GOOD, &expand(&study, &options).expect_err("the sets have mistakes"))
+}
+
+#[test]
+fn sets_are_diagnosed_in_their_own_text() {
+    insta::assert_snapshot!(set(&[("core", "1"), ("cores", "1, 0,1"), ("server", "")]), @r#"
+    --set core=1: the study has no factor `core`
+        here: "core"
+        hint: did you mean `cores`?
+    --set cores=1, 0,1: `subject.cpus` from level `0` of `cores` must be 1 to 4,096, not `0`
+        here: "0"
+    --set cores=1, 0,1: factor `cores` has the level `1` twice
+        here: "1"
+    --set server=: factor `server` has no levels
+        here: ""
+        hint: at least one, or drop the factor
+    "#);
+    insta::assert_snapshot!(set(&[("load.stop.duratoin", "2s"), ("lod.clients", "2"), ("load.clients", "many"), ("load..x", "1")]), @r#"
+    --set load.stop.duratoin=2s: `load.stop` needs one of `duration`, `requests`, `relative`, `rule`
+        here: "stop"
+    --set load.stop.duratoin=2s: unknown key `duratoin` in `load.stop`
+        here: "duratoin"
+        hint: did you mean `duration`?
+    --set lod.clients=2: the study has no table `lod` to set a value in
+        here: "lod"
+        hint: did you mean `load`?
+    --set load.clients=many: `load.clients`: `many` is not a number
+        here: "many"
+    --set load..x=1: `load..x` is not a key
+        here: "load"
+    "#);
+    insta::assert_snapshot!(set(&[("load.clients.x.y", "5"), ("subject.command", "x {prt}"), ("trials.stop.min", "31")]), @r#"
+    11:1: factor `server` is used nowhere
+        here: "server"
+        hint: write `{server}` in `[subject]` or `[load]`, or drop the factor
+    --set load.clients.x.y=5: `load.clients` is a count, such as `40` or `"50k"`, not a table
+        here: "clients"
+    --set subject.command=x {prt}: `{prt}` names no factor
+        here: "{prt}"
+        hint: there is `server`, `cores`
+    "#);
+    insta::assert_snapshot!(set(&[("cores", "99999999999999999999"), ("question", "x")]), @r#"
+    --set cores=99999999999999999999: an integer that does not fit 64 bits
+        here: "99999999999999999999"
+    --set question=x: the study has no factor `question`
+        here: "question"
+        hint: there is `server`, `cores`
+    "#);
+}
