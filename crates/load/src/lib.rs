@@ -1,1 +1,22 @@
-//! The load engine: arrivals, connections, requests in flight, to a Measurement.
+//! The load engine: a [`study::LoadSpec`] to a [`study::Measurement`].
+//!
+//! ```text
+//! load::run(&spec, &|progress| ..., &abort)?
+//! ```
+//!
+//! Each worker is a thread with its own driver, connections and histograms ([`worker`]); nothing is shared while
+//! requests fly but a few numbers that the [`coordinator`] sets: when measuring begins, when it ends. Histograms are
+//! merged once, at the end. A protocol is one implementation of [`protocol::Protocol`]; arrivals and stop rule are
+//! values.
+
+mod arrivals;
+mod check;
+mod coordinator;
+mod merge;
+pub mod protocol;
+mod recorder;
+mod run;
+mod worker;
+
+pub use check::check;
+pub use run::{LoadError, Phase, Progress, run};

@@ -38,6 +38,17 @@ pub struct Log {
     pub requests: u64,
 }
 
+/// An answer that is due later; the order of the fields is the order in which they leave.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Due {
+    at: Nanos,
+    /// Requests so far when it came: whether it is of the connection that has its slot now.
+    count: u64,
+    slot: usize,
+    received: Nanos,
+    word: u32,
+}
+
 /// The calibration server, one thread's part.
 #[derive(Debug)]
 pub struct Calibrate {
@@ -47,8 +58,8 @@ pub struct Calibrate {
     start: Option<Nanos>,
     words: Words,
     read: Vec<u32>,
-    /// Answers that are due later: when, in which order they came, to whom, received when, the word.
-    due: BinaryHeap<Reverse<(Nanos, u64, usize, Nanos, u32)>>,
+    /// Answers that are due later.
+    due: BinaryHeap<Reverse<Due>>,
     count: u64,
     /// By slot, the connection that has it now; an answer to an earlier one is dropped.
     conns: Vec<Option<(Conn, u64)>>,
@@ -115,7 +126,7 @@ impl Handler for Calibrate {
                 self.answer(driver, conn, received, word);
             } else {
                 self.count += 1;
-                self.due.push(Reverse((at, self.count, conn.index(), received, word)));
+                self.due.push(Reverse(Due { at, count: self.count, slot: conn.index(), received, word }));
             }
         }
         self.read = read;
@@ -127,13 +138,13 @@ impl Handler for Calibrate {
     }
 
     fn turned<D: Driver>(&mut self, driver: &mut D) -> Option<Nanos> {
-        while let Some(&Reverse((at, order, slot, received, word))) = self.due.peek() {
+        while let Some(&Reverse(Due { at, count, slot, received, word })) = self.due.peek() {
             if at > driver.now() {
                 return Some(at);
             }
             self.due.pop();
             if let Some((conn, since)) = self.conns[slot]
-                && order > since
+                && count > since
             {
                 self.answer(driver, conn, received, word);
             }

@@ -138,7 +138,7 @@ pub enum Stop {
         /// At the latest then, ns.
         max_ns: u64,
     },
-    /// Volley's own rule; its priming round replaces the warm-up.
+    /// Volley's own rule. It counts its priming round, so there is no warm-up.
     Volley {
         /// Iterations of a round, over all clients, at most (volley: 1,000,000).
         round_requests: u64,

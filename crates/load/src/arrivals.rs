@@ -1,0 +1,94 @@
+//! The timetable of an open loop: intended send times, drawn from the seed and from nothing else.
+
+use net::Nanos;
+use stats::Rng;
+use study::spec::Arrivals;
+
+/// Intended send times of one worker, ascending without end. They depend on the seed alone, never on how the subject
+/// or the generator fares, and are drawn one ahead so that a backlog costs no memory.
+#[derive(Debug)]
+pub(crate) struct Timetable {
+    rng: Rng,
+    /// Mean gap of this worker's sends, ns, with its fraction: the rate is met in the long run.
+    gap_ns: f64,
+    poisson: bool,
+    start: Nanos,
+    /// The first send, and the next one, both since `start`.
+    first_ns: f64,
+    next_ns: f64,
+    count: u64,
+}
+
+impl Timetable {
+    /// The timetable of worker `index` of `workers`, which share the offered rate evenly; `None` in a closed loop.
+    pub(crate) fn new(arrivals: Arrivals, seed: u64, index: u32, workers: u32, start: Nanos) -> Option<Self> {
+        let gap_ns = 1e9 / arrivals.offered_per_s()? * f64::from(workers);
+        let poisson = matches!(arrivals, Arrivals::Poisson { .. });
+        // Streams of the workers' challenges are even, those of their timetables odd.
+        let mut rng = Rng::stream(seed, u64::from(index) * 2 + 1);
+        // Workers of a constant rate take turns. The sum of Poisson timetables is one.
+        let next_ns = if poisson { rng.exponential(gap_ns) } else { gap_ns * f64::from(index) / f64::from(workers) };
+        Some(Self { rng, gap_ns, poisson, start, first_ns: next_ns, next_ns, count: 0 })
+    }
+
+    /// The next intended send time.
+    pub(crate) fn due(&self) -> Nanos {
+        self.start + self.next_ns as Nanos
+    }
+
+    /// Goes on to the one after.
+    pub(crate) fn advance(&mut self) {
+        self.count += 1;
+        self.next_ns = if self.poisson {
+            self.next_ns + self.rng.exponential(self.gap_ns)
+        } else {
+            self.first_ns + self.gap_ns * self.count as f64 // A sum would gather what each addition rounds.
+        };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn times(arrivals: Arrivals, index: u32, workers: u32, count: usize) -> Vec<Nanos> {
+        let mut table = Timetable::new(arrivals, 3, index, workers, 1_000).unwrap();
+        (0..count)
+            .map(|_| {
+                let due = table.due();
+                table.advance();
+                due
+            })
+            .collect()
+    }
+
+    #[test]
+    fn a_constant_rate_is_shared_in_turns() {
+        let arrivals = Arrivals::Constant { rate_per_s: 1e6 };
+        assert_eq!(times(arrivals, 0, 2, 3), [1_000, 3_000, 5_000]);
+        assert_eq!(times(arrivals, 1, 2, 3), [2_000, 4_000, 6_000]);
+    }
+
+    #[test]
+    fn a_rate_with_a_fractional_gap_is_met_in_the_long_run() {
+        let last = *times(Arrivals::Constant { rate_per_s: 3e8 }, 0, 1, 3_000_001).last().unwrap();
+        assert_eq!(last, 1_000 + 10_000_000);
+    }
+
+    #[test]
+    fn poisson_gaps_have_their_mean_and_their_spread() {
+        let times = times(Arrivals::Poisson { rate_per_s: 1e5 }, 0, 1, 100_001);
+        let gaps = times.windows(2).map(|pair| (pair[1] - pair[0]) as f64).collect::<Vec<_>>();
+        let mean = gaps.iter().sum::<f64>() / gaps.len() as f64;
+        let variance = gaps.iter().map(|gap| (gap - mean).powi(2)).sum::<f64>() / gaps.len() as f64;
+        assert!((mean / 10_000.0 - 1.0).abs() < 0.02, "{mean}");
+        assert!((variance.sqrt() / mean - 1.0).abs() < 0.03, "an exponential's deviation is its mean: {variance}");
+    }
+
+    #[test]
+    fn the_seed_alone_decides() {
+        let arrivals = Arrivals::Poisson { rate_per_s: 1e3 };
+        assert_eq!(times(arrivals, 1, 4, 100), times(arrivals, 1, 4, 100));
+        assert_ne!(times(arrivals, 1, 4, 100), times(arrivals, 2, 4, 100));
+    }
+}

@@ -1,0 +1,427 @@
+//! When measuring begins and when it ends: what the workers are told, and the state machine that decides it.
+//!
+//! The workers and the coordinator share nothing but [`Control`]. The coordinator is stepped with the time: by the
+//! thread that called [`crate::run`], or by a simulation.
+
+use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use net::{CloseReason, Nanos};
+use stats::batch;
+use stats::stop::{Moments, Next, VolleyRule};
+use study::spec::{LoadSpec, Stop, Warmup};
+
+/// A moment that has not been decided.
+pub(crate) const NEVER: Nanos = Nanos::MAX;
+/// Moments are announced so long before they come that every worker knows in time, ns.
+const NOTICE_NS: Nanos = 2_000_000;
+/// The first connects may take so long, or as long as a request if that is more, ns.
+const CONNECT_NS: Nanos = 5_000_000_000;
+/// The interval rule looks at no fewer windows than these, and then whenever so many more are there.
+const INTERVAL_WINDOWS: usize = 10;
+/// Answers that a worker takes from the common store at once, where their number is limited.
+const TICKETS: u64 = 64;
+
+/// What the workers are told. Only the coordinator writes, but for the store of tickets.
+#[derive(Debug)]
+pub(crate) struct Control {
+    /// From here on clients may send.
+    pub(crate) start: AtomicU64,
+    /// Measuring begins.
+    pub(crate) from: AtomicU64,
+    /// Measuring ends, and the workers with it.
+    pub(crate) until: AtomicU64,
+    pub(crate) window_ns: Nanos,
+    /// Whether the number of answers is limited, and how many are left.
+    pub(crate) limited: bool,
+    tickets: AtomicU64,
+    tickets_at_once: u64,
+    /// Volley's rule: the round, 0 for none yet, and what each client has to do in it.
+    rounds: bool,
+    pub(crate) round: AtomicU32,
+    pub(crate) quota: AtomicU64,
+    pub(crate) gauges: Vec<Gauge>,
+}
+
+/// What one worker lets the coordinator see. On cache lines of its own.
+#[derive(Debug, Default)]
+#[repr(align(128))]
+pub(crate) struct Gauge {
+    pub(crate) settled: AtomicU32,
+    pub(crate) standing: AtomicU32,
+    pub(crate) warmup_requests: AtomicU64,
+    pub(crate) round_done: AtomicU32,
+    /// No ticket was left.
+    pub(crate) drained: AtomicBool,
+    pub(crate) last_answer: AtomicU64,
+    live: Mutex<Live>,
+}
+
+/// The same, where it does not fit into a word.
+#[derive(Debug, Default)]
+pub(crate) struct Live {
+    pub(crate) requests: u64,
+    pub(crate) errors: u64,
+    /// Sum of latencies (ns) and number of answers of each window that has ended.
+    pub(crate) windows: Vec<(f64, f64)>,
+    /// Samples of the round that was done last, one a client; taken by the coordinator.
+    pub(crate) rounds: Vec<Moments>,
+    pub(crate) last_refusal: Option<CloseReason>,
+}
+
+impl Gauge {
+    pub(crate) fn live(&self) -> MutexGuard<'_, Live> {
+        self.live.lock().unwrap_or_else(PoisonError::into_inner) // Plain numbers are never half written.
+    }
+}
+
+impl Control {
+    pub(crate) fn new(spec: &LoadSpec, workers: u32) -> Self {
+        let limit = match spec.stop {
+            Stop::Requests { requests, .. } => Some(requests),
+            _ => None,
+        };
+        Self {
+            start: AtomicU64::new(NEVER),
+            from: AtomicU64::new(NEVER),
+            until: AtomicU64::new(NEVER),
+            window_ns: spec.window_ns,
+            limited: limit.is_some(),
+            tickets: AtomicU64::new(limit.unwrap_or(0)),
+            // Few enough that no worker sits on a share that shows.
+            tickets_at_once: (limit.unwrap_or(0) / (u64::from(workers) * 16)).clamp(1, TICKETS),
+            rounds: matches!(spec.stop, Stop::Volley { .. }),
+            round: AtomicU32::new(0),
+            quota: AtomicU64::new(0),
+            gauges: (0..workers).map(|_| Gauge::default()).collect(),
+        }
+    }
+
+    /// Whether the clients work in rounds.
+    #[inline]
+    pub(crate) fn has_rounds(&self) -> bool {
+        self.rounds
+    }
+
+    /// Some of the answers that may still be counted; 0: none is left.
+    pub(crate) fn take_tickets(&self) -> u64 {
+        let mut taken = 0;
+        let _ = self.tickets.fetch_update(AcqRel, Acquire, |left| {
+            taken = left.min(self.tickets_at_once);
+            Some(left - taken)
+        });
+        taken
+    }
+
+    fn sum(&self, value: impl Fn(&Gauge) -> u64) -> u64 {
+        self.gauges.iter().map(value).sum()
+    }
+}
+
+/// Where a load stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Phase {
+    /// Connections are being opened.
+    Connect,
+    /// Requests fly, nothing counts yet.
+    Warmup,
+    /// Everything counts.
+    Measure,
+}
+
+/// How a load ended, by the coordinator's decision.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Outcome {
+    /// With a measurement.
+    Measured(Ended),
+    /// Not one connection could be opened.
+    Unreachable(Option<CloseReason>),
+    /// The caller gave up before anything was measured.
+    Interrupted,
+}
+
+/// What the coordinator knows of a measurement.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Ended {
+    pub(crate) duration_ns: Nanos,
+    pub(crate) warmup_ns: Nanos,
+    pub(crate) from: Nanos,
+    pub(crate) until: Nanos,
+    pub(crate) reason: String,
+    pub(crate) volley: Option<study::record::Volley>,
+}
+
+#[derive(Debug)]
+enum State {
+    Connecting { since: Nanos },
+    WarmingUp,
+    Measuring,
+    Ended,
+}
+
+/// The state machine.
+#[derive(Debug)]
+pub(crate) struct Coordinator<'a> {
+    spec: &'a LoadSpec,
+    control: &'a Control,
+    state: State,
+    started: Nanos,
+    from: Nanos,
+    /// Measuring ends then at the latest.
+    deadline: Nanos,
+    /// Interval rule: the number of windows at which to look again.
+    look_at: usize,
+    volley: Option<Rounds>,
+    warmup_note: &'static str,
+}
+
+/// Volley's rule at work.
+#[derive(Debug)]
+struct Rounds {
+    rule: VolleyRule,
+    /// When the round began; [`NEVER`]: none is on.
+    began: Nanos,
+    /// Time in rounds.
+    inside_ns: Nanos,
+}
+
+impl<'a> Coordinator<'a> {
+    pub(crate) fn new(spec: &'a LoadSpec, control: &'a Control, now: Nanos) -> Self {
+        let volley = match spec.stop {
+            Stop::Volley { round_requests, half_width_ns, max_ns } => Some(Rounds {
+                rule: VolleyRule::new(spec.clients, round_requests, half_width_ns, max_ns),
+                began: NEVER,
+                inside_ns: 0,
+            }),
+            _ => None,
+        };
+        Self {
+            spec,
+            control,
+            state: State::Connecting { since: now },
+            started: NEVER,
+            from: NEVER,
+            deadline: NEVER,
+            look_at: 2 * INTERVAL_WINDOWS,
+            volley,
+            warmup_note: "",
+        }
+    }
+
+    /// Where the load stands at `now`.
+    pub(crate) fn phase(&self, now: Nanos) -> Phase {
+        match self.state {
+            State::Connecting { .. } => Phase::Connect,
+            _ if now >= self.from => Phase::Measure,
+            _ => Phase::Warmup,
+        }
+    }
+
+    pub(crate) fn measured_from(&self) -> Nanos {
+        self.from
+    }
+
+    /// Looks at the workers and decides; `Some` once, at the end, when the workers have been told to stop.
+    pub(crate) fn step(&mut self, now: Nanos, aborted: bool) -> Option<Outcome> {
+        if let State::Ended = self.state {
+            return None;
+        }
+        if aborted {
+            let measuring = matches!(self.state, State::Measuring) && now > self.from;
+            if !measuring {
+                return self.end(now, Outcome::Interrupted);
+            }
+            return self.measured(now, "interrupted".to_owned());
+        }
+        match self.state {
+            State::Connecting { since } => self.connecting(now, since),
+            State::WarmingUp => self.warming_up(now),
+            State::Measuring => self.measuring(now),
+            State::Ended => None,
+        }
+    }
+
+    fn connecting(&mut self, now: Nanos, since: Nanos) -> Option<Outcome> {
+        let settled = self.control.sum(|gauge| u64::from(gauge.settled.load(Relaxed)));
+        let patience = CONNECT_NS.max(self.spec.timeout_ns);
+        let tried = settled >= u64::from(self.spec.clients);
+        if !tried && now.saturating_sub(since) < patience {
+            return None;
+        }
+        if self.control.sum(|gauge| u64::from(gauge.standing.load(Relaxed))) == 0 {
+            let refusal = self.control.gauges.iter().find_map(|gauge| gauge.live().last_refusal);
+            return self.end(now, Outcome::Unreachable(refusal));
+        }
+        self.started = now + NOTICE_NS;
+        self.control.start.store(self.started, Release);
+        self.state = State::WarmingUp;
+        if let Some(rounds) = &self.volley {
+            // Volley counts its priming round, so nothing comes before what is measured.
+            let first = rounds.rule.first();
+            self.measure_from(self.started);
+            return self.next_round(first, self.started);
+        }
+        if let Warmup::DurationNs(warmup_ns) = self.spec.warmup {
+            self.measure_from(self.started + warmup_ns);
+        }
+        None
+    }
+
+    fn warming_up(&mut self, now: Nanos) -> Option<Outcome> {
+        let Warmup::Requests(wanted) = self.spec.warmup else { return None };
+        let done = self.control.sum(|gauge| gauge.warmup_requests.load(Relaxed));
+        if done >= wanted {
+            self.measure_from(now + NOTICE_NS);
+        } else if now.saturating_sub(self.started) >= self.longest_ns() {
+            self.warmup_note = "; the warm-up was cut short";
+            self.measure_from(now + NOTICE_NS);
+        }
+        None
+    }
+
+    /// Volley's rule: one more round from `now` on, or the end.
+    fn next_round(&mut self, next: Next, now: Nanos) -> Option<Outcome> {
+        match next {
+            Next::Round { requests_per_client } => {
+                if let Some(rounds) = &mut self.volley {
+                    rounds.began = now;
+                }
+                self.control.quota.store(requests_per_client.max(1), Relaxed);
+                self.control.round.fetch_add(1, Release);
+                None
+            }
+            Next::Done(why) => self.measured(now.max(self.from + 1), why.to_string()),
+        }
+    }
+
+    fn longest_ns(&self) -> Nanos {
+        match self.spec.stop {
+            Stop::Duration { duration_ns } => duration_ns,
+            Stop::Requests { max_ns, .. } | Stop::Interval { max_ns, .. } | Stop::Volley { max_ns, .. } => max_ns,
+        }
+    }
+
+    fn measure_from(&mut self, from: Nanos) {
+        self.from = from;
+        self.deadline = from.saturating_add(self.longest_ns());
+        if matches!(self.spec.stop, Stop::Duration { .. }) {
+            self.control.until.store(self.deadline, Release);
+        }
+        self.control.from.store(from, Release);
+        self.state = State::Measuring;
+    }
+
+    fn measuring(&mut self, now: Nanos) -> Option<Outcome> {
+        if now < self.from {
+            return None;
+        }
+        match self.spec.stop {
+            Stop::Duration { duration_ns } => {
+                (now >= self.deadline).then(|| self.measured(self.deadline, words_of_duration(duration_ns)))?
+            }
+            Stop::Requests { requests, .. } => {
+                if self.control.gauges.iter().all(|gauge| gauge.drained.load(Acquire)) {
+                    let last = self.control.gauges.iter().map(|gauge| gauge.last_answer.load(Relaxed)).max();
+                    return self.measured(last.unwrap_or(now).max(self.from + 1), format!("{requests} requests"));
+                }
+                self.at_deadline(now, "requests")
+            }
+            Stop::Interval { relative, level, .. } => {
+                if let Some(reason) = self.narrow_enough(relative, level) {
+                    return self.measured(now, reason);
+                }
+                self.at_deadline(now, "interval")
+            }
+            Stop::Volley { .. } => {
+                if let Some((samples, last)) = round_done(self.control)
+                    && let Some(rounds) = &mut self.volley
+                {
+                    rounds.inside_ns += last.saturating_sub(rounds.began);
+                    rounds.began = NEVER;
+                    let next = rounds.rule.finish_round(&samples, now - self.from);
+                    let at = if matches!(next, Next::Done(_)) { last } else { now };
+                    return self.next_round(next, at);
+                }
+                self.at_deadline(now, "volley")
+            }
+        }
+    }
+
+    fn at_deadline(&mut self, now: Nanos, rule: &str) -> Option<Outcome> {
+        (now >= self.deadline).then(|| {
+            let reason = format!("{rule}: not met within {}", words_of_duration(self.deadline - self.from));
+            self.measured(self.deadline.max(self.from + 1), reason)
+        })?
+    }
+
+    /// The interval rule: batch means over the windows that all workers have finished.
+    fn narrow_enough(&mut self, relative: f64, level: f64) -> Option<String> {
+        let finished = self.control.gauges.iter().map(|gauge| gauge.live().windows.len()).min()?;
+        if finished < self.look_at {
+            return None;
+        }
+        self.look_at = finished + INTERVAL_WINDOWS;
+        let mut windows = vec![(0.0, 0.0); finished];
+        for gauge in &self.control.gauges {
+            for (all, one) in windows.iter_mut().zip(&gauge.live().windows) {
+                all.0 += one.0;
+                all.1 += one.1;
+            }
+        }
+        let batches = batch::ratio(&windows, level).ok()?;
+        let estimate = batches.estimate;
+        let half_width = (estimate.high - estimate.low) / 2.0 / estimate.point;
+        (half_width <= relative).then(|| {
+            format!(
+                "interval: +-{:.2} % at {:.0} % over {} batches",
+                half_width * 100.0,
+                level * 100.0,
+                batches.batches
+            )
+        })
+    }
+
+    fn measured(&mut self, until: Nanos, mut reason: String) -> Option<Outcome> {
+        reason.push_str(self.warmup_note);
+        let mut duration_ns = until.saturating_sub(self.from);
+        let mut volley = None;
+        if let Some(rounds) = &self.volley {
+            // The pauses between rounds are nobody's time; a round may have been cut off.
+            duration_ns = rounds.inside_ns + until.saturating_sub(rounds.began);
+            volley = (rounds.rule.samples() > 0).then(|| study::record::Volley {
+                mean_us: rounds.rule.mean_ns() / 1e3,
+                stddev_us: rounds.rule.stddev_ns() / 1e3,
+                samples: rounds.rule.samples(),
+                rounds: rounds.rule.rounds(),
+            });
+        }
+        let ended = Ended { duration_ns, warmup_ns: self.from - self.started, from: self.from, until, reason, volley };
+        self.end(until, Outcome::Measured(ended))
+    }
+
+    fn end(&mut self, until: Nanos, outcome: Outcome) -> Option<Outcome> {
+        self.control.until.store(until, Release);
+        self.state = State::Ended;
+        Some(outcome)
+    }
+}
+
+fn words_of_duration(duration_ns: Nanos) -> String {
+    format!("{} s", duration_ns as f64 / 1e9)
+}
+
+/// What each client saw in the round, and its last moment, once every worker is through it.
+fn round_done(control: &Control) -> Option<(Vec<Moments>, Nanos)> {
+    let round = control.round.load(Relaxed);
+    if control.gauges.iter().any(|gauge| gauge.round_done.load(Acquire) != round) {
+        return None;
+    }
+    let mut samples = Vec::new();
+    let mut last = 0;
+    for gauge in &control.gauges {
+        last = last.max(gauge.last_answer.load(Relaxed));
+        samples.append(&mut gauge.live().rounds);
+    }
+    Some((samples, last))
+}

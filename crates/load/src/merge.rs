@@ -1,0 +1,102 @@
+//! The parts of all workers, made one [`Measurement`].
+
+use std::collections::BTreeMap;
+
+use stats::Histogram;
+use study::record::{self, Measurement, Window};
+use study::spec::{LoadSpec, SPEC_VERSION};
+
+use crate::coordinator::Ended;
+use crate::recorder::{Fault, Faults, Slice};
+use crate::worker::Done;
+
+/// What the process says of itself, and of its door to the kernel.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Process {
+    pub(crate) backend: String,
+    pub(crate) backend_note: Option<String>,
+    pub(crate) cpu_ns: u64,
+    pub(crate) rss_max_bytes: u64,
+    /// Processor of each worker, where pinned.
+    pub(crate) cpus: Vec<Option<u32>>,
+}
+
+/// One measurement of the parts of all workers.
+pub(crate) fn merge(spec: &LoadSpec, ended: Ended, done: &[Done], process: Process) -> Measurement {
+    let sum = |value: fn(&Done) -> u64| done.iter().map(value).sum::<u64>();
+    let histogram = |part: fn(&Done) -> &Histogram| {
+        let mut all = part(&done[0]).clone();
+        done[1..].iter().for_each(|worker| all.merge(part(worker)));
+        record::Histogram::from(&all)
+    };
+    let open_loop = done[0].recorder.open_loop.is_some();
+    let open = |part: fn(&Done) -> &Histogram| open_loop.then(|| histogram(part));
+    let flight_integral = done.iter().map(|worker| worker.flight_integral).sum::<u128>();
+    let workers = done.iter().enumerate().map(|(index, worker)| record::Worker {
+        cpu: process.cpus.get(index).copied().flatten(),
+        requests: worker.recorder.requests,
+        cpu_ns: worker.usage.cpu_ns,
+        spin_ns: worker.spin_ns,
+        run_queue_ns: worker.usage.run_queue_ns,
+        wall_ns: worker.wall_ns,
+        turns: worker.turns,
+    });
+    Measurement {
+        version: SPEC_VERSION,
+        protocol: spec.target.protocol().to_owned(),
+        backend: process.backend,
+        backend_note: process.backend_note,
+        clients: spec.clients,
+        threads: done.len() as u32,
+        duration_ns: ended.duration_ns,
+        warmup_ns: ended.warmup_ns,
+        warmup_requests: sum(|worker| worker.recorder.warmup_requests),
+        requests: sum(|worker| worker.recorder.requests),
+        errors: named(done, |worker| &worker.recorder.faults),
+        warmup_errors: named(done, |worker| &worker.recorder.warmup_faults),
+        late_answers: sum(|worker| worker.recorder.late_answers),
+        reconnects: sum(|worker| worker.recorder.reconnects),
+        offered_per_s: spec.arrivals.offered_per_s(),
+        unsent: sum(|worker| worker.unsent),
+        unfinished: sum(|worker| worker.unfinished),
+        in_flight_mean: flight_integral as f64 / (ended.duration_ns as f64).max(1.0),
+        service: histogram(|worker| &worker.recorder.service),
+        response: open(|worker| &open_part(worker).response),
+        lag_thread: open(|worker| &open_part(worker).lag_thread),
+        lag_connection: open(|worker| &open_part(worker).lag_connection),
+        connect: histogram(|worker| &worker.recorder.connect),
+        window_ns: spec.window_ns,
+        windows: windows(done, (ended.until - ended.from).div_ceil(spec.window_ns) as usize),
+        workers: workers.collect(),
+        process_cpu_ns: process.cpu_ns,
+        process_rss_max_bytes: process.rss_max_bytes,
+        sent_bytes: sum(|worker| worker.recorder.sent_bytes),
+        received_bytes: sum(|worker| worker.recorder.received_bytes),
+        stop_reason: ended.reason,
+        volley: ended.volley,
+    }
+}
+
+fn open_part(worker: &Done) -> &crate::recorder::OpenLoop {
+    worker.recorder.open_loop.as_ref().expect("all workers have the same arrivals")
+}
+
+fn named(done: &[Done], faults: fn(&Done) -> &Faults) -> BTreeMap<String, u64> {
+    let total = |fault: Fault| done.iter().map(|worker| faults(worker)[fault as usize]).sum::<u64>();
+    let all = Fault::ALL.into_iter().map(|fault| (fault.name().to_owned(), total(fault)));
+    all.filter(|&(_, count)| count > 0).collect()
+}
+
+fn windows(done: &[Done], count: usize) -> Vec<Window> {
+    let empty = Slice { errors: 0, latency: Histogram::with_precision(Histogram::WINDOW_PRECISION) };
+    (0..count)
+        .map(|index| {
+            let mut all = empty.clone();
+            for slice in done.iter().filter_map(|worker| worker.recorder.slices.get(index)) {
+                all.errors += slice.errors;
+                all.latency.merge(&slice.latency);
+            }
+            Window { requests: all.latency.len(), errors: all.errors, latency: record::Histogram::from(&all.latency) }
+        })
+        .collect()
+}

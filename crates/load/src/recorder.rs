@@ -1,0 +1,264 @@
+//! What one worker counts. It is the worker's own; everything is merged once, at the end.
+
+use net::Nanos;
+use stats::Histogram;
+
+/// What can go wrong with a request, by the name that records give it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fault {
+    WrongAnswer,
+    Reset,
+    Closed,
+    Timeout,
+    Refused,
+    ConnectTimeout,
+    Os,
+}
+
+impl Fault {
+    pub(crate) const COUNT: usize = 7;
+    pub(crate) const ALL: [Fault; Fault::COUNT] = [
+        Fault::WrongAnswer,
+        Fault::Reset,
+        Fault::Closed,
+        Fault::Timeout,
+        Fault::Refused,
+        Fault::ConnectTimeout,
+        Fault::Os,
+    ];
+
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Fault::WrongAnswer => "wrong-answer",
+            Fault::Reset => "reset",
+            Fault::Closed => "closed",
+            Fault::Timeout => "timeout",
+            Fault::Refused => "refused",
+            Fault::ConnectTimeout => "connect-timeout",
+            Fault::Os => "os",
+        }
+    }
+}
+
+/// Errors by kind.
+pub(crate) type Faults = [u64; Fault::COUNT];
+
+/// One slice of the measured time, as one worker saw it.
+#[derive(Clone, Debug)]
+pub(crate) struct Slice {
+    pub(crate) errors: u64,
+    pub(crate) latency: Histogram,
+}
+
+/// The moments of one valid answer.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Answered {
+    /// When the timetable wanted the request sent; in a closed loop when it was sent.
+    pub(crate) intended: Nanos,
+    /// When its connection had become free.
+    pub(crate) free_since: Nanos,
+    /// When it was written.
+    pub(crate) sent_at: Nanos,
+    /// When its answer was there.
+    pub(crate) at: Nanos,
+}
+
+/// Histograms that only an open loop has.
+#[derive(Clone, Debug)]
+pub(crate) struct OpenLoop {
+    pub(crate) response: Histogram,
+    pub(crate) lag_thread: Histogram,
+    pub(crate) lag_connection: Histogram,
+}
+
+/// What one worker counts while measured, and a little of the time before.
+#[derive(Clone, Debug)]
+pub(crate) struct Recorder {
+    window_ns: Nanos,
+    from: Nanos,
+    window_end: Nanos,
+    window: Slice,
+    pub(crate) slices: Vec<Slice>,
+    pub(crate) requests: u64,
+    pub(crate) warmup_requests: u64,
+    pub(crate) faults: Faults,
+    pub(crate) warmup_faults: Faults,
+    pub(crate) late_answers: u64,
+    pub(crate) reconnects: u64,
+    pub(crate) sent_bytes: u64,
+    pub(crate) received_bytes: u64,
+    pub(crate) last_answer: Nanos,
+    pub(crate) connect: Histogram,
+    pub(crate) service: Histogram,
+    pub(crate) open_loop: Option<Box<OpenLoop>>,
+}
+
+impl Recorder {
+    pub(crate) fn new(window_ns: Nanos, open_loop: bool) -> Self {
+        let open_loop = open_loop.then(|| {
+            Box::new(OpenLoop {
+                response: Histogram::new(),
+                lag_thread: Histogram::new(),
+                lag_connection: Histogram::new(),
+            })
+        });
+        Self {
+            window_ns,
+            from: Nanos::MAX,
+            window_end: Nanos::MAX,
+            window: Slice { errors: 0, latency: Histogram::with_precision(Histogram::WINDOW_PRECISION) },
+            slices: Vec::new(),
+            requests: 0,
+            warmup_requests: 0,
+            faults: Faults::default(),
+            warmup_faults: Faults::default(),
+            late_answers: 0,
+            reconnects: 0,
+            sent_bytes: 0,
+            received_bytes: 0,
+            last_answer: 0,
+            connect: Histogram::with_precision(Histogram::WINDOW_PRECISION),
+            service: Histogram::new(),
+            open_loop,
+        }
+    }
+
+    /// Measuring begins at `from`.
+    pub(crate) fn begin(&mut self, from: Nanos) {
+        self.from = from;
+        self.window_end = from + self.window_ns;
+    }
+
+    /// One valid answer while measured.
+    #[inline]
+    pub(crate) fn answer(&mut self, answered: Answered) {
+        let Answered { intended, free_since, sent_at, at } = answered;
+        if at >= self.window_end {
+            self.roll(at);
+        }
+        let service_ns = at.saturating_sub(sent_at);
+        let mut latency_ns = service_ns;
+        if let Some(open) = &mut self.open_loop {
+            latency_ns = at.saturating_sub(intended);
+            let lag_ns = sent_at.saturating_sub(intended);
+            // The part before a connection was free is the subject's doing, the rest is this thread's.
+            let no_connection_ns = free_since.saturating_sub(intended).min(lag_ns);
+            open.response.record(latency_ns);
+            open.lag_connection.record(no_connection_ns);
+            open.lag_thread.record(lag_ns - no_connection_ns);
+        }
+        self.service.record(service_ns);
+        self.window.latency.record(latency_ns);
+        self.requests += 1;
+        self.last_answer = at;
+    }
+
+    /// One error at `at`, which counts as measured from [`Recorder::begin`]'s moment on.
+    pub(crate) fn fault(&mut self, fault: Fault, at: Nanos) {
+        if at < self.from {
+            self.warmup_faults[fault as usize] += 1;
+            return;
+        }
+        self.roll(at);
+        self.faults[fault as usize] += 1;
+        self.window.errors += 1;
+    }
+
+    /// Closes every window that has ended by `at`.
+    #[cold]
+    pub(crate) fn roll(&mut self, at: Nanos) {
+        while at >= self.window_end {
+            self.push_window();
+            self.window_end += self.window_ns;
+        }
+    }
+
+    /// Closes the windows up to `until`, the last one cut short there.
+    pub(crate) fn finish(&mut self, until: Nanos) {
+        if self.from == Nanos::MAX {
+            return;
+        }
+        self.roll(until);
+        if until > self.window_end - self.window_ns {
+            self.push_window();
+        }
+    }
+
+    fn push_window(&mut self) {
+        self.slices.push(self.window.clone());
+        self.window.errors = 0;
+        self.window.latency.reset();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn answered(sent_at: Nanos, at: Nanos) -> Answered {
+        Answered { intended: sent_at, free_since: 0, sent_at, at }
+    }
+
+    #[test]
+    fn windows_have_no_gap_and_the_last_is_cut_short() {
+        let mut recorder = Recorder::new(100, false);
+        recorder.begin(1_000);
+        recorder.answer(answered(1_000, 1_099));
+        recorder.answer(answered(1_050, 1_100));
+        recorder.answer(answered(1_100, 1_350));
+        recorder.fault(Fault::Reset, 1_360);
+        recorder.finish(1_420);
+        let seen = recorder.slices.iter().map(|slice| (slice.latency.len(), slice.errors)).collect::<Vec<_>>();
+        assert_eq!(seen, [(1, 0), (1, 0), (0, 0), (1, 1), (0, 0)]);
+        assert_eq!((recorder.requests, recorder.faults[Fault::Reset as usize]), (3, 1));
+    }
+
+    #[test]
+    fn an_end_on_a_boundary_leaves_no_empty_window() {
+        let mut recorder = Recorder::new(100, false);
+        recorder.begin(0);
+        recorder.finish(300);
+        assert_eq!(recorder.slices.len(), 3);
+    }
+
+    #[test]
+    fn errors_before_measuring_are_kept_apart() {
+        let mut recorder = Recorder::new(100, false);
+        recorder.fault(Fault::Refused, 5);
+        recorder.begin(10);
+        recorder.fault(Fault::Refused, 9);
+        recorder.fault(Fault::Refused, 10);
+        let refused = Fault::Refused as usize;
+        assert_eq!((recorder.warmup_faults[refused], recorder.faults[refused]), (2, 1));
+    }
+
+    #[test]
+    fn send_lag_is_split_by_cause() {
+        // (intended, free since, sent, answered) -> (response, lag of the connection, lag of the thread)
+        let table = [
+            ((100, 0, 100, 150), (50, 0, 0)),
+            ((100, 50, 130, 150), (50, 0, 30)),
+            ((100, 120, 130, 150), (50, 20, 10)),
+            ((100, 130, 130, 150), (50, 30, 0)),
+        ];
+        for ((intended, free_since, sent_at, at), (response, connection, thread)) in table {
+            let mut recorder = Recorder::new(1_000, true);
+            recorder.begin(0);
+            recorder.answer(Answered { intended, free_since, sent_at, at });
+            let open = recorder.open_loop.unwrap();
+            let seen =
+                [&open.response, &open.lag_connection, &open.lag_thread].map(|histogram| histogram.max().unwrap());
+            assert_eq!(seen, [response, connection, thread]);
+            assert_eq!(recorder.service.max(), Some(at - sent_at));
+        }
+    }
+
+    #[test]
+    fn every_fault_has_its_own_place_and_name() {
+        for (index, fault) in Fault::ALL.into_iter().enumerate() {
+            assert_eq!(fault as usize, index);
+        }
+        let names = Fault::ALL.map(Fault::name).into_iter().collect::<std::collections::BTreeSet<_>>();
+        assert_eq!(names.len(), Fault::COUNT);
+    }
+}

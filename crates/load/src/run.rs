@@ -1,0 +1,288 @@
+//! A load on real sockets: threads, processors, the clock.
+
+use std::io;
+use std::net::{SocketAddr, ToSocketAddrs};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use net::{CloseReason, Nanos};
+use study::record::Measurement;
+use study::spec::{Backend, LoadSpec, Target};
+
+pub use crate::coordinator::Phase;
+use crate::coordinator::{Control, Coordinator, Outcome};
+use crate::merge::{Process, merge};
+use crate::protocol::Pingpong;
+use crate::worker::{self, Done, Task, Usage};
+
+/// The coordinator looks so often.
+const STEP: Duration = Duration::from_millis(5);
+/// And tells of progress so often, ns.
+const PROGRESS_NS: Nanos = 200_000_000;
+/// Bytes taken in one receive at most, and bytes that may wait to be sent on one connection.
+const RECEIVE_BYTES: usize = 4096;
+const SEND_BYTES_MAX: usize = 65_536;
+
+/// How a load stands while it runs.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Progress {
+    /// Where it stands. The first report of [`Phase::Measure`] comes when measuring begins.
+    pub phase: Phase,
+    /// Since measuring began, ns.
+    pub elapsed_ns: Nanos,
+    /// Valid answers so far.
+    pub requests: u64,
+    /// Errors so far.
+    pub errors: u64,
+    /// Valid answers a second, over the last windows (half a second at the most recent).
+    pub rate_per_s: f64,
+    /// Mean latency over the same, ns; 0 without an answer.
+    pub latency_mean_ns: f64,
+}
+
+/// Why there is no measurement.
+#[derive(Debug, thiserror::Error)]
+pub enum LoadError {
+    /// The specification has mistakes, all of them here.
+    #[error("the load is not valid: {}", .0.join("; "))]
+    Spec(Vec<String>),
+    /// The address could not be resolved.
+    #[error("cannot resolve `{address}`: {source}")]
+    Resolve {
+        /// As it was given.
+        address: String,
+        /// Why.
+        source: io::Error,
+    },
+    /// Not one connection stood within the time for it.
+    #[error("none of {clients} connections to {address} could be opened: {reason}")]
+    Unreachable {
+        /// Where.
+        address: SocketAddr,
+        /// How many were tried.
+        clients: u32,
+        /// Why, in a few words.
+        reason: String,
+    },
+    /// The door to the kernel is closed.
+    #[error("{what}: {source}")]
+    Kernel {
+        /// What was tried.
+        what: String,
+        /// Why it failed.
+        source: io::Error,
+    },
+    /// A worker ended by a defect of ours.
+    #[error("worker {0} panicked")]
+    Panicked(u32),
+    /// `abort` was set before anything was measured.
+    #[error("interrupted before anything was measured")]
+    Interrupted,
+}
+
+/// Carries `spec` out. `progress` is called from the caller's thread a few times a second; setting `abort` ends the
+/// load soon, with what was measured until then.
+///
+/// # Errors
+/// [`LoadError`]; a subject that answers wrongly, or not at all once connected, is no error but a measurement that
+/// says so.
+pub fn run(spec: &LoadSpec, progress: &mut dyn FnMut(Progress), abort: &AtomicBool) -> Result<Measurement, LoadError> {
+    let mistakes = crate::check(spec);
+    if !mistakes.is_empty() {
+        return Err(LoadError::Spec(mistakes));
+    }
+    let Target::Pingpong { address } = &spec.target;
+    let address = resolve(address)?;
+    let choice = match spec.backend {
+        Backend::Auto => net::Choice::Auto,
+        Backend::Epoll => net::Choice::Epoll,
+        Backend::IoUring => net::Choice::IoUring,
+    };
+    let (backend, backend_note) = net::choose(choice).map_err(|source| kernel("backend", source))?;
+
+    let workers = spec.threads.min(spec.clients);
+    let control = Control::new(spec, workers);
+    let cpu_before = net::thread::process_cpu_ns();
+    let failed = &AtomicBool::new(false);
+    let (outcome, done) = std::thread::scope(|scope| {
+        let control = &control;
+        let threads = (0..workers)
+            .map(|index| {
+                let task =
+                    Task { spec, address, index, workers, clients: share(spec.clients, index, workers), control };
+                std::thread::Builder::new().name(format!("worker {index}")).spawn_scoped(scope, move || {
+                    let flag = Flag(failed);
+                    let done = work(task, backend);
+                    if done.is_ok() {
+                        std::mem::forget(flag);
+                    }
+                    done
+                })
+            })
+            .collect::<Vec<_>>();
+        let mut coordinator = Coordinator::new(spec, control, net::thread::monotonic_ns());
+        let unstarted = threads.iter().any(Result::is_err);
+        let outcome = watch(&mut coordinator, control, progress, &|| {
+            abort.load(Ordering::Relaxed) || unstarted || failed.load(Ordering::Relaxed)
+        });
+        let done = threads
+            .into_iter()
+            .zip(0..)
+            .map(|(thread, index)| {
+                let thread = thread.map_err(|source| kernel("start a worker thread", source))?;
+                thread.join().map_err(|_| LoadError::Panicked(index))?
+            })
+            .collect::<Result<Vec<Done>, LoadError>>();
+        (outcome, done)
+    });
+    let done = done?;
+    match outcome {
+        Outcome::Measured(ended) => {
+            let process = Process {
+                backend: match backend {
+                    net::Backend::Epoll => "epoll",
+                    net::Backend::Uring => "io_uring",
+                }
+                .to_owned(),
+                backend_note,
+                cpu_ns: net::thread::process_cpu_ns().saturating_sub(cpu_before),
+                rss_max_bytes: net::thread::process_peak_rss().unwrap_or(0),
+                cpus: (0..workers).map(|index| cpu_of(spec, index)).collect(),
+            };
+            Ok(merge(spec, ended, &done, process))
+        }
+        Outcome::Unreachable(refusal) => {
+            Err(LoadError::Unreachable { address, clients: spec.clients, reason: words(refusal) })
+        }
+        Outcome::Interrupted => Err(LoadError::Interrupted),
+    }
+}
+
+/// Says that a worker has failed, unless it is told to forget it: also when the worker panics.
+struct Flag<'a>(&'a AtomicBool);
+
+impl Drop for Flag<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Steps the coordinator to the end and tells of progress.
+fn watch(
+    coordinator: &mut Coordinator<'_>,
+    control: &Control,
+    progress: &mut dyn FnMut(Progress),
+    aborted: &dyn Fn() -> bool,
+) -> Outcome {
+    let mut told_phase = None;
+    let mut told_at = 0;
+    loop {
+        let now = net::thread::monotonic_ns();
+        if let Some(outcome) = coordinator.step(now, aborted()) {
+            return outcome;
+        }
+        let phase = coordinator.phase(now);
+        if told_phase != Some(phase) || now >= told_at + PROGRESS_NS {
+            (told_phase, told_at) = (Some(phase), now);
+            progress(report(phase, now.saturating_sub(coordinator.measured_from()), control));
+        }
+        std::thread::sleep(STEP);
+    }
+}
+
+fn report(phase: Phase, elapsed_ns: Nanos, control: &Control) -> Progress {
+    const RECENT_WINDOWS: usize = 5;
+    let mut seen = Progress { phase, elapsed_ns, requests: 0, errors: 0, rate_per_s: 0.0, latency_mean_ns: 0.0 };
+    let (mut sum, mut count) = (0.0, 0.0);
+    for gauge in &control.gauges {
+        let live = gauge.live();
+        seen.requests += live.requests;
+        seen.errors += live.errors;
+        let recent = &live.windows[live.windows.len().saturating_sub(RECENT_WINDOWS)..];
+        let span_s = recent.len() as f64 * control.window_ns as f64 / 1e9;
+        let answers = recent.iter().map(|window| window.1).sum::<f64>();
+        if span_s > 0.0 {
+            seen.rate_per_s += answers / span_s;
+        }
+        count += answers;
+        sum += recent.iter().map(|window| window.0).sum::<f64>();
+    }
+    if count > 0.0 {
+        seen.latency_mean_ns = sum / count;
+    }
+    seen
+}
+
+/// The thread of one worker: its processor, its driver, its loop.
+fn work(task: Task<'_>, backend: net::Backend) -> Result<Done, LoadError> {
+    if let Some(cpu) = cpu_of(task.spec, task.index) {
+        net::thread::pin_current_thread(cpu)
+            .map_err(|source| kernel(&format!("pin worker {} to processor {cpu}", task.index), source))?;
+    }
+    let config = net::Config {
+        connections: task.clients as usize,
+        receive_bytes: RECEIVE_BYTES,
+        send_bytes_max: SEND_BYTES_MAX,
+        pause_reads_above_bytes: usize::MAX,
+    };
+    let what = format!("worker {}", task.index);
+    let done = match backend {
+        net::Backend::Epoll => net::Epoll::new(&config)
+            .and_then(|mut driver| worker::run(task, &mut driver, Pingpong::default(), usage, |_| {})),
+        net::Backend::Uring => net::Uring::new(&config)
+            .and_then(|mut driver| worker::run(task, &mut driver, Pingpong::default(), usage, |_| {})),
+    };
+    done.map_err(|source| kernel(&what, source))
+}
+
+fn kernel(what: &str, source: io::Error) -> LoadError {
+    LoadError::Kernel { what: what.to_owned(), source }
+}
+
+fn cpu_of(spec: &LoadSpec, index: u32) -> Option<u32> {
+    let cpus = spec.cpus.len();
+    (cpus > 0).then(|| spec.cpus[index as usize % cpus])
+}
+
+/// Clients of one worker: as even as it goes.
+fn share(clients: u32, index: u32, workers: u32) -> u32 {
+    clients / workers + u32::from(index < clients % workers)
+}
+
+/// What this thread has used so far.
+fn usage() -> Usage {
+    let schedstat = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
+    let run_queue_ns = schedstat.split_ascii_whitespace().nth(1).and_then(|word| word.parse().ok());
+    Usage { cpu_ns: net::thread::thread_cpu_ns(), run_queue_ns }
+}
+
+fn resolve(address: &str) -> Result<SocketAddr, LoadError> {
+    let failed = |source| LoadError::Resolve { address: address.to_owned(), source };
+    let mut found = address.to_socket_addrs().map_err(failed)?;
+    found.next().ok_or_else(|| failed(io::Error::new(io::ErrorKind::NotFound, "no address")))
+}
+
+fn words(refusal: Option<CloseReason>) -> String {
+    match refusal {
+        None => "no answer in time".to_owned(),
+        Some(CloseReason::Refused) => "nobody listens there".to_owned(),
+        Some(CloseReason::Reset) => "reset by the other side".to_owned(),
+        Some(CloseReason::TimedOut) => "the kernel gave up waiting".to_owned(),
+        Some(CloseReason::Local) => "closed".to_owned(),
+        Some(CloseReason::Os(number)) => io::Error::from_raw_os_error(number).to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn clients_are_shared_evenly_and_completely() {
+        for (clients, workers) in [(1, 1), (10, 3), (7, 7), (1000, 16)] {
+            let shares = (0..workers).map(|index| share(clients, index, workers)).collect::<Vec<_>>();
+            assert_eq!(shares.iter().sum::<u32>(), clients);
+            assert!(shares.iter().max().unwrap() - shares.iter().min().unwrap() <= 1);
+        }
+    }
+}
