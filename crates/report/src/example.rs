@@ -2,6 +2,7 @@
 //! by client, with latencies drawn from stated laws. Not a measurement of anything.
 
 use std::collections::BTreeMap;
+use std::sync::LazyLock;
 
 use stats::{Distribution, Rng};
 use study::plan::{Figure, FigureKind, Level, LoadPlan, Plan, Point, SubjectPlan, TrialRule};
@@ -31,6 +32,11 @@ struct Behaviour {
 /// The small run: 3 servers, 2 numbers of cores, 2 of clients, 8 trials. One point is generator-bound, one always fails, one
 /// cannot be run, one lost a trial.
 pub fn volley() -> (Run, Vec<Record>) {
+    static ONCE: LazyLock<(Run, Vec<Record>)> = LazyLock::new(make_volley);
+    ONCE.clone()
+}
+
+fn make_volley() -> (Run, Vec<Record>) {
     let mut run = run(&["c-epoll", "go", "rust-tokio"], &[1, 2], &[40, 80]);
     run.plan.points[11].unrunnable = Some("needs 4096 open files, may have 1024".to_owned());
     let mut records = Vec::new();
@@ -61,6 +67,11 @@ fn small_behaviour(point: usize) -> Behaviour {
 
 /// The long run: 2 servers over 8 numbers of cores up to 40, whose throughput falls beyond some of them.
 pub fn sweep() -> (Run, Vec<Record>) {
+    static ONCE: LazyLock<(Run, Vec<Record>)> = LazyLock::new(make_sweep);
+    ONCE.clone()
+}
+
+fn make_sweep() -> (Run, Vec<Record>) {
     let run = run(&["c-epoll", "go"], &[1, 2, 4, 8, 16, 24, 32, 40], &[80]);
     let mut records = Vec::new();
     for block in 0..TRIALS {

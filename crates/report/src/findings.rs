@@ -223,9 +223,11 @@ pub struct MetricFinding {
     pub estimate: Option<Estimate>,
     /// Mean over the trials, where there are values, be there an interval or not.
     pub mean: Option<f64>,
-    /// Standard deviation of the values of the trials (between trials); `None` below two trials.
+    /// Standard deviation of the values of the trials; `None` below two trials.
+    pub stddev: Option<f64>,
+    /// Standard deviation between trials, without what varies inside of them; `None` where the windows do not tell it.
     pub s_between: Option<f64>,
-    /// Standard deviation within trials, of the mean of one second; `None` where the windows do not tell it.
+    /// Standard deviation of windows within a trial; `None` where the windows do not tell it.
     pub s_within: Option<f64>,
     /// The length of a trial that buys the narrowest interval for a given time, s; `None` where the two deviations are not
     /// both known.

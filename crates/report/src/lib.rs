@@ -3,15 +3,17 @@
 #[doc(hidden)]
 pub mod example;
 pub mod findings;
+mod enough;
+mod histogram;
+mod number;
+mod outlier;
+mod row;
+mod value;
+mod verdict;
 mod svg;
 pub mod html;
 mod figure;
 mod chart;
-mod enough;
-mod histogram;
-mod number;
-mod value;
-mod verdict;
 
 pub use enough::enough;
 pub use findings::Findings;

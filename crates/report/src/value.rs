@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use study::record::{Measurement, Record};
+use study::record::{Measurement, Record, Window};
 
 use crate::findings::Clock;
 use crate::histogram;
@@ -63,22 +63,28 @@ pub(crate) fn clock(measurement: &Measurement) -> Clock {
 }
 
 /// Whole windows: the last one may have been cut short.
-pub(crate) fn whole_windows(measurement: &Measurement) -> &[study::record::Window] {
+pub(crate) fn whole_windows(measurement: &Measurement) -> &[Window] {
     let whole = measurement.duration_ns.checked_div(measurement.window_ns).unwrap_or(0);
     let windows = measurement.windows.as_slice();
     &windows[..windows.len().min(usize::try_from(whole).unwrap_or(usize::MAX))]
 }
 
-/// The series that steadiness is read from: mean latency by window, or answers where a window had none.
+/// A metric by window; `None` for one that windows do not have, or where a window lacks it.
+pub(crate) fn window_values(metric: &str, measurement: &Measurement) -> Option<Vec<f64>> {
+    let windows = whole_windows(measurement).iter();
+    let window_s = measurement.window_ns as f64 / 1e9;
+    match metric {
+        "throughput" => Some(windows.map(|window| window.requests as f64 / window_s).collect()),
+        "latency_mean" => {
+            windows.map(|Window { latency, .. }| (latency.count > 0).then(|| latency.sum / latency.count as f64)).collect()
+        }
+        _ => None,
+    }
+}
+
+/// The series that steadiness is read from: mean latency by window, or throughput where a window had no answer.
 pub(crate) fn series(measurement: &Measurement) -> Vec<f64> {
-    let windows = whole_windows(measurement);
-    let mean = |window: &study::record::Window| {
-        let latency = &window.latency;
-        (latency.count > 0).then(|| latency.sum / latency.count as f64)
-    };
-    windows.iter().map(mean).collect::<Option<Vec<_>>>().unwrap_or_else(|| {
-        windows.iter().map(|window| window.requests as f64).collect()
-    })
+    window_values("latency_mean", measurement).or_else(|| window_values("throughput", measurement)).unwrap_or_default()
 }
 
 #[cfg(test)]

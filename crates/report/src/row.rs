@@ -1,0 +1,441 @@
+//! The trials of one design point become a row.
+
+use std::collections::BTreeMap;
+
+use study::plan::Level;
+use study::record::{BuildOutcome, IdlePolicy, Limit, NetworkCounters, Outcome, Record, Run};
+
+use crate::enough::{enough, unfinished};
+use crate::findings::{FailureCount, LimitFinding, Mark, MetricFinding, Row, RowState, TrialFinding};
+use crate::number::count;
+use crate::{histogram, outlier, value};
+
+/// Metrics in which outliers are looked for; the rest follows from them or says little.
+const OUTLIERS_IN: [&str; 3] = ["throughput", "latency_mean", "latency_p99"];
+
+/// The row of a point; `records` are its trials under one idle policy, in the order they ran.
+pub(crate) fn row(run: &Run, point: usize, idle: Option<IdlePolicy>, records: &[&Record]) -> Row {
+    let plan = &run.plan;
+    let measured = records.iter().filter(|record| record.measurement().is_some()).copied().collect::<Vec<_>>();
+    let measurements = || measured.iter().filter_map(|record| record.measurement());
+    let trials = trials(records, plan.trials.level);
+    let failures = failures(records);
+    let state = state(run, point, measured.len(), &failures);
+    let metrics = metrics(run, &measured, &trials);
+    let limited_by = limit(&measured);
+    let mut row = Row {
+        point,
+        label: label(&plan.factors, &plan.points[point].factors),
+        factors: plan.points[point].factors.clone(),
+        idle,
+        n: measured.len(),
+        stop_reason: stop_reason(run, point, records, &state, &trials),
+        state,
+        failures,
+        metrics,
+        marks: limited_by.as_ref().map_or_else(Vec::new, marks),
+        limited_by,
+        clock: measurements().next().map(value::clock),
+        latency: histogram::merge(measurements().map(|measurement| measurement.latency())).map(|all| histogram::write(&all)),
+        errors: sum(measurements().map(|measurement| &measurement.errors)),
+        requests: measurements().map(|measurement| measurement.requests).sum(),
+        trials,
+        warnings: Vec::new(),
+    };
+    row.warnings = warnings(&row, records);
+    row
+}
+
+/// Levels in the order of the factors: words alone, numbers with their factor.
+pub(crate) fn label(factors: &[String], levels: &BTreeMap<String, Level>) -> String {
+    let part = |name: &String| {
+        levels.get(name).map(|level| match level {
+            Level::Text(word) => word.clone(),
+            number => format!("{name} {number}"),
+        })
+    };
+    match factors.iter().filter_map(part).collect::<Vec<_>>() {
+        parts if parts.is_empty() => "the only point".to_owned(),
+        parts => parts.join(", "),
+    }
+}
+
+/// Counters of all trials together.
+pub(crate) fn network<'a>(records: impl IntoIterator<Item = &'a Record>) -> NetworkCounters {
+    records.into_iter().fold(NetworkCounters::default(), |sum, record| NetworkCounters {
+        retransmits: sum.retransmits.saturating_add(record.network.retransmits),
+        listen_overflows: sum.listen_overflows.saturating_add(record.network.listen_overflows),
+        listen_drops: sum.listen_drops.saturating_add(record.network.listen_drops),
+    })
+}
+
+fn sum<'a>(counts: impl Iterator<Item = &'a BTreeMap<String, u64>>) -> BTreeMap<String, u64> {
+    let mut sums = BTreeMap::new();
+    for (kind, count) in counts.flatten().filter(|(_, count)| **count > 0) {
+        *sums.entry(kind.clone()).or_insert(0u64) += count;
+    }
+    sums
+}
+
+fn trials(records: &[&Record], level: f64) -> Vec<TrialFinding> {
+    let mut trials = records.iter().map(|record| trial(record, level)).collect::<Vec<_>>();
+    for metric in OUTLIERS_IN {
+        let values = trials.iter().map(|trial| trial.values.get(metric).copied()).collect::<Vec<_>>();
+        for index in outlier::outliers(&values) {
+            trials[index].outlier_in.push(metric.to_owned());
+        }
+    }
+    trials
+}
+
+fn trial(record: &Record, level: f64) -> TrialFinding {
+    let limited_by = record.verdict.as_ref().map(|verdict| verdict.limited_by);
+    let steady = |measurement| {
+        let truncation = stats::steady::mser5(&value::series(measurement));
+        truncation.judged().then_some(truncation.reached)
+    };
+    TrialFinding {
+        order: record.order,
+        block: record.block,
+        started: record.started.clone(),
+        values: value::values(record, level),
+        limited_by,
+        marks: limited_by.and_then(mark).into_iter().collect(),
+        outlier_in: Vec::new(),
+        steady: record.measurement().and_then(steady),
+        failed: match &record.outcome {
+            Outcome::Failed(failure) => Some(failure.message.clone()),
+            Outcome::Measured(_) => None,
+        },
+    }
+}
+
+fn failures(records: &[&Record]) -> Vec<FailureCount> {
+    let mut kinds = BTreeMap::<_, FailureCount>::new();
+    for record in records {
+        if let Outcome::Failed(failure) = &record.outcome {
+            let entry = kinds.entry(failure.kind);
+            let first = || FailureCount { kind: failure.kind, count: 0, message: failure.message.clone() };
+            entry.or_insert_with(first).count += 1;
+        }
+    }
+    kinds.into_values().collect()
+}
+
+fn state(run: &Run, point: usize, measured: usize, failures: &[FailureCount]) -> RowState {
+    let failed = failures.iter().map(|failure| failure.count).sum::<usize>();
+    let why = failures.iter().map(|failure| failure.message.as_str()).collect::<Vec<_>>().join("; ");
+    let min = run.plan.trials.min as usize;
+    if let (Some(reason), 0, 0) = (&run.plan.points[point].unrunnable, measured, failed) {
+        return RowState::Unrunnable { reason: reason.clone() };
+    }
+    match (measured, failed) {
+        (0, 0) => match run.builds.iter().find(|build| build.points.contains(&point)).map(|build| &build.outcome) {
+            Some(BuildOutcome::Skipped { reason }) => RowState::Skipped { reason: reason.clone() },
+            Some(BuildOutcome::Failed { output_tail }) => {
+                let last = output_tail.trim_end().lines().next_back().unwrap_or("it said nothing");
+                RowState::Failed { reason: format!("it could not be built: {last}") }
+            }
+            _ => RowState::Skipped { reason: "no trial has ended".to_owned() },
+        },
+        (0, failed) => RowState::Failed { reason: format!("{} failed: {why}", all_of(failed)) },
+        (measured, 0) if measured < min => RowState::Partial { reason: format!("{measured} of {min} trials are done") },
+        (_, 0) => RowState::Measured,
+        (measured, failed) => RowState::Partial { reason: format!("{failed} of {} trials failed: {why}", measured + failed) },
+    }
+}
+
+fn all_of(trials: usize) -> String {
+    if trials == 1 { "the only trial".to_owned() } else { format!("all {trials} trials") }
+}
+
+fn stop_reason(run: &Run, point: usize, records: &[&Record], state: &RowState, trials: &[TrialFinding]) -> String {
+    if records.is_empty() {
+        return state.reason().unwrap_or_default().to_owned();
+    }
+    let rule = &run.plan.trials;
+    let values = trials.iter().filter_map(|trial| trial.values.get(&rule.metric).copied()).collect::<Vec<_>>();
+    enough(&run.plan, point, records).unwrap_or_else(|| unfinished(&run.plan, &values))
+}
+
+fn metrics(run: &Run, measured: &[&Record], trials: &[TrialFinding]) -> BTreeMap<String, MetricFinding> {
+    let rule = &run.plan.trials;
+    let trials = trials.iter().filter(|trial| trial.failed.is_none()).collect::<Vec<_>>();
+    let mut findings = BTreeMap::new();
+    for metric in study::METRICS {
+        let values = trials.iter().filter_map(|trial| trial.values.get(metric.name).copied()).collect::<Vec<_>>();
+        if measured.is_empty() {
+            continue;
+        }
+        let mut finding = MetricFinding::default();
+        if values.len() < measured.len() {
+            // An estimate over those trials that happened to have enough would be of a chosen few.
+            match missing(metric.name, measured, values.len(), rule.level) {
+                Some(note) => finding.note = Some(note),
+                None => continue,
+            }
+        } else {
+            finding.mean = stats::interval::average(&values);
+            finding.stddev = stats::interval::variance(&values).map(f64::sqrt);
+            finding.estimate = stats::interval::mean(&values, rule.level).map(Into::into);
+            if finding.estimate.is_none() {
+                finding.note = Some("no interval from one trial".to_owned());
+            }
+            split_variance(metric.name, measured, &mut finding);
+            if metric.name == rule.metric {
+                let relative = finding.estimate.as_ref().and_then(|estimate| estimate.relative());
+                finding.target_met = rule.relative.map(|target| {
+                    values.len() >= rule.min as usize && relative.is_some_and(|relative| relative <= target)
+                });
+            }
+        }
+        findings.insert(metric.name.to_owned(), finding);
+    }
+    findings
+}
+
+/// Puts in what varies between trials and inside of them, for the metrics that windows have too.
+fn split_variance(metric: &str, measured: &[&Record], finding: &mut MetricFinding) {
+    let measurements = || measured.iter().filter_map(|record| record.measurement());
+    let Some(window_s) = measurements().next().map(|measurement| measurement.window_ns as f64 / 1e9) else { return };
+    let trials = measurements().map(|measurement| value::window_values(metric, measurement)).collect::<Option<Vec<_>>>();
+    let Some(trials) = trials.filter(|_| window_s > 0.0) else { return };
+    let Some(components) = stats::variance::components(&trials, window_s) else { return };
+    finding.s_between = Some(components.between);
+    finding.s_within = Some(components.within);
+    // What a trial costs besides its measuring: building up, warm-up, winding down.
+    let besides_ns = |record: &&Record| {
+        record.measurement().map(|measurement| record.elapsed_ns.saturating_sub(measurement.duration_ns) as f64)
+    };
+    let besides_s = stats::interval::average(&measured.iter().filter_map(besides_ns).collect::<Vec<_>>()).map(|ns| ns / 1e9);
+    finding.best_trial_s = besides_s.and_then(|restart_s| components.best_seconds_per_trial(restart_s));
+}
+
+/// Why trials have no value of a metric; `None`: it was never measured, and the metric is left out.
+fn missing(metric: &str, measured: &[&Record], having: usize, level: f64) -> Option<String> {
+    let fewest = measured.iter().filter_map(|record| record.measurement()).map(|measured| measured.latency().count).min()?;
+    if let Some(q) = value::quantile_of(metric) {
+        let needed = stats::order::samples_needed(q, level);
+        if fewest < needed {
+            return Some(format!("not enough samples: a trial has {fewest} of the {needed} needed"));
+        }
+    }
+    (having > 0).then(|| format!("only {having} of {} have a value", count(measured.len() as u64, "trial")))
+}
+
+fn limit(measured: &[&Record]) -> Option<LimitFinding> {
+    let verdicts = measured.iter().filter_map(|record| record.verdict.as_ref()).collect::<Vec<_>>();
+    let mut counts = BTreeMap::new();
+    for verdict in &verdicts {
+        *counts.entry(verdict.limited_by).or_insert(0) += 1;
+    }
+    // What speaks least about the subject wins a tie.
+    let caution = |limit: &Limit| match limit {
+        Limit::Shared => 4,
+        Limit::Generator => 3,
+        Limit::Latency => 2,
+        Limit::Neither => 1,
+        Limit::Subject => 0,
+    };
+    let (&limit, _) = counts.iter().max_by_key(|(limit, count)| (**count, caution(limit)))?;
+    let reasons = verdicts.iter().find(|verdict| verdict.limited_by == limit)?.reasons.clone();
+    Some(LimitFinding { limit, counts, reasons })
+}
+
+fn mark(limit: Limit) -> Option<Mark> {
+    match limit {
+        Limit::Generator => Some(Mark::GeneratorBound),
+        Limit::Shared => Some(Mark::Shared),
+        Limit::Subject | Limit::Neither | Limit::Latency => None,
+    }
+}
+
+/// A row is marked when half of its trials are.
+fn marks(found: &LimitFinding) -> Vec<Mark> {
+    let all = found.counts.values().sum::<usize>();
+    let half = found.counts.iter().filter(|(_, count)| 2 * **count >= all);
+    half.filter_map(|(limit, _)| mark(*limit)).collect()
+}
+
+fn warnings(row: &Row, records: &[&Record]) -> Vec<String> {
+    let of = |some: usize| match row.trials.len() {
+        all if all == some => String::new(),
+        all => format!(" ({some} of {all} trials)"),
+    };
+    let mut warnings = alike(records.iter().flat_map(|record| &record.warnings))
+        .into_iter()
+        .map(|(text, trials)| text + &of(trials))
+        .collect::<Vec<_>>();
+    if let Some(found) = &row.limited_by {
+        for (&limit, &trials) in found.counts.iter().filter(|(limit, _)| mark(**limit).is_some()) {
+            warnings.push(format!("{}{}", if limit == Limit::Shared { "shared processors" } else { "generator-bound" }, of(trials)));
+        }
+    }
+    let unsteady = row.trials.iter().filter(|trial| trial.steady == Some(false)).count();
+    if unsteady > 0 {
+        warnings.push(format!("no steady state was reached{}", of(unsteady)));
+    }
+    for trial in row.trials.iter().filter(|trial| !trial.outlier_in.is_empty()) {
+        let metrics = trial.outlier_in.join(", ");
+        warnings.push(format!("the trial in block {} is an outlier in {metrics}: flagged, not removed", trial.block));
+    }
+    if let (RowState::Partial { reason }, true) = (&row.state, !row.failures.is_empty()) {
+        warnings.push(reason.clone());
+    }
+    warnings
+}
+
+/// Sentences that differ in their figures only are one; the first stands for all. With each, how many there were.
+fn alike<'a>(texts: impl Iterator<Item = &'a String>) -> Vec<(String, usize)> {
+    let shape = |text: &str| text.split(|c: char| c.is_ascii_digit() || c == '.' || c == ',').collect::<String>();
+    let mut kinds = Vec::<(String, String, usize)>::new();
+    for text in texts {
+        let shape = shape(text);
+        match kinds.iter_mut().find(|(known, ..)| *known == shape) {
+            Some((.., count)) => *count += 1,
+            None => kinds.push((shape, text.clone(), 1)),
+        }
+    }
+    kinds.into_iter().map(|(_, text, count)| (text, count)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::example;
+
+    fn example_row(point: usize, edit: impl FnOnce(&mut Run, &mut Vec<Record>)) -> Row {
+        let (mut run, mut records) = example::volley();
+        records.retain(|record| record.point == point);
+        edit(&mut run, &mut records);
+        row(&run, point, Some(IdlePolicy::Machine), &records.iter().collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn states() {
+        let check = |point, edit: fn(&mut Run, &mut Vec<Record>), word: &str, reason: Option<&str>| {
+            let row = example_row(point, edit);
+            assert_eq!((row.state.word(), row.state.reason()), (word, reason));
+        };
+        check(0, |_, _| (), "measured", None);
+        check(0, |_, records| records.truncate(5), "partial", Some("5 of 8 trials are done"));
+        check(4, |_, _| (), "partial", Some("1 of 8 trials failed: the subject did not listen within 5 s"));
+        check(7, |_, _| (), "failed", Some("all 8 trials failed: the subject ended while it was measured: signal 11"));
+        check(11, |_, _| (), "unrunnable", Some("needs 4096 open files, may have 1024"));
+        check(0, |_, records| records.clear(), "skipped", Some("no trial has ended"));
+        let skip = |run: &mut Run, records: &mut Vec<Record>| {
+            records.clear();
+            run.builds[0].outcome = BuildOutcome::Skipped { reason: "missing toolchain: go".to_owned() };
+        };
+        check(0, skip, "skipped", Some("missing toolchain: go"));
+        let fail = |run: &mut Run, records: &mut Vec<Record>| {
+            records.clear();
+            run.builds[0].outcome = BuildOutcome::Failed { output_tail: "cc main.c\nmain.c:1: no\n".to_owned() };
+        };
+        check(0, fail, "failed", Some("it could not be built: main.c:1: no"));
+    }
+
+    #[test]
+    fn an_estimate_is_students_interval_over_the_trials() {
+        let row = example_row(0, |_, _| ());
+        let values = row.trials.iter().map(|trial| trial.values["latency_mean"]).collect::<Vec<_>>();
+        assert_eq!(row.estimate("latency_mean").copied(), stats::interval::mean(&values, 0.95).map(Into::into));
+        assert_eq!(row.metrics["latency_mean"].target_met, Some(true));
+        assert_eq!(row.metrics["throughput"].target_met, None, "the rule does not look at it");
+        assert_eq!(row.requests, row.latency.unwrap().count);
+        let throughput = &row.metrics["throughput"];
+        assert!(throughput.s_between < throughput.stddev && throughput.s_within > Some(0.0), "{throughput:?}");
+        assert!(throughput.best_trial_s.is_some_and(|seconds| seconds > 0.0));
+        assert_eq!(row.metrics["subject_rss"].s_within, None, "windows know nothing of memory");
+    }
+
+    #[test]
+    fn one_trial_has_a_mean_and_no_interval() {
+        let row = example_row(0, |_, records| records.truncate(1));
+        let finding = &row.metrics["throughput"];
+        assert_eq!((finding.estimate, finding.stddev), (None, None));
+        assert_eq!(finding.mean, Some(row.trials[0].values["throughput"]));
+        assert_eq!(finding.note.as_deref(), Some("no interval from one trial"));
+    }
+
+    #[test]
+    fn a_trial_without_enough_samples_leaves_the_quantile_without_an_estimate() {
+        let row = example_row(0, |_, records| {
+            let Outcome::Measured(measurement) = &mut records[3].outcome else { unreachable!() };
+            let mut latency = stats::Histogram::new();
+            (0..400).for_each(|i| latency.record(500_000 + i));
+            measurement.service = histogram::write(&latency);
+        });
+        assert!(row.estimate("latency_p99").is_some());
+        let finding = &row.metrics["latency_p999"];
+        assert_eq!((finding.estimate, finding.mean), (None, None));
+        assert_eq!(finding.note.as_deref(), Some("not enough samples: a trial has 400 of the 3688 needed"));
+    }
+
+    #[test]
+    fn what_was_never_measured_is_left_out() {
+        let row = example_row(0, |_, records| records.iter_mut().for_each(|record| record.subject.rss_max_bytes = None));
+        assert!(!row.metrics.contains_key("subject_rss"));
+        let row = example_row(0, |_, records| records[0].subject.rss_max_bytes = None);
+        assert_eq!(row.metrics["subject_rss"].note.as_deref(), Some("only 7 of 8 trials have a value"));
+    }
+
+    #[test]
+    fn the_limit_is_that_of_most_trials_and_a_tie_is_read_against_the_subject() {
+        let set = |records: &mut [Record], limits: &[Limit]| {
+            for (record, limit) in records.iter_mut().zip(limits) {
+                record.verdict.as_mut().unwrap().limited_by = *limit;
+            }
+        };
+        use Limit::{Generator, Shared, Subject};
+        let check = |limits: [Limit; 8], limit, marks: &[Mark]| {
+            let row = example_row(0, |_, records| set(records, &limits));
+            assert_eq!((row.limited_by.unwrap().limit, row.marks.as_slice()), (limit, marks), "{limits:?}");
+        };
+        check([Subject; 8], Subject, &[]);
+        check([Generator, Subject, Subject, Subject, Subject, Subject, Subject, Generator], Subject, &[]);
+        check(
+            [Generator, Generator, Generator, Generator, Subject, Subject, Subject, Subject],
+            Generator,
+            &[Mark::GeneratorBound],
+        );
+        check([Shared; 8], Shared, &[Mark::Shared]);
+        let row = example_row(0, |_, records| set(records, &[Generator]));
+        assert_eq!(row.warnings, ["generator-bound (1 of 8 trials)"]);
+    }
+
+    #[test]
+    fn warnings_that_differ_in_figures_are_one() {
+        let row = example_row(0, |_, records| {
+            for (index, record) in records.iter_mut().enumerate().take(3) {
+                record.warnings = vec![format!("{} segments sent again (TCP retransmits)", index + 2)];
+            }
+            records[7].warnings = vec!["something else".to_owned()];
+        });
+        let expected =
+            ["2 segments sent again (TCP retransmits) (3 of 8 trials)", "something else (1 of 8 trials)"];
+        assert_eq!(row.warnings, expected);
+    }
+
+    #[test]
+    fn outliers_are_flagged_and_stay() {
+        let row = example_row(8, |_, _| ());
+        assert_eq!(row.n, 8);
+        let flagged = row.trials.iter().filter(|trial| !trial.outlier_in.is_empty()).collect::<Vec<_>>();
+        assert_eq!(flagged.len(), 1);
+        assert_eq!(flagged[0].block, 5);
+        let values = row.trials.iter().map(|trial| trial.values["throughput"]).collect::<Vec<_>>();
+        assert_eq!(row.metrics["throughput"].mean, stats::interval::average(&values), "with the outlier");
+    }
+
+    #[test]
+    fn labels() {
+        let levels = BTreeMap::from([
+            ("server".to_owned(), Level::Text("go".to_owned())),
+            ("cores".to_owned(), Level::Integer(2)),
+        ]);
+        let factors = ["server".to_owned(), "cores".to_owned()];
+        assert_eq!(label(&factors, &levels), "go, cores 2");
+        assert_eq!(label(&[], &BTreeMap::new()), "the only point");
+    }
+}
