@@ -142,8 +142,7 @@ pub fn mean(series: &[f64], level: f64) -> Result<Batches, Declined> {
         batches = batches * 2 / 3;
     };
     let batch_len = windows / batches;
-    // In an AR(1) process batch means vary by the factor 1 - 2ρ/((1 - ρ²)·length) too little, which is this in terms of τ.
-    let short = 1.0 - ((tau - 1.0 / tau) / (2.0 * batch_len as f64)).min(0.5);
+    let short = shortfall(tau, batch_len);
     let unsure = 1.0 + doubt * (1.0 - 1.0 / tau);
     let variance = interval::variance(&means).expect("ten batches at least") / batches as f64 / short * unsure;
     let half_width = interval::t_two_sided(level, (batches - 1) as f64) * variance.sqrt();
@@ -223,8 +222,14 @@ fn neighbours_alike(values: &[f64]) -> bool {
     squares > 0.0 && 1.0 - steps / (2.0 * squares) > NEIGHBOURS_BOUND * ((m - 2.0) / (m * m - 1.0)).sqrt()
 }
 
+/// Share of the long-run variance that means of so short batches show, in an AR(1) process of autocorrelation time τ:
+/// `1 - 2ρ/((1 - ρ²)·length)`, which is this in terms of τ. Not trusted below one half.
+pub(crate) fn shortfall(tau: f64, batch_len: usize) -> f64 {
+    1.0 - ((tau - 1.0 / tau) / (2.0 * batch_len as f64)).min(0.5)
+}
+
 /// How many values of the series are worth one independent value: 1 for independent ones, never less.
-fn autocorrelation_time(series: &[f64]) -> f64 {
+pub(crate) fn autocorrelation_time(series: &[f64]) -> f64 {
     let n = series.len();
     let mean = series.iter().sum::<f64>() / n as f64;
     let centred = series.iter().map(|value| value - mean).collect::<Vec<_>>();

@@ -8,6 +8,7 @@
 //! ```
 
 pub mod batch;
+pub mod compare;
 pub mod distribution;
 pub mod drift;
 pub mod histogram;
@@ -18,6 +19,7 @@ pub mod random;
 mod special;
 pub mod steady;
 pub mod stop;
+pub mod variance;
 mod volley;
 
 pub use distribution::Distribution;
