@@ -44,7 +44,8 @@ impl Plan {
         let trials =
             self.points.iter().filter(|point| point.unrunnable.is_none()).map(trial_seconds).collect::<Vec<_>>();
         let points = trials.len() as u64;
-        let block = |seconds: fn(&(f64, f64)) -> f64| trials.iter().map(seconds).sum::<f64>();
+        let block =
+            |seconds: fn(&(f64, f64)) -> f64| trials.iter().map(seconds).fold(0.0, |sum, seconds| sum + seconds);
         let (block_min_s, block_max_s) = (block(|trial| trial.0), block(|trial| trial.1));
         let (mut blocks_min, mut blocks_max) = (f64::from(self.trials.min), f64::from(self.trials.max));
         if let Some(max_ns) = self.trials.max_ns.filter(|_| points > 0) {

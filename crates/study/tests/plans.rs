@@ -1,0 +1,209 @@
+//! What a study becomes.
+
+use proptest::prelude::*;
+use study::plan::TrialRule;
+use study::spec::{Arrivals, Backend, Stop, Warmup};
+use study::{ExpandOptions, Level, Plan, Profile, expand, parse};
+
+const STUDY: &str = r#"
+question = "Which?"
+[subject]
+build = "make {server}"
+command = "{server} -p {port}"
+cpus = "{cores}"
+environment = { THREADS = "{cores}", DEBUG = 0 }
+[subject.variants.b]
+build = ""
+command = "b --port={port}"
+[load]
+protocol = "pingpong"
+clients = "{clients}"
+warmup = { requests = "10k" }
+stop = { requests = 1_000_000, max_time = "10s" }
+[factors]
+server = ["a", "b"]
+cores = "auto"
+clients = [40, 80, 200]
+[trials]
+stop = { relative = "3%", max_time = "2m" }
+[full.factors]
+cores = [1, 40]
+"#;
+
+fn options(seed: u64, profile: Profile, machine_cpus: u32, sets: &[(&str, &str)]) -> ExpandOptions {
+    let sets = sets.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
+    ExpandOptions { name: "test".to_owned(), seed, profile, machine_cpus, sets }
+}
+
+fn plan(profile: Profile, machine_cpus: u32, sets: &[(&str, &str)]) -> Plan {
+    let study = parse(STUDY).unwrap_or_else(|mistakes| panic!("{mistakes:#?}"));
+    expand(&study, &options(1, profile, machine_cpus, sets)).unwrap_or_else(|mistakes| panic!("{mistakes:#?}"))
+}
+
+fn levels(plan: &Plan, factor: &str) -> Vec<String> {
+    let mut levels = plan.points.iter().map(|point| point.factors[factor].to_string()).collect::<Vec<_>>();
+    levels.dedup();
+    levels
+}
+
+#[test]
+fn points_are_factors_times_levels_the_first_slowest() {
+    let plan = plan(Profile::Default, 9, &[]);
+    assert_eq!(plan.factors, ["server", "cores", "clients"]);
+    assert_eq!(plan.points.len(), 2 * 4 * 3);
+    assert_eq!(levels(&plan, "server"), ["a", "b"]);
+    assert_eq!(levels(&plan, "clients")[..4], ["40", "80", "200", "40"]);
+    let (first, last) = (&plan.points[0], &plan.points[23]);
+    assert_eq!(first.subject.command, "a -p {port}");
+    assert_eq!(first.subject.build.as_deref(), Some("make a"));
+    assert_eq!(first.subject.environment["DEBUG"], "0");
+    assert_eq!((last.subject.command.as_str(), last.subject.build.as_deref()), ("b --port={port}", None));
+    assert_eq!((last.subject.cpus, last.subject.environment["THREADS"].as_str()), (8, "8"));
+    assert_eq!(last.factors["clients"], Level::Integer(200));
+    assert_eq!((last.load.clients, last.load.warmup), (200, Warmup::Requests(10_000)));
+    assert_eq!(last.load.stop, Stop::Requests { requests: 1_000_000, max_ns: 10_000_000_000 });
+    assert_eq!((last.load.backend, last.load.threads, last.load.share_cpus), (Backend::Auto, None, false));
+}
+
+#[test]
+fn auto_is_powers_of_two_that_leave_a_processor_to_the_generator() {
+    let auto = |cpus, sets: &[(&str, &str)]| {
+        let plan = plan(Profile::Default, cpus, &[&[("server", "a"), ("clients", "1")], sets].concat());
+        levels(&plan, "cores").join(" ")
+    };
+    assert_eq!(auto(1, &[]), "1");
+    assert_eq!(auto(2, &[]), "1");
+    assert_eq!(auto(3, &[]), "1 2");
+    assert_eq!(auto(80, &[]), "1 2 4 8 16 32 64");
+    assert_eq!(auto(80, &[("load.cpus", "40")]), "1 2 4 8 16 32");
+    assert_eq!(auto(2, &[("load.share_cpus", "true")]), "1 2");
+    assert_eq!(auto(80, &[("cores", "3")]), "3");
+}
+
+#[test]
+fn what_the_machine_cannot_run_is_a_point_that_says_so() {
+    let unrunnable = |cpus, sets: &[(&str, &str)]| plan(Profile::Full, cpus, sets).points[5].unrunnable.clone();
+    assert_eq!(unrunnable(41, &[]), None);
+    let needs = |text: &str| Some(text.to_owned());
+    assert_eq!(unrunnable(2, &[]), needs("needs 41 processors (40 for the subject, 1 for the generator), has 2"));
+    assert_eq!(
+        unrunnable(44, &[("load.cpus", "8")]),
+        needs("needs 48 processors (40 for the subject, 8 for the generator), has 44")
+    );
+    assert_eq!(unrunnable(40, &[("load.share_cpus", "true")]), None);
+    assert_eq!(
+        unrunnable(39, &[("load.share_cpus", "true")]),
+        needs("needs 40 processors (shared by subject and generator), has 39")
+    );
+}
+
+#[test]
+fn sets_replace_levels_and_values_and_the_last_one_wins() {
+    let sets = [
+        ("clients", "7"),
+        ("server", "b, c"),
+        ("factors.clients", "9"),
+        ("load.stop.duration", "2s"),
+        ("load.warmup", "0s"),
+        ("load.rate", "50k"),
+        ("trials.stop", "{ min = 2 }"),
+        ("subject.environment.PLACE", "here"),
+    ];
+    let plan = plan(Profile::Default, 2, &sets);
+    assert_eq!((levels(&plan, "server").join(" "), levels(&plan, "clients").join(" ")), ("b c".into(), "9".into()));
+    let point = &plan.points[1];
+    assert_eq!(point.load.stop, Stop::Duration { duration_ns: 2_000_000_000 });
+    assert_eq!(point.load.warmup, Warmup::DurationNs(0));
+    assert_eq!(point.load.arrivals, Arrivals::Poisson { rate_per_s: 50_000.0 });
+    assert_eq!((plan.trials.min, plan.trials.max, plan.trials.relative), (2, 2, None));
+    assert_eq!((point.subject.command.as_str(), point.subject.environment["PLACE"].as_str()), ("c -p {port}", "here"));
+}
+
+#[test]
+fn profiles_override_key_for_key_and_a_quick_look_is_one() {
+    let default = plan(Profile::Default, 2, &[]).trials;
+    let rule = TrialRule {
+        relative: Some(0.03),
+        level: 0.95,
+        metric: "latency_mean".to_owned(),
+        min: 8,
+        max: 30,
+        max_ns: Some(120_000_000_000),
+        quick: false,
+    };
+    assert_eq!(default, rule);
+    assert_eq!(levels(&plan(Profile::Full, 2, &[("clients", "1")]), "cores"), ["1", "40", "1", "40"]);
+    assert_eq!(plan(Profile::Full, 2, &[]).trials, rule);
+    let without = parse(&STUDY.replace("[trials]\nstop = { relative = \"3%\", max_time = \"2m\" }\n", "")).unwrap();
+    let quick = expand(&without, &options(1, Profile::Quick, 2, &[])).unwrap().trials;
+    assert_eq!((quick.min, quick.max, quick.relative, quick.quick), (3, 3, None, true));
+}
+
+#[test]
+fn volleys_rule_and_the_interval_rule() {
+    let stop = |value: &str| plan(Profile::Default, 2, &[("load.stop", value)]).points[0].load.stop;
+    let volley = Stop::Volley { round_requests: 1_000_000, half_width_ns: 5_000, max_ns: 180_000_000_000 };
+    assert_eq!(stop("{ rule = \"volley\" }"), volley);
+    let interval = Stop::Interval { relative: 0.01, level: 0.99, max_ns: 60_000_000_000 };
+    assert_eq!(stop("{ relative = \"1%\", level = 0.99 }"), interval);
+}
+
+#[test]
+fn the_estimate_counts_trials_and_time() {
+    let timed = [("load.stop", "1s"), ("load.warmup", "200ms"), ("server", "a"), ("cores", "1,40")];
+    let estimate = |sets: &[(&str, &str)]| {
+        let effort = plan(Profile::Default, 2, &[&timed, sets].concat()).estimate();
+        let seconds = |seconds: f64| format!("{seconds:.1}");
+        (effort.trials_min, effort.trials_max, seconds(effort.seconds_min), seconds(effort.seconds_max))
+    };
+    // Three points of 1.5 s can be run here; the others need 41 processors.
+    assert_eq!(estimate(&[("trials.stop", "{ min = 4 }")]), (12, 12, "18.0".into(), "18.0".into()));
+    assert_eq!(estimate(&[]), (24, 81, "36.0".into(), "124.5".into()));
+    assert_eq!(estimate(&[("trials.stop.max_time", "20s")]), (15, 15, "22.5".into(), "24.5".into()));
+    assert_eq!(estimate(&[("cores", "40")]), (0, 0, "0.0".into(), "0.0".into()));
+    let counted = plan(Profile::Default, 2, &[("server", "a"), ("trials.stop", "{ min = 1 }")]).estimate();
+    assert_eq!((counted.seconds_min, counted.seconds_max), (3.0 * 0.3, 3.0 * 10.3));
+}
+
+#[test]
+fn a_plan_survives_json() {
+    let plan = plan(Profile::Full, 2, &[]);
+    assert_eq!(serde_json::from_str::<Plan>(&serde_json::to_string(&plan).unwrap()).unwrap(), plan);
+}
+
+proptest! {
+    #[test]
+    fn the_same_seed_gives_the_same_plan(seed: u64, block in 0u32..1000) {
+        let study = parse(STUDY).unwrap();
+        let plan = || expand(&study, &options(seed, Profile::Default, 80, &[])).unwrap();
+        let (one, two) = (plan(), plan());
+        prop_assert_eq!(one.order_of_block(block), two.order_of_block(block));
+        prop_assert_eq!(one.trial_seed(3, block), two.trial_seed(3, block));
+        prop_assert_eq!(&one, &two);
+        let mut order = one.order_of_block(block);
+        order.sort_unstable();
+        prop_assert_eq!(order, (0..one.points.len()).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn orders_and_seeds_differ_from_each_other(seed: u64, block in 0u32..1000) {
+        let plan = expand(&parse(STUDY).unwrap(), &options(seed, Profile::Default, 80, &[])).unwrap();
+        let next = expand(&parse(STUDY).unwrap(), &options(seed.wrapping_add(1), Profile::Default, 80, &[])).unwrap();
+        // 42 points: two equal orders would be a wonder.
+        prop_assert_ne!(plan.order_of_block(block), plan.order_of_block(block + 1));
+        prop_assert_ne!(plan.order_of_block(block), next.order_of_block(block));
+        prop_assert_ne!(plan.trial_seed(0, block), plan.trial_seed(1, block));
+        prop_assert_ne!(plan.trial_seed(0, block), plan.trial_seed(0, block + 1));
+    }
+
+    #[test]
+    fn sets_of_any_text_are_answered_without_panic(key in "[a-z.]{0,12}|load\\.[a-z.]{1,9}|cores", value in "\\PC{0,20}") {
+        let study = parse(STUDY).unwrap();
+        if let Err(mistakes) = expand(&study, &options(1, Profile::Quick, 2, &[(&key, &value)])) {
+            for mistake in mistakes {
+                let text = mistake.set.as_deref().unwrap_or(study.text());
+                prop_assert!(text.get(mistake.span.clone()).is_some(), "{mistake:?}");
+            }
+        }
+    }
+}
