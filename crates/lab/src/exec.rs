@@ -34,8 +34,9 @@ fn prepare(cpus: &[u32], parent: Option<u32>, command: &[OsString]) -> io::Resul
             }
             set.set(cpu as usize);
         }
-        sched_setaffinity(None, &set)
-            .map_err(|error| io::Error::new(error.kind(), format!("cannot pin to {}: {error}", crate::cpus::format(cpus))))?;
+        sched_setaffinity(None, &set).map_err(|error| {
+            io::Error::new(error.kind(), format!("cannot pin to {}: {error}", crate::cpus::format(cpus)))
+        })?;
     }
     if let Some(parent) = parent {
         set_parent_process_death_signal(Some(Signal::KILL))?;

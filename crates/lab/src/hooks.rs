@@ -26,7 +26,7 @@ pub struct Hooks<'a> {
     /// Why a design point (by index) has trials enough, given its records so far; `None`: it has not. Asked before each of
     /// its trials, also before the first.
     pub enough: Enough<'a>,
-    /// Told at each change of phase and about ten times a second while a trial runs.
+    /// Told at each change of phase and as often as the generator tells (a few times a second).
     pub progress: &'a mut dyn FnMut(&Progress),
     /// Whether to end at once; asked about twenty times a second.
     pub interrupted: &'a dyn Fn() -> bool,
@@ -114,8 +114,8 @@ pub enum Cause {
 /// Why a run could not go on. A trial that fails is no such reason: it leaves a record.
 #[derive(Debug, thiserror::Error)]
 pub enum LabError {
-    /// Neither subjects nor watchdog can be started.
-    #[error("cannot start the watchdog of `{exe}`: {error}")]
+    /// Nothing may be started without a watchdog, and it could not be started or is gone.
+    #[error("the watchdog of `{exe}` does not run: {error}")]
     Watchdog {
         /// The quintain binary.
         exe: PathBuf,

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::fmt;
 use std::io::{self, Write};
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{ChildStdin, ChildStdout, Command, Stdio};
@@ -79,6 +79,11 @@ impl Supervisor {
         };
         supervisor.watchdog.tell(&format!("mark {}", supervisor.mark))?;
         Ok(supervisor)
+    }
+
+    /// Fails when the watchdog is gone, without which nothing may be started.
+    pub(crate) fn check(&self) -> io::Result<()> {
+        self.watchdog.tell("")
     }
 
     /// Starts a child. Its end is the end of the [`Child`], dropped at the latest.
@@ -194,13 +199,13 @@ impl Child {
     }
 
     /// Becomes readable when the process ends.
-    pub(crate) fn pidfd(&self) -> &OwnedFd {
-        &self.pidfd
+    pub(crate) fn pidfd(&self) -> BorrowedFd<'_> {
+        self.pidfd.as_fd()
     }
 
     /// Waits so long for its end, and no longer than it takes. Once it has ended, whatever is left of its family is killed.
     pub(crate) fn wait(&mut self, timeout: Duration) -> Option<Exit> {
-        if self.exit.is_none() && wait_readable(&[&self.pidfd], timeout)[0] {
+        if self.exit.is_none() && wait_readable(&[self.pidfd()], timeout)[0] {
             self.finish();
         }
         self.exit
@@ -224,7 +229,7 @@ impl Child {
         if self.exit.is_none() {
             let _ = kill_process_group(self.pid, Signal::KILL);
             // Not even SIGKILL ends a process that sleeps uninterruptibly in the kernel, so this wait has a bound too.
-            if wait_readable(&[&self.pidfd], Duration::from_secs(10))[0] {
+            if wait_readable(&[self.pidfd()], Duration::from_secs(10))[0] {
                 self.finish();
             }
         }
@@ -248,7 +253,7 @@ impl Child {
             None => Exit::Signal(Signal::KILL.as_raw()),
         });
         if let Some((watchdog, _)) = self.family.take() {
-            // A watchdog that is gone is noticed at the next start.
+            // A watchdog that is gone is noticed before the next trial.
             let _ = watchdog.tell(&format!("-{}", self.pid.as_raw_pid()));
         }
     }
@@ -272,9 +277,10 @@ pub(crate) fn capture(words: &[&str], directory: &Path) -> Option<String> {
 }
 
 /// Waits until one of `handles` is readable or `timeout` is over; tells which are.
-pub(crate) fn wait_readable(handles: &[&OwnedFd], timeout: Duration) -> Vec<bool> {
+pub(crate) fn wait_readable(handles: &[BorrowedFd<'_>], timeout: Duration) -> Vec<bool> {
     let deadline = clock::now() + timeout;
-    let mut polled: Vec<PollFd<'_>> = handles.iter().map(|handle| PollFd::new(*handle, PollFlags::IN)).collect();
+    let mut polled: Vec<PollFd<'_>> =
+        handles.iter().map(|handle| PollFd::from_borrowed_fd(*handle, PollFlags::IN)).collect();
     loop {
         let left = deadline.saturating_duration_since(clock::now());
         let left = Timespec { tv_sec: left.as_secs().cast_signed(), tv_nsec: left.subsec_nanos().into() };

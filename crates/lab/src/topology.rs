@@ -67,7 +67,8 @@ fn finish(mut subject: Vec<u32>, mut generator: Vec<u32>) -> Share {
 fn cores(cpus: &[Cpu], needed: usize) -> Vec<Vec<u32>> {
     let mut sorted = cpus.to_vec();
     sorted.sort_by_key(|cpu| (cpu.node, cpu.package, cpu.core, cpu.index));
-    let cores: Vec<&[Cpu]> = sorted.chunk_by(|a, b| (a.node, a.package, a.core) == (b.node, b.package, b.core)).collect();
+    let cores: Vec<&[Cpu]> =
+        sorted.chunk_by(|a, b| (a.node, a.package, a.core) == (b.node, b.package, b.core)).collect();
     let in_node = |node: u32| cores.iter().filter(|core| core[0].node == node).count();
     let nodes: BTreeSet<u32> = cores.iter().map(|core| core[0].node).collect();
     let roomy = nodes.into_iter().find(|node| in_node(*node) >= needed);

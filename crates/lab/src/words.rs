@@ -4,7 +4,7 @@
 /// character literally. Nothing is expanded: no variables, globs, pipes or redirections.
 ///
 /// Errors: a quote that does not end, a backslash at the end, no word at all.
-pub fn split(command: &str) -> Result<Vec<String>, String> {
+pub(crate) fn split(command: &str) -> Result<Vec<String>, String> {
     let mut words = Vec::new();
     let mut word: Option<String> = None;
     let mut rest = command.chars();

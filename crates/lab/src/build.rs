@@ -1,0 +1,96 @@
+//! Building subjects: each distinct command once, before the first trial.
+
+use std::path::Path;
+use std::time::Duration;
+
+use study::plan::Plan;
+use study::record::{Build, BuildOutcome};
+
+use crate::hooks::{Hooks, LabError, Options, Phase, Progress};
+use crate::process::{Exit, Launch, Supervisor};
+use crate::{clock, words};
+
+/// A build that takes longer has hung.
+const PATIENCE: Duration = Duration::from_secs(30 * 60);
+/// How the build of a subject says, in a line of its own, that this machine lacks what it needs.
+const MISSING: &str = "missing toolchain:";
+
+/// Builds the subjects of all points that can run, in the order of the plan, and tells how it went. When interrupted it ends at
+/// once, with what was built until then.
+///
+/// Fails only when nothing can be started at all.
+pub fn build_all(plan: &Plan, options: &Options, hooks: &mut Hooks<'_>) -> Result<Vec<Build>, LabError> {
+    let supervisor =
+        Supervisor::start(&options.exe).map_err(|error| LabError::Watchdog { exe: options.exe.clone(), error })?;
+    let mut builds: Vec<(Option<&str>, Build)> = Vec::new();
+    for (index, point) in plan.points.iter().enumerate() {
+        let Some(command) = point.subject.build.as_deref().filter(|command| !command.trim().is_empty()) else {
+            continue;
+        };
+        if point.unrunnable.is_some() {
+            continue;
+        }
+        let directory = point.subject.directory.as_deref();
+        let known = builds.iter_mut().find(|(place, build)| (*place, build.command.as_str()) == (directory, command));
+        if let Some((_, build)) = known {
+            build.points.push(index);
+            continue;
+        }
+        (hooks.progress)(&Progress {
+            phase: Phase::Build,
+            point: index,
+            block: 0,
+            order: 0,
+            trials_done: 0,
+            live: None,
+        });
+        let begun = clock::now();
+        let place = options.directory.join(directory.unwrap_or(""));
+        let Some(outcome) = build(&supervisor, command, &place, options, hooks.interrupted) else { break };
+        let elapsed_ns = clock::nanos(clock::now() - begun);
+        builds.push((directory, Build { command: command.to_owned(), points: vec![index], outcome, elapsed_ns }));
+    }
+    Ok(builds.into_iter().map(|(_, build)| build).collect())
+}
+
+/// `None`: interrupted.
+fn build(
+    supervisor: &Supervisor,
+    command: &str,
+    directory: &Path,
+    options: &Options,
+    interrupted: &dyn Fn() -> bool,
+) -> Option<BuildOutcome> {
+    let failed = |output_tail: String| Some(BuildOutcome::Failed { output_tail });
+    let words = match words::split(command) {
+        Ok(words) => words,
+        Err(text) => return failed(text),
+    };
+    let cpus: Vec<u32> = options.cpus.iter().map(|cpu| cpu.index).collect();
+    let environment = Default::default();
+    let launch = Launch { cpus: &cpus, words: &words, directory, environment: &environment, talk: false };
+    let mut child = match supervisor.spawn(&launch) {
+        Ok(child) => child,
+        Err(error) => return failed(format!("`{command}` cannot be started: {error}")),
+    };
+    let deadline = clock::now() + PATIENCE;
+    let exit = loop {
+        if let Some(exit) = child.wait(Duration::from_millis(50)) {
+            break exit;
+        }
+        if interrupted() {
+            return None;
+        }
+        if clock::now() > deadline {
+            child.kill();
+            return failed(format!("{}\nkilled after {PATIENCE:?}", child.last_words()));
+        }
+    };
+    let output = child.last_words();
+    let missing = output.lines().find_map(|line| line.find(MISSING).map(|start| line[start..].trim().to_owned()));
+    match (exit, missing) {
+        (Exit::Code(0), _) => Some(BuildOutcome::Ready),
+        (_, Some(reason)) => Some(BuildOutcome::Skipped { reason }),
+        (exit, None) => failed(format!("{output}\n{exit}").trim().to_owned()),
+    }
+}

@@ -1,0 +1,113 @@
+//! The generator as a process: a LoadSpec on its stdin, JSON lines on its stdout, a Measurement at the end.
+
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::Path;
+use std::time::Duration;
+
+use serde::Deserialize;
+use study::record::Measurement;
+use study::spec::{LoadSpec, Stop, Warmup};
+
+use crate::hooks::Live;
+use crate::process::{Child, Launch, Supervisor};
+
+/// The longest line taken, bytes: a histogram of every window of a long trial fits a hundred times.
+const LINE_MAX: usize = 256 * 1024 * 1024;
+/// How long starting, connecting and writing the result may take beside the load itself.
+const MARGIN: Duration = Duration::from_secs(15);
+/// How long a warm-up may take that is given in requests.
+const WARMUP_MAX: Duration = Duration::from_secs(120);
+
+/// What the generator says: an object a line, with one of these keys. Others are not for us.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct Line {
+    /// How it goes.
+    pub(crate) progress: Option<Live>,
+    /// The warm-up has ended.
+    pub(crate) measuring: bool,
+    /// Measuring has ended; the measurement is yet to be written.
+    pub(crate) measured: bool,
+    /// The result.
+    pub(crate) measurement: Option<Box<Measurement>>,
+    /// Why there is no result.
+    pub(crate) error: Option<String>,
+}
+
+/// A generator that runs.
+#[derive(Debug)]
+pub(crate) struct Generator {
+    pub(crate) child: Child,
+    output: File,
+    unread: Vec<u8>,
+    /// How far `unread` was searched for the end of a line.
+    searched: usize,
+}
+
+impl Generator {
+    /// Starts it on `cpus` and tells it what to do.
+    pub(crate) fn start(supervisor: &Supervisor, spec: &LoadSpec, cpus: &[u32], directory: &Path) -> io::Result<Self> {
+        let words = ["quintain", "load", "--spec", "-"].map(str::to_owned);
+        let launch = Launch { cpus, words: &words, directory, environment: &Default::default(), talk: true };
+        let mut child = supervisor.spawn(&launch)?;
+        let text = serde_json::to_vec(spec)?;
+        if let Some(mut input) = child.input.take() {
+            // The pipe holds any spec, so this never waits; and one that ended before it read says why elsewhere.
+            let _ = input.write_all(&text);
+        }
+        let output = child.output.take().ok_or_else(|| io::Error::other("the generator has no stdout"))?;
+        Ok(Self { child, output: OwnedFd::from(output).into(), unread: Vec::new(), searched: 0 })
+    }
+
+    /// Readable when it has said something.
+    pub(crate) fn output(&self) -> BorrowedFd<'_> {
+        self.output.as_fd()
+    }
+
+    /// Reads what is there, once; `None`: it will say no more. Waits when nothing is there.
+    pub(crate) fn read(&mut self) -> Result<Option<Vec<Line>>, String> {
+        let mut buffer = [0; 64 * 1024];
+        let count = match self.output.read(&mut buffer) {
+            Ok(0) => return Ok(None),
+            Ok(count) => count,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => 0,
+            Err(error) => return Err(format!("its output cannot be read: {error}")),
+        };
+        self.unread.extend_from_slice(&buffer[..count]);
+        let mut lines = Vec::new();
+        while let Some(length) = self.unread[self.searched..].iter().position(|byte| *byte == b'\n') {
+            let line: Vec<u8> = self.unread.drain(..self.searched + length + 1).collect();
+            self.searched = 0;
+            if !line.trim_ascii().is_empty() {
+                lines.push(parse(&line)?);
+            }
+        }
+        self.searched = self.unread.len();
+        if self.searched > LINE_MAX { Err("it wrote a line without end".to_owned()) } else { Ok(Some(lines)) }
+    }
+}
+
+fn parse(line: &[u8]) -> Result<Line, String> {
+    serde_json::from_slice(line).map_err(|error| {
+        let text: String = String::from_utf8_lossy(line).trim_end().chars().take(80).collect();
+        format!("it wrote what is no line of ours: `{text}` ({error})")
+    })
+}
+
+/// After so long a generator that obeys `spec` has ended, whatever the subject does.
+pub(crate) fn deadline(spec: &LoadSpec) -> Duration {
+    let warmup = match spec.warmup {
+        Warmup::DurationNs(ns) => Duration::from_nanos(ns),
+        Warmup::Requests(_) => WARMUP_MAX,
+    };
+    let (warmup, stop) = match spec.stop {
+        Stop::Duration { duration_ns } => (warmup, duration_ns),
+        Stop::Requests { max_ns, .. } | Stop::Interval { max_ns, .. } => (warmup, max_ns),
+        // The priming round, of as many requests as a round has, replaces the warm-up.
+        Stop::Volley { max_ns, .. } => (WARMUP_MAX, max_ns),
+    };
+    let stop = Duration::from_nanos(stop).saturating_add(Duration::from_nanos(spec.timeout_ns));
+    warmup.saturating_add(stop).saturating_add(MARGIN)
+}

@@ -1,0 +1,469 @@
+//! What is known of the machine, from the files in which Linux tells it.
+//!
+//! Every function takes the root of those files: `/` for this machine, another folder for a machine in a test.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use study::record::{Cpu, Host};
+
+use crate::cpus;
+use crate::process::capture;
+
+/// Settings that change what a network server or a load generator can do.
+const SYSCTLS: &[&str] = &[
+    "fs.file-max",
+    "fs.nr_open",
+    "kernel.io_uring_disabled",
+    "kernel.nmi_watchdog",
+    "kernel.numa_balancing",
+    "kernel.perf_event_paranoid",
+    "kernel.randomize_va_space",
+    "kernel.sched_autogroup_enabled",
+    "kernel.timer_migration",
+    "net.core.busy_poll",
+    "net.core.busy_read",
+    "net.core.default_qdisc",
+    "net.core.netdev_max_backlog",
+    "net.core.rmem_max",
+    "net.core.somaxconn",
+    "net.core.wmem_max",
+    "net.ipv4.ip_local_port_range",
+    "net.ipv4.tcp_autocorking",
+    "net.ipv4.tcp_congestion_control",
+    "net.ipv4.tcp_max_syn_backlog",
+    "net.ipv4.tcp_rmem",
+    "net.ipv4.tcp_slow_start_after_idle",
+    "net.ipv4.tcp_syncookies",
+    "net.ipv4.tcp_tw_reuse",
+    "net.ipv4.tcp_wmem",
+    "vm.overcommit_memory",
+    "vm.swappiness",
+];
+
+/// Tools that subjects are built and run with, and how each tells its version.
+const TOOLS: &[(&str, &[&str])] = &[
+    ("c++", &["c++", "--version"]),
+    ("cc", &["cc", "--version"]),
+    ("git", &["git", "--version"]),
+    ("go", &["go", "version"]),
+    ("java", &["java", "-version"]),
+    ("make", &["make", "--version"]),
+    ("node", &["node", "--version"]),
+    ("python3", &["python3", "--version"]),
+    ("rustc", &["rustc", "--version"]),
+];
+
+/// This machine: what its files tell, and the versions of the tools on the path that answer when run in `directory`.
+pub fn facts(directory: &Path) -> Host {
+    let mut host = read(Path::new("/"));
+    host.versions = versions(directory);
+    host
+}
+
+/// The first line that each tool says of its version; tools that are not there are left out.
+pub fn versions(directory: &Path) -> BTreeMap<String, String> {
+    let version = |words: &[&str]| Some(capture(words, directory)?.lines().next()?.trim().to_owned());
+    TOOLS.iter().filter_map(|(name, words)| Some(((*name).to_owned(), version(words)?))).collect()
+}
+
+/// What the files under `root` tell. What could not be had is `None` or empty, and stands in `unknown` with the reason unless the
+/// kernel simply has no such thing. `versions` stays empty: no file tells them.
+pub fn read(root: &Path) -> Host {
+    let mut files = Files { root: root.to_owned(), unknown: Vec::new() };
+    let cpuinfo = files.must("processor model", "proc/cpuinfo").unwrap_or_default();
+    let meminfo = files.must("memory", "proc/meminfo").unwrap_or_default();
+    let release = files.must("kernel release", "proc/sys/kernel/osrelease").unwrap_or_default();
+    let version = files.may("proc/sys/kernel/version").unwrap_or_default();
+    let kib = |name: &str| value(&meminfo, name)?.split_whitespace().next()?.parse::<u64>().ok();
+    let load_average = files.must("load average", "proc/loadavg");
+    let idle = files.idle();
+    Host {
+        name: files.must("host name", "proc/sys/kernel/hostname").unwrap_or_default(),
+        kernel: format!("{release} {version}").trim().to_owned(),
+        system: files.system(),
+        cpu_model: files.cpu_model(&cpuinfo),
+        hypervisor: files.hypervisor(&cpuinfo),
+        cpus: files.cpus(),
+        caches: files.caches(),
+        memory_bytes: kib("MemTotal").unwrap_or(0) * 1024,
+        swap_used_bytes: kib("SwapTotal").unwrap_or(0).saturating_sub(kib("SwapFree").unwrap_or(0)) * 1024,
+        governor: files.may("sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"),
+        turbo: files.turbo(),
+        smt: files.smt(),
+        clocksource: files.must("clock source", "sys/devices/system/clocksource/clocksource0/current_clocksource"),
+        idle,
+        mitigations: files.mitigations(),
+        sysctls: files.sysctls(),
+        versions: BTreeMap::new(),
+        load_average: load_average.and_then(|text| text.split_whitespace().next()?.parse().ok()),
+        unknown: files.unknown,
+    }
+}
+
+/// The files of one machine, and what could not be read of them.
+struct Files {
+    root: PathBuf,
+    unknown: Vec<String>,
+}
+
+impl Files {
+    /// The text of a file, trimmed; `None` where it is not there or empty.
+    fn may(&self, path: &str) -> Option<String> {
+        let text = fs::read_to_string(self.root.join(path)).ok()?;
+        Some(text.trim().to_owned()).filter(|text| !text.is_empty())
+    }
+
+    /// The same for what every machine has: its absence is noted.
+    fn must(&mut self, what: &str, path: &str) -> Option<String> {
+        match fs::read_to_string(self.root.join(path)) {
+            Ok(text) => Some(text.trim().to_owned()),
+            Err(error) => {
+                self.unknown.push(format!("{what}: /{path}: {}", plain(&error)));
+                None
+            }
+        }
+    }
+
+    /// Names in a folder, in order.
+    fn names(&self, path: &str) -> Vec<String> {
+        let Ok(entries) = fs::read_dir(self.root.join(path)) else { return Vec::new() };
+        let mut names: Vec<String> =
+            entries.flatten().filter_map(|entry| entry.file_name().into_string().ok()).collect();
+        names.sort();
+        names
+    }
+
+    fn number(&self, path: &str) -> Option<u32> {
+        // Some virtual machines say -1 for a package they do not know.
+        self.may(path)?.parse().ok()
+    }
+
+    fn system(&self) -> Option<String> {
+        let text = self.may("etc/os-release").or_else(|| self.may("usr/lib/os-release"))?;
+        let line = text.lines().find_map(|line| line.strip_prefix("PRETTY_NAME="))?;
+        Some(line.trim_matches('"').to_owned())
+    }
+
+    fn cpu_model(&mut self, cpuinfo: &str) -> String {
+        let names = ["model name", "Model", "cpu model", "uarch"];
+        let model = names.iter().find_map(|name| value(cpuinfo, name)).map(str::to_owned);
+        model.unwrap_or_else(|| {
+            self.unknown.push("processor model: not in /proc/cpuinfo".to_owned());
+            String::new()
+        })
+    }
+
+    fn hypervisor(&self, cpuinfo: &str) -> Option<String> {
+        let named = ["sys_vendor", "product_name"].map(|file| self.may(&format!("sys/class/dmi/id/{file}")));
+        let hardware = named.into_iter().flatten().collect::<Vec<_>>().join(" ");
+        let known =
+            [("QEMU", "QEMU"), ("KVM", "KVM"), ("VMware", "VMware"), ("Microsoft Corporation Virtual", "Hyper-V")];
+        let more = [
+            ("VirtualBox", "VirtualBox"),
+            ("Amazon EC2", "Amazon EC2"),
+            ("Google", "Google Compute Engine"),
+            ("Xen", "Xen"),
+        ];
+        let flag = value(cpuinfo, "flags").is_some_and(|flags| flags.split(' ').any(|flag| flag == "hypervisor"));
+        let by_name =
+            known.iter().chain(&more).find(|(mark, _)| hardware.contains(mark)).map(|(_, name)| (*name).to_owned());
+        let by_file = self.may("sys/hypervisor/type");
+        let by_clock = || {
+            let clocks = self.may("sys/devices/system/clocksource/clocksource0/available_clocksource")?;
+            let kinds = [("kvm-clock", "KVM"), ("hyperv", "Hyper-V"), ("xen", "Xen")];
+            kinds.iter().find(|(mark, _)| clocks.contains(mark)).map(|(_, name)| (*name).to_owned())
+        };
+        // Names of hardware are no proof: a machine of bare metal in a cloud carries the cloud's name.
+        if flag { by_name.or(by_file).or_else(by_clock).or_else(|| Some("unknown".to_owned())) } else { by_file }
+    }
+
+    /// The processors that this process may use: those of its affinity, which the kernel keeps within its cpuset.
+    fn cpus(&mut self) -> Vec<Cpu> {
+        let status = self.must("processors allowed", "proc/self/status").unwrap_or_default();
+        let online = self.may("sys/devices/system/cpu/online");
+        let list = value(&status, "Cpus_allowed_list").map(str::to_owned).or(online).unwrap_or_default();
+        let allowed = match cpus::parse(&list) {
+            Ok(allowed) if !allowed.is_empty() => allowed,
+            _ => {
+                self.unknown.push(format!("processors: `{list}` is no list of any"));
+                Vec::new()
+            }
+        };
+        let nodes = self.nodes();
+        let mut placeless = Vec::new();
+        let place = |index: u32| {
+            let topology = format!("sys/devices/system/cpu/cpu{index}/topology");
+            let core = self.number(&format!("{topology}/core_id"));
+            if core.is_none() {
+                placeless.push(index);
+            }
+            Cpu {
+                index,
+                // Where the kernel does not tell, each processor is taken for a core of its own.
+                core: core.unwrap_or(index),
+                package: self.number(&format!("{topology}/physical_package_id")).unwrap_or(0),
+                node: nodes.iter().find(|(_, cpus)| cpus.contains(&index)).map_or(0, |(node, _)| *node),
+            }
+        };
+        let mut cpus: Vec<Cpu> = allowed.into_iter().map(place).collect();
+        if !placeless.is_empty() {
+            self.unknown.push(format!("cores: none told for processors {}", cpus::format(&placeless)));
+        }
+        self.tell_dies_apart(&mut cpus);
+        cpus
+    }
+
+    /// Where core numbers repeat in each die of a package, two cores would look like siblings; the lists of siblings tell.
+    fn tell_dies_apart(&self, cpus: &mut [Cpu]) {
+        let siblings: Vec<Option<u32>> = cpus
+            .iter()
+            .map(|cpu| {
+                let list =
+                    self.may(&format!("sys/devices/system/cpu/cpu{}/topology/thread_siblings_list", cpu.index))?;
+                cpus::parse(&list).ok()?.first().copied()
+            })
+            .collect();
+        let clash = (0..cpus.len()).any(|a| {
+            (0..a).any(|b| {
+                let (one, two) = (cpus[a], cpus[b]);
+                (one.package, one.core) == (two.package, two.core)
+                    && siblings[a].zip(siblings[b]).is_some_and(|(one, two)| one != two)
+            })
+        });
+        if clash {
+            for (cpu, first) in cpus.iter_mut().zip(siblings) {
+                cpu.core = first.unwrap_or(cpu.index);
+            }
+        }
+    }
+
+    fn nodes(&self) -> Vec<(u32, Vec<u32>)> {
+        let names = self.names("sys/devices/system/node");
+        let node = |name: &String| {
+            let number = name.strip_prefix("node")?.parse().ok()?;
+            let list = self.may(&format!("sys/devices/system/node/{name}/cpulist"))?;
+            Some((number, cpus::parse(&list).ok()?))
+        };
+        names.iter().filter_map(node).collect()
+    }
+
+    fn caches(&self) -> Vec<String> {
+        let base = "sys/devices/system/cpu/cpu0/cache";
+        let cache = |name: &String| {
+            let file = |file: &str| self.may(&format!("{base}/{name}/{file}"));
+            let kind = match file("type")?.as_str() {
+                "Data" => "d",
+                "Instruction" => "i",
+                _ => "",
+            };
+            let size = file("size")?;
+            let kib: u64 = size.strip_suffix('K')?.parse().ok()?;
+            let size = if kib.is_multiple_of(1024) { format!("{} MiB", kib / 1024) } else { format!("{kib} KiB") };
+            Some(format!("L{}{kind} {size}", file("level")?))
+        };
+        self.names(base).iter().filter(|name| name.starts_with("index")).filter_map(cache).collect()
+    }
+
+    fn turbo(&self) -> Option<bool> {
+        let off = self.may("sys/devices/system/cpu/intel_pstate/no_turbo").map(|text| text == "0");
+        off.or_else(|| self.may("sys/devices/system/cpu/cpufreq/boost").map(|text| text == "1"))
+    }
+
+    fn smt(&self) -> Option<bool> {
+        self.may("sys/devices/system/cpu/smt/active").map(|text| text == "1")
+    }
+
+    fn idle(&self) -> Option<String> {
+        let file = |name: &str| self.may(&format!("sys/devices/system/cpu/cpuidle/{name}"));
+        let driver = file("current_driver").filter(|driver| driver != "none")?;
+        let governor = file("current_governor").or_else(|| file("current_governor_ro"));
+        Some(governor.map_or_else(|| driver.clone(), |governor| format!("{driver}/{governor}")))
+    }
+
+    fn mitigations(&self) -> BTreeMap<String, String> {
+        let base = "sys/devices/system/cpu/vulnerabilities";
+        let names = self.names(base).into_iter();
+        names.filter_map(|name| self.may(&format!("{base}/{name}")).map(|text| (name, text))).collect()
+    }
+
+    fn sysctls(&self) -> BTreeMap<String, String> {
+        let file = |name: &str| self.may(&format!("proc/sys/{}", name.replace('.', "/")));
+        let blanks = |text: String| text.split_whitespace().collect::<Vec<_>>().join(" ");
+        let mut found: BTreeMap<String, String> =
+            SYSCTLS.iter().filter_map(|name| Some(((*name).to_owned(), blanks(file(name)?)))).collect();
+        // No sysctls, but of the same kind: settings of the kernel that decide what a trial can reach.
+        let others = [
+            ("transparent_hugepage", "sys/kernel/mm/transparent_hugepage/enabled"),
+            ("cgroup.cpu.max", "sys/fs/cgroup/cpu.max"),
+        ];
+        found.extend(others.iter().filter_map(|(name, path)| Some(((*name).to_owned(), blanks(self.may(path)?)))));
+        found
+    }
+}
+
+/// The value of the first `name : value` or `name: value` line.
+fn value<'a>(text: &'a str, name: &str) -> Option<&'a str> {
+    text.lines()
+        .filter_map(|line| line.split_once(':'))
+        .find(|(key, _)| key.trim() == name)
+        .map(|(_, value)| value.trim())
+}
+
+/// An error in the words of the system, without a number.
+fn plain(error: &std::io::Error) -> &'static str {
+    match error.kind() {
+        std::io::ErrorKind::NotFound => "no such file",
+        std::io::ErrorKind::PermissionDenied => "permission denied",
+        _ => "cannot be read",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn write(root: &Path, path: &str, text: &str) {
+        let path = root.join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+
+    /// Two packages of 20 cores of two threads each: 80 processors, numbered as Linux numbers them. Core numbers repeat in
+    /// the second package and have gaps, as they do.
+    fn two_sockets(root: &Path) {
+        for index in 0..80_u32 {
+            let (package, core) = (index / 20 % 2, index % 20);
+            let base = format!("sys/devices/system/cpu/cpu{index}/topology");
+            write(root, &format!("{base}/core_id"), &format!("{}\n", core + core / 10 * 6));
+            write(root, &format!("{base}/physical_package_id"), &format!("{package}\n"));
+            write(root, &format!("{base}/thread_siblings_list"), &format!("{},{}\n", index % 40, index % 40 + 40));
+        }
+        write(root, "sys/devices/system/node/node0/cpulist", "0-19,40-59\n");
+        write(root, "sys/devices/system/node/node1/cpulist", "20-39,60-79\n");
+        write(root, "sys/devices/system/cpu/smt/active", "1\n");
+        write(root, "sys/devices/system/cpu/online", "0-79\n");
+        write(root, "sys/devices/system/cpu/cpu0/cpufreq/scaling_governor", "powersave\n");
+        write(root, "sys/devices/system/cpu/intel_pstate/no_turbo", "0\n");
+        write(root, "sys/devices/system/cpu/cpuidle/current_driver", "intel_idle\n");
+        write(root, "sys/devices/system/cpu/cpuidle/current_governor", "menu\n");
+        for (index, (level, kind, size)) in
+            [("1", "Data", "32K"), ("1", "Instruction", "32K"), ("2", "Unified", "1024K"), ("3", "Unified", "28160K")]
+                .into_iter()
+                .enumerate()
+        {
+            let base = format!("sys/devices/system/cpu/cpu0/cache/index{index}");
+            write(root, &format!("{base}/level"), level);
+            write(root, &format!("{base}/type"), kind);
+            write(root, &format!("{base}/size"), size);
+        }
+        write(root, "sys/devices/system/cpu/vulnerabilities/meltdown", "Mitigation: PTI\n");
+        write(root, "sys/devices/system/clocksource/clocksource0/current_clocksource", "tsc\n");
+        write(root, "sys/kernel/mm/transparent_hugepage/enabled", "always [madvise] never\n");
+        write(root, "proc/cpuinfo", "processor\t: 0\nmodel name\t: Intel(R) Xeon(R) Gold 6138\nflags\t\t: fpu tsc\n");
+        write(root, "proc/meminfo", "MemTotal:  131072 kB\nSwapTotal:  4096 kB\nSwapFree:  1024 kB\n");
+        write(root, "proc/loadavg", "0.25 0.10 0.05 1/999 4242\n");
+        write(root, "proc/self/status", "Name:\tx\nCpus_allowed:\tffff\nCpus_allowed_list:\t0-79\n");
+        write(root, "proc/sys/kernel/hostname", "lab1\n");
+        write(root, "proc/sys/kernel/osrelease", "6.1.0\n");
+        write(root, "proc/sys/kernel/version", "#1 SMP\n");
+        write(root, "proc/sys/net/core/somaxconn", "4096\n");
+        write(root, "proc/sys/net/ipv4/ip_local_port_range", "32768\t60999\n");
+        write(root, "etc/os-release", "NAME=Debian\nPRETTY_NAME=\"Debian GNU/Linux 12 (bookworm)\"\n");
+    }
+
+    #[test]
+    fn two_sockets_with_siblings() {
+        let folder = tempfile::tempdir().unwrap();
+        two_sockets(folder.path());
+        let host = read(folder.path());
+        assert_eq!(host.unknown, Vec::<String>::new());
+        assert_eq!((host.name.as_str(), host.kernel.as_str()), ("lab1", "6.1.0 #1 SMP"));
+        assert_eq!(host.system.as_deref(), Some("Debian GNU/Linux 12 (bookworm)"));
+        assert_eq!(host.cpu_model, "Intel(R) Xeon(R) Gold 6138");
+        assert_eq!(host.hypervisor, None);
+        assert_eq!(host.caches, ["L1d 32 KiB", "L1i 32 KiB", "L2 1 MiB", "L3 28160 KiB"]);
+        assert_eq!((host.memory_bytes, host.swap_used_bytes), (128 << 20, 3 << 20));
+        assert_eq!((host.governor.as_deref(), host.turbo, host.smt), (Some("powersave"), Some(true), Some(true)));
+        assert_eq!((host.clocksource.as_deref(), host.idle.as_deref()), (Some("tsc"), Some("intel_idle/menu")));
+        assert_eq!(host.mitigations["meltdown"], "Mitigation: PTI");
+        assert_eq!(host.sysctls["net.core.somaxconn"], "4096");
+        assert_eq!(host.sysctls["net.ipv4.ip_local_port_range"], "32768 60999");
+        assert_eq!(host.load_average, Some(0.25));
+        assert_eq!(host.cpus.len(), 80);
+        assert_eq!(host.cpus[0], Cpu { index: 0, core: 0, package: 0, node: 0 });
+        assert_eq!(host.cpus[79], Cpu { index: 79, core: 25, package: 1, node: 1 });
+
+        let share = |subject, generator| {
+            let share = crate::topology::share(&host.cpus, subject, generator, false).unwrap();
+            (cpus::format(&share.subject), cpus::format(&share.generator))
+        };
+        assert_eq!(share(8, Some(4)), ("0-7".to_owned(), "8-11".to_owned()));
+        assert_eq!(share(40, Some(8)), ("0-35".to_owned() + ",40-43", "36-39,76-79".to_owned()));
+        assert_eq!(share(79, Some(1)), ("0-78".to_owned(), "79".to_owned()));
+    }
+
+    #[test]
+    fn only_what_the_affinity_allows() {
+        let folder = tempfile::tempdir().unwrap();
+        two_sockets(folder.path());
+        write(folder.path(), "proc/self/status", "Cpus_allowed_list:\t3,43,70\n");
+        let host = read(folder.path());
+        assert_eq!(host.cpus.iter().map(|cpu| cpu.index).collect::<Vec<_>>(), [3, 43, 70]);
+        assert_eq!(host.cpus[0].core, host.cpus[1].core);
+    }
+
+    #[test]
+    fn cores_of_two_dies_are_no_siblings() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path();
+        for index in 0..4_u32 {
+            let base = format!("sys/devices/system/cpu/cpu{index}/topology");
+            write(root, &format!("{base}/core_id"), &(index % 2).to_string());
+            write(root, &format!("{base}/physical_package_id"), "0");
+            write(root, &format!("{base}/thread_siblings_list"), &index.to_string());
+        }
+        write(root, "proc/self/status", "Cpus_allowed_list:\t0-3\n");
+        let mut cores: Vec<u32> = read(root).cpus.iter().map(|cpu| cpu.core).collect();
+        cores.dedup();
+        assert_eq!(cores, [0, 1, 2, 3]);
+    }
+
+    #[test]
+    fn a_virtual_machine() {
+        let folder = tempfile::tempdir().unwrap();
+        two_sockets(folder.path());
+        write(folder.path(), "proc/cpuinfo", "model name : AMD EPYC\nflags : fpu hypervisor lahf_lm\n");
+        assert_eq!(read(folder.path()).hypervisor.as_deref(), Some("unknown"));
+        write(folder.path(), "sys/devices/system/clocksource/clocksource0/available_clocksource", "tsc kvm-clock\n");
+        assert_eq!(read(folder.path()).hypervisor.as_deref(), Some("KVM"));
+        write(folder.path(), "sys/class/dmi/id/sys_vendor", "Amazon EC2\n");
+        assert_eq!(read(folder.path()).hypervisor.as_deref(), Some("Amazon EC2"));
+    }
+
+    #[test]
+    fn a_machine_that_tells_nothing_is_unknown_not_zero() {
+        let folder = tempfile::tempdir().unwrap();
+        let host = read(folder.path());
+        assert_eq!((host.governor, host.turbo, host.smt, host.idle, host.load_average), (None, None, None, None, None));
+        assert!(host.cpus.is_empty());
+        for what in
+            ["processor model", "memory", "kernel release", "host name", "clock source", "load average", "processors"]
+        {
+            assert!(host.unknown.iter().any(|line| line.starts_with(what)), "{what} is not in {:?}", host.unknown);
+        }
+    }
+
+    #[test]
+    fn this_machine() {
+        let host = read(Path::new("/"));
+        assert!(!host.cpus.is_empty() && host.memory_bytes > 0 && !host.kernel.is_empty(), "{host:?}");
+    }
+
+    #[test]
+    fn a_tool_that_is_not_there_has_no_version() {
+        assert_eq!(capture(&["quintain-no-such-tool", "--version"], Path::new("/")), None);
+        assert!(versions(Path::new("/")).contains_key("git"));
+    }
+}

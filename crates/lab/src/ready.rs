@@ -1,0 +1,101 @@
+//! When a subject is ready: when its port answers, never after a sleep that was long enough last time.
+
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use crate::clock;
+use crate::process::{Child, Exit};
+
+/// Why a subject did not become ready.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum NotReady {
+    /// It ended first.
+    Exited(Exit),
+    /// The time was over.
+    TimedOut,
+    /// We were asked to end.
+    Interrupted,
+}
+
+/// Where a subject with this port is found.
+pub(crate) fn address(port: u16) -> SocketAddr {
+    SocketAddr::from((Ipv4Addr::LOCALHOST, port))
+}
+
+/// Waits until something accepts connections on `port`.
+pub(crate) fn wait(
+    child: &mut Child,
+    port: u16,
+    timeout: Duration,
+    interrupted: &dyn Fn() -> bool,
+) -> Result<(), NotReady> {
+    let deadline = clock::now() + timeout;
+    let mut pause = Duration::from_micros(200);
+    loop {
+        if answers(port, Duration::from_millis(200)) {
+            return Ok(());
+        }
+        let left = deadline.saturating_duration_since(clock::now());
+        // The pause is a wait for the subject's end, so that an early exit is seen at once.
+        if let Some(exit) = child.wait(pause.min(left)) {
+            return Err(NotReady::Exited(exit));
+        }
+        if left.is_zero() {
+            return Err(NotReady::TimedOut);
+        }
+        if interrupted() {
+            return Err(NotReady::Interrupted);
+        }
+        pause = (pause * 2).min(Duration::from_millis(20));
+    }
+}
+
+/// Whether something accepts connections on `port`.
+pub(crate) fn answers(port: u16, timeout: Duration) -> bool {
+    let Ok(stream) = TcpStream::connect_timeout(&address(port), timeout) else { return false };
+    // Where nobody listens, a connection from the very same port to itself succeeds (simultaneous open, RFC 9293 3.5).
+    stream.local_addr().ok() != stream.peer_addr().ok()
+}
+
+/// A port that was free just now. The ports of outgoing connections (`ip_local_port_range`) are avoided, so that neither a
+/// client nor a probe of ours can take it in between; and each call gives another, so that no trial meets the closing
+/// connections of the one before.
+pub(crate) fn free_port() -> std::io::Result<u16> {
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    let range = std::fs::read_to_string("/proc/sys/net/ipv4/ip_local_port_range").unwrap_or_default();
+    let mut bounds = range.split_whitespace().filter_map(|bound| bound.parse::<u16>().ok());
+    let outgoing = bounds.next().unwrap_or(32_768)..=bounds.next().unwrap_or(60_999);
+    let (first, count) = (10_000, 55_000);
+    for _ in 0..count {
+        // The process number spreads several labs on one machine.
+        let turn = NEXT.fetch_add(1, Ordering::Relaxed).wrapping_add(std::process::id().wrapping_mul(61));
+        let port = first + (turn % count) as u16;
+        if !outgoing.contains(&port) && is_free(port) {
+            return Ok(port);
+        }
+    }
+    // Everything is a port of outgoing connections: the kernel's choice then.
+    TcpListener::bind((Ipv4Addr::UNSPECIFIED, 0))?.local_addr().map(|address| address.port())
+}
+
+/// Whether a server could listen on `port` now.
+pub(crate) fn is_free(port: u16) -> bool {
+    TcpListener::bind((Ipv4Addr::UNSPECIFIED, port)).is_ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn free_ports_are_free_and_differ() {
+        let (a, b) = (free_port().unwrap(), free_port().unwrap());
+        assert_ne!(a, b);
+        let held = TcpListener::bind((Ipv4Addr::LOCALHOST, a)).unwrap();
+        assert!(!is_free(a));
+        assert!(answers(a, Duration::from_secs(1)));
+        drop(held);
+        assert!(!answers(b, Duration::from_secs(1)));
+    }
+}

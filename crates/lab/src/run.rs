@@ -1,0 +1,209 @@
+//! A plan carried out: block by block, each trial stored as it ends.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use study::plan::{Plan, Point};
+use study::record::{Build, BuildOutcome, IdlePolicy, Outcome, Record};
+
+use crate::hooks::{Cause, Ended, Hooks, LabError, Options, Progress};
+use crate::process::{Child, Launch, Supervisor};
+use crate::trial::{self, Trial};
+use crate::{clock, cpus, revision, words};
+
+/// A point whose trials failed so often in a row is given up.
+const FAILURES_MAX: usize = 3;
+
+/// Runs every trial of `plan` that is not in `done` yet: every point that can run, once a block, in the block's order, until
+/// it has enough or the study allows no more. A trial that fails leaves a record and ends nothing.
+///
+/// Call it from a thread that lives as long as the run: the kernel kills what a thread has started when the thread ends.
+pub fn run(
+    plan: &Plan,
+    builds: &[Build],
+    done: &[Record],
+    options: &Options,
+    hooks: &mut Hooks<'_>,
+) -> Result<Ended, LabError> {
+    let begun = clock::now();
+    let no_watchdog = |error| LabError::Watchdog { exe: options.exe.clone(), error };
+    let supervisor = Supervisor::start(&options.exe).map_err(no_watchdog)?;
+    let mut ends = not_runnable(plan, builds);
+    let mut spinner = match options.idle {
+        IdlePolicy::Machine => None,
+        IdlePolicy::Spin => Spinner::start(plan, &ends, options, &supervisor)?,
+    };
+    let mut records = done.to_vec();
+    let had: BTreeSet<(u32, usize)> = done.iter().map(|record| (record.block, record.point)).collect();
+    let mut order = done.iter().map(|record| record.order + 1).max().unwrap_or(0);
+    let spent = Duration::from_nanos(done.iter().map(|record| record.elapsed_ns).sum());
+    let limit = plan.trials.max_ns.map(Duration::from_nanos);
+    let mut revisions = Revisions::default();
+
+    for block in 0..plan.trials.max {
+        if limit.is_some_and(|limit| (block > 0 || !done.is_empty()) && spent + (clock::now() - begun) >= limit) {
+            return Ok(Ended { cause: Cause::OutOfTime, points: ends });
+        }
+        for point in plan.order_of_block(block) {
+            if ends[point].is_none() && !had.contains(&(block, point)) {
+                ends[point] = why_enough(point, &records, hooks);
+            }
+            if ends[point].is_some() || had.contains(&(block, point)) {
+                continue;
+            }
+            if (hooks.interrupted)() {
+                return Ok(Ended { cause: Cause::Interrupted, points: ends });
+            }
+            supervisor.check().map_err(no_watchdog)?;
+            if let Some(spinner) = &mut spinner {
+                spinner.check()?;
+            }
+            let trial = Trial {
+                plan,
+                point,
+                block,
+                order,
+                revision: revisions.of(&plan.points[point], &options.directory),
+                options,
+                supervisor: &supervisor,
+                interrupted: hooks.interrupted,
+            };
+            let trials_done = u32::try_from(records.len()).unwrap_or(u32::MAX);
+            let progress = &mut *hooks.progress;
+            let mut say = |phase, live: Option<&_>| {
+                progress(&Progress { phase, point, block, order, trials_done, live: live.cloned() });
+            };
+            let Some(mut record) = trial.run(&mut say) else {
+                return Ok(Ended { cause: Cause::Interrupted, points: ends });
+            };
+            let (verdict, warnings) = (hooks.judge)(&record);
+            record.verdict = verdict;
+            record.warnings.extend(warnings);
+            (hooks.store)(&record).map_err(|error| LabError::Store { order, error })?;
+            records.push(record);
+            order += 1;
+        }
+        if ends.iter().all(Option::is_some) {
+            break;
+        }
+    }
+    for (point, end) in ends.iter_mut().enumerate().filter(|(_, end)| end.is_none()) {
+        let most = || Some(format!("{} trials, as many as the study allows", plan.trials.max));
+        *end = why_enough(point, &records, hooks).or_else(most);
+    }
+    Ok(Ended { cause: Cause::Complete, points: ends })
+}
+
+/// Why a point gets no trial at all: this machine cannot run it, or its subject was not built.
+fn not_runnable(plan: &Plan, builds: &[Build]) -> Vec<Option<String>> {
+    let mut ends: Vec<Option<String>> = plan.points.iter().map(|point| point.unrunnable.clone()).collect();
+    for build in builds {
+        let reason = match &build.outcome {
+            BuildOutcome::Ready => continue,
+            BuildOutcome::Skipped { reason } => format!("skipped: {reason}"),
+            BuildOutcome::Failed { .. } => format!("`{}` failed", build.command),
+        };
+        for &point in &build.points {
+            if let Some(end) = ends.get_mut(point) {
+                end.get_or_insert_with(|| reason.clone());
+            }
+        }
+    }
+    ends
+}
+
+fn why_enough(point: usize, records: &[Record], hooks: &mut Hooks<'_>) -> Option<String> {
+    let mine: Vec<&Record> = records.iter().filter(|record| record.point == point).collect();
+    given_up(&mine).or_else(|| (hooks.enough)(point, &mine))
+}
+
+fn given_up(records: &[&Record]) -> Option<String> {
+    let failures: Vec<_> = records
+        .iter()
+        .rev()
+        .map_while(|record| match &record.outcome {
+            Outcome::Failed(failure) => Some(failure),
+            Outcome::Measured(_) => None,
+        })
+        .collect();
+    let last = failures.first().filter(|_| failures.len() >= FAILURES_MAX)?;
+    Some(format!("given up after {} failures in a row, the last: {}", failures.len(), last.message))
+}
+
+/// Git revisions of the folders of subjects, each asked for once.
+#[derive(Default)]
+struct Revisions(BTreeMap<PathBuf, Option<String>>);
+
+impl Revisions {
+    fn of(&mut self, point: &Point, directory: &Path) -> Option<String> {
+        let folder = subject_folder(point, directory)?;
+        self.0.entry(folder).or_insert_with_key(|folder| revision::of(folder)).clone()
+    }
+}
+
+/// The folder of a subject: where the first file lies that its command names, else where its build changes to (`make -C`).
+/// `None` for commands that name no file below `directory`: the folder of a system's own program says nothing.
+fn subject_folder(point: &Point, directory: &Path) -> Option<PathBuf> {
+    let base = directory.join(point.subject.directory.as_deref().unwrap_or(""));
+    let command = words::split(&point.subject.command).ok()?;
+    let named = command.iter().find(|word| {
+        word.contains('/') && !word.starts_with('-') && !Path::new(word).is_absolute() && base.join(word).exists()
+    });
+    if let Some(word) = named {
+        let path = base.join(word);
+        return if path.is_dir() { Some(path) } else { path.parent().map(Path::to_owned) };
+    }
+    let build = words::split(point.subject.build.as_deref()?).ok()?;
+    let place = build.iter().position(|word| word == "-C")?;
+    Some(base.join(build.get(place + 1)?)).filter(|folder| folder.is_dir())
+}
+
+/// The process that keeps processors awake.
+struct Spinner {
+    child: Child,
+    cpus: String,
+}
+
+impl Spinner {
+    /// Starts it on every processor that a point in use has; `None` when there is no such point.
+    fn start(
+        plan: &Plan,
+        ends: &[Option<String>],
+        options: &Options,
+        supervisor: &Supervisor,
+    ) -> Result<Option<Self>, LabError> {
+        let mut used = BTreeSet::new();
+        for (point, _) in plan.points.iter().zip(ends).filter(|(_, end)| end.is_none()) {
+            if let Ok(share) = trial::share(point, options) {
+                used.extend(share.subject.into_iter().chain(share.generator));
+            }
+        }
+        if used.is_empty() {
+            return Ok(None);
+        }
+        let used: Vec<u32> = used.into_iter().collect();
+        let cpus = cpus::format(&used);
+        let words = ["quintain", "spin", "--cpus", &cpus].map(str::to_owned);
+        let environment = Default::default();
+        let directory = &options.directory;
+        let launch = Launch { cpus: &used, words: &words, directory, environment: &environment, talk: false };
+        let child =
+            supervisor.spawn(&launch).map_err(|error| LabError::Spin { cpus: cpus.clone(), why: error.to_string() })?;
+        let mut spinner = Self { child, cpus };
+        // One that cannot spin ends at once; later trials look again.
+        spinner.child.wait(Duration::from_millis(50));
+        spinner.check()?;
+        Ok(Some(spinner))
+    }
+
+    fn check(&mut self) -> Result<(), LabError> {
+        match self.child.wait(Duration::ZERO) {
+            None => Ok(()),
+            Some(exit) => {
+                let why = format!("{exit} {}", self.child.last_words());
+                Err(LabError::Spin { cpus: self.cpus.clone(), why: why.trim().to_owned() })
+            }
+        }
+    }
+}

@@ -1,0 +1,321 @@
+//! What a subject uses: all its processes together, looked at ten times a second.
+//!
+//! A look must not disturb what it looks at. One read a process gives CPU time, memory and threads; who belongs to the subject is
+//! found once a second, and only processes not seen before are read for it; the two looks whose cost grows with the subject
+//! (its proportional set walks its page tables, its sockets are counted one by one) are repeated so seldom that they take
+//! less than one part in [`COST_SHARE`] of the time.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use study::record::{Sample, SubjectUse};
+
+use crate::clock;
+
+/// Between two samples.
+const EVERY: Duration = Duration::from_millis(100);
+/// Between two looks that cost more, at least.
+const EVERY_COSTLY: Duration = Duration::from_secs(1);
+/// A costly look is not repeated before so many times its own CPU time has gone by.
+const COST_SHARE: u32 = 200;
+
+/// Looks at the group of processes that a subject is.
+#[derive(Debug)]
+pub(crate) struct Sampler {
+    proc: PathBuf,
+    group: u32,
+    started: Instant,
+    members: Vec<u32>,
+    strangers: BTreeSet<u32>,
+    next: Instant,
+    next_costly: Instant,
+    samples: Vec<Sample>,
+}
+
+/// What a subject had used at one moment.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Reading {
+    /// Since the subject was started, ns.
+    pub(crate) at_ns: u64,
+    user_ns: u64,
+    system_ns: u64,
+    voluntary: u64,
+    involuntary: u64,
+    rss_max_bytes: u64,
+}
+
+impl Sampler {
+    /// For the group `group` under `proc` (`/proc`), whose leader was started at `started`.
+    pub(crate) fn new(proc: &Path, group: u32, started: Instant) -> Self {
+        Self {
+            proc: proc.to_owned(),
+            group,
+            started,
+            members: Vec::new(),
+            strangers: BTreeSet::new(),
+            next: started,
+            next_costly: started,
+            samples: Vec::new(),
+        }
+    }
+
+    /// When the next sample is due.
+    pub(crate) fn due(&self) -> Instant {
+        self.next
+    }
+
+    /// Takes a sample if one is due.
+    pub(crate) fn tick(&mut self) {
+        let begun = clock::now();
+        if begun < self.next {
+            return;
+        }
+        let costly = begun >= self.next_costly;
+        if costly {
+            self.find_members();
+        }
+        let mut sample = Sample { at_ns: clock::nanos(begun - self.started), ..Sample::default() };
+        let mut alive = false;
+        for stat in self.members.iter().filter_map(|pid| self.stat(*pid)) {
+            alive = true;
+            sample.cpu_ns += stat.user_ns + stat.system_ns;
+            sample.rss_bytes += stat.rss_bytes;
+            sample.threads += stat.threads;
+        }
+        if costly {
+            let before = cpu_time();
+            sample.pss_bytes = sum(self.members.iter().map(|pid| self.pss_bytes(*pid)));
+            sample.sockets = sum(self.members.iter().map(|pid| self.sockets(*pid).map(u64::from)))
+                .and_then(|count| u32::try_from(count).ok());
+            self.next_costly = begun + EVERY_COSTLY.max(cpu_time().saturating_sub(before) * COST_SHARE);
+        }
+        if alive {
+            self.samples.push(sample);
+        }
+        self.next = begun + EVERY;
+    }
+
+    /// What it has used until now. Counts the context switches of each thread, so it is for the two ends of measuring only.
+    pub(crate) fn reading(&mut self) -> Reading {
+        self.find_members();
+        // All connections are open now: a moment to look at everything.
+        self.next_costly = clock::now();
+        let mut reading = Reading { at_ns: clock::nanos(clock::now() - self.started), ..Reading::default() };
+        for &pid in &self.members {
+            if let Some(stat) = self.stat(pid) {
+                reading.user_ns += stat.user_ns;
+                reading.system_ns += stat.system_ns;
+            }
+            let status = self.read(pid, "status").unwrap_or_default();
+            reading.rss_max_bytes += field(&status, "VmHWM:").unwrap_or(0) * 1024;
+            let Ok(threads) = fs::read_dir(self.path(pid, "task")) else { continue };
+            for thread in threads.flatten() {
+                let status = fs::read_to_string(thread.path().join("status")).unwrap_or_default();
+                reading.voluntary += field(&status, "voluntary_ctxt_switches:").unwrap_or(0);
+                reading.involuntary += field(&status, "nonvoluntary_ctxt_switches:").unwrap_or(0);
+            }
+        }
+        reading
+    }
+
+    /// Writes what was seen into `used`; `measured`: the readings at both ends of measuring.
+    pub(crate) fn finish(self, measured: Option<(Reading, Reading)>, used: &mut SubjectUse) {
+        if let Some((begin, end)) = measured {
+            used.user_ns = end.user_ns.saturating_sub(begin.user_ns);
+            used.system_ns = end.system_ns.saturating_sub(begin.system_ns);
+            used.measured_ns = end.at_ns.saturating_sub(begin.at_ns);
+            used.switches_voluntary = end.voluntary.saturating_sub(begin.voluntary);
+            used.switches_involuntary = end.involuntary.saturating_sub(begin.involuntary);
+        }
+        let peak = measured.map_or(0, |(_, end)| end.rss_max_bytes);
+        let largest = self.samples.iter().map(|sample| sample.rss_bytes).max();
+        used.rss_max_bytes = largest.max(Some(peak).filter(|peak| *peak > 0));
+        used.pss_max_bytes = self.samples.iter().filter_map(|sample| sample.pss_bytes).max();
+        used.threads_max = self.samples.iter().map(|sample| sample.threads).max().unwrap_or(0);
+        used.sockets_max = self.samples.iter().filter_map(|sample| sample.sockets).max().unwrap_or(0);
+        used.samples = self.samples;
+    }
+
+    fn path(&self, pid: u32, file: &str) -> PathBuf {
+        self.proc.join(pid.to_string()).join(file)
+    }
+
+    fn read(&self, pid: u32, file: &str) -> Option<String> {
+        fs::read_to_string(self.path(pid, file)).ok()
+    }
+
+    fn stat(&self, pid: u32) -> Option<Stat> {
+        // The name of a program need not be UTF-8.
+        Stat::parse(&String::from_utf8_lossy(&fs::read(self.path(pid, "stat")).ok()?))
+    }
+
+    /// Members are the group, and whoever has a member for a parent when first seen: a child that left the group.
+    fn find_members(&mut self) {
+        let Ok(entries) = fs::read_dir(&self.proc) else { return };
+        let alive: BTreeSet<u32> =
+            entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect();
+        self.members.retain(|pid| alive.contains(pid));
+        self.strangers.retain(|pid| alive.contains(pid));
+        let new: Vec<u32> =
+            alive.into_iter().filter(|pid| !self.members.contains(pid) && !self.strangers.contains(pid)).collect();
+        let stats: BTreeMap<u32, Stat> = new.iter().filter_map(|pid| Some((*pid, self.stat(*pid)?))).collect();
+        let mut left: Vec<(u32, Stat)> = stats.into_iter().collect();
+        loop {
+            let before = self.members.len();
+            left.retain(|(pid, stat)| {
+                let ours = *pid == self.group || stat.group == self.group || self.members.contains(&stat.parent);
+                if ours {
+                    self.members.push(*pid);
+                }
+                !ours
+            });
+            if self.members.len() == before {
+                break;
+            }
+        }
+        self.strangers.extend(left.into_iter().map(|(pid, _)| pid));
+    }
+
+    fn pss_bytes(&self, pid: u32) -> Option<u64> {
+        Some(field(&self.read(pid, "smaps_rollup")?, "Pss:")? * 1024)
+    }
+
+    fn sockets(&self, pid: u32) -> Option<u32> {
+        let handles = fs::read_dir(self.path(pid, "fd")).ok()?;
+        let is_socket =
+            |path: &Path| fs::read_link(path).is_ok_and(|to| to.as_os_str().as_encoded_bytes().starts_with(b"socket:"));
+        u32::try_from(handles.flatten().filter(|handle| is_socket(&handle.path())).count()).ok()
+    }
+}
+
+/// `None` where not one could be had.
+fn sum(mut values: impl Iterator<Item = Option<u64>>) -> Option<u64> {
+    let first = values.by_ref().flatten().next()?;
+    Some(first + values.flatten().sum::<u64>())
+}
+
+/// CPU time of this thread: the cost of a look, also where the look had to wait for a processor.
+fn cpu_time() -> Duration {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    Duration::new(time.tv_sec.cast_unsigned(), u32::try_from(time.tv_nsec).unwrap_or(0))
+}
+
+/// The number after `name` at the beginning of a line.
+fn field(text: &str, name: &str) -> Option<u64> {
+    text.lines().find_map(|line| line.strip_prefix(name))?.split_whitespace().next()?.parse().ok()
+}
+
+/// What we use of `/proc/PID/stat`. Source: proc_pid_stat(5).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Stat {
+    parent: u32,
+    group: u32,
+    /// With that of children that have ended and been waited for.
+    user_ns: u64,
+    system_ns: u64,
+    threads: u32,
+    rss_bytes: u64,
+}
+
+impl Stat {
+    fn parse(text: &str) -> Option<Self> {
+        // The name stands in parentheses and may itself have some, and blanks: fields are counted from the last one.
+        let fields: Vec<&str> = text.get(text.rfind(')')? + 1..)?.split_whitespace().collect();
+        let number = |field: usize| fields.get(field - 3)?.parse::<u64>().ok();
+        let tick_ns = 1_000_000_000 / rustix::param::clock_ticks_per_second();
+        Some(Self {
+            parent: u32::try_from(number(4)?).ok()?,
+            group: u32::try_from(number(5)?).ok()?,
+            user_ns: (number(14)? + number(16)?) * tick_ns,
+            system_ns: (number(15)? + number(17)?) * tick_ns,
+            threads: u32::try_from(number(20)?).ok()?,
+            rss_bytes: number(24)? * rustix::param::page_size() as u64,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const STAT: &str = "70 (a (b) c) S 1 70 70 0 -1 4194560 99 0 0 0 250 150 7 3 20 0 5 0 1000 9999 300 184467 1 1 0 0";
+
+    fn stat_of(pid: u32, parent: u32, group: u32) -> String {
+        format!("{pid} (x) S {parent} {group} 1 0 -1 0 0 0 0 0 10 20 0 0 20 0 2 0 1000 9999 30 1 1 1 0 0")
+    }
+
+    fn process(proc: &Path, pid: u32, parent: u32, group: u32) {
+        let task = proc.join(format!("{pid}/task/{pid}"));
+        fs::create_dir_all(&task).unwrap();
+        fs::create_dir_all(proc.join(format!("{pid}/fd"))).unwrap();
+        fs::write(proc.join(format!("{pid}/stat")), stat_of(pid, parent, group)).unwrap();
+        fs::write(proc.join(format!("{pid}/status")), "Name: x\nVmHWM:\t     12 kB\n").unwrap();
+        fs::write(proc.join(format!("{pid}/smaps_rollup")), "0-1 [rollup]\nRss:  9 kB\nPss:   5 kB\nPss_Dirty: 1 kB\n")
+            .unwrap();
+        fs::write(task.join("status"), "voluntary_ctxt_switches:\t7\nnonvoluntary_ctxt_switches:\t3\n").unwrap();
+        let _ = std::os::unix::fs::symlink("socket:[123]", proc.join(format!("{pid}/fd/3")));
+        let _ = std::os::unix::fs::symlink("/dev/null", proc.join(format!("{pid}/fd/0")));
+    }
+
+    #[test]
+    fn a_line_of_stat() {
+        let page = rustix::param::page_size() as u64;
+        let stat = Stat::parse(STAT).unwrap();
+        let expected = Stat {
+            parent: 1,
+            group: 70,
+            user_ns: 2_570_000_000,
+            system_ns: 1_530_000_000,
+            threads: 5,
+            rss_bytes: 300 * page,
+        };
+        assert_eq!(stat, expected);
+    }
+
+    #[test]
+    fn lines_that_are_none() {
+        for text in ["", "70 (a", "70 (a) S 1", "70 (a) S x y z", ")"] {
+            assert_eq!(Stat::parse(text), None, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn the_whole_family_is_counted_and_nobody_else() {
+        let folder = tempfile::tempdir().unwrap();
+        let proc = folder.path();
+        process(proc, 70, 1, 70); // the leader
+        process(proc, 71, 70, 70); // a worker
+        process(proc, 69, 71, 69); // a child that left the group, seen before its parent
+        process(proc, 80, 1, 80); // a stranger
+        let mut sampler = Sampler::new(proc, 70, clock::now());
+        let begin = sampler.reading();
+        sampler.tick();
+        let stat = stat_of(71, 70, 70).replace(" 10 20 0 0 ", " 110 25 0 0 ");
+        fs::write(proc.join("71/stat"), stat).unwrap();
+        fs::write(proc.join("71/task/71/status"), "voluntary_ctxt_switches:\t17\nnonvoluntary_ctxt_switches:\t4\n")
+            .unwrap();
+        let end = sampler.reading();
+        let mut used = SubjectUse::default();
+        sampler.finish(Some((begin, end)), &mut used);
+        assert_eq!((used.user_ns, used.system_ns), (1_000_000_000, 50_000_000));
+        assert_eq!((used.switches_voluntary, used.switches_involuntary), (10, 1));
+        assert_eq!((used.threads_max, used.sockets_max), (6, 3));
+        assert_eq!(used.pss_max_bytes, Some(15 * 1024));
+        let page = rustix::param::page_size() as u64;
+        assert_eq!(used.rss_max_bytes, Some((90 * page).max(36 * 1024)));
+        assert_eq!(used.samples.len(), 1);
+        assert_eq!(used.samples[0].cpu_ns, 900_000_000);
+    }
+
+    #[test]
+    fn a_subject_that_is_gone_leaves_no_sample() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut sampler = Sampler::new(folder.path(), 70, clock::now());
+        sampler.tick();
+        let mut used = SubjectUse::default();
+        sampler.finish(None, &mut used);
+        assert_eq!(used, SubjectUse::default());
+    }
+}
