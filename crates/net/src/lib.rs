@@ -20,6 +20,7 @@ mod driver;
 mod epoll;
 mod open;
 mod outgoing;
+pub mod sim;
 mod slots;
 mod socket;
 pub mod thread;

@@ -1,0 +1,257 @@
+//! The driver's side of the simulation.
+
+use std::io;
+use std::net::SocketAddr;
+
+use super::link::Who;
+use super::{Connection, Listening, Note, Phase, Sim, What};
+use crate::driver::{Close, CloseReason, Conn, Data, Driver, Event, Listener, Nanos, SendError};
+use crate::socket;
+
+impl Sim {
+    /// Notes that there may be something to take for `conn`.
+    pub(super) fn note(&mut self, conn: Conn) {
+        let Some(&mut Connection { link, side, phase }) = self.connections.get_mut(conn) else { return };
+        if phase != Phase::Open || self.is_paused(link, side) {
+            return;
+        }
+        if let Some(end) = self.end(link, side)
+            && !end.noted
+            && (!end.inbox.is_empty() || end.reset_arrived || (end.end_arrived && !end.end_told))
+        {
+            end.noted = true;
+            self.notes.push_back(Note::Readable(conn));
+        }
+    }
+
+    /// Whether reading is paused for back-pressure. It does not hide that the connection is gone.
+    fn is_paused(&mut self, link: usize, side: usize) -> bool {
+        let most = self.config.pause_reads_above_bytes;
+        self.end(link, side).is_some_and(|end| end.outgoing.len() > most && !end.reset_arrived)
+    }
+
+    /// What follows when all of `conn` is sent: the end of a graceful close, or of both streams.
+    pub(super) fn close_if_sent(&mut self, conn: Conn) {
+        let Some(&mut Connection { link, side, phase }) = self.connections.get_mut(conn) else { return };
+        let Some(end) = self.end(link, side) else { return };
+        let closing = phase == Phase::Closing && end.stands && end.outgoing.is_empty();
+        if closing || (phase == Phase::Open && end.end_sent && end.end_told) {
+            self.leave(conn);
+        }
+    }
+
+    /// The driver goes away in order, or by a reset where there are bytes that it has not taken.
+    fn leave(&mut self, conn: Conn) {
+        let Some(&mut Connection { link, side, .. }) = self.connections.get_mut(conn) else { return };
+        let Some(end) = self.end(link, side) else { return };
+        let unread = !end.inbox.is_empty();
+        end.end_wanted = true;
+        if unread {
+            self.travel(link, side, What::Reset { link, to: 1 - side });
+        } else {
+            self.pump(link, side);
+        }
+        self.finish(conn, CloseReason::Local);
+    }
+
+    /// The connection is over for the driver: nobody is at its end any more, and the caller will be told.
+    pub(super) fn finish(&mut self, conn: Conn, reason: CloseReason) {
+        let Some(connection) = self.connections.get_mut(conn) else { return };
+        if connection.phase == Phase::Finished {
+            return;
+        }
+        let reason = if connection.phase == Phase::Closing { CloseReason::Local } else { reason };
+        connection.phase = Phase::Finished;
+        let link = connection.link;
+        let side = connection.side;
+        if let Some(end) = self.end(link, side) {
+            end.who = Who::Gone;
+        }
+        self.drop_if_gone(link);
+        self.notes.push_back(Note::Event(Event::Closed(conn, reason)));
+    }
+
+    /// What there is to take for `conn`, one event at a time.
+    fn read(&mut self, conn: Conn) -> Option<Event> {
+        let &mut Connection { link, side, phase } = self.connections.get_mut(conn)?;
+        let (paused, most) = (self.is_paused(link, side), self.dice.within_usize(&self.network.read_bytes));
+        let most = most.min(self.config.receive_bytes).max(1);
+        let end = self.links[link].as_mut().map(|link| &mut link.ends[side])?;
+        end.noted = false;
+        if phase != Phase::Open || paused {
+            return None;
+        }
+        if !end.inbox.is_empty() {
+            let count = most.min(end.inbox.len());
+            self.received.clear();
+            self.received.extend(end.inbox.drain(..count));
+            self.taken(link, side, count);
+            self.note(conn);
+            return Some(Event::Data(conn, Data { buffer: 0, start: 0, len: count as u32 }));
+        }
+        if end.reset_arrived {
+            self.finish(conn, CloseReason::Reset);
+            return None; // It is the next note.
+        }
+        if end.end_arrived && !end.end_told {
+            end.end_told = true;
+            self.close_if_sent(conn);
+            return Some(Event::EndOfStream(conn));
+        }
+        None
+    }
+
+    fn accept(&mut self, index: u32) -> Option<Event> {
+        if self.connections.is_full() {
+            return None;
+        }
+        let link = self.listeners[index as usize].as_mut()?.queue.pop_front()?;
+        let connection = Connection { link, side: 1, phase: Phase::Open };
+        let conn = self.connections.insert(connection).ok()?;
+        if let Some(end) = self.end(link, 1) {
+            end.who = Who::Driver(conn);
+        }
+        self.note(conn);
+        Some(Event::Accepted(Listener(index), conn))
+    }
+
+    /// A slot is free: those who wait for one are looked at.
+    fn accept_again(&mut self) {
+        for (index, listening) in self.listeners.iter().enumerate() {
+            if listening.as_ref().is_some_and(|listening| !listening.queue.is_empty()) {
+                self.notes.push_back(Note::Accept(index as u32));
+            }
+        }
+    }
+}
+
+impl Driver for Sim {
+    fn backend(&self) -> &'static str {
+        "sim"
+    }
+
+    fn now(&self) -> Nanos {
+        self.now
+    }
+
+    fn listen(&mut self, mut address: SocketAddr, backlog: u32, shared: bool) -> io::Result<(Listener, SocketAddr)> {
+        if address.port() == 0 {
+            address.set_port(self.port_next);
+            self.port_next = self.port_next.checked_add(1).ok_or(io::ErrorKind::AddrNotAvailable)?;
+        }
+        if !shared && self.listeners.iter().flatten().any(|listening| listening.address == address) {
+            return Err(io::ErrorKind::AddrInUse.into());
+        }
+        let backlog = (backlog as usize).saturating_add(1); // As Linux counts.
+        self.listeners.push(Some(Listening { address, backlog, queue: Default::default() }));
+        Ok((Listener(self.listeners.len() as u32 - 1), address))
+    }
+
+    fn stop_listening(&mut self, listener: Listener) {
+        let place = self.listeners.get_mut(listener.0 as usize).and_then(Option::take);
+        for link in place.map(|listening| listening.queue).unwrap_or_default() {
+            if let Some(end) = self.end(link, 1) {
+                end.who = Who::Gone;
+            }
+            self.travel(link, 1, What::Reset { link, to: 0 });
+        }
+    }
+
+    fn connect(&mut self, address: SocketAddr) -> io::Result<Conn> {
+        let link = self.links.len();
+        let connection = Connection { link, side: 0, phase: Phase::Connecting };
+        let conn = self.connections.insert(connection).map_err(|_| socket::no_slot(self.config.connections))?;
+        self.link(Who::Driver(conn));
+        self.travel(link, 0, What::Connect { link, address, tries: 0 });
+        Ok(conn)
+    }
+
+    fn send(&mut self, conn: Conn, bytes: &[u8]) -> Result<(), SendError> {
+        let limit = self.config.send_bytes_max;
+        let &mut Connection { link, side, phase } = self.connections.get_mut(conn).ok_or(SendError::Closed)?;
+        let end = self.end(link, side).ok_or(SendError::Closed)?;
+        if !matches!(phase, Phase::Connecting | Phase::Open) || end.end_wanted || end.reset_arrived {
+            return Err(SendError::Closed);
+        }
+        if bytes.len() > limit - end.outgoing.len() {
+            return Err(SendError::Full { limit });
+        }
+        end.outgoing.extend(bytes);
+        self.pump(link, side);
+        Ok(())
+    }
+
+    fn end_stream(&mut self, conn: Conn) {
+        let Some(&mut Connection { link, side, phase }) = self.connections.get_mut(conn) else { return };
+        if !matches!(phase, Phase::Connecting | Phase::Open) {
+            return;
+        }
+        if let Some(end) = self.end(link, side) {
+            end.end_wanted = true;
+            self.pump(link, side);
+            self.close_if_sent(conn);
+        }
+    }
+
+    fn close(&mut self, conn: Conn, how: Close) {
+        let Some(connection) = self.connections.get_mut(conn) else { return };
+        let (link, side, phase) = (connection.link, connection.side, connection.phase);
+        let Some(end) = self.links[link].as_mut().map(|link| &mut link.ends[side]) else { return };
+        match (how, phase) {
+            (_, Phase::Finished) | (Close::Graceful, Phase::Closing) => {}
+            (Close::Graceful, _) if !end.outgoing.is_empty() => connection.phase = Phase::Closing,
+            (Close::Graceful, Phase::Open) => self.leave(conn),
+            (Close::Graceful, _) => self.finish(conn, CloseReason::Local), // A connect is given up.
+            (Close::Reset, _) => {
+                end.outgoing.clear();
+                if end.stands {
+                    self.travel(link, side, What::Reset { link, to: 1 - side });
+                }
+                self.finish(conn, CloseReason::Local);
+            }
+        }
+    }
+
+    /// Jumps to the next thing that happens, or to `until`. Fails where the real backends would wait forever: there is
+    /// no `until`, and nothing is left that could happen.
+    fn turn(&mut self, until: Option<Nanos>) -> io::Result<()> {
+        let limit = until.map(|until| until.max(self.now));
+        while self.notes.is_empty() {
+            if self.step(limit) {
+                continue;
+            }
+            let until = until.ok_or_else(|| io::Error::other("deadlock: nothing is left that could happen"))?;
+            self.now = if until > self.now { until } else { self.now + self.network.poll_ns.max(1) };
+            break;
+        }
+        Ok(())
+    }
+
+    fn next_event(&mut self) -> Option<Event> {
+        while let Some(note) = self.notes.pop_front() {
+            let event = match note {
+                Note::Event(event) => Some(event),
+                Note::Readable(conn) => self.read(conn),
+                Note::Accept(index) => self.accept(index),
+            };
+            // What the caller has closed since is not told any more.
+            if let Some(Event::Connected(conn)) = event
+                && self.connections.get_mut(conn).is_none_or(|connection| connection.phase != Phase::Open)
+            {
+                continue;
+            }
+            if let Some(Event::Closed(conn, _)) = event {
+                self.connections.remove(conn);
+                self.accept_again();
+            }
+            if event.is_some() {
+                return event;
+            }
+        }
+        None
+    }
+
+    fn bytes(&self, data: Data) -> &[u8] {
+        &self.received[data.start as usize..][..data.len as usize]
+    }
+}

@@ -1,0 +1,464 @@
+//! A network with a virtual clock and a seed, for tests of whole engines: same seed, same events, to the nanosecond.
+//!
+//! A test names who answers at an address ([`Sim::serve`]) and who connects to the driver ([`Sim::client`]); a driver
+//! can also connect to itself. Time jumps in [`Driver::turn`] and stands still elsewhere.
+//!
+//! ```
+//! use net::sim::{Network, Sim, peers};
+//! use net::{Config, Driver, Event};
+//!
+//! let config =
+//!     Config { connections: 1, receive_bytes: 4096, send_bytes_max: 4096, pause_reads_above_bytes: usize::MAX };
+//! let mut driver = Sim::new(7, &config, Network::PERFECT);
+//! let address = "10.0.0.1:7".parse().unwrap();
+//! driver.serve(address, |_| peers::ping_pong(|_| 1_000).into());
+//!
+//! let conn = driver.connect(address).unwrap();
+//! driver.turn(None).unwrap();
+//! assert!(matches!(driver.next_event(), Some(Event::Connected(_))));
+//! assert_eq!(driver.now(), 10_000);
+//! driver.send(conn, &[0, 0, 0, 1]).unwrap();
+//! driver.turn(None).unwrap();
+//! let Some(Event::Data(_, data)) = driver.next_event() else { panic!() };
+//! assert_eq!(driver.bytes(data), [0, 0, 0, 2]);
+//! assert_eq!(driver.now(), 21_000);
+//! ```
+
+mod driver;
+mod link;
+mod network;
+mod peer;
+pub mod peers;
+
+use std::cmp::{Ordering, Reverse};
+use std::collections::{BinaryHeap, VecDeque};
+use std::net::SocketAddr;
+
+pub use self::network::Network;
+pub use self::peer::{Actions, Answer, Peer};
+
+use self::link::{End, Link, Who};
+use self::network::Dice;
+use self::peer::Action;
+use crate::driver::{CloseReason, Config, Conn, Event, Nanos};
+use crate::slots::Slots;
+
+/// When a connect that nobody answers is given up: as long as Linux takes with its six repetitions.
+pub const CONNECT_TIMEOUT_NS: Nanos = 127_000_000_000;
+/// A connect that found the listener's queue full is repeated after this time, as by Linux.
+const CONNECT_AGAIN_NS: Nanos = 1_000_000_000;
+
+/// The simulated driver.
+pub struct Sim {
+    config: Config,
+    network: Network,
+    dice: Dice,
+    now: Nanos,
+    agenda: BinaryHeap<Reverse<Due>>,
+    /// How many things were ever put on the agenda: what is due at the same time happens in this order.
+    written: u64,
+    links: Vec<Option<Link>>,
+    connections: Slots<Connection>,
+    listeners: Vec<Option<Listening>>,
+    port_next: u16,
+    services: Vec<Service>,
+    notes: VecDeque<Note>,
+    received: Vec<u8>,
+}
+
+struct Connection {
+    link: usize,
+    side: usize,
+    phase: Phase,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    Connecting,
+    Open,
+    /// The caller closed; what waits is being sent.
+    Closing,
+    /// Over; the caller is still to be told.
+    Finished,
+}
+
+struct Listening {
+    address: SocketAddr,
+    backlog: usize,
+    /// Connections that were not yet accepted.
+    queue: VecDeque<usize>,
+}
+
+struct Service {
+    address: SocketAddr,
+    accepted: u64,
+    answer: Box<dyn FnMut(u64) -> Answer>,
+}
+
+/// What the caller is to be told, or what is to be looked at.
+enum Note {
+    Event(Event),
+    Readable(Conn),
+    Accept(u32),
+}
+
+struct Due {
+    at: Nanos,
+    number: u64,
+    what: What,
+}
+
+enum What {
+    Connect { link: usize, address: SocketAddr, tries: u32 },
+    Connected { link: usize },
+    Failed { link: usize, reason: CloseReason },
+    Bytes { link: usize, to: usize, bytes: Vec<u8> },
+    End { link: usize, to: usize },
+    Reset { link: usize, to: usize },
+    Act { link: usize, side: usize, action: Action },
+    Unstall { link: usize, side: usize },
+    Client { link: usize, address: SocketAddr },
+}
+
+impl PartialEq for Due {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other) == Ordering::Equal
+    }
+}
+
+impl Eq for Due {}
+
+impl PartialOrd for Due {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Due {
+    fn cmp(&self, other: &Self) -> Ordering {
+        (self.at, self.number).cmp(&(other.at, other.number))
+    }
+}
+
+impl Sim {
+    /// A driver whose clock stands at zero, in a network where nobody is yet.
+    pub fn new(seed: u64, config: &Config, network: Network) -> Self {
+        Self {
+            connections: Slots::new(config.connections),
+            config: config.clone(),
+            network,
+            dice: Dice::new(seed),
+            now: 0,
+            agenda: BinaryHeap::new(),
+            written: 0,
+            links: Vec::new(),
+            listeners: Vec::new(),
+            port_next: 40_000,
+            services: Vec::new(),
+            notes: VecDeque::new(),
+            received: Vec::new(),
+        }
+    }
+
+    /// From here on `answer` says who answers at `address`; it is given the number of the connection there, from 0.
+    /// An address that nobody serves refuses.
+    pub fn serve(&mut self, address: SocketAddr, answer: impl FnMut(u64) -> Answer + 'static) {
+        self.services.retain(|service| service.address != address);
+        self.services.push(Service { address, accepted: 0, answer: Box::new(answer) });
+    }
+
+    /// At the time `at`, or now if that has passed, `peer` connects to `address`, where the driver should listen.
+    pub fn client(&mut self, address: SocketAddr, at: Nanos, peer: impl Peer + 'static) {
+        let link = self.link(Who::Peer(Box::new(peer)));
+        self.put(at.max(self.now), What::Client { link, address });
+    }
+
+    fn link(&mut self, who: Who) -> usize {
+        self.links.push(Some(Link { ends: [End::new(who), End::new(Who::Waiting)] }));
+        self.links.len() - 1
+    }
+
+    fn put(&mut self, at: Nanos, what: What) {
+        self.agenda.push(Reverse(Due { at, number: self.written, what }));
+        self.written += 1;
+    }
+
+    fn end(&mut self, link: usize, side: usize) -> Option<&mut End> {
+        Some(&mut self.links[link].as_mut()?.ends[side])
+    }
+
+    /// Puts what leaves `side` of `link` now on the agenda, behind all that left there before.
+    fn travel(&mut self, link: usize, side: usize, what: What) {
+        let delay = self.dice.within(&self.network.delay_ns);
+        let now = self.now;
+        let Some(end) = self.end(link, side) else { return };
+        end.arrives = end.arrives.max(now + delay);
+        let at = end.arrives;
+        self.put(at, what);
+    }
+
+    /// Sends from `side` what the window takes, and the end of the stream after it.
+    fn pump(&mut self, link: usize, side: usize) {
+        let to = 1 - side;
+        loop {
+            let most = self.dice.within_usize(&self.network.segment_bytes).max(1);
+            let (window, lost) = (self.network.window_bytes, self.dice.happens(self.network.reset_share));
+            let Some(end) = self.end(link, side) else { return };
+            let count = most.min(window.saturating_sub(end.in_flight)).min(end.outgoing.len());
+            if !end.stands || count == 0 {
+                break;
+            }
+            let bytes: Vec<u8> = end.outgoing.drain(..count).collect();
+            end.in_flight += count;
+            if lost {
+                self.travel(link, to, What::Reset { link, to: side });
+                self.travel(link, side, What::Reset { link, to });
+            } else {
+                self.travel(link, side, What::Bytes { link, to, bytes });
+            }
+        }
+        let Some(end) = self.end(link, side) else { return };
+        if end.stands && end.outgoing.is_empty() && end.end_wanted && !end.end_sent {
+            end.end_sent = true;
+            self.travel(link, side, What::End { link, to });
+        }
+    }
+
+    /// Lets the next thing on the agenda happen, if it is due by `limit`.
+    fn step(&mut self, limit: Option<Nanos>) -> bool {
+        let Some(Reverse(next)) = self.agenda.peek() else { return false };
+        if limit.is_some_and(|limit| next.at > limit) {
+            return false;
+        }
+        let Reverse(due) = self.agenda.pop().expect("it was just seen");
+        self.now = self.now.max(due.at);
+        match due.what {
+            What::Connect { link, address, tries } => self.connect_arrives(link, address, tries),
+            What::Connected { link } => self.connected(link),
+            What::Failed { link, reason } => self.failed(link, reason),
+            What::Bytes { link, to, bytes } => self.bytes_arrive(link, to, &bytes),
+            What::End { link, to } => self.end_arrives(link, to),
+            What::Reset { link, to } => self.reset_arrives(link, to),
+            What::Act { link, side, action } => self.act(link, side, action),
+            What::Unstall { link, side } => self.take(link, side),
+            What::Client { link, address } => self.travel(link, 0, What::Connect { link, address, tries: 0 }),
+        }
+        true
+    }
+
+    fn connect_arrives(&mut self, link: usize, address: SocketAddr, tries: u32) {
+        if self.links[link].is_none() {
+            return; // Given up meanwhile.
+        }
+        let listening = |place: &Option<Listening>| place.as_ref().is_some_and(|l| l.address == address);
+        if let Some(index) = self.listeners.iter().position(listening) {
+            let listening = self.listeners[index].as_mut().expect("it was just found");
+            if listening.queue.len() >= listening.backlog {
+                let again = CONNECT_AGAIN_NS << tries;
+                let what = if tries < 6 {
+                    What::Connect { link, address, tries: tries + 1 }
+                } else {
+                    What::Failed { link, reason: CloseReason::TimedOut }
+                };
+                return self.put(self.now + again, what);
+            }
+            listening.queue.push_back(link);
+            self.notes.push_back(Note::Accept(index as u32));
+            self.establish(link, 1);
+            return self.travel(link, 1, What::Connected { link });
+        }
+        let answer = match self.services.iter_mut().find(|service| service.address == address) {
+            Some(service) => {
+                service.accepted += 1;
+                (service.answer)(service.accepted - 1)
+            }
+            None => Answer::Refuse,
+        };
+        match answer {
+            Answer::Accept(peer) => {
+                self.establish(link, 1);
+                self.travel(link, 1, What::Connected { link });
+                if let Some(end) = self.end(link, 1) {
+                    end.who = Who::Peer(peer);
+                }
+                self.tell(link, 1, |peer, now, to| peer.on_connect(now, to));
+            }
+            Answer::Refuse => self.travel(link, 1, What::Failed { link, reason: CloseReason::Refused }),
+            Answer::Ignore => {
+                let reason = CloseReason::TimedOut;
+                self.put(self.now + CONNECT_TIMEOUT_NS, What::Failed { link, reason });
+            }
+        }
+    }
+
+    fn establish(&mut self, link: usize, side: usize) {
+        if let Some(end) = self.end(link, side) {
+            end.stands = true;
+        }
+    }
+
+    fn connected(&mut self, link: usize) {
+        self.establish(link, 0);
+        let Some(end) = self.end(link, 0) else { return };
+        match end.who {
+            Who::Driver(conn) => {
+                let Some(connection) = self.connections.get_mut(conn) else { return };
+                if connection.phase == Phase::Connecting {
+                    connection.phase = Phase::Open;
+                    self.notes.push_back(Note::Event(Event::Connected(conn)));
+                }
+                self.pump(link, 0);
+                self.close_if_sent(conn);
+            }
+            Who::Gone => self.travel(link, 0, What::Reset { link, to: 1 }),
+            _ => self.tell(link, 0, |peer, now, to| peer.on_connect(now, to)),
+        }
+    }
+
+    fn failed(&mut self, link: usize, reason: CloseReason) {
+        let Some(end) = self.end(link, 0) else { return };
+        if let Who::Driver(conn) = end.who {
+            self.finish(conn, reason);
+        }
+        self.peer_leaves(link, 0, true);
+        self.links[link] = None;
+    }
+
+    fn bytes_arrive(&mut self, link: usize, to: usize, bytes: &[u8]) {
+        let Some(end) = self.end(link, to) else { return };
+        if matches!(end.who, Who::Gone) {
+            return self.travel(link, to, What::Reset { link, to: 1 - to });
+        }
+        end.inbox.extend(bytes);
+        self.take(link, to);
+    }
+
+    fn end_arrives(&mut self, link: usize, to: usize) {
+        let Some(end) = self.end(link, to) else { return };
+        end.end_arrived = true;
+        self.take(link, to);
+    }
+
+    fn reset_arrives(&mut self, link: usize, to: usize) {
+        let Some(end) = self.end(link, to) else { return };
+        end.reset_arrived = true;
+        end.outgoing.clear();
+        if let Who::Driver(conn) = end.who
+            && self.connections.get_mut(conn).is_some_and(|connection| connection.phase == Phase::Closing)
+        {
+            return self.finish(conn, CloseReason::Local);
+        }
+        self.take(link, to);
+    }
+
+    /// The owner of an end takes what has arrived: a peer at once, a driver when it asks for events.
+    fn take(&mut self, link: usize, side: usize) {
+        let now = self.now;
+        let Some(end) = self.end(link, side) else { return };
+        match end.who {
+            Who::Driver(conn) => self.note(conn),
+            Who::Peer(_) if end.stalled_until <= now || end.reset_arrived => self.peer_takes(link, side),
+            _ => {}
+        }
+    }
+
+    fn peer_takes(&mut self, link: usize, side: usize) {
+        let Some(end) = self.end(link, side) else { return };
+        if !end.inbox.is_empty() {
+            let bytes: Vec<u8> = end.inbox.drain(..).collect();
+            self.taken(link, side, bytes.len());
+            self.tell(link, side, |peer, now, to| peer.on_data(&bytes, now, to));
+        }
+        let Some(end) = self.end(link, side) else { return };
+        if end.reset_arrived {
+            return self.peer_leaves(link, side, true);
+        }
+        if end.end_arrived && !end.end_told {
+            end.end_told = true;
+            self.tell(link, side, |peer, now, to| peer.on_end_of_stream(now, to));
+            self.peer_leaves_if_done(link, side);
+        }
+    }
+
+    /// `count` bytes were taken at `side`: the other side may send so many more.
+    fn taken(&mut self, link: usize, side: usize, count: usize) {
+        let Some(other) = self.end(link, 1 - side) else { return };
+        other.in_flight -= count;
+        let is_driver = if let Who::Driver(conn) = other.who { Some(conn) } else { None };
+        self.pump(link, 1 - side);
+        if let Some(conn) = is_driver {
+            self.note(conn); // It may have paused its reads.
+            self.close_if_sent(conn);
+        }
+    }
+
+    fn peer_leaves_if_done(&mut self, link: usize, side: usize) {
+        if self.end(link, side).is_some_and(|end| end.end_told && end.end_sent) {
+            self.peer_leaves(link, side, false);
+        }
+    }
+
+    fn peer_leaves(&mut self, link: usize, side: usize, reset: bool) {
+        let now = self.now;
+        let Some(end) = self.end(link, side) else { return };
+        if let Who::Peer(mut peer) = std::mem::replace(&mut end.who, Who::Gone) {
+            peer.on_closed(reset, now);
+        }
+        self.drop_if_gone(link);
+    }
+
+    /// Forgets a link whose ends are both gone. What is still on its way finds nobody.
+    fn drop_if_gone(&mut self, link: usize) {
+        let gone = |link: &Link| link.ends.iter().all(|end| matches!(end.who, Who::Gone));
+        if self.links[link].as_ref().is_some_and(gone) {
+            self.links[link] = None;
+        }
+    }
+
+    /// Lets the peer at `side` speak, and puts what it wants on the agenda.
+    fn tell(&mut self, link: usize, side: usize, say: impl FnOnce(&mut dyn Peer, Nanos, &mut Actions)) {
+        let now = self.now;
+        let mut actions = Actions::default();
+        if let Some(End { who: Who::Peer(peer), .. }) = self.end(link, side) {
+            say(peer.as_mut(), now, &mut actions);
+        }
+        for (after, action) in actions.0 {
+            if after == 0 {
+                self.act(link, side, action);
+            } else {
+                self.put(now + after, What::Act { link, side, action });
+            }
+        }
+    }
+
+    fn act(&mut self, link: usize, side: usize, action: Action) {
+        let now = self.now;
+        let Some(end) = self.end(link, side) else { return };
+        if !matches!(end.who, Who::Peer(_)) {
+            return; // It has left.
+        }
+        match action {
+            Action::Send(bytes) => {
+                if !end.end_wanted {
+                    end.outgoing.extend(bytes);
+                    self.pump(link, side);
+                }
+            }
+            Action::EndOfStream => {
+                end.end_wanted = true;
+                self.pump(link, side);
+                self.peer_leaves_if_done(link, side);
+            }
+            Action::Reset => {
+                self.travel(link, side, What::Reset { link, to: 1 - side });
+                self.peer_leaves(link, side, true);
+            }
+            Action::Stall(span) => {
+                end.stalled_until = end.stalled_until.max(now + span);
+                let at = end.stalled_until;
+                self.put(at, What::Unstall { link, side });
+            }
+            Action::Wake => self.tell(link, side, |peer, now, to| peer.on_wake(now, to)),
+        }
+    }
+}

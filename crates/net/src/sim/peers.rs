@@ -1,0 +1,190 @@
+//! Ready-made peers that speak volley's protocol: a word of 32 bits in network byte order, answered by the word plus
+//! one. Servers to connect to, good and bad, and a client for drivers that listen.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use super::peer::{Actions, Peer};
+use crate::driver::Nanos;
+
+/// A request of the ping-pong protocol, as a script sees it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Request {
+    /// How many came before on this connection.
+    pub number: u64,
+    /// What was asked.
+    pub word: u32,
+    /// When its last byte arrived.
+    pub at: Nanos,
+}
+
+impl Request {
+    /// The bytes of the right answer.
+    pub fn answer(self) -> [u8; 4] {
+        self.word.wrapping_add(1).to_be_bytes()
+    }
+}
+
+/// A server that calls `serve` for each whole word.
+pub fn words(serve: impl FnMut(Request, &mut Actions) + 'static) -> impl Peer {
+    Words { serve, begun: Vec::new(), number: 0 }
+}
+
+struct Words<F> {
+    serve: F,
+    begun: Vec<u8>,
+    number: u64,
+}
+
+impl<F: FnMut(Request, &mut Actions)> Peer for Words<F> {
+    fn on_data(&mut self, bytes: &[u8], now: Nanos, to: &mut Actions) {
+        for &byte in bytes {
+            self.begun.push(byte);
+            if let Some(word) = self.begun.first_chunk::<4>().copied() {
+                self.begun.clear();
+                let request = Request { number: self.number, word: u32::from_be_bytes(word), at: now };
+                self.number += 1;
+                (self.serve)(request, to);
+            }
+        }
+    }
+}
+
+/// Answers each request after `delay` ns, but in order.
+pub fn ping_pong(mut delay: impl FnMut(Request) -> Nanos + 'static) -> impl Peer {
+    let mut last = 0;
+    words(move |request, to| {
+        last = (request.at + delay(request)).max(last);
+        to.send(last - request.at, request.answer());
+    })
+}
+
+/// A delay law of a server that stands still for `pause` ns every `period` ns of the clock, the first time after one
+/// period, and otherwise takes `service` ns for a request.
+pub fn pauses(period: Nanos, pause: Nanos, service: Nanos) -> impl FnMut(Request) -> Nanos + Clone {
+    move |request| {
+        let into = request.at % period;
+        let standing = request.at >= period && into < pause;
+        if standing { pause - into + service } else { service }
+    }
+}
+
+/// Answers at once, every `period`-th time wrongly (1: always).
+pub fn wrong_every(period: u64) -> impl Peer {
+    words(move |request, to| {
+        let wrong = (request.number + 1).is_multiple_of(period);
+        to.send(0, if wrong { request.word.wrapping_add(2).to_be_bytes() } else { request.answer() });
+    })
+}
+
+/// Answers `count` requests and resets the connection at the next.
+pub fn reset_after(count: u64) -> impl Peer {
+    words(move |request, to| if request.number < count { to.send(0, request.answer()) } else { to.reset(0) })
+}
+
+/// Answers `count` requests and ends the connection in order at the next.
+pub fn end_after(count: u64) -> impl Peer {
+    words(move |request, to| if request.number < count { to.send(0, request.answer()) } else { to.end_of_stream(0) })
+}
+
+/// Answers one byte at a time, one each `gap` ns.
+pub fn drip(gap: Nanos) -> impl Peer {
+    let mut last = 0;
+    words(move |request, to| {
+        for byte in request.answer() {
+            last = last.max(request.at) + gap;
+            to.send(last - request.at, [byte]);
+        }
+    })
+}
+
+/// Never answers.
+pub fn silent() -> impl Peer {
+    words(|_, _| ())
+}
+
+/// Takes what comes and never reads it: requests pile up at the sender. Nothing is answered.
+pub fn never_reads() -> impl Peer {
+    struct NeverReads;
+    impl Peer for NeverReads {
+        fn on_connect(&mut self, _: Nanos, to: &mut Actions) {
+            to.stall(0, Nanos::MAX / 2);
+        }
+        fn on_data(&mut self, _: &[u8], _: Nanos, _: &mut Actions) {}
+    }
+    NeverReads
+}
+
+/// Sends `chunk` zero bytes every `gap` ns, unasked, for ever.
+pub fn endless(chunk: usize, gap: Nanos) -> impl Peer {
+    struct Endless(usize, Nanos);
+    impl Peer for Endless {
+        fn on_connect(&mut self, now: Nanos, to: &mut Actions) {
+            self.on_wake(now, to);
+        }
+        fn on_wake(&mut self, _: Nanos, to: &mut Actions) {
+            to.send(0, vec![0; self.0]);
+            to.wake(self.1);
+        }
+        fn on_data(&mut self, _: &[u8], _: Nanos, _: &mut Actions) {}
+    }
+    assert!(gap > 0, "time has to pass between two chunks");
+    Endless(chunk, gap)
+}
+
+/// What a [`client`] has seen.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Seen {
+    /// When each request was sent.
+    pub sent: Vec<Nanos>,
+    /// When each answer was complete.
+    pub answered: Vec<Nanos>,
+    /// Answers that were not the word plus one.
+    pub wrong: u64,
+    /// How it ended, and when: reset (or refused), or in order.
+    pub closed: Option<(bool, Nanos)>,
+}
+
+/// A client that sends the words 1 to `requests`, each `think` ns after the answer before, and then ends its stream.
+/// What it sees is written to `seen` while the simulation runs.
+pub fn client(requests: u32, think: Nanos, seen: &Rc<RefCell<Seen>>) -> impl Peer {
+    Client { requests, think, word: 0, begun: Vec::new(), seen: Rc::clone(seen) }
+}
+
+struct Client {
+    requests: u32,
+    think: Nanos,
+    word: u32,
+    begun: Vec<u8>,
+    seen: Rc<RefCell<Seen>>,
+}
+
+impl Peer for Client {
+    fn on_connect(&mut self, now: Nanos, to: &mut Actions) {
+        self.on_wake(now, to);
+    }
+
+    fn on_wake(&mut self, now: Nanos, to: &mut Actions) {
+        if self.word == self.requests {
+            return to.end_of_stream(0);
+        }
+        self.word += 1;
+        self.seen.borrow_mut().sent.push(now);
+        to.send(0, self.word.to_be_bytes());
+    }
+
+    fn on_data(&mut self, bytes: &[u8], now: Nanos, to: &mut Actions) {
+        self.begun.extend(bytes);
+        while let Some(answer) = self.begun.first_chunk::<4>().copied() {
+            self.begun.drain(..4);
+            let mut seen = self.seen.borrow_mut();
+            seen.answered.push(now);
+            seen.wrong += u64::from(u32::from_be_bytes(answer) != self.word.wrapping_add(1));
+            to.wake(self.think);
+        }
+    }
+
+    fn on_closed(&mut self, reset: bool, now: Nanos) {
+        self.seen.borrow_mut().closed = Some((reset, now));
+    }
+}
