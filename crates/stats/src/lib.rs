@@ -19,6 +19,7 @@ pub mod random;
 mod special;
 pub mod steady;
 pub mod stop;
+pub mod usl;
 pub mod variance;
 mod volley;
 
