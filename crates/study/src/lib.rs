@@ -43,6 +43,7 @@ pub mod plan;
 pub mod record;
 mod report;
 pub mod schedule;
+pub mod schema;
 mod section;
 mod sets;
 pub mod spec;

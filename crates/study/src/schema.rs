@@ -1,0 +1,23 @@
+//! JSON Schemas of what scripts may read and write, generated from the types.
+
+use schemars::{JsonSchema, Schema, schema_for};
+
+use crate::{LoadSpec, Measurement, Plan, Record, Run};
+
+/// The stem of each file in schemas/ that this crate owns, with its text.
+pub fn schemas() -> [(&'static str, String); 5] {
+    [
+        ("run", text::<Run>()),
+        ("record", text::<Record>()),
+        ("plan", text::<Plan>()),
+        ("load-spec", text::<LoadSpec>()),
+        ("measurement", text::<Measurement>()),
+    ]
+}
+
+fn text<T: JsonSchema>() -> String {
+    let schema: Schema = schema_for!(T);
+    let mut text = serde_json::to_string_pretty(&schema).expect("a schema is plain JSON");
+    text.push('\n');
+    text
+}

@@ -1,0 +1,28 @@
+//! The published schemas are those of the types.
+
+use std::path::Path;
+
+#[test]
+fn the_files_are_generated() {
+    for (name, text) in study::schema::schemas() {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../../schemas/{name}.json"));
+        let file = std::fs::read_to_string(&path).unwrap_or_default();
+        assert!(
+            file == text,
+            "schemas/{name}.json is not what the types say; `cargo run -p quintain-study --example schemas` writes it"
+        );
+    }
+}
+
+#[test]
+fn a_schema_says_what_is_required_and_what_it_means() {
+    let schemas = study::schema::schemas();
+    let (_, text) = schemas.iter().find(|(name, _)| *name == "measurement").unwrap();
+    let schema: serde_json::Value = serde_json::from_str(text).unwrap();
+    assert_eq!(schema["title"], "Measurement");
+    let required = schema["required"].as_array().unwrap();
+    assert!(required.contains(&"requests".into()) && !required.contains(&"response".into()));
+    let properties = schema["properties"].as_object().unwrap();
+    let undocumented = properties.iter().filter(|(_, property)| property["description"].is_null());
+    assert_eq!(undocumented.map(|(name, _)| name.as_str()).collect::<Vec<_>>(), Vec::<&str>::new());
+}
