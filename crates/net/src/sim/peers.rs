@@ -147,7 +147,7 @@ pub struct Seen {
 
 /// A client that sends the words 1 to `requests`, each `think` ns after the answer before, and then ends its stream.
 /// What it sees is written to `seen` while the simulation runs.
-pub fn client(requests: u32, think: Nanos, seen: &Rc<RefCell<Seen>>) -> impl Peer {
+pub fn client(requests: u32, think: Nanos, seen: &Rc<RefCell<Seen>>) -> impl Peer + use<> {
     Client { requests, think, word: 0, begun: Vec::new(), seen: Rc::clone(seen) }
 }
 

@@ -1,0 +1,164 @@
+//! Opening a backend, and turning it until something has happened.
+
+// Each test binary uses a part of it. A skipped check says so.
+#![allow(dead_code, clippy::print_stdout)]
+
+use std::net::SocketAddr;
+
+use net::sim::{Network, Sim};
+use net::{Config, Conn, Driver, Epoll, Event, Listener, Nanos, Uring};
+
+/// Room enough for most tests.
+pub(crate) const CONFIG: Config =
+    Config { connections: 16, receive_bytes: 4096, send_bytes_max: 1 << 20, pause_reads_above_bytes: usize::MAX };
+
+/// A test that waits longer than this has failed.
+const PATIENCE_NS: Nanos = 20_000_000_000;
+/// Over loopback everything has happened when nothing has for so long.
+const QUIET_NS: Nanos = 30_000_000;
+
+/// How to open a backend.
+pub(crate) trait Opener {
+    type Driver: Driver;
+    fn open(&self, config: &Config) -> Self::Driver;
+
+    /// An address where nobody listens.
+    fn dead_address(&self) -> SocketAddr {
+        let listener = std::net::TcpListener::bind(address()).unwrap();
+        listener.local_addr().unwrap()
+    }
+}
+
+pub(crate) struct OpenSim(pub(crate) Network);
+pub(crate) struct OpenEpoll;
+pub(crate) struct OpenUring;
+
+impl Opener for OpenSim {
+    type Driver = Sim;
+    fn open(&self, config: &Config) -> Sim {
+        Sim::new(42, config, self.0.clone())
+    }
+}
+
+impl Opener for OpenEpoll {
+    type Driver = Epoll;
+    fn open(&self, config: &Config) -> Epoll {
+        Epoll::new(config).unwrap()
+    }
+}
+
+impl Opener for OpenUring {
+    type Driver = Uring;
+    fn open(&self, config: &Config) -> Uring {
+        Uring::new(config).unwrap()
+    }
+}
+
+/// Whether io_uring can be tested here; says so where not.
+pub(crate) fn has_uring() -> bool {
+    match net::probe() {
+        Ok(()) => true,
+        Err(reason) => {
+            println!("not checked: io_uring is not usable here: {reason}");
+            false
+        }
+    }
+}
+
+/// Loopback, at a port that is free.
+pub(crate) fn address() -> SocketAddr {
+    "127.0.0.1:0".parse().unwrap()
+}
+
+/// Turns until `is_done` says so of an event.
+pub(crate) fn until<D: Driver>(driver: &mut D, mut is_done: impl FnMut(&mut D, Event) -> bool) {
+    let limit = driver.now() + PATIENCE_NS;
+    loop {
+        while let Some(event) = driver.next_event() {
+            if is_done(driver, event) {
+                return;
+            }
+        }
+        assert!(driver.now() < limit, "waited too long");
+        driver.turn(Some(limit)).unwrap();
+    }
+}
+
+/// Turns until nothing happens any more.
+pub(crate) fn settle<D: Driver>(driver: &mut D, mut see: impl FnMut(&mut D, Event)) {
+    let mut quiet_at = driver.now() + QUIET_NS;
+    while driver.now() < quiet_at {
+        driver.turn(Some(quiet_at)).unwrap();
+        while let Some(event) = driver.next_event() {
+            see(driver, event);
+            quiet_at = driver.now() + QUIET_NS;
+        }
+    }
+}
+
+/// A driver that is connected to itself.
+pub(crate) struct Pair<D> {
+    pub(crate) driver: D,
+    pub(crate) listener: Listener,
+    pub(crate) client: Conn,
+    pub(crate) server: Conn,
+}
+
+impl<D: Driver> Pair<D> {
+    pub(crate) fn new<O: Opener<Driver = D>>(open: &O, config: &Config) -> Self {
+        let mut driver = open.open(config);
+        let (_, at) = driver.listen(address(), 8, false).unwrap();
+        Self::connect(driver, at)
+    }
+
+    pub(crate) fn connect(mut driver: D, at: SocketAddr) -> Self {
+        let client = driver.connect(at).unwrap();
+        let (mut connected, mut accepted) = (false, None);
+        until(&mut driver, |_, event| {
+            match event {
+                Event::Connected(conn) if conn == client => connected = true,
+                Event::Accepted(listener, conn) => accepted = Some((listener, conn)),
+                other => panic!("{other:?}"),
+            }
+            connected && accepted.is_some()
+        });
+        let (listener, server) = accepted.unwrap();
+        assert_ne!(client, server);
+        Self { driver, listener, client, server }
+    }
+
+    /// The next `count` bytes at `conn`; nothing else may happen.
+    pub(crate) fn receive(&mut self, conn: Conn, count: usize) -> Vec<u8> {
+        let mut received = Vec::new();
+        until(&mut self.driver, |driver, event| {
+            let Event::Data(at, data) = event else { panic!("{event:?}") };
+            assert_eq!(at, conn);
+            received.extend(driver.bytes(data));
+            received.len() >= count
+        });
+        assert_eq!(received.len(), count);
+        received
+    }
+
+    /// The next event must be so.
+    pub(crate) fn expect(&mut self, is_it: impl Fn(Event, &Self) -> bool) {
+        let mut next = None;
+        until(&mut self.driver, |_, event| {
+            next = Some(event);
+            true
+        });
+        assert!(is_it(next.unwrap(), self), "{next:?}");
+    }
+
+    /// Turns until both ends are closed, and says why.
+    pub(crate) fn ends(&mut self) -> Vec<(Conn, net::CloseReason)> {
+        let mut ends = Vec::new();
+        until(&mut self.driver, |_, event| {
+            if let Event::Closed(conn, reason) = event {
+                ends.push((conn, reason));
+            }
+            ends.len() == 2
+        });
+        ends
+    }
+}
