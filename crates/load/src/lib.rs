@@ -16,6 +16,8 @@ mod merge;
 pub mod protocol;
 mod recorder;
 mod run;
+#[cfg(test)]
+mod simulated;
 mod worker;
 
 pub use check::check;

@@ -1,0 +1,331 @@
+//! The whole engine on a simulated network: worker, coordinator and merge, to the nanosecond.
+
+use net::sim::{Answer, Network, Sim, peers};
+use net::{CloseReason, Config};
+use stats::Histogram;
+use study::Measurement;
+use study::spec::{Arrivals, LoadSpec, Stop, Warmup};
+
+use crate::check::tests::spec;
+use crate::coordinator::{Control, Coordinator, Outcome};
+use crate::merge::{Process, merge};
+use crate::protocol::Pingpong;
+use crate::worker::{self, Task, Usage};
+
+const MS: u64 = 1_000_000;
+const S: u64 = 1_000_000_000;
+/// There and back in a perfect network.
+const ROUND_TRIP: u64 = 10_000;
+
+fn outcome(
+    spec: &LoadSpec,
+    network: Network,
+    serve: impl FnMut(u64) -> Answer + 'static,
+) -> Result<Measurement, Outcome> {
+    assert_eq!(crate::check(spec), Vec::<String>::new());
+    let address = "10.0.0.1:7".parse().unwrap();
+    let config = Config {
+        connections: spec.clients as usize,
+        receive_bytes: 4096,
+        send_bytes_max: 4096,
+        pause_reads_above_bytes: usize::MAX,
+    };
+    let mut driver = Sim::new(spec.seed, &config, network);
+    driver.serve(address, serve);
+    let control = Control::new(spec, 1);
+    let mut coordinator = Coordinator::new(spec, &control, 0);
+    let mut outcome = None;
+    let task = Task { spec, address, index: 0, workers: 1, clients: spec.clients, control: &control };
+    let done = worker::run(task, &mut driver, Pingpong::default(), Usage::default, |now| {
+        outcome = outcome.take().or_else(|| coordinator.step(now, false));
+    });
+    match outcome.expect("the worker ends when the coordinator says so") {
+        Outcome::Measured(ended) => Ok(merge(spec, ended, &[done.unwrap()], Process::default())),
+        other => Err(other),
+    }
+}
+
+fn measure(spec: &LoadSpec, serve: impl FnMut(u64) -> Answer + 'static) -> Measurement {
+    outcome(spec, Network::PERFECT, serve).unwrap()
+}
+
+fn latency(measurement: &Measurement, q: f64) -> f64 {
+    Histogram::try_from(measurement.latency()).unwrap().quantile(q).unwrap()
+}
+
+fn near(value: f64, expected: f64, share: f64) {
+    assert!((value / expected - 1.0).abs() <= share, "{value} is not within {share} of {expected}");
+}
+
+fn errors(measurement: &Measurement) -> Vec<(&str, u64)> {
+    measurement.errors.iter().map(|(kind, &count)| (kind.as_str(), count)).collect()
+}
+
+#[test]
+fn closed_loop_is_exact() {
+    let measurement = measure(&spec(), |_| peers::ping_pong(|_| MS).into());
+    let trip = MS + ROUND_TRIP;
+    near(measurement.requests as f64, (4 * S / trip) as f64, 0.002);
+    assert_eq!((measurement.service.min, measurement.service.max), (Some(trip), Some(trip)));
+    assert_eq!((measurement.duration_ns, measurement.warmup_ns), (S, 100 * MS));
+    assert_eq!(errors(&measurement), []);
+    assert_eq!(measurement.windows.len(), 10);
+    assert_eq!(measurement.windows.iter().map(|window| window.requests).sum::<u64>(), measurement.requests);
+    assert_eq!(measurement.unfinished, 4);
+    assert!(measurement.response.is_none());
+}
+
+#[test]
+fn little_s_law_holds() {
+    let lognormal = stats::Distribution::Lognormal { median: 1e6, sigma: 1.0 };
+    for clients in [1, 8, 100] {
+        let spec = LoadSpec { clients, stop: Stop::Duration { duration_ns: 5 * S }, ..spec() };
+        let mut rng = stats::Rng::new(u64::from(clients));
+        let measurement = measure(&spec, move |_| {
+            let mut rng = stats::Rng::new(rng.next_u64());
+            peers::ping_pong(move |_| lognormal.sample(&mut rng) as u64).into()
+        });
+        let mean_s = measurement.service.sum / measurement.service.count as f64 / 1e9;
+        near(measurement.in_flight_mean, measurement.rate_per_s() * mean_s, 0.01);
+        near(measurement.in_flight_mean, f64::from(clients), 0.001);
+    }
+}
+
+#[test]
+fn a_delay_of_a_known_share_stands_at_its_quantile() {
+    // Every tenth answer takes 5 ms longer.
+    let spec = LoadSpec { clients: 10, stop: Stop::Duration { duration_ns: 5 * S }, ..spec() };
+    let serve = |_| peers::ping_pong(|request| if request.number % 10 == 9 { 6 * MS } else { MS }).into();
+    let measurement = measure(&spec, serve);
+    for (q, expected) in [(0.5, MS), (0.89, MS), (0.91, 6 * MS), (0.99, 6 * MS)] {
+        near(latency(&measurement, q), (expected + ROUND_TRIP) as f64, 0.002);
+    }
+}
+
+/// A server that stands still for 200 ms every 2 s. A tenth of all intended sends falls into a pause and waits, evenly
+/// spread, for 0 to 200 ms: the quantile 1 - p of all is the quantile 1 - 10 p of those.
+#[test]
+fn pauses_have_their_analytic_size_in_the_open_loop() {
+    for (clients, arrivals) in [
+        (400, Arrivals::Poisson { rate_per_s: 1000.0 }),
+        (400, Arrivals::Constant { rate_per_s: 1000.0 }),
+        // With few connections the wait is for a connection, and is as long.
+        (8, Arrivals::Constant { rate_per_s: 1000.0 }),
+    ] {
+        let spec = LoadSpec {
+            clients,
+            arrivals,
+            warmup: Warmup::DurationNs(0),
+            stop: Stop::Duration { duration_ns: 40 * S },
+            ..spec()
+        };
+        let serve = |_| peers::ping_pong(peers::pauses(2 * S, 200 * MS, 20_000)).into();
+        let measurement = measure(&spec, serve);
+        near(measurement.requests as f64, 40_000.0, 0.02);
+        near(latency(&measurement, 0.99), 180e6, 0.05);
+        near(latency(&measurement, 0.95), 100e6, 0.08);
+        assert!(latency(&measurement, 0.5) < 1e6);
+        let lag = Histogram::try_from(measurement.lag_connection.as_ref().unwrap()).unwrap();
+        let thread = Histogram::try_from(measurement.lag_thread.as_ref().unwrap()).unwrap();
+        if clients == 8 {
+            near(lag.quantile(0.99).unwrap(), 180e6, 0.1);
+        } else {
+            assert_eq!(lag.max(), Some(0));
+        }
+        assert_eq!(thread.quantile(0.99), Some(0.0), "the thread itself is never late in virtual time");
+    }
+}
+
+#[test]
+fn a_closed_loop_hides_pauses() {
+    let spec = LoadSpec { stop: Stop::Duration { duration_ns: 20 * S }, ..spec() };
+    let measurement = measure(&spec, |_| peers::ping_pong(peers::pauses(2 * S, 200 * MS, MS)).into());
+    near(latency(&measurement, 0.99), (MS + ROUND_TRIP) as f64, 0.002);
+}
+
+#[test]
+fn an_offered_rate_that_cannot_be_met_shows_in_response_time_and_unsent() {
+    // One client, 1 ms a request: 990 a second at most, 2,000 are offered.
+    let spec = LoadSpec {
+        clients: 1,
+        arrivals: Arrivals::Constant { rate_per_s: 2000.0 },
+        warmup: Warmup::DurationNs(0),
+        ..spec()
+    };
+    let measurement = measure(&spec, |_| peers::ping_pong(|_| MS).into());
+    near(measurement.requests as f64, 990.0, 0.01);
+    near(measurement.unsent as f64, 1010.0, 0.02);
+    near(latency(&measurement, 1.0), 505e6, 0.05);
+    assert_eq!(measurement.service.max, Some(MS + ROUND_TRIP));
+    assert_eq!(measurement.offered_per_s, Some(2000.0));
+}
+
+#[test]
+fn think_time_is_kept() {
+    let spec = LoadSpec { arrivals: Arrivals::Closed { think_ns: 9 * MS }, ..spec() };
+    let measurement = measure(&spec, |_| peers::ping_pong(|_| MS).into());
+    near(measurement.requests as f64, 4.0 * 1e9 / (10.0 * MS as f64 + ROUND_TRIP as f64), 0.02);
+    near(measurement.in_flight_mean, 4.0 * 0.101, 0.02);
+}
+
+#[test]
+fn wrong_answers_are_counted_and_never_sampled() {
+    let measurement = measure(&spec(), |_| peers::wrong_every(10).into());
+    let wrong = measurement.errors["wrong-answer"];
+    near(measurement.requests as f64, 9.0 * wrong as f64, 0.01);
+    assert_eq!(measurement.service.count, measurement.requests);
+    near(measurement.reconnects as f64, wrong as f64, 0.05);
+
+    let never_right = measure(&spec(), |_| peers::wrong_every(1).into());
+    assert_eq!((never_right.requests, never_right.service.count), (0, 0));
+    assert!(never_right.errors["wrong-answer"] > 0);
+    // A client that is always disappointed asks ten times a second, not in a frenzy.
+    assert!(never_right.errors["wrong-answer"] <= 4 * 11, "{:?}", never_right.errors);
+}
+
+#[test]
+fn ends_of_connections_are_counted_by_kind_and_mended() {
+    let reset = measure(&spec(), |_| peers::reset_after(100).into());
+    assert_eq!(errors(&reset).iter().map(|(kind, _)| *kind).collect::<Vec<_>>(), ["reset"]);
+    near(reset.requests as f64, 100.0 * reset.errors["reset"] as f64, 0.05);
+    let closed = measure(&spec(), |_| peers::end_after(100).into());
+    assert_eq!(errors(&closed).iter().map(|(kind, _)| *kind).collect::<Vec<_>>(), ["closed"]);
+    assert!(closed.reconnects > 0 && closed.requests > 1000);
+}
+
+#[test]
+fn a_silent_server_costs_each_client_one_timeout() {
+    let spec = LoadSpec { timeout_ns: 300 * MS, warmup: Warmup::DurationNs(0), ..spec() };
+    let measurement = measure(&spec, |_| peers::silent().into());
+    assert_eq!(errors(&measurement), [("timeout", 4)]);
+    assert_eq!((measurement.requests, measurement.unfinished, measurement.late_answers), (0, 4, 0));
+}
+
+#[test]
+fn a_late_answer_keeps_its_latency() {
+    let spec = LoadSpec { timeout_ns: 50 * MS, warmup: Warmup::DurationNs(0), ..spec() };
+    let serve = |_| peers::ping_pong(|request| if request.number == 3 { 200 * MS } else { MS }).into();
+    let measurement = measure(&spec, serve);
+    assert_eq!((errors(&measurement), measurement.late_answers), (vec![("timeout", 4)], 4));
+    assert_eq!(measurement.service.max, Some(200 * MS + ROUND_TRIP));
+    assert_eq!(measurement.service.count, measurement.requests);
+}
+
+#[test]
+fn answers_in_pieces_are_whole() {
+    let measurement = measure(&spec(), |_| peers::drip(1000).into());
+    assert_eq!(errors(&measurement), []);
+    assert!(measurement.requests > 10_000);
+    let network = Network { segment_bytes: 1..=3, read_bytes: 1..=3, delay_ns: 1_000..=50_000, ..Network::PERFECT };
+    let measurement = outcome(&spec(), network, |_| peers::ping_pong(|_| 0).into()).unwrap();
+    assert_eq!(errors(&measurement), []);
+    assert!(measurement.requests > 1000);
+}
+
+#[test]
+fn a_flood_is_an_error_and_is_not_kept() {
+    let measurement = measure(&spec(), |_| peers::endless(4096, 1000).into());
+    assert_eq!(measurement.requests, 0);
+    assert!(measurement.errors["wrong-answer"] > 0);
+}
+
+#[test]
+fn a_network_that_breaks_is_borne() {
+    let network = Network { reset_share: 0.01, ..Network::PERFECT };
+    let measurement = outcome(&spec(), network, |_| peers::ping_pong(|_| 10_000).into()).unwrap();
+    assert!(measurement.errors["reset"] > 0 && measurement.reconnects > 0);
+    assert_eq!(measurement.service.count, measurement.requests);
+}
+
+#[test]
+fn nobody_there_is_said_at_once() {
+    let refused = outcome(&spec(), Network::PERFECT, |_| Answer::Refuse).unwrap_err();
+    assert_eq!(refused, Outcome::Unreachable(Some(CloseReason::Refused)));
+}
+
+#[test]
+fn a_number_of_requests_is_met_exactly() {
+    for requests in [1, 7, 1000, 12_345] {
+        let spec = LoadSpec { stop: Stop::Requests { requests, max_ns: 60 * S }, ..spec() };
+        let measurement = measure(&spec, |_| peers::ping_pong(|_| 100_000).into());
+        assert_eq!((measurement.requests, measurement.service.count), (requests, requests));
+        let windows = measurement.windows.iter().map(|window| window.requests).sum::<u64>();
+        assert_eq!((windows, measurement.stop_reason.as_str()), (requests, format!("{requests} requests").as_str()));
+    }
+}
+
+#[test]
+fn a_number_that_is_not_met_in_time_says_so() {
+    let spec = LoadSpec { stop: Stop::Requests { requests: 1_000_000, max_ns: S }, ..spec() };
+    let measurement = measure(&spec, |_| peers::ping_pong(|_| MS).into());
+    assert_eq!(measurement.stop_reason, "requests: not met within 1 s");
+    assert_eq!(measurement.duration_ns, S);
+}
+
+#[test]
+fn a_warm_up_may_be_a_number_of_requests() {
+    let spec = LoadSpec { warmup: Warmup::Requests(1000), ..spec() };
+    let measurement = measure(&spec, |_| peers::ping_pong(|_| MS).into());
+    assert!((1000..1100).contains(&measurement.warmup_requests), "{}", measurement.warmup_requests);
+    near(measurement.requests as f64, 3960.0, 0.01);
+}
+
+#[test]
+fn the_interval_rule_stops_when_it_is_narrow_and_not_before() {
+    let law = stats::Distribution::Exponential { mean: 2e6 };
+    let serve = move |number| {
+        let mut rng = stats::Rng::new(number);
+        peers::ping_pong(move |_| law.sample(&mut rng) as u64).into()
+    };
+    let stop = Stop::Interval { relative: 0.02, level: 0.95, max_ns: 100 * S };
+    let met = measure(&LoadSpec { clients: 8, stop, ..spec() }, serve);
+    assert!(met.stop_reason.starts_with("interval: +-"), "{}", met.stop_reason);
+    assert!((2 * S..100 * S).contains(&met.duration_ns), "{}", met.duration_ns);
+    near(met.service.sum / met.service.count as f64, 2.01e6, 0.04);
+
+    let stop = Stop::Interval { relative: 0.000_1, level: 0.95, max_ns: 4 * S };
+    let missed = measure(&LoadSpec { clients: 8, stop, ..spec() }, serve);
+    assert_eq!(missed.stop_reason, "interval: not met within 4 s");
+}
+
+#[test]
+fn volley_s_rule_counts_its_priming_round() {
+    let stop = Stop::Volley { round_requests: 4000, half_width_ns: 5000, max_ns: 180 * S };
+    let measurement = measure(&LoadSpec { stop, ..spec() }, |_| peers::ping_pong(|_| 100_000).into());
+    let volley = measurement.volley.unwrap();
+    assert_eq!((volley.samples, volley.rounds, measurement.requests), (4000, 0, 4000));
+    near(volley.mean_us, 110.0, 1e-9);
+    assert_eq!(volley.stddev_us, 0.0);
+    near(measurement.duration_ns as f64, 1000.0 * 110_000.0, 0.02);
+
+    // A spread of 100 us needs (1.96 * 100 / 1)^2 = 38,416 samples for 1 us: more rounds.
+    let law = stats::Distribution::Exponential { mean: 1e5 };
+    let stop = Stop::Volley { round_requests: 4000, half_width_ns: 1000, max_ns: 180 * S };
+    let measurement = measure(&LoadSpec { stop, ..spec() }, move |number| {
+        let mut rng = stats::Rng::new(number);
+        peers::ping_pong(move |_| law.sample(&mut rng) as u64).into()
+    });
+    let volley = measurement.volley.unwrap();
+    assert_eq!(measurement.stop_reason, "volley's rule: target met");
+    assert!((35_000..45_000).contains(&volley.samples), "{}", volley.samples);
+    assert!(volley.rounds >= 9);
+    near(volley.mean_us, 110.0, 0.02);
+    near(measurement.service.sum / measurement.service.count as f64, volley.mean_us * 1e3, 0.001);
+}
+
+#[test]
+fn a_thousand_clients_are_opened_a_few_at_a_time() {
+    let spec = LoadSpec { clients: 1000, ..spec() };
+    let measurement = measure(&spec, |_| peers::ping_pong(|_| 10 * MS).into());
+    assert_eq!((measurement.connect.count, errors(&measurement)), (1000, vec![]));
+    near(measurement.in_flight_mean, 1000.0, 0.001);
+}
+
+#[test]
+fn the_same_seed_gives_the_same_measurement() {
+    let spec = LoadSpec { arrivals: Arrivals::Poisson { rate_per_s: 5000.0 }, clients: 16, ..spec() };
+    let network = Network { delay_ns: 10_000..=200_000, reset_share: 0.001, ..Network::PERFECT };
+    let run = |spec: &LoadSpec| outcome(spec, network.clone(), |_| peers::ping_pong(|_| 50_000).into()).unwrap();
+    assert_eq!(run(&spec), run(&spec));
+    assert_ne!(run(&spec), run(&LoadSpec { seed: 2, ..spec.clone() }));
+}
