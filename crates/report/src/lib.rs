@@ -1,13 +1,17 @@
 //! Records to Findings to terminal, Markdown, CSV, JSON, HTML, SVG.
 
+mod analyze;
+mod answer;
 #[doc(hidden)]
 pub mod example;
 pub mod findings;
 mod enough;
 mod histogram;
+mod method;
 mod number;
 mod outlier;
 mod row;
+mod scalability;
 mod value;
 mod verdict;
 mod svg;
@@ -15,6 +19,7 @@ pub mod html;
 mod figure;
 mod chart;
 
+pub use analyze::analyze;
 pub use enough::enough;
 pub use findings::Findings;
 pub use html::figure_svgs;

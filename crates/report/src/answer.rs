@@ -1,0 +1,239 @@
+//! The answer to the question of a study, as far as the intervals give one.
+
+use std::collections::BTreeMap;
+
+use study::plan::Level;
+
+use crate::findings::{Findings, MetricInfo, Row};
+use crate::number;
+use crate::row::label;
+
+/// At most so many places are named in a sentence.
+const NAMED: usize = 3;
+
+/// Sentences, the most important first.
+///
+/// Contenders are the levels of the first factor of words, or of the first factor where all are numbers. They are ranked by
+/// the metric of the stop rule at each combination of the other factors. A contender leads where its interval lies apart
+/// from those of all others; else no difference is shown. Marked rows take no part.
+pub(crate) fn answer(findings: &Findings) -> Vec<String> {
+    let mut sentences = Vec::new();
+    let ranked = |row: &&Row| !row.is_marked() && row.estimate(&findings.metric).is_some();
+    match (findings.metric_info(&findings.metric), contender(findings)) {
+        (Some(metric), Some(factor)) if findings.rows.iter().filter(ranked).count() > 1 => {
+            sentences.extend(ranking(findings, metric, factor));
+        }
+        _ => sentences.extend(findings.rows.iter().filter(ranked).map(|row| alone(findings, row))),
+    }
+    if sentences.is_empty() {
+        let why = match findings.rows.iter().any(|row| row.is_marked() && row.estimate(&findings.metric).is_some()) {
+            true => "is about the subject",
+            false => "has an interval",
+        };
+        sentences.push(format!("No answer: {} of no design point {why}.", findings.metric));
+    }
+    sentences.extend(findings.scalability.iter().filter(|found| found.fit.is_some()).map(|found| found.sentence.clone()));
+    let marked = findings.rows.iter().filter(|row| row.is_marked() && row.n > 0).map(|row| {
+        let marks = row.marks.iter().map(|mark| mark.text()).collect::<Vec<_>>().join(", ");
+        format!("{} ({marks})", row.label)
+    });
+    sentences.extend(listed("Not ranked, because the numbers are not about the subject: ", marked.collect()));
+    let without = findings.rows.iter().filter(|row| row.n == 0);
+    let without = without.map(|row| format!("{} ({})", row.label, row.state.word())).collect::<Vec<_>>();
+    if without.len() == findings.rows.len() {
+        let reason = findings.rows.iter().find_map(|row| row.state.reason()).unwrap_or("there is no design point");
+        return vec![format!("No answer: no trial was measured ({reason}).")];
+    }
+    sentences.extend(listed("Without numbers: ", without));
+    if findings.quick {
+        sentences[0] = format!("Quick look: {}", sentences[0]);
+    }
+    sentences
+}
+
+fn listed(start: &str, items: Vec<String>) -> Option<String> {
+    (!items.is_empty()).then(|| format!("{start}{}.", some_of(&items)))
+}
+
+/// The first few, and how many more.
+fn some_of(items: &[String]) -> String {
+    let rest = items.len().saturating_sub(NAMED);
+    // Not `and 1 more`, which is as long as the one.
+    if rest < 2 {
+        return items.join("; ");
+    }
+    format!("{}; and {rest} more", items[..NAMED].join("; "))
+}
+
+fn contender(findings: &Findings) -> Option<&str> {
+    let varied = || findings.factors.iter().filter(|factor| factor.levels.len() > 1);
+    varied().find(|factor| !factor.numeric).or_else(|| varied().next()).map(|factor| factor.name.as_str())
+}
+
+/// One point, without anything to compare with.
+fn alone(findings: &Findings, row: &Row) -> String {
+    let parts = ["throughput", "latency_mean", "latency_p99"].into_iter().filter_map(|name| {
+        let metric = findings.metric_info(name)?;
+        Some(format!("{} {}", noun(metric), number::estimate(row.estimate(name)?, &metric.unit)))
+    });
+    format!("{}: {}.", row.label, parts.collect::<Vec<_>>().join(", "))
+}
+
+/// How a metric is called within a sentence.
+fn noun(metric: &MetricInfo) -> String {
+    match (metric.name.as_str(), metric.text.strip_suffix(" of the latency")) {
+        ("throughput", _) => "throughput".to_owned(),
+        (_, Some(quantile)) => format!("{quantile} latency"),
+        _ => metric.text.clone(),
+    }
+}
+
+/// What one combination of the other factors shows.
+struct Place<'a> {
+    label: String,
+    /// Best first.
+    rows: Vec<&'a Row>,
+}
+
+fn ranking(findings: &Findings, metric: &MetricInfo, factor: &str) -> Vec<String> {
+    let places = places(findings, metric, factor);
+    let name = |row: &Row| label(&[factor.to_owned()], &row.factors);
+    let shown = |row: &Row| row.estimate(&metric.name).map_or(String::new(), |found| number::estimate(found, &metric.unit));
+    let best = format!("the {} {}", if metric.higher_is_better { "highest" } else { "lowest" }, noun(metric));
+    let mut leads = BTreeMap::<String, Vec<String>>::new();
+    let mut undecided = Vec::new();
+    for place in &places {
+        let [first, second, ..] = place.rows.as_slice() else { continue };
+        let near = place.rows.iter().skip(1).filter(|row| overlaps(first, row, &metric.name)).collect::<Vec<_>>();
+        if near.is_empty() {
+            let lead = format!("{} against {} of {}", shown(first), shown(second), name(second));
+            leads.entry(name(first)).or_default().push(format!("{lead}{}", at(&place.label)));
+        } else {
+            let names = std::iter::once(name(first)).chain(near.into_iter().map(|row| name(row)));
+            undecided.push(format!("{}{}", names.collect::<Vec<_>>().join(" and "), at(&place.label)));
+        }
+    }
+    let compared = undecided.len() + leads.values().map(Vec::len).sum::<usize>();
+    let mut leads = leads.into_iter().collect::<Vec<_>>();
+    leads.sort_by_key(|(_, places)| std::cmp::Reverse(places.len()));
+    let mut sentences = Vec::new();
+    for (leader, lead) in &leads {
+        let share = match lead.len() {
+            _ if compared == 1 => String::new(),
+            all if all == compared => format!(" in all {all} comparisons"),
+            some => format!(" in {some} of {compared} comparisons"),
+        };
+        sentences.push(format!("{leader} has {best}{share}: {}.", some_of(lead)));
+    }
+    sentences.extend(listed(&format!("No difference in {} shown between ", noun(metric)), undecided));
+    let alone = places.iter().filter_map(|place| match place.rows.as_slice() {
+        [row] => Some(format!("{}: {}", row.label, shown(row))),
+        _ => None,
+    });
+    sentences.extend(listed("Nothing to compare with: ", alone.collect()));
+    sentences
+}
+
+fn at(label: &str) -> String {
+    if label.is_empty() { String::new() } else { format!(" at {label}") }
+}
+
+fn places<'a>(findings: &'a Findings, metric: &MetricInfo, factor: &str) -> Vec<Place<'a>> {
+    let others = findings.factors.iter().map(|factor| factor.name.clone()).filter(|name| name != factor).collect::<Vec<_>>();
+    // Only what is varied tells places apart.
+    let varied = findings.factors.iter().filter(|other| other.name != factor && other.levels.len() > 1);
+    let varied = varied.map(|factor| factor.name.clone()).collect::<Vec<_>>();
+    let mut places = Vec::<(_, Place<'a>)>::new();
+    for row in findings.rows.iter().filter(|row| !row.is_marked() && row.estimate(&metric.name).is_some()) {
+        let levels = others.iter().filter_map(|name| row.factors.get(name)).collect::<Vec<&Level>>();
+        let key = (levels, row.idle);
+        match places.iter_mut().find(|(known, _)| *known == key) {
+            Some((_, place)) => place.rows.push(row),
+            None => {
+                let label = if varied.is_empty() { String::new() } else { label(&varied, &row.factors) };
+                places.push((key, Place { label, rows: vec![row] }));
+            }
+        }
+    }
+    let point = |row: &Row| row.estimate(&metric.name).map_or(0.0, |found| found.point);
+    for (_, place) in &mut places {
+        place.rows.sort_by(|a, b| match metric.higher_is_better {
+            true => point(b).total_cmp(&point(a)),
+            false => point(a).total_cmp(&point(b)),
+        });
+    }
+    places.into_iter().map(|(_, place)| place).collect()
+}
+
+fn overlaps(a: &Row, b: &Row, metric: &str) -> bool {
+    match (a.estimate(metric), b.estimate(metric)) {
+        (Some(a), Some(b)) => a.low <= b.high && b.low <= a.high,
+        _ => true,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{analyze, example};
+    use insta::assert_snapshot;
+    use study::record::{Record, Run};
+
+    fn answer_to(edit: impl FnOnce(&mut Run, &mut Vec<Record>)) -> String {
+        let (mut run, mut records) = example::volley();
+        edit(&mut run, &mut records);
+        analyze(&run, &records).answer.join("\n")
+    }
+
+    #[test]
+    fn who_leads_where_and_what_is_left_out() {
+        assert_snapshot!(answer_to(|_, _| ()), @r"
+        c-epoll has the lowest mean latency in all 3 comparisons: 573 ±11 µs against 719 ±55 µs of rust-tokio at cores 1, clients 40; 1.100 ±0.014 ms against 1.364 ±0.009 ms of rust-tokio at cores 1, clients 80; 358 ±3 µs against 439 ±9 µs of rust-tokio at cores 2, clients 40.
+        Not ranked, because the numbers are not about the subject: c-epoll, cores 2, clients 80 (generator-bound).
+        Without numbers: go, cores 2, clients 80 (failed); rust-tokio, cores 2, clients 80 (unrunnable).
+        ");
+    }
+
+    #[test]
+    fn one_point_is_just_described() {
+        let only = |run: &mut Run, records: &mut Vec<Record>| {
+            run.plan.points.truncate(1);
+            records.retain(|record| record.point == 0);
+        };
+        assert_snapshot!(answer_to(only), @"c-epoll, cores 1, clients 40: throughput 69.8 ±1.3 k/s, mean latency 573 ±11 µs, p99 latency 1.280 ±0.033 ms.");
+    }
+
+    #[test]
+    fn numbers_compete_where_there_are_no_words() {
+        let only = |run: &mut Run, records: &mut Vec<Record>| {
+            run.plan.points.truncate(3);
+            records.retain(|record| record.point < 3);
+            run.plan.trials.quick = true;
+        };
+        assert_snapshot!(answer_to(only), @r"
+        Quick look: cores 2 has the lowest mean latency: 358 ±3 µs against 573 ±11 µs of cores 1 at clients 40.
+        Nothing to compare with: c-epoll, cores 1, clients 80: 1.100 ±0.014 ms.
+        ");
+    }
+
+    #[test]
+    fn overlap_is_no_difference() {
+        // The same trials under two names cannot differ.
+        let twins = |run: &mut Run, records: &mut Vec<Record>| {
+            run.plan.points = vec![run.plan.points[0].clone(), run.plan.points[4].clone()];
+            records.retain(|record| record.point == 0);
+            let twins = records.iter().map(|record| Record { point: 1, ..record.clone() }).collect::<Vec<_>>();
+            records.extend(twins);
+        };
+        assert_snapshot!(answer_to(twins), @"No difference in mean latency shown between c-epoll and go.");
+    }
+
+    #[test]
+    fn nothing_measured_is_no_answer() {
+        assert_snapshot!(answer_to(|_, records| records.clear()), @"No answer: no trial was measured (no trial has ended).");
+        assert_snapshot!(answer_to(|_, records| records.retain(|record| record.block == 0)), @r"
+        No answer: latency_mean of no design point has an interval.
+        Not ranked, because the numbers are not about the subject: c-epoll, cores 2, clients 80 (generator-bound).
+        Without numbers: go, cores 2, clients 80 (failed); rust-tokio, cores 2, clients 80 (unrunnable).
+        ");
+    }
+}

@@ -1,0 +1,95 @@
+//! How the numbers were made, in words: what a reader needs in order to doubt them well.
+
+use study::record::{IdlePolicy, Record, Run};
+use study::spec::Arrivals;
+
+use crate::findings::Clock;
+use crate::number::{count, percent};
+use crate::value;
+
+/// A paragraph each.
+pub(crate) fn paragraphs(run: &Run, records: &[&Record]) -> Vec<String> {
+    let plan = &run.plan;
+    let rule = &plan.trials;
+    let level = percent(rule.level);
+    let mut paragraphs = Vec::new();
+
+    let mut trials = "Each trial starts the subject as a fresh process; the trial, not the request, is what is repeated.".to_owned();
+    trials += " Trials ran in blocks: each block has every design point once, in an order shuffled from the seed";
+    trials += &format!(" {}, so that a drift of the machine hits all points alike.", plan.seed);
+    paragraphs.push(trials);
+
+    let mut intervals = "An estimate is the mean over the trials with Student's t interval".to_owned();
+    intervals += &match rule.quick {
+        true => "; this was a quick look, and the intervals do not claim their level.".to_owned(),
+        false => format!(" at level {level}."),
+    };
+    intervals += &match rule.relative {
+        Some(relative) => format!(
+            " Trials were added until the interval of {} was within ±{} of it, at least {} and at most {}.",
+            rule.metric,
+            percent(relative),
+            rule.min,
+            rule.max
+        ),
+        None => format!(" {} of each point were asked for.", count(u64::from(rule.min), "trial")),
+    };
+    intervals += " Outliers are flagged and never removed.";
+    paragraphs.push(intervals);
+
+    let clocks = records.iter().filter_map(|record| record.measurement()).map(value::clock).collect::<Vec<_>>();
+    let mut latency = String::new();
+    if clocks.contains(&Clock::Service) {
+        latency += "Closed loop: a client sends when it has its answer, and latency is service time, from the write to the answer. ";
+    }
+    if clocks.contains(&Clock::Response) {
+        latency += "Open loop: requests are sent by a timetable, and latency is response time, from the intended send time to the answer. ";
+    }
+    latency += "Quantiles come from the histogram of a whole trial (three significant digits) and are then averaged over trials like \
+                any other value; within a trial they are never averaged. A quantile is given only where every trial has enough answers.";
+    paragraphs.push(latency);
+
+    paragraphs.push(
+        "Each trial has a verdict on what limited it, from the CPU time of generator and subject, the generator's own send lag and the \
+         offered load. A row is marked where the generator was the limit, or shared the subject's processors, in half of the trials: its \
+         numbers are not about the subject, and it takes no part in a ranking."
+            .to_owned(),
+    );
+
+    let think = plan.points.iter().filter_map(|point| match point.load.arrivals {
+        Arrivals::Closed { think_ns } => Some(think_ns),
+        Arrivals::Poisson { .. } | Arrivals::Constant { .. } => None,
+    });
+    if think.max().is_some_and(|longest| longest > 0) {
+        paragraphs.push("Clients think between an answer and the next request; the thinking is in no latency.".to_owned());
+    }
+    let policy = |idle| records.iter().any(|record| record.idle == idle);
+    match (policy(IdlePolicy::Machine), policy(IdlePolicy::Spin)) {
+        (true, false) => paragraphs.push("Idle processors did what this machine lets them do (idle policy `machine`).".to_owned()),
+        (false, true) => {
+            paragraphs.push("Idle processors were kept awake by spinners of the lowest priority (idle policy `spin`).".to_owned());
+        }
+        (true, true) => paragraphs.push("Both idle policies were in force, each in rows of its own.".to_owned()),
+        (false, false) => {}
+    }
+    paragraphs
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::example;
+
+    #[test]
+    fn says_what_was_done() {
+        let (mut run, records) = example::volley();
+        let records = records.iter().collect::<Vec<_>>();
+        let text = paragraphs(&run, &records).join("\n");
+        assert!(text.contains("at level 95 %") && text.contains("within ±3.0 % of it, at least 8 and at most 30"), "{text}");
+        assert!(text.contains("Closed loop") && !text.contains("Open loop") && text.contains("`machine`"), "{text}");
+        run.plan.trials.quick = true;
+        run.plan.trials.relative = None;
+        let text = paragraphs(&run, &records).join("\n");
+        assert!(text.contains("do not claim their level") && text.contains("8 trials of each point"), "{text}");
+    }
+}
