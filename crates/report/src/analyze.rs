@@ -6,7 +6,7 @@ use study::plan::Level;
 use study::record::{IdlePolicy, Record, Run};
 
 use crate::findings::{Drift, FINDINGS_VERSION, Factor, Findings, MetricInfo, Row, RowState};
-use crate::{answer, method, row, scalability};
+use crate::{answer, method, row, scalability, value};
 
 /// Below this adjusted p-value a drift is called one.
 const DRIFT_P: f64 = 0.05;
@@ -24,6 +24,7 @@ pub fn analyze(run: &Run, records: &[Record]) -> Findings {
 
     let rows = rows(run, &records);
     let drift = drift(&plan.trials.metric, &rows);
+    let factors = plan.factors.iter().map(|name| factor(run, name)).collect::<Vec<_>>();
     let mut findings = Findings {
         version: FINDINGS_VERSION,
         run: run.id.clone(),
@@ -33,17 +34,17 @@ pub fn analyze(run: &Run, records: &[Record]) -> Findings {
         answer: Vec::new(),
         quick: plan.trials.quick,
         profile: run.profile.clone(),
-        level: plan.trials.level,
+        level: value::level(&plan.trials),
         metric: plan.trials.metric.clone(),
         command: run.command.clone(),
         quintain: run.quintain.clone(),
         revision: run.revision.clone(),
         seed: plan.seed,
         study_text: plan.text.clone(),
-        factors: plan.factors.iter().map(|name| factor(run, name)).collect(),
         metrics: metrics(&rows),
         figures: plan.figures.clone(),
-        scalability: scalability::scalability(run, &rows),
+        scalability: scalability::scalability(run, &factors, &rows),
+        factors,
         drift,
         network: row::network(records.iter().copied()),
         machine: run.host.clone(),

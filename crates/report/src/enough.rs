@@ -13,6 +13,7 @@ use stats::stop::{AdaptiveRule, adaptive};
 /// they use up `max`.
 pub fn enough(plan: &Plan, point: usize, records: &[&Record]) -> Option<String> {
     let rule = &plan.trials;
+    let level = value::level(rule);
     let trials = records.iter().filter(|record| record.point == point);
     let all = trials.clone().count();
     let measured = trials.clone().filter(|record| record.measurement().is_some()).count();
@@ -20,8 +21,8 @@ pub fn enough(plan: &Plan, point: usize, records: &[&Record]) -> Option<String> 
         let done = measured >= rule.min as usize || all >= rule.max.max(rule.min) as usize;
         return done.then(|| format!("{}, as asked", count(measured as u64, "trial")));
     };
-    let values = trials.filter_map(|record| value::values(record, rule.level).get(&rule.metric).copied()).collect::<Vec<_>>();
-    let adaptive_rule = AdaptiveRule { relative, level: rule.level, min: rule.min, max: rule.max };
+    let values = trials.filter_map(|record| value::values(record, level).get(&rule.metric).copied()).collect::<Vec<_>>();
+    let adaptive_rule = AdaptiveRule { relative, level, min: rule.min, max: rule.max };
     let decision = adaptive(&values, &adaptive_rule);
     // Trials without a value would be asked for forever.
     if decision.is_final() || all >= rule.max as usize {
@@ -35,7 +36,7 @@ pub fn enough(plan: &Plan, point: usize, records: &[&Record]) -> Option<String> 
 pub(crate) fn unfinished(plan: &Plan, values: &[f64]) -> String {
     let rule = &plan.trials;
     let trials = count(values.len() as u64, "trial");
-    let Some(estimate) = stats::interval::mean(values, rule.level).filter(|_| rule.relative.is_some()) else {
+    let Some(estimate) = stats::interval::mean(values, value::level(rule)).filter(|_| rule.relative.is_some()) else {
         return format!("ended after {trials}");
     };
     let width = estimate.relative_half_width() * 100.0;

@@ -373,6 +373,10 @@ pub struct UslFit {
     pub coherency: Estimate,
     /// Where throughput is highest; `None`: nowhere, it only rises.
     pub peak: Option<f64>,
+    /// Lower end of its interval; `None` where that is nowhere too.
+    pub peak_low: Option<f64>,
+    /// Upper end of its interval.
+    pub peak_high: Option<f64>,
     /// Share of the variation that the fit explains.
     pub r_squared: f64,
 }

@@ -11,7 +11,7 @@ use crate::value;
 pub(crate) fn paragraphs(run: &Run, records: &[&Record]) -> Vec<String> {
     let plan = &run.plan;
     let rule = &plan.trials;
-    let level = percent(rule.level);
+    let level = percent(value::level(rule));
     let mut paragraphs = Vec::new();
 
     let mut trials = "Each trial starts the subject as a fresh process; the trial, not the request, is what is repeated.".to_owned();

@@ -18,7 +18,7 @@ pub(crate) fn row(run: &Run, point: usize, idle: Option<IdlePolicy>, records: &[
     let plan = &run.plan;
     let measured = records.iter().filter(|record| record.measurement().is_some()).copied().collect::<Vec<_>>();
     let measurements = || measured.iter().filter_map(|record| record.measurement());
-    let trials = trials(records, plan.trials.level);
+    let trials = trials(records, value::level(&plan.trials));
     let failures = failures(records);
     let state = state(run, point, measured.len(), &failures);
     let metrics = metrics(run, &measured, &trials);
@@ -170,14 +170,14 @@ fn metrics(run: &Run, measured: &[&Record], trials: &[TrialFinding]) -> BTreeMap
         let mut finding = MetricFinding::default();
         if values.len() < measured.len() {
             // An estimate over those trials that happened to have enough would be of a chosen few.
-            match missing(metric.name, measured, values.len(), rule.level) {
+            match missing(metric.name, measured, values.len(), value::level(rule)) {
                 Some(note) => finding.note = Some(note),
                 None => continue,
             }
         } else {
             finding.mean = stats::interval::average(&values);
             finding.stddev = stats::interval::variance(&values).map(f64::sqrt);
-            finding.estimate = stats::interval::mean(&values, rule.level).map(Into::into);
+            finding.estimate = stats::interval::mean(&values, value::level(rule)).map(Into::into);
             if finding.estimate.is_none() {
                 finding.note = Some("no interval from one trial".to_owned());
             }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use study::plan::TrialRule;
 use study::record::{Measurement, Record, Window};
 
 use crate::findings::Clock;
@@ -19,6 +20,11 @@ const QUANTILES: [(&str, f64); 5] = [
 /// The quantile behind a metric's name.
 pub(crate) fn quantile_of(metric: &str) -> Option<f64> {
     QUANTILES.iter().find(|(name, _)| *name == metric).map(|(_, q)| *q)
+}
+
+/// Level of confidence of a rule; 95 % where a store holds one that cannot be.
+pub(crate) fn level(rule: &TrialRule) -> f64 {
+    if rule.level > 0.0 && rule.level < 1.0 { rule.level } else { 0.95 }
 }
 
 /// All values of a trial, by name of the metric. A quantile that its answers are too few for is missing, and so is
