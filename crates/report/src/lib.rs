@@ -15,12 +15,12 @@ mod scalability;
 mod value;
 mod verdict;
 mod svg;
-pub mod html;
+mod html;
 mod figure;
 mod chart;
 
 pub use analyze::analyze;
 pub use enough::enough;
 pub use findings::Findings;
-pub use html::figure_svgs;
+pub use html::{HtmlError, PAGE_LIMIT, figure_svgs, html};
 pub use verdict::{generator_busy, judge, judge_load, subject_busy};

@@ -93,8 +93,8 @@ pub(crate) fn number(out: &mut String, value: f64) {
     let _ = write!(out, "{}", if rounded == 0.0 { 0.0 } else { rounded });
 }
 
-/// Appends `text` as XML character data that is also safe inside a double-quoted attribute.
-fn escape(out: &mut String, text: &str) {
+/// Appends `text` as XML or HTML character data that is also safe inside a quoted attribute.
+pub(crate) fn escape(out: &mut String, text: &str) {
     for c in text.chars() {
         match c {
             '&' => out.push_str("&amp;"),

@@ -1,6 +1,6 @@
 //! A figure as an SVG file of its own, for a paper or a slide: panels in a grid, legend and notes inside.
 
-use super::{Drawing, Key};
+use super::Drawing;
 use crate::chart::style::{self, Sheet};
 use crate::chart::{FONT, WIDTH, text};
 use crate::svg::{Path, Svg};
@@ -69,10 +69,10 @@ pub(crate) fn svg_file(drawing: &Drawing) -> String {
 }
 
 /// A marker of a series alone, for a legend in HTML.
-pub(crate) fn key_svg(key: &Key, hollow: bool) -> String {
+pub(crate) fn key_svg(series: usize, hollow: bool) -> String {
     let mut svg = Svg::default();
     svg.element("svg").attr("class", "q key").attr("viewBox", "0 0 26 12").attr("aria-hidden", "true").open();
-    draw_key(&mut svg, key.series, 0.0, 6.0, hollow);
+    draw_key(&mut svg, series, 0.0, 6.0, hollow);
     svg.close();
     svg.finish()
 }

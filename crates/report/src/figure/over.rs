@@ -163,11 +163,12 @@ impl Over<'_> {
             return marks.collect();
         }
         let Some(metric) = row.metrics.get(&self.metric) else { return Vec::new() };
-        let estimate = estimate_at(row, &self.metric, self.level);
+        let finite = |e: &crate::findings::Estimate| [e.point, e.low, e.high, e.half_width()].iter().all(|value| value.is_finite());
+        let estimate = estimate_at(row, &self.metric, self.level).filter(finite);
         let Some(y) = estimate.map(|e| e.point).or(metric.mean).filter(|value| value.is_finite()) else {
             return Vec::new();
         };
-        let bar = estimate.map(|e| (e.low, e.high)).filter(|(low, high)| low.is_finite() && high.is_finite());
+        let bar = estimate.map(|e| (e.low, e.high));
         let words = match estimate {
             Some(e) => format!(
                 "{} ({}, {} %)",

@@ -1,0 +1,28 @@
+//! Writes a page of a simulated run and its figures, to look at and for the browser test:
+//! `cargo run -p quintain-report --example page -- volley page.html`. Not a measurement of anything.
+
+use std::error::Error;
+use std::fs;
+use std::path::PathBuf;
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let mut arguments = std::env::args().skip(1);
+    let (Some(which), Some(path)) = (arguments.next(), arguments.next().map(PathBuf::from)) else {
+        return Err("usage: page volley|sweep|one FILE.html".into());
+    };
+    let (mut run, mut records) = if which == "sweep" { report::example::sweep() } else { report::example::volley() };
+    if which == "one" {
+        // What a machine with two processors leaves: one number of cores.
+        let one = |level: Option<&study::Level>| level == Some(&study::Level::Integer(1));
+        records.retain(|record| one(record.factors.get("cores")));
+        for point in run.plan.points.iter_mut().filter(|point| !one(point.factors.get("cores"))) {
+            point.unrunnable = Some("needs 3 processors, this machine has 2".to_owned());
+        }
+    }
+    let findings = report::analyze(&run, &records);
+    fs::write(&path, report::html(&findings)?)?;
+    for (name, svg) in report::figure_svgs(&findings) {
+        fs::write(path.with_file_name(format!("{which}-{name}.svg")), svg)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,322 @@
+//! The page and its figures, on the example runs and on findings that no run would leave.
+
+use std::collections::BTreeMap;
+
+use stats::Rng;
+use study::plan::{Figure, FigureKind, Level};
+use study::record::{Finding, FindingState, Host, NetworkCounters};
+
+use super::{PAGE_LIMIT, figure_svgs, html};
+use crate::chart::Layer;
+use crate::chart::scale::Scale;
+use crate::example;
+use crate::figure::{self, Detail};
+use crate::findings::{Estimate, FINDINGS_VERSION, Factor, Findings, Mark, MetricFinding, MetricInfo, Row, RowState, TrialFinding};
+
+/// Findings of a run in which nothing happened.
+pub(super) fn nothing() -> Findings {
+    Findings {
+        version: FINDINGS_VERSION,
+        run: String::new(),
+        started: String::new(),
+        study: String::new(),
+        question: String::new(),
+        answer: Vec::new(),
+        quick: false,
+        profile: "default".to_owned(),
+        level: 0.95,
+        metric: "latency_mean".to_owned(),
+        command: Vec::new(),
+        quintain: String::new(),
+        revision: None,
+        seed: 0,
+        study_text: String::new(),
+        factors: Vec::new(),
+        metrics: Vec::new(),
+        figures: Vec::new(),
+        rows: Vec::new(),
+        scalability: Vec::new(),
+        drift: Vec::new(),
+        network: NetworkCounters::default(),
+        machine: Host::default(),
+        calibration: None,
+        builds: Vec::new(),
+        doctor: Vec::new(),
+        method: Vec::new(),
+        warnings: Vec::new(),
+    }
+}
+
+fn volley() -> Findings {
+    let (run, records) = example::volley();
+    crate::analyze(&run, &records)
+}
+
+fn figure(kind: FigureKind, y: &str) -> Figure {
+    Figure { kind, x: None, y: Some(y.to_owned()), series: None, facet: None, interval: 0.95, title: None }
+}
+
+fn every_kind() -> Vec<Figure> {
+    use FigureKind::{Ecdf, Line, Quantiles, Scatter, Timeline};
+    [Line, Scatter, Ecdf, Quantiles, Timeline].map(|kind| figure(kind, "throughput")).to_vec()
+}
+
+/// A study of `servers` x `cores` x `clients` with values from `draw`.
+fn made(servers: usize, cores: i64, clients: i64, draw: &mut dyn FnMut() -> f64) -> Findings {
+    let mut f = nothing();
+    let numbers = |n: i64| (1..=n).map(Level::Integer).collect::<Vec<_>>();
+    let names: Vec<Level> = (0..servers).map(|server| Level::Text(format!("server-{server}"))).collect();
+    let factor = |name: &str, levels: &[Level], numeric| Factor { name: name.to_owned(), levels: levels.to_vec(), numeric };
+    f.factors = vec![factor("server", &names, false), factor("cores", &numbers(cores), true), factor("clients", &numbers(clients), true)];
+    let template = volley().rows.into_iter().find(|row| row.latency.is_some()).expect("the example measures something");
+    let metrics = study::METRICS.iter().map(|metric| MetricInfo {
+        name: metric.name.to_owned(),
+        unit: metric.unit.to_owned(),
+        higher_is_better: metric.better == study::Better::Higher,
+        text: metric.text.to_owned(),
+    });
+    f.metrics = metrics.collect();
+    f.metric = "throughput".to_owned();
+    f.figures = every_kind();
+    for server in &names {
+        for cores in numbers(cores) {
+            for clients in numbers(clients) {
+                let point = f.rows.len();
+                let mut row = Row { point, label: format!("{server}, cores {cores}, clients {clients}"), ..template.clone() };
+                row.factors = BTreeMap::from(
+                    [("server", server.clone()), ("cores", cores.clone()), ("clients", clients)].map(|(k, v)| (k.to_owned(), v)),
+                );
+                for metric in study::METRICS {
+                    let estimate = Estimate { point: draw(), low: draw(), high: draw(), level: 0.95, n: 8 };
+                    let finding = MetricFinding {
+                        estimate: Some(estimate),
+                        mean: Some(draw()),
+                        stddev: Some(draw()),
+                        s_between: Some(draw()),
+                        s_within: Some(draw()),
+                        best_trial_s: Some(draw()),
+                        target_met: Some(false),
+                        note: None,
+                    };
+                    row.metrics.insert(metric.name.to_owned(), finding);
+                }
+                for trial in &mut row.trials {
+                    trial.values.insert("throughput".to_owned(), draw());
+                    trial.order = (trial.order * 7919 + point as u32) % 4000;
+                }
+                if point % 7 == 3 {
+                    row.marks = vec![Mark::GeneratorBound];
+                }
+                f.rows.push(row);
+            }
+        }
+    }
+    f
+}
+
+/// Everything on the page that a browser would fetch, run or choke on, and every number that is none.
+fn assert_sound(page: &str) {
+    assert!(page.len() < PAGE_LIMIT, "{} bytes", page.len());
+    for forbidden in ["NaN", "inf ", "inf,", "\"inf", "-inf", "src=", "@import", "url(", "http://", "https://", "<link rel=\"stylesheet"] {
+        let found = page.find(forbidden).map(|at| {
+            let from = (0..at.saturating_sub(60)).rev().find(|i| page.is_char_boundary(*i)).unwrap_or(0);
+            let to = (at + 60..=page.len()).find(|i| page.is_char_boundary(*i)).unwrap_or(page.len());
+            &page[from..to]
+        });
+        assert_eq!(found, None, "`{forbidden}`");
+    }
+}
+
+/// Every drawn place lies within its axes.
+fn assert_in_bounds(f: &Findings) {
+    for drawing in figure::figures(f, Detail::FULL) {
+        for panel in &drawing.panels {
+            let lying = matches!(panel.y.scale, Scale::Slots { .. });
+            let within = |scale: &Scale, value: f64| {
+                let place = scale.place(value).unwrap_or_else(|| panic!("{}: {value} has no place", drawing.name));
+                assert!((-1e-6..=1.0 + 1e-6).contains(&place), "{}: {value} at {place} of {scale:?}", drawing.name);
+            };
+            for layer in &panel.layers {
+                match layer {
+                    Layer::Rule(value) => within(&panel.y.scale, *value),
+                    Layer::Curve { points, .. } | Layer::Dust { points, .. } => points.iter().for_each(|(x, y)| {
+                        within(&panel.x.scale, *x);
+                        within(&panel.y.scale, *y);
+                    }),
+                    Layer::Marks { marks, .. } => marks.iter().for_each(|mark| {
+                        within(&panel.x.scale, mark.x);
+                        within(&panel.y.scale, mark.y);
+                        let along = if lying { &panel.x.scale } else { &panel.y.scale };
+                        for end in mark.bar.into_iter().flat_map(|(low, high)| [low, high]) {
+                            within(along, end);
+                        }
+                    }),
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn the_example_says_what_a_reader_needs() {
+    let f = volley();
+    let page = html(&f).unwrap();
+    assert_sound(&page);
+    assert_in_bounds(&f);
+    let needed = [
+        "id=\"figures\"", "id=\"results\"", "id=\"warnings\"", "id=\"machine\"", "id=\"method\"", "id=\"reproduce\"",
+        "generator-bound", "signal 11", "needs 4096 open files", "not a statement about the subject alone", "± half",
+    ];
+    for text in needed {
+        assert!(page.contains(text), "`{text}`");
+    }
+    assert!(page.contains(&format!("the seed {} gives", f.seed)));
+    for row in &f.rows {
+        for warning in &row.warnings {
+            assert!(f.warnings.iter().any(|all| all.contains(warning)), "`{warning}` is on no list of the page");
+        }
+    }
+    assert!(!page.contains("class=\"banner\""));
+    let quick = html(&Findings { quick: true, ..f }).unwrap();
+    assert!(quick.contains("class=\"banner\"") && quick.contains("claims no level"));
+}
+
+#[test]
+fn every_measured_point_has_its_marker_with_its_bar() {
+    let f = volley();
+    for drawing in figure::figures(&f, Detail::FULL).iter().filter(|drawing| drawing.name.contains("-line-")) {
+        let layers = drawing.panels.iter().flat_map(|panel| &panel.layers);
+        let marks = layers.filter_map(|layer| if let Layer::Marks { marks, .. } = layer { Some(marks) } else { None }).flatten();
+        let marks: Vec<_> = marks.collect();
+        assert_eq!(marks.len(), f.rows.iter().filter(|row| row.n > 0).count(), "{}", drawing.name);
+        assert!(marks.iter().all(|mark| mark.bar.is_some_and(|(low, high)| low < mark.y.max(mark.x) && high > low)));
+        assert_eq!(marks.iter().filter(|mark| mark.hollow).count(), f.rows.iter().filter(|row| row.n > 0 && row.is_marked()).count());
+        assert_eq!(drawing.hollow, "generator-bound");
+        assert!(drawing.notes.iter().any(|note| note.contains("needs 4096 open files")), "{:?}", drawing.notes);
+    }
+}
+
+#[test]
+fn one_level_is_drawn_with_names_and_not_as_a_lonely_line() {
+    let mut f = volley();
+    f.rows.retain(|row| row.factors["cores"] == Level::Integer(1));
+    f.figures = vec![Figure { x: Some("cores".to_owned()), ..figure(FigureKind::Line, "throughput") }];
+    let drawings = figure::figures(&f, Detail::FULL);
+    for panel in &drawings[0].panels {
+        assert_eq!(panel.y.scale, Scale::Slots { count: 3 });
+        assert!(panel.layers.iter().all(|layer| matches!(layer, Layer::Marks { joined: false, .. })));
+    }
+    assert!(drawings[0].caption.contains("cores is 1"), "{}", drawings[0].caption);
+    assert_in_bounds(&f);
+}
+
+#[test]
+fn hostile_names_stay_text() {
+    const EVIL: &str = "</title></svg></style><script>alert(1)</script>\"'`{{7*7}}&lt;\u{0}\u{1b}";
+    let mut f = volley();
+    f.answer.push(EVIL.to_owned());
+    f.method.push(EVIL.to_owned());
+    f.warnings.push(EVIL.to_owned());
+    f.command.push(EVIL.to_owned());
+    f.doctor.push(Finding { check: EVIL.into(), state: FindingState::Bad, text: EVIL.into(), hint: Some(EVIL.into()) });
+    f.machine.sysctls.insert(EVIL.to_owned(), EVIL.to_owned());
+    f.revision = Some(EVIL.to_owned());
+    for text in [&mut f.run, &mut f.study, &mut f.question, &mut f.study_text, &mut f.machine.name, &mut f.machine.cpu_model] {
+        *text = EVIL.to_owned();
+    }
+    let evil = Level::Text(EVIL.to_owned());
+    f.factors[0].levels[0] = evil.clone();
+    for row in f.rows.iter_mut().take(4) {
+        row.factors.insert(f.factors[0].name.clone(), evil.clone());
+        row.label = EVIL.to_owned();
+        row.stop_reason = EVIL.to_owned();
+    }
+    f.rows[1].state = RowState::Failed { reason: EVIL.to_owned() };
+    f.rows[1].n = 0;
+    f.figures = every_kind();
+    f.figures[0].title = Some(EVIL.to_owned());
+    let page = html(&f).unwrap();
+    assert!(page.contains("alert(1)"), "the name is shown");
+    assert_eq!(page.matches("<script>").count(), 1);
+    assert_eq!(page.matches("</script>").count(), 1);
+    assert_eq!(page.matches("</style>").count(), 1);
+    assert_eq!(page.matches("</title>").count(), page.matches("<title>").count());
+    assert_eq!(page.matches("</svg>").count(), page.matches("<svg ").count());
+    for (name, svg) in figure_svgs(&f) {
+        assert!(!svg.contains("<script"), "{name}");
+        assert!(!svg.chars().any(|c| c.is_control() && c != '\n'), "{name}");
+        assert_eq!(svg.matches("</svg>").count(), 1, "{name}");
+    }
+}
+
+#[test]
+fn five_hundred_points_fit() {
+    let mut rng = Rng::new(7);
+    let f = made(5, 10, 10, &mut || 1e5 * (1.0 + rng.unit_f64()));
+    assert_eq!(f.rows.len(), 500);
+    let page = html(&f).unwrap();
+    assert_sound(&page);
+    let rows = page.split("id=\"results\"").nth(1).unwrap().split("</table>").next().unwrap().matches("<tr>").count();
+    assert_eq!(rows, 501, "every design point keeps its row");
+    assert!(page.contains("more panels are not drawn"), "what is left out is said");
+}
+
+#[test]
+fn no_findings_make_a_page_that_says_so() {
+    let page = html(&nothing()).unwrap();
+    assert_sound(&page);
+    assert!(page.contains("No answer: nothing was measured."));
+    assert!(page.contains("Nothing was measured that this figure could show."));
+    assert_eq!(figure_svgs(&nothing()).len(), 4);
+}
+
+#[test]
+fn no_number_breaks_a_page() {
+    const ODD: [f64; 14] = [
+        0.0, -0.0, 1.0, -1.0, f64::NAN, f64::INFINITY, f64::NEG_INFINITY, f64::MAX, f64::MIN, f64::MIN_POSITIVE, 5e-324, 1e-9, 1e15, 123.456,
+    ];
+    for seed in 0..60 {
+        let mut rng = Rng::new(seed);
+        let even = seed % 2 == 0;
+        let mut draw = || {
+            let pick = rng.below(ODD.len() as u64) as usize;
+            if even { ODD[pick] } else { (rng.unit_f64() - 0.3) * 10f64.powi(rng.below(600) as i32 - 300) }
+        };
+        let f = made(2, 2 + (seed % 3) as i64, 1 + (seed % 2) as i64, &mut draw);
+        let page = html(&f).unwrap_or_else(|error| panic!("seed {seed}: {error}"));
+        assert_sound(&page);
+        for (name, svg) in figure_svgs(&f) {
+            assert!(!svg.contains("NaN") && !svg.contains("inf"), "seed {seed}: {name}");
+        }
+        assert_in_bounds(&f);
+    }
+}
+
+#[test]
+fn odd_levels_of_factors_are_drawn_or_left_out() {
+    let mut draw = || 5.0;
+    let mut f = made(2, 3, 1, &mut draw);
+    let odd = [Level::Number(f64::NAN), Level::Number(f64::NEG_INFINITY), Level::Number(1e300)];
+    for (index, level) in odd.into_iter().enumerate() {
+        f.factors[1].levels[index] = level.clone();
+        for row in f.rows.iter_mut().filter(|row| row.factors["cores"] == Level::Integer(index as i64 + 1)) {
+            row.factors.insert("cores".to_owned(), level.clone());
+        }
+    }
+    html(&f).unwrap();
+    figure_svgs(&f);
+}
+
+#[test]
+fn a_trial_without_values_is_no_marker() {
+    let mut f = volley();
+    f.figures = vec![figure(FigureKind::Timeline, "throughput")];
+    let failed = f.rows.iter().flat_map(|row| &row.trials).filter(|trial: &&TrialFinding| trial.failed.is_some()).count();
+    assert!(failed > 0, "the example has failed trials");
+    let measured: usize = f.rows.iter().map(|row| row.n).sum();
+    let drawings = figure::figures(&f, Detail::FULL);
+    let timeline = drawings.iter().find(|drawing| drawing.name.contains("timeline")).unwrap();
+    let layers = timeline.panels.iter().flat_map(|panel| &panel.layers);
+    let marks: usize = layers.map(|layer| if let Layer::Marks { marks, .. } = layer { marks.len() } else { 0 }).sum();
+    assert_eq!(marks, measured);
+}
