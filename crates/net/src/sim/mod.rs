@@ -329,13 +329,16 @@ impl Sim {
         if matches!(end.who, Who::Gone) {
             return self.travel(link, to, What::Reset { link, to: 1 - to });
         }
+        if end.reset_arrived {
+            return; // Nothing comes after a reset, least of all what came after bytes that were lost.
+        }
         end.inbox.extend(bytes);
         self.take(link, to);
     }
 
     fn end_arrives(&mut self, link: usize, to: usize) {
         let Some(end) = self.end(link, to) else { return };
-        end.end_arrived = true;
+        end.end_arrived = !end.reset_arrived;
         self.take(link, to);
     }
 

@@ -16,6 +16,7 @@ use rustix::net::{RecvFlags, SendFlags, SocketFlags};
 use super::buffers::Buffers;
 use super::tag::Kind;
 use crate::driver::Nanos;
+use crate::thread::monotonic_ns;
 
 /// The one group of provided buffers.
 const GROUP: u16 = 0;
@@ -252,24 +253,28 @@ impl Ring {
     }
 }
 
+impl Ring {
+    /// Ends every operation and waits until the kernel has let go of the buffers.
+    fn drain(&mut self) -> io::Result<()> {
+        let entry = opcode::AsyncCancel2::new(CancelBuilder::any()).build().flags(Flags::SKIP_SUCCESS);
+        // SAFETY: the entry points to no memory.
+        unsafe { self.push(entry.user_data(TAG_QUIET)) }?;
+        let mut inbox = VecDeque::new();
+        let until = monotonic_ns() + DRAIN_NS;
+        while self.in_kernel > 0 && monotonic_ns() < until {
+            self.enter(Some(DRAIN_NS / 10))?;
+            self.reap(&mut inbox, |_| ())?;
+            inbox.drain(..).for_each(|done| drop(done.accepted()));
+        }
+        Ok(())
+    }
+}
+
 impl Drop for Ring {
-    /// Ends every operation and waits until the kernel has let go of the buffers. Should it not, they are leaked.
     fn drop(&mut self) {
-        let drain = |ring: &mut Self| -> io::Result<()> {
-            let entry = opcode::AsyncCancel2::new(CancelBuilder::any()).build().flags(Flags::SKIP_SUCCESS);
-            // SAFETY: the entry points to no memory.
-            unsafe { ring.push(entry.user_data(TAG_QUIET)) }?;
-            let mut inbox = VecDeque::new();
-            let until = crate::thread::monotonic_ns() + DRAIN_NS;
-            while ring.in_kernel > 0 && crate::thread::monotonic_ns() < until {
-                ring.enter(Some(DRAIN_NS / 10))?;
-                ring.reap(&mut inbox, |_| ())?;
-                inbox.drain(..).for_each(|done| drop(done.accepted()));
-            }
-            Ok(())
-        };
-        let drained = drain(self).is_ok() && self.in_kernel == 0;
-        // SAFETY: neither is used again. The queues go first, so the kernel forgets the buffers before they go.
+        let drained = self.drain().is_ok() && self.in_kernel == 0;
+        // SAFETY: neither is used again. The queues go first, so the kernel forgets the buffers before they go. Should
+        // it not have let go of them, they are leaked.
         unsafe {
             ManuallyDrop::drop(&mut self.queues);
             if drained {
@@ -281,4 +286,53 @@ impl Drop for Ring {
 
 fn is_no_memory(error: &io::Error) -> bool {
     Errno::from_io_error(error) == Some(Errno::NOMEM)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::fd::AsFd;
+
+    use super::*;
+    use crate::driver::{Conn, Waker};
+    use crate::uring::tag;
+
+    /// More entries than the submission queue holds, and more completions than the completion queue.
+    #[test]
+    fn queues_that_overflow_lose_nothing() {
+        let Ok(mut ring) = Ring::new(4, 8, Buffers::new(8, 64).unwrap()) else {
+            return assert!(crate::probe().is_err(), "io_uring is there, but not in small");
+        };
+        let wakers: Vec<Waker> = (0..100).map(|_| Waker::new().unwrap()).collect();
+        let tag = |slot: usize| tag::of(Kind::Writable, Conn { slot: slot as u32, generation: 7 });
+        for (slot, waker) in wakers.iter().enumerate() {
+            ring.poll(waker.0.as_fd(), PollFlags::IN, false, tag(slot)).unwrap();
+        }
+        ring.enter(Some(0)).unwrap();
+        wakers.iter().for_each(Waker::wake);
+        let mut inbox = VecDeque::new();
+        while inbox.len() < wakers.len() {
+            ring.enter(None).unwrap();
+            ring.reap(&mut inbox, |done| panic!("{done:?} is not a send")).unwrap();
+        }
+        let mut tags: Vec<u64> = inbox.iter().map(|done| done.tag).collect();
+        tags.sort_unstable();
+        assert_eq!(tags, (0..100).map(tag).collect::<Vec<_>>());
+        assert_eq!(ring.in_kernel, 0);
+    }
+
+    #[test]
+    fn a_ring_lets_go_of_what_it_was_asked() {
+        let Ok(mut ring) = Ring::new(4, 8, Buffers::new(8, 64).unwrap()) else {
+            return assert!(crate::probe().is_err());
+        };
+        let waker = Waker::new().unwrap();
+        for slot in 0..10 {
+            let tag = tag::of(Kind::HangUp, Conn { slot, generation: 0 });
+            ring.poll(waker.0.as_fd(), PollFlags::IN, true, tag).unwrap();
+        }
+        ring.enter(Some(0)).unwrap();
+        assert_eq!(ring.in_kernel, 10);
+        ring.drain().unwrap();
+        assert_eq!(ring.in_kernel, 0);
+    }
 }
