@@ -1,0 +1,98 @@
+//! The bodies of the fuzz targets, on their seeds, on cut and bent seeds, and on random bytes: what stable can do of
+//! fuzzing.
+
+#[path = "../../../fuzz/bodies.rs"]
+mod bodies;
+
+use std::path::Path;
+
+use proptest::prelude::*;
+
+type Body = fn(&[u8]);
+
+const TARGETS: [(&str, Body); 4] = [
+    ("study_parse", bodies::study_parse),
+    ("pingpong", bodies::pingpong),
+    ("histogram_from_parts", bodies::histogram_from_parts),
+    ("load_spec_json", bodies::load_spec_json),
+];
+
+fn seeds(target: &str) -> Vec<Vec<u8>> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/seeds").join(target);
+    let files = std::fs::read_dir(&folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
+    let mut paths = files.map(|file| file.unwrap().path()).collect::<Vec<_>>();
+    paths.sort();
+    assert!(!paths.is_empty(), "no seeds for {target}");
+    paths.iter().map(|path| std::fs::read(path).unwrap()).collect()
+}
+
+#[test]
+fn every_target_has_a_body_here_and_seeds() {
+    let manifest =
+        std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/Cargo.toml")).unwrap();
+    let listed = manifest.lines().filter_map(|line| line.strip_prefix("path = \"fuzz_targets/")).count();
+    assert_eq!(listed, TARGETS.len());
+    for (target, body) in TARGETS {
+        assert!(manifest.contains(&format!("fuzz_targets/{target}.rs")), "{target}");
+        seeds(target).iter().for_each(|seed| body(seed));
+    }
+}
+
+#[test]
+fn some_seeds_pass_and_some_are_refused() {
+    let studies = seeds("study_parse");
+    let good = studies.iter().filter(|seed| study::parse(str::from_utf8(seed).unwrap()).is_ok()).count();
+    assert!(0 < good && good < studies.len());
+    let read = |seed: &Vec<u8>| {
+        let stored = serde_json::from_slice::<study::record::Histogram>(seed).unwrap();
+        stats::Histogram::try_from(&stored).is_ok()
+    };
+    let histograms = seeds("histogram_from_parts");
+    let good = histograms.iter().filter(|seed| read(seed)).count();
+    assert!(0 < good && good < histograms.len());
+    for seed in seeds("load_spec_json") {
+        serde_json::from_slice::<study::LoadSpec>(&seed).unwrap();
+    }
+}
+
+#[test]
+fn every_beginning_of_a_seed() {
+    for (target, body) in TARGETS {
+        for seed in seeds(target) {
+            (0..seed.len()).step_by(seed.len() / 200 + 1).for_each(|end| body(&seed[..end]));
+        }
+    }
+}
+
+/// A piece of one seed in the place of a piece of another, and some bytes changed.
+fn bent() -> impl Strategy<Value = (usize, Vec<u8>)> {
+    let edits = prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..4);
+    let pieces = any::<[prop::sample::Index; 6]>();
+    (0..TARGETS.len(), pieces, edits).prop_map(|(target, [one, other, start, end, from, to], edits)| {
+        let seeds = seeds(TARGETS[target].0);
+        let (mut bytes, donor) = (seeds[one.index(seeds.len())].clone(), &seeds[other.index(seeds.len())]);
+        let range = |a: usize, b: usize| a.min(b)..a.max(b);
+        let piece = range(from.index(donor.len() + 1), to.index(donor.len() + 1));
+        let place = range(start.index(bytes.len() + 1), end.index(bytes.len() + 1));
+        bytes.splice(place, donor[piece].iter().copied());
+        for (at, byte) in edits {
+            if !bytes.is_empty() {
+                let at = at.index(bytes.len());
+                bytes[at] = byte;
+            }
+        }
+        (target, bytes)
+    })
+}
+
+proptest! {
+    #[test]
+    fn bent_seeds((target, bytes) in bent()) {
+        TARGETS[target].1(&bytes);
+    }
+
+    #[test]
+    fn random_bytes(bytes in prop::collection::vec(any::<u8>(), 0..64)) {
+        TARGETS.iter().for_each(|(_, body)| body(&bytes));
+    }
+}

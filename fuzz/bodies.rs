@@ -1,0 +1,81 @@
+//! What each fuzz target asserts of any bytes. The targets run it under libFuzzer, `cargo test` on seeds and on random
+//! bytes.
+#![allow(dead_code, reason = "each target uses one of these")]
+
+use study::{ExpandOptions, LoadSpec, Profile};
+
+/// A study of any text is a plan or a list of mistakes that point into it.
+pub(crate) fn study_parse(bytes: &[u8]) {
+    let Ok(text) = std::str::from_utf8(bytes) else { return };
+    let study = match study::parse(text) {
+        Ok(study) => study,
+        Err(mistakes) => {
+            assert!(!mistakes.is_empty());
+            for mistake in mistakes {
+                assert!(
+                    text.get(mistake.span.clone()).is_some() || text.len() > study::parse::TEXT_MAX_BYTES,
+                    "{mistake:?}"
+                );
+                let lines = text.split('\n').count();
+                assert!((1..=lines).contains(&mistake.line) && mistake.column >= 1, "{mistake:?}");
+            }
+            return;
+        }
+    };
+    assert_eq!(study.text(), text);
+    for (profile, machine_cpus) in [(Profile::Default, 1), (Profile::Quick, 2), (Profile::Full, 80)] {
+        let options = ExpandOptions { name: "fuzz".to_owned(), seed: 1, profile, machine_cpus, sets: Vec::new() };
+        // A study without mistakes may still be too large here, through `auto`.
+        let Ok(plan) = study::expand(&study, &options) else { continue };
+        assert!((1..=study::expand::POINTS_MAX).contains(&plan.points.len()));
+        assert_eq!(plan.order_of_block(0).len(), plan.points.len());
+        let effort = plan.estimate();
+        assert!(effort.trials_min <= effort.trials_max && effort.seconds_min <= effort.seconds_max, "{effort:?}");
+    }
+}
+
+/// Words come out as they went in, and cutting the stream anywhere changes nothing.
+pub(crate) fn pingpong(bytes: &[u8]) {
+    let words = words_of(bytes);
+    assert_eq!(words.len(), bytes.len() / wire::pingpong::WORD_BYTES);
+    let composed = words.iter().flat_map(|&word| wire::pingpong::compose(word)).collect::<Vec<_>>();
+    assert_eq!(composed, bytes[..composed.len()]);
+    let cut = bytes.first().map_or(0, |&byte| usize::from(byte) % (bytes.len() + 1));
+    let used = words_of(&bytes[..cut]).len() * wire::pingpong::WORD_BYTES;
+    assert_eq!([words_of(&bytes[..cut]), words_of(&bytes[used..])].concat(), words, "cut at {cut}");
+    for word in words {
+        assert_eq!(u64::from(wire::pingpong::answer(word)), (u64::from(word) + 1) % (1 << 32));
+    }
+}
+
+fn words_of(mut bytes: &[u8]) -> Vec<u32> {
+    let mut words = Vec::new();
+    while let Some((word, used)) = wire::pingpong::parse(bytes) {
+        words.push(word);
+        bytes = &bytes[used..];
+    }
+    words
+}
+
+/// Stored numbers are refused, or are a histogram whose quantiles lie in order between minimum and maximum and which is
+/// stored as it was.
+pub(crate) fn histogram_from_parts(bytes: &[u8]) {
+    let Ok(stored) = serde_json::from_slice::<study::record::Histogram>(bytes) else { return };
+    let Ok(histogram) = stats::Histogram::try_from(&stored) else { return };
+    assert_eq!(study::record::Histogram::from(&histogram), stored);
+    assert_eq!(histogram.len(), stored.count);
+    let quantiles = [0.0, 0.5, 0.9, 0.99, 1.0].map(|q| histogram.quantile(q));
+    assert!(quantiles.is_sorted(), "{quantiles:?}");
+    if let (Some(min), Some(max)) = (stored.min, stored.max) {
+        let inside = |value: f64| (min as f64..=max as f64).contains(&value);
+        assert!(quantiles.into_iter().all(|value| value.is_some_and(inside)), "{quantiles:?} outside {min}..={max}");
+        assert!(histogram.mean().is_some_and(|mean| mean.is_finite()));
+    }
+}
+
+/// A load spec is refused, or written as it was read.
+pub(crate) fn load_spec_json(bytes: &[u8]) {
+    let Ok(spec) = serde_json::from_slice::<LoadSpec>(bytes) else { return };
+    let written = serde_json::to_vec(&spec).expect("what was read can be written");
+    assert_eq!(serde_json::from_slice::<LoadSpec>(&written).expect("what was written can be read"), spec);
+}
