@@ -15,8 +15,6 @@ use crate::process::{Child, Launch, Supervisor};
 
 /// The longest line taken, bytes: a histogram of every window of a long trial fits a hundred times.
 const LINE_MAX: usize = 256 * 1024 * 1024;
-/// How long starting, connecting and writing the result may take beside the load itself.
-const MARGIN: Duration = Duration::from_secs(15);
 /// How long a warm-up may take that is given in requests.
 const WARMUP_MAX: Duration = Duration::from_secs(120);
 
@@ -96,8 +94,8 @@ fn parse(line: &[u8]) -> Result<Line, String> {
     })
 }
 
-/// After so long a generator that obeys `spec` has ended, whatever the subject does.
-pub(crate) fn deadline(spec: &LoadSpec) -> Duration {
+/// After so long a generator that obeys `spec` has ended, whatever the subject does; `margin` is what it may take beside the load.
+pub(crate) fn patience(spec: &LoadSpec, margin: Duration) -> Duration {
     let warmup = match spec.warmup {
         Warmup::DurationNs(ns) => Duration::from_nanos(ns),
         Warmup::Requests(_) => WARMUP_MAX,
@@ -109,5 +107,5 @@ pub(crate) fn deadline(spec: &LoadSpec) -> Duration {
         Stop::Volley { max_ns, .. } => (WARMUP_MAX, max_ns),
     };
     let stop = Duration::from_nanos(stop).saturating_add(Duration::from_nanos(spec.timeout_ns));
-    warmup.saturating_add(stop).saturating_add(MARGIN)
+    warmup.saturating_add(stop).saturating_add(margin)
 }

@@ -1,19 +1,34 @@
-//! The experiment runner: host facts, subject lifecycle, pinning, sampling, trials to Records.
+//! The experiment runner: how does a [`study::Plan`] become [`study::Record`]s on this machine?
+//!
+//! ```text
+//! let host = lab::host::facts(&directory);
+//! let builds = lab::build_all(&plan, &options, &mut hooks)?;
+//! let ended = lab::run(&plan, &builds, &done, &options, &mut hooks)?;
+//! ```
+//!
+//! A trial starts a fresh subject ([`Options::exe`]` exec`, so that it pins itself), waits for its port, lets a generator process
+//! load it, samples what it uses meanwhile, stops it, and hands the record to [`Hooks::store`]. Nothing that is started outlives
+//! the lab, however either ends: see [`exec`] and [`watchdog`]. When there are trials enough, and who was the limit, are
+//! questions that [`Hooks`] answer.
 
 mod build;
 pub mod clock;
 pub mod cpus;
+pub mod doctor;
 pub mod exec;
 mod generator;
 mod hooks;
 pub mod host;
 mod network;
+pub mod noise;
 mod process;
 mod ready;
 pub mod revision;
 mod run;
 mod sample;
 mod tail;
+#[cfg(test)]
+mod tests;
 pub mod topology;
 mod trial;
 pub mod watchdog;

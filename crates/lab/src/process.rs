@@ -13,6 +13,7 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{ChildStdin, ChildStdout, Command, Stdio};
 use std::rc::Rc;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec};
@@ -61,6 +62,8 @@ pub(crate) struct Launch<'a> {
 impl Supervisor {
     /// Starts the watchdog; `exe` is the quintain binary.
     pub(crate) fn start(exe: &Path) -> io::Result<Self> {
+        // The shell below could not tell us in time.
+        std::fs::metadata(exe)?;
         // What is ignored stays ignored over exec(2): the shell's trap is the way to ignore a signal without `unsafe`.
         let mut watchdog = command("/bin/sh")
             .args(["-c", "trap '' INT TERM HUP; exec \"$0\" watchdog"])
@@ -73,8 +76,7 @@ impl Supervisor {
         let supervisor = Self {
             exe: exe.to_owned(),
             watchdog: Rc::new(Watchdog { pipe, process: RefCell::new(watchdog) }),
-            // The second number tells two labs apart that got the same process number one after the other.
-            mark: format!("{MARK}={}-{}-", std::process::id(), clock::unix_seconds()),
+            mark: mark(),
             started: Cell::new(0),
         };
         supervisor.watchdog.tell(&format!("mark {}", supervisor.mark))?;
@@ -105,6 +107,13 @@ impl Supervisor {
         command.current_dir(launch.directory).envs(launch.environment).env(MARK, value);
         Child::spawn(command, launch.talk, Some((self.watchdog.clone(), mark)))
     }
+}
+
+/// A mark that no other supervisor has: not one of this process, nor one of a process that had this number before.
+fn mark() -> String {
+    static COUNT: AtomicU32 = AtomicU32::new(0);
+    let count = COUNT.fetch_add(1, Ordering::Relaxed);
+    format!("{MARK}={}-{}-{count}-", std::process::id(), clock::unix_seconds())
 }
 
 /// The writing end of the pipe to the watchdog.

@@ -15,6 +15,9 @@ use crate::{clock, cpus, revision, words};
 /// A point whose trials failed so often in a row is given up.
 const FAILURES_MAX: usize = 3;
 
+/// How long the generator may take beside the load itself, before it is killed.
+const GENERATOR_MARGIN: Duration = Duration::from_secs(15);
+
 /// Runs every trial of `plan` that is not in `done` yet: every point that can run, once a block, in the block's order, until
 /// it has enough or the study allows no more. A trial that fails leaves a record and ends nothing.
 ///
@@ -68,6 +71,7 @@ pub fn run(
                 options,
                 supervisor: &supervisor,
                 interrupted: hooks.interrupted,
+                margin: GENERATOR_MARGIN,
             };
             let trials_done = u32::try_from(records.len()).unwrap_or(u32::MAX);
             let progress = &mut *hooks.progress;

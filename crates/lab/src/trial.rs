@@ -33,6 +33,8 @@ pub(crate) struct Trial<'a> {
     pub(crate) options: &'a Options,
     pub(crate) supervisor: &'a Supervisor,
     pub(crate) interrupted: &'a dyn Fn() -> bool,
+    /// How long the generator may take beside the load itself: to start, to connect, to write what it measured.
+    pub(crate) margin: Duration,
 }
 
 /// Why a trial has no measurement.
@@ -191,7 +193,7 @@ impl Trial<'_> {
         let mut generator = Generator::start(self.supervisor, &spec, &share.generator, &self.options.directory)
             .map_err(|error| failed(FailureKind::Generator, format!("the generator cannot be started: {error}")))?;
         say(Phase::Warmup, None);
-        let patience = generator::deadline(&spec);
+        let patience = generator::patience(&spec, self.margin);
         let deadline = clock::now() + patience;
         let mut watch = Watch::new(Duration::from_nanos(spec.timeout_ns));
         let result = loop {

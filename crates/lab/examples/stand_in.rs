@@ -1,0 +1,248 @@
+//! Stands in for the quintain binary in the tests of the lab: `exec` and `watchdog` are the real ones, `load` is a
+//! small real client or misbehaves as the name of this file says, `serve` is a small server or misbehaves as asked,
+//! `lab` carries out a plan, so that it can be killed.
+
+use std::error::Error;
+use std::ffi::OsString;
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::Duration;
+
+use study::record::{Histogram, IdlePolicy, Measurement, Record};
+use study::spec::{LoadSpec, SPEC_VERSION, Stop, Target};
+
+type Done = Result<(), Box<dyn Error>>;
+
+fn main() -> ExitCode {
+    let words: Vec<String> = std::env::args().collect();
+    let name = Path::new(&words[0]).file_name().and_then(|name| name.to_str()).unwrap_or("").to_owned();
+    let words: Vec<&str> = words[1..].iter().map(String::as_str).collect();
+    let result = match words.as_slice() {
+        ["exec", rest @ ..] => exec(rest),
+        ["watchdog"] => lab::watchdog::run(std::io::stdin().lock()).map_err(Into::into),
+        ["spin", "--cpus", _] if name.contains("spin-dies") => Err("no such policy".into()),
+        ["spin", "--cpus", _] => sleep_for_ever(),
+        ["load", "--spec", "-"] => load(&name),
+        ["serve", kind, rest @ ..] => serve(kind, rest),
+        ["stray", file] => stray(file),
+        ["lab", plan, records] => carry_out(plan, records),
+        _ => Err(format!("unknown: {words:?}").into()),
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            let _ = writeln!(std::io::stderr(), "{error}");
+            ExitCode::from(7)
+        }
+    }
+}
+
+fn sleep_for_ever() -> Done {
+    loop {
+        std::thread::sleep(Duration::from_secs(3600));
+    }
+}
+
+fn exec(words: &[&str]) -> Done {
+    let mut cpus = Vec::new();
+    let mut parent = None;
+    let mut rest = words;
+    while let [key, value, more @ ..] = rest {
+        match *key {
+            "--cpus" => cpus = lab::cpus::parse(value)?,
+            "--parent" => parent = Some(value.parse()?),
+            _ => break,
+        }
+        rest = more;
+    }
+    let command: Vec<OsString> = rest.iter().skip_while(|word| **word == "--").map(OsString::from).collect();
+    Err(lab::exec::become_command(&cpus, parent, &command).into())
+}
+
+fn say(value: serde_json::Value) -> Done {
+    let mut output = std::io::stdout().lock();
+    writeln!(output, "{value}")?;
+    Ok(output.flush()?)
+}
+
+fn load(name: &str) -> Done {
+    let mut text = String::new();
+    std::io::stdin().read_to_string(&mut text)?;
+    let spec: LoadSpec = serde_json::from_str(&text)?;
+    let Target::Pingpong { address } = &spec.target;
+    let progress = |phase: &str, requests: u64| {
+        let live = serde_json::json!({"phase": phase, "requests": requests, "rate_per_s": 10.0, "latency_mean_ns": null, "errors": 0});
+        say(serde_json::json!({ "progress": live }))
+    };
+    say(serde_json::json!({"started": {"backend": "none"}}))?;
+    progress("warmup", 0)?;
+    match name {
+        "load-hangs" => return sleep_for_ever(),
+        "load-crashes" => return Err("out of luck".into()),
+        "load-aborts" => std::process::abort(),
+        "load-babbles" => return say("hello".into()),
+        "load-complains" => return say(serde_json::json!({"error": "none of 4 connections could be opened"})),
+        _ => {}
+    }
+    let Stop::Duration { duration_ns } = spec.stop else { return Err("only durations".into()) };
+    let mut stream = TcpStream::connect(address)?;
+    stream.set_nodelay(true)?;
+    ping(&mut stream, 1)?;
+    say(serde_json::json!({"measuring": true}))?;
+    // A fixed pace, so that what the test needs from a trial is there at any speed of the machine.
+    let rounds = (duration_ns / 5_000_000).max(1);
+    let mut requests = 0;
+    for round in 0..rounds {
+        if name == "load-hears-nothing" {
+            break;
+        }
+        if ping(&mut stream, u32::try_from(round)?)? != u32::try_from(round)? + 1 {
+            return Err("a wrong answer".into());
+        }
+        requests += 1;
+        progress("measure", requests)?;
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    say(serde_json::json!({"measured": true}))?;
+    let measurement = measurement(&spec, requests, if name == "load-hears-nothing" { 5 } else { 0 });
+    say(serde_json::json!({ "measurement": measurement }))
+}
+
+fn ping(stream: &mut TcpStream, word: u32) -> Result<u32, Box<dyn Error>> {
+    stream.write_all(&word.to_be_bytes())?;
+    let mut answer = [0; 4];
+    stream.read_exact(&mut answer)?;
+    Ok(u32::from_be_bytes(answer))
+}
+
+fn measurement(spec: &LoadSpec, requests: u64, wrong: u64) -> Measurement {
+    Measurement {
+        version: SPEC_VERSION,
+        protocol: spec.target.protocol().to_owned(),
+        backend: "none".to_owned(),
+        backend_note: None,
+        clients: spec.clients,
+        threads: spec.threads,
+        duration_ns: requests.max(1) * 5_000_000,
+        warmup_ns: 0,
+        warmup_requests: 1,
+        requests,
+        errors: (wrong > 0).then(|| ("wrong-answer".to_owned(), wrong)).into_iter().collect(),
+        warmup_errors: Default::default(),
+        late_answers: 0,
+        reconnects: 0,
+        offered_per_s: None,
+        unsent: 0,
+        unfinished: 0,
+        in_flight_mean: 0.0,
+        service: Histogram::default(),
+        response: None,
+        lag_thread: None,
+        lag_connection: None,
+        connect: Histogram::default(),
+        window_ns: spec.window_ns,
+        windows: Vec::new(),
+        workers: Vec::new(),
+        process_cpu_ns: 0,
+        process_rss_max_bytes: 0,
+        sent_bytes: 0,
+        received_bytes: 0,
+        stop_reason: "the time was over".to_owned(),
+        volley: None,
+    }
+}
+
+fn serve(kind: &str, rest: &[&str]) -> Done {
+    let (port, more) = rest.split_first().ok_or("a port is missing")?;
+    let listen = || TcpListener::bind(("127.0.0.1", port.parse::<u16>()?)).map_err(Box::<dyn Error>::from);
+    match (kind, more) {
+        ("well", []) => answer(&listen()?),
+        ("early-exit", []) => Err("bind: permission denied".into()),
+        ("deaf", []) => sleep_for_ever(),
+        ("chatty", []) => {
+            let line = "x".repeat(1000);
+            std::thread::spawn(move || while writeln!(std::io::stderr(), "{line}").is_ok() {});
+            answer(&listen()?)
+        }
+        ("crash", []) => {
+            let listener = listen()?;
+            std::thread::spawn(|| {
+                std::thread::sleep(Duration::from_millis(60));
+                let _ = writeln!(std::io::stderr(), "something is rotten");
+                let _ = rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::KILL);
+            });
+            answer(&listener)
+        }
+        // The first start finds its port taken.
+        ("taken-once", [file]) => match std::fs::OpenOptions::new().write(true).create_new(true).open(file) {
+            Ok(_) => Err("Error: bind: Address already in use (os error 98)".into()),
+            Err(_) => answer(&listen()?),
+        },
+        ("with-stray", [file]) => {
+            let listener = listen()?;
+            stray_start(file)?;
+            answer(&listener)
+        }
+        _ => Err(format!("unknown: {kind} {more:?}").into()),
+    }
+}
+
+fn answer(listener: &TcpListener) -> Done {
+    loop {
+        let (mut stream, _) = listener.accept()?;
+        std::thread::spawn(move || {
+            let mut word = [0; 4];
+            while stream.read_exact(&mut word).is_ok() {
+                let answer = u32::from_be_bytes(word).wrapping_add(1);
+                if stream.write_all(&answer.to_be_bytes()).is_err() {
+                    break;
+                }
+            }
+        });
+    }
+}
+
+/// A grandchild that leaves the group.
+#[expect(clippy::disallowed_methods, reason = "this is a subject, and a bad one")]
+fn stray_start(file: &str) -> Done {
+    std::process::Command::new(std::env::current_exe()?).args(["stray", file]).spawn()?;
+    while !Path::new(file).exists() {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    Ok(())
+}
+
+fn stray(file: &str) -> Done {
+    rustix::process::setsid()?;
+    // In one step, so that whoever sees the file sees the number.
+    let unfinished = format!("{file}.new");
+    std::fs::write(&unfinished, std::process::id().to_string())?;
+    std::fs::rename(unfinished, file)?;
+    sleep_for_ever()
+}
+
+fn carry_out(plan: &str, records: &str) -> Done {
+    let plan = serde_json::from_str(&std::fs::read_to_string(plan)?)?;
+    let options = lab::Options {
+        exe: std::env::current_exe()?,
+        directory: PathBuf::from("."),
+        cpus: lab::host::read(Path::new("/")).cpus,
+        idle: IdlePolicy::Machine,
+    };
+    let mut file = std::fs::OpenOptions::new().create(true).append(true).open(records)?;
+    let mut store = |record: &Record| {
+        writeln!(file, "{}", serde_json::to_string(record).map_err(|error| error.to_string())?)
+            .map_err(|error| error.to_string())
+    };
+    let mut hooks = lab::Hooks {
+        judge: &mut |_| (None, Vec::new()),
+        store: &mut store,
+        enough: &mut |_, _| None,
+        progress: &mut |_| {},
+        interrupted: &|| false,
+    };
+    lab::run(&plan, &[], &[], &options, &mut hooks)?;
+    Ok(())
+}

@@ -1,0 +1,448 @@
+//! Is this machine fit to measure on?
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use rustix::process::{Resource, getrlimit};
+use study::record::{Finding, FindingState, Host};
+
+use crate::noise::{self, Noise};
+
+use FindingState::{Bad, Good, NotChecked, Warning};
+
+/// What is not a fact of the machine but of this process, or has to be tried.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Limits {
+    /// Files that a process may have open (`RLIMIT_NOFILE`, soft); `None`: without limit.
+    pub open_files: Option<u64>,
+    /// Whether io_uring works here; `None`: not tried.
+    pub io_uring: Option<bool>,
+    /// What a busy loop met on each processor; empty: not tried.
+    pub noise: Vec<Noise>,
+}
+
+/// Looks up and tries what [`Limits`] has; `io_uring` is handed in by who has tried it. Takes 200 ms, on every processor of
+/// `host`.
+pub fn measure(host: &Host, io_uring: Option<bool>) -> Limits {
+    let cpus: Vec<u32> = host.cpus.iter().map(|cpu| cpu.index).collect();
+    Limits {
+        open_files: getrlimit(Resource::Nofile).current,
+        io_uring,
+        noise: noise::listen(&cpus, Duration::from_millis(200)),
+    }
+}
+
+/// One finding for every check, whatever it found.
+pub fn examine(host: &Host, limits: &Limits) -> Vec<Finding> {
+    let checks = [
+        ("processors", processors(host)),
+        ("siblings", siblings(host)),
+        ("quota", quota(host)),
+        ("governor", governor(host)),
+        ("turbo", turbo(host)),
+        ("idle", idle(host)),
+        ("numa", numa(host)),
+        ("virtualisation", virtualisation(host)),
+        ("clock", clock_source(host)),
+        ("load", load(host)),
+        ("noise", quiet(&limits.noise)),
+        ("swap", swap(host)),
+        ("open-files", open_files(limits.open_files)),
+        ("ports", ports(host)),
+        ("accept-queue", accept_queue(host)),
+        ("io-uring", io_uring(limits.io_uring)),
+    ];
+    let finding = |(check, (state, text, hint)): (&str, Seen)| Finding {
+        check: check.to_owned(),
+        state,
+        text,
+        hint: hint.map(str::to_owned),
+    };
+    checks.into_iter().map(finding).collect()
+}
+
+/// How it is, what was seen, what to do about it.
+type Seen = (FindingState, String, Option<&'static str>);
+
+fn good(text: impl Into<String>) -> Seen {
+    (Good, text.into(), None)
+}
+
+fn warning(text: impl Into<String>, hint: &'static str) -> Seen {
+    (Warning, text.into(), Some(hint))
+}
+
+fn not_checked(text: impl Into<String>) -> Seen {
+    (NotChecked, text.into(), None)
+}
+
+/// A sysctl as a number.
+fn setting(host: &Host, name: &str) -> Option<u64> {
+    host.sysctls.get(name)?.parse().ok()
+}
+
+fn cores(host: &Host) -> usize {
+    host.cpus.iter().map(|cpu| (cpu.node, cpu.package, cpu.core)).collect::<BTreeSet<_>>().len()
+}
+
+fn processors(host: &Host) -> Seen {
+    match host.cpus.len() {
+        0 => not_checked("the kernel tells of no processor that we may use"),
+        1 => (
+            Bad,
+            "1 processor: subject and generator would take it from each other".to_owned(),
+            Some("measure on a machine with at least 2 processors, or let the generator run on another host"),
+        ),
+        count => good(format!("{count} processors")),
+    }
+}
+
+fn siblings(host: &Host) -> Seen {
+    match host.smt {
+        _ if cores(host) < host.cpus.len() => warning(
+            "processors share cores (simultaneous multithreading): what runs on one slows its sibling",
+            "studies that need no more processors than there are cores do not use siblings; to be sure: \
+             `echo off > /sys/devices/system/cpu/smt/control`",
+        ),
+        None => not_checked("the kernel does not tell of simultaneous multithreading"),
+        Some(_) => good("every processor is a core of its own"),
+    }
+}
+
+fn quota(host: &Host) -> Seen {
+    let Some(text) = host.sysctls.get("cgroup.cpu.max") else {
+        return not_checked("no quota is told for our control group");
+    };
+    match text
+        .split_once(' ')
+        .and_then(|(quota, period)| Some((quota.parse::<f64>().ok()?, period.parse::<f64>().ok()?)))
+    {
+        Some((quota, period)) if period > 0.0 => warning(
+            format!("the control group stops us after {:.2} processors' worth of time", quota / period),
+            "lift the quota (`cpu.max`, `docker run --cpus`) or give processors instead (`--cpuset-cpus`)",
+        ),
+        _ => good("no quota on processor time"),
+    }
+}
+
+fn governor(host: &Host) -> Seen {
+    match host.governor.as_deref() {
+        None => not_checked("the kernel does not govern the frequency here"),
+        Some("performance") => good("performance"),
+        Some(other) => warning(
+            format!("`{other}`: the frequency follows the load, so light load is slow load"),
+            "`cpupower frequency-set -g performance`",
+        ),
+    }
+}
+
+fn turbo(host: &Host) -> Seen {
+    match host.turbo {
+        None => not_checked("the kernel does not tell of turbo frequencies"),
+        Some(false) => good("off"),
+        Some(true) => warning(
+            "on: the frequency depends on heat and on how many cores are busy",
+            "`echo 1 > /sys/devices/system/cpu/intel_pstate/no_turbo` or `echo 0 > /sys/devices/system/cpu/cpufreq/boost`",
+        ),
+    }
+}
+
+fn idle(host: &Host) -> Seen {
+    match host.idle.as_deref() {
+        None => not_checked("the kernel does not tell what idle processors do"),
+        Some(idle) => warning(
+            format!("{idle}: idle processors sleep, and waking them is part of every latency at light load"),
+            "`quintain run --idle spin` keeps the processors in use awake; compare only runs of one idle policy",
+        ),
+    }
+}
+
+fn numa(host: &Host) -> Seen {
+    let nodes = host.cpus.iter().map(|cpu| cpu.node).collect::<BTreeSet<_>>().len();
+    match setting(host, "kernel.numa_balancing") {
+        _ if nodes < 2 => good("one node"),
+        None => not_checked(format!("{nodes} nodes; the kernel does not tell whether it moves memory between them")),
+        Some(0) => good(format!("{nodes} nodes, memory stays where it is")),
+        Some(_) => warning(
+            format!("{nodes} nodes, and the kernel moves memory between them while we measure"),
+            "`sysctl kernel.numa_balancing=0`",
+        ),
+    }
+}
+
+fn virtualisation(host: &Host) -> Seen {
+    match host.hypervisor.as_deref() {
+        None => good("none seen"),
+        Some(name) => warning(
+            format!(
+                "a virtual machine ({name}): neighbours take time that nobody sees here, and waking a processor is slow"
+            ),
+            "trust differences between points of one run more than absolute numbers; a dedicated host is better",
+        ),
+    }
+}
+
+fn clock_source(host: &Host) -> Seen {
+    match host.clocksource.as_deref() {
+        None => not_checked("the kernel does not tell its clock source"),
+        // Those that are read without a system call (vdso(7)).
+        Some(
+            name @ ("tsc" | "kvm-clock" | "arch_sys_counter" | "hyperv_clocksource_tsc_page" | "riscv_clocksource"),
+        ) => good(name),
+        Some(other) => warning(
+            format!("`{other}`: reading the clock is a system call, twice a request"),
+            "boot with `clocksource=tsc` where the processor's counter is steady",
+        ),
+    }
+}
+
+fn load(host: &Host) -> Seen {
+    let quiet = (0.1 * host.cpus.len() as f64).max(0.5);
+    match host.load_average {
+        None => not_checked("the load average could not be read"),
+        Some(load) if load <= quiet => good(format!("{load:.2} over the last minute")),
+        Some(load) => warning(
+            format!("{load:.2} over the last minute: something else runs here, or just did"),
+            "end it, or wait a minute after a build",
+        ),
+    }
+}
+
+fn quiet(noise: &[Noise]) -> Seen {
+    let Some(worst) = noise.iter().max_by(|a, b| a.lost.total_cmp(&b.lost)) else {
+        return not_checked("no processor was listened to");
+    };
+    let longest_ns = noise.iter().map(|noise| noise.longest_ns).max().unwrap_or(0);
+    let text = format!(
+        "a busy loop lost {:.2} % of its time on processor {}, the longest interruption on any took {:.0} us",
+        worst.lost * 100.0,
+        worst.cpu,
+        longest_ns as f64 / 1e3
+    );
+    if worst.lost <= 0.01 && longest_ns <= 2_000_000 {
+        good(text)
+    } else {
+        warning(
+            text,
+            "end what else runs, or keep it off these processors (`isolcpus`, `taskset`); then `quintain run --cpus LIST`",
+        )
+    }
+}
+
+fn swap(host: &Host) -> Seen {
+    match host.swap_used_bytes {
+        0 if host.memory_bytes == 0 => not_checked("memory could not be read"),
+        0 => good("none in use"),
+        bytes => {
+            warning(format!("{} MiB in use: memory that is asked for may be on disk", bytes >> 20), "`swapoff -a`")
+        }
+    }
+}
+
+fn open_files(limit: Option<u64>) -> Seen {
+    let hint = "`ulimit -n 65536` in the shell that starts quintain";
+    match limit {
+        None => good("no limit"),
+        Some(limit) if limit < 64 => (Bad, format!("{limit} files may be open"), Some(hint)),
+        Some(limit) if limit < 4096 => {
+            warning(format!("{limit} files may be open, one for each client and a few more"), hint)
+        }
+        Some(limit) => good(format!("{limit} files may be open")),
+    }
+}
+
+fn ports(host: &Host) -> Seen {
+    let range = host.sysctls.get("net.ipv4.ip_local_port_range");
+    let bounds = range
+        .and_then(|text| text.split_once(' '))
+        .and_then(|(low, high)| Some((low.parse().ok()?, high.parse().ok()?)));
+    let Some((low, high)) = bounds else { return not_checked("the range of ports for connections could not be read") };
+    let count = u32::saturating_sub(high, low) + 1;
+    let text = format!("{count} ports for outgoing connections ({low} to {high})");
+    if count >= 16_384 { good(text) } else { warning(text, "`sysctl net.ipv4.ip_local_port_range=\"32768 60999\"`") }
+}
+
+fn accept_queue(host: &Host) -> Seen {
+    match setting(host, "net.core.somaxconn") {
+        None => not_checked("the longest accept queue could not be read"),
+        Some(count) if count >= 1024 => good(format!("up to {count} connections may wait to be accepted")),
+        Some(count) => warning(
+            format!("only {count} connections may wait to be accepted: many clients at once lose some"),
+            "`sysctl net.core.somaxconn=4096`",
+        ),
+    }
+}
+
+fn io_uring(works: Option<bool>) -> Seen {
+    match works {
+        None => not_checked("not tried"),
+        Some(true) => good("works"),
+        Some(false) => warning(
+            "does not work here: the generator uses epoll, and subjects that need it fail",
+            "a kernel from 6.1 on with `sysctl kernel.io_uring_disabled=0`; containers often forbid it (seccomp)",
+        ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use study::record::Cpu;
+
+    use super::*;
+
+    /// A machine with nothing to complain about.
+    fn fit() -> (Host, Limits) {
+        let cpu = |index| Cpu { index, core: index, package: 0, node: 0 };
+        let settings = [
+            ("cgroup.cpu.max", "max 100000"),
+            ("kernel.numa_balancing", "0"),
+            ("net.core.somaxconn", "4096"),
+            ("net.ipv4.ip_local_port_range", "32768 60999"),
+        ];
+        let host = Host {
+            cpus: (0..8).map(cpu).collect(),
+            memory_bytes: 1 << 33,
+            governor: Some("performance".to_owned()),
+            turbo: Some(false),
+            smt: Some(false),
+            clocksource: Some("tsc".to_owned()),
+            sysctls: settings.map(|(name, value)| (name.to_owned(), value.to_owned())).into(),
+            load_average: Some(0.3),
+            ..Host::default()
+        };
+        let noise = vec![Noise { cpu: 0, lost: 0.001, longest_ns: 20_000 }, Noise { cpu: 1, lost: 0.0, longest_ns: 0 }];
+        (host, Limits { open_files: Some(65_536), io_uring: Some(true), noise })
+    }
+
+    /// The state of one check, and that of all others unchanged, after `change`.
+    fn check(name: &str, change: impl FnOnce(&mut Host, &mut Limits), state: FindingState, text: &str) {
+        let (mut host, mut limits) = fit();
+        let before = examine(&host, &limits);
+        change(&mut host, &mut limits);
+        let after = examine(&host, &limits);
+        let finding = after.iter().find(|finding| finding.check == name).expect("there is such a check");
+        assert_eq!(finding.state, state, "{finding:?}");
+        assert!(finding.text.contains(text), "{finding:?}");
+        assert_eq!(finding.hint.is_some(), matches!(state, Warning | Bad), "{finding:?}");
+        for (before, after) in before.iter().zip(&after).filter(|(before, _)| before.check != name) {
+            assert_eq!(before, after, "only `{name}` should change");
+        }
+    }
+
+    #[test]
+    fn a_fit_machine_has_nothing_bad() {
+        let (host, limits) = fit();
+        let findings = examine(&host, &limits);
+        assert!(findings.iter().all(|finding| matches!(finding.state, Good | NotChecked)), "{findings:?}");
+        assert_eq!(findings.iter().map(|finding| &finding.check).collect::<BTreeSet<_>>().len(), findings.len());
+    }
+
+    #[test]
+    fn a_machine_that_tells_nothing_is_not_called_good() {
+        let limits = Limits { open_files: Some(65_536), io_uring: None, noise: Vec::new() };
+        for finding in examine(&Host::default(), &limits) {
+            let known = ["numa", "open-files", "virtualisation"].contains(&finding.check.as_str());
+            assert!(known || finding.state == NotChecked, "{finding:?}");
+        }
+    }
+
+    #[test]
+    fn one_processor() {
+        check("processors", |host, _| host.cpus.truncate(1), Bad, "1 processor");
+    }
+    #[test]
+    fn sibling_threads() {
+        check("siblings", |host, _| host.cpus[1].core = 0, Warning, "share cores");
+    }
+    #[test]
+    fn quota_of_a_container() {
+        let change = |host: &mut Host, _: &mut Limits| {
+            host.sysctls.insert("cgroup.cpu.max".to_owned(), "150000 100000".to_owned());
+        };
+        check("quota", change, Warning, "1.50 processors");
+    }
+    #[test]
+    fn governor_that_saves() {
+        check("governor", |host, _| host.governor = Some("powersave".to_owned()), Warning, "powersave");
+    }
+    #[test]
+    fn governor_of_nobody() {
+        check("governor", |host, _| host.governor = None, NotChecked, "does not govern");
+    }
+    #[test]
+    fn turbo_on() {
+        check("turbo", |host, _| host.turbo = Some(true), Warning, "heat");
+    }
+    #[test]
+    fn sleepers() {
+        check("idle", |host, _| host.idle = Some("intel_idle/menu".to_owned()), Warning, "intel_idle/menu");
+    }
+    #[test]
+    fn memory_that_moves() {
+        let change = |host: &mut Host, _: &mut Limits| {
+            host.cpus[7].node = 1;
+            host.sysctls.insert("kernel.numa_balancing".to_owned(), "1".to_owned());
+        };
+        check("numa", change, Warning, "2 nodes");
+    }
+    #[test]
+    fn guest() {
+        check("virtualisation", |host, _| host.hypervisor = Some("KVM".to_owned()), Warning, "KVM");
+    }
+    #[test]
+    fn slow_clock() {
+        check("clock", |host, _| host.clocksource = Some("hpet".to_owned()), Warning, "hpet");
+    }
+    #[test]
+    fn busy_machine() {
+        check("load", |host, _| host.load_average = Some(1.0), Warning, "1.00");
+    }
+    #[test]
+    fn noise_that_takes_time() {
+        check("noise", |_, limits| limits.noise[1].lost = 0.05, Warning, "5.00 % of its time on processor 1");
+    }
+    #[test]
+    fn noise_in_one_long_piece() {
+        check("noise", |_, limits| limits.noise[0].longest_ns = 4_000_000, Warning, "4000 us");
+    }
+    #[test]
+    fn swap_in_use() {
+        check("swap", |host, _| host.swap_used_bytes = 3 << 20, Warning, "3 MiB");
+    }
+    #[test]
+    fn few_files() {
+        check("open-files", |_, limits| limits.open_files = Some(1024), Warning, "1024");
+        check("open-files", |_, limits| limits.open_files = Some(20), Bad, "20");
+        check("open-files", |_, limits| limits.open_files = None, Good, "no limit");
+    }
+    #[test]
+    fn few_ports() {
+        let set = |text: &'static str| {
+            move |host: &mut Host, _: &mut Limits| {
+                host.sysctls.insert("net.ipv4.ip_local_port_range".to_owned(), text.to_owned());
+            }
+        };
+        check("ports", set("50000 50999"), Warning, "1000 ports");
+        check("ports", set("60000 50000"), Warning, "1 ports");
+        check("ports", set("many"), NotChecked, "could not be read");
+    }
+    #[test]
+    fn short_queue() {
+        let change = |host: &mut Host, _: &mut Limits| {
+            host.sysctls.insert("net.core.somaxconn".to_owned(), "128".to_owned());
+        };
+        check("accept-queue", change, Warning, "128");
+    }
+    #[test]
+    fn no_io_uring() {
+        check("io-uring", |_, limits| limits.io_uring = Some(false), Warning, "epoll");
+    }
+
+    #[test]
+    fn this_machine_is_examined_to_the_end() {
+        let host = crate::host::read(std::path::Path::new("/"));
+        let limits = measure(&host, None);
+        assert!(limits.noise.len() <= host.cpus.len());
+        assert!(examine(&host, &limits).iter().all(|finding| !finding.text.is_empty()));
+    }
+}

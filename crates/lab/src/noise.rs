@@ -1,0 +1,93 @@
+//! How quiet a processor is: what share of a busy loop's time others took.
+
+use std::time::Duration;
+
+use rustix::thread::{CpuSet, sched_setaffinity};
+
+use crate::clock;
+
+/// The loop reads the clock in some 50 ns; a step longer than this was an interruption, ns.
+const STEP_NS: u64 = 5_000;
+
+/// What a busy loop met on one processor.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Noise {
+    /// The processor.
+    pub cpu: u32,
+    /// Share of the time that the loop did not run, a fraction.
+    pub lost: f64,
+    /// The longest interruption, ns.
+    pub longest_ns: u64,
+}
+
+/// Listens on each of `cpus` for so long, all at once; one that the loop cannot be pinned to is left out.
+pub fn listen(cpus: &[u32], duration: Duration) -> Vec<Noise> {
+    std::thread::scope(|scope| {
+        let spawn = |cpu: &u32| {
+            let cpu = *cpu;
+            std::thread::Builder::new().stack_size(64 * 1024).spawn_scoped(scope, move || listen_on(cpu, duration)).ok()
+        };
+        // All must be started before the first is waited for.
+        let listeners: Vec<_> = cpus.iter().filter_map(spawn).collect();
+        listeners.into_iter().filter_map(|listener| listener.join().ok().flatten()).collect()
+    })
+}
+
+fn listen_on(cpu: u32, duration: Duration) -> Option<Noise> {
+    let mut set = CpuSet::new();
+    if cpu as usize >= CpuSet::MAX_CPU {
+        return None;
+    }
+    set.set(cpu as usize);
+    sched_setaffinity(None, &set).ok()?;
+    let begun = clock::now();
+    let length = clock::nanos(duration);
+    let steps = std::iter::repeat_with(|| clock::nanos(clock::now() - begun));
+    let mut ended = false;
+    // With the first reading at or after the end, so that an interruption across the end counts.
+    let steps = steps.take_while(|at| !std::mem::replace(&mut ended, *at >= length));
+    Some(Noise { cpu, ..of_steps(steps) })
+}
+
+/// From the times, since the start in ns, at which the loop looked at the clock.
+fn of_steps(steps: impl Iterator<Item = u64>) -> Noise {
+    let (mut before, mut lost_ns, mut longest_ns) = (0, 0, 0);
+    for at in steps {
+        let step = at.saturating_sub(before);
+        if step > STEP_NS {
+            lost_ns += step;
+            longest_ns = longest_ns.max(step);
+        }
+        before = at;
+    }
+    Noise { cpu: 0, lost: if before == 0 { 0.0 } else { lost_ns as f64 / before as f64 }, longest_ns }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_even_loop_is_quiet() {
+        assert_eq!(of_steps((0..1000).map(|step| step * 100)), Noise::default());
+    }
+
+    #[test]
+    fn interruptions_are_summed_and_the_longest_kept() {
+        let noise = of_steps([1_000, 21_000, 22_000, 92_000, 100_000].into_iter());
+        assert_eq!((noise.lost, noise.longest_ns), (0.98, 70_000));
+    }
+
+    #[test]
+    fn nothing_seen_is_nothing_lost() {
+        assert_eq!(of_steps(std::iter::empty()), Noise::default());
+    }
+
+    #[test]
+    fn a_processor_that_is_not_there_is_left_out() {
+        let cpus: Vec<u32> = crate::host::read(std::path::Path::new("/")).cpus.iter().map(|cpu| cpu.index).collect();
+        let heard = listen(&[cpus[0], 1_000_000], Duration::from_millis(5));
+        assert_eq!(heard.iter().map(|noise| noise.cpu).collect::<Vec<_>>(), [cpus[0]]);
+        assert!((0.0..=1.0).contains(&heard[0].lost), "{heard:?}");
+    }
+}

@@ -1,0 +1,105 @@
+//! The lab with real processes: `examples/stand_in.rs` plays the quintain binary.
+
+mod processes;
+mod runs;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use study::plan::{LoadPlan, Plan, Point, SubjectPlan, TrialRule};
+use study::record::IdlePolicy;
+use study::spec::{Arrivals, Backend, Stop, Warmup};
+
+use crate::Options;
+
+/// The stand-in, under another name in `folder` where its name is to make it misbehave.
+fn stand_in(folder: &Path, name: &str) -> PathBuf {
+    let tests = std::env::current_exe().unwrap();
+    let exe = tests.ancestors().nth(2).unwrap().join("examples/stand_in");
+    assert!(exe.exists(), "{} is built by `cargo test` without `--lib`", exe.display());
+    let link = folder.join(name);
+    std::os::unix::fs::symlink(exe, &link).unwrap();
+    link
+}
+
+fn options(exe: PathBuf) -> Options {
+    let cpus = crate::host::read(Path::new("/")).cpus;
+    Options { exe, directory: PathBuf::from("/"), cpus, idle: IdlePolicy::Machine }
+}
+
+/// A point whose subject is `command`, loaded for 100 ms.
+fn point(command: &str) -> Point {
+    Point {
+        factors: BTreeMap::new(),
+        subject: SubjectPlan {
+            build: None,
+            command: command.to_owned(),
+            directory: None,
+            environment: BTreeMap::new(),
+            cpus: 1,
+            port: None,
+            ready_timeout_ns: 10_000_000_000,
+            stop_timeout_ns: 10_000_000_000,
+        },
+        load: LoadPlan {
+            protocol: "pingpong".to_owned(),
+            clients: 1,
+            threads: None,
+            cpus: None,
+            share_cpus: true,
+            backend: Backend::Auto,
+            arrivals: Arrivals::Closed { think_ns: 0 },
+            warmup: Warmup::DurationNs(0),
+            stop: Stop::Duration { duration_ns: 100_000_000 },
+            window_ns: 100_000_000,
+            timeout_ns: 100_000_000,
+        },
+        unrunnable: None,
+    }
+}
+
+/// `max` trials of each point at most.
+fn plan(points: Vec<Point>, max: u32) -> Plan {
+    let trials = TrialRule {
+        relative: None,
+        level: 0.95,
+        metric: "throughput".to_owned(),
+        min: 1,
+        max,
+        max_ns: None,
+        quick: true,
+    };
+    Plan {
+        study: "test".to_owned(),
+        question: "does it work?".to_owned(),
+        text: String::new(),
+        seed: 7,
+        factors: Vec::new(),
+        points,
+        trials,
+        figures: Vec::new(),
+    }
+}
+
+/// Whether `condition` comes true before a test must be called failed.
+fn eventually(mut condition: impl FnMut() -> bool) -> bool {
+    for _ in 0..1000 {
+        if condition() {
+            return true;
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    false
+}
+
+/// Whether the process is there, and no zombie.
+fn alive(pid: u32) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    stat.rsplit(')').next().is_some_and(|rest| !rest.is_empty() && !rest.trim_start().starts_with(['Z', 'X']))
+}
+
+/// The number that a stray process wrote.
+fn number_in(file: &Path) -> u32 {
+    std::fs::read_to_string(file).unwrap().parse().unwrap()
+}

@@ -1,0 +1,170 @@
+//! Starting, stopping and never leaving anything behind.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::time::Duration;
+
+use super::{alive, eventually, number_in, stand_in};
+use crate::process::{Child, Exit, Launch, Supervisor, command};
+use crate::ready::{self, NotReady};
+use crate::words;
+
+const LONG: Duration = Duration::from_secs(20);
+
+fn spawn(supervisor: &Supervisor, command: &str) -> Child {
+    let (words, environment) = (words::split(command).unwrap(), BTreeMap::new());
+    let launch = Launch { cpus: &[], words: &words, directory: Path::new("/"), environment: &environment, talk: false };
+    supervisor.spawn(&launch).unwrap()
+}
+
+fn supervisor(folder: &Path) -> Supervisor {
+    Supervisor::start(&stand_in(folder, "quintain")).unwrap()
+}
+
+#[test]
+fn a_process_is_pinned_tied_to_us_and_heard() {
+    let folder = tempfile::tempdir().unwrap();
+    let supervisor = supervisor(folder.path());
+    let cpu = crate::host::read(Path::new("/")).cpus.last().unwrap().index;
+    let words =
+        words::split("/bin/sh -c 'grep Cpus_allowed_list: /proc/self/status; echo $X; pwd; echo last >&2; exit 3'")
+            .unwrap();
+    let environment = BTreeMap::from([("X".to_owned(), "a b".to_owned())]);
+    let launch =
+        Launch { cpus: &[cpu], words: &words, directory: folder.path(), environment: &environment, talk: false };
+    let mut child = supervisor.spawn(&launch).unwrap();
+    assert_eq!(child.wait(LONG), Some(Exit::Code(3)));
+    let folder = folder.path().canonicalize().unwrap();
+    assert_eq!(child.last_words(), format!("Cpus_allowed_list:\t{cpu}\na b\n{}\nlast", folder.display()));
+}
+
+#[test]
+fn a_program_that_is_not_there_says_so() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut child = spawn(&supervisor(folder.path()), "quintain-no-such-program");
+    assert_eq!(child.wait(LONG), Some(Exit::Code(7)));
+    assert!(child.last_words().contains("No such file"), "{}", child.last_words());
+}
+
+#[test]
+fn a_processor_that_is_not_there_is_an_error() {
+    let error = crate::exec::become_command(&[4_000_000], None, &["true".into()]);
+    assert!(error.to_string().contains("4000000"), "{error}");
+    let error = crate::exec::become_command(&[], None, &[]);
+    assert_eq!(error.kind(), std::io::ErrorKind::InvalidInput);
+}
+
+#[test]
+fn it_is_asked_to_end_and_does() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut child = spawn(
+        &supervisor(folder.path()),
+        "/bin/sh -c 'trap \"echo bye; exit 0\" TERM; echo up; while :; do sleep 0.01; done'",
+    );
+    assert!(eventually(|| child.last_words() == "up"));
+    assert_eq!(child.stop(LONG), "exit 0");
+    assert!(child.last_words().ends_with("bye"), "{}", child.last_words());
+    assert_eq!(child.stop(LONG), "exit 0", "stopping twice changes nothing");
+}
+
+#[test]
+fn it_is_forced_when_it_will_not() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut child =
+        spawn(&supervisor(folder.path()), "/bin/sh -c 'trap \"\" TERM; echo up; while :; do sleep 0.01; done'");
+    assert!(eventually(|| child.last_words() == "up"));
+    assert_eq!(child.stop(Duration::from_millis(100)), "forced after 100ms");
+    assert!(!alive(child.pid()));
+}
+
+#[test]
+fn one_that_is_stopped_is_forced() {
+    let folder = tempfile::tempdir().unwrap();
+    // With a handler: without one SIGTERM ends a stopped process too.
+    let mut child = spawn(&supervisor(folder.path()), "/bin/sh -c 'trap \"exit 0\" TERM; echo up; kill -STOP $$'");
+    let stat = format!("/proc/{}/stat", child.pid());
+    assert!(eventually(|| std::fs::read_to_string(&stat).is_ok_and(|stat| stat.contains(") T "))));
+    assert_eq!(child.stop(Duration::from_millis(100)), "forced after 100ms");
+    assert!(!alive(child.pid()));
+}
+
+#[test]
+fn one_that_talks_without_end_neither_blocks_nor_fills_memory() {
+    let folder = tempfile::tempdir().unwrap();
+    let supervisor = supervisor(folder.path());
+    let port = ready::free_port().unwrap();
+    let mut child = spawn(&supervisor, &format!("quintain serve chatty {port}"));
+    assert_eq!(ready::wait(&mut child, port, LONG, &|| false), Ok(()));
+    assert!(eventually(|| child.last_words().len() > 4000));
+    assert_eq!(child.stop(LONG), "signal 15");
+    assert!(child.last_words().len() < 10_000);
+}
+
+#[test]
+fn readiness_is_an_answer_an_end_or_the_time() {
+    let folder = tempfile::tempdir().unwrap();
+    let supervisor = supervisor(folder.path());
+    let port = ready::free_port().unwrap();
+    let mut child = spawn(&supervisor, &format!("quintain serve well {port}"));
+    assert_eq!(ready::wait(&mut child, port, LONG, &|| false), Ok(()));
+    drop(child);
+    assert!(ready::is_free(port));
+    let mut child = spawn(&supervisor, &format!("quintain serve early-exit {port}"));
+    assert_eq!(ready::wait(&mut child, port, LONG, &|| false), Err(NotReady::Exited(Exit::Code(7))));
+    assert_eq!(child.last_words(), "bind: permission denied");
+    let mut child = spawn(&supervisor, &format!("quintain serve deaf {port}"));
+    assert_eq!(ready::wait(&mut child, port, Duration::from_millis(50), &|| false), Err(NotReady::TimedOut));
+    assert_eq!(ready::wait(&mut child, port, LONG, &|| true), Err(NotReady::Interrupted));
+}
+
+#[test]
+fn a_dropped_child_and_its_strays_are_gone() {
+    let folder = tempfile::tempdir().unwrap();
+    let supervisor = supervisor(folder.path());
+    let (port, file) = (ready::free_port().unwrap(), folder.path().join("stray"));
+    let mut child = spawn(&supervisor, &format!("quintain serve with-stray {port} {}", file.display()));
+    let bystander = spawn(&supervisor, "quintain serve deaf 0");
+    assert_eq!(ready::wait(&mut child, port, LONG, &|| false), Ok(()));
+    assert!(eventually(|| file.exists()));
+    let (pid, stray) = (child.pid(), number_in(&file));
+    assert!(alive(pid) && alive(stray));
+    drop(child);
+    assert!(!alive(pid));
+    assert!(eventually(|| !alive(stray)), "it left the group but not the family");
+    assert!(alive(bystander.pid()));
+}
+
+#[test]
+fn what_is_left_of_the_group_dies_with_its_leader() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut child = spawn(&supervisor(folder.path()), "/bin/sh -c 'sleep 1000 & echo $!'");
+    assert_eq!(child.wait(LONG), Some(Exit::Code(0)));
+    let left: u32 = child.last_words().parse().unwrap();
+    assert!(eventually(|| !alive(left)));
+}
+
+#[test]
+fn the_watchdog_kills_what_is_left_when_its_pipe_breaks() {
+    let folder = tempfile::tempdir().unwrap();
+    let exe = stand_in(folder.path(), "quintain");
+    let mut watchdog = command(&exe).arg("watchdog").stdin(std::process::Stdio::piped()).spawn().unwrap();
+    let start = |mark: &str| {
+        use std::os::unix::process::CommandExt;
+        command("sleep").arg("1000").env("QUINTAIN_CHILD", mark).process_group(0).spawn().unwrap()
+    };
+    let mark = format!("test-{}-", std::process::id());
+    let mut children = [start("a"), start("b"), start(&format!("{mark}7"))];
+    let mut pipe = watchdog.stdin.take().unwrap();
+    let (registered, ended) = (children[0].id(), children[1].id());
+    let lines = format!("mark QUINTAIN_CHILD={mark}\n+{registered}\n+{ended}\n-{ended}\n");
+    std::io::Write::write_all(&mut pipe, lines.as_bytes()).unwrap();
+    assert!(children.iter_mut().all(|child| child.try_wait().unwrap().is_none()));
+    drop(pipe);
+    assert!(watchdog.wait().unwrap().success());
+    use std::os::unix::process::ExitStatusExt;
+    assert_eq!(children[0].wait().unwrap().signal(), Some(9), "a registered group");
+    assert_eq!(children[2].wait().unwrap().signal(), Some(9), "a process that carries the mark");
+    assert_eq!(children[1].try_wait().unwrap(), None, "a group that had ended, so the number is somebody else's");
+    children[1].kill().unwrap();
+    children[1].wait().unwrap();
+}

@@ -1,0 +1,396 @@
+//! Trials and runs: what goes well, what goes wrong, what is left.
+
+use std::cell::{Cell, RefCell};
+use std::path::Path;
+use std::time::Duration;
+
+use study::plan::{Plan, Point};
+use study::record::{BuildOutcome, FailureKind, IdlePolicy, Limit, Outcome, Record, Verdict};
+
+use super::{alive, eventually, number_in, options, plan, point, stand_in};
+use crate::process::{Supervisor, command};
+use crate::trial::Trial;
+use crate::{Cause, Ended, Hooks, LabError, Options, Phase, Progress, build_all};
+
+/// What a run told and left.
+#[derive(Default)]
+struct Told {
+    records: Vec<Record>,
+    progress: Vec<Progress>,
+}
+
+fn run_with(
+    plan: &Plan,
+    done: &[Record],
+    options: &Options,
+    enough: &mut dyn FnMut(usize, &[&Record]) -> Option<String>,
+    interrupted: &dyn Fn(&Told) -> bool,
+) -> (Result<Ended, LabError>, Told) {
+    let told = RefCell::new(Told::default());
+    let mut hooks = Hooks {
+        judge: &mut |record| {
+            let verdict = record.measurement().map(|_| Verdict { limited_by: Limit::Neither, reasons: Vec::new() });
+            (verdict, vec!["judged".to_owned()])
+        },
+        store: &mut |record| {
+            told.borrow_mut().records.push(record.clone());
+            Ok(())
+        },
+        enough,
+        progress: &mut |progress| told.borrow_mut().progress.push(progress.clone()),
+        interrupted: &|| interrupted(&told.borrow()),
+    };
+    let ended = crate::run(plan, &[], done, options, &mut hooks);
+    (ended, told.into_inner())
+}
+
+fn run(plan: &Plan, options: &Options) -> (Ended, Told) {
+    let (ended, told) = run_with(plan, &[], options, &mut |_, _| None, &|_| false);
+    (ended.unwrap(), told)
+}
+
+/// One trial of one point with the stand-in under `name`.
+fn one(name: &str, point: Point) -> Record {
+    let folder = tempfile::tempdir().unwrap();
+    let (ended, mut told) = run(&plan(vec![point], 1), &options(stand_in(folder.path(), name)));
+    assert_eq!(ended.cause, Cause::Complete);
+    assert_eq!(told.records.len(), 1);
+    told.records.remove(0)
+}
+
+fn check_failure(name: &str, point: Point, kind: FailureKind, message: &str) -> Record {
+    let record = one(name, point);
+    let Outcome::Failed(failure) = &record.outcome else { panic!("{:?}", record.outcome) };
+    assert_eq!(failure.kind, kind, "{failure:?}");
+    assert!(failure.message.contains(message), "{failure:?}");
+    assert_eq!((record.verdict.as_ref(), record.warnings.as_slice()), (None, &["judged".to_owned()][..]));
+    record
+}
+
+#[test]
+fn a_trial_that_goes_well() {
+    let record = one("quintain", point("quintain serve well {port}"));
+    let measurement = record.measurement().unwrap();
+    assert_eq!((measurement.requests, measurement.errors_total()), (20, 0));
+    assert_eq!(record.seed, plan(vec![point("x")], 1).trial_seed(0, 0));
+    assert!(record.ready_ns.is_some_and(|ready| ready > 0 && ready < record.elapsed_ns), "{record:?}");
+    assert_eq!(record.verdict.as_ref().map(|verdict| verdict.limited_by), Some(Limit::Neither));
+    let subject = &record.subject;
+    assert_eq!(subject.command, ["quintain", "serve", "well", &subject.port.unwrap().to_string()]);
+    assert_eq!(subject.exit.as_deref(), Some("signal 15"));
+    assert!(subject.measured_ns >= 100_000_000 && subject.measured_ns < record.elapsed_ns, "{subject:?}");
+    assert!(subject.switches_voluntary >= 10, "it waited for each of 20 requests: {subject:?}");
+    assert!(subject.threads_max >= 2 && subject.sockets_max >= 2, "{subject:?}");
+    assert!(subject.rss_max_bytes.is_some_and(|bytes| bytes > 100_000), "{subject:?}");
+    assert!(subject.pss_max_bytes <= subject.rss_max_bytes, "{subject:?}");
+    assert!(!subject.samples.is_empty() && subject.samples.is_sorted_by_key(|sample| sample.at_ns), "{subject:?}");
+    assert!(!alive_on(subject.port.unwrap()));
+}
+
+fn alive_on(port: u16) -> bool {
+    crate::ready::answers(port, Duration::from_secs(1))
+}
+
+#[test]
+fn subjects_that_do_not_start() {
+    let start = FailureKind::Start;
+    let record = check_failure("quintain", point("quintain serve early-exit {port}"), start, "(exit 7) before port ");
+    assert_eq!(record.subject.stderr_tail, "bind: permission denied");
+    assert_eq!(record.subject.exit.as_deref(), Some("exit 7"));
+    assert_eq!(record.ready_ns, None);
+    check_failure("quintain", point("quintain-no-such-program"), start, "No such file");
+    check_failure("quintain", point("quintain 'serve"), start, "does not end");
+    let mut lost = point("quintain serve well {port}");
+    lost.subject.directory = Some("quintain/no/such/folder".to_owned());
+    check_failure("quintain", lost, start, "cannot be started");
+    let held = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let mut taken = point("quintain serve well {port}");
+    taken.subject.port = Some(held.local_addr().unwrap().port());
+    check_failure("quintain", taken, start, "is in use by another process");
+    let mut wide = point("quintain serve well {port}");
+    wide.subject.cpus = 1_000_000;
+    check_failure("quintain", wide, start, "needs 1000001 processors");
+}
+
+#[test]
+fn a_subject_that_never_listens() {
+    let mut deaf = point("quintain serve deaf {port}");
+    deaf.subject.ready_timeout_ns = 50_000_000;
+    let record = check_failure("quintain", deaf, FailureKind::NotReady, "within 50ms");
+    assert_eq!(record.subject.exit.as_deref(), Some("signal 15"));
+}
+
+#[test]
+fn a_free_port_that_was_taken_is_tried_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("started");
+    let record = one("quintain", point(&format!("quintain serve taken-once {{port}} {}", file.display())));
+    assert!(record.measurement().is_some(), "{:?}", record.outcome);
+}
+
+#[test]
+fn a_subject_that_crashes_while_it_is_loaded() {
+    let mut crash = point("quintain serve crash {port}");
+    crash.load.stop = study::spec::Stop::Duration { duration_ns: 20_000_000_000 };
+    let record = check_failure("quintain", crash, FailureKind::Exited, "it ended (signal 9) while it was loaded");
+    assert_eq!(record.subject.stderr_tail, "something is rotten");
+    assert_eq!(record.subject.exit.as_deref(), Some("signal 9"));
+}
+
+#[test]
+fn generators_that_fail() {
+    let well = || point("quintain serve well {port}");
+    let generator = FailureKind::Generator;
+    let record = check_failure("load-crashes", well(), generator, "exit 7 without a measurement, saying: out of luck");
+    assert_eq!(record.subject.exit.as_deref(), Some("signal 15"), "the subject is ended as ever");
+    check_failure("load-aborts", well(), generator, "signal 6 without a measurement");
+    check_failure("load-babbles", well(), generator, "no line of ours: `\"hello\"`");
+    check_failure("load-complains", well(), generator, "none of 4 connections could be opened");
+    check_failure(
+        "load-hears-nothing",
+        well(),
+        FailureKind::Answers,
+        "not one answer was right while it was measured: wrong-answer 5",
+    );
+    let mut other = well();
+    other.load.protocol = "gopher".to_owned();
+    check_failure("quintain", other, generator, "no protocol `gopher`");
+}
+
+#[test]
+fn a_load_that_hangs_is_given_up() {
+    let folder = tempfile::tempdir().unwrap();
+    let options = options(stand_in(folder.path(), "load-hangs"));
+    let (plan, supervisor) =
+        (plan(vec![point("quintain serve well {port}")], 1), Supervisor::start(&options.exe).unwrap());
+    let trial = Trial {
+        plan: &plan,
+        point: 0,
+        block: 0,
+        order: 0,
+        revision: None,
+        options: &options,
+        supervisor: &supervisor,
+        interrupted: &|| false,
+        margin: Duration::from_millis(400),
+    };
+    let record = trial.run(&mut |_, _| {}).unwrap();
+    let Outcome::Failed(failure) = &record.outcome else { panic!("{:?}", record.outcome) };
+    // It once said that there was no answer, and has said nothing since: the subject is to blame.
+    assert_eq!(failure.kind, FailureKind::Hung, "{failure:?}");
+    assert!(failure.message.contains("after 0 requests"), "{failure:?}");
+}
+
+#[test]
+fn failures_end_their_point_and_not_the_run() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut away = point("never started");
+    away.unrunnable = Some("needs 41 processors, has 2".to_owned());
+    let plan = plan(vec![point("quintain serve early-exit {port}"), point("quintain serve well {port}"), away], 4);
+    let (ended, told) = run(&plan, &options(stand_in(folder.path(), "quintain")));
+    assert_eq!(ended.cause, Cause::Complete);
+    assert!(ended.points[0].as_deref().unwrap().starts_with("given up after 3 failures in a row, the last: it ended"));
+    assert_eq!(ended.points[1].as_deref(), Some("4 trials, as many as the study allows"));
+    assert_eq!(ended.points[2].as_deref(), Some("needs 41 processors, has 2"));
+    let trials = |point| told.records.iter().filter(|record| record.point == point).count();
+    assert_eq!((trials(0), trials(1), trials(2)), (3, 4, 0));
+    assert_eq!(told.records.iter().map(|record| record.order).collect::<Vec<_>>(), (0..7).collect::<Vec<_>>());
+    let order: Vec<usize> = told.records[..2].iter().map(|record| record.point).collect();
+    let expected: Vec<usize> = plan.order_of_block(0).into_iter().filter(|point| *point != 2).collect();
+    assert_eq!(order, expected);
+    for phase in [Phase::Start, Phase::Warmup, Phase::Measure, Phase::Stop] {
+        assert!(told.progress.iter().any(|progress| progress.phase == phase), "{phase:?}");
+    }
+    assert!(told.progress.iter().any(|progress| progress.live.as_ref().is_some_and(|live| live.requests > 1)));
+}
+
+#[test]
+fn a_point_that_has_enough_drops_out_and_a_resumed_run_goes_on() {
+    let folder = tempfile::tempdir().unwrap();
+    let options = options(stand_in(folder.path(), "quintain"));
+    let plan = plan(vec![point("quintain serve well {port}"), point("quintain serve well {port}")], 3);
+    let mut enough = |point: usize, records: &[&Record]| {
+        assert!(records.iter().all(|record| record.point == point));
+        (point == 0 && !records.is_empty()).then(|| "tight".to_owned())
+    };
+    let (ended, first) = run_with(&plan, &[], &options, &mut enough, &|told| told.records.len() == 3);
+    assert_eq!(ended.unwrap().cause, Cause::Interrupted);
+    assert_eq!(first.records.len(), 3);
+    let (ended, second) = run_with(&plan, &first.records, &options, &mut enough, &|_| false);
+    let ended = ended.unwrap();
+    assert_eq!(ended.cause, Cause::Complete);
+    assert_eq!(ended.points[0].as_deref(), Some("tight"));
+    assert_eq!(second.records.len(), 1);
+    let all: Vec<_> = first.records.iter().chain(&second.records).map(|r| (r.order, r.point, r.block)).collect();
+    assert_eq!(all.iter().map(|(order, ..)| *order).collect::<Vec<_>>(), [0, 1, 2, 3]);
+    let blocks = |point| all.iter().filter(|(_, p, _)| *p == point).map(|(.., block)| *block).collect::<Vec<_>>();
+    assert_eq!((blocks(0), blocks(1)), (vec![0], vec![0, 1, 2]));
+}
+
+#[test]
+fn interrupting_drops_the_trial_and_leaves_no_process() {
+    let folder = tempfile::tempdir().unwrap();
+    let options = options(stand_in(folder.path(), "quintain"));
+    let file = folder.path().join("stray");
+    let mut slow = point(&format!("quintain serve with-stray {{port}} {}", file.display()));
+    slow.load.stop = study::spec::Stop::Duration { duration_ns: 60_000_000_000 };
+    let measuring = |told: &Told| told.progress.iter().any(|progress| progress.phase == Phase::Measure);
+    let (ended, told) = run_with(&plan(vec![slow], 1), &[], &options, &mut |_, _| None, &measuring);
+    assert_eq!(ended.unwrap(), Ended { cause: Cause::Interrupted, points: vec![None] });
+    assert_eq!(told.records.len(), 0);
+    assert!(eventually(|| !alive(number_in(&file))));
+}
+
+#[test]
+fn time_and_store_end_a_run() {
+    let folder = tempfile::tempdir().unwrap();
+    let options = options(stand_in(folder.path(), "quintain"));
+    let mut plan = plan(vec![point("quintain serve well {port}")], 3);
+    plan.trials.max_ns = Some(1);
+    let (ended, told) = run(&plan, &options);
+    assert_eq!((ended.cause, told.records.len()), (Cause::OutOfTime, 1), "the block that has begun is ended");
+    let mut hooks = Hooks {
+        judge: &mut |_| (None, Vec::new()),
+        store: &mut |_| Err("disk full".to_owned()),
+        enough: &mut |_, _| None,
+        progress: &mut |_| {},
+        interrupted: &|| false,
+    };
+    let error = crate::run(&plan, &[], &[], &options, &mut hooks).unwrap_err();
+    assert_eq!(error.to_string(), "cannot keep the record of trial 0: disk full");
+}
+
+#[test]
+fn without_a_watchdog_nothing_is_started() {
+    let (ended, told) = run_with(
+        &plan(vec![point("quintain serve well {port}")], 1),
+        &[],
+        &options("/quintain/no/such/file".into()),
+        &mut |_, _| None,
+        &|_| false,
+    );
+    assert!(matches!(ended, Err(LabError::Watchdog { .. })), "{ended:?}");
+    assert_eq!(told.records.len(), 0);
+}
+
+#[test]
+fn spinners_run_with_the_trials_or_end_the_run() {
+    let folder = tempfile::tempdir().unwrap();
+    let plan = plan(vec![point("quintain serve well {port}")], 1);
+    let mut spinning = options(stand_in(folder.path(), "quintain"));
+    spinning.idle = IdlePolicy::Spin;
+    let (_, told) = run(&plan, &spinning);
+    assert_eq!(told.records[0].idle, IdlePolicy::Spin);
+    assert!(told.records[0].measurement().is_some());
+    spinning.exe = stand_in(folder.path(), "spin-dies");
+    let (ended, told) = run_with(&plan, &[], &spinning, &mut |_, _| None, &|_| false);
+    let text = ended.unwrap_err().to_string();
+    assert!(text.contains("do not run: exit 7 no such policy"), "{text}");
+    assert_eq!(told.records.len(), 0);
+}
+
+#[test]
+fn each_build_runs_once_and_failures_are_told_apart() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut options = options(stand_in(folder.path(), "quintain"));
+    options.directory = folder.path().to_owned();
+    let with = |build: &str| {
+        let mut point = point("quintain serve well {port}");
+        point.subject.build = Some(build.to_owned());
+        point
+    };
+    let mut away = with("/bin/sh -c 'touch never'");
+    away.unrunnable = Some("too big".to_owned());
+    let points = vec![
+        with("/bin/sh -c 'echo built >> log'"),
+        with("/bin/sh -c 'echo missing toolchain: go >&2; exit 2'"),
+        with("/bin/sh -c 'echo x.c:1: error; exit 2'"),
+        with("/bin/sh -c 'echo built >> log'"),
+        with(""),
+        away,
+    ];
+    let plan = plan(points, 1);
+    let stop = Cell::new(false);
+    let interrupted = || stop.get();
+    let mut hooks = Hooks {
+        judge: &mut |_| (None, Vec::new()),
+        store: &mut |_| Ok(()),
+        enough: &mut |_, _| None,
+        progress: &mut |_| {},
+        interrupted: &interrupted,
+    };
+    let builds = build_all(&plan, &options, &mut hooks).unwrap();
+    let outcomes: Vec<_> = builds.iter().map(|build| (build.points.clone(), build.outcome.clone())).collect();
+    let expected = [
+        (vec![0, 3], BuildOutcome::Ready),
+        (vec![1], BuildOutcome::Skipped { reason: "missing toolchain: go".to_owned() }),
+        (vec![2], BuildOutcome::Failed { output_tail: "x.c:1: error\nexit 2".to_owned() }),
+    ];
+    assert_eq!(outcomes, expected);
+    assert_eq!(std::fs::read_to_string(folder.path().join("log")).unwrap(), "built\n");
+    assert!(!folder.path().join("never").exists());
+
+    let ended = crate::run(&plan, &builds, &[], &options, &mut hooks).unwrap();
+    assert_eq!(ended.points[1].as_deref(), Some("skipped: missing toolchain: go"));
+    assert!(ended.points[2].as_deref().is_some_and(|text| text.ends_with("failed")), "{ended:?}");
+
+    stop.set(true);
+    let mut hooks = Hooks {
+        judge: &mut |_| (None, Vec::new()),
+        store: &mut |_| Ok(()),
+        enough: &mut |_, _| None,
+        progress: &mut |_| {},
+        interrupted: &interrupted,
+    };
+    let slow = super::plan(vec![with("sleep 1000")], 1);
+    assert_eq!(build_all(&slow, &options, &mut hooks).unwrap(), [], "interrupted at once");
+}
+
+/// Kills a lab in the middle of its second trial, as nothing can be prepared for.
+#[test]
+fn a_lab_that_is_killed_leaves_its_records_and_no_process() {
+    let folder = tempfile::tempdir().unwrap();
+    let exe = stand_in(folder.path(), "quintain");
+    let file = |name: &str| folder.path().join(name);
+    let mut slow = point(&format!("quintain serve with-stray {{port}} {}", file("stray").display()));
+    slow.load.stop = study::spec::Stop::Duration { duration_ns: 60_000_000_000 };
+    let plan = plan(vec![point("quintain serve well {port}"), slow], 2);
+    // The well one first, whatever the seed: by its order.
+    let plan = (0..).map(|seed| Plan { seed, ..plan.clone() }).find(|plan| plan.order_of_block(0) == [0, 1]).unwrap();
+    std::fs::write(file("plan"), serde_json::to_string(&plan).unwrap()).unwrap();
+    let mut lab = command(&exe).arg("lab").arg(file("plan")).arg(file("records")).spawn().unwrap();
+    let begun = eventually(|| file("stray").exists());
+    let mark = format!("QUINTAIN_CHILD={}-", lab.id());
+    let family = marked(&mark);
+    let watchdogs = children_of(lab.id());
+    lab.kill().unwrap();
+    lab.wait().unwrap();
+    assert!(begun && family.contains(&number_in(&file("stray"))), "{family:?}");
+    assert!(family.iter().chain(&watchdogs).all(|pid| eventually(|| !alive(*pid))), "{family:?}");
+    assert!(marked(&mark).is_empty());
+    let records = std::fs::read_to_string(file("records")).unwrap();
+    assert_eq!(records.lines().count(), 1, "the finished trial is kept");
+    let record: Record = serde_json::from_str(&records).unwrap();
+    assert!(record.measurement().is_some());
+}
+
+fn processes() -> Vec<u32> {
+    let entries = std::fs::read_dir("/proc").unwrap().flatten();
+    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
+}
+
+fn marked(mark: &str) -> Vec<u32> {
+    let carries = |pid: &u32| {
+        let environment = std::fs::read(Path::new("/proc").join(pid.to_string()).join("environ")).unwrap_or_default();
+        environment.split(|byte| *byte == 0).any(|entry| entry.starts_with(mark.as_bytes()))
+    };
+    processes().into_iter().filter(carries).collect()
+}
+
+fn children_of(parent: u32) -> Vec<u32> {
+    let is_child = |pid: &u32| {
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+        stat.rsplit(')').next().and_then(|rest| rest.split_whitespace().nth(1)?.parse().ok()) == Some(parent)
+    };
+    processes().into_iter().filter(is_child).collect()
+}
