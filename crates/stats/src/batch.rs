@@ -11,7 +11,7 @@
 //! 2. If the series is worth fewer than [`FEWEST_EFFECTIVE`] independent windows, with an allowance for how
 //!    uncertain τ itself is, the answer is [`Declined`].
 //! 3. Batches are at least 2.5 τ long, and at most [`MOST_BATCHES`].
-//! 4. The von Neumann ratio test (5 %, one-sided) must accept the batch means; until it does, batches are made longer.
+//! 4. The von Neumann ratio test (5 %, one-sided) must accept the batch means; until it does, batches are made half as long again.
 //!    Below [`FEWEST_BATCHES`] batches: [`Declined`].
 //! 5. Student's t with k - 1 degrees of freedom on the batch means, their variance corrected for the correlation
 //!    that batches of this length still have in an AR(1) process, and for the uncertainty of τ.
@@ -130,21 +130,23 @@ pub fn mean(series: &[f64], level: f64) -> Result<Batches, Declined> {
         return Err(Declined::Correlated { windows, effective: cautious });
     }
     let shortest = if tau > 1.3 { (LENGTHS * tau).ceil() as usize } else { 1 };
-    let mut batches = (windows / shortest).min(MOST_BATCHES);
+    let mut batch_len = shortest.max(windows.div_ceil(MOST_BATCHES));
     let means = loop {
+        let batches = windows / batch_len;
         if batches < FEWEST_BATCHES {
             return Err(Declined::Drifting { windows });
         }
-        let means = batch_means(series, windows / batches, batches);
+        let means = batch_means(series, batch_len, batches);
         if !neighbours_alike(&means) {
             break means;
         }
-        batches = batches * 2 / 3;
+        batch_len = (batch_len * 3).div_ceil(2);
     };
-    let batch_len = windows / batches;
+    let batches = means.len();
     let short = shortfall(tau, batch_len);
     let unsure = 1.0 + doubt * (1.0 - 1.0 / tau);
-    let variance = interval::variance(&means).expect("ten batches at least") / batches as f64 / short * unsure;
+    // Divided by the batches that the whole series would make, the rest that made none included.
+    let variance = interval::variance(&means).expect("ten batches at least") * batch_len as f64 / n / short * unsure;
     let half_width = interval::t_two_sided(level, (batches - 1) as f64) * variance.sqrt();
     let estimate = Estimate { point, low: point - half_width, high: point + half_width, level, n: batches as u64 };
     Ok(Batches { estimate, batches, batch_len, effective: n / tau })

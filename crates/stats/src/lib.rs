@@ -9,6 +9,7 @@
 
 pub mod batch;
 pub mod compare;
+pub mod coverage;
 pub mod distribution;
 pub mod drift;
 pub mod histogram;

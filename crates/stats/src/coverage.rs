@@ -1,0 +1,472 @@
+//! Do the intervals hold what they promise? Simulated studies with a known truth, counted.
+//!
+//! A study here is what quintain makes of a subject: trials with levels of their own, windows in them that resemble
+//! their neighbours, requests drawn from a law. The figures that a report would show are computed by the very functions
+//! that reports use, and it is counted how often the truth lies inside.
+
+use crate::compare::{self, LogRatio};
+use crate::distribution::Distribution;
+use crate::histogram::Histogram;
+use crate::interval::{self, Estimate};
+use crate::random::Rng;
+use crate::stop::{self, AdaptiveRule};
+use crate::{batch, special};
+
+/// Level of all intervals here.
+pub const LEVEL: f64 = 0.95;
+
+/// What is promised of a case.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Promise {
+    /// So many of the intervals hold the truth, a fraction from and to.
+    Between(f64, f64),
+    /// At least so many do.
+    AtLeast(f64),
+    /// [`Promise::Between`] where half of the studies get an interval or more; where most are declined, fewer than one
+    /// study in twenty gets one that is wrong.
+    BetweenOrDeclined(f64, f64),
+    /// Nothing: shown for comparison.
+    Nothing,
+}
+
+impl std::fmt::Display for Promise {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let percent = |fraction: f64| (fraction * 100.0).round();
+        match *self {
+            Promise::Between(low, high) => write!(f, "{} to {} %", percent(low), percent(high)),
+            Promise::AtLeast(low) => write!(f, "{} % or more", percent(low)),
+            Promise::BetweenOrDeclined(low, high) => {
+                write!(f, "{} to {} %, or declines", percent(low), percent(high))
+            }
+            Promise::Nothing => write!(f, "none"),
+        }
+    }
+}
+
+/// What is estimated of each trial.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Metric {
+    Mean,
+    Quantile(f64),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Kind {
+    /// Trials from the start to the last, then Student's t.
+    Trials { subject: Subject, trials: usize, metric: Metric },
+    /// Trials until [`stop::adaptive`] says so.
+    Adaptive { subject: Subject, min: u32 },
+    /// Mean of one AR(1) series by batch means.
+    BatchMean { rho: f64, windows: usize },
+    /// The same series taken for independent, as the textbook does not allow.
+    Naive { rho: f64, windows: usize },
+    /// Mean latency of one trial from windows of unequal counts.
+    BatchRatio { subject: Subject },
+    /// Quantile of one trial from the histograms of its windows.
+    BatchQuantile { subject: Subject, q: f64 },
+    /// Quantile of independent requests by order statistics.
+    Order { requests: u64, q: f64 },
+    /// Ratio of two subjects in the same blocks, or not.
+    Ratio { paired: bool },
+}
+
+/// One kind of study, simulated over and over.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Case {
+    /// What it is, for a table.
+    pub name: String,
+    /// What is promised.
+    pub promise: Promise,
+    kind: Kind,
+}
+
+/// A subject whose latencies are known: `law`, times a factor of each trial, times a factor of each window. The
+/// logarithms of both factors are normal with mean 0; those of windows are an AR(1) process.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Subject {
+    law: Distribution,
+    between: f64,
+    within: f64,
+    rho: f64,
+    windows: usize,
+    requests: usize,
+}
+
+/// How a case came out.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Outcome {
+    /// Studies simulated.
+    pub studies: u32,
+    /// Studies that were given an interval.
+    pub answered: u32,
+    /// Intervals that hold the truth.
+    pub covered: u32,
+    /// Mean relative half-width of the intervals given.
+    pub width: f64,
+}
+
+impl Outcome {
+    /// Share of the intervals given that hold the truth; `None` when none was given.
+    pub fn coverage(&self) -> Option<f64> {
+        (self.answered > 0).then(|| f64::from(self.covered) / f64::from(self.answered))
+    }
+
+    /// Share of the studies that were given no interval.
+    pub fn declined(&self) -> f64 {
+        1.0 - f64::from(self.answered) / f64::from(self.studies)
+    }
+
+    /// Whether the promise was kept, with `slack` added to both its ends: 0 for a full simulation, more for one of few
+    /// studies, whose count is itself uncertain.
+    pub fn keeps(&self, promise: Promise, slack: f64) -> bool {
+        let coverage = self.coverage();
+        let within = |low: f64, high: f64| coverage.is_some_and(|share| low - slack <= share && share <= high + slack);
+        match promise {
+            Promise::Between(low, high) => self.answered == self.studies && within(low, high),
+            Promise::AtLeast(low) => self.answered == self.studies && within(low, 1.0),
+            Promise::BetweenOrDeclined(low, high) if self.declined() <= 0.5 => within(low, high),
+            Promise::BetweenOrDeclined(..) => {
+                f64::from(self.answered - self.covered) / f64::from(self.studies) < 0.05 + slack
+            }
+            Promise::Nothing => true,
+        }
+    }
+}
+
+const LOGNORMAL: Distribution = Distribution::Lognormal { median: 100_000.0, sigma: 0.5 };
+const BIMODAL: Distribution = Distribution::Bimodal { low: 50_000.0, high: 500_000.0, high_share: 0.05 };
+
+/// Every case that is promised something, and a few for comparison.
+pub fn cases() -> Vec<Case> {
+    let subject = |law| Subject { law, between: 0.05, within: 0.1, rho: 0.5, windows: 50, requests: 100 };
+    let mut cases = Vec::new();
+    let mut add = |name: String, promise, kind| cases.push(Case { name, promise, kind });
+    for (law_name, law) in [("lognormal", LOGNORMAL), ("bimodal", BIMODAL)] {
+        for trials in [5, 10, 30] {
+            let kind = Kind::Trials { subject: subject(law), trials, metric: Metric::Mean };
+            add(format!("mean of {trials} trials, {law_name} latency"), Promise::Between(0.93, 0.97), kind);
+        }
+        let kind = Kind::Trials { subject: subject(law), trials: 10, metric: Metric::Quantile(0.99) };
+        add(format!("p99 of 10 trials, {law_name} latency"), Promise::Between(0.92, 0.98), kind);
+    }
+    for (min, promise) in [(2, Promise::Nothing), (5, Promise::Nothing), (8, Promise::AtLeast(0.92))] {
+        for (law_name, law) in [("lognormal", LOGNORMAL), ("bimodal", BIMODAL)] {
+            // Trials scatter by 6 %, so that the target is met between the fewest and the most of them.
+            let kind = Kind::Adaptive { subject: Subject { between: 0.06, ..subject(law) }, min };
+            add(format!("trials until ±3 %, {min} to 30, {law_name} latency"), promise, kind);
+        }
+    }
+    for rho in [0.0, 0.5, 0.9] {
+        for windows in [50, 100, 200, 600, 1800] {
+            let kind = Kind::BatchMean { rho, windows };
+            add(
+                format!("one trial, {windows} windows, correlation {rho}"),
+                Promise::BetweenOrDeclined(0.93, 0.97),
+                kind,
+            );
+        }
+    }
+    let kind = Kind::Naive { rho: 0.5, windows: 600 };
+    add("the same 600 windows, 0.5, taken for independent".to_owned(), Promise::Nothing, kind);
+    let long = Subject { between: 0.0, windows: 300, requests: 30, ..subject(LOGNORMAL) };
+    add(
+        "one trial, mean latency, 300 windows of unequal counts".to_owned(),
+        Promise::BetweenOrDeclined(0.93, 0.97),
+        Kind::BatchRatio { subject: long },
+    );
+    for (q, name) in [(0.5, "p50"), (0.99, "p99")] {
+        let kind = Kind::BatchQuantile { subject: long, q };
+        add(format!("one trial, {name} of 300 windows"), Promise::BetweenOrDeclined(0.92, 0.98), kind);
+    }
+    add(
+        "p99 of 2,000 independent requests".to_owned(),
+        Promise::Between(0.94, 0.99),
+        Kind::Order { requests: 2_000, q: 0.99 },
+    );
+    for (paired, name) in [(true, "in 8 common blocks"), (false, "of 8 trials each, apart")] {
+        add(format!("ratio of two subjects {name}"), Promise::Between(0.93, 0.97), Kind::Ratio { paired });
+    }
+    cases
+}
+
+/// Simulates so many studies of a case. The same seed gives the same outcome.
+pub fn run(case: &Case, studies: u32, seed: u64) -> Outcome {
+    // Cases get streams of their own, by name, so that adding one changes no other.
+    let of_case = case.name.bytes().fold(seed, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3));
+    let truth = case.kind.truth();
+    let mut outcome = Outcome { studies, answered: 0, covered: 0, width: 0.0 };
+    for study in 0..studies {
+        let mut rng = Rng::stream(of_case, u64::from(study));
+        let Some(found) = case.kind.simulate(&mut rng) else { continue };
+        outcome.answered += 1;
+        outcome.covered += u32::from(found.low <= truth && truth <= found.high);
+        outcome.width += found.relative_half_width();
+    }
+    outcome.width /= f64::from(outcome.answered.max(1));
+    outcome
+}
+
+impl Kind {
+    /// The number that the intervals should hold.
+    fn truth(&self) -> f64 {
+        match self {
+            Kind::Trials { subject, metric, .. } => subject.truth(*metric),
+            Kind::Adaptive { subject, .. } | Kind::BatchRatio { subject } => subject.truth(Metric::Mean),
+            Kind::BatchQuantile { subject, q } => subject.truth(Metric::Quantile(*q)),
+            Kind::BatchMean { .. } | Kind::Naive { .. } => SERIES_MEAN,
+            Kind::Order { q, .. } => LOGNORMAL.quantile(*q),
+            Kind::Ratio { .. } => RATIO,
+        }
+    }
+
+    /// One study; `None` when the statistics decline to give an interval.
+    fn simulate(&self, rng: &mut Rng) -> Option<Estimate> {
+        match *self {
+            Kind::Trials { subject, trials, metric } => {
+                let values = (0..trials).map(|_| subject.trial(metric, rng)).collect::<Vec<_>>();
+                interval::mean(&values, LEVEL)
+            }
+            Kind::Adaptive { subject, min } => {
+                let rule = AdaptiveRule { relative: 0.03, level: LEVEL, min, max: 30 };
+                let mut values = Vec::new();
+                while !stop::adaptive(&values, &rule).is_final() {
+                    values.push(subject.trial(Metric::Mean, rng));
+                }
+                interval::mean(&values, LEVEL)
+            }
+            Kind::BatchMean { rho, windows } => {
+                batch::mean(&series(rng, rho, windows), LEVEL).ok().map(|found| found.estimate)
+            }
+            Kind::Naive { rho, windows } => interval::mean(&series(rng, rho, windows), LEVEL),
+            Kind::BatchRatio { subject } => {
+                let mut windows = Vec::new();
+                subject.unequal_windows(rng, |latencies| {
+                    windows.push((latencies.iter().sum::<f64>(), latencies.len() as f64));
+                });
+                batch::ratio(&windows, LEVEL).ok().map(|found| found.estimate)
+            }
+            Kind::BatchQuantile { subject, q } => {
+                let mut whole = Histogram::new();
+                let mut windows = Vec::new();
+                subject.unequal_windows(rng, |latencies| {
+                    let mut window = Histogram::with_precision(Histogram::WINDOW_PRECISION);
+                    for &latency in latencies {
+                        window.record(latency as u64);
+                        whole.record(latency as u64);
+                    }
+                    windows.push(window);
+                });
+                batch::quantile(&windows, &whole, q, LEVEL).ok().map(|found| found.estimate)
+            }
+            Kind::Order { requests, q } => {
+                let mut histogram = Histogram::new();
+                for _ in 0..requests {
+                    histogram.record(LOGNORMAL.sample(rng) as u64);
+                }
+                histogram.quantile_interval(q, LEVEL, requests).ok()
+            }
+            Kind::Ratio { paired } => ratio(rng, paired).map(|found| found.ratio(LEVEL)),
+        }
+    }
+}
+
+/// Mean of the simulated series.
+const SERIES_MEAN: f64 = 100.0;
+/// True ratio of the two simulated subjects.
+const RATIO: f64 = 1.1;
+
+/// A stationary AR(1) process with standard deviation 1 and mean 0.
+struct Ar1 {
+    rho: f64,
+    value: f64,
+}
+
+impl Ar1 {
+    fn start(rho: f64, rng: &mut Rng) -> Ar1 {
+        Ar1 { rho, value: rng.normal() }
+    }
+
+    fn next(&mut self, rng: &mut Rng) -> f64 {
+        let value = self.value;
+        self.value = self.rho * value + (1.0 - self.rho * self.rho).sqrt() * rng.normal();
+        value
+    }
+}
+
+fn series(rng: &mut Rng, rho: f64, windows: usize) -> Vec<f64> {
+    let mut process = Ar1::start(rho, rng);
+    (0..windows).map(|_| SERIES_MEAN + 10.0 * process.next(rng)).collect()
+}
+
+/// Two subjects of which the second scatters twice as much, eight trials each; blocks differ more than either.
+fn ratio(rng: &mut Rng, paired: bool) -> Option<LogRatio> {
+    let mut pairs = Vec::new();
+    for _ in 0..8 {
+        let block = if paired { (0.2 * rng.normal()).exp() } else { 1.0 };
+        let a = (0.03 * rng.normal()).exp();
+        let b = RATIO * (0.06 * rng.normal()).exp();
+        pairs.push((block * a, block * b));
+    }
+    if paired {
+        return compare::paired(&pairs);
+    }
+    let (a, b) = pairs.into_iter().unzip::<f64, f64, Vec<_>, Vec<_>>();
+    compare::welch(&a, &b)
+}
+
+impl Subject {
+    /// The metric's mean over all trials that could be.
+    fn truth(&self, metric: Metric) -> f64 {
+        let of_levels = (self.between * self.between / 2.0).exp();
+        of_levels
+            * match metric {
+                Metric::Mean => self.law.mean() * (self.within * self.within / 2.0).exp(),
+                Metric::Quantile(q) => self.quantile_in_a_trial(q),
+            }
+    }
+
+    /// Quantile of a request's latency in a trial of level 1, over all that its windows could be.
+    fn quantile_in_a_trial(&self, q: f64) -> f64 {
+        let below = |x: f64| match self.law {
+            // The product of lognormal factors is lognormal.
+            Distribution::Lognormal { median, sigma } => {
+                special::normal_cdf((x / median).ln() / sigma.hypot(self.within))
+            }
+            Distribution::Bimodal { low, high, high_share } => {
+                let mode = |value: f64| special::normal_cdf((x / value).ln() / self.within);
+                (1.0 - high_share) * mode(low) + high_share * mode(high)
+            }
+            Distribution::Constant { .. } | Distribution::Exponential { .. } => {
+                unreachable!("no case simulates {:?}", self.law)
+            }
+        };
+        let (mut low, mut high) = (1.0f64, 1e12f64);
+        while high / low > 1.0 + 1e-12 {
+            let middle = (low * high).sqrt();
+            if below(middle) < q {
+                low = middle;
+            } else {
+                high = middle;
+            }
+        }
+        low
+    }
+
+    /// One trial's figure, from its requests.
+    fn trial(&self, metric: Metric, rng: &mut Rng) -> f64 {
+        let level = (self.between * rng.normal()).exp();
+        let mut process = Ar1::start(self.rho, rng);
+        let mut histogram = match metric {
+            Metric::Mean => None,
+            Metric::Quantile(_) => Some(Histogram::new()),
+        };
+        let mut sum = 0.0;
+        for _ in 0..self.windows {
+            let factor = level * (self.within * process.next(rng)).exp();
+            for _ in 0..self.requests {
+                let latency = factor * self.law.sample(rng);
+                sum += latency;
+                if let Some(histogram) = &mut histogram {
+                    histogram.record(latency as u64);
+                }
+            }
+        }
+        match (metric, histogram) {
+            (Metric::Quantile(q), Some(histogram)) => histogram.quantile(q).expect("a trial has requests"),
+            _ => sum / (self.windows * self.requests) as f64,
+        }
+    }
+
+    /// Hands each window of one trial to `take`: from a third to five thirds of its usual requests, at random.
+    fn unequal_windows(&self, rng: &mut Rng, mut take: impl FnMut(&[f64])) {
+        let mut process = Ar1::start(self.rho, rng);
+        let mut latencies = Vec::new();
+        for _ in 0..self.windows {
+            let factor = (self.within * process.next(rng)).exp();
+            let least = self.requests / 3;
+            let count = least + rng.below((4 * least + 1) as u64) as usize;
+            latencies.clear();
+            latencies.extend((0..count).map(|_| factor * self.law.sample(rng)));
+            take(&latencies);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Three standard errors of a share of 95 % in so many studies.
+    fn slack(studies: u32) -> f64 {
+        3.0 * (0.95f64 * 0.05 / f64::from(studies)).sqrt()
+    }
+
+    /// Runs every case that is promised something and whose place in the list leaves `rest` when divided by three.
+    fn check(rest: usize) {
+        let studies = 250;
+        let mut broken = Vec::new();
+        let promised = cases().into_iter().filter(|case| case.promise != Promise::Nothing);
+        for (_, case) in promised.enumerate().filter(|(place, _)| place % 3 == rest) {
+            let outcome = run(&case, studies, 1);
+            if !outcome.keeps(case.promise, slack(studies)) {
+                broken.push(format!("{}: {outcome:?}", case.name));
+            }
+        }
+        assert!(broken.is_empty(), "{broken:#?}");
+    }
+
+    // A small simulation, in three tests that run side by side. The full one, of 2,000 studies each and without slack,
+    // is `cargo xtask coverage`.
+    #[test]
+    fn promises_are_kept_by_a_third_of_the_cases() {
+        check(0);
+    }
+
+    #[test]
+    fn promises_are_kept_by_another_third() {
+        check(1);
+    }
+
+    #[test]
+    fn promises_are_kept_by_the_rest() {
+        check(2);
+    }
+
+    #[test]
+    fn a_wrong_interval_is_found_out() {
+        let naive =
+            Case { name: String::new(), promise: Promise::Nothing, kind: Kind::Naive { rho: 0.5, windows: 600 } };
+        let outcome = run(&naive, 150, 1);
+        assert!(!outcome.keeps(Promise::Between(0.93, 0.97), slack(150)), "{outcome:?}");
+        assert!(!outcome.keeps(Promise::BetweenOrDeclined(0.93, 0.97), slack(150)), "{outcome:?}");
+    }
+
+    #[test]
+    fn many_wrong_intervals_are_found_out_even_where_most_are_declined() {
+        let outcome = Outcome { studies: 1000, answered: 300, covered: 240, width: 0.1 };
+        assert!(!outcome.keeps(Promise::BetweenOrDeclined(0.93, 0.97), 0.0));
+        let outcome = Outcome { covered: 255, ..outcome };
+        assert!(outcome.keeps(Promise::BetweenOrDeclined(0.93, 0.97), 0.0));
+        assert!(!outcome.keeps(Promise::Between(0.5, 1.0), 0.0), "an interval was promised to all");
+    }
+
+    #[test]
+    fn truth_is_what_endless_trials_show() {
+        let subject = Subject { law: BIMODAL, between: 0.0, within: 0.1, rho: 0.5, windows: 10_000, requests: 20 };
+        for metric in [Metric::Mean, Metric::Quantile(0.99), Metric::Quantile(0.9)] {
+            let found = subject.trial(metric, &mut Rng::new(3));
+            assert!(
+                (found / subject.truth(metric) - 1.0).abs() < 0.01,
+                "{metric:?}: {found} {}",
+                subject.truth(metric)
+            );
+        }
+    }
+
+    #[test]
+    fn same_seed_same_outcome() {
+        let case = &cases()[0];
+        assert_eq!(run(case, 5, 7), run(case, 5, 7));
+        assert_ne!(run(case, 5, 7), run(case, 5, 8));
+    }
+}

@@ -1,0 +1,119 @@
+//! `cargo xtask coverage`: the full simulation of what `docs/METHOD.md` promises of its intervals.
+
+use std::fmt::Write as _;
+use std::path::Path;
+
+use stats::coverage::{self, Case, Outcome};
+
+const HELP: &str = "usage: cargo xtask coverage [--studies N] [--seed N] [--write]";
+const DOCUMENT: &str = "docs/METHOD.md";
+const BEGIN: &str = "<!-- coverage begin -->";
+const END: &str = "<!-- coverage end -->";
+
+struct Options {
+    studies: u32,
+    seed: u64,
+    write: bool,
+}
+
+/// Simulates every case and prints a table; the error lists the promises that were not kept.
+pub fn run(arguments: &[String]) -> Result<(), String> {
+    let options = parse(arguments)?;
+    let mut results = Vec::new();
+    for case in coverage::cases() {
+        let outcome = coverage::run(&case, options.studies, options.seed);
+        eprintln!("{}: {}", case.name, share(outcome.coverage()));
+        results.push((case, outcome));
+    }
+    let table = table(&results, &options);
+    println!("{table}");
+    if options.write {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(DOCUMENT);
+        let text = std::fs::read_to_string(&path).map_err(|error| format!("{DOCUMENT}: {error}"))?;
+        std::fs::write(&path, insert(&text, &table)?).map_err(|error| format!("{DOCUMENT}: {error}"))?;
+    }
+    let broken = results.iter().filter(|(case, outcome)| !outcome.keeps(case.promise, 0.0));
+    let broken = broken
+        .map(|(case, outcome)| {
+            format!("{}: {} where {} is promised", case.name, share(outcome.coverage()), case.promise)
+        })
+        .collect::<Vec<_>>();
+    if broken.is_empty() { Ok(()) } else { Err(broken.join("\n")) }
+}
+
+fn parse(arguments: &[String]) -> Result<Options, String> {
+    let mut options = Options { studies: 2_000, seed: 1, write: false };
+    let mut rest = arguments.iter();
+    while let Some(argument) = rest.next() {
+        let mut number = || {
+            let text = rest.next().ok_or(format!("`{argument}` needs a number\n{HELP}"))?;
+            text.parse::<u32>().map_err(|error| format!("`{argument} {text}`: {error}\n{HELP}"))
+        };
+        match argument.as_str() {
+            "--studies" => options.studies = number()?.max(1),
+            "--seed" => options.seed = u64::from(number()?),
+            "--write" => options.write = true,
+            unknown => return Err(format!("unknown argument `{unknown}`\n{HELP}")),
+        }
+    }
+    Ok(options)
+}
+
+fn share(fraction: Option<f64>) -> String {
+    fraction.map_or("none".to_owned(), |fraction| format!("{:.1} %", fraction * 100.0))
+}
+
+fn table(results: &[(Case, Outcome)], options: &Options) -> String {
+    let mut text = format!(
+        "{} simulated studies a row, seed {}, intervals of 95 %.\n\n\
+         | What | Promised | Hold the truth | Declined | Half-width |\n|---|---|---:|---:|---:|\n",
+        options.studies, options.seed
+    );
+    for (case, outcome) in results {
+        let declined =
+            if outcome.answered == outcome.studies { String::new() } else { share(Some(outcome.declined())) };
+        let width = if outcome.answered > 0 { format!("±{}", share(Some(outcome.width))) } else { String::new() };
+        let coverage = share(outcome.coverage());
+        let _ = writeln!(text, "| {} | {} | {coverage} | {declined} | {width} |", case.name, case.promise);
+    }
+    text.pop();
+    text
+}
+
+/// The document with the table between its two marks.
+fn insert(text: &str, table: &str) -> Result<String, String> {
+    let missing = |mark: &str| format!("{DOCUMENT}: no line `{mark}`");
+    let (before, rest) = text.split_once(BEGIN).ok_or_else(|| missing(BEGIN))?;
+    let (_, after) = rest.split_once(END).ok_or_else(|| missing(END))?;
+    Ok(format!("{before}{BEGIN}\n{table}\n{END}{after}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_table_replaces_what_stood_between_the_marks() {
+        let text = format!("a\n{BEGIN}\nold\n{END}\nb\n");
+        assert_eq!(insert(&text, "new").unwrap(), format!("a\n{BEGIN}\nnew\n{END}\nb\n"));
+        assert!(insert("no marks", "new").is_err());
+        assert!(insert(BEGIN, "new").unwrap_err().contains(END));
+    }
+
+    #[test]
+    fn arguments() {
+        let parse = |text: &str| parse(&text.split_whitespace().map(str::to_owned).collect::<Vec<_>>());
+        assert_eq!(parse("--studies 10 --write").map(|options| (options.studies, options.write)), Ok((10, true)));
+        assert!(parse("--studies").is_err() && parse("--studies x").is_err() && parse("--quick").is_err());
+    }
+
+    #[test]
+    fn a_row_for_each_case() {
+        let case = coverage::cases().remove(0);
+        let outcome = Outcome { studies: 100, answered: 80, covered: 76, width: 0.012 };
+        let options = Options { studies: 100, seed: 1, write: false };
+        let text = table(&[(case, outcome)], &options);
+        let row = text.lines().last().unwrap();
+        assert_eq!(row, "| mean of 5 trials, lognormal latency | 93 to 97 % | 95.0 % | 20.0 % | ±1.2 % |");
+    }
+}
