@@ -223,7 +223,7 @@ fn expect_stream(reader: &mut impl std::io::Read, words: std::ops::Range<u32>) -
 
 fn slow_reader(server: &mut Server) -> Result<(), Miss> {
     /// More than the buffers of both sides of a connection hold; a server that keeps what it cannot send takes it all.
-    const ENOUGH: u32 = 6 << 20;
+    const ENOUGH: u32 = 4 << 20;
     let mut slow = server.connect()?;
     let bytes = to_bytes(1..1 + ENOUGH);
     let io_error = |error: std::io::Error| format!("cannot send: {error}");
@@ -408,7 +408,7 @@ fn restart(server: &mut Server) -> Result<(), Miss> {
         client.ask(7)?;
     }
     server.process.terminate()?;
-    server.process.wait_gone(PATIENCE).map_err(|why| format!("after SIGTERM {why}"))?;
+    server.process.wait_gone(END).map_err(|why| format!("after SIGTERM {why}"))?;
     server.start_again().map_err(|error| match error.into() {
         Miss::Failed(why) => Miss::Failed(format!("on the same port again: {why}")),
         other => other,
