@@ -86,7 +86,7 @@ pub(crate) fn points_of(root: &Table, profile: Profile, machine_cpus: u32, repor
     check_use(root, &factors, report);
     let trials = trials::read(root, profile, report);
     let figures = figures::read(root, &factors, trials.as_ref(), report);
-    let points = points(&factors, subject?, load?, machine_cpus, report);
+    let points = points(&factors, subject, load, machine_cpus, report);
     Some(Expanded {
         question: question?,
         factors: factors.iter().map(|factor| factor.name.clone()).collect(),
@@ -118,38 +118,35 @@ fn section<'a>(root: &'a Table, name: &str, report: &'a Report<'a>) -> Option<Se
 /// The design points, the first factor changing slowest.
 fn points(
     factors: &[Factor],
-    subject: Section,
-    load: Section,
+    subject: Option<Section>,
+    load: Option<Section>,
     machine_cpus: u32,
     report: &Report,
 ) -> Option<Vec<Point>> {
     let count = factors.iter().map(|factor| factor.levels.len()).try_fold(1usize, usize::checked_mul);
-    let Some(count) = count.filter(|count| *count <= POINTS_MAX) else {
+    let count = count.filter(|count| *count <= POINTS_MAX);
+    if count.is_none() {
         let sizes = factors.iter().map(|factor| factor.levels.len().to_string()).collect::<Vec<_>>().join(" x ");
         let place = factors.first().map_or(Place::default(), |factor| factor.place);
         let message = format!("the factors make {sizes} design points, a plan has at most 10,000");
         report.mistake(place, message, "fewer levels, or `--set FACTOR=LEVELS`".to_owned());
-        return None;
-    };
-    subject::check_keys(&subject);
-    load::check_keys(&load);
-    // Every point is read even after a mistake, so that all mistakes are found.
-    let points = (0..count).map(|index| {
+    }
+    subject.iter().for_each(subject::check_keys);
+    load.iter().for_each(load::check_keys);
+    // Every point is read even after a mistake, and both tables whatever is wrong with the other, so that all mistakes
+    // are found; of too many points one will do.
+    let points = (0..count.unwrap_or(1)).map(|index| {
         let settings = settings(factors, index);
-        let subject = subject::read(&Section { settings: &settings, table: subject.table.clone(), ..seen(&subject) });
-        let load = load::read(&Section { settings: &settings, table: load.table.clone(), ..seen(&load) });
-        let (subject, load) = (subject?, load?);
+        let subject = subject.as_ref().map(|subject| subject::read(&subject.at(&settings)));
+        let load = load.as_ref().map(|load| load::read(&load.at(&settings)));
+        let (subject, load) = (subject??, load??);
         let levels = settings.iter().map(|setting| (setting.factor.to_owned(), setting.level.clone())).collect();
         let unrunnable = unrunnable(subject.cpus, load.cpus, load.share_cpus, machine_cpus);
         Some(Point { factors: levels, subject, load, unrunnable })
     });
     let points = points.collect::<Vec<_>>();
+    count?;
     points.into_iter().collect()
-}
-
-/// The same section, to be seen from another design point.
-fn seen<'a>(section: &Section<'a>) -> Section<'a> {
-    Section { name: section.name.clone(), table: section.table.clone(), settings: &[], ..*section }
 }
 
 fn settings(factors: &[Factor], index: usize) -> Vec<Setting<'_>> {
@@ -168,11 +165,10 @@ fn settings(factors: &[Factor], index: usize) -> Vec<Setting<'_>> {
 fn unrunnable(subject: u32, generator: Option<u32>, share: bool, machine_cpus: u32) -> Option<String> {
     let generator = generator.unwrap_or(1);
     let needed = if share { subject.max(generator) } else { subject.saturating_add(generator) };
-    let how = if share { "shared" } else { "of their own" };
     let plural = if needed == 1 { "" } else { "s" };
     (needed > machine_cpus).then(|| {
         let parts = if share {
-            format!("{how} by subject and generator")
+            "shared by subject and generator".to_owned()
         } else {
             format!("{subject} for the subject, {generator} for the generator")
         };
@@ -201,12 +197,17 @@ fn check_templates(root: &Table, factors: &[Factor], report: &Report) {
                 if !commands.is_empty() && !commands.contains(&place) {
                     report.mistake(at, "`{port}` has a meaning in `subject.command` alone", None);
                 }
-            } else if !factors.iter().any(|factor| factor.name == name) && !report.lost(name) {
+            } else if !factors.iter().any(|factor| factor.name == name) && !lost(name, report) {
                 let known = factors.iter().map(|factor| factor.name.as_str());
                 report.mistake(at, format!("`{written}` names no factor"), suggestion(name, known));
             }
         }
     }
+}
+
+/// Whether the factor of that name may have been lost to a syntax error.
+fn lost(factor: &str, report: &Report) -> bool {
+    report.lost(factor) || report.lost("factors")
 }
 
 /// Factors that change nothing: their trials would differ by chance alone and look like an effect.

@@ -1,4 +1,35 @@
 //! A study file becomes a [`Study`]: read, with every mistake named in one go.
+//!
+//! # The file
+//!
+//! TOML. Times, counts, rates and fractions are read by [`crate::units`]. Wherever a value of `[subject]` or `[load]`
+//! may stand, a text may stand whose `{factor}` is replaced by the level of that factor.
+//!
+//! | Key | Meaning | When it is missing |
+//! |---|---|---|
+//! | `question` | what the study asks | a mistake |
+//! | `subject.command` | starts the server; `{port}` is its port, a leading `quintain` this binary | a mistake |
+//! | `subject.build` | run once before the first trial | nothing is built |
+//! | `subject.cpus` | processors of the server | 1 |
+//! | `subject.port` | its port | a free one |
+//! | `subject.directory`, `subject.environment` | where and with what it is started | as the lab |
+//! | `subject.ready_timeout`, `subject.stop_timeout` | to answer on its port; to end when asked | 10s, 2s |
+//! | `subject.variants.LEVEL` | any of the keys above, where a factor has this level | |
+//! | `load.protocol` | `pingpong` | a mistake |
+//! | `load.clients` | connections | a mistake |
+//! | `load.threads`, `load.cpus` | workers and processors of the generator | one each; all that are left |
+//! | `load.share_cpus` | whether it may use the subject's processors | `false` |
+//! | `load.backend` | `auto`, `epoll`, `io_uring` | `auto` |
+//! | `load.loop` | `closed`, `open` | open if there is a `rate` |
+//! | `load.think` | closed: from an answer to the next request | 0s |
+//! | `load.rate`, `load.arrivals` | open: requests a second; `poisson`, `constant` | a mistake; `poisson` |
+//! | `load.warmup` | a time, or `{ requests }`; nothing under volley's rule | 1s |
+//! | `load.stop` | a time, or `{ requests, max_time }`, `{ relative, level, max_time }`, `{ rule = "volley", round, half_width, max_time }` | a mistake |
+//! | `load.window`, `load.timeout` | a slice of the measured time; the latest answer | 100ms, 5s |
+//! | `factors.NAME` | a list of levels, or `"auto"`: powers of two up to the processors the generator leaves | one design point |
+//! | `trials.stop` | `{ relative, level, metric, min, max, max_time }` | 8 trials |
+//! | `[[figure]]` | `kind` (`line`, `scatter`, `ecdf`, `quantiles`, `timeline`), `x`, `y`, `series`, `facet`, `interval`, `title` | no figure |
+//! | `[quick]`, `[full]` | tables of the same names, whose keys replace those above in that profile | |
 
 use std::fmt;
 
@@ -95,16 +126,19 @@ pub fn parse(text: &str) -> Result<Study, Vec<Diagnostic>> {
 pub(crate) fn in_profile(root: &Table, profile: Profile, report: &Report) -> Table {
     let mut merged = root.clone();
     let overrides = [Profile::Quick, Profile::Full].map(|other| (other, merged.remove(other.name())));
-    let Some((_, Some(chosen))) = overrides.into_iter().find(|(other, _)| *other == profile) else { return merged };
-    let Value::Table(sections) = chosen.node.value else {
-        let kind = chosen.node.value.kind();
-        report.mistake(
-            chosen.node.place,
-            format!("`{profile}` is a table, not {kind}"),
-            format!("begin it with `[{profile}.trials]`"),
-        );
-        return merged;
+    let chosen = overrides.into_iter().find(|(other, _)| *other == profile).and_then(|(_, chosen)| chosen);
+    let sections = match chosen.map(|entry| entry.node) {
+        None => Table::default(),
+        Some(Node { value: Value::Table(sections), .. }) => sections,
+        Some(Node { value, place }) => {
+            let hint = format!("begin it with `[{profile}.trials]`");
+            report.mistake(place, format!("`{profile}` is a table, not {}", value.kind()), hint);
+            Table::default()
+        }
     };
+    if profile == Profile::Quick && sections.get("trials").is_none() {
+        forget_counts(&mut merged);
+    }
     for section in sections.into_iter() {
         if Profile::ALL.iter().any(|other| other.name() == section.key) {
             report.mistake(section.key_place, format!("`{profile}` holds a profile itself, `{}`", section.key), None);
@@ -119,4 +153,13 @@ pub(crate) fn in_profile(root: &Table, profile: Profile, report: &Report) -> Tab
         }
     }
     merged
+}
+
+/// How many trials a whole run takes says nothing of a quick look, which has its own few.
+fn forget_counts(root: &mut Table) {
+    if let Some(Entry { node: Node { value: Value::Table(trials), .. }, .. }) = root.get_mut("trials")
+        && let Some(Entry { node: Node { value: Value::Table(stop), .. }, .. }) = trials.get_mut("stop")
+    {
+        stop.retain(|entry| !["relative", "min", "max"].contains(&entry.key.as_str()));
+    }
 }

@@ -46,6 +46,12 @@ struct Found<'a> {
 }
 
 impl<'a> Section<'a> {
+    /// The same table, seen from the design point with these settings.
+    pub(crate) fn at<'b>(&'b self, settings: &'b [Setting<'b>]) -> Section<'b> {
+        let (name, table) = (self.name.clone(), Cow::Borrowed(&*self.table));
+        Section { name, table, place: self.place, settings, report: self.report }
+    }
+
     /// Reports the keys that have no meaning here.
     pub(crate) fn only(&self, known: &[&str]) {
         for entry in self.table.iter().filter(|entry| !known.contains(&entry.key.as_str())) {

@@ -144,6 +144,35 @@ fn syntax_errors_do_not_hide_the_rest() {
 }
 
 #[test]
+fn one_missing_table_does_not_hide_the_other() {
+    insta::assert_snapshot!(mistakes("question = \"?\"\n[load]\nprotocol = 5\nclints = 1\n"), @r#"
+    1:1: the study has no `[subject]`
+        here: ""
+        hint: add `[subject]`
+    2:2: `load` has no `clients`
+        here: "load"
+        hint: add `clients = 40`
+    2:2: `load` has no `stop`
+        here: "load"
+        hint: add `stop = "5s"`
+    3:12: `load.protocol` is the name of a protocol, not an integer
+        here: "5"
+    4:1: unknown key `clints` in `load`
+        here: "clints"
+        hint: did you mean `clients`?
+    "#);
+    insta::assert_snapshot!(mistakes("question = \"?\"\n[subject]\ncommand = \"x {n}\"\n[load\n[factors]\nn = [1\n"), @r#"
+    3:11: `subject.command` has no `{port}`
+        here: "\"x {n}\""
+        hint: pass `{port}` to the server, or set `port` to the one it always uses
+    4:6: unclosed table, expected `]`
+        here: ""
+    6:7: unclosed array, expected `]`
+        here: ""
+    "#);
+}
+
+#[test]
 fn what_is_missing_is_said() {
     insta::assert_snapshot!(mistakes(""), @r#"
     1:1: the study has no `[load]`
@@ -339,6 +368,10 @@ fn factors_levels_and_templates() {
     12:1: the factors make 101 x 101 x 2 x 2 design points, a plan has at most 10,000
         here: "clients"
         hint: fewer levels, or `--set FACTOR=LEVELS`
+    12:12: `load.clients` from level `0` of `clients` must be 1 to 1,000,000, not `0`
+        here: "0"
+    13:12: `load.threads` from level `0` of `threads` must be 1 to 1,024, not `0`
+        here: "0"
     "#);
 }
 

@@ -134,6 +134,8 @@ fn profiles_override_key_for_key_and_a_quick_look_is_one() {
     assert_eq!(default, rule);
     assert_eq!(levels(&plan(Profile::Full, 2, &[("clients", "1")]), "cores"), ["1", "40", "1", "40"]);
     assert_eq!(plan(Profile::Full, 2, &[]).trials, rule);
+    let quick = plan(Profile::Quick, 2, &[]).trials;
+    assert_eq!(quick, TrialRule { relative: None, min: 3, max: 3, quick: true, ..rule });
     let without = parse(&STUDY.replace("[trials]\nstop = { relative = \"3%\", max_time = \"2m\" }\n", "")).unwrap();
     let quick = expand(&without, &options(1, Profile::Quick, 2, &[])).unwrap().trials;
     assert_eq!((quick.min, quick.max, quick.relative, quick.quick), (3, 3, None, true));

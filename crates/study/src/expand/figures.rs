@@ -51,10 +51,7 @@ fn figure(figure: &Section, factors: &[Factor], trials: Option<&TrialRule>) -> O
     let kind = figure.choice("kind", "figure kind", &KINDS);
     let names = factors.iter().map(|factor| (factor.name.as_str(), factor)).collect::<Vec<_>>();
     let metrics = METRICS.iter().map(|metric| (metric.name, metric.name)).collect::<Vec<_>>();
-    let factor = |key: &str| match lost(figure, key) {
-        true => None,
-        false => figure.choice(key, "factor", &names),
-    };
+    let factor = |key: &str| if lost(figure, key) { None } else { figure.choice(key, "factor", &names) };
     let (x, series, facet) = (factor("x"), factor("series"), factor("facet"));
     let y = figure.choice("y", "metric", &metrics);
     let interval = figure.fraction("interval", &LEVEL);
@@ -106,5 +103,5 @@ fn check_axes(figure: &Section, kind: FigureKind, x: Option<&Factor>) {
 /// Whether the factor that `key` names may have been lost to a syntax error.
 fn lost(figure: &Section, key: &str) -> bool {
     let word = figure.table.get(key).map(|entry| &entry.node.value);
-    matches!(word, Some(Value::Text(word)) if figure.report.lost(word))
+    matches!(word, Some(Value::Text(word)) if super::lost(word, figure.report))
 }
