@@ -106,6 +106,8 @@ fn load(name: &str) -> Done {
         std::thread::sleep(Duration::from_millis(5));
     }
     say(serde_json::json!({"measured": true}))?;
+    // The connection stays while the lab takes its reading.
+    std::thread::sleep(Duration::from_millis(50));
     let measurement = measurement(&spec, requests, if name == "load-hears-nothing" { 5 } else { 0 });
     say(serde_json::json!({ "measurement": measurement }))
 }

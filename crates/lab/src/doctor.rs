@@ -15,15 +15,15 @@ use FindingState::{Bad, Good, NotChecked, Warning};
 pub struct Limits {
     /// Files that a process may have open (`RLIMIT_NOFILE`, soft); `None`: without limit.
     pub open_files: Option<u64>,
-    /// Whether io_uring works here; `None`: not tried.
-    pub io_uring: Option<bool>,
+    /// Whether io_uring works here, or why not; `None`: not tried.
+    pub io_uring: Option<Result<(), String>>,
     /// What a busy loop met on each processor; empty: not tried.
     pub noise: Vec<Noise>,
 }
 
 /// Looks up and tries what [`Limits`] has; `io_uring` is handed in by who has tried it. Takes 200 ms, on every processor of
 /// `host`.
-pub fn measure(host: &Host, io_uring: Option<bool>) -> Limits {
+pub fn measure(host: &Host, io_uring: Option<Result<(), String>>) -> Limits {
     let cpus: Vec<u32> = host.cpus.iter().map(|cpu| cpu.index).collect();
     Limits {
         open_files: getrlimit(Resource::Nofile).current,
@@ -50,7 +50,7 @@ pub fn examine(host: &Host, limits: &Limits) -> Vec<Finding> {
         ("open-files", open_files(limits.open_files)),
         ("ports", ports(host)),
         ("accept-queue", accept_queue(host)),
-        ("io-uring", io_uring(limits.io_uring)),
+        ("io-uring", io_uring(limits.io_uring.as_ref())),
     ];
     let finding = |(check, (state, text, hint)): (&str, Seen)| Finding {
         check: check.to_owned(),
@@ -273,12 +273,12 @@ fn accept_queue(host: &Host) -> Seen {
     }
 }
 
-fn io_uring(works: Option<bool>) -> Seen {
+fn io_uring(works: Option<&Result<(), String>>) -> Seen {
     match works {
         None => not_checked("not tried"),
-        Some(true) => good("works"),
-        Some(false) => warning(
-            "does not work here: the generator uses epoll, and subjects that need it fail",
+        Some(Ok(())) => good("works"),
+        Some(Err(reason)) => warning(
+            format!("the generator uses epoll, and subjects that need io_uring fail: {reason}"),
             "a kernel from 6.1 on with `sysctl kernel.io_uring_disabled=0`; containers often forbid it (seccomp)",
         ),
     }
@@ -311,7 +311,7 @@ mod tests {
             ..Host::default()
         };
         let noise = vec![Noise { cpu: 0, lost: 0.001, longest_ns: 20_000 }, Noise { cpu: 1, lost: 0.0, longest_ns: 0 }];
-        (host, Limits { open_files: Some(65_536), io_uring: Some(true), noise })
+        (host, Limits { open_files: Some(65_536), io_uring: Some(Ok(())), noise })
     }
 
     /// The state of one check, and that of all others unchanged, after `change`.
@@ -435,7 +435,7 @@ mod tests {
     }
     #[test]
     fn no_io_uring() {
-        check("io-uring", |_, limits| limits.io_uring = Some(false), Warning, "epoll");
+        check("io-uring", |_, limits| limits.io_uring = Some(Err("forbidden".to_owned())), Warning, "fail: forbidden");
     }
 
     #[test]

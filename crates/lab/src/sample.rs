@@ -1,9 +1,9 @@
 //! What a subject uses: all its processes together, looked at ten times a second.
 //!
 //! A look must not disturb what it looks at. One read a process gives CPU time, memory and threads; who belongs to the subject is
-//! found once a second, and only processes not seen before are read for it; the two looks whose cost grows with the subject
-//! (its proportional set walks its page tables, its sockets are counted one by one) are repeated so seldom that they take
-//! less than one part in [`COST_SHARE`] of the time.
+//! found once a second, and only processes not seen before are read for it; the looks whose cost grows with the subject (its
+//! proportional set walks its page tables, its sockets and the context switches of its threads are read one by one) are
+//! repeated so seldom that they take less than one part in [`COST_SHARE`] of the time.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -31,6 +31,8 @@ pub(crate) struct Sampler {
     strangers: BTreeSet<u32>,
     next: Instant,
     next_costly: Instant,
+    next_switches: Instant,
+    switches: Switches,
     samples: Vec<Sample>,
 }
 
@@ -57,6 +59,8 @@ impl Sampler {
             strangers: BTreeSet::new(),
             next: started,
             next_costly: started,
+            next_switches: started,
+            switches: Switches::default(),
             samples: Vec::new(),
         }
     }
@@ -91,18 +95,28 @@ impl Sampler {
                 .and_then(|count| u32::try_from(count).ok());
             self.next_costly = begun + EVERY_COSTLY.max(cpu_time().saturating_sub(before) * COST_SHARE);
         }
+        // Threads take their counts with them when they end, as those of a thread-per-client server do with the load.
+        if begun >= self.next_switches {
+            let before = cpu_time();
+            self.look_at_switches();
+            self.next_switches = begun + EVERY.max(cpu_time().saturating_sub(before) * COST_SHARE);
+        }
         if alive {
             self.samples.push(sample);
         }
         self.next = begun + EVERY;
     }
 
-    /// What it has used until now. Counts the context switches of each thread, so it is for the two ends of measuring only.
+    /// What it has used until now, looked at in full: for the two ends of measuring.
     pub(crate) fn reading(&mut self) -> Reading {
         self.find_members();
-        // All connections are open now: a moment to look at everything.
-        self.next_costly = clock::now();
-        let mut reading = Reading { at_ns: clock::nanos(clock::now() - self.started), ..Reading::default() };
+        // All connections are open now: a moment to look at everything, however short the trial.
+        self.next = clock::now();
+        self.next_costly = self.next;
+        self.look_at_switches();
+        let (voluntary, involuntary) = self.switches.total();
+        let at_ns = clock::nanos(clock::now() - self.started);
+        let mut reading = Reading { at_ns, voluntary, involuntary, ..Reading::default() };
         for &pid in &self.members {
             if let Some(stat) = self.stat(pid) {
                 reading.user_ns += stat.user_ns;
@@ -110,12 +124,6 @@ impl Sampler {
             }
             let status = self.read(pid, "status").unwrap_or_default();
             reading.rss_max_bytes += field(&status, "VmHWM:").unwrap_or(0) * 1024;
-            let Ok(threads) = fs::read_dir(self.path(pid, "task")) else { continue };
-            for thread in threads.flatten() {
-                let status = fs::read_to_string(thread.path().join("status")).unwrap_or_default();
-                reading.voluntary += field(&status, "voluntary_ctxt_switches:").unwrap_or(0);
-                reading.involuntary += field(&status, "nonvoluntary_ctxt_switches:").unwrap_or(0);
-            }
         }
         reading
     }
@@ -178,6 +186,21 @@ impl Sampler {
         self.strangers.extend(left.into_iter().map(|(pid, _)| pid));
     }
 
+    fn look_at_switches(&mut self) {
+        let mut now = BTreeMap::new();
+        for &pid in &self.members {
+            let Ok(threads) = fs::read_dir(self.path(pid, "task")) else { continue };
+            for thread in threads.flatten() {
+                let status = fs::read_to_string(thread.path().join("status")).unwrap_or_default();
+                let counts =
+                    field(&status, "voluntary_ctxt_switches:").zip(field(&status, "nonvoluntary_ctxt_switches:"));
+                let number = thread.file_name().to_str().and_then(|name| name.parse().ok());
+                now.extend(number.zip(counts));
+            }
+        }
+        self.switches.see(now);
+    }
+
     fn pss_bytes(&self, pid: u32) -> Option<u64> {
         Some(field(&self.read(pid, "smaps_rollup")?, "Pss:")? * 1024)
     }
@@ -187,6 +210,30 @@ impl Sampler {
         let is_socket =
             |path: &Path| fs::read_link(path).is_ok_and(|to| to.as_os_str().as_encoded_bytes().starts_with(b"socket:"));
         u32::try_from(handles.flatten().filter(|handle| is_socket(&handle.path())).count()).ok()
+    }
+}
+
+/// Context switches, voluntary and not, of threads that live and of threads that have ended.
+#[derive(Debug, Default)]
+struct Switches {
+    alive: BTreeMap<u32, (u64, u64)>,
+    ended: (u64, u64),
+}
+
+impl Switches {
+    /// Takes the counts of all threads, by number, as they are now.
+    fn see(&mut self, now: BTreeMap<u32, (u64, u64)>) {
+        for (thread, (voluntary, involuntary)) in std::mem::replace(&mut self.alive, now) {
+            // A smaller count under the same number is another thread.
+            if self.alive.get(&thread).is_none_or(|now| now.0 < voluntary || now.1 < involuntary) {
+                self.ended.0 += voluntary;
+                self.ended.1 += involuntary;
+            }
+        }
+    }
+
+    fn total(&self) -> (u64, u64) {
+        self.alive.values().fold(self.ended, |sum, counts| (sum.0 + counts.0, sum.1 + counts.1))
     }
 }
 
@@ -307,6 +354,20 @@ mod tests {
         assert_eq!(used.rss_max_bytes, Some((90 * page).max(36 * 1024)));
         assert_eq!(used.samples.len(), 1);
         assert_eq!(used.samples[0].cpu_ns, 900_000_000);
+    }
+
+    #[test]
+    fn switches_outlive_their_threads() {
+        let mut switches = Switches::default();
+        switches.see(BTreeMap::from([(70, (5, 1)), (71, (100, 10))]));
+        switches.see(BTreeMap::from([(70, (8, 1))]));
+        assert_eq!(switches.total(), (108, 11), "one has ended");
+        switches.see(BTreeMap::from([(70, (9, 1)), (71, (2, 0))]));
+        assert_eq!(switches.total(), (111, 11), "its number was given again");
+        switches.see(BTreeMap::from([(70, (9, 1)), (71, (1, 0))]));
+        assert_eq!(switches.total(), (112, 11), "and once more");
+        switches.see(BTreeMap::new());
+        assert_eq!(switches.total(), (112, 11));
     }
 
     #[test]

@@ -79,7 +79,7 @@ fn a_trial_that_goes_well() {
     assert_eq!(subject.command, ["quintain", "serve", "well", &subject.port.unwrap().to_string()]);
     assert_eq!(subject.exit.as_deref(), Some("signal 15"));
     assert!(subject.measured_ns >= 100_000_000 && subject.measured_ns < record.elapsed_ns, "{subject:?}");
-    assert!(subject.switches_voluntary >= 10, "it waited for each of 20 requests: {subject:?}");
+    assert!(subject.switches_voluntary >= 1, "it waited for its requests: {subject:?}");
     assert!(subject.threads_max >= 2 && subject.sockets_max >= 2, "{subject:?}");
     assert!(subject.rss_max_bytes.is_some_and(|bytes| bytes > 100_000), "{subject:?}");
     assert!(subject.pss_max_bytes <= subject.rss_max_bytes, "{subject:?}");
