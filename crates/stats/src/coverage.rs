@@ -58,6 +58,9 @@ enum Kind {
     Adaptive { subject: Subject, min: u32 },
     /// Mean of one AR(1) series by batch means.
     BatchMean { rho: f64, windows: usize },
+    /// A series that grows until its batch-means interval is narrow enough, looked at as [`stop::next_look`] says or
+    /// after every ten windows.
+    Growing { rho: f64, often: bool },
     /// The same series taken for independent, as the textbook does not allow.
     Naive { rho: f64, windows: usize },
     /// Mean latency of one trial from windows of unequal counts.
@@ -166,6 +169,12 @@ pub fn cases() -> Vec<Case> {
             );
         }
     }
+    for (often, name, promise) in
+        [(false, "seldom", Promise::AtLeast(0.92)), (true, "every 10 windows", Promise::Nothing)]
+    {
+        let kind = Kind::Growing { rho: 0.5, often };
+        add(format!("one trial until ±1 %, correlation 0.5, looked at {name}"), promise, kind);
+    }
     let kind = Kind::Naive { rho: 0.5, windows: 600 };
     add("the same 600 windows, 0.5, taken for independent".to_owned(), Promise::Nothing, kind);
     let long = Subject { between: 0.0, windows: 300, requests: 30, ..subject(LOGNORMAL) };
@@ -213,7 +222,7 @@ impl Kind {
             Kind::Trials { subject, metric, .. } => subject.truth(*metric),
             Kind::Adaptive { subject, .. } | Kind::BatchRatio { subject } => subject.truth(Metric::Mean),
             Kind::BatchQuantile { subject, q } => subject.truth(Metric::Quantile(*q)),
-            Kind::BatchMean { .. } | Kind::Naive { .. } => SERIES_MEAN,
+            Kind::BatchMean { .. } | Kind::Growing { .. } | Kind::Naive { .. } => SERIES_MEAN,
             Kind::Order { q, .. } => LOGNORMAL.quantile(*q),
             Kind::Ratio { .. } => RATIO,
         }
@@ -237,6 +246,7 @@ impl Kind {
             Kind::BatchMean { rho, windows } => {
                 batch::mean(&series(rng, rho, windows), LEVEL).ok().map(|found| found.estimate)
             }
+            Kind::Growing { rho, often } => growing(rng, rho, often),
             Kind::Naive { rho, windows } => interval::mean(&series(rng, rho, windows), LEVEL),
             Kind::BatchRatio { subject } => {
                 let mut windows = Vec::new();
@@ -296,6 +306,19 @@ impl Ar1 {
 fn series(rng: &mut Rng, rho: f64, windows: usize) -> Vec<f64> {
     let mut process = Ar1::start(rho, rng);
     (0..windows).map(|_| SERIES_MEAN + 10.0 * process.next(rng)).collect()
+}
+
+/// The series stops at ±1 %, or at ten thousand windows.
+fn growing(rng: &mut Rng, rho: f64, often: bool) -> Option<Estimate> {
+    let series = series(rng, rho, 10_000);
+    let mut windows = 0;
+    loop {
+        windows = if often { windows + 10 } else { stop::next_look(windows) };
+        let found = batch::mean(&series[..windows.min(series.len())], LEVEL).ok().map(|found| found.estimate);
+        if windows >= series.len() || found.is_some_and(|found| found.relative_half_width() <= 0.01) {
+            return found;
+        }
+    }
 }
 
 /// Two subjects of which the second scatters twice as much, eight trials each; blocks differ more than either.
@@ -403,7 +426,7 @@ mod tests {
 
     /// Runs every case that is promised something and whose place in the list leaves `rest` when divided by three.
     fn check(rest: usize) {
-        let studies = 250;
+        let studies = 200;
         let mut broken = Vec::new();
         let promised = cases().into_iter().filter(|case| case.promise != Promise::Nothing);
         for (_, case) in promised.enumerate().filter(|(place, _)| place % 3 == rest) {

@@ -85,6 +85,18 @@ pub fn adaptive(values: &[f64], rule: &AdaptiveRule) -> Decision {
     }
 }
 
+/// Windows that a single trial must have before its interval is looked at in order to stop.
+const FIRST_LOOK: usize = 50;
+
+/// How many windows a trial of so many should have when its interval is next looked at in order to stop: 50, then half as
+/// many again each time.
+///
+/// Each look is a chance to stop because the interval happens to be narrow. Looking after every ten windows, intervals of
+/// nominal 95 % cover 85 to 93 % in simulations where they take many looks; with this, 93 to 95 % (see `docs/METHOD.md`).
+pub fn next_look(windows: usize) -> usize {
+    if windows < FIRST_LOOK { FIRST_LOOK } else { windows.saturating_mul(3) / 2 }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -93,6 +105,12 @@ mod tests {
 
     fn check(values: &[f64], expected: &str) {
         assert_eq!(adaptive(values, &RULE).to_string(), expected);
+    }
+
+    #[test]
+    fn looks_get_rarer() {
+        let looks = std::iter::successors(Some(0), |&windows| Some(next_look(windows))).take(5).collect::<Vec<_>>();
+        assert_eq!(looks, [0, 50, 75, 112, 168]);
     }
 
     #[test]
