@@ -1,6 +1,7 @@
 //! Chores of this repository.
 
 mod conformance;
+mod coverage;
 mod tidy;
 
 use std::process::ExitCode;
@@ -12,6 +13,7 @@ Usage: cargo xtask <VERB> [ARGUMENTS]
 
 Verbs:
   tidy      check architecture, documents, terms and sources
+  coverage  simulate how often the intervals of the statistics hold what they promise
   subjects  check that servers keep subjects/CONTRACT.md; `cargo xtask subjects --help` says more
   help      print this";
 
@@ -23,6 +25,7 @@ fn main() -> ExitCode {
     };
     let done = match verb.as_str() {
         "tidy" => tidy::run(rest),
+        "coverage" => coverage::run(rest),
         "subjects" => conformance::run(rest),
         conformance::BOUND => conformance::become_bound(rest),
         "help" | "--help" | "-h" => {
