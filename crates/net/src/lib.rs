@@ -6,15 +6,42 @@
 //!
 //! A caller turns the driver and takes events until there are none:
 //!
-//! ```text
-//! driver.turn(wake_at)?;                    // one submit, one wait
-//! while let Some(event) = driver.next_event() {
-//!     match event { Event::Data { conn, .. } => { ...; driver.send(conn, &answer)?; } ... }
+//! ```
+//! use net::{Close, Config, Driver, Event};
+//!
+//! /// A server that sends back what it gets, until a connection closes.
+//! fn echo<D: Driver>(driver: &mut D) -> std::io::Result<()> {
+//!     loop {
+//!         driver.turn(None)?; // One submit, one wait.
+//!         while let Some(event) = driver.next_event() {
+//!             match event {
+//!                 Event::Data(conn, data) => {
+//!                     let bytes = driver.bytes(data).to_vec();
+//!                     if driver.send(conn, &bytes).is_err() {
+//!                         driver.close(conn, Close::Reset); // It does not read.
+//!                     }
+//!                 }
+//!                 Event::EndOfStream(conn) => driver.close(conn, Close::Graceful),
+//!                 Event::Closed(..) => return Ok(()),
+//!                 _ => {}
+//!             }
+//!         }
+//!     }
 //! }
+//!
+//! # use net::sim::{Network, Sim, peers};
+//! # let config = Config { connections: 4, receive_bytes: 64, send_bytes_max: 64, pause_reads_above_bytes: 64 };
+//! # let mut driver = Sim::new(1, &config, Network::PERFECT);
+//! # let (_, address) = driver.listen("10.0.0.1:0".parse().unwrap(), 8, false).unwrap();
+//! # let seen = Default::default();
+//! # driver.client(address, 0, peers::client(1, 0, &seen));
+//! # echo(&mut driver).unwrap();
+//! # assert_eq!((seen.borrow().answered.len(), seen.borrow().wrong), (1, 1));
 //! ```
 //!
-//! No callback ever runs inside the driver, so there is no recursion; nothing is allocated after the driver was
-//! built, but for an outgoing buffer that a slow reader makes grow up to its limit.
+//! A loop is generic over [`Driver`] and compiled for each backend; [`choose`] settles which one, once, and the driver is
+//! made on the thread that uses it. No callback ever runs inside a driver, so there is no recursion; nothing is allocated
+//! in steady state, but for an outgoing buffer that a slow reader makes grow up to its limit.
 
 mod driver;
 mod epoll;

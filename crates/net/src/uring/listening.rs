@@ -1,0 +1,115 @@
+//! Listeners of the io_uring driver: accepting goes on by itself (multishot) while there are slots.
+
+use std::io;
+use std::net::SocketAddr;
+use std::os::fd::{AsFd, OwnedFd};
+
+use rustix::net::Shutdown;
+
+use super::connection::Phase;
+use super::ring::Completion;
+use super::{Uring, tag};
+use crate::driver::{Event, Listener};
+use crate::socket;
+
+pub(super) struct Listening {
+    /// `None` once stopped and let go by the kernel.
+    pub(super) socket: Option<OwnedFd>,
+    pub(super) stopped: bool,
+    /// Nothing is accepted until a connection closes.
+    pub(super) paused: bool,
+    pub(super) armed: bool,
+    pub(super) cancelling: bool,
+}
+
+impl Uring {
+    pub(super) fn start_listening(
+        &mut self,
+        address: SocketAddr,
+        backlog: u32,
+        shared: bool,
+    ) -> io::Result<(Listener, SocketAddr)> {
+        let (socket, bound) = socket::listening(address, backlog, shared)?;
+        let index = self.listeners.len() as u32;
+        let socket = Some(socket);
+        self.listeners.push(Listening { socket, stopped: false, paused: false, armed: false, cancelling: false });
+        Ok((Listener(index), bound))
+    }
+
+    pub(super) fn end_listening(&mut self, listener: Listener) {
+        self.unseated.retain(|(of, _)| *of != listener);
+        let Some(listening) = self.listeners.get_mut(listener.0 as usize) else { return };
+        listening.stopped = true;
+        if listening.armed {
+            // The kernel's accept holds the socket a little longer; this ends the listening now.
+            if let Some(socket) = &listening.socket {
+                let _ = rustix::net::shutdown(socket, Shutdown::Both);
+            }
+        } else {
+            listening.socket = None;
+        }
+    }
+
+    /// Tells the kernel of each listener that should go on, or pause.
+    pub(super) fn prepare_listeners(&mut self) -> io::Result<()> {
+        let has_room = !self.connections.is_full() && self.unseated.is_empty();
+        for (index, listening) in self.listeners.iter_mut().enumerate() {
+            let tag = tag::of_listener(index as u32);
+            let wanted = !listening.stopped && !listening.paused && has_room;
+            if wanted && !listening.armed {
+                let Some(socket) = &listening.socket else { continue };
+                self.ring.accept(socket.as_fd(), tag)?;
+                listening.armed = true;
+            } else if !wanted && listening.armed && !listening.cancelling {
+                self.ring.cancel(tag)?;
+                listening.cancelling = true;
+            }
+        }
+        Ok(())
+    }
+
+    /// What a completion of an accept means.
+    pub(super) fn accepted(&mut self, index: u32, done: Completion) -> Option<Event> {
+        let socket = done.accepted();
+        let listening = &mut self.listeners[index as usize];
+        if !done.has_more() {
+            listening.armed = false;
+            listening.cancelling = false;
+        }
+        if listening.stopped {
+            if !listening.armed {
+                listening.socket = None;
+            }
+            return None;
+        }
+        match (socket, done.error()) {
+            (Some(socket), _) => return self.seat(Listener(index), socket),
+            (None, Some(error)) if socket::is_out_of_room(error) => {
+                listening.paused = true;
+                if self.connections.is_empty() {
+                    self.out_of_room = Some(error); // No close of ours will make room.
+                }
+            }
+            _ => {} // Cancelled, or a connection that ended before it was accepted.
+        }
+        None
+    }
+
+    fn seat(&mut self, listener: Listener, socket: OwnedFd) -> Option<Event> {
+        if self.connections.is_full() {
+            self.unseated.push_back((listener, socket));
+            return None;
+        }
+        let conn = self.begin(socket, Phase::Open).ok()?;
+        Some(Event::Accepted(listener, conn))
+    }
+
+    /// A connection that waited for a slot, when there is one.
+    pub(super) fn seat_waiting(&mut self) -> Option<Event> {
+        if self.connections.is_full() {
+            return None;
+        }
+        let (listener, socket) = self.unseated.pop_front()?;
+        self.seat(listener, socket)
+    }
+}
