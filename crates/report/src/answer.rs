@@ -45,9 +45,6 @@ pub(crate) fn answer(findings: &Findings) -> Vec<String> {
         return vec![format!("No answer: no trial was measured ({reason}).")];
     }
     sentences.extend(listed("Without numbers: ", without));
-    if findings.quick {
-        sentences[0] = format!("Quick look: {}", sentences[0]);
-    }
     sentences
 }
 
@@ -207,10 +204,9 @@ mod tests {
         let only = |run: &mut Run, records: &mut Vec<Record>| {
             run.plan.points.truncate(3);
             records.retain(|record| record.point < 3);
-            run.plan.trials.quick = true;
         };
         assert_snapshot!(answer_to(only), @r"
-        Quick look: cores 2 has the lowest mean latency: 358 ±3 µs against 573 ±11 µs of cores 1 at clients 40.
+        cores 2 has the lowest mean latency: 358 ±3 µs against 573 ±11 µs of cores 1 at clients 40.
         Nothing to compare with: c-epoll, cores 1, clients 80: 1.100 ±0.014 ms.
         ");
     }

@@ -33,7 +33,7 @@ fn with_unit(number: String, name: &str) -> String {
 }
 
 /// A value with its unit: `12.3 µs`.
-pub(crate) fn quantity(value: f64, unit: &str) -> String {
+pub fn quantity(value: f64, unit: &str) -> String {
     let (divisor, name) = scale(unit, value);
     let scaled = value / divisor;
     // Counts have no fraction.

@@ -268,7 +268,9 @@ fn warnings(row: &Row, records: &[&Record]) -> Vec<String> {
         .collect::<Vec<_>>();
     if let Some(found) = &row.limited_by {
         for (&limit, &trials) in found.counts.iter().filter(|(limit, _)| mark(**limit).is_some()) {
-            warnings.push(format!("{}{}", if limit == Limit::Shared { "shared processors" } else { "generator-bound" }, of(trials)));
+            let what = if limit == Limit::Shared { "shared processors" } else { "generator-bound" };
+            let why = found.reasons.first().filter(|_| limit == found.limit).map_or(String::new(), |reason| format!(": {reason}"));
+            warnings.push(format!("{what}{}{why}", of(trials)));
         }
     }
     let unsteady = row.trials.iter().filter(|trial| trial.steady == Some(false)).count();

@@ -57,6 +57,11 @@ pub(crate) fn values(record: &Record, level: f64) -> BTreeMap<String, f64> {
     values
 }
 
+/// The value of the metric named so in one trial, in the metric's unit; `None` where the trial has none.
+pub fn metric_value(record: &Record, metric: &str, level: f64) -> Option<f64> {
+    values(record, level).remove(metric)
+}
+
 /// From the exact sum, not from buckets, ns.
 pub(crate) fn latency_mean_ns(measurement: &Measurement) -> Option<f64> {
     let latency = measurement.latency();

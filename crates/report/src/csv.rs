@@ -1,0 +1,184 @@
+//! Findings as CSV: one row a design point, or one row a trial. Full precision, units as stored (ns, 1/s, bytes).
+
+use study::plan::Level;
+
+use crate::findings::{Findings, Row};
+use crate::terminal::{idle_word, limit_word};
+
+/// One row for each design point and metric-wise columns: `_mean`, `_low`, `_high`, `_stddev`. What is not known is an empty
+/// field.
+pub fn csv(findings: &Findings) -> String {
+    let mut heads = ["run", "point"].map(str::to_owned).to_vec();
+    heads.extend(factor_heads(findings));
+    heads.extend(["idle", "state", "n", "failures", "requests", "errors_total", "limited_by", "marks", "clock"].map(str::to_owned));
+    for metric in &findings.metrics {
+        heads.extend(["mean", "low", "high", "stddev"].map(|part| format!("{}_{part}", metric.name)));
+    }
+    heads.extend(["stop_reason", "warnings"].map(str::to_owned));
+    let mut out = line(&heads);
+    for row in &findings.rows {
+        let mut cells = vec![findings.run.clone(), row.point.to_string()];
+        cells.extend(levels(findings, row));
+        cells.push(row.idle.map_or("", idle_word).to_owned());
+        cells.push(row.state.word().to_owned());
+        cells.push(row.n.to_string());
+        cells.push(row.failures.iter().map(|failure| failure.count).sum::<usize>().to_string());
+        cells.push(row.requests.to_string());
+        cells.push(row.errors.values().sum::<u64>().to_string());
+        cells.push(row.limited_by.as_ref().map_or("", |found| limit_word(found.limit)).to_owned());
+        cells.push(row.marks.iter().map(|mark| mark.text()).collect::<Vec<_>>().join("; "));
+        cells.push(row.clock.map_or("", |clock| clock.word()).to_owned());
+        for metric in &findings.metrics {
+            let found = row.metrics.get(&metric.name);
+            let estimate = found.and_then(|found| found.estimate.as_ref());
+            cells.push(number(found.and_then(|found| found.mean)));
+            cells.push(number(estimate.map(|estimate| estimate.low)));
+            cells.push(number(estimate.map(|estimate| estimate.high)));
+            cells.push(number(found.and_then(|found| found.stddev)));
+        }
+        let why = row.state.reason().filter(|_| row.n == 0).unwrap_or(&row.stop_reason);
+        cells.push(why.to_owned());
+        cells.push(row.warnings.join("; "));
+        out += &line(&cells);
+    }
+    out
+}
+
+/// One row for each trial, in the order they ran.
+pub fn csv_trials(findings: &Findings) -> String {
+    let mut heads = ["run", "order", "block", "started", "point"].map(str::to_owned).to_vec();
+    heads.extend(factor_heads(findings));
+    heads.extend(["idle", "limited_by", "marks", "outlier_in", "steady"].map(str::to_owned));
+    heads.extend(findings.metrics.iter().map(|metric| metric.name.clone()));
+    heads.push("failed".to_owned());
+    let mut trials = findings.rows.iter().flat_map(|row| row.trials.iter().map(move |trial| (row, trial))).collect::<Vec<_>>();
+    trials.sort_by_key(|(_, trial)| trial.order);
+    let mut out = line(&heads);
+    for (row, trial) in trials {
+        let mut cells = vec![findings.run.clone(), trial.order.to_string(), trial.block.to_string()];
+        cells.extend([trial.started.clone(), row.point.to_string()]);
+        cells.extend(levels(findings, row));
+        cells.push(row.idle.map_or("", idle_word).to_owned());
+        cells.push(trial.limited_by.map_or("", limit_word).to_owned());
+        cells.push(trial.marks.iter().map(|mark| mark.text()).collect::<Vec<_>>().join("; "));
+        cells.push(trial.outlier_in.join("; "));
+        cells.push(trial.steady.map_or(String::new(), |steady| steady.to_string()));
+        cells.extend(findings.metrics.iter().map(|metric| number(trial.values.get(&metric.name).copied())));
+        cells.push(trial.failed.clone().unwrap_or_default());
+        out += &line(&cells);
+    }
+    out
+}
+
+/// A factor may be called like a fixed column; then it is told apart.
+fn factor_heads(findings: &Findings) -> impl Iterator<Item = String> {
+    const FIXED: [&str; 11] =
+        ["run", "point", "order", "block", "started", "idle", "state", "n", "limited_by", "marks", "failed"];
+    findings.factors.iter().map(|factor| match FIXED.contains(&factor.name.as_str()) {
+        true => format!("factor_{}", factor.name),
+        false => factor.name.clone(),
+    })
+}
+
+fn levels(findings: &Findings, row: &Row) -> impl Iterator<Item = String> {
+    findings.factors.iter().map(|factor| row.factors.get(&factor.name).map_or(String::new(), Level::to_string))
+}
+
+/// The shortest text that reads back as the same float.
+fn number(value: Option<f64>) -> String {
+    value.filter(|value| value.is_finite()).map_or(String::new(), |value| value.to_string())
+}
+
+/// RFC 4180, but lines end with a line feed alone.
+fn line(cells: &[String]) -> String {
+    let quoted = |cell: &String| match cell.contains(['"', ',', '\n', '\r']) {
+        true => format!("\"{}\"", cell.replace('"', "\"\"")),
+        false => cell.clone(),
+    };
+    format!("{}\n", cells.iter().map(quoted).collect::<Vec<_>>().join(","))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{analyze, example};
+    use insta::assert_snapshot;
+
+    fn findings() -> Findings {
+        let (run, records) = example::volley();
+        analyze(&run, &records)
+    }
+
+    /// The first columns of the first lines: the whole is long.
+    fn corner(text: &str, columns: usize, lines: usize) -> String {
+        let short = |line: &str| line.split(',').take(columns).collect::<Vec<_>>().join(",");
+        text.lines().take(lines).map(short).collect::<Vec<_>>().join("\n")
+    }
+
+    #[test]
+    fn points() {
+        let text = csv(&findings());
+        assert_eq!(text.lines().count(), 13);
+        assert_snapshot!(corner(&text, 18, 13), @r"
+        run,point,server,cores,clients,idle,state,n,failures,requests,errors_total,limited_by,marks,clock,throughput_mean,throughput_low,throughput_high,throughput_stddev
+        volley-20261120-210500,0,c-epoll,1,40,machine,measured,8,0,139668,0,subject,,service,69834,68487.1708512675,71180.8291487325,1610.9993349293652
+        volley-20261120-210500,1,c-epoll,1,80,machine,measured,8,0,145293,0,subject,,service,72646.5,71718.30494464427,73574.69505535573,1110.2533816334771
+        volley-20261120-210500,2,c-epoll,2,40,machine,measured,8,0,223425,0,subject,,service,111712.5,110798.65401296726,112626.34598703274,1093.08985384159
+        volley-20261120-210500,3,c-epoll,2,80,machine,measured,8,0,229492,0,generator,generator-bound,service,114746,113769.64536615387,115722.35463384613,1167.8590913046219
+        volley-20261120-210500,4,go,1,40,machine,partial,7,1,90083,0,subject,,service,51476,50548.61010924633,52403.38989075367,1002.7508829880597
+        volley-20261120-210500,5,go,1,80,machine,measured,8,0,106302,0,subject,,service,53151,51995.74370975094,54306.25629024906,1381.8509326262367
+        volley-20261120-210500,6,go,2,40,machine,measured,8,0,164219,0,subject,,service,82109.5,80804.873882421,83414.126117579,1560.5185035750137
+        volley-20261120-210500,7,go,2,80,machine,failed,0,8,0,0,,,,,,,
+        volley-20261120-210500,8,rust-tokio,1,40,machine,measured,8,0,111869,0,subject,,service,55934.5,52286.47015389726,59582.52984610274,4363.562862746779
+        volley-20261120-210500,9,rust-tokio,1,80,machine,measured,8,0,117153,0,subject,,service,58576.5,58182.33788830044,58970.66211169956,471.4739804970305
+        volley-20261120-210500,10,rust-tokio,2,40,machine,measured,8,0,182330,0,subject,,service,91165,89350.72904104584,92979.27095895416,2170.126263607719
+        volley-20261120-210500,11,rust-tokio,2,80,,unrunnable,0,0,0,0,,,,,,,
+        ");
+    }
+
+    #[test]
+    fn trials() {
+        let text = csv_trials(&findings());
+        assert_eq!(text.lines().count(), 1 + 88, "8 blocks of 11 points");
+        assert_snapshot!(corner(&text, 16, 6), @r"
+        run,order,block,started,point,server,cores,clients,idle,limited_by,marks,outlier_in,steady,throughput,latency_mean,latency_p50
+        volley-20261120-210500,0,0,2026-11-20T21:05:00Z,9,rust-tokio,1,80,machine,subject,,,true,58364,1369113.8756082517,1271295.5
+        volley-20261120-210500,1,0,2026-11-20T21:05:02Z,4,go,1,40,machine,subject,,,true,51704,773096.4462323998,718079.5
+        volley-20261120-210500,2,0,2026-11-20T21:05:04Z,0,c-epoll,1,40,machine,subject,,,true,72164,554166.8722354637,515199.5
+        volley-20261120-210500,3,0,2026-11-20T21:05:06Z,7,go,2,80,machine,,,,,,,
+        volley-20261120-210500,4,0,2026-11-20T21:05:08Z,8,rust-tokio,1,40,machine,subject,,,true,57256,698298.1995948023,648447.5
+        ");
+    }
+
+    #[test]
+    fn every_line_has_every_field() {
+        for text in [csv(&findings()), csv_trials(&findings())] {
+            let fields = |line: &str| {
+                let mut quoted = false;
+                let separators = line.chars().filter(|c| {
+                    quoted ^= *c == '"';
+                    *c == ',' && !quoted
+                });
+                separators.count()
+            };
+            let expected = fields(text.lines().next().unwrap());
+            assert!(text.lines().all(|line| fields(line) == expected));
+        }
+    }
+
+    #[test]
+    fn numbers_read_back_exactly() {
+        let findings = findings();
+        let text = csv_trials(&findings);
+        let column = text.lines().next().unwrap().split(',').position(|head| head == "latency_mean").unwrap();
+        let first = text.lines().nth(1).unwrap().split(',').nth(column).unwrap().parse::<f64>().unwrap();
+        let trial = findings.rows.iter().flat_map(|row| &row.trials).find(|trial| trial.order == 0).unwrap();
+        assert_eq!(first, trial.values["latency_mean"]);
+    }
+
+    #[test]
+    fn quotes() {
+        let cells = ["a", "b,c", "d\"e", "f\ng"].map(str::to_owned);
+        assert_eq!(line(&cells), "a,\"b,c\",\"d\"\"e\",\"f\ng\"\n");
+    }
+}

@@ -1,0 +1,396 @@
+//! One load without a study (`quintain load`): its numbers, with intervals from inside the one trial.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use study::record::{Limit, Measurement, Volley};
+
+use crate::findings::{Clock, Estimate};
+use crate::number::{self, percent, quantity};
+use crate::terminal::{Paint, Style};
+use crate::{histogram, value, verdict};
+
+/// The version of [`LoadReport`].
+pub const LOAD_VERSION: u32 = 1;
+/// Level of confidence of its intervals.
+const LEVEL: f64 = 0.95;
+/// The quantiles that are shown: key, heading, fraction.
+const QUANTILES: [(&str, f64); 5] = [("p50", 0.5), ("p90", 0.9), ("p95", 0.95), ("p99", 0.99), ("p99.9", 0.999)];
+
+/// What `quintain load --json` prints. Scripts may rely on these keys; more may come.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct LoadReport {
+    /// [`LOAD_VERSION`].
+    pub version: u32,
+    /// What was loaded, as it was named.
+    pub target: String,
+    /// Protocol.
+    pub protocol: String,
+    /// Backend of `net` that was used.
+    pub backend: String,
+    /// Connections.
+    pub clients: u32,
+    /// Workers.
+    pub threads: u32,
+    /// Completed and valid, while measured.
+    pub requests: u64,
+    /// What went wrong while measured, by kind.
+    pub errors: BTreeMap<String, u64>,
+    /// Length of what was measured, s.
+    pub duration_s: f64,
+    /// Valid answers a second.
+    pub rate_per_s: f64,
+    /// Offered rate, per second; `null` in a closed loop.
+    pub offered_per_s: Option<f64>,
+    /// Latency, ns.
+    pub latency_ns: LatencyNs,
+    /// The generator.
+    pub generator: Generator,
+    /// Intervals by batch means or order statistics, by name: `rate_per_s`, `latency_ns_mean`, `latency_ns_p99` and so on.
+    pub intervals: BTreeMap<String, IntervalOrNote>,
+    /// Answers that came after their timeout.
+    pub late_answers: u64,
+    /// Intended sends that were never written.
+    pub unsent: u64,
+    /// Requests in flight, mean.
+    pub in_flight_mean: f64,
+    /// Why it ended.
+    pub stop_reason: String,
+    /// Volley's closing line, under its own rule.
+    pub volley: Option<Volley>,
+    /// What the reader should know, one sentence each.
+    pub warnings: Vec<String>,
+}
+
+/// Latency of a load, ns. What too few answers cannot tell is `null`: a quantile above all of them would be their
+/// maximum in disguise.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct LatencyNs {
+    /// Mean, from the exact sum.
+    pub mean: Option<f64>,
+    /// Median.
+    pub p50: Option<f64>,
+    /// p90.
+    pub p90: Option<f64>,
+    /// p95.
+    pub p95: Option<f64>,
+    /// p99.
+    pub p99: Option<f64>,
+    /// p99.9.
+    pub p999: Option<f64>,
+    /// The largest, exact.
+    pub max: Option<u64>,
+    /// Where it starts: `service` (at the write) or `response` (at the intended send time).
+    pub clock: Clock,
+}
+
+/// What a load cost the generator, and whether it was the limit.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Generator {
+    /// CPU time of its whole process, start to end, s.
+    pub cpu_s: f64,
+    /// Share of its processor that the busiest worker used while measuring, a fraction; without polling for the next send.
+    pub busy: Option<f64>,
+    /// The limit. `subject` where answers were waited for while the generator had time to spare: nobody watched the
+    /// subject's processors here.
+    pub limited_by: Limit,
+    /// Why we think so.
+    pub reasons: Vec<String>,
+}
+
+/// An interval, or why there is none.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(untagged)]
+pub enum IntervalOrNote {
+    /// Its point, bounds and level; `n` is the number of batches, or of effective samples for a quantile.
+    Interval(Estimate),
+    /// Why not.
+    Note {
+        /// `not enough data for an interval: ...`.
+        note: String,
+    },
+}
+
+/// The numbers of a load. `target` is how its user named it.
+pub fn load(measurement: &Measurement, target: &str) -> LoadReport {
+    let verdict = verdict::judge_load(measurement);
+    let latency = histogram::read(measurement.latency());
+    let quantile = |q: f64| {
+        let latency = latency.as_ref()?;
+        latency.quantile(q).filter(|_| (1.0 - q) * latency.len() as f64 >= 1.0 - 1e-9)
+    };
+    LoadReport {
+        version: LOAD_VERSION,
+        target: target.to_owned(),
+        protocol: measurement.protocol.clone(),
+        backend: measurement.backend.clone(),
+        clients: measurement.clients,
+        threads: measurement.threads,
+        requests: measurement.requests,
+        errors: measurement.errors.clone(),
+        duration_s: measurement.duration_ns as f64 / 1e9,
+        rate_per_s: measurement.rate_per_s(),
+        offered_per_s: measurement.offered_per_s,
+        latency_ns: LatencyNs {
+            mean: value::latency_mean_ns(measurement).filter(|mean| mean.is_finite()),
+            p50: quantile(0.5),
+            p90: quantile(0.9),
+            p95: quantile(0.95),
+            p99: quantile(0.99),
+            p999: quantile(0.999),
+            max: measurement.latency().max,
+            clock: value::clock(measurement),
+        },
+        generator: Generator {
+            cpu_s: measurement.process_cpu_ns as f64 / 1e9,
+            busy: verdict::generator_busy(measurement),
+            limited_by: verdict.limited_by,
+            reasons: verdict.reasons,
+        },
+        intervals: intervals(measurement, latency.as_ref()),
+        late_answers: measurement.late_answers,
+        unsent: measurement.unsent,
+        in_flight_mean: measurement.in_flight_mean,
+        stop_reason: measurement.stop_reason.clone(),
+        volley: measurement.volley,
+        warnings: verdict::measurement_warnings(measurement),
+    }
+}
+
+/// The same as one JSON object, ready to be printed.
+///
+/// # Errors
+/// When a number in the measurement is not finite, which only a damaged one has.
+pub fn load_json(measurement: &Measurement, target: &str) -> Result<String, serde_json::Error> {
+    serde_json::to_string_pretty(&load(measurement, target))
+}
+
+fn intervals(measurement: &Measurement, latency: Option<&stats::Histogram>) -> BTreeMap<String, IntervalOrNote> {
+    let or_note = |found: Result<stats::batch::Batches, stats::batch::Declined>, n: fn(&stats::batch::Batches) -> u64| match found {
+        Ok(batches) => {
+            let estimate = stats::Estimate { n: n(&batches), ..batches.estimate };
+            IntervalOrNote::Interval(estimate.into())
+        }
+        Err(declined) => IntervalOrNote::Note { note: declined.to_string() },
+    };
+    let windows = value::whole_windows(measurement);
+    let window_s = measurement.window_ns as f64 / 1e9;
+    let rates = windows.iter().map(|window| window.requests as f64 / window_s).collect::<Vec<_>>();
+    let sums = windows.iter().map(|window| (window.latency.sum, window.latency.count as f64)).collect::<Vec<_>>();
+    let mut intervals = BTreeMap::new();
+    let batches = |found: &stats::batch::Batches| found.batches as u64;
+    intervals.insert("rate_per_s".to_owned(), or_note(stats::batch::mean(&rates, LEVEL), batches));
+    intervals.insert("latency_ns_mean".to_owned(), or_note(stats::batch::ratio(&sums, LEVEL), batches));
+    let histograms = windows.iter().map(|window| histogram::read(&window.latency)).collect::<Option<Vec<_>>>();
+    if let (Some(windows), Some(whole)) = (histograms, latency) {
+        for (name, q) in QUANTILES {
+            let found = or_note(stats::batch::quantile(&windows, whole, q, LEVEL), |found| found.estimate.n);
+            intervals.insert(format!("latency_ns_{}", name.replace('.', "")), found);
+        }
+    }
+    intervals
+}
+
+/// For a person: what was done, throughput, latency, who was the limit, what to beware of.
+pub fn load_terminal(measurement: &Measurement, target: &str, style: &Style) -> String {
+    let report = load(measurement, target);
+    let paint = Paint(style);
+    let mut out = String::new();
+    let mut line = |name: &str, text: String| {
+        let _ = writeln!(out, "  {}  {text}", paint.dim(&format!("{name:<11}")));
+    };
+    let errors = report.errors.values().sum::<u64>();
+    let manner = match report.offered_per_s {
+        Some(offered) => format!("open loop, {} offered", quantity(offered, "1/s")),
+        None => "closed loop".to_owned(),
+    };
+    line("load", format!("{target}, {manner}"));
+    line(
+        "generator",
+        format!(
+            "{}, {}, {}, CPU {}",
+            number::count(report.clients.into(), "client"),
+            number::count(report.threads.into(), "thread"),
+            report.backend,
+            quantity(report.generator.cpu_s * 1e9, "ns")
+        ),
+    );
+    let measured = quantity(report.duration_s * 1e9, "ns");
+    let errors = if errors == 0 { "no errors".to_owned() } else { paint.bad(&number::count(errors, "error")) };
+    line("requests", format!("{} in {measured}, {errors}", report.requests));
+    let with_interval = |name: &str, value: Option<f64>, unit: &str| match (report.intervals.get(name), value) {
+        (_, None) => "not enough samples".to_owned(),
+        (Some(IntervalOrNote::Interval(found)), _) if name == "rate_per_s" || name.ends_with("mean") => {
+            paint.bold(&number::estimate(found, unit))
+        }
+        (Some(IntervalOrNote::Interval(found)), Some(value)) => {
+            let bounds = format!("{} to {}", quantity(found.low, unit), quantity(found.high, unit));
+            format!("{:<10}  {}", quantity(value, unit), paint.dim(&bounds))
+        }
+        (_, Some(value)) => format!("{:<10}  {}", quantity(value, unit), paint.dim("no interval")),
+    };
+    line("throughput", with_interval("rate_per_s", Some(report.rate_per_s), "1/s"));
+    let latency = &report.latency_ns;
+    line("latency", match latency.clock {
+        Clock::Service => "service time: from the write to the answer".to_owned(),
+        Clock::Response => "response time: from the intended send time to the answer".to_owned(),
+    });
+    line("  mean", with_interval("latency_ns_mean", latency.mean, "ns"));
+    let points = [latency.p50, latency.p90, latency.p95, latency.p99, latency.p999];
+    for ((name, _), point) in QUANTILES.iter().zip(points) {
+        line(&format!("  {name}"), with_interval(&format!("latency_ns_{}", name.replace('.', "")), point, "ns"));
+    }
+    line("  max", latency.max.map_or("none".to_owned(), |max| quantity(max as f64, "ns")));
+    if let Some(volley) = report.volley {
+        line("volley", format!("{:.2}us {:.2}us {}", volley.mean_us, volley.stddev_us, volley.samples));
+    }
+    let limit = crate::terminal::limit_word(report.generator.limited_by);
+    let limit = if report.generator.limited_by == Limit::Generator { paint.bad(limit) } else { paint.bold(limit) };
+    line("limited by", format!("{limit}: {}", report.generator.reasons.join("; ")));
+    line("ended", report.stop_reason.clone());
+    let notes = report.intervals.values().filter_map(|found| match found {
+        IntervalOrNote::Note { note } => Some(note.as_str()),
+        IntervalOrNote::Interval(_) => None,
+    });
+    let notes = notes.collect::<std::collections::BTreeSet<_>>();
+    let notes = notes.into_iter().collect::<Vec<_>>().join("; ");
+    line("intervals", match report.intervals.values().any(|found| matches!(found, IntervalOrNote::Interval(_))) {
+        false => notes,
+        true => {
+            let missing = if notes.is_empty() { String::new() } else { format!("; where there is none: {notes}") };
+            format!("{}, from inside this one trial: another start of the server may differ by more{missing}", percent(LEVEL))
+        }
+    });
+    for warning in &report.warnings {
+        line("warning", paint.warn(warning));
+    }
+    crate::terminal::wrap(&out, style.width, 15)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::example;
+    use insta::assert_snapshot;
+
+    fn measurement(edit: impl FnOnce(&mut Measurement)) -> Measurement {
+        let records = example::volley().1;
+        let mut measurement = records.iter().find(|record| record.point == 0).unwrap().measurement().unwrap().clone();
+        edit(&mut measurement);
+        measurement
+    }
+
+    const PLAIN: Style = Style { colour: false, width: 100 };
+
+    #[test]
+    fn the_keys_that_scripts_rely_on() {
+        let text = load_json(&measurement(|_| ()), "pingpong://127.0.0.1:7000").unwrap();
+        let value: serde_json::Value = serde_json::from_str(&text).unwrap();
+        for key in ["requests", "duration_s", "rate_per_s"] {
+            assert!(value[key].is_number(), "{key}");
+        }
+        for key in ["mean", "p50", "p90", "p95", "p99", "p999", "max"] {
+            assert!(value["latency_ns"][key].is_number(), "{key}");
+        }
+        assert_eq!(value["latency_ns"]["clock"], "service");
+        assert!(value["errors"].is_object() && value["generator"]["cpu_s"].is_number());
+        assert_eq!(value["generator"]["limited_by"], "subject");
+        assert_eq!(serde_json::from_str::<LoadReport>(&text).unwrap(), load(&measurement(|_| ()), "pingpong://127.0.0.1:7000"));
+    }
+
+    #[test]
+    fn every_interval_holds_its_point() {
+        let report = load(&measurement(|_| ()), "x");
+        assert_eq!(report.intervals.len(), 7);
+        for (name, found) in &report.intervals {
+            if let IntervalOrNote::Interval(found) = found {
+                assert!(found.low <= found.point && found.point <= found.high && found.level == 0.95, "{name}: {found:?}");
+            }
+        }
+        let IntervalOrNote::Interval(mean) = &report.intervals["latency_ns_mean"] else { panic!("50 windows are enough") };
+        assert!((mean.point / report.latency_ns.mean.unwrap() - 1.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn few_answers_are_never_a_maximum_in_disguise() {
+        let few = measurement(|measurement| {
+            let mut latency = stats::Histogram::new();
+            (1..=99).for_each(|i| latency.record(i * 1_000));
+            measurement.service = histogram::write(&latency);
+        });
+        let latency = load(&few, "x").latency_ns;
+        assert!(latency.p95.is_some());
+        assert_eq!((latency.p99, latency.p999), (None, None), "99 answers: p99 would be the largest");
+    }
+
+    #[test]
+    fn nothing_answered_has_no_latency() {
+        let report = load(&measurement(|measurement| {
+            measurement.service = histogram::write(&stats::Histogram::new());
+            measurement.requests = 0;
+            measurement.windows.clear();
+            measurement.errors.insert("refused".to_owned(), 40);
+        }), "x");
+        assert_eq!((report.latency_ns.mean, report.latency_ns.p50, report.latency_ns.max), (None, None, None));
+        assert_eq!(report.warnings, ["40 of 40 requests went wrong: 40 refused"]);
+    }
+
+    #[test]
+    fn for_a_person() {
+        assert_snapshot!(load_terminal(&measurement(|_| ()), "pingpong://127.0.0.1:7000", &PLAIN), @r"
+        load         pingpong://127.0.0.1:7000, closed loop
+        generator    40 clients, 1 thread, io_uring, CPU 218 ms
+        requests     18041 in 250 ms, no errors
+        throughput   72.2 ±0.6 k/s
+        latency      service time: from the write to the answer
+          mean       554 ±4 µs
+          p50        515 µs      512 µs to 519 µs
+          p90        813 µs      807 µs to 820 µs
+          p95        931 µs      917 µs to 943 µs
+          p99        1.259 ms    no interval
+          p99.9      2.33 ms     2.24 ms to 2.41 ms
+          max        3.18 ms
+        limited by   subject: 40 clients waited for answers while the generator had time to spare; the
+                     generator's busiest worker was 71 % busy
+        ended        250 ms measured
+        intervals    95 %, from inside this one trial: another start of the server may differ by more;
+                     where there is none: not enough data for an interval: even 10 batches of 50 windows
+                     resemble their neighbours; the series may drift
+        ");
+    }
+
+    #[test]
+    fn for_a_person_with_trouble() {
+        let trouble = measurement(|measurement| {
+            measurement.windows.truncate(3);
+            measurement.duration_ns = 15_000_000;
+            measurement.errors.insert("timeout".to_owned(), 12);
+            measurement.workers[0].cpu_ns = measurement.workers[0].wall_ns;
+            measurement.volley = Some(Volley { mean_us: 571.1, stddev_us: 220.4, samples: 17_000, rounds: 2 });
+        });
+        assert_snapshot!(load_terminal(&trouble, "pingpong://[::1]:7000", &Style { colour: false, width: 60 }), @r"
+        load         pingpong://[::1]:7000, closed loop
+        generator    40 clients, 1 thread, io_uring, CPU 218 ms
+        requests     18041 in 15.00 ms, 12 errors
+        throughput   1.203 M/s   no interval
+        latency      service time: from the write to the answer
+          mean       554 µs      no interval
+          p50        515 µs      no interval
+          p90        813 µs      no interval
+          p95        931 µs      no interval
+          p99        1.259 ms    no interval
+          p99.9      2.33 ms     no interval
+          max        3.18 ms
+        volley       571.10us 220.40us 17000
+        limited by   generator: it was busy, and what the subject
+                     had to spare is not known; the generator's
+                     busiest worker was 100 % busy
+        ended        250 ms measured
+        intervals    not enough data for an interval: 3 windows,
+                     20 needed
+        warning      12 of 18053 requests went wrong: 12 timeout
+        ");
+    }
+}

@@ -1,0 +1,207 @@
+//! Findings as Markdown, for a pull request or a lab book.
+
+use std::fmt::Write as _;
+
+use study::record::FindingState;
+
+use crate::findings::{Findings, Row};
+use crate::terminal::{cell, idle_word, limit_word};
+use crate::{number, terminal};
+
+/// The question, the answer, the table, warnings, machine, method, how to do it again.
+pub fn markdown(findings: &Findings) -> String {
+    let mut out = format!("# {}\n\n", plain(&findings.question));
+    if findings.quick {
+        out += "**Quick look**: few short trials; the intervals do not claim their level.\n\n";
+    }
+    for sentence in &findings.answer {
+        let _ = writeln!(out, "- {}", plain(sentence));
+    }
+    out.push('\n');
+    out += &table(findings);
+    let level = number::percent(findings.level);
+    let _ = writeln!(out, "\nMean over trials ± half of its {level} interval; n: trials with fresh subjects; \\*: not about the subject.");
+    section(&mut out, "Scalability", findings.scalability.iter().map(|found| found.sentence.clone()));
+    section(&mut out, "Warnings", findings.warnings.iter().cloned());
+    section(&mut out, "Machine", machine(findings).into_iter());
+    let doctor = findings.doctor.iter().map(|found| {
+        let state = match found.state {
+            FindingState::Good => "good",
+            FindingState::Warning => "warning",
+            FindingState::Bad => "bad",
+            FindingState::NotChecked => "not checked",
+        };
+        let hint = found.hint.as_ref().map_or(String::new(), |hint| format!(" ({hint})"));
+        format!("{}: {state}: {}{hint}", found.check, found.text)
+    });
+    section(&mut out, "Doctor", doctor);
+    section(&mut out, "Method", findings.method.iter().cloned());
+    let _ = write!(out, "\n## Again\n\n    {}\n\n", findings.command.join(" ").replace(['\n', '\r'], " "));
+    let revision = findings.revision.as_ref().map_or(String::new(), |revision| format!(", revision {}", plain(revision)));
+    let _ = writeln!(out, "Run {}, started {}, seed {}, quintain {}{revision}.", plain(&findings.run), plain(&findings.started), findings.seed, plain(&findings.quintain));
+    out
+}
+
+fn section(out: &mut String, heading: &str, lines: impl Iterator<Item = String>) {
+    let lines = lines.map(|line| format!("- {}\n", plain(&line))).collect::<String>();
+    if !lines.is_empty() {
+        let _ = write!(out, "\n## {heading}\n\n{lines}");
+    }
+}
+
+fn table(findings: &Findings) -> String {
+    let metrics = terminal::columns_wanted(findings);
+    let mut heads = findings.factors.iter().map(|factor| (plain(&factor.name), factor.numeric)).collect::<Vec<_>>();
+    heads.push(("idle".to_owned(), false));
+    heads.extend(metrics.iter().map(|(_, heading)| (plain(heading), true)));
+    heads.extend([("errors", true), ("n", true), ("limited by", false)].map(|(head, right)| (head.to_owned(), right)));
+    let mut out = format!("| {} |\n", heads.iter().map(|(head, _)| head.as_str()).collect::<Vec<_>>().join(" | "));
+    out += &format!("|{}|\n", heads.iter().map(|(_, right)| if *right { "---:" } else { "---" }).collect::<Vec<_>>().join("|"));
+    for row in &findings.rows {
+        let mut cells = findings.factors.iter().map(|factor| row.factors.get(&factor.name).map_or(String::new(), ToString::to_string)).collect::<Vec<_>>();
+        cells.push(row.idle.map_or("", idle_word).to_owned());
+        cells.extend(metrics.iter().map(|(name, _)| cell(findings, row, name)));
+        cells.push(if row.n == 0 { String::new() } else { row.errors.values().sum::<u64>().to_string() });
+        cells.push(row.n.to_string());
+        cells.push(verdict(row));
+        let _ = writeln!(out, "| {} |", cells.iter().map(|cell| plain(cell)).collect::<Vec<_>>().join(" | "));
+    }
+    out
+}
+
+fn verdict(row: &Row) -> String {
+    match (&row.limited_by, row.n) {
+        (Some(found), _) => limit_word(found.limit).to_owned(),
+        (None, 0) => format!("{}: {}", row.state.word(), row.state.reason().unwrap_or_default()),
+        (None, _) => String::new(),
+    }
+}
+
+fn machine(findings: &Findings) -> Vec<String> {
+    let host = &findings.machine;
+    let mut lines = vec![format!("{}, {}", host.name, host.kernel)];
+    lines.push(format!("{}, {}", host.cpu_model, number::count(host.cpus.len() as u64, "processor")));
+    lines.push(format!("memory {}", number::quantity(host.memory_bytes as f64, "bytes")));
+    let known = [
+        ("system", &host.system),
+        ("hypervisor", &host.hypervisor),
+        ("governor", &host.governor),
+        ("clock source", &host.clocksource),
+        ("idle driver", &host.idle),
+    ];
+    lines.extend(known.into_iter().filter_map(|(name, value)| Some(format!("{name} {}", value.as_ref()?))));
+    let versions = host.versions.iter().map(|(name, version)| format!("{name} {version}")).collect::<Vec<_>>();
+    if !versions.is_empty() {
+        lines.push(format!("versions: {}", versions.join(", ")));
+    }
+    if !host.unknown.is_empty() {
+        lines.push(format!("not known: {}", host.unknown.join("; ")));
+    }
+    lines
+}
+
+/// Text that Markdown shows as it is, on one line.
+fn plain(text: &str) -> String {
+    let mut out = String::new();
+    for c in text.chars() {
+        match c {
+            '\n' | '\r' => out.push(' '),
+            '\\' | '`' | '*' | '_' | '[' | ']' | '<' | '>' | '|' | '#' | '~' | '&' => {
+                out.push('\\');
+                out.push(c);
+            }
+            c => out.push(c),
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{analyze, example};
+    use insta::assert_snapshot;
+
+    #[test]
+    fn the_example() {
+        let (run, records) = example::volley();
+        assert_snapshot!(markdown(&analyze(&run, &records)), @r"
+        # How does ping-pong latency scale with server cores and clients?
+
+        - c-epoll has the lowest mean latency in all 3 comparisons: 573 ±11 µs against 719 ±55 µs of rust-tokio at cores 1, clients 40; 1.100 ±0.014 ms against 1.364 ±0.009 ms of rust-tokio at cores 1, clients 80; 358 ±3 µs against 439 ±9 µs of rust-tokio at cores 2, clients 40.
+        - Not ranked, because the numbers are not about the subject: c-epoll, cores 2, clients 80 (generator-bound).
+        - Without numbers: go, cores 2, clients 80 (failed); rust-tokio, cores 2, clients 80 (unrunnable).
+
+        | server | cores | clients | idle | throughput | mean latency | p50 | p99 | errors | n | limited by |
+        |---|---:|---:|---|---:|---:|---:|---:|---:|---:|---|
+        | c-epoll | 1 | 40 | machine | 69.8 ±1.3 k/s | 573 ±11 µs | 533 ±10 µs | 1.280 ±0.033 ms | 0 | 8 | subject |
+        | c-epoll | 1 | 80 | machine | 72.6 ±0.9 k/s | 1.100 ±0.014 ms | 1.026 ±0.012 ms | 2.46 ±0.05 ms | 0 | 8 | subject |
+        | c-epoll | 2 | 40 | machine | 111.7 ±0.9 k/s | 358 ±3 µs | 333 ±3 µs | 797 ±13 µs | 0 | 8 | subject |
+        | c-epoll | 2 | 80 | machine | 114.7 ±1.0 k/s\* | 697 ±6 µs\* | 650 ±6 µs\* | 1.548 ±0.016 ms\* | 0 | 8 | generator |
+        | go | 1 | 40 | machine | 51.5 ±0.9 k/s | 777 ±14 µs | 722 ±13 µs | 1.751 ±0.033 ms | 0 | 7 | subject |
+        | go | 1 | 80 | machine | 53.2 ±1.2 k/s | 1.505 ±0.033 ms | 1.399 ±0.029 ms | 3.35 ±0.13 ms | 0 | 8 | subject |
+        | go | 2 | 40 | machine | 82.1 ±1.3 k/s | 487 ±8 µs | 454 ±7 µs | 1.088 ±0.022 ms | 0 | 8 | subject |
+        | go | 2 | 80 | machine |  |  |  |  |  | 0 | failed: all 8 trials failed: the subject ended while it was measured: signal 11 |
+        | rust-tokio | 1 | 40 | machine | 55.9 ±3.6 k/s | 719 ±55 µs | 671 ±53 µs | 1.604 ±0.121 ms | 0 | 8 | subject |
+        | rust-tokio | 1 | 80 | machine | 58.6 ±0.4 k/s | 1.364 ±0.009 ms | 1.271 ±0.008 ms | 3.05 ±0.04 ms | 0 | 8 | subject |
+        | rust-tokio | 2 | 40 | machine | 91.2 ±1.8 k/s | 439 ±9 µs | 409 ±8 µs | 981 ±16 µs | 0 | 8 | subject |
+        | rust-tokio | 2 | 80 |  |  |  |  |  |  | 0 | unrunnable: needs 4096 open files, may have 1024 |
+
+        Mean over trials ± half of its 95 % interval; n: trials with fresh subjects; \*: not about the subject.
+
+        ## Warnings
+
+        - c-epoll, cores 2, clients 80: generator-bound: it was busy while the subject had processors to spare
+        - c-epoll, cores 2, clients 80: no steady state was reached (1 of 8 trials)
+        - go, cores 1, clients 40: no steady state was reached (1 of 8 trials)
+        - go, cores 1, clients 40: the trial in block 7 is an outlier in throughput, latency\_mean: flagged, not removed
+        - go, cores 1, clients 40: 1 of 8 trials failed: the subject did not listen within 5 s
+        - go, cores 1, clients 80: the trial in block 2 is an outlier in latency\_p99: flagged, not removed
+        - go, cores 2, clients 40: the trial in block 1 is an outlier in throughput, latency\_mean: flagged, not removed
+        - go, cores 2, clients 80: failed: all 8 trials failed: the subject ended while it was measured: signal 11
+        - rust-tokio, cores 1, clients 40: no steady state was reached (3 of 8 trials)
+        - rust-tokio, cores 1, clients 40: the trial in block 5 is an outlier in throughput, latency\_mean, latency\_p99: flagged, not removed
+        - rust-tokio, cores 2, clients 80: unrunnable: needs 4096 open files, may have 1024
+
+        ## Machine
+
+        - example, Linux 6.12.0
+        - Example CPU @ 2.50GHz, 4 processors
+        - memory 8.00 GiB
+        - system Debian GNU/Linux 13
+        - hypervisor KVM
+        - clock source tsc
+        - idle driver haltpoll/menu
+        - versions: cc 14.2.0, go 1.24.4
+        - not known: governor: this machine has none
+
+        ## Doctor
+
+        - clock: good: the clock source is tsc
+        - virtualisation: warning: this is a virtual machine (KVM) (others may take its time)
+        - governor: not checked: the kernel shows no frequency governor
+
+        ## Method
+
+        - Each trial starts the subject as a fresh process; the trial, not the request, is what is repeated. Trials ran in blocks: each block has every design point once, in an order shuffled from the seed 1, so that a drift of the machine hits all points alike.
+        - An estimate is the mean over the trials with Student's t interval at level 95 %. Trials were added until the interval of latency\_mean was within ±3.0 % of it, at least 8 and at most 30. Outliers are flagged and never removed.
+        - Closed loop: a client sends when it has its answer, and latency is service time, from the write to the answer. Quantiles come from the histogram of a whole trial (three significant digits) and are then averaged over trials like any other value; within a trial they are never averaged. A quantile is given only where every trial has enough answers.
+        - Each trial has a verdict on what limited it, from the CPU time of generator and subject, the generator's own send lag and the offered load. A row is marked where the generator was the limit, or shared the subject's processors, in half of the trials: its numbers are not about the subject, and it takes no part in a ranking.
+        - Idle processors did what this machine lets them do (idle policy \`machine\`).
+
+        ## Again
+
+            quintain run volley --seed 1
+
+        Run volley-20261120-210500, started 2026-11-20T21:05:00Z, seed 1, quintain 0.1.0, revision 0123abc.
+        ");
+    }
+
+    #[test]
+    fn hostile_words_stay_words() {
+        let (mut run, records) = example::volley();
+        run.plan.question = "a | b\n# <script>*".to_owned();
+        let text = markdown(&analyze(&run, &records));
+        assert!(text.starts_with("# a \\| b \\# \\<script\\>\\*\n"), "{text}");
+    }
+}

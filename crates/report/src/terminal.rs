@@ -1,0 +1,444 @@
+//! Findings for a person at a terminal: plain text that fits the width.
+
+use std::fmt::Write as _;
+
+use study::record::{FindingState, IdlePolicy, Limit};
+
+use crate::findings::{Findings, Row};
+use crate::number;
+
+/// How a text is to look; the caller knows whether it goes to a terminal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Style {
+    /// Whether to colour.
+    pub colour: bool,
+    /// Columns to fit in; 0: no limit.
+    pub width: usize,
+}
+
+impl Style {
+    /// For files and pipes: no colour, no limit.
+    pub const PLAIN: Style = Style { colour: false, width: 0 };
+}
+
+/// Colours, where they are wanted.
+pub(crate) struct Paint<'a>(pub(crate) &'a Style);
+
+impl Paint<'_> {
+    fn wrapped(&self, code: &str, text: &str) -> String {
+        if self.0.colour { format!("\x1b[{code}m{text}\x1b[0m") } else { text.to_owned() }
+    }
+
+    pub(crate) fn bold(&self, text: &str) -> String {
+        self.wrapped("1", text)
+    }
+
+    pub(crate) fn dim(&self, text: &str) -> String {
+        self.wrapped("2", text)
+    }
+
+    pub(crate) fn warn(&self, text: &str) -> String {
+        self.wrapped("33", text)
+    }
+
+    pub(crate) fn bad(&self, text: &str) -> String {
+        self.wrapped("31", text)
+    }
+}
+
+/// The word of a verdict.
+pub fn limit_word(limit: Limit) -> &'static str {
+    match limit {
+        Limit::Subject => "subject",
+        Limit::Generator => "generator",
+        Limit::Neither => "neither",
+        Limit::Shared => "shared",
+        Limit::Latency => "latency",
+    }
+}
+
+/// The word of an idle policy.
+pub fn idle_word(idle: IdlePolicy) -> &'static str {
+    match idle {
+        IdlePolicy::Machine => "machine",
+        IdlePolicy::Spin => "spin",
+    }
+}
+
+/// Metrics with a column of their own.
+const COLUMNS: [(&str, &str); 4] = [
+    ("throughput", "throughput"),
+    ("latency_mean", "mean latency"),
+    ("latency_p50", "p50"),
+    ("latency_p99", "p99"),
+];
+
+/// The question, the answer, the table, what to beware of, the machine. Where the width is too small for all metrics, the table
+/// says which it leaves out; it always has the factors, one metric and the verdict.
+pub fn terminal(findings: &Findings, style: &Style) -> String {
+    let paint = Paint(style);
+    let mut out = String::new();
+    let _ = writeln!(out, "{}", wrap(&paint.bold(&findings.question), style.width, 0));
+    if findings.quick {
+        let banner = "QUICK LOOK: few short trials; the intervals do not claim their level.";
+        let _ = writeln!(out, "{}", wrap(&paint.warn(banner), style.width, 0));
+    }
+    for sentence in &findings.answer {
+        out += &wrap(&format!("{sentence}\n"), style.width, 2);
+    }
+    out.push('\n');
+    out += &table(findings, style);
+    out.push('\n');
+    out += &wrap(&format!("{}\n", paint.dim(&legend(findings))), style.width, 2);
+    let bad = findings.doctor.iter().filter(|found| matches!(found.state, FindingState::Bad | FindingState::Warning));
+    let doctor = bad.map(|found| format!("doctor: {}: {}", found.check, found.text)).collect::<Vec<_>>();
+    if !findings.warnings.is_empty() || !doctor.is_empty() {
+        let _ = writeln!(out, "\n{}", paint.bold("Warnings"));
+        for warning in findings.warnings.iter().chain(&doctor) {
+            out += &wrap(&format!("  {}\n", paint.warn(warning)), style.width, 4);
+        }
+    }
+    let machine = &findings.machine;
+    let cpus = number::count(machine.cpus.len() as u64, "processor");
+    let place = format!("run {} on {} ({}, {cpus}, {})", findings.run, machine.name, machine.cpu_model, machine.kernel);
+    out.push('\n');
+    out += &wrap(&format!("{}\n", paint.dim(&place)), style.width, 2);
+    out
+}
+
+fn legend(findings: &Findings) -> String {
+    let level = number::percent(findings.level);
+    let mut legend = format!("Mean over trials ± half of its {level} interval; n: trials with fresh subjects");
+    if findings.rows.iter().any(Row::is_marked) {
+        legend += "; * not about the subject";
+    }
+    legend + "."
+}
+
+/// A cell of the table, and whether it is aligned to the right.
+struct Column {
+    heading: String,
+    cells: Vec<String>,
+    right: bool,
+}
+
+impl Column {
+    fn width(&self) -> usize {
+        self.cells.iter().chain([&self.heading]).map(|cell| columns(cell)).max().unwrap_or(0)
+    }
+}
+
+fn table(findings: &Findings, style: &Style) -> String {
+    let mut columns_ = Vec::new();
+    for factor in &findings.factors {
+        let cells = findings.rows.iter().map(|row| row.factors.get(&factor.name).map_or(String::new(), ToString::to_string));
+        columns_.push(Column { heading: factor.name.clone(), cells: cells.collect(), right: factor.numeric });
+    }
+    if findings.rows.windows(2).any(|two| two[0].point == two[1].point) {
+        let idle = |row: &Row| row.idle.map_or("", idle_word).to_owned();
+        columns_.push(Column { heading: "idle".to_owned(), cells: findings.rows.iter().map(idle).collect(), right: false });
+    }
+    let fixed = columns_.len();
+    for (name, heading) in columns_wanted(findings) {
+        let cells = findings.rows.iter().map(|row| cell(findings, row, name)).collect();
+        columns_.push(Column { heading: heading.to_owned(), cells, right: true });
+    }
+    let errors = |row: &Row| if row.n == 0 { String::new() } else { row.errors.values().sum::<u64>().to_string() };
+    columns_.push(Column { heading: "errors".to_owned(), cells: findings.rows.iter().map(errors).collect(), right: true });
+    let n = |row: &Row| row.n.to_string();
+    columns_.push(Column { heading: "n".to_owned(), cells: findings.rows.iter().map(n).collect(), right: true });
+    columns_.push(Column {
+        heading: "limited by".to_owned(),
+        cells: findings.rows.iter().map(limited_by).collect(),
+        right: false,
+    });
+    let width = |columns_: &[Column]| columns_.iter().map(|column| column.width() + 2).sum::<usize>();
+    // Too wide: metrics go, the last first, but not the first of them.
+    let mut dropped = Vec::new();
+    while style.width > 0 && width(&columns_) > style.width && columns_.len() > fixed + 4 {
+        dropped.push(columns_.remove(columns_.len() - 4).heading);
+    }
+    let mut out = line(columns_.iter().map(|column| (column.heading.as_str(), column)), &Paint(style), true);
+    for (index, row) in findings.rows.iter().enumerate() {
+        out += &line(columns_.iter().map(|column| (column.cells[index].as_str(), column)), &Paint(style), false);
+        if row.n == 0 {
+            let reason = row.state.reason().unwrap_or_default();
+            out += &wrap(&format!("    {}: {reason}\n", row.state.word()), style.width, 6);
+        }
+    }
+    if !dropped.is_empty() {
+        dropped.reverse();
+        out += &wrap(&format!("No room for: {}.\n", dropped.join(", ")), style.width, 2);
+    }
+    out
+}
+
+pub(crate) fn columns_wanted(findings: &Findings) -> Vec<(&str, &str)> {
+    let mut wanted = COLUMNS.to_vec();
+    // What the stop rule looks at is always shown, right after throughput.
+    if !COLUMNS.iter().any(|(name, _)| *name == findings.metric) && findings.metric_info(&findings.metric).is_some() {
+        wanted.insert(1, (&findings.metric, &findings.metric));
+    }
+    wanted.retain(|(name, _)| findings.metric_info(name).is_some());
+    wanted
+}
+
+fn line<'a>(cells: impl Iterator<Item = (&'a str, &'a Column)>, paint: &Paint<'_>, heading: bool) -> String {
+    let mut text = String::new();
+    for (cell, column) in cells {
+        let pad = " ".repeat(column.width() - columns(cell));
+        let shown = if heading { paint.bold(cell) } else { cell.to_owned() };
+        match column.right {
+            true => text += &format!("{pad}{shown}  "),
+            false => text += &format!("{shown}{pad}  "),
+        }
+    }
+    format!("{}\n", text.trim_end())
+}
+
+/// An estimate, a mean that has none, or why there is neither.
+pub(crate) fn cell(findings: &Findings, row: &Row, metric: &str) -> String {
+    let unit = findings.metric_info(metric).map_or("", |info| info.unit.as_str());
+    let mark = if row.is_marked() { "*" } else { "" };
+    match row.metrics.get(metric) {
+        Some(found) => match (&found.estimate, found.mean) {
+            (Some(estimate), _) => format!("{}{mark}", number::estimate(estimate, unit)),
+            (None, Some(mean)) => format!("{} ±?{mark}", number::quantity(mean, unit)),
+            (None, None) => "too few samples".to_owned(),
+        },
+        None => String::new(),
+    }
+}
+
+fn limited_by(row: &Row) -> String {
+    let Some(found) = &row.limited_by else { return String::new() };
+    let (most, all) = (found.counts.get(&found.limit).copied().unwrap_or(0), found.counts.values().sum::<usize>());
+    match most == all {
+        true => limit_word(found.limit).to_owned(),
+        false => format!("{} ({most}/{all})", limit_word(found.limit)),
+    }
+}
+
+/// Columns that a text takes, without the codes of colours.
+fn columns(text: &str) -> usize {
+    let mut shown = 0;
+    let mut code = false;
+    for c in text.chars() {
+        match c {
+            '\x1b' => code = true,
+            'm' if code => code = false,
+            _ if code => {}
+            _ => shown += 1,
+        }
+    }
+    shown
+}
+
+/// Breaks each line at spaces so that it fits; what follows a break is indented. A word that is too long stays whole.
+pub(crate) fn wrap(text: &str, width: usize, indent: usize) -> String {
+    if width == 0 {
+        return text.to_owned();
+    }
+    let mut out = String::new();
+    for line in text.split_inclusive('\n') {
+        let mut used = 0;
+        for word in line.split_inclusive(' ') {
+            let bare = columns(word.trim_end());
+            if used + bare > width && used > indent {
+                out.truncate(out.trim_end_matches(' ').len());
+                out.push('\n');
+                out.push_str(&" ".repeat(indent));
+                used = indent;
+            }
+            out.push_str(word);
+            used += columns(word.trim_end_matches('\n'));
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{analyze, example};
+    use insta::assert_snapshot;
+
+    fn example_text(width: usize) -> String {
+        let (run, records) = example::volley();
+        terminal(&analyze(&run, &records), &Style { colour: false, width })
+    }
+
+    #[test]
+    fn a_wide_terminal() {
+        assert_snapshot!(example_text(120), @r"
+        How does ping-pong latency scale with server cores and clients?
+        c-epoll has the lowest mean latency in all 3 comparisons: 573 ±11 µs against 719 ±55 µs of rust-tokio at cores 1,
+          clients 40; 1.100 ±0.014 ms against 1.364 ±0.009 ms of rust-tokio at cores 1, clients 80; 358 ±3 µs against 439 ±9 µs
+          of rust-tokio at cores 2, clients 40.
+        Not ranked, because the numbers are not about the subject: c-epoll, cores 2, clients 80 (generator-bound).
+        Without numbers: go, cores 2, clients 80 (failed); rust-tokio, cores 2, clients 80 (unrunnable).
+
+        server      cores  clients       throughput     mean latency              p50               p99  errors  n  limited by
+        c-epoll         1       40    69.8 ±1.3 k/s       573 ±11 µs       533 ±10 µs   1.280 ±0.033 ms       0  8  subject
+        c-epoll         1       80    72.6 ±0.9 k/s  1.100 ±0.014 ms  1.026 ±0.012 ms     2.46 ±0.05 ms       0  8  subject
+        c-epoll         2       40   111.7 ±0.9 k/s        358 ±3 µs        333 ±3 µs        797 ±13 µs       0  8  subject
+        c-epoll         2       80  114.7 ±1.0 k/s*       697 ±6 µs*       650 ±6 µs*  1.548 ±0.016 ms*       0  8  generator
+        go              1       40    51.5 ±0.9 k/s       777 ±14 µs       722 ±13 µs   1.751 ±0.033 ms       0  7  subject
+        go              1       80    53.2 ±1.2 k/s  1.505 ±0.033 ms  1.399 ±0.029 ms     3.35 ±0.13 ms       0  8  subject
+        go              2       40    82.1 ±1.3 k/s        487 ±8 µs        454 ±7 µs   1.088 ±0.022 ms       0  8  subject
+        go              2       80                                                                               0
+            failed: all 8 trials failed: the subject ended while it was measured: signal 11
+        rust-tokio      1       40    55.9 ±3.6 k/s       719 ±55 µs       671 ±53 µs   1.604 ±0.121 ms       0  8  subject
+        rust-tokio      1       80    58.6 ±0.4 k/s  1.364 ±0.009 ms  1.271 ±0.008 ms     3.05 ±0.04 ms       0  8  subject
+        rust-tokio      2       40    91.2 ±1.8 k/s        439 ±9 µs        409 ±8 µs        981 ±16 µs       0  8  subject
+        rust-tokio      2       80                                                                               0
+            unrunnable: needs 4096 open files, may have 1024
+
+        Mean over trials ± half of its 95 % interval; n: trials with fresh subjects; * not about the subject.
+
+        Warnings
+          c-epoll, cores 2, clients 80: generator-bound: it was busy while the subject had processors to spare
+          c-epoll, cores 2, clients 80: no steady state was reached (1 of 8 trials)
+          go, cores 1, clients 40: no steady state was reached (1 of 8 trials)
+          go, cores 1, clients 40: the trial in block 7 is an outlier in throughput, latency_mean: flagged, not removed
+          go, cores 1, clients 40: 1 of 8 trials failed: the subject did not listen within 5 s
+          go, cores 1, clients 80: the trial in block 2 is an outlier in latency_p99: flagged, not removed
+          go, cores 2, clients 40: the trial in block 1 is an outlier in throughput, latency_mean: flagged, not removed
+          go, cores 2, clients 80: failed: all 8 trials failed: the subject ended while it was measured: signal 11
+          rust-tokio, cores 1, clients 40: no steady state was reached (3 of 8 trials)
+          rust-tokio, cores 1, clients 40: the trial in block 5 is an outlier in throughput, latency_mean, latency_p99: flagged,
+            not removed
+          rust-tokio, cores 2, clients 80: unrunnable: needs 4096 open files, may have 1024
+          doctor: virtualisation: this is a virtual machine (KVM)
+
+        run volley-20261120-210500 on example (Example CPU @ 2.50GHz, 4 processors, Linux 6.12.0)
+        ");
+    }
+
+    #[test]
+    fn a_narrow_terminal() {
+        assert_snapshot!(example_text(72), @r"
+        How does ping-pong latency scale with server cores and clients?
+        c-epoll has the lowest mean latency in all 3 comparisons: 573 ±11 µs
+          against 719 ±55 µs of rust-tokio at cores 1, clients 40; 1.100 ±0.014
+          ms against 1.364 ±0.009 ms of rust-tokio at cores 1, clients 80; 358
+          ±3 µs against 439 ±9 µs of rust-tokio at cores 2, clients 40.
+        Not ranked, because the numbers are not about the subject: c-epoll,
+          cores 2, clients 80 (generator-bound).
+        Without numbers: go, cores 2, clients 80 (failed); rust-tokio, cores 2,
+          clients 80 (unrunnable).
+
+        server      cores  clients       throughput  errors  n  limited by
+        c-epoll         1       40    69.8 ±1.3 k/s       0  8  subject
+        c-epoll         1       80    72.6 ±0.9 k/s       0  8  subject
+        c-epoll         2       40   111.7 ±0.9 k/s       0  8  subject
+        c-epoll         2       80  114.7 ±1.0 k/s*       0  8  generator
+        go              1       40    51.5 ±0.9 k/s       0  7  subject
+        go              1       80    53.2 ±1.2 k/s       0  8  subject
+        go              2       40    82.1 ±1.3 k/s       0  8  subject
+        go              2       80                           0
+            failed: all 8 trials failed: the subject ended while it was
+              measured: signal 11
+        rust-tokio      1       40    55.9 ±3.6 k/s       0  8  subject
+        rust-tokio      1       80    58.6 ±0.4 k/s       0  8  subject
+        rust-tokio      2       40    91.2 ±1.8 k/s       0  8  subject
+        rust-tokio      2       80                           0
+            unrunnable: needs 4096 open files, may have 1024
+        No room for: mean latency, p50, p99.
+
+        Mean over trials ± half of its 95 % interval; n: trials with fresh
+          subjects; * not about the subject.
+
+        Warnings
+          c-epoll, cores 2, clients 80: generator-bound: it was busy while the
+            subject had processors to spare
+          c-epoll, cores 2, clients 80: no steady state was reached (1 of 8
+            trials)
+          go, cores 1, clients 40: no steady state was reached (1 of 8 trials)
+          go, cores 1, clients 40: the trial in block 7 is an outlier in
+            throughput, latency_mean: flagged, not removed
+          go, cores 1, clients 40: 1 of 8 trials failed: the subject did not
+            listen within 5 s
+          go, cores 1, clients 80: the trial in block 2 is an outlier in
+            latency_p99: flagged, not removed
+          go, cores 2, clients 40: the trial in block 1 is an outlier in
+            throughput, latency_mean: flagged, not removed
+          go, cores 2, clients 80: failed: all 8 trials failed: the subject
+            ended while it was measured: signal 11
+          rust-tokio, cores 1, clients 40: no steady state was reached (3 of 8
+            trials)
+          rust-tokio, cores 1, clients 40: the trial in block 5 is an outlier in
+            throughput, latency_mean, latency_p99: flagged, not removed
+          rust-tokio, cores 2, clients 80: unrunnable: needs 4096 open files,
+            may have 1024
+          doctor: virtualisation: this is a virtual machine (KVM)
+
+        run volley-20261120-210500 on example (Example CPU @ 2.50GHz, 4
+          processors, Linux 6.12.0)
+        ");
+    }
+
+    #[test]
+    fn no_line_is_wider_than_the_terminal() {
+        for width in [68, 80, 100, 140] {
+            for line in example_text(width).lines() {
+                assert!(columns(line) <= width, "{width}: {line}");
+            }
+        }
+    }
+
+    #[test]
+    fn colour_changes_nothing_but_colour() {
+        let (run, records) = example::volley();
+        let findings = analyze(&run, &records);
+        let coloured = terminal(&findings, &Style { colour: true, width: 100 });
+        assert!(coloured.contains("\x1b[1m"));
+        let mut bare = String::new();
+        let mut code = false;
+        for c in coloured.chars() {
+            match c {
+                '\x1b' => code = true,
+                'm' if code => code = false,
+                _ if code => {}
+                c => bare.push(c),
+            }
+        }
+        assert_eq!(bare, terminal(&findings, &Style { colour: false, width: 100 }));
+    }
+
+    #[test]
+    fn a_quick_look_says_so_and_one_trial_has_no_interval() {
+        let (mut run, mut records) = example::volley();
+        run.plan.trials.quick = true;
+        run.plan.points.truncate(2);
+        records.retain(|record| record.point < 2 && record.block == 0);
+        assert_snapshot!(terminal(&analyze(&run, &records), &Style::PLAIN), @r"
+        How does ping-pong latency scale with server cores and clients?
+        QUICK LOOK: few short trials; the intervals do not claim their level.
+        No answer: latency_mean of no design point has an interval.
+
+        server   cores  clients   throughput  mean latency          p50          p99  errors  n  limited by
+        c-epoll      1       40  72.2 k/s ±?     554 µs ±?    515 µs ±?  1.259 ms ±?       0  1  subject
+        c-epoll      1       80  72.4 k/s ±?   1.103 ms ±?  1.030 ms ±?   2.45 ms ±?       0  1  subject
+
+        Mean over trials ± half of its 95 % interval; n: trials with fresh subjects.
+
+        Warnings
+          doctor: virtualisation: this is a virtual machine (KVM)
+
+        run volley-20261120-210500 on example (Example CPU @ 2.50GHz, 4 processors, Linux 6.12.0)
+        ");
+    }
+
+    #[test]
+    fn lines_break_at_spaces() {
+        for (text, width, expected) in [
+            ("one two three", 8, "one two\n  three"),
+            ("one two three", 0, "one two three"),
+            ("\x1b[1mone\x1b[0m two", 7, "\x1b[1mone\x1b[0m two"),
+            ("extraordinary word", 5, "extraordinary\n  word"),
+        ] {
+            assert_eq!(wrap(text, width, 2), expected);
+        }
+    }
+}
