@@ -23,11 +23,16 @@ pub(crate) const FONT: f64 = 11.5;
 const TOP: f64 = 42.0;
 const PLOT_HEIGHT: f64 = 190.0;
 const BOTTOM: f64 = 42.0;
-const RADIUS: f64 = 3.4;
-const CAP: f64 = 3.5;
+const RADIUS: f64 = 3.1;
+const CAP: f64 = 4.0;
 
 /// Room for the names of slots at the left, at most.
 const NAMES: f64 = 132.0;
+
+/// Whether a value can be drawn: finite, and neither so large nor so small that the arithmetic of an axis would not be.
+pub(crate) fn drawable(value: f64) -> bool {
+    value == 0.0 || (1e-150..=1e150).contains(&value.abs())
+}
 
 /// One panel.
 #[derive(Clone, Debug, PartialEq)]
@@ -47,6 +52,8 @@ pub(crate) enum Layer {
     Rule(f64),
     /// A line through points.
     Curve { series: usize, points: Vec<(f64, f64)> },
+    /// A dotted line: not measured but fitted.
+    Fit { series: usize, points: Vec<(f64, f64)> },
     /// Markers with bars, moved aside by so many units so that series do not hide each other.
     Marks { series: usize, marks: Vec<Mark>, joined: bool, aside: f64 },
     /// Many small dots, without a word each.
@@ -58,6 +65,8 @@ pub(crate) enum Layer {
 pub(crate) struct Mark {
     pub(crate) x: f64,
     pub(crate) y: f64,
+    /// Moved aside by so many units, beyond what its layer is.
+    pub(crate) aside: f64,
     /// Ends of the interval, along the axis of values.
     pub(crate) bar: Option<(f64, f64)>,
     /// Drawn without filling.
@@ -135,12 +144,22 @@ impl Panel {
             let label = text::fit(label, NAMES, FONT);
             svg.element("text").attr("class", "end").num("x", frame.left - 6.0).num("y", y + 4.0).text(&label);
         }
+        // Labels that would lie on another are left out; the last one stays, because it says how far the axis goes.
         let mut taken = f64::NEG_INFINITY;
-        for (value, label) in &self.x.major {
+        let end = self
+            .x
+            .major
+            .last()
+            .and_then(|(value, label)| Some(frame.x(&self.x.scale, *value)? - text::width(label, FONT) / 2.0));
+        let end = end.unwrap_or(f64::INFINITY);
+        for x in self.x.minor.iter().filter_map(|value| frame.x(&self.x.scale, *value)) {
+            base.to(x, frame.bottom).down(frame.bottom + 2.5);
+        }
+        for (index, (value, label)) in self.x.major.iter().enumerate() {
             let Some(x) = frame.x(&self.x.scale, *value) else { continue };
             base.to(x, frame.bottom).down(frame.bottom + 4.0);
             let half = text::width(label, FONT) / 2.0;
-            if x - half >= taken {
+            if x - half >= taken && (x + half + 4.0 <= end || index + 1 == self.x.major.len()) {
                 svg.element("text").attr("class", "mid").num("x", x).num("y", frame.bottom + 17.0).text(label);
                 taken = x + half + 4.0;
             }
@@ -168,14 +187,15 @@ impl Panel {
                 }
                 return;
             }
-            Layer::Curve { series, .. } | Layer::Marks { series, .. } => (*series, ""),
+            Layer::Curve { series, .. } | Layer::Fit { series, .. } | Layer::Marks { series, .. } => (*series, ""),
             Layer::Dust { series, .. } => (*series, "d"),
         };
         let class = format!("c{}", style::colour_class(series));
         svg.element("g").attr("class", &class).attr("data-s", &series.to_string()).open();
         match layer {
             Layer::Rule(_) => {}
-            Layer::Curve { points, .. } => self.draw_line(svg, frame, series, points, 0.0),
+            Layer::Curve { points, .. } => self.draw_line(svg, frame, line_class(series), points, 0.0),
+            Layer::Fit { points, .. } => self.draw_line(svg, frame, "l ft", points, 0.0),
             Layer::Dust { points, .. } => {
                 let mut path = Path::default();
                 for (x, y) in points {
@@ -189,7 +209,7 @@ impl Panel {
             Layer::Marks { marks, joined, aside, .. } => {
                 if *joined {
                     let points: Vec<(f64, f64)> = marks.iter().map(|mark| (mark.x, mark.y)).collect();
-                    self.draw_line(svg, frame, series, &points, *aside);
+                    self.draw_line(svg, frame, line_class(series), &points, *aside);
                 }
                 for mark in marks {
                     self.draw_mark(svg, frame, series, mark, *aside);
@@ -199,7 +219,7 @@ impl Panel {
         svg.close();
     }
 
-    fn draw_line(&self, svg: &mut Svg, frame: &Frame, series: usize, points: &[(f64, f64)], aside: f64) {
+    fn draw_line(&self, svg: &mut Svg, frame: &Frame, class: &str, points: &[(f64, f64)], aside: f64) {
         let places: Vec<(f64, f64)> = points.iter().filter_map(|(x, y)| self.place(frame, *x, *y, aside)).collect();
         if places.len() < 2 {
             return;
@@ -209,12 +229,11 @@ impl Panel {
         places[1..].iter().for_each(|(x, y)| {
             path.line(*x, *y);
         });
-        let class = if style::is_dashed(series) { "l l2" } else { "l" };
         svg.element("path").attr("class", class).attr("d", path.as_str()).empty();
     }
 
     fn draw_mark(&self, svg: &mut Svg, frame: &Frame, series: usize, mark: &Mark, aside: f64) {
-        let Some((x, y)) = self.place(frame, mark.x, mark.y, aside) else { return };
+        let Some((x, y)) = self.place(frame, mark.x, mark.y, aside + mark.aside) else { return };
         let class = if mark.hollow { "m h" } else { "m" };
         svg.element("g").attr("class", class).open();
         if !mark.tip.is_empty() {
@@ -250,6 +269,10 @@ impl Panel {
         let levels: Vec<f64> = x.major.iter().map(|(value, _)| *value).collect();
         scale::closest(&x.scale, &levels) * (WIDTH - 70.0)
     }
+}
+
+fn line_class(series: usize) -> &'static str {
+    if style::is_dashed(series) { "l l2" } else { "l" }
 }
 
 /// Where the plot lies in the panel.

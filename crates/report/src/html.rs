@@ -88,6 +88,8 @@ struct Page<'a> {
 }
 
 struct FigureHtml {
+    /// One to three: how wide it wants to be.
+    columns: usize,
     title: String,
     caption: String,
     keys: Vec<KeyHtml>,
@@ -105,13 +107,24 @@ struct KeyHtml {
 
 impl<'a> Page<'a> {
     fn new(f: &'a Findings, detail: Detail) -> Page<'a> {
+        let mut figures: Vec<FigureHtml> = figure::figures(f, detail).iter().map(figure_html).collect();
+        // The same points are missing from nearly every figure: said in full once.
+        let mut said: Vec<String> = Vec::new();
+        for figure in &mut figures {
+            let (again, new): (Vec<String>, Vec<String>) = figure.notes.drain(..).partition(|note| said.contains(note));
+            said.extend(new.iter().cloned());
+            figure.notes = new;
+            if !again.is_empty() {
+                figure.notes.push("The points named above as not shown are not shown here either.".to_owned());
+            }
+        }
         Page {
             f,
             css: format!("{}{}", include_str!("../templates/report.css"), style::css(Sheet::Page)),
             script: include_str!("../templates/report.js"),
             no_answer: if f.rows.iter().any(|row| row.n > 0) { "none was drawn" } else { "nothing was measured" },
             head: sections::head(f),
-            figures: figure::figures(f, detail).iter().map(figure_html).collect(),
+            figures,
             results_caption: sections::results_caption(f),
             results: sections::results(f, detail.tips),
             more: sections::other_metrics(f),
@@ -141,6 +154,7 @@ fn figure_html(drawing: &Drawing) -> FigureHtml {
         chart::panel_svg(panel, &format!("{}{title}", drawing.title))
     };
     FigureHtml {
+        columns: drawing.panels.len().clamp(1, 3),
         title: drawing.title.clone(),
         caption: drawing.caption.clone(),
         keys: drawing.keys.iter().map(key).collect(),

@@ -17,23 +17,27 @@ pub(crate) struct Axis {
 }
 
 /// About how many labels an axis gets.
-const TARGET: usize = 5;
+const TARGET: usize = 6;
+
+/// Free room beyond the outermost value, as a share of what is spanned.
+const ROOM: f64 = 0.05;
 
 /// From this ratio of the largest to the smallest on, values are spread by their ratios.
 const LOG_FROM: f64 = 25.0;
 
 impl Axis {
-    /// For measured values: finite ones count, the others have no place. Linear from zero where the smallest is small beside
+    /// For measured values: [drawable](super::drawable) ones count, the others have no place. Linear from zero where the smallest is small beside
     /// the largest; log where they differ by an order of magnitude and more; else what the values span, which the label says.
     pub(crate) fn of_values(values: impl Iterator<Item = f64>, unit: &str, label: &str) -> Axis {
         let (low, high) = values
-            .filter(|value| value.is_finite())
+            .filter(|value| super::drawable(*value))
             .fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), value| (low.min(value), high.max(value)));
-        if low > high {
+        // Nothing to show, or counts of what never happened.
+        if low > high || (low == 0.0 && high == 0.0) {
             return Axis::linear(0.0, 1.0, unit, label);
         }
         if low > 0.0 && high / low >= LOG_FROM {
-            return Axis::log(low, high, unit, label);
+            return Axis::log(low, high, unit, label, TARGET + 1);
         }
         if low >= 0.0 && low < 0.6 * high {
             return Axis::linear(0.0, high, unit, label);
@@ -45,28 +49,41 @@ impl Axis {
     /// Linear, wide enough for `low` and `high`, in one unit that the label names.
     pub(crate) fn linear(low: f64, high: f64, unit: &str, label: &str) -> Axis {
         let (divisor, name) = unit::of_axis(unit, low.abs().max(high.abs()));
-        let ticks = ticks::linear(low / divisor, high / divisor, TARGET);
+        let (low, high) = (low / divisor, high / divisor);
+        let mut ticks = ticks::linear(low, high, TARGET);
+        // The outermost marks lie beyond the values; where that is far, the axis ends before them.
+        let (mut start, mut end) = (ticks[0], ticks[ticks.len() - 1]);
+        let room = (high - low) * ROOM;
+        if ticks.len() > 3 && end > high + room {
+            ticks.pop();
+            end = (high + room).max(ticks[ticks.len() - 1]);
+        }
+        if ticks.len() > 3 && start < low - room {
+            ticks.remove(0);
+            start = (low - room).min(ticks[0]);
+        }
         let decimals = unit::decimals(ticks[1] - ticks[0]);
         let major = ticks.iter().map(|tick| (tick * divisor, format!("{tick:.decimals$}"))).collect();
-        let scale = Scale::Linear { low: ticks[0] * divisor, high: ticks[ticks.len() - 1] * divisor };
+        let scale = Scale::Linear { low: start * divisor, high: end * divisor };
         Axis { scale, major, minor: Vec::new(), label: joined(label, name) }
     }
 
-    /// Log; each label has its own unit, because a log axis spans several.
-    pub(crate) fn log(low: f64, high: f64, unit: &str, label: &str) -> Axis {
+    /// Log, with about `target` labels; each label has its own unit, because a log axis spans several.
+    pub(crate) fn log(low: f64, high: f64, unit: &str, label: &str, target: usize) -> Axis {
         let scale = Scale::Log { low, high: if high > low { high } else { low * 2.0 } }.padded(0.04);
         let Scale::Log { low, high } = scale else { unreachable!("padding keeps the kind") };
-        let ticks = ticks::log(low, high, TARGET);
+        let ticks = ticks::log(low, high, target);
         let major = ticks.major.iter().map(|tick| (*tick, unit::short(*tick, unit))).collect();
         Axis { scale, major, minor: ticks.minor, label: format!("{label} (log)") }
     }
 
-    /// For the levels of a numeric factor: ascending, at least two; a mark for each.
-    pub(crate) fn levels(levels: &[(f64, String)], label: &str) -> Axis {
+    /// For the levels of a numeric factor: ascending, at least two; a mark for each, and `margin` of the length free on
+    /// both sides.
+    pub(crate) fn levels(levels: &[(f64, String)], label: &str, margin: f64) -> Axis {
         let values: Vec<f64> = levels.iter().map(|level| level.0).collect();
         let scale = Scale::for_levels(&values);
         let label = if matches!(scale, Scale::Log { .. }) { format!("{label} (log)") } else { label.to_owned() };
-        Axis { scale: scale.padded(0.07), major: levels.to_vec(), minor: Vec::new(), label }
+        Axis { scale: scale.padded(margin), major: levels.to_vec(), minor: Vec::new(), label }
     }
 
     /// For words, the first at the start.
@@ -77,16 +94,9 @@ impl Axis {
 
     /// For quantiles up to `nines` nines.
     pub(crate) fn nines(nines: usize, label: &str) -> Axis {
-        let all = [
-            (0.0, "min"),
-            (0.5, "p50"),
-            (0.9, "p90"),
-            (0.99, "p99"),
-            (0.999, "p99.9"),
-            (0.9999, "p99.99"),
-            (0.99999, "p99.999"),
-        ];
-        let major = all.iter().take(nines + 2).map(|(q, name)| (*q, (*name).to_owned())).collect();
+        let all =
+            [(0.5, "p50"), (0.9, "p90"), (0.99, "p99"), (0.999, "p99.9"), (0.9999, "p99.99"), (0.99999, "p99.999")];
+        let major = all.iter().take(nines + 1).map(|(q, name)| (*q, (*name).to_owned())).collect();
         Axis {
             scale: Scale::Nines { nines: nines as f64 }.padded(0.0),
             major,
@@ -114,14 +124,14 @@ mod tests {
     fn values_choose_scale_and_unit() {
         let table: [(&[f64], &str, &str); 9] = [
             (&[12_000.0, 48_000.0], "ns", "y, µs: 0 | 10 | 20 | 30 | 40 | 50"),
-            (&[120_000.0, 190_000.0], "1/s", "y (not from 0), k/s: 120 | 140 | 160 | 180 | 200"),
+            (&[120_000.0, 190_000.0], "1/s", "y (not from 0), k/s: 120 | 140 | 160 | 180"),
             (&[5_000.0, 9e6], "ns", "y (log): 10 µs | 100 µs | 1 ms | 10 ms"),
-            (&[f64::NAN, f64::INFINITY, 1.0, 3.0], "1", "y: 0 | 1 | 2 | 3"),
+            (&[f64::NAN, f64::INFINITY, 1.0, 3.0], "1", "y: 0.0 | 0.5 | 1.0 | 1.5 | 2.0 | 2.5 | 3.0"),
             (&[], "bytes", "y, B: 0.0 | 0.2 | 0.4 | 0.6 | 0.8 | 1.0"),
-            (&[0.0, 0.0], "1", "y: -1.0 | -0.5 | 0.0 | 0.5 | 1.0"),
-            (&[-4.0, 5.0], "1", "y: -4 | -2 | 0 | 2 | 4 | 6"),
+            (&[0.0, 0.0], "1", "y: 0.0 | 0.2 | 0.4 | 0.6 | 0.8 | 1.0"),
+            (&[-4.0, 5.0], "1", "y: -4 | -2 | 0 | 2 | 4"),
             (&[3e6, 5.2e6], "bytes", "y, MiB: 0 | 1 | 2 | 3 | 4 | 5"),
-            (&[7.0], "1", "y (not from 0): 6.0 | 6.5 | 7.0 | 7.5 | 8.0"),
+            (&[7.0], "1", "y (not from 0): 6.5 | 7.0 | 7.5"),
         ];
         for (values, unit, text) in table {
             assert_eq!(shown(values, unit), text, "{values:?}");

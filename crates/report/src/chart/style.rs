@@ -64,7 +64,7 @@ pub(crate) fn css(sheet: Sheet) -> String {
          svg.q .tt{font-weight:600;font-size:12.5px}svg.q .end{text-anchor:end}svg.q .mid{text-anchor:middle}\
          svg.q .gr,svg.q .gm,svg.q .ax,svg.q .l,svg.q .e{fill:none}svg.q .gr,svg.q .gm,svg.q .ax{stroke-width:1}\
          svg.q .gm{stroke-opacity:.45}svg.q .rf{fill:none;stroke-width:1;stroke-dasharray:4 3}\
-         svg.q .l{stroke-width:1.75;stroke-linejoin:round}svg.q .l2{stroke-dasharray:5 3}svg.q .e{stroke-width:1.3}\
+         svg.q .l{stroke-width:1.75;stroke-linejoin:round}svg.q .l2{stroke-dasharray:5 3}svg.q .ft{stroke-width:1.4;stroke-dasharray:1.5 3.5;stroke-linecap:round}svg.q .e{stroke-width:1.3}\
          svg.q .k{stroke-width:1.5}svg.q .d{fill:none;stroke-width:4;stroke-linecap:round;stroke-opacity:.6}\
          svg.q .hit{fill:none;stroke:none;pointer-events:all}",
     );

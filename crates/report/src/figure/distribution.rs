@@ -47,7 +47,9 @@ fn draw(findings: &Findings, wanted: &Wanted, detail: Detail, ecdf: bool) -> Dra
         .filter(|ns| *ns > 0.0)
         .fold((f64::INFINITY, 0.0), |(low, high): (f64, f64), ns| (low.min(ns), high.max(ns)));
     let latency = clock_words(&facets);
-    let time = if low < high { Axis::log(low, high, "ns", latency) } else { Axis::log(1e3, 1e6, "ns", latency) };
+    let (low, high) = if low < high { (low, high) } else { (1e3, 1e6) };
+    // Across there is room for fewer labels.
+    let time = Axis::log(low, high, "ns", latency, if ecdf { 4 } else { 7 });
     let labels = grid.series_labels();
     let panel = |(facet, curves): (&Facet<'_>, &Vec<Curve<'_>>)| {
         let turn = |q: f64, ns: f64| if ecdf { (ns, q) } else { (q, ns) };
@@ -59,7 +61,7 @@ fn draw(findings: &Findings, wanted: &Wanted, detail: Detail, ecdf: bool) -> Dra
                 let (x, y) = turn(*q, *ns);
                 let words = format!("{name}: {}", number::quantity(*ns, "ns"));
                 let tip = if detail.tips { tip(&labels[curve.series], curve.row, &words) } else { String::new() };
-                Mark { x, y, bar: None, hollow: curve.row.is_marked(), tip }
+                Mark { x, y, aside: 0.0, bar: None, hollow: curve.row.is_marked(), tip }
             };
             let marks = curve.marked.iter().map(mark).collect();
             layers.push(Layer::Marks { series: curve.series, marks, joined: false, aside: 0.0 });
@@ -89,8 +91,12 @@ fn draw(findings: &Findings, wanted: &Wanted, detail: Detail, ecdf: bool) -> Dra
         )
     };
     let caption = format!(
-        "{how} All trials of a point merged; markers at p50, p90, p99 and so on, as far as {BEYOND} requests lie beyond. \
-         The curves are without interval: the tables have those of p50 to p99.9."
+        "{how} All trials of a point merged; markers at {}. The curves are without interval: the tables have those of p50 to p99.9.",
+        if ecdf {
+            "p50, p90 and p99".to_owned()
+        } else {
+            format!("p50, p90, p99 and so on, as far as {BEYOND} requests lie beyond")
+        }
     );
     let title = wanted.title.clone().unwrap_or_else(|| made.to_owned());
     let mut drawing = grid.drawing(name.to_owned(), title, caption, &facets, panels);
@@ -112,20 +118,26 @@ fn curves<'a>(grid: &Grid<'_>, facet: &Facet<'a>, each: usize, ecdf: bool, last_
         let mut points: Vec<(f64, f64)> = Vec::with_capacity(each);
         for index in 0..each {
             let share = index as f64 / (each - 1) as f64;
-            // Even steps in what the axis shows: shares, or nines.
-            let q = if ecdf { share } else { 1.0 - 10f64.powf(-share * last_nines as f64) };
+            // Even steps in what the axis shows, closer where a distribution bends: at both of its ends, or in its nines.
+            let q = if ecdf {
+                (1.0 - (share * std::f64::consts::PI).cos()) / 2.0
+            } else {
+                1.0 - 10f64.powf(-share * last_nines as f64)
+            };
             if !ecdf && index > 0 && !beyond(q - 1e-12) {
                 break;
             }
             let ns = sample.quantile(q.clamp(0.0, 1.0))?;
-            // Buckets are steps: of equal values the first and the last tell the shape.
             points.push((q, ns.max(1.0)));
         }
         let marked = MARKED
             .iter()
             .filter(|(q, _)| beyond(*q))
             .filter_map(|(q, name)| Some((*q, sample.quantile(*q)?.max(1.0), *name)));
-        let marked = marked.filter(|(q, ..)| ecdf || -(1.0 - q).log10() <= last_nines as f64 + 1e-9).collect();
+        // Beyond p99 markers of a cumulative distribution lie on each other.
+        let marked = marked
+            .filter(|(q, ..)| if ecdf { *q <= 0.99 } else { -(1.0 - q).log10() <= last_nines as f64 + 1e-9 })
+            .collect();
         Some(Curve { row, series, points, marked })
     };
     facet.rows.iter().filter_map(curve).collect()

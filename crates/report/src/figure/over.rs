@@ -3,7 +3,7 @@
 use study::plan::Figure as Wanted;
 
 use super::{Detail, Drawing, Facet, Grid, MARKS, estimate_at, metric_of, tip};
-use crate::chart::{Axis, Layer, Mark, Panel};
+use crate::chart::{Axis, Layer, Mark, Panel, drawable};
 use crate::findings::{Factor, Findings, Row};
 use crate::number;
 
@@ -58,7 +58,7 @@ fn draw(findings: &Findings, wanted: &Wanted, detail: Detail, trials: bool) -> D
     );
     let panels: Vec<Panel> = facets.iter().map(|facet| over.panel(facet, &axis)).collect();
 
-    let (name, title, caption) = over.words(findings, wanted, &text);
+    let (name, title, caption) = over.words(findings, wanted);
     let mut drawing = over.grid.drawing(name, title, caption, &facets, panels);
     if left_out > 0 {
         drawing.notes.insert(0, format!("{left_out} more panels are not drawn; the table has their numbers."));
@@ -89,14 +89,13 @@ fn across<'a>(grid: &Grid<'a>, facets: &[Facet<'a>]) -> Across<'a> {
     if used.len() < 2 {
         return Across::Series(used_series(grid, rows()));
     }
-    if !factor.numeric {
-        return Across::Words(factor, used);
-    }
     let level = |place: &usize| {
         let level = &factor.levels[*place];
-        Some((level.as_f64().filter(|value| value.is_finite())?, level.to_string()))
+        Some((level.as_f64().filter(|value| drawable(*value))?, level.to_string()))
     };
-    Across::Levels(factor, used.iter().filter_map(level).collect())
+    let levels: Vec<(f64, String)> = used.iter().filter_map(level).collect();
+    let spread = levels.len() == used.len() && levels.windows(2).all(|pair| pair[0].0 < pair[1].0);
+    if factor.numeric && spread { Across::Levels(factor, levels) } else { Across::Words(factor, used) }
 }
 
 fn used_series<'a>(grid: &Grid<'a>, rows: impl Iterator<Item = &'a Row>) -> Vec<usize> {
@@ -108,22 +107,23 @@ fn used_series<'a>(grid: &Grid<'a>, rows: impl Iterator<Item = &'a Row>) -> Vec<
 
 impl Over<'_> {
     /// Name of the file, title, caption.
-    fn words(&self, findings: &Findings, wanted: &Wanted, text: &str) -> (String, String, String) {
+    fn words(&self, findings: &Findings, wanted: &Wanted) -> (String, String, String) {
         let kind = if self.trials { "scatter" } else { "line" };
         let name = format!("{kind}-{}", self.metric);
         let over = match &self.across {
             Across::Levels(factor, _) | Across::Words(factor, _) => format!(" over {}", factor.name),
             Across::Series(_) => String::new(),
         };
-        let mut generated: Vec<char> = format!("{text}{over}").chars().collect();
+        let mut generated: Vec<char> = format!("{}{over}", self.metric.replace('_', " ")).chars().collect();
         if let Some(first) = generated.first_mut() {
             first.make_ascii_uppercase();
         }
-        let title = wanted.title.clone().unwrap_or_else(|| generated.into_iter().collect());
+        let each = if self.trials { ", every trial" } else { "" };
+        let title = wanted.title.clone().unwrap_or_else(|| generated.into_iter().chain(each.chars()).collect());
         let fixed = match (&self.across, self.grid.x) {
             (Across::Series(_), Some(factor)) => {
                 let rows = findings.rows.iter().find(|row| row.n > 0);
-                rows.and_then(|row| row.factors.get(&factor.name)).map(|level| format!(" {} is {level}.", factor.name))
+                rows.and_then(|row| row.factors.get(&factor.name)).map(|level| format!(" At {} {level}.", factor.name))
             }
             _ => None,
         };
@@ -132,13 +132,20 @@ impl Over<'_> {
         } else if findings.quick {
             "Markers: means over trials. Bars: a quick look, which claims no level of confidence.".to_owned()
         } else {
-            format!("Markers: means over trials. Bars: {} % intervals over trials.", percent(self.level))
+            format!(
+                "Markers: means over trials. Bars: {} % intervals; where none is seen, it is narrower than the marker.",
+                percent(self.level)
+            )
         };
-        (name, title, what + &fixed.unwrap_or_default())
+        let fitted = matches!(&self.across, Across::Levels(factor, _) if self.metric == "throughput" && !self.trials
+            && findings.scalability.iter().any(|found| found.fit.is_some() && found.factor == factor.name));
+        let fitted = if fitted { " Dotted: the fitted Universal Scalability Law." } else { "" };
+        (name, title, what + &fixed.unwrap_or_default() + fitted)
     }
 
-    /// The marks of a row with its place on the axis of the factor; `y` is always the value here, [`Over::panel`] turns it.
-    fn marks_of(&self, row: &Row, x: f64, step: f64) -> Vec<Mark> {
+    /// The marks of a row with its place on the axis of the factor, trials within `spread` units; `y` is always the value
+    /// here, [`Over::panel`] turns it.
+    fn marks_of(&self, row: &Row, x: f64, spread: f64) -> Vec<Mark> {
         let tips = self.grid.detail.tips;
         let series = || self.grid.series_of(row).map_or("", |series| self.labels[series].as_str());
         if self.trials {
@@ -146,10 +153,11 @@ impl Over<'_> {
                 row.trials.iter().filter_map(|trial| Some((trial.order, *trial.values.get(&self.metric)?))).collect();
             let middle = (values.len() as f64 - 1.0) / 2.0;
             let marks =
-                values.iter().enumerate().filter(|(_, (_, value))| value.is_finite()).map(|(index, (order, value))| {
+                values.iter().enumerate().filter(|(_, (_, value))| drawable(*value)).map(|(index, (order, value))| {
                     Mark {
                         // Side by side in the order they ran, so that trials with one value do not hide each other.
-                        x: x + (index as f64 - middle) * step / values.len() as f64,
+                        aside: (index as f64 - middle) * spread / values.len() as f64,
+                        x,
                         y: *value,
                         bar: None,
                         hollow: row.is_marked(),
@@ -163,9 +171,11 @@ impl Over<'_> {
             return marks.collect();
         }
         let Some(metric) = row.metrics.get(&self.metric) else { return Vec::new() };
-        let finite = |e: &crate::findings::Estimate| [e.point, e.low, e.high, e.half_width()].iter().all(|value| value.is_finite());
-        let estimate = estimate_at(row, &self.metric, self.level).filter(finite);
-        let Some(y) = estimate.map(|e| e.point).or(metric.mean).filter(|value| value.is_finite()) else {
+        let sound = |e: &crate::findings::Estimate| {
+            [e.point, e.low, e.high, e.half_width()].iter().all(|value| drawable(*value))
+        };
+        let estimate = estimate_at(row, &self.metric, self.level).filter(sound);
+        let Some(y) = estimate.map(|e| e.point).or(metric.mean).filter(|value| drawable(*value)) else {
             return Vec::new();
         };
         let bar = estimate.map(|e| (e.low, e.high));
@@ -183,6 +193,7 @@ impl Over<'_> {
         vec![Mark {
             x,
             y,
+            aside: 0.0,
             bar,
             hollow: row.is_marked(),
             tip: if tips { tip(series(), row, &words) } else { String::new() },
@@ -193,10 +204,13 @@ impl Over<'_> {
         let title = facet.title.clone();
         match &self.across {
             Across::Levels(factor, levels) => {
-                let x = Axis::levels(levels, &factor.name);
-                let room = Panel::room_aside(&x);
+                // Few trials side by side need more room at the ends than one marker.
+                let (margin, most) = if self.trials { (0.11, 56.0) } else { (0.07, 63.0) };
+                let x = Axis::levels(levels, &factor.name, margin);
+                let width = (Panel::room_aside(&x) * 0.7).min(most);
                 let place = |row: &Row| row.factors.get(&factor.name).and_then(|level| level.as_f64());
-                let layers = self.layers(facet, &place, room.min(90.0) * 0.7, !self.trials, false);
+                let mut layers = self.fits(facet, factor, &x, values);
+                layers.extend(self.layers(facet, &place, width, !self.trials, false));
                 Panel { title, x, y: values.clone(), layers, slot: 0.0 }
             }
             Across::Words(factor, places) => {
@@ -205,7 +219,7 @@ impl Over<'_> {
                     let level = super::place_of(factor, row)?;
                     Some(places.iter().position(|known| *known == level)? as f64)
                 };
-                let slot = 10.0 * self.labels.len() as f64 + 14.0;
+                let slot = if self.trials { 20.0 } else { 10.0 } * self.labels.len() as f64 + 14.0;
                 let layers = self.layers(facet, &place, slot - 14.0, false, true);
                 Panel { title, x: values.clone(), y: Axis::slots(&names, &factor.name), layers, slot }
             }
@@ -222,6 +236,32 @@ impl Over<'_> {
         }
     }
 
+    /// The fitted laws of scalability of this panel, where they lie within its axes.
+    fn fits(&self, facet: &Facet<'_>, factor: &Factor, x: &Axis, y: &Axis) -> Vec<Layer> {
+        let mut layers = Vec::new();
+        if self.metric != "throughput" || self.trials {
+            return layers;
+        }
+        for found in self.grid.findings.scalability.iter().filter(|found| found.factor == factor.name) {
+            let of_it = |row: &&&Row| found.series.iter().all(|(name, level)| row.factors.get(name) == Some(level));
+            let rows = || facet.rows.iter().filter(of_it);
+            let series = rows().find_map(|row| self.grid.series_of(row));
+            let (Some(fit), Some(series)) = (&found.fit, series) else { continue };
+            let at = rows().filter_map(|row| row.factors.get(&factor.name)?.as_f64()).filter(|n| *n > 0.0);
+            let (low, high) = at.fold((f64::INFINITY, 0.0), |(low, high): (f64, f64), n| (low.min(n), high.max(n)));
+            let within =
+                |axis: &Axis, value: f64| axis.scale.place(value).is_some_and(|place| (0.0..=1.0).contains(&place));
+            let point = |index: i32| {
+                let n = low * (high / low).powf(f64::from(index) / 40.0);
+                let lost = fit.contention.point * (n - 1.0) + fit.coherency.point * n * (n - 1.0);
+                (n, fit.rate_per_s.point * n / (1.0 + lost))
+            };
+            let points = (0..=40).map(point).filter(|(n, rate)| within(x, *n) && within(y, *rate)).collect();
+            layers.push(Layer::Fit { series, points });
+        }
+        layers
+    }
+
     /// A layer for each series. `width` is the room, in the panel's units, in which all series stand side by side.
     fn layers(
         &self,
@@ -232,7 +272,12 @@ impl Over<'_> {
         turned: bool,
     ) -> Vec<Layer> {
         let used = used_series(&self.grid, facet.rows.iter().copied());
-        let gap = (width / used.len().max(1) as f64).min(if turned { 10.0 } else { 7.0 });
+        let widest = match (self.trials, turned) {
+            (true, _) => 20.0,
+            (false, true) => 10.0,
+            (false, false) => 7.0,
+        };
+        let gap = if width > 0.0 { (width / used.len().max(1) as f64).min(widest) } else { 0.0 };
         let middle = (used.len() as f64 - 1.0) / 2.0;
         let mut layers = Vec::new();
         for (index, series) in used.iter().enumerate() {
@@ -243,11 +288,11 @@ impl Over<'_> {
                 .filter_map(|row| Some((place(row)?, *row)))
                 .collect();
             rows.sort_by(|a, b| a.0.total_cmp(&b.0));
-            let spread = if turned { 0.6 } else { 0.0 };
+            let spread = if width > 0.0 { gap * 0.8 } else { 18.0 };
             let marks: Vec<Mark> = rows.iter().flat_map(|(at, row)| self.marks_of(row, *at, spread)).collect();
             let turn = |mark: Mark| if turned { Mark { x: mark.y, y: mark.x, ..mark } } else { mark };
             let marks: Vec<Mark> = marks.into_iter().map(turn).collect();
-            let aside = if width > 0.0 { (index as f64 - middle) * gap } else { 0.0 };
+            let aside = (index as f64 - middle) * gap;
             layers.push(if marks.len() * used.len() > MARKS {
                 Layer::Dust { series: *series, points: marks.iter().map(|mark| (mark.x, mark.y)).collect() }
             } else {

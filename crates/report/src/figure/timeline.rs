@@ -3,13 +3,13 @@
 use study::plan::Figure as Wanted;
 
 use super::{Detail, Drawing, Grid, MARKS, metric_of, tip};
-use crate::chart::{Axis, Layer, Mark, Panel};
+use crate::chart::{Axis, Layer, Mark, Panel, drawable};
 use crate::findings::Findings;
 use crate::number;
 
 pub(super) fn timeline(findings: &Findings, wanted: &Wanted, detail: Detail) -> Drawing {
     let metric = wanted.y.clone().unwrap_or_else(|| findings.metric.clone());
-    let (unit, text) = metric_of(findings, &metric);
+    let (unit, _) = metric_of(findings, &metric);
     // Unless the study asks for panels, one shows all: what the machine does, it does to all design points.
     let mut grid = Grid::new(findings, wanted, false, detail);
     grid.facets.retain(|factor| Some(&factor.name) == wanted.facet.as_ref());
@@ -27,7 +27,7 @@ pub(super) fn timeline(findings: &Findings, wanted: &Wanted, detail: Detail) -> 
             for trial in &row.trials {
                 let Some(value) = trial.values.get(&metric) else { continue };
                 let y = (value / mean - 1.0) * 100.0;
-                if y.is_finite() {
+                if drawable(y) {
                     let words = format!(
                         "trial {}, block {}: {} ({y:+.1} %)",
                         trial.order,
@@ -37,7 +37,14 @@ pub(super) fn timeline(findings: &Findings, wanted: &Wanted, detail: Detail) -> 
                     let tip = if detail.tips { tip(&labels[series], row, &words) } else { String::new() };
                     marks.push((
                         series,
-                        Mark { x: f64::from(trial.order), y, bar: None, hollow: !trial.marks.is_empty(), tip },
+                        Mark {
+                            x: f64::from(trial.order),
+                            y,
+                            aside: 0.0,
+                            bar: None,
+                            hollow: !trial.marks.is_empty(),
+                            tip,
+                        },
                     ));
                 }
             }
@@ -67,7 +74,7 @@ pub(super) fn timeline(findings: &Findings, wanted: &Wanted, detail: Detail) -> 
         Panel { title: facet.title.clone(), x: x.clone(), y: y.clone(), layers, slot: 0.0 }
     };
     let panels = facets.iter().zip(&all).map(panel).collect();
-    let title = wanted.title.clone().unwrap_or_else(|| format!("Trials over time: {text}"));
+    let title = wanted.title.clone().unwrap_or_else(|| format!("Trials over time, by {}", metric.replace('_', " ")));
     let caption =
         "One marker a trial, as its distance from the mean of its own design point. Order is random within a block, \
                    so a slope or a step is the machine's and not a subject's."

@@ -2,7 +2,7 @@
 
 use study::record::{BuildOutcome, FailureKind, FindingState, IdlePolicy, Limit};
 
-use super::table::{Cell, table};
+use super::table::{Cell, Head, table};
 use crate::findings::{Estimate, Factor, Findings, MetricFinding, Row, RowState};
 use crate::number;
 
@@ -15,22 +15,32 @@ pub(super) fn head(f: &Findings) -> Vec<(String, String)> {
     let failed: usize = f.rows.iter().flat_map(|row| &row.failures).map(|failure| failure.count).sum();
     let measured = f.rows.iter().filter(|row| row.n > 0).count();
     let failed = if failed == 0 { String::new() } else { format!(", {failed} failed") };
-    let machine = [Some(&f.machine.cpu_model), f.machine.hypervisor.as_ref()].into_iter().flatten().filter(|s| !s.is_empty());
+    let machine =
+        [Some(&f.machine.cpu_model), f.machine.hypervisor.as_ref()].into_iter().flatten().filter(|s| !s.is_empty());
     let machine = machine.cloned().collect::<Vec<_>>().join(", ");
     vec![
-        fact("Measured", format!(
-            "{measured} of {}, {}{failed}, profile {}",
-            number::count(f.rows.len() as u64, "design point"),
-            number::count(trials as u64, "trial"),
-            f.profile
-        )),
-        fact("Intervals", if f.quick {
-            "of a quick look: no level is claimed".to_owned()
-        } else {
-            format!("{}, Student t over trials, each with a subject started fresh", number::percent(f.level))
-        }),
+        fact(
+            "Measured",
+            format!(
+                "{measured} of {}, {}{failed}, profile {}",
+                number::count(f.rows.len() as u64, "design point"),
+                number::count(trials as u64, "trial"),
+                f.profile
+            ),
+        ),
+        fact(
+            "Intervals",
+            if f.quick {
+                "of a quick look: no level is claimed".to_owned()
+            } else {
+                format!("{}, Student t over trials, each with a subject started fresh", number::percent(f.level))
+            },
+        ),
         fact("Idle processors", idle(f)),
-        fact("Machine", format!("{}: {machine}, {}", f.machine.name, number::count(f.machine.cpus.len() as u64, "processor"))),
+        fact(
+            "Machine",
+            format!("{}: {machine}, {}", f.machine.name, number::count(f.machine.cpus.len() as u64, "processor")),
+        ),
     ]
 }
 
@@ -40,7 +50,8 @@ fn shown(value: f64, unit: &str) -> String {
 }
 
 fn shown_estimate(estimate: &Estimate, unit: &str) -> String {
-    let finite = [estimate.point, estimate.low, estimate.high, estimate.half_width()].iter().all(|value| value.is_finite());
+    let finite =
+        [estimate.point, estimate.low, estimate.high, estimate.half_width()].iter().all(|value| value.is_finite());
     if finite { number::estimate(estimate, unit) } else { "–".to_owned() }
 }
 
@@ -69,13 +80,12 @@ pub(super) fn results_caption(f: &Findings) -> String {
         .map(|factor| format!("{} is {}", factor.name, factor.levels[0]))
         .collect();
     let fixed = if fixed.is_empty() { String::new() } else { format!(" Throughout, {}.", fixed.join(", ")) };
-    let words: Vec<String> = f.metrics.iter().map(|metric| format!("{}: {}", spaced(&metric.name), metric.text)).collect();
     let half = if f.quick { "a quick look's half-width, without a level" } else { "half of the interval's width" };
-    format!("Mean over n trials ± {half}.{fixed} {}.", words.join("; "))
+    format!("Mean over n trials ± {half}.{fixed}")
 }
 
-fn spaced(name: &str) -> String {
-    name.replace('_', " ")
+fn metric_head(f: &Findings, name: &str) -> Head {
+    Head::new(name.replace('_', " ")).hint(f.metric_info(name).map_or("", |info| info.text.as_str()))
 }
 
 /// Columns that say which row it is.
@@ -91,13 +101,13 @@ fn both_policies(f: &Findings) -> bool {
 }
 
 /// The heads of those columns.
-fn row_heads(f: &Findings) -> Vec<String> {
-    let mut heads: Vec<String> = varying(f).iter().map(|factor| factor.name.clone()).collect();
+fn row_heads(f: &Findings) -> Vec<Head> {
+    let mut heads: Vec<Head> = varying(f).iter().map(|factor| Head::new(&*factor.name)).collect();
     if heads.is_empty() {
-        heads.push("design point".to_owned());
+        heads.push(Head::new("design point"));
     }
     if both_policies(f) {
-        heads.push("idle".to_owned());
+        heads.push(Head::new("idle").hint("what idle processors do"));
     }
     heads
 }
@@ -159,7 +169,7 @@ fn limit_cell(row: &Row) -> Cell {
             let of = found.counts.values().sum::<usize>();
             let most = found.counts.get(&found.limit).copied().unwrap_or(0);
             let share = if most < of { format!(" ({most} of {of})") } else { String::new() };
-            Cell::text(format!("{}{share}", limit_word(found.limit))).hint(found.reasons.join("; "))
+            Cell::text(format!("{}{share}", limit_word(found.limit))).hint(found.reasons.join("; ")).class("v")
         }
     };
     for mark in &row.marks {
@@ -172,9 +182,9 @@ fn limit_cell(row: &Row) -> Cell {
 pub(super) fn results(f: &Findings, hints: bool) -> String {
     let metrics = first_metrics(f);
     let mut heads = row_heads(f);
-    heads.push("n".to_owned());
-    heads.extend(metrics.iter().map(|name| spaced(name)));
-    heads.extend(["limited by", "why no further trials, or none"].map(str::to_owned));
+    heads.push(Head::new("n").hint("trials with a measurement"));
+    heads.extend(metrics.iter().map(|name| metric_head(f, name)));
+    heads.extend(["limited by", "stopped because"].map(Head::new));
     let rows: Vec<Vec<Cell>> = f
         .rows
         .iter()
@@ -187,7 +197,9 @@ pub(super) fn results(f: &Findings, hints: bool) -> String {
             cells.push(limit_cell(row));
             let stop = match (&row.state, row.state.reason()) {
                 (RowState::Measured, _) | (_, None) => Cell::sentence(row.stop_reason.clone()),
-                (state, Some(reason)) => Cell::sentence(reason).tag(state.word(), matches!(state, RowState::Failed { .. })),
+                (state, Some(reason)) => {
+                    Cell::sentence(reason).tag(state.word(), matches!(state, RowState::Failed { .. }))
+                }
             };
             cells.push(stop);
             cells
@@ -204,12 +216,13 @@ fn first_metrics(f: &Findings) -> Vec<&str> {
 /// The rest of the metrics.
 pub(super) fn other_metrics(f: &Findings) -> Option<String> {
     let first = first_metrics(f);
-    let rest: Vec<&str> = f.metrics.iter().map(|metric| metric.name.as_str()).filter(|name| !first.contains(name)).collect();
+    let rest: Vec<&str> =
+        f.metrics.iter().map(|metric| metric.name.as_str()).filter(|name| !first.contains(name)).collect();
     if rest.is_empty() {
         return None;
     }
     let mut heads = row_heads(f);
-    heads.extend(rest.iter().map(|name| spaced(name)));
+    heads.extend(rest.iter().map(|name| metric_head(f, name)));
     let cells = |row: &Row| {
         let mut cells = row_cells(f, row);
         cells.extend(rest.iter().map(|name| metric_cell(f, row, name, false)));
@@ -222,7 +235,7 @@ pub(super) fn other_metrics(f: &Findings) -> Option<String> {
 pub(super) fn variances(f: &Findings) -> String {
     let unit = f.metric_info(&f.metric).map_or("1", |info| info.unit.as_str());
     let mut heads = row_heads(f);
-    heads.extend(["s_B", "s_B over mean", "s_W, of one second", "best length of a trial", "target met"].map(str::to_owned));
+    heads.extend(["s_B", "s_B over mean", "s_W, of one second", "best length of a trial", "target met"].map(Head::new));
     let known = |value: Option<f64>| value.map_or_else(|| "–".to_owned(), |value| shown(value, unit));
     let cells = |row: &Row| {
         let metric = row.metrics.get(&f.metric)?;
@@ -260,13 +273,21 @@ pub(super) fn failures(f: &Findings) -> Option<String> {
     for row in &f.rows {
         for failure in &row.failures {
             let mut cells = row_cells(f, row);
-            cells.push(Cell::text(format!("{}: {}", number::count(failure.count as u64, "trial"), failure_word(failure.kind))));
+            cells.push(Cell::text(format!(
+                "{}: {}",
+                number::count(failure.count as u64, "trial"),
+                failure_word(failure.kind)
+            )));
             cells.push(Cell::sentence(&*failure.message));
             rows.push(cells);
         }
         if row.errors.values().any(|count| *count > 0) {
-            let kinds: Vec<String> =
-                row.errors.iter().filter(|(_, count)| **count > 0).map(|(kind, count)| format!("{count} {kind}")).collect();
+            let kinds: Vec<String> = row
+                .errors
+                .iter()
+                .filter(|(_, count)| **count > 0)
+                .map(|(kind, count)| format!("{count} {kind}"))
+                .collect();
             let mut cells = row_cells(f, row);
             cells.push(Cell::text("errors of requests"));
             cells.push(Cell::sentence(format!("{}; beside {} valid answers", kinds.join(", "), row.requests)));
@@ -274,7 +295,7 @@ pub(super) fn failures(f: &Findings) -> Option<String> {
         }
     }
     let mut heads = row_heads(f);
-    heads.extend(["what", "how"].map(str::to_owned));
+    heads.extend(["what", "how"].map(Head::new));
     (!rows.is_empty()).then(|| table(&heads, &rows))
 }
 
@@ -284,19 +305,25 @@ pub(super) fn usl(f: &Findings) -> Option<String> {
         let fit = found.fit.as_ref()?;
         let finite = |e: &Estimate| [e.point, e.low, e.high].iter().all(|value| value.is_finite());
         let parameter = |e: &Estimate| {
-            Cell::number(if finite(e) { format!("{:.4} ({:.4} to {:.4})", e.point, e.low, e.high) } else { "–".to_owned() })
+            Cell::number(if finite(e) {
+                format!("{:.4} ({:.4} to {:.4})", e.point, e.low, e.high)
+            } else {
+                "–".to_owned()
+            })
         };
         Some(vec![
             Cell::text(&*found.label),
             Cell::number(shown_estimate(&fit.rate_per_s, "1/s")),
             parameter(&fit.contention),
             parameter(&fit.coherency),
-            Cell::number(fit.peak.filter(|peak| peak.is_finite()).map_or_else(|| "none".to_owned(), |peak| format!("{peak:.1}"))),
+            Cell::number(
+                fit.peak.filter(|peak| peak.is_finite()).map_or_else(|| "none".to_owned(), |peak| format!("{peak:.1}")),
+            ),
             Cell::number(format!("{:.3}", fit.r_squared)),
         ])
     };
     let rows: Vec<Vec<Cell>> = f.scalability.iter().filter_map(cells).collect();
-    let heads = ["series", "λ", "σ", "κ", "peak at", "R²"].map(str::to_owned);
+    let heads = ["series", "λ", "σ", "κ", "peak at", "R²"].map(Head::new);
     (!rows.is_empty()).then(|| table(&heads, &rows))
 }
 
@@ -306,7 +333,9 @@ pub(super) fn drift(f: &Findings) -> Vec<String> {
     let mut sentences = vec![match f.drift.iter().map(|drift| drift.p_adjusted).min_by(f64::total_cmp) {
         None => "Not tested: no design point has trials enough for a test of drift.".to_owned(),
         Some(p) if p >= 0.05 => {
-            format!("None shown in {rows} (Mann-Kendall; the smallest p-value, Holm-adjusted, is {p:.2}). Few trials show strong drift alone.")
+            format!(
+                "None shown in {rows} (Mann-Kendall; the smallest p-value, Holm-adjusted, is {p:.2}). Few trials show strong drift alone."
+            )
         }
         Some(_) => format!("Tested in {rows} (Mann-Kendall, Holm-adjusted):"),
     }];
@@ -336,8 +365,11 @@ pub(super) fn machine(f: &Findings) -> Vec<(String, String)> {
         number::count(distinct(|cpu| (cpu.package, 0)), "package"),
         number::count(distinct(|cpu| (cpu.node, 0)), "NUMA node"),
     );
-    let memory =
-        format!("{}, {} of swap in use", shown(host.memory_bytes as f64, "bytes"), shown(host.swap_used_bytes as f64, "bytes"));
+    let memory = format!(
+        "{}, {} of swap in use",
+        shown(host.memory_bytes as f64, "bytes"),
+        shown(host.swap_used_bytes as f64, "bytes")
+    );
     let mut facts = vec![
         fact("Name", host.name.clone()),
         fact("Processor", host.cpu_model.clone()),
@@ -351,10 +383,13 @@ pub(super) fn machine(f: &Findings) -> Vec<(String, String)> {
         fact("Turbo, SMT", format!("{}, {}", switch(host.turbo), switch(host.smt))),
         fact("Clock source, idle", format!("{}, {}", known(&host.clocksource), known(&host.idle))),
         fact("Load before", host.load_average.map_or_else(|| "unknown".to_owned(), |load| format!("{load:.2}"))),
-        fact("Network, all trials", format!(
-            "{} segments sent again, {} overflows of accept queues, {} connection requests dropped",
-            f.network.retransmits, f.network.listen_overflows, f.network.listen_drops
-        )),
+        fact(
+            "Network, all trials",
+            format!(
+                "{} segments sent again, {} overflows of accept queues, {} connection requests dropped",
+                f.network.retransmits, f.network.listen_overflows, f.network.listen_drops
+            ),
+        ),
     ];
     if !host.unknown.is_empty() {
         facts.push(fact("Could not be read", host.unknown.join("; ")));
@@ -402,7 +437,7 @@ pub(super) fn doctor(f: &Findings) -> Option<String> {
         ]
     };
     let rows: Vec<Vec<Cell>> = f.doctor.iter().map(cells).collect();
-    let heads = ["check", "state", "seen", "what to do"].map(str::to_owned);
+    let heads = ["check", "state", "seen", "what to do"].map(Head::new);
     (!rows.is_empty()).then(|| table(&heads, &rows))
 }
 
@@ -417,7 +452,7 @@ pub(super) fn builds(f: &Findings) -> Option<String> {
         vec![Cell::text(&*build.command), Cell::text(word).class(class), Cell::number(time), Cell::sentence(words)]
     };
     let rows: Vec<Vec<Cell>> = f.builds.iter().map(cells).collect();
-    let heads = ["build", "outcome", "took", "why"].map(str::to_owned);
+    let heads = ["build", "outcome", "took", "why"].map(Head::new);
     (!rows.is_empty()).then(|| table(&heads, &rows))
 }
 
@@ -425,13 +460,18 @@ pub(super) fn builds(f: &Findings) -> Option<String> {
 pub(super) fn command(f: &Findings) -> String {
     let safe = |c: char| c.is_ascii_alphanumeric() || "-_./=:,@%+".contains(c);
     let word = |word: &String| {
-        if !word.is_empty() && word.chars().all(safe) { word.clone() } else { format!("'{}'", word.replace('\'', "'\\''")) }
+        if !word.is_empty() && word.chars().all(safe) {
+            word.clone()
+        } else {
+            format!("'{}'", word.replace('\'', "'\\''"))
+        }
     };
     f.command.iter().map(word).collect::<Vec<_>>().join(" ")
 }
 
 pub(super) fn versions(f: &Findings) -> String {
-    let revision = f.revision.as_ref().map_or_else(|| "outside a checkout".to_owned(), |revision| format!("revision {revision}"));
+    let revision =
+        f.revision.as_ref().map_or_else(|| "outside a checkout".to_owned(), |revision| format!("revision {revision}"));
     format!("Measured by quintain {}, study {revision}.", f.quintain)
 }
 

@@ -43,15 +43,34 @@ impl Cell {
     }
 }
 
+/// The head of a column.
+#[derive(Clone, Debug)]
+pub(crate) struct Head {
+    text: String,
+    /// Shown when pointed at.
+    hint: String,
+}
+
+impl Head {
+    pub(crate) fn new(text: impl Into<String>) -> Head {
+        Head { text: text.into(), hint: String::new() }
+    }
+
+    pub(crate) fn hint(self, hint: impl Into<String>) -> Head {
+        Head { hint: hint.into(), ..self }
+    }
+}
+
 /// A table that scrolls by itself where the page is narrow. Heads of columns have the class of their first cell.
-pub(crate) fn table(heads: &[String], rows: &[Vec<Cell>]) -> String {
+pub(crate) fn table(heads: &[Head], rows: &[Vec<Cell>]) -> String {
     let mut html = String::from("<div class=\"scroll\" tabindex=\"0\"><table><thead><tr>");
     for (index, head) in heads.iter().enumerate() {
         let class = rows.first().and_then(|row| row.get(index)).map_or("", |cell| cell.class);
         html.push_str("<th");
         attribute(&mut html, "class", if class == "n" { "n" } else { "" });
+        attribute(&mut html, "title", &head.hint);
         html.push('>');
-        escape(&mut html, head);
+        escape(&mut html, &head.text);
     }
     html.push_str("</thead><tbody>");
     for row in rows {
@@ -91,7 +110,7 @@ mod tests {
     #[test]
     fn cells_are_escaped() {
         let rows = [vec![Cell::number("<1>").hint("\"x\" & 'y'"), Cell::text("go").tag("<b>", true)]];
-        let html = table(&["a<".to_owned(), "b".to_owned()], &rows);
-        insta::assert_snapshot!(html, @r#"<div class="scroll" tabindex="0"><table><thead><tr><th class="n">a&lt;<th>b</thead><tbody><tr><td class="n" title="&quot;x&quot; &amp; &#39;y&#39;">&lt;1&gt;<td>go <span class="tag bad">&lt;b&gt;</span></tbody></table></div>"#);
+        let html = table(&[Head::new("a<"), Head::new("b").hint("\"")], &rows);
+        insta::assert_snapshot!(html, @r#"<div class="scroll" tabindex="0"><table><thead><tr><th class="n">a&lt;<th title="&quot;">b</thead><tbody><tr><td class="n" title="&quot;x&quot; &amp; &#39;y&#39;">&lt;1&gt;<td>go <span class="tag bad">&lt;b&gt;</span></tbody></table></div>"#);
     }
 }

@@ -1,0 +1,11 @@
+//! Writes the schemas of this crate: `cargo run -p quintain-report --example report_schemas`. A test holds the files to it.
+
+use std::path::Path;
+
+fn main() -> std::io::Result<()> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../schemas");
+    for (name, text) in report::schema::schemas() {
+        std::fs::write(folder.join(format!("{name}.json")), text)?;
+    }
+    Ok(())
+}
