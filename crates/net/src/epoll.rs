@@ -404,13 +404,16 @@ impl Driver for Epoll {
         }
         self.ready.clear();
         self.next = 0;
-        let timeout = until.map(|until| {
-            let wait = until.saturating_sub(monotonic_ns());
-            Timespec { tv_sec: (wait / 1_000_000_000) as i64, tv_nsec: (wait % 1_000_000_000) as _ }
-        });
-        match epoll::wait(&self.epoll, spare_capacity(&mut self.ready), timeout.as_ref()) {
-            Ok(_) | Err(Errno::INTR) => Ok(()),
-            Err(error) => Err(error.into()),
+        loop {
+            let left = until.map(|until| until.saturating_sub(monotonic_ns()));
+            let wait = left.map(socket::approach);
+            let timeout = wait
+                .map(|wait| Timespec { tv_sec: (wait / 1_000_000_000) as i64, tv_nsec: (wait % 1_000_000_000) as _ });
+            match epoll::wait(&self.epoll, spare_capacity(&mut self.ready), timeout.as_ref()) {
+                Ok(0) if wait != left => {} // Almost there.
+                Ok(_) | Err(Errno::INTR) => return Ok(()),
+                Err(error) => return Err(error.into()),
+            }
         }
     }
 

@@ -9,7 +9,7 @@ use rustix::fd::BorrowedFd;
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, sockopt};
 
-use crate::driver::CloseReason;
+use crate::driver::{CloseReason, Nanos};
 
 /// A TCP socket for `address`, nonblocking, without Nagle's delay, closed on exec.
 pub(crate) fn tcp(address: SocketAddr) -> io::Result<OwnedFd> {
@@ -73,6 +73,16 @@ pub(crate) fn is_out_of_room(error: Errno) -> bool {
 /// The error of a table without a free slot.
 pub(crate) fn no_slot(limit: usize) -> io::Error {
     io::Error::other(format!("all {limit} connection slots are in use"))
+}
+
+/// How long to wait first when `left` is to be waited for: most of it, so that the last wait is a short one.
+///
+/// The kernel lets a wait of epoll end late by a part of its length, whatever the timer slack: by a 1,000th, for a nice
+/// process a 200th (`select_estimate_accuracy` in `fs/select.c`). And on a virtual machine a processor that slept for
+/// long wakes up later: a wait of 10 ms ended 45 to 55 us late, in two parts 19 to 24 us (io_uring, medians of 25).
+pub(crate) fn approach(left: Nanos) -> Nanos {
+    const SHORT_NS: Nanos = 20_000;
+    if left > SHORT_NS { left - left / 128 } else { left }
 }
 
 /// Lets this thread's timers fire on time: the kernel otherwise gathers them within 50 us (`PR_SET_TIMERSLACK`).

@@ -1,7 +1,7 @@
 //! A network with a virtual clock and a seed, for tests of whole engines: same seed, same events, to the nanosecond.
 //!
 //! A test names who answers at an address ([`Sim::serve`]) and who connects to the driver ([`Sim::client`]); a driver
-//! can also connect to itself. Time jumps in [`Driver::turn`] and stands still elsewhere.
+//! can also connect to itself. Time jumps in [`Driver::turn`](crate::Driver::turn) and stands still elsewhere.
 //!
 //! ```
 //! use net::sim::{Network, Sim, peers};

@@ -42,6 +42,8 @@ use crate::thread::monotonic_ns;
 
 /// All receive buffers together, unless that would be fewer than 8.
 const RECEIVE_BYTES_MAX: usize = 64 << 20;
+/// The kernel takes no more than just below 2 GiB at once, and would not say that it was less than asked.
+const SEND_BYTES_MAX: usize = 1 << 30;
 /// An outgoing buffer that grew beyond this is not kept for the next connection.
 const OUTGOING_KEPT_BYTES: usize = 64 << 10;
 
@@ -205,6 +207,7 @@ impl Uring {
         let Some(socket) = &connection.socket else { return Ok(()) };
         if connection.has_to_send() {
             let bytes = connection.outgoing.waiting();
+            let bytes = &bytes[..bytes.len().min(SEND_BYTES_MAX)]; // The rest goes in the next turn.
             connection.sending = bytes.len();
             self.sending.push(conn);
             // SAFETY: from here to the return of `enter` in `submit` only this function runs, for other connections,
@@ -236,9 +239,28 @@ impl Uring {
         Ok(())
     }
 
-    fn submit(&mut self, until: Option<Nanos>) -> io::Result<()> {
+    /// Whether there is something for [`Driver::next_event`] to look at.
+    fn has_news(&self) -> bool {
+        let can_seat = !self.unseated.is_empty() && !self.connections.is_full();
+        can_seat || !self.inbox.is_empty() || !self.news.is_empty()
+    }
+
+    fn wait(&mut self, until: Option<Nanos>) -> io::Result<()> {
+        let Some(until) = until else { return self.submit(None) };
+        loop {
+            let left = until.saturating_sub(monotonic_ns());
+            let wait = socket::approach(left);
+            self.submit(Some(wait))?;
+            let goes_on = wait != left && !self.has_news() && monotonic_ns() >= until - (left - wait);
+            if !goes_on {
+                return Ok(()); // Over, or a signal.
+            }
+        }
+    }
+
+    fn submit(&mut self, wait: Option<Nanos>) -> io::Result<()> {
         self.prepare()?;
-        self.ring.enter(until.map(|until| until.saturating_sub(monotonic_ns())))?;
+        self.ring.enter(wait)?;
         let Self { ring, inbox, connections, .. } = self;
         ring.reap(inbox, |failed| {
             let (_, conn) = tag::split(failed.tag);
@@ -473,8 +495,7 @@ impl Driver for Uring {
     }
 
     fn turn(&mut self, until: Option<Nanos>) -> io::Result<()> {
-        let can_seat = !self.unseated.is_empty() && !self.connections.is_full();
-        if !self.inbox.is_empty() || !self.news.is_empty() || can_seat {
+        if self.has_news() {
             return Ok(());
         }
         if let Some(error) = self.out_of_room.take() {
@@ -487,7 +508,7 @@ impl Driver for Uring {
         if let Some(buffer) = self.lent.take() {
             self.ring.buffers.give_back(buffer);
         }
-        let result = self.submit(until);
+        let result = self.wait(until);
         self.failed = result.is_err();
         result
     }

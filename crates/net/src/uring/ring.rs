@@ -126,7 +126,7 @@ impl Ring {
         // DONTWAIT: the kernel does it while it takes the entry, or fails it; so nothing of it is left in the kernel.
         // WAITALL: a part of the bytes counts as a failure, so that it is heard of.
         let flags = (SendFlags::DONTWAIT | SendFlags::NOSIGNAL).bits() | RecvFlags::WAITALL.bits();
-        let len = u32::try_from(bytes.len()).unwrap_or(u32::MAX); // The rest goes with the next.
+        let len = u32::try_from(bytes.len()).expect("the caller knows the kernel's limit");
         let entry = opcode::Send::new(Fd(socket.as_raw_fd()), bytes.as_ptr(), len).flags(flags as i32).build();
         // SAFETY: the caller's promise covers the time until the kernel has carried it out.
         unsafe { self.push(entry.flags(Flags::SKIP_SUCCESS).user_data(tag)) }
