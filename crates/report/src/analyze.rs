@@ -113,7 +113,10 @@ fn drift(metric: &str, rows: &[Row]) -> Vec<Drift> {
             return format!("{}: no drift of {metric} shown (p = {p:.2})", row.label);
         }
         let way = if tau > 0.0 { "rises" } else { "falls" };
-        format!("{}: {metric} {way} from trial to trial (tau {tau:.2}, p = {p:.3}): the machine may have drifted", row.label)
+        format!(
+            "{}: {metric} {way} from trial to trial (tau {tau:.2}, p = {p:.3}): the machine may have drifted",
+            row.label
+        )
     };
     let drifts = trends.iter().zip(adjusted).map(|(&(index, trend), p_adjusted)| Drift {
         row: index,

@@ -32,7 +32,8 @@ pub(crate) fn answer(findings: &Findings) -> Vec<String> {
         };
         sentences.push(format!("No answer: {} of no design point {why}.", findings.metric));
     }
-    sentences.extend(findings.scalability.iter().filter(|found| found.fit.is_some()).map(|found| found.sentence.clone()));
+    sentences
+        .extend(findings.scalability.iter().filter(|found| found.fit.is_some()).map(|found| found.sentence.clone()));
     let marked = findings.rows.iter().filter(|row| row.is_marked() && row.n > 0).map(|row| {
         let marks = row.marks.iter().map(|mark| mark.text()).collect::<Vec<_>>().join(", ");
         format!("{} ({marks})", row.label)
@@ -95,7 +96,8 @@ struct Place<'a> {
 fn ranking(findings: &Findings, metric: &MetricInfo, factor: &str) -> Vec<String> {
     let places = places(findings, metric, factor);
     let name = |row: &Row| label(&[factor.to_owned()], &row.factors);
-    let shown = |row: &Row| row.estimate(&metric.name).map_or(String::new(), |found| number::estimate(found, &metric.unit));
+    let shown =
+        |row: &Row| row.estimate(&metric.name).map_or(String::new(), |found| number::estimate(found, &metric.unit));
     let best = format!("the {} {}", if metric.higher_is_better { "highest" } else { "lowest" }, noun(metric));
     let mut leads = BTreeMap::<String, Vec<String>>::new();
     let mut undecided = Vec::new();
@@ -136,7 +138,8 @@ fn at(label: &str) -> String {
 }
 
 fn places<'a>(findings: &'a Findings, metric: &MetricInfo, factor: &str) -> Vec<Place<'a>> {
-    let others = findings.factors.iter().map(|factor| factor.name.clone()).filter(|name| name != factor).collect::<Vec<_>>();
+    let others =
+        findings.factors.iter().map(|factor| factor.name.clone()).filter(|name| name != factor).collect::<Vec<_>>();
     // Only what is varied tells places apart.
     let varied = findings.factors.iter().filter(|other| other.name != factor && other.levels.len() > 1);
     let varied = varied.map(|factor| factor.name.clone()).collect::<Vec<_>>();

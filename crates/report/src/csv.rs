@@ -10,7 +10,10 @@ use crate::terminal::{idle_word, limit_word};
 pub fn csv(findings: &Findings) -> String {
     let mut heads = ["run", "point"].map(str::to_owned).to_vec();
     heads.extend(factor_heads(findings));
-    heads.extend(["idle", "state", "n", "failures", "requests", "errors_total", "limited_by", "marks", "clock"].map(str::to_owned));
+    heads.extend(
+        ["idle", "state", "n", "failures", "requests", "errors_total", "limited_by", "marks", "clock"]
+            .map(str::to_owned),
+    );
     for metric in &findings.metrics {
         heads.extend(["mean", "low", "high", "stddev"].map(|part| format!("{}_{part}", metric.name)));
     }
@@ -51,7 +54,8 @@ pub fn csv_trials(findings: &Findings) -> String {
     heads.extend(["idle", "limited_by", "marks", "outlier_in", "steady"].map(str::to_owned));
     heads.extend(findings.metrics.iter().map(|metric| metric.name.clone()));
     heads.push("failed".to_owned());
-    let mut trials = findings.rows.iter().flat_map(|row| row.trials.iter().map(move |trial| (row, trial))).collect::<Vec<_>>();
+    let mut trials =
+        findings.rows.iter().flat_map(|row| row.trials.iter().map(move |trial| (row, trial))).collect::<Vec<_>>();
     trials.sort_by_key(|(_, trial)| trial.order);
     let mut out = line(&heads);
     for (row, trial) in trials {

@@ -21,7 +21,8 @@ pub fn enough(plan: &Plan, point: usize, records: &[&Record]) -> Option<String> 
         let done = measured >= rule.min as usize || all >= rule.max.max(rule.min) as usize;
         return done.then(|| format!("{}, as asked", count(measured as u64, "trial")));
     };
-    let values = trials.filter_map(|record| value::values(record, level).get(&rule.metric).copied()).collect::<Vec<_>>();
+    let values =
+        trials.filter_map(|record| value::values(record, level).get(&rule.metric).copied()).collect::<Vec<_>>();
     let adaptive_rule = AdaptiveRule { relative, level, min: rule.min, max: rule.max };
     let decision = adaptive(&values, &adaptive_rule);
     // Trials without a value would be asked for forever.
@@ -61,7 +62,12 @@ mod tests {
         check(|_| (), 0, 7, None);
         check(|_| (), 0, 8, Some("target met: ±1.9 % after 8 trials"));
         check(|plan| plan.trials.relative = Some(0.0001), 0, 8, None);
-        check(|plan| (plan.trials.relative, plan.trials.max) = (Some(0.0001), 8), 0, 8, Some("budget: ±1.9 % after 8 trials"));
+        check(
+            |plan| (plan.trials.relative, plan.trials.max) = (Some(0.0001), 8),
+            0,
+            8,
+            Some("budget: ±1.9 % after 8 trials"),
+        );
     }
 
     #[test]
@@ -80,6 +86,11 @@ mod tests {
     #[test]
     fn a_metric_that_no_trial_has_ends_at_the_budget() {
         check(|plan| plan.trials.metric = "hit_ratio".to_owned(), 0, 8, None);
-        check(|plan| (plan.trials.metric, plan.trials.max) = ("hit_ratio".to_owned(), 8), 0, 8, Some("budget: no interval after 0 trials"));
+        check(
+            |plan| (plan.trials.metric, plan.trials.max) = ("hit_ratio".to_owned(), 8),
+            0,
+            8,
+            Some("budget: no interval after 0 trials"),
+        );
     }
 }

@@ -7,12 +7,12 @@ use std::sync::LazyLock;
 use stats::{Distribution, Rng};
 use study::plan::{Figure, FigureKind, Level, LoadPlan, Plan, Point, SubjectPlan, TrialRule};
 use study::record::{
-    Build, BuildOutcome, Calibration, Cpu, Failure, FailureKind, Finding, FindingState, Host, IdlePolicy, Measurement,
-    NetworkCounters, Outcome, RECORD_VERSION, Record, Run, Sample, SubjectUse, Window, Worker,
+    Build, BuildOutcome, Calibration, Cpu, Failure, FailureKind, Finding, FindingState, Histogram, Host, IdlePolicy,
+    Measurement, NetworkCounters, Outcome, RECORD_VERSION, Record, Run, Sample, SubjectUse, Window, Worker,
 };
 use study::spec::{Arrivals, Backend, SPEC_VERSION, Stop, Warmup};
 
-use crate::{histogram, verdict};
+use crate::verdict;
 
 const TRIALS: u32 = 8;
 const WINDOW_NS: u64 = 5_000_000;
@@ -77,7 +77,8 @@ fn make_sweep() -> (Run, Vec<Record>) {
     for block in 0..TRIALS {
         for (point, plan) in run.plan.points.iter().enumerate() {
             let n = plan.factors["cores"].as_f64().expect("cores are numbers");
-            let (rate, contention, coherency) = if point < 8 { (20_000.0, 0.05, 0.003) } else { (14_000.0, 0.12, 0.0004) };
+            let (rate, contention, coherency) =
+                if point < 8 { (20_000.0, 0.05, 0.003) } else { (14_000.0, 0.12, 0.0004) };
             let rate_per_s = rate * n / (1.0 + contention * (n - 1.0) + coherency * n * (n - 1.0));
             let behaviour = Behaviour { rate_per_s, subject_busy: 0.9, generator_busy: 0.6, spread: 0.015 };
             let trial = Trial { run: &run, point, block, order: records.len() as u32 };
@@ -194,7 +195,7 @@ impl Trial<'_> {
         let window = |latency: &stats::Histogram| Window {
             requests: latency.len(),
             errors: 0,
-            latency: histogram::write(latency),
+            latency: Histogram::from(latency),
         };
         let measurement = Measurement {
             version: SPEC_VERSION,
@@ -219,11 +220,11 @@ impl Trial<'_> {
             process_rss_max_bytes: 6_000_000,
             sent_bytes: service.len() * 4,
             received_bytes: service.len() * 4,
-            service: histogram::write(&service),
+            service: Histogram::from(&service),
             response: None,
             lag_thread: None,
             lag_connection: None,
-            connect: histogram::write(&connect),
+            connect: Histogram::from(&connect),
             window_ns: WINDOW_NS,
             windows: windows.iter().map(window).collect(),
             workers: vec![worker],
@@ -252,7 +253,9 @@ fn run(servers: &[&str], cores: &[i64], clients: &[i64]) -> Run {
     };
     let build = |server: &&str| Build {
         command: format!("make -C subjects/{server} {server}"),
-        points: (0..points.len()).filter(|&i| points[i].factors["server"] == Level::Text((*server).to_owned())).collect(),
+        points: (0..points.len())
+            .filter(|&i| points[i].factors["server"] == Level::Text((*server).to_owned()))
+            .collect(),
         outcome: BuildOutcome::Ready,
         elapsed_ns: 1_400_000_000,
     };
@@ -360,7 +363,12 @@ fn doctor() -> Vec<Finding> {
     };
     vec![
         finding("clock", FindingState::Good, "the clock source is tsc", None),
-        finding("virtualisation", FindingState::Warning, "this is a virtual machine (KVM)", Some("others may take its time")),
+        finding(
+            "virtualisation",
+            FindingState::Warning,
+            "this is a virtual machine (KVM)",
+            Some("others may take its time"),
+        ),
         finding("governor", FindingState::NotChecked, "the kernel shows no frequency governor", None),
     ]
 }

@@ -16,6 +16,7 @@ mod number;
 mod outlier;
 mod row;
 mod scalability;
+pub mod schema;
 mod terminal;
 mod value;
 mod verdict;

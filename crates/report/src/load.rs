@@ -168,7 +168,8 @@ pub fn load_json(measurement: &Measurement, target: &str) -> Result<String, serd
 }
 
 fn intervals(measurement: &Measurement, latency: Option<&stats::Histogram>) -> BTreeMap<String, IntervalOrNote> {
-    let or_note = |found: Result<stats::batch::Batches, stats::batch::Declined>, n: fn(&stats::batch::Batches) -> u64| match found {
+    let or_note = |found: Result<stats::batch::Batches, stats::batch::Declined>,
+                   n: fn(&stats::batch::Batches) -> u64| match found {
         Ok(batches) => {
             let estimate = stats::Estimate { n: n(&batches), ..batches.estimate };
             IntervalOrNote::Interval(estimate.into())
@@ -233,10 +234,13 @@ pub fn load_terminal(measurement: &Measurement, target: &str, style: &Style) -> 
     };
     line("throughput", with_interval("rate_per_s", Some(report.rate_per_s), "1/s"));
     let latency = &report.latency_ns;
-    line("latency", match latency.clock {
-        Clock::Service => "service time: from the write to the answer".to_owned(),
-        Clock::Response => "response time: from the intended send time to the answer".to_owned(),
-    });
+    line(
+        "latency",
+        match latency.clock {
+            Clock::Service => "service time: from the write to the answer".to_owned(),
+            Clock::Response => "response time: from the intended send time to the answer".to_owned(),
+        },
+    );
     line("  mean", with_interval("latency_ns_mean", latency.mean, "ns"));
     let points = [latency.p50, latency.p90, latency.p95, latency.p99, latency.p999];
     for ((name, _), point) in QUANTILES.iter().zip(points) {
@@ -256,13 +260,19 @@ pub fn load_terminal(measurement: &Measurement, target: &str, style: &Style) -> 
     });
     let notes = notes.collect::<std::collections::BTreeSet<_>>();
     let notes = notes.into_iter().collect::<Vec<_>>().join("; ");
-    line("intervals", match report.intervals.values().any(|found| matches!(found, IntervalOrNote::Interval(_))) {
-        false => notes,
-        true => {
-            let missing = if notes.is_empty() { String::new() } else { format!("; where there is none: {notes}") };
-            format!("{}, from inside this one trial: another start of the server may differ by more{missing}", percent(LEVEL))
-        }
-    });
+    line(
+        "intervals",
+        match report.intervals.values().any(|found| matches!(found, IntervalOrNote::Interval(_))) {
+            false => notes,
+            true => {
+                let missing = if notes.is_empty() { String::new() } else { format!("; where there is none: {notes}") };
+                format!(
+                    "{}, from inside this one trial: another start of the server may differ by more{missing}",
+                    percent(LEVEL)
+                )
+            }
+        },
+    );
     for warning in &report.warnings {
         line("warning", paint.warn(warning));
     }
@@ -297,7 +307,10 @@ mod tests {
         assert_eq!(value["latency_ns"]["clock"], "service");
         assert!(value["errors"].is_object() && value["generator"]["cpu_s"].is_number());
         assert_eq!(value["generator"]["limited_by"], "subject");
-        assert_eq!(serde_json::from_str::<LoadReport>(&text).unwrap(), load(&measurement(|_| ()), "pingpong://127.0.0.1:7000"));
+        assert_eq!(
+            serde_json::from_str::<LoadReport>(&text).unwrap(),
+            load(&measurement(|_| ()), "pingpong://127.0.0.1:7000")
+        );
     }
 
     #[test]
@@ -306,10 +319,15 @@ mod tests {
         assert_eq!(report.intervals.len(), 7);
         for (name, found) in &report.intervals {
             if let IntervalOrNote::Interval(found) = found {
-                assert!(found.low <= found.point && found.point <= found.high && found.level == 0.95, "{name}: {found:?}");
+                assert!(
+                    found.low <= found.point && found.point <= found.high && found.level == 0.95,
+                    "{name}: {found:?}"
+                );
             }
         }
-        let IntervalOrNote::Interval(mean) = &report.intervals["latency_ns_mean"] else { panic!("50 windows are enough") };
+        let IntervalOrNote::Interval(mean) = &report.intervals["latency_ns_mean"] else {
+            panic!("50 windows are enough")
+        };
         assert!((mean.point / report.latency_ns.mean.unwrap() - 1.0).abs() < 1e-9);
     }
 
@@ -318,7 +336,7 @@ mod tests {
         let few = measurement(|measurement| {
             let mut latency = stats::Histogram::new();
             (1..=99).for_each(|i| latency.record(i * 1_000));
-            measurement.service = histogram::write(&latency);
+            measurement.service = study::record::Histogram::from(&latency);
         });
         let latency = load(&few, "x").latency_ns;
         assert!(latency.p95.is_some());
@@ -327,12 +345,15 @@ mod tests {
 
     #[test]
     fn nothing_answered_has_no_latency() {
-        let report = load(&measurement(|measurement| {
-            measurement.service = histogram::write(&stats::Histogram::new());
-            measurement.requests = 0;
-            measurement.windows.clear();
-            measurement.errors.insert("refused".to_owned(), 40);
-        }), "x");
+        let report = load(
+            &measurement(|measurement| {
+                measurement.service = study::record::Histogram::default();
+                measurement.requests = 0;
+                measurement.windows.clear();
+                measurement.errors.insert("refused".to_owned(), 40);
+            }),
+            "x",
+        );
         assert_eq!((report.latency_ns.mean, report.latency_ns.p50, report.latency_ns.max), (None, None, None));
         assert_eq!(report.warnings, ["40 of 40 requests went wrong: 40 refused"]);
     }

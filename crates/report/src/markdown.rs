@@ -20,7 +20,10 @@ pub fn markdown(findings: &Findings) -> String {
     out.push('\n');
     out += &table(findings);
     let level = number::percent(findings.level);
-    let _ = writeln!(out, "\nMean over trials ± half of its {level} interval; n: trials with fresh subjects; \\*: not about the subject.");
+    let _ = writeln!(
+        out,
+        "\nMean over trials ± half of its {level} interval; n: trials with fresh subjects; \\*: not about the subject."
+    );
     section(&mut out, "Scalability", findings.scalability.iter().map(|found| found.sentence.clone()));
     section(&mut out, "Warnings", findings.warnings.iter().cloned());
     section(&mut out, "Machine", machine(findings).into_iter());
@@ -37,8 +40,16 @@ pub fn markdown(findings: &Findings) -> String {
     section(&mut out, "Doctor", doctor);
     section(&mut out, "Method", findings.method.iter().cloned());
     let _ = write!(out, "\n## Again\n\n    {}\n\n", findings.command.join(" ").replace(['\n', '\r'], " "));
-    let revision = findings.revision.as_ref().map_or(String::new(), |revision| format!(", revision {}", plain(revision)));
-    let _ = writeln!(out, "Run {}, started {}, seed {}, quintain {}{revision}.", plain(&findings.run), plain(&findings.started), findings.seed, plain(&findings.quintain));
+    let revision =
+        findings.revision.as_ref().map_or(String::new(), |revision| format!(", revision {}", plain(revision)));
+    let _ = writeln!(
+        out,
+        "Run {}, started {}, seed {}, quintain {}{revision}.",
+        plain(&findings.run),
+        plain(&findings.started),
+        findings.seed,
+        plain(&findings.quintain)
+    );
     out
 }
 
@@ -56,9 +67,16 @@ fn table(findings: &Findings) -> String {
     heads.extend(metrics.iter().map(|(_, heading)| (plain(heading), true)));
     heads.extend([("errors", true), ("n", true), ("limited by", false)].map(|(head, right)| (head.to_owned(), right)));
     let mut out = format!("| {} |\n", heads.iter().map(|(head, _)| head.as_str()).collect::<Vec<_>>().join(" | "));
-    out += &format!("|{}|\n", heads.iter().map(|(_, right)| if *right { "---:" } else { "---" }).collect::<Vec<_>>().join("|"));
+    out += &format!(
+        "|{}|\n",
+        heads.iter().map(|(_, right)| if *right { "---:" } else { "---" }).collect::<Vec<_>>().join("|")
+    );
     for row in &findings.rows {
-        let mut cells = findings.factors.iter().map(|factor| row.factors.get(&factor.name).map_or(String::new(), ToString::to_string)).collect::<Vec<_>>();
+        let mut cells = findings
+            .factors
+            .iter()
+            .map(|factor| row.factors.get(&factor.name).map_or(String::new(), ToString::to_string))
+            .collect::<Vec<_>>();
         cells.push(row.idle.map_or("", idle_word).to_owned());
         cells.extend(metrics.iter().map(|(name, _)| cell(findings, row, name)));
         cells.push(if row.n == 0 { String::new() } else { row.errors.values().sum::<u64>().to_string() });

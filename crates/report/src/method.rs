@@ -14,7 +14,8 @@ pub(crate) fn paragraphs(run: &Run, records: &[&Record]) -> Vec<String> {
     let level = percent(value::level(rule));
     let mut paragraphs = Vec::new();
 
-    let mut trials = "Each trial starts the subject as a fresh process; the trial, not the request, is what is repeated.".to_owned();
+    let mut trials =
+        "Each trial starts the subject as a fresh process; the trial, not the request, is what is repeated.".to_owned();
     trials += " Trials ran in blocks: each block has every design point once, in an order shuffled from the seed";
     trials += &format!(" {}, so that a drift of the machine hits all points alike.", plan.seed);
     paragraphs.push(trials);
@@ -61,13 +62,18 @@ pub(crate) fn paragraphs(run: &Run, records: &[&Record]) -> Vec<String> {
         Arrivals::Poisson { .. } | Arrivals::Constant { .. } => None,
     });
     if think.max().is_some_and(|longest| longest > 0) {
-        paragraphs.push("Clients think between an answer and the next request; the thinking is in no latency.".to_owned());
+        paragraphs
+            .push("Clients think between an answer and the next request; the thinking is in no latency.".to_owned());
     }
     let policy = |idle| records.iter().any(|record| record.idle == idle);
     match (policy(IdlePolicy::Machine), policy(IdlePolicy::Spin)) {
-        (true, false) => paragraphs.push("Idle processors did what this machine lets them do (idle policy `machine`).".to_owned()),
+        (true, false) => {
+            paragraphs.push("Idle processors did what this machine lets them do (idle policy `machine`).".to_owned())
+        }
         (false, true) => {
-            paragraphs.push("Idle processors were kept awake by spinners of the lowest priority (idle policy `spin`).".to_owned());
+            paragraphs.push(
+                "Idle processors were kept awake by spinners of the lowest priority (idle policy `spin`).".to_owned(),
+            );
         }
         (true, true) => paragraphs.push("Both idle policies were in force, each in rows of its own.".to_owned()),
         (false, false) => {}
@@ -85,7 +91,10 @@ mod tests {
         let (mut run, records) = example::volley();
         let records = records.iter().collect::<Vec<_>>();
         let text = paragraphs(&run, &records).join("\n");
-        assert!(text.contains("at level 95 %") && text.contains("within ±3.0 % of it, at least 8 and at most 30"), "{text}");
+        assert!(
+            text.contains("at level 95 %") && text.contains("within ±3.0 % of it, at least 8 and at most 30"),
+            "{text}"
+        );
         assert!(text.contains("Closed loop") && !text.contains("Open loop") && text.contains("`machine`"), "{text}");
         run.plan.trials.quick = true;
         run.plan.trials.relative = None;

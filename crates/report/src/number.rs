@@ -51,7 +51,9 @@ pub(crate) fn estimate(estimate: &Estimate, unit: &str) -> String {
     let decimals = own.max(wanted.min(own + 2));
     let half = match format!("{half:.decimals$}") {
         // Never `±0` for a width that is there.
-        text if half > 0.0 && text.trim_matches(['0', '.']).is_empty() => format!("<{}", 10f64.powi(-(decimals as i32))),
+        text if half > 0.0 && text.trim_matches(['0', '.']).is_empty() => {
+            format!("<{}", 10f64.powi(-(decimals as i32)))
+        }
         text => text,
     };
     with_unit(format!("{point:.decimals$} ±{half}"), name)
@@ -122,7 +124,8 @@ mod tests {
 
     #[test]
     fn shares_and_counts() {
-        let shares = [(0.0, "0 %"), (0.0213, "2.1 %"), (0.123, "12 %"), (1.5, "150 %"), (0.0042, "0.42 %"), (0.0001, "0.010 %")];
+        let shares =
+            [(0.0, "0 %"), (0.0213, "2.1 %"), (0.123, "12 %"), (1.5, "150 %"), (0.0042, "0.42 %"), (0.0001, "0.010 %")];
         for (value, text) in shares {
             assert_eq!(percent(value), text);
         }

@@ -12,7 +12,9 @@ const FEWEST: usize = 5;
 pub(crate) fn outliers(values: &[Option<f64>]) -> Vec<usize> {
     let present = values.iter().flatten().copied().collect::<Vec<_>>();
     let Some(median) = median(present.clone()).filter(|_| present.len() >= FEWEST) else { return Vec::new() };
-    let Some(mad) = self::median(present.iter().map(|value| (value - median).abs()).collect()) else { return Vec::new() };
+    let Some(mad) = self::median(present.iter().map(|value| (value - median).abs()).collect()) else {
+        return Vec::new();
+    };
     let is_outlier = |value: f64| mad > 0.0 && MAD_OF_NORMAL * (value - median).abs() / mad > LIMIT;
     values.iter().enumerate().filter(|(_, value)| value.is_some_and(is_outlier)).map(|(index, _)| index).collect()
 }

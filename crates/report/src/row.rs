@@ -36,7 +36,8 @@ pub(crate) fn row(run: &Run, point: usize, idle: Option<IdlePolicy>, records: &[
         marks: limited_by.as_ref().map_or_else(Vec::new, marks),
         limited_by,
         clock: measurements().next().map(value::clock),
-        latency: histogram::merge(measurements().map(|measurement| measurement.latency())).map(|all| histogram::write(&all)),
+        latency: histogram::merge(measurements().map(|measurement| measurement.latency()))
+            .map(|all| study::record::Histogram::from(&all)),
         errors: sum(measurements().map(|measurement| &measurement.errors)),
         requests: measurements().map(|measurement| measurement.requests).sum(),
         trials,
@@ -141,7 +142,9 @@ fn state(run: &Run, point: usize, measured: usize, failures: &[FailureCount]) ->
         (0, failed) => RowState::Failed { reason: format!("{} failed: {why}", all_of(failed)) },
         (measured, 0) if measured < min => RowState::Partial { reason: format!("{measured} of {min} trials are done") },
         (_, 0) => RowState::Measured,
-        (measured, failed) => RowState::Partial { reason: format!("{failed} of {} trials failed: {why}", measured + failed) },
+        (measured, failed) => {
+            RowState::Partial { reason: format!("{failed} of {} trials failed: {why}", measured + failed) }
+        }
     }
 }
 
@@ -198,7 +201,8 @@ fn metrics(run: &Run, measured: &[&Record], trials: &[TrialFinding]) -> BTreeMap
 fn split_variance(metric: &str, measured: &[&Record], finding: &mut MetricFinding) {
     let measurements = || measured.iter().filter_map(|record| record.measurement());
     let Some(window_s) = measurements().next().map(|measurement| measurement.window_ns as f64 / 1e9) else { return };
-    let trials = measurements().map(|measurement| value::window_values(metric, measurement)).collect::<Option<Vec<_>>>();
+    let trials =
+        measurements().map(|measurement| value::window_values(metric, measurement)).collect::<Option<Vec<_>>>();
     let Some(trials) = trials.filter(|_| window_s > 0.0) else { return };
     let Some(components) = stats::variance::components(&trials, window_s) else { return };
     finding.s_between = Some(components.between);
@@ -207,13 +211,15 @@ fn split_variance(metric: &str, measured: &[&Record], finding: &mut MetricFindin
     let besides_ns = |record: &&Record| {
         record.measurement().map(|measurement| record.elapsed_ns.saturating_sub(measurement.duration_ns) as f64)
     };
-    let besides_s = stats::interval::average(&measured.iter().filter_map(besides_ns).collect::<Vec<_>>()).map(|ns| ns / 1e9);
+    let besides_s =
+        stats::interval::average(&measured.iter().filter_map(besides_ns).collect::<Vec<_>>()).map(|ns| ns / 1e9);
     finding.best_trial_s = besides_s.and_then(|restart_s| components.best_seconds_per_trial(restart_s));
 }
 
 /// Why trials have no value of a metric; `None`: it was never measured, and the metric is left out.
 fn missing(metric: &str, measured: &[&Record], having: usize, level: f64) -> Option<String> {
-    let fewest = measured.iter().filter_map(|record| record.measurement()).map(|measured| measured.latency().count).min()?;
+    let fewest =
+        measured.iter().filter_map(|record| record.measurement()).map(|measured| measured.latency().count).min()?;
     if let Some(q) = value::quantile_of(metric) {
         let needed = stats::order::samples_needed(q, level);
         if fewest < needed {
@@ -269,7 +275,11 @@ fn warnings(row: &Row, records: &[&Record]) -> Vec<String> {
     if let Some(found) = &row.limited_by {
         for (&limit, &trials) in found.counts.iter().filter(|(limit, _)| mark(**limit).is_some()) {
             let what = if limit == Limit::Shared { "shared processors" } else { "generator-bound" };
-            let why = found.reasons.first().filter(|_| limit == found.limit).map_or(String::new(), |reason| format!(": {reason}"));
+            let why = found
+                .reasons
+                .first()
+                .filter(|_| limit == found.limit)
+                .map_or(String::new(), |reason| format!(": {reason}"));
             warnings.push(format!("{what}{}{why}", of(trials)));
         }
     }
@@ -366,7 +376,7 @@ mod tests {
             let Outcome::Measured(measurement) = &mut records[3].outcome else { unreachable!() };
             let mut latency = stats::Histogram::new();
             (0..400).for_each(|i| latency.record(500_000 + i));
-            measurement.service = histogram::write(&latency);
+            measurement.service = study::record::Histogram::from(&latency);
         });
         assert!(row.estimate("latency_p99").is_some());
         let finding = &row.metrics["latency_p999"];
@@ -376,7 +386,8 @@ mod tests {
 
     #[test]
     fn what_was_never_measured_is_left_out() {
-        let row = example_row(0, |_, records| records.iter_mut().for_each(|record| record.subject.rss_max_bytes = None));
+        let row =
+            example_row(0, |_, records| records.iter_mut().for_each(|record| record.subject.rss_max_bytes = None));
         assert!(!row.metrics.contains_key("subject_rss"));
         let row = example_row(0, |_, records| records[0].subject.rss_max_bytes = None);
         assert_eq!(row.metrics["subject_rss"].note.as_deref(), Some("only 7 of 8 trials have a value"));
@@ -414,8 +425,7 @@ mod tests {
             }
             records[7].warnings = vec!["something else".to_owned()];
         });
-        let expected =
-            ["2 segments sent again (TCP retransmits) (3 of 8 trials)", "something else (1 of 8 trials)"];
+        let expected = ["2 segments sent again (TCP retransmits) (3 of 8 trials)", "something else (1 of 8 trials)"];
         assert_eq!(row.warnings, expected);
     }
 

@@ -36,7 +36,9 @@ fn over(run: &Run, factor: &str, rows: &[Row]) -> Vec<Scalability> {
         // A marked row is not about the subject; its series is fitted without it.
         let throughputs = row.trials.iter().filter(|_| !row.is_marked());
         let throughputs = throughputs.filter_map(|trial| trial.values.get("throughput").copied()).collect::<Vec<_>>();
-        if let Some((_, points)) = series.iter_mut().find(|(known, _)| *known == key).filter(|_| !throughputs.is_empty()) {
+        if let Some((_, points)) =
+            series.iter_mut().find(|(known, _)| *known == key).filter(|_| !throughputs.is_empty())
+        {
             points.push(Point { n, throughputs });
         }
     }

@@ -66,12 +66,8 @@ pub fn idle_word(idle: IdlePolicy) -> &'static str {
 }
 
 /// Metrics with a column of their own.
-const COLUMNS: [(&str, &str); 4] = [
-    ("throughput", "throughput"),
-    ("latency_mean", "mean latency"),
-    ("latency_p50", "p50"),
-    ("latency_p99", "p99"),
-];
+const COLUMNS: [(&str, &str); 4] =
+    [("throughput", "throughput"), ("latency_mean", "mean latency"), ("latency_p50", "p50"), ("latency_p99", "p99")];
 
 /// The question, the answer, the table, what to beware of, the machine. Where the width is too small for all metrics, the table
 /// says which it leaves out; it always has the factors, one metric and the verdict.
@@ -131,12 +127,17 @@ impl Column {
 fn table(findings: &Findings, style: &Style) -> String {
     let mut columns_ = Vec::new();
     for factor in &findings.factors {
-        let cells = findings.rows.iter().map(|row| row.factors.get(&factor.name).map_or(String::new(), ToString::to_string));
+        let cells =
+            findings.rows.iter().map(|row| row.factors.get(&factor.name).map_or(String::new(), ToString::to_string));
         columns_.push(Column { heading: factor.name.clone(), cells: cells.collect(), right: factor.numeric });
     }
     if findings.rows.windows(2).any(|two| two[0].point == two[1].point) {
         let idle = |row: &Row| row.idle.map_or("", idle_word).to_owned();
-        columns_.push(Column { heading: "idle".to_owned(), cells: findings.rows.iter().map(idle).collect(), right: false });
+        columns_.push(Column {
+            heading: "idle".to_owned(),
+            cells: findings.rows.iter().map(idle).collect(),
+            right: false,
+        });
     }
     let fixed = columns_.len();
     for (name, heading) in columns_wanted(findings) {
@@ -144,7 +145,11 @@ fn table(findings: &Findings, style: &Style) -> String {
         columns_.push(Column { heading: heading.to_owned(), cells, right: true });
     }
     let errors = |row: &Row| if row.n == 0 { String::new() } else { row.errors.values().sum::<u64>().to_string() };
-    columns_.push(Column { heading: "errors".to_owned(), cells: findings.rows.iter().map(errors).collect(), right: true });
+    columns_.push(Column {
+        heading: "errors".to_owned(),
+        cells: findings.rows.iter().map(errors).collect(),
+        right: true,
+    });
     let n = |row: &Row| row.n.to_string();
     columns_.push(Column { heading: "n".to_owned(), cells: findings.rows.iter().map(n).collect(), right: true });
     columns_.push(Column {

@@ -9,13 +9,8 @@ use crate::findings::Clock;
 use crate::histogram;
 
 /// Quantiles among the metrics.
-const QUANTILES: [(&str, f64); 5] = [
-    ("latency_p50", 0.5),
-    ("latency_p90", 0.9),
-    ("latency_p95", 0.95),
-    ("latency_p99", 0.99),
-    ("latency_p999", 0.999),
-];
+const QUANTILES: [(&str, f64); 5] =
+    [("latency_p50", 0.5), ("latency_p90", 0.9), ("latency_p95", 0.95), ("latency_p99", 0.99), ("latency_p999", 0.999)];
 
 /// The quantile behind a metric's name.
 pub(crate) fn quantile_of(metric: &str) -> Option<f64> {
@@ -86,9 +81,9 @@ pub(crate) fn window_values(metric: &str, measurement: &Measurement) -> Option<V
     let window_s = measurement.window_ns as f64 / 1e9;
     match metric {
         "throughput" => Some(windows.map(|window| window.requests as f64 / window_s).collect()),
-        "latency_mean" => {
-            windows.map(|Window { latency, .. }| (latency.count > 0).then(|| latency.sum / latency.count as f64)).collect()
-        }
+        "latency_mean" => windows
+            .map(|Window { latency, .. }| (latency.count > 0).then(|| latency.sum / latency.count as f64))
+            .collect(),
         _ => None,
     }
 }
@@ -138,7 +133,7 @@ mod tests {
         let few = edited(|measurement| {
             let mut latency = stats::Histogram::new();
             (1..=100).for_each(|i| latency.record(i * 1_000));
-            measurement.service = histogram::write(&latency);
+            measurement.service = study::record::Histogram::from(&latency);
             measurement.requests = 100;
         });
         let values = values(&few, 0.95);
@@ -149,7 +144,7 @@ mod tests {
     #[test]
     fn nothing_answered_and_nothing_known_is_missing_not_zero() {
         let mut empty = edited(|measurement| {
-            measurement.service = histogram::write(&stats::Histogram::new());
+            measurement.service = study::record::Histogram::default();
             measurement.requests = 0;
         });
         empty.subject.rss_max_bytes = None;

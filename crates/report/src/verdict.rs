@@ -156,7 +156,8 @@ fn closed(
         return verdict(Limit::Generator, beside.to_owned());
     }
     let rate = measurement.rate_per_s();
-    if let Some(peak) = calibration.map(|calibration| calibration.rate_max_per_s).filter(|peak| rate > NEAR_PEAK * peak) {
+    if let Some(peak) = calibration.map(|calibration| calibration.rate_max_per_s).filter(|peak| rate > NEAR_PEAK * peak)
+    {
         let share = percent(rate / peak);
         return verdict(Limit::Generator, format!("the rate is {share} of what it reaches here against a null server"));
     }
@@ -177,7 +178,11 @@ pub(crate) fn measurement_warnings(measurement: &Measurement) -> Vec<String> {
     };
     if measurement.errors_total() > 0 {
         let of = measurement.requests + measurement.errors_total();
-        warnings.push(format!("{} of {of} requests went wrong: {}", measurement.errors_total(), kinds(&measurement.errors)));
+        warnings.push(format!(
+            "{} of {of} requests went wrong: {}",
+            measurement.errors_total(),
+            kinds(&measurement.errors)
+        ));
     }
     if measurement.warmup_errors.values().any(|&count| count > 0) {
         warnings.push(format!("requests went wrong during warm-up: {}", kinds(&measurement.warmup_errors)));
@@ -218,7 +223,10 @@ fn little_warning(measurement: &Measurement) -> Option<String> {
     let ratio = stats::little::ratio(measurement.in_flight_mean, measurement.rate_per_s(), mean)?;
     let edges = 2.0 * measurement.in_flight_mean / measurement.requests as f64;
     ((ratio - 1.0).abs() > LITTLE_TOLERANCE + edges).then(|| {
-        format!("Little's law is off by {}: in flight, rate and latency do not tell one story", percent((ratio - 1.0).abs()))
+        format!(
+            "Little's law is off by {}: in flight, rate and latency do not tell one story",
+            percent((ratio - 1.0).abs())
+        )
     })
 }
 
@@ -236,4 +244,269 @@ fn network_warnings(record: &Record) -> Vec<String> {
         warnings.push(format!("{} dropped (ListenDrops)", count(network.listen_drops, "connection request")));
     }
     warnings
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::example;
+    use study::record::{Histogram, IdlePolicy, NetworkCounters, Outcome};
+
+    /// A closed loop on one processor each, with these shares busy.
+    fn closed(subject: f64, generator: f64) -> Record {
+        let records = example::volley().1;
+        let mut record = records.into_iter().find(|record| record.point == 0).unwrap();
+        record.subject.system_ns = (subject * record.subject.measured_ns as f64) as u64;
+        record.subject.user_ns = 0;
+        let worker = &mut of(&mut record).workers[0];
+        worker.cpu_ns = (generator * worker.wall_ns as f64) as u64;
+        record
+    }
+
+    /// An open loop: latency and lags are all of one size, ns; `answered` is the share of 50,000 a second.
+    fn open(subject: f64, answered: f64, latency: u64, lag_thread: u64, lag_connection: u64) -> Record {
+        let mut record = closed(subject, 0.3);
+        let all = |value: u64| {
+            let mut histogram = stats::Histogram::new();
+            (0..1_000).for_each(|_| histogram.record(value));
+            Some(Histogram::from(&histogram))
+        };
+        let measurement = of(&mut record);
+        measurement.offered_per_s = Some(50_000.0);
+        measurement.requests = (12_500.0 * answered) as u64;
+        measurement.response = all(latency);
+        measurement.lag_thread = all(lag_thread);
+        measurement.lag_connection = all(lag_connection);
+        record
+    }
+
+    fn of(record: &mut Record) -> &mut Measurement {
+        let Outcome::Measured(measurement) = &mut record.outcome else { unreachable!() };
+        measurement
+    }
+
+    fn edited(mut record: Record, edit: impl FnOnce(&mut Record)) -> Record {
+        edit(&mut record);
+        record
+    }
+
+    fn check(name: &str, record: &Record, limit: Limit, reason: &str) {
+        let verdict = judge(record, None).0.unwrap();
+        assert_eq!((verdict.limited_by, verdict.reasons[0].as_str()), (limit, reason), "{name}");
+    }
+
+    #[test]
+    fn closed_loops() {
+        let busy = "its processors were busy";
+        let spare = "it was busy while the subject had processors to spare";
+        let waited = "nothing was busy: 40 clients waited for answers";
+        check("a saturated subject", &closed(0.98, 0.60), Limit::Subject, busy);
+        check("both at their end, on one processor each", &closed(1.0, 1.0), Limit::Subject, busy);
+        check("a generator beside an idle subject", &closed(0.40, 0.97), Limit::Generator, spare);
+        check("just below the bounds", &closed(0.79, 0.79), Limit::Latency, waited);
+        check(
+            "few clients",
+            &edited(closed(0.2, 0.2), |r| of(r).clients = 1),
+            Limit::Latency,
+            "nothing was busy: 1 client waited for answers",
+        );
+        check(
+            "shared processors",
+            &edited(closed(0.4, 0.97), |r| r.cpus_shared = true),
+            Limit::Shared,
+            "subject and generator shared processors",
+        );
+        let one_thread_of_four = |r: &mut Record| {
+            r.subject.cpus = vec![0, 1, 2, 3];
+            r.subject.threads_max = 1;
+        };
+        check("one thread on four processors", &edited(closed(0.98, 0.6), one_thread_of_four), Limit::Subject, busy);
+        let four_threads = |r: &mut Record| (r.subject.cpus, r.subject.threads_max) = (vec![0, 1, 2, 3], 4);
+        check("four threads, of which one is busy", &edited(closed(0.98, 0.95), four_threads), Limit::Generator, spare);
+        let unknown = |r: &mut Record| r.subject.measured_ns = 0;
+        check(
+            "a busy generator beside who knows what",
+            &edited(closed(0.0, 0.95), unknown),
+            Limit::Generator,
+            "it was busy, and what the subject had to spare is not known",
+        );
+    }
+
+    #[test]
+    fn the_busiest_worker_counts() {
+        let idle_beside = edited(closed(0.3, 0.97), |r| {
+            let mut idle = of(r).workers[0].clone();
+            idle.cpu_ns = 0;
+            of(r).workers.push(idle);
+        });
+        assert_eq!(judge(&idle_beside, None).0.unwrap().limited_by, Limit::Generator);
+    }
+
+    #[test]
+    fn open_loops() {
+        let check = |name, record: Record, limit, reason| check(name, &record, limit, reason);
+        check("met", open(0.3, 1.0, 100_000, 1_000, 0), Limit::Neither, "100 % of the offered load was answered");
+        check(
+            "met, by what chance allows",
+            open(0.3, 0.98, 100_000, 1_000, 0),
+            Limit::Neither,
+            "98 % of the offered load was answered",
+        );
+        check(
+            "met, but the generator was late",
+            open(0.3, 1.0, 100_000, 20_000, 0),
+            Limit::Generator,
+            "its own send lag at p99 is 20 % of the p99 latency",
+        );
+        check(
+            "missed by a busy subject",
+            open(0.95, 0.8, 100_000, 1_000, 0),
+            Limit::Subject,
+            "only 80 % of the offered load was answered, its processors were busy",
+        );
+        check(
+            "missed, all connections waiting",
+            open(0.3, 0.8, 100_000, 1_000, 50_000),
+            Limit::Subject,
+            "only 80 % of the offered load was answered, no connection was free: it was slow to answer",
+        );
+        check(
+            "missed for no reason of the subject",
+            open(0.3, 0.8, 100_000, 1_000, 0),
+            Limit::Generator,
+            "only 80 % of the offered load was answered, and the subject was not saturated",
+        );
+        let errors = |r: &mut Record| of(r).errors = [("reset".to_owned(), 2_500)].into();
+        check(
+            "missed by errors",
+            edited(open(0.3, 0.8, 100_000, 1_000, 0), errors),
+            Limit::Subject,
+            "only 80 % of the offered load was answered, the rest went wrong",
+        );
+    }
+
+    #[test]
+    fn polling_for_the_next_send_is_not_being_busy() {
+        let polling = edited(open(0.3, 1.0, 100_000, 1_000, 0), |r| {
+            let worker = &mut of(r).workers[0];
+            worker.cpu_ns = worker.wall_ns;
+            worker.spin_ns = worker.wall_ns * 7 / 10;
+        });
+        assert!((generator_busy(polling.measurement().unwrap()).unwrap() - 0.3).abs() < 1e-6);
+    }
+
+    #[test]
+    fn a_calibration_of_the_same_kind_is_a_bound() {
+        let (run, _) = example::volley();
+        let near = Calibration { rate_max_per_s: 75_000.0, ..run.calibration.unwrap() };
+        let record = closed(0.5, 0.7);
+        let limit = |calibration: &Calibration| judge(&record, Some(calibration)).0.unwrap().limited_by;
+        assert_eq!(limit(&near), Limit::Generator, "72 k/s of 75 k/s");
+        assert_eq!(limit(&Calibration { rate_max_per_s: 200_000.0, ..near.clone() }), Limit::Latency);
+        assert_eq!(
+            limit(&Calibration { idle: IdlePolicy::Spin, ..near.clone() }),
+            Limit::Latency,
+            "of another idle policy"
+        );
+        assert_eq!(limit(&Calibration { threads: 4, ..near.clone() }), Limit::Latency, "of more threads");
+        assert_eq!(
+            judge(&closed(0.95, 0.7), Some(&near)).0.unwrap().limited_by,
+            Limit::Subject,
+            "a saturated subject comes first"
+        );
+    }
+
+    #[test]
+    fn a_failed_trial_has_no_verdict() {
+        let records = example::volley().1;
+        let failed = records.iter().find(|record| record.measurement().is_none()).unwrap();
+        assert_eq!(judge(failed, None), (None, Vec::new()));
+    }
+
+    #[test]
+    fn a_load_that_nobody_watched() {
+        let limit = |record: &Record| judge_load(record.measurement().unwrap()).limited_by;
+        assert_eq!(limit(&closed(0.9, 0.5)), Limit::Subject, "40 clients wait, the generator does not");
+        assert_eq!(limit(&closed(0.9, 0.95)), Limit::Generator);
+        assert_eq!(limit(&edited(closed(0.9, 0.5), |r| of(r).clients = 1)), Limit::Latency);
+        assert_eq!(limit(&open(0.9, 1.0, 100_000, 1_000, 0)), Limit::Neither);
+    }
+
+    #[test]
+    fn warnings() {
+        let check =
+            |name: &str, record: Record, expected: &[&str]| assert_eq!(judge(&record, None).1, expected, "{name}");
+        let edit = |edit: fn(&mut Measurement)| edited(closed(0.98, 0.6), |record| edit(of(record)));
+        check("none", closed(0.98, 0.6), &[]);
+        check(
+            "errors",
+            edit(|m| {
+                m.errors.insert("timeout".to_owned(), 3);
+            }),
+            &["3 of 18044 requests went wrong: 3 timeout"],
+        );
+        check(
+            "warm-up",
+            edit(|m| {
+                m.warmup_errors.insert("refused".to_owned(), 3);
+            }),
+            &["requests went wrong during warm-up: 3 refused"],
+        );
+        check(
+            "late",
+            edit(|m| m.late_answers = 1),
+            &["1 answer came after the timeout; the latency is in the quantiles"],
+        );
+        check(
+            "unsent",
+            edit(|m| m.unsent = 2),
+            &["2 intended requests could not be sent before the end: no connection was free"],
+        );
+        check("reconnects", edit(|m| m.reconnects = 2), &["2 connections had to be opened again"]);
+        check(
+            "backend",
+            edit(|m| m.backend_note = Some("io_uring is not there".to_owned())),
+            &["io_uring is not there"],
+        );
+        check(
+            "run queue",
+            edit(|m| m.workers[0].run_queue_ns = Some(25_000_000)),
+            &["worker 0 of the generator was ready but not running 10 % of the time"],
+        );
+        check(
+            "Little",
+            edit(|m| m.in_flight_mean = 42.0),
+            &["Little's law is off by 5.0 %: in flight, rate and latency do not tell one story"],
+        );
+        check(
+            "both near their end",
+            closed(0.9, 0.97),
+            &["the generator was 97 % busy and the subject 90 %: the numbers may be about both"],
+        );
+        let network = NetworkCounters { retransmits: 1, listen_overflows: 2, listen_drops: 5 };
+        check(
+            "network",
+            edited(closed(0.98, 0.6), |record| record.network = network),
+            &[
+                "1 segment sent again (TCP retransmits)",
+                "the subject's accept queue was full 2 times (ListenOverflows)",
+                "5 connection requests dropped (ListenDrops)",
+            ],
+        );
+    }
+
+    #[test]
+    fn nonsense_does_not_panic() {
+        let zeros = edited(open(0.0, 0.0, 0, 0, 0), |record| {
+            record.subject = SubjectUse::default();
+            let measurement = of(record);
+            measurement.duration_ns = 0;
+            measurement.service = Histogram { buckets: vec![(9, 0)], count: 3, ..Histogram::default() };
+            measurement.workers = vec![Worker::default()];
+            measurement.in_flight_mean = f64::NAN;
+        });
+        assert!(judge(&zeros, None).0.is_some());
+        let closed = edited(zeros, |record| of(record).offered_per_s = None);
+        assert_eq!(judge(&closed, None).0.unwrap().limited_by, Limit::Latency);
+    }
 }

@@ -47,7 +47,8 @@ fn together<'a>(measurements: impl Iterator<Item = &'a Measurement> + Clone) -> 
 /// One word: the columns are told apart by spaces.
 fn server(run: &Run, point: usize) -> String {
     let factors = &run.plan.points[point].factors;
-    let words = run.plan.factors.iter().filter_map(|name| factors.get(name)).find(|level| matches!(level, Level::Text(_)));
+    let words =
+        run.plan.factors.iter().filter_map(|name| factors.get(name)).find(|level| matches!(level, Level::Text(_)));
     let server = factors.get("server").or(words).map_or(run.plan.study.clone(), Level::to_string);
     server.split_whitespace().collect::<Vec<_>>().join("-")
 }
@@ -81,7 +82,8 @@ mod tests {
         let (run, mut records) = example::volley();
         records.retain(|record| record.point == 0);
         records.truncate(2);
-        for (record, (mean_us, stddev_us, samples)) in records.iter_mut().zip([(10.0, 3.0, 1_000), (13.0, 6.0, 2_000)]) {
+        for (record, (mean_us, stddev_us, samples)) in records.iter_mut().zip([(10.0, 3.0, 1_000), (13.0, 6.0, 2_000)])
+        {
             let Outcome::Measured(measurement) = &mut record.outcome else { unreachable!() };
             measurement.volley = Some(Volley { mean_us, stddev_us, samples, rounds: 1 });
         }

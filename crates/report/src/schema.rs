@@ -1,0 +1,17 @@
+//! JSON Schemas of what scripts may read, generated from the types.
+
+use schemars::{JsonSchema, Schema, schema_for};
+
+use crate::{Findings, LoadReport};
+
+/// The stem of each file in schemas/ that this crate owns, with its text.
+pub fn schemas() -> [(&'static str, String); 2] {
+    [("findings", text::<Findings>()), ("load", text::<LoadReport>())]
+}
+
+fn text<T: JsonSchema>() -> String {
+    let schema: Schema = schema_for!(T);
+    let mut text = serde_json::to_string_pretty(&schema).expect("a schema is plain JSON");
+    text.push('\n');
+    text
+}

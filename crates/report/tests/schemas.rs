@@ -1,0 +1,54 @@
+//! The published schemas are those of the types.
+
+use std::path::Path;
+
+#[test]
+fn the_files_are_generated() {
+    for (name, text) in report::schema::schemas() {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../../schemas/{name}.json"));
+        let file = std::fs::read_to_string(&path).unwrap_or_default();
+        assert!(
+            file == text,
+            "schemas/{name}.json is not what the types say; `cargo run -p quintain-report --example report_schemas` writes it"
+        );
+    }
+}
+
+/// Keys that a schema requires of an object, and those it describes.
+fn keys(schema: &serde_json::Value) -> (Vec<String>, Vec<String>) {
+    let required =
+        schema["required"].as_array().into_iter().flatten().filter_map(|key| key.as_str().map(str::to_owned));
+    let described = schema["properties"]
+        .as_object()
+        .into_iter()
+        .flatten()
+        .filter(|(_, property)| !property["description"].is_null());
+    (required.collect(), described.map(|(key, _)| key.clone()).collect())
+}
+
+#[test]
+fn the_schema_of_a_load_has_the_keys_that_scripts_rely_on() {
+    let schemas = report::schema::schemas();
+    let schema: serde_json::Value = serde_json::from_str(&schemas[1].1).unwrap();
+    let (required, described) = keys(&schema);
+    for key in ["requests", "errors", "duration_s", "rate_per_s", "latency_ns", "generator"] {
+        assert!(required.iter().any(|other| other == key), "{key} is required");
+    }
+    let properties = schema["properties"].as_object().unwrap();
+    assert_eq!(described.len(), properties.len(), "every key is described");
+    let (_, latency) = keys(&schema["$defs"]["LatencyNs"]);
+    for key in ["mean", "p50", "p90", "p95", "p99", "p999", "max", "clock"] {
+        assert!(latency.iter().any(|other| other == key), "{key}");
+    }
+}
+
+#[test]
+fn findings_have_every_key_that_their_schema_requires() {
+    let (run, records) = report::example::volley();
+    let value = serde_json::to_value(report::analyze(&run, &records)).unwrap();
+    let schemas = report::schema::schemas();
+    let schema: serde_json::Value = serde_json::from_str(&schemas[0].1).unwrap();
+    let (required, described) = keys(&schema);
+    assert!(required.iter().all(|key| value.get(key).is_some()));
+    assert_eq!(described.len(), value.as_object().unwrap().len(), "every key is described");
+}
