@@ -102,6 +102,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
+    // Python 3: math.ceil(math.log(.025)/math.log(max(q, 1 - q)))
     #[test]
     fn fewest_samples_of_each_quantile() {
         let table =
