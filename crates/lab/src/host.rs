@@ -298,6 +298,12 @@ impl Files {
             ("transparent_hugepage", "sys/kernel/mm/transparent_hugepage/enabled"),
             ("cgroup.cpu.max", "sys/fs/cgroup/cpu.max"),
         ];
+        // The older control groups say -1 for no quota.
+        let older = |name: &str| self.may(&format!("sys/fs/cgroup/cpu/cpu.cfs_{name}_us"));
+        if let Some((quota, period)) = older("quota").zip(older("period")) {
+            let quota = if quota == "-1" { "max" } else { &quota };
+            found.insert("cgroup.cpu.max".to_owned(), format!("{quota} {period}"));
+        }
         found.extend(others.iter().filter_map(|(name, path)| Some(((*name).to_owned(), blanks(self.may(path)?)))));
         found
     }
@@ -440,6 +446,21 @@ mod tests {
         assert_eq!(read(folder.path()).hypervisor.as_deref(), Some("KVM"));
         write(folder.path(), "sys/class/dmi/id/sys_vendor", "Amazon EC2\n");
         assert_eq!(read(folder.path()).hypervisor.as_deref(), Some("Amazon EC2"));
+    }
+
+    #[test]
+    fn quota_of_either_kind_of_control_group() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path();
+        let quota = || read(root).sysctls.remove("cgroup.cpu.max");
+        assert_eq!(quota(), None);
+        write(root, "sys/fs/cgroup/cpu/cpu.cfs_period_us", "100000\n");
+        write(root, "sys/fs/cgroup/cpu/cpu.cfs_quota_us", "-1\n");
+        assert_eq!(quota().as_deref(), Some("max 100000"));
+        write(root, "sys/fs/cgroup/cpu/cpu.cfs_quota_us", "150000\n");
+        assert_eq!(quota().as_deref(), Some("150000 100000"));
+        write(root, "sys/fs/cgroup/cpu.max", "50000 100000\n");
+        assert_eq!(quota().as_deref(), Some("50000 100000"));
     }
 
     #[test]

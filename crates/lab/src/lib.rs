@@ -29,6 +29,7 @@ mod sample;
 mod tail;
 #[cfg(test)]
 mod tests;
+mod threads;
 pub mod topology;
 mod trial;
 pub mod watchdog;

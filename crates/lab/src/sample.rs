@@ -2,8 +2,7 @@
 //!
 //! A look must not disturb what it looks at. One read a process gives CPU time, memory and threads; who belongs to the subject is
 //! found once a second, and only processes not seen before are read for it; the looks whose cost grows with the subject (its
-//! proportional set walks its page tables, its sockets and the context switches of its threads are read one by one) are
-//! repeated so seldom that they take less than one part in [`COST_SHARE`] of the time.
+//! proportional set walks its page tables, its sockets and threads are read one by one) are repeated so seldom that they take less than one part in [`COST_SHARE`] of the time.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -13,6 +12,7 @@ use std::time::{Duration, Instant};
 use study::record::{Sample, SubjectUse};
 
 use crate::clock;
+use crate::threads::{Counts, Threads};
 
 /// Between two samples.
 const EVERY: Duration = Duration::from_millis(100);
@@ -31,8 +31,8 @@ pub(crate) struct Sampler {
     strangers: BTreeSet<u32>,
     next: Instant,
     next_costly: Instant,
-    next_switches: Instant,
-    switches: Switches,
+    next_threads: Instant,
+    threads: Threads,
     samples: Vec<Sample>,
 }
 
@@ -43,9 +43,28 @@ pub(crate) struct Reading {
     pub(crate) at_ns: u64,
     user_ns: u64,
     system_ns: u64,
-    voluntary: u64,
-    involuntary: u64,
+    threads: Counts,
+    processes: usize,
     rss_max_bytes: u64,
+}
+
+impl Reading {
+    /// CPU time in user mode and in the kernel since `begin`, ns. The kernel tells the two in ticks, cut off for each process, and
+    /// their sum to the nanosecond for each thread. Where the two sources agree within the ticks, the finer one gives the sum.
+    fn cpu_since(&self, begin: &Self) -> (u64, u64) {
+        let user_ns = self.user_ns.saturating_sub(begin.user_ns);
+        let system_ns = self.system_ns.saturating_sub(begin.system_ns);
+        let run_ns = self.threads.run_ns.saturating_sub(begin.threads.run_ns);
+        let ticks_ns = user_ns + system_ns;
+        // Two figures, each cut off at both ends.
+        let doubt_ns = 2 * tick_ns() * self.processes.max(begin.processes) as u64;
+        if run_ns == 0 || run_ns.abs_diff(ticks_ns) > doubt_ns {
+            return (user_ns, system_ns);
+        }
+        let user_share = if ticks_ns == 0 { 0.0 } else { user_ns as f64 / ticks_ns as f64 };
+        let user_ns = (run_ns as f64 * user_share).round() as u64;
+        (user_ns, run_ns.saturating_sub(user_ns))
+    }
 }
 
 impl Sampler {
@@ -59,8 +78,8 @@ impl Sampler {
             strangers: BTreeSet::new(),
             next: started,
             next_costly: started,
-            next_switches: started,
-            switches: Switches::default(),
+            next_threads: started,
+            threads: Threads::default(),
             samples: Vec::new(),
         }
     }
@@ -95,11 +114,10 @@ impl Sampler {
                 .and_then(|count| u32::try_from(count).ok());
             self.next_costly = begun + EVERY_COSTLY.max(cpu_time().saturating_sub(before) * COST_SHARE);
         }
-        // Threads take their counts with them when they end, as those of a thread-per-client server do with the load.
-        if begun >= self.next_switches {
+        if begun >= self.next_threads {
             let before = cpu_time();
-            self.look_at_switches();
-            self.next_switches = begun + EVERY.max(cpu_time().saturating_sub(before) * COST_SHARE);
+            self.threads.look(&self.proc, &self.members);
+            self.next_threads = begun + EVERY.max(cpu_time().saturating_sub(before) * COST_SHARE);
         }
         if alive {
             self.samples.push(sample);
@@ -113,10 +131,13 @@ impl Sampler {
         // All connections are open now: a moment to look at everything, however short the trial.
         self.next = clock::now();
         self.next_costly = self.next;
-        self.look_at_switches();
-        let (voluntary, involuntary) = self.switches.total();
-        let at_ns = clock::nanos(clock::now() - self.started);
-        let mut reading = Reading { at_ns, voluntary, involuntary, ..Reading::default() };
+        self.threads.look(&self.proc, &self.members);
+        let mut reading = Reading {
+            at_ns: clock::nanos(clock::now() - self.started),
+            threads: self.threads.total(),
+            processes: self.members.len(),
+            ..Reading::default()
+        };
         for &pid in &self.members {
             if let Some(stat) = self.stat(pid) {
                 reading.user_ns += stat.user_ns;
@@ -131,11 +152,10 @@ impl Sampler {
     /// Writes what was seen into `used`; `measured`: the readings at both ends of measuring.
     pub(crate) fn finish(self, measured: Option<(Reading, Reading)>, used: &mut SubjectUse) {
         if let Some((begin, end)) = measured {
-            used.user_ns = end.user_ns.saturating_sub(begin.user_ns);
-            used.system_ns = end.system_ns.saturating_sub(begin.system_ns);
+            (used.user_ns, used.system_ns) = end.cpu_since(&begin);
             used.measured_ns = end.at_ns.saturating_sub(begin.at_ns);
-            used.switches_voluntary = end.voluntary.saturating_sub(begin.voluntary);
-            used.switches_involuntary = end.involuntary.saturating_sub(begin.involuntary);
+            used.switches_voluntary = end.threads.voluntary.saturating_sub(begin.threads.voluntary);
+            used.switches_involuntary = end.threads.involuntary.saturating_sub(begin.threads.involuntary);
         }
         let peak = measured.map_or(0, |(_, end)| end.rss_max_bytes);
         let largest = self.samples.iter().map(|sample| sample.rss_bytes).max();
@@ -186,21 +206,6 @@ impl Sampler {
         self.strangers.extend(left.into_iter().map(|(pid, _)| pid));
     }
 
-    fn look_at_switches(&mut self) {
-        let mut now = BTreeMap::new();
-        for &pid in &self.members {
-            let Ok(threads) = fs::read_dir(self.path(pid, "task")) else { continue };
-            for thread in threads.flatten() {
-                let status = fs::read_to_string(thread.path().join("status")).unwrap_or_default();
-                let counts =
-                    field(&status, "voluntary_ctxt_switches:").zip(field(&status, "nonvoluntary_ctxt_switches:"));
-                let number = thread.file_name().to_str().and_then(|name| name.parse().ok());
-                now.extend(number.zip(counts));
-            }
-        }
-        self.switches.see(now);
-    }
-
     fn pss_bytes(&self, pid: u32) -> Option<u64> {
         Some(field(&self.read(pid, "smaps_rollup")?, "Pss:")? * 1024)
     }
@@ -210,30 +215,6 @@ impl Sampler {
         let is_socket =
             |path: &Path| fs::read_link(path).is_ok_and(|to| to.as_os_str().as_encoded_bytes().starts_with(b"socket:"));
         u32::try_from(handles.flatten().filter(|handle| is_socket(&handle.path())).count()).ok()
-    }
-}
-
-/// Context switches, voluntary and not, of threads that live and of threads that have ended.
-#[derive(Debug, Default)]
-struct Switches {
-    alive: BTreeMap<u32, (u64, u64)>,
-    ended: (u64, u64),
-}
-
-impl Switches {
-    /// Takes the counts of all threads, by number, as they are now.
-    fn see(&mut self, now: BTreeMap<u32, (u64, u64)>) {
-        for (thread, (voluntary, involuntary)) in std::mem::replace(&mut self.alive, now) {
-            // A smaller count under the same number is another thread.
-            if self.alive.get(&thread).is_none_or(|now| now.0 < voluntary || now.1 < involuntary) {
-                self.ended.0 += voluntary;
-                self.ended.1 += involuntary;
-            }
-        }
-    }
-
-    fn total(&self) -> (u64, u64) {
-        self.alive.values().fold(self.ended, |sum, counts| (sum.0 + counts.0, sum.1 + counts.1))
     }
 }
 
@@ -249,8 +230,13 @@ fn cpu_time() -> Duration {
     Duration::new(time.tv_sec.cast_unsigned(), u32::try_from(time.tv_nsec).unwrap_or(0))
 }
 
+/// The unit of CPU times in `/proc/PID/stat`, ns.
+fn tick_ns() -> u64 {
+    1_000_000_000 / rustix::param::clock_ticks_per_second()
+}
+
 /// The number after `name` at the beginning of a line.
-fn field(text: &str, name: &str) -> Option<u64> {
+pub(crate) fn field(text: &str, name: &str) -> Option<u64> {
     text.lines().find_map(|line| line.strip_prefix(name))?.split_whitespace().next()?.parse().ok()
 }
 
@@ -271,12 +257,11 @@ impl Stat {
         // The name stands in parentheses and may itself have some, and blanks: fields are counted from the last one.
         let fields: Vec<&str> = text.get(text.rfind(')')? + 1..)?.split_whitespace().collect();
         let number = |field: usize| fields.get(field - 3)?.parse::<u64>().ok();
-        let tick_ns = 1_000_000_000 / rustix::param::clock_ticks_per_second();
         Some(Self {
             parent: u32::try_from(number(4)?).ok()?,
             group: u32::try_from(number(5)?).ok()?,
-            user_ns: (number(14)? + number(16)?) * tick_ns,
-            system_ns: (number(15)? + number(17)?) * tick_ns,
+            user_ns: (number(14)? + number(16)?) * tick_ns(),
+            system_ns: (number(15)? + number(17)?) * tick_ns(),
             threads: u32::try_from(number(20)?).ok()?,
             rss_bytes: number(24)? * rustix::param::page_size() as u64,
         })
@@ -357,17 +342,19 @@ mod tests {
     }
 
     #[test]
-    fn switches_outlive_their_threads() {
-        let mut switches = Switches::default();
-        switches.see(BTreeMap::from([(70, (5, 1)), (71, (100, 10))]));
-        switches.see(BTreeMap::from([(70, (8, 1))]));
-        assert_eq!(switches.total(), (108, 11), "one has ended");
-        switches.see(BTreeMap::from([(70, (9, 1)), (71, (2, 0))]));
-        assert_eq!(switches.total(), (111, 11), "its number was given again");
-        switches.see(BTreeMap::from([(70, (9, 1)), (71, (1, 0))]));
-        assert_eq!(switches.total(), (112, 11), "and once more");
-        switches.see(BTreeMap::new());
-        assert_eq!(switches.total(), (112, 11));
+    fn time_is_taken_to_the_nanosecond_where_both_sources_agree() {
+        let tick_ns = tick_ns();
+        let cpu = |user_ticks: u64, system_ticks: u64, run_ns: u64, processes: usize| {
+            let begin = Reading::default();
+            let threads = Counts { run_ns, ..Counts::default() };
+            let (user_ns, system_ns) = (user_ticks * tick_ns, system_ticks * tick_ns);
+            Reading { user_ns, system_ns, threads, processes, ..begin }.cpu_since(&begin)
+        };
+        assert_eq!(cpu(3, 1, 4 * tick_ns + 800, 1), (3 * tick_ns + 600, tick_ns + 200));
+        assert_eq!(cpu(0, 0, 7_000, 1), (0, 7_000), "less than a tick of anything");
+        assert_eq!(cpu(3, 1, 0, 1), (3 * tick_ns, tick_ns), "the kernel does not tell");
+        assert_eq!(cpu(3, 9, 4 * tick_ns, 1), (3 * tick_ns, 9 * tick_ns), "threads ended unseen");
+        assert_eq!(cpu(0, 8, 12 * tick_ns, 2), (0, 12 * tick_ns), "each of two processes was cut to ticks");
     }
 
     #[test]
