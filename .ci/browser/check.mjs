@@ -75,7 +75,7 @@ try {
       await page.screenshot({ path: join(out, `${name}.png`), fullPage: true });
 
       if (name === '1280-light') {
-        const mark = page.locator('.panels svg .m .k').first();
+        const mark = page.locator('.panels svg .m').first();
         if (await mark.count() > 0) {
           await mark.scrollIntoViewIfNeeded();
           await mark.hover({ force: true });

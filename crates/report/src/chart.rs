@@ -57,7 +57,20 @@ pub(crate) enum Layer {
     /// Markers with bars, moved aside by so many units so that series do not hide each other.
     Marks { series: usize, marks: Vec<Mark>, joined: bool, aside: f64 },
     /// Many small dots, without a word each.
-    Dust { series: usize, points: Vec<(f64, f64)> },
+    Dust { series: usize, points: Vec<(f64, f64)>, hollow: bool, aside: f64 },
+}
+
+impl Layer {
+    /// Marks as dots: those that are about the subject, and the hollow ones.
+    pub(crate) fn dust(series: usize, marks: &[Mark], aside: f64) -> impl Iterator<Item = Layer> {
+        let of = |hollow| {
+            let points = marks.iter().filter(|mark| mark.hollow == hollow).map(|mark| (mark.x, mark.y));
+            Layer::Dust { series, points: points.collect(), hollow, aside }
+        };
+        [of(false), of(true)]
+            .into_iter()
+            .filter(|layer| !matches!(layer, Layer::Dust { points, .. } if points.is_empty()))
+    }
 }
 
 /// A marker.
@@ -179,7 +192,7 @@ impl Panel {
     }
 
     fn draw_layer(&self, svg: &mut Svg, frame: &Frame, layer: &Layer) {
-        let (series, kind) = match layer {
+        let series = match layer {
             Layer::Rule(value) => {
                 if let Some(y) = frame.y(&self.y.scale, *value) {
                     let path = Path::default().to(frame.left, y).across(frame.right).clone();
@@ -187,8 +200,10 @@ impl Panel {
                 }
                 return;
             }
-            Layer::Curve { series, .. } | Layer::Fit { series, .. } | Layer::Marks { series, .. } => (*series, ""),
-            Layer::Dust { series, .. } => (*series, "d"),
+            Layer::Curve { series, .. }
+            | Layer::Fit { series, .. }
+            | Layer::Marks { series, .. }
+            | Layer::Dust { series, .. } => *series,
         };
         let class = format!("c{}", style::colour_class(series));
         svg.element("g").attr("class", &class).attr("data-s", &series.to_string()).open();
@@ -196,15 +211,19 @@ impl Panel {
             Layer::Rule(_) => {}
             Layer::Curve { points, .. } => self.draw_line(svg, frame, line_class(series), points, 0.0),
             Layer::Fit { points, .. } => self.draw_line(svg, frame, "l ft", points, 0.0),
-            Layer::Dust { points, .. } => {
+            Layer::Dust { points, hollow, aside, .. } => {
                 let mut path = Path::default();
                 for (x, y) in points {
-                    if let Some((x, y)) = self.place(frame, *x, *y, 0.0) {
+                    if let Some((x, y)) = self.place(frame, *x, *y, *aside) {
                         // A line of no length with round ends is a dot, and the shortest way to say so.
                         path.to(x, y).across(x);
                     }
                 }
-                svg.element("path").attr("class", kind).attr("d", path.as_str()).empty();
+                svg.element("path").attr("class", "d").attr("d", path.as_str()).empty();
+                if *hollow {
+                    // A dot of the ground's colour inside each: a ring.
+                    svg.element("path").attr("class", "dh").attr("d", path.as_str()).empty();
+                }
             }
             Layer::Marks { marks, joined, aside, .. } => {
                 if *joined {
@@ -234,28 +253,41 @@ impl Panel {
 
     fn draw_mark(&self, svg: &mut Svg, frame: &Frame, series: usize, mark: &Mark, aside: f64) {
         let Some((x, y)) = self.place(frame, mark.x, mark.y, aside + mark.aside) else { return };
-        let class = if mark.hollow { "m h" } else { "m" };
-        svg.element("g").attr("class", class).open();
+        let mut shape = Path::default();
+        style::marker(&mut shape, series, x, y, RADIUS);
+        let bar = mark.bar.and_then(|bar| self.bar(frame, bar, x, y));
+        let Some(bar) = bar else {
+            let element = svg.element("path").attr("class", if mark.hollow { "m k h" } else { "m k" });
+            let element = element.attr("d", shape.as_str());
+            if mark.tip.is_empty() {
+                return element.empty();
+            }
+            element.open();
+            svg.element("title").text(&mark.tip);
+            return svg.close();
+        };
+        svg.element("g").attr("class", if mark.hollow { "m h" } else { "m" }).open();
         if !mark.tip.is_empty() {
             svg.element("title").text(&mark.tip);
         }
-        if let Some((low, high)) = mark.bar {
-            let mut bar = Path::default();
-            if self.lying() {
-                if let (Some(low), Some(high)) = (frame.x(&self.x.scale, low), frame.x(&self.x.scale, high)) {
-                    bar.to(low, y).across(high).to(low, y - CAP).down(y + CAP).to(high, y - CAP).down(y + CAP);
-                }
-            } else if let (Some(low), Some(high)) = (frame.y(&self.y.scale, low), frame.y(&self.y.scale, high)) {
-                bar.to(x, low).down(high).to(x - CAP, low).across(x + CAP).to(x - CAP, high).across(x + CAP);
-            }
-            if !bar.as_str().is_empty() {
-                svg.element("path").attr("class", "e").attr("d", bar.as_str()).empty();
-            }
-        }
-        let mut shape = Path::default();
-        style::marker(&mut shape, series, x, y, RADIUS);
+        svg.element("path").attr("class", "e").attr("d", bar.as_str()).empty();
         svg.element("path").attr("class", "k").attr("d", shape.as_str()).empty();
         svg.close();
+    }
+
+    /// The bar of an interval; `None` where the marker would hide all but its caps.
+    fn bar(&self, frame: &Frame, (low, high): (f64, f64), x: f64, y: f64) -> Option<Path> {
+        let mut bar = Path::default();
+        let length = if self.lying() {
+            let (low, high) = (frame.x(&self.x.scale, low)?, frame.x(&self.x.scale, high)?);
+            bar.to(low, y).across(high).to(low, y - CAP).down(y + CAP).to(high, y - CAP).down(y + CAP);
+            high - low
+        } else {
+            let (low, high) = (frame.y(&self.y.scale, low)?, frame.y(&self.y.scale, high)?);
+            bar.to(x, low).down(high).to(x - CAP, low).across(x + CAP).to(x - CAP, high).across(x + CAP);
+            high - low
+        };
+        (length.abs() > RADIUS * 2.0).then_some(bar)
     }
 
     /// Where a point is; `None` where an axis has no place for it.

@@ -62,8 +62,8 @@ impl Detail {
     ];
 }
 
-/// Markers of a figure that get a place of their own in the markup; from here on they are dots.
-const MARKS: usize = 1500;
+/// Trials of a figure that get a marker with words each; where there are more, they are dots.
+const MARKS: usize = 700;
 
 /// Every figure of a report: those that the study asks for, else throughput and mean latency; always one of the distribution
 /// of latency and one of the trials over time, without which the others cannot be judged.

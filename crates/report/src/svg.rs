@@ -82,13 +82,13 @@ impl Element<'_> {
     }
 }
 
-/// Appends `value`, rounded to a hundredth, which is far below what a screen or a printer shows of a 380-unit panel.
+/// Appends `value`, rounded to a tenth, which is below what a screen or a printer shows of a 380-unit panel.
 ///
 /// # Panics
 /// When `value` is not finite: whoever draws must have left such a point out, and said so.
 pub(crate) fn number(out: &mut String, value: f64) {
     assert!(value.is_finite(), "coordinate {value}");
-    let rounded = (value * 100.0).round() / 100.0;
+    let rounded = (value * 10.0).round() / 10.0;
     // `-0` is a number to XML but noise to a reader of a snapshot.
     let _ = write!(out, "{}", if rounded == 0.0 { 0.0 } else { rounded });
 }
@@ -123,6 +123,11 @@ impl Path {
     /// `L`: draws to a place.
     pub(crate) fn line(&mut self, x: f64, y: f64) -> &mut Self {
         self.command('L', &[x, y])
+    }
+
+    /// `l`: draws a stretch.
+    pub(crate) fn stretch(&mut self, dx: f64, dy: f64) -> &mut Self {
+        self.command('l', &[dx, dy])
     }
 
     /// `H`: draws to an x.
@@ -186,7 +191,7 @@ mod tests {
     #[test]
     fn numbers_are_short() {
         let table =
-            [(0.0, "0"), (-0.001, "0"), (1.0, "1"), (1.005, "1"), (1.239, "1.24"), (-2.5, "-2.5"), (1e6, "1000000")];
+            [(0.0, "0"), (-0.01, "0"), (1.0, "1"), (1.04, "1"), (1.239, "1.2"), (-2.5, "-2.5"), (1e6, "1000000")];
         for (value, text) in table {
             assert_eq!(shown(value), text, "{value:?}");
         }

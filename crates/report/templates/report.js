@@ -11,7 +11,7 @@
       if (!title) return [];
       const text = title.textContent;
       title.remove(); // else the browser shows a box of its own over ours
-      return [{ shape: mark.querySelector('.k'), text }];
+      return [{ shape: mark.matches('.k') ? mark : mark.querySelector('.k'), text }];
     });
     const show = event => {
       let best = null;

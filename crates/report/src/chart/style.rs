@@ -37,13 +37,9 @@ pub(crate) fn marker(path: &mut Path, series: usize, x: f64, y: f64, radius: f64
         3 => &[(0.0, -1.3), (1.3, 0.0), (0.0, 1.3), (-1.3, 0.0)],
         _ => &[(0.0, 1.25), (1.2, -0.85), (-1.2, -0.85)],
     };
-    for (index, (dx, dy)) in shape.iter().enumerate() {
-        let (px, py) = (x + dx * r, y + dy * r);
-        if index == 0 {
-            path.to(px, py)
-        } else {
-            path.line(px, py)
-        };
+    path.to(x + shape[0].0 * r, y + shape[0].1 * r);
+    for pair in shape.windows(2) {
+        path.stretch((pair[1].0 - pair[0].0) * r, (pair[1].1 - pair[0].1) * r);
     }
     path.shut();
 }
@@ -65,8 +61,8 @@ pub(crate) fn css(sheet: Sheet) -> String {
          svg.q .gr,svg.q .gm,svg.q .ax,svg.q .l,svg.q .e{fill:none}svg.q .gr,svg.q .gm,svg.q .ax{stroke-width:1}\
          svg.q .gm{stroke-opacity:.45}svg.q .rf{fill:none;stroke-width:1;stroke-dasharray:4 3}\
          svg.q .l{stroke-width:1.75;stroke-linejoin:round}svg.q .l2{stroke-dasharray:5 3}svg.q .ft{stroke-width:1.4;stroke-dasharray:1.5 3.5;stroke-linecap:round}svg.q .e{stroke-width:1.3}\
-         svg.q .k{stroke-width:1.5}svg.q .d{fill:none;stroke-width:4;stroke-linecap:round;stroke-opacity:.6}\
-         svg.q .hit{fill:none;stroke:none;pointer-events:all}",
+         svg.q .k{stroke-width:1.5}svg.q .d,svg.q .dh{fill:none;stroke-width:3.6;stroke-linecap:round}svg.q .dh{stroke-width:1.8}\
+         ",
     );
     css.push_str(&theme("#1b1d21", "#5b626c", "#e3e6ea", "#9aa1ab", "#ffffff", &ON_LIGHT));
     if sheet == Sheet::Page {
@@ -82,9 +78,9 @@ fn theme(text: &str, muted: &str, grid: &str, axis: &str, ground: &str, colours:
          svg.q .bg{{fill:{ground}}}"
     );
     for (index, colour) in colours.iter().enumerate() {
-        let _ = write!(css, "svg.q .c{index}{{stroke:{colour}}}svg.q .c{index} .k,svg.q .k.c{index}{{fill:{colour}}}");
+        let _ = write!(css, "svg.q .c{index}{{stroke:{colour}}}svg.q .c{index} .k{{fill:{colour}}}");
     }
     // After the colours, which it must beat: a hollow marker shows that a number is not about the subject.
-    let _ = write!(css, "svg.q .h .k,svg.q .k.h{{fill:{ground}}}");
+    let _ = write!(css, "svg.q .h .k,svg.q .h.k{{fill:{ground}}}svg.q .dh{{stroke:{ground}}}");
     css
 }

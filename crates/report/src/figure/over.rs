@@ -26,6 +26,8 @@ struct Over<'a> {
     level: f64,
     /// A point for each trial.
     trials: bool,
+    /// Of so many that each is a dot.
+    dust: bool,
     labels: Vec<String>,
     across: Across<'a>,
 }
@@ -47,7 +49,8 @@ fn draw(findings: &Findings, wanted: &Wanted, detail: Detail, trials: bool) -> D
     let (facets, left_out) = grid.facets();
     let labels = grid.series_labels();
     let across = across(&grid, &facets);
-    let over = Over { grid, metric, unit, level: wanted.interval, trials, labels, across };
+    let dust = trials && facets.iter().flat_map(|facet| &facet.rows).map(|row| row.n).sum::<usize>() > MARKS;
+    let over = Over { grid, metric, unit, level: wanted.interval, trials, dust, labels, across };
 
     let values = facets.iter().flat_map(|facet| &facet.rows).flat_map(|row| over.marks_of(row, 0.0, 0.0));
     // One axis of values for all panels: they are there to be compared.
@@ -205,7 +208,7 @@ impl Over<'_> {
         match &self.across {
             Across::Levels(factor, levels) => {
                 // Few trials side by side need more room at the ends than one marker.
-                let (margin, most) = if self.trials { (0.11, 56.0) } else { (0.07, 63.0) };
+                let (margin, most) = if self.trials { (0.11, 44.0) } else { (0.07, 28.0) };
                 let x = Axis::levels(levels, &factor.name, margin);
                 let width = (Panel::room_aside(&x) * 0.7).min(most);
                 let place = |row: &Row| row.factors.get(&factor.name).and_then(|level| level.as_f64());
@@ -293,11 +296,11 @@ impl Over<'_> {
             let turn = |mark: Mark| if turned { Mark { x: mark.y, y: mark.x, ..mark } } else { mark };
             let marks: Vec<Mark> = marks.into_iter().map(turn).collect();
             let aside = (index as f64 - middle) * gap;
-            layers.push(if marks.len() * used.len() > MARKS {
-                Layer::Dust { series: *series, points: marks.iter().map(|mark| (mark.x, mark.y)).collect() }
+            if self.dust {
+                layers.extend(Layer::dust(*series, &marks, aside));
             } else {
-                Layer::Marks { series: *series, marks, joined, aside }
-            });
+                layers.push(Layer::Marks { series: *series, marks, joined, aside });
+            }
         }
         layers
     }

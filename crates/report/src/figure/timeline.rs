@@ -62,14 +62,11 @@ pub(super) fn timeline(findings: &Findings, wanted: &Wanted, detail: Detail) -> 
         let mut layers = vec![Layer::Rule(0.0)];
         for series in 0..labels.len() {
             let own: Vec<Mark> = marks.iter().filter(|(of, _)| *of == series).map(|(_, mark)| mark.clone()).collect();
-            if own.is_empty() {
-                continue;
+            if many {
+                layers.extend(Layer::dust(series, &own, 0.0));
+            } else if !own.is_empty() {
+                layers.push(Layer::Marks { series, marks: own, joined: false, aside: 0.0 });
             }
-            layers.push(if many {
-                Layer::Dust { series, points: own.iter().map(|mark| (mark.x, mark.y)).collect() }
-            } else {
-                Layer::Marks { series, marks: own, joined: false, aside: 0.0 }
-            });
         }
         Panel { title: facet.title.clone(), x: x.clone(), y: y.clone(), layers, slot: 0.0 }
     };
