@@ -337,9 +337,10 @@ fn answered(measurement: Measurement) -> Result<Measurement, End> {
     }
 }
 
-/// `, saying: ...` with the last line of `text`, if there is one.
+/// `, saying: ...` with the last line of `text`, if there is one that says more than that it was ready.
 fn saying(text: &str) -> String {
-    text.lines().next_back().map_or_else(String::new, |line| format!(", saying: {}", line.trim()))
+    let line = text.lines().rev().find(|line| !line.trim().is_empty()).filter(|line| !line.starts_with("ready "));
+    line.map_or_else(String::new, |line| format!(", saying: {}", line.trim()))
 }
 
 /// The processors of a point on this machine.
@@ -372,4 +373,16 @@ fn load_spec(load: &LoadPlan, share: &Share, port: u16, seed: u64) -> Result<Loa
         spin_ns: if alone && !matches!(load.arrivals, Arrivals::Closed { .. }) { SPIN_NS } else { 0 },
         seed,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn last_words_that_say_something() {
+        assert_eq!(saying("ready 7000\npanic: no memory\n\n"), ", saying: panic: no memory");
+        assert_eq!(saying("ready 7000\n"), "");
+        assert_eq!(saying(""), "");
+    }
 }
