@@ -138,7 +138,9 @@ fn check_arrows(allowed: &Arrows, real: &Arrows) -> Vec<String> {
             format!("crates/{name}/Cargo.toml: `{name}` imports `{import}`, which its row in docs/ARCHITECTURE.md does not allow")
         }));
         complaints.extend(may.difference(imports).map(|import| {
-            format!("docs/ARCHITECTURE.md: the table lets `{name}` import `{import}`, which it does not: drop the arrow")
+            format!(
+                "docs/ARCHITECTURE.md: the table lets `{name}` import `{import}`, which it does not: drop the arrow"
+            )
         }));
     }
     complaints.extend(
@@ -161,7 +163,7 @@ fn check_document(path: &str, text: &str, files: &[String]) -> Vec<String> {
     let mut complaints = Vec::new();
     for (line, word) in quoted_words(text) {
         let named = word.split(|c: char| c.is_whitespace() || c == ':').next().unwrap_or_default();
-        let is_path = FOLDERS.iter().any(|folder| named.starts_with(folder)) && !named.contains(['{', '*', '<', 'N']);
+        let is_path = FOLDERS.iter().any(|folder| named.starts_with(folder)) && !named.contains(['{', '*', '<']);
         let folder = format!("{}/", named.trim_end_matches('/'));
         if is_path && !files.iter().any(|file| file == named || file.starts_with(&folder)) {
             complaints.push(format!("{path}:{line}: names `{named}`, which does not exist"));
@@ -217,7 +219,9 @@ fn check_source(path: &str, text: &str) -> Vec<String> {
     let mut complaints = Vec::new();
     for (number, line) in text.lines().enumerate() {
         let code = line.split("//").next().unwrap_or_default();
-        if code.split(|c: char| !c.is_alphanumeric() && c != '_').any(|word| word == "unsafe") && !path.starts_with("crates/net/") {
+        if code.split(|c: char| !c.is_alphanumeric() && c != '_').any(|word| word == "unsafe")
+            && !path.starts_with("crates/net/")
+        {
             complaints.push(format!("{path}:{}: `unsafe` outside crates/net", number + 1));
         }
         complaints.extend(
@@ -243,7 +247,8 @@ fn check_manifest(path: &str, text: &str) -> Vec<String> {
 mod tests {
     use super::*;
 
-    const TABLE: &str = "\n| Crate | May import | What |\n|---|---|---|\n| `a` | | pure |\n| `b` | `a` | uses |\n\ntext";
+    const TABLE: &str =
+        "\n| Crate | May import | What |\n|---|---|---|\n| `a` | | pure |\n| `b` | `a` | uses |\n\ntext";
 
     fn arrows(rows: &[(&str, &[&str])]) -> Arrows {
         rows.iter().map(|(name, to)| ((*name).to_owned(), to.iter().map(|to| (*to).to_owned()).collect())).collect()
@@ -279,7 +284,10 @@ mod tests {
     fn a_document_may_name_only_what_exists() {
         let files = ["docs/A.md".to_owned(), "crates/net/src/lib.rs".to_owned()];
         let check = |text: &str| check_document("docs/B.md", text, &files).len();
-        assert_eq!(check("see `docs/A.md`, `crates/net` and `crates/net/src/lib.rs:12`, [there](A.md), [out](https://x.org)"), 0);
+        assert_eq!(
+            check("see `docs/A.md`, `crates/net` and `crates/net/src/lib.rs:12`, [there](A.md), [out](https://x.org)"),
+            0
+        );
         assert_eq!(check("see `docs/GONE.md`"), 1);
         assert_eq!(check("see [gone](GONE.md)"), 1);
         assert_eq!(check("    a sketch: `docs/GONE.md`"), 0);

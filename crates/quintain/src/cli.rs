@@ -357,6 +357,16 @@ impl From<Backend> for study::spec::Backend {
     }
 }
 
+impl From<Backend> for net::Choice {
+    fn from(backend: Backend) -> Self {
+        match backend {
+            Backend::Auto => Self::Auto,
+            Backend::Epoll => Self::Epoll,
+            Backend::IoUring => Self::IoUring,
+        }
+    }
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Idle {
     Machine,
@@ -397,7 +407,9 @@ pub(crate) fn cpu_list(text: &str) -> Result<Cpus, String> {
     let mut cpus = std::collections::BTreeSet::new();
     for part in text.split(',') {
         let (low, high) = part.split_once('-').unwrap_or((part, part));
-        let number = |text: &str| text.trim().parse::<u32>().map_err(|_| format!("`{part}` is no processor or range like `0-3`"));
+        let number = |text: &str| {
+            text.trim().parse::<u32>().map_err(|_| format!("`{part}` is no processor or range like `0-3`"))
+        };
         let (low, high) = (number(low)?, number(high)?);
         if low > high || high > MAX {
             return Err(format!("`{part}` is no range of processors 0-{MAX}, low end first"));
@@ -424,7 +436,11 @@ fn rate(text: &str) -> Result<f64, String> {
 
 fn percentage(text: &str) -> Result<f64, String> {
     let fraction = study::units::fraction(text).map_err(|error| error.to_string())?;
-    if fraction > 0.0 && fraction <= 0.5 { Ok(fraction) } else { Err("expected more than 0 and at most 50%".to_owned()) }
+    if fraction > 0.0 && fraction <= 0.5 {
+        Ok(fraction)
+    } else {
+        Err("expected more than 0 and at most 50%".to_owned())
+    }
 }
 
 #[cfg(test)]

@@ -1,2 +1,40 @@
-//! The binary: flags, messages, exit codes; the verbs in a row.
-fn main() {}
+//! A benchmarking laboratory for network servers: flags, messages, exit codes; the verbs in a row.
+//!
+//! The sentence to read first stands in `run.rs`.
+
+mod calibrate;
+mod check;
+mod child;
+mod cli;
+mod doctor;
+mod load;
+mod message;
+mod output;
+mod progress;
+mod report;
+mod run;
+mod runs;
+mod serve;
+mod signals;
+mod study_file;
+
+use clap::Parser;
+use cli::{Cli, Verb};
+
+fn main() -> std::process::ExitCode {
+    let cli = Cli::parse();
+    let done = match cli.verb {
+        Verb::Run(args) => run::run(args),
+        Verb::Load(args) => load::load(*args),
+        Verb::Serve(args) => serve::serve(args),
+        Verb::Check(args) => check::check(args),
+        Verb::Runs(args) => runs::runs(args),
+        Verb::Report(args) => report::report(args),
+        Verb::Doctor(args) => doctor::doctor(args),
+        Verb::Calibrate(args) => calibrate::calibrate(args),
+        Verb::Exec(args) => child::exec(args),
+        Verb::Watchdog => child::watchdog(),
+        Verb::Spin(args) => child::spin(args),
+    };
+    message::end(done)
+}

@@ -76,7 +76,7 @@ fn a_quick_look_leaves_time_for_the_build_within_45_seconds() {
 #[test]
 fn volley_in_full_is_the_sweep_of_volley() {
     let plan = plan("volley", Profile::Full, 2);
-    assert_eq!(plan.points.len(), 13 * 7 * 3);
+    assert_eq!(plan.points.len(), 13 * 14 * 3);
     let volley = Stop::Volley { round_requests: 1_000_000, half_width_ns: 5_000, max_ns: 180_000_000_000 };
     assert!(plan.points.iter().all(|point| point.load.stop == volley));
     assert_eq!(plan.points.iter().filter(|point| point.unrunnable.is_none()).count(), 13 * 3);

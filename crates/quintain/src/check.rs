@@ -1,0 +1,71 @@
+//! `quintain check`: is a study right, what would be done, how long would it take?
+
+use std::fmt::Write;
+
+use study::Plan;
+
+use crate::cli::CheckArgs;
+use crate::message::{Done, Exit};
+use crate::{output, study_file};
+
+pub(crate) fn check(args: CheckArgs) -> Done {
+    let cpus = crate::run::cpus(args.cpus.as_ref())?;
+    let opened = study_file::open(&args.study, cpus.len() as u32)?;
+    if args.json {
+        output::json(&opened.plan)?;
+    } else {
+        output::data(&text(&opened.plan, &opened.path.display().to_string(), opened.profile.name()))?;
+    }
+    Ok(Exit::Fine)
+}
+
+fn text(plan: &Plan, path: &str, profile: &str) -> String {
+    let mut text = String::new();
+    let estimate = plan.estimate();
+    let runnable = plan.points.iter().filter(|point| point.unrunnable.is_none()).count();
+    // Writing to a string cannot fail.
+    let _ = writeln!(text, "{path}: fine\n\n{}\n", plan.question);
+    let _ = writeln!(text, "profile        {profile}");
+    let _ = writeln!(text, "seed           {}", plan.seed);
+    let _ = writeln!(text, "design points  {} ({} can run here)", plan.points.len(), runnable);
+    let _ = writeln!(text, "trials         {} to {}", estimate.trials_min, estimate.trials_max);
+    let _ = writeln!(
+        text,
+        "time           {} to {}, after the builds",
+        output::time_words(estimate.seconds_min),
+        output::time_words(estimate.seconds_max)
+    );
+    let _ = writeln!(text, "stop           {}\n", stop_text(plan));
+    let header = plan.factors.clone();
+    let mut rows = vec![header];
+    rows.extend(plan.points.iter().map(|point| {
+        plan.factors
+            .iter()
+            .map(|factor| point.factors.get(factor).map(ToString::to_string).unwrap_or_default())
+            .collect()
+    }));
+    for (index, row) in rows.iter().enumerate() {
+        for (column, cell) in row.iter().enumerate() {
+            let width = rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
+            let _ = write!(text, "  {cell:width$}");
+        }
+        let note = index.checked_sub(1).and_then(|point| plan.points[point].unrunnable.as_deref());
+        let _ = writeln!(text, "  {}", note.unwrap_or_default());
+    }
+    text.lines().map(|line| line.trim_end().to_owned() + "\n").collect()
+}
+
+fn stop_text(plan: &Plan) -> String {
+    let rule = &plan.trials;
+    match rule.relative {
+        Some(relative) => format!(
+            "{} within ±{} % at {} %, {} to {} trials a point",
+            rule.metric,
+            relative * 100.0,
+            rule.level * 100.0,
+            rule.min,
+            rule.max
+        ),
+        None => format!("{} trials a point", rule.min),
+    }
+}

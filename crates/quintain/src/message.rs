@@ -1,0 +1,91 @@
+//! How a verb ends: what the user is told, and the exit code.
+
+use std::fmt::Display;
+use std::process::ExitCode;
+
+use crate::output;
+
+/// What the exit code of the process says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Exit {
+    /// 0.
+    Fine,
+    /// 2: a mistake in what was asked.
+    Usage,
+    /// 3: the subject failed.
+    Subject,
+    /// 4: this machine cannot do it.
+    Machine,
+    /// 130: interrupted, as a shell has it.
+    Interrupted,
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> Self {
+        Self::from(match exit {
+            Exit::Fine => 0,
+            Exit::Usage => 2,
+            Exit::Subject => 3,
+            Exit::Machine => 4,
+            Exit::Interrupted => 130,
+        })
+    }
+}
+
+/// Why a verb could not do its work: an error, perhaps a hint, and the exit code.
+#[derive(Debug)]
+pub(crate) struct Problem {
+    exit: Exit,
+    error: anyhow::Error,
+    hint: Option<String>,
+    /// The text stands by itself: several mistakes, rendered with their places.
+    rendered: bool,
+}
+
+/// What every verb returns.
+pub(crate) type Done = Result<Exit, Problem>;
+
+impl Problem {
+    pub(crate) fn new(exit: Exit, error: impl Into<anyhow::Error>) -> Self {
+        Self { exit, error: error.into(), hint: None, rendered: false }
+    }
+
+    /// A problem of which there is only a sentence.
+    pub(crate) fn text(exit: Exit, text: impl Display) -> Self {
+        Self::new(exit, anyhow::anyhow!("{text}"))
+    }
+
+    /// Text that was rendered elsewhere and needs no `error:` before it.
+    pub(crate) fn rendered(exit: Exit, text: String) -> Self {
+        Self { exit, error: anyhow::Error::msg(text), hint: None, rendered: true }
+    }
+
+    pub(crate) fn hint(mut self, hint: impl Display) -> Self {
+        self.hint = Some(hint.to_string());
+        self
+    }
+}
+
+/// Tells the user of a problem, if there is one; the exit code.
+pub(crate) fn end(done: Done) -> ExitCode {
+    match done {
+        Ok(exit) => exit.into(),
+        Err(problem) => {
+            if problem.rendered {
+                output::message(&format!("{:#}", problem.error));
+            } else {
+                output::message(&format!("error: {:#}", problem.error));
+            }
+            if let Some(hint) = problem.hint {
+                output::message(&format!("\nhint: {hint}"));
+            }
+            problem.exit.into()
+        }
+    }
+}
+
+impl From<store::StoreError> for Problem {
+    fn from(error: store::StoreError) -> Self {
+        Problem::new(Exit::Usage, error)
+    }
+}

@@ -1,0 +1,67 @@
+//! The one place that writes to stdout and stderr. Data goes to stdout, everything else to stderr.
+
+use std::io::{IsTerminal, Write};
+
+use crate::message::{Exit, Problem};
+
+/// Writes data, with a line end if it has none. A reader that went away (`| head`) ends the process quietly.
+pub(crate) fn data(text: &str) -> Result<(), Problem> {
+    let mut out = std::io::stdout().lock();
+    let end: &[u8] = if text.is_empty() || text.ends_with('\n') { b"" } else { b"\n" };
+    let written = out.write_all(text.as_bytes()).and_then(|()| out.write_all(end)).and_then(|()| out.flush());
+    match written {
+        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
+            Err(Problem::new(Exit::Machine, anyhow::Error::new(error).context("stdout")))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Writes a value as JSON, indented for people who look.
+pub(crate) fn json(value: &impl serde::Serialize) -> Result<(), Problem> {
+    data(&serde_json::to_string_pretty(value).map_err(|error| Problem::new(Exit::Machine, error))?)
+}
+
+/// Writes one line of JSON, for a program that reads lines.
+pub(crate) fn json_line(value: &impl serde::Serialize) -> Result<(), Problem> {
+    data(&serde_json::to_string(value).map_err(|error| Problem::new(Exit::Machine, error))?)
+}
+
+/// Tells a person something. Nobody to tell it to is no error.
+pub(crate) fn message(text: &str) {
+    let _ = writeln!(std::io::stderr().lock(), "{text}");
+}
+
+/// Whether a person looks at stderr as it is written.
+pub(crate) fn stderr_is_terminal() -> bool {
+    std::io::stderr().is_terminal()
+}
+
+/// Columns of stdout where it is a terminal; `None` where it is a file or a pipe.
+pub(crate) fn stdout_columns() -> Option<usize> {
+    let out = std::io::stdout();
+    let size = rustix::termios::tcgetwinsize(&out).ok().filter(|_| out.is_terminal())?;
+    (size.ws_col > 0).then_some(usize::from(size.ws_col))
+}
+
+/// Writes a file, or says which one could not be written.
+pub(crate) fn file(path: &std::path::Path, text: &str) -> Result<(), Problem> {
+    std::fs::write(path, text).map_err(|error| {
+        Problem::new(Exit::Usage, anyhow::Error::new(error).context(format!("cannot write `{}`", path.display())))
+    })
+}
+
+/// Writes `text` over the last line of the terminal.
+pub(crate) fn rewrite(text: &str) {
+    let mut err = std::io::stderr().lock();
+    let _ = write!(err, "\r\x1b[2K{text}").and_then(|()| err.flush());
+}
+
+/// A span of time as a person says it: `45 s`, `8 min`.
+pub(crate) fn time_words(seconds: f64) -> String {
+    match seconds {
+        s if s < 90.0 => format!("{s:.0} s"),
+        s if s < 90.0 * 60.0 => format!("{:.0} min", s / 60.0),
+        s => format!("{:.1} h", s / 3600.0),
+    }
+}

@@ -1,0 +1,200 @@
+//! `quintain run`: the main job, and the sentence to read first.
+
+use std::cell::RefCell;
+use std::path::{Path, PathBuf};
+
+use report::Findings;
+use store::Store;
+use study::record::{Calibration, IdlePolicy, Run};
+use study::{Plan, Record};
+
+use crate::cli::{Cpus, RunArgs};
+use crate::message::{Done, Exit, Problem};
+use crate::progress::Bar;
+use crate::{doctor, output, signals, study_file};
+
+/// The data path: a study becomes a plan, the lab makes records of it, the report makes findings of them.
+pub(crate) fn run(args: RunArgs) -> Done {
+    let host_cpus = cpus(args.cpus.as_ref())?;
+    let store = Store::open(&args.store.store)?;
+    let interrupted = signals::interrupted()?;
+    let (mut run, done) = match &args.resume {
+        Some(name) => resume(&args, &store, name, host_cpus.len())?,
+        None => (begin(&args, &store, host_cpus.len())?, Vec::new()),
+    };
+    let options = lab::Options {
+        exe: exe()?,
+        directory: PathBuf::from("."),
+        cpus: run.host.cpus.iter().filter(|cpu| host_cpus.contains(&cpu.index)).copied().collect(),
+        idle: args.idle.into(),
+    };
+    refuse_without_points(&run.plan)?;
+
+    let (plan, id, calibration) = (run.plan.clone(), run.id.clone(), run.calibration.clone());
+    let bar = RefCell::new(Bar::new(&plan, done.len()));
+    let mut hooks = lab::Hooks {
+        judge: &mut |record| report::judge(record, calibration.as_ref()),
+        store: &mut |record| {
+            bar.borrow_mut().recorded(record);
+            store.add_record(&id, record).map_err(|error| error.to_string())
+        },
+        enough: &mut |point, records| report::enough(&plan, point, records),
+        progress: &mut |progress| bar.borrow_mut().show(progress),
+        interrupted: &|| signals::is_set(&interrupted),
+    };
+    run.builds = lab::build_all(&plan, &options, &mut hooks).map_err(machine)?;
+    store.update_run(&run)?;
+    run.builds.iter().for_each(|build| bar.borrow_mut().built(build));
+    let ended = lab::run(&plan, &run.builds, &done, &options, &mut hooks);
+    bar.borrow_mut().end();
+    let ended = ended.map_err(machine)?;
+
+    let records = store.records(&run.id)?;
+    let findings = report::analyze(&run, &records);
+    render(&args, &run, &records, &findings)?;
+    Ok(exit(&findings, ended.cause))
+}
+
+/// A new run: the study expanded, the machine looked at, everything in the store.
+fn begin(args: &RunArgs, store: &Store, machine_cpus: usize) -> Result<Run, Problem> {
+    let opened = study_file::open(&args.study, machine_cpus as u32)?;
+    let mut plan = opened.plan;
+    if let Some(backend) = args.backend {
+        plan.points.iter_mut().for_each(|point| point.load.backend = backend.into());
+    }
+    let host = lab::host::facts(Path::new("."));
+    let idle = IdlePolicy::from(args.idle);
+    let protocol = plan.points.first().map(|point| point.load.protocol.clone()).unwrap_or_default();
+    let run = Run {
+        version: study::record::RECORD_VERSION,
+        id: format!("{}-{}", plan.study, lab::clock::stamp()),
+        started: lab::clock::rfc3339(),
+        profile: opened.profile.name().to_owned(),
+        command: std::env::args().collect(),
+        quintain: env!("CARGO_PKG_VERSION").to_owned(),
+        revision: lab::revision::of(folder_of(&opened.path)),
+        doctor: doctor::examine(&host),
+        calibration: calibration(store, &host.name, &protocol, idle)?,
+        builds: Vec::new(),
+        host,
+        plan,
+    };
+    store.begin_run(&run)?;
+    Ok(run)
+}
+
+fn calibration(store: &Store, host: &str, protocol: &str, idle: IdlePolicy) -> Result<Option<Calibration>, Problem> {
+    Ok(store.calibration(host, protocol, idle)?)
+}
+
+/// A run that was interrupted: it goes on with the plan it began with.
+fn resume(args: &RunArgs, store: &Store, name: &str, machine_cpus: usize) -> Result<(Run, Vec<Record>), Problem> {
+    let opened = study_file::open(&args.study, machine_cpus as u32)?;
+    let run = if name == "latest" {
+        store.latest_of(&opened.plan.study)?.ok_or_else(|| {
+            let text =
+                format!("there is no run of `{}` in `{}` to go on with", opened.plan.study, store.path().display());
+            Problem::text(Exit::Usage, text).hint("leave `--resume` away to start one")
+        })?
+    } else {
+        store.run(name)?
+    };
+    if run.plan.study != opened.plan.study {
+        let text = format!("run `{}` is of the study `{}`, not of `{}`", run.id, run.plan.study, opened.plan.study);
+        return Err(Problem::text(Exit::Usage, text));
+    }
+    let here = lab::host::facts(Path::new("."));
+    if here.name != run.host.name || here.cpus != run.host.cpus {
+        let text = format!(
+            "run `{}` began on `{}` with {} processors; this is `{}` with {}",
+            run.id,
+            run.host.name,
+            run.host.cpus.len(),
+            here.name,
+            here.cpus.len()
+        );
+        return Err(
+            Problem::text(Exit::Machine, text).hint("trials of two machines are two runs: leave `--resume` away")
+        );
+    }
+    if run.plan.text != opened.plan.text {
+        output::message("note: the study has changed since this run began; it goes on with the plan it began with");
+    }
+    let records = store.records(&run.id)?;
+    let idle = IdlePolicy::from(args.idle);
+    if let Some(other) = records.iter().find(|record| record.idle != idle) {
+        let text = format!("run `{}` was measured with another idle policy ({:?})", run.id, other.idle);
+        return Err(Problem::text(Exit::Usage, text).hint("give the same `--idle`: the two are never mixed"));
+    }
+    output::message(&format!("going on with {}: {} trials are there", run.id, records.len()));
+    Ok((run, records))
+}
+
+/// Without a point that can run there is nothing to do; the reasons are known already.
+fn refuse_without_points(plan: &Plan) -> Result<(), Problem> {
+    if plan.points.iter().any(|point| point.unrunnable.is_none()) {
+        return Ok(());
+    }
+    let reason = plan.points.iter().find_map(|point| point.unrunnable.clone()).unwrap_or_default();
+    Err(Problem::text(Exit::Machine, format!("no design point of `{}` can run here: {reason}", plan.study))
+        .hint("`quintain check` shows all of them; `--set cores=1` asks for less, `share_cpus = true` lets both share"))
+}
+
+fn render(args: &RunArgs, run: &Run, records: &[Record], findings: &Findings) -> Result<(), Problem> {
+    let html = args.html.clone().unwrap_or_else(|| PathBuf::from(format!("{}.html", run.plan.study)));
+    let page = report::html(findings).map_err(|error| Problem::new(Exit::Machine, error))?;
+    output::file(&html, &page)?;
+    if args.store.json {
+        output::json(&serde_json::json!({ "run": run, "records": records, "findings": findings }))?;
+    } else {
+        output::data(&report::terminal(findings, &crate::report::style(false)))?;
+    }
+    output::message(&format!(
+        "\nreport  {}\nrun     {} in {}   (quintain report {} --format md, csv, json, html)",
+        html.display(),
+        run.id,
+        args.store.store.display(),
+        run.id
+    ));
+    Ok(())
+}
+
+fn exit(findings: &Findings, cause: lab::Cause) -> Exit {
+    let failed = |row: &report::findings::Row| matches!(row.state, report::findings::RowState::Failed { .. });
+    if cause == lab::Cause::Interrupted {
+        Exit::Interrupted
+    } else if findings.rows.iter().any(failed) {
+        Exit::Subject
+    } else if findings.rows.iter().all(|row| row.n == 0) {
+        Exit::Machine
+    } else {
+        Exit::Fine
+    }
+}
+
+/// This binary, which is also the generator.
+pub(crate) fn exe() -> Result<PathBuf, Problem> {
+    std::env::current_exe()
+        .map_err(|error| Problem::new(Exit::Machine, anyhow::Error::new(error).context("where is quintain?")))
+}
+
+pub(crate) fn machine(error: impl Into<anyhow::Error>) -> Problem {
+    Problem::new(Exit::Machine, error)
+}
+
+/// The folder a file is in.
+fn folder_of(path: &Path) -> &Path {
+    path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+/// The processors to use: those asked for, or all that this process may use.
+pub(crate) fn cpus(asked: Option<&Cpus>) -> Result<Vec<u32>, Problem> {
+    let allowed = net::thread::affinity().map_err(machine)?;
+    let Some(Cpus(asked)) = asked else { return Ok(allowed) };
+    let missing = asked.iter().filter(|cpu| !allowed.contains(cpu)).map(ToString::to_string).collect::<Vec<_>>();
+    if missing.is_empty() {
+        return Ok(asked.clone());
+    }
+    Err(Problem::text(Exit::Machine, format!("processor {} is not there, or not for this process", missing.join(", ")))
+        .hint(format!("this process may use {}", lab::cpus::format(&allowed))))
+}

@@ -1,0 +1,45 @@
+//! Ctrl-C and SIGTERM.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
+
+use crate::message::{Exit, Problem};
+
+/// A flag that Ctrl-C, SIGTERM or a terminal that goes away sets. A second Ctrl-C ends the process at once: the
+/// watchdog then clears up.
+pub(crate) fn interrupted() -> Result<Arc<AtomicBool>, Problem> {
+    let flag = Arc::new(AtomicBool::new(false));
+    let set = || -> std::io::Result<()> {
+        signal_hook::flag::register_conditional_shutdown(SIGINT, 130, Arc::clone(&flag))?;
+        for signal in [SIGINT, SIGTERM, SIGHUP] {
+            signal_hook::flag::register(signal, Arc::clone(&flag))?;
+        }
+        Ok(())
+    };
+    set().map_err(failed)?;
+    Ok(flag)
+}
+
+/// Calls `ask` once SIGINT or SIGTERM comes.
+pub(crate) fn on_end(ask: impl FnOnce() + Send + 'static) -> Result<(), Problem> {
+    let mut signals = Signals::new([SIGINT, SIGTERM]).map_err(failed)?;
+    let wait = move || {
+        if signals.forever().next().is_some() {
+            ask();
+        }
+    };
+    std::thread::Builder::new().name("signals".to_owned()).spawn(wait).map_err(failed)?;
+    Ok(())
+}
+
+fn failed(error: std::io::Error) -> Problem {
+    Problem::new(Exit::Machine, anyhow::Error::new(error).context("cannot watch for signals"))
+}
+
+/// Whether the flag is set.
+pub(crate) fn is_set(flag: &AtomicBool) -> bool {
+    flag.load(Ordering::Relaxed)
+}

@@ -1,0 +1,94 @@
+//! From the name of a study to its plan, and from its mistakes to what the user is shown.
+
+use std::path::{Path, PathBuf};
+
+use annotate_snippets::{AnnotationKind, Level, Renderer, Snippet};
+use study::{Diagnostic, ExpandOptions, Plan, Profile};
+
+use crate::cli::StudyArgs;
+use crate::message::{Exit, Problem};
+
+/// Where studies are that are named without a path.
+const FOLDER: &str = "studies";
+
+/// A study that was read and expanded.
+#[derive(Debug)]
+pub(crate) struct Opened {
+    pub(crate) path: PathBuf,
+    pub(crate) plan: Plan,
+    pub(crate) profile: Profile,
+}
+
+/// Reads, checks and expands the study that `args` name, for so many processors.
+pub(crate) fn open(args: &StudyArgs, machine_cpus: u32) -> Result<Opened, Problem> {
+    let path = find(&args.study)?;
+    let text = std::fs::read_to_string(&path).map_err(|error| {
+        Problem::new(Exit::Usage, anyhow::Error::new(error).context(format!("cannot read `{}`", path.display())))
+    })?;
+    let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+    let profile = match (args.quick, args.full) {
+        (true, _) => Profile::Quick,
+        (_, true) => Profile::Full,
+        _ => Profile::Default,
+    };
+    let options = ExpandOptions { name, seed: args.seed, profile, machine_cpus, sets: args.sets.clone() };
+    let plan = study::parse(&text)
+        .and_then(|study| study::expand(&study, &options))
+        .map_err(|mistakes| mistaken(&path, &text, &mistakes))?;
+    Ok(Opened { path, plan, profile })
+}
+
+/// A path as it is, or the study of that name.
+fn find(study: &str) -> Result<PathBuf, Problem> {
+    let given = Path::new(study);
+    let named = Path::new(FOLDER).join(format!("{study}.toml"));
+    if given.is_file() {
+        return Ok(given.to_path_buf());
+    }
+    if named.is_file() {
+        return Ok(named);
+    }
+    let looks_like_a_path = given.components().count() > 1 || given.extension().is_some();
+    if looks_like_a_path {
+        return Err(Problem::text(Exit::Usage, format!("there is no study file `{study}`")));
+    }
+    let mut names = std::fs::read_dir(FOLDER).into_iter().flatten().flatten().filter_map(name_of).collect::<Vec<_>>();
+    names.sort();
+    let problem =
+        Problem::text(Exit::Usage, format!("there is no study `{study}`: neither a file nor `{}`", named.display()));
+    Err(match names.as_slice() {
+        [] => problem.hint(format!(
+            "studies are looked up in `{FOLDER}/` of the working directory; start there, or give a path"
+        )),
+        names => problem.hint(format!("`{FOLDER}/` has: {}", names.join(", "))),
+    })
+}
+
+fn name_of(entry: std::fs::DirEntry) -> Option<String> {
+    let path = entry.path();
+    (path.extension()? == "toml").then(|| path.file_stem().map(|stem| stem.to_string_lossy().into_owned()))?
+}
+
+/// Every mistake with its place.
+fn mistaken(path: &Path, text: &str, mistakes: &[Diagnostic]) -> Problem {
+    let renderer = Renderer::plain();
+    let path = path.display().to_string();
+    let mut out = String::new();
+    for mistake in mistakes {
+        let (source, origin) = match &mistake.set {
+            Some(set) => (set.as_str(), "--set"),
+            None => (text, path.as_str()),
+        };
+        let span = mistake.span.start.min(source.len())..mistake.span.end.min(source.len());
+        let snippet = Snippet::source(source).path(origin).annotation(AnnotationKind::Primary.span(span));
+        let mut group = Level::ERROR.primary_title(mistake.message.as_str()).element(snippet);
+        if let Some(hint) = &mistake.hint {
+            group = group.element(Level::HELP.message(hint.as_str()));
+        }
+        out.push_str(&renderer.render(&[group]));
+        out.push_str("\n\n");
+    }
+    let count = mistakes.len();
+    out.push_str(&format!("{count} mistake{} in `{path}`", if count == 1 { "" } else { "s" }));
+    Problem::rendered(Exit::Usage, out)
+}
