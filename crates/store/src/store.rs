@@ -280,3 +280,39 @@ fn is_conflict(error: &rusqlite::Error) -> bool {
 fn is_missing_parent(error: &rusqlite::Error) -> bool {
     error.sqlite_error().is_some_and(|error| error.extended_code == rusqlite::ffi::SQLITE_CONSTRAINT_FOREIGNKEY)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn readers_and_writers_wait_for_each_other_and_a_commit_is_on_disk() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::open(folder.path().join("quintain.db")).unwrap();
+        let pragma = |name: &str| -> String {
+            let read = |row: &rusqlite::Row<'_>| {
+                Ok(row.get_ref(0)?.as_str().map_or_else(|_| row.get::<_, i64>(0).unwrap().to_string(), str::to_owned))
+            };
+            store.connection.pragma_query_value(None, name, read).unwrap()
+        };
+        assert_eq!(pragma("busy_timeout"), "10000");
+        assert_eq!(pragma("journal_mode"), "wal");
+        assert_eq!(pragma("synchronous"), "2", "full");
+        assert_eq!(pragma("foreign_keys"), "1");
+    }
+
+    #[test]
+    fn a_lock_that_is_not_let_go_is_an_error_that_says_so() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("quintain.db");
+        let (holder, store) = (Store::open(&path).unwrap(), Store::open(&path).unwrap());
+        holder.connection.execute_batch("BEGIN IMMEDIATE").unwrap();
+        // The tests have no ten seconds.
+        store.connection.busy_timeout(Duration::ZERO).unwrap();
+        let sql = "INSERT INTO calibrations (host, calibration) VALUES ('here', '{}')";
+        let error = store.sqlite(store.connection.execute(sql, []).unwrap_err());
+        assert_eq!(error.to_string(), format!("`{}` has been locked by another process for 10 s", path.display()));
+        holder.connection.execute_batch("ROLLBACK").unwrap();
+        assert_eq!(store.connection.execute(sql, []).unwrap(), 1);
+    }
+}

@@ -1,0 +1,293 @@
+//! A store on disk: what goes in comes out, and what can happen to the file.
+
+use std::path::{Path, PathBuf};
+
+use report::example;
+use store::{LAYOUT_VERSION, Store, StoreError};
+use study::record::{Calibration, IdlePolicy, Record, Run};
+use tempfile::TempDir;
+
+struct Place {
+    _folder: TempDir,
+    path: PathBuf,
+}
+
+fn place() -> Place {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("quintain.db");
+    Place { _folder: folder, path }
+}
+
+/// A run and a handful of its trials: measured, failed.
+fn sample() -> (Run, Vec<Record>) {
+    let (run, mut records) = example::volley();
+    records.truncate(12);
+    assert!(records.iter().any(|record| record.measurement().is_none()), "the failed point is among them");
+    (run, records)
+}
+
+fn named(id: &str, started: &str) -> Run {
+    Run { id: id.to_owned(), started: started.to_owned(), ..sample().0 }
+}
+
+fn filled(path: &Path) -> (Store, Run, Vec<Record>) {
+    let (run, records) = sample();
+    let store = Store::open(path).unwrap();
+    store.begin_run(&run).unwrap();
+    records.iter().for_each(|record| store.add_record(&run.id, record).unwrap());
+    (store, run, records)
+}
+
+fn error<T: std::fmt::Debug>(result: Result<T, StoreError>, path: &Path) -> String {
+    result.unwrap_err().to_string().replace(&path.display().to_string(), "FILE")
+}
+
+#[test]
+fn what_goes_in_comes_out() {
+    let place = place();
+    let (store, run, records) = filled(&place.path);
+    drop(store);
+    let store = Store::open_existing(&place.path).unwrap();
+    assert_eq!(store.run(&run.id).unwrap(), run);
+    assert_eq!(store.records(&run.id).unwrap(), records);
+    let [listed] = store.runs().unwrap().try_into().unwrap();
+    assert_eq!((listed.study.as_str(), listed.points, listed.trials, listed.failed), ("volley", 12, 12, 1));
+}
+
+#[test]
+fn trials_come_in_the_order_they_ran() {
+    let place = place();
+    let (run, records) = sample();
+    let store = Store::open(&place.path).unwrap();
+    store.begin_run(&run).unwrap();
+    records.iter().rev().for_each(|record| store.add_record(&run.id, record).unwrap());
+    assert_eq!(store.records(&run.id).unwrap(), records);
+}
+
+#[test]
+fn anyone_can_query_it() {
+    let place = place();
+    let (_store, _, records) = filled(&place.path);
+    let connection = rusqlite::Connection::open(&place.path).unwrap();
+    let sql =
+        "SELECT sum(json_extract(record, '$.outcome.measured.requests')) FROM trials WHERE failed = 0 AND point < 6";
+    let sum: i64 = connection.query_row(sql, [], |row| row.get(0)).unwrap();
+    let measured = records.iter().filter(|record| record.point < 6).filter_map(|record| record.measurement());
+    assert_eq!(sum as u64, measured.map(|measurement| measurement.requests).sum::<u64>());
+}
+
+#[test]
+fn runs_are_found_by_name_beginning_and_age() {
+    let place = place();
+    let store = Store::open(&place.path).unwrap();
+    assert_eq!(error(store.run("latest"), &place.path), "no run `latest` in `FILE`, which has none");
+    for (id, started) in [
+        ("volley-20261120-210500", "2026-11-20T21:05:00Z"),
+        ("volley-20261121-080000", "2026-11-21T08:00:00Z"),
+        ("open_%-20261119-120000", "2026-11-19T12:00:00Z"),
+        ("volley", "2026-11-01T00:00:00Z"),
+    ] {
+        store.begin_run(&named(id, started)).unwrap();
+    }
+    let check = |name: &str, id: &str| assert_eq!(store.run(name).unwrap().id, id, "{name}");
+    check("latest", "volley-20261121-080000");
+    check("volley-20261120-210500", "volley-20261120-210500");
+    check("volley-20261120", "volley-20261120-210500");
+    check("open_%", "open_%-20261119-120000");
+    check("volley", "volley");
+    assert!(matches!(store.run("o%"), Err(StoreError::UnknownRun { .. })), "no wild cards");
+    assert_eq!(
+        error(store.run("volley-2026112"), &place.path),
+        "`volley-2026112` is the beginning of 2 runs: volley-20261121-080000, volley-20261120-210500"
+    );
+    assert_eq!(
+        error(store.run("nothing"), &place.path),
+        "no run `nothing` in `FILE`; the latest: volley-20261121-080000, volley-20261120-210500, open_%-20261119-120000, volley"
+    );
+    assert_eq!(store.latest_of("volley").unwrap().unwrap().id, "volley-20261121-080000");
+    assert_eq!(store.latest_of("http").unwrap(), None);
+    let listed = store.runs().unwrap().into_iter().map(|run| run.started).collect::<Vec<_>>();
+    assert!(listed.windows(2).all(|two| two[0] >= two[1]), "the latest first: {listed:?}");
+}
+
+#[test]
+fn nothing_is_entered_twice_or_without_its_run() {
+    let place = place();
+    let (store, run, records) = filled(&place.path);
+    assert_eq!(error(store.begin_run(&run), &place.path), "run `volley-20261120-210500` is in `FILE` already");
+    let first = &records[0];
+    assert_eq!(
+        error(store.add_record(&run.id, first), &place.path),
+        format!("run `{}` has a trial of point {} in block {} already", run.id, first.point, first.block)
+    );
+    let stray = "no run `other` in `FILE`; the latest: volley-20261120-210500";
+    assert_eq!(error(store.add_record("other", first), &place.path), stray);
+    assert_eq!(error(store.records("other"), &place.path), stray);
+    assert_eq!(error(store.update_run(&named("other", "")), &place.path), stray);
+    assert_eq!(store.records(&run.id).unwrap(), records, "and all is as before");
+}
+
+#[test]
+fn a_run_learns_of_its_builds() {
+    let place = place();
+    let (store, mut run, records) = filled(&place.path);
+    run.builds.clear();
+    store.update_run(&run).unwrap();
+    assert_eq!(store.run(&run.id).unwrap(), run);
+    assert_eq!(store.records(&run.id).unwrap(), records);
+}
+
+#[test]
+fn calibrations_are_kept_apart_by_host_protocol_and_idle_policy() {
+    let place = place();
+    let store = Store::open(&place.path).unwrap();
+    let first = sample().0.calibration.unwrap();
+    let later = Calibration { measured: "2026-11-21T00:00:00Z".to_owned(), rate_max_per_s: 1.0, ..first.clone() };
+    let spin = Calibration { idle: IdlePolicy::Spin, ..later.clone() };
+    for calibration in [&later, &first, &spin] {
+        store.add_calibration("here", calibration).unwrap();
+    }
+    let found = |host, protocol, idle| store.calibration(host, protocol, idle).unwrap();
+    assert_eq!(found("here", "pingpong", IdlePolicy::Machine), Some(later));
+    assert_eq!(found("here", "pingpong", IdlePolicy::Spin), Some(spin));
+    assert_eq!(found("here", "http", IdlePolicy::Machine), None);
+    assert_eq!(found("there", "pingpong", IdlePolicy::Machine), None);
+    assert_eq!(store.calibrations("here").unwrap().len(), 3);
+}
+
+#[test]
+fn readers_see_the_trials_while_the_run_goes_on() {
+    let place = place();
+    let (run, records) = sample();
+    let writer = Store::open(&place.path).unwrap();
+    writer.begin_run(&run).unwrap();
+    let reader = Store::open_existing(&place.path).unwrap();
+    for (count, record) in records.iter().enumerate() {
+        assert_eq!(reader.records(&run.id).unwrap().len(), count);
+        writer.add_record(&run.id, record).unwrap();
+    }
+}
+
+/// The files of a store as they are at this moment, as if the writer had been killed.
+fn copied(path: &Path, cut_log_at: Option<u64>) -> Place {
+    let copy = place();
+    std::fs::copy(path, &copy.path).unwrap();
+    let log = |path: &Path| PathBuf::from(format!("{}-wal", path.display()));
+    if log(path).exists() {
+        std::fs::copy(log(path), log(&copy.path)).unwrap();
+        if let Some(length) = cut_log_at {
+            std::fs::OpenOptions::new().write(true).open(log(&copy.path)).unwrap().set_len(length).unwrap();
+        }
+    }
+    copy
+}
+
+#[test]
+fn a_writer_killed_in_the_middle_of_a_trial_leaves_all_that_were_finished() {
+    let place = place();
+    let (store, run, records) = filled(&place.path);
+    // A transaction that is still open, with so small a cache that its pages are in the log already.
+    let connection = rusqlite::Connection::open(&place.path).unwrap();
+    connection.execute_batch("PRAGMA cache_size = 1; PRAGMA cache_spill = 1; BEGIN IMMEDIATE").unwrap();
+    let before = std::fs::metadata(format!("{}-wal", place.path.display())).unwrap().len();
+    for block in 100..140 {
+        let json = serde_json::to_string(&Record { block, ..records[0].clone() }).unwrap();
+        connection.execute("INSERT INTO trials (run, record) VALUES (?1, ?2)", [&run.id, &json]).unwrap();
+    }
+    let after = std::fs::metadata(format!("{}-wal", place.path.display())).unwrap().len();
+    assert!(after > before, "the unfinished transaction has reached the disk");
+    let killed = copied(&place.path, None);
+    let found = Store::open_existing(&killed.path).unwrap();
+    assert_eq!(found.records(&run.id).unwrap(), records);
+    // And one can go on.
+    found.add_record(&run.id, &Record { block: 100, ..records[0].clone() }).unwrap();
+    drop(store);
+}
+
+#[test]
+fn a_log_cut_anywhere_gives_the_trials_up_to_there() {
+    let place = place();
+    let (_store, run, records) = filled(&place.path);
+    let length = std::fs::metadata(format!("{}-wal", place.path.display())).unwrap().len();
+    let mut most = 0;
+    for step in 0..=60 {
+        let cut = copied(&place.path, Some(length * step / 60));
+        let found = Store::open(&cut.path).unwrap();
+        // Cut before the run itself was entered there is no run.
+        let Ok(read) = found.records(&run.id) else { continue };
+        assert_eq!(read, records[..read.len()], "a beginning of what was written");
+        assert!(read.len() >= most, "a longer log has no fewer");
+        most = read.len();
+    }
+    assert_eq!(most, records.len());
+}
+
+#[test]
+fn files_that_are_no_store_are_named_and_left_alone() {
+    let place = place();
+    assert_eq!(error(Store::open_existing(&place.path), &place.path), "no store at `FILE`");
+    assert!(!place.path.exists(), "a reader makes no file");
+
+    let words = "These are words and no database, but long enough for a header of one hundred bytes, one would think.";
+    std::fs::write(&place.path, words).unwrap();
+    assert_eq!(
+        error(Store::open(&place.path), &place.path),
+        "`FILE` is damaged or no SQLite file (file is not a database): move it away, or save what can be read with \
+         `sqlite3 FILE .recover`"
+    );
+    assert_eq!(std::fs::read_to_string(&place.path).unwrap(), words);
+
+    std::fs::remove_file(&place.path).unwrap();
+    rusqlite::Connection::open(&place.path).unwrap().execute_batch("CREATE TABLE recipes (x)").unwrap();
+    assert_eq!(
+        error(Store::open(&place.path), &place.path),
+        "`FILE` is an SQLite file of another program: name another file with --store"
+    );
+}
+
+#[test]
+fn a_newer_store_is_refused_untouched() {
+    let place = place();
+    drop(filled(&place.path));
+    let set_version = |version: i64| {
+        let connection = rusqlite::Connection::open(&place.path).unwrap();
+        connection.pragma_update(None, "user_version", version).unwrap();
+    };
+    set_version(LAYOUT_VERSION + 3);
+    assert_eq!(
+        error(Store::open(&place.path), &place.path),
+        format!(
+            "`FILE` has layout version {}, this quintain knows versions up to {LAYOUT_VERSION}: use a newer quintain, or \
+             another file with --store",
+            LAYOUT_VERSION + 3
+        )
+    );
+    set_version(LAYOUT_VERSION);
+    assert_eq!(Store::open(&place.path).unwrap().runs().unwrap().len(), 1);
+}
+
+#[test]
+fn damage_in_the_middle_is_an_error_and_no_panic() {
+    let place = place();
+    let (store, run, _) = filled(&place.path);
+    drop(store);
+    let mut bytes = std::fs::read(&place.path).unwrap();
+    let middle = bytes.len() / 3;
+    bytes[middle..].fill(0xa5);
+    std::fs::write(&place.path, bytes).unwrap();
+    let found = Store::open_existing(&place.path).and_then(|store| store.records(&run.id));
+    assert!(matches!(found, Err(StoreError::Damaged { .. })), "{found:?}");
+}
+
+#[test]
+fn what_a_later_version_wrote_into_a_trial_is_said() {
+    let place = place();
+    let (store, run, _) = filled(&place.path);
+    let connection = rusqlite::Connection::open(&place.path).unwrap();
+    let sql = "UPDATE trials SET record = json_set(record, '$.version', 7, '$.idle', 'hibernate') WHERE place = 3";
+    assert_eq!(connection.execute(sql, []).unwrap(), 1);
+    let text = error(store.records(&run.id), &place.path);
+    let expected =
+        format!("trial 3 of run `{}` in `FILE` cannot be read (format version 7, this quintain knows 1): ", run.id);
+    assert!(text.starts_with(&expected) && text.contains("hibernate"), "{text}");
+}
