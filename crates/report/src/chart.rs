@@ -287,7 +287,7 @@ impl Panel {
             bar.to(x, low).down(high).to(x - CAP, low).across(x + CAP).to(x - CAP, high).across(x + CAP);
             high - low
         };
-        (length.abs() > RADIUS * 2.0).then_some(bar)
+        (length.abs() > RADIUS * 2.0 + 1.5).then_some(bar)
     }
 
     /// Where a point is; `None` where an axis has no place for it.
@@ -342,4 +342,52 @@ pub(crate) fn panel_svg(panel: &Panel, label: &str) -> String {
     panel.draw(&mut svg);
     svg.close();
     svg.finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_panel() {
+        let mark = |x, y, hollow, bar| Mark { x, y, aside: 0.0, bar, hollow, tip: format!("<{x}>") };
+        let marks = vec![mark(1.0, 30.0, false, Some((20.0, 40.0))), mark(2.0, 50.0, true, Some((49.9, 50.1)))];
+        let panel = Panel {
+            title: "clients 40 & more".to_owned(),
+            x: Axis::levels(&[(1.0, "1".to_owned()), (2.0, "2".to_owned())], "cores", 0.1),
+            y: Axis::linear(0.0, 60.0, "1", "errors"),
+            layers: vec![Layer::Marks { series: 9, marks, joined: true, aside: 0.0 }],
+            slot: 0.0,
+        };
+        let svg = panel_svg(&panel, "all").replace("><", ">\n<");
+        insta::assert_snapshot!(svg, @r##"
+        <svg class="q" viewBox="0 0 380 274" role="img" aria-label="all">
+        <text class="tt" x="4" y="14">clients 40 &amp; more</text>
+        <path class="gr" d="M24.7 232H372M24.7 200.3H372M24.7 168.7H372M24.7 137H372M24.7 105.3H372M24.7 73.7H372M24.7 42H372"/>
+        <text class="end" x="18.7" y="236">0</text>
+        <text class="end" x="18.7" y="204.3">10</text>
+        <text class="end" x="18.7" y="172.7">20</text>
+        <text class="end" x="18.7" y="141">30</text>
+        <text class="end" x="18.7" y="109.3">40</text>
+        <text class="end" x="18.7" y="77.7">50</text>
+        <text class="end" x="18.7" y="46">60</text>
+        <text class="mid" x="53.7" y="249">1</text>
+        <text class="mid" x="343.1" y="249">2</text>
+        <path class="ax" d="M24.7 42V232H372M53.7 232V236M343.1 232V236"/>
+        <text class="mu" x="4" y="31">errors</text>
+        <text class="mu mid" x="198.4" y="266">cores</text>
+        <g class="c1" data-s="9">
+        <path class="l l2" d="M53.7 137L343.1 73.7"/>
+        <g class="m">
+        <title>&lt;1&gt;</title>
+        <path class="e" d="M53.7 168.7V105.3M49.7 168.7H57.7M49.7 105.3H57.7"/>
+        <path class="k" d="M53.7 140.9l3.7 -6.5l-7.4 0z"/>
+        </g>
+        <path class="m k h" d="M343.1 77.5l3.7 -6.5l-7.4 0z">
+        <title>&lt;2&gt;</title>
+        </path>
+        </g>
+        </svg>
+        "##);
+    }
 }

@@ -273,3 +273,9 @@ fn tip(series: &str, row: &Row, rest: &str) -> String {
     let name = if row.label.contains(series) { row.label.clone() } else { format!("{series}, {}", row.label) };
     format!("{name}\n{rest}{marks}")
 }
+
+/// A level of confidence, with all its nines: `95`, `99.9`.
+pub(crate) fn percent(level: f64) -> String {
+    let text = format!("{:.2}", level * 100.0);
+    text.trim_end_matches('0').trim_end_matches('.').to_owned()
+}

@@ -2,7 +2,7 @@
 
 use study::plan::Figure as Wanted;
 
-use super::{Detail, Drawing, Facet, Grid, MARKS, estimate_at, metric_of, tip};
+use super::{Detail, Drawing, Facet, Grid, MARKS, estimate_at, metric_of, percent, tip};
 use crate::chart::{Axis, Layer, Mark, Panel, drawable};
 use crate::findings::{Factor, Findings, Row};
 use crate::number;
@@ -304,10 +304,4 @@ impl Over<'_> {
         }
         layers
     }
-}
-
-/// `95`, `99.9`.
-fn percent(level: f64) -> String {
-    let text = format!("{:.2}", level * 100.0);
-    text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }

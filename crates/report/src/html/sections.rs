@@ -33,7 +33,10 @@ pub(super) fn head(f: &Findings) -> Vec<(String, String)> {
             if f.quick {
                 "of a quick look: no level is claimed".to_owned()
             } else {
-                format!("{}, Student t over trials, each with a subject started fresh", number::percent(f.level))
+                format!(
+                    "{} %, Student t over trials, each with a subject started fresh",
+                    crate::figure::percent(f.level)
+                )
             },
         ),
         fact("Idle processors", idle(f)),
@@ -303,13 +306,8 @@ pub(super) fn failures(f: &Findings) -> Option<String> {
 pub(super) fn usl(f: &Findings) -> Option<String> {
     let cells = |found: &crate::findings::Scalability| {
         let fit = found.fit.as_ref()?;
-        let finite = |e: &Estimate| [e.point, e.low, e.high].iter().all(|value| value.is_finite());
         let parameter = |e: &Estimate| {
-            Cell::number(if finite(e) {
-                format!("{:.4} ({:.4} to {:.4})", e.point, e.low, e.high)
-            } else {
-                "–".to_owned()
-            })
+            Cell::number(format!("{} ({} to {})", shown(e.point, "1"), shown(e.low, "1"), shown(e.high, "1")))
         };
         Some(vec![
             Cell::text(&*found.label),

@@ -239,6 +239,35 @@ fn every_measured_point_has_its_marker_with_its_bar() {
 }
 
 #[test]
+fn a_figure_has_the_level_that_it_asks_for() {
+    let mut f = volley();
+    let wanted = |interval| Figure { interval, ..figure(FigureKind::Line, "latency_mean") };
+    f.figures = vec![wanted(0.95), wanted(0.99)];
+    let drawings = figure::figures(&f, Detail::FULL);
+    let width = |drawing: &figure::Drawing| {
+        let Layer::Marks { marks, .. } = &drawing.panels[0].layers[0] else { panic!("{:?}", drawing.panels[0].layers) };
+        marks[0].bar.map(|(low, high)| high - low).unwrap()
+    };
+    // Student t with 7 degrees of freedom, as printed tables have it: 3.4995 over 2.3646.
+    assert!((width(&drawings[1]) / width(&drawings[0]) - 1.4798).abs() < 1e-3);
+    assert!(drawings[1].caption.contains("99 % intervals"));
+}
+
+#[test]
+fn a_fit_is_drawn_through_what_it_fits() {
+    let (run, records) = example::sweep();
+    let f = crate::analyze(&run, &records);
+    assert_sound(&html(&f).unwrap());
+    assert_in_bounds(&f);
+    let drawings = figure::figures(&f, Detail::FULL);
+    let line = drawings.iter().find(|drawing| drawing.name.contains("line-throughput")).unwrap();
+    let fits =
+        line.panels[0].layers.iter().filter(|layer| matches!(layer, Layer::Fit { points, .. } if points.len() > 30));
+    assert_eq!(fits.count(), f.scalability.iter().filter(|found| found.fit.is_some()).count());
+    assert!(line.caption.contains("Universal Scalability Law"));
+}
+
+#[test]
 fn one_level_is_drawn_with_names_and_not_as_a_lonely_line() {
     let mut f = volley();
     f.rows.retain(|row| row.factors["cores"] == Level::Integer(1));
