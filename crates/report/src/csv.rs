@@ -27,7 +27,7 @@ pub fn csv(findings: &Findings) -> String {
         cells.push(row.n.to_string());
         cells.push(row.failures.iter().map(|failure| failure.count).sum::<usize>().to_string());
         cells.push(row.requests.to_string());
-        cells.push(row.errors.values().sum::<u64>().to_string());
+        cells.push(row.errors_total().to_string());
         cells.push(row.limited_by.as_ref().map_or("", |found| limit_word(found.limit)).to_owned());
         cells.push(row.marks.iter().map(|mark| mark.text()).collect::<Vec<_>>().join("; "));
         cells.push(row.clock.map_or("", |clock| clock.word()).to_owned());

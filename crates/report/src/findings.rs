@@ -147,6 +147,11 @@ impl Row {
         self.metrics.get(metric)?.estimate.as_ref()
     }
 
+    /// Requests gone wrong, all trials, all kinds.
+    pub fn errors_total(&self) -> u64 {
+        crate::number::total(self.errors.values().copied())
+    }
+
     /// Whether the numbers are about something else than the subject.
     pub fn is_marked(&self) -> bool {
         !self.marks.is_empty()

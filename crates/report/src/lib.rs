@@ -1,12 +1,26 @@
-//! Records to Findings to terminal, Markdown, CSV, JSON, HTML, SVG.
+//! What do the trials say, and how sure is it? Records to [`Findings`] to terminal, Markdown, CSV, JSON, HTML, SVG.
+//!
+//! ```
+//! let (run, records) = report::example::volley();
+//! let findings = report::analyze(&run, &records);
+//! assert!(findings.answer[0].starts_with("c-epoll has the lowest mean latency in all 3 comparisons"));
+//! println!("{}", report::terminal(&findings, &report::Style::PLAIN));
+//! ```
+//!
+//! Pure: the machine is asked nothing, so a store that is years old and was written elsewhere reads the same. The two function
+//! values that the lab is handed come from here too: [`judge`] (who was the limit) and [`enough`] (are there trials enough).
 
 mod analyze;
 mod answer;
+mod svg;
+mod html;
+mod figure;
+mod chart;
+mod csv;
+mod enough;
 #[doc(hidden)]
 pub mod example;
 pub mod findings;
-mod csv;
-mod enough;
 mod histogram;
 mod json;
 mod load;
@@ -21,21 +35,17 @@ mod terminal;
 mod value;
 mod verdict;
 mod volley;
-mod svg;
-mod html;
-mod figure;
-mod chart;
 
 pub use analyze::analyze;
 pub use csv::{csv, csv_trials};
 pub use enough::enough;
 pub use findings::Findings;
+pub use html::{HtmlError, PAGE_LIMIT, figure_svgs, html};
 pub use json::json;
 pub use load::{LOAD_VERSION, LoadReport, load, load_json, load_terminal};
 pub use markdown::markdown;
-pub use terminal::{Style, idle_word, limit_word, terminal};
-pub use html::{HtmlError, PAGE_LIMIT, figure_svgs, html};
-pub use verdict::{generator_busy, judge, judge_load, subject_busy};
 pub use number::quantity;
+pub use terminal::{Style, idle_word, limit_word, terminal};
 pub use value::metric_value;
+pub use verdict::{generator_busy, judge, judge_load, subject_busy};
 pub use volley::volley;

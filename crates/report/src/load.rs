@@ -202,7 +202,7 @@ pub fn load_terminal(measurement: &Measurement, target: &str, style: &Style) -> 
     let mut line = |name: &str, text: String| {
         let _ = writeln!(out, "  {}  {text}", paint.dim(&format!("{name:<11}")));
     };
-    let errors = report.errors.values().sum::<u64>();
+    let errors = number::total(report.errors.values().copied());
     let manner = match report.offered_per_s {
         Some(offered) => format!("open loop, {} offered", quantity(offered, "1/s")),
         None => "closed loop".to_owned(),

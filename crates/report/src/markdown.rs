@@ -79,7 +79,7 @@ fn table(findings: &Findings) -> String {
             .collect::<Vec<_>>();
         cells.push(row.idle.map_or("", idle_word).to_owned());
         cells.extend(metrics.iter().map(|(name, _)| cell(findings, row, name)));
-        cells.push(if row.n == 0 { String::new() } else { row.errors.values().sum::<u64>().to_string() });
+        cells.push(if row.n == 0 { String::new() } else { row.errors_total().to_string() });
         cells.push(row.n.to_string());
         cells.push(verdict(row));
         let _ = writeln!(out, "| {} |", cells.iter().map(|cell| plain(cell)).collect::<Vec<_>>().join(" | "));

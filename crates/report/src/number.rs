@@ -71,6 +71,11 @@ pub(crate) fn percent(fraction: f64) -> String {
     format!("{value:.decimals$} %")
 }
 
+/// A sum that saturates: counts that were made up, in a file, must not end the program.
+pub(crate) fn total(counts: impl IntoIterator<Item = u64>) -> u64 {
+    counts.into_iter().fold(0, u64::saturating_add)
+}
+
 /// A count with its noun: `1 trial`, `8 trials`.
 pub(crate) fn count(n: u64, noun: &str) -> String {
     match (n, noun.strip_suffix('y')) {

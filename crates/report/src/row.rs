@@ -39,7 +39,7 @@ pub(crate) fn row(run: &Run, point: usize, idle: Option<IdlePolicy>, records: &[
         latency: histogram::merge(measurements().map(|measurement| measurement.latency()))
             .map(|all| study::record::Histogram::from(&all)),
         errors: sum(measurements().map(|measurement| &measurement.errors)),
-        requests: measurements().map(|measurement| measurement.requests).sum(),
+        requests: measurements().fold(0, |sum, measurement| sum.saturating_add(measurement.requests)),
         trials,
         warnings: Vec::new(),
     };
@@ -73,7 +73,8 @@ pub(crate) fn network<'a>(records: impl IntoIterator<Item = &'a Record>) -> Netw
 fn sum<'a>(counts: impl Iterator<Item = &'a BTreeMap<String, u64>>) -> BTreeMap<String, u64> {
     let mut sums = BTreeMap::new();
     for (kind, count) in counts.flatten().filter(|(_, count)| **count > 0) {
-        *sums.entry(kind.clone()).or_insert(0u64) += count;
+        let sum = sums.entry(kind.clone()).or_insert(0u64);
+        *sum = sum.saturating_add(*count);
     }
     sums
 }

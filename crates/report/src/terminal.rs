@@ -144,7 +144,7 @@ fn table(findings: &Findings, style: &Style) -> String {
         let cells = findings.rows.iter().map(|row| cell(findings, row, name)).collect();
         columns_.push(Column { heading: heading.to_owned(), cells, right: true });
     }
-    let errors = |row: &Row| if row.n == 0 { String::new() } else { row.errors.values().sum::<u64>().to_string() };
+    let errors = |row: &Row| if row.n == 0 { String::new() } else { row.errors_total().to_string() };
     columns_.push(Column {
         heading: "errors".to_owned(),
         cells: findings.rows.iter().map(errors).collect(),

@@ -7,6 +7,7 @@ use study::record::{Measurement, Record, Window};
 
 use crate::findings::Clock;
 use crate::histogram;
+use crate::number::total;
 
 /// Quantiles among the metrics.
 const QUANTILES: [(&str, f64); 5] =
@@ -35,7 +36,7 @@ pub(crate) fn values(record: &Record, level: f64) -> BTreeMap<String, f64> {
     let requests = measurement.requests as f64;
     let a_request = |ns: u64| (requests > 0.0).then(|| ns as f64 / requests);
     put("throughput", (measurement.duration_ns > 0).then(|| measurement.rate_per_s()));
-    put("errors", Some(measurement.errors_total() as f64));
+    put("errors", Some(errors_total(measurement) as f64));
     put("latency_mean", latency_mean_ns(measurement));
     if let Some(latency) = histogram::read(measurement.latency()) {
         for (name, q) in QUANTILES {
@@ -44,9 +45,9 @@ pub(crate) fn values(record: &Record, level: f64) -> BTreeMap<String, f64> {
         }
     }
     let subject = &record.subject;
-    let subject_cpu_ns = subject.user_ns + subject.system_ns;
+    let subject_cpu_ns = subject.user_ns.saturating_add(subject.system_ns);
     put("subject_cpu_per_request", a_request(subject_cpu_ns).filter(|_| subject.measured_ns > 0));
-    let generator_cpu_ns = measurement.workers.iter().map(|worker| worker.cpu_ns).sum();
+    let generator_cpu_ns = total(measurement.workers.iter().map(|worker| worker.cpu_ns));
     put("generator_cpu_per_request", a_request(generator_cpu_ns).filter(|_| !measurement.workers.is_empty()));
     put("subject_rss", subject.rss_max_bytes.map(|bytes| bytes as f64));
     values
@@ -55,6 +56,11 @@ pub(crate) fn values(record: &Record, level: f64) -> BTreeMap<String, f64> {
 /// The value of the metric named so in one trial, in the metric's unit; `None` where the trial has none.
 pub fn metric_value(record: &Record, metric: &str, level: f64) -> Option<f64> {
     values(record, level).remove(metric)
+}
+
+/// Requests gone wrong, of all kinds.
+pub(crate) fn errors_total(measurement: &Measurement) -> u64 {
+    total(measurement.errors.values().copied())
 }
 
 /// From the exact sum, not from buckets, ns.

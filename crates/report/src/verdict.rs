@@ -12,6 +12,7 @@ use study::record::{Calibration, Limit, Measurement, Record, SubjectUse, Verdict
 
 use crate::histogram;
 use crate::number::{count, percent};
+use crate::value::errors_total;
 
 /// A worker or subject above this share of its processors is busy.
 const BUSY: f64 = 0.8;
@@ -73,7 +74,7 @@ pub fn subject_busy(subject: &SubjectUse) -> Option<f64> {
     let cpus = subject.cpus.len() as f64;
     let usable = if subject.threads_max > 0 { cpus.min(f64::from(subject.threads_max)) } else { cpus };
     let available = subject.measured_ns as f64 * usable;
-    (available > 0.0).then(|| (subject.user_ns + subject.system_ns) as f64 / available)
+    (available > 0.0).then(|| subject.user_ns.saturating_add(subject.system_ns) as f64 / available)
 }
 
 /// Share of its processor that the busiest worker used, without what it spent polling for the next intended send.
@@ -125,7 +126,7 @@ fn open(measurement: &Measurement, offered: f64, subject: Option<f64>) -> Verdic
         return verdict(Limit::Neither, format!("{share} of the offered load was answered"));
     }
     let missed = format!("only {share} of the offered load was answered");
-    if answered + measurement.errors_total() as f64 >= asked - tolerance {
+    if answered + errors_total(measurement) as f64 >= asked - tolerance {
         return verdict(Limit::Subject, format!("{missed}, the rest went wrong"));
     }
     if subject.is_some_and(|share| share > BUSY) {
@@ -176,11 +177,11 @@ pub(crate) fn measurement_warnings(measurement: &Measurement) -> Vec<String> {
     let kinds = |errors: &std::collections::BTreeMap<String, u64>| {
         errors.iter().map(|(kind, count)| format!("{count} {kind}")).collect::<Vec<_>>().join(", ")
     };
-    if measurement.errors_total() > 0 {
-        let of = measurement.requests + measurement.errors_total();
+    if errors_total(measurement) > 0 {
+        let of = measurement.requests.saturating_add(errors_total(measurement));
         warnings.push(format!(
             "{} of {of} requests went wrong: {}",
-            measurement.errors_total(),
+            errors_total(measurement),
             kinds(&measurement.errors)
         ));
     }
@@ -216,7 +217,7 @@ pub(crate) fn measurement_warnings(measurement: &Measurement) -> Vec<String> {
 /// In flight = rate x latency, from the write to the answer; what began before and ended after the measuring blurs it.
 fn little_warning(measurement: &Measurement) -> Option<String> {
     // A request that went wrong was in flight too, but has no latency.
-    if measurement.errors_total() > 0 || measurement.late_answers > 0 || measurement.requests == 0 {
+    if errors_total(measurement) > 0 || measurement.late_answers > 0 || measurement.requests == 0 {
         return None;
     }
     let mean = measurement.service.sum / measurement.service.count.max(1) as f64;

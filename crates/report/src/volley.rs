@@ -36,7 +36,7 @@ fn together<'a>(measurements: impl Iterator<Item = &'a Measurement> + Clone) -> 
         let all = histogram::merge(measurements.map(|measurement| measurement.latency()))?;
         return Some(Sum { mean_us: all.mean()? / 1e3, stddev_us: all.stddev()? / 1e3, samples: all.len() });
     };
-    let samples = parts.iter().map(|part| part.samples).sum::<u64>();
+    let samples = crate::number::total(parts.iter().map(|part| part.samples));
     let weighted = |value: fn(&study::record::Volley) -> f64| {
         parts.iter().map(|part| value(part) * part.samples as f64).sum::<f64>() / samples as f64
     };

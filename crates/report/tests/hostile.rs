@@ -1,0 +1,111 @@
+//! A store may come from anywhere: whatever numbers stand in it, nothing panics and nothing is written that is no JSON.
+
+use serde_json::Value;
+use study::record::{Measurement, Record, Run};
+
+/// The paths of all numbers within a value.
+fn numbers(value: &Value, path: &str, found: &mut Vec<String>) {
+    match value {
+        Value::Number(_) => found.push(path.to_owned()),
+        Value::Array(items) => {
+            items.iter().enumerate().for_each(|(index, item)| numbers(item, &format!("{path}/{index}"), found));
+        }
+        Value::Object(items) => items.iter().for_each(|(key, item)| numbers(item, &format!("{path}/{key}"), found)),
+        Value::Null | Value::Bool(_) | Value::String(_) => {}
+    }
+}
+
+/// A run of one point and a few of its trials, with few windows: the fewer numbers, the more can be tried.
+fn small() -> (Run, Vec<Record>) {
+    let (mut run, mut records) = report::example::volley();
+    run.plan.points.truncate(1);
+    run.builds.truncate(1);
+    records.retain(|record| record.point == 0);
+    records.truncate(2);
+    for record in &mut records {
+        let study::record::Outcome::Measured(measurement) = &mut record.outcome else { unreachable!() };
+        measurement.windows.truncate(2);
+        for histogram in [&mut measurement.service, &mut measurement.connect, &mut measurement.windows[0].latency] {
+            histogram.buckets.truncate(2);
+        }
+        measurement.windows[1].latency.buckets.truncate(1);
+        measurement.offered_per_s = Some(1_000.0);
+        measurement.response = Some(measurement.service.clone());
+        measurement.lag_thread = Some(measurement.service.clone());
+        record.subject.samples.truncate(1);
+    }
+    (run, records)
+}
+
+fn render_everything(run: &Run, records: &[Record]) {
+    let findings = report::analyze(run, records);
+    let style = report::Style { colour: true, width: 80 };
+    report::terminal(&findings, &style);
+    report::markdown(&findings);
+    report::csv(&findings);
+    report::csv_trials(&findings);
+    report::volley(run, records);
+    report::figure_svgs(&findings);
+    report::html(&findings).unwrap();
+    serde_json::from_str::<Value>(&report::json(&findings).unwrap()).unwrap();
+    for record in records {
+        report::judge(record, run.calibration.as_ref());
+        if let Some(measurement) = record.measurement() {
+            load(measurement);
+        }
+    }
+    for point in 0..run.plan.points.len() {
+        report::enough(&run.plan, point, &records.iter().collect::<Vec<_>>());
+    }
+}
+
+fn load(measurement: &Measurement) {
+    report::load_terminal(measurement, "x", &report::Style::PLAIN);
+    serde_json::from_str::<Value>(&report::load_json(measurement, "x").unwrap()).unwrap();
+}
+
+fn extremes() -> [Value; 7] {
+    [0.into(), 1.into(), u64::MAX.into(), u32::MAX.into(), (-1).into(), f64::MAX.into(), (-0.5).into()]
+}
+
+#[test]
+fn any_number_in_a_record() {
+    let (run, records) = small();
+    let value = serde_json::to_value(&records[0]).unwrap();
+    let mut paths = Vec::new();
+    numbers(&value, "", &mut paths);
+    assert!(paths.len() > 100, "{}", paths.len());
+    let (mut tried, mut failed) = (0, Vec::new());
+    for path in &paths {
+        for extreme in extremes() {
+            let mut changed = value.clone();
+            *changed.pointer_mut(path).unwrap() = extreme.clone();
+            // What is no record is refused by the store.
+            let Ok(record) = serde_json::from_value::<Record>(changed) else { continue };
+            tried += 1;
+            let result = std::panic::catch_unwind(|| render_everything(&run, &[record, records[1].clone()]));
+            failed.extend(result.is_err().then(|| format!("{path} = {extreme}")));
+        }
+    }
+    assert_eq!(failed, Vec::<String>::new());
+    assert!(tried > 3 * paths.len(), "{tried}");
+}
+
+#[test]
+fn any_number_in_a_run() {
+    let (run, records) = small();
+    let value = serde_json::to_value(&run).unwrap();
+    let mut paths = Vec::new();
+    numbers(&value, "", &mut paths);
+    let mut failed = Vec::new();
+    for path in &paths {
+        for extreme in extremes() {
+            let mut changed = value.clone();
+            *changed.pointer_mut(path).unwrap() = extreme.clone();
+            let Ok(run) = serde_json::from_value::<Run>(changed) else { continue };
+            let result = std::panic::catch_unwind(|| render_everything(&run, &records));
+            failed.extend(result.is_err().then(|| format!("{path} = {extreme}")));
+        }
+    }
+    assert_eq!(failed, Vec::<String>::new());
+}
