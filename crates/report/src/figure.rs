@@ -12,6 +12,7 @@ use study::record::IdlePolicy;
 
 use crate::chart::Panel;
 use crate::findings::{Estimate, Factor, Findings, Mark, Row};
+use crate::terminal::idle_word;
 
 pub(crate) use file::{key_svg, svg_file};
 
@@ -154,7 +155,9 @@ impl<'a> Grid<'a> {
         if !self.idle {
             return levels;
         }
-        let both = |level: String| [format!("{level}, idle machine"), format!("{level}, idle spin")];
+        let both = |level: String| {
+            [IdlePolicy::Machine, IdlePolicy::Spin].map(|idle| format!("{level}, idle {}", idle_word(idle)))
+        };
         levels.into_iter().flat_map(both).collect()
     }
 

@@ -12,16 +12,15 @@
 
 mod analyze;
 mod answer;
-mod svg;
-mod html;
-mod figure;
 mod chart;
 mod csv;
 mod enough;
 #[doc(hidden)]
 pub mod example;
+mod figure;
 pub mod findings;
 mod histogram;
+mod html;
 mod json;
 mod load;
 mod markdown;
@@ -31,6 +30,7 @@ mod outlier;
 mod row;
 mod scalability;
 pub mod schema;
+mod svg;
 mod terminal;
 mod value;
 mod verdict;

@@ -1,10 +1,11 @@
 //! What stands in the sections of the page: findings in words and tables.
 
-use study::record::{BuildOutcome, FailureKind, FindingState, IdlePolicy, Limit};
+use study::record::{BuildOutcome, FailureKind, FindingState, IdlePolicy};
 
 use super::table::{Cell, Head, table};
 use crate::findings::{Estimate, Factor, Findings, MetricFinding, Row, RowState};
 use crate::number;
+use crate::terminal::{idle_word, limit_word};
 
 /// Metrics of the first table; the others are one click away.
 const FIRST: [&str; 4] = ["throughput", "latency_mean", "latency_p50", "latency_p99"];
@@ -126,11 +127,7 @@ fn row_cells(f: &Findings, row: &Row) -> Vec<Cell> {
         cells.push(Cell::text(if row.label.is_empty() { "the only one" } else { &row.label }));
     }
     if both_policies(f) {
-        cells.push(Cell::text(match row.idle {
-            Some(IdlePolicy::Machine) => "machine",
-            Some(IdlePolicy::Spin) => "spin",
-            None => "–",
-        }));
+        cells.push(Cell::text(row.idle.map_or("–", idle_word)));
     }
     cells
 }
@@ -153,16 +150,6 @@ fn metric_cell(f: &Findings, row: &Row, name: &str, hints: bool) -> Cell {
 fn bounds(e: &Estimate, unit: &str, metric: &MetricFinding) -> String {
     let note = metric.note.as_ref().map_or_else(String::new, |note| format!("; {note}"));
     format!("{} to {}{note}", shown(e.low, unit), shown(e.high, unit))
-}
-
-fn limit_word(limit: Limit) -> &'static str {
-    match limit {
-        Limit::Subject => "subject",
-        Limit::Generator => "generator",
-        Limit::Neither => "neither",
-        Limit::Shared => "shared",
-        Limit::Latency => "latency",
-    }
 }
 
 fn limit_cell(row: &Row) -> Cell {

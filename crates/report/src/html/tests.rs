@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 
 use stats::Rng;
 use study::plan::{Figure, FigureKind, Level};
-use study::record::{Finding, FindingState, Host, NetworkCounters};
+use study::record::{Finding, FindingState, Host, IdlePolicy, NetworkCounters};
 
 use super::{PAGE_LIMIT, figure_svgs, html};
 use crate::chart::Layer;
@@ -251,6 +251,20 @@ fn a_figure_has_the_level_that_it_asks_for() {
     // Student t with 7 degrees of freedom, as printed tables have it: 3.4995 over 2.3646.
     assert!((width(&drawings[1]) / width(&drawings[0]) - 1.4798).abs() < 1e-3);
     assert!(drawings[1].caption.contains("99 % intervals"));
+}
+
+#[test]
+fn idle_policies_are_never_one_series() {
+    let mut f = volley();
+    let spun: Vec<Row> = f.rows.iter().filter(|row| row.n > 0).cloned().collect();
+    f.rows.extend(spun.into_iter().map(|row| Row { idle: Some(IdlePolicy::Spin), ..row }));
+    f.figures = every_kind();
+    for drawing in figure::figures(&f, Detail::FULL) {
+        let labels: Vec<&str> = drawing.keys.iter().map(|key| key.label.as_str()).collect();
+        assert_eq!(labels.len(), 6, "{}", drawing.name);
+        assert_eq!(labels[..2], ["c-epoll, idle machine", "c-epoll, idle spin"], "{}", drawing.name);
+    }
+    assert!(html(&f).unwrap().contains("both policies occur"));
 }
 
 #[test]
