@@ -254,29 +254,27 @@ pub fn load_terminal(measurement: &Measurement, target: &str, style: &Style) -> 
     let limit = if report.generator.limited_by == Limit::Generator { paint.bad(limit) } else { paint.bold(limit) };
     line("limited by", format!("{limit}: {}", report.generator.reasons.join("; ")));
     line("ended", report.stop_reason.clone());
-    let notes = report.intervals.values().filter_map(|found| match found {
-        IntervalOrNote::Note { note } => Some(note.as_str()),
-        IntervalOrNote::Interval(_) => None,
-    });
-    let notes = notes.collect::<std::collections::BTreeSet<_>>();
-    let notes = notes.into_iter().collect::<Vec<_>>().join("; ");
-    line(
-        "intervals",
-        match report.intervals.values().any(|found| matches!(found, IntervalOrNote::Interval(_))) {
-            false => notes,
-            true => {
-                let missing = if notes.is_empty() { String::new() } else { format!("; where there is none: {notes}") };
-                format!(
-                    "{}, from inside this one trial: another start of the server may differ by more{missing}",
-                    percent(LEVEL)
-                )
-            }
-        },
-    );
+    line("intervals", about_intervals(&report));
     for warning in &report.warnings {
         line("warning", paint.warn(warning));
     }
     crate::terminal::wrap(&out, style.width, 15)
+}
+
+/// What the intervals claim, and the first reason why some are missing: the others differ in figures only.
+fn about_intervals(report: &LoadReport) -> String {
+    let notes = report.intervals.values().filter_map(|found| match found {
+        IntervalOrNote::Note { note } => Some(note.as_str()),
+        IntervalOrNote::Interval(_) => None,
+    });
+    let notes = notes.collect::<Vec<_>>();
+    let claim =
+        format!("{}, from inside this one trial: another start of the server may differ by more", percent(LEVEL));
+    match (notes.first(), notes.len() == report.intervals.len()) {
+        (None, _) => claim,
+        (Some(why), true) => format!("{why}; measuring longer may give them"),
+        (Some(why), false) => format!("{claim}; {} declined: {why}", number::count(notes.len() as u64, "interval")),
+    }
 }
 
 #[cfg(test)]
@@ -376,8 +374,8 @@ mod tests {
         limited by   subject: 40 clients waited for answers while the generator had time to spare; the
                      generator's busiest worker was 71 % busy
         ended        250 ms measured
-        intervals    95 %, from inside this one trial: another start of the server may differ by more;
-                     where there is none: not enough data for an interval: even 10 batches of 50 windows
+        intervals    95 %, from inside this one trial: another start of the server may differ by more; 1
+                     interval declined: not enough data for an interval: even 10 batches of 50 windows
                      resemble their neighbours; the series may drift
         ");
     }
@@ -410,7 +408,7 @@ mod tests {
                      busiest worker was 100 % busy
         ended        250 ms measured
         intervals    not enough data for an interval: 3 windows,
-                     20 needed
+                     20 needed; measuring longer may give them
         warning      12 of 18053 requests went wrong: 12 timeout
         ");
     }

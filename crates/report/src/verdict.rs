@@ -5,8 +5,8 @@
 //! 2. Open loop: the generator's own lag beyond a tenth of the latency at p99 is its fault; an offered load that was met
 //!    is `neither`; one that was missed is the subject's doing where it was saturated, gave errors or left no
 //!    connection free, else the generator's.
-//! 3. Closed loop: a busy generator beside a subject with processors to spare is the limit; a saturated subject is; so is
-//!    a generator near what it can do at all (calibration). With nothing busy the clients just wait: `latency`.
+//! 3. Closed loop: a saturated subject is the limit; else a generator that is busy, or kept waiting for a processor, is; so is
+//!    one near what it can do at all (calibration). With nothing busy the clients just wait: `latency`.
 
 use study::record::{Calibration, Limit, Measurement, Record, SubjectUse, Verdict, Worker};
 
@@ -83,6 +83,22 @@ pub fn generator_busy(measurement: &Measurement) -> Option<f64> {
     measurement.workers.iter().filter(|worker| worker.wall_ns > 0).map(share).max_by(f64::total_cmp)
 }
 
+/// Share of the time that a worker was ready but another process had its processor; of the worker that waited longest.
+fn generator_waiting(measurement: &Measurement) -> f64 {
+    measurement.workers.iter().map(waiting).fold(0.0, f64::max)
+}
+
+fn waiting(worker: &Worker) -> f64 {
+    worker.run_queue_ns.unwrap_or(0) as f64 / (worker.wall_ns as f64).max(1.0)
+}
+
+/// Share of the time that a worker ran or was ready to: near 1 it had no time to spare, whoever had its processor.
+fn generator_wanting(measurement: &Measurement) -> Option<f64> {
+    let ran = |worker: &Worker| worker.cpu_ns.saturating_sub(worker.spin_ns) as f64 / worker.wall_ns as f64;
+    let workers = measurement.workers.iter().filter(|worker| worker.wall_ns > 0);
+    workers.map(|worker| ran(worker) + waiting(worker)).max_by(f64::total_cmp)
+}
+
 fn verdict(limited_by: Limit, reason: String) -> Verdict {
     Verdict { limited_by, reasons: vec![reason] }
 }
@@ -93,10 +109,15 @@ fn limit(measurement: &Measurement, subject: Option<Option<f64>>, calibration: O
     let generator = generator_busy(measurement);
     let mut verdict = match measurement.offered_per_s {
         Some(offered) => open(measurement, offered, busy),
-        None => closed(measurement, subject.is_some(), busy, generator, calibration),
+        None => closed(measurement, subject.is_some(), busy, calibration),
     };
     verdict.reasons.push(match generator {
-        Some(share) => format!("the generator's busiest worker was {} busy", percent(share)),
+        Some(share) => {
+            let waiting = generator_waiting(measurement);
+            let waited = format!(", one waited for a processor {} of the time", percent(waiting));
+            let waited = if waiting > RUN_QUEUE_SHARE { waited.as_str() } else { "" };
+            format!("the generator's busiest worker was {} busy{waited}", percent(share))
+        }
         None => "the generator's CPU time is not known".to_owned(),
     });
     match (subject, busy) {
@@ -142,14 +163,15 @@ fn closed(
     measurement: &Measurement,
     watched: bool,
     subject: Option<f64>,
-    generator: Option<f64>,
     calibration: Option<&Calibration>,
 ) -> Verdict {
-    let generator_is_busy = generator.is_some_and(|share| share > BUSY);
     if subject.is_some_and(|share| share > BUSY) {
         return verdict(Limit::Subject, "its processors were busy".to_owned());
     }
-    if generator_is_busy {
+    if generator_wanting(measurement).is_some_and(|share| share > BUSY) {
+        if !generator_busy(measurement).is_some_and(|share| share > BUSY) {
+            return verdict(Limit::Generator, "it had no processor to itself".to_owned());
+        }
         let beside = match (watched, subject) {
             (true, Some(_)) => "it was busy while the subject had processors to spare",
             _ => "it was busy, and what the subject had to spare is not known",
@@ -205,16 +227,16 @@ pub(crate) fn measurement_warnings(measurement: &Measurement) -> Vec<String> {
     }
     warnings.extend(little_warning(measurement));
     for (index, worker) in measurement.workers.iter().enumerate() {
-        let waited = worker.run_queue_ns.unwrap_or(0) as f64 / (worker.wall_ns as f64).max(1.0);
-        if waited > RUN_QUEUE_SHARE {
-            let share = percent(waited);
+        if waiting(worker) > RUN_QUEUE_SHARE {
+            let share = percent(waiting(worker));
             warnings.push(format!("worker {index} of the generator was ready but not running {share} of the time"));
         }
     }
     warnings
 }
 
-/// In flight = rate x latency, from the write to the answer; what began before and ended after the measuring blurs it.
+/// In flight = rate x latency, from the write to the answer; what began before or ended after the measuring blurs it, by no
+/// more than one longest latency of each client at each end.
 fn little_warning(measurement: &Measurement) -> Option<String> {
     // A request that went wrong was in flight too, but has no latency.
     if errors_total(measurement) > 0 || measurement.late_answers > 0 || measurement.requests == 0 {
@@ -222,7 +244,7 @@ fn little_warning(measurement: &Measurement) -> Option<String> {
     }
     let mean = measurement.service.sum / measurement.service.count.max(1) as f64;
     let ratio = stats::little::ratio(measurement.in_flight_mean, measurement.rate_per_s(), mean)?;
-    let edges = 2.0 * measurement.in_flight_mean / measurement.requests as f64;
+    let edges = 2.0 * measurement.service.max.unwrap_or(0) as f64 / (measurement.duration_ns as f64).max(1.0);
     ((ratio - 1.0).abs() > LITTLE_TOLERANCE + edges).then(|| {
         format!(
             "Little's law is off by {}: in flight, rate and latency do not tell one story",
@@ -252,6 +274,8 @@ mod tests {
     use super::*;
     use crate::example;
     use study::record::{Histogram, IdlePolicy, NetworkCounters, Outcome};
+
+    const DURATION_NS: u64 = 250_000_000;
 
     /// A closed loop on one processor each, with these shares busy.
     fn closed(subject: f64, generator: f64) -> Record {
@@ -331,6 +355,22 @@ mod tests {
             Limit::Generator,
             "it was busy, and what the subject had to spare is not known",
         );
+    }
+
+    #[test]
+    fn a_generator_that_is_kept_from_its_processor() {
+        let kept = edited(closed(0.4, 0.35), |r| of(r).workers[0].run_queue_ns = Some(DURATION_NS * 6 / 10));
+        let verdict = judge(&kept, None).0.unwrap();
+        assert_eq!(verdict.limited_by, Limit::Generator);
+        assert_eq!(
+            verdict.reasons,
+            [
+                "it had no processor to itself",
+                "the generator's busiest worker was 35 % busy, one waited for a processor 60 % of the time",
+                "the subject was 40 % busy",
+            ]
+        );
+        assert_eq!(judge_load(kept.measurement().unwrap()).limited_by, Limit::Generator);
     }
 
     #[test]
