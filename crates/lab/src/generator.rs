@@ -30,8 +30,10 @@ pub(crate) struct Line {
     pub(crate) measured: bool,
     /// The result.
     pub(crate) measurement: Option<Box<Measurement>>,
-    /// Why there is no result.
+    /// Why there is no result, by the generator's fault.
     pub(crate) error: Option<String>,
+    /// Why there is none, by the subject's: not one connection could be opened.
+    pub(crate) unreachable: Option<String>,
 }
 
 /// A generator that runs.

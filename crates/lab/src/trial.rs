@@ -261,6 +261,9 @@ fn hear(
         if let Some(text) = line.error {
             return broken(text);
         }
+        if let Some(text) = line.unreachable {
+            return Some(Err(failed(FailureKind::Answers, text)));
+        }
         let measuring = line.measuring || line.progress.as_ref().is_some_and(|live| live.phase == "measure");
         if measuring && readings.begin.is_none() {
             readings.begin = Some(sampler.reading());

@@ -9,7 +9,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use net::{CloseReason, Nanos};
 use stats::batch;
-use stats::stop::{Moments, Next, VolleyRule};
+use stats::stop::{self, Moments, Next, VolleyRule};
 use study::spec::{LoadSpec, Stop, Warmup};
 
 /// A moment that has not been decided.
@@ -18,8 +18,6 @@ pub(crate) const NEVER: Nanos = Nanos::MAX;
 const NOTICE_NS: Nanos = 2_000_000;
 /// The first connects may take so long, or as long as a request if that is more, ns.
 const CONNECT_NS: Nanos = 5_000_000_000;
-/// The interval rule looks at no fewer windows than these, and then whenever so many more are there.
-const INTERVAL_WINDOWS: usize = 10;
 /// Answers that a worker takes from the common store at once, where their number is limited.
 const TICKETS: u64 = 64;
 
@@ -48,8 +46,10 @@ pub(crate) struct Control {
 #[derive(Debug, Default)]
 #[repr(align(128))]
 pub(crate) struct Gauge {
+    /// First connects that have ended, well or not.
     pub(crate) settled: AtomicU32,
-    pub(crate) standing: AtomicU32,
+    /// Clients that ever had a connection.
+    pub(crate) reached: AtomicU32,
     pub(crate) warmup_requests: AtomicU64,
     pub(crate) round_done: AtomicU32,
     /// No ticket was left.
@@ -203,7 +203,7 @@ impl<'a> Coordinator<'a> {
             started: NEVER,
             from: NEVER,
             deadline: NEVER,
-            look_at: 2 * INTERVAL_WINDOWS,
+            look_at: stop::next_look(0),
             volley,
             warmup_note: "",
         }
@@ -249,7 +249,7 @@ impl<'a> Coordinator<'a> {
         if !tried && now.saturating_sub(since) < patience {
             return None;
         }
-        if self.control.sum(|gauge| u64::from(gauge.standing.load(Relaxed))) == 0 {
+        if self.control.sum(|gauge| u64::from(gauge.reached.load(Relaxed))) == 0 {
             let refusal = self.control.gauges.iter().find_map(|gauge| gauge.live().last_refusal);
             return self.end(now, Outcome::Unreachable(refusal));
         }
@@ -361,7 +361,7 @@ impl<'a> Coordinator<'a> {
         if finished < self.look_at {
             return None;
         }
-        self.look_at = finished + INTERVAL_WINDOWS;
+        self.look_at = stop::next_look(finished);
         let mut windows = vec![(0.0, 0.0); finished];
         for gauge in &self.control.gauges {
             for (all, one) in windows.iter_mut().zip(&gauge.live().windows) {

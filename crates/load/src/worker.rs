@@ -109,7 +109,8 @@ struct Worker<'a, D, P: Protocol> {
     connecting: usize,
     /// First connects that have ended, well or not.
     settled: u32,
-    standing: u32,
+    /// Clients that ever had a connection.
+    reached: u32,
     timers: BinaryHeap<Reverse<(Nanos, u32)>>,
     /// Open loop: clients without work, the longest idle first.
     idle: VecDeque<u32>,
@@ -209,7 +210,7 @@ impl<'a, D: Driver, P: Protocol> Worker<'a, D, P> {
             unconnected: (0..task.clients).collect(),
             connecting: 0,
             settled: 0,
-            standing: 0,
+            reached: 0,
             timers: BinaryHeap::with_capacity(count * 2),
             idle: VecDeque::with_capacity(count),
             started: false,
@@ -515,10 +516,11 @@ impl<'a, D: Driver, P: Protocol> Worker<'a, D, P> {
         let Some(id) = self.client_of(conn) else { return };
         let at = self.driver.now();
         self.connect_ended();
-        self.standing += 1;
         let client = &mut self.clients[id as usize];
         self.recorder.connect.record(at.saturating_sub(client.sent_at));
-        if std::mem::replace(&mut client.connected_before, true) && self.measuring {
+        if !std::mem::replace(&mut client.connected_before, true) {
+            self.reached += 1;
+        } else if self.measuring {
             self.recorder.reconnects += 1;
         }
         client.state = State::Idle;
@@ -568,9 +570,6 @@ impl<'a, D: Driver, P: Protocol> Worker<'a, D, P> {
             State::Idle if self.timetable.is_some() => self.idle.retain(|&other| other != id),
             _ => {}
         }
-        if !matches!(was, State::Connecting | State::Closing) {
-            self.standing -= 1;
-        }
         self.driver.close(conn, Close::Reset);
     }
 
@@ -610,9 +609,6 @@ impl<'a, D: Driver, P: Protocol> Worker<'a, D, P> {
             }
             State::Idle if self.timetable.is_some() => self.idle.retain(|&other| other != id),
             _ => {}
-        }
-        if !matches!(was, State::Connecting | State::Closing) {
-            self.standing -= 1;
         }
         self.settle(id);
         let client = &mut self.clients[id as usize];
@@ -698,7 +694,7 @@ impl<'a, D: Driver, P: Protocol> Worker<'a, D, P> {
 
     fn publish(&mut self, now: Nanos) {
         self.gauge.settled.store(self.settled, Relaxed);
-        self.gauge.standing.store(self.standing, Relaxed);
+        self.gauge.reached.store(self.reached, Relaxed);
         self.gauge.warmup_requests.store(self.recorder.warmup_requests, Relaxed);
         if self.measuring {
             self.recorder.roll(now.min(self.until));

@@ -157,10 +157,19 @@ impl Live {
 #[derive(serde::Serialize)]
 #[serde(rename_all = "snake_case")]
 enum Line<'a> {
-    Progress { phase: &'a str, requests: u64, rate_per_s: f64, latency_mean_ns: f64, errors: u64 },
+    Progress {
+        phase: &'a str,
+        requests: u64,
+        rate_per_s: f64,
+        latency_mean_ns: f64,
+        errors: u64,
+    },
     Measuring(bool),
     Measurement(&'a Measurement),
+    /// The generator's fault.
     Error(String),
+    /// The subject's: not one connection could be opened.
+    Unreachable(String),
 }
 
 /// The generator of the lab: a specification in, lines of JSON out.
@@ -173,13 +182,12 @@ fn generator(path: &str) -> Done {
     read.map_err(|error| {
         Problem::new(Exit::Usage, anyhow::Error::new(error).context(format!("cannot read `{path}`")))
     })?;
-    let failed = |exit: Exit, text: String| -> Done {
-        output::json_line(&Line::Error(text))?;
-        Ok(exit)
-    };
     let spec = match serde_json::from_str::<LoadSpec>(&text) {
         Ok(spec) => spec,
-        Err(error) => return failed(Exit::Usage, format!("the specification cannot be read: {error}")),
+        Err(error) => {
+            output::json_line(&Line::Error(format!("the specification cannot be read: {error}")))?;
+            return Ok(Exit::Usage);
+        }
     };
     let interrupted = signals::interrupted()?;
     let mut measuring = false;
@@ -206,7 +214,14 @@ fn generator(path: &str) -> Done {
             output::json_line(&Line::Measurement(&measurement))?;
             Ok(Exit::Fine)
         }
-        Err(error) => failed(Exit::Subject, error.to_string()),
+        Err(error @ LoadError::Unreachable { .. }) => {
+            output::json_line(&Line::Unreachable(error.to_string()))?;
+            Ok(Exit::Subject)
+        }
+        Err(error) => {
+            output::json_line(&Line::Error(error.to_string()))?;
+            Ok(Exit::Machine)
+        }
     }
 }
 

@@ -113,8 +113,9 @@ impl Bar {
         if let Outcome::Failed(failure) = &record.outcome {
             self.failed += 1;
             let words = record.subject.stderr_tail.trim();
-            let words =
-                if words.is_empty() { String::new() } else { format!("\n  its last words:\n{}", indent(words)) };
+            // The message of a subject that ended has its last words already.
+            let said = words.lines().last().is_none_or(|last| failure.message.contains(last.trim()));
+            let words = if said { String::new() } else { format!("\n  its last words:\n{}", indent(words)) };
             self.line(&format!("failed: {label}: {}{words}", failure.message));
             return;
         }

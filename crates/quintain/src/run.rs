@@ -11,16 +11,19 @@ use study::{Plan, Record};
 use crate::cli::{Cpus, RunArgs};
 use crate::message::{Done, Exit, Problem};
 use crate::progress::Bar;
-use crate::{doctor, output, signals, study_file};
+use crate::study_file::{self, Opened};
+use crate::{doctor, output, signals};
 
 /// The data path: a study becomes a plan, the lab makes records of it, the report makes findings of them.
 pub(crate) fn run(args: RunArgs) -> Done {
     let host_cpus = cpus(args.cpus.as_ref())?;
+    let opened = study_file::open(&args.study, host_cpus.len() as u32)?;
+    refuse_without_points(&opened.plan)?;
     let store = Store::open(&args.store.store)?;
     let interrupted = signals::interrupted()?;
     let (mut run, done) = match &args.resume {
-        Some(name) => resume(&args, &store, name, host_cpus.len())?,
-        None => (begin(&args, &store, host_cpus.len())?, Vec::new()),
+        Some(name) => resume(&args, opened, &store, name)?,
+        None => (begin(&args, opened, &store)?, Vec::new()),
     };
     let options = lab::Options {
         exe: exe()?,
@@ -28,8 +31,6 @@ pub(crate) fn run(args: RunArgs) -> Done {
         cpus: run.host.cpus.iter().filter(|cpu| host_cpus.contains(&cpu.index)).copied().collect(),
         idle: args.idle.into(),
     };
-    refuse_without_points(&run.plan)?;
-
     let (plan, id, calibration) = (run.plan.clone(), run.id.clone(), run.calibration.clone());
     let bar = RefCell::new(Bar::new(&plan, done.len()));
     let mut hooks = lab::Hooks {
@@ -56,8 +57,7 @@ pub(crate) fn run(args: RunArgs) -> Done {
 }
 
 /// A new run: the study expanded, the machine looked at, everything in the store.
-fn begin(args: &RunArgs, store: &Store, machine_cpus: usize) -> Result<Run, Problem> {
-    let opened = study_file::open(&args.study, machine_cpus as u32)?;
+fn begin(args: &RunArgs, opened: Opened, store: &Store) -> Result<Run, Problem> {
     let mut plan = opened.plan;
     if let Some(backend) = args.backend {
         plan.points.iter_mut().for_each(|point| point.load.backend = backend.into());
@@ -88,8 +88,7 @@ fn calibration(store: &Store, host: &str, protocol: &str, idle: IdlePolicy) -> R
 }
 
 /// A run that was interrupted: it goes on with the plan it began with.
-fn resume(args: &RunArgs, store: &Store, name: &str, machine_cpus: usize) -> Result<(Run, Vec<Record>), Problem> {
-    let opened = study_file::open(&args.study, machine_cpus as u32)?;
+fn resume(args: &RunArgs, opened: Opened, store: &Store, name: &str) -> Result<(Run, Vec<Record>), Problem> {
     let run = if name == "latest" {
         store.latest_of(&opened.plan.study)?.ok_or_else(|| {
             let text =
@@ -142,16 +141,18 @@ fn refuse_without_points(plan: &Plan) -> Result<(), Problem> {
 
 fn render(args: &RunArgs, run: &Run, records: &[Record], findings: &Findings) -> Result<(), Problem> {
     let html = args.html.clone().unwrap_or_else(|| PathBuf::from(format!("{}.html", run.plan.study)));
-    let page = report::html(findings).map_err(|error| Problem::new(Exit::Machine, error))?;
-    output::file(&html, &page)?;
+    let written = match report::html(findings) {
+        Ok(page) => output::file(&html, &page).map(|()| html.display().to_string())?,
+        // The run is in the store, and every other form of the report is not bound to a size.
+        Err(error) => format!("none: {error}"),
+    };
     if args.store.json {
         output::json(&serde_json::json!({ "run": run, "records": records, "findings": findings }))?;
     } else {
         output::data(&report::terminal(findings, &crate::report::style(false)))?;
     }
     output::message(&format!(
-        "\nreport  {}\nrun     {} in {}   (quintain report {} --format md, csv, json, html)",
-        html.display(),
+        "\nreport  {written}\nrun     {} in {}   (quintain report {} --format md, csv, json, html)",
         run.id,
         args.store.store.display(),
         run.id
