@@ -146,7 +146,7 @@ fn kind_of(record: &Value) -> (String, String) {
 
 /// Starts a run whose trials are long enough to be killed in; waits until one trial is kept and the next one is measured.
 fn begin(folder: &Folder) -> std::process::Child {
-    folder.write("mini.toml", &study().replace("stop = \"150ms\"", "stop = \"700ms\""));
+    folder.write("mini.toml", &study().replace("stop = \"150ms\"", "stop = \"1200ms\""));
     let child = folder.command(&["run", "mini.toml"]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     eventually("a first trial is kept", || {
         let ran = folder.quintain(&["runs", "--json"]);
@@ -164,6 +164,16 @@ fn child_with(run: u32, word: &str) -> u32 {
     })
 }
 
+/// The subject and the generator of a trial that has just begun to be loaded.
+fn fresh_trial(run: u32) -> (u32, u32) {
+    let before = child_with(run, "load --spec");
+    let generator = eventually("a new generator", || {
+        let children = processes_with("load --spec").into_iter().map(|(pid, _)| pid);
+        children.filter(|pid| *pid != before && parent(*pid) == Some(run)).max()
+    });
+    (child_with(run, "serve pingpong"), generator)
+}
+
 fn parent(pid: u32) -> Option<u32> {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
     status.lines().find_map(|line| line.strip_prefix("PPid:"))?.trim().parse().ok()
@@ -173,7 +183,7 @@ fn parent(pid: u32) -> Option<u32> {
 fn killing_the_subject_fails_that_trial_with_its_last_words() {
     let folder = Folder::new();
     let run = begin(&folder);
-    signal_process(child_with(run.id(), "serve pingpong"), "KILL");
+    signal_process(fresh_trial(run.id()).0, "KILL");
     let ran = Ran::from(run.wait_with_output().unwrap());
     let failed = records(&folder).iter().filter(|record| record["outcome"]["failed"]["kind"] == "exited").count();
     assert_eq!(failed, 1, "{}", ran.err);
@@ -185,7 +195,7 @@ fn killing_the_subject_fails_that_trial_with_its_last_words() {
 fn killing_the_generator_fails_that_trial_and_is_not_blamed_on_the_subject() {
     let folder = Folder::new();
     let run = begin(&folder);
-    signal_process(child_with(run.id(), "load --spec"), "KILL");
+    signal_process(fresh_trial(run.id()).1, "KILL");
     let ran = Ran::from(run.wait_with_output().unwrap());
     let failed = records(&folder).iter().filter(|record| record["outcome"]["failed"]["kind"] == "generator").count();
     assert_eq!(failed, 1, "{}", ran.err);
@@ -196,7 +206,7 @@ fn killing_the_generator_fails_that_trial_and_is_not_blamed_on_the_subject() {
 fn killing_the_lab_leaves_no_orphan_and_no_trial_is_lost() {
     let folder = Folder::new();
     let mut run = begin(&folder);
-    let children = [child_with(run.id(), "serve pingpong"), child_with(run.id(), "load --spec")];
+    let children = <[u32; 2]>::from(fresh_trial(run.id()));
     let kept = order(&folder);
     run.kill().unwrap();
     run.wait().unwrap();
@@ -223,7 +233,7 @@ fn alive(pid: u32) -> bool {
 fn interrupting_ends_in_order() {
     let folder = Folder::new();
     let run = begin(&folder);
-    let subject = child_with(run.id(), "serve pingpong");
+    let (subject, _) = fresh_trial(run.id());
     signal_process(run.id(), "INT");
     let ran = Ran::from(run.wait_with_output().unwrap()).expect(130);
     assert!(!alive(subject));

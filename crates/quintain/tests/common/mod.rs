@@ -1,5 +1,5 @@
 //! What the tests of the binary share: a folder of their own, the binary, servers that end with the test.
-#![allow(dead_code, unreachable_pub, missing_docs)]
+#![allow(dead_code, unreachable_pub, missing_docs, clippy::new_without_default)]
 #![expect(clippy::disallowed_methods, reason = "these tests start the binary as its users do")]
 
 use std::io::{BufRead, BufReader};
@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 pub const QUINTAIN: &str = env!("CARGO_BIN_EXE_quintain");
 
 /// A folder of the test's own, gone with it.
+#[derive(Debug)]
 pub struct Folder(tempfile::TempDir);
 
 impl Folder {
