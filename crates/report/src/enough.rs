@@ -41,7 +41,7 @@ pub(crate) fn unfinished(plan: &Plan, values: &[f64]) -> String {
         return format!("ended after {trials}");
     };
     let width = estimate.relative_half_width() * 100.0;
-    format!("ended before the target: ±{width:.1} % after {trials}")
+    format!("ended early: ±{width:.1} % after {trials}")
 }
 
 #[cfg(test)]

@@ -25,6 +25,7 @@ pub fn markdown(findings: &Findings) -> String {
         "\nMean over trials ± half of its {level} interval; n: trials with fresh subjects; \\*: not about the subject."
     );
     section(&mut out, "Scalability", findings.scalability.iter().map(|found| found.sentence.clone()));
+    section(&mut out, "Trials", findings.rows.iter().filter(|row| row.n > 0).map(|row| trials(findings, row)));
     section(&mut out, "Warnings", findings.warnings.iter().cloned());
     section(&mut out, "Machine", machine(findings).into_iter());
     let doctor = findings.doctor.iter().map(|found| {
@@ -85,6 +86,21 @@ fn table(findings: &Findings) -> String {
         let _ = writeln!(out, "| {} |", cells.iter().map(|cell| plain(cell)).collect::<Vec<_>>().join(" | "));
     }
     out
+}
+
+/// Why the trials ended, what varies, and what the next minute would be best spent on.
+fn trials(findings: &Findings, row: &Row) -> String {
+    let mut text = format!("{}: {}", row.label, row.stop_reason);
+    let unit = findings.metric_info(&findings.metric).map_or("", |info| info.unit.as_str());
+    let Some(found) = row.metrics.get(&findings.metric) else { return text };
+    if let (Some(between), Some(within)) = (found.s_between, found.s_within) {
+        let shown = |value| number::quantity(value, unit);
+        text += &format!("; s_B (between trials) {}, s_W (of a window within) {}", shown(between), shown(within));
+    }
+    if let Some(best_s) = found.best_trial_s {
+        text += &format!("; best length of a trial {}", number::quantity(best_s * 1e9, "ns"));
+    }
+    text
 }
 
 fn verdict(row: &Row) -> String {
@@ -166,6 +182,19 @@ mod tests {
         | rust-tokio | 2 | 80 |  |  |  |  |  |  | 0 | unrunnable: needs 4096 open files, may have 1024 |
 
         Mean over trials ± half of its 95 % interval; n: trials with fresh subjects; \*: not about the subject.
+
+        ## Trials
+
+        - c-epoll, cores 1, clients 40: target met: ±1.9 % after 8 trials; s\_B (between trials) 13.06 µs, s\_W (of a window within) 12.48 µs; best length of a trial 59.0 ms
+        - c-epoll, cores 1, clients 80: target met: ±1.3 % after 8 trials; s\_B (between trials) 16.36 µs, s\_W (of a window within) 24.2 µs; best length of a trial 90.0 ms
+        - c-epoll, cores 2, clients 40: target met: ±0.8 % after 8 trials; s\_B (between trials) 3.34 µs, s\_W (of a window within) 6.15 µs; best length of a trial 114.8 ms
+        - c-epoll, cores 2, clients 80: target met: ±0.9 % after 8 trials; s\_B (between trials) 6.94 µs, s\_W (of a window within) 12.42 µs; best length of a trial 103.8 ms
+        - go, cores 1, clients 40: ended early: ±1.8 % after 7 trials; s\_B (between trials) 14.73 µs, s\_W (of a window within) 18.75 µs; best length of a trial 81.2 ms
+        - go, cores 1, clients 80: target met: ±2.2 % after 8 trials; s\_B (between trials) 39.2 µs, s\_W (of a window within) 37.3 µs; best length of a trial 57.9 ms
+        - go, cores 2, clients 40: target met: ±1.6 % after 8 trials; s\_B (between trials) 8.95 µs, s\_W (of a window within) 9.31 µs; best length of a trial 59.1 ms
+        - rust-tokio, cores 1, clients 40: ended early: ±7.7 % after 8 trials; s\_B (between trials) 65.8 µs, s\_W (of a window within) 17.79 µs; best length of a trial 16.24 ms
+        - rust-tokio, cores 1, clients 80: target met: ±0.7 % after 8 trials; s\_B (between trials) 10.05 µs, s\_W (of a window within) 32.1 µs; best length of a trial 173.8 ms
+        - rust-tokio, cores 2, clients 40: target met: ±2.0 % after 8 trials; s\_B (between trials) 10.47 µs, s\_W (of a window within) 8.05 µs; best length of a trial 42.1 ms
 
         ## Warnings
 

@@ -86,6 +86,7 @@ pub fn terminal(findings: &Findings, style: &Style) -> String {
     out += &table(findings, style);
     out.push('\n');
     out += &wrap(&format!("{}\n", paint.dim(&legend(findings))), style.width, 2);
+    out += &wrap(&format!("{}\n", paint.dim(&stopped(findings))), style.width, 2);
     let bad = findings.doctor.iter().filter(|found| matches!(found.state, FindingState::Bad | FindingState::Warning));
     let doctor = bad.map(|found| format!("doctor: {}: {}", found.check, found.text)).collect::<Vec<_>>();
     if !findings.warnings.is_empty() || !doctor.is_empty() {
@@ -109,6 +110,25 @@ fn legend(findings: &Findings) -> String {
         legend += "; * not about the subject";
     }
     legend + "."
+}
+
+/// Why there were no further trials: in one word where the target was met, in full where not.
+fn stopped(findings: &Findings) -> String {
+    let measured = || findings.rows.iter().filter(|row| row.n > 0);
+    let met = |row: &&Row| row.metrics.get(&findings.metric).is_some_and(|found| found.target_met == Some(true));
+    let mut reasons = Vec::new();
+    match (measured().filter(met).count(), measured().count()) {
+        (0, _) => {}
+        (met, all) if met == all => reasons.push(format!("the target for {} was met everywhere", findings.metric)),
+        (met, all) => reasons.push(format!("the target for {} was met at {met} of {all} points", findings.metric)),
+    }
+    let others = measured().filter(|row| !met(row)).collect::<Vec<_>>();
+    let same = others.first().filter(|first| others.iter().all(|row| row.stop_reason == first.stop_reason));
+    match same {
+        Some(first) if others.len() > 1 => reasons.push(format!("{} each", first.stop_reason)),
+        _ => reasons.extend(others.iter().map(|row| format!("{}: {}", row.label, row.stop_reason))),
+    }
+    if reasons.is_empty() { "No trials.".to_owned() } else { format!("Trials: {}.", reasons.join("; ")) }
 }
 
 /// A cell of the table, and whether it is aligned to the right.
@@ -300,6 +320,8 @@ mod tests {
             unrunnable: needs 4096 open files, may have 1024
 
         Mean over trials ± half of its 95 % interval; n: trials with fresh subjects; * not about the subject.
+        Trials: the target for latency_mean was met at 8 of 10 points; go, cores 1, clients 40: ended early: ±1.8 % after 7
+          trials; rust-tokio, cores 1, clients 40: ended early: ±7.7 % after 8 trials.
 
         Warnings
           c-epoll, cores 2, clients 80: generator-bound: it was busy while the subject had processors to spare
@@ -353,6 +375,9 @@ mod tests {
 
         Mean over trials ± half of its 95 % interval; n: trials with fresh
           subjects; * not about the subject.
+        Trials: the target for latency_mean was met at 8 of 10 points; go, cores
+          1, clients 40: ended early: ±1.8 % after 7 trials; rust-tokio, cores
+          1, clients 40: ended early: ±7.7 % after 8 trials.
 
         Warnings
           c-epoll, cores 2, clients 80: generator-bound: it was busy while the
@@ -427,6 +452,7 @@ mod tests {
         c-epoll      1       80  72.4 k/s ±?   1.103 ms ±?  1.030 ms ±?   2.45 ms ±?       0  1  subject
 
         Mean over trials ± half of its 95 % interval; n: trials with fresh subjects.
+        Trials: ended after 1 trial each.
 
         Warnings
           doctor: virtualisation: this is a virtual machine (KVM)
