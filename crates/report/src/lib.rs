@@ -13,15 +13,14 @@
 mod analyze;
 mod answer;
 mod chart;
-mod figure;
-mod html;
-mod svg;
 mod csv;
 mod enough;
 #[doc(hidden)]
 pub mod example;
+mod figure;
 pub mod findings;
 mod histogram;
+mod html;
 mod json;
 mod load;
 mod markdown;
@@ -31,6 +30,7 @@ mod outlier;
 mod row;
 mod scalability;
 pub mod schema;
+mod svg;
 mod terminal;
 mod value;
 mod verdict;
