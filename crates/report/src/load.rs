@@ -89,8 +89,10 @@ pub struct LatencyNs {
 /// What a load cost the generator, and whether it was the limit.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Generator {
-    /// CPU time of its whole process, start to end, s.
+    /// CPU time of its workers while measuring, polling for the next send included, s; over `requests` it is the cost of one.
     pub cpu_s: f64,
+    /// CPU time of its whole process, start to end, s.
+    pub process_cpu_s: f64,
     /// Share of its processor that the busiest worker used while measuring, a fraction; without polling for the next send.
     pub busy: Option<f64>,
     /// The limit. `subject` where answers were waited for while the generator had time to spare: nobody watched the
@@ -144,7 +146,8 @@ pub fn load(measurement: &Measurement, target: &str) -> LoadReport {
             clock: value::clock(measurement),
         },
         generator: Generator {
-            cpu_s: measurement.process_cpu_ns as f64 / 1e9,
+            cpu_s: measurement.workers.iter().map(|worker| worker.cpu_ns).sum::<u64>() as f64 / 1e9,
+            process_cpu_s: measurement.process_cpu_ns as f64 / 1e9,
             busy: verdict::generator_busy(measurement),
             limited_by: verdict.limited_by,
             reasons: verdict.reasons,
@@ -215,7 +218,7 @@ pub fn load_terminal(measurement: &Measurement, target: &str, style: &Style) -> 
             number::count(report.clients.into(), "client"),
             number::count(report.threads.into(), "thread"),
             report.backend,
-            quantity(report.generator.cpu_s * 1e9, "ns")
+            cpu_words(&report)
         ),
     );
     let measured = quantity(report.duration_s * 1e9, "ns");
@@ -274,6 +277,16 @@ fn about_intervals(report: &LoadReport) -> String {
         (None, _) => claim,
         (Some(why), true) => format!("{why}; measuring longer may give them"),
         (Some(why), false) => format!("{claim}; {} declined: {why}", number::count(notes.len() as u64, "interval")),
+    }
+}
+
+/// CPU time of the workers, and what a request cost.
+fn cpu_words(report: &LoadReport) -> String {
+    let cpu_ns = report.generator.cpu_s * 1e9;
+    let all = quantity(cpu_ns, "ns");
+    match report.requests {
+        0 => all,
+        requests => format!("{all}, {} a request", quantity(cpu_ns / requests as f64, "ns")),
     }
 }
 
@@ -360,7 +373,7 @@ mod tests {
     fn for_a_person() {
         assert_snapshot!(load_terminal(&measurement(|_| ()), "pingpong://127.0.0.1:7000", &PLAIN), @r"
         load         pingpong://127.0.0.1:7000, closed loop
-        generator    40 clients, 1 thread, io_uring, CPU 218 ms
+        generator    40 clients, 1 thread, io_uring, CPU 177.5 ms, 9.84 µs a request
         requests     18041 in 250 ms, no errors
         throughput   72.2 ±0.6 k/s
         latency      service time: from the write to the answer
@@ -391,7 +404,8 @@ mod tests {
         });
         assert_snapshot!(load_terminal(&trouble, "pingpong://[::1]:7000", &Style { colour: false, width: 60 }), @r"
         load         pingpong://[::1]:7000, closed loop
-        generator    40 clients, 1 thread, io_uring, CPU 218 ms
+        generator    40 clients, 1 thread, io_uring, CPU 250 ms,
+                     13.86 µs a request
         requests     18041 in 15.00 ms, 12 errors
         throughput   1.203 M/s   no interval
         latency      service time: from the write to the answer
