@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use report::Findings;
 use store::Store;
-use study::record::{Calibration, IdlePolicy, Run};
+use study::record::{Calibration, Finding, FindingState, IdlePolicy, Run};
 use study::{Plan, Record};
 
 use crate::cli::{Cpus, RunArgs};
@@ -25,6 +25,7 @@ pub(crate) fn run(args: RunArgs) -> Done {
         Some(name) => resume(&args, opened, &store, name)?,
         None => (begin(&args, opened, &store)?, Vec::new()),
     };
+    warn_of(&run.doctor);
     let options = lab::Options {
         exe: exe()?,
         directory: PathBuf::from("."),
@@ -127,6 +128,15 @@ fn resume(args: &RunArgs, opened: Opened, store: &Store, name: &str) -> Result<(
     }
     output::message(&format!("going on with {}: {} trials are there", run.id, records.len()));
     Ok((run, records))
+}
+
+/// What disturbs measurements here, before any time is spent on them; the report has it in full.
+fn warn_of(findings: &[Finding]) {
+    let grave = |finding: &&Finding| matches!(finding.state, FindingState::Warning | FindingState::Bad);
+    let names = findings.iter().filter(grave).map(|finding| finding.check.as_str()).collect::<Vec<_>>();
+    if !names.is_empty() {
+        output::message(&format!("doctor warns of: {} (`quintain doctor` says more)", names.join(", ")));
+    }
 }
 
 /// Without a point that can run there is nothing to do; the reasons are known already.
