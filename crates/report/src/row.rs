@@ -288,9 +288,18 @@ fn warnings(row: &Row, records: &[&Record]) -> Vec<String> {
     if unsteady > 0 {
         warnings.push(format!("no steady state was reached{}", of(unsteady)));
     }
-    for trial in row.trials.iter().filter(|trial| !trial.outlier_in.is_empty()) {
-        let metrics = trial.outlier_in.join(", ");
-        warnings.push(format!("the trial in block {} is an outlier in {metrics}: flagged, not removed", trial.block));
+    let outliers = row.trials.iter().filter(|trial| !trial.outlier_in.is_empty()).collect::<Vec<_>>();
+    match outliers.as_slice() {
+        [] => {}
+        [trial] => {
+            let metrics = trial.outlier_in.join(", ");
+            warnings
+                .push(format!("the trial in block {} is an outlier in {metrics}: flagged, not removed", trial.block));
+        }
+        several => {
+            let blocks = several.iter().map(|trial| trial.block.to_string()).collect::<Vec<_>>().join(", ");
+            warnings.push(format!("{} trials are outliers (blocks {blocks}): flagged, not removed", several.len()));
+        }
     }
     if let (RowState::Partial { reason }, true) = (&row.state, !row.failures.is_empty()) {
         warnings.push(reason.clone());
