@@ -451,6 +451,23 @@ mod tests {
     }
 
     #[test]
+    fn many_outliers_are_one_warning() {
+        let row = example_row(8, |_, records| {
+            for (index, record) in records.iter_mut().enumerate().filter(|(index, _)| index % 4 == 0) {
+                if let Outcome::Measured(measurement) = &mut record.outcome {
+                    measurement.requests *= 3 + index as u64;
+                }
+            }
+        });
+        let warning = row.warnings.iter().find(|warning| warning.contains("outliers")).unwrap();
+        assert!(
+            warning.ends_with("): flagged, not removed") && warning.contains(" trials are outliers (blocks "),
+            "{warning}"
+        );
+        assert!(!row.warnings.iter().any(|warning| warning.contains("an outlier in")));
+    }
+
+    #[test]
     fn labels() {
         let levels = BTreeMap::from([
             ("server".to_owned(), Level::Text("go".to_owned())),
