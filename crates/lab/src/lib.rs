@@ -19,6 +19,7 @@ pub mod exec;
 mod generator;
 mod hooks;
 pub mod host;
+mod listener;
 mod network;
 pub mod noise;
 mod process;

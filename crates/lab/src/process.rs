@@ -207,6 +207,17 @@ impl Child {
         self.pid.as_raw_pid().cast_unsigned()
     }
 
+    /// Its process number and those of all that it has started, as far as they carry its mark.
+    pub(crate) fn family(&self) -> Vec<u32> {
+        let mut family = vec![self.pid()];
+        if let (Some((_, mark)), Ok(processes)) = (&self.family, std::fs::read_dir("/proc")) {
+            let number = |entry: &std::fs::DirEntry| entry.file_name().to_str()?.parse::<u32>().ok();
+            let marked = processes.flatten().filter(|entry| carries(&entry.path(), mark));
+            family.extend(marked.filter_map(|entry| number(&entry)).filter(|pid| *pid != self.pid()));
+        }
+        family
+    }
+
     /// Becomes readable when the process ends.
     pub(crate) fn pidfd(&self) -> BorrowedFd<'_> {
         self.pidfd.as_fd()
@@ -311,6 +322,12 @@ pub(crate) fn kill_marked(mark: &str) {
     }
 }
 
+/// Whether the process of this folder of `/proc` has an entry in its environment that begins with `mark`.
+fn carries(process: &Path, mark: &str) -> bool {
+    let environment = std::fs::read(process.join("environ")).unwrap_or_default();
+    environment.split(|byte| *byte == 0).any(|entry| entry.starts_with(mark.as_bytes()))
+}
+
 fn kill_marked_once(mark: &str) -> usize {
     let Ok(processes) = std::fs::read_dir("/proc") else { return 0 };
     let mut killed = 0;
@@ -323,10 +340,7 @@ fn kill_marked_once(mark: &str) -> usize {
         }
         // The handle comes before the look, so that the number cannot change hands between look and kill.
         let Ok(handle) = pidfd_open(pid, PidfdFlags::empty()) else { continue };
-        let Ok(environment) = std::fs::read(entry.path().join("environ")) else { continue };
-        if environment.split(|byte| *byte == 0).any(|entry| entry.starts_with(mark.as_bytes()))
-            && pidfd_send_signal(&handle, Signal::KILL).is_ok()
-        {
+        if carries(&entry.path(), mark) && pidfd_send_signal(&handle, Signal::KILL).is_ok() {
             killed += 1;
         }
     }

@@ -1,11 +1,12 @@
 //! When a subject is ready: when its port answers, never after a sleep that was long enough last time.
 
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use crate::clock;
 use crate::process::{Child, Exit};
+use crate::{clock, listener};
 
 /// Why a subject did not become ready.
 #[derive(Debug, PartialEq, Eq)]
@@ -14,6 +15,8 @@ pub(crate) enum NotReady {
     Exited(Exit),
     /// The time was over.
     TimedOut,
+    /// The time was over, and the port answers: somebody else's.
+    Foreign,
     /// We were asked to end.
     Interrupted,
 }
@@ -23,7 +26,7 @@ pub(crate) fn address(port: u16) -> SocketAddr {
     SocketAddr::from((Ipv4Addr::LOCALHOST, port))
 }
 
-/// Waits until something accepts connections on `port`.
+/// Waits until `child`, or who it has started, accepts connections on `port`.
 pub(crate) fn wait(
     child: &mut Child,
     port: u16,
@@ -33,7 +36,9 @@ pub(crate) fn wait(
     let deadline = clock::now() + timeout;
     let mut pause = Duration::from_micros(200);
     loop {
-        if answers(port, Duration::from_millis(200)) {
+        let answers = answers(port, Duration::from_millis(200));
+        // Where it cannot be seen who listens, an answer has to do.
+        if answers && listener::is_held_by(Path::new("/proc"), &child.family(), port) != Some(false) {
             return Ok(());
         }
         let left = deadline.saturating_duration_since(clock::now());
@@ -42,7 +47,7 @@ pub(crate) fn wait(
             return Err(NotReady::Exited(exit));
         }
         if left.is_zero() {
-            return Err(NotReady::TimedOut);
+            return Err(if answers { NotReady::Foreign } else { NotReady::TimedOut });
         }
         if interrupted() {
             return Err(NotReady::Interrupted);
@@ -66,12 +71,12 @@ pub(crate) fn free_port() -> std::io::Result<u16> {
     let range = std::fs::read_to_string("/proc/sys/net/ipv4/ip_local_port_range").unwrap_or_default();
     let mut bounds = range.split_whitespace().filter_map(|bound| bound.parse::<u16>().ok());
     let outgoing = bounds.next().unwrap_or(32_768)..=bounds.next().unwrap_or(60_999);
-    let (first, count) = (10_000, 55_000);
-    for _ in 0..count {
+    let ports = (10_000..=65_000).filter(|port| !outgoing.contains(port)).collect::<Vec<u16>>();
+    for _ in 0..ports.len() {
         // The process number spreads several labs on one machine.
         let turn = NEXT.fetch_add(1, Ordering::Relaxed).wrapping_add(std::process::id().wrapping_mul(61));
-        let port = first + (turn % count) as u16;
-        if !outgoing.contains(&port) && is_free(port) {
+        let port = ports[turn as usize % ports.len()];
+        if is_free(port) {
             return Ok(port);
         }
     }

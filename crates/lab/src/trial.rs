@@ -167,6 +167,13 @@ impl Trial<'_> {
                     }
                     start_failed(format!("it ended ({exit}) before port {port} answered{}", saying(&last_words)))
                 }
+                NotReady::Foreign => {
+                    let text = format!(
+                        "{} answers, but it is another process that listens there: the subject did not within {timeout:?}",
+                        ready::address(port)
+                    );
+                    failed(FailureKind::NotReady, text)
+                }
                 NotReady::TimedOut => {
                     let text = format!("nothing listened on {} within {timeout:?}", ready::address(port));
                     failed(FailureKind::NotReady, text)

@@ -114,6 +114,9 @@ fn readiness_is_an_answer_an_end_or_the_time() {
     assert_eq!(child.last_words(), "bind: permission denied");
     let mut child = spawn(&supervisor, &format!("quintain serve deaf {port}"));
     assert_eq!(ready::wait(&mut child, port, Duration::from_millis(50), &|| false), Err(NotReady::TimedOut));
+    let somebody_else = std::net::TcpListener::bind(ready::address(port)).unwrap();
+    assert_eq!(ready::wait(&mut child, port, Duration::from_millis(50), &|| false), Err(NotReady::Foreign));
+    drop(somebody_else);
     assert_eq!(ready::wait(&mut child, port, LONG, &|| true), Err(NotReady::Interrupted));
 }
 
