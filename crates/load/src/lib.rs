@@ -1,7 +1,7 @@
 //! The load engine: a [`study::LoadSpec`] to a [`study::Measurement`].
 //!
 //! ```text
-//! load::run(&spec, &|progress| ..., &abort)?
+//! load::run(&spec, &mut |progress| ..., &abort)?
 //! ```
 //!
 //! Each worker is a thread with its own driver, connections and histograms ([`worker`]); nothing is shared while

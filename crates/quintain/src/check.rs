@@ -36,23 +36,12 @@ fn text(plan: &Plan, path: &str, profile: &str) -> String {
         output::time_words(estimate.seconds_max)
     );
     let _ = writeln!(text, "stop           {}\n", stop_text(plan));
-    let header = plan.factors.clone();
-    let mut rows = vec![header];
+    let mut rows = vec![plan.factors.clone()];
     rows.extend(plan.points.iter().map(|point| {
-        plan.factors
-            .iter()
-            .map(|factor| point.factors.get(factor).map(ToString::to_string).unwrap_or_default())
-            .collect()
+        let level = |factor| point.factors.get(factor).map(ToString::to_string).unwrap_or_default();
+        plan.factors.iter().map(level).chain(point.unrunnable.clone()).collect()
     }));
-    for (index, row) in rows.iter().enumerate() {
-        for (column, cell) in row.iter().enumerate() {
-            let width = rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
-            let _ = write!(text, "  {cell:width$}");
-        }
-        let note = index.checked_sub(1).and_then(|point| plan.points[point].unrunnable.as_deref());
-        let _ = writeln!(text, "  {}", note.unwrap_or_default());
-    }
-    text.lines().map(|line| line.trim_end().to_owned() + "\n").collect()
+    text + &output::columns(&rows)
 }
 
 fn stop_text(plan: &Plan) -> String {

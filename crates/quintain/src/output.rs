@@ -65,3 +65,13 @@ pub(crate) fn time_words(seconds: f64) -> String {
         s => format!("{:.1} h", s / 3600.0),
     }
 }
+
+/// Rows under each other, each column as wide as its widest cell.
+pub(crate) fn columns(rows: &[Vec<String>]) -> String {
+    let width = |column: usize| rows.iter().filter_map(|row| Some(row.get(column)?.chars().count())).max().unwrap_or(0);
+    let line = |row: &Vec<String>| {
+        let cells = row.iter().enumerate().map(|(column, cell)| format!("{cell:width$}", width = width(column)));
+        cells.collect::<Vec<_>>().join("  ").trim_end().to_owned() + "\n"
+    };
+    rows.iter().map(line).collect()
+}

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use report::Findings;
 use store::Store;
-use study::record::{Calibration, Finding, FindingState, IdlePolicy, Run};
+use study::record::{Finding, FindingState, IdlePolicy, Run};
 use study::{Plan, Record};
 
 use crate::cli::{Cpus, RunArgs};
@@ -75,17 +75,13 @@ fn begin(args: &RunArgs, opened: Opened, store: &Store) -> Result<Run, Problem> 
         quintain: env!("CARGO_PKG_VERSION").to_owned(),
         revision: lab::revision::of(folder_of(&opened.path)),
         doctor: doctor::examine(&host),
-        calibration: calibration(store, &host.name, &protocol, idle)?,
+        calibration: store.calibration(&host.name, &protocol, idle)?,
         builds: Vec::new(),
         host,
         plan,
     };
     store.begin_run(&run)?;
     Ok(run)
-}
-
-fn calibration(store: &Store, host: &str, protocol: &str, idle: IdlePolicy) -> Result<Option<Calibration>, Problem> {
-    Ok(store.calibration(host, protocol, idle)?)
 }
 
 /// A run that was interrupted: it goes on with the plan it began with.

@@ -16,19 +16,12 @@ pub(crate) fn runs(args: StoreArgs) -> Done {
         output::message(&format!("no runs in `{}` yet; `quintain run volley` makes one", args.store.display()));
         return Ok(Exit::Fine);
     }
-    let mut rows = vec![["RUN", "STARTED", "PROFILE", "TRIALS", "FAILED", "STUDY"].map(str::to_owned)];
+    let mut rows = vec![["RUN", "STARTED", "PROFILE", "TRIALS", "FAILED", "STUDY"].map(str::to_owned).to_vec()];
     rows.extend(
-        runs.into_iter()
-            .map(|run| [run.id, run.started, run.profile, run.trials.to_string(), run.failed.to_string(), run.study]),
+        runs.into_iter().map(|run| {
+            vec![run.id, run.started, run.profile, run.trials.to_string(), run.failed.to_string(), run.study]
+        }),
     );
-    let mut text = String::new();
-    for row in &rows {
-        for (column, cell) in row.iter().enumerate() {
-            let width = rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
-            let last = column + 1 == row.len();
-            text.push_str(&if last { format!("{cell}\n") } else { format!("{cell:width$}  ") });
-        }
-    }
-    output::data(&text)?;
+    output::data(&output::columns(&rows))?;
     Ok(Exit::Fine)
 }
