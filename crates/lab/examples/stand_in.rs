@@ -71,7 +71,7 @@ fn load(name: &str) -> Done {
     let mut text = String::new();
     std::io::stdin().read_to_string(&mut text)?;
     let spec: LoadSpec = serde_json::from_str(&text)?;
-    let Target::Pingpong { address } = &spec.target;
+    let (Target::Pingpong { address } | Target::Http { address, .. }) = &spec.target;
     let progress = |phase: &str, requests: u64| {
         let live = serde_json::json!({"phase": phase, "requests": requests, "rate_per_s": 10.0, "latency_mean_ns": null, "errors": 0});
         say(serde_json::json!({ "progress": live }))
@@ -127,11 +127,15 @@ fn measurement(spec: &LoadSpec, requests: u64, wrong: u64) -> Measurement {
         backend_note: None,
         clients: spec.clients,
         threads: spec.threads,
+        pipeline: spec.pipeline,
+        connection: spec.connection,
         duration_ns: requests.max(1) * 5_000_000,
         warmup_ns: 0,
         warmup_requests: 1,
         requests,
         errors: (wrong > 0).then(|| ("wrong-answer".to_owned(), wrong)).into_iter().collect(),
+        error_examples: Default::default(),
+        statuses: Default::default(),
         warmup_errors: Default::default(),
         late_answers: 0,
         reconnects: 0,
@@ -144,6 +148,8 @@ fn measurement(spec: &LoadSpec, requests: u64, wrong: u64) -> Measurement {
         lag_thread: None,
         lag_connection: None,
         connect: Histogram::default(),
+        handshake: None,
+        resumed: 0,
         window_ns: spec.window_ns,
         windows: Vec::new(),
         workers: Vec::new(),

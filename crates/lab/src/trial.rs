@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use study::plan::{LoadPlan, Plan, Point};
 use study::record::{Failure, FailureKind, Measurement, NetworkCounters, Outcome, RECORD_VERSION, Record, SubjectUse};
-use study::spec::{Arrivals, LoadSpec, SPEC_VERSION, Target};
+use study::spec::{Arrivals, Connection, LoadSpec, SPEC_VERSION, Target};
 
 use crate::generator::{self, Generator};
 use crate::hooks::{Live, Options, Phase};
@@ -372,6 +372,8 @@ fn load_spec(load: &LoadPlan, share: &Share, port: u16, seed: u64) -> Result<Loa
         version: SPEC_VERSION,
         target,
         clients: load.clients,
+        pipeline: 1,
+        connection: Connection::KeepAlive,
         threads,
         cpus: share.generator.clone(),
         backend: load.backend,

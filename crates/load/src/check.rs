@@ -30,6 +30,7 @@ pub fn check(spec: &LoadSpec) -> Vec<String> {
     unless(spec.timeout_ns >= 1_000_000, format!("`timeout_ns` is {}, at least 1 ms", spec.timeout_ns));
     match &spec.target {
         Target::Pingpong { address } => unless(!address.is_empty(), "`address` is empty".to_owned()),
+        Target::Http { address, .. } => unless(!address.is_empty(), "`address` is empty".to_owned()),
     }
     if let Some(rate) = spec.arrivals.offered_per_s() {
         unless(
@@ -73,13 +74,15 @@ pub fn check(spec: &LoadSpec) -> Vec<String> {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use study::spec::Backend;
+    use study::spec::{Backend, Connection};
 
     pub(crate) fn spec() -> LoadSpec {
         LoadSpec {
             version: SPEC_VERSION,
             target: Target::Pingpong { address: "127.0.0.1:1".to_owned() },
             clients: 4,
+            pipeline: 1,
+            connection: Connection::KeepAlive,
             threads: 1,
             cpus: Vec::new(),
             backend: Backend::Auto,

@@ -91,7 +91,7 @@ pub fn run(spec: &LoadSpec, progress: &mut dyn FnMut(Progress), abort: &AtomicBo
     if !mistakes.is_empty() {
         return Err(LoadError::Spec(mistakes));
     }
-    let Target::Pingpong { address } = &spec.target;
+    let (Target::Pingpong { address } | Target::Http { address, .. }) = &spec.target;
     let address = resolve(address)?;
     let choice = match spec.backend {
         Backend::Auto => net::Choice::Auto,

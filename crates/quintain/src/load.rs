@@ -70,6 +70,8 @@ fn spec_of(args: &LoadArgs, url: &str) -> Result<LoadSpec, Problem> {
         version: SPEC_VERSION,
         target: target(url)?,
         clients: args.clients,
+        pipeline: 1,
+        connection: study::spec::Connection::KeepAlive,
         threads: args.threads,
         cpus: args.cpus.as_ref().map(|cpus| cpus.0.clone()).unwrap_or_default(),
         backend: args.backend.into(),
@@ -231,7 +233,7 @@ mod tests {
 
     #[test]
     fn urls_are_read() {
-        let address = |url| target(url).ok().map(|Target::Pingpong { address }| address);
+        let address = |url| target(url).ok().map(|target| target.address().to_owned());
         assert_eq!(address("pingpong://127.0.0.1:7000").as_deref(), Some("127.0.0.1:7000"));
         assert_eq!(address("pingpong://[::1]:7000/").as_deref(), Some("[::1]:7000"));
         assert_eq!(address("pingpong://localhost:7000").as_deref(), Some("localhost:7000"));

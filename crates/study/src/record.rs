@@ -8,6 +8,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::plan::{Level, Plan};
+use crate::spec::Connection;
 
 /// The version of [`Record`] and [`Run`] that this build writes.
 pub const RECORD_VERSION: u32 = 1;
@@ -383,6 +384,12 @@ pub struct Measurement {
     pub clients: u32,
     /// Workers.
     pub threads: u32,
+    /// Requests in flight on one connection at most.
+    #[serde(default = "one")]
+    pub pipeline: u32,
+    /// How long a connection was used.
+    #[serde(default)]
+    pub connection: Connection,
     /// Length of what was measured, ns.
     pub duration_ns: u64,
     /// Length of the warm-up, ns.
@@ -391,8 +398,15 @@ pub struct Measurement {
     pub warmup_requests: u64,
     /// Completed and valid, while measured.
     pub requests: u64,
-    /// What went wrong while measured, by kind: `wrong-answer`, `reset`, `timeout`, `refused`, `closed`, `connect-timeout`.
+    /// What went wrong while measured, by kind: `wrong-answer`, `reset`, `timeout`, `refused`, `closed`, `connect-timeout`, `os`, and of HTTP
+    /// `status`, `body`, `framing`, `head-too-large`, `truncated`, `tls`.
     pub errors: BTreeMap<String, u64>,
+    /// The first error of each kind that has more to say, in words.
+    #[serde(default)]
+    pub error_examples: BTreeMap<String, String>,
+    /// Answers by HTTP status, right or wrong, while measured.
+    #[serde(default)]
+    pub statuses: BTreeMap<u16, u64>,
     /// The same before measuring began.
     pub warmup_errors: BTreeMap<String, u64>,
     /// Answers that came after their timeout had been counted; their latency is in the histogram.
@@ -417,6 +431,12 @@ pub struct Measurement {
     pub lag_connection: Option<Histogram>,
     /// From asking for a connection to having it, all connections of the trial.
     pub connect: Histogram,
+    /// From having the connection to the end of the TLS handshake, all connections of the trial; `None` without TLS.
+    #[serde(default)]
+    pub handshake: Option<Histogram>,
+    /// Handshakes that resumed an earlier session.
+    #[serde(default)]
+    pub resumed: u64,
     /// Length of a window, ns; the last one may be shorter.
     pub window_ns: u64,
     /// Slices of the measured time, in order.
@@ -435,6 +455,10 @@ pub struct Measurement {
     pub stop_reason: String,
     /// Volley's closing line, under its own rule.
     pub volley: Option<Volley>,
+}
+
+fn one() -> u32 {
+    1
 }
 
 impl Measurement {

@@ -16,6 +16,12 @@ pub struct LoadSpec {
     pub target: Target,
     /// Connections, over all threads.
     pub clients: u32,
+    /// Requests in flight on one connection at most; more than one where the protocol knows pipelining.
+    #[serde(default = "one")]
+    pub pipeline: u32,
+    /// How long a connection is used.
+    #[serde(default)]
+    pub connection: Connection,
     /// Workers, each a thread with its own event loop.
     pub threads: u32,
     /// Worker `i` is pinned to `cpus[i % cpus.len()]`; empty: not pinned.
@@ -48,6 +54,19 @@ pub enum Target {
         /// `host:port`, resolved by the generator's process.
         address: String,
     },
+    /// HTTP/1.1.
+    Http {
+        /// `host:port`, resolved by the generator's process, or `unix:` and the path of a socket.
+        address: String,
+        /// What is asked, drawn by weight; one at least.
+        requests: Vec<HttpRequest>,
+        /// With it, the connection is encrypted (https).
+        #[serde(default)]
+        tls: Option<Tls>,
+        /// Which answers are right.
+        #[serde(default)]
+        expect: Expect,
+    },
 }
 
 impl Target {
@@ -55,8 +74,78 @@ impl Target {
     pub fn protocol(&self) -> &'static str {
         match self {
             Target::Pingpong { .. } => "pingpong",
+            Target::Http { tls: None, .. } => "http",
+            Target::Http { tls: Some(_), .. } => "https",
         }
     }
+
+    /// Where the subject is: `host:port`, or `unix:` and a path.
+    pub fn address(&self) -> &str {
+        match self {
+            Target::Pingpong { address } | Target::Http { address, .. } => address,
+        }
+    }
+}
+
+fn one() -> u32 {
+    1
+}
+
+/// How long a connection is used.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Connection {
+    /// For as many requests as the subject allows.
+    #[default]
+    KeepAlive,
+    /// For one request. Latency then begins when the connection is asked for.
+    PerRequest,
+}
+
+/// One request of a mix.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct HttpRequest {
+    /// Share of it among all requests of the mix, in proportion.
+    pub weight: u32,
+    /// `GET`, `POST` and so on.
+    pub method: String,
+    /// Request target: path and query (RFC 9112, 3.2.1).
+    pub target: String,
+    /// Header fields, `Host` among them, in the order they are sent. `Content-Length` is added where there is a body and it is not
+    /// given, `Connection: close` where a connection serves one request.
+    pub headers: Vec<(String, String)>,
+    /// Body, bytes; empty: none.
+    #[serde(default)]
+    pub body: Vec<u8>,
+}
+
+/// How the connection is encrypted.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Tls {
+    /// The name that the certificate must have, sent as SNI where it is no IP address.
+    pub server_name: String,
+    /// Accept any certificate.
+    #[serde(default)]
+    pub insecure: bool,
+    /// PEM file with the roots to trust, instead of the public ones.
+    #[serde(default)]
+    pub ca_file: Option<String>,
+    /// Resume sessions on later connections.
+    pub resume: bool,
+}
+
+/// Which answers are right. Their length is checked always.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Expect {
+    /// These statuses; `None`: 200 to 299.
+    #[serde(default)]
+    pub status: Option<Vec<u16>>,
+    /// Exactly this body; `None`: any.
+    #[serde(default)]
+    pub body: Option<Vec<u8>>,
 }
 
 /// Which backend of `net` the generator uses.
