@@ -108,8 +108,14 @@ pub fn run(spec: &LoadSpec, progress: &mut dyn FnMut(Progress), abort: &AtomicBo
         let control = &control;
         let threads = (0..workers)
             .map(|index| {
-                let task =
-                    Task { spec, address, index, workers, clients: share(spec.clients, index, workers), control };
+                let task = Task {
+                    spec,
+                    address: address.into(),
+                    index,
+                    workers,
+                    clients: share(spec.clients, index, workers),
+                    control,
+                };
                 std::thread::Builder::new().name(format!("worker {index}")).spawn_scoped(scope, move || {
                     let flag = Flag(failed);
                     let done = work(task, backend);
@@ -266,6 +272,7 @@ fn words(refusal: Option<CloseReason>) -> String {
     match refusal {
         None => "no answer in time".to_owned(),
         Some(CloseReason::Refused) => "nobody listens there".to_owned(),
+        Some(CloseReason::QueueFull) => "the queue of its listener is full".to_owned(),
         Some(CloseReason::Reset) => "reset by the other side".to_owned(),
         Some(CloseReason::TimedOut) => "the kernel gave up waiting".to_owned(),
         Some(CloseReason::Local) => "closed".to_owned(),

@@ -23,7 +23,7 @@ fn outcome(
     serve: impl FnMut(u64) -> Answer + 'static,
 ) -> Result<Measurement, Outcome> {
     assert_eq!(crate::check(spec), Vec::<String>::new());
-    let address = "10.0.0.1:7".parse().unwrap();
+    let address: std::net::SocketAddr = "10.0.0.1:7".parse().unwrap();
     let config = Config {
         connections: spec.clients as usize,
         receive_bytes: 4096,
@@ -35,7 +35,7 @@ fn outcome(
     let control = Control::new(spec, 1);
     let mut coordinator = Coordinator::new(spec, &control, 0);
     let mut outcome = None;
-    let task = Task { spec, address, index: 0, workers: 1, clients: spec.clients, control: &control };
+    let task = Task { spec, address: address.into(), index: 0, workers: 1, clients: spec.clients, control: &control };
     let done = worker::run(task, &mut driver, Pingpong::default(), Usage::default, |now| {
         outcome = outcome.take().or_else(|| coordinator.step(now, false));
     });

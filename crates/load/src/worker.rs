@@ -3,10 +3,9 @@
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 use std::io;
-use std::net::SocketAddr;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
-use net::{Close, CloseReason, Conn, Data, Driver, Event, Nanos};
+use net::{Address, Close, CloseReason, Conn, Data, Driver, Event, Nanos};
 use stats::Rng;
 use stats::stop::Moments;
 use study::spec::{Arrivals, LoadSpec};
@@ -29,7 +28,7 @@ const BACKOFF_NS: (Nanos, Nanos) = (1_000_000, 100_000_000);
 #[derive(Debug)]
 pub(crate) struct Task<'a> {
     pub(crate) spec: &'a LoadSpec,
-    pub(crate) address: SocketAddr,
+    pub(crate) address: Address,
     /// Which worker, of how many.
     pub(crate) index: u32,
     pub(crate) workers: u32,
@@ -593,7 +592,7 @@ impl<'a, D: Driver, P: Protocol> Worker<'a, D, P> {
         let fault = match reason {
             CloseReason::Local => Fault::Closed,
             CloseReason::Reset => Fault::Reset,
-            CloseReason::Refused => Fault::Refused,
+            CloseReason::Refused | CloseReason::QueueFull => Fault::Refused,
             CloseReason::TimedOut => Fault::ConnectTimeout,
             CloseReason::Os(_) => Fault::Os,
         };
@@ -659,7 +658,7 @@ impl<'a, D: Driver, P: Protocol> Worker<'a, D, P> {
 
     fn connect(&mut self, id: u32) -> io::Result<()> {
         let at = self.driver.now();
-        let conn = self.driver.connect(self.task.address)?;
+        let conn = self.driver.connect(&self.task.address)?;
         self.connecting += 1;
         self.by_slot[conn.index()] = id;
         let client = &mut self.clients[id as usize];

@@ -1,11 +1,12 @@
 //! What every backend does, and the words it uses.
 
 use std::io;
-use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 use rustix::event::EventfdFlags;
+
+use crate::address::Address;
 
 /// A point on the driver's monotonic clock, or a span, in nanoseconds. `CLOCK_MONOTONIC` for the real backends,
 /// virtual time for the simulated one.
@@ -67,6 +68,8 @@ pub enum CloseReason {
     Refused,
     /// The kernel gave up (`ETIMEDOUT`).
     TimedOut,
+    /// The listener of a Unix socket has as many connections to accept as its queue holds (`EAGAIN`).
+    QueueFull,
     /// Any other error, by its number.
     Os(i32),
 }
@@ -77,7 +80,8 @@ pub enum Close {
     /// Send what is left, then close. The kernel answers with a reset where the peer has sent bytes that nobody took.
     /// A peer that never reads holds the connection; a second close with [`Close::Reset`] ends that.
     Graceful,
-    /// Drop what is left and send a reset (`SO_LINGER` 0): no `TIME_WAIT` is left behind.
+    /// Drop what is left and send a reset (`SO_LINGER` 0): no `TIME_WAIT` is left behind. A Unix socket knows resets only
+    /// where bytes are lost, and looks closed in order otherwise.
     Reset,
 }
 
@@ -119,16 +123,25 @@ pub trait Driver {
     fn now(&self) -> Nanos;
 
     /// Listens on `address` (port 0: the kernel chooses) and returns the address bound. With `shared` several
-    /// drivers may listen on one address (`SO_REUSEPORT`). Connections beyond `Config::connections` wait in the
-    /// kernel's queue until a slot is free. `TCP_NODELAY` is set on accepted connections.
-    fn listen(&mut self, address: SocketAddr, backlog: u32, shared: bool) -> io::Result<(Listener, SocketAddr)>;
+    /// drivers may listen on one address (`SO_REUSEPORT`; not on a Unix socket). Connections beyond
+    /// `Config::connections` wait in the kernel's queue until a slot is free. `TCP_NODELAY` is set on accepted
+    /// TCP connections.
+    ///
+    /// The path of a Unix socket is made here and removed when the listener or its driver ends, if it is still the same
+    /// file. A path that is there already is an error (`AddrInUse`) that says whether somebody listens; it is not
+    /// removed. The simulated network has no Unix sockets (`Unsupported`).
+    fn listen(&mut self, address: &Address, backlog: u32, shared: bool) -> io::Result<(Listener, Address)>;
 
     /// Stops listening. Connections that were accepted stay.
     fn stop_listening(&mut self, listener: Listener);
 
-    /// Starts a connection; [`Event::Connected`] or [`Event::Closed`] answers. `TCP_NODELAY` is set. Fails at once
-    /// only when no slot or no file descriptor is free.
-    fn connect(&mut self, address: SocketAddr) -> io::Result<Conn>;
+    /// Starts a connection; [`Event::Connected`] or [`Event::Closed`] answers. `TCP_NODELAY` is set on TCP. Fails at once
+    /// only when no slot or no file descriptor is free, or for a path that no Unix socket can have (`InvalidInput`).
+    ///
+    /// A TCP connection that the kernel would connect to itself, which happens where nobody listens on a port that is
+    /// also one of those given to clients, counts as refused. A Unix socket whose queue is full fails with
+    /// [`CloseReason::QueueFull`], where the kernel would have repeated a TCP connect.
+    fn connect(&mut self, address: &Address) -> io::Result<Conn>;
 
     /// Sends `bytes`, now or when the turn ends, in order. The bytes are the driver's from here on.
     fn send(&mut self, conn: Conn, bytes: &[u8]) -> Result<(), SendError>;

@@ -7,7 +7,6 @@
 use std::collections::VecDeque;
 use std::io;
 use std::marker::PhantomData;
-use std::net::SocketAddr;
 use std::os::fd::{AsFd, OwnedFd};
 
 use rustix::buffer::spare_capacity;
@@ -16,12 +15,13 @@ use rustix::event::epoll::{self, EventData, EventFlags};
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags, Shutdown, SocketFlags};
 
+use crate::address::Address;
 use crate::driver::{
     Close, CloseReason, Config, Conn, Data, Driver, Event, KernelDriver, Listener, Nanos, SendError, Waker,
 };
 use crate::outgoing::Outgoing;
 use crate::slots::Slots;
-use crate::socket;
+use crate::socket::{self, Bound};
 use crate::thread::monotonic_ns;
 
 /// Readiness notes taken from the kernel in one turn at most.
@@ -75,7 +75,7 @@ enum Phase {
 
 #[derive(Debug)]
 struct Listening {
-    socket: OwnedFd,
+    bound: Bound,
     /// Nothing is accepted until a slot is free.
     paused: bool,
 }
@@ -142,7 +142,7 @@ impl Epoll {
                 && listening.paused
             {
                 let data = note(LISTENER, index as u32);
-                listening.paused = epoll::modify(&self.epoll, &listening.socket, data, EventFlags::IN).is_err();
+                listening.paused = epoll::modify(&self.epoll, &listening.bound.socket, data, EventFlags::IN).is_err();
             }
         }
     }
@@ -158,7 +158,7 @@ impl Epoll {
             let accepted = if full {
                 Err(Errno::MFILE)
             } else {
-                rustix::net::accept_with(&listening.socket, SocketFlags::NONBLOCK | SocketFlags::CLOEXEC)
+                rustix::net::accept_with(&listening.bound.socket, SocketFlags::NONBLOCK | SocketFlags::CLOEXEC)
             };
             match accepted {
                 Ok(socket) => match self.begin(socket, Phase::Open) {
@@ -169,7 +169,7 @@ impl Epoll {
                 Err(error) if socket::is_out_of_room(error) => {
                     let none = EventFlags::empty();
                     listening.paused =
-                        epoll::modify(&self.epoll, &listening.socket, note(LISTENER, index), none).is_ok();
+                        epoll::modify(&self.epoll, &listening.bound.socket, note(LISTENER, index), none).is_ok();
                     if self.connections.is_empty() && !full {
                         self.out_of_room = Some(error); // No close of ours will make room.
                     }
@@ -302,12 +302,12 @@ impl Driver for Epoll {
         monotonic_ns()
     }
 
-    fn listen(&mut self, address: SocketAddr, backlog: u32, shared: bool) -> io::Result<(Listener, SocketAddr)> {
-        let (socket, bound) = socket::listening(address, backlog, shared)?;
+    fn listen(&mut self, address: &Address, backlog: u32, shared: bool) -> io::Result<(Listener, Address)> {
+        let (bound, at) = socket::listening(address, backlog, shared)?;
         let index = self.listeners.len() as u32;
-        epoll::add(&self.epoll, &socket, note(LISTENER, index), EventFlags::IN)?;
-        self.listeners.push(Some(Listening { socket, paused: false }));
-        Ok((Listener(index), bound))
+        epoll::add(&self.epoll, &bound.socket, note(LISTENER, index), EventFlags::IN)?;
+        self.listeners.push(Some(Listening { bound, paused: false }));
+        Ok((Listener(index), at))
     }
 
     fn stop_listening(&mut self, listener: Listener) {
@@ -317,15 +317,11 @@ impl Driver for Epoll {
         }
     }
 
-    fn connect(&mut self, address: SocketAddr) -> io::Result<Conn> {
+    fn connect(&mut self, address: &Address) -> io::Result<Conn> {
         if self.connections.is_full() {
             return Err(socket::no_slot(self.config.connections));
         }
-        let socket = socket::tcp(address)?;
-        let failed = match rustix::net::connect(&socket, &address) {
-            Ok(()) | Err(Errno::INPROGRESS | Errno::INTR) => None,
-            Err(error) => Some(socket::reason(error)),
-        };
+        let (socket, failed) = socket::connecting(address)?;
         let conn = self.begin(socket, Phase::Connecting)?;
         if let Some(reason) = failed {
             self.connections.get_mut(conn).expect("it was just put there").socket = None;

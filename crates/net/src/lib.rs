@@ -7,7 +7,7 @@
 //! A caller turns the driver and takes events until there are none:
 //!
 //! ```
-//! use net::{Close, Config, Driver, Event};
+//! use net::{Address, Close, Config, Driver, Event};
 //!
 //! /// A server that sends back what it gets, until a connection closes.
 //! fn echo<D: Driver>(driver: &mut D) -> std::io::Result<()> {
@@ -32,9 +32,9 @@
 //! # use net::sim::{Network, Sim, peers};
 //! # let config = Config { connections: 4, receive_bytes: 64, send_bytes_max: 64, pause_reads_above_bytes: 64 };
 //! # let mut driver = Sim::new(1, &config, Network::PERFECT);
-//! # let (_, address) = driver.listen("10.0.0.1:0".parse().unwrap(), 8, false).unwrap();
+//! # let (_, address) = driver.listen(&Address::Inet("10.0.0.1:0".parse().unwrap()), 8, false).unwrap();
 //! # let seen = Default::default();
-//! # driver.client(address, 0, peers::client(1, 0, &seen));
+//! # driver.client(address.inet().unwrap(), 0, peers::client(1, 0, &seen));
 //! # echo(&mut driver).unwrap();
 //! # assert_eq!((seen.borrow().answered.len(), seen.borrow().wrong), (1, 1));
 //! ```
@@ -43,6 +43,7 @@
 //! made on the thread that uses it. No callback ever runs inside a driver, so there is no recursion; nothing is allocated
 //! in steady state, but for an outgoing buffer that a slow reader makes grow up to its limit.
 
+mod address;
 mod driver;
 mod epoll;
 mod open;
@@ -53,6 +54,7 @@ mod socket;
 pub mod thread;
 mod uring;
 
+pub use address::Address;
 pub use driver::{
     Close, CloseReason, Config, Conn, Data, Driver, Event, KernelDriver, Listener, Nanos, SendError, Waker,
 };

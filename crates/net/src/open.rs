@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use rustix::net::sockopt;
 
+use crate::address::Address;
 use crate::driver::{Close, CloseReason, Config, Conn, Driver, Event, KernelDriver, Nanos};
 use crate::epoll::Epoll;
 use crate::uring::Uring;
@@ -97,7 +98,7 @@ fn explain(error: &io::Error) -> String {
 
 fn try_out<D: KernelDriver>(mut driver: D) -> io::Result<()> {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
-    let conn = driver.connect(listener.local_addr()?)?;
+    let conn = driver.connect(&Address::Inet(listener.local_addr()?))?;
     let (mut peer, _) = listener.accept()?;
     peer.set_nodelay(true)?;
     peer.set_read_timeout(Some(Duration::from_nanos(PATIENCE_NS)))?;

@@ -1,48 +1,170 @@
-//! TCP sockets as every backend wants them, and the kernel's errors in this crate's words.
+//! Stream sockets as every backend wants them, and the kernel's errors in this crate's words.
 
 use std::io;
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, OwnedFd};
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use rustix::fd::BorrowedFd;
+use rustix::fs::{AtFlags, CWD, FileType, Stat};
 use rustix::io::Errno;
-use rustix::net::{AddressFamily, SocketFlags, SocketType, sockopt};
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, sockopt};
 
+use crate::address::{Address, check_path};
 use crate::driver::{CloseReason, Nanos};
 
 /// A TCP socket for `address`, nonblocking, without Nagle's delay, closed on exec.
-pub(crate) fn tcp(address: SocketAddr) -> io::Result<OwnedFd> {
-    let family = if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
-    let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
-    let socket = rustix::net::socket_with(family, SocketType::STREAM, flags, None)?;
+fn tcp(address: SocketAddr) -> io::Result<OwnedFd> {
+    let socket = stream(if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 })?;
     sockopt::set_tcp_nodelay(&socket, true)?;
     Ok(socket)
 }
 
-/// A socket that listens on `address`, and the address it got.
-pub(crate) fn listening(address: SocketAddr, backlog: u32, shared: bool) -> io::Result<(OwnedFd, SocketAddr)> {
-    let socket = tcp(address)?; // Accepted sockets inherit TCP_NODELAY.
-    sockopt::set_socket_reuseaddr(&socket, true)?;
-    if shared {
-        sockopt::set_socket_reuseport(&socket, true)?;
-    }
-    rustix::net::bind(&socket, &address)?;
-    rustix::net::listen(&socket, i32::try_from(backlog).unwrap_or(i32::MAX))?;
-    let bound = SocketAddr::try_from(rustix::net::getsockname(&socket)?)?;
-    Ok((socket, bound))
+fn stream(family: AddressFamily) -> io::Result<OwnedFd> {
+    let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
+    Ok(rustix::net::socket_with(family, SocketType::STREAM, flags, None)?)
 }
 
-/// Makes a socket from elsewhere like those of [`tcp`].
+/// A socket that is being connected to `address`: it is writable when that has ended. With it, why it failed at once.
+pub(crate) fn connecting(address: &Address) -> io::Result<(OwnedFd, Option<CloseReason>)> {
+    let (socket, started) = match address {
+        Address::Inet(address) => {
+            let socket = tcp(*address)?;
+            let started = rustix::net::connect(&socket, address);
+            (socket, started)
+        }
+        Address::Unix(path) => {
+            check_path(path)?;
+            let socket = stream(AddressFamily::UNIX)?;
+            let started = rustix::net::connect(&socket, &SocketAddrUnix::new(path)?);
+            (socket, started)
+        }
+    };
+    let failed = match started {
+        Ok(()) | Err(Errno::INPROGRESS | Errno::INTR) => {
+            let is_own = matches!(address, Address::Inet(to) if is_connected_to_itself(&socket, *to));
+            if is_own {
+                // No `TIME_WAIT` may stay: it would keep a server from listening on that port.
+                reset_on_close(socket.as_fd());
+            }
+            is_own.then_some(CloseReason::Refused)
+        }
+        Err(Errno::AGAIN) if matches!(address, Address::Unix(_)) => Some(CloseReason::QueueFull),
+        Err(error) => Some(reason(error)),
+    };
+    Ok((socket, failed))
+}
+
+/// Whether `socket`, which is being connected to `to`, was given just that address for its own. The kernel then finds a
+/// peer that sends what it sends, and the connection stands without a server (simultaneous open, RFC 9293 section
+/// 3.5).
+fn is_connected_to_itself(socket: &OwnedFd, to: SocketAddr) -> bool {
+    let own = rustix::net::getsockname(socket).ok().and_then(|own| SocketAddr::try_from(own).ok());
+    own.is_some_and(|own| own.port() == to.port() && own.ip() == to.ip())
+}
+
+/// A listening socket. A Unix socket's path is removed with it, if it is still the file that was made here.
+#[derive(Debug)]
+pub(crate) struct Bound {
+    pub(crate) socket: OwnedFd,
+    path: Option<OwnPath>,
+}
+
+#[derive(Debug)]
+struct OwnPath {
+    path: PathBuf,
+    device: u64,
+    inode: u64,
+}
+
+impl Bound {
+    /// Removes the path now.
+    pub(crate) fn remove_path(&mut self) {
+        let Some(own) = self.path.take() else { return };
+        if look_at(&own.path).is_ok_and(|now| now.st_dev == own.device && now.st_ino == own.inode) {
+            // What is left after a failure says so when somebody listens there again.
+            let _ = rustix::fs::unlink(&own.path);
+        }
+    }
+}
+
+impl Drop for Bound {
+    fn drop(&mut self) {
+        self.remove_path();
+    }
+}
+
+fn look_at(path: &Path) -> rustix::io::Result<Stat> {
+    rustix::fs::statat(CWD, path, AtFlags::SYMLINK_NOFOLLOW)
+}
+
+/// A socket that listens on `address`, and the address it got.
+pub(crate) fn listening(address: &Address, backlog: u32, shared: bool) -> io::Result<(Bound, Address)> {
+    let backlog = i32::try_from(backlog).unwrap_or(i32::MAX);
+    match address {
+        Address::Inet(address) => {
+            let socket = tcp(*address)?; // Accepted sockets inherit TCP_NODELAY.
+            sockopt::set_socket_reuseaddr(&socket, true)?;
+            if shared {
+                sockopt::set_socket_reuseport(&socket, true)?;
+            }
+            rustix::net::bind(&socket, address)?;
+            rustix::net::listen(&socket, backlog)?;
+            let at = SocketAddr::try_from(rustix::net::getsockname(&socket)?)?;
+            Ok((Bound { socket, path: None }, at.into()))
+        }
+        Address::Unix(path) => {
+            if shared {
+                let text = "a Unix socket cannot be shared by several listeners";
+                return Err(io::Error::new(io::ErrorKind::Unsupported, text));
+            }
+            check_path(path)?;
+            let socket = stream(AddressFamily::UNIX)?;
+            let name = SocketAddrUnix::new(path)?;
+            rustix::net::bind(&socket, &name).map_err(|error| match error {
+                Errno::ADDRINUSE => is_taken(path, &name),
+                other => other.into(),
+            })?;
+            let made = look_at(path)?;
+            let own = OwnPath { path: path.clone(), device: made.st_dev, inode: made.st_ino };
+            let bound = Bound { socket, path: Some(own) };
+            rustix::net::listen(&bound.socket, backlog)?;
+            Ok((bound, address.clone()))
+        }
+    }
+}
+
+/// The error of a path that is there already, and what to do about it.
+fn is_taken(path: &Path, name: &SocketAddrUnix) -> io::Error {
+    let is_socket = look_at(path).is_ok_and(|file| FileType::from_raw_mode(file.st_mode) == FileType::Socket);
+    let shown = path.display();
+    let text = if !is_socket {
+        format!("`{shown}` is there already and is no socket")
+    } else {
+        // A queue that is full is somebody's too.
+        match stream(AddressFamily::UNIX).map(|socket| rustix::net::connect(&socket, name)) {
+            Ok(Err(Errno::CONNREFUSED)) => {
+                format!("`{shown}` was left behind by a server that is gone: remove it first (`rm {shown}`)")
+            }
+            _ => format!("another server listens at `{shown}`"),
+        }
+    };
+    io::Error::new(io::ErrorKind::AddrInUse, text)
+}
+
+/// Makes a socket from elsewhere like those made here.
 pub(crate) fn prepare(socket: &OwnedFd) -> io::Result<()> {
     rustix::io::ioctl_fionbio(socket, true)?;
-    sockopt::set_tcp_nodelay(socket, true)?;
-    Ok(())
+    match sockopt::set_tcp_nodelay(socket, true) {
+        Ok(()) | Err(Errno::OPNOTSUPP) => Ok(()), // A Unix socket has no such delay.
+        Err(error) => Err(error.into()),
+    }
 }
 
 /// Makes the coming close of `socket` a reset.
 pub(crate) fn reset_on_close(socket: BorrowedFd<'_>) {
-    // It cannot fail on a TCP socket; if it did, the close would be an orderly one.
+    // It cannot fail on a TCP socket, and a Unix socket takes no notice of it; if it did, the close would be an orderly one.
     let _ = sockopt::set_socket_linger(socket, Some(Duration::ZERO));
 }
 

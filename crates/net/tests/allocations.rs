@@ -40,8 +40,8 @@ static ALLOCATOR: Counting = Counting;
 /// How many allocations this thread makes in `rounds` answers over 20 connections, after a warm-up of 2,000.
 fn allocations<O: Opener>(open: &O, pause_reads_above_bytes: usize, rounds: usize) -> usize {
     let mut driver = open.open(&Config { connections: 40, pause_reads_above_bytes, ..CONFIG });
-    let (_, at) = driver.listen(address(), 64, false).unwrap();
-    let clients: Vec<Conn> = (0..20).map(|_| driver.connect(at).unwrap()).collect();
+    let (_, at) = driver.listen(&address(), 64, false).unwrap();
+    let clients: Vec<Conn> = (0..20).map(|_| driver.connect(&at).unwrap()).collect();
     let mut is_client = [false; 40];
     for conn in clients {
         is_client[conn.index()] = true;

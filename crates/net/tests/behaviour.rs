@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use harness::{CONFIG, Opener, Pair, address, settle, until};
 use net::sim::{Network, Sim};
-use net::{Close, CloseReason, Config, Conn, Driver, Epoll, Event, KernelDriver, SendError, Uring};
+use net::{Address, Close, CloseReason, Config, Conn, Driver, Epoll, Event, KernelDriver, SendError, Uring};
 
 /// Each test of this file on each backend. Where the kernel has no usable io_uring its tests say so and pass.
 macro_rules! suite {
@@ -60,8 +60,8 @@ fn bytes_arrive_in_order_and_whole<O: Opener>(open: &O) {
 
 fn sending_before_the_connection_stands<O: Opener>(open: &O) {
     let mut driver = open.open(&CONFIG);
-    let (_, at) = driver.listen(address(), 8, false).unwrap();
-    let client = driver.connect(at).unwrap();
+    let (_, at) = driver.listen(&address(), 8, false).unwrap();
+    let client = driver.connect(&at).unwrap();
     driver.send(client, b"early").unwrap();
     driver.end_stream(client);
     assert_eq!(driver.send(client, b"late"), Err(SendError::Closed));
@@ -139,7 +139,7 @@ fn a_reset_after_the_end_of_the_stream_is_seen<O: Opener>(open: &O) {
 
 fn refused<O: Opener>(open: &O) {
     let mut driver = open.open(&CONFIG);
-    let conn = driver.connect(open.dead_address()).unwrap();
+    let conn = driver.connect(&open.dead_address()).unwrap();
     let _ = driver.send(conn, b"lost");
     until(&mut driver, |_, event| {
         assert!(matches!(event, Event::Closed(c, CloseReason::Refused) if c == conn), "{event:?}");
@@ -167,8 +167,8 @@ fn closing_twice_is_told_once<O: Opener>(open: &O) {
 fn closing_while_connecting<O: Opener>(open: &O) {
     for how in [Close::Graceful, Close::Reset] {
         let mut driver = open.open(&CONFIG);
-        let (_, at) = driver.listen(address(), 8, false).unwrap();
-        let conn = driver.connect(at).unwrap();
+        let (_, at) = driver.listen(&address(), 8, false).unwrap();
+        let conn = driver.connect(&at).unwrap();
         driver.close(conn, how);
         let mut told = Vec::new();
         settle(&mut driver, |_, event| {
@@ -282,10 +282,10 @@ fn large_transfers_both_ways<O: Opener>(open: &O) {
 fn slots_are_used_again<O: Opener>(open: &O) {
     let config = Config { connections: 2, ..CONFIG };
     let mut driver = open.open(&config);
-    let (_, at) = driver.listen(address(), 8, false).unwrap();
+    let (_, at) = driver.listen(&address(), 8, false).unwrap();
     let mut earlier: Vec<Conn> = Vec::new();
     for round in 0..20u8 {
-        let mut pair = Pair::connect(driver, at);
+        let mut pair = Pair::connect(driver, &at);
         assert!(pair.client.index() < 2 && pair.server.index() < 2);
         for &old in &earlier {
             assert!(old != pair.client && old != pair.server);
@@ -306,11 +306,11 @@ fn slots_are_used_again<O: Opener>(open: &O) {
 
 fn no_slot_is_an_error<O: Opener>(open: &O) {
     let mut driver = open.open(&Config { connections: 1, ..CONFIG });
-    let conn = driver.connect(open.dead_address()).unwrap();
-    let error = driver.connect(open.dead_address()).unwrap_err();
+    let conn = driver.connect(&open.dead_address()).unwrap();
+    let error = driver.connect(&open.dead_address()).unwrap_err();
     assert_eq!(error.to_string(), "all 1 connection slots are in use");
     until(&mut driver, |_, event| matches!(event, Event::Closed(c, _) if c == conn));
-    driver.connect(open.dead_address()).unwrap();
+    driver.connect(&open.dead_address()).unwrap();
 }
 
 fn connections_beyond_the_slots_wait<O: Opener>(open: &O) {
@@ -319,9 +319,9 @@ fn connections_beyond_the_slots_wait<O: Opener>(open: &O) {
         return waiting_in_the_sim();
     }
     let mut server = open.open(&Config { connections: 3, ..CONFIG });
-    let (_, at) = server.listen(address(), 64, false).unwrap();
+    let (_, at) = server.listen(&address(), 64, false).unwrap();
     for _ in 0..10 {
-        clients.connect(at).unwrap();
+        clients.connect(&at).unwrap();
     }
     let mut stand = 0;
     until(&mut clients, |_, event| {
@@ -355,10 +355,10 @@ fn connections_beyond_the_slots_wait<O: Opener>(open: &O) {
 fn waiting_in_the_sim() {
     use net::sim::peers;
     let mut driver = Sim::new(1, &Config { connections: 3, ..CONFIG }, Network::PERFECT);
-    let (_, at) = driver.listen("10.0.0.1:80".parse().unwrap(), 64, false).unwrap();
+    let (_, at) = driver.listen(&Address::Inet("10.0.0.1:80".parse().unwrap()), 64, false).unwrap();
     let seen: Vec<_> = (0..10).map(|_| Default::default()).collect();
     for seen in &seen {
-        driver.client(at, 0, peers::client(2, 1_000, seen));
+        driver.client(at.inet().unwrap(), 0, peers::client(2, 1_000, seen));
     }
     let mut open_now = 0;
     settle(&mut driver, |driver, event| match event {
@@ -384,8 +384,8 @@ fn waiting_in_the_sim() {
 fn many_connections<O: Opener>(open: &O) {
     const COUNT: usize = 500; // A thousand ends.
     let mut driver = open.open(&Config { connections: 2 * COUNT, receive_bytes: 512, ..CONFIG });
-    let (_, at) = driver.listen(address(), 1024, false).unwrap();
-    let clients: Vec<Conn> = (0..COUNT).map(|_| driver.connect(at).unwrap()).collect();
+    let (_, at) = driver.listen(&address(), 1024, false).unwrap();
+    let clients: Vec<Conn> = (0..COUNT).map(|_| driver.connect(&at).unwrap()).collect();
     for (index, &conn) in clients.iter().enumerate() {
         driver.send(conn, &(index as u32).to_be_bytes()).unwrap();
     }
@@ -423,10 +423,10 @@ fn many_connections<O: Opener>(open: &O) {
 
 fn a_stopped_listener_refuses<O: Opener>(open: &O) {
     let mut driver = open.open(&CONFIG);
-    let (listener, at) = driver.listen(address(), 8, false).unwrap();
-    let mut pair = Pair::connect(driver, at);
+    let (listener, at) = driver.listen(&address(), 8, false).unwrap();
+    let mut pair = Pair::connect(driver, &at);
     pair.driver.stop_listening(listener);
-    let late = pair.driver.connect(at).unwrap();
+    let late = pair.driver.connect(&at).unwrap();
     until(&mut pair.driver, |_, event| {
         assert!(matches!(event, Event::Closed(c, CloseReason::Refused) if c == late), "{event:?}");
         true
@@ -438,10 +438,10 @@ fn a_stopped_listener_refuses<O: Opener>(open: &O) {
 
 fn two_listeners_are_told_apart<O: Opener>(open: &O) {
     let mut driver = open.open(&CONFIG);
-    let listeners = [(); 2].map(|()| driver.listen(address(), 8, false).unwrap());
+    let listeners = [(); 2].map(|()| driver.listen(&address(), 8, false).unwrap());
     assert_ne!(listeners[0].1, listeners[1].1);
     for (listener, at) in listeners {
-        let pair = Pair::connect(driver, at);
+        let pair = Pair::connect(driver, &at);
         assert_eq!(pair.listener, listener);
         driver = pair.driver;
     }
@@ -474,9 +474,9 @@ fn events_are_kept<O: Opener>(open: &O) {
 
 fn many_connections_one_after_another<O: Opener>(open: &O) {
     let mut driver = open.open(&CONFIG);
-    let (_, at) = driver.listen(address(), 8, false).unwrap();
+    let (_, at) = driver.listen(&address(), 8, false).unwrap();
     for round in 0..300u32 {
-        let mut pair = Pair::connect(driver, at);
+        let mut pair = Pair::connect(driver, &at);
         pair.driver.send(pair.client, &round.to_be_bytes()).unwrap();
         assert_eq!(pair.receive(pair.server, 4), round.to_be_bytes());
         let how = if round % 2 == 0 { Close::Reset } else { Close::Graceful };
@@ -536,8 +536,8 @@ fn a_waker_wakes<D: KernelDriver>(open: impl Fn() -> D) {
 
 fn a_socket_moves_to_another_driver<D: KernelDriver>(open: impl Fn() -> D) {
     let (mut first, mut second) = (open(), open());
-    let (_, at) = first.listen(address(), 8, false).unwrap();
-    let client = second.connect(at).unwrap();
+    let (_, at) = first.listen(&address(), 8, false).unwrap();
+    let client = second.connect(&at).unwrap();
     let mut server = None;
     until(&mut first, |driver, event| {
         let Event::Accepted(_, conn) = event else { panic!("{event:?}") };
@@ -566,8 +566,8 @@ fn a_socket_moves_to_another_driver<D: KernelDriver>(open: impl Fn() -> D) {
 
 fn release_is_for_open_connections<D: KernelDriver>(open: impl Fn() -> D) {
     let mut driver = open();
-    let (_, at) = driver.listen(address(), 8, false).unwrap();
-    driver.connect(at).unwrap();
+    let (_, at) = driver.listen(&address(), 8, false).unwrap();
+    driver.connect(&at).unwrap();
     until(&mut driver, |driver, event| {
         let Event::Accepted(_, conn) = event else { return false };
         driver.close(conn, Close::Graceful);
@@ -580,9 +580,9 @@ fn release_is_for_open_connections<D: KernelDriver>(open: impl Fn() -> D) {
 fn a_driver_may_go_at_any_time<D: KernelDriver>(open: impl Fn() -> D) {
     for turns in 0..6 {
         let mut driver = open();
-        let (_, at) = driver.listen(address(), 8, false).unwrap();
+        let (_, at) = driver.listen(&address(), 8, false).unwrap();
         for _ in 0..4 {
-            let conn = driver.connect(at).unwrap();
+            let conn = driver.connect(&at).unwrap();
             driver.send(conn, &[1; 100_000]).unwrap();
         }
         for _ in 0..turns {

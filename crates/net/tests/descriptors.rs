@@ -26,9 +26,9 @@ fn accepting_waits_for_a_close<O: Opener>(open: &O) {
     let before = getrlimit(Resource::Nofile).current;
     let mut server = open.open(&CONFIG);
     let mut clients = open.open(&Config { connections: 3, ..CONFIG });
-    let (_, at) = server.listen(address(), 8, false).unwrap();
+    let (_, at) = server.listen(&address(), 8, false).unwrap();
     for _ in 0..3 {
-        clients.connect(at).unwrap();
+        clients.connect(&at).unwrap();
     }
     let mut stand = 0;
     until(&mut clients, |_, event| {
@@ -37,7 +37,7 @@ fn accepting_waits_for_a_close<O: Opener>(open: &O) {
         stand == 3
     });
     limit_descriptors(Some(limit_for(2)));
-    let error = clients.connect(at).unwrap_err();
+    let error = clients.connect(&at).unwrap_err();
     assert_eq!(error.to_string(), "all 3 connection slots are in use");
     let mut accepted = Vec::new();
     until(&mut server, |_, event| {
@@ -65,8 +65,8 @@ fn nothing_to_close_is_an_error<O: Opener>(open: &O) {
     let before = getrlimit(Resource::Nofile).current;
     let mut server = open.open(&CONFIG);
     let mut clients = open.open(&CONFIG);
-    let (_, at) = server.listen(address(), 8, false).unwrap();
-    clients.connect(at).unwrap();
+    let (_, at) = server.listen(&address(), 8, false).unwrap();
+    clients.connect(&at).unwrap();
     until(&mut clients, |_, event| matches!(event, Event::Connected(_)));
     limit_descriptors(Some(limit_for(0)));
     let error = (0..100).find_map(|_| {

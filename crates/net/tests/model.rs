@@ -60,7 +60,7 @@ const SLOTS: usize = 6;
 
 struct Model<D> {
     driver: D,
-    at: std::net::SocketAddr,
+    at: net::Address,
     ends: HashMap<Conn, End>,
     /// By client's name: what each side sent before it ended, and what the other received until it saw that end.
     sent: HashMap<(u32, bool), usize>,
@@ -75,7 +75,7 @@ impl<D: Driver> Model<D> {
         let config =
             Config { connections: SLOTS, send_bytes_max: LIMIT, receive_bytes: 1_000, pause_reads_above_bytes };
         let mut driver = open.open(&config);
-        let (_, at) = driver.listen(address(), 8, false).unwrap();
+        let (_, at) = driver.listen(&address(), 8, false).unwrap();
         Self {
             driver,
             at,
@@ -102,7 +102,7 @@ impl<D: Driver> Model<D> {
 
     fn run(&mut self, op: &Op) {
         match *op {
-            Op::Connect => match self.driver.connect(self.at) {
+            Op::Connect => match self.driver.connect(&self.at) {
                 Ok(conn) => {
                     self.begin(conn, true);
                     let name = self.clients;

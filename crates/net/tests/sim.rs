@@ -9,7 +9,7 @@ use std::rc::Rc;
 use harness::{CONFIG, settle, until};
 use net::sim::peers::{self, Seen};
 use net::sim::{Answer, CONNECT_TIMEOUT_NS, Network, Peer, Sim};
-use net::{Close, CloseReason, Config, Conn, Driver, Event, Nanos, SendError};
+use net::{Address, Close, CloseReason, Config, Conn, Driver, Event, Nanos, SendError};
 
 fn at() -> SocketAddr {
     "10.0.0.1:7".parse().unwrap()
@@ -20,7 +20,7 @@ fn connected(peer: impl Peer + 'static, config: &Config) -> (Sim, Conn) {
     let mut driver = Sim::new(1, config, Network::PERFECT);
     let mut peer = Some(peer);
     driver.serve(at(), move |_| peer.take().map_or(Answer::Refuse, Into::into));
-    let conn = driver.connect(at()).unwrap();
+    let conn = driver.connect(&at().into()).unwrap();
     until(&mut driver, |_, event| matches!(event, Event::Connected(c) if c == conn));
     assert_eq!(driver.now(), 10_000);
     (driver, conn)
@@ -122,7 +122,7 @@ fn connects_that_fail() {
     let mut driver = Sim::new(1, &CONFIG, Network::PERFECT);
     driver.serve(at(), |number| if number == 0 { Answer::Refuse } else { Answer::Ignore });
     let elsewhere = "10.0.0.2:7".parse().unwrap();
-    let conns = [at(), at(), elsewhere].map(|address| driver.connect(address).unwrap());
+    let conns = [at(), at(), elsewhere].map(|address| driver.connect(&Address::Inet(address)).unwrap());
     let mut ends = Vec::new();
     while ends.len() < 3 {
         driver.turn(None).unwrap();
@@ -143,9 +143,9 @@ fn connects_that_fail() {
 #[test]
 fn a_full_backlog_makes_a_client_try_again_after_a_second() {
     let mut driver = Sim::new(1, &Config { connections: 1, ..CONFIG }, Network::PERFECT);
-    let (_, address) = driver.listen("10.0.0.1:0".parse().unwrap(), 0, false).unwrap();
+    let (_, address) = driver.listen(&Address::Inet("10.0.0.1:0".parse().unwrap()), 0, false).unwrap();
     let seen: Vec<Rc<RefCell<Seen>>> = (0..3).map(|_| Rc::default()).collect();
-    seen.iter().for_each(|seen| driver.client(address, 0, peers::client(1, 0, seen)));
+    seen.iter().for_each(|seen| driver.client(address.inet().unwrap(), 0, peers::client(1, 0, seen)));
     let mut word = None;
     let echo = |driver: &mut Sim, event| match event {
         Event::Data(conn, data) => {
@@ -170,9 +170,9 @@ fn a_full_backlog_makes_a_client_try_again_after_a_second() {
 #[test]
 fn a_server_is_tested_by_scripted_clients() {
     let mut driver = Sim::new(1, &CONFIG, Network::PERFECT);
-    let (_, address) = driver.listen("10.0.0.1:0".parse().unwrap(), 8, false).unwrap();
+    let (_, address) = driver.listen(&Address::Inet("10.0.0.1:0".parse().unwrap()), 8, false).unwrap();
     let seen: Rc<RefCell<Seen>> = Rc::default();
-    driver.client(address, 1_000, peers::client(2, 500, &seen));
+    driver.client(address.inet().unwrap(), 1_000, peers::client(2, 500, &seen));
     while driver.turn(None).is_ok() {
         while let Some(event) = driver.next_event() {
             match event {
@@ -206,7 +206,7 @@ fn another_seed_is_another_run() {
     let run = |seed| {
         let mut driver = Sim::new(seed, &CONFIG, Network::CHOPPY);
         driver.serve(at(), |_| peers::ping_pong(|_| 0).into());
-        let conn = driver.connect(at()).unwrap();
+        let conn = driver.connect(&at().into()).unwrap();
         driver.send(conn, &[1; 400]).unwrap();
         let mut times = Vec::new();
         settle(&mut driver, |driver, event| times.push((driver.now(), format!("{event:?}"))));

@@ -188,11 +188,11 @@ struct Front<'a, R> {
 
 impl<R: FnOnce(SocketAddr)> Front<'_, R> {
     fn begin(&mut self, driver: &mut impl KernelDriver) -> Result<(), ServeError> {
-        let listened = driver.listen(self.address, BACKLOG, false);
+        let listened = driver.listen(&self.address.into(), BACKLOG, false);
         let (_, bound): (Listener, _) =
             listened.map_err(|source| ServeError::Listen { address: self.address, source })?;
         if let Some(ready) = self.ready.take() {
-            ready(bound);
+            ready(bound.inet().expect("it was told an internet address"));
         }
         Ok(())
     }

@@ -1,10 +1,10 @@
 //! The driver's side of the simulation.
 
 use std::io;
-use std::net::SocketAddr;
 
 use super::link::Who;
 use super::{Connection, Listening, Note, Phase, Sim, What};
+use crate::address::Address;
 use crate::driver::{Close, CloseReason, Conn, Data, Driver, Event, Listener, Nanos, SendError};
 use crate::socket;
 
@@ -125,6 +125,10 @@ impl Sim {
     }
 }
 
+fn no_unix() -> io::Error {
+    io::Error::new(io::ErrorKind::Unsupported, "the simulated network has no Unix sockets")
+}
+
 impl Driver for Sim {
     fn backend(&self) -> &'static str {
         "sim"
@@ -134,7 +138,8 @@ impl Driver for Sim {
         self.now
     }
 
-    fn listen(&mut self, mut address: SocketAddr, backlog: u32, shared: bool) -> io::Result<(Listener, SocketAddr)> {
+    fn listen(&mut self, address: &Address, backlog: u32, shared: bool) -> io::Result<(Listener, Address)> {
+        let mut address = address.inet().ok_or_else(no_unix)?;
         if address.port() == 0 {
             address.set_port(self.port_next);
             self.port_next = self.port_next.checked_add(1).ok_or(io::ErrorKind::AddrNotAvailable)?;
@@ -144,7 +149,7 @@ impl Driver for Sim {
         }
         let backlog = (backlog as usize).saturating_add(1); // As Linux counts.
         self.listeners.push(Some(Listening { address, backlog, queue: Default::default() }));
-        Ok((Listener(self.listeners.len() as u32 - 1), address))
+        Ok((Listener(self.listeners.len() as u32 - 1), address.into()))
     }
 
     fn stop_listening(&mut self, listener: Listener) {
@@ -157,7 +162,8 @@ impl Driver for Sim {
         }
     }
 
-    fn connect(&mut self, address: SocketAddr) -> io::Result<Conn> {
+    fn connect(&mut self, address: &Address) -> io::Result<Conn> {
+        let address = address.inet().ok_or_else(no_unix)?;
         let link = self.links.len();
         let connection = Connection { link, side: 0, phase: Phase::Connecting };
         let conn = self.connections.insert(connection).map_err(|_| socket::no_slot(self.config.connections))?;

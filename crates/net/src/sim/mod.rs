@@ -13,7 +13,7 @@
 //! let address = "10.0.0.1:7".parse().unwrap();
 //! driver.serve(address, |_| peers::ping_pong(|_| 1_000).into());
 //!
-//! let conn = driver.connect(address).unwrap();
+//! let conn = driver.connect(&address.into()).unwrap();
 //! driver.turn(None).unwrap();
 //! assert!(matches!(driver.next_event(), Some(Event::Connected(_))));
 //! assert_eq!(driver.now(), 10_000);

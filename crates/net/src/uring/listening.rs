@@ -1,7 +1,6 @@
 //! Listeners of the io_uring driver: accepting goes on by itself (multishot) while there are slots.
 
 use std::io;
-use std::net::SocketAddr;
 use std::os::fd::{AsFd, OwnedFd};
 
 use rustix::net::Shutdown;
@@ -9,12 +8,13 @@ use rustix::net::Shutdown;
 use super::connection::Phase;
 use super::ring::Completion;
 use super::{Uring, tag};
+use crate::address::Address;
 use crate::driver::{Event, Listener};
-use crate::socket;
+use crate::socket::{self, Bound};
 
 pub(super) struct Listening {
     /// `None` once stopped and let go by the kernel.
-    pub(super) socket: Option<OwnedFd>,
+    pub(super) bound: Option<Bound>,
     pub(super) stopped: bool,
     /// Nothing is accepted until a connection closes.
     pub(super) paused: bool,
@@ -25,15 +25,15 @@ pub(super) struct Listening {
 impl Uring {
     pub(super) fn start_listening(
         &mut self,
-        address: SocketAddr,
+        address: &Address,
         backlog: u32,
         shared: bool,
-    ) -> io::Result<(Listener, SocketAddr)> {
-        let (socket, bound) = socket::listening(address, backlog, shared)?;
+    ) -> io::Result<(Listener, Address)> {
+        let (bound, at) = socket::listening(address, backlog, shared)?;
         let index = self.listeners.len() as u32;
-        let socket = Some(socket);
-        self.listeners.push(Listening { socket, stopped: false, paused: false, armed: false, cancelling: false });
-        Ok((Listener(index), bound))
+        let bound = Some(bound);
+        self.listeners.push(Listening { bound, stopped: false, paused: false, armed: false, cancelling: false });
+        Ok((Listener(index), at))
     }
 
     pub(super) fn end_listening(&mut self, listener: Listener) {
@@ -42,11 +42,12 @@ impl Uring {
         listening.stopped = true;
         if listening.armed {
             // The kernel's accept holds the socket a little longer; this ends the listening now.
-            if let Some(socket) = &listening.socket {
-                let _ = rustix::net::shutdown(socket, Shutdown::Both);
+            if let Some(bound) = &mut listening.bound {
+                bound.remove_path();
+                let _ = rustix::net::shutdown(&bound.socket, Shutdown::Both);
             }
         } else {
-            listening.socket = None;
+            listening.bound = None;
         }
     }
 
@@ -57,8 +58,8 @@ impl Uring {
             let tag = tag::of_listener(index as u32);
             let wanted = !listening.stopped && !listening.paused && has_room;
             if wanted && !listening.armed {
-                let Some(socket) = &listening.socket else { continue };
-                self.ring.accept(socket.as_fd(), tag)?;
+                let Some(bound) = &listening.bound else { continue };
+                self.ring.accept(bound.socket.as_fd(), tag)?;
                 listening.armed = true;
             } else if !wanted && listening.armed && !listening.cancelling {
                 self.ring.cancel(tag)?;
@@ -78,7 +79,7 @@ impl Uring {
         }
         if listening.stopped {
             if !listening.armed {
-                listening.socket = None;
+                listening.bound = None;
             }
             return None;
         }

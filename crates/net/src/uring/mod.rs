@@ -20,7 +20,6 @@ mod tag;
 use std::collections::VecDeque;
 use std::io;
 use std::marker::PhantomData;
-use std::net::SocketAddr;
 use std::os::fd::{AsFd, OwnedFd};
 
 use rustix::event::PollFlags;
@@ -32,6 +31,7 @@ use self::connection::{Connection, Ops, Phase};
 use self::listening::Listening;
 use self::ring::{Completion, Ring};
 use self::tag::Kind;
+use crate::address::Address;
 use crate::driver::{
     Close, CloseReason, Config, Conn, Data, Driver, Event, KernelDriver, Listener, Nanos, SendError, Waker,
 };
@@ -423,7 +423,7 @@ impl Driver for Uring {
         monotonic_ns()
     }
 
-    fn listen(&mut self, address: SocketAddr, backlog: u32, shared: bool) -> io::Result<(Listener, SocketAddr)> {
+    fn listen(&mut self, address: &Address, backlog: u32, shared: bool) -> io::Result<(Listener, Address)> {
         self.start_listening(address, backlog, shared)
     }
 
@@ -431,16 +431,14 @@ impl Driver for Uring {
         self.end_listening(listener);
     }
 
-    fn connect(&mut self, address: SocketAddr) -> io::Result<Conn> {
+    fn connect(&mut self, address: &Address) -> io::Result<Conn> {
         if self.connections.is_full() {
             return Err(socket::no_slot(self.config.connections));
         }
-        let socket = socket::tcp(address)?;
-        let started = rustix::net::connect(&socket, &address);
+        let (socket, failed) = socket::connecting(address)?;
         let conn = self.begin(socket, Phase::Connecting)?;
-        match started {
-            Ok(()) | Err(Errno::INPROGRESS | Errno::INTR) => {}
-            Err(error) => self.finish(conn, socket::reason(error)),
+        if let Some(reason) = failed {
+            self.finish(conn, reason);
         }
         Ok(conn)
     }

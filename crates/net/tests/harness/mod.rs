@@ -3,10 +3,8 @@
 // Each test binary uses a part of it. A skipped check says so.
 #![allow(dead_code, clippy::print_stdout)]
 
-use std::net::SocketAddr;
-
 use net::sim::{Network, Sim};
-use net::{Config, Conn, Driver, Epoll, Event, Listener, Nanos, Uring};
+use net::{Address, Config, Conn, Driver, Epoll, Event, Listener, Nanos, Uring};
 
 /// Room enough for most tests.
 pub(crate) const CONFIG: Config =
@@ -23,9 +21,9 @@ pub(crate) trait Opener {
     fn open(&self, config: &Config) -> Self::Driver;
 
     /// An address where nobody listens.
-    fn dead_address(&self) -> SocketAddr {
-        let listener = std::net::TcpListener::bind(address()).unwrap();
-        listener.local_addr().unwrap()
+    fn dead_address(&self) -> Address {
+        let listener = std::net::TcpListener::bind(address().inet().unwrap()).unwrap();
+        listener.local_addr().unwrap().into()
     }
 }
 
@@ -66,8 +64,8 @@ pub(crate) fn has_uring() -> bool {
 }
 
 /// Loopback, at a port that is free.
-pub(crate) fn address() -> SocketAddr {
-    "127.0.0.1:0".parse().unwrap()
+pub(crate) fn address() -> Address {
+    Address::Inet("127.0.0.1:0".parse().unwrap())
 }
 
 /// Turns until `is_done` says so of an event.
@@ -107,11 +105,11 @@ pub(crate) struct Pair<D> {
 impl<D: Driver> Pair<D> {
     pub(crate) fn new<O: Opener<Driver = D>>(open: &O, config: &Config) -> Self {
         let mut driver = open.open(config);
-        let (_, at) = driver.listen(address(), 8, false).unwrap();
-        Self::connect(driver, at)
+        let (_, at) = driver.listen(&address(), 8, false).unwrap();
+        Self::connect(driver, &at)
     }
 
-    pub(crate) fn connect(mut driver: D, at: SocketAddr) -> Self {
+    pub(crate) fn connect(mut driver: D, at: &Address) -> Self {
         let client = driver.connect(at).unwrap();
         let (mut connected, mut accepted) = (false, None);
         until(&mut driver, |_, event| {
