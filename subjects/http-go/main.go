@@ -1,0 +1,60 @@
+//go:build go1.22
+
+// HTTP server: net/http, a goroutine per connection. The runtime reads the cores it is given.
+package main
+
+import (
+	"flag"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"runtime"
+	"strconv"
+	"strings"
+)
+
+const bytesMax = 1 << 20 // the most that /bytes/N gives
+
+var fill = []byte(strings.Repeat("x", bytesMax))
+
+func answer(body []byte) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "text/plain")
+		w.Header().Set("Content-Length", strconv.Itoa(len(body)))
+		w.Write(body)
+	}
+}
+
+func main() {
+	port := flag.Int("p", -1, "port; 0 takes a free one")
+	threads := flag.Int("t", 0, "threads that run Go code at the same time; 0: one for each core")
+	flag.Parse()
+	if *port < 0 || *threads < 0 || flag.NArg() > 0 {
+		flag.Usage()
+		os.Exit(2)
+	}
+	if *threads > 0 {
+		runtime.GOMAXPROCS(*threads)
+	}
+	routes := http.NewServeMux() // a route for GET answers HEAD as well
+	routes.HandleFunc("GET /{$}", answer([]byte("test")))
+	routes.HandleFunc("GET /plaintext", answer([]byte("Hello, World!")))
+	routes.HandleFunc("GET /bytes/{size}", func(w http.ResponseWriter, r *http.Request) {
+		size, err := strconv.Atoi(r.PathValue("size"))
+		if err != nil || size < 0 || size > bytesMax {
+			http.NotFound(w, r)
+			return
+		}
+		answer(fill[:size])(w, r)
+	})
+	// Package net sets SO_REUSEADDR, TCP_NODELAY and the largest backlog on its own.
+	listener, err := net.Listen("tcp4", "127.0.0.1:"+strconv.Itoa(*port))
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	fmt.Println("ready", listener.Addr().(*net.TCPAddr).Port)
+	fmt.Fprintln(os.Stderr, http.Serve(listener, routes))
+	os.Exit(1)
+}

@@ -1,0 +1,93 @@
+//! HTTP server: hyper, a single-threaded tokio runtime and a listener with SO_REUSEPORT in each thread, as hyper is run for speed.
+
+use std::convert::Infallible;
+use std::io;
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::process::exit;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http_body_util::Full;
+use hyper::body::Incoming;
+use hyper::header::{CONTENT_TYPE, HeaderValue};
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper::{Method, Request, Response, StatusCode};
+use hyper_util::rt::TokioIo;
+use socket2::{Domain, Protocol, Socket, Type};
+
+/// The most that `/bytes/N` gives.
+const BYTES_MAX: usize = 1 << 20;
+static FILL: [u8; BYTES_MAX] = [b'x'; BYTES_MAX];
+
+async fn answer(request: Request<Incoming>) -> Result<Response<Full<Bytes>>, Infallible> {
+    if request.method() != Method::GET && request.method() != Method::HEAD {
+        return Ok(plain(StatusCode::METHOD_NOT_ALLOWED, b"method not allowed"));
+    }
+    Ok(match request.uri().path() {
+        "/" => plain(StatusCode::OK, b"test"),
+        "/plaintext" => plain(StatusCode::OK, b"Hello, World!"),
+        path => match path.strip_prefix("/bytes/").and_then(|size| size.parse().ok()) {
+            Some(size @ ..=BYTES_MAX) => plain(StatusCode::OK, &FILL[..size]),
+            _ => plain(StatusCode::NOT_FOUND, b"not found"),
+        },
+    })
+}
+
+fn plain(status: StatusCode, body: &'static [u8]) -> Response<Full<Bytes>> {
+    let mut response = Response::new(Full::new(Bytes::from_static(body)));
+    *response.status_mut() = status;
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("text/plain"));
+    response
+}
+
+fn listen(port: u16) -> io::Result<TcpListener> {
+    let socket = Socket::new(Domain::IPV4, Type::STREAM, Some(Protocol::TCP))?;
+    socket.set_reuse_address(true)?;
+    socket.set_reuse_port(true)?;
+    socket.set_nonblocking(true)?;
+    socket.bind(&SocketAddr::from((Ipv4Addr::LOCALHOST, port)).into())?;
+    socket.listen(1 << 16)?; // the kernel caps it at net.core.somaxconn
+    Ok(socket.into())
+}
+
+fn serve(listener: TcpListener) -> io::Result<()> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    tokio::task::LocalSet::new().block_on(&runtime, async {
+        let listener = tokio::net::TcpListener::from_std(listener)?;
+        let mut http = http1::Builder::new();
+        http.pipeline_flush(true);
+        loop {
+            let Ok((stream, _)) = listener.accept().await else {
+                tokio::time::sleep(Duration::from_millis(1)).await; // too many files: wait for connections to close
+                continue;
+            };
+            if stream.set_nodelay(true).is_ok() {
+                // A broken connection is its client's affair.
+                drop(tokio::task::spawn_local(http.serve_connection(TokioIo::new(stream), service_fn(answer))));
+            }
+        }
+    })
+}
+
+fn main() -> io::Result<()> {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let (port, threads) = match words[..] {
+        ["-p", port] => (port.parse().ok(), std::thread::available_parallelism().ok().map(usize::from)),
+        ["-p", port, "-t", threads] => (port.parse().ok(), threads.parse().ok().filter(|threads| *threads > 0)),
+        _ => (None, None),
+    };
+    let (Some(port), Some(threads)) = (port, threads) else {
+        eprintln!("usage: http-hyper -p PORT [-t THREADS]");
+        exit(2);
+    };
+    let first = listen(port)?;
+    let port = first.local_addr()?.port();
+    let others = (1..threads).map(|_| listen(port)).collect::<io::Result<Vec<_>>>()?;
+    for listener in others {
+        std::thread::spawn(|| serve(listener));
+    }
+    println!("ready {port}");
+    serve(first)
+}

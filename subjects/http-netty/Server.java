@@ -1,0 +1,156 @@
+import io.netty.bootstrap.ServerBootstrap;
+import io.netty.buffer.ByteBuf;
+import io.netty.buffer.Unpooled;
+import io.netty.channel.Channel;
+import io.netty.channel.ChannelFutureListener;
+import io.netty.channel.ChannelHandlerContext;
+import io.netty.channel.ChannelInitializer;
+import io.netty.channel.ChannelOption;
+import io.netty.channel.EventLoopGroup;
+import io.netty.channel.MultiThreadIoEventLoopGroup;
+import io.netty.channel.SimpleChannelInboundHandler;
+import io.netty.channel.nio.NioIoHandler;
+import io.netty.channel.socket.nio.NioServerSocketChannel;
+import io.netty.handler.codec.DateFormatter;
+import io.netty.handler.codec.http.DefaultFullHttpResponse;
+import io.netty.handler.codec.http.FullHttpResponse;
+import io.netty.handler.codec.http.HttpHeaderNames;
+import io.netty.handler.codec.http.HttpHeaderValues;
+import io.netty.handler.codec.http.HttpMethod;
+import io.netty.handler.codec.http.HttpObject;
+import io.netty.handler.codec.http.HttpRequest;
+import io.netty.handler.codec.http.HttpResponseStatus;
+import io.netty.handler.codec.http.HttpServerCodec;
+import io.netty.handler.codec.http.HttpUtil;
+import io.netty.handler.codec.http.HttpVersion;
+import io.netty.util.AsciiString;
+import java.net.InetSocketAddress;
+import java.nio.charset.StandardCharsets;
+import java.util.Arrays;
+import java.util.Date;
+import java.util.concurrent.TimeUnit;
+
+/** HTTP server: Netty on java.nio, an event loop per core; Netty deals connections round-robin. */
+public final class Server extends SimpleChannelInboundHandler<HttpObject> {
+    /** The most that /bytes/N gives. */
+    private static final int BYTES_MAX = 1 << 20;
+    private static final byte[] FILL = new byte[BYTES_MAX];
+    private static final byte[] TEST = bytes("test");
+    private static final byte[] HELLO = bytes("Hello, World!");
+
+    /** Of this second. */
+    private static volatile AsciiString date = now();
+
+    private static byte[] bytes(String text) {
+        return text.getBytes(StandardCharsets.US_ASCII);
+    }
+
+    private static AsciiString now() {
+        return AsciiString.of(DateFormatter.format(new Date()));
+    }
+
+    private static ByteBuf body(String uri) {
+        if (uri.equals("/")) return Unpooled.wrappedBuffer(TEST);
+        if (uri.equals("/plaintext")) return Unpooled.wrappedBuffer(HELLO);
+        if (uri.matches("/bytes/[0-9]{1,7}")) {
+            int size = Integer.parseInt(uri.substring("/bytes/".length()));
+            if (size <= BYTES_MAX) return Unpooled.wrappedBuffer(FILL, 0, size);
+        }
+        return null;
+    }
+
+    @Override
+    protected void channelRead0(ChannelHandlerContext context, HttpObject message) {
+        if (!(message instanceof HttpRequest request)) {
+            if (message.decoderResult().isFailure()) {
+                send(context, HttpResponseStatus.BAD_REQUEST, bytes("bad request"), false);
+            }
+            return; // a piece of a body, which nobody asked for
+        }
+        if (request.decoderResult().isFailure()) {
+            send(context, HttpResponseStatus.BAD_REQUEST, bytes("bad request"), false);
+            return;
+        }
+        boolean keep = HttpUtil.isKeepAlive(request);
+        if (!request.method().equals(HttpMethod.GET) && !request.method().equals(HttpMethod.HEAD)) {
+            send(context, HttpResponseStatus.METHOD_NOT_ALLOWED, bytes("method not allowed"), keep);
+            return;
+        }
+        ByteBuf body = body(request.uri());
+        if (body == null) {
+            send(context, HttpResponseStatus.NOT_FOUND, bytes("not found"), keep);
+        } else {
+            send(context, HttpResponseStatus.OK, body, keep);
+        }
+    }
+
+    private static void send(ChannelHandlerContext context, HttpResponseStatus status, byte[] body, boolean keep) {
+        send(context, status, Unpooled.wrappedBuffer(body), keep);
+    }
+
+    private static void send(ChannelHandlerContext context, HttpResponseStatus status, ByteBuf body, boolean keep) {
+        FullHttpResponse response = new DefaultFullHttpResponse(HttpVersion.HTTP_1_1, status, body);
+        response.headers()
+            .set(HttpHeaderNames.DATE, date)
+            .set(HttpHeaderNames.CONTENT_TYPE, HttpHeaderValues.TEXT_PLAIN)
+            .setInt(HttpHeaderNames.CONTENT_LENGTH, body.readableBytes());
+        HttpUtil.setKeepAlive(response, keep);
+        var written = context.write(response); // the codec leaves the body of an answer to HEAD out
+        if (!keep) written.addListener(ChannelFutureListener.CLOSE);
+    }
+
+    @Override
+    public void channelReadComplete(ChannelHandlerContext context) {
+        context.flush(); // one write for requests that came together
+    }
+
+    @Override
+    public void channelWritabilityChanged(ChannelHandlerContext context) {
+        context.channel().config().setAutoRead(context.channel().isWritable()); // the peer does not read: take nothing more
+        context.fireChannelWritabilityChanged();
+    }
+
+    @Override
+    public void exceptionCaught(ChannelHandlerContext context, Throwable cause) {
+        context.close(); // a reset is its client's affair
+    }
+
+    public static void main(String[] arguments) throws Exception {
+        int port = -1;
+        int threads = Runtime.getRuntime().availableProcessors(); // reads the affinity of the process
+        try {
+            for (int i = 0; i < arguments.length; i += 2) {
+                int value = Integer.parseInt(arguments[i + 1]);
+                switch (arguments[i]) {
+                    case "-p" -> port = value;
+                    case "-t" -> threads = value;
+                    default -> throw new IllegalArgumentException(arguments[i]);
+                }
+            }
+        } catch (RuntimeException mistake) {
+            port = -1;
+        }
+        if (port < 0 || threads < 1) {
+            System.err.println("usage: http-netty -p PORT [-t THREADS]");
+            System.exit(2);
+        }
+        Arrays.fill(FILL, (byte) 'x');
+        EventLoopGroup acceptor = new MultiThreadIoEventLoopGroup(1, NioIoHandler.newFactory());
+        EventLoopGroup workers = new MultiThreadIoEventLoopGroup(threads, NioIoHandler.newFactory());
+        acceptor.scheduleAtFixedRate(() -> date = now(), 0, 1, TimeUnit.SECONDS);
+        Channel listener = new ServerBootstrap()
+            .group(acceptor, workers)
+            .channel(NioServerSocketChannel.class)
+            .option(ChannelOption.SO_BACKLOG, 65535) // the kernel caps it at net.core.somaxconn
+            .option(ChannelOption.SO_REUSEADDR, true)
+            .childOption(ChannelOption.TCP_NODELAY, true)
+            .childHandler(new ChannelInitializer<Channel>() {
+                @Override
+                protected void initChannel(Channel channel) {
+                    channel.pipeline().addLast(new HttpServerCodec(), new Server());
+                }
+            })
+            .bind("127.0.0.1", port).sync().channel();
+        System.out.println("ready " + ((InetSocketAddress) listener.localAddress()).getPort());
+    }
+}

@@ -1,0 +1,55 @@
+#!/bin/sh
+# HTTP server: nginx, with a configuration for the port and the workers asked for.
+set -eu
+usage() { echo "usage: http-nginx -p PORT [-t WORKERS]" >&2; exit 2; }
+
+port= workers=$(nproc) # which reads the affinity of the process, as nginx's own `auto` does not
+while getopts p:t: flag; do
+  case $flag in
+    p) port=$OPTARG ;;
+    t) workers=$OPTARG ;;
+    *) usage ;;
+  esac
+done
+case $port in '' | *[!0-9]*) usage ;; esac
+
+# Debian keeps it where only root looks.
+nginx=$(PATH=$PATH:/usr/sbin:/usr/local/sbin command -v nginx) || { echo "cannot run here: nginx is not installed" >&2; exit 69; }
+
+# All that nginx writes lies here, one folder for each port.
+place=$(cd "$(dirname "$0")" && pwd)/run/$port
+mkdir -p "$place" || { echo "cannot run here: no folder $place for what nginx writes" >&2; exit 69; }
+# The workers stay who we are: a container may have no other user, and these only answer from memory.
+user=
+if [ "$(id -u)" = 0 ]; then user="user root;"; fi
+ulimit -n "$(ulimit -Hn)" 2>/dev/null || true
+files=$(ulimit -n)
+case $files in unlimited | ??????*) files=32768 ;; esac # nginx allocates its connections in advance
+if [ "$files" -gt 32768 ]; then files=32768; fi
+cat > "$place/nginx.conf" <<END
+daemon off;
+$user
+worker_processes $workers;
+pid $place/pid;
+error_log stderr warn;
+events {
+  worker_connections $files;
+}
+http {
+  access_log off;
+  keepalive_requests 1000000000;
+  default_type text/plain;
+  client_body_temp_path $place/body;
+  proxy_temp_path $place/proxy;
+  fastcgi_temp_path $place/fastcgi;
+  uwsgi_temp_path $place/uwsgi;
+  scgi_temp_path $place/scgi;
+  server {
+    listen 127.0.0.1:$port backlog=65535; # the kernel caps it at net.core.somaxconn
+    location = / { return 200 "test"; }
+    location = /plaintext { return 200 "Hello, World!"; }
+    location / { return 404; }
+  }
+}
+END
+exec "$nginx" -p "$place" -e stderr -c "$place/nginx.conf"

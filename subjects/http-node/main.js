@@ -1,0 +1,62 @@
+#!/usr/bin/env node
+// HTTP server: node's own http module, a cluster with a process per core. With one worker there is no cluster.
+// The primary process accepts and deals connections round-robin.
+'use strict';
+const cluster = require('node:cluster');
+const http = require('node:http');
+const os = require('node:os');
+const { parseArgs } = require('node:util');
+
+const FILL = Buffer.alloc(1 << 20, 'x'); // the most that /bytes/N gives
+
+function body(url) {
+  if (url === '/') return 'test';
+  if (url === '/plaintext') return 'Hello, World!';
+  const size = /^\/bytes\/(\d{1,7})$/.exec(url)?.[1];
+  return size <= FILL.length ? FILL.subarray(0, size) : undefined;
+}
+
+function answer(request, response) {
+  let [status, text] = [200, body(request.url)];
+  if (request.method !== 'GET' && request.method !== 'HEAD') [status, text] = [405, 'method not allowed'];
+  else if (text === undefined) [status, text] = [404, 'not found'];
+  // Node leaves the body of an answer to HEAD out.
+  response.writeHead(status, { 'Content-Type': 'text/plain', 'Content-Length': text.length }).end(text);
+}
+
+function serve(port) {
+  // Node closes connections that are idle for 5 s by default, which a thinking client would take for a failure.
+  const server = http.createServer({ noDelay: true, keepAliveTimeout: 75_000 }, answer);
+  server.listen({ port, host: '127.0.0.1', backlog: 65535 }, () => { // the kernel caps the backlog at net.core.somaxconn
+    if (cluster.isPrimary) console.log(`ready ${server.address().port}`);
+  });
+}
+
+function lead(workers) {
+  let listening = 0;
+  for (let i = 0; i < workers; i++) cluster.fork();
+  cluster.on('listening', (_, address) => {
+    if (++listening === workers) console.log(`ready ${address.port}`);
+  });
+  const stop = (code) => {
+    for (const worker of Object.values(cluster.workers)) worker.process.kill('SIGKILL');
+    process.exit(code);
+  };
+  cluster.on('exit', (_, code) => stop(code ?? 1));
+  process.on('SIGTERM', () => stop(0));
+}
+
+let port, workers;
+try {
+  const { values } = parseArgs({ options: { port: { type: 'string', short: 'p' }, threads: { type: 'string', short: 't' } } });
+  port = Number(values.port);
+  workers = Number(values.threads ?? os.availableParallelism()); // which reads the affinity of the process
+} catch {}
+if (!(port >= 0 && workers >= 1)) {
+  console.error('usage: http-node -p PORT [-t WORKERS]');
+  process.exit(2);
+} else if (cluster.isPrimary && workers > 1) {
+  lead(workers);
+} else {
+  serve(port);
+}
