@@ -1,3 +1,4 @@
 //! Codecs: bytes to messages and back. No socket, no clock.
 
+pub mod http1;
 pub mod pingpong;

@@ -1,0 +1,215 @@
+//! The chunked transfer coding, byte by byte as it comes, nothing kept. Source: RFC 9112 section 7.1.
+
+use super::Limits;
+use super::fields::{FieldError, is_control, is_token_byte};
+
+/// Longest line of a chunk: size, extensions and CRLF.
+pub(super) const LINE_BYTES_MAX: u32 = 4096;
+
+/// How many bytes of chunk lines are read beyond what chunks of sensible sizes have. A body of chunks with one byte of data and many of
+/// extensions is work without a body.
+pub(super) const EXCESS_BYTES_MAX: u64 = 16 * 1024;
+
+/// What is wrong with a chunked body.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum ChunkError {
+    /// The line does not begin with hexadecimal digits, or something other than an extension follows them.
+    #[error("0x{byte:02x} in a chunk's size")]
+    BadSize {
+        /// The byte.
+        byte: u8,
+    },
+    /// The size does not fit into 64 bits.
+    #[error("a chunk of more than 2^64 - 1 bytes")]
+    SizeOverflow,
+    /// A control character, a bare CR or a bare LF in the line of a chunk.
+    #[error("{0} in the line of a chunk")]
+    Line(FieldError),
+    /// The line of a chunk is too long.
+    #[error("the line of a chunk is longer than {limit} bytes")]
+    LineTooLong {
+        /// The limit, in bytes.
+        limit: u32,
+    },
+    /// Chunk lines outweigh their data.
+    #[error("chunk extensions of more than {limit} bytes")]
+    TooMuchExtension {
+        /// The limit, in bytes.
+        limit: u64,
+    },
+    /// The data of a chunk is not followed by CRLF: it is longer or shorter than its size.
+    #[error("0x{byte:02x} where a chunk's data should have ended")]
+    BadEnd {
+        /// The byte.
+        byte: u8,
+    },
+    /// A trailer field is invalid.
+    #[error("{0} in the trailer section")]
+    Trailer(FieldError),
+    /// The trailer section is larger than a head may be.
+    #[error("a trailer section of more than {limit} bytes")]
+    TrailersTooLarge {
+        /// The limit, in bytes.
+        limit: usize,
+    },
+    /// The trailer section has more fields than a head may have.
+    #[error("more than {limit} trailer fields")]
+    TooManyTrailers {
+        /// The limit.
+        limit: usize,
+    },
+}
+
+/// Where in a chunked body its reader is.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Chunks {
+    state: State,
+    /// The size as far as it is read, then what is left of the data.
+    size: u64,
+    /// Bytes of the line of this chunk.
+    line_bytes: u32,
+    trailer_fields: u32,
+    excess_bytes: u64,
+    trailer_bytes: u64,
+    /// Whether a folded trailer line is read as one.
+    folds: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    Size,
+    MoreSize,
+    Space,
+    Extension,
+    SizeLf,
+    Data,
+    DataCr,
+    DataLf,
+    Trailer,
+    TrailerName,
+    TrailerValue,
+    TrailerLf,
+    EndLf,
+}
+
+impl Chunks {
+    pub(super) fn new(folds: bool) -> Chunks {
+        Chunks {
+            state: State::Size,
+            size: 0,
+            line_bytes: 0,
+            trailer_fields: 0,
+            excess_bytes: 0,
+            trailer_bytes: 0,
+            folds,
+        }
+    }
+
+    /// Reads on: how many bytes were used where the body ended, `None` where all were used and it has not.
+    pub(super) fn read(
+        &mut self,
+        limits: &Limits,
+        bytes: &[u8],
+        mut data: impl FnMut(&[u8]),
+    ) -> Result<Option<usize>, ChunkError> {
+        let mut at = 0;
+        while at < bytes.len() {
+            if self.state == State::Data {
+                let room = bytes.len() - at;
+                let piece = usize::try_from(self.size).map_or(room, |left| left.min(room));
+                data(&bytes[at..at + piece]);
+                at += piece;
+                self.size -= piece as u64;
+                if self.size == 0 {
+                    self.state = State::DataCr;
+                }
+                continue;
+            }
+            let byte = bytes[at];
+            at += 1;
+            match self.state {
+                State::Size | State::MoreSize | State::Space | State::Extension | State::SizeLf => self.line(byte)?,
+                State::Data => unreachable!("data is taken in pieces above"),
+                State::DataCr if byte == b'\r' => self.state = State::DataLf,
+                State::DataLf if byte == b'\n' => {
+                    *self = Chunks { state: State::Size, size: 0, line_bytes: 0, ..*self };
+                }
+                State::DataCr | State::DataLf => return Err(ChunkError::BadEnd { byte }),
+                State::EndLf if byte == b'\n' => return Ok(Some(at)),
+                State::Trailer | State::TrailerName | State::TrailerValue | State::TrailerLf | State::EndLf => {
+                    self.trailer(limits, byte)?;
+                }
+            }
+        }
+        Ok(None)
+    }
+
+    fn line(&mut self, byte: u8) -> Result<(), ChunkError> {
+        self.line_bytes += 1;
+        if self.line_bytes > LINE_BYTES_MAX {
+            return Err(ChunkError::LineTooLong { limit: LINE_BYTES_MAX });
+        }
+        self.state = match (self.state, byte) {
+            (State::Size | State::MoreSize, b'0'..=b'9' | b'a'..=b'f' | b'A'..=b'F') => {
+                let digit = (byte as char).to_digit(16).map_or(0, u64::from);
+                self.size = self
+                    .size
+                    .checked_mul(16)
+                    .and_then(|size| size.checked_add(digit))
+                    .ok_or(ChunkError::SizeOverflow)?;
+                State::MoreSize
+            }
+            (State::MoreSize | State::Space, b' ' | b'\t') => State::Space,
+            (State::MoreSize | State::Space, b';') => State::Extension,
+            (State::MoreSize | State::Extension, b'\r') => State::SizeLf,
+            (State::SizeLf, b'\n') => {
+                let fair = self.size.saturating_mul(2).saturating_add(16);
+                self.excess_bytes = (self.excess_bytes + u64::from(self.line_bytes)).saturating_sub(fair);
+                if self.excess_bytes > EXCESS_BYTES_MAX {
+                    return Err(ChunkError::TooMuchExtension { limit: EXCESS_BYTES_MAX });
+                }
+                if self.size == 0 { State::Trailer } else { State::Data }
+            }
+            (State::SizeLf, _) => return Err(ChunkError::Line(FieldError::BareCr)),
+            (_, b'\n') => return Err(ChunkError::Line(FieldError::BareLf)),
+            (State::Extension, _) if is_control(byte) => return Err(ChunkError::Line(FieldError::Control { byte })),
+            (State::Extension, _) => State::Extension,
+            _ => return Err(ChunkError::BadSize { byte }),
+        };
+        Ok(())
+    }
+
+    /// A byte of the trailer section, by the rules of a head's fields.
+    fn trailer(&mut self, limits: &Limits, byte: u8) -> Result<(), ChunkError> {
+        self.trailer_bytes += 1;
+        if self.trailer_bytes > limits.head_bytes as u64 {
+            return Err(ChunkError::TrailersTooLarge { limit: limits.head_bytes });
+        }
+        let wrong = |error| Err(ChunkError::Trailer(error));
+        self.state = match (self.state, byte) {
+            (State::Trailer, b'\r') => State::EndLf,
+            (State::Trailer, b' ' | b'\t') if self.folds && self.trailer_fields > 0 => State::TrailerValue,
+            (State::Trailer, b' ' | b'\t') => return wrong(FieldError::Fold),
+            (State::Trailer, b':') => return wrong(FieldError::EmptyName),
+            (State::Trailer, _) if is_token_byte(byte) => {
+                self.trailer_fields += 1;
+                if self.trailer_fields as usize > limits.headers {
+                    return Err(ChunkError::TooManyTrailers { limit: limits.headers });
+                }
+                State::TrailerName
+            }
+            (State::TrailerName, b':') => State::TrailerValue,
+            (State::TrailerName, b' ' | b'\t') => return wrong(FieldError::SpaceBeforeColon),
+            (State::TrailerName, b'\r') => return wrong(FieldError::NoColon),
+            (State::TrailerName, _) if is_token_byte(byte) => State::TrailerName,
+            (State::TrailerValue, b'\r') => State::TrailerLf,
+            (State::TrailerLf, b'\n') => State::Trailer,
+            (State::TrailerLf | State::EndLf, _) => return wrong(FieldError::BareCr),
+            (_, b'\n') => return wrong(FieldError::BareLf),
+            (State::TrailerValue, _) if is_control(byte) => return wrong(FieldError::Control { byte }),
+            (State::TrailerValue, _) => State::TrailerValue,
+            _ => return wrong(FieldError::BadName { byte }),
+        };
+        Ok(())
+    }
+}

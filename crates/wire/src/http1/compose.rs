@@ -1,0 +1,294 @@
+//! Messages as bytes. What would end a line early, and so write a message that nobody meant, is an error.
+
+use std::io::Write;
+
+use super::Body;
+use super::fields::{self, is_token};
+use super::framing::decimal;
+use super::request::{is_host_value, is_target};
+
+/// Why a message cannot be written.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ComposeError {
+    /// RFC 9110 9.1: a method is a token.
+    #[error("`{}` is no method: letters, digits and {MARKS} only", method.escape_debug())]
+    Method {
+        /// The method.
+        method: String,
+    },
+    /// RFC 9112 3.2: the target of a request line.
+    #[error(
+        "`{}` is no target of {method}: a path that begins with `/`, in ASCII, without spaces and without `#`",
+        target.escape_debug()
+    )]
+    Target {
+        /// The method, which decides on the form of the target.
+        method: String,
+        /// The target.
+        target: String,
+    },
+    /// RFC 9110 5.1: the name of a field is a token.
+    #[error("`{}` is no name of a header: letters, digits and {MARKS} only", name.escape_debug())]
+    HeaderName {
+        /// The name.
+        name: String,
+    },
+    /// RFC 9110 5.5: controls in a value would end it, and begin a header of their own.
+    #[error("0x{byte:02x} in the value of header `{name}`, at byte {at}: control characters cannot be sent")]
+    HeaderValue {
+        /// The name of the field.
+        name: String,
+        /// The control character.
+        byte: u8,
+        /// Its place in the value, counted from 0.
+        at: usize,
+    },
+    /// RFC 9112 3.2: a request of HTTP/1.1 has one `Host`.
+    #[error("{count} `Host` headers: a request has exactly one")]
+    Host {
+        /// How many there are.
+        count: usize,
+    },
+    /// RFC 9112 3.2: `Host` is a host and perhaps a port.
+    #[error("`{}` is no host and port", value.escape_debug())]
+    HostValue {
+        /// The value.
+        value: String,
+    },
+    /// RFC 9112 6.2: `Content-Length` is the length of the body.
+    #[error("`Content-Length: {}` for a body of {body_bytes} bytes: leave it away, it is added", value.escape_debug())]
+    Length {
+        /// The value.
+        value: String,
+        /// The size of the body, in bytes.
+        body_bytes: usize,
+    },
+    /// Bodies are sent as they are.
+    #[error("`Transfer-Encoding` cannot be given: a body is sent with its `Content-Length`")]
+    Encoding,
+    /// RFC 9110 15: a status is 100 to 599, and 1xx has no body.
+    #[error("{status} is no status, or none that has such a body")]
+    Status {
+        /// The status.
+        status: u16,
+    },
+}
+
+const MARKS: &str = "!#$%&'*+-.^_`|~";
+
+/// Whether `method` can be sent.
+///
+/// # Errors
+///
+/// [`ComposeError::Method`] where it is no token.
+pub fn check_method(method: &str) -> Result<(), ComposeError> {
+    if is_token(method.as_bytes()) { Ok(()) } else { Err(ComposeError::Method { method: method.to_owned() }) }
+}
+
+/// Whether `target` can be sent behind `method`.
+///
+/// # Errors
+///
+/// [`ComposeError::Target`] where it has none of the forms of RFC 9112 section 3.2.
+pub fn check_target(method: &str, target: &str) -> Result<(), ComposeError> {
+    if is_target(method, target) {
+        return Ok(());
+    }
+    Err(ComposeError::Target { method: method.to_owned(), target: target.to_owned() })
+}
+
+/// Whether a header can be sent.
+///
+/// # Errors
+///
+/// [`ComposeError::HeaderName`], [`ComposeError::HeaderValue`].
+pub fn check_header(name: &str, value: &str) -> Result<(), ComposeError> {
+    if !is_token(name.as_bytes()) {
+        return Err(ComposeError::HeaderName { name: name.to_owned() });
+    }
+    match value.bytes().enumerate().find(|&(_, byte)| fields::is_control(byte)) {
+        Some((at, byte)) => Err(ComposeError::HeaderValue { name: name.to_owned(), byte, at }),
+        None => Ok(()),
+    }
+}
+
+/// Appends a request of HTTP/1.1 to `out`: its head, then `body`. Adds `Content-Length` where there is a body, or where the method is one that
+/// has bodies (POST, PUT, PATCH; RFC 9110 8.6), and `Connection: close` if `close`, each unless given in `headers`. `Host` is among `headers`.
+///
+/// # Errors
+///
+/// What could not be read again as the request it is. `out` is then as it was.
+pub fn compose_request<N: AsRef<str>, V: AsRef<str>>(
+    out: &mut Vec<u8>,
+    method: &str,
+    target: &str,
+    headers: &[(N, V)],
+    body: &[u8],
+    close: bool,
+) -> Result<(), ComposeError> {
+    check_method(method)?;
+    check_target(method, target)?;
+    let (mut hosts, mut has_length, mut has_close) = (0, false, false);
+    for (name, value) in headers.iter().map(|(name, value)| (name.as_ref(), value.as_ref())) {
+        check_header(name, value)?;
+        let is = |other: &str| name.eq_ignore_ascii_case(other);
+        if is("host") {
+            hosts += 1;
+            if !is_host_value(value) {
+                return Err(ComposeError::HostValue { value: value.to_owned() });
+            }
+        } else if is("content-length") {
+            has_length = true;
+            if decimal(fields::trim(value.as_bytes())) != Some(body.len() as u64) {
+                return Err(ComposeError::Length { value: value.to_owned(), body_bytes: body.len() });
+            }
+        } else if is("transfer-encoding") {
+            return Err(ComposeError::Encoding);
+        } else if is("connection") {
+            has_close |= value.split(',').any(|option| option.trim().eq_ignore_ascii_case("close"));
+        }
+    }
+    if hosts != 1 {
+        return Err(ComposeError::Host { count: hosts });
+    }
+    push(out, &[method, " ", target, " HTTP/1.1\r\n"]);
+    push_headers(out, headers);
+    if !has_length && (!body.is_empty() || matches!(method, "POST" | "PUT" | "PATCH")) {
+        push_length(out, body.len() as u64);
+    }
+    if close && !has_close {
+        push(out, &["Connection: close\r\n"]);
+    }
+    push(out, &["\r\n"]);
+    out.extend_from_slice(body);
+    Ok(())
+}
+
+/// Appends the head of a response of HTTP/1.1 to `out`, with the framing of `body` and, if `close`, `Connection: close`. The body follows as
+/// bytes, or by [`compose_chunk`] and [`compose_last_chunk`]. `Body::None` writes no framing: for 1xx, 204 and 304.
+///
+/// # Errors
+///
+/// What could not be read again as the response it is, also a framing among `headers`. `out` is then as it was.
+pub fn compose_response_head<N: AsRef<str>, V: AsRef<str>>(
+    out: &mut Vec<u8>,
+    status: u16,
+    headers: &[(N, V)],
+    body: Body,
+    close: bool,
+) -> Result<(), ComposeError> {
+    let has_no_body = matches!(status, 100..200 | 204 | 304);
+    if !(100..600).contains(&status) || has_no_body != (body == Body::None) {
+        return Err(ComposeError::Status { status });
+    }
+    for (name, value) in headers.iter().map(|(name, value)| (name.as_ref(), value.as_ref())) {
+        check_header(name, value)?;
+        if name.eq_ignore_ascii_case("transfer-encoding") {
+            return Err(ComposeError::Encoding);
+        }
+        if name.eq_ignore_ascii_case("content-length") {
+            let body_bytes = if let Body::Length(bytes) = body { bytes as usize } else { 0 };
+            return Err(ComposeError::Length { value: value.to_owned(), body_bytes });
+        }
+    }
+    write_to(out, format_args!("HTTP/1.1 {status} {}\r\n", reason(status)));
+    push_headers(out, headers);
+    match body {
+        Body::None => {}
+        Body::Length(bytes) => push_length(out, bytes),
+        Body::Chunked => push(out, &["Transfer-Encoding: chunked\r\n"]),
+    }
+    if close {
+        push(out, &["Connection: close\r\n"]);
+    }
+    push(out, &["\r\n"]);
+    Ok(())
+}
+
+/// Appends `data` as a chunk; nothing where it is empty, since an empty chunk is the last.
+pub fn compose_chunk(out: &mut Vec<u8>, data: &[u8]) {
+    if data.is_empty() {
+        return;
+    }
+    write_to(out, format_args!("{:x}\r\n", data.len()));
+    out.extend_from_slice(data);
+    push(out, &["\r\n"]);
+}
+
+/// Appends the end of a chunked body, without trailers.
+pub fn compose_last_chunk(out: &mut Vec<u8>) {
+    push(out, &["0\r\n\r\n"]);
+}
+
+fn push(out: &mut Vec<u8>, texts: &[&str]) {
+    texts.iter().for_each(|text| out.extend_from_slice(text.as_bytes()));
+}
+
+fn push_headers<N: AsRef<str>, V: AsRef<str>>(out: &mut Vec<u8>, headers: &[(N, V)]) {
+    for (name, value) in headers {
+        push(out, &[name.as_ref(), ": ", value.as_ref(), "\r\n"]);
+    }
+}
+
+fn push_length(out: &mut Vec<u8>, bytes: u64) {
+    write_to(out, format_args!("Content-Length: {bytes}\r\n"));
+}
+
+fn write_to(out: &mut Vec<u8>, text: std::fmt::Arguments<'_>) {
+    out.write_fmt(text).expect("a vector takes all that is written");
+}
+
+/// The reason phrase of the codes that have one in RFC 9110 section 15 and RFC 6585, empty for others.
+fn reason(status: u16) -> &'static str {
+    match status {
+        100 => "Continue",
+        101 => "Switching Protocols",
+        200 => "OK",
+        201 => "Created",
+        202 => "Accepted",
+        203 => "Non-Authoritative Information",
+        204 => "No Content",
+        205 => "Reset Content",
+        206 => "Partial Content",
+        300 => "Multiple Choices",
+        301 => "Moved Permanently",
+        302 => "Found",
+        303 => "See Other",
+        304 => "Not Modified",
+        305 => "Use Proxy",
+        307 => "Temporary Redirect",
+        308 => "Permanent Redirect",
+        400 => "Bad Request",
+        401 => "Unauthorized",
+        402 => "Payment Required",
+        403 => "Forbidden",
+        404 => "Not Found",
+        405 => "Method Not Allowed",
+        406 => "Not Acceptable",
+        407 => "Proxy Authentication Required",
+        408 => "Request Timeout",
+        409 => "Conflict",
+        410 => "Gone",
+        411 => "Length Required",
+        412 => "Precondition Failed",
+        413 => "Content Too Large",
+        414 => "URI Too Long",
+        415 => "Unsupported Media Type",
+        416 => "Range Not Satisfiable",
+        417 => "Expectation Failed",
+        421 => "Misdirected Request",
+        422 => "Unprocessable Content",
+        426 => "Upgrade Required",
+        428 => "Precondition Required",
+        429 => "Too Many Requests",
+        431 => "Request Header Fields Too Large",
+        500 => "Internal Server Error",
+        501 => "Not Implemented",
+        502 => "Bad Gateway",
+        503 => "Service Unavailable",
+        504 => "Gateway Timeout",
+        505 => "HTTP Version Not Supported",
+        511 => "Network Authentication Required",
+        _ => "",
+    }
+}

@@ -1,0 +1,154 @@
+//! Field lines: `name: value`. Source: RFC 9112 section 5, RFC 9110 section 5.
+
+/// What is wrong with a field line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum FieldError {
+    /// RFC 9112 2.2: CR without LF.
+    #[error("a CR without LF")]
+    BareCr,
+    /// RFC 9112 2.2: LF without CR.
+    #[error("a line that ends in LF without CR")]
+    BareLf,
+    /// RFC 9110 5.5: CR, LF, NUL and other controls are not part of a value.
+    #[error("the control character 0x{byte:02x}")]
+    Control {
+        /// The character.
+        byte: u8,
+    },
+    /// RFC 9112 5: the line has no colon.
+    #[error("a field without colon")]
+    NoColon,
+    /// RFC 9110 5.1: a name is a token, which has one character at least.
+    #[error("a field without name")]
+    EmptyName,
+    /// RFC 9110 5.6.2: a character that is not part of a token.
+    #[error("0x{byte:02x} in a field's name")]
+    BadName {
+        /// The character.
+        byte: u8,
+    },
+    /// RFC 9112 5.1: no white space between name and colon.
+    #[error("white space between a field's name and its colon")]
+    SpaceBeforeColon,
+    /// RFC 9112 2.2 and 5.2: a line that begins with white space continues the field before it, and there is none, or the message is a
+    /// request.
+    #[error("a folded line where none may be")]
+    Fold,
+}
+
+impl FieldError {
+    /// The error's name, `bare-cr` and so on.
+    pub fn name(self) -> &'static str {
+        match self {
+            FieldError::BareCr => "bare-cr",
+            FieldError::BareLf => "bare-lf",
+            FieldError::Control { .. } => "control-character",
+            FieldError::NoColon => "no-colon",
+            FieldError::EmptyName => "empty-field-name",
+            FieldError::BadName { .. } => "bad-field-name",
+            FieldError::SpaceBeforeColon => "space-before-colon",
+            FieldError::Fold => "folded-line",
+        }
+    }
+}
+
+/// The name and the value of a line without its line end; the value without the white space around it.
+pub(super) fn split(line: &[u8]) -> Result<(&[u8], &[u8]), FieldError> {
+    let end = line.iter().position(|&byte| !is_token_byte(byte)).unwrap_or(line.len());
+    let (name, rest) = line.split_at(end);
+    match rest.first() {
+        Some(b':') if name.is_empty() => return Err(FieldError::EmptyName),
+        Some(b':') => {}
+        Some(b'\r') => return Err(FieldError::BareCr),
+        Some(b' ' | b'\t') => return Err(FieldError::SpaceBeforeColon),
+        Some(&byte) => return Err(FieldError::BadName { byte }),
+        None => return Err(FieldError::NoColon),
+    }
+    let value = trim(&rest[1..]);
+    check_text(value)?;
+    Ok((name, value))
+}
+
+/// Whether `text` may stand in a value or a reason phrase: HTAB, SP, visible characters and obs-text.
+pub(super) fn check_text(text: &[u8]) -> Result<(), FieldError> {
+    // Without a way out in the middle the compiler tests many bytes at once.
+    if !text.iter().fold(false, |found, &byte| found | is_control(byte)) {
+        return Ok(());
+    }
+    match text.iter().copied().find(|&byte| is_control(byte)) {
+        Some(b'\r') => Err(FieldError::BareCr),
+        Some(b'\n') => Err(FieldError::BareLf),
+        Some(byte) => Err(FieldError::Control { byte }),
+        None => Ok(()),
+    }
+}
+
+pub(super) fn is_control(byte: u8) -> bool {
+    (byte < 0x20) & (byte != b'\t') | (byte == 0x7f)
+}
+
+/// Without the optional white space around it: RFC 9110 5.6.3.
+pub(super) fn trim(mut text: &[u8]) -> &[u8] {
+    while let [b' ' | b'\t', rest @ ..] = text {
+        text = rest;
+    }
+    while let [rest @ .., b' ' | b'\t'] = text {
+        text = rest;
+    }
+    text
+}
+
+/// Source: RFC 9110 section 5.6.2.
+pub(super) fn is_token_byte(byte: u8) -> bool {
+    const TABLE: [bool; 256] = {
+        let mut table = [false; 256];
+        let mut byte = 0;
+        while byte < 256 {
+            let marks = b"!#$%&'*+-.^_`|~";
+            let mut index = 0;
+            while index < marks.len() {
+                if marks[index] as usize == byte {
+                    table[byte] = true;
+                }
+                index += 1;
+            }
+            if (byte as u8).is_ascii_alphanumeric() {
+                table[byte] = true;
+            }
+            byte += 1;
+        }
+        table
+    };
+    TABLE[usize::from(byte)]
+}
+
+pub(super) fn is_token(text: &[u8]) -> bool {
+    !text.is_empty() && text.iter().all(|&byte| is_token_byte(byte))
+}
+
+/// The fields of a head that has been read, in their order: name and value, the value without the white space around it. A value need
+/// not be UTF-8.
+#[derive(Debug, Clone)]
+pub struct Fields<'a> {
+    rest: &'a [u8],
+}
+
+impl<'a> Fields<'a> {
+    /// Of field lines that have been found to be valid and unfolded; each ends in CRLF.
+    pub(super) fn new(lines: &'a [u8]) -> Fields<'a> {
+        Fields { rest: lines }
+    }
+}
+
+impl<'a> Iterator for Fields<'a> {
+    type Item = (&'a str, &'a [u8]);
+
+    fn next(&mut self) -> Option<(&'a str, &'a [u8])> {
+        let end = memchr::memchr(b'\n', self.rest)?;
+        let (line, rest) = self.rest.split_at(end + 1);
+        self.rest = rest;
+        let line = line.strip_suffix(b"\r\n")?;
+        let colon = memchr::memchr(b':', line)?;
+        Some((str::from_utf8(&line[..colon]).ok()?, trim(&line[colon + 1..])))
+    }
+}

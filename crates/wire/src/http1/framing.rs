@@ -1,0 +1,129 @@
+//! What the fields of a head say of the length of its body and of its connection. Source: RFC 9112 sections 6 and 9.3.
+
+use super::fields::{is_token, trim};
+
+/// What `Content-Length`, `Transfer-Encoding` and `Connection` of one head say together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct Declared {
+    pub(super) length: ContentLength,
+    pub(super) coding: TransferCoding,
+    close: bool,
+    keep_alive: bool,
+}
+
+/// All `Content-Length` of a head.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) enum ContentLength {
+    #[default]
+    Absent,
+    Bytes(u64),
+    Conflicting,
+    Invalid,
+}
+
+/// All `Transfer-Encoding` of a head.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) enum TransferCoding {
+    #[default]
+    Absent,
+    /// Chunked and nothing else.
+    Chunked,
+    /// Chunked is the last of several.
+    ThenChunked,
+    /// Chunked is not among them.
+    Other,
+    /// Chunked is among them and not the last.
+    ChunkedThen,
+    /// No list of codings, chunked twice, or chunked with parameters.
+    Invalid,
+}
+
+impl Declared {
+    /// Takes a field, if it is one of the three.
+    pub(super) fn take(&mut self, name: &[u8], value: &[u8]) {
+        match Field::of(name) {
+            Some(Field::ContentLength) => self.take_length(value),
+            Some(Field::TransferEncoding) => self.take_coding(value),
+            Some(Field::Connection) => self.take_connection(value),
+            None => {}
+        }
+    }
+
+    fn take_length(&mut self, value: &[u8]) {
+        for element in value.split(|&byte| byte == b',') {
+            self.length = match (self.length, decimal(trim(element))) {
+                (_, None) | (ContentLength::Invalid, _) => ContentLength::Invalid,
+                (ContentLength::Absent, Some(bytes)) => ContentLength::Bytes(bytes),
+                (ContentLength::Bytes(before), Some(bytes)) if before == bytes => ContentLength::Bytes(bytes),
+                (ContentLength::Bytes(_) | ContentLength::Conflicting, Some(_)) => ContentLength::Conflicting,
+            };
+        }
+    }
+
+    fn take_coding(&mut self, value: &[u8]) {
+        use TransferCoding::*;
+        let before = self.coding;
+        // Empty elements of a list are ignored: RFC 9110 5.6.1.2.
+        for element in value.split(|&byte| byte == b',').map(trim).filter(|element| !element.is_empty()) {
+            let end = memchr::memchr(b';', element).unwrap_or(element.len());
+            let is_chunked = trim(&element[..end]).eq_ignore_ascii_case(b"chunked");
+            self.coding = match self.coding {
+                _ if !is_token(trim(&element[..end])) => Invalid,
+                // RFC 9112 7.1: chunked has no parameters.
+                _ if is_chunked && end < element.len() => Invalid,
+                Absent if is_chunked => Chunked,
+                Other if is_chunked => ThenChunked,
+                Absent | Other => Other,
+                Chunked | ThenChunked | ChunkedThen if is_chunked => Invalid,
+                Chunked | ThenChunked | ChunkedThen => ChunkedThen,
+                Invalid => Invalid,
+            };
+        }
+        if before == Absent && self.coding == Absent {
+            self.coding = Invalid;
+        }
+    }
+
+    fn take_connection(&mut self, value: &[u8]) {
+        for option in value.split(|&byte| byte == b',').map(trim) {
+            self.close |= option.eq_ignore_ascii_case(b"close");
+            self.keep_alive |= option.eq_ignore_ascii_case(b"keep-alive");
+        }
+    }
+
+    /// Whether the connection may be used again. Source: RFC 9112 section 9.3.
+    pub(super) fn persists(&self, minor_version: u8) -> bool {
+        !self.close && (minor_version >= 1 || self.keep_alive)
+    }
+}
+
+/// The fields that framing depends on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Field {
+    ContentLength,
+    TransferEncoding,
+    Connection,
+}
+
+impl Field {
+    pub(super) fn of(name: &[u8]) -> Option<Field> {
+        let (field, expect): (Field, &[u8]) = match name.len() {
+            10 => (Field::Connection, b"connection"),
+            14 => (Field::ContentLength, b"content-length"),
+            17 => (Field::TransferEncoding, b"transfer-encoding"),
+            _ => return None,
+        };
+        name.eq_ignore_ascii_case(expect).then_some(field)
+    }
+}
+
+/// `1*DIGIT`, no sign, no space; `None` also where it does not fit.
+pub(super) fn decimal(text: &[u8]) -> Option<u64> {
+    if text.is_empty() {
+        return None;
+    }
+    text.iter().try_fold(0_u64, |value, &byte| {
+        let digit = byte.is_ascii_digit().then(|| u64::from(byte - b'0'))?;
+        value.checked_mul(10)?.checked_add(digit)
+    })
+}

@@ -1,0 +1,441 @@
+//! Requests, as a server reads them: heads of what has come so far, then bodies in pieces.
+
+use std::mem::MaybeUninit;
+
+use super::chunks::{ChunkError, Chunks};
+use super::fields::{Fields, trim};
+use super::framing::{ContentLength, Declared, TransferCoding};
+use super::{Body, Limits};
+
+/// The head of a request, in the bytes it was read from.
+#[derive(Debug, Clone)]
+pub struct Request<'a> {
+    /// The method, a token; case-sensitive.
+    pub method: &'a str,
+    /// The target, in one of the four forms of RFC 9112 section 3.2, visible ASCII characters.
+    pub target: &'a str,
+    /// 0 for HTTP/1.0, 1 for HTTP/1.1.
+    pub minor_version: u8,
+    /// Whether the client lets the connection carry another request. Source: RFC 9112 section 9.3.
+    pub keep_alive: bool,
+    /// Whether the client waits for `100 Continue` before it sends the body. Source: RFC 9110 section 10.1.1.
+    pub expect_continue: bool,
+    /// How the body that follows is delimited.
+    pub body: Body,
+    fields: Fields<'a>,
+}
+
+impl<'a> Request<'a> {
+    /// The fields in their order, name and value. A value need not be UTF-8.
+    pub fn headers(&self) -> Fields<'a> {
+        self.fields.clone()
+    }
+
+    /// The value of the first field of this name, whatever its case.
+    pub fn header(&self, name: &str) -> Option<&'a [u8]> {
+        self.headers().find(|(other, _)| other.eq_ignore_ascii_case(name)).map(|(_, value)| value)
+    }
+}
+
+/// Why bytes are no request that can be answered other than by [`RequestError::status`] and the end of the connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum RequestError {
+    /// RFC 9112 3: not a method, a target and a version with one space between each.
+    #[error("a request line that is not a method, a target and a version")]
+    BadRequestLine,
+    /// RFC 9112 2.3: a version of HTTP that is neither 1.0 nor 1.1.
+    #[error("a version other than HTTP/1.0 and HTTP/1.1")]
+    BadVersion,
+    /// RFC 9112 3.2: a target in none of the four forms, or in one that the method does not have.
+    #[error("a target that is no path, no URI, no `*` of OPTIONS and no authority of CONNECT")]
+    BadTarget,
+    /// RFC 9112 3: the request line alone is larger than a head may be.
+    #[error("a target of more than {limit} bytes")]
+    TargetTooLong {
+        /// The limit, in bytes.
+        limit: usize,
+    },
+    /// RFC 9112 5.1 and 5.2, RFC 9110 5.1: no token before the colon, no colon, or a folded line.
+    #[error("a field whose name is no token followed by a colon, or a folded line")]
+    BadFieldName,
+    /// RFC 9110 5.5: a control character in a value.
+    #[error("a control character in a field's value, or a bare CR")]
+    BadFieldValue,
+    /// RFC 9112 2.2: LF without CR.
+    #[error("a line that ends in LF without CR")]
+    BareLf,
+    /// The head is larger than the limit. Source of its status: RFC 6585 section 5.
+    #[error("a head of more than {limit} bytes")]
+    HeadTooLarge {
+        /// The limit, in bytes.
+        limit: usize,
+    },
+    /// The head has more fields than the limit.
+    #[error("more than {limit} fields")]
+    TooManyHeaders {
+        /// The limit.
+        limit: usize,
+    },
+    /// RFC 9112 3.2: a request of HTTP/1.1 has a `Host`.
+    #[error("no `Host`")]
+    MissingHost,
+    /// RFC 9112 3.2: and only one.
+    #[error("more than one `Host`")]
+    DuplicateHost,
+    /// RFC 9112 3.2: and it is a host and perhaps a port.
+    #[error("a `Host` that is no host and port")]
+    BadHost,
+    /// RFC 9112 6.3, rule 5: lengths that differ.
+    #[error("`Content-Length` fields that differ")]
+    ConflictingLength,
+    /// RFC 9112 6.3, rule 5: not a number, or one that does not fit into 64 bits.
+    #[error("a `Content-Length` that is no number below 2^64")]
+    BadLength,
+    /// RFC 9112 6.3, rule 3: what smuggles requests.
+    #[error("`Transfer-Encoding` together with `Content-Length`")]
+    EncodingWithLength,
+    /// RFC 9112 6.1: HTTP/1.0 has no transfer codings, so the framing is faulty.
+    #[error("`Transfer-Encoding` in HTTP/1.0")]
+    EncodingInHttp10,
+    /// RFC 9112 6.3, rule 4: chunked is not the last coding, so the end of the body cannot be known; or no list of codings.
+    #[error("a `Transfer-Encoding` that does not end in `chunked`")]
+    BadEncoding,
+    /// RFC 9112 6.1: a coding other than chunked.
+    #[error("a transfer coding other than `chunked`")]
+    UnknownEncoding,
+    /// The chunked body is invalid.
+    #[error("chunked body: {0}")]
+    BadChunk(#[from] ChunkError),
+    /// The body is larger than the limit.
+    #[error("a body of more than {limit} bytes")]
+    BodyTooLarge {
+        /// The limit, in bytes.
+        limit: u64,
+    },
+}
+
+impl RequestError {
+    /// The status of the answer: 400, 413, 414, 431, 501 or 505. The connection is closed after it.
+    pub fn status(&self) -> u16 {
+        match self {
+            RequestError::BodyTooLarge { .. } => 413,
+            RequestError::TargetTooLong { .. } => 414,
+            RequestError::HeadTooLarge { .. }
+            | RequestError::TooManyHeaders { .. }
+            | RequestError::BadChunk(ChunkError::TrailersTooLarge { .. } | ChunkError::TooManyTrailers { .. }) => 431,
+            RequestError::UnknownEncoding => 501,
+            RequestError::BadVersion => 505,
+            _ => 400,
+        }
+    }
+
+    /// The error's name, `missing-host` and so on.
+    pub fn name(&self) -> &'static str {
+        match self {
+            RequestError::BadRequestLine => "bad-request-line",
+            RequestError::BadVersion => "bad-version",
+            RequestError::BadTarget => "bad-target",
+            RequestError::TargetTooLong { .. } => "target-too-long",
+            RequestError::BadFieldName => "bad-field-name",
+            RequestError::BadFieldValue => "bad-field-value",
+            RequestError::BareLf => "bare-lf",
+            RequestError::HeadTooLarge { .. } => "head-too-large",
+            RequestError::TooManyHeaders { .. } => "too-many-headers",
+            RequestError::MissingHost => "missing-host",
+            RequestError::DuplicateHost => "duplicate-host",
+            RequestError::BadHost => "bad-host",
+            RequestError::ConflictingLength => "conflicting-length",
+            RequestError::BadLength => "bad-length",
+            RequestError::EncodingWithLength => "encoding-with-length",
+            RequestError::EncodingInHttp10 => "encoding-in-http10",
+            RequestError::BadEncoding => "bad-encoding",
+            RequestError::UnknownEncoding => "unknown-encoding",
+            RequestError::BadChunk(_) => "bad-chunk",
+            RequestError::BodyTooLarge { .. } => "body-too-large",
+        }
+    }
+}
+
+/// Partial heads from this size on are searched for their end before they are parsed again: a client that sends 64 KiB byte by byte must not
+/// cost 64 KiB of parsing for each.
+const PARTIAL_SEARCHED_BYTES: usize = 1024;
+
+/// The request at the front of `bytes` and the bytes of its head, `None` when more are needed. Its body follows and is read by a
+/// [`BodyReader`]; after it the next request may follow at once (pipelining).
+///
+/// `bytes` are all that has come of this request. The head is parsed from its beginning on each call.
+///
+/// # Errors
+///
+/// What is not a request of HTTP/1.1 as RFC 9112 has it, and what exceeds `limits`. It may be reported before the head is complete, and is the
+/// same however much of it has come by then.
+pub fn parse_request<'a>(bytes: &'a [u8], limits: &Limits) -> Result<Option<(Request<'a>, usize)>, RequestError> {
+    // RFC 9112 2.2: empty lines before a request are skipped.
+    let mut start = 0;
+    while bytes[start..].starts_with(b"\r\n") {
+        start += 2;
+    }
+    // Nothing behind the limit is looked at, so that what has come at once is judged like what came in pieces.
+    let is_cut = bytes.len() > limits.head_bytes;
+    let shown = &bytes[start.min(limits.head_bytes)..bytes.len().min(limits.head_bytes)];
+    let incomplete = || {
+        let has_line = memchr::memchr(b'\n', shown).is_some();
+        match is_cut {
+            false => Ok(None),
+            true if has_line || shown.is_empty() => Err(RequestError::HeadTooLarge { limit: limits.head_bytes }),
+            true => Err(RequestError::TargetTooLong { limit: limits.head_bytes }),
+        }
+    };
+    if shown.len() >= PARTIAL_SEARCHED_BYTES && !is_cut && !has_head_end(shown) {
+        return Ok(None);
+    }
+
+    let mut room = [const { MaybeUninit::uninit() }; Limits::REQUEST_HEADERS_MAX];
+    let room = &mut room[..limits.headers.min(Limits::REQUEST_HEADERS_MAX)];
+    let headers_max = room.len();
+    let mut parsed = httparse::Request::new(&mut []);
+    let head_bytes = match parsed.parse_with_uninit_headers(shown, room) {
+        Ok(httparse::Status::Complete(head_bytes)) => head_bytes,
+        Ok(httparse::Status::Partial) => return incomplete(),
+        Err(error) => return Err(request_error(error, shown, headers_max)),
+    };
+    let (Some(method), Some(target), Some(minor_version)) = (parsed.method, parsed.path, parsed.version) else {
+        return Err(RequestError::BadRequestLine);
+    };
+    let head = &shown[..head_bytes];
+    // httparse takes LF for CRLF, and so does not see a head of which half is smuggled.
+    if memchr::memchr_iter(b'\n', head).any(|at| at == 0 || head[at - 1] != b'\r') {
+        return Err(RequestError::BareLf);
+    }
+    check_target(method, target)?;
+
+    let mut declared = Declared::default();
+    let mut expect_continue = false;
+    let mut host = None;
+    for header in parsed.headers.iter() {
+        let name = header.name;
+        match name.len() {
+            4 if name.eq_ignore_ascii_case("host") => {
+                if host.replace(header.value).is_some() {
+                    return Err(RequestError::DuplicateHost);
+                }
+            }
+            6 if name.eq_ignore_ascii_case("expect") => {
+                expect_continue |= trim(header.value).eq_ignore_ascii_case(b"100-continue");
+            }
+            _ => declared.take(name.as_bytes(), header.value),
+        }
+    }
+    match host {
+        Some(value) if !is_host(trim(value)) => return Err(RequestError::BadHost),
+        None if minor_version >= 1 => return Err(RequestError::MissingHost),
+        _ => {}
+    }
+    let body = body(&declared, minor_version)?;
+    let first_line = memchr::memchr(b'\n', head).map_or(head_bytes, |end| end + 1);
+    let request = Request {
+        method,
+        target,
+        minor_version,
+        keep_alive: declared.persists(minor_version),
+        expect_continue: expect_continue && minor_version >= 1 && !matches!(body, Body::None | Body::Length(0)),
+        body,
+        fields: Fields::new(&head[first_line..head_bytes - 2]),
+    };
+    Ok(Some((request, start + head_bytes)))
+}
+
+/// Whether an empty line may lie in `bytes`.
+fn has_head_end(bytes: &[u8]) -> bool {
+    memchr::memchr_iter(b'\n', bytes).any(|at| matches!(&bytes[at + 1..], [b'\n', ..] | [b'\r', b'\n', ..]))
+}
+
+#[cold]
+fn request_error(error: httparse::Error, bytes: &[u8], headers_max: usize) -> RequestError {
+    match error {
+        httparse::Error::HeaderName => RequestError::BadFieldName,
+        httparse::Error::HeaderValue => RequestError::BadFieldValue,
+        // A line end that is not CRLF.
+        httparse::Error::NewLine => RequestError::BadFieldValue,
+        httparse::Error::TooManyHeaders => RequestError::TooManyHeaders { limit: headers_max },
+        httparse::Error::Version if names_other_version(bytes) => RequestError::BadVersion,
+        _ => RequestError::BadRequestLine,
+    }
+}
+
+/// Whether the request line ends in a version of HTTP, as that of HTTP/2's preface does.
+fn names_other_version(bytes: &[u8]) -> bool {
+    let line = bytes.split(|&byte| byte == b'\r' || byte == b'\n').next().unwrap_or_default();
+    let version = line.rsplit(|&byte| byte == b' ').next().unwrap_or_default();
+    matches!(version, [b'H', b'T', b'T', b'P', b'/', major, b'.', minor] if major.is_ascii_digit() && minor.is_ascii_digit())
+}
+
+/// Source: RFC 9112 section 3.2.
+fn check_target(method: &str, target: &str) -> Result<(), RequestError> {
+    let is_visible = target.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'#');
+    let is_of_method = match method {
+        "CONNECT" => target.rsplit_once(':').is_some_and(|(host, port)| {
+            !host.is_empty() && is_host(target.as_bytes()) && port.parse::<u16>().is_ok_and(|port| port > 0)
+        }),
+        _ if target.starts_with('/') => true,
+        "OPTIONS" if target == "*" => true,
+        _ => is_absolute(target),
+    };
+    if is_visible && is_of_method { Ok(()) } else { Err(RequestError::BadTarget) }
+}
+
+/// A scheme, `://`, and an authority that has a host and no user. Source: RFC 3986 sections 3 and 4.3, RFC 9110 4.2.4.
+fn is_absolute(target: &str) -> bool {
+    let Some((scheme, rest)) = target.split_once("://") else { return false };
+    let is_scheme = scheme.starts_with(|c: char| c.is_ascii_alphabetic())
+        && scheme.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"+-.".contains(&byte));
+    let authority = rest.split(['/', '?']).next().unwrap_or_default();
+    is_scheme && !authority.is_empty() && !authority.starts_with(':') && is_host(authority.as_bytes())
+}
+
+/// `uri-host [ ":" port ]`, or nothing. Source: RFC 9110 section 7.2, RFC 3986 section 3.2.2.
+fn is_host(value: &[u8]) -> bool {
+    let (host, port): (&[u8], &[u8]) = match value {
+        [b'[', rest @ ..] => {
+            let Some(end) = memchr::memchr(b']', rest) else { return false };
+            let is_literal = rest[..end].iter().all(|&byte| byte.is_ascii_alphanumeric() || b":.%-_~".contains(&byte));
+            if end == 0 || !is_literal {
+                return false;
+            }
+            match &rest[end + 1..] {
+                [] => (b"", b""),
+                [b':', port @ ..] => (b"", port),
+                _ => return false,
+            }
+        }
+        _ => match memchr::memchr(b':', value) {
+            Some(colon) => (&value[..colon], &value[colon + 1..]),
+            None => (value, b""),
+        },
+    };
+    // Unreserved, sub-delims and `%`.
+    let is_name_byte = |&byte: &u8| byte.is_ascii_alphanumeric() || b"-._~!$&'()*+,;=%".contains(&byte);
+    host.iter().all(is_name_byte) && port.iter().all(u8::is_ascii_digit)
+}
+
+/// Source: RFC 9112 section 6.3, its rules for requests.
+fn body(declared: &Declared, minor_version: u8) -> Result<Body, RequestError> {
+    if declared.coding != TransferCoding::Absent {
+        return match declared.coding {
+            _ if declared.length != ContentLength::Absent => Err(RequestError::EncodingWithLength),
+            _ if minor_version == 0 => Err(RequestError::EncodingInHttp10),
+            TransferCoding::Chunked => Ok(Body::Chunked),
+            TransferCoding::ThenChunked => Err(RequestError::UnknownEncoding),
+            _ => Err(RequestError::BadEncoding),
+        };
+    }
+    match declared.length {
+        ContentLength::Absent => Ok(Body::None),
+        ContentLength::Bytes(bytes) => Ok(Body::Length(bytes)),
+        ContentLength::Conflicting => Err(RequestError::ConflictingLength),
+        ContentLength::Invalid => Err(RequestError::BadLength),
+    }
+}
+
+/// How far a body is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum BodyProgress {
+    /// All bytes were taken, and the body goes on.
+    More,
+    /// The body is complete.
+    Done {
+        /// How many of the bytes were its own; what follows them is the next request.
+        used: usize,
+    },
+}
+
+/// Reads the body of one request as its bytes come, and keeps nothing of it.
+#[derive(Debug, Clone)]
+pub struct BodyReader {
+    limits: Limits,
+    limit_bytes: u64,
+    read_bytes: u64,
+    state: BodyState,
+}
+
+#[derive(Debug, Clone)]
+enum BodyState {
+    Length(u64),
+    Chunked(Chunks),
+    Failed(RequestError),
+}
+
+impl BodyReader {
+    /// For a body of any size; trailers within [`Limits::DEFAULT`].
+    pub fn new(body: Body) -> BodyReader {
+        BodyReader::with_limits(body, &Limits::DEFAULT, u64::MAX)
+    }
+
+    /// For a body of at most `limit_bytes`; trailers within `limits`. A body whose length is announced beyond the limit fails at the first
+    /// call, before any of it goes to the sink.
+    pub fn with_limits(body: Body, limits: &Limits, limit_bytes: u64) -> BodyReader {
+        let state = match body {
+            Body::Length(bytes) if bytes > limit_bytes => {
+                BodyState::Failed(RequestError::BodyTooLarge { limit: limit_bytes })
+            }
+            Body::None => BodyState::Length(0),
+            Body::Length(bytes) => BodyState::Length(bytes),
+            Body::Chunked => BodyState::Chunked(Chunks::new(false)),
+        };
+        BodyReader { limits: *limits, limit_bytes, read_bytes: 0, state }
+    }
+
+    /// Bytes of data that went to the sink.
+    pub fn read_bytes(&self) -> u64 {
+        self.read_bytes
+    }
+
+    /// Reads `bytes`, which follow those of the last call; data goes to `sink` in pieces as it lies in `bytes`. Stops behind the body.
+    ///
+    /// # Errors
+    ///
+    /// A chunked body that is invalid, and one beyond the limit. Further calls give the same error.
+    pub fn read(&mut self, bytes: &[u8], mut sink: impl FnMut(&[u8])) -> Result<BodyProgress, RequestError> {
+        match &mut self.state {
+            BodyState::Length(left) => {
+                let taken = usize::try_from(*left).map_or(bytes.len(), |left| left.min(bytes.len()));
+                if taken > 0 {
+                    sink(&bytes[..taken]);
+                }
+                *left -= taken as u64;
+                self.read_bytes += taken as u64;
+                Ok(if *left == 0 { BodyProgress::Done { used: taken } } else { BodyProgress::More })
+            }
+            BodyState::Chunked(chunks) => {
+                let (read_bytes, limit_bytes) = (&mut self.read_bytes, self.limit_bytes);
+                let result = chunks.read(&self.limits, bytes, |piece| {
+                    *read_bytes += piece.len() as u64;
+                    if *read_bytes <= limit_bytes {
+                        sink(piece);
+                    }
+                });
+                let result = match result {
+                    _ if self.read_bytes > limit_bytes => Err(RequestError::BodyTooLarge { limit: limit_bytes }),
+                    Ok(Some(used)) => Ok(BodyProgress::Done { used }),
+                    Ok(None) => Ok(BodyProgress::More),
+                    Err(error) => Err(RequestError::BadChunk(error)),
+                };
+                if let Err(error) = &result {
+                    self.state = BodyState::Failed(*error);
+                }
+                result
+            }
+            BodyState::Failed(error) => Err(*error),
+        }
+    }
+}
+
+/// Whether `target` may stand in a request line behind `method`.
+pub(super) fn is_target(method: &str, target: &str) -> bool {
+    check_target(method, target).is_ok()
+}
+
+/// Whether `value` may be that of a `Host`.
+pub(super) fn is_host_value(value: &str) -> bool {
+    is_host(trim(value.as_bytes()))
+}
