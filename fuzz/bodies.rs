@@ -79,3 +79,20 @@ pub(crate) fn load_spec_json(bytes: &[u8]) {
     let written = serde_json::to_vec(&spec).expect("what was read can be written");
     assert_eq!(serde_json::from_slice::<LoadSpec>(&written).expect("what was written can be read"), spec);
 }
+
+/// A URL is refused with words, or names somebody and is written as what it was read as. What it asks breaks no framing.
+pub(crate) fn url(bytes: &[u8]) {
+    let Ok(text) = std::str::from_utf8(bytes) else { return };
+    let url = match study::url::parse(text) {
+        Ok(url) => url,
+        Err(error) => {
+            assert!(!error.to_string().is_empty());
+            let _ = error.hint();
+            return;
+        }
+    };
+    assert!(!url.host.is_empty() && url.port > 0 && url.address().ends_with(&format!(":{}", url.port)));
+    assert!(url.target.bytes().all(|byte| byte.is_ascii_graphic()));
+    let again = study::url::parse(&url.to_string()).expect("what was written can be read");
+    assert_eq!(again, study::url::Url { fragment: None, ..url });
+}

@@ -3,7 +3,7 @@
 use std::ffi::c_int;
 use std::io;
 
-use rustix::process::Signal;
+use rustix::process::{Resource, Rlimit, Signal, getrlimit, setrlimit};
 use rustix::thread::CpuSet;
 use rustix::time::ClockId;
 
@@ -95,6 +95,41 @@ pub fn set_parent_death_signal() -> io::Result<()> {
     Ok(rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?)
 }
 
+/// Lets this process have `needed` files open (`RLIMIT_NOFILE`), and starts no lower than it was; the limit from then on, which is
+/// `u64::MAX` where there is none. Privilege is used where the hard limit is too low.
+///
+/// # Errors
+/// The highest limit that can be had, where it is below `needed`. It is in force then.
+pub fn raise_open_files(needed: u64) -> Result<u64, u64> {
+    let have = getrlimit(Resource::Nofile);
+    let enough = |limit: Option<u64>| limit.is_none_or(|limit| limit >= needed);
+    if enough(have.current) {
+        return Ok(have.current.unwrap_or(u64::MAX));
+    }
+    let most = have.maximum.map_or(needed, |maximum| maximum.min(needed));
+    let soft = Rlimit { current: Some(most), maximum: have.maximum };
+    let both = Rlimit { current: Some(needed), maximum: Some(needed) };
+    let raised = if enough(have.maximum) {
+        setrlimit(Resource::Nofile, soft)
+    } else {
+        setrlimit(Resource::Nofile, both).or_else(|_| setrlimit(Resource::Nofile, soft))
+    };
+    let now = getrlimit(Resource::Nofile).current;
+    match raised {
+        Ok(()) if enough(now) => Ok(now.unwrap_or(u64::MAX)),
+        _ => Err(now.unwrap_or(u64::MAX)),
+    }
+}
+
+/// Files that this process has open, by `/proc/self/fd`.
+///
+/// # Errors
+/// Where there is no `/proc`.
+pub fn open_files() -> io::Result<u64> {
+    // The directory that is being read is open too, and no longer counts when this returns.
+    Ok(std::fs::read_dir("/proc/self/fd")?.count().saturating_sub(1) as u64)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -135,6 +170,20 @@ mod tests {
             sum = std::hint::black_box(sum + 1);
         }
         assert!(process_cpu_ns() > process);
+    }
+
+    #[test]
+    fn more_files_than_the_kernel_allows_are_refused_with_what_it_does() {
+        let before = getrlimit(Resource::Nofile);
+        assert_eq!(raise_open_files(1), Ok(before.current.unwrap_or(u64::MAX)), "enough is left as it is");
+        let most = raise_open_files(u64::MAX - 1).unwrap_err();
+        let now = getrlimit(Resource::Nofile);
+        assert_eq!(now.current, Some(most), "the most is in force");
+        assert!(before.current.is_some_and(|current| most >= current));
+        assert_eq!(raise_open_files(most), Ok(most));
+        let (few, file) = (open_files().unwrap(), std::fs::File::open("/").unwrap());
+        assert!(few >= 1);
+        drop(file);
     }
 
     #[test]

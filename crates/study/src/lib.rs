@@ -35,6 +35,7 @@
 pub mod diagnostic;
 pub mod expand;
 pub mod histogram;
+pub mod http;
 pub mod metric;
 mod nearest;
 mod node;
@@ -49,6 +50,7 @@ mod sets;
 pub mod spec;
 mod template;
 pub mod units;
+pub mod url;
 
 pub use diagnostic::Diagnostic;
 pub use expand::{ExpandOptions, expand};

@@ -10,11 +10,12 @@ use proptest::prelude::*;
 
 type Body = fn(&[u8]);
 
-const TARGETS: [(&str, Body); 4] = [
+const TARGETS: [(&str, Body); 5] = [
     ("study_parse", bodies::study_parse),
     ("pingpong", bodies::pingpong),
     ("histogram_from_parts", bodies::histogram_from_parts),
     ("load_spec_json", bodies::load_spec_json),
+    ("url", bodies::url),
 ];
 
 fn seeds(target: &str) -> Vec<Vec<u8>> {

@@ -1,0 +1,434 @@
+//! URLs as people write them, `http://host:port/path?query`: whom to load and what to ask (RFC 3986, RFC 9110, 4.2).
+
+use std::fmt;
+use std::net::{Ipv4Addr, Ipv6Addr};
+
+use thiserror::Error;
+
+use crate::http::{self, HttpError};
+use crate::nearest::nearest;
+
+/// Bytes of a host at most (RFC 1035, 2.3.4, as text without the last dot).
+const HOST_MAX_BYTES: usize = 253;
+
+/// What a URL names.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Url {
+    /// Protocol.
+    pub scheme: Scheme,
+    /// A name in small letters, an IPv4 address, or an IPv6 address without its brackets.
+    pub host: String,
+    /// Port; the scheme's own where none is given.
+    pub port: u16,
+    /// Request target: path and query, `/` at least; empty for `pingpong`.
+    pub target: String,
+    /// What follows `#`. It is never sent (RFC 9110, 4.2.5), so its writer should be told.
+    pub fragment: Option<String>,
+}
+
+/// Protocols by the scheme of their URLs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Scheme {
+    /// Volley's ping-pong.
+    Pingpong,
+    /// HTTP/1.1.
+    Http,
+    /// HTTP/1.1 in TLS.
+    Https,
+}
+
+impl Scheme {
+    /// All of them.
+    pub const ALL: [Scheme; 3] = [Scheme::Http, Scheme::Https, Scheme::Pingpong];
+
+    /// As it stands in a URL.
+    pub fn name(self) -> &'static str {
+        match self {
+            Scheme::Pingpong => "pingpong",
+            Scheme::Http => "http",
+            Scheme::Https => "https",
+        }
+    }
+
+    /// The port where a URL has none.
+    pub fn default_port(self) -> Option<u16> {
+        match self {
+            Scheme::Pingpong => None,
+            Scheme::Http => Some(80),
+            Scheme::Https => Some(443),
+        }
+    }
+}
+
+/// Why a text is no URL that can be loaded. No text holds a password.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum UrlError {
+    /// Nothing that looks like a scheme.
+    #[error("`{text}` is no URL: it has no `http://` before it")]
+    NoScheme {
+        /// The text.
+        text: String,
+    },
+    /// Another protocol.
+    #[error("unknown protocol `{scheme}`")]
+    UnknownScheme {
+        /// What stood before the colon.
+        scheme: String,
+    },
+    /// `user:password@host`.
+    #[error("a URL with a user or a password is not taken")]
+    UserInfo,
+    /// No host.
+    #[error("`{text}` names no host")]
+    NoHost {
+        /// The text.
+        text: String,
+    },
+    /// A name that would have to be converted by IDNA.
+    #[error("the host `{host}` is not ASCII; international names are not converted")]
+    International {
+        /// The host.
+        host: String,
+    },
+    /// A character that no host has.
+    #[error("{character:?} cannot stand in the host `{host}`")]
+    HostCharacter {
+        /// The host.
+        host: String,
+        /// The first one.
+        character: char,
+    },
+    /// Too long for a name.
+    #[error("a host of {bytes} bytes, at most {HOST_MAX_BYTES}")]
+    HostTooLong {
+        /// How long it is.
+        bytes: usize,
+    },
+    /// In brackets, but no IPv6 address; or an IPv6 address without brackets.
+    #[error("`{host}` is no IPv6 address in brackets")]
+    Ipv6 {
+        /// What stood there.
+        host: String,
+    },
+    /// `[fe80::1%25eth0]`.
+    #[error("`{host}`: zones of IPv6 addresses are not supported")]
+    Zone {
+        /// What stood in the brackets.
+        host: String,
+    },
+    /// No number from 1 to 65535.
+    #[error("`{text}` is no port from 1 to 65535")]
+    Port {
+        /// What stood after the colon.
+        text: String,
+    },
+    /// The scheme has no port of its own.
+    #[error("`{text}` does not end in a host and a port from 1 to 65535")]
+    NoPort {
+        /// The text.
+        text: String,
+    },
+    /// A path where the protocol has none.
+    #[error("`{path}`: {scheme} has no paths")]
+    Path {
+        /// The path.
+        path: String,
+        /// The scheme.
+        scheme: &'static str,
+    },
+    /// The path cannot be sent.
+    #[error(transparent)]
+    Target(#[from] HttpError),
+}
+
+impl UrlError {
+    /// The way out, where there is one to name.
+    pub fn hint(&self) -> Option<String> {
+        Some(match self {
+            UrlError::NoScheme { text } => match text.split(['/', '?', '#']).next() {
+                Some(host)
+                    if host.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '[')
+                        && host.chars().all(|c| c.is_ascii_alphanumeric() || ".:-[]_".contains(c)) =>
+                {
+                    format!("write `http://{text}`")
+                }
+                _ => "a URL looks like `http://127.0.0.1:8080/path`".to_owned(),
+            },
+            UrlError::UnknownScheme { scheme } => match scheme.as_str() {
+                "unix" | "http+unix" => "write `--unix-socket PATH http://localhost/`".to_owned(),
+                "ws" | "wss" | "h2" | "h2c" | "h3" | "http2" | "http3" => {
+                    "this build speaks HTTP/1.1: `http` and `https`".to_owned()
+                }
+                _ => match nearest(scheme, Scheme::ALL.map(Scheme::name)) {
+                    Some(name) => format!("did you mean `{name}`?"),
+                    None => "this build speaks `http`, `https` and `pingpong`".to_owned(),
+                },
+            },
+            UrlError::UserInfo => "send it as a header field: `-H 'Authorization: Basic ...'`".to_owned(),
+            UrlError::NoHost { .. } => "a URL looks like `http://127.0.0.1:8080/path`".to_owned(),
+            UrlError::International { .. } => "write its ASCII form, `xn--...`".to_owned(),
+            UrlError::Ipv6 { .. } => "an IPv6 address stands in brackets: `http://[::1]:8080/`".to_owned(),
+            UrlError::NoPort { .. } => "a URL looks like `pingpong://127.0.0.1:7000`".to_owned(),
+            UrlError::Path { .. } => "leave it out: `pingpong://127.0.0.1:7000`".to_owned(),
+            UrlError::Target(error) => return error.hint(),
+            _ => return None,
+        })
+    }
+}
+
+/// Reads a URL.
+///
+/// # Errors
+/// [`UrlError`]: the first mistake.
+pub fn parse(text: &str) -> Result<Url, UrlError> {
+    if text.len() > http::TEXT_MAX_BYTES {
+        return Err(HttpError::TooLong { what: "a URL", bytes: text.len() }.into());
+    }
+    let owned = || text.to_owned();
+    let (scheme, rest) = text.split_once("://").ok_or_else(|| match text.split_once(":/") {
+        Some((scheme, _)) if is_scheme(scheme) => UrlError::NoHost { text: without_user_info(text) },
+        _ => UrlError::NoScheme { text: without_user_info(text) },
+    })?;
+    if !is_scheme(scheme) {
+        return Err(UrlError::NoScheme { text: without_user_info(text) });
+    }
+    let named = Scheme::ALL.into_iter().find(|known| known.name().eq_ignore_ascii_case(scheme));
+    let scheme = named.ok_or_else(|| UrlError::UnknownScheme { scheme: scheme.to_ascii_lowercase() })?;
+    let (authority, path) = rest.split_at(rest.find(['/', '?', '#']).unwrap_or(rest.len()));
+    if authority.contains('@') {
+        return Err(UrlError::UserInfo);
+    }
+    let (host, port) = split_port(authority)?;
+    if host.is_empty() {
+        return Err(UrlError::NoHost { text: owned() });
+    }
+    let port = match port {
+        None | Some("") => scheme.default_port().ok_or_else(|| UrlError::NoPort { text: owned() })?,
+        Some(port) => match port.parse() {
+            Ok(number @ 1..) if port.bytes().all(|byte| byte.is_ascii_digit()) => number,
+            _ if scheme == Scheme::Pingpong => return Err(UrlError::NoPort { text: owned() }),
+            _ => return Err(UrlError::Port { text: port.to_owned() }),
+        },
+    };
+    let (path, fragment) = match path.split_once('#') {
+        Some((path, fragment)) => (path, Some(fragment.to_owned())),
+        None => (path, None),
+    };
+    let target = match (scheme, path) {
+        (Scheme::Pingpong, "" | "/") => String::new(),
+        (Scheme::Pingpong, path) => return Err(UrlError::Path { path: path.to_owned(), scheme: scheme.name() }),
+        (_, path) if path.starts_with('/') => http::target(path)?,
+        (_, path) => http::target(&format!("/{path}"))?,
+    };
+    Ok(Url { scheme, host, port, target, fragment })
+}
+
+/// Host and port of an authority without user information.
+fn split_port(authority: &str) -> Result<(String, Option<&str>), UrlError> {
+    if let Some(rest) = authority.strip_prefix('[') {
+        let wrong = || UrlError::Ipv6 { host: authority.to_owned() };
+        let (host, after) = rest.split_once(']').ok_or_else(wrong)?;
+        if host.contains('%') {
+            return Err(UrlError::Zone { host: host.to_owned() });
+        }
+        let address = host.parse::<Ipv6Addr>().map_err(|_| wrong())?;
+        let port = match after.strip_prefix(':') {
+            Some(port) => Some(port),
+            None if after.is_empty() => None,
+            None => return Err(wrong()),
+        };
+        return Ok((address.to_string(), port));
+    }
+    let (host, port) = match authority.split_once(':') {
+        Some((_, port)) if port.contains(':') => return Err(UrlError::Ipv6 { host: authority.to_owned() }),
+        Some((host, port)) => (host, Some(port)),
+        None => (authority, None),
+    };
+    if !host.is_ascii() {
+        return Err(UrlError::International { host: host.to_owned() });
+    }
+    if let Some(character) = host.chars().find(|&c| !(c.is_ascii_alphanumeric() || "-._~".contains(c))) {
+        return Err(UrlError::HostCharacter { host: host.to_owned(), character });
+    }
+    match host.len() {
+        bytes if bytes > HOST_MAX_BYTES => Err(UrlError::HostTooLong { bytes }),
+        _ => Ok((host.to_ascii_lowercase(), port)),
+    }
+}
+
+/// `scheme` of RFC 3986, 3.1.
+fn is_scheme(text: &str) -> bool {
+    text.starts_with(|c: char| c.is_ascii_alphabetic())
+        && text.chars().all(|c| c.is_ascii_alphanumeric() || "+-.".contains(c))
+}
+
+/// The text with what may be a password left out, for messages.
+fn without_user_info(text: &str) -> String {
+    match text.rfind('@') {
+        Some(at) => format!("...{}", &text[at..]),
+        None => text.to_owned(),
+    }
+}
+
+impl Url {
+    /// `host:port`, to connect to and to resolve.
+    pub fn address(&self) -> String {
+        format!("{}:{}", self.bracketed(), self.port)
+    }
+
+    /// The value of the `Host` field: without the port where it is the scheme's own (RFC 9110, 7.2).
+    pub fn host_field(&self) -> String {
+        if self.scheme.default_port() == Some(self.port) { self.bracketed() } else { self.address() }
+    }
+
+    /// Whether one connection serves both (RFC 9110, 4.3.1).
+    pub fn same_origin(&self, other: &Url) -> bool {
+        (self.scheme, self.port) == (other.scheme, other.port) && self.host == other.host
+    }
+
+    /// Whether the host is an address and no name.
+    pub fn is_address(&self) -> bool {
+        self.host.parse::<Ipv4Addr>().is_ok() || self.host.contains(':')
+    }
+
+    /// Scheme, host and port.
+    pub fn origin(&self) -> String {
+        format!("{}://{}", self.scheme.name(), self.host_field())
+    }
+
+    fn bracketed(&self) -> String {
+        if self.host.contains(':') { format!("[{}]", self.host) } else { self.host.clone() }
+    }
+}
+
+/// As it would be written, without the fragment.
+impl fmt::Display for Url {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}{}", self.origin(), self.target)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(text: &str, said: &str) {
+        let found = match parse(text) {
+            Ok(url) => {
+                let fragment = url.fragment.as_ref().map_or(String::new(), |fragment| format!(" without #{fragment}"));
+                format!("{} asks {} Host {}{fragment}", url.address(), url.target, url.host_field())
+            }
+            Err(error) => format!("{error}; {}", error.hint().unwrap_or_default()),
+        };
+        assert_eq!(found, said, "{text}");
+    }
+
+    #[test]
+    fn good_ones() {
+        check("http://127.0.0.1:8080/", "127.0.0.1:8080 asks / Host 127.0.0.1:8080");
+        check("http://h", "h:80 asks / Host h");
+        check("http://h:", "h:80 asks / Host h");
+        check("http://h:80/a", "h:80 asks /a Host h");
+        check("http://h:443/", "h:443 asks / Host h:443");
+        check("https://h:443/", "h:443 asks / Host h");
+        check("HTTPS://EXAMPLE.org/A?b=C", "example.org:443 asks /A?b=C Host example.org");
+        check("http://h?q", "h:80 asks /?q Host h");
+        check("http://h/a?b=c?d/#frag?x", "h:80 asks /a?b=c?d/ Host h without #frag?x");
+        check("http://h#", "h:80 asks / Host h without #");
+        check("http://[::1]:8080/x", "[::1]:8080 asks /x Host [::1]:8080");
+        check("http://[2001:DB8:0::1]", "[2001:db8::1]:80 asks / Host [2001:db8::1]");
+        check("http://[::ffff:1.2.3.4]/", "[::ffff:1.2.3.4]:80 asks / Host [::ffff:1.2.3.4]");
+        check("http://a_b.c-d:1//x//", "a_b.c-d:1 asks //x// Host a_b.c-d:1");
+        check("http://h/%zz?a[]={b|c}", "h:80 asks /%zz?a[]={b|c} Host h");
+        check("http://h/a@b:c", "h:80 asks /a@b:c Host h");
+        check("pingpong://127.0.0.1:7000", "127.0.0.1:7000 asks  Host 127.0.0.1:7000");
+        check("pingpong://[::1]:7000/", "[::1]:7000 asks  Host [::1]:7000");
+    }
+
+    #[test]
+    fn wrong_ones() {
+        for (text, said) in [
+            ("", "`` is no URL: it has no `http://` before it; a URL looks like `http://127.0.0.1:8080/path`"),
+            ("127.0.0.1:1/a", "`127.0.0.1:1/a` is no URL: it has no `http://` before it; write `http://127.0.0.1:1/a`"),
+            (
+                "a:secret@h",
+                "`...@h` is no URL: it has no `http://` before it; a URL looks like `http://127.0.0.1:8080/path`",
+            ),
+            ("http:/h", "`http:/h` names no host; a URL looks like `http://127.0.0.1:8080/path`"),
+            ("://h", "`://h` is no URL: it has no `http://` before it; a URL looks like `http://127.0.0.1:8080/path`"),
+            ("htp://h", "unknown protocol `htp`; did you mean `http`?"),
+            ("httpss://h", "unknown protocol `httpss`; did you mean `https`?"),
+            ("ws://h", "unknown protocol `ws`; this build speaks HTTP/1.1: `http` and `https`"),
+            ("unix:///run/s", "unknown protocol `unix`; write `--unix-socket PATH http://localhost/`"),
+            ("ftp://h", "unknown protocol `ftp`; this build speaks `http`, `https` and `pingpong`"),
+            ("memcached://h", "unknown protocol `memcached`; this build speaks `http`, `https` and `pingpong`"),
+            (
+                "http://u:p@h/",
+                "a URL with a user or a password is not taken; send it as a header field: `-H 'Authorization: Basic ...'`",
+            ),
+            ("http://", "`http://` names no host; a URL looks like `http://127.0.0.1:8080/path`"),
+            ("http://:80/", "`http://:80/` names no host; a URL looks like `http://127.0.0.1:8080/path`"),
+            ("http:///x", "`http:///x` names no host; a URL looks like `http://127.0.0.1:8080/path`"),
+            (
+                "http://bücher.de/",
+                "the host `bücher.de` is not ASCII; international names are not converted; write its ASCII form, `xn--...`",
+            ),
+            ("http://a b/", "' ' cannot stand in the host `a b`; "),
+            ("http://a%41/", "'%' cannot stand in the host `a%41`; "),
+            (
+                "http://::1:80/",
+                "`::1:80` is no IPv6 address in brackets; an IPv6 address stands in brackets: `http://[::1]:8080/`",
+            ),
+            (
+                "http://[::1/",
+                "`[::1` is no IPv6 address in brackets; an IPv6 address stands in brackets: `http://[::1]:8080/`",
+            ),
+            (
+                "http://[::1]8/",
+                "`[::1]8` is no IPv6 address in brackets; an IPv6 address stands in brackets: `http://[::1]:8080/`",
+            ),
+            (
+                "http://[1.2.3.4]/",
+                "`[1.2.3.4]` is no IPv6 address in brackets; an IPv6 address stands in brackets: `http://[::1]:8080/`",
+            ),
+            ("http://[fe80::1%25eth0]/", "`fe80::1%25eth0`: zones of IPv6 addresses are not supported; "),
+            ("http://h:0/", "`0` is no port from 1 to 65535; "),
+            ("http://h:65536/", "`65536` is no port from 1 to 65535; "),
+            ("http://h:+80/", "`+80` is no port from 1 to 65535; "),
+            ("http://h:x/", "`x` is no port from 1 to 65535; "),
+            ("http://h/a b", "' ' cannot stand in the path `/a b`; percent-encode it: `%20`"),
+            ("http://h/é", "'é' cannot stand in the path `/é`; percent-encode it: `%C3%A9`"),
+            ("http://h/\r\nX: y", "'\\r' cannot stand in the path `/\r\nX: y`; percent-encode it: `%0D`"),
+            (
+                "pingpong://a",
+                "`pingpong://a` does not end in a host and a port from 1 to 65535; a URL looks like `pingpong://127.0.0.1:7000`",
+            ),
+            (
+                "pingpong://a:0",
+                "`pingpong://a:0` does not end in a host and a port from 1 to 65535; a URL looks like `pingpong://127.0.0.1:7000`",
+            ),
+            ("pingpong://a:1/b", "`/b`: pingpong has no paths; leave it out: `pingpong://127.0.0.1:7000`"),
+        ] {
+            check(text, said);
+        }
+        check(&format!("http://{}/", "a".repeat(254)), "a host of 254 bytes, at most 253; ");
+        check(&format!("http://h/{}", "a".repeat(40_000)), "a URL of 40009 bytes, at most 32768; ");
+    }
+
+    #[test]
+    fn origins() {
+        let same = |a: &str, b: &str| parse(a).unwrap().same_origin(&parse(b).unwrap());
+        assert!(same("http://H/a", "http://h:80/b?c"));
+        assert!(same("http://[0::1]/", "http://[::1]:80/"));
+        assert!(!same("http://h/", "https://h/"));
+        assert!(!same("http://h/", "http://h:81/"));
+        assert!(!same("http://h/", "http://i/"));
+    }
+
+    #[test]
+    fn a_url_is_written_as_it_is_read() {
+        for text in ["http://h/", "https://h:8443/a?b", "http://[::1]:81/x"] {
+            assert_eq!(parse(text).unwrap().to_string(), text);
+        }
+    }
+}
