@@ -96,3 +96,22 @@ pub(crate) fn url(bytes: &[u8]) {
     let again = study::url::parse(&url.to_string()).expect("what was written can be read");
     assert_eq!(again, study::url::Url { fragment: None, ..url });
 }
+
+/// A file of URLs is a list of one origin, or mistakes that point into it.
+pub(crate) fn urls(bytes: &[u8]) {
+    let Ok(text) = std::str::from_utf8(bytes) else { return };
+    match study::urls::parse(text) {
+        Ok(entries) => {
+            let first = &entries.first().expect("no file is empty and right").url;
+            assert!(entries.iter().all(|entry| entry.weight > 0 && entry.url.same_origin(first)));
+        }
+        Err(mistakes) => {
+            assert!(!mistakes.is_empty());
+            let lines = text.split('\n').count();
+            for mistake in mistakes {
+                assert!(text.get(mistake.span.clone()).is_some(), "{mistake:?}");
+                assert!((1..=lines).contains(&mistake.line) && mistake.column >= 1, "{mistake:?}");
+            }
+        }
+    }
+}

@@ -1,9 +1,9 @@
-//! One mistake in a study, with its place.
+//! One mistake in a study or in a file of URLs, with its place.
 
 use std::fmt;
 use std::ops::Range;
 
-/// One mistake in a study, or in a `--set` that was to change it.
+/// One mistake in a study, in a `--set` that was to change it, or in a file of URLs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Diagnostic {
     /// What is wrong, without a full stop.
@@ -12,11 +12,11 @@ pub struct Diagnostic {
     pub line: usize,
     /// Column, from 1, in characters.
     pub column: usize,
-    /// The bytes that are wrong. They lie in the text of the study, or in [`Diagnostic::set`] where that is given.
+    /// The bytes that are wrong. They lie in the text of the file, or in [`Diagnostic::set`] where that is given.
     pub span: Range<usize>,
     /// What to do about it.
     pub hint: Option<String>,
-    /// The `KEY=VALUE` that the mistake is in; `None`: it is in the study's text.
+    /// The `KEY=VALUE` that the mistake is in; `None`: it is in the text of the file.
     pub set: Option<String>,
 }
 

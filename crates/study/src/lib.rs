@@ -51,6 +51,7 @@ pub mod spec;
 mod template;
 pub mod units;
 pub mod url;
+pub mod urls;
 
 pub use diagnostic::Diagnostic;
 pub use expand::{ExpandOptions, expand};

@@ -10,12 +10,13 @@ use proptest::prelude::*;
 
 type Body = fn(&[u8]);
 
-const TARGETS: [(&str, Body); 5] = [
+const TARGETS: [(&str, Body); 6] = [
     ("study_parse", bodies::study_parse),
     ("pingpong", bodies::pingpong),
     ("histogram_from_parts", bodies::histogram_from_parts),
     ("load_spec_json", bodies::load_spec_json),
     ("url", bodies::url),
+    ("urls", bodies::urls),
 ];
 
 fn seeds(target: &str) -> Vec<Vec<u8>> {

@@ -1,0 +1,215 @@
+//! A file of URLs: what one load asks of one server, and how often each.
+//!
+//! One request a line, `[WEIGHT] [METHOD] URL`, parts separated by blanks. Empty lines and what follows a `#` that begins a line or
+//! a part are left out.
+//!
+//! ```text
+//! # weight  method  URL
+//! 8         GET     http://127.0.0.1:8080/
+//! 1         POST    http://127.0.0.1:8080/orders
+//! http://127.0.0.1:8080/health
+//! ```
+
+use std::ops::Range;
+
+use crate::diagnostic::Diagnostic;
+use crate::http;
+use crate::url::{self, Scheme, Url};
+
+/// Bytes of one file at most.
+pub const FILE_MAX_BYTES: usize = 16 << 20;
+/// Requests of one file at most.
+pub const ENTRIES_MAX: usize = 100_000;
+/// Largest weight.
+pub const WEIGHT_MAX: u32 = 1_000_000;
+/// So many mistakes are told of; a file with more is probably something else.
+const MISTAKES_MAX: usize = 50;
+
+/// One line.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Entry {
+    /// Share among all requests of the file, in proportion; 1 where none is given.
+    pub weight: u32,
+    /// Method, where one is given.
+    pub method: Option<String>,
+    /// What is asked.
+    pub url: Url,
+    /// Line, from 1.
+    pub line: usize,
+}
+
+/// Reads a file of URLs: one request at least, all of one origin.
+///
+/// # Errors
+/// Every mistake with its place, 50 of them at most.
+pub fn parse(text: &str) -> Result<Vec<Entry>, Vec<Diagnostic>> {
+    let mut reader = Reader { text, entries: Vec::new(), mistakes: Vec::new() };
+    if text.len() > FILE_MAX_BYTES {
+        let bytes = text.len();
+        reader.mistake(0..0, format!("{bytes} bytes, at most {}", FILE_MAX_BYTES), None);
+        return Err(reader.mistakes);
+    }
+    let mut start = text.len() - text.trim_start_matches('\u{feff}').len();
+    for (index, line) in text[start..].split('\n').enumerate() {
+        reader.line(index + 1, start, line);
+        start += line.len() + 1;
+        if reader.mistakes.len() >= MISTAKES_MAX || reader.entries.len() > ENTRIES_MAX {
+            break;
+        }
+    }
+    if reader.entries.is_empty() && reader.mistakes.is_empty() {
+        reader.mistake(0..0, "no URL in this file".to_owned(), Some("write one a line".to_owned()));
+    }
+    if reader.entries.len() > ENTRIES_MAX {
+        let end = text.len();
+        reader.mistake(end..end, format!("more than {ENTRIES_MAX} URLs"), None);
+    }
+    if reader.mistakes.is_empty() { Ok(reader.entries) } else { Err(reader.mistakes) }
+}
+
+struct Reader<'a> {
+    text: &'a str,
+    entries: Vec<Entry>,
+    mistakes: Vec<Diagnostic>,
+}
+
+impl Reader<'_> {
+    fn mistake(&mut self, span: Range<usize>, message: String, hint: Option<String>) {
+        let before = &self.text[..span.start];
+        let line = before.matches('\n').count() + 1;
+        let column = before.rsplit('\n').next().unwrap_or_default().chars().count() + 1;
+        self.mistakes.push(Diagnostic { message, line, column, span, hint, set: None });
+    }
+
+    /// One line that begins at `start`.
+    fn line(&mut self, number: usize, start: usize, line: &str) {
+        let mut parts = Vec::new();
+        let mut at = start;
+        for part in line.split([' ', '\t', '\r']) {
+            if part.starts_with('#') {
+                break;
+            }
+            if !part.is_empty() {
+                parts.push((part, at..at + part.len()));
+            }
+            at += part.len() + 1;
+        }
+        let weight = match parts.first() {
+            Some((part, _)) if part.bytes().all(|byte| byte.is_ascii_digit()) => Some(parts.remove(0)),
+            _ => None,
+        };
+        let weight = weight.map_or(Some(1), |(part, span)| {
+            let weight = part.parse().ok().filter(|weight| (1..=WEIGHT_MAX).contains(weight));
+            if weight.is_none() {
+                self.mistake(span, format!("`{part}` is no weight from 1 to {WEIGHT_MAX}"), None);
+            }
+            weight
+        });
+        let (method, (text, span)) = match parts.as_slice() {
+            [] if line.trim_start().starts_with('#') || line.trim().is_empty() => return,
+            [one] => (None, one.clone()),
+            [method, one] => (Some(method.clone()), one.clone()),
+            [] | [_, _, ..] => {
+                let from = start + line.len() - line.trim_start().len();
+                let to = parts.last().map_or(start + line.trim_end().len(), |(_, span)| span.end);
+                let hint = match parts.iter().any(|(part, _)| part.contains("://")) {
+                    true => "write one URL a line, percent-encode blanks in it, and begin a comment with `#`",
+                    false => "write `http://host/path`, `GET http://host/path` or `3 GET http://host/path`",
+                };
+                return self.mistake(from..to, "this is not `[WEIGHT] [METHOD] URL`".to_owned(), Some(hint.to_owned()));
+            }
+        };
+        let method = match method.map(|(part, span)| (http::method(part), span)) {
+            None => Some(None),
+            Some((Ok(method), _)) => Some(Some(method)),
+            Some((Err(error), span)) => {
+                self.mistake(span, error.to_string(), error.hint());
+                None
+            }
+        };
+        let url = match url::parse(text) {
+            Ok(url) => url,
+            Err(error) => return self.mistake(span, error.to_string(), error.hint()),
+        };
+        if url.scheme == Scheme::Pingpong {
+            return self.mistake(span, "only `http` and `https` have requests to list".to_owned(), None);
+        }
+        if let Some(first) = self.entries.first()
+            && !first.url.same_origin(&url)
+        {
+            let message =
+                format!("`{}` is another server than `{}` in line {}", url.origin(), first.url.origin(), first.line);
+            return self.mistake(span, message, Some("load each server by itself: a load has one".to_owned()));
+        }
+        if let (Some(weight), Some(method)) = (weight, method) {
+            self.entries.push(Entry { weight, method, url, line: number });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn said(text: &str) -> Vec<String> {
+        match parse(text) {
+            Ok(entries) => entries
+                .iter()
+                .map(|Entry { weight, method, url, line }| {
+                    format!("{line}: {weight} {} {url}", method.as_deref().unwrap_or("-"))
+                })
+                .collect(),
+            Err(mistakes) => mistakes
+                .iter()
+                .map(|mistake| {
+                    let marked = &text[mistake.span.clone()];
+                    format!("{mistake} [{marked}] {}", mistake.hint.as_deref().unwrap_or("-"))
+                })
+                .collect(),
+        }
+    }
+
+    #[test]
+    fn requests_with_and_without_weight_and_method() {
+        let text = "\u{feff}# what is asked\r\n\r\n8 GET http://h/a#x\r\n\thttp://h:80/b # often\n3 http://H/c\nPOST http://h\n  #";
+        assert_eq!(
+            said(text),
+            ["3: 8 GET http://h/a", "4: 1 - http://h/b", "5: 3 - http://h/c", "6: 1 POST http://h/"]
+        );
+    }
+
+    #[test]
+    fn every_mistake_with_its_place() {
+        let text = "http://h/\n0 http://h/\nget http://h/\nGET 3 http://h/\nhttp://h/a b c\nhttp://i/\n7\npingpong://h:1\n/path\nGO http://u:p@h/\nfoo bar baz";
+        assert_eq!(
+            said(text),
+            [
+                "2:1: `0` is no weight from 1 to 1000000 [0] -",
+                "3:1: `get` is not `GET`: HTTP methods are case-sensitive [get] write `GET`",
+                "4:1: this is not `[WEIGHT] [METHOD] URL` [GET 3 http://h/] write one URL a line, percent-encode blanks in it, and begin a comment with `#`",
+                "5:1: this is not `[WEIGHT] [METHOD] URL` [http://h/a b c] write one URL a line, percent-encode blanks in it, and begin a comment with `#`",
+                "6:1: `http://i` is another server than `http://h` in line 1 [http://i/] load each server by itself: a load has one",
+                "7:1: this is not `[WEIGHT] [METHOD] URL` [7] write `http://host/path`, `GET http://host/path` or `3 GET http://host/path`",
+                "8:1: only `http` and `https` have requests to list [pingpong://h:1] -",
+                "9:1: `/path` is no URL: it has no `http://` before it [/path] a URL looks like `http://127.0.0.1:8080/path`",
+                "10:4: a URL with a user or a password is not taken [http://u:p@h/] send it as a header field: `-H 'Authorization: Basic ...'`",
+                "11:1: this is not `[WEIGHT] [METHOD] URL` [foo bar baz] write `http://host/path`, `GET http://host/path` or `3 GET http://host/path`",
+            ]
+        );
+    }
+
+    #[test]
+    fn limits() {
+        assert_eq!(said("# nothing\n\n"), ["1:1: no URL in this file [] write one a line"]);
+        assert_eq!(said(""), ["1:1: no URL in this file [] write one a line"]);
+        assert_eq!(said("ä ä ä ä\n".repeat(1000).as_str()).len(), MISTAKES_MAX);
+        assert_eq!(
+            said("99999999999 http://h/"),
+            ["1:1: `99999999999` is no weight from 1 to 1000000 [99999999999] -"]
+        );
+        let many = "http://h\n".repeat(ENTRIES_MAX + 1);
+        assert_eq!(said(&many), [format!("{}:1: more than 100000 URLs [] -", ENTRIES_MAX + 2)]);
+        let long = " ".repeat(FILE_MAX_BYTES + 1);
+        assert!(said(&long)[0].contains("bytes, at most"));
+    }
+}
