@@ -1,6 +1,8 @@
 //! What is wrong with a specification, all of it at once.
 
-use study::spec::{Arrivals, LoadSpec, SPEC_VERSION, Stop, Target, Warmup};
+use study::spec::{Arrivals, Connection, LoadSpec, SPEC_VERSION, Stop, Target, Warmup};
+
+use crate::protocol::Http;
 
 /// Windows of one measurement at most: at 100 ms, nearly three hours.
 const WINDOWS_MAX: u64 = 100_000;
@@ -8,6 +10,11 @@ const WINDOWS_MAX: u64 = 100_000;
 const THREADS_MAX: u32 = 4096;
 /// Connections at most, over all workers.
 const CLIENTS_MAX: u32 = 1_000_000;
+/// Requests in flight on one connection at most, and on all together.
+const PIPELINE_MAX: u32 = 1024;
+const IN_FLIGHT_MAX: u64 = 4_000_000;
+/// Bytes of requests that may be in flight on one connection.
+const REQUEST_BYTES_MAX: u64 = 1 << 30;
 
 /// Every mistake in `spec`, one sentence each; empty: none.
 pub fn check(spec: &LoadSpec) -> Vec<String> {
@@ -30,7 +37,41 @@ pub fn check(spec: &LoadSpec) -> Vec<String> {
     unless(spec.timeout_ns >= 1_000_000, format!("`timeout_ns` is {}, at least 1 ms", spec.timeout_ns));
     match &spec.target {
         Target::Pingpong { address } => unless(!address.is_empty(), "`address` is empty".to_owned()),
-        Target::Http { address, .. } => unless(!address.is_empty(), "`address` is empty".to_owned()),
+        Target::Http { address, requests, expect, .. } => {
+            unless(!address.is_empty(), "`address` is empty".to_owned());
+            let bytes = requests.iter().map(|request| request.body.len() as u64).max().unwrap_or(0);
+            unless(
+                bytes * u64::from(spec.pipeline) <= REQUEST_BYTES_MAX,
+                format!(
+                    "a body of {bytes} bytes in a pipeline of {}: at most 1 GiB in flight on a connection",
+                    spec.pipeline
+                ),
+            );
+            if let Err(wrong) = Http::new(requests, expect, spec.connection) {
+                wrong.into_iter().for_each(|text| unless(false, text));
+            }
+        }
+    }
+    unless(
+        (1..=PIPELINE_MAX).contains(&spec.pipeline),
+        format!("`pipeline` is {}, allowed are 1 to {PIPELINE_MAX}", spec.pipeline),
+    );
+    let in_flight = u64::from(spec.clients) * u64::from(spec.pipeline);
+    unless(in_flight <= IN_FLIGHT_MAX, format!("{in_flight} requests in flight, at most {IN_FLIGHT_MAX}"));
+    if spec.connection == Connection::PerRequest {
+        unless(spec.pipeline <= 1, "a connection for each request leaves nothing to pipeline".to_owned());
+        unless(
+            !matches!(spec.target, Target::Pingpong { .. }),
+            "`connection` is `per-request`, which ping-pong does not know".to_owned(),
+        );
+    }
+    if spec.pipeline > 1 {
+        let thinks = matches!(spec.arrivals, Arrivals::Closed { think_ns: 1.. });
+        unless(!thinks, "clients that think have one request in flight: `pipeline` is 1 with `think_ns`".to_owned());
+        unless(
+            !matches!(spec.stop, Stop::Volley { .. }),
+            "the stop rule `volley` has one request in flight: `pipeline` is 1 with it".to_owned(),
+        );
     }
     if let Some(rate) = spec.arrivals.offered_per_s() {
         unless(

@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use net::{CloseReason, Nanos};
+use net::Nanos;
 use stats::batch;
 use stats::stop::{self, Moments, Next, VolleyRule};
 use study::spec::{LoadSpec, Stop, Warmup};
@@ -67,7 +67,8 @@ pub(crate) struct Live {
     pub(crate) windows: Vec<(f64, f64)>,
     /// Samples of the round that was done last, one a client; taken by the coordinator.
     pub(crate) rounds: Vec<Moments>,
-    pub(crate) last_refusal: Option<CloseReason>,
+    /// Why a connection did not come to stand, the last time.
+    pub(crate) last_problem: Option<String>,
 }
 
 impl Gauge {
@@ -136,7 +137,7 @@ pub(crate) enum Outcome {
     /// With a measurement.
     Measured(Ended),
     /// Not one connection could be opened.
-    Unreachable(Option<CloseReason>),
+    Unreachable(Option<String>),
     /// The caller gave up before anything was measured.
     Interrupted,
 }
@@ -250,7 +251,7 @@ impl<'a> Coordinator<'a> {
             return None;
         }
         if self.control.sum(|gauge| u64::from(gauge.reached.load(Relaxed))) == 0 {
-            let refusal = self.control.gauges.iter().find_map(|gauge| gauge.live().last_refusal);
+            let refusal = self.control.gauges.iter().find_map(|gauge| gauge.live().last_problem.clone());
             return self.end(now, Outcome::Unreachable(refusal));
         }
         self.started = now + NOTICE_NS;

@@ -13,11 +13,12 @@ mod arrivals;
 mod check;
 mod coordinator;
 mod merge;
-pub mod protocol;
+mod protocol;
 mod recorder;
 mod run;
 #[cfg(test)]
 mod simulated;
+mod tls;
 mod worker;
 
 pub use check::check;

@@ -55,8 +55,8 @@ pub(crate) fn merge(spec: &LoadSpec, ended: Ended, done: &[Done], process: Proce
         warmup_requests: sum(|worker| worker.recorder.warmup_requests),
         requests: sum(|worker| worker.recorder.requests),
         errors: named(done, |worker| &worker.recorder.faults),
-        error_examples: BTreeMap::new(),
-        statuses: BTreeMap::new(),
+        error_examples: examples(done),
+        statuses: statuses(done),
         warmup_errors: named(done, |worker| &worker.recorder.warmup_faults),
         late_answers: sum(|worker| worker.recorder.late_answers),
         reconnects: sum(|worker| worker.recorder.reconnects),
@@ -69,8 +69,8 @@ pub(crate) fn merge(spec: &LoadSpec, ended: Ended, done: &[Done], process: Proce
         lag_thread: open(|worker| &open_part(worker).lag_thread),
         lag_connection: open(|worker| &open_part(worker).lag_connection),
         connect: histogram(|worker| &worker.recorder.connect),
-        handshake: None,
-        resumed: 0,
+        handshake: done[0].recorder.handshake.is_some().then(|| histogram(handshake_part)),
+        resumed: sum(|worker| worker.recorder.resumed),
         window_ns: spec.window_ns,
         windows: windows(done, (ended.until - ended.from).div_ceil(spec.window_ns) as usize),
         workers: workers.collect(),
@@ -85,6 +85,27 @@ pub(crate) fn merge(spec: &LoadSpec, ended: Ended, done: &[Done], process: Proce
 
 fn open_part(worker: &Done) -> &crate::recorder::OpenLoop {
     worker.recorder.open_loop.as_ref().expect("all workers have the same arrivals")
+}
+
+fn handshake_part(worker: &Done) -> &Histogram {
+    worker.recorder.handshake.as_ref().expect("all workers encrypt, or none")
+}
+
+/// The first error of each kind, of any worker.
+fn examples(done: &[Done]) -> BTreeMap<String, String> {
+    let example = |fault: Fault| {
+        let text = done.iter().find_map(|worker| worker.recorder.examples[fault as usize].clone())?;
+        Some((fault.name().to_owned(), text))
+    };
+    Fault::ALL.into_iter().filter_map(example).collect()
+}
+
+fn statuses(done: &[Done]) -> BTreeMap<u16, u64> {
+    let mut all = BTreeMap::new();
+    for &(status, count) in done.iter().flat_map(|worker| &worker.recorder.statuses) {
+        *all.entry(status).or_default() += count;
+    }
+    all
 }
 
 fn named(done: &[Done], faults: fn(&Done) -> &Faults) -> BTreeMap<String, u64> {

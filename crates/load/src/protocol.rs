@@ -1,90 +1,54 @@
-//! What the engine must know of a protocol: how a request is made, and whether bytes are its answer.
+//! What the engine must know of a protocol: how a request is made, and what the bytes that come back are.
+
+mod http;
+mod pingpong;
 
 use stats::Rng;
-use wire::pingpong;
 
-/// What the bytes of one answer come to, so far.
+pub(crate) use self::http::Http;
+pub(crate) use self::pingpong::Pingpong;
+use crate::recorder::Fault;
+
+/// What the bytes at the front of a connection's stream come to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Reading {
-    /// Not the whole answer yet.
+pub(crate) enum Reading {
+    /// Not the whole answer yet; all the bytes were taken.
     More,
-    /// The right answer, in so many bytes.
-    Right(usize),
-    /// Not the answer: the stream cannot be trusted any more.
-    Wrong,
+    /// The answer ends after so many of the bytes.
+    Answer {
+        /// Bytes taken.
+        used: usize,
+        /// Why it is not the right one, where it is not; what follows it can be read all the same.
+        fault: Option<Fault>,
+        /// Its status, where the protocol has such numbers; 0 elsewhere.
+        status: u16,
+        /// The subject answers no more on this connection, and has said so.
+        last: bool,
+    },
+    /// No answer: nothing that follows can be trusted either.
+    Broken(Fault),
 }
 
-/// One client's side of a protocol with one request in flight on each connection.
-pub trait Protocol {
+/// The client's side of a protocol in which answers come in the order of the requests.
+pub(crate) trait Protocol {
+    /// How far the answers of one connection have been read. Its memory is bounded, whatever the subject sends.
+    type Stream;
+
     /// What is remembered of a request to know its answer.
     type Expected: Copy + Default;
 
-    /// No answer is longer, bytes; more than this unread is a wrong answer.
-    const ANSWER_BYTES_MAX: usize;
+    /// The stream of a new connection.
+    fn stream(&self) -> Self::Stream;
 
-    /// The next request: its bytes, and what its answer must be.
-    fn request(&mut self, rng: &mut Rng) -> (&[u8], Self::Expected);
+    /// Appends the next request to `out`, and tells what its answer must be.
+    fn request(&mut self, rng: &mut Rng, out: &mut Vec<u8>) -> Self::Expected;
 
-    /// Reads an answer from the front of `bytes`.
-    fn read(&self, expected: Self::Expected, bytes: &[u8]) -> Reading;
-}
+    /// Reads on in the answer to the oldest request in flight.
+    fn read(&mut self, stream: &mut Self::Stream, expected: Self::Expected, bytes: &[u8]) -> Reading;
 
-/// Volley's ping-pong. Challenges are random words, zero left out because it terminates the server.
-#[derive(Debug, Default)]
-pub struct Pingpong {
-    request: [u8; pingpong::WORD_BYTES],
-}
+    /// The subject's stream has ended while this answer was awaited: that may be its end.
+    fn end(&mut self, stream: &mut Self::Stream, expected: Self::Expected) -> Reading;
 
-impl Protocol for Pingpong {
-    type Expected = u32;
-
-    const ANSWER_BYTES_MAX: usize = pingpong::WORD_BYTES;
-
-    #[inline]
-    fn request(&mut self, rng: &mut Rng) -> (&[u8], u32) {
-        let word = loop {
-            match rng.next_u32() {
-                pingpong::TERMINATE => {}
-                word => break word,
-            }
-        };
-        self.request = pingpong::compose(word);
-        (&self.request, pingpong::answer(word))
-    }
-
-    #[inline]
-    fn read(&self, expected: u32, bytes: &[u8]) -> Reading {
-        match pingpong::parse(bytes) {
-            None => Reading::More,
-            Some((word, used)) if word == expected => Reading::Right(used),
-            Some(_) => Reading::Wrong,
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_word_is_answered_by_its_successor() {
-        let mut protocol = Pingpong::default();
-        let mut rng = Rng::new(1);
-        let (request, expected) = protocol.request(&mut rng);
-        let word = u32::from_be_bytes(request.try_into().unwrap());
-        assert_eq!(expected, word.wrapping_add(1));
-        assert_eq!(protocol.read(expected, &expected.to_be_bytes()), Reading::Right(4));
-        assert_eq!(protocol.read(expected, &expected.to_be_bytes()[..3]), Reading::More);
-        assert_eq!(protocol.read(expected, &word.to_be_bytes()), Reading::Wrong);
-        assert_eq!(protocol.read(expected, &[expected.to_be_bytes(), [0; 4]].concat()), Reading::Right(4));
-    }
-
-    #[test]
-    fn challenges_differ_and_none_terminates() {
-        let mut protocol = Pingpong::default();
-        let mut rng = Rng::new(7);
-        let words = (0..1000).map(|_| protocol.request(&mut rng).1.wrapping_sub(1)).collect::<Vec<_>>();
-        assert!(words.iter().all(|&word| word != pingpong::TERMINATE));
-        assert!(words.iter().collect::<std::collections::HashSet<_>>().len() > 990);
-    }
+    /// In words, what was wrong with the answer that was read last; asked only after a fault.
+    fn explain(&self) -> Option<String>;
 }

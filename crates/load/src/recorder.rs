@@ -13,10 +13,16 @@ pub(crate) enum Fault {
     Refused,
     ConnectTimeout,
     Os,
+    Status,
+    Body,
+    Framing,
+    HeadTooLarge,
+    Truncated,
+    Tls,
 }
 
 impl Fault {
-    pub(crate) const COUNT: usize = 7;
+    pub(crate) const COUNT: usize = 13;
     pub(crate) const ALL: [Fault; Fault::COUNT] = [
         Fault::WrongAnswer,
         Fault::Reset,
@@ -25,6 +31,12 @@ impl Fault {
         Fault::Refused,
         Fault::ConnectTimeout,
         Fault::Os,
+        Fault::Status,
+        Fault::Body,
+        Fault::Framing,
+        Fault::HeadTooLarge,
+        Fault::Truncated,
+        Fault::Tls,
     ];
 
     pub(crate) fn name(self) -> &'static str {
@@ -36,6 +48,12 @@ impl Fault {
             Fault::Refused => "refused",
             Fault::ConnectTimeout => "connect-timeout",
             Fault::Os => "os",
+            Fault::Status => "status",
+            Fault::Body => "body",
+            Fault::Framing => "framing",
+            Fault::HeadTooLarge => "head-too-large",
+            Fault::Truncated => "truncated",
+            Fault::Tls => "tls",
         }
     }
 }
@@ -83,18 +101,25 @@ pub(crate) struct Recorder {
     pub(crate) warmup_requests: u64,
     pub(crate) faults: Faults,
     pub(crate) warmup_faults: Faults,
+    /// The first error of each kind, in words.
+    pub(crate) examples: [Option<String>; Fault::COUNT],
+    /// Answers by status. Few are ever seen, and nearly all are the first.
+    pub(crate) statuses: Vec<(u16, u64)>,
     pub(crate) late_answers: u64,
     pub(crate) reconnects: u64,
     pub(crate) sent_bytes: u64,
     pub(crate) received_bytes: u64,
     pub(crate) last_answer: Nanos,
     pub(crate) connect: Histogram,
+    /// TLS handshakes; `None` without TLS.
+    pub(crate) handshake: Option<Box<Histogram>>,
+    pub(crate) resumed: u64,
     pub(crate) service: Histogram,
     pub(crate) open_loop: Option<Box<OpenLoop>>,
 }
 
 impl Recorder {
-    pub(crate) fn new(window_ns: Nanos, open_loop: bool) -> Self {
+    pub(crate) fn new(window_ns: Nanos, open_loop: bool, tls: bool) -> Self {
         let open_loop = open_loop.then(|| {
             Box::new(OpenLoop {
                 response: Histogram::new(),
@@ -112,12 +137,16 @@ impl Recorder {
             warmup_requests: 0,
             faults: Faults::default(),
             warmup_faults: Faults::default(),
+            examples: Default::default(),
+            statuses: Vec::new(),
             late_answers: 0,
             reconnects: 0,
             sent_bytes: 0,
             received_bytes: 0,
             last_answer: 0,
             connect: Histogram::with_precision(Histogram::WINDOW_PRECISION),
+            handshake: tls.then(|| Box::new(Histogram::with_precision(Histogram::WINDOW_PRECISION))),
+            resumed: 0,
             service: Histogram::new(),
             open_loop,
         }
@@ -164,6 +193,37 @@ impl Recorder {
         self.window.errors += 1;
     }
 
+    /// The same, with words for the first error of its kind.
+    pub(crate) fn explained_fault(&mut self, fault: Fault, at: Nanos, why: impl FnOnce() -> Option<String>) {
+        self.example(fault, why);
+        self.fault(fault, at);
+    }
+
+    /// Keeps the words for the first error of its kind; counts nothing.
+    pub(crate) fn example(&mut self, fault: Fault, why: impl FnOnce() -> Option<String>) {
+        let example = &mut self.examples[fault as usize];
+        if example.is_none() {
+            *example = why();
+        }
+    }
+
+    /// One answer of this status.
+    #[inline]
+    pub(crate) fn status(&mut self, status: u16) {
+        match self.statuses.iter_mut().find(|(known, _)| *known == status) {
+            Some((_, count)) => *count += 1,
+            None => self.statuses.push((status, 1)),
+        }
+    }
+
+    /// One TLS handshake that took so long.
+    pub(crate) fn handshake(&mut self, elapsed_ns: Nanos, resumed: bool) {
+        if let Some(handshake) = &mut self.handshake {
+            handshake.record(elapsed_ns);
+        }
+        self.resumed += u64::from(resumed);
+    }
+
     /// Closes every window that has ended by `at`.
     #[cold]
     pub(crate) fn roll(&mut self, at: Nanos) {
@@ -201,7 +261,7 @@ mod tests {
 
     #[test]
     fn windows_have_no_gap_and_the_last_is_cut_short() {
-        let mut recorder = Recorder::new(100, false);
+        let mut recorder = Recorder::new(100, false, false);
         recorder.begin(1_000);
         recorder.answer(answered(1_000, 1_099));
         recorder.answer(answered(1_050, 1_100));
@@ -215,7 +275,7 @@ mod tests {
 
     #[test]
     fn an_end_on_a_boundary_leaves_no_empty_window() {
-        let mut recorder = Recorder::new(100, false);
+        let mut recorder = Recorder::new(100, false, false);
         recorder.begin(0);
         recorder.finish(300);
         assert_eq!(recorder.slices.len(), 3);
@@ -223,7 +283,7 @@ mod tests {
 
     #[test]
     fn errors_before_measuring_are_kept_apart() {
-        let mut recorder = Recorder::new(100, false);
+        let mut recorder = Recorder::new(100, false, false);
         recorder.fault(Fault::Refused, 5);
         recorder.begin(10);
         recorder.fault(Fault::Refused, 9);
@@ -242,7 +302,7 @@ mod tests {
             ((100, 130, 130, 150), (50, 30, 0)),
         ];
         for ((intended, free_since, sent_at, at), (response, connection, thread)) in table {
-            let mut recorder = Recorder::new(1_000, true);
+            let mut recorder = Recorder::new(1_000, true, false);
             recorder.begin(0);
             recorder.answer(Answered { intended, free_since, sent_at, at });
             let open = recorder.open_loop.unwrap();

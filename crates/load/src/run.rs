@@ -1,26 +1,30 @@
 //! A load on real sockets: threads, processors, the clock.
 
 use std::io;
-use std::net::{SocketAddr, ToSocketAddrs};
+use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use net::{CloseReason, Nanos};
+use net::{Address, Driver, Nanos};
 use study::record::Measurement;
 use study::spec::{Backend, LoadSpec, Target};
 
 pub use crate::coordinator::Phase;
 use crate::coordinator::{Control, Coordinator, Outcome};
 use crate::merge::{Process, merge};
-use crate::protocol::Pingpong;
+use crate::protocol::{Http, Pingpong, Protocol};
+use crate::tls::Connector;
 use crate::worker::{self, Done, Task, Usage};
 
 /// The coordinator looks so often.
 const STEP: Duration = Duration::from_millis(5);
 /// And tells of progress so often, ns.
 const PROGRESS_NS: Nanos = 200_000_000;
-/// Bytes taken in one receive at most, and bytes that may wait to be sent on one connection.
-const RECEIVE_BYTES: usize = 4096;
+/// Each of several addresses of a name has so long to answer.
+const RESOLVE_PATIENCE: Duration = Duration::from_secs(1);
+/// Bytes taken in one receive at most.
+const RECEIVE_BYTES: usize = 16_384;
+/// Bytes that may wait to be sent on one connection, beyond twice what can be in flight.
 const SEND_BYTES_MAX: usize = 65_536;
 
 /// How a load stands while it runs.
@@ -54,11 +58,14 @@ pub enum LoadError {
         /// Why.
         source: io::Error,
     },
+    /// What TLS needs is not there.
+    #[error("{0}")]
+    Tls(crate::tls::TlsError),
     /// Not one connection stood within the time for it.
     #[error("none of {clients} connections to {address} could be opened: {reason}")]
     Unreachable {
         /// Where.
-        address: SocketAddr,
+        address: Address,
         /// How many were tried.
         clients: u32,
         /// Why, in a few words.
@@ -91,8 +98,11 @@ pub fn run(spec: &LoadSpec, progress: &mut dyn FnMut(Progress), abort: &AtomicBo
     if !mistakes.is_empty() {
         return Err(LoadError::Spec(mistakes));
     }
-    let (Target::Pingpong { address } | Target::Http { address, .. }) = &spec.target;
-    let address = resolve(address)?;
+    let address = resolve(spec.target.address())?;
+    let tls = match &spec.target {
+        Target::Http { tls: Some(tls), .. } => Some(Connector::new(tls).map_err(LoadError::Tls)?),
+        _ => None,
+    };
     let choice = match spec.backend {
         Backend::Auto => net::Choice::Auto,
         Backend::Epoll => net::Choice::Epoll,
@@ -110,11 +120,12 @@ pub fn run(spec: &LoadSpec, progress: &mut dyn FnMut(Progress), abort: &AtomicBo
             .map(|index| {
                 let task = Task {
                     spec,
-                    address: address.into(),
+                    address: address.clone(),
                     index,
                     workers,
                     clients: share(spec.clients, index, workers),
                     control,
+                    tls: tls.as_ref(),
                 };
                 std::thread::Builder::new().name(format!("worker {index}")).spawn_scoped(scope, move || {
                     let flag = Flag(failed);
@@ -157,9 +168,11 @@ pub fn run(spec: &LoadSpec, progress: &mut dyn FnMut(Progress), abort: &AtomicBo
             };
             Ok(merge(spec, ended, &done, process))
         }
-        Outcome::Unreachable(refusal) => {
-            Err(LoadError::Unreachable { address, clients: spec.clients, reason: words(refusal) })
-        }
+        Outcome::Unreachable(refusal) => Err(LoadError::Unreachable {
+            address,
+            clients: spec.clients,
+            reason: refusal.unwrap_or_else(|| "no answer in time".to_owned()),
+        }),
         Outcome::Interrupted => Err(LoadError::Interrupted),
     }
 }
@@ -225,20 +238,40 @@ fn work(task: Task<'_>, backend: net::Backend) -> Result<Done, LoadError> {
         net::thread::pin_current_thread(cpu)
             .map_err(|source| kernel(&format!("pin worker {} to processor {cpu}", task.index), source))?;
     }
+    match &task.spec.target {
+        Target::Pingpong { .. } => drive(task, backend, Pingpong::default(), 0),
+        Target::Http { requests, expect, .. } => {
+            let http = Http::new(requests, expect, task.spec.connection).map_err(LoadError::Spec)?;
+            let request_bytes = http.request_bytes_max();
+            drive(task, backend, http, request_bytes)
+        }
+    }
+}
+
+/// The loop of one worker on the driver of its backend.
+fn drive(
+    task: Task<'_>,
+    backend: net::Backend,
+    protocol: impl Protocol,
+    request_bytes: usize,
+) -> Result<Done, LoadError> {
     let config = net::Config {
         connections: task.clients as usize,
         receive_bytes: RECEIVE_BYTES,
-        send_bytes_max: SEND_BYTES_MAX,
+        // Encryption adds less than a hundredth; a second helping is room to spare.
+        send_bytes_max: request_bytes * task.spec.pipeline as usize * 2 + SEND_BYTES_MAX,
         pause_reads_above_bytes: usize::MAX,
     };
     let what = format!("worker {}", task.index);
     let done = match backend {
-        net::Backend::Epoll => net::Epoll::new(&config)
-            .and_then(|mut driver| worker::run(task, &mut driver, Pingpong::default(), usage, |_| {})),
-        net::Backend::Uring => net::Uring::new(&config)
-            .and_then(|mut driver| worker::run(task, &mut driver, Pingpong::default(), usage, |_| {})),
+        net::Backend::Epoll => net::Epoll::new(&config).and_then(|driver| run_on(task, driver, protocol)),
+        net::Backend::Uring => net::Uring::new(&config).and_then(|driver| run_on(task, driver, protocol)),
     };
     done.map_err(|source| kernel(&what, source))
+}
+
+fn run_on(task: Task<'_>, mut driver: impl Driver, protocol: impl Protocol) -> io::Result<Done> {
+    worker::run(task, &mut driver, protocol, usage, |_| {})
 }
 
 fn kernel(what: &str, source: io::Error) -> LoadError {
@@ -262,22 +295,23 @@ fn usage() -> Usage {
     Usage { cpu_ns: net::thread::thread_cpu_ns(), run_queue_ns }
 }
 
-fn resolve(address: &str) -> Result<SocketAddr, LoadError> {
-    let failed = |source| LoadError::Resolve { address: address.to_owned(), source };
-    let mut found = address.to_socket_addrs().map_err(failed)?;
-    found.next().ok_or_else(|| failed(io::Error::new(io::ErrorKind::NotFound, "no address")))
-}
-
-fn words(refusal: Option<CloseReason>) -> String {
-    match refusal {
-        None => "no answer in time".to_owned(),
-        Some(CloseReason::Refused) => "nobody listens there".to_owned(),
-        Some(CloseReason::QueueFull) => "the queue of its listener is full".to_owned(),
-        Some(CloseReason::Reset) => "reset by the other side".to_owned(),
-        Some(CloseReason::TimedOut) => "the kernel gave up waiting".to_owned(),
-        Some(CloseReason::Local) => "closed".to_owned(),
-        Some(CloseReason::Os(number)) => io::Error::from_raw_os_error(number).to_string(),
+/// Where `host:port` or `unix:PATH` is. Of several addresses of a name the first one that answers, for instance 127.0.0.1
+/// where `localhost` is `::1` too and nobody listens there.
+fn resolve(address: &str) -> Result<Address, LoadError> {
+    if let Some(path) = address.strip_prefix("unix:") {
+        return Ok(Address::Unix(path.into()));
     }
+    let failed = |source| LoadError::Resolve { address: address.to_owned(), source };
+    let found = address.to_socket_addrs().map_err(failed)?.collect::<Vec<_>>();
+    let answers = |address: &&SocketAddr| TcpStream::connect_timeout(address, RESOLVE_PATIENCE).is_ok();
+    let chosen = match found.as_slice() {
+        [] => None,
+        [only] => Some(only),
+        [first, ..] => found.iter().find(answers).or(Some(first)),
+    };
+    chosen
+        .map(|&address| Address::from(address))
+        .ok_or_else(|| failed(io::Error::new(io::ErrorKind::NotFound, "no address")))
 }
 
 #[cfg(test)]

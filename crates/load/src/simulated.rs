@@ -1,7 +1,9 @@
 //! The whole engine on a simulated network: worker, coordinator and merge, to the nanosecond.
 
+mod http;
+
+use net::Config;
 use net::sim::{Answer, Network, Sim, peers};
-use net::{CloseReason, Config};
 use stats::Histogram;
 use study::Measurement;
 use study::spec::{Arrivals, LoadSpec, Stop, Warmup};
@@ -9,7 +11,7 @@ use study::spec::{Arrivals, LoadSpec, Stop, Warmup};
 use crate::check::tests::spec;
 use crate::coordinator::{Control, Coordinator, Outcome};
 use crate::merge::{Process, merge};
-use crate::protocol::Pingpong;
+use crate::protocol::{Pingpong, Protocol};
 use crate::worker::{self, Task, Usage};
 
 const MS: u64 = 1_000_000;
@@ -22,12 +24,21 @@ fn outcome(
     network: Network,
     serve: impl FnMut(u64) -> Answer + 'static,
 ) -> Result<Measurement, Outcome> {
+    outcome_of(spec, Pingpong::default(), network, serve)
+}
+
+fn outcome_of(
+    spec: &LoadSpec,
+    protocol: impl Protocol,
+    network: Network,
+    serve: impl FnMut(u64) -> Answer + 'static,
+) -> Result<Measurement, Outcome> {
     assert_eq!(crate::check(spec), Vec::<String>::new());
     let address: std::net::SocketAddr = "10.0.0.1:7".parse().unwrap();
     let config = Config {
         connections: spec.clients as usize,
         receive_bytes: 4096,
-        send_bytes_max: 4096,
+        send_bytes_max: 65_536,
         pause_reads_above_bytes: usize::MAX,
     };
     let mut driver = Sim::new(spec.seed, &config, network);
@@ -35,8 +46,16 @@ fn outcome(
     let control = Control::new(spec, 1);
     let mut coordinator = Coordinator::new(spec, &control, 0);
     let mut outcome = None;
-    let task = Task { spec, address: address.into(), index: 0, workers: 1, clients: spec.clients, control: &control };
-    let done = worker::run(task, &mut driver, Pingpong::default(), Usage::default, |now| {
+    let task = Task {
+        spec,
+        address: address.into(),
+        index: 0,
+        workers: 1,
+        clients: spec.clients,
+        control: &control,
+        tls: None,
+    };
+    let done = worker::run(task, &mut driver, protocol, Usage::default, |now| {
         outcome = outcome.take().or_else(|| coordinator.step(now, false));
     });
     match outcome.expect("the worker ends when the coordinator says so") {
@@ -240,7 +259,7 @@ fn a_network_that_breaks_is_borne() {
 #[test]
 fn nobody_there_is_said_at_once() {
     let refused = outcome(&spec(), Network::PERFECT, |_| Answer::Refuse).unwrap_err();
-    assert_eq!(refused, Outcome::Unreachable(Some(CloseReason::Refused)));
+    assert_eq!(refused, Outcome::Unreachable(Some("nobody listens there".to_owned())));
 }
 
 #[test]

@@ -8,12 +8,13 @@ use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use net::{Address, Close, CloseReason, Conn, Data, Driver, Event, Nanos};
 use stats::Rng;
 use stats::stop::Moments;
-use study::spec::{Arrivals, LoadSpec};
+use study::spec::{Arrivals, Connection, LoadSpec};
 
 use crate::arrivals::Timetable;
 use crate::coordinator::{Control, Gauge, NEVER};
 use crate::protocol::{Protocol, Reading};
 use crate::recorder::{Answered, Fault, Recorder};
+use crate::tls::{Connector, Session};
 
 /// Connections of one worker that are being opened at the same time, so that no accept queue overflows by our doing.
 const CONNECTING_MAX: usize = 64;
@@ -23,6 +24,8 @@ const TICK_NS: Nanos = 10_000_000;
 const ROUND_TICK_NS: Nanos = 200_000;
 /// First pause before a lost connection is opened again; it doubles up to the second figure, ns.
 const BACKOFF_NS: (Nanos, Nanos) = (1_000_000, 100_000_000);
+/// A subject that has said that it ends a connection does so within this, or it is reset, ns.
+const DRAIN_NS: Nanos = 50_000_000;
 
 /// What a worker is given.
 #[derive(Debug)]
@@ -35,6 +38,8 @@ pub(crate) struct Task<'a> {
     /// How many of the clients are its own.
     pub(crate) clients: u32,
     pub(crate) control: &'a Control,
+    /// With it, connections are encrypted.
+    pub(crate) tls: Option<&'a Connector>,
 }
 
 /// What the thread of a worker has used so far.
@@ -60,37 +65,63 @@ pub(crate) struct Done {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
-    /// No connection; a timer or the queue of first connects will change that.
+    /// No connection. A timer or the queue of first connects will change that, or the next request where each has a
+    /// connection of its own.
     Down,
     Connecting,
-    /// Connected, nothing in flight.
-    Idle,
+    /// Connected; the TLS handshake is on.
+    Handshaking,
+    /// Connected; requests may be in flight.
+    Open,
     /// Connected, thinking; a timer ends it.
     Thinking,
-    /// A request is in flight.
-    Waiting,
+    /// Nothing more is asked on this connection; the subject is about to end it.
+    Draining,
     /// We closed; the driver has not let go yet.
     Closing,
 }
 
-#[derive(Debug)]
-struct Client<E> {
+/// A connection, and what belongs to it while it changes.
+struct Client<S> {
     state: State,
     conn: Option<Conn>,
-    expected: E,
-    intended: Nanos,
-    free_since: Nanos,
-    /// When the request was written, or the connection asked for.
-    sent_at: Nanos,
-    timed_out: bool,
+    /// When its state began.
+    since: Nanos,
+    /// Place of its oldest request in flight among its flights, and how many there are.
+    head: u32,
+    in_flight: u32,
+    stream: S,
+    tls: Option<Box<Session>>,
     /// Its first connect has ended, well or not.
     settled: bool,
     connected_before: bool,
     backoff_ns: Nanos,
+    /// The connection has ended as it should: the next one is asked for at once.
+    at_once: bool,
     /// Requests left of a round.
     quota: u64,
-    /// The front of an answer that came in pieces.
-    partial: Vec<u8>,
+}
+
+/// A request in flight.
+#[derive(Clone, Copy, Debug, Default)]
+struct Flight<E> {
+    expected: E,
+    /// When the timetable wanted it sent; in a closed loop when it was.
+    intended: Nanos,
+    /// When there was room for it on its connection.
+    free_since: Nanos,
+    /// When it was written, or its own connection asked for.
+    sent_at: Nanos,
+    timed_out: bool,
+}
+
+/// Where the bytes of an answer lie.
+#[derive(Clone, Copy)]
+enum Source {
+    /// In the driver, as they came.
+    Driver(Data),
+    /// In `plain`, decrypted.
+    Plain,
 }
 
 struct Worker<'a, D, P: Protocol> {
@@ -101,7 +132,16 @@ struct Worker<'a, D, P: Protocol> {
     rng: Rng,
     timetable: Option<Timetable>,
     think_ns: Nanos,
-    clients: Vec<Client<P::Expected>>,
+    /// Each request has a connection of its own.
+    per_request: bool,
+    clients: Vec<Client<P::Stream>>,
+    /// Requests in flight, `depth` places for each client, used in turn.
+    flights: Vec<Flight<P::Expected>>,
+    depth: u32,
+    /// What is to be sent, what was decrypted, what was encrypted; kept for their memory.
+    out: Vec<u8>,
+    plain: Vec<u8>,
+    cipher: Vec<u8>,
     /// The client of each slot of the driver.
     by_slot: Vec<u32>,
     unconnected: VecDeque<u32>,
@@ -111,8 +151,8 @@ struct Worker<'a, D, P: Protocol> {
     /// Clients that ever had a connection.
     reached: u32,
     timers: BinaryHeap<Reverse<(Nanos, u32)>>,
-    /// Open loop: clients without work, the longest idle first.
-    idle: VecDeque<u32>,
+    /// Open loop: room for a request on a client, and since when; the longest idle first.
+    idle: VecDeque<(u32, Nanos)>,
     started: bool,
     measuring: bool,
     from: Nanos,
@@ -182,17 +222,18 @@ impl<'a, D: Driver, P: Protocol> Worker<'a, D, P> {
         let client = || Client {
             state: State::Down,
             conn: None,
-            expected: P::Expected::default(),
-            intended: 0,
-            free_since: 0,
-            sent_at: 0,
-            timed_out: false,
+            since: 0,
+            head: 0,
+            in_flight: 0,
+            stream: protocol.stream(),
+            tls: None,
             settled: false,
             connected_before: false,
             backoff_ns: BACKOFF_NS.0,
+            at_once: false,
             quota: 0,
-            partial: Vec::new(),
         };
+        let depth = task.spec.pipeline;
         let open_loop = task.spec.arrivals.offered_per_s().is_some();
         let think_ns = match task.spec.arrivals {
             Arrivals::Closed { think_ns } => think_ns,
@@ -204,14 +245,20 @@ impl<'a, D: Driver, P: Protocol> Worker<'a, D, P> {
             rng: Rng::stream(task.spec.seed, u64::from(task.index) * 2),
             timetable: None,
             think_ns,
+            per_request: task.spec.connection == Connection::PerRequest,
             clients: (0..count).map(|_| client()).collect(),
+            flights: vec![Flight::default(); count * depth as usize],
+            depth,
+            out: Vec::new(),
+            plain: Vec::new(),
+            cipher: Vec::new(),
             by_slot: vec![u32::MAX; count],
             unconnected: (0..task.clients).collect(),
             connecting: 0,
             settled: 0,
             reached: 0,
-            timers: BinaryHeap::with_capacity(count * 2),
-            idle: VecDeque::with_capacity(count),
+            timers: BinaryHeap::new(),
+            idle: VecDeque::with_capacity(if open_loop { count * depth as usize } else { 0 }),
             started: false,
             measuring: false,
             from: NEVER,
@@ -231,7 +278,7 @@ impl<'a, D: Driver, P: Protocol> Worker<'a, D, P> {
             spin_ns: 0,
             usage_before: Usage::default(),
             wall_from: 0,
-            recorder: Recorder::new(task.spec.window_ns, open_loop),
+            recorder: Recorder::new(task.spec.window_ns, open_loop, task.tls.is_some()),
             driver,
             protocol,
             task,
@@ -286,10 +333,18 @@ impl<'a, D: Driver, P: Protocol> Worker<'a, D, P> {
         }
         let now = self.driver.now();
         for id in 0..self.clients.len() as u32 {
-            if self.clients[id as usize].state == State::Idle {
-                self.go_on(id, now);
+            if self.is_free(id) {
+                self.go_on(id, now, self.depth);
             }
         }
+    }
+
+    /// Whether a client waits for nothing but its next request.
+    fn is_free(&self, id: u32) -> bool {
+        let client = &self.clients[id as usize];
+        // Where each request has its own connection, one that could be reached needs none to be free.
+        let stands = if self.per_request { State::Down } else { State::Open };
+        client.state == stands && client.in_flight == 0 && client.connected_before
     }
 
     /// Volley's rule: a new round gives every client its share.
@@ -304,8 +359,8 @@ impl<'a, D: Driver, P: Protocol> Worker<'a, D, P> {
         self.samples.fill(Moments::default());
         for id in 0..self.clients.len() as u32 {
             self.clients[id as usize].quota = quota;
-            if self.clients[id as usize].state == State::Idle {
-                self.go_on(id, now);
+            if self.is_free(id) {
+                self.go_on(id, now, 1);
             }
         }
     }
@@ -335,52 +390,72 @@ impl<'a, D: Driver, P: Protocol> Worker<'a, D, P> {
         let at = self.driver.now();
         let bytes = self.driver.bytes(data);
         self.recorder.received_bytes += if self.measuring { bytes.len() as u64 } else { 0 };
-        let client = &mut self.clients[id as usize];
-        match client.state {
-            State::Waiting => {}
-            State::Closing => return,
-            _ => return self.distrust(id, at), // An answer that nobody asked for.
-        }
-        let (reading, length) = if client.partial.is_empty() {
-            (self.protocol.read(client.expected, bytes), bytes.len())
+        if self.clients[id as usize].tls.is_some() {
+            self.decrypt(id, data, at);
         } else {
-            // The limit keeps a flood from being copied; what lies beyond it is no answer anyway.
-            let room = (P::ANSWER_BYTES_MAX + 1).saturating_sub(client.partial.len());
-            client.partial.extend_from_slice(&bytes[..bytes.len().min(room)]);
-            (self.protocol.read(client.expected, &client.partial), client.partial.len())
-        };
-        match reading {
-            Reading::Right(used) => {
-                client.partial.clear();
-                self.answered(id, at);
-                if used < length {
-                    self.distrust(id, at); // More than was asked for.
-                }
-            }
-            Reading::More if length < P::ANSWER_BYTES_MAX => {
-                if client.partial.is_empty() {
-                    client.partial.extend_from_slice(bytes);
-                }
-            }
-            Reading::More | Reading::Wrong => self.distrust(id, at),
+            self.read(id, Source::Driver(data), at);
         }
     }
 
-    /// The right answer is there.
+    /// Reads the answers in what has come.
     #[inline]
-    fn answered(&mut self, id: u32, at: Nanos) {
-        let client = &mut self.clients[id as usize];
-        client.state = State::Idle;
-        client.backoff_ns = BACKOFF_NS.0;
-        let moments =
-            Answered { intended: client.intended, free_since: client.free_since, sent_at: client.sent_at, at };
-        client.free_since = at;
-        let timed_out = std::mem::take(&mut client.timed_out);
-        let service_ns = at.saturating_sub(moments.sent_at);
+    fn read(&mut self, id: u32, source: Source, at: Nanos) {
+        let mut offset = 0;
+        let mut answers = 0;
+        loop {
+            let client = &mut self.clients[id as usize];
+            let bytes = match source {
+                Source::Driver(data) => &self.driver.bytes(data)[offset..],
+                Source::Plain => &self.plain[offset..],
+            };
+            if bytes.is_empty() {
+                break;
+            }
+            match client.state {
+                State::Open if client.in_flight > 0 => {}
+                State::Draining | State::Closing => return,
+                _ => return self.distrust(id, at), // An answer that nobody asked for.
+            }
+            let flight = self.flights[(id * self.depth + client.head) as usize];
+            match self.protocol.read(&mut client.stream, flight.expected, bytes) {
+                Reading::More => break,
+                Reading::Answer { used, fault, status, last } => {
+                    offset += used;
+                    answers += 1;
+                    self.answered(id, flight, fault, status, at);
+                    if last {
+                        return self.drain(id, at);
+                    }
+                    if self.per_request {
+                        self.clients[id as usize].at_once = true;
+                        return self.give_up(id, None, at); // The subject would keep it.
+                    }
+                }
+                Reading::Broken(fault) => return self.broken(id, fault, at),
+            }
+        }
+        if answers > 0 {
+            self.go_on(id, at, answers);
+        }
+    }
+
+    /// The oldest request in flight of a client has its answer, right or wrong.
+    #[inline]
+    fn answered(&mut self, id: u32, flight: Flight<P::Expected>, fault: Option<Fault>, status: u16, at: Nanos) {
+        self.take_flight(id, at);
+        self.clients[id as usize].backoff_ns = BACKOFF_NS.0;
+        if status != 0 && self.measuring && at < self.until {
+            self.recorder.status(status);
+        }
+        if let Some(fault) = fault {
+            return self.wrong(fault, at);
+        }
+        let Flight { intended, free_since, sent_at, timed_out, .. } = flight;
+        let service_ns = at.saturating_sub(sent_at);
         if at < self.from {
             self.recorder.warmup_requests += 1;
         } else if at < self.until && at < self.counted_until && self.take_ticket(at) {
-            self.recorder.answer(moments);
+            self.recorder.answer(Answered { intended, free_since, sent_at, at });
         }
         if timed_out || service_ns > self.task.spec.timeout_ns {
             self.late(timed_out, at);
@@ -388,8 +463,32 @@ impl<'a, D: Driver, P: Protocol> Worker<'a, D, P> {
         if let Some(samples) = self.samples.get_mut(id as usize) {
             samples.record(service_ns as f64);
         }
+    }
+
+    /// Removes the oldest request in flight of a client.
+    #[inline]
+    fn take_flight(&mut self, id: u32, at: Nanos) {
+        let client = &mut self.clients[id as usize];
+        client.in_flight -= 1;
+        client.head += 1;
+        if client.head == self.depth {
+            client.head = 0;
+        }
         self.flight_ends(at);
-        self.go_on(id, at);
+    }
+
+    #[cold]
+    fn wrong(&mut self, fault: Fault, at: Nanos) {
+        let Self { recorder, protocol, .. } = self;
+        recorder.explained_fault(fault, at, || protocol.explain());
+    }
+
+    #[cold]
+    fn broken(&mut self, id: u32, fault: Fault, at: Nanos) {
+        let Self { recorder, protocol, .. } = self;
+        recorder.example(fault, || protocol.explain());
+        self.lost_request(id, Some(fault), at);
+        self.give_up(id, Some(Fault::Closed), at);
     }
 
     #[cold]
@@ -421,14 +520,14 @@ impl<'a, D: Driver, P: Protocol> Worker<'a, D, P> {
         true
     }
 
-    /// A client that stands and has nothing in flight: what next?
+    /// A client has room for `room` more requests: what next?
     #[inline]
-    fn go_on(&mut self, id: u32, now: Nanos) {
+    fn go_on(&mut self, id: u32, now: Nanos, room: u32) {
         if !self.started {
             return;
         }
         if self.timetable.is_some() {
-            self.idle.push_back(id);
+            self.idle.extend(std::iter::repeat_n((id, now), room as usize));
             return;
         }
         if self.round > 0 {
@@ -443,7 +542,7 @@ impl<'a, D: Driver, P: Protocol> Worker<'a, D, P> {
             self.timers.push(Reverse((now + self.think_ns, id)));
             return;
         }
-        self.send(id, now, now);
+        self.ask(id, room, now, now, now);
     }
 
     /// One more client has done its share of the round.
@@ -456,26 +555,91 @@ impl<'a, D: Driver, P: Protocol> Worker<'a, D, P> {
         }
     }
 
+    /// Sends `count` requests of a client, or asks for the connection that its one request is to have.
     #[inline]
-    fn send(&mut self, id: u32, intended: Nanos, now: Nanos) {
+    fn ask(&mut self, id: u32, count: u32, intended: Nanos, free_since: Nanos, now: Nanos) {
+        let flight = Flight { expected: P::Expected::default(), intended, free_since, sent_at: now, timed_out: false };
+        if self.per_request {
+            self.flights[id as usize] = flight;
+            let client = &mut self.clients[id as usize];
+            (client.head, client.in_flight) = (0, 1);
+            self.flight_begins(now);
+            return self.connect(id, now);
+        }
+        self.out.clear();
+        for _ in 0..count {
+            let expected = self.protocol.request(&mut self.rng, &mut self.out);
+            let client = &mut self.clients[id as usize];
+            let mut place = client.head + client.in_flight;
+            if place >= self.depth {
+                place -= self.depth;
+            }
+            client.in_flight += 1;
+            self.flights[(id * self.depth + place) as usize] = Flight { expected, ..flight };
+            self.flight_begins(now);
+        }
+        let client = &mut self.clients[id as usize];
+        client.state = State::Open;
+        self.send_out(id);
+    }
+
+    /// Hands `out` to the driver, encrypted where it must be.
+    #[inline]
+    fn send_out(&mut self, id: u32) {
         let client = &mut self.clients[id as usize];
         let Some(conn) = client.conn else { return };
-        let (request, expected) = self.protocol.request(&mut self.rng);
-        client.expected = expected;
-        client.intended = intended;
-        client.sent_at = now;
-        client.state = State::Waiting;
-        let length = request.len() as u64;
-        // A connection that is gone says so by its `Closed`, which finds the client waiting and counts it.
-        let _ = self.driver.send(conn, request);
-        self.recorder.sent_bytes += if self.measuring { length } else { 0 };
-        self.flight_begins(now);
+        let bytes = match &mut client.tls {
+            None => &self.out,
+            Some(session) => {
+                self.cipher.clear();
+                // A session that has failed was given up when it did.
+                let _ = session.write(&self.out);
+                session.take(&mut self.cipher);
+                &self.cipher
+            }
+        };
+        self.recorder.sent_bytes += if self.measuring { bytes.len() as u64 } else { 0 };
+        // A connection that is gone says so by its `Closed`, which finds the requests in flight and counts them. None is
+        // full: the driver has room for all that can be in flight.
+        let _ = self.driver.send(conn, bytes);
+    }
+
+    /// The encrypted bytes of a connection have come.
+    fn decrypt(&mut self, id: u32, data: Data, at: Nanos) {
+        let client = &mut self.clients[id as usize];
+        let (Some(session), Some(conn)) = (&mut client.tls, client.conn) else { return };
+        self.plain.clear();
+        let read = session.read(self.driver.bytes(data), &mut self.plain);
+        self.cipher.clear();
+        session.take(&mut self.cipher);
+        if !self.cipher.is_empty() {
+            self.recorder.sent_bytes += if self.measuring { self.cipher.len() as u64 } else { 0 };
+            let _ = self.driver.send(conn, &self.cipher); // As in `send_out`.
+        }
+        if let Err(error) = read {
+            self.recorder.example(Fault::Tls, || Some(error.to_string()));
+            if client.state == State::Handshaking {
+                self.gauge.live().last_problem = Some(error.to_string());
+            }
+            return self.refused(id, Fault::Tls, at);
+        }
+        let (handshaking, resumed, ended) = (session.is_handshaking(), session.resumed(), session.ended());
+        if client.state == State::Handshaking && !handshaking {
+            self.recorder.handshake(at.saturating_sub(client.since), resumed);
+            self.stands(id, at);
+        }
+        if !self.plain.is_empty() {
+            self.read(id, Source::Plain, at);
+        }
+        if ended {
+            self.ended(id, at, true);
+        }
     }
 
     /// Open loop: sends what is due, as far as connections are free.
     fn send_due(&mut self) {
         while let Some(timetable) = &mut self.timetable
-            && let Some(&id) = self.idle.front()
+            && let Some(&(id, free_since)) = self.idle.front()
         {
             let due = timetable.due();
             let now = self.driver.now();
@@ -484,7 +648,7 @@ impl<'a, D: Driver, P: Protocol> Worker<'a, D, P> {
             }
             timetable.advance();
             self.idle.pop_front();
-            self.send(id, due, now);
+            self.ask(id, 1, due, free_since, now);
         }
     }
 
@@ -514,24 +678,48 @@ impl<'a, D: Driver, P: Protocol> Worker<'a, D, P> {
     fn connected(&mut self, conn: Conn) {
         let Some(id) = self.client_of(conn) else { return };
         let at = self.driver.now();
+        let client = &mut self.clients[id as usize];
+        self.recorder.connect.record(at.saturating_sub(client.since));
+        client.since = at;
+        let Some(connector) = self.task.tls else { return self.stands(id, at) };
+        client.state = State::Handshaking;
+        let session = client.tls.insert(Box::new(connector.start()));
+        self.cipher.clear();
+        session.take(&mut self.cipher);
+        let _ = self.driver.send(conn, &self.cipher); // A connection that is gone says so.
+    }
+
+    /// A connection stands, its handshake done where there is one: it can be used.
+    fn stands(&mut self, id: u32, at: Nanos) {
         self.connect_ended();
         let client = &mut self.clients[id as usize];
-        self.recorder.connect.record(at.saturating_sub(client.sent_at));
+        let probe = client.in_flight == 0;
         if !std::mem::replace(&mut client.connected_before, true) {
             self.reached += 1;
-        } else if self.measuring {
+        } else if self.measuring && !self.per_request {
             self.recorder.reconnects += 1;
         }
-        client.state = State::Idle;
-        client.free_since = at;
-        client.partial.clear();
+        client.state = State::Open;
+        client.since = at;
+        client.stream = self.protocol.stream();
         self.settle(id);
-        self.go_on(id, at);
+        if !self.per_request {
+            return self.go_on(id, at, self.depth);
+        }
+        if probe {
+            self.clients[id as usize].at_once = true;
+            return self.give_up(id, None, at); // It has shown that the subject can be reached.
+        }
+        self.out.clear();
+        self.flights[id as usize].expected = self.protocol.request(&mut self.rng, &mut self.out);
+        self.send_out(id);
     }
 
     fn connect_ended(&mut self) {
         self.connecting -= 1;
-        self.tick_at = 0; // Room for the next one.
+        if !self.unconnected.is_empty() {
+            self.tick_at = 0; // Room for the next one.
+        }
     }
 
     /// The first connect of a client has ended.
@@ -544,45 +732,110 @@ impl<'a, D: Driver, P: Protocol> Worker<'a, D, P> {
     fn end_of_stream(&mut self, conn: Conn) {
         let Some(id) = self.client_of(conn) else { return };
         let at = self.driver.now();
+        // Without the alert that closes a TLS stream anybody may have cut it (RFC 8446, 6.1).
+        let in_order = self.clients[id as usize].tls.as_ref().is_none_or(|session| session.ended());
+        self.ended(id, at, in_order);
+    }
+
+    /// The subject sends no more on this connection.
+    fn ended(&mut self, id: u32, at: Nanos, in_order: bool) {
+        let client = &mut self.clients[id as usize];
+        if client.state == State::Open && client.in_flight > 0 {
+            let flight = self.flights[(id * self.depth + client.head) as usize];
+            match self.protocol.end(&mut client.stream, flight.expected) {
+                Reading::Answer { fault, status, .. } if in_order => {
+                    self.answered(id, flight, fault, status, at);
+                    self.drain(id, at);
+                }
+                Reading::Answer { .. } => {
+                    let why = || Some("the TLS stream ended without its closing alert".to_owned());
+                    self.recorder.example(Fault::Truncated, why);
+                    self.lost_request(id, Some(Fault::Truncated), at);
+                }
+                Reading::Broken(fault) => return self.broken(id, fault, at),
+                Reading::More => {}
+            }
+        }
+        if self.clients[id as usize].state == State::Handshaking {
+            self.gauge.live().last_problem = Some("closed before the TLS handshake was done".to_owned());
+            return self.refused(id, Fault::Closed, at);
+        }
         self.give_up(id, Some(Fault::Closed), at);
+    }
+
+    /// Nothing more is asked on this connection: the subject has said that it ends it, or was asked to. Requests that it
+    /// leaves unanswered are lost with it.
+    fn drain(&mut self, id: u32, at: Nanos) {
+        while self.clients[id as usize].in_flight > 0 {
+            self.lost_request(id, Some(Fault::Closed), at);
+        }
+        self.forget_room(id);
+        let client = &mut self.clients[id as usize];
+        client.state = State::Draining;
+        client.since = at;
+        client.at_once = true;
+    }
+
+    /// There is no room on this client any more.
+    fn forget_room(&mut self, id: u32) {
+        if self.timetable.is_some() {
+            self.idle.retain(|&(other, _)| other != id);
+        }
     }
 
     /// What came is not the answer; what follows cannot be trusted either.
     #[cold]
     fn distrust(&mut self, id: u32, at: Nanos) {
-        let client = &mut self.clients[id as usize];
-        if client.state != State::Waiting {
-            // A valid answer was counted; what came after it is an error of its own.
-            self.recorder.fault(Fault::WrongAnswer, at);
-        }
-        self.give_up(id, Some(Fault::WrongAnswer), at);
+        // What was answered before was counted; this is an error of its own.
+        self.recorder.explained_fault(Fault::WrongAnswer, at, || Some("bytes that nobody asked for".to_owned()));
+        self.give_up(id, None, at);
     }
 
-    /// Closes the connection of a client; a request in flight on it has failed by `fault`.
+    /// A connection has failed, also where no request was in flight on it.
+    fn refused(&mut self, id: u32, fault: Fault, at: Nanos) {
+        if self.clients[id as usize].in_flight == 0 {
+            self.recorder.fault(fault, at);
+        }
+        self.settle(id);
+        self.give_up(id, Some(fault), at);
+    }
+
+    /// Closes the connection of a client; requests in flight on it have failed by `fault`.
     fn give_up(&mut self, id: u32, fault: Option<Fault>, at: Nanos) {
         let client = &mut self.clients[id as usize];
         let Some(conn) = client.conn else { return };
         let was = std::mem::replace(&mut client.state, State::Closing);
-        match was {
-            State::Waiting => self.lost_request(id, fault, at),
-            State::Connecting => self.connect_ended(),
-            State::Idle if self.timetable.is_some() => self.idle.retain(|&other| other != id),
-            _ => {}
-        }
-        self.driver.close(conn, Close::Reset);
+        // The subject has ended its side, after its last answer: an end in order, and no haste to reset.
+        let how = if was == State::Draining { Close::Graceful } else { Close::Reset };
+        self.lose(id, was, fault, at);
+        self.driver.close(conn, how);
     }
 
-    /// A request in flight will not be answered.
+    /// What a connection that was in state `was` takes with it.
+    fn lose(&mut self, id: u32, was: State, fault: Option<Fault>, at: Nanos) {
+        if matches!(was, State::Connecting | State::Handshaking) {
+            self.connect_ended();
+        }
+        while self.clients[id as usize].in_flight > 0 {
+            self.lost_request(id, fault, at);
+        }
+        if was == State::Open {
+            self.forget_room(id);
+        }
+    }
+
+    /// The oldest request in flight of a client will not be answered.
     fn lost_request(&mut self, id: u32, fault: Option<Fault>, at: Nanos) {
-        let timed_out = std::mem::take(&mut self.clients[id as usize].timed_out);
-        self.flight_ends(at);
+        let client = &mut self.clients[id as usize];
+        let timed_out = self.flights[(id * self.depth + client.head) as usize].timed_out;
+        if self.round > 0 {
+            client.quota += 1; // It is asked again.
+        }
+        self.take_flight(id, at);
         if let Some(fault) = fault
             && !timed_out
         {
             self.recorder.fault(fault, at);
-        }
-        if self.round > 0 {
-            self.clients[id as usize].quota += 1; // It is asked again.
         }
     }
 
@@ -597,19 +850,31 @@ impl<'a, D: Driver, P: Protocol> Worker<'a, D, P> {
             CloseReason::Os(_) => Fault::Os,
         };
         let client = &mut self.clients[id as usize];
-        client.conn = None;
         let was = std::mem::replace(&mut client.state, State::Down);
-        match was {
-            State::Waiting => self.lost_request(id, Some(fault), at),
-            State::Connecting => {
+        client.conn = None;
+        client.tls = None;
+        client.since = at;
+        let at_once = std::mem::take(&mut client.at_once);
+        if was == State::Connecting || was == State::Handshaking {
+            if client.in_flight == 0 {
                 self.recorder.fault(fault, at);
-                self.connect_ended();
-                self.gauge.live().last_refusal = Some(reason);
             }
-            State::Idle if self.timetable.is_some() => self.idle.retain(|&other| other != id),
-            _ => {}
+            self.gauge.live().last_problem = Some(words(reason));
         }
+        self.lose(id, was, Some(fault), at);
         self.settle(id);
+        if !at_once {
+            return self.back_off(id, at);
+        }
+        if self.per_request {
+            return self.go_on(id, at, 1);
+        }
+        self.unconnected.push_back(id);
+        self.tick_at = 0;
+    }
+
+    /// The next connection of a client is asked for after a while.
+    fn back_off(&mut self, id: u32, at: Nanos) {
         let client = &mut self.clients[id as usize];
         self.timers.push(Reverse((at + client.backoff_ns, id)));
         client.backoff_ns = (client.backoff_ns * 2).min(BACKOFF_NS.1);
@@ -622,7 +887,10 @@ impl<'a, D: Driver, P: Protocol> Worker<'a, D, P> {
             }
             self.timers.pop();
             match self.clients[id as usize].state {
-                State::Thinking => self.send(id, now, now),
+                State::Thinking => self.ask(id, 1, now, now, now),
+                State::Down if self.per_request && self.clients[id as usize].connected_before => {
+                    self.go_on(id, now, 1);
+                }
                 State::Down => {
                     self.unconnected.push_back(id);
                     self.tick_at = 0;
@@ -639,7 +907,7 @@ impl<'a, D: Driver, P: Protocol> Worker<'a, D, P> {
             && let Some(id) = self.unconnected.pop_front()
         {
             if self.clients[id as usize].state == State::Down {
-                self.connect(id)?;
+                self.connect(id, now);
             }
         }
         if now >= self.scan_at {
@@ -656,35 +924,60 @@ impl<'a, D: Driver, P: Protocol> Worker<'a, D, P> {
         Ok(())
     }
 
-    fn connect(&mut self, id: u32) -> io::Result<()> {
-        let at = self.driver.now();
-        let conn = self.driver.connect(&self.task.address)?;
+    fn connect(&mut self, id: u32, at: Nanos) {
+        let conn = match self.driver.connect(&self.task.address) {
+            Ok(conn) => conn,
+            Err(error) => return self.unconnectable(id, &error, at),
+        };
         self.connecting += 1;
         self.by_slot[conn.index()] = id;
         let client = &mut self.clients[id as usize];
         client.conn = Some(conn);
         client.state = State::Connecting;
-        client.sent_at = at;
-        Ok(())
+        client.since = at;
     }
 
-    /// Counts requests and connects that have waited too long.
+    /// This machine has no room for one more connection.
+    #[cold]
+    fn unconnectable(&mut self, id: u32, error: &io::Error, at: Nanos) {
+        self.recorder.example(Fault::Os, || Some(error.to_string()));
+        self.gauge.live().last_problem = Some(error.to_string());
+        if self.clients[id as usize].in_flight == 0 {
+            self.recorder.fault(Fault::Os, at);
+        }
+        self.lose(id, State::Down, Some(Fault::Os), at);
+        self.settle(id);
+        self.back_off(id, at);
+    }
+
+    /// Counts requests and connects that have waited too long, and ends what a subject does not end itself.
     fn scan(&mut self, now: Nanos) {
         let timeout_ns = self.task.spec.timeout_ns;
         for id in 0..self.clients.len() as u32 {
             let client = &mut self.clients[id as usize];
-            if now.saturating_sub(client.sent_at) <= timeout_ns {
-                continue;
-            }
+            let waited = now.saturating_sub(client.since);
             match client.state {
-                State::Waiting if !client.timed_out => {
-                    client.timed_out = true;
-                    self.recorder.fault(Fault::Timeout, now);
+                State::Open => {
+                    for place in 0..client.in_flight {
+                        let place = id * self.depth + (client.head + place) % self.depth;
+                        let flight = &mut self.flights[place as usize];
+                        if now.saturating_sub(flight.sent_at) <= timeout_ns {
+                            break; // Those behind it were sent later.
+                        }
+                        if !std::mem::replace(&mut flight.timed_out, true) {
+                            self.recorder.fault(Fault::Timeout, now);
+                        }
+                    }
                 }
-                State::Connecting => {
-                    self.recorder.fault(Fault::ConnectTimeout, now);
-                    self.settle(id);
-                    self.give_up(id, None, now);
+                State::Connecting | State::Handshaking if waited > timeout_ns => {
+                    self.gauge.live().last_problem = Some("no answer in time".to_owned());
+                    self.refused(id, Fault::ConnectTimeout, now);
+                }
+                State::Draining if waited > DRAIN_NS => {
+                    client.state = State::Closing;
+                    if let Some(conn) = client.conn {
+                        self.driver.close(conn, Close::Reset);
+                    }
                 }
                 _ => {}
             }
@@ -712,10 +1005,11 @@ impl<'a, D: Driver, P: Protocol> Worker<'a, D, P> {
         let end = self.until.min(now);
         let timeout_ns = self.task.spec.timeout_ns;
         let mut unfinished = 0;
-        for client in &self.clients {
-            if client.state == State::Waiting {
+        for (client, flights) in self.clients.iter().zip(self.flights.chunks_exact(self.depth as usize)) {
+            for place in 0..client.in_flight {
+                let flight = flights[((client.head + place) % self.depth) as usize];
                 unfinished += 1;
-                if !client.timed_out && end.saturating_sub(client.sent_at) > timeout_ns {
+                if !flight.timed_out && end.saturating_sub(flight.sent_at) > timeout_ns {
                     self.recorder.fault(Fault::Timeout, end.saturating_sub(1));
                 }
             }
@@ -740,5 +1034,17 @@ impl<'a, D: Driver, P: Protocol> Worker<'a, D, P> {
             unfinished,
             unsent,
         }
+    }
+}
+
+/// Why a connection did not come to stand.
+fn words(reason: CloseReason) -> String {
+    match reason {
+        CloseReason::Refused => "nobody listens there".to_owned(),
+        CloseReason::QueueFull => "the queue of its listener is full".to_owned(),
+        CloseReason::Reset => "reset by the other side".to_owned(),
+        CloseReason::TimedOut => "the kernel gave up waiting".to_owned(),
+        CloseReason::Local => "closed".to_owned(),
+        CloseReason::Os(number) => io::Error::from_raw_os_error(number).to_string(),
     }
 }

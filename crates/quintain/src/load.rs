@@ -104,7 +104,7 @@ fn target(url: &str) -> Result<Target, Problem> {
 
 fn problem(error: &LoadError) -> Problem {
     let exit = match error {
-        LoadError::Spec(_) | LoadError::Resolve { .. } => Exit::Usage,
+        LoadError::Spec(_) | LoadError::Resolve { .. } | LoadError::Tls(_) => Exit::Usage,
         LoadError::Unreachable { .. } => Exit::Subject,
         LoadError::Kernel { .. } | LoadError::Panicked(_) => Exit::Machine,
         LoadError::Interrupted => Exit::Interrupted,

@@ -1,0 +1,190 @@
+//! HTTP/1.1: requests composed once, answers framed exactly, status and body held against what is expected.
+
+use stats::Rng;
+use study::spec::{Connection, Expect, HttpRequest};
+use wire::http1::{self, Asked, Limits, Memo, Progress, ResponseError, ResponseReader};
+
+use super::{Protocol, Reading};
+use crate::recorder::Fault;
+
+/// A request as it goes over the wire.
+#[derive(Clone, Debug)]
+struct Composed {
+    bytes: Vec<u8>,
+    asked: Asked,
+    /// Sum of the weights up to it and its own.
+    weight_until: u64,
+}
+
+/// The requests of a mix and what their answers must be. One for each worker.
+#[derive(Clone, Debug)]
+pub(crate) struct Http {
+    requests: Vec<Composed>,
+    statuses: Option<Vec<u16>>,
+    body: Option<Vec<u8>>,
+    memo: Memo,
+    problem: Option<Problem>,
+}
+
+/// What was wrong last.
+#[derive(Clone, Copy, Debug)]
+enum Problem {
+    Framing(ResponseError),
+    Status(u16),
+    Body { status: u16, bytes: u64 },
+}
+
+/// The answers of one connection.
+#[derive(Debug)]
+pub(crate) struct Stream {
+    reader: ResponseReader,
+    /// Bytes of the body so far that are as expected; `None` once one was not.
+    as_expected: Option<usize>,
+}
+
+impl Http {
+    /// Composes `requests`.
+    ///
+    /// # Errors
+    /// One sentence for each request that cannot be sent.
+    pub(crate) fn new(requests: &[HttpRequest], expect: &Expect, connection: Connection) -> Result<Self, Vec<String>> {
+        let mut composed = Vec::new();
+        let mut mistakes = Vec::new();
+        let mut weight_until = 0;
+        for request in requests {
+            weight_until += u64::from(request.weight);
+            let mut bytes = Vec::new();
+            let close = connection == Connection::PerRequest;
+            let HttpRequest { method, target, headers, body, .. } = request;
+            match http1::compose_request(&mut bytes, method, target, headers, body, close) {
+                Ok(()) => composed.push(Composed { bytes, asked: Asked::by(method), weight_until }),
+                Err(error) => mistakes.push(format!("request `{method} {target}`: {error}")),
+            }
+        }
+        if weight_until == 0 {
+            mistakes.push("there is no request with a weight above 0".to_owned());
+        }
+        if !mistakes.is_empty() {
+            return Err(mistakes);
+        }
+        Ok(Self {
+            requests: composed,
+            statuses: expect.status.clone(),
+            body: expect.body.clone(),
+            memo: Memo::new(),
+            problem: None,
+        })
+    }
+
+    /// The longest request, bytes.
+    pub(crate) fn request_bytes_max(&self) -> usize {
+        self.requests.iter().map(|request| request.bytes.len()).max().unwrap_or(0)
+    }
+
+    fn judge(&mut self, as_expected: Option<usize>, response: http1::Response, asked: Asked) -> Option<Fault> {
+        let good_status = match &self.statuses {
+            None => (200..=299).contains(&response.status),
+            Some(statuses) => statuses.contains(&response.status),
+        };
+        if !good_status {
+            self.problem = Some(Problem::Status(response.status));
+            return Some(Fault::Status);
+        }
+        if let Some(body) = &self.body
+            && asked != Asked::Head
+            && as_expected != Some(body.len())
+        {
+            self.problem = Some(Problem::Body { status: response.status, bytes: response.body_bytes });
+            return Some(Fault::Body);
+        }
+        None
+    }
+
+    #[cold]
+    fn broken(&mut self, error: ResponseError) -> Reading {
+        self.problem = Some(Problem::Framing(error));
+        Reading::Broken(match error {
+            ResponseError::HeadTooLarge { .. } | ResponseError::TooManyHeaders { .. } => Fault::HeadTooLarge,
+            ResponseError::Truncated { .. } => Fault::Truncated,
+            _ => Fault::Framing,
+        })
+    }
+}
+
+impl Protocol for Http {
+    type Stream = Stream;
+    /// Index of the request.
+    type Expected = u32;
+
+    fn stream(&self) -> Stream {
+        Stream { reader: ResponseReader::new(Limits::DEFAULT), as_expected: Some(0) }
+    }
+
+    #[inline]
+    fn request(&mut self, rng: &mut Rng, out: &mut Vec<u8>) -> u32 {
+        let index = match self.requests.as_slice() {
+            [_] => 0,
+            all => {
+                let total = all[all.len() - 1].weight_until;
+                let at = rng.below(total);
+                all.partition_point(|request| request.weight_until <= at)
+            }
+        };
+        out.extend_from_slice(&self.requests[index].bytes);
+        index as u32
+    }
+
+    #[inline]
+    fn read(&mut self, stream: &mut Stream, expected: u32, bytes: &[u8]) -> Reading {
+        let asked = self.requests[expected as usize].asked;
+        let as_expected = &mut stream.as_expected;
+        let body = self.body.as_deref();
+        let compare = |piece: &[u8]| {
+            if let (Some(body), Some(at)) = (body, *as_expected) {
+                let same = body.get(at..at + piece.len()) == Some(piece);
+                *as_expected = same.then_some(at + piece.len());
+            }
+        };
+        match stream.reader.read(&mut self.memo, asked, bytes, compare) {
+            Ok(Progress::More) => Reading::More,
+            Ok(Progress::Done { used, response }) => {
+                let as_expected = stream.as_expected.replace(0);
+                let fault = self.judge(as_expected, response, asked);
+                Reading::Answer { used, fault, status: response.status, last: !response.keep_alive }
+            }
+            Err(error) => self.broken(error),
+        }
+    }
+
+    fn end(&mut self, stream: &mut Stream, expected: u32) -> Reading {
+        match stream.reader.end() {
+            Ok(Some(response)) => {
+                let as_expected = stream.as_expected.replace(0);
+                let fault = self.judge(as_expected, response, self.requests[expected as usize].asked);
+                Reading::Answer { used: 0, fault, status: response.status, last: true }
+            }
+            Ok(None) => {
+                self.problem = None;
+                Reading::Broken(Fault::Closed)
+            }
+            Err(error) => self.broken(error),
+        }
+    }
+
+    fn explain(&self) -> Option<String> {
+        Some(match self.problem? {
+            Problem::Framing(error) => error.to_string(),
+            Problem::Status(status) => match &self.statuses {
+                None => format!("status {status}, expected 200 to 299"),
+                Some(statuses) => {
+                    let all = statuses.iter().map(u16::to_string).collect::<Vec<_>>().join(", ");
+                    format!("status {status}, expected {all}")
+                }
+            },
+            Problem::Body { status, bytes } => {
+                let expected = self.body.as_ref().map_or(0, Vec::len);
+                format!("status {status} with another body than expected ({bytes} bytes, expected {expected})")
+            }
+        })
+    }
+}

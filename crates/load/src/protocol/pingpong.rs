@@ -1,0 +1,116 @@
+//! Volley's ping-pong.
+
+use stats::Rng;
+use wire::pingpong;
+
+use super::{Protocol, Reading};
+use crate::recorder::Fault;
+
+/// Volley's ping-pong. Challenges are random words, zero left out because it terminates the server.
+#[derive(Debug, Default)]
+pub(crate) struct Pingpong {
+    wrong: Option<(u32, u32)>,
+}
+
+/// The front of a word that came in pieces.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Begun {
+    bytes: [u8; pingpong::WORD_BYTES],
+    len: usize,
+}
+
+impl Protocol for Pingpong {
+    type Stream = Begun;
+    type Expected = u32;
+
+    fn stream(&self) -> Begun {
+        Begun::default()
+    }
+
+    #[inline]
+    fn request(&mut self, rng: &mut Rng, out: &mut Vec<u8>) -> u32 {
+        let word = loop {
+            match rng.next_u32() {
+                pingpong::TERMINATE => {}
+                word => break word,
+            }
+        };
+        out.extend_from_slice(&pingpong::compose(word));
+        pingpong::answer(word)
+    }
+
+    #[inline]
+    fn read(&mut self, begun: &mut Begun, expected: u32, bytes: &[u8]) -> Reading {
+        let (word, used) = if begun.len == 0
+            && let Some(found) = pingpong::parse(bytes)
+        {
+            found
+        } else {
+            let used = bytes.len().min(pingpong::WORD_BYTES - begun.len);
+            begun.bytes[begun.len..begun.len + used].copy_from_slice(&bytes[..used]);
+            begun.len += used;
+            let Some((word, _)) = pingpong::parse(&begun.bytes[..begun.len]) else { return Reading::More };
+            begun.len = 0;
+            (word, used)
+        };
+        if word != expected {
+            self.wrong = Some((word, expected));
+            return Reading::Broken(Fault::WrongAnswer);
+        }
+        Reading::Answer { used, fault: None, status: 0, last: false }
+    }
+
+    fn end(&mut self, _: &mut Begun, _: u32) -> Reading {
+        Reading::Broken(Fault::Closed)
+    }
+
+    fn explain(&self) -> Option<String> {
+        self.wrong.map(|(word, expected)| format!("answered {word:#010x}, expected {expected:#010x}"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn right(used: usize) -> Reading {
+        Reading::Answer { used, fault: None, status: 0, last: false }
+    }
+
+    #[test]
+    fn a_word_is_answered_by_its_successor() {
+        let mut protocol = Pingpong::default();
+        let mut out = Vec::new();
+        let expected = protocol.request(&mut Rng::new(1), &mut out);
+        let word = u32::from_be_bytes(out.try_into().unwrap());
+        assert_eq!(expected, word.wrapping_add(1));
+        let good = expected.to_be_bytes();
+        let begun = || Begun::default();
+        assert_eq!(protocol.read(&mut begun(), expected, &good), right(4));
+        assert_eq!(protocol.read(&mut begun(), expected, &[good, [0; 4]].concat()), right(4));
+        assert_eq!(protocol.read(&mut begun(), expected, &word.to_be_bytes()), Reading::Broken(Fault::WrongAnswer));
+        assert_eq!(protocol.explain(), Some(format!("answered {word:#010x}, expected {expected:#010x}")));
+    }
+
+    #[test]
+    fn a_word_may_come_in_pieces() {
+        let mut protocol = Pingpong::default();
+        let bytes = 7u32.to_be_bytes();
+        for first in 1..4 {
+            let mut begun = Begun::default();
+            assert_eq!(protocol.read(&mut begun, 7, &bytes[..first]), Reading::More);
+            assert_eq!(protocol.read(&mut begun, 7, &bytes[first..]), right(4 - first));
+            assert_eq!(protocol.read(&mut begun, 7, &bytes), right(4), "the next word begins anew");
+        }
+    }
+
+    #[test]
+    fn challenges_differ_and_none_terminates() {
+        let mut protocol = Pingpong::default();
+        let mut rng = Rng::new(7);
+        let mut out = Vec::new();
+        let words = (0..1000).map(|_| protocol.request(&mut rng, &mut out).wrapping_sub(1)).collect::<Vec<_>>();
+        assert!(words.iter().all(|&word| word != pingpong::TERMINATE));
+        assert!(words.iter().collect::<std::collections::HashSet<_>>().len() > 990);
+    }
+}

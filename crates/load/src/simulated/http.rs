@@ -1,0 +1,321 @@
+//! HTTP on the simulated network: pipelines, connections that end, answers that are wrong.
+
+use net::Nanos;
+use net::sim::{Actions, Answer, Network, Peer};
+use study::Measurement;
+use study::spec::{Arrivals, Connection, Expect, HttpRequest, LoadSpec, Stop, Target, Warmup};
+
+use super::{MS, ROUND_TRIP, S, errors, latency, near, outcome_of};
+use crate::check::tests::spec;
+use crate::protocol::Http;
+
+fn get(target: &str, weight: u32) -> HttpRequest {
+    let headers = vec![("Host".to_owned(), "a".to_owned())];
+    HttpRequest { weight, method: "GET".to_owned(), target: target.to_owned(), headers, body: Vec::new() }
+}
+
+fn http() -> LoadSpec {
+    let target = Target::Http {
+        address: "a:80".to_owned(),
+        requests: vec![get("/", 1)],
+        tls: None,
+        expect: Expect { status: None, body: Some(b"test".to_vec()) },
+    };
+    LoadSpec { target, ..spec() }
+}
+
+fn measure_on(network: Network, spec: &LoadSpec, serve: impl FnMut(u64) -> Answer + 'static) -> Measurement {
+    let Target::Http { requests, expect, .. } = &spec.target else { unreachable!("all of these load HTTP") };
+    let protocol = Http::new(requests, expect, spec.connection).unwrap();
+    outcome_of(spec, protocol, network, serve).unwrap()
+}
+
+fn measure(spec: &LoadSpec, serve: impl FnMut(u64) -> Answer + 'static) -> Measurement {
+    measure_on(Network::PERFECT, spec, serve)
+}
+
+const GOOD: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\ntest";
+
+/// A server that answers request `n` of a connection as `script` says, after [`MS`] and in order.
+struct Server<F> {
+    script: F,
+    seen: Vec<u8>,
+    number: u64,
+}
+
+fn server(script: impl FnMut(u64, &str, &mut Actions) + 'static) -> Answer {
+    Server { script, seen: Vec::new(), number: 0 }.into()
+}
+
+impl<F: FnMut(u64, &str, &mut Actions)> Peer for Server<F> {
+    fn on_data(&mut self, bytes: &[u8], _: Nanos, to: &mut Actions) {
+        self.seen.extend_from_slice(bytes);
+        while let Some(end) = self.seen.windows(4).position(|four| four == b"\r\n\r\n") {
+            let head = String::from_utf8(self.seen.drain(..end + 4).collect()).unwrap();
+            (self.script)(self.number, &head, to);
+            self.number += 1;
+        }
+    }
+}
+
+/// A server that works on one request at a time, [`MS`] each.
+struct Serial {
+    seen: Vec<u8>,
+    free_at: Nanos,
+}
+
+impl Peer for Serial {
+    fn on_data(&mut self, bytes: &[u8], now: Nanos, to: &mut Actions) {
+        self.seen.extend_from_slice(bytes);
+        while let Some(end) = self.seen.windows(4).position(|four| four == b"\r\n\r\n") {
+            self.seen.drain(..end + 4);
+            self.free_at = self.free_at.max(now) + MS;
+            to.send(self.free_at - now, GOOD);
+        }
+    }
+}
+
+#[test]
+fn one_in_flight_is_exact() {
+    let measurement = measure(&http(), |_| server(|_, _, to| to.send(MS, GOOD)));
+    let trip = MS + ROUND_TRIP;
+    near(measurement.requests as f64, (4 * S / trip) as f64, 0.002);
+    assert_eq!((measurement.service.min, measurement.service.max), (Some(trip), Some(trip)));
+    assert_eq!(errors(&measurement), []);
+    assert_eq!(measurement.statuses, [(200, measurement.requests)].into());
+    let request = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n".len() as u64;
+    near(measurement.sent_bytes as f64, (measurement.requests * request) as f64, 0.01);
+    near(measurement.received_bytes as f64, (measurement.requests * GOOD.len() as u64) as f64, 0.01);
+}
+
+#[test]
+fn a_pipeline_keeps_its_depth_and_its_clocks() {
+    // One answer a millisecond on each connection, in order: sixteen in flight wait sixteen times as long.
+    let serve = |_| Serial { seen: Vec::new(), free_at: 0 }.into();
+    let spec = LoadSpec { pipeline: 16, warmup: Warmup::DurationNs(200 * MS), ..http() };
+    let measurement = measure(&spec, serve);
+    near(measurement.requests as f64, 4.0 * 1000.0, 0.01);
+    near(latency(&measurement, 0.5), 16e6, 0.02);
+    near(measurement.in_flight_mean, 64.0, 0.01);
+    assert_eq!((errors(&measurement), measurement.unfinished), (vec![], 64));
+}
+
+#[test]
+fn a_pipeline_in_the_open_loop_is_room_for_more() {
+    let serve = |_| Serial { seen: Vec::new(), free_at: 0 }.into();
+    let arrivals = Arrivals::Constant { rate_per_s: 900.0 };
+    let one = measure(&LoadSpec { clients: 1, arrivals, ..http() }, serve);
+    let eight = measure(&LoadSpec { clients: 1, pipeline: 8, arrivals, ..http() }, serve);
+    assert_eq!((errors(&one), errors(&eight)), (vec![], vec![]));
+    near(one.requests as f64, 900.0, 0.01);
+    near(eight.requests as f64, 900.0, 0.01);
+    assert_eq!(eight.lag_connection.unwrap().max, Some(0));
+}
+
+#[test]
+fn a_wrong_status_is_an_error_and_the_connection_goes_on() {
+    let measurement = measure(&http(), |_| {
+        server(|number, _, to| {
+            let wrong = b"HTTP/1.1 503 Busy\r\nContent-Length: 2\r\n\r\nno".as_slice();
+            to.send(MS, if number % 10 == 9 { wrong } else { GOOD });
+        })
+    });
+    let wrong = measurement.errors["status"];
+    near(measurement.requests as f64, 9.0 * wrong as f64, 0.01);
+    assert_eq!(measurement.service.count, measurement.requests);
+    assert_eq!((measurement.reconnects, measurement.statuses[&503]), (0, wrong));
+    assert_eq!(measurement.error_examples["status"], "status 503, expected 200 to 299");
+}
+
+#[test]
+fn another_body_is_an_error() {
+    for (body, bytes) in [("tent", 4), ("tes", 3), ("test!", 5), ("", 0)] {
+        let answer = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{body}", body.len());
+        let measurement = measure(&http(), move |_| {
+            let answer = answer.clone();
+            server(move |_, _, to| to.send(MS, answer.as_bytes()))
+        });
+        assert_eq!((measurement.requests, measurement.errors.len()), (0, 1), "{body}");
+        assert!(measurement.errors["body"] > 3000, "the connection goes on");
+        assert_eq!(
+            measurement.error_examples["body"],
+            format!("status 200 with another body than expected ({bytes} bytes, expected 4)")
+        );
+    }
+}
+
+#[test]
+fn bad_framing_ends_the_connection_and_is_explained() {
+    let table: [(&[u8], &str, &str); 5] = [
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\nContent-Length: 5\r\n\r\ntest", "framing", "Content-Length"),
+        (b"HTTP/1.1 200 OK\rContent-Length: 4\r\n\r\ntest", "framing", "CR"),
+        (b"SSH-2.0-OpenSSH_9.2\r\n", "framing", ""),
+        (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n", "framing", "chunk"),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\ntest\r\n", "wrong-answer", "nobody asked"),
+    ];
+    for (answer, kind, word) in table {
+        let measurement = measure(&http(), move |_| server(move |_, _, to| to.send(MS, answer)));
+        assert_eq!(errors(&measurement).iter().map(|(kind, _)| *kind).collect::<Vec<_>>(), [kind]);
+        let example = &measurement.error_examples[kind];
+        assert!(example.to_lowercase().contains(&word.to_lowercase()), "{example}");
+    }
+}
+
+#[test]
+fn a_head_without_end_is_cut_off() {
+    let measurement = measure(&http(), |_| {
+        server(|_, _, to| to.send(MS, [b"HTTP/1.1 200 OK\r\nX: ".as_slice(), &[b'a'; 100_000]].concat()))
+    });
+    assert_eq!(errors(&measurement).iter().map(|(kind, _)| *kind).collect::<Vec<_>>(), ["head-too-large"]);
+}
+
+#[test]
+fn an_end_in_the_middle_is_truncated_and_before_the_beginning_is_closed() {
+    for (answer, kind) in
+        [(&GOOD[..GOOD.len() - 1], "truncated"), (&GOOD[..9], "truncated"), (b"".as_slice(), "closed")]
+    {
+        let measurement = measure(&http(), move |_| {
+            server(move |_, _, to| {
+                to.send(MS, answer);
+                to.end_of_stream(MS);
+            })
+        });
+        assert_eq!(errors(&measurement).iter().map(|(kind, _)| *kind).collect::<Vec<_>>(), [kind]);
+        assert_eq!(measurement.requests, 0);
+    }
+}
+
+#[test]
+fn a_body_may_end_with_the_connection() {
+    let measurement = measure(&http(), |_| {
+        server(|_, _, to| {
+            to.send(MS, b"HTTP/1.0 200 OK\r\n\r\nte".as_slice());
+            to.send(MS + 1, b"st".as_slice());
+            to.end_of_stream(MS + 2);
+        })
+    });
+    assert_eq!(errors(&measurement), []);
+    assert!(measurement.requests > 3500, "{}", measurement.requests);
+    near(measurement.reconnects as f64, measurement.requests as f64, 0.01);
+}
+
+#[test]
+fn a_connection_that_is_announced_to_end_costs_no_error() {
+    let closing = b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 4\r\n\r\ntest".as_slice();
+    let measurement = measure(&http(), move |_| {
+        server(move |number, _, to| {
+            if number < 9 {
+                return to.send(MS, GOOD);
+            }
+            to.send(MS, closing);
+            to.end_of_stream(MS);
+        })
+    });
+    assert_eq!(errors(&measurement), []);
+    near(measurement.reconnects as f64, measurement.requests as f64 / 10.0, 0.02);
+    // There and back once more for each connection, and no other pause.
+    near(measurement.requests as f64, 4e9 / (1.01e6 + ROUND_TRIP as f64 * 0.2), 0.02);
+}
+
+#[test]
+fn what_a_pipeline_leaves_unanswered_is_lost_and_counted() {
+    let closing = b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 4\r\n\r\ntest".as_slice();
+    let spec = LoadSpec { pipeline: 4, ..http() };
+    let measurement = measure(&spec, move |_| {
+        server(move |number, _, to| match number {
+            0..10 => to.send(MS, GOOD),
+            10 => {
+                to.send(MS, closing);
+                to.end_of_stream(MS);
+            }
+            _ => {}
+        })
+    });
+    assert_eq!(errors(&measurement).iter().map(|(kind, _)| *kind).collect::<Vec<_>>(), ["closed"]);
+    assert!(measurement.errors["closed"] <= 3 * (measurement.reconnects + 4));
+    assert!(measurement.requests > 10 * measurement.errors["closed"] / 3);
+}
+
+#[test]
+fn a_connection_for_each_request_begins_its_clock_at_the_connect() {
+    let spec = LoadSpec { connection: Connection::PerRequest, ..http() };
+    let measurement = measure(&spec, |_| {
+        server(|number, head, to| {
+            assert_eq!(number, 0);
+            assert!(head.contains("\r\nConnection: close\r\n"), "{head}");
+            to.send(MS, GOOD);
+            to.end_of_stream(MS);
+        })
+    });
+    assert_eq!(errors(&measurement), []);
+    // There and back to connect, there and back to ask.
+    assert_eq!(
+        (measurement.service.min, measurement.service.max),
+        (Some(MS + 2 * ROUND_TRIP), Some(MS + 2 * ROUND_TRIP))
+    );
+    assert!(measurement.connect.count > measurement.requests);
+    assert!(measurement.requests > 3800, "{}", measurement.requests);
+    assert_eq!(measurement.reconnects, 0);
+}
+
+#[test]
+fn a_connection_for_each_request_works_in_the_open_loop_and_with_subjects_that_stay() {
+    let arrivals = Arrivals::Poisson { rate_per_s: 1000.0 };
+    let spec = LoadSpec { connection: Connection::PerRequest, clients: 20, arrivals, ..http() };
+    let measurement = measure(&spec, |_| server(|_, _, to| to.send(MS, GOOD)));
+    assert_eq!(errors(&measurement), []);
+    near(measurement.requests as f64, 1000.0, 0.1);
+    assert_eq!(measurement.service.min, Some(MS + 2 * ROUND_TRIP));
+}
+
+#[test]
+fn a_refused_connection_for_a_request_is_an_error_of_it() {
+    let spec = LoadSpec { connection: Connection::PerRequest, clients: 1, ..http() };
+    let measurement = measure(&spec, |number| {
+        if number > 0 && number % 5 == 0 { Answer::Refuse } else { server(|_, _, to| to.send(MS, GOOD)) }
+    });
+    let refused = measurement.errors["refused"];
+    near(measurement.requests as f64, 4.0 * refused as f64, 0.05);
+    assert_eq!(errors(&measurement).len(), 1);
+}
+
+#[test]
+fn a_mix_is_drawn_by_weight() {
+    let mut spec = http();
+    let Target::Http { requests, expect, .. } = &mut spec.target else { unreachable!() };
+    (*requests, expect.body) = (vec![get("/a", 3), get("/b", 1)], None);
+    let measurement = measure(&spec, |_| {
+        server(|_, head, to| {
+            let missing = b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n".as_slice();
+            to.send(MS, if head.starts_with("GET /a ") { GOOD } else { missing });
+        })
+    });
+    near(measurement.requests as f64, 3.0 * measurement.errors["status"] as f64, 0.1);
+}
+
+#[test]
+fn answers_in_pieces_are_whole() {
+    let network = Network { segment_bytes: 1..=7, read_bytes: 1..=7, delay_ns: 1_000..=50_000, ..Network::PERFECT };
+    let spec = LoadSpec { pipeline: 3, stop: Stop::Duration { duration_ns: 200 * MS }, ..http() };
+    let measurement = measure_on(network, &spec, |_| server(|_, _, to| to.send(0, GOOD)));
+    assert_eq!(errors(&measurement), []);
+    assert!(measurement.requests > 100, "{}", measurement.requests);
+}
+
+#[test]
+fn a_silent_subject_costs_each_request_one_timeout() {
+    let spec = LoadSpec { timeout_ns: 300 * MS, pipeline: 3, warmup: Warmup::DurationNs(0), ..http() };
+    let measurement = measure(&spec, |_| server(|_, _, _| {}));
+    assert_eq!((errors(&measurement), measurement.unfinished), (vec![("timeout", 12)], 12));
+}
+
+#[test]
+fn the_same_seed_gives_the_same_measurement() {
+    let network = Network { delay_ns: 10_000..=200_000, reset_share: 0.001, ..Network::PERFECT };
+    let arrivals = Arrivals::Poisson { rate_per_s: 5000.0 };
+    for connection in [Connection::KeepAlive, Connection::PerRequest] {
+        let spec = LoadSpec { arrivals, clients: 16, connection, ..http() };
+        let run = || measure_on(network.clone(), &spec, |_| server(|_, _, to| to.send(50_000, GOOD)));
+        assert_eq!(run(), run());
+    }
+}
