@@ -60,6 +60,7 @@ impl Trial<'_> {
             block: self.block,
             order: self.order,
             seed: self.plan.trial_seed(self.point, self.block),
+            step: None,
             started: clock::rfc3339(),
             elapsed_ns: 0,
             ready_ns: None,

@@ -6,6 +6,7 @@ use std::fmt;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::objective::Objective;
 use crate::spec::{Arrivals, Backend, Stop, Warmup};
 
 /// One value of a factor.
@@ -111,8 +112,15 @@ pub struct LoadPlan {
     pub share_cpus: bool,
     /// Backend of the generator.
     pub backend: Backend,
-    /// When requests are sent.
+    /// When requests are sent. With [`LoadPlan::search`] or [`LoadPlan::share`] the law of arrivals alone counts: the rate is
+    /// found out while the run goes on, and stands in the [`Step`](crate::record::Step) of each record.
     pub arrivals: Arrivals,
+    /// Search for the highest rate that keeps an objective: the trials of the point are its steps.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub search: Option<SearchPlan>,
+    /// The rate is a share of what a search has found.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub share: Option<CapacityShare>,
     /// Before measuring.
     pub warmup: Warmup,
     /// End of measuring.
@@ -121,6 +129,34 @@ pub struct LoadPlan {
     pub window_ns: u64,
     /// Timeout of a request, ns.
     pub timeout_ns: u64,
+}
+
+/// A search for the highest offered rate that keeps an objective (`stats::search` has the method).
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct SearchPlan {
+    /// What must be kept.
+    pub objective: Objective,
+    /// The lowest rate tried, where the search begins, per second; `None`: it begins where a short closed loop says.
+    pub from_per_s: Option<f64>,
+    /// The highest rate tried, per second; `None`: without limit.
+    pub to_per_s: Option<f64>,
+    /// The ends of the answer may lie so far apart: upper over lower end, less one.
+    pub resolution: f64,
+    /// So many fresh trials must keep the objective at the lower end, each of them.
+    pub confirm: u32,
+    /// At most so many trials.
+    pub trials_max: u32,
+    /// No further trial of the point begins after this, ns; `None`: without limit.
+    pub max_ns: Option<u64>,
+}
+
+/// A rate in terms of what the subject can do.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct CapacityShare {
+    /// Share of the capacity: of the lower end of what the search has found. A fraction; above 1 is beyond the capacity.
+    pub share: f64,
+    /// Index of the design point whose search finds the capacity.
+    pub point: usize,
 }
 
 /// When there are trials enough of a design point, and of the run.

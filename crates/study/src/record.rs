@@ -207,6 +207,9 @@ pub struct Record {
     pub order: u32,
     /// Seed of this trial.
     pub seed: u64,
+    /// What was asked of this trial beyond the plan, where the rate is found out while the run goes on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub step: Option<Step>,
     /// When it started, UTC, RFC 3339.
     pub started: String,
     /// Wall time of the whole trial, ns.
@@ -239,6 +242,33 @@ impl Record {
             Outcome::Failed(_) => None,
         }
     }
+}
+
+/// A trial whose rate was decided by the trials before it.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Step {
+    /// What for.
+    pub purpose: Purpose,
+    /// Offered rate, per second; `None`: a closed loop.
+    pub rate_per_s: Option<f64>,
+}
+
+/// What a step is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Purpose {
+    /// Search: a closed loop, to know where to begin.
+    Pilot,
+    /// Search: a rate beyond all that were tried.
+    Bracket,
+    /// Search: a rate between one that holds and one that fails.
+    Bisect,
+    /// Search: a rate again that could not be judged.
+    Repeat,
+    /// Search: an end of the answer again.
+    Confirm,
+    /// No search: a share of a capacity that was found before.
+    Share,
 }
 
 /// How a trial ended.

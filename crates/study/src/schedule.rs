@@ -1,11 +1,21 @@
 //! What a [`Plan`] says of time: the order of its trials, their seeds, and how long it will take.
 
 use crate::plan::{Plan, Point};
+use crate::record::Step;
 use crate::spec::{Stop, Warmup};
 
 /// Starting a subject, connecting to it and stopping it, seconds. An experience, not a promise: what a server really
 /// needs is in each record.
 const START_S: f64 = 0.3;
+
+/// What is to be done next at a design point.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Next {
+    /// One more trial; with a step where its rate is decided now, else as the plan has it.
+    Trial(Option<Step>),
+    /// None: why there are enough, or why there can be no more.
+    Enough(String),
+}
 
 /// How much work a plan is.
 #[derive(Clone, Copy, Debug, PartialEq)]

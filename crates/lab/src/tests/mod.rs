@@ -50,6 +50,8 @@ fn point(command: &str) -> Point {
             share_cpus: true,
             backend: Backend::Auto,
             arrivals: Arrivals::Closed { think_ns: 0 },
+            search: None,
+            share: None,
             warmup: Warmup::DurationNs(0),
             stop: Stop::Duration { duration_ns: 100_000_000 },
             window_ns: 100_000_000,

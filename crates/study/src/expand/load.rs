@@ -100,6 +100,8 @@ pub(crate) fn read(load: &Section) -> Option<LoadPlan> {
         share_cpus: given(load, "share_cpus", share_cpus)?.unwrap_or(false),
         backend: given(load, "backend", backend)?.unwrap_or(Backend::Auto),
         arrivals: arrivals?,
+        search: None,
+        share: None,
         warmup: warmup?,
         stop: stop?,
         window_ns: given(load, "window", window_ns)?.unwrap_or(DEFAULT_WINDOW_NS),

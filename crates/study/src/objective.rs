@@ -1,0 +1,476 @@
+//! What a subject must keep: `p99 < 5ms and errors < 0.1%`.
+//!
+//! ```text
+//! objective = condition { "and" condition }
+//! condition = metric ("<" | "<=") bound
+//! ```
+//!
+//! | Metric | Also | Bound |
+//! |---|---|---|
+//! | `latency_mean` | `mean` | a time, `2ms` |
+//! | `latency_p50`, `latency_p90`, `latency_p95`, `latency_p99`, `latency_p999` | `p50` ... `p99`, `p99.9` | a time, `500us` |
+//! | `errors` | | a share of all requests, `0.1%` |
+//! | `subject_rss` | `rss` | memory, `64MiB` |
+//!
+//! All conditions must hold. Metrics that do not rise with the load are refused, because there is no highest rate that
+//! keeps them: `throughput`, CPU time a request.
+
+use std::fmt;
+use std::ops::Range;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::metric::Metric;
+use crate::nearest::suggestion;
+use crate::units::{self, UnitError};
+
+/// Longest text of an objective, bytes.
+pub const OBJECTIVE_MAX_BYTES: usize = 256;
+
+/// The metrics that an objective may name: full name, short form, quantity of the bound.
+const KNOWN: [(&str, &str, Quantity); 8] = [
+    ("latency_mean", "mean", Quantity::Time),
+    ("latency_p50", "p50", Quantity::Time),
+    ("latency_p90", "p90", Quantity::Time),
+    ("latency_p95", "p95", Quantity::Time),
+    ("latency_p99", "p99", Quantity::Time),
+    ("latency_p999", "p99.9", Quantity::Time),
+    ("errors", "errors", Quantity::Share),
+    ("subject_rss", "rss", Quantity::Memory),
+];
+
+/// Metrics of a trial that have no place here, and why not.
+const REFUSED: [(&str, &str); 3] = [
+    ("throughput", "it rises with the offered rate; that the offered rate is achieved is always asked"),
+    ("subject_cpu_per_request", "it need not rise with the offered rate, so no rate is the highest that keeps it"),
+    ("generator_cpu_per_request", "it is about the generator, not about the subject"),
+];
+
+/// Longest time that a bound may be, ns: what histograms hold.
+const TIME_MAX_NS: u64 = 3_600_000_000_000;
+
+/// What a bound is written in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Quantity {
+    Time,
+    Share,
+    Memory,
+}
+
+/// What a subject must keep: one condition or several, all of them. Serialised as its text.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(try_from = "String", into = "String")]
+#[schemars(with = "String")]
+pub struct Objective {
+    conditions: Vec<Condition>,
+}
+
+/// One bound that a metric of a trial must keep.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Condition {
+    /// The metric. Of `errors` the share of all requests is meant, not their number.
+    pub metric: &'static Metric,
+    /// Whether the bound itself is fine.
+    pub or_equal: bool,
+    /// The bound: ns, bytes, or a fraction for `errors`.
+    pub bound: f64,
+}
+
+/// One mistake in the text of an objective.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct ObjectiveError {
+    /// What is wrong, without a full stop.
+    pub message: String,
+    /// The bytes that are wrong.
+    pub span: Range<usize>,
+    /// What to do about it.
+    pub hint: Option<String>,
+}
+
+impl Condition {
+    /// Whether `value`, in the unit of the bound, keeps it.
+    pub fn holds(&self, value: f64) -> bool {
+        value < self.bound || (self.or_equal && value == self.bound)
+    }
+
+    /// The metric's short form: `p99`.
+    pub fn name(&self) -> &'static str {
+        known(self.metric.name).map_or(self.metric.name, |(_, short, _)| short)
+    }
+
+    /// The bound as it would be written in an objective: `5ms`, `0.1%`.
+    pub fn bound_text(&self) -> String {
+        match known(self.metric.name).map(|(.., quantity)| quantity) {
+            Some(Quantity::Time) => time_text(self.bound as u64),
+            Some(Quantity::Memory) => memory_text(self.bound as u64),
+            Some(Quantity::Share) | None => share_text(self.bound),
+        }
+    }
+}
+
+impl Objective {
+    /// The conditions, in the order they were written; one at least.
+    pub fn conditions(&self) -> &[Condition] {
+        &self.conditions
+    }
+
+    /// Reads an objective.
+    ///
+    /// # Errors
+    /// Every mistake in it, in the order of the text.
+    pub fn parse(text: &str) -> Result<Self, Vec<ObjectiveError>> {
+        if text.len() > OBJECTIVE_MAX_BYTES {
+            let message = format!("an objective is at most {OBJECTIVE_MAX_BYTES} bytes, this one is {}", text.len());
+            return Err(vec![ObjectiveError { message, span: 0..text.len(), hint: None }]);
+        }
+        let (mut conditions, mut errors) = (Vec::<Condition>::new(), Vec::new());
+        for span in parts(text) {
+            match condition(text, span.clone()) {
+                Ok(condition) if conditions.iter().any(|known| known.metric == condition.metric) => {
+                    let message = format!("`{}` has two bounds", condition.name());
+                    errors.push(ObjectiveError { message, span, hint: Some("keep the smaller one".to_owned()) });
+                }
+                Ok(condition) => conditions.push(condition),
+                Err(error) => errors.push(error),
+            }
+        }
+        if errors.is_empty() { Ok(Self { conditions }) } else { Err(errors) }
+    }
+}
+
+/// The spans between the words `and`, without the blanks around them.
+fn parts(text: &str) -> Vec<Range<usize>> {
+    let mut parts = Vec::new();
+    let mut begin = 0;
+    let mut at = 0;
+    for word in text.split_whitespace() {
+        let start = at + text[at..].find(word).expect("a word of the text is in the text");
+        at = start + word.len();
+        if word.eq_ignore_ascii_case("and") {
+            parts.push(trimmed(text, begin..start));
+            begin = at;
+        }
+    }
+    parts.push(trimmed(text, begin..text.len()));
+    parts
+}
+
+fn trimmed(text: &str, span: Range<usize>) -> Range<usize> {
+    let part = &text[span.clone()];
+    let start = span.start + (part.len() - part.trim_start().len());
+    start..start + part.trim().len()
+}
+
+fn condition(text: &str, span: Range<usize>) -> Result<Condition, ObjectiveError> {
+    let error = |span: Range<usize>, message: String, hint: Option<&str>| ObjectiveError {
+        message,
+        span,
+        hint: hint.map(str::to_owned),
+    };
+    let part = &text[span.clone()];
+    const EXAMPLE: &str = "an objective looks like `p99 < 5ms and errors < 0.1%`";
+    if part.is_empty() {
+        return Err(error(span, "a condition is missing".to_owned(), Some(EXAMPLE)));
+    }
+    if let Some(at) = part.find([',', '&', ';', '|']) {
+        let wrong = part[at..].chars().next().map_or(1, char::len_utf8);
+        let at = span.start + at;
+        let message = format!("`{}` does not join conditions", &text[at..at + wrong]);
+        return Err(error(at..at + wrong, message, Some("write `and` between them")));
+    }
+    let is_sign = |c: char| matches!(c, '<' | '>' | '=' | '!' | '≤' | '≥' | '≠');
+    let Some(sign_start) = part.find(is_sign) else {
+        return Err(error(span, format!("`{part}` has no bound"), Some(EXAMPLE)));
+    };
+    let sign_len = part[sign_start..].find(|c| !is_sign(c)).unwrap_or(part.len() - sign_start);
+    let (name, sign) = (part[..sign_start].trim_end(), &part[sign_start..sign_start + sign_len]);
+    let name_span = span.start..span.start + name.len();
+    let (metric, quantity) = metric(name, name_span)?;
+    let sign_span = span.start + sign_start..span.start + sign_start + sign_len;
+    let or_equal = match sign {
+        "<" => false,
+        "<=" | "≤" => true,
+        ">" | ">=" | "≥" => {
+            let message = format!("`{name}` is better when less, so it has no lower bound");
+            return Err(error(sign_span, message, Some("write `<`")));
+        }
+        _ => return Err(error(sign_span, format!("`{sign}` is no comparison"), Some("write `<` or `<=`"))),
+    };
+    let bound_span = trimmed(text, sign_span.end..span.end);
+    let written = &text[bound_span.clone()];
+    if written.is_empty() {
+        return Err(error(sign_span, format!("`{name}` has no bound"), Some(quantity.example())));
+    }
+    let bound = quantity.read(written).map_err(|wrong| {
+        let hint = match &wrong {
+            UnitError::NoUnit { .. } => Some(quantity.example()),
+            _ => None,
+        };
+        error(bound_span.clone(), format!("the bound of `{name}`: {wrong}"), hint)
+    })?;
+    let fits = match quantity {
+        Quantity::Time => bound <= TIME_MAX_NS as f64,
+        Quantity::Share => bound < 1.0,
+        // Whole numbers beyond this are not exact.
+        Quantity::Memory => bound <= 9e15,
+    };
+    if !fits {
+        return Err(error(bound_span, format!("the bound of `{name}` is out of range: {}", quantity.range()), None));
+    }
+    if bound <= 0.0 && !(or_equal && quantity == Quantity::Share) {
+        let hint = (quantity == Quantity::Share).then_some("`errors <= 0` allows none");
+        return Err(error(bound_span, "nothing is below 0".to_owned(), hint));
+    }
+    Ok(Condition { metric, or_equal, bound })
+}
+
+fn metric(name: &str, span: Range<usize>) -> Result<(&'static Metric, Quantity), ObjectiveError> {
+    let wanted = name.to_ascii_lowercase();
+    let wanted = if wanted == "p999" { "p99.9" } else { wanted.as_str() };
+    let found = KNOWN.iter().find(|(full, short, _)| [*full, *short].contains(&wanted));
+    if let Some((metric, quantity)) = found.and_then(|(full, _, quantity)| Some((Metric::named(full)?, *quantity))) {
+        return Ok((metric, quantity));
+    }
+    if let Some((_, why)) = REFUSED.iter().find(|(refused, _)| *refused == wanted) {
+        let message = format!("`{name}` cannot be an objective");
+        return Err(ObjectiveError { message, span, hint: Some((*why).to_owned()) });
+    }
+    let message =
+        if name.is_empty() { "a metric is missing".to_owned() } else { format!("unknown metric `{}`", shown(name)) };
+    let names = KNOWN.iter().map(|(_, short, _)| *short).chain(KNOWN.iter().map(|(full, ..)| *full));
+    let hint = match crate::nearest::nearest(wanted, names) {
+        Some(near) => format!("did you mean `{near}`?"),
+        None => suggestion(wanted, KNOWN.iter().map(|(_, short, _)| *short)),
+    };
+    Err(ObjectiveError { message, span, hint: Some(hint) })
+}
+
+fn shown(text: &str) -> String {
+    text.escape_debug().to_string()
+}
+
+fn known(full: &str) -> Option<(&'static str, &'static str, Quantity)> {
+    KNOWN.iter().find(|(name, ..)| *name == full).copied()
+}
+
+impl Quantity {
+    fn read(self, text: &str) -> Result<f64, UnitError> {
+        match self {
+            Quantity::Time => units::duration_ns(text).map(|ns| ns as f64),
+            Quantity::Share => units::fraction(text),
+            Quantity::Memory => units::bytes(text).map(|bytes| bytes as f64),
+        }
+    }
+
+    fn example(self) -> &'static str {
+        match self {
+            Quantity::Time => "a time, such as `5ms`",
+            Quantity::Share => "a share of the requests, such as `0.1%`",
+            Quantity::Memory => "memory, such as `64MiB`",
+        }
+    }
+
+    fn range(self) -> &'static str {
+        match self {
+            Quantity::Time => "at most 1h",
+            Quantity::Share => "below 100%",
+            Quantity::Memory => "at most 9e15 bytes",
+        }
+    }
+}
+
+/// Exact, in the largest unit that leaves something before the point.
+fn time_text(ns: u64) -> String {
+    let units = [("s", 9usize), ("ms", 6), ("us", 3)];
+    for (unit, digits) in units {
+        let size = 10u64.pow(digits as u32);
+        if ns >= size {
+            let rest = format!("{:0digits$}", ns % size);
+            let rest = rest.trim_end_matches('0');
+            let point = if rest.is_empty() { "" } else { "." };
+            return format!("{}{point}{rest}{unit}", ns / size);
+        }
+    }
+    format!("{ns}ns")
+}
+
+fn memory_text(bytes: u64) -> String {
+    let units = [("GiB", 1u64 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10), ("GB", 1_000_000_000), ("MB", 1_000_000)];
+    let whole = units.into_iter().find(|(_, size)| bytes > 0 && bytes.is_multiple_of(*size));
+    whole.map_or_else(|| format!("{bytes}B"), |(unit, size)| format!("{}{unit}", bytes / size))
+}
+
+/// In percent where that is exact.
+fn share_text(share: f64) -> String {
+    let percent = format!("{}%", (share * 1e12).round() / 1e10);
+    if units::fraction(&percent) == Ok(share) { percent } else { format!("{share}") }
+}
+
+impl fmt::Display for Condition {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let sign = if self.or_equal { "<=" } else { "<" };
+        write!(f, "{} {sign} {}", self.name(), self.bound_text())
+    }
+}
+
+impl fmt::Display for Objective {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let conditions = self.conditions.iter().map(Condition::to_string).collect::<Vec<_>>();
+        f.write_str(&conditions.join(" and "))
+    }
+}
+
+impl From<Objective> for String {
+    fn from(objective: Objective) -> Self {
+        objective.to_string()
+    }
+}
+
+impl TryFrom<String> for Objective {
+    type Error = ObjectiveError;
+
+    fn try_from(text: String) -> Result<Self, Self::Error> {
+        Self::parse(&text).map_err(|mut errors| errors.swap_remove(0))
+    }
+}
+
+impl std::str::FromStr for Objective {
+    type Err = ObjectiveError;
+
+    /// The first mistake alone; [`Objective::parse`] has all.
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        Self::try_from(text.to_owned())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn check(text: &str, expect: &str) {
+        let found = match Objective::parse(text) {
+            Ok(objective) => objective.to_string(),
+            Err(errors) => {
+                let line = |error: &ObjectiveError| {
+                    let hint = error.hint.as_ref().map_or(String::new(), |hint| format!(" ({hint})"));
+                    format!("{:?}: {error}{hint}", &text[error.span.clone()])
+                };
+                errors.iter().map(line).collect::<Vec<_>>().join("; ")
+            }
+        };
+        assert_eq!(found, expect, "{text:?}");
+    }
+
+    #[test]
+    fn objectives() {
+        check("p99 < 5ms", "p99 < 5ms");
+        check("p99<5ms", "p99 < 5ms");
+        check("  latency_p99<=1500us ", "p99 <= 1.5ms");
+        check("p99.9 <= 1ms and errors < 0.1%", "p99.9 <= 1ms and errors < 0.1%");
+        check("P999 ≤ 1 ms AND errors <= 0", "p99.9 <= 1ms and errors <= 0%");
+        check("mean < 2ms", "mean < 2ms");
+        check("errors < 0.00123", "errors < 0.123%");
+        check("rss < 64 MiB and p50 < 1s", "rss < 64MiB and p50 < 1s");
+        check("subject_rss < 1000000", "rss < 1MB");
+        check("p90 < 1.000000001s", "p90 < 1.000000001s");
+        check("p95 < 999ns", "p95 < 999ns");
+    }
+
+    #[test]
+    fn mistakes() {
+        check("", "\"\": a condition is missing (an objective looks like `p99 < 5ms and errors < 0.1%`)");
+        check("p99 < 5ms and", "\"\": a condition is missing (an objective looks like `p99 < 5ms and errors < 0.1%`)");
+        check("p99", "\"p99\": `p99` has no bound (an objective looks like `p99 < 5ms and errors < 0.1%`)");
+        check("p99 <", "\"<\": `p99` has no bound (a time, such as `5ms`)");
+        check("p99 < 5", "\"5\": the bound of `p99`: `5` needs a unit: ns, us, ms, s, m, h (a time, such as `5ms`)");
+        check(
+            "p99 < 5 msec",
+            "\"5 msec\": the bound of `p99`: `msec` in `5 msec` is not a unit of time: ns, us, ms, s, m, h",
+        );
+        check("p99 < fast", "\"fast\": the bound of `p99`: `fast` is not a number");
+        check("p99 < 0ms", "\"0ms\": nothing is below 0");
+        check("p99 <= 0ms", "\"0ms\": nothing is below 0");
+        check("errors < 0%", "\"0%\": nothing is below 0 (`errors <= 0` allows none)");
+        check("errors < 5", "\"5\": the bound of `errors`: `5` is out of range: 0 to 1, or 0% to 100%");
+        check("errors < 100%", "\"100%\": the bound of `errors` is out of range: below 100%");
+        check("p99 < 2h", "\"2h\": the bound of `p99` is out of range: at most 1h");
+        check("p99 > 5ms", "\">\": `p99` is better when less, so it has no lower bound (write `<`)");
+        check("p99 == 5ms", "\"==\": `==` is no comparison (write `<` or `<=`)");
+        check("p98 < 5ms", "\"p98\": unknown metric `p98` (did you mean `p90`?)");
+        check("latency_p9 < 5ms", "\"latency_p9\": unknown metric `latency_p9` (did you mean `latency_p90`?)");
+        check(
+            "speed < 5ms",
+            "\"speed\": unknown metric `speed` (there is `mean`, `p50`, `p90`, `p95`, `p99`, `p99.9`, `errors`, `rss`)",
+        );
+        check(
+            "< 5ms",
+            "\"\": a metric is missing (there is `mean`, `p50`, `p90`, `p95`, `p99`, `p99.9`, `errors`, `rss`)",
+        );
+        check(
+            "throughput > 10k",
+            "\"throughput\": `throughput` cannot be an objective (it rises with the offered rate; that the offered rate is \
+             achieved is always asked)",
+        );
+        check("p99 < 5ms, errors < 1%", "\",\": `,` does not join conditions (write `and` between them)");
+        check("p99 < 5ms and p99 < 3ms", "\"p99 < 3ms\": `p99` has two bounds (keep the smaller one)");
+        let all = "p98 < 5ms and errors < 5 and mean";
+        assert_eq!(Objective::parse(all).unwrap_err().len(), 3, "all mistakes in one go");
+        assert!(Objective::parse(&"p99 < 5ms and ".repeat(30)).unwrap_err()[0].message.contains("at most 256 bytes"));
+    }
+
+    #[test]
+    fn holding() {
+        let below = Objective::parse("p99 < 5ms and errors <= 0").unwrap();
+        let [p99, errors] = below.conditions() else { panic!("two") };
+        assert!(p99.holds(4_999_999.0) && !p99.holds(5e6) && !p99.holds(f64::NAN));
+        assert!(errors.holds(0.0) && !errors.holds(1e-9));
+    }
+
+    #[test]
+    fn the_text_is_the_stored_form() {
+        let objective = Objective::parse("p99<5ms").unwrap();
+        let stored = serde_json::to_string(&objective).unwrap();
+        assert_eq!(stored, "\"p99 < 5ms\"");
+        assert_eq!(serde_json::from_str::<Objective>(&stored).unwrap(), objective);
+        let error = serde_json::from_str::<Objective>("\"p99 < 5\"").unwrap_err().to_string();
+        assert!(error.starts_with("the bound of `p99`: `5` needs a unit"), "{error}");
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_shown_is_read_again(
+            metric in 0..KNOWN.len(), ns in 1..=TIME_MAX_NS, share in 0.0..1.0f64, whole in 0..1_000_000u64, or_equal: bool
+        ) {
+            let (full, _, quantity) = KNOWN[metric];
+            let bound = match quantity {
+                Quantity::Time | Quantity::Memory => ns as f64,
+                // Shares that people write and shares that nobody would.
+                Quantity::Share if whole % 2 == 0 => (whole as f64 / 1e6).max(1e-6),
+                Quantity::Share => share.max(1e-300),
+            };
+            let one = Condition { metric: Metric::named(full).unwrap(), or_equal, bound };
+            let objective = Objective { conditions: vec![one] };
+            prop_assert_eq!(Objective::parse(&objective.to_string()), Ok(objective));
+        }
+
+        #[test]
+        fn blanks_mean_nothing(a in " {0,3}", b in " {0,3}", c in " {0,3}", d in " {1,3}") {
+            let text = format!("{a}p99{b}<={c}5ms{d}and{d}errors{a}<{b}1{c}%{a}");
+            prop_assert_eq!(Objective::parse(&text).unwrap().to_string(), "p99 <= 5ms and errors < 1%");
+        }
+
+        #[test]
+        fn nothing_panics_and_places_are_places(text in "\\PC{0,40}|([p0-9.<>=≤a-z %]{0,12}( and )?){0,4}") {
+            if let Err(errors) = Objective::parse(&text) {
+                prop_assert!(!errors.is_empty());
+                for error in errors {
+                    prop_assert!(text.get(error.span.clone()).is_some(), "{error:?}");
+                }
+            }
+        }
+    }
+}
