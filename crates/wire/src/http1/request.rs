@@ -64,6 +64,9 @@ pub enum RequestError {
     /// RFC 9112 2.2: LF without CR.
     #[error("a line that ends in LF without CR")]
     BareLf,
+    /// RFC 9112 2.2: CR without LF, or something else where the request line or the head should end.
+    #[error("something other than CRLF where a line should end")]
+    BadLineEnd,
     /// The head is larger than the limit. Source of its status: RFC 6585 section 5.
     #[error("a head of more than {limit} bytes")]
     HeadTooLarge {
@@ -139,6 +142,7 @@ impl RequestError {
             RequestError::BadFieldName => "bad-field-name",
             RequestError::BadFieldValue => "bad-field-value",
             RequestError::BareLf => "bare-lf",
+            RequestError::BadLineEnd => "bad-line-end",
             RequestError::HeadTooLarge { .. } => "head-too-large",
             RequestError::TooManyHeaders { .. } => "too-many-headers",
             RequestError::MissingHost => "missing-host",
@@ -255,19 +259,23 @@ fn request_error(error: httparse::Error, bytes: &[u8], headers_max: usize) -> Re
     match error {
         httparse::Error::HeaderName => RequestError::BadFieldName,
         httparse::Error::HeaderValue => RequestError::BadFieldValue,
-        // A line end that is not CRLF.
-        httparse::Error::NewLine => RequestError::BadFieldValue,
+        httparse::Error::NewLine => RequestError::BadLineEnd,
         httparse::Error::TooManyHeaders => RequestError::TooManyHeaders { limit: headers_max },
         httparse::Error::Version if names_other_version(bytes) => RequestError::BadVersion,
         _ => RequestError::BadRequestLine,
     }
 }
 
-/// Whether the request line ends in a version of HTTP, as that of HTTP/2's preface does.
+/// Whether the version of the request line is one of HTTP, as that of HTTP/2's preface is. Decided by the first byte that httparse refuses, so
+/// that it does not matter how many came with it.
 fn names_other_version(bytes: &[u8]) -> bool {
-    let line = bytes.split(|&byte| byte == b'\r' || byte == b'\n').next().unwrap_or_default();
-    let version = line.rsplit(|&byte| byte == b' ').next().unwrap_or_default();
-    matches!(version, [b'H', b'T', b'T', b'P', b'/', major, b'.', minor] if major.is_ascii_digit() && minor.is_ascii_digit())
+    let version = bytes.trim_ascii_start().splitn(3, |&byte| byte == b' ').nth(2).unwrap_or_default();
+    match version.strip_prefix(b"HTTP/") {
+        Some([b'1', b'.', minor, ..]) => minor.is_ascii_digit(),
+        Some([b'1', ..]) | None => false,
+        Some([major, ..]) => major.is_ascii_digit(),
+        Some([]) => false,
+    }
 }
 
 /// Source: RFC 9112 section 3.2.

@@ -1,0 +1,129 @@
+//! Streams in words: what a reader makes of the bytes of a connection, however they are cut.
+
+use wire::http1::{
+    Asked, Body, BodyProgress, BodyReader, Limits, Memo, Progress, RequestError, ResponseReader, parse_request,
+};
+
+/// What a client makes of a stream that ends after `pieces`: `200 keep "body"`, `error bare-lf`, in their order. Checks on its way
+/// that no byte is lost and none is read twice.
+pub(crate) fn responses(memo: &mut Memo, limits: Limits, asked: Asked, pieces: &[&[u8]]) -> String {
+    let mut reader = ResponseReader::new(limits);
+    let mut words = Vec::new();
+    let mut body = Vec::new();
+    let describe = |response: wire::http1::Response, body: &mut Vec<u8>| {
+        assert_eq!(response.body_bytes, body.len() as u64);
+        let keep = if response.keep_alive { "keep" } else { "close" };
+        let words = format!("{} {keep} {}", response.status, quoted(body));
+        body.clear();
+        words
+    };
+    for piece in pieces {
+        let mut rest = *piece;
+        while !rest.is_empty() {
+            match reader.read(memo, asked, rest, |data| {
+                assert!(!data.is_empty() && rest.as_ptr_range().contains(&data.as_ptr()));
+                body.extend_from_slice(data);
+            }) {
+                Ok(Progress::More) => rest = &[],
+                Ok(Progress::Done { used, response }) => {
+                    assert!(used <= rest.len());
+                    assert!(reader.is_between());
+                    words.push(describe(response, &mut body));
+                    rest = &rest[used..];
+                }
+                Err(error) => {
+                    assert_eq!(reader.read(memo, asked, rest, |_| panic!("no body after an error")), Err(error));
+                    assert_eq!(reader.end(), Err(error));
+                    words.push(format!("error {}{}", error.name(), after(&body)));
+                    return words.join("; ");
+                }
+            }
+        }
+    }
+    match reader.end() {
+        Ok(None) => {}
+        Ok(Some(response)) => words.push(describe(response, &mut body)),
+        Err(error) => words.push(format!("error {}{}", error.name(), after(&body))),
+    }
+    words.join("; ")
+}
+
+/// What a server makes of a stream: `GET / 1.1 keep`, with the body if there is one; `error 400 bare-lf`; `more` where a request is
+/// incomplete at the end.
+pub(crate) fn requests(limits: Limits, pieces: &[&[u8]]) -> String {
+    let mut words = Vec::<String>::new();
+    let mut buffer = Vec::new();
+    let mut reading = None::<BodyReader>;
+    let mut body = Vec::new();
+    let fail = |words: &mut Vec<String>, error: RequestError| {
+        words.push(format!("error {} {}", error.status(), error.name()));
+        words.join("; ")
+    };
+    for piece in pieces {
+        buffer.extend_from_slice(piece);
+        loop {
+            if let Some(reader) = &mut reading {
+                match reader.read(&buffer, |data| body.extend_from_slice(data)) {
+                    Ok(BodyProgress::Done { used }) => {
+                        assert_eq!(reader.read_bytes(), body.len() as u64);
+                        buffer.drain(..used);
+                        words.last_mut().unwrap().push_str(&format!(" {}", quoted(&body)));
+                        body.clear();
+                        reading = None;
+                    }
+                    Ok(BodyProgress::More) => {
+                        buffer.clear();
+                        break;
+                    }
+                    Err(error) => {
+                        assert_eq!(reader.read(&buffer, |_| panic!("no body after an error")), Err(error));
+                        return fail(&mut words, error);
+                    }
+                }
+            }
+            if buffer.is_empty() {
+                break;
+            }
+            match parse_request(&buffer, &limits) {
+                Ok(None) => break,
+                Ok(Some((request, used))) => {
+                    let keep = if request.keep_alive { "keep" } else { "close" };
+                    let expect = if request.expect_continue { " expect" } else { "" };
+                    words.push(format!(
+                        "{} {} 1.{} {keep}{expect}",
+                        request.method, request.target, request.minor_version
+                    ));
+                    for (name, value) in request.headers() {
+                        assert!(!name.is_empty());
+                        assert_eq!(value.trim_ascii(), value);
+                        assert!(request.header(name).is_some());
+                    }
+                    if request.body != Body::None {
+                        reading = Some(BodyReader::with_limits(request.body, &limits, 1 << 20));
+                    }
+                    buffer.drain(..used);
+                }
+                Err(error) => return fail(&mut words, error),
+            }
+        }
+    }
+    if reading.is_some() || !buffer.is_empty() {
+        words.push("more".to_owned());
+    }
+    words.join("; ")
+}
+
+fn after(body: &[u8]) -> String {
+    if body.is_empty() { String::new() } else { format!(" after {}", quoted(body)) }
+}
+
+fn quoted(bytes: &[u8]) -> String {
+    format!("\"{}\"", bytes.escape_ascii())
+}
+
+/// The stream whole, byte by byte, and cut in two at every byte.
+pub(crate) fn cuts(bytes: &[u8]) -> Vec<Vec<&[u8]>> {
+    let mut cuts = vec![vec![bytes], bytes.chunks(1).collect()];
+    cuts.extend((1..bytes.len()).map(|at| vec![&bytes[..at], &bytes[at..]]));
+    cuts
+}
