@@ -10,7 +10,7 @@ use study::record::{
     Build, BuildOutcome, Calibration, Cpu, Failure, FailureKind, Finding, FindingState, Histogram, Host, IdlePolicy,
     Measurement, NetworkCounters, Outcome, RECORD_VERSION, Record, Run, Sample, SubjectUse, Window, Worker,
 };
-use study::spec::{Arrivals, Backend, SPEC_VERSION, Stop, Warmup};
+use study::spec::{Arrivals, Backend, Connection, SPEC_VERSION, Stop, Warmup};
 
 use crate::verdict;
 
@@ -206,7 +206,7 @@ impl Trial<'_> {
             clients,
             threads: 1,
             pipeline: 1,
-            connection: study::spec::Connection::KeepAlive,
+            connection: Connection::KeepAlive,
             duration_ns: DURATION_NS,
             warmup_ns: 300_000_000,
             warmup_requests: service.len(),
@@ -253,6 +253,7 @@ fn run(servers: &[&str], cores: &[i64], clients: &[i64]) -> Run {
         kind,
         x: x.map(str::to_owned),
         y: y.map(str::to_owned),
+        y_more: Vec::new(),
         series: Some("server".to_owned()),
         facet: Some("clients".to_owned()),
         interval: 0.95,
@@ -302,6 +303,7 @@ fn run(servers: &[&str], cores: &[i64], clients: &[i64]) -> Run {
                 figure(FigureKind::Quantiles, None, None),
                 figure(FigureKind::Timeline, None, Some("throughput")),
             ],
+            tables: Vec::new(),
         },
     }
 }
@@ -319,13 +321,17 @@ fn point(server: &str, cores: i64, clients: i64) -> Point {
             directory: None,
             environment: BTreeMap::new(),
             cpus: cores as u32,
+            cpus_wanted: None,
             port: None,
             ready_timeout_ns: 5_000_000_000,
             stop_timeout_ns: 2_000_000_000,
         },
         load: LoadPlan {
             protocol: "pingpong".to_owned(),
+            http: None,
             clients: clients as u32,
+            pipeline: 1,
+            connection: Connection::KeepAlive,
             threads: None,
             cpus: Some(1),
             share_cpus: false,

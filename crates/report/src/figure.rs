@@ -73,6 +73,7 @@ pub(crate) fn figures(findings: &Findings, detail: Detail) -> Vec<Drawing> {
         kind,
         x: None,
         y: y.map(str::to_owned),
+        y_more: Vec::new(),
         series: None,
         facet: None,
         interval: findings.level,

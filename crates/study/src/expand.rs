@@ -57,7 +57,8 @@ pub fn expand(study: &Study, options: &ExpandOptions) -> Result<Plan, Vec<Diagno
     let Expanded { question, factors, points, trials, figures } =
         expanded.expect("what is not there has been reported");
     let (study, text) = (options.name.clone(), study.text.clone());
-    Ok(Plan { study, question, text, seed: options.seed, factors, points, trials, figures })
+    let tables = Vec::new();
+    Ok(Plan { study, question, text, seed: options.seed, factors, points, trials, figures, tables })
 }
 
 /// What the tables of a study say, whatever its name and seed.

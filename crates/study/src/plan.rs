@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::objective::Objective;
-use crate::spec::{Arrivals, Backend, Stop, Warmup};
+use crate::spec::{Arrivals, Backend, Connection, Expect, Stop, Tls, Warmup};
 
 /// One value of a factor.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -61,6 +61,9 @@ pub struct Plan {
     pub trials: TrialRule,
     /// Figures to draw.
     pub figures: Vec<Figure>,
+    /// Tables to show beside the one that every report has.
+    #[serde(default)]
+    pub tables: Vec<Table>,
 }
 
 /// One design point.
@@ -89,6 +92,10 @@ pub struct SubjectPlan {
     pub environment: BTreeMap<String, String>,
     /// Processors it gets.
     pub cpus: u32,
+    /// Processors it would have used, where this machine leaves it fewer (`cpus = { up_to = 8 }`); `None`: it has what the study asks
+    /// for.
+    #[serde(default)]
+    pub cpus_wanted: Option<u32>,
     /// The port; `None`: a free one.
     pub port: Option<u16>,
     /// It must answer on its port within this, ns.
@@ -100,10 +107,19 @@ pub struct SubjectPlan {
 /// What to load it with; the lab makes a [`crate::spec::LoadSpec`] of it when the port and the processors are known.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LoadPlan {
-    /// Protocol: `pingpong`.
+    /// Protocol: `pingpong`, `http`, `https`.
     pub protocol: String,
+    /// What is asked over HTTP; `None`: another protocol.
+    #[serde(default)]
+    pub http: Option<HttpPlan>,
     /// Connections.
     pub clients: u32,
+    /// Requests in flight on one connection at most.
+    #[serde(default = "one")]
+    pub pipeline: u32,
+    /// How long a connection is used.
+    #[serde(default)]
+    pub connection: Connection,
     /// Workers; `None`: one for each processor of the generator.
     pub threads: Option<u32>,
     /// Processors of the generator; `None`: all that the subject leaves.
@@ -129,6 +145,46 @@ pub struct LoadPlan {
     pub window_ns: u64,
     /// Timeout of a request, ns.
     pub timeout_ns: u64,
+}
+
+fn one() -> u32 {
+    1
+}
+
+/// What is asked over HTTP. The subject's port, and with it the `Host` header, is known to the lab alone.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct HttpPlan {
+    /// The mix, one request at least.
+    pub requests: Vec<HttpRequestPlan>,
+    /// With it, the connection is encrypted.
+    pub tls: Option<Tls>,
+    /// Which answers are right.
+    pub expect: Expect,
+}
+
+/// One request of a mix.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct HttpRequestPlan {
+    /// Share of it among all requests of the mix, in proportion.
+    pub weight: u32,
+    /// `GET`, `POST` and so on.
+    pub method: String,
+    /// Path and query.
+    pub path: String,
+    /// Header fields, in the order they are sent; `Host` is added where it is not given.
+    pub headers: Vec<(String, String)>,
+    /// Body; `None`: none.
+    pub body: Option<BodyPlan>,
+}
+
+/// Where a body comes from.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum BodyPlan {
+    /// The study.
+    Text(String),
+    /// A file, relative to the folder that `run` was started in; read when a trial begins.
+    File(String),
 }
 
 /// A search for the highest offered rate that keeps an objective (`stats::search` has the method).
@@ -187,6 +243,9 @@ pub struct Figure {
     pub x: Option<String>,
     /// Metric on the vertical axis.
     pub y: Option<String>,
+    /// Further metrics on it; each metric is then a series of its own.
+    #[serde(default)]
+    pub y_more: Vec<String>,
     /// Factor that makes the series.
     pub series: Option<String>,
     /// Factor that makes the facets.
@@ -195,6 +254,27 @@ pub struct Figure {
     pub interval: f64,
     /// Title; `None`: made of the rest.
     pub title: Option<String>,
+}
+
+/// A table that the study asks for: every design point, with these metrics.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Table {
+    /// What its columns are.
+    pub kind: TableKind,
+    /// Metrics: one for [`TableKind::Statistics`], any number for [`TableKind::Metrics`].
+    pub metrics: Vec<String>,
+    /// Title; `None`: made of the rest.
+    pub title: Option<String>,
+}
+
+/// Kinds of table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum TableKind {
+    /// Of one metric: sample mean, sample standard deviation, interval, trials.
+    Statistics,
+    /// A column for each metric: mean and half of its interval.
+    Metrics,
 }
 
 /// Kinds of figure.

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use study::plan::{LoadPlan, Plan, Point, SubjectPlan, TrialRule};
 use study::record::IdlePolicy;
-use study::spec::{Arrivals, Backend, Stop, Warmup};
+use study::spec::{Arrivals, Backend, Connection, Stop, Warmup};
 
 use crate::Options;
 
@@ -38,13 +38,17 @@ fn point(command: &str) -> Point {
             directory: None,
             environment: BTreeMap::new(),
             cpus: 1,
+            cpus_wanted: None,
             port: None,
             ready_timeout_ns: 10_000_000_000,
             stop_timeout_ns: 10_000_000_000,
         },
         load: LoadPlan {
             protocol: "pingpong".to_owned(),
+            http: None,
             clients: 1,
+            pipeline: 1,
+            connection: Connection::KeepAlive,
             threads: None,
             cpus: None,
             share_cpus: true,
@@ -81,6 +85,7 @@ fn plan(points: Vec<Point>, max: u32) -> Plan {
         points,
         trials,
         figures: Vec::new(),
+        tables: Vec::new(),
     }
 }
 

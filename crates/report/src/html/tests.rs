@@ -60,7 +60,16 @@ fn volley() -> Findings {
 }
 
 fn figure(kind: FigureKind, y: &str) -> Figure {
-    Figure { kind, x: None, y: Some(y.to_owned()), series: None, facet: None, interval: 0.95, title: None }
+    Figure {
+        kind,
+        x: None,
+        y: Some(y.to_owned()),
+        y_more: Vec::new(),
+        series: None,
+        facet: None,
+        interval: 0.95,
+        title: None,
+    }
 }
 
 fn every_kind() -> Vec<Figure> {

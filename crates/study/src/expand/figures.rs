@@ -75,7 +75,16 @@ fn figure(figure: &Section, factors: &[Factor], trials: Option<&TrialRule>) -> O
         _ => y.map(str::to_owned),
     };
     let interval = interval.unwrap_or(trials?.level);
-    Some(Figure { kind, x: x.map(name), y, series: series.map(name), facet: facet.map(name), interval, title })
+    Some(Figure {
+        kind,
+        x: x.map(name),
+        y,
+        y_more: Vec::new(),
+        series: series.map(name),
+        facet: facet.map(name),
+        interval,
+        title,
+    })
 }
 
 /// What the kind needs and what it has no use for.

@@ -3,7 +3,7 @@
 use crate::node::Value;
 use crate::plan::LoadPlan;
 use crate::section::{Bounds, Section};
-use crate::spec::{Arrivals, Backend, Stop, Warmup};
+use crate::spec::{Arrivals, Backend, Connection, Stop, Warmup};
 
 const KEYS: [&str; 14] = [
     "protocol",
@@ -94,7 +94,10 @@ pub(crate) fn read(load: &Section) -> Option<LoadPlan> {
     }
     Some(LoadPlan {
         protocol: protocol?.to_owned(),
+        http: None,
         clients: clients?,
+        pipeline: 1,
+        connection: Connection::KeepAlive,
         threads: given(load, "threads", threads)?,
         cpus: given(load, "cpus", cpus)?,
         share_cpus: given(load, "share_cpus", share_cpus)?.unwrap_or(false),

@@ -52,6 +52,7 @@ pub(crate) fn read(subject: &Section) -> Option<SubjectPlan> {
         directory: optional(subject, "directory")?,
         environment: environment(subject)?,
         cpus: if subject.has("cpus") { cpus? } else { 1 },
+        cpus_wanted: None,
         port: if has_port { Some(u16::try_from(port?).expect("its bounds fit 16 bits")) } else { None },
         ready_timeout_ns: timeout(subject, "ready_timeout", READY_TIMEOUT_NS)?,
         stop_timeout_ns: timeout(subject, "stop_timeout", STOP_TIMEOUT_NS)?,
