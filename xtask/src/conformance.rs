@@ -4,14 +4,19 @@
 //! server outlives the suite.
 
 mod cases;
+mod http;
+mod kind;
+mod pingpong;
 mod process;
+mod response;
 mod server;
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use cases::{CASES, Case, MANY, Miss};
+use cases::{Case, MANY, Miss};
+use kind::Kind;
 use process::Process;
 pub(crate) use process::{BOUND, become_bound};
 use server::LastWords;
@@ -24,6 +29,7 @@ const BUILD: Duration = Duration::from_secs(600);
 struct Request {
     names: Vec<String>,
     command: Option<String>,
+    kind: Option<Kind>,
     cases: Vec<String>,
     help: bool,
 }
@@ -45,21 +51,27 @@ pub fn run(arguments: &[String]) -> Result<(), String> {
         println!("{}", help());
         return Ok(());
     }
-    let cases = chosen(&request.cases)?;
+    check_known(&request.cases)?;
     raise_open_files()?;
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("xtask lies in the repository");
 
     let mut outcomes = Vec::new();
     if let Some(command) = &request.command {
         let directory = std::env::current_dir().map_err(|error| format!("the current folder: {error}"))?;
-        outcomes.push(check(command, &directory, &cases));
+        let kind = request.kind.unwrap_or_default();
+        outcomes.push(check(kind, command, &directory, &chosen(kind, &request.cases)));
         print(command, &outcomes[0]);
     }
     let names = if request.command.is_some() { Vec::new() } else { present(root, &request.names)? };
     for name in names {
+        let kind = Kind::of_folder(&name);
+        let cases = chosen(kind, &request.cases);
+        if cases.is_empty() || request.kind.is_some_and(|wanted| wanted != kind) {
+            continue;
+        }
         let outcome = match build(&name, root)? {
             Some(unbuilt) => unbuilt,
-            None => check(&format!("subjects/{name}/{name} -p {{port}}"), root, &cases),
+            None => check(kind, &format!("subjects/{name}/{name} -p {{port}}"), root, &cases),
         };
         print(&name, &outcome);
         outcomes.push(outcome);
@@ -89,15 +101,17 @@ fn help() -> String {
     let mut text = "\
 Checks that servers keep subjects/CONTRACT.md.
 
-Usage: cargo xtask subjects [NAME...] [--case CASE]...
-       cargo xtask subjects --command 'CMD with {port}' [--case CASE]...
+Usage: cargo xtask subjects [NAME...] [--kind KIND] [--case CASE]...
+       cargo xtask subjects --command 'CMD with {port}' [--kind KIND] [--case CASE]...
 
-Without a name every folder of subjects/ is built and checked. A command is one that a shell could `exec`.
-
-Cases:"
+Without a name every folder of subjects/ is built and checked, or those of a kind. A command is one that a shell could `exec`;
+its kind is ping-pong unless another is said."
         .to_owned();
-    for case in &CASES {
-        text += &format!("\n  {:<13} {}", case.name, case.promise);
+    for kind in Kind::ALL {
+        text += &format!("\n\nCases of {}:", kind.name());
+        for case in kind.cases() {
+            text += &format!("\n  {:<13} {}", case.name, case.promise);
+        }
     }
     text
 }
@@ -110,6 +124,12 @@ fn parse(arguments: &[String]) -> Result<Request, String> {
         match argument.as_str() {
             "--help" | "-h" => request.help = true,
             "--command" => request.command = Some(value()?),
+            "--kind" => {
+                let name = value()?;
+                let kind = Kind::ALL.into_iter().find(|kind| kind.name() == name);
+                let names = Kind::ALL.map(Kind::name).join(", ");
+                request.kind = Some(kind.ok_or(format!("error: unknown kind `{name}`: there are {names}"))?);
+            }
             "--case" => request.cases.push(value()?),
             unknown if unknown.starts_with('-') => {
                 return Err(format!("error: unknown flag `{unknown}`\n\n{}", help()));
@@ -124,13 +144,15 @@ fn parse(arguments: &[String]) -> Result<Request, String> {
     }
 }
 
-fn chosen(names: &[String]) -> Result<Vec<&'static Case>, String> {
-    if names.is_empty() {
-        return Ok(CASES.iter().collect());
-    }
-    let find =
-        |name: &String| CASES.iter().find(|case| case.name == name).ok_or(format!("error: unknown case `{name}`"));
-    names.iter().map(find).collect()
+/// Whether each name is that of a case, of whatever kind.
+fn check_known(names: &[String]) -> Result<(), String> {
+    let known = |name: &String| Kind::ALL.iter().flat_map(|kind| kind.cases()).any(|case| case.name == name);
+    names.iter().find(|name| !known(name)).map_or(Ok(()), |name| Err(format!("error: unknown case `{name}`")))
+}
+
+/// The cases of a kind, or those named.
+fn chosen(kind: Kind, names: &[String]) -> Vec<&'static Case> {
+    kind.cases().iter().filter(|case| names.is_empty() || names.iter().any(|name| name == case.name)).collect()
 }
 
 /// The subjects to check: those named, or every folder with a Makefile.
@@ -161,16 +183,19 @@ fn build(name: &str, root: &Path) -> Result<Option<Outcome>, String> {
     if status.success() {
         return Ok(None);
     }
-    Ok(Some(match make.confession("missing toolchain:") {
-        Some(what) => Outcome::Skipped(format!("missing toolchain: {what}")),
+    let skipped = ["missing toolchain:", "cannot run here:"]
+        .into_iter()
+        .find_map(|prefix| Some(Outcome::Skipped(format!("{prefix} {}", make.confession(prefix)?))));
+    Ok(Some(match skipped {
+        Some(skipped) => skipped,
         None => Outcome::Broken(format!("does not build ({status}){}", LastWords(&make.last_words()))),
     }))
 }
 
-fn check(command: &str, directory: &Path, cases: &[&'static Case]) -> Outcome {
+fn check(kind: Kind, command: &str, directory: &Path, cases: &[&'static Case]) -> Outcome {
     let (mut passed, mut misses) = (0, Vec::new());
     for case in cases {
-        match case.run(command, directory) {
+        match case.run(kind, command, directory) {
             Ok(()) => passed += 1,
             Err(Miss::Unrunnable(why)) => return Outcome::Skipped(format!("cannot run here: {why}")),
             Err(miss) => misses.push((case.name, miss)),
@@ -184,7 +209,7 @@ fn print(name: &str, outcome: &Outcome) {
     match outcome {
         Outcome::Checked { passed, misses } => {
             let verdict = if outcome.fails() { "FAILS" } else { "conforms" };
-            println!("{name:<16} {passed:>3} of {:<3} {verdict}", passed + misses.len());
+            println!("{name:<19} {passed:>3} of {:<3} {verdict}", passed + misses.len());
             for (case, miss) in misses {
                 match miss {
                     Miss::Failed(why) => println!("    {case}: {why}"),
@@ -192,8 +217,8 @@ fn print(name: &str, outcome: &Outcome) {
                 }
             }
         }
-        Outcome::Skipped(why) => println!("{name:<16} skipped: {why}"),
-        Outcome::Broken(why) => println!("{name:<16} FAILS: {why}"),
+        Outcome::Skipped(why) => println!("{name:<19} skipped: {why}"),
+        Outcome::Broken(why) => println!("{name:<19} FAILS: {why}"),
     }
 }
 
@@ -230,13 +255,25 @@ mod tests {
         for wrong in [&["--command"][..], &["--command", "x"], &["go", "--command", "x {port}"], &["--caes", "zero"]] {
             assert!(parse(&words(wrong)).is_err(), "{wrong:?}");
         }
-        assert!(chosen(&words(&["nought"])).is_err());
+        assert!(check_known(&words(&["zero", "nought"])).is_err());
+        assert!(parse(&words(&["--kind", "htpp"])).unwrap_err().ends_with("there are ping-pong, http"));
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
         assert!(present(root, &words(&["no-such-subject"])).unwrap_err().contains("c-threaded"));
     }
 
     #[test]
+    fn cases_are_those_of_the_kind() {
+        let names =
+            |kind, wanted: &[&str]| chosen(kind, &words(wanted)).iter().map(|case| case.name).collect::<Vec<_>>();
+        assert_eq!(names(Kind::Http, &["zero", "reset", "head"]), ["head", "reset"]);
+        assert_eq!(names(Kind::PingPong, &["head"]), Vec::<&str>::new());
+        assert_eq!(names(Kind::PingPong, &[]).len(), 14);
+        assert_eq!((Kind::of_folder("http-go"), Kind::of_folder("go")), (Kind::Http, Kind::PingPong));
+    }
+
+    #[test]
     fn help_names_every_case() {
-        assert!(CASES.iter().all(|case| help().contains(case.name) && help().contains(case.promise)));
+        let cases = Kind::ALL.iter().flat_map(|kind| kind.cases());
+        assert!(cases.into_iter().all(|case| help().contains(case.name) && help().contains(case.promise)));
     }
 }

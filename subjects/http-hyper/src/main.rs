@@ -55,8 +55,8 @@ fn serve(listener: TcpListener) -> io::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     tokio::task::LocalSet::new().block_on(&runtime, async {
         let listener = tokio::net::TcpListener::from_std(listener)?;
-        let mut http = http1::Builder::new();
-        http.pipeline_flush(true);
+        // Its `pipeline_flush` would hold an answer back while a piece of the next request is there, for ever if need be.
+        let http = http1::Builder::new();
         loop {
             let Ok((stream, _)) = listener.accept().await else {
                 tokio::time::sleep(Duration::from_millis(1)).await; // too many files: wait for connections to close

@@ -9,6 +9,8 @@ use std::time::Duration;
 
 use rustix::process::Pid;
 
+use super::http::TEST;
+use super::kind::Kind;
 use super::process::{Process, until};
 
 /// A server must listen within this: an interpreter or a virtual machine may have to start on a busy machine.
@@ -28,6 +30,7 @@ pub(super) enum NotStarted {
 /// A started server that listens.
 pub(super) struct Server {
     pub(super) process: Process,
+    pub(super) kind: Kind,
     address: SocketAddr,
     command: String,
     directory: PathBuf,
@@ -35,22 +38,22 @@ pub(super) struct Server {
 
 impl Server {
     /// Starts a command, with `{port}` in it, on a free port.
-    pub(super) fn start(command: &str, directory: &Path) -> Result<Server, NotStarted> {
+    pub(super) fn start(kind: Kind, command: &str, directory: &Path) -> Result<Server, NotStarted> {
         // Between looking and listening somebody else may take the port. Twice in a row is no accident.
-        let first = Server::start_on(free_port()?, command, directory);
+        let first = Server::start_on(kind, free_port()?, command, directory);
         if matches!(&first, Err(NotStarted::Failed(why)) if why.to_lowercase().contains("in use")) {
-            return Server::start_on(free_port()?, command, directory);
+            return Server::start_on(kind, free_port()?, command, directory);
         }
         first
     }
 
     /// Starts the same command on the same port; the process before must have ended.
     pub(super) fn start_again(&mut self) -> Result<(), NotStarted> {
-        *self = Server::start_on(self.address.port(), &self.command, &self.directory)?;
+        *self = Server::start_on(self.kind, self.address.port(), &self.command, &self.directory)?;
         Ok(())
     }
 
-    fn start_on(port: u16, command: &str, directory: &Path) -> Result<Server, NotStarted> {
+    fn start_on(kind: Kind, port: u16, command: &str, directory: &Path) -> Result<Server, NotStarted> {
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
         let mut process =
             Process::start(&command.replace("{port}", &port.to_string()), directory).map_err(NotStarted::Failed)?;
@@ -62,7 +65,7 @@ impl Server {
         });
         match ready {
             Some(Ok(())) => {
-                Ok(Server { process, address, command: command.to_owned(), directory: directory.to_owned() })
+                Ok(Server { process, kind, address, command: command.to_owned(), directory: directory.to_owned() })
             }
             Some(Err(status)) => match process.confession("cannot run here:") {
                 Some(why) => Err(NotStarted::Unrunnable(why)),
@@ -84,7 +87,7 @@ impl Server {
         stream.set_nodelay(true).map_err(error)?;
         stream.set_read_timeout(Some(PATIENCE)).map_err(error)?;
         stream.set_write_timeout(Some(PATIENCE)).map_err(error)?;
-        Ok(Client { stream })
+        Ok(Client { stream, kind: self.kind, received: Vec::new() })
     }
 
     /// Whether it still runs and serves a new connection.
@@ -136,6 +139,9 @@ impl fmt::Display for LastWords<'_> {
 /// A connection.
 pub(super) struct Client {
     pub(super) stream: TcpStream,
+    pub(super) kind: Kind,
+    /// What was read of answers that nobody has asked for yet. Ping-pong has none: it reads words.
+    pub(super) received: Vec<u8>,
 }
 
 impl Client {
@@ -144,28 +150,18 @@ impl Client {
         self.stream.write_all(bytes).map_err(|error| format!("cannot send: {}", reason(&error)))
     }
 
-    /// Reads the answers to these words.
-    pub(super) fn expect_answers(&mut self, words: impl IntoIterator<Item = u32>) -> Result<(), String> {
-        for (index, word) in words.into_iter().enumerate() {
-            let mut bytes = [0; 4];
-            self.stream
-                .read_exact(&mut bytes)
-                .map_err(|error| format!("no answer to word {} ({word:#x}): {}", index + 1, reason(&error)))?;
-            let (answer, right) = (u32::from_be_bytes(bytes), word.wrapping_add(1));
-            if answer != right {
-                return Err(format!(
-                    "the answer to word {} ({word:#x}) is {answer:#x} instead of {right:#x}",
-                    index + 1
-                ));
-            }
-        }
-        Ok(())
+    /// One question, one right answer.
+    pub(super) fn ask(&mut self, number: u32) -> Result<(), String> {
+        self.send(&self.kind.question(number))?;
+        self.expect_answer(number)
     }
 
-    /// One word, one answer.
-    pub(super) fn ask(&mut self, word: u32) -> Result<(), String> {
-        self.send(&word.to_be_bytes())?;
-        self.expect_answers([word])
+    /// Reads the answer to the question with this number.
+    pub(super) fn expect_answer(&mut self, number: u32) -> Result<(), String> {
+        match self.kind {
+            Kind::PingPong => self.expect_words([number]),
+            Kind::Http => self.expect_page(&TEST),
+        }
     }
 
     /// Says that nothing more will be sent.
@@ -184,6 +180,9 @@ impl Client {
 
     /// Nothing must come within a moment.
     pub(super) fn expect_silence(&mut self, moment: Duration) -> Result<(), String> {
+        if !self.received.is_empty() {
+            return Err("an answer to nothing".to_owned());
+        }
         let error = |error| format!("cannot set a timeout: {error}");
         self.stream.set_read_timeout(Some(moment)).map_err(error)?;
         let read = self.stream.read(&mut [0]);
@@ -191,8 +190,8 @@ impl Client {
         match read {
             Err(error) if error.kind() == ErrorKind::WouldBlock => Ok(()),
             Err(error) => Err(format!("the connection broke: {error}")),
-            Ok(0) => Err("the connection was closed in the middle of a word".to_owned()),
-            Ok(_) => Err("an answer to a word that was not complete".to_owned()),
+            Ok(0) => Err("the connection was closed in the middle of a question".to_owned()),
+            Ok(_) => Err("an answer to a question that was not complete".to_owned()),
         }
     }
 
@@ -203,7 +202,7 @@ impl Client {
     }
 }
 
-fn reason(error: &std::io::Error) -> String {
+pub(super) fn reason(error: &std::io::Error) -> String {
     match error.kind() {
         ErrorKind::WouldBlock => format!("nothing happened for {PATIENCE:?}"),
         ErrorKind::UnexpectedEof => "the connection was closed".to_owned(),

@@ -1,0 +1,253 @@
+//! Reads responses of HTTP/1.1 as strictly as RFC 9112 lets a client be. It shares no code with the codec that quintain measures
+//! with, so that the suite can judge quintain's own server too.
+
+use std::io::Read;
+
+use super::server::{Client, reason};
+
+/// A head of a response may be so long, bytes.
+const HEAD_MAX: usize = 64 * 1024;
+/// A body that is read here may be so long, bytes.
+const BODY_MAX: usize = 16 << 20;
+
+/// A whole response.
+#[derive(Debug, PartialEq)]
+pub(super) struct Response {
+    pub(super) status: u16,
+    /// Names in lower case.
+    pub(super) headers: Vec<(String, String)>,
+    pub(super) body: Vec<u8>,
+}
+
+/// What a head says.
+#[derive(Debug, PartialEq)]
+struct Head {
+    status: u16,
+    headers: Vec<(String, String)>,
+    body: Framing,
+}
+
+/// How the end of a body is known: RFC 9112 section 6.3.
+#[derive(Debug, PartialEq)]
+enum Framing {
+    Length(usize),
+    Chunked,
+    UntilEnd,
+}
+
+impl Response {
+    /// The values of a header, in order.
+    pub(super) fn header(&self, name: &str) -> Vec<&str> {
+        self.headers.iter().filter(|(known, _)| known == name).map(|(_, value)| value.as_str()).collect()
+    }
+}
+
+impl Client {
+    /// Reads the response to a request; `head`: to one with the method HEAD. `None`: the connection was closed before it began.
+    pub(super) fn receive(&mut self, head: bool) -> Result<Option<Response>, String> {
+        loop {
+            let Some(end) = self.receive_until(b"\r\n\r\n", HEAD_MAX)? else { return Ok(None) };
+            let bytes: Vec<u8> = self.received.drain(..end + 4).collect();
+            let Head { status, headers, body } = parse(&bytes[..end], head)?;
+            if status < 200 {
+                continue; // an interim response: RFC 9110 section 15.2
+            }
+            let body = match body {
+                Framing::Length(length) => self.receive_exactly(length)?,
+                Framing::Chunked => self.receive_chunks()?,
+                Framing::UntilEnd => {
+                    while self.receive_some()? > 0 {
+                        if self.received.len() > BODY_MAX {
+                            return Err(format!("a body longer than {BODY_MAX} bytes"));
+                        }
+                    }
+                    std::mem::take(&mut self.received)
+                }
+            };
+            return Ok(Some(Response { status, headers, body }));
+        }
+    }
+
+    /// How many bytes have come now; 0: the end.
+    fn receive_some(&mut self) -> Result<usize, String> {
+        let mut bytes = [0; 16 * 1024];
+        let got = self.stream.read(&mut bytes).map_err(|error| reason(&error))?;
+        self.received.extend_from_slice(&bytes[..got]);
+        Ok(got)
+    }
+
+    /// Where `mark` stands in what was received; `None`: the end came before anything else.
+    fn receive_until(&mut self, mark: &[u8], limit: usize) -> Result<Option<usize>, String> {
+        let mut looked = 0;
+        loop {
+            if let Some(found) = self.received[looked..].windows(mark.len()).position(|window| window == mark) {
+                return Ok(Some(looked + found));
+            }
+            looked = self.received.len().saturating_sub(mark.len() - 1);
+            if self.received.len() > limit {
+                return Err(format!("{limit} bytes without the end of a head or a line: {}", excerpt(&self.received)));
+            }
+            if self.receive_some()? == 0 {
+                return match self.received.is_empty() {
+                    true => Ok(None),
+                    false => Err(format!("the connection was closed after {}", excerpt(&self.received))),
+                };
+            }
+        }
+    }
+
+    fn receive_exactly(&mut self, length: usize) -> Result<Vec<u8>, String> {
+        while self.received.len() < length {
+            if self.receive_some()? == 0 {
+                return Err(format!("the connection was closed after {} of {length} bytes", self.received.len()));
+            }
+        }
+        Ok(self.received.drain(..length).collect())
+    }
+
+    /// RFC 9112 section 7.1.
+    fn receive_chunks(&mut self) -> Result<Vec<u8>, String> {
+        let mut body = Vec::new();
+        loop {
+            let line = self.receive_line()?;
+            let digits = line.split(';').next().unwrap_or_default().trim_end_matches([' ', '\t']);
+            let is_size = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_hexdigit());
+            let size = usize::from_str_radix(digits, 16).ok().filter(|size| is_size && *size <= BODY_MAX);
+            match size {
+                None => return Err(format!("`{}` is no size of a chunk", line.escape_default())),
+                Some(0) => break,
+                Some(size) => body.extend(self.receive_exactly(size)?),
+            }
+            if body.len() > BODY_MAX {
+                return Err(format!("a body longer than {BODY_MAX} bytes"));
+            }
+            if self.receive_exactly(2)? != b"\r\n" {
+                return Err("a chunk does not end with its last byte".to_owned());
+            }
+        }
+        while !self.receive_line()?.is_empty() {} // trailers
+        Ok(body)
+    }
+
+    fn receive_line(&mut self) -> Result<String, String> {
+        let end = self.receive_until(b"\r\n", HEAD_MAX)?.ok_or("the connection was closed in a chunked body")?;
+        let line: Vec<u8> = self.received.drain(..end + 2).collect();
+        String::from_utf8(line[..end].to_vec()).map_err(|_| format!("a line that is no text: {}", excerpt(&line)))
+    }
+}
+
+/// A head without its last empty line; `head`: the request had the method HEAD.
+fn parse(bytes: &[u8], head: bool) -> Result<Head, String> {
+    let text = std::str::from_utf8(bytes).map_err(|_| format!("a head that is no text: {}", excerpt(bytes)))?;
+    let mut lines = text.split("\r\n");
+    let line = lines.next().unwrap_or_default();
+    let status = status(line).ok_or(format!("`{}` is no status line", line.escape_default()))?;
+    let mut headers = Vec::new();
+    for line in lines {
+        let field = line.split_once(':').filter(|(name, value)| is_token(name) && !value.contains(['\r', '\n', '\0']));
+        let (name, value) = field.ok_or(format!("`{}` is no header", line.escape_default()))?;
+        headers.push((name.to_ascii_lowercase(), value.trim_matches([' ', '\t']).to_owned()));
+    }
+    let body = framing(status, &headers, head)?;
+    Ok(Head { status, headers, body })
+}
+
+/// RFC 9112 section 4.
+fn status(line: &str) -> Option<u16> {
+    let rest = line.strip_prefix("HTTP/1.1 ").or_else(|| line.strip_prefix("HTTP/1.0 "))?;
+    let (code, reason) = rest.split_once(' ')?;
+    let is_code = code.len() == 3 && code.bytes().all(|byte| byte.is_ascii_digit());
+    code.parse().ok().filter(|code| is_code && (100..600).contains(code) && !reason.contains(['\r', '\n', '\0']))
+}
+
+fn is_token(name: &str) -> bool {
+    !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte))
+}
+
+/// RFC 9112 section 6.3; what a recipient may mend is an error here.
+fn framing(status: u16, headers: &[(String, String)], head: bool) -> Result<Framing, String> {
+    let values = |wanted| headers.iter().filter(move |(name, _)| name == wanted).map(|(_, value)| value.as_str());
+    let codings: Vec<&str> = values("transfer-encoding").collect();
+    let lengths: Vec<&str> = values("content-length").collect();
+    let length = match lengths[..] {
+        [] => None,
+        [one] if !one.is_empty() && one.bytes().all(|byte| byte.is_ascii_digit()) => {
+            let length = one.parse().ok().filter(|length| *length <= BODY_MAX);
+            Some(length.ok_or(format!("a body of {one} bytes is longer than {BODY_MAX}"))?)
+        }
+        _ => return Err(format!("Content-Length is `{}`", lengths.join("`, `"))),
+    };
+    if !codings.is_empty() && length.is_some() {
+        return Err("Content-Length beside Transfer-Encoding".to_owned());
+    }
+    if head || status < 200 || status == 204 || status == 304 {
+        return Ok(Framing::Length(0));
+    }
+    match (codings[..].len(), length) {
+        (0, Some(length)) => Ok(Framing::Length(length)),
+        (0, None) => Ok(Framing::UntilEnd),
+        (1, _) if codings[0].eq_ignore_ascii_case("chunked") => Ok(Framing::Chunked),
+        _ => Err(format!("Transfer-Encoding is `{}`", codings.join("`, `"))),
+    }
+}
+
+/// The begin of bytes, for a message.
+fn excerpt(bytes: &[u8]) -> String {
+    let shown = &bytes[..bytes.len().min(60)];
+    format!("`{}`{}", shown.escape_ascii(), if shown.len() < bytes.len() { "..." } else { "" })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The framing, or the begin of the error.
+    fn check(head: &str, is_head: bool, expected: &str) {
+        let text = match parse(head.as_bytes(), is_head) {
+            Ok(head) => format!("{} {:?}", head.status, head.body),
+            Err(error) => error,
+        };
+        assert!(text.starts_with(expected), "{head:?}: {text}");
+    }
+
+    #[test]
+    fn framings() {
+        for (head, is_head, expected) in [
+            ("HTTP/1.1 200 OK\r\nContent-Length: 4", false, "200 Length(4)"),
+            ("HTTP/1.1 200 \r\ncontent-length:4 ", false, "200 Length(4)"),
+            ("HTTP/1.1 200 OK\r\nContent-Length: 4", true, "200 Length(0)"),
+            ("HTTP/1.0 200 OK", false, "200 UntilEnd"),
+            ("HTTP/1.1 204 No Content", false, "204 Length(0)"),
+            ("HTTP/1.1 304 Not Modified\r\nContent-Length: 4", false, "304 Length(0)"),
+            ("HTTP/1.1 200 OK\r\nTransfer-Encoding: Chunked", false, "200 Chunked"),
+        ] {
+            check(head, is_head, expected);
+        }
+    }
+
+    #[test]
+    fn heads_that_break_the_rules() {
+        for (head, expected) in [
+            ("", "`` is no status line"),
+            ("HTTP/1.1 200", "`HTTP/1.1 200` is no status line"),
+            ("HTTP/1.1 20 OK", "`HTTP/1.1 20 OK` is no status line"),
+            ("HTTP/1.1 2000 OK", "`HTTP/1.1 2000 OK` is no status line"),
+            ("HTTP/1.1 999 OK", "`HTTP/1.1 999 OK` is no status line"),
+            ("HTTP/2 200 OK", "`HTTP/2 200 OK` is no status line"),
+            ("testHTTP/1.1 200 OK", "`testHTTP/1.1 200 OK` is no status line"),
+            ("HTTP/1.1 200 OK\nA: b", "`HTTP/1.1 200 OK\\nA: b` is no status line"),
+            ("HTTP/1.1 200 OK\r\nA", "`A` is no header"),
+            ("HTTP/1.1 200 OK\r\nA : b", "`A : b` is no header"),
+            ("HTTP/1.1 200 OK\r\nA: b\r\n c", "` c` is no header"),
+            ("HTTP/1.1 200 OK\r\nA: b\nC: d", "`A: b\\nC: d` is no header"),
+            ("HTTP/1.1 200 OK\r\nContent-Length: +4", "Content-Length is `+4`"),
+            ("HTTP/1.1 200 OK\r\nContent-Length: 4\r\nContent-Length: 4", "Content-Length is `4`, `4`"),
+            ("HTTP/1.1 200 OK\r\nContent-Length: 99999999999999999999", "a body of 9999"),
+            ("HTTP/1.1 200 OK\r\nContent-Length: 4\r\nTransfer-Encoding: chunked", "Content-Length beside"),
+            ("HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip", "Transfer-Encoding is `gzip`"),
+        ] {
+            check(head, false, expected);
+        }
+        assert!(parse(b"HTTP/1.1 200 OK\r\nA: \xff", false).unwrap_err().starts_with("a head that is no text"));
+    }
+}
