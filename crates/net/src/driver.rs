@@ -53,6 +53,8 @@ pub enum Event {
     /// The connection is gone and, from this event on, its slot is free; the last event of its name. Also the answer
     /// to a failed connect, and to the caller's own [`Driver::close`] once no operation of it is left in the kernel.
     Closed(Conn, CloseReason),
+    /// Nothing waits to be sent any more; told once for each [`Driver::tell_drained`].
+    Drained(Conn),
     /// Another thread called the waker.
     Woken,
 }
@@ -145,6 +147,15 @@ pub trait Driver {
 
     /// Sends `bytes`, now or when the turn ends, in order. The bytes are the driver's from here on.
     fn send(&mut self, conn: Conn, bytes: &[u8]) -> Result<(), SendError>;
+
+    /// Asks for one [`Event::Drained`] when the kernel has taken all that was sent on `conn` and takes more: the way to
+    /// send a stream of any length, piece after piece, to a peer that reads at its own pace.
+    fn tell_drained(&mut self, conn: Conn);
+
+    /// Stops receiving from `conn`, or goes on. What the kernel had handed over before, at most
+    /// `Config::receive_bytes` with back-pressure, may still come. Meanwhile the end of the peer's stream need not
+    /// be told; that the connection is gone is.
+    fn pause_reads(&mut self, conn: Conn, paused: bool);
 
     /// Sends what is left, then tells the peer that no more follows (half-close); receiving goes on. When the peer's
     /// stream has ended too, [`Event::Closed`] follows by itself, with [`CloseReason::Local`].

@@ -61,6 +61,10 @@ struct Connection {
     end_received: bool,
     /// The caller's stream ends when `outgoing` is empty.
     end_sent: bool,
+    /// The caller is to be told when `outgoing` is empty and the socket takes more.
+    drain_wanted: bool,
+    /// The caller wants to receive nothing.
+    paused: bool,
     /// A send failed: what was received before is still delivered, then the connection ends for this reason.
     broken: Option<CloseReason>,
 }
@@ -116,6 +120,8 @@ impl Epoll {
             outgoing: Outgoing::default(),
             end_received: false,
             end_sent: false,
+            drain_wanted: false,
+            paused: false,
             broken: None,
         };
         let watched = connection.watched;
@@ -205,6 +211,11 @@ impl Epoll {
         }
         if flags.contains(EventFlags::OUT) {
             connection.flush(&self.epoll, conn, &self.config);
+            if connection.drain_wanted && connection.outgoing.is_empty() && connection.broken.is_none() {
+                // Still watched: most callers send on and ask again, and for the others the next readiness ends it.
+                connection.drain_wanted = false;
+                return Some(Event::Drained(conn));
+            }
         }
         let socket = connection.socket.as_ref()?;
         if connection.watched.contains(EventFlags::IN) {
@@ -242,10 +253,10 @@ impl Connection {
     fn watch(&mut self, epoll: &OwnedFd, conn: Conn, config: &Config) {
         let mut wanted = EventFlags::empty();
         let slow = self.outgoing.len() > config.pause_reads_above_bytes;
-        if self.phase == Phase::Open && !self.end_received && !slow {
+        if self.phase == Phase::Open && !self.end_received && !slow && !self.paused {
             wanted |= EventFlags::IN;
         }
-        if !self.outgoing.is_empty() {
+        if !self.outgoing.is_empty() || (self.drain_wanted && self.phase == Phase::Open) {
             wanted |= EventFlags::OUT;
         }
         if wanted == self.watched {
@@ -360,6 +371,24 @@ impl Driver for Epoll {
             }
         }
         Ok(())
+    }
+
+    fn tell_drained(&mut self, conn: Conn) {
+        if let Some(connection) = self.connections.get_mut(conn) {
+            connection.drain_wanted = true;
+            if connection.phase == Phase::Open {
+                connection.watch(&self.epoll, conn, &self.config);
+            }
+        }
+    }
+
+    fn pause_reads(&mut self, conn: Conn, paused: bool) {
+        if let Some(connection) = self.connections.get_mut(conn) {
+            connection.paused = paused;
+            if connection.phase == Phase::Open {
+                connection.watch(&self.epoll, conn, &self.config);
+            }
+        }
     }
 
     fn end_stream(&mut self, conn: Conn) {

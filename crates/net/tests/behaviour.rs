@@ -34,6 +34,10 @@ suite!(
     a_graceful_close_sends_what_is_left,
     a_slow_reader_fills_the_sender,
     a_slow_reader_pauses_reads,
+    a_stream_goes_on_when_it_has_drained,
+    what_has_drained_is_told_at_once,
+    paused_reads_wait,
+    a_reset_is_seen_while_reads_are_paused,
     large_transfers_both_ways,
     slots_are_used_again,
     no_slot_is_an_error,
@@ -590,4 +594,94 @@ fn a_driver_may_go_at_any_time<D: KernelDriver>(open: impl Fn() -> D) {
             driver.next_event();
         }
     }
+}
+
+/// A peer that takes its time is sent a stream that never has more than one piece waiting in the driver.
+fn a_stream_goes_on_when_it_has_drained<O: Opener>(open: &O) {
+    const PIECES: usize = 100;
+    let mut pair = Pair::new(open, &Config { send_bytes_max: 65_536, ..CONFIG });
+    let (client, server) = (pair.client, pair.server);
+    let (mut told, mut received) = (0, 0);
+    pair.driver.tell_drained(server);
+    until(&mut pair.driver, |driver, event| {
+        match event {
+            Event::Drained(conn) => {
+                assert_eq!(conn, server);
+                told += 1;
+                if told <= PIECES {
+                    driver.send(server, &[told as u8; 65_536]).expect("the one before has left");
+                    driver.tell_drained(server);
+                }
+            }
+            Event::Data(conn, data) => {
+                assert_eq!(conn, client);
+                for &byte in driver.bytes(data) {
+                    assert_eq!(byte, (received / 65_536 + 1) as u8);
+                    received += 1;
+                }
+            }
+            other => panic!("{other:?}"),
+        }
+        received == PIECES * 65_536 && told > PIECES
+    });
+    assert_eq!(told, PIECES + 1);
+    let mut more = Vec::new();
+    settle(&mut pair.driver, |_, event| more.push(format!("{event:?}")));
+    assert_eq!(more, Vec::<String>::new());
+}
+
+fn what_has_drained_is_told_at_once<O: Opener>(open: &O) {
+    let mut pair = Pair::new(open, &CONFIG);
+    pair.driver.send(pair.client, b"x").unwrap();
+    assert_eq!(pair.receive(pair.server, 1), b"x");
+    pair.driver.tell_drained(pair.client);
+    pair.expect(|event, pair| matches!(event, Event::Drained(conn) if conn == pair.client));
+    // Whoever asks and closes is told of the end alone.
+    pair.driver.tell_drained(pair.client);
+    pair.driver.close(pair.client, Close::Graceful);
+    let (client, mut told) = (pair.client, Vec::new());
+    settle(&mut pair.driver, |_, event| match event {
+        Event::Closed(conn, _) | Event::Drained(conn) if conn == client => told.push(format!("{event:?}")),
+        _ => {}
+    });
+    assert_eq!(told, [format!("{:?}", Event::Closed(client, CloseReason::Local))]);
+}
+
+fn paused_reads_wait<O: Opener>(open: &O) {
+    // One receive at a time, as servers have it.
+    let mut pair = Pair::new(open, &Config { receive_bytes: 100, pause_reads_above_bytes: 65_536, ..CONFIG });
+    let (client, server) = (pair.client, pair.server);
+    for _ in 0..3 {
+        pair.driver.pause_reads(server, true);
+        pair.driver.send(client, &[7; 1000]).unwrap();
+        let mut received = 0;
+        settle(&mut pair.driver, |_, event| {
+            let Event::Data(conn, data) = event else { panic!("{event:?}") };
+            assert_eq!(conn, server);
+            received += format!("{data:?}").len().min(1); // Only what was under way.
+        });
+        assert!(received <= 1, "{received} receives");
+        let mut bytes = 0;
+        pair.driver.pause_reads(server, false);
+        settle(&mut pair.driver, |driver, event| {
+            if let Event::Data(_, data) = event {
+                bytes += driver.bytes(data).len();
+            }
+        });
+        assert!((900..=1000).contains(&bytes), "{bytes} of 1000 bytes, 100 of which may have come before");
+    }
+    pair.driver.close(client, Close::Graceful);
+    pair.expect(|event, pair| matches!(event, Event::Closed(conn, _) if conn == pair.client));
+    pair.expect(|event, pair| matches!(event, Event::EndOfStream(conn) if conn == pair.server));
+}
+
+fn a_reset_is_seen_while_reads_are_paused<O: Opener>(open: &O) {
+    let mut pair = Pair::new(open, &Config { pause_reads_above_bytes: 65_536, ..CONFIG });
+    let (client, server) = (pair.client, pair.server);
+    pair.driver.pause_reads(server, true);
+    settle(&mut pair.driver, |_, event| panic!("{event:?}"));
+    pair.driver.close(client, Close::Reset);
+    let mut ends = pair.ends();
+    ends.sort_by_key(|(conn, _)| *conn != client);
+    assert_eq!(ends, [(client, CloseReason::Local), (server, CloseReason::Reset)]);
 }

@@ -15,6 +15,8 @@ enum Op {
     Connect,
     Send { who: usize, len: usize },
     EndStream { who: usize },
+    TellDrained { who: usize },
+    PauseReads { who: usize, paused: bool },
     Close { who: usize, how: Close },
     Turn { ns: u64 },
     Take { count: usize },
@@ -27,6 +29,8 @@ fn op() -> impl Strategy<Value = Op> {
         6 => (who.clone(), 1..3_000usize).prop_map(|(who, len)| Op::Send { who, len }),
         1 => (who.clone(), 60_000..200_000usize).prop_map(|(who, len)| Op::Send { who, len }),
         1 => who.clone().prop_map(|who| Op::EndStream { who }),
+        2 => who.clone().prop_map(|who| Op::TellDrained { who }),
+        2 => (who.clone(), any::<bool>()).prop_map(|(who, paused)| Op::PauseReads { who, paused }),
         1 => (who, any::<bool>()).prop_map(|(who, reset)| {
             Op::Close { who, how: if reset { Close::Reset } else { Close::Graceful } }
         }),
@@ -46,6 +50,8 @@ struct End {
     head: Vec<u8>,
     stands: bool,
     end_received: bool,
+    /// The caller wants to be told when all is sent.
+    drain_wanted: bool,
     /// The caller closed it: nothing but the end is told.
     closed: bool,
 }
@@ -118,6 +124,17 @@ impl<D: Driver> Model<D> {
                 if let Some(conn) = self.pick(who) {
                     self.driver.end_stream(conn);
                     assert_eq!(self.driver.send(conn, b"x"), Err(SendError::Closed));
+                }
+            }
+            Op::TellDrained { who } => {
+                if let Some(conn) = self.pick(who) {
+                    self.driver.tell_drained(conn);
+                    self.ends.get_mut(&conn).unwrap().drain_wanted = true;
+                }
+            }
+            Op::PauseReads { who, paused } => {
+                if let Some(conn) = self.pick(who) {
+                    self.driver.pause_reads(conn, paused);
                 }
             }
             Op::Close { who, how } => {
@@ -210,6 +227,11 @@ impl<D: Driver> Model<D> {
                 let can_be_local = end.closed || end.end_received;
                 assert!(can_be_local || reason != CloseReason::Local, "{conn:?} {end:?}");
                 assert_eq!(self.driver.send(conn, b"x"), Err(SendError::Closed));
+            }
+            Event::Drained(conn) => {
+                let end = self.ends.get_mut(&conn).expect("of a connection that stands");
+                assert!(end.stands && end.drain_wanted && !end.closed, "{conn:?} {end:?}");
+                end.drain_wanted = false;
             }
             Event::Woken => panic!("nobody has a waker"),
         }

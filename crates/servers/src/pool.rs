@@ -245,7 +245,7 @@ fn work<D: KernelDriver, H: Handler, R: FnOnce(SocketAddr)>(
                 Event::EndOfStream(conn) => handler.end_of_stream(driver, conn),
                 Event::Closed(conn, _) => handler.closed(conn),
                 Event::Woken => adopt(driver, &mut handler, given),
-                Event::Connected(_) => {}
+                Event::Connected(_) | Event::Drained(_) => {}
             }
         }
         wake = handler.turned(driver);

@@ -11,8 +11,8 @@ use crate::socket;
 impl Sim {
     /// Notes that there may be something to take for `conn`.
     pub(super) fn note(&mut self, conn: Conn) {
-        let Some(&mut Connection { link, side, phase }) = self.connections.get_mut(conn) else { return };
-        if phase != Phase::Open || self.is_paused(link, side) {
+        let Some(&mut Connection { link, side, phase, .. }) = self.connections.get_mut(conn) else { return };
+        if phase != Phase::Open || self.is_paused(conn, link, side) {
             return;
         }
         if let Some(end) = self.end(link, side)
@@ -24,15 +24,41 @@ impl Sim {
         }
     }
 
-    /// Whether reading is paused for back-pressure. It does not hide that the connection is gone.
-    fn is_paused(&mut self, link: usize, side: usize) -> bool {
+    /// Whether reading is paused, for back-pressure or as the caller said. It does not hide that the connection is gone.
+    fn is_paused(&mut self, conn: Conn, link: usize, side: usize) -> bool {
+        let asked = self.connections.get_mut(conn).is_some_and(|connection| connection.paused);
         let most = self.config.pause_reads_above_bytes;
-        self.end(link, side).is_some_and(|end| end.outgoing.len() > most && !end.reset_arrived)
+        self.end(link, side).is_some_and(|end| (asked || end.outgoing.len() > most) && !end.reset_arrived)
+    }
+
+    /// Whether all of `conn` is sent and the caller wants to know.
+    fn is_to_be_told_drained(&mut self, conn: Conn) -> bool {
+        let Some(&mut Connection { link, side, phase: Phase::Open, drain_wanted: true, .. }) =
+            self.connections.get_mut(conn)
+        else {
+            return false;
+        };
+        self.end(link, side).is_some_and(|end| end.stands && end.outgoing.is_empty() && !end.reset_arrived)
+    }
+
+    /// Notes that the caller is to be told that all is sent, if it is so.
+    pub(super) fn note_drained(&mut self, conn: Conn) {
+        if self.is_to_be_told_drained(conn) {
+            self.notes.push_back(Note::Drained(conn));
+        }
+    }
+
+    fn drained(&mut self, conn: Conn) -> Option<Event> {
+        if !self.is_to_be_told_drained(conn) {
+            return None;
+        }
+        self.connections.get_mut(conn)?.drain_wanted = false;
+        Some(Event::Drained(conn))
     }
 
     /// What follows when all of `conn` is sent: the end of a graceful close, or of both streams.
     pub(super) fn close_if_sent(&mut self, conn: Conn) {
-        let Some(&mut Connection { link, side, phase }) = self.connections.get_mut(conn) else { return };
+        let Some(&mut Connection { link, side, phase, .. }) = self.connections.get_mut(conn) else { return };
         let Some(end) = self.end(link, side) else { return };
         let closing = phase == Phase::Closing && end.stands && end.outgoing.is_empty();
         if closing || (phase == Phase::Open && end.end_sent && end.end_told) {
@@ -73,8 +99,8 @@ impl Sim {
 
     /// What there is to take for `conn`, one event at a time.
     fn read(&mut self, conn: Conn) -> Option<Event> {
-        let &mut Connection { link, side, phase } = self.connections.get_mut(conn)?;
-        let (paused, most) = (self.is_paused(link, side), self.dice.within_usize(&self.network.read_bytes));
+        let &mut Connection { link, side, phase, .. } = self.connections.get_mut(conn)?;
+        let (paused, most) = (self.is_paused(conn, link, side), self.dice.within_usize(&self.network.read_bytes));
         let most = most.min(self.config.receive_bytes).max(1);
         let end = self.links[link].as_mut().map(|link| &mut link.ends[side])?;
         end.noted = false;
@@ -106,7 +132,7 @@ impl Sim {
             return None;
         }
         let link = self.listeners[index as usize].as_mut()?.queue.pop_front()?;
-        let connection = Connection { link, side: 1, phase: Phase::Open };
+        let connection = Connection { link, side: 1, phase: Phase::Open, drain_wanted: false, paused: false };
         let conn = self.connections.insert(connection).ok()?;
         if let Some(end) = self.end(link, 1) {
             end.who = Who::Driver(conn);
@@ -165,7 +191,8 @@ impl Driver for Sim {
     fn connect(&mut self, address: &Address) -> io::Result<Conn> {
         let address = address.inet().ok_or_else(no_unix)?;
         let link = self.links.len();
-        let connection = Connection { link, side: 0, phase: Phase::Connecting };
+        let phase = Phase::Connecting;
+        let connection = Connection { link, side: 0, phase, drain_wanted: false, paused: false };
         let conn = self.connections.insert(connection).map_err(|_| socket::no_slot(self.config.connections))?;
         self.link(Who::Driver(conn));
         self.travel(link, 0, What::Connect { link, address, tries: 0 });
@@ -174,7 +201,7 @@ impl Driver for Sim {
 
     fn send(&mut self, conn: Conn, bytes: &[u8]) -> Result<(), SendError> {
         let limit = self.config.send_bytes_max;
-        let &mut Connection { link, side, phase } = self.connections.get_mut(conn).ok_or(SendError::Closed)?;
+        let &mut Connection { link, side, phase, .. } = self.connections.get_mut(conn).ok_or(SendError::Closed)?;
         let end = self.end(link, side).ok_or(SendError::Closed)?;
         if !matches!(phase, Phase::Connecting | Phase::Open) || end.end_wanted || end.reset_arrived {
             return Err(SendError::Closed);
@@ -187,8 +214,22 @@ impl Driver for Sim {
         Ok(())
     }
 
+    fn tell_drained(&mut self, conn: Conn) {
+        if let Some(connection) = self.connections.get_mut(conn) {
+            connection.drain_wanted = true;
+            self.note_drained(conn);
+        }
+    }
+
+    fn pause_reads(&mut self, conn: Conn, paused: bool) {
+        if let Some(connection) = self.connections.get_mut(conn) {
+            connection.paused = paused;
+            self.note(conn);
+        }
+    }
+
     fn end_stream(&mut self, conn: Conn) {
-        let Some(&mut Connection { link, side, phase }) = self.connections.get_mut(conn) else { return };
+        let Some(&mut Connection { link, side, phase, .. }) = self.connections.get_mut(conn) else { return };
         if !matches!(phase, Phase::Connecting | Phase::Open) {
             return;
         }
@@ -238,6 +279,7 @@ impl Driver for Sim {
             let event = match note {
                 Note::Event(event) => Some(event),
                 Note::Readable(conn) => self.read(conn),
+                Note::Drained(conn) => self.drained(conn),
                 Note::Accept(index) => self.accept(index),
             };
             // What the caller has closed since is not told any more.

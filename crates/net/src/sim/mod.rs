@@ -70,6 +70,8 @@ struct Connection {
     link: usize,
     side: usize,
     phase: Phase,
+    drain_wanted: bool,
+    paused: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -99,6 +101,7 @@ struct Service {
 enum Note {
     Event(Event),
     Readable(Conn),
+    Drained(Conn),
     Accept(u32),
 }
 
@@ -308,6 +311,7 @@ impl Sim {
                     self.notes.push_back(Note::Event(Event::Connected(conn)));
                 }
                 self.pump(link, 0);
+                self.note_drained(conn);
                 self.close_if_sent(conn);
             }
             Who::Gone => self.travel(link, 0, What::Reset { link, to: 1 }),
@@ -391,6 +395,7 @@ impl Sim {
         self.pump(link, 1 - side);
         if let Some(conn) = is_driver {
             self.note(conn); // It may have paused its reads.
+            self.note_drained(conn);
             self.close_if_sent(conn);
         }
     }

@@ -17,7 +17,8 @@ impl Ops {
     pub(super) const RECEIVE: Ops = Ops(1);
     /// Tell when the socket takes bytes, or the connection stands.
     pub(super) const WRITABLE: Ops = Ops(2);
-    /// Tell when the connection is over: asked when the peer's stream has ended, and receiving would say nothing more.
+    /// Tell when the connection is over: asked when the peer's stream has ended and receiving would say nothing more, and
+    /// while nothing is to be received.
     pub(super) const HANG_UP: Ops = Ops(4);
 
     pub(super) const EACH: [(Ops, Kind); 3] =
@@ -78,6 +79,10 @@ pub(super) struct Connection {
     pub(super) end_sent: bool,
     /// And now it has.
     pub(super) shut: bool,
+    /// The caller is to be told when `outgoing` is empty and the socket takes more.
+    pub(super) drain_wanted: bool,
+    /// The caller wants to receive nothing.
+    pub(super) paused: bool,
     /// A send failed: what was received before is still delivered, then the connection ends for this reason.
     pub(super) broken: Option<CloseReason>,
 }
@@ -96,6 +101,8 @@ impl Connection {
             end_received: false,
             end_sent: false,
             shut: false,
+            drain_wanted: false,
+            paused: false,
             broken: None,
         }
     }
@@ -103,11 +110,13 @@ impl Connection {
     /// What the kernel should do now, granted that it takes what it is being handed.
     #[inline]
     pub(super) fn wanted(&self, config: &Config) -> Ops {
-        let writable = if self.blocked { Ops::WRITABLE } else { Ops::NONE };
+        let drain_wanted = self.drain_wanted && self.phase == Phase::Open && self.broken.is_none();
+        let writable = if self.blocked || drain_wanted { Ops::WRITABLE } else { Ops::NONE };
         match self.phase {
             Phase::Connecting => Ops::WRITABLE,
             Phase::Open if self.end_received => writable | Ops::HANG_UP,
             Phase::Open if self.outgoing.len() - self.sending > config.pause_reads_above_bytes => writable,
+            Phase::Open if self.paused => writable | Ops::HANG_UP,
             Phase::Open => writable | Ops::RECEIVE,
             Phase::Closing => writable,
             Phase::Finished(_) => Ops::NONE,

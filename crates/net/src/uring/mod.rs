@@ -389,6 +389,10 @@ impl Uring {
             return None; // Cancelled.
         }
         connection.blocked = false;
+        if connection.phase == Phase::Open && connection.drain_wanted && connection.outgoing.is_empty() {
+            connection.drain_wanted = false;
+            return Some(Event::Drained(conn));
+        }
         if connection.phase != Phase::Connecting {
             return None;
         }
@@ -460,6 +464,20 @@ impl Driver for Uring {
             self.changed.push(conn);
         }
         Ok(())
+    }
+
+    fn tell_drained(&mut self, conn: Conn) {
+        if let Some(connection) = self.connections.get_mut(conn) {
+            connection.drain_wanted = true;
+            self.change(conn);
+        }
+    }
+
+    fn pause_reads(&mut self, conn: Conn, paused: bool) {
+        if let Some(connection) = self.connections.get_mut(conn) {
+            connection.paused = paused;
+            self.change(conn);
+        }
     }
 
     fn end_stream(&mut self, conn: Conn) {
