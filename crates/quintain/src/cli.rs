@@ -116,67 +116,155 @@ pub(crate) struct CheckArgs {
     pub(crate) json: bool,
 }
 
+/// Headings of `quintain load --help`.
+const REQUESTS: &str = "Requests";
+const TLS: &str = "TLS";
+const RIGHT: &str = "Right answers";
+const GENERATOR: &str = "Generator";
+const OUTPUT: &str = "Output";
+
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  \
-    quintain load pingpong://127.0.0.1:7000 -c 80 -t 2 -d 5s\n  \
-    quintain load pingpong://[::1]:7000 -c 80 --rate 50k --json\n\n\
-    In a closed loop (no --rate) a client sends when it has its answer: latency is service time. With --rate requests are \
-    sent by a timetable and latency is response time, from the moment each was meant to be sent.")]
+#[command(after_help = LOAD_HELP, override_usage = "quintain load [OPTIONS] URL\n       quintain load [OPTIONS] --urls FILE")]
 pub(crate) struct LoadArgs {
-    /// `pingpong://host:port`
-    #[arg(required_unless_present = "spec", value_name = "URL")]
+    /// `http://host:port/path`, `https://...`, or `pingpong://host:port`
+    #[arg(required_unless_present_any = ["spec", "urls"], value_name = "URL")]
     pub(crate) url: Option<String>,
-    /// Connections
-    #[arg(short = 'c', long, default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
-    pub(crate) clients: u32,
+    /// Connections, over all threads
+    #[arg(short = 'c', long, alias = "connections", value_name = "N", default_value = "10", value_parser = given(clients))]
+    pub(crate) clients: Given<u32>,
     /// Worker threads
-    #[arg(short = 't', long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1024))]
-    pub(crate) threads: u32,
+    #[arg(short = 't', long, value_name = "N", default_value = "1", value_parser = given(threads))]
+    pub(crate) threads: Given<u32>,
     /// How long to measure
-    #[arg(short = 'd', long, value_name = "TIME", default_value = "5s", value_parser = duration)]
-    pub(crate) duration: Duration,
+    #[arg(short = 'd', long, short_alias = 'z', value_name = "TIME", default_value = "5s", value_parser = given(some_time))]
+    pub(crate) duration: Given<Duration>,
     /// Measure so many valid answers instead of a time
-    #[arg(short = 'n', long, value_name = "N", value_parser = count, conflicts_with_all = ["duration", "until", "volley"])]
-    pub(crate) requests: Option<u64>,
+    #[arg(short = 'n', long, value_name = "N", value_parser = given(count), conflicts_with_all = ["duration", "until", "volley"])]
+    pub(crate) requests: Option<Given<u64>>,
     /// Measure until the interval of the mean latency is this narrow (`1%`), at most ten times --duration
-    #[arg(long, value_name = "PERCENT", value_parser = percentage, conflicts_with = "volley")]
-    pub(crate) until: Option<f64>,
+    #[arg(long, value_name = "PERCENT", value_parser = given(percentage), conflicts_with = "volley")]
+    pub(crate) until: Option<Given<f64>>,
     /// Measure by volley's own rule (95 % normal interval of the mean within 5 us, 3 minutes at most)
     #[arg(long)]
     pub(crate) volley: bool,
     /// Open loop: offered requests a second over all connections (`50k`)
-    #[arg(long, value_name = "RATE", value_parser = rate)]
-    pub(crate) rate: Option<f64>,
+    #[arg(short = 'R', long, value_name = "RATE", value_parser = given(rate))]
+    pub(crate) rate: Option<Given<f64>>,
     /// Gaps of the open loop
-    #[arg(long, value_enum, default_value_t = Gaps::Poisson, requires = "rate")]
+    #[arg(long, value_enum, value_name = "LAW", default_value_t = Gaps::Poisson, requires = "rate")]
     pub(crate) arrivals: Gaps,
     /// Closed loop: pause of a client between an answer and its next request
-    #[arg(long, value_name = "TIME", value_parser = duration, default_value = "0s", conflicts_with = "rate")]
-    pub(crate) think: Duration,
+    #[arg(long, value_name = "TIME", value_parser = given(duration), default_value = "0s", conflicts_with = "rate")]
+    pub(crate) think: Given<Duration>,
     /// Load so long before measuring
-    #[arg(long, value_name = "TIME", value_parser = duration, default_value = "500ms")]
-    pub(crate) warmup: Duration,
+    #[arg(long, value_name = "TIME", value_parser = given(duration), default_value = "500ms")]
+    pub(crate) warmup: Given<Duration>,
     /// An answer later than this counts as a timeout; if it still comes, its latency is kept
-    #[arg(long, value_name = "TIME", value_parser = duration, default_value = "2s")]
-    pub(crate) timeout: Duration,
+    #[arg(long, value_name = "TIME", value_parser = given(timeout), default_value = "2s")]
+    pub(crate) timeout: Given<Duration>,
+    #[command(flatten)]
+    pub(crate) http: HttpArgs,
     /// Door to the kernel
-    #[arg(long, value_enum, default_value_t = Backend::Auto)]
+    #[arg(long, value_enum, default_value_t = Backend::Auto, help_heading = GENERATOR)]
     pub(crate) backend: Backend,
     /// Pin worker i to the i-th of these processors, `1` or `2-5`
-    #[arg(long, value_name = "LIST", value_parser = cpu_list)]
-    pub(crate) cpus: Option<Cpus>,
-    /// Seed of challenges and arrivals
-    #[arg(long, default_value_t = 1)]
+    #[arg(long, value_name = "LIST", value_parser = given(cpu_list), help_heading = GENERATOR)]
+    pub(crate) cpus: Option<Given<Cpus>>,
+    /// Seed of everything random: arrivals, the order of requests
+    #[arg(long, default_value_t = 1, help_heading = GENERATOR)]
     pub(crate) seed: u64,
     /// Print one JSON object
-    #[arg(long)]
+    #[arg(long, help_heading = OUTPUT)]
     pub(crate) json: bool,
-    /// No live line
-    #[arg(short = 'q', long)]
+    /// No live line, no notes
+    #[arg(short = 'q', long, help_heading = OUTPUT)]
     pub(crate) quiet: bool,
+    /// For users of wrk: does nothing, quantiles are always shown
+    #[arg(long, help_heading = OUTPUT)]
+    pub(crate) latency: bool,
     /// Read a LoadSpec (JSON) from a file or, with `-`, from stdin, and print progress and Measurement as JSON lines
     #[arg(long, value_name = "FILE", hide = true, exclusive = true)]
     pub(crate) spec: Option<String>,
+}
+
+/// What HTTP alone knows. Values are text here: they are read together, so that all mistakes are told at once.
+#[derive(Clone, Debug, Default, Args)]
+pub(crate) struct HttpArgs {
+    /// A file of requests instead of a URL: `[WEIGHT] [METHOD] URL` a line, all of one server, drawn by weight
+    #[arg(long, value_name = "FILE", conflicts_with = "url", help_heading = REQUESTS)]
+    pub(crate) urls: Option<PathBuf>,
+    /// Method [default: GET, or POST with a body]
+    #[arg(short = 'X', long, value_name = "METHOD", help_heading = REQUESTS)]
+    pub(crate) method: Option<String>,
+    /// Header field, `Name: value`; may be given several times
+    #[arg(short = 'H', long = "header", value_name = "FIELD", help_heading = REQUESTS)]
+    pub(crate) headers: Vec<String>,
+    /// Body; of --urls, with all methods but GET and HEAD
+    #[arg(long, value_name = "TEXT", help_heading = REQUESTS)]
+    pub(crate) body: Option<String>,
+    /// The same from a file
+    #[arg(long, value_name = "FILE", conflicts_with = "body", help_heading = REQUESTS)]
+    pub(crate) body_file: Option<PathBuf>,
+    /// Requests in flight on one connection at most [default: 1]
+    #[arg(long, value_name = "N", help_heading = REQUESTS)]
+    pub(crate) pipeline: Option<String>,
+    /// How long a connection is used [default: keep-alive]
+    #[arg(long, value_enum, value_name = "USE", hide_default_value = true, help_heading = REQUESTS)]
+    pub(crate) connection: Option<ConnectionUse>,
+    /// The same as `--connection per-request`
+    #[arg(long, visible_alias = "disable-keepalive", conflicts_with = "connection", help_heading = REQUESTS)]
+    pub(crate) no_keepalive: bool,
+    /// Connect to this Unix socket; the URL gives the Host field and the path
+    #[arg(long, value_name = "PATH", help_heading = REQUESTS)]
+    pub(crate) unix_socket: Option<PathBuf>,
+    /// Statuses of right answers, `200,201`, `200-204` or `2xx` [default: 2xx]
+    #[arg(long, value_name = "LIST", help_heading = RIGHT)]
+    pub(crate) expect_status: Option<String>,
+    /// The body of right answers, all of it
+    #[arg(long, value_name = "TEXT", help_heading = RIGHT)]
+    pub(crate) expect_body: Option<String>,
+    /// The same from a file
+    #[arg(long, value_name = "FILE", conflicts_with = "expect_body", help_heading = RIGHT)]
+    pub(crate) expect_body_file: Option<PathBuf>,
+    /// https: accept any certificate
+    #[arg(short = 'k', long, help_heading = TLS)]
+    pub(crate) insecure: bool,
+    /// https: trust these roots (PEM) instead of the public ones
+    #[arg(long, value_name = "FILE", conflicts_with = "insecure", help_heading = TLS)]
+    pub(crate) cacert: Option<PathBuf>,
+    /// https: a whole handshake for each connection, no resumed sessions
+    #[arg(long, help_heading = TLS)]
+    pub(crate) no_resume: bool,
+}
+
+const LOAD_HELP: &str = "Examples:\n  \
+    quintain load -t2 -c400 -d10s http://127.0.0.1:8080/\n      \
+        as with wrk: 400 connections, each sends when it has its answer\n  \
+    quintain load -c 400 --rate 50k http://127.0.0.1:8080/\n      \
+        an open loop: what users see who do not wait for each other\n  \
+    quintain load -X POST --body '{\"n\":1}' -H 'Content-Type: application/json' --expect-status 201 URL\n  \
+    quintain load --urls mix.txt -c 100 -d 1m --json > mix.json\n  \
+    quintain load --no-keepalive -c 50 https://127.0.0.1:8443/ --cacert root.pem\n  \
+    quintain load pingpong://127.0.0.1:7000 -c 80 -t 2 -d 5s\n\n\
+    In a closed loop (no --rate) a client sends when it has its answer: latency is service time. With --rate requests are \
+    sent by a timetable and latency is response time, from the moment each was meant to be sent.";
+
+/// How long a connection is used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ConnectionUse {
+    KeepAlive,
+    PerRequest,
+}
+
+/// A value as it was given, and what it was read as. A flag that is wrong does not hide the mistakes of others.
+#[derive(Clone, Debug)]
+pub(crate) struct Given<T>(pub(crate) Result<T, String>);
+
+/// A reader for clap that never fails.
+fn given<T: Clone + Send + Sync + 'static>(
+    read: fn(&str) -> Result<T, String>,
+) -> impl Fn(&str) -> Result<Given<T>, std::convert::Infallible> + Clone {
+    move |text| Ok(Given(read(text)))
 }
 
 #[derive(Debug, Args)]
@@ -389,7 +477,7 @@ pub(crate) enum Gaps {
 }
 
 /// Processor numbers, ascending.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Cpus(pub(crate) Vec<u32>);
 
 fn key_value(text: &str) -> Result<(String, String), String> {
@@ -406,6 +494,37 @@ fn cpu_list(text: &str) -> Result<Cpus, String> {
     match lab::cpus::parse(text)? {
         cpus if cpus.is_empty() => Err("expected processors like `0-3,8`".to_owned()),
         cpus => Ok(Cpus(cpus)),
+    }
+}
+
+/// A count within bounds.
+fn within(text: &str, most: u32) -> Result<u32, String> {
+    let count = study::units::count(text).map_err(|error| error.to_string())?;
+    match u32::try_from(count) {
+        Ok(count) if (1..=most).contains(&count) => Ok(count),
+        _ => Err(format!("{text} is not in 1 to {most}")),
+    }
+}
+
+fn clients(text: &str) -> Result<u32, String> {
+    within(text, 1_000_000)
+}
+
+fn threads(text: &str) -> Result<u32, String> {
+    within(text, 1024)
+}
+
+fn some_time(text: &str) -> Result<Duration, String> {
+    match duration(text)? {
+        Duration::ZERO => Err("more than no time is needed".to_owned()),
+        some => Ok(some),
+    }
+}
+
+fn timeout(text: &str) -> Result<Duration, String> {
+    match duration(text)? {
+        short if short < Duration::from_millis(1) => Err(format!("`{text}` is less than 1ms")),
+        time => Ok(time),
     }
 }
 

@@ -9,36 +9,49 @@ use study::spec::{Arrivals, LoadSpec, SPEC_VERSION, Stop, Target, Warmup};
 
 use crate::cli::{Gaps, LoadArgs};
 use crate::message::{Done, Exit, Problem};
-use crate::{output, signals};
+use crate::mistakes::Mistakes;
+use crate::{http, limits, output, signals};
 
 /// The open loop polls for so long before each intended send, ns.
 const SPIN_NS: u64 = 100_000;
 /// `--until` gives up after so many times `--duration`.
 const UNTIL_DURATIONS: u64 = 10;
+/// `-n` gives up after so long, ns.
+const REQUESTS_MAX_NS: u64 = 600_000_000_000;
 /// Volley's own constants: iterations of a round, half-width, patience.
 const VOLLEY: Stop = Stop::Volley { round_requests: 1_000_000, half_width_ns: 5_000, max_ns: 180_000_000_000 };
+/// Length of a window, ns; longer where there would be more than so many of them.
+const WINDOW_NS: u64 = 100_000_000;
+const WINDOWS_MAX: u64 = 36_000;
+
+/// A load, ready to be run.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Prepared {
+    pub(crate) spec: LoadSpec,
+    /// What is loaded, as reports name it.
+    pub(crate) name: String,
+}
 
 pub(crate) fn load(args: LoadArgs) -> Done {
     if let Some(path) = &args.spec {
         return generator(path);
     }
-    let url = args.url.as_deref().unwrap_or_default();
-    let spec = spec_of(&args, url)?;
+    let Prepared { spec, name } = prepare(&args)?;
     let interrupted = signals::interrupted()?;
     let show = output::stderr_is_terminal() && !args.quiet;
     let mut line = Live { shown: false };
     let mut progress = |progress: Progress| {
         if show {
-            line.show(&progress);
+            line.show(&live(&progress, &spec.stop));
         }
     };
     let result = load::run(&spec, &mut progress, &interrupted);
     line.clear();
-    let measurement = result.map_err(|error| problem(&error))?;
+    let measurement = result.map_err(|error| problem(&error, &spec.target))?;
     if args.json {
-        output::data(&report::load_json(&measurement, url).map_err(|error| Problem::new(Exit::Machine, error))?)?;
+        output::data(&report::load_json(&measurement, &name).map_err(|error| Problem::new(Exit::Machine, error))?)?;
     } else {
-        output::data(&report::load_terminal(&measurement, url, &crate::report::style(false)))?;
+        output::data(&report::load_terminal(&measurement, &name, &crate::report::style(false)))?;
     }
     Ok(if signals::is_set(&interrupted) {
         Exit::Interrupted
@@ -49,60 +62,87 @@ pub(crate) fn load(args: LoadArgs) -> Done {
     })
 }
 
-fn spec_of(args: &LoadArgs, url: &str) -> Result<LoadSpec, Problem> {
+/// Reads the command line, tells its user what to know, and makes room for the load on this machine.
+pub(crate) fn prepare(args: &LoadArgs) -> Result<Prepared, Problem> {
+    let (prepared, notes) = read(args)?;
+    let warnings = limits::make_room(&prepared.spec)?;
+    if !args.quiet {
+        notes.iter().for_each(|note| output::message(&format!("note: {note}")));
+    }
+    warnings.iter().for_each(|warning| output::message(&format!("warning: {warning}")));
+    Ok(prepared)
+}
+
+/// The command line as a load, and notes on it; or all of its mistakes.
+fn read(args: &LoadArgs) -> Result<(Prepared, Vec<String>), Problem> {
+    let mut mistakes = Mistakes::default();
+    let asked = http::asked(args.url.as_deref(), &args.http, &mut mistakes);
     let nanos = |duration: Duration| u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX);
-    let duration_ns = nanos(args.duration);
-    let stop = if args.volley {
-        VOLLEY
-    } else if let Some(relative) = args.until {
-        Stop::Interval { relative, level: 0.95, max_ns: duration_ns.saturating_mul(UNTIL_DURATIONS) }
-    } else if let Some(requests) = args.requests {
-        Stop::Requests { requests, max_ns: 600_000_000_000 }
-    } else {
-        Stop::Duration { duration_ns }
+    let duration_ns = nanos(mistakes.flag("--duration", &args.duration));
+    let until = mistakes.some("--until", args.until.as_ref());
+    let requests = mistakes.some("--requests", args.requests.as_ref());
+    let stop = match (args.volley, until, requests) {
+        (true, ..) => VOLLEY,
+        (_, Some(relative), _) => {
+            Stop::Interval { relative, level: 0.95, max_ns: duration_ns.saturating_mul(UNTIL_DURATIONS) }
+        }
+        (.., Some(requests)) => Stop::Requests { requests, max_ns: REQUESTS_MAX_NS },
+        _ => Stop::Duration { duration_ns },
     };
-    let arrivals = match (args.rate, args.arrivals) {
-        (None, _) => Arrivals::Closed { think_ns: nanos(args.think) },
+    let think_ns = nanos(mistakes.flag("--think", &args.think));
+    let arrivals = match (mistakes.some("--rate", args.rate.as_ref()), args.arrivals) {
+        (None, _) => Arrivals::Closed { think_ns },
         (Some(rate_per_s), Gaps::Poisson) => Arrivals::Poisson { rate_per_s },
         (Some(rate_per_s), Gaps::Constant) => Arrivals::Constant { rate_per_s },
     };
-    Ok(LoadSpec {
+    let clients = mistakes.flag("--clients", &args.clients);
+    let threads = mistakes.flag("--threads", &args.threads);
+    let cpus = mistakes.some("--cpus", args.cpus.as_ref()).map_or(Vec::new(), |cpus| cpus.0);
+    let warmup_ns = nanos(mistakes.flag("--warmup", &args.warmup));
+    let timeout_ns = nanos(mistakes.flag("--timeout", &args.timeout));
+    if args.volley && args.rate.is_some() {
+        let hint = "leave one of them out".to_owned();
+        mistakes.add("`--volley` is a rule of the closed loop, and `--rate` asks for an open one", Some(hint));
+    }
+    let Some(asked) = asked else {
+        return Err(mistakes.end().err().unwrap_or_else(|| Problem::text(Exit::Usage, "no URL to load")));
+    };
+    mistakes.end()?;
+    let spec = LoadSpec {
         version: SPEC_VERSION,
-        target: target(url)?,
-        clients: args.clients,
-        pipeline: 1,
-        connection: study::spec::Connection::KeepAlive,
-        threads: args.threads,
-        cpus: args.cpus.as_ref().map(|cpus| cpus.0.clone()).unwrap_or_default(),
+        target: asked.target,
+        clients,
+        pipeline: asked.pipeline,
+        connection: asked.connection,
+        threads,
+        cpus,
         backend: args.backend.into(),
         arrivals,
-        warmup: Warmup::DurationNs(nanos(args.warmup)),
+        warmup: Warmup::DurationNs(warmup_ns),
         stop,
-        window_ns: 100_000_000,
-        timeout_ns: nanos(args.timeout),
+        window_ns: window_ns(longest_ns(&stop)),
+        timeout_ns,
         spin_ns: SPIN_NS,
         seed: args.seed,
-    })
+    };
+    Ok((Prepared { spec, name: asked.name }, asked.notes))
 }
 
-/// Whom a URL names.
-fn target(url: &str) -> Result<Target, Problem> {
-    let wrong = |text: String| Problem::text(Exit::Usage, text).hint("a URL looks like `pingpong://127.0.0.1:7000`");
-    let (scheme, rest) = url.split_once("://").ok_or_else(|| wrong(format!("`{url}` is no URL")))?;
-    if scheme != "pingpong" {
-        return Err(wrong(format!("unknown protocol `{scheme}` in `{url}`; this build speaks `pingpong`")));
-    }
-    let address = rest.strip_suffix('/').unwrap_or(rest);
-    let port = address.rsplit_once(':').and_then(|(host, port)| Some((host, port.parse::<u16>().ok()?)));
-    match port {
-        Some((host, 1..)) if !host.is_empty() && !address.contains('/') => {
-            Ok(Target::Pingpong { address: address.to_owned() })
-        }
-        _ => Err(wrong(format!("`{url}` does not end in a host and a port from 1 to 65535"))),
+/// The longest that a rule lets a load be measured, ns.
+fn longest_ns(stop: &Stop) -> u64 {
+    match *stop {
+        Stop::Duration { duration_ns } => duration_ns,
+        Stop::Requests { max_ns, .. } | Stop::Interval { max_ns, .. } | Stop::Volley { max_ns, .. } => max_ns,
     }
 }
 
-fn problem(error: &LoadError) -> Problem {
+/// Windows of a tenth of a second, or of as many as keep their number in bounds.
+fn window_ns(longest_ns: u64) -> u64 {
+    longest_ns.div_ceil(WINDOWS_MAX).next_multiple_of(WINDOW_NS).max(WINDOW_NS)
+}
+
+/// What the user is told when there is no measurement.
+pub(crate) fn problem(error: &LoadError, target: &Target) -> Problem {
     let exit = match error {
         LoadError::Spec(_) | LoadError::Resolve { .. } | LoadError::Tls(_) => Exit::Usage,
         LoadError::Unreachable { .. } => Exit::Subject,
@@ -111,6 +151,9 @@ fn problem(error: &LoadError) -> Problem {
     };
     let problem = Problem::text(exit, error);
     match error {
+        LoadError::Unreachable { .. } if target.address().starts_with("unix:") => {
+            problem.hint("is the server running, and is this the path of its socket?")
+        }
         LoadError::Unreachable { .. } => problem.hint("is the server running, and listening on this address?"),
         LoadError::Kernel { source, .. } if source.raw_os_error() == Some(EMFILE) => {
             problem.hint("raise the limit of open files: `ulimit -n`")
@@ -126,32 +169,60 @@ fn problem(error: &LoadError) -> Problem {
 const EMFILE: i32 = 24;
 
 /// The line that is rewritten while a load runs.
-struct Live {
-    shown: bool,
+#[derive(Debug)]
+pub(crate) struct Live {
+    pub(crate) shown: bool,
 }
 
 impl Live {
-    fn show(&mut self, progress: &Progress) {
-        let text = match progress.phase {
-            Phase::Connect => "connecting".to_owned(),
-            Phase::Warmup => "warming up".to_owned(),
-            Phase::Measure => format!(
-                "{:.1} s   {} requests   {}   mean {}   {} errors",
-                progress.elapsed_ns as f64 / 1e9,
-                progress.requests,
-                report::quantity(progress.rate_per_s, "1/s"),
-                report::quantity(progress.latency_mean_ns, "ns"),
-                progress.errors
-            ),
-        };
-        output::rewrite(&text);
+    pub(crate) fn show(&mut self, text: &str) {
+        // A line that is broken by the terminal cannot be rewritten.
+        let columns = output::stderr_columns().unwrap_or(80).saturating_sub(1);
+        output::rewrite(&text.chars().take(columns).collect::<String>());
         self.shown = true;
     }
 
-    fn clear(&mut self) {
+    pub(crate) fn clear(&mut self) {
         if std::mem::take(&mut self.shown) {
             output::rewrite("");
         }
+    }
+}
+
+/// How a load stands, in a line: what matters most stands first, because a narrow terminal cuts the rest.
+fn live(progress: &Progress, stop: &Stop) -> String {
+    match progress.phase {
+        Phase::Connect => "connecting".to_owned(),
+        Phase::Warmup => "warming up".to_owned(),
+        Phase::Measure => {
+            let mean = match progress.latency_mean_ns {
+                mean if mean > 0.0 => report::quantity(mean, "ns"),
+                _ => "no answer".to_owned(),
+            };
+            let errors = if progress.errors == 1 { "error" } else { "errors" };
+            format!(
+                "{:.1} s   {}   mean {mean}   {} {errors}   {}",
+                progress.elapsed_ns as f64 / 1e9,
+                report::quantity(progress.rate_per_s, "1/s"),
+                progress.errors,
+                left(progress, stop)
+            )
+        }
+    }
+}
+
+/// How much longer it takes.
+fn left(progress: &Progress, stop: &Stop) -> String {
+    let rest_s = longest_ns(stop).saturating_sub(progress.elapsed_ns) as f64 / 1e9;
+    match *stop {
+        Stop::Duration { .. } => format!("{} left", output::time_words(rest_s.ceil())),
+        Stop::Requests { requests, .. } => {
+            let missing = requests.saturating_sub(progress.requests);
+            let share = progress.requests as f64 / requests as f64 * 100.0;
+            let time_s = (missing as f64 / progress.rate_per_s).min(rest_s);
+            format!("{share:.0} % of {requests}, {} left", output::time_words(time_s.ceil()))
+        }
+        Stop::Interval { .. } | Stop::Volley { .. } => format!("{} at most", output::time_words(rest_s.ceil())),
     }
 }
 
@@ -191,6 +262,10 @@ fn generator(path: &str) -> Done {
             return Ok(Exit::Usage);
         }
     };
+    if let Err(problem) = limits::make_room(&spec) {
+        output::json_line(&Line::Error(problem.to_string()))?;
+        return Ok(Exit::Machine);
+    }
     let interrupted = signals::interrupted()?;
     let mut measuring = false;
     let mut progress = |progress: Progress| {
@@ -232,22 +307,37 @@ mod tests {
     use super::*;
 
     #[test]
-    fn urls_are_read() {
-        let address = |url| target(url).ok().map(|target| target.address().to_owned());
-        assert_eq!(address("pingpong://127.0.0.1:7000").as_deref(), Some("127.0.0.1:7000"));
-        assert_eq!(address("pingpong://[::1]:7000/").as_deref(), Some("[::1]:7000"));
-        assert_eq!(address("pingpong://localhost:7000").as_deref(), Some("localhost:7000"));
-        for wrong in [
-            "",
-            "127.0.0.1:7000",
-            "http://a:1",
-            "pingpong://a",
-            "pingpong://:1",
-            "pingpong://a:0",
-            "pingpong://a:99999",
-            "pingpong://a:1/b",
-        ] {
-            assert_eq!(address(wrong), None, "{wrong}");
+    fn windows_are_as_many_as_can_be_kept() {
+        let ns = |s: u64| s * 1_000_000_000;
+        for (longest_s, window_s) in [(0, 0.1), (5, 0.1), (3600, 0.1), (3601, 0.2), (86_400, 2.4)] {
+            assert_eq!(window_ns(ns(longest_s)) as f64 / 1e9, window_s, "{longest_s} s");
+            assert!(ns(longest_s) / window_ns(ns(longest_s)) <= WINDOWS_MAX);
         }
+        assert!(u64::MAX / window_ns(u64::MAX) <= WINDOWS_MAX);
+    }
+
+    #[test]
+    fn the_live_line_says_what_is_left() {
+        let progress = Progress {
+            phase: Phase::Measure,
+            elapsed_ns: 1_500_000_000,
+            requests: 150_000,
+            errors: 1,
+            rate_per_s: 100_000.0,
+            latency_mean_ns: 412_000.0,
+        };
+        let begin = "1.5 s   100.0 k/s   mean 412 µs   1 error   ";
+        for (stop, end) in [
+            (Stop::Duration { duration_ns: 5_000_000_000 }, "4 s left"),
+            (Stop::Requests { requests: 1_000_000, max_ns: 600_000_000_000 }, "15 % of 1000000, 9 s left"),
+            (Stop::Interval { relative: 0.01, level: 0.95, max_ns: 50_000_000_000 }, "49 s at most"),
+            (VOLLEY, "3 min at most"),
+        ] {
+            assert_eq!(live(&progress, &stop), format!("{begin}{end}"));
+        }
+        let stuck = Progress { requests: 0, rate_per_s: 0.0, latency_mean_ns: 0.0, errors: 0, ..progress };
+        let stop = Stop::Requests { requests: 10, max_ns: 60_000_000_000 };
+        assert_eq!(live(&stuck, &stop), "1.5 s   0 /s   mean no answer   0 errors   0 % of 10, 59 s left");
+        assert_eq!(live(&Progress { phase: Phase::Warmup, ..progress }, &stop), "warming up");
     }
 }

@@ -84,6 +84,13 @@ pub(crate) fn end(done: Done) -> ExitCode {
     }
 }
 
+/// The error alone, without its hint.
+impl Display for Problem {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{:#}", self.error)
+    }
+}
+
 impl From<store::StoreError> for Problem {
     fn from(error: store::StoreError) -> Self {
         Problem::new(Exit::Usage, error)

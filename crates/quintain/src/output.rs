@@ -39,8 +39,16 @@ pub(crate) fn stderr_is_terminal() -> bool {
 
 /// Columns of stdout where it is a terminal; `None` where it is a file or a pipe.
 pub(crate) fn stdout_columns() -> Option<usize> {
-    let out = std::io::stdout();
-    let size = rustix::termios::tcgetwinsize(&out).ok().filter(|_| out.is_terminal())?;
+    columns_of(&std::io::stdout())
+}
+
+/// The same of stderr.
+pub(crate) fn stderr_columns() -> Option<usize> {
+    columns_of(&std::io::stderr())
+}
+
+fn columns_of(stream: &(impl IsTerminal + std::os::fd::AsFd)) -> Option<usize> {
+    let size = rustix::termios::tcgetwinsize(stream).ok().filter(|_| stream.is_terminal())?;
     (size.ws_col > 0).then_some(usize::from(size.ws_col))
 }
 

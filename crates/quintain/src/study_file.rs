@@ -2,11 +2,11 @@
 
 use std::path::{Path, PathBuf};
 
-use annotate_snippets::{AnnotationKind, Level, Renderer, Snippet};
 use study::{Diagnostic, ExpandOptions, Plan, Profile};
 
 use crate::cli::StudyArgs;
 use crate::message::{Exit, Problem};
+use crate::mistakes;
 
 /// Where studies are that are named without a path.
 const FOLDER: &str = "studies";
@@ -70,25 +70,8 @@ fn name_of(entry: std::fs::DirEntry) -> Option<String> {
 }
 
 /// Every mistake with its place.
-fn mistaken(path: &Path, text: &str, mistakes: &[Diagnostic]) -> Problem {
-    let renderer = Renderer::plain();
-    let path = path.display().to_string();
-    let mut out = String::new();
-    for mistake in mistakes {
-        let (source, origin) = match &mistake.set {
-            Some(set) => (set.as_str(), "--set"),
-            None => (text, path.as_str()),
-        };
-        let span = mistake.span.start.min(source.len())..mistake.span.end.min(source.len());
-        let snippet = Snippet::source(source).path(origin).annotation(AnnotationKind::Primary.span(span));
-        let mut group = Level::ERROR.primary_title(mistake.message.as_str()).element(snippet);
-        if let Some(hint) = &mistake.hint {
-            group = group.element(Level::HELP.message(hint.as_str()));
-        }
-        out.push_str(&renderer.render(&[group]));
-        out.push_str("\n\n");
-    }
-    let count = mistakes.len();
-    out.push_str(&format!("{count} mistake{} in `{path}`", if count == 1 { "" } else { "s" }));
-    Problem::rendered(Exit::Usage, out)
+fn mistaken(path: &Path, text: &str, found: &[Diagnostic]) -> Problem {
+    let count = found.len();
+    let all = format!("{count} mistake{} in `{}`", if count == 1 { "" } else { "s" }, path.display());
+    Problem::rendered(Exit::Usage, mistakes::rendered(path, text, found) + &all)
 }

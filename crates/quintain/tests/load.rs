@@ -60,7 +60,7 @@ fn wrong_input_is_explained() {
         (&["load", "htp://127.0.0.1:1"][..], 2, "unknown protocol `htp`"),
         (&["load", "127.0.0.1:1"], 2, "is no URL"),
         (&["load", "pingpong://127.0.0.1"], 2, "host and a port"),
-        (&["load", "pingpong://127.0.0.1:1", "-c", "0"], 2, "0 is not in 1..="),
+        (&["load", "pingpong://127.0.0.1:1", "-c", "0"], 2, "0 is not in 1 to 1000000"),
         (&["load", "pingpong://127.0.0.1:1", "-d", "5"], 2, "unit"),
         (&["load", "pingpong://no.such.host.invalid:1"], 2, "cannot resolve"),
         (&["load", "pingpong://127.0.0.1:1"], 3, "nobody listens there"),

@@ -1,0 +1,434 @@
+//! What a command line asks of an HTTP server: from URLs and flags to the target of a load.
+
+use std::io::Read;
+use std::path::Path;
+
+use study::http;
+use study::spec::{Connection, Expect, HttpRequest, Target, Tls};
+use study::url::{Scheme, Url};
+use study::urls::Entry;
+
+use crate::cli::{ConnectionUse, HttpArgs};
+use crate::mistakes::Mistakes;
+
+/// Bytes of a body at most, of one that is sent and of one that is expected.
+const BODY_MAX_BYTES: u64 = 16 << 20;
+/// Requests in flight on one connection at most.
+const PIPELINE_MAX: u32 = 1024;
+/// Bytes of the path of a Unix socket at most (unix(7): `sun_path` with its zero).
+const SOCKET_PATH_MAX_BYTES: usize = 107;
+
+/// Whom and what a command line asks.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Asked {
+    pub(crate) target: Target,
+    pub(crate) pipeline: u32,
+    pub(crate) connection: Connection,
+    /// As reports name it.
+    pub(crate) name: String,
+    /// What its user should know before, one sentence each.
+    pub(crate) notes: Vec<String>,
+}
+
+/// Reads URL, file of URLs and flags. `None` where mistakes leave nothing to go on with; there may be mistakes beside `Some` too.
+pub(crate) fn asked(url: Option<&str>, args: &HttpArgs, mistakes: &mut Mistakes) -> Option<Asked> {
+    let mut notes = Vec::new();
+    let entries = match (&args.urls, url) {
+        (Some(path), _) => entries(path, mistakes),
+        (None, Some(text)) => match study::url::parse(text) {
+            Ok(url) => Some(vec![Entry { weight: 1, method: None, url, line: 1 }]),
+            Err(error) => {
+                mistakes.add(error.to_string(), error.hint());
+                None
+            }
+        },
+        (None, None) => None,
+    };
+    let first = entries.as_ref().and_then(|entries| entries.first()).map(|entry| entry.url.clone());
+    if let Some(Url { scheme: Scheme::Pingpong, .. }) = &first {
+        let flags = given_flags(args);
+        if !flags.is_empty() {
+            let (are, flags) = (if flags.len() == 1 { "is a flag" } else { "are flags" }, flags.join(", "));
+            let hint = "leave them out, or load `http://...`".to_owned();
+            mistakes.add(format!("{flags} {are} of HTTP, and pingpong has none of it"), Some(hint));
+        }
+        let url = first?;
+        return Some(Asked {
+            target: Target::Pingpong { address: url.address() },
+            pipeline: 1,
+            connection: Connection::KeepAlive,
+            name: url.to_string(),
+            notes,
+        });
+    }
+    let connection = match (args.connection, args.no_keepalive) {
+        (Some(ConnectionUse::PerRequest), _) | (_, true) => Connection::PerRequest,
+        (Some(ConnectionUse::KeepAlive) | None, false) => Connection::KeepAlive,
+    };
+    let pipeline = pipeline(args, connection, mistakes);
+    let expect = expect(args, mistakes);
+    let parts = Parts::read(args, mistakes);
+    let socket = socket(args, mistakes);
+    let tls = first.as_ref().and_then(|url| tls(args, url, mistakes));
+
+    let (entries, first) = (entries?, first?);
+    let requests = parts.requests(&entries, args, connection, mistakes);
+    let expects_body = args.expect_body.is_some() || args.expect_body_file.is_some();
+    if expects_body && requests.iter().any(|request| request.method == "HEAD") {
+        mistakes.add("an answer to `HEAD` has no body to expect", Some("use `GET`".to_owned()));
+    }
+    for entry in &entries {
+        if let Some(fragment) = &entry.url.fragment {
+            notes.push(format!("`#{fragment}` is not sent: a fragment is never part of a request"));
+        }
+    }
+    notes.truncate(3);
+    let over = socket.as_ref().map_or(String::new(), |path| format!(" over {path}"));
+    let name = match &args.urls {
+        Some(path) => format!("{}{over}, {} of {}", first.origin(), requests_words(entries.len()), path.display()),
+        None => format!("{first}{over}"),
+    };
+    let address = socket.map_or_else(|| first.address(), |path| format!("unix:{path}"));
+    Some(Asked { target: Target::Http { address, requests, tls, expect }, pipeline, connection, name, notes })
+}
+
+fn requests_words(count: usize) -> String {
+    if count == 1 { "1 request".to_owned() } else { format!("{count} requests") }
+}
+
+fn entries(path: &Path, mistakes: &mut Mistakes) -> Option<Vec<Entry>> {
+    let bytes = read_file("--urls", path, study::urls::FILE_MAX_BYTES as u64, mistakes)?;
+    let Ok(text) = String::from_utf8(bytes) else {
+        mistakes.add(format!("`--urls`: `{}` is no text in UTF-8", path.display()), None);
+        return None;
+    };
+    study::urls::parse(&text).map_err(|found| mistakes.in_file(path, &text, &found)).ok()
+}
+
+/// The flags of HTTP that were given, as their user knows them.
+fn given_flags(args: &HttpArgs) -> Vec<&'static str> {
+    let all = [
+        ("`--urls`", args.urls.is_some()),
+        ("`--method`", args.method.is_some()),
+        ("`--header`", !args.headers.is_empty()),
+        ("`--body`", args.body.is_some()),
+        ("`--body-file`", args.body_file.is_some()),
+        ("`--pipeline`", args.pipeline.is_some()),
+        ("`--connection`", args.connection.is_some()),
+        ("`--no-keepalive`", args.no_keepalive),
+        ("`--unix-socket`", args.unix_socket.is_some()),
+        ("`--expect-status`", args.expect_status.is_some()),
+        ("`--expect-body`", args.expect_body.is_some()),
+        ("`--expect-body-file`", args.expect_body_file.is_some()),
+        ("`--insecure`", args.insecure),
+        ("`--cacert`", args.cacert.is_some()),
+        ("`--no-resume`", args.no_resume),
+    ];
+    all.into_iter().filter(|(_, given)| *given).map(|(flag, _)| flag).collect()
+}
+
+fn pipeline(args: &HttpArgs, connection: Connection, mistakes: &mut Mistakes) -> u32 {
+    let Some(text) = &args.pipeline else { return 1 };
+    match text.parse() {
+        Ok(depth @ 1..=PIPELINE_MAX) => {
+            if depth > 1 && connection == Connection::PerRequest {
+                mistakes.add(
+                    format!("`--pipeline {depth}`: a connection that serves one request has nothing to pipeline"),
+                    Some("leave out `--pipeline`, or keep connections alive".to_owned()),
+                );
+            }
+            depth
+        }
+        _ => {
+            mistakes.add(format!("`--pipeline`: `{text}` is not in 1 to {PIPELINE_MAX}"), None);
+            1
+        }
+    }
+}
+
+fn expect(args: &HttpArgs, mistakes: &mut Mistakes) -> Expect {
+    let status = args.expect_status.as_ref().and_then(|text| {
+        http::statuses(text).map_err(|error| mistakes.add(format!("`--expect-status`: {error}"), error.hint())).ok()
+    });
+    let body = match (&args.expect_body, &args.expect_body_file) {
+        (Some(text), _) => Some(text.clone().into_bytes()),
+        (None, Some(path)) => read_file("--expect-body-file", path, BODY_MAX_BYTES, mistakes),
+        (None, None) => None,
+    };
+    Expect { status, body }
+}
+
+fn socket(args: &HttpArgs, mistakes: &mut Mistakes) -> Option<String> {
+    let path = args.unix_socket.as_ref()?;
+    let Some(text) = path.to_str() else {
+        mistakes.add(format!("`--unix-socket`: `{}` is not UTF-8", path.display()), None);
+        return None;
+    };
+    if text.is_empty() || text.len() > SOCKET_PATH_MAX_BYTES || text.contains('\0') {
+        mistakes.add(
+            format!("`--unix-socket`: a path of {} bytes, allowed are 1 to {SOCKET_PATH_MAX_BYTES}", text.len()),
+            Some("start where the socket is, and give a shorter path".to_owned()).filter(|_| !text.is_empty()),
+        );
+        return None;
+    }
+    Some(text.to_owned())
+}
+
+fn tls(args: &HttpArgs, url: &Url, mistakes: &mut Mistakes) -> Option<Tls> {
+    if url.scheme != Scheme::Https {
+        let flags =
+            [("--insecure", args.insecure), ("--cacert", args.cacert.is_some()), ("--no-resume", args.no_resume)];
+        for (flag, _) in flags.into_iter().filter(|(_, given)| *given) {
+            let hint = format!("leave it out, or load `{}`", url.to_string().replacen("http:", "https:", 1));
+            mistakes.add(format!("`{flag}` is a flag of https, and `{}` is not", url.origin()), Some(hint));
+        }
+        return None;
+    }
+    let ca_file = args.cacert.as_ref().and_then(|path| {
+        // What is in it, the engine says.
+        read_file("--cacert", path, BODY_MAX_BYTES, mistakes)?;
+        let text = path.to_str();
+        if text.is_none() {
+            mistakes.add(format!("`--cacert`: `{}` is not UTF-8", path.display()), None);
+        }
+        text.map(str::to_owned)
+    });
+    Some(Tls { server_name: url.host.clone(), insecure: args.insecure, ca_file, resume: !args.no_resume })
+}
+
+/// What all requests have in common.
+struct Parts {
+    method: Option<String>,
+    headers: Vec<(String, String)>,
+    body: Option<Vec<u8>>,
+}
+
+impl Parts {
+    fn read(args: &HttpArgs, mistakes: &mut Mistakes) -> Self {
+        let method = args.method.as_ref().and_then(|text| {
+            http::method(text).map_err(|error| mistakes.add(format!("`--method`: {error}"), error.hint())).ok()
+        });
+        let headers = args.headers.iter().filter_map(|text| {
+            http::field(text).map_err(|error| mistakes.add(format!("`--header`: {error}"), error.hint())).ok()
+        });
+        let headers = headers.collect();
+        let body = match (&args.body, &args.body_file) {
+            (Some(text), _) => Some(text.clone().into_bytes()),
+            (None, Some(path)) => read_file("--body-file", path, BODY_MAX_BYTES, mistakes),
+            (None, None) => None,
+        };
+        Self { method, headers, body }
+    }
+
+    /// One request for each entry. A single URL always takes the body; of a file, those that are not `GET` or `HEAD` do.
+    fn requests(
+        self,
+        entries: &[Entry],
+        args: &HttpArgs,
+        connection: Connection,
+        mistakes: &mut Mistakes,
+    ) -> Vec<HttpRequest> {
+        let has_host = self.headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("host"));
+        let default = if self.body.is_some() { "POST" } else { "GET" };
+        let request = |entry: &Entry| {
+            let method = entry.method.as_deref().or(self.method.as_deref()).unwrap_or(default);
+            let takes_body = args.urls.is_none() || !matches!(method, "GET" | "HEAD");
+            let host = (!has_host).then(|| ("Host".to_owned(), entry.url.host_field()));
+            HttpRequest {
+                weight: entry.weight,
+                method: method.to_owned(),
+                target: entry.url.target.clone(),
+                headers: host.into_iter().chain(self.headers.iter().cloned()).collect(),
+                body: self.body.clone().filter(|_| takes_body).unwrap_or_default(),
+            }
+        };
+        let requests = entries.iter().map(request).collect::<Vec<_>>();
+        if self.body.as_ref().is_some_and(|body| !body.is_empty())
+            && requests.iter().all(|request| request.body.is_empty())
+        {
+            let hint = "give those that take it another method than `GET` or `HEAD`: `POST http://...`".to_owned();
+            mistakes.add("no request of the file takes the body", Some(hint));
+        }
+        // The same fields go with every request: what is wrong with one is wrong with all of one body.
+        let mut told = Vec::new();
+        for request in &requests {
+            for error in http::mistakes(request, connection) {
+                if !told.contains(&error) {
+                    let hint = match &error {
+                        http::HttpError::Ends { name: "Connection", value } if value.eq_ignore_ascii_case("close") => {
+                            Some("`--connection per-request` closes after each answer".to_owned())
+                        }
+                        http::HttpError::Ends { .. } => Some("leave it out: this build speaks HTTP/1.1".to_owned()),
+                        error => error.hint(),
+                    };
+                    mistakes.add(format!("`--header`: {error}"), hint);
+                    told.push(error);
+                }
+            }
+        }
+        requests
+    }
+}
+
+/// All of a file, or with `-` of stdin; `None` with a mistake.
+fn read_file(flag: &str, path: &Path, most: u64, mistakes: &mut Mistakes) -> Option<Vec<u8>> {
+    let mut bytes = Vec::new();
+    let read = if path == Path::new("-") {
+        std::io::stdin().lock().take(most + 1).read_to_end(&mut bytes)
+    } else {
+        std::fs::File::open(path).and_then(|file| file.take(most + 1).read_to_end(&mut bytes))
+    };
+    match read {
+        Err(error) => {
+            mistakes.add(format!("`{flag}`: cannot read `{}`: {error}", path.display()), None);
+            None
+        }
+        Ok(read) if read as u64 > most => {
+            mistakes.add(format!("`{flag}`: `{}` has more than {} MiB", path.display(), most >> 20), None);
+            None
+        }
+        Ok(_) => Some(bytes),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+
+    /// Flags as a command line would have them.
+    #[derive(Debug, Parser)]
+    struct Line {
+        url: Option<String>,
+        #[command(flatten)]
+        http: HttpArgs,
+    }
+
+    fn read(words: &[&str]) -> (Option<Asked>, Mistakes) {
+        let line = Line::try_parse_from(std::iter::once(&"load").chain(words)).unwrap();
+        let mut mistakes = Mistakes::default();
+        let asked = asked(line.url.as_deref(), &line.http, &mut mistakes);
+        (asked, mistakes)
+    }
+
+    #[track_caller]
+    fn good(words: &[&str]) -> Asked {
+        let (asked, mistakes) = read(words);
+        mistakes.end().unwrap();
+        asked.unwrap()
+    }
+
+    #[track_caller]
+    fn requests(words: &[&str]) -> (String, Vec<HttpRequest>, Option<Tls>, Expect) {
+        match good(words).target {
+            Target::Http { address, requests, tls, expect } => (address, requests, tls, expect),
+            Target::Pingpong { .. } => panic!("pingpong"),
+        }
+    }
+
+    #[track_caller]
+    fn bad(words: &[&str]) -> String {
+        let (_, mistakes) = read(words);
+        format!("{:?}", mistakes.end().unwrap_err())
+    }
+
+    /// Written as it will be sent, but for what the engine adds.
+    fn text(request: &HttpRequest) -> String {
+        let fields = request.headers.iter().map(|(name, value)| format!("|{name}: {value}")).collect::<String>();
+        format!("{} {}{fields}|{}", request.method, request.target, String::from_utf8_lossy(&request.body))
+    }
+
+    #[test]
+    fn a_url_alone_asks_what_wrk_asks() {
+        let (address, requests, tls, expect) = requests(&["http://h:8080/a?b"]);
+        assert_eq!((address.as_str(), text(&requests[0]).as_str()), ("h:8080", "GET /a?b|Host: h:8080|"));
+        assert_eq!((requests.len(), tls, expect), (1, None, Expect::default()));
+    }
+
+    #[test]
+    fn methods_headers_and_bodies() {
+        for (words, sent) in [
+            (&["http://h", "--body", "x"][..], "POST /|Host: h|x"),
+            (&["http://h", "--body", "x", "-X", "GET"], "GET /|Host: h|x"),
+            (&["http://h", "--body", ""], "POST /|Host: h|"),
+            (&["http://h", "-X", "HEAD"], "HEAD /|Host: h|"),
+            (&["http://h", "-H", "a: b", "-H", "A:c"], "GET /|Host: h|a: b|A: c|"),
+            (&["http://h", "-H", "host: other"], "GET /|host: other|"),
+        ] {
+            assert_eq!(text(&requests(words).1[0]), sent, "{words:?}");
+        }
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("body");
+        std::fs::write(&path, b"\x00\xff").unwrap();
+        let path = path.to_str().unwrap();
+        assert_eq!(requests(&["http://h", "--body-file", path]).1[0].body, b"\x00\xff");
+        assert_eq!(requests(&["http://h", "--expect-body-file", path]).3.body.unwrap(), b"\x00\xff");
+    }
+
+    #[test]
+    fn a_file_of_requests() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("mix");
+        std::fs::write(&path, "8 http://h/a\nPOST http://h/b\nDELETE http://h/c\n").unwrap();
+        let words = ["--urls", path.to_str().unwrap(), "--body", "x", "-X", "PUT", "-H", "A: b"];
+        let asked = good(&words);
+        assert_eq!(asked.name, format!("http://h, 3 requests of {}", path.display()));
+        let (_, requests, ..) = requests(&words);
+        let sent = requests.iter().map(|request| format!("{} {}", request.weight, text(request))).collect::<Vec<_>>();
+        assert_eq!(sent, ["8 PUT /a|Host: h|A: b|x", "1 POST /b|Host: h|A: b|x", "1 DELETE /c|Host: h|A: b|x"]);
+        std::fs::write(&path, "http://h/a\nHEAD http://h/b\n").unwrap();
+        assert!(bad(&["--urls", path.to_str().unwrap(), "-X", "GET", "--body", "x"]).contains("takes the body"));
+    }
+
+    #[test]
+    fn connections_and_tls() {
+        let asked = good(&["http://h", "--pipeline", "16"]);
+        assert_eq!((asked.pipeline, asked.connection), (16, Connection::KeepAlive));
+        for words in [
+            &["http://h", "--no-keepalive"][..],
+            &["http://h", "--disable-keepalive"],
+            &["http://h", "--connection", "per-request"],
+        ] {
+            assert_eq!(good(words).connection, Connection::PerRequest, "{words:?}");
+        }
+        let tls = |server_name: &str, insecure, resume| {
+            Some(Tls { server_name: server_name.to_owned(), insecure, ca_file: None, resume })
+        };
+        assert_eq!(requests(&["https://H"]).2, tls("h", false, true));
+        assert_eq!(requests(&["https://[::1]:8443/", "-k", "--no-resume"]).2, tls("::1", true, false));
+        let (address, requests, ..) = requests(&["http://h/x", "--unix-socket", "/run/s"]);
+        assert_eq!((address.as_str(), text(&requests[0]).as_str()), ("unix:/run/s", "GET /x|Host: h|"));
+        assert_eq!(good(&["http://h/x", "--unix-socket", "/run/s"]).name, "http://h/x over /run/s");
+        assert_eq!(good(&["http://h/x#y"]).notes, ["`#y` is not sent: a fragment is never part of a request"]);
+    }
+
+    #[test]
+    fn mistakes_are_named() {
+        let long = "x".repeat(108);
+        for (words, said) in [
+            (&["http://h", "-X", "get"][..], "`--method`: `get` is not `GET`"),
+            (&["http://h", "-H", "nothing"], "`--header`: `nothing` is no header field"),
+            (&["http://h", "-H", "Connection: close"], "`--connection per-request` closes"),
+            (&["http://h", "-H", "Upgrade: h2c"], "this build speaks HTTP/1.1"),
+            (&["http://h", "-H", "Content-Length: 3"], "but the body has 0 bytes"),
+            (&["http://h", "--pipeline", "0"], "`0` is not in 1 to 1024"),
+            (&["http://h", "--pipeline", "many"], "`many` is not in 1 to 1024"),
+            (&["http://h", "--pipeline", "2", "--no-keepalive"], "nothing to pipeline"),
+            (&["http://h", "--expect-status", "2x"], "`--expect-status`: `2x` is no HTTP status"),
+            (&["http://h", "--expect-body", "x", "-X", "HEAD"], "has no body to expect"),
+            (&["http://h", "--body-file", "/no/such"], "cannot read `/no/such`"),
+            (&["http://h", "--body-file", "/"], "cannot read `/`"),
+            (&["http://h", "--body-file", "/dev/zero"], "`/dev/zero` has more than 16 MiB"),
+            (&["http://h", "--unix-socket", &long], "a path of 108 bytes"),
+            (&["http://h", "-k"], "`--insecure` is a flag of https"),
+            (&["https://h", "--cacert", "/no/such"], "`--cacert`: cannot read"),
+            (&["pingpong://h:1", "-k", "-X", "GET"], "`--method`, `--insecure` are flags of HTTP"),
+            (&["pingpong://h:1", "--pipeline", "1"], "`--pipeline` is a flag of HTTP"),
+            (&["--urls", "/no/such"], "cannot read `/no/such`"),
+            (&["htp://h"], "did you mean `http`?"),
+        ] {
+            let text = bad(words);
+            assert!(text.contains(said), "{words:?}: {text}");
+        }
+    }
+}

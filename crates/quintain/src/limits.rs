@@ -1,0 +1,133 @@
+//! What this machine must allow before a load is begun: open files, and ports to connect from.
+
+use study::LoadSpec;
+use study::spec::{Connection, Target};
+
+use crate::message::{Exit, Problem};
+
+/// Descriptors of one worker beside its connections: the backend's, timers, what is opened in passing.
+const FILES_A_WORKER: u64 = 8;
+/// Kept free for what is opened in passing.
+const FILES_SPARE: u64 = 16;
+/// Above this share of the ports a load is warned of.
+const PORTS_SHARE: f64 = 0.8;
+
+/// Makes room for the load, or says what is in its way. The warnings are one sentence each.
+pub(crate) fn make_room(spec: &LoadSpec) -> Result<Vec<String>, Problem> {
+    let others =
+        net::thread::open_files().unwrap_or(FILES_SPARE) + FILES_SPARE + FILES_A_WORKER * u64::from(spec.threads);
+    if spec.connection == Connection::PerRequest {
+        // Where it can be had: a connection may be closed a moment after the next one was opened.
+        let _ = net::thread::raise_open_files(others + 2 * u64::from(spec.clients));
+    }
+    if let Err(most) = net::thread::raise_open_files(others + u64::from(spec.clients)) {
+        return Err(too_many_files(u64::from(spec.clients), others, most));
+    }
+    if matches!(&spec.target, Target::Http { address, .. } if address.starts_with("unix:")) {
+        return Ok(Vec::new());
+    }
+    let read = |name: &str| std::fs::read_to_string(format!("/proc/sys/net/ipv4/{name}")).unwrap_or_default();
+    match ports(&read("ip_local_port_range"), &read("ip_local_reserved_ports")) {
+        Some(range) => enough_ports(spec.clients, spec.target.address(), &range),
+        None => Ok(Vec::new()),
+    }
+}
+
+fn too_many_files(clients: u64, others: u64, most: u64) -> Problem {
+    let possible = most.saturating_sub(others);
+    Problem::text(
+        Exit::Machine,
+        format!(
+            "{clients} connections need {} open files, and this process may have {most}: {possible} connections are possible",
+            clients + others
+        ),
+    )
+    .hint(format!(
+        "raise the hard limit: `ulimit -Hn {0}` as root, `LimitNOFILE={0}` of a service, or `nofile` in /etc/security/limits.conf",
+        clients + others
+    ))
+}
+
+/// Ports that the kernel connects from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Ports {
+    first: u16,
+    last: u16,
+    /// Of these, the ones that are kept for others.
+    reserved: u32,
+}
+
+impl Ports {
+    fn count(&self) -> u32 {
+        (u32::from(self.last) - u32::from(self.first) + 1).saturating_sub(self.reserved)
+    }
+}
+
+/// Of the texts of `ip_local_port_range` and `ip_local_reserved_ports` (kernel: ip-sysctl); `None` where they say nothing.
+fn ports(range: &str, reserved: &str) -> Option<Ports> {
+    let mut bounds = range.split_whitespace().map(str::parse::<u16>);
+    let (first, last) = (bounds.next()?.ok()?, bounds.next()?.ok()?);
+    if last < first {
+        return None;
+    }
+    let inside = |part: &str| {
+        let (from, to) = part.split_once('-').unwrap_or((part, part));
+        let (from, to) = (from.trim().parse::<u16>().ok()?.max(first), to.trim().parse::<u16>().ok()?.min(last));
+        (from <= to).then(|| u32::from(to) - u32::from(from) + 1)
+    };
+    Some(Ports { first, last, reserved: reserved.split(',').filter_map(inside).sum() })
+}
+
+fn enough_ports(clients: u32, address: &str, ports: &Ports) -> Result<Vec<String>, Problem> {
+    let count = ports.count();
+    let Ports { first, last, .. } = ports;
+    let all = format!("{count} ports to connect from (net.ipv4.ip_local_port_range is {first} to {last})");
+    if clients > count {
+        return Err(Problem::text(
+            Exit::Machine,
+            format!("{clients} connections to {address} need a port each, and this machine has {all}"),
+        )
+        .hint("widen the range: `sysctl -w net.ipv4.ip_local_port_range='1024 65535'`, or use a Unix socket"));
+    }
+    let share = f64::from(clients) / f64::from(count);
+    let warning =
+        format!("{clients} connections take {:.0} % of the {all}; others may hold some of them", share * 100.0);
+    Ok(if share > PORTS_SHARE { vec![warning] } else { Vec::new() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_range_of_ports() {
+        let count = |range, reserved| ports(range, reserved).map(|ports| ports.count());
+        assert_eq!(count("32768\t60999\n", "\n"), Some(28_232));
+        assert_eq!(count("1024 65535", "8080,9000-9099\n"), Some(64_512 - 101));
+        assert_eq!(count("1024 65535", "80,1-1024"), Some(64_511));
+        assert_eq!(count("2000 2000", "2000"), Some(0));
+        for wrong in ["", "a b", "5", "9 1", "1 70000"] {
+            assert_eq!(count(wrong, ""), None, "{wrong}");
+        }
+    }
+
+    #[test]
+    fn too_many_clients_for_the_ports() {
+        let ports = ports("32768 60999", "").unwrap();
+        assert_eq!(enough_ports(22_585, "h:80", &ports).unwrap(), Vec::<String>::new());
+        let warned = enough_ports(22_586, "h:80", &ports).unwrap();
+        assert!(warned[0].starts_with("22586 connections take 80 % of the 28232 ports"), "{warned:?}");
+        assert_eq!(enough_ports(28_232, "h:80", &ports).unwrap().len(), 1);
+        let problem = format!("{:?}", enough_ports(28_233, "h:80", &ports).unwrap_err());
+        assert!(problem.contains("28233 connections to h:80 need a port each"), "{problem}");
+    }
+
+    #[test]
+    fn too_many_clients_for_the_files() {
+        let problem = format!("{:?}", too_many_files(50_000, 34, 20_000));
+        assert!(
+            problem.contains("need 50034 open files") && problem.contains("19966 connections are possible"),
+            "{problem}"
+        );
+    }
+}
