@@ -1,51 +1,352 @@
-//! TLS on the client's side.
+//! TLS of one connection, as bytes to bytes: what came from the wire goes in, what is to be sent comes out. The
+//! handshake and the records are rustls', with the cryptography of ring; TLS 1.3 and 1.2.
+//!
+//! Roots are those of this machine ([`rustls_native_certs`]), so that what curl trusts here is trusted here: a company's
+//! own root installed on the machine counts, which a list compiled into the binary would not know. `SSL_CERT_FILE` and
+//! `SSL_CERT_DIR` are heeded as OpenSSL does.
 
-/// Why there is no session.
-#[derive(Debug, thiserror::Error)]
+mod certificate;
+#[cfg(test)]
+mod tests;
+mod tickets;
+
+use std::fmt;
+use std::io::{BufRead, Write};
+use std::sync::Arc;
+
+use rustls::client::Resumption;
+use rustls::crypto::CryptoProvider;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, ServerName};
+use rustls::{AlertDescription, ClientConfig, ClientConnection, HandshakeKind, PeerMisbehaved, RootCertStore};
+use study::spec::Tls;
+
+use self::certificate::{AnyCertificate, BadCertificate, TrustedCertificate};
+use self::tickets::Tickets;
+
+/// The one protocol that is spoken within. Source: RFC 7301 section 6.
+const ALPN: &[u8] = b"http/1.1";
+/// A handshake that takes more bytes than this from the server is given up. Chains of real servers take 2 to 10 KiB.
+const HANDSHAKE_BYTES_MAX: usize = 256 << 10;
+
+/// Why a connection is not, or no longer, encrypted.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TlsError {
-    /// It is being written.
-    #[error("https is not supported by this build yet")]
-    Unsupported,
+    /// `Tls::ca_file` cannot be read.
+    #[error("cannot read the roots in `{path}`: {reason}")]
+    CaFile {
+        /// The file.
+        path: String,
+        /// Why not.
+        reason: String,
+    },
+    /// No root certificate is installed here.
+    #[error(
+        "this machine has no root certificates{reason}: name a PEM file with `ca_file`, or install `ca-certificates`"
+    )]
+    NoRoots {
+        /// What was wrong with those that were found, after a colon; empty where there are none.
+        reason: String,
+    },
+    /// `Tls::server_name` can be the name of no server.
+    #[error("`{0}` is neither a host name nor an IP address")]
+    ServerName(String),
+    /// The server's certificate is not one to trust.
+    #[error(transparent)]
+    Certificate(#[from] BadCertificate),
+    /// The other side speaks something else.
+    #[error("the server does not speak TLS: its first bytes are `{begins}`")]
+    NotTls {
+        /// The first bytes, escaped.
+        begins: String,
+    },
+    /// The server wants to speak another protocol than HTTP/1.1 within TLS.
+    #[error("the server does not agree to HTTP/1.1 within TLS (ALPN `http/1.1`){0}")]
+    Alpn(&'static str),
+    /// The server gave up.
+    #[error("the server ended the TLS {during} with the alert `{alert}`{hint}")]
+    Alert {
+        /// Handshake or connection.
+        during: During,
+        /// Its name. Source: RFC 8446 appendix B.2.
+        alert: String,
+        /// What that often means, after a colon; else empty.
+        hint: &'static str,
+    },
+    /// More bytes than any real handshake takes.
+    #[error("the TLS handshake took more than {limit} bytes from the server")]
+    HandshakeTooLong {
+        /// The limit, bytes.
+        limit: usize,
+    },
+    /// What came breaks the rules of TLS.
+    #[error("the server broke the TLS {during}: {reason}")]
+    Protocol {
+        /// Handshake or connection.
+        during: During,
+        /// How, in the words of the library.
+        reason: String,
+    },
+    /// The session has failed before.
+    #[error("the TLS session has failed")]
+    Failed,
 }
 
-/// What all sessions of a load share.
-#[derive(Debug, Clone)]
-pub(crate) struct Connector;
+/// Where a session stood when it failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum During {
+    /// Before application data could flow.
+    Handshake,
+    /// After.
+    Connection,
+}
 
-/// One connection's TLS.
-#[derive(Debug)]
-pub(crate) struct Session;
+impl fmt::Display for During {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Handshake => "handshake",
+            Self::Connection => "connection",
+        })
+    }
+}
+
+/// What all connections to a server share: whom to trust, and the sessions to resume.
+#[derive(Clone, Debug)]
+pub(crate) struct Connector {
+    config: Arc<ClientConfig>,
+    name: ServerName<'static>,
+}
 
 impl Connector {
-    pub(crate) fn new(_: &study::spec::Tls) -> Result<Self, TlsError> {
-        Err(TlsError::Unsupported)
+    /// Reads the roots. Connections of all threads are to come from clones of one connector, so that a session begun by
+    /// one is resumed by another.
+    ///
+    /// # Errors
+    /// [`TlsError::CaFile`], [`TlsError::NoRoots`], [`TlsError::ServerName`].
+    pub(crate) fn new(tls: &Tls) -> Result<Self, TlsError> {
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let name = server_name(&tls.server_name)?;
+        let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))
+            .with_safe_default_protocol_versions()
+            .expect("ring has suites for both versions")
+            .dangerous();
+        let builder = if tls.insecure {
+            builder.with_custom_certificate_verifier(Arc::new(AnyCertificate::new(&provider)))
+        } else {
+            builder.with_custom_certificate_verifier(Arc::new(trusted(tls.ca_file.as_deref(), &provider)?))
+        };
+        let mut config = builder.with_no_client_auth();
+        config.alpn_protocols = vec![ALPN.to_vec()];
+        config.resumption =
+            if tls.resume { Resumption::store(Arc::new(Tickets::default())) } else { Resumption::disabled() };
+        Ok(Self { config: Arc::new(config), name })
     }
 
+    /// A session that begins: its first message waits in [`Session::take`].
     pub(crate) fn start(&self) -> Session {
-        Session
+        let connection = ClientConnection::new(Arc::clone(&self.config), self.name.clone());
+        // What it needs besides this configuration, which cannot be wrong, are random bytes of the kernel.
+        let mut connection = connection.expect("a client hello can be written");
+        // What may wait is limited by who writes: requests are whole, and taken at once.
+        connection.set_buffer_limit(None);
+        Session { connection, handshake_bytes: 0, ended: false, failed: false }
     }
+}
+
+/// The verifier that trusts the roots of `ca_file`, or those of this machine.
+fn trusted(ca_file: Option<&str>, provider: &CryptoProvider) -> Result<TrustedCertificate, TlsError> {
+    let mut roots = RootCertStore::empty();
+    let Some(path) = ca_file else {
+        let found = rustls_native_certs::load_native_certs();
+        let (taken, _) = roots.add_parsable_certificates(found.certs);
+        if taken == 0 {
+            let reason = found.errors.first().map(|error| format!(" ({error})")).unwrap_or_default();
+            return Err(TlsError::NoRoots { reason });
+        }
+        return Ok(TrustedCertificate::new(roots, Vec::new(), provider));
+    };
+    let failed = |reason: String| TlsError::CaFile { path: path.to_owned(), reason };
+    let bytes = std::fs::read(path).map_err(|error| failed(error.to_string()))?;
+    let certificates = CertificateDer::pem_slice_iter(&bytes)
+        .collect::<Result<Vec<_>, _>>()
+        .map_err(|error| failed(format!("no good PEM: {error}")))?;
+    if certificates.is_empty() {
+        return Err(failed("there is no `BEGIN CERTIFICATE` in it, PEM is expected".to_owned()));
+    }
+    for (index, certificate) in certificates.iter().enumerate() {
+        let added = roots.add(certificate.clone());
+        added.map_err(|error| failed(format!("certificate {} is none: {error}", index + 1)))?;
+    }
+    Ok(TrustedCertificate::new(roots, certificates, provider))
+}
+
+/// A name to be checked and sent; an address of IPv6 may stand in brackets, as in URLs.
+fn server_name(text: &str) -> Result<ServerName<'static>, TlsError> {
+    let bare = text.strip_prefix('[').and_then(|text| text.strip_suffix(']')).unwrap_or(text);
+    ServerName::try_from(bare.to_owned()).map_err(|_| TlsError::ServerName(text.to_owned()))
+}
+
+/// One connection's TLS. It never touches a socket.
+#[derive(Debug)]
+pub(crate) struct Session {
+    connection: ClientConnection,
+    /// Bytes that came before the handshake was over.
+    handshake_bytes: usize,
+    ended: bool,
+    failed: bool,
 }
 
 impl Session {
-    pub(crate) fn read(&mut self, _: &[u8], _: &mut Vec<u8>) -> Result<(), TlsError> {
-        Err(TlsError::Unsupported)
+    /// Takes what came from the wire and appends what it says to `plain`. There may be something to send afterwards,
+    /// also after an error: [`Session::take`].
+    ///
+    /// # Errors
+    /// [`TlsError`]; the session is then of no more use. What was decrypted before the fault is in `plain`.
+    pub(crate) fn read(&mut self, wire: &[u8], plain: &mut Vec<u8>) -> Result<(), TlsError> {
+        if self.failed {
+            return Err(TlsError::Failed);
+        }
+        let result = self.take_in(wire, plain);
+        self.failed = result.is_err();
+        result
     }
 
-    pub(crate) fn write(&mut self, _: &[u8]) -> Result<(), TlsError> {
-        Err(TlsError::Unsupported)
+    fn take_in(&mut self, mut wire: &[u8], plain: &mut Vec<u8>) -> Result<(), TlsError> {
+        if self.handshake_bytes == 0
+            && let Some(&first) = wire.first()
+            && !is_content_type(first)
+        {
+            return Err(TlsError::NotTls { begins: begins(wire) });
+        }
+        while !wire.is_empty() && !self.ended {
+            let before = wire.len();
+            let during = self.during();
+            let taken = self.connection.read_tls(&mut wire);
+            taken.map_err(|error| TlsError::Protocol { during, reason: error.to_string() })?;
+            if during == During::Handshake {
+                self.handshake_bytes += before - wire.len();
+                if self.handshake_bytes > HANDSHAKE_BYTES_MAX {
+                    return Err(TlsError::HandshakeTooLong { limit: HANDSHAKE_BYTES_MAX });
+                }
+            }
+            let processed = self.connection.process_new_packets();
+            self.give_out(plain);
+            let state = processed.map_err(|error| words(error, during))?;
+            if during == During::Handshake && !self.connection.is_handshaking() {
+                self.check_protocol()?;
+            }
+            self.ended = state.peer_has_closed();
+        }
+        Ok(())
     }
 
-    pub(crate) fn take(&mut self, _: &mut Vec<u8>) {}
+    /// Moves what is decrypted to `plain`.
+    fn give_out(&mut self, plain: &mut Vec<u8>) {
+        let mut reader = self.connection.reader();
+        // It ends by an empty slice after the peer's end, and by `WouldBlock` before.
+        while let Ok(bytes) = reader.fill_buf()
+            && !bytes.is_empty()
+        {
+            plain.extend_from_slice(bytes);
+            let count = bytes.len();
+            reader.consume(count);
+        }
+    }
 
+    /// A server without ALPN is taken to speak HTTP/1.1.
+    fn check_protocol(&self) -> Result<(), TlsError> {
+        match self.connection.alpn_protocol() {
+            None | Some(ALPN) => Ok(()),
+            Some(_) => Err(TlsError::Alpn(": it chose another")),
+        }
+    }
+
+    fn during(&self) -> During {
+        if self.connection.is_handshaking() { During::Handshake } else { During::Connection }
+    }
+
+    /// Encrypts `plain`, or keeps it until the handshake is over; [`Session::take`] then has it.
+    ///
+    /// # Errors
+    /// [`TlsError::Failed`] once a read has failed.
+    pub(crate) fn write(&mut self, plain: &[u8]) -> Result<(), TlsError> {
+        if self.failed {
+            return Err(TlsError::Failed);
+        }
+        let during = self.during();
+        let written = self.connection.writer().write_all(plain);
+        written.map_err(|error| TlsError::Protocol { during, reason: error.to_string() })
+    }
+
+    /// Appends to `out` what is to be sent now.
+    pub(crate) fn take(&mut self, out: &mut Vec<u8>) {
+        while self.connection.wants_write() {
+            if self.connection.write_tls(out).is_err() {
+                return; // A vector takes everything.
+            }
+        }
+    }
+
+    /// Whether the handshake is still under way.
     pub(crate) fn is_handshaking(&self) -> bool {
-        false
+        self.connection.is_handshaking()
     }
 
+    /// Whether the handshake resumed an earlier session; `false` until it is over.
     pub(crate) fn resumed(&self) -> bool {
-        false
+        self.connection.handshake_kind() == Some(HandshakeKind::Resumed)
     }
 
+    /// Whether the server has said that it sends no more (`close_notify`). Bytes after that are not looked at. A stream that
+    /// ends without may have been cut by anybody (RFC 8446 section 6.1).
     pub(crate) fn ended(&self) -> bool {
-        false
+        self.ended
     }
+}
+
+/// Whether a record can begin so. Source: RFC 8446 appendix B.1.
+fn is_content_type(first: u8) -> bool {
+    (20..=24).contains(&first)
+}
+
+/// The first bytes of what is not TLS, for a person to recognise.
+fn begins(wire: &[u8]) -> String {
+    const SHOWN: usize = 24;
+    let line = wire.split(|&byte| byte == b'\r' || byte == b'\n').next().unwrap_or_default();
+    line[..line.len().min(SHOWN)].escape_ascii().to_string()
+}
+
+/// The library's error in our words.
+fn words(error: rustls::Error, during: During) -> TlsError {
+    match error {
+        rustls::Error::InvalidCertificate(error) => BadCertificate::from(error).into(),
+        rustls::Error::AlertReceived(AlertDescription::NoApplicationProtocol) => TlsError::Alpn(""),
+        rustls::Error::PeerMisbehaved(PeerMisbehaved::SelectedUnofferedApplicationProtocol) => {
+            TlsError::Alpn(": it chose another")
+        }
+        rustls::Error::AlertReceived(alert) => {
+            let hint = match alert {
+                AlertDescription::HandshakeFailure => ": it has no cipher suite, key exchange or certificate for us",
+                AlertDescription::ProtocolVersion => ": it speaks neither TLS 1.2 nor 1.3",
+                AlertDescription::UnrecognisedName => ": it serves no site of that name",
+                AlertDescription::CertificateRequired => ": it wants a client certificate, of which there is none",
+                _ => "",
+            };
+            let name = alert.as_str().map_or_else(|| u8::from(alert).to_string(), snake);
+            TlsError::Alert { during, alert: name, hint }
+        }
+        other => TlsError::Protocol { during, reason: other.to_string() },
+    }
+}
+
+/// `HandshakeFailure` as `handshake_failure`: as RFC 8446 writes it.
+fn snake(name: &str) -> String {
+    let mut text = String::with_capacity(name.len() + 4);
+    for (index, letter) in name.char_indices() {
+        if letter.is_ascii_uppercase() && index > 0 {
+            text.push('_');
+        }
+        text.push(letter.to_ascii_lowercase());
+    }
+    text
 }

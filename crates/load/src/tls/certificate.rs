@@ -1,0 +1,421 @@
+//! Whether the server's certificate is to be trusted, and in words why not.
+
+use std::fmt;
+use std::sync::Arc;
+
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::crypto::{CryptoProvider, WebPkiSupportedAlgorithms, verify_tls12_signature, verify_tls13_signature};
+use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls::server::ParsedCertificate;
+use rustls::{
+    CertificateError, DigitallySignedStruct, OtherError, RootCertStore, SignatureScheme,
+    client::verify_server_cert_signed_by_trust_anchor, client::verify_server_name,
+};
+use webpki::EndEntityCert;
+
+/// Names shown of a certificate at most.
+const NAMES_SHOWN: usize = 3;
+
+/// What is wrong with a certificate, and what can be done about it.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum BadCertificate {
+    /// Its time is over.
+    #[error("the certificate of `{subject}` expired on {date}: renew it, or measure with `insecure`")]
+    Expired {
+        /// Whose.
+        subject: String,
+        /// Its last day, in UTC.
+        date: Date,
+    },
+    /// Its time has not come.
+    #[error("the certificate of `{subject}` is valid from {date} on: is the clock of this machine right?")]
+    NotYetValid {
+        /// Whose.
+        subject: String,
+        /// Its first day, in UTC.
+        date: Date,
+    },
+    /// It is another server's.
+    #[error(
+        "the certificate is for {presented}, not for `{wanted}`: ask for a name that it has, or measure with `insecure`"
+    )]
+    WrongName {
+        /// The name that was asked for.
+        wanted: String,
+        /// The names that it has.
+        presented: String,
+    },
+    /// It vouches for itself, and is not among the roots.
+    #[error("the certificate of `{subject}` is self-signed: name it with `ca_file`, or measure with `insecure`")]
+    SelfSigned {
+        /// Whose.
+        subject: String,
+    },
+    /// Its issuer is not among the roots, nor is the issuer's issuer that the server sent.
+    #[error(
+        "the certificate of `{subject}` is from `{issuer}`, which is not trusted{hint}: name its root with `ca_file`, or \
+         measure with `insecure`"
+    )]
+    UnknownIssuer {
+        /// Whose.
+        subject: String,
+        /// From whom.
+        issuer: String,
+        /// What else was seen, after a comma; else empty.
+        hint: &'static str,
+    },
+    /// It, or one that it leads to, was signed with another key than that of the issuer it names.
+    #[error(
+        "the certificate of `{subject}` leads to an issuer of the right name and another key: is the root in `ca_file` an \
+         older one?"
+    )]
+    OtherRoot {
+        /// Whose.
+        subject: String,
+    },
+    /// The handshake is signed with another key than the certificate's.
+    #[error("the server does not have the key of its certificate: the signature of the handshake is not valid")]
+    OtherKey,
+    /// Anything else.
+    #[error("the certificate{subject} is not valid: {reason}")]
+    Other {
+        /// Whose, after ` of`; empty where that cannot be read.
+        subject: String,
+        /// Why, in the words of the library.
+        reason: String,
+    },
+}
+
+impl From<CertificateError> for BadCertificate {
+    fn from(error: CertificateError) -> Self {
+        if let CertificateError::Other(OtherError(inner)) = &error
+            && let Some(bad) = inner.downcast_ref::<Self>()
+        {
+            return bad.clone(); // Written by `judge`.
+        }
+        match error {
+            CertificateError::BadSignature => Self::OtherKey, // Those of the chain go through `judge`.
+            other => Self::Other { subject: String::new(), reason: other.to_string() },
+        }
+    }
+}
+
+/// A day of the calendar, UTC.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Date {
+    year: u64,
+    month: u64,
+    day: u64,
+}
+
+impl From<UnixTime> for Date {
+    /// Source: Hinnant, "chrono-compatible low-level date algorithms", `civil_from_days`.
+    fn from(time: UnixTime) -> Self {
+        // Days since 0000-03-01, so that the leap day is a year's last.
+        let days = time.as_secs() / 86_400 + 719_468;
+        let (era, of_era) = (days / 146_097, days % 146_097);
+        let year_of_era = (of_era - of_era / 1_460 + of_era / 36_524 - of_era / 146_096) / 365;
+        let of_year = of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+        let from_march = (5 * of_year + 2) / 153;
+        let month = if from_march < 10 { from_march + 3 } else { from_march - 9 };
+        let year = year_of_era + era * 400 + u64::from(month <= 2);
+        Self { year, month, day: of_year - (153 * from_march + 2) / 5 + 1 }
+    }
+}
+
+impl fmt::Display for Date {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:04}-{:02}-{:02}", self.year, self.month, self.day)
+    }
+}
+
+/// Trusts what leads to a root.
+#[derive(Debug)]
+pub(super) struct TrustedCertificate {
+    roots: RootCertStore,
+    /// Certificates named by the user: each is trusted as a server's own as well.
+    named: Vec<CertificateDer<'static>>,
+    algorithms: WebPkiSupportedAlgorithms,
+}
+
+impl TrustedCertificate {
+    pub(super) fn new(roots: RootCertStore, named: Vec<CertificateDer<'static>>, provider: &CryptoProvider) -> Self {
+        Self { roots, named, algorithms: provider.signature_verification_algorithms }
+    }
+
+    fn check(
+        &self,
+        end_entity: &CertificateDer<'_>,
+        intermediates: &[CertificateDer<'_>],
+        name: &ServerName<'_>,
+        now: UnixTime,
+    ) -> Result<(), rustls::Error> {
+        let parsed = ParsedCertificate::try_from(end_entity)?;
+        let algorithms = self.algorithms.all;
+        let chain = verify_server_cert_signed_by_trust_anchor(&parsed, &self.roots, intermediates, now, algorithms);
+        match chain {
+            // `openssl req -x509` makes certificates that say they are an authority's, and a server that shows the
+            // very certificate that the user has named is the one that was meant. Its dates are looked at before this.
+            Err(error) if is_authority(&error) && self.named.contains(end_entity) => {}
+            other => other?,
+        }
+        verify_server_name(&parsed, name)
+    }
+}
+
+/// Whether the error is that an authority's certificate stands where a server's should.
+fn is_authority(error: &rustls::Error) -> bool {
+    let rustls::Error::InvalidCertificate(CertificateError::Other(OtherError(inner))) = error else { return false };
+    inner.downcast_ref() == Some(&webpki::Error::CaUsedAsEndEntity)
+}
+
+impl ServerCertVerifier for TrustedCertificate {
+    fn verify_server_cert(
+        &self,
+        end_entity: &CertificateDer<'_>,
+        intermediates: &[CertificateDer<'_>],
+        server_name: &ServerName<'_>,
+        _ocsp_response: &[u8],
+        now: UnixTime,
+    ) -> Result<ServerCertVerified, rustls::Error> {
+        match self.check(end_entity, intermediates, server_name, now) {
+            Ok(()) => Ok(ServerCertVerified::assertion()),
+            Err(rustls::Error::InvalidCertificate(error)) => {
+                let bad = judge(&error, end_entity, intermediates);
+                Err(CertificateError::Other(OtherError(Arc::new(bad))).into())
+            }
+            Err(other) => Err(other),
+        }
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        verify_tls12_signature(message, certificate, signed, &self.algorithms)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        verify_tls13_signature(message, certificate, signed, &self.algorithms)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.algorithms.supported_schemes()
+    }
+}
+
+/// Trusts any certificate, but not a server that lacks its key: the handshake's signature is checked.
+#[derive(Debug)]
+pub(super) struct AnyCertificate {
+    algorithms: WebPkiSupportedAlgorithms,
+}
+
+impl AnyCertificate {
+    pub(super) fn new(provider: &CryptoProvider) -> Self {
+        Self { algorithms: provider.signature_verification_algorithms }
+    }
+}
+
+impl ServerCertVerifier for AnyCertificate {
+    fn verify_server_cert(
+        &self,
+        _end_entity: &CertificateDer<'_>,
+        _intermediates: &[CertificateDer<'_>],
+        _server_name: &ServerName<'_>,
+        _ocsp_response: &[u8],
+        _now: UnixTime,
+    ) -> Result<ServerCertVerified, rustls::Error> {
+        Ok(ServerCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        verify_tls12_signature(message, certificate, signed, &self.algorithms)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        verify_tls13_signature(message, certificate, signed, &self.algorithms)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.algorithms.supported_schemes()
+    }
+}
+
+/// The library's error with whom it is about.
+fn judge(
+    error: &CertificateError,
+    end_entity: &CertificateDer<'_>,
+    intermediates: &[CertificateDer<'_>],
+) -> BadCertificate {
+    let parsed = EndEntityCert::try_from(end_entity).ok();
+    let subject = parsed.as_ref().map(subject).unwrap_or_default();
+    match error {
+        CertificateError::ExpiredContext { not_after, .. } => {
+            BadCertificate::Expired { subject, date: (*not_after).into() }
+        }
+        CertificateError::NotValidYetContext { not_before, .. } => {
+            BadCertificate::NotYetValid { subject, date: (*not_before).into() }
+        }
+        CertificateError::NotValidForNameContext { expected, presented } => {
+            let presented = presented.iter().map(|name| bare(name)).collect::<Vec<_>>();
+            BadCertificate::WrongName { wanted: expected.to_str().into_owned(), presented: listed(&presented) }
+        }
+        CertificateError::UnknownIssuer if parsed.as_ref().is_some_and(|cert| cert.issuer() == cert.subject()) => {
+            BadCertificate::SelfSigned { subject }
+        }
+        CertificateError::UnknownIssuer => {
+            let issuer = parsed.map(|cert| title(cert.issuer())).unwrap_or_default();
+            let hint = if intermediates.is_empty() { ", and the server sent no certificate of its issuer" } else { "" };
+            BadCertificate::UnknownIssuer { subject, issuer, hint }
+        }
+        CertificateError::BadSignature => BadCertificate::OtherRoot { subject },
+        CertificateError::Other(OtherError(inner))
+            if inner.downcast_ref() == Some(&webpki::Error::CaUsedAsEndEntity)
+                && parsed.as_ref().is_some_and(|cert| cert.issuer() == cert.subject()) =>
+        {
+            BadCertificate::SelfSigned { subject }
+        }
+        other => {
+            let subject = if subject.is_empty() { subject } else { format!(" of `{subject}`") };
+            BadCertificate::Other { subject, reason: other.to_string() }
+        }
+    }
+}
+
+/// Whose the certificate is: the first name it is for, else the title of its subject.
+fn subject(certificate: &EndEntityCert<'_>) -> String {
+    certificate.valid_dns_names().next().map_or_else(|| title(certificate.subject()), str::to_owned)
+}
+
+/// `DnsName("example.org")` or `IpAddress(127.0.0.1)` as it is.
+fn bare(name: &str) -> &str {
+    let inner = name.split_once('(').and_then(|(_, rest)| rest.strip_suffix(')')).unwrap_or(name);
+    inner.trim_matches('"')
+}
+
+fn listed(names: &[&str]) -> String {
+    let shown = names.iter().take(NAMES_SHOWN).map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
+    match names.len().saturating_sub(NAMES_SHOWN) {
+        0 if names.is_empty() => "no name at all (it has no subjectAltName)".to_owned(),
+        0 => shown,
+        more => format!("{shown} and {more} more"),
+    }
+}
+
+/// The words by which a person knows a distinguished name: its common name, else its organisation, else nothing. `name`
+/// is the content of the `RDNSequence`. Source: RFC 5280 section 4.1.2.4 and appendix A.1; ITU-T X.690 section 8.1.
+fn title(name: &[u8]) -> String {
+    /// Attribute types 2.5.4.3 and 2.5.4.10.
+    const WANTED: [&[u8]; 2] = [&[0x55, 4, 3], &[0x55, 4, 10]];
+    let mut found = [None, None];
+    let mut sets = name;
+    while let Some((0x31, mut attributes)) = element(&mut sets) {
+        while let Some((0x30, mut attribute)) = element(&mut attributes) {
+            let (Some((0x06, kind)), Some((_, value))) = (element(&mut attribute), element(&mut attribute)) else {
+                continue;
+            };
+            if let Some(index) = WANTED.iter().position(|wanted| *wanted == kind) {
+                // Nearly all are ASCII or UTF-8; of others, what is readable.
+                let text: String =
+                    String::from_utf8_lossy(value).chars().filter(|c| !c.is_control()).take(64).collect();
+                found[index] = Some(text);
+            }
+        }
+    }
+    let [common, organisation] = found;
+    common.or(organisation).unwrap_or_else(|| "a certificate without a name".to_owned())
+}
+
+/// Takes the first element off `bytes`: its tag and its content. `None` at the end, and where it is no DER.
+fn element<'a>(bytes: &mut &'a [u8]) -> Option<(u8, &'a [u8])> {
+    let (&tag, rest) = bytes.split_first()?;
+    let (&first, mut rest) = rest.split_first()?;
+    let mut len = usize::from(first);
+    if first >= 0x80 {
+        let count = usize::from(first & 0x7f);
+        if count == 0 || count > 4 {
+            return None;
+        }
+        let digits = rest.get(..count)?;
+        rest = &rest[count..];
+        len = digits.iter().fold(0, |len, &digit| len << 8 | usize::from(digit));
+    }
+    let content = rest.get(..len)?;
+    *bytes = &rest[len..];
+    Some((tag, content))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn seconds_are_days_of_the_calendar() {
+        let date = |seconds| Date::from(UnixTime::since_unix_epoch(Duration::from_secs(seconds))).to_string();
+        // date -u -d @SECONDS +%F
+        assert_eq!(date(0), "1970-01-01");
+        assert_eq!(date(951_782_400), "2000-02-29");
+        assert_eq!(date(951_868_800), "2000-03-01");
+        assert_eq!(date(1_735_689_599), "2024-12-31");
+        assert_eq!(date(4_107_542_400), "2100-03-01");
+        assert_eq!(date(253_402_300_799), "9999-12-31");
+    }
+
+    #[test]
+    fn a_title_is_the_common_name_or_the_organisation() {
+        // C=BR, O=Crab, CN=Ünder
+        let country = [0x31, 11, 0x30, 9, 6, 3, 0x55, 4, 6, 0x13, 2, b'B', b'R'];
+        let organisation = [0x31, 13, 0x30, 11, 6, 3, 0x55, 4, 10, 0x0c, 4, b'C', b'r', b'a', b'b'];
+        let common = [0x31, 15, 0x30, 13, 6, 3, 0x55, 4, 3, 0x0c, 6, 0xc3, 0x9c, b'n', b'd', b'e', b'r'];
+        assert_eq!(title(&[&country[..], &organisation, &common].concat()), "Ünder");
+        assert_eq!(title(&[&country[..], &organisation].concat()), "Crab");
+        assert_eq!(title(&country), "a certificate without a name");
+        assert_eq!(title(b""), "a certificate without a name");
+    }
+
+    /// Whatever a server writes there, it is read to its end.
+    #[test]
+    fn no_name_is_bad_enough_for_a_panic() {
+        let good = [0x31, 13, 0x30, 11, 6, 3, 0x55, 4, 10, 0x0c, 4, b'C', b'r', b'a', b'b'];
+        for cut in 0..good.len() {
+            title(&good[..cut]);
+            for value in 0..=255 {
+                let mut bad = good;
+                bad[cut] = value;
+                title(&bad);
+            }
+        }
+        title(&[0x31, 0x84, 0xff, 0xff, 0xff, 0xff, 1]);
+        title(&[0x31, 0x80, 0, 0]);
+        title(&[0x31, 0x81]);
+    }
+
+    #[test]
+    fn names_are_shown_bare_and_few() {
+        assert_eq!(bare("DnsName(\"a.example\")"), "a.example");
+        assert_eq!(bare("IpAddress(127.0.0.1)"), "127.0.0.1");
+        assert_eq!(bare("odd"), "odd");
+        assert_eq!(listed(&["a", "b"]), "`a`, `b`");
+        assert_eq!(listed(&["a", "b", "c", "d", "e"]), "`a`, `b`, `c` and 2 more");
+        assert_eq!(listed(&[]), "no name at all (it has no subjectAltName)");
+    }
+}

@@ -1,0 +1,590 @@
+//! Sessions against rustls servers in the same process, bytes back and forth, with real chains of certificates; and one
+//! against OpenSSL over a socket.
+
+use std::io::{Read, Write};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use rcgen::{
+    BasicConstraints, Certificate, CertificateParams, DnType, IsCa, Issuer, KeyPair, KeyUsagePurpose, date_time_ymd,
+};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::server::ServerSessionMemoryCache;
+use rustls::{ServerConfig, ServerConnection, SupportedProtocolVersion};
+
+use super::*;
+
+const BOTH: [&SupportedProtocolVersion; 2] = [&rustls::version::TLS13, &rustls::version::TLS12];
+
+/// A root, an authority below it, and what it has issued.
+struct Authority {
+    root_pem: String,
+    issuer: Issuer<'static, KeyPair>,
+    intermediate: Certificate,
+}
+
+fn authority_params(name: &str) -> CertificateParams {
+    let mut params = CertificateParams::new(Vec::new()).unwrap();
+    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    params.distinguished_name.remove(DnType::CommonName);
+    params.distinguished_name.push(DnType::OrganizationName, "Test Lab");
+    params.distinguished_name.push(DnType::CommonName, name);
+    params.key_usages = vec![KeyUsagePurpose::KeyCertSign];
+    params
+}
+
+fn leaf_params(names: &[&str]) -> CertificateParams {
+    let mut params = CertificateParams::new(names.iter().map(|&name| name.to_owned()).collect::<Vec<_>>()).unwrap();
+    params.distinguished_name.push(DnType::CommonName, "the leaf");
+    params
+}
+
+impl Authority {
+    fn new() -> Self {
+        Self::named("Test Root")
+    }
+
+    fn named(root: &str) -> Self {
+        let root_key = KeyPair::generate().unwrap();
+        let root_params = authority_params(root);
+        let root = root_params.self_signed(&root_key).unwrap();
+        let root_issuer = Issuer::new(root_params, root_key);
+        let key = KeyPair::generate().unwrap();
+        let params = authority_params("Test Intermediate");
+        let intermediate = params.signed_by(&key, &root_issuer).unwrap();
+        Self { root_pem: root.pem(), issuer: Issuer::new(params, key), intermediate }
+    }
+
+    fn leaf(&self, params: &CertificateParams) -> Identity {
+        let key = KeyPair::generate().unwrap();
+        let leaf = params.signed_by(&key, &self.issuer).unwrap();
+        Identity { chain: vec![leaf.der().clone(), self.intermediate.der().clone()], pem: leaf.pem(), key }
+    }
+}
+
+/// What a server shows.
+struct Identity {
+    chain: Vec<CertificateDer<'static>>,
+    /// The first of the chain.
+    pem: String,
+    key: KeyPair,
+}
+
+impl Identity {
+    fn self_signed(params: &CertificateParams) -> Self {
+        let key = KeyPair::generate().unwrap();
+        let certificate = params.self_signed(&key).unwrap();
+        Self { chain: vec![certificate.der().clone()], pem: certificate.pem(), key }
+    }
+
+    fn private_key(&self) -> PrivateKeyDer<'static> {
+        PrivateKeyDer::Pkcs8(self.key.serialize_der().into())
+    }
+
+    fn server(self, versions: &[&'static SupportedProtocolVersion]) -> ServerConfig {
+        ServerConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
+            .with_protocol_versions(versions)
+            .unwrap()
+            .with_no_client_auth()
+            .with_single_cert(self.chain.clone(), self.private_key())
+            .unwrap()
+    }
+}
+
+/// A PEM file for the length of a test.
+struct PemFile(PathBuf);
+
+impl PemFile {
+    fn new(text: &str) -> Self {
+        use std::sync::atomic::{AtomicU32, Ordering};
+        static NUMBER: AtomicU32 = AtomicU32::new(0);
+        let name = format!("quintain-tls-{}-{}.pem", std::process::id(), NUMBER.fetch_add(1, Ordering::Relaxed));
+        let path = std::env::temp_dir().join(name);
+        std::fs::write(&path, text).unwrap();
+        Self(path)
+    }
+
+    fn path(&self) -> String {
+        self.0.to_str().unwrap().to_owned()
+    }
+}
+
+impl Drop for PemFile {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.0);
+    }
+}
+
+fn tls(name: &str) -> Tls {
+    Tls { server_name: name.to_owned(), insecure: false, ca_file: None, resume: false }
+}
+
+fn trusting(pem: &str, name: &str) -> Connector {
+    let file = PemFile::new(pem);
+    Connector::new(&Tls { ca_file: Some(file.path()), ..tls(name) }).unwrap()
+}
+
+/// Both ends, and what passes between them.
+struct Pair {
+    client: Session,
+    server: ServerConnection,
+    /// What the client has decrypted.
+    plain: Vec<u8>,
+    /// Bytes at a time from the server.
+    piece: usize,
+}
+
+impl Pair {
+    fn new(connector: &Connector, server: &Arc<ServerConfig>) -> Self {
+        let server = ServerConnection::new(Arc::clone(server)).unwrap();
+        Self { client: connector.start(), server, plain: Vec::new(), piece: usize::MAX }
+    }
+
+    /// Carries bytes until none are left; the first error of either side.
+    fn carry(&mut self) -> Result<(), String> {
+        loop {
+            let mut there = Vec::new();
+            self.client.take(&mut there);
+            let mut rest = &there[..];
+            while !rest.is_empty() {
+                self.server.read_tls(&mut rest).unwrap();
+                self.server.process_new_packets().map_err(|error| format!("server: {error}"))?;
+            }
+            let mut back = Vec::new();
+            while self.server.wants_write() {
+                self.server.write_tls(&mut back).unwrap();
+            }
+            if there.is_empty() && back.is_empty() {
+                return Ok(());
+            }
+            for piece in back.chunks(self.piece) {
+                self.client.read(piece, &mut self.plain).map_err(|error| error.to_string())?;
+            }
+        }
+    }
+
+    /// The handshake, a word there and another back.
+    fn converse(&mut self) -> Result<(), String> {
+        self.client.write(b"question").unwrap();
+        self.carry()?;
+        assert!(!self.client.is_handshaking());
+        let mut question = [0; 8];
+        self.server.reader().read_exact(&mut question).unwrap();
+        assert_eq!(&question, b"question");
+        self.server.writer().write_all(b"answer").unwrap();
+        self.carry()?;
+        assert_eq!(self.plain, b"answer");
+        self.plain.clear();
+        Ok(())
+    }
+}
+
+/// How a client that trusts `pem` fares with `identity`: `ok`, or the error.
+fn fare(pem: &str, name: &str, identity: Identity) -> String {
+    let connector = trusting(pem, name);
+    let mut pair = Pair::new(&connector, &Arc::new(identity.server(&BOTH)));
+    let result = pair.converse();
+    let said = result.map_or_else(|error| error, |()| "ok".to_owned());
+    assert_eq!(pair.client.failed, said != "ok");
+    if said != "ok" {
+        // The server is told, and nothing more is taken.
+        let mut alert = Vec::new();
+        pair.client.take(&mut alert);
+        assert!(!alert.is_empty());
+        assert_eq!(pair.client.read(b"x", &mut Vec::new()), Err(TlsError::Failed));
+        assert_eq!(pair.client.write(b"x"), Err(TlsError::Failed));
+    }
+    said
+}
+
+#[test]
+fn a_chain_to_a_root_is_trusted() {
+    let authority = Authority::new();
+    let names = ["bench.example", "*.wild.example", "127.0.0.1", "::1"];
+    for name in ["bench.example", "BENCH.example", "a.wild.example", "127.0.0.1", "::1", "[::1]"] {
+        assert_eq!(fare(&authority.root_pem, name, authority.leaf(&leaf_params(&names))), "ok", "{name}");
+    }
+}
+
+#[test]
+fn both_versions_are_spoken() {
+    let authority = Authority::new();
+    for version in BOTH {
+        let connector = trusting(&authority.root_pem, "localhost");
+        let server = authority.leaf(&leaf_params(&["localhost"])).server(&[version]);
+        let mut pair = Pair::new(&connector, &Arc::new(server));
+        pair.converse().unwrap();
+        assert_eq!(pair.server.protocol_version(), Some(version.version));
+        assert!(!pair.client.resumed());
+    }
+}
+
+#[test]
+fn any_split_of_the_stream_says_the_same() {
+    let authority = Authority::new();
+    let connector = trusting(&authority.root_pem, "localhost");
+    let server = Arc::new(authority.leaf(&leaf_params(&["localhost"])).server(&BOTH));
+    for piece in [1, 2, 5, 100, 4096, 20_000] {
+        let mut pair = Pair::new(&connector, &server);
+        pair.piece = piece;
+        pair.converse().unwrap();
+        // More than a record, and more than the buffers of the library.
+        let long: Vec<u8> = (0..300_000).map(|index| (index % 251) as u8).collect();
+        pair.server.set_buffer_limit(None);
+        pair.server.writer().write_all(&long).unwrap();
+        pair.carry().unwrap();
+        assert!(pair.plain == long, "{} bytes in pieces of {piece}", pair.plain.len());
+        pair.client.write(&long).unwrap();
+        let (mut wire, mut arrived) = (Vec::new(), Vec::new());
+        pair.client.take(&mut wire);
+        let mut rest = &wire[..];
+        while !rest.is_empty() {
+            pair.server.read_tls(&mut rest).unwrap();
+            pair.server.process_new_packets().unwrap();
+            let _ = pair.server.reader().read_to_end(&mut arrived); // `WouldBlock` at the end.
+        }
+        assert!(arrived == long);
+    }
+}
+
+#[test]
+fn an_expired_certificate_names_its_last_day() {
+    let authority = Authority::new();
+    let mut params = leaf_params(&["bench.example"]);
+    params.not_before = date_time_ymd(2020, 1, 1);
+    params.not_after = date_time_ymd(2021, 2, 28);
+    let said = fare(&authority.root_pem, "bench.example", authority.leaf(&params));
+    let expected = "the certificate of `bench.example` expired on 2021-02-28: renew it, or measure with `insecure`";
+    assert_eq!(said, expected);
+}
+
+#[test]
+fn a_certificate_of_the_future_asks_for_the_clock() {
+    let authority = Authority::new();
+    let mut params = leaf_params(&["bench.example"]);
+    params.not_before = date_time_ymd(2999, 1, 1);
+    let said = fare(&authority.root_pem, "bench.example", authority.leaf(&params));
+    let expected =
+        "the certificate of `bench.example` is valid from 2999-01-01 on: is the clock of this machine right?";
+    assert_eq!(said, expected);
+}
+
+#[test]
+fn a_wrong_name_shows_the_right_ones() {
+    let authority = Authority::new();
+    let leaf = || authority.leaf(&leaf_params(&["a.example", "b.example", "127.0.0.1", "c.example"]));
+    let expected = "the certificate is for `a.example`, `b.example`, `127.0.0.1` and 1 more, not for `other.example`: \
+                    ask for a name that it has, or measure with `insecure`";
+    assert_eq!(fare(&authority.root_pem, "other.example", leaf()), expected);
+    assert!(fare(&authority.root_pem, "127.0.0.2", leaf()).contains("not for `127.0.0.2`"));
+    let said = fare(&authority.root_pem, "other.example", authority.leaf(&leaf_params(&[])));
+    assert!(said.contains("for no name at all (it has no subjectAltName), not for `other.example`"), "{said}");
+}
+
+#[test]
+fn an_unknown_issuer_is_named() {
+    let (authority, other) = (Authority::new(), Authority::named("Other Root"));
+    let said = fare(&other.root_pem, "a.example", authority.leaf(&leaf_params(&["a.example"])));
+    let expected = "the certificate of `a.example` is from `Test Intermediate`, which is not trusted: name its root with \
+                    `ca_file`, or measure with `insecure`";
+    assert_eq!(said, expected);
+    // The right name, and another key.
+    let said = fare(&Authority::new().root_pem, "a.example", authority.leaf(&leaf_params(&["a.example"])));
+    let expected = "the certificate of `a.example` leads to an issuer of the right name and another key: is the root in \
+                    `ca_file` an older one?";
+    assert_eq!(said, expected);
+    // The right root, but nothing leads to it.
+    let mut leaf = authority.leaf(&leaf_params(&["a.example"]));
+    leaf.chain.truncate(1);
+    let said = fare(&authority.root_pem, "a.example", leaf);
+    assert!(said.contains("which is not trusted, and the server sent no certificate of its issuer"), "{said}");
+}
+
+#[test]
+fn a_self_signed_certificate_is_called_so_and_can_be_named() {
+    let mut params = leaf_params(&["localhost"]);
+    let authority = Authority::new();
+    for is_ca in [IsCa::NoCa, IsCa::Ca(BasicConstraints::Unconstrained)] {
+        params.is_ca = is_ca;
+        let expected =
+            "the certificate of `localhost` is self-signed: name it with `ca_file`, or measure with `insecure`";
+        assert_eq!(fare(&authority.root_pem, "localhost", Identity::self_signed(&params)), expected);
+        let identity = Identity::self_signed(&params);
+        let pem = identity.pem.clone();
+        assert_eq!(fare(&pem, "localhost", identity), "ok");
+        let identity = Identity::self_signed(&params);
+        let pem = identity.pem.clone();
+        assert!(fare(&pem, "elsewhere", identity).contains("not for `elsewhere`"));
+        params.not_before = date_time_ymd(2020, 1, 1);
+        params.not_after = date_time_ymd(2021, 1, 1);
+        let identity = Identity::self_signed(&params);
+        let pem = identity.pem.clone();
+        assert!(fare(&pem, "localhost", identity).contains("expired on 2021-01-01"));
+        params = leaf_params(&["localhost"]);
+    }
+}
+
+#[test]
+fn insecure_accepts_every_certificate_but_not_a_wrong_key() {
+    let connector = Connector::new(&Tls { insecure: true, ..tls("whatever.example") }).unwrap();
+    let mut params = leaf_params(&["other.example"]);
+    params.not_before = date_time_ymd(2020, 1, 1);
+    params.not_after = date_time_ymd(2021, 1, 1);
+    let authority = Authority::new();
+    for version in BOTH {
+        for identity in [authority.leaf(&params), Identity::self_signed(&params)] {
+            let mut pair = Pair::new(&connector, &Arc::new(identity.server(&[version])));
+            pair.converse().unwrap();
+        }
+        // The certificate of somebody else, whose key the server does not have.
+        let provider = rustls::crypto::ring::default_provider();
+        let key = provider.key_provider.load_private_key(Identity::self_signed(&params).private_key()).unwrap();
+        let certified = rustls::sign::CertifiedKey::new(Identity::self_signed(&params).chain, key);
+        let server = ServerConfig::builder_with_provider(Arc::new(provider))
+            .with_protocol_versions(&[version])
+            .unwrap()
+            .with_no_client_auth()
+            .with_cert_resolver(Arc::new(rustls::sign::SingleCertAndKey::from(certified)));
+        let said = Pair::new(&connector, &Arc::new(server)).converse().unwrap_err();
+        assert!(said.starts_with("the server does not have the key of its certificate"), "{said}");
+    }
+}
+
+#[test]
+fn http_1_1_is_agreed_upon_or_refused() {
+    let authority = Authority::new();
+    let said = |alpn: &[&[u8]]| {
+        let mut server = authority.leaf(&leaf_params(&["localhost"])).server(&BOTH);
+        server.alpn_protocols = alpn.iter().map(|name| name.to_vec()).collect();
+        let mut pair = Pair::new(&trusting(&authority.root_pem, "localhost"), &Arc::new(server));
+        let result = pair.converse();
+        result.map(|()| pair.client.connection.alpn_protocol().map(<[u8]>::to_vec))
+    };
+    assert_eq!(said(&[b"h2", b"http/1.1"]), Ok(Some(b"http/1.1".to_vec())));
+    assert_eq!(said(&[]), Ok(None), "a server without ALPN is taken to speak it");
+    // This server ends the handshake itself; what it says then is in the next test.
+    assert!(said(&[b"h2"]).unwrap_err().starts_with("server: "));
+}
+
+/// What a server says before there is any secret can be written by hand.
+#[test]
+fn alerts_are_in_words() {
+    let said = |alert: u8| {
+        let mut session = trusting(&Authority::new().root_pem, "localhost").start();
+        session.read(&[21, 3, 3, 0, 2, 2, alert], &mut Vec::new()).unwrap_err().to_string()
+    };
+    assert_eq!(said(120), "the server does not agree to HTTP/1.1 within TLS (ALPN `http/1.1`)");
+    let expected = "the server ended the TLS handshake with the alert `handshake_failure`: it has no cipher suite, key \
+                    exchange or certificate for us";
+    assert_eq!(said(40), expected);
+    assert!(said(70).ends_with("`protocol_version`: it speaks neither TLS 1.2 nor 1.3"));
+    assert!(said(80).ends_with("with the alert `internal_error`"));
+    assert!(said(201).ends_with("with the alert `201`"), "{}", said(201));
+}
+
+#[test]
+fn sessions_are_resumed_where_that_is_asked() {
+    let authority = Authority::new();
+    let file = PemFile::new(&authority.root_pem);
+    for version in BOTH {
+        for resume in [true, false] {
+            let connector = Connector::new(&Tls { ca_file: Some(file.path()), resume, ..tls("localhost") }).unwrap();
+            let mut server = authority.leaf(&leaf_params(&["localhost"])).server(&[version]);
+            server.session_storage = ServerSessionMemoryCache::new(1000);
+            server.send_tls13_tickets = 2;
+            let server = Arc::new(server);
+            let resumed = |connector: &Connector| {
+                let mut pair = Pair::new(connector, &server);
+                pair.converse().unwrap();
+                pair.client.resumed()
+            };
+            assert!(!resumed(&connector), "the first has nothing to resume");
+            // A clone, as another thread has.
+            let clone = connector.clone();
+            let count = (0..10).filter(|_| resumed(&clone)).count();
+            assert_eq!(count, if resume { 10 } else { 0 }, "{version:?}");
+        }
+    }
+}
+
+/// As many connections at once as were open before all find a ticket, as far as they are kept.
+#[test]
+fn many_connections_at_once_are_resumed() {
+    let authority = Authority::new();
+    let file = PemFile::new(&authority.root_pem);
+    let connector = Connector::new(&Tls { ca_file: Some(file.path()), resume: true, ..tls("localhost") }).unwrap();
+    let mut server = authority.leaf(&leaf_params(&["localhost"])).server(&[&rustls::version::TLS13]);
+    server.session_storage = ServerSessionMemoryCache::new(1000);
+    server.send_tls13_tickets = 1;
+    let server = Arc::new(server);
+    let at_once = |count: usize| {
+        let mut pairs: Vec<Pair> = (0..count).map(|_| Pair::new(&connector, &server)).collect();
+        pairs.iter_mut().for_each(|pair| pair.converse().unwrap());
+        pairs.iter().filter(|pair| pair.client.resumed()).count()
+    };
+    assert_eq!([at_once(64), at_once(64), at_once(64)], [0, 64, 64]);
+    assert_eq!([at_once(300), at_once(300)], [64, 256], "what is kept is limited");
+}
+
+#[test]
+fn the_end_is_told_from_a_cut() {
+    let authority = Authority::new();
+    let connector = trusting(&authority.root_pem, "localhost");
+    let server = Arc::new(authority.leaf(&leaf_params(&["localhost"])).server(&BOTH));
+    let mut pair = Pair::new(&connector, &server);
+    pair.converse().unwrap();
+    assert!(!pair.client.ended());
+    pair.server.writer().write_all(b"the last").unwrap();
+    pair.server.send_close_notify();
+    pair.carry().unwrap();
+    assert_eq!(pair.plain, b"the last");
+    assert!(pair.client.ended());
+    // What comes after the end is not looked at.
+    pair.client.read(b"\x00garbage", &mut pair.plain).unwrap();
+    assert_eq!(pair.plain, b"the last");
+}
+
+#[test]
+fn other_protocols_are_recognised() {
+    let connector = trusting(&Authority::new().root_pem, "localhost");
+    let said = |bytes: &[u8]| connector.start().read(bytes, &mut Vec::new()).unwrap_err().to_string();
+    let expected = "the server does not speak TLS: its first bytes are `HTTP/1.1 400 Bad Request`";
+    assert_eq!(said(b"HTTP/1.1 400 Bad Request\r\nServer: x\r\n\r\n"), expected);
+    assert!(said(b"SSH-2.0-OpenSSH_9.2\r\n").ends_with("`SSH-2.0-OpenSSH_9.2`"));
+    assert!(said(b"\x00\xff").ends_with("`\\x00\\xff`"));
+    assert!(said(&[22, 9, 9, 0, 1, 0]).starts_with("the server broke the TLS handshake: "));
+}
+
+/// Whatever comes, it ends in an error or in nothing, and no memory is asked for in proportion.
+#[test]
+fn a_hostile_server_gets_nowhere() {
+    let authority = Authority::new();
+    let connector = trusting(&authority.root_pem, "localhost");
+    // A handshake message of 16 MiB, promised and delivered in records of 16 KiB.
+    let mut session = connector.start();
+    let mut record = vec![22, 3, 3, 0x40, 0];
+    record.extend([2, 0xff, 0xff, 0xff]);
+    record.resize(5 + 0x4000, 0);
+    let error = (0..1000).find_map(|_| session.read(&record, &mut Vec::new()).err());
+    assert!(matches!(error, Some(TlsError::Protocol { .. } | TlsError::HandshakeTooLong { .. })), "{error:?}");
+    // Changes of cipher without end, and warnings.
+    for record in [&[20, 3, 3, 0, 1, 1][..], &[21, 3, 3, 0, 2, 1, 90], &[22, 3, 3, 0, 0], &[23, 3, 3, 0, 1, 0]] {
+        let mut session = connector.start();
+        let error = (0..100_000).find_map(|_| session.read(record, &mut Vec::new()).err());
+        assert!(error.is_some(), "{record:?} can be repeated for ever");
+    }
+    // A true handshake with a byte changed: an error, or too little to go on.
+    let server = Arc::new(authority.leaf(&leaf_params(&["localhost"])).server(&BOTH));
+    let mut pair = Pair::new(&connector, &server);
+    let (mut hello, mut flight) = (Vec::new(), Vec::new());
+    pair.client.take(&mut hello);
+    pair.server.read_tls(&mut &hello[..]).unwrap();
+    pair.server.process_new_packets().unwrap();
+    while pair.server.wants_write() {
+        pair.server.write_tls(&mut flight).unwrap();
+    }
+    for index in (0..flight.len()).step_by(7) {
+        // Each client has secrets of its own, so that its flight is as random as can be but for the open records.
+        let mut flight = flight.clone();
+        flight[index] ^= 0x41;
+        let mut session = connector.start();
+        let mut plain = Vec::new();
+        let _ = session.read(&flight, &mut plain);
+        assert!(session.is_handshaking() && plain.is_empty());
+    }
+}
+
+#[test]
+fn mistakes_of_the_user_are_named() {
+    let said = |tls: &Tls| Connector::new(tls).unwrap_err().to_string();
+    let missing = said(&Tls { ca_file: Some("/nowhere/roots.pem".to_owned()), ..tls("a") });
+    assert_eq!(missing, "cannot read the roots in `/nowhere/roots.pem`: No such file or directory (os error 2)");
+    let empty = PemFile::new("nothing\n");
+    let expected =
+        format!("cannot read the roots in `{}`: there is no `BEGIN CERTIFICATE` in it, PEM is expected", empty.path());
+    assert_eq!(said(&Tls { ca_file: Some(empty.path()), ..tls("a") }), expected);
+    let bad = PemFile::new("-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n");
+    assert!(said(&Tls { ca_file: Some(bad.path()), ..tls("a") }).contains("certificate 1 is none: "));
+    let cut = PemFile::new("-----BEGIN CERTIFICATE-----\nAA!A\n");
+    assert!(said(&Tls { ca_file: Some(cut.path()), ..tls("a") }).contains("no good PEM: "));
+    for name in ["", "a b", "-", "[::1", "http://x"] {
+        let said = said(&Tls { insecure: true, ..tls(name) });
+        assert_eq!(said, format!("`{name}` is neither a host name nor an IP address"));
+    }
+}
+
+#[test]
+#[allow(clippy::print_stdout, reason = "a check that did not run says so")]
+fn the_roots_of_this_machine_are_there_or_missed() {
+    match Connector::new(&tls("localhost")) {
+        Ok(_) => {}
+        Err(TlsError::NoRoots { .. }) => println!("not checked: this machine has no root certificates"),
+        Err(other) => panic!("{other}"),
+    }
+}
+
+/// A server by other people: `openssl s_server`, which sends each line back reversed.
+#[test]
+#[allow(
+    clippy::disallowed_methods,
+    clippy::print_stdout,
+    reason = "it ends what it starts, and says what was not checked"
+)]
+fn openssl_is_understood() {
+    use std::io::{BufRead, BufReader};
+    use std::process::{Child, Command, Stdio};
+    struct Kill(Child);
+    impl Drop for Kill {
+        fn drop(&mut self) {
+            let _ = self.0.kill();
+            let _ = self.0.wait();
+        }
+    }
+    let authority = Authority::new();
+    let leaf = authority.leaf(&leaf_params(&["localhost"]));
+    let certificate = PemFile::new(&leaf.pem);
+    let chain = PemFile::new(&authority.intermediate.pem());
+    let key = PemFile::new(&leaf.key.serialize_pem());
+    let roots = PemFile::new(&authority.root_pem);
+    for version in ["-tls1_3", "-tls1_2"] {
+        let arguments = ["s_server", "-accept", "127.0.0.1:0", "-rev", version, "-alpn", "http/1.1"];
+        let started = Command::new("openssl")
+            .args(arguments)
+            .args(["-cert", &certificate.path(), "-cert_chain", &chain.path(), "-key", &key.path()])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn();
+        let mut child = match started {
+            Ok(child) => Kill(child),
+            Err(error) => return println!("not checked: openssl cannot be started: {error}"),
+        };
+        let mut lines = BufReader::new(child.0.stdout.take().unwrap()).lines();
+        let Some(address) =
+            lines.by_ref().map_while(Result::ok).find_map(|line| line.strip_prefix("ACCEPT ").map(str::to_owned))
+        else {
+            return println!("not checked: this openssl does not say where it listens");
+        };
+        let connector = Connector::new(&Tls { ca_file: Some(roots.path()), resume: true, ..tls("localhost") }).unwrap();
+        let mut resumed = Vec::new();
+        for _ in 0..3 {
+            let mut socket = std::net::TcpStream::connect(&address).unwrap();
+            socket.set_read_timeout(Some(std::time::Duration::from_secs(20))).unwrap();
+            let mut session = connector.start();
+            let (mut out, mut plain, mut wire) = (Vec::new(), Vec::new(), [0; 4096]);
+            session.write(b"stressed\n").unwrap();
+            while !plain.ends_with(b"\n") {
+                out.clear();
+                session.take(&mut out);
+                socket.write_all(&out).unwrap();
+                let count = socket.read(&mut wire).unwrap();
+                assert!(count > 0, "openssl ended the connection");
+                session.read(&wire[..count], &mut plain).unwrap();
+            }
+            assert_eq!(plain, b"desserts\n");
+            assert_eq!(session.connection.alpn_protocol(), Some(ALPN));
+            resumed.push(session.resumed());
+        }
+        assert_eq!(resumed, [false, true, true], "{version}");
+    }
+}

@@ -1,0 +1,68 @@
+//! Sessions to resume.
+
+use std::collections::VecDeque;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use rustls::NamedGroup;
+use rustls::client::{ClientSessionStore, Tls12ClientSessionValue, Tls13ClientSessionValue};
+use rustls::pki_types::ServerName;
+
+/// Tickets of TLS 1.3 kept at most, each about 3 KiB with its certificates.
+const TICKETS_MAX: usize = 256;
+
+/// The sessions of one server, in memory, for all threads.
+///
+/// A ticket of TLS 1.3 is used once. The library's own store keeps 8 of a server, so that of 64 connections opened at
+/// once 56 would shake hands in full although the server had given each of their forerunners a ticket.
+#[derive(Debug, Default)]
+pub(super) struct Tickets(Mutex<Kept>);
+
+#[derive(Debug, Default)]
+struct Kept {
+    group: Option<NamedGroup>,
+    session: Option<Tls12ClientSessionValue>,
+    /// Newest last, and used first: the oldest run out.
+    tickets: VecDeque<Tls13ClientSessionValue>,
+}
+
+impl Tickets {
+    fn kept(&self) -> MutexGuard<'_, Kept> {
+        // Whatever a thread that panicked has left is whole.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The names are not looked at: a connector has one server.
+impl ClientSessionStore for Tickets {
+    fn set_kx_hint(&self, _: ServerName<'static>, group: NamedGroup) {
+        self.kept().group = Some(group);
+    }
+
+    fn kx_hint(&self, _: &ServerName<'_>) -> Option<NamedGroup> {
+        self.kept().group
+    }
+
+    fn set_tls12_session(&self, _: ServerName<'static>, session: Tls12ClientSessionValue) {
+        self.kept().session = Some(session);
+    }
+
+    fn tls12_session(&self, _: &ServerName<'_>) -> Option<Tls12ClientSessionValue> {
+        self.kept().session.clone()
+    }
+
+    fn remove_tls12_session(&self, _: &ServerName<'static>) {
+        self.kept().session = None;
+    }
+
+    fn insert_tls13_ticket(&self, _: ServerName<'static>, ticket: Tls13ClientSessionValue) {
+        let mut kept = self.kept();
+        if kept.tickets.len() == TICKETS_MAX {
+            kept.tickets.pop_front();
+        }
+        kept.tickets.push_back(ticket);
+    }
+
+    fn take_tls13_ticket(&self, _: &ServerName<'static>) -> Option<Tls13ClientSessionValue> {
+        self.kept().tickets.pop_back()
+    }
+}
