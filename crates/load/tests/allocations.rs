@@ -1,0 +1,103 @@
+//! The hot path allocates nothing: a longer load does not allocate more for its requests, only for its windows.
+
+use std::alloc::System;
+use std::io::{Read, Write};
+use std::net::TcpListener;
+use std::sync::atomic::AtomicBool;
+
+use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
+use study::Measurement;
+use study::spec::{
+    Arrivals, Backend, Connection, Expect, HttpRequest, LoadSpec, SPEC_VERSION, Stop, Target, Warmup,
+};
+
+#[global_allocator]
+static COUNTING: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
+
+const CLIENTS: u32 = 4;
+const WINDOW_NS: u64 = 100_000_000;
+/// A window keeps a histogram for the record, and a coarse sum for the coordinator.
+const ALLOCATIONS_A_WINDOW: usize = 24;
+const ANSWER: &[u8] =
+    b"HTTP/1.1 200 OK\r\nServer: test\r\nDate: Thu, 01 Jan 1970 00:00:00 GMT\r\nContent-Length: 4\r\n\r\ntest";
+
+/// Answers each head with the same bytes, and allocates nothing once its threads run.
+fn serve() -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    std::thread::spawn(move || {
+        for socket in listener.incoming() {
+            let mut socket = socket.unwrap();
+            std::thread::spawn(move || {
+                let mut bytes = [0; 4096];
+                while let Ok(1..) = socket.read(&mut bytes) {
+                    if socket.write_all(ANSWER).is_err() {
+                        return;
+                    }
+                }
+            });
+        }
+    });
+    address
+}
+
+fn load(address: &str, backend: Backend, arrivals: Arrivals, duration_ns: u64) -> (Measurement, usize) {
+    let request = HttpRequest {
+        weight: 1,
+        method: "GET".to_owned(),
+        target: "/".to_owned(),
+        headers: vec![("Host".to_owned(), "localhost".to_owned())],
+        body: Vec::new(),
+    };
+    let spec = LoadSpec {
+        version: SPEC_VERSION,
+        target: Target::Http {
+            address: address.to_owned(),
+            requests: vec![request],
+            tls: None,
+            expect: Expect { status: Some(vec![200]), body: Some(b"test".to_vec()) },
+        },
+        clients: CLIENTS,
+        pipeline: 1,
+        connection: Connection::KeepAlive,
+        threads: 1,
+        cpus: Vec::new(),
+        backend,
+        arrivals,
+        warmup: Warmup::DurationNs(100_000_000),
+        stop: Stop::Duration { duration_ns },
+        window_ns: WINDOW_NS,
+        timeout_ns: 5_000_000_000,
+        spin_ns: 0,
+        seed: 1,
+    };
+    let region = Region::new(COUNTING);
+    let measurement = load::run(&spec, &mut |_| {}, &AtomicBool::new(false)).unwrap();
+    let change = region.change();
+    (measurement, change.allocations + change.reallocations)
+}
+
+#[test]
+fn requests_allocate_nothing() {
+    let address = serve();
+    let mut backends = vec![Backend::Epoll];
+    match net::probe() {
+        Ok(()) => backends.push(Backend::IoUring),
+        Err(reason) => println!("not checked on io_uring: {reason}"),
+    }
+    for backend in backends {
+        for arrivals in [Arrivals::Closed { think_ns: 0 }, Arrivals::Poisson { rate_per_s: 5_000.0 }] {
+            load(&address, backend, arrivals, 2 * WINDOW_NS); // Whatever is made once.
+            let (short, few) = load(&address, backend, arrivals, 2 * WINDOW_NS);
+            let (long, many) = load(&address, backend, arrivals, 12 * WINDOW_NS);
+            assert_eq!((short.errors_total(), long.errors_total()), (0, 0));
+            assert!(long.requests > short.requests + 1_000, "{} and {}", short.requests, long.requests);
+            let (more, windows) = (many.saturating_sub(few), long.windows.len() - short.windows.len());
+            assert!(
+                more <= windows * ALLOCATIONS_A_WINDOW,
+                "{more} more allocations for {} more requests in {windows} more windows",
+                long.requests - short.requests
+            );
+        }
+    }
+}
