@@ -66,7 +66,7 @@ pub enum CloseReason {
     Local,
     /// The peer reset it (`ECONNRESET`, `EPIPE`).
     Reset,
-    /// Nobody listens there (`ECONNREFUSED`).
+    /// Nobody listens there (`ECONNREFUSED`; of a Unix socket also `ENOENT`).
     Refused,
     /// The kernel gave up (`ETIMEDOUT`).
     TimedOut,

@@ -51,6 +51,7 @@ pub(crate) fn connecting(address: &Address) -> io::Result<(OwnedFd, Option<Close
             is_own.then_some(CloseReason::Refused)
         }
         Err(Errno::AGAIN) if matches!(address, Address::Unix(_)) => Some(CloseReason::QueueFull),
+        Err(Errno::NOENT) => Some(CloseReason::Refused), // No such path: nobody listens there.
         Err(error) => Some(reason(error)),
     };
     Ok((socket, failed))
@@ -212,4 +213,35 @@ pub(crate) fn precise_timers() {
     let slack = std::num::NonZeroU64::new(1);
     // A sandbox may forbid it; timers are then late by up to the slack, which send lag shows.
     let _ = rustix::thread::set_current_timer_slack(slack);
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::{Ipv4Addr, Ipv6Addr, TcpListener};
+
+    use super::*;
+
+    /// Nobody listens on a port that is bound, so the kernel connects the socket to itself.
+    #[test]
+    fn a_connection_to_itself_is_noticed() {
+        for ip in [Ipv4Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into()] {
+            let Ok(socket) = tcp(SocketAddr::new(ip, 0)) else { continue }; // No IPv6 here.
+            if rustix::net::bind(&socket, &SocketAddr::new(ip, 0)).is_err() {
+                continue;
+            }
+            let own = SocketAddr::try_from(rustix::net::getsockname(&socket).unwrap()).unwrap();
+            assert!(matches!(rustix::net::connect(&socket, &own), Ok(()) | Err(Errno::INPROGRESS)));
+            assert_eq!(pending_error(&socket), None, "the kernel thinks nothing of it");
+            assert!(is_connected_to_itself(&socket, own));
+        }
+    }
+
+    #[test]
+    fn a_connection_to_another_is_none_to_itself() {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let at = listener.local_addr().unwrap();
+        let (socket, failed) = connecting(&at.into()).unwrap();
+        assert_eq!(failed, None);
+        assert!(!is_connected_to_itself(&socket, at));
+    }
 }

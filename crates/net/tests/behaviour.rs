@@ -17,6 +17,12 @@ macro_rules! suite {
         mod uring { $(#[test] fn $name() {
             if super::harness::has_uring() { super::$name(&super::harness::OpenUring) }
         })* }
+        mod epoll_on_unix { $(#[test] fn $name() {
+            super::$name(&super::harness::OnUnix::new(super::harness::OpenEpoll))
+        })* }
+        mod uring_on_unix { $(#[test] fn $name() {
+            if super::harness::has_uring() { super::$name(&super::harness::OnUnix::new(super::harness::OpenUring)) }
+        })* }
     };
 }
 
@@ -64,7 +70,7 @@ fn bytes_arrive_in_order_and_whole<O: Opener>(open: &O) {
 
 fn sending_before_the_connection_stands<O: Opener>(open: &O) {
     let mut driver = open.open(&CONFIG);
-    let (_, at) = driver.listen(&address(), 8, false).unwrap();
+    let (_, at) = driver.listen(&open.address(), 8, false).unwrap();
     let client = driver.connect(&at).unwrap();
     driver.send(client, b"early").unwrap();
     driver.end_stream(client);
@@ -171,7 +177,7 @@ fn closing_twice_is_told_once<O: Opener>(open: &O) {
 fn closing_while_connecting<O: Opener>(open: &O) {
     for how in [Close::Graceful, Close::Reset] {
         let mut driver = open.open(&CONFIG);
-        let (_, at) = driver.listen(&address(), 8, false).unwrap();
+        let (_, at) = driver.listen(&open.address(), 8, false).unwrap();
         let conn = driver.connect(&at).unwrap();
         driver.close(conn, how);
         let mut told = Vec::new();
@@ -286,7 +292,7 @@ fn large_transfers_both_ways<O: Opener>(open: &O) {
 fn slots_are_used_again<O: Opener>(open: &O) {
     let config = Config { connections: 2, ..CONFIG };
     let mut driver = open.open(&config);
-    let (_, at) = driver.listen(&address(), 8, false).unwrap();
+    let (_, at) = driver.listen(&open.address(), 8, false).unwrap();
     let mut earlier: Vec<Conn> = Vec::new();
     for round in 0..20u8 {
         let mut pair = Pair::connect(driver, &at);
@@ -323,7 +329,7 @@ fn connections_beyond_the_slots_wait<O: Opener>(open: &O) {
         return waiting_in_the_sim();
     }
     let mut server = open.open(&Config { connections: 3, ..CONFIG });
-    let (_, at) = server.listen(&address(), 64, false).unwrap();
+    let (_, at) = server.listen(&open.address(), 64, false).unwrap();
     for _ in 0..10 {
         clients.connect(&at).unwrap();
     }
@@ -388,7 +394,7 @@ fn waiting_in_the_sim() {
 fn many_connections<O: Opener>(open: &O) {
     const COUNT: usize = 500; // A thousand ends.
     let mut driver = open.open(&Config { connections: 2 * COUNT, receive_bytes: 512, ..CONFIG });
-    let (_, at) = driver.listen(&address(), 1024, false).unwrap();
+    let (_, at) = driver.listen(&open.address(), 1024, false).unwrap();
     let clients: Vec<Conn> = (0..COUNT).map(|_| driver.connect(&at).unwrap()).collect();
     for (index, &conn) in clients.iter().enumerate() {
         driver.send(conn, &(index as u32).to_be_bytes()).unwrap();
@@ -427,7 +433,7 @@ fn many_connections<O: Opener>(open: &O) {
 
 fn a_stopped_listener_refuses<O: Opener>(open: &O) {
     let mut driver = open.open(&CONFIG);
-    let (listener, at) = driver.listen(&address(), 8, false).unwrap();
+    let (listener, at) = driver.listen(&open.address(), 8, false).unwrap();
     let mut pair = Pair::connect(driver, &at);
     pair.driver.stop_listening(listener);
     let late = pair.driver.connect(&at).unwrap();
@@ -442,7 +448,7 @@ fn a_stopped_listener_refuses<O: Opener>(open: &O) {
 
 fn two_listeners_are_told_apart<O: Opener>(open: &O) {
     let mut driver = open.open(&CONFIG);
-    let listeners = [(); 2].map(|()| driver.listen(&address(), 8, false).unwrap());
+    let listeners = [(); 2].map(|()| driver.listen(&open.address(), 8, false).unwrap());
     assert_ne!(listeners[0].1, listeners[1].1);
     for (listener, at) in listeners {
         let pair = Pair::connect(driver, &at);
@@ -478,7 +484,7 @@ fn events_are_kept<O: Opener>(open: &O) {
 
 fn many_connections_one_after_another<O: Opener>(open: &O) {
     let mut driver = open.open(&CONFIG);
-    let (_, at) = driver.listen(&address(), 8, false).unwrap();
+    let (_, at) = driver.listen(&open.address(), 8, false).unwrap();
     for round in 0..300u32 {
         let mut pair = Pair::connect(driver, &at);
         pair.driver.send(pair.client, &round.to_be_bytes()).unwrap();

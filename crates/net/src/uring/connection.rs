@@ -107,7 +107,8 @@ impl Connection {
         }
     }
 
-    /// What the kernel should do now, granted that it takes what it is being handed.
+    /// What the kernel should do now, granted that it takes what it is being handed; but reads that pause for what is to
+    /// be sent go on only when it has been sent ([`Connection::is_slow`]).
     #[inline]
     pub(super) fn wanted(&self, config: &Config) -> Ops {
         let drain_wanted = self.drain_wanted && self.phase == Phase::Open && self.broken.is_none();
@@ -115,12 +116,18 @@ impl Connection {
         match self.phase {
             Phase::Connecting => Ops::WRITABLE,
             Phase::Open if self.end_received => writable | Ops::HANG_UP,
-            Phase::Open if self.outgoing.len() - self.sending > config.pause_reads_above_bytes => writable,
+            Phase::Open if self.is_slow(config) => writable,
             Phase::Open if self.paused => writable | Ops::HANG_UP,
             Phase::Open => writable | Ops::RECEIVE,
             Phase::Closing => writable,
             Phase::Finished(_) => Ops::NONE,
         }
+    }
+
+    /// Whether so much is to be sent that nothing is read meanwhile.
+    #[inline]
+    pub(super) fn is_slow(&self, config: &Config) -> bool {
+        self.outgoing.len() > config.pause_reads_above_bytes
     }
 
     /// Whether the next turn should hand bytes to the kernel.

@@ -213,7 +213,9 @@ impl Uring {
             // SAFETY: from here to the return of `enter` in `submit` only this function runs, for other connections,
             // and nobody touches this outgoing buffer. Should `enter` or anything before it fail, then `failed` keeps
             // `send` from adding to it and `remove` from freeing it until the ring is dropped, which is first.
-            unsafe { self.ring.send(socket.as_fd(), bytes, tag::of(Kind::Send, conn)) }?;
+            unsafe {
+                self.ring.send(socket.as_fd(), bytes, connection.is_slow(&self.config), tag::of(Kind::Send, conn))
+            }?;
         }
         let wanted = connection.wanted(&self.config);
         if wanted == connection.armed {

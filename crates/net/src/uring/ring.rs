@@ -116,20 +116,21 @@ impl Ring {
             .build(submissions)
     }
 
-    /// Sends what the socket takes at once, without waiting and, if that is all of `bytes`, without a completion. A
-    /// completion gives the count when it was less, or the error.
+    /// Sends what the socket takes at once, without waiting and, if that is all of `bytes`, without a completion unless
+    /// it is to be `told`. A completion gives the count when it was less, or the error.
     ///
     /// # Safety
     ///
     /// `bytes` must stay as they are until [`Ring::enter`] has returned `Ok`.
-    pub(super) unsafe fn send(&mut self, socket: BorrowedFd<'_>, bytes: &[u8], tag: u64) -> io::Result<()> {
+    pub(super) unsafe fn send(&mut self, socket: BorrowedFd<'_>, bytes: &[u8], told: bool, tag: u64) -> io::Result<()> {
         // DONTWAIT: the kernel does it while it takes the entry, or fails it; so nothing of it is left in the kernel.
         // WAITALL: a part of the bytes counts as a failure, so that it is heard of.
         let flags = (SendFlags::DONTWAIT | SendFlags::NOSIGNAL).bits() | RecvFlags::WAITALL.bits();
         let len = u32::try_from(bytes.len()).expect("the caller knows the kernel's limit");
         let entry = opcode::Send::new(Fd(socket.as_raw_fd()), bytes.as_ptr(), len).flags(flags as i32).build();
+        let entry = if told { entry } else { entry.flags(Flags::SKIP_SUCCESS) };
         // SAFETY: the caller's promise covers the time until the kernel has carried it out.
-        unsafe { self.push(entry.flags(Flags::SKIP_SUCCESS).user_data(tag)) }
+        unsafe { self.push(entry.user_data(tag)) }
     }
 
     /// Receives into provided buffers: again and again, or once.

@@ -3,6 +3,9 @@
 // Each test binary uses a part of it. A skipped check says so.
 #![allow(dead_code, clippy::print_stdout)]
 
+use std::cell::Cell;
+use std::path::PathBuf;
+
 use net::sim::{Network, Sim};
 use net::{Address, Config, Conn, Driver, Epoll, Event, Listener, Nanos, Uring};
 
@@ -19,6 +22,11 @@ const QUIET_NS: Nanos = 30_000_000;
 pub(crate) trait Opener {
     type Driver: Driver;
     fn open(&self, config: &Config) -> Self::Driver;
+
+    /// Where to listen: loopback, at a port that is free.
+    fn address(&self) -> Address {
+        address()
+    }
 
     /// An address where nobody listens.
     fn dead_address(&self) -> Address {
@@ -49,6 +57,42 @@ impl Opener for OpenUring {
     type Driver = Uring;
     fn open(&self, config: &Config) -> Uring {
         Uring::new(config).unwrap()
+    }
+}
+
+/// A backend with Unix sockets in a folder of its own.
+pub(crate) struct OnUnix<O> {
+    open: O,
+    folder: tempfile::TempDir,
+    given: Cell<u32>,
+}
+
+impl<O> OnUnix<O> {
+    pub(crate) fn new(open: O) -> Self {
+        Self { open, folder: tempfile::tempdir().unwrap(), given: Cell::new(0) }
+    }
+
+    /// A path where nothing is.
+    pub(crate) fn path(&self) -> PathBuf {
+        self.given.set(self.given.get() + 1);
+        self.folder.path().join(format!("{}.sock", self.given.get()))
+    }
+}
+
+impl<O: Opener> Opener for OnUnix<O> {
+    type Driver = O::Driver;
+    fn open(&self, config: &Config) -> O::Driver {
+        self.open.open(config)
+    }
+
+    fn address(&self) -> Address {
+        Address::Unix(self.path())
+    }
+
+    fn dead_address(&self) -> Address {
+        let path = self.path();
+        drop(std::os::unix::net::UnixListener::bind(&path).unwrap()); // It leaves the path behind.
+        Address::Unix(path)
     }
 }
 
@@ -105,7 +149,7 @@ pub(crate) struct Pair<D> {
 impl<D: Driver> Pair<D> {
     pub(crate) fn new<O: Opener<Driver = D>>(open: &O, config: &Config) -> Self {
         let mut driver = open.open(config);
-        let (_, at) = driver.listen(&address(), 8, false).unwrap();
+        let (_, at) = driver.listen(&open.address(), 8, false).unwrap();
         Self::connect(driver, &at)
     }
 
