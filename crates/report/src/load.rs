@@ -5,7 +5,8 @@ use std::fmt::Write as _;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use study::record::{Limit, Measurement, Volley};
+use study::record::{Histogram, Limit, Measurement, Volley};
+use study::spec::Connection;
 
 use crate::findings::{Clock, Estimate};
 use crate::number::{self, percent, quantity};
@@ -34,18 +35,38 @@ pub struct LoadReport {
     pub clients: u32,
     /// Workers.
     pub threads: u32,
+    /// Requests in flight on one connection at most.
+    pub pipeline: u32,
+    /// How long a connection was used.
+    pub connection: Connection,
     /// Completed and valid, while measured.
     pub requests: u64,
     /// What went wrong while measured, by kind.
     pub errors: BTreeMap<String, u64>,
+    /// The first error of each kind that has more to say, in words.
+    pub error_examples: BTreeMap<String, String>,
+    /// Answers by HTTP status, right or wrong; empty for other protocols.
+    pub statuses: BTreeMap<u16, u64>,
     /// Length of what was measured, s.
     pub duration_s: f64,
     /// Valid answers a second.
     pub rate_per_s: f64,
     /// Offered rate, per second; `null` in a closed loop.
     pub offered_per_s: Option<f64>,
+    /// Bytes received while measured.
+    pub received_bytes: u64,
+    /// The same a second.
+    pub transfer_bytes_per_s: f64,
     /// Latency, ns.
     pub latency_ns: LatencyNs,
+    /// From asking for a connection to having it, ns; all connections, those before measuring too.
+    pub connect_ns: SpreadNs,
+    /// TLS handshakes, ns; `null` without TLS.
+    pub handshake_ns: Option<SpreadNs>,
+    /// TLS handshakes that resumed an earlier session.
+    pub resumed: u64,
+    /// Connections opened again after an end that was not ours.
+    pub reconnects: u64,
     /// The generator.
     pub generator: Generator,
     /// Intervals by batch means or order statistics, by name: `rate_per_s`, `latency_ns_mean`, `latency_ns_p99` and so on.
@@ -54,8 +75,10 @@ pub struct LoadReport {
     pub late_answers: u64,
     /// Intended sends that were never written.
     pub unsent: u64,
-    /// Requests in flight, mean.
+    /// Requests in flight as counted, mean over time.
     pub in_flight_mean: f64,
+    /// The same by Little's law: service times, summed up, over the time measured. Requests that went wrong are not in it.
+    pub in_flight_by_latency: f64,
     /// Why it ended.
     pub stop_reason: String,
     /// Volley's closing line, under its own rule.
@@ -70,6 +93,8 @@ pub struct LoadReport {
 pub struct LatencyNs {
     /// Mean, from the exact sum.
     pub mean: Option<f64>,
+    /// Standard deviation over requests.
+    pub stdev: Option<f64>,
     /// Median.
     pub p50: Option<f64>,
     /// p90.
@@ -84,6 +109,21 @@ pub struct LatencyNs {
     pub max: Option<u64>,
     /// Where it starts: `service` (at the write) or `response` (at the intended send time).
     pub clock: Clock,
+}
+
+/// How long something took that is not a request, ns.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct SpreadNs {
+    /// How often.
+    pub count: u64,
+    /// Mean.
+    pub mean: Option<f64>,
+    /// Median.
+    pub p50: Option<f64>,
+    /// p99; `null` below 100 of them.
+    pub p99: Option<f64>,
+    /// The longest, exact.
+    pub max: Option<u64>,
 }
 
 /// What a load cost the generator, and whether it was the limit.
@@ -119,10 +159,9 @@ pub enum IntervalOrNote {
 pub fn load(measurement: &Measurement, target: &str) -> LoadReport {
     let verdict = verdict::judge_load(measurement);
     let latency = histogram::read(measurement.latency());
-    let quantile = |q: f64| {
-        let latency = latency.as_ref()?;
-        latency.quantile(q).filter(|_| (1.0 - q) * latency.len() as f64 >= 1.0 - 1e-9)
-    };
+    let quantile = |q: f64| known_quantile(latency.as_ref()?, q);
+    let duration_s = measurement.duration_ns as f64 / 1e9;
+    let a_second = |value: f64| if duration_s > 0.0 { value / duration_s } else { 0.0 };
     LoadReport {
         version: LOAD_VERSION,
         target: target.to_owned(),
@@ -130,13 +169,24 @@ pub fn load(measurement: &Measurement, target: &str) -> LoadReport {
         backend: measurement.backend.clone(),
         clients: measurement.clients,
         threads: measurement.threads,
+        pipeline: measurement.pipeline,
+        connection: measurement.connection,
         requests: measurement.requests,
         errors: measurement.errors.clone(),
-        duration_s: measurement.duration_ns as f64 / 1e9,
+        error_examples: measurement.error_examples.clone(),
+        statuses: measurement.statuses.clone(),
+        duration_s,
         rate_per_s: measurement.rate_per_s(),
         offered_per_s: measurement.offered_per_s,
+        received_bytes: measurement.received_bytes,
+        transfer_bytes_per_s: a_second(measurement.received_bytes as f64),
+        connect_ns: spread(&measurement.connect),
+        handshake_ns: measurement.handshake.as_ref().map(spread),
+        resumed: measurement.resumed,
+        reconnects: measurement.reconnects,
         latency_ns: LatencyNs {
             mean: value::latency_mean_ns(measurement).filter(|mean| mean.is_finite()),
+            stdev: stdev(measurement.latency()),
             p50: quantile(0.5),
             p90: quantile(0.9),
             p95: quantile(0.95),
@@ -156,10 +206,35 @@ pub fn load(measurement: &Measurement, target: &str) -> LoadReport {
         late_answers: measurement.late_answers,
         unsent: measurement.unsent,
         in_flight_mean: measurement.in_flight_mean,
+        in_flight_by_latency: Some(a_second(measurement.service.sum / 1e9)).filter(|n| n.is_finite()).unwrap_or(0.0),
         stop_reason: measurement.stop_reason.clone(),
         volley: measurement.volley,
         warnings: verdict::measurement_warnings(measurement),
     }
+}
+
+/// A quantile that is not the maximum in disguise.
+fn known_quantile(histogram: &stats::Histogram, q: f64) -> Option<f64> {
+    histogram.quantile(q).filter(|_| (1.0 - q) * histogram.len() as f64 >= 1.0 - 1e-9)
+}
+
+fn spread(stored: &Histogram) -> SpreadNs {
+    let read = histogram::read(stored);
+    let quantile = |q: f64| known_quantile(read.as_ref()?, q);
+    SpreadNs {
+        count: stored.count,
+        mean: Some(stored.sum / stored.count as f64).filter(|mean| mean.is_finite()),
+        p50: quantile(0.5),
+        p99: quantile(0.99),
+        max: stored.max,
+    }
+}
+
+/// Standard deviation of a sample, from its exact sums; `None` below two values.
+fn stdev(stored: &Histogram) -> Option<f64> {
+    let n = stored.count as f64;
+    let variance = (stored.sum_of_squares - stored.sum * stored.sum / n) / (n - 1.0);
+    (stored.count > 1 && variance.is_finite()).then(|| variance.max(0.0).sqrt())
 }
 
 /// The same as one JSON object, ready to be printed.
@@ -197,7 +272,8 @@ fn intervals(measurement: &Measurement, latency: Option<&stats::Histogram>) -> B
     intervals
 }
 
-/// For a person: what was done, throughput, latency, who was the limit, what to beware of.
+/// For a person: first what wrk prints and in its order, then quantiles, what went wrong, connections, who was the limit, what
+/// to beware of.
 pub fn load_terminal(measurement: &Measurement, target: &str, style: &Style) -> String {
     let report = load(measurement, target);
     let paint = Paint(style);
@@ -205,25 +281,7 @@ pub fn load_terminal(measurement: &Measurement, target: &str, style: &Style) -> 
     let mut line = |name: &str, text: String| {
         let _ = writeln!(out, "  {}  {text}", paint.dim(&format!("{name:<11}")));
     };
-    let errors = number::total(report.errors.values().copied());
-    let manner = match report.offered_per_s {
-        Some(offered) => format!("open loop, {} offered", quantity(offered, "1/s")),
-        None => "closed loop".to_owned(),
-    };
-    line("load", format!("{target}, {manner}"));
-    line(
-        "generator",
-        format!(
-            "{}, {}, {}, CPU {}",
-            number::count(report.clients.into(), "client"),
-            number::count(report.threads.into(), "thread"),
-            report.backend,
-            cpu_words(&report)
-        ),
-    );
-    let measured = quantity(report.duration_s * 1e9, "ns");
-    let errors = if errors == 0 { "no errors".to_owned() } else { paint.bad(&number::count(errors, "error")) };
-    line("requests", format!("{} in {measured}, {errors}", report.requests));
+    line("load", load_words(&report));
     let with_interval = |name: &str, value: Option<f64>, unit: &str| match (report.intervals.get(name), value) {
         (_, None) => "not enough samples".to_owned(),
         (Some(IntervalOrNote::Interval(found)), _) if name == "rate_per_s" || name.ends_with("mean") => {
@@ -235,33 +293,112 @@ pub fn load_terminal(measurement: &Measurement, target: &str, style: &Style) -> 
         }
         (_, Some(value)) => format!("{:<10}  {}", quantity(value, unit), paint.dim("no interval")),
     };
-    line("throughput", with_interval("rate_per_s", Some(report.rate_per_s), "1/s"));
+    let or_none = |value: Option<f64>| value.map_or("none".to_owned(), |value| quantity(value, "ns"));
+    line("requests/s", with_interval("rate_per_s", Some(report.rate_per_s), "1/s"));
+    line("transfer/s", format!("{}/s", quantity(report.transfer_bytes_per_s, "bytes")));
     let latency = &report.latency_ns;
-    line(
-        "latency",
-        match latency.clock {
-            Clock::Service => "service time: from the write to the answer".to_owned(),
-            Clock::Response => "response time: from the intended send time to the answer".to_owned(),
-        },
-    );
+    line("latency", clock_words(&report).to_owned());
     line("  mean", with_interval("latency_ns_mean", latency.mean, "ns"));
+    line("  stdev", or_none(latency.stdev));
+    line("  max", or_none(latency.max.map(|max| max as f64)));
     let points = [latency.p50, latency.p90, latency.p95, latency.p99, latency.p999];
     for ((name, _), point) in QUANTILES.iter().zip(points) {
         line(&format!("  {name}"), with_interval(&format!("latency_ns_{}", name.replace('.', "")), point, "ns"));
     }
-    line("  max", latency.max.map_or("none".to_owned(), |max| quantity(max as f64, "ns")));
+
+    let errors = number::total(report.errors.values().copied());
+    let all = format!(
+        "{} in {}, {} received",
+        report.requests,
+        quantity(report.duration_s * 1e9, "ns"),
+        quantity(report.received_bytes as f64, "bytes")
+    );
+    line("requests", if errors == 0 { format!("{all}, no errors") } else { all });
+    if !report.statuses.is_empty() {
+        let statuses = report.statuses.iter().map(|(status, count)| format!("{status}: {count}"));
+        line("statuses", statuses.collect::<Vec<_>>().join(", "));
+    }
+    if errors > 0 {
+        let of = report.requests.saturating_add(errors);
+        line("errors", paint.bad(&format!("{errors} of {of} requests went wrong")));
+        for (kind, count) in &report.errors {
+            let example = report.error_examples.get(kind).map_or(String::new(), |example| format!(": {example}"));
+            line("", format!("{count} {kind}{}", paint.dim(&example)));
+        }
+    }
+    if report.connect_ns.count > 0 {
+        line("connect", spread_words(&report.connect_ns, "connection"));
+    }
+    if let Some(handshake) = &report.handshake_ns {
+        let words = spread_words(handshake, "handshake");
+        line("TLS", format!("{words}, {} resumed", report.resumed));
+    }
     if let Some(volley) = report.volley {
         line("volley", format!("{:.2}us {:.2}us {}", volley.mean_us, volley.stddev_us, volley.samples));
     }
     let limit = crate::terminal::limit_word(report.generator.limited_by);
     let limit = if report.generator.limited_by == Limit::Generator { paint.bad(limit) } else { paint.bold(limit) };
     line("limited by", format!("{limit}: {}", report.generator.reasons.join("; ")));
+    line("generator", format!("{}, CPU {}", report.backend, cpu_words(&report)));
+    line("in flight", in_flight_words(&report));
     line("ended", report.stop_reason.clone());
     line("intervals", about_intervals(&report));
-    for warning in &report.warnings {
+    // What went wrong stands above, with examples.
+    let told = verdict::errors_warning(measurement);
+    for warning in report.warnings.iter().filter(|warning| Some(*warning) != told.as_ref()) {
         line("warning", paint.warn(warning));
     }
     crate::terminal::wrap(&out, style.width, 15)
+}
+
+/// What was done: whom, by how many, how.
+fn load_words(report: &LoadReport) -> String {
+    let mut words = vec![
+        report.target.clone(),
+        number::count(report.clients.into(), "client"),
+        number::count(report.threads.into(), "thread"),
+        match report.offered_per_s {
+            Some(offered) => format!("open loop, {} offered", quantity(offered, "1/s")),
+            None => "closed loop".to_owned(),
+        },
+    ];
+    if report.pipeline > 1 {
+        words.push(format!("{} requests in flight on each connection", report.pipeline));
+    }
+    if report.connection == Connection::PerRequest {
+        words.push("a connection per request".to_owned());
+    }
+    words.join(", ")
+}
+
+/// What the latency is.
+fn clock_words(report: &LoadReport) -> &'static str {
+    match (report.latency_ns.clock, report.connection) {
+        (Clock::Response, _) => "response time: from the intended send time to the answer",
+        (Clock::Service, Connection::KeepAlive) => "service time: from the write to the answer",
+        (Clock::Service, Connection::PerRequest) => "service time: from asking for the connection to the answer",
+    }
+}
+
+fn spread_words(spread: &SpreadNs, noun: &str) -> String {
+    let points =
+        [("mean", spread.mean), ("p50", spread.p50), ("p99", spread.p99), ("max", spread.max.map(|max| max as f64))];
+    let points = points.into_iter().filter_map(|(name, value)| Some(format!("{name} {}", quantity(value?, "ns"))));
+    format!("{} of {}", points.collect::<Vec<_>>().join(", "), number::count(spread.count, noun))
+}
+
+/// Little's law: what rate and latency say of the requests in flight, beside what there could be and what was counted.
+fn in_flight_words(report: &LoadReport) -> String {
+    let most = match (report.offered_per_s, report.pipeline) {
+        (Some(_), _) => String::new(),
+        (None, 1) => format!(" of {}", number::count(report.clients.into(), "client")),
+        (None, depth) => format!(" of {} x {depth}", number::count(report.clients.into(), "client")),
+    };
+    let but = if report.errors.is_empty() { "" } else { "; requests that went wrong have no latency" };
+    format!(
+        "{:.1}{most} by rate x mean latency, {:.1} counted{but}",
+        report.in_flight_by_latency, report.in_flight_mean
+    )
 }
 
 /// What the intervals claim, and the first reason why some are missing: the others differ in figures only.
@@ -309,9 +446,14 @@ mod tests {
     fn the_keys_that_scripts_rely_on() {
         let text = load_json(&measurement(|_| ()), "pingpong://127.0.0.1:7000").unwrap();
         let value: serde_json::Value = serde_json::from_str(&text).unwrap();
-        for key in ["requests", "duration_s", "rate_per_s"] {
+        let numbers = ["requests", "duration_s", "rate_per_s", "received_bytes", "transfer_bytes_per_s", "resumed"];
+        for key in numbers.into_iter().chain(["reconnects", "pipeline"]) {
             assert!(value[key].is_number(), "{key}");
         }
+        for key in ["statuses", "error_examples", "connect_ns"] {
+            assert!(value[key].is_object(), "{key}");
+        }
+        assert!(value["handshake_ns"].is_null());
         for key in ["mean", "p50", "p90", "p95", "p99", "p999", "max"] {
             assert!(value["latency_ns"][key].is_number(), "{key}");
         }
@@ -372,25 +514,158 @@ mod tests {
     #[test]
     fn for_a_person() {
         assert_snapshot!(load_terminal(&measurement(|_| ()), "pingpong://127.0.0.1:7000", &PLAIN), @r"
-        load         pingpong://127.0.0.1:7000, closed loop
-        generator    40 clients, 1 thread, io_uring, CPU 177.5 ms, 9.84 µs a request
-        requests     18041 in 250 ms, no errors
-        throughput   72.2 ±0.6 k/s
+        load         pingpong://127.0.0.1:7000, 40 clients, 1 thread, closed loop
+        requests/s   72.2 ±0.6 k/s
+        transfer/s   282 KiB/s
         latency      service time: from the write to the answer
           mean       554 ±4 µs
+          stdev      226 µs
+          max        3.18 ms
           p50        515 µs      512 µs to 519 µs
           p90        813 µs      807 µs to 820 µs
           p95        931 µs      917 µs to 943 µs
           p99        1.259 ms    no interval
           p99.9      2.33 ms     2.24 ms to 2.41 ms
-          max        3.18 ms
+        requests     18041 in 250 ms, 70.5 KiB received, no errors
+        connect      mean 47.2 µs, p50 25.7 µs, max 199.7 µs of 40 connections
         limited by   subject: 40 clients waited for answers while the generator had time to spare; the
                      generator's busiest worker was 71 % busy
+        generator    io_uring, CPU 177.5 ms, 9.84 µs a request
+        in flight    40.0 of 40 clients by rate x mean latency, 40.0 counted
         ended        250 ms measured
         intervals    95 %, from inside this one trial: another start of the server may differ by more; 1
                      interval declined: not enough data for an interval: even 10 batches of 50 windows
                      resemble their neighbours; the series may drift
         ");
+    }
+
+    /// The same numbers as if they were of HTTP.
+    fn http(edit: impl FnOnce(&mut Measurement)) -> Measurement {
+        measurement(|measurement| {
+            measurement.protocol = "http".to_owned();
+            measurement.statuses = BTreeMap::from([(200, 18_041)]);
+            measurement.received_bytes = 18_041 * 150;
+            edit(measurement);
+        })
+    }
+
+    #[test]
+    fn http_for_a_person() {
+        assert_snapshot!(load_terminal(&http(|_| ()), "http://127.0.0.1:8080/", &PLAIN), @r"
+        load         http://127.0.0.1:8080/, 40 clients, 1 thread, closed loop
+        requests/s   72.2 ±0.6 k/s
+        transfer/s   10.32 MiB/s
+        latency      service time: from the write to the answer
+          mean       554 ±4 µs
+          stdev      226 µs
+          max        3.18 ms
+          p50        515 µs      512 µs to 519 µs
+          p90        813 µs      807 µs to 820 µs
+          p95        931 µs      917 µs to 943 µs
+          p99        1.259 ms    no interval
+          p99.9      2.33 ms     2.24 ms to 2.41 ms
+        requests     18041 in 250 ms, 2.58 MiB received, no errors
+        statuses     200: 18041
+        connect      mean 47.2 µs, p50 25.7 µs, max 199.7 µs of 40 connections
+        limited by   subject: 40 clients waited for answers while the generator had time to spare; the
+                     generator's busiest worker was 71 % busy
+        generator    io_uring, CPU 177.5 ms, 9.84 µs a request
+        in flight    40.0 of 40 clients by rate x mean latency, 40.0 counted
+        ended        250 ms measured
+        intervals    95 %, from inside this one trial: another start of the server may differ by more; 1
+                     interval declined: not enough data for an interval: even 10 batches of 50 windows
+                     resemble their neighbours; the series may drift
+        ");
+    }
+
+    #[test]
+    fn https_with_everything_for_a_person() {
+        let everything = http(|measurement| {
+            measurement.protocol = "https".to_owned();
+            measurement.pipeline = 16;
+            measurement.in_flight_mean *= 16.0;
+            measurement.statuses.insert(503, 12);
+            measurement.errors = BTreeMap::from([("status".to_owned(), 12), ("timeout".to_owned(), 3)]);
+            let example = "503 Service Unavailable on GET /orders";
+            measurement.error_examples = BTreeMap::from([("status".to_owned(), example.to_owned())]);
+            measurement.handshake = Some(measurement.connect.clone());
+            (measurement.resumed, measurement.reconnects) = (7, 8);
+        });
+        assert_snapshot!(load_terminal(&everything, "https://127.0.0.1:8443/", &PLAIN), @r"
+        load         https://127.0.0.1:8443/, 40 clients, 1 thread, closed loop, 16 requests in flight on
+                     each connection
+        requests/s   72.2 ±0.6 k/s
+        transfer/s   10.32 MiB/s
+        latency      service time: from the write to the answer
+          mean       554 ±4 µs
+          stdev      226 µs
+          max        3.18 ms
+          p50        515 µs      512 µs to 519 µs
+          p90        813 µs      807 µs to 820 µs
+          p95        931 µs      917 µs to 943 µs
+          p99        1.259 ms    no interval
+          p99.9      2.33 ms     2.24 ms to 2.41 ms
+        requests     18041 in 250 ms, 2.58 MiB received
+        statuses     200: 18041, 503: 12
+        errors       15 of 18056 requests went wrong
+                     12 status: 503 Service Unavailable on GET /orders
+                     3 timeout
+        connect      mean 47.2 µs, p50 25.7 µs, max 199.7 µs of 40 connections
+        TLS          mean 47.2 µs, p50 25.7 µs, max 199.7 µs of 40 handshakes, 7 resumed
+        limited by   subject: 40 clients waited for answers while the generator had time to spare; the
+                     generator's busiest worker was 71 % busy
+        generator    io_uring, CPU 177.5 ms, 9.84 µs a request
+        in flight    40.0 of 40 clients x 16 by rate x mean latency, 640.0 counted; requests that went
+                     wrong have no latency
+        ended        250 ms measured
+        intervals    95 %, from inside this one trial: another start of the server may differ by more; 1
+                     interval declined: not enough data for an interval: even 10 batches of 50 windows
+                     resemble their neighbours; the series may drift
+        warning      8 connections had to be opened again
+        ");
+        let per_request = http(|measurement| measurement.connection = Connection::PerRequest);
+        let text = load_terminal(&per_request, "http://127.0.0.1:8080/", &PLAIN);
+        assert!(text.contains("a connection per request") && text.contains("from asking for the connection"), "{text}");
+    }
+
+    #[test]
+    fn littles_law_is_a_sum_over_a_time() {
+        let report = load(&measurement(|_| ()), "x");
+        let mean = report.latency_ns.mean.unwrap();
+        assert!((report.in_flight_by_latency - mean / 1e9 * report.rate_per_s).abs() < 1e-6);
+        assert!((report.in_flight_by_latency / 40.0 - 1.0).abs() < 0.02, "{}", report.in_flight_by_latency);
+        let open = measurement(|measurement| {
+            measurement.offered_per_s = Some(80_000.0);
+            measurement.response = Some(measurement.service.clone());
+        });
+        let text = load_terminal(&open, "x", &PLAIN);
+        assert!(text.contains("open loop, 80.0 k/s offered") && text.contains("40.0 counted"), "{text}");
+    }
+
+    #[test]
+    fn a_deviation_is_that_of_the_sample() {
+        let mut histogram = stats::Histogram::new();
+        // numpy.std([2, 4, 4, 4, 5, 5, 7, 9], ddof=1) is 2.138089935299395.
+        [2, 4, 4, 4, 5, 5, 7, 9].into_iter().for_each(|value| histogram.record(value));
+        let stored = study::record::Histogram::from(&histogram);
+        assert!((stdev(&stored).unwrap() - 2.138_089_935_299_395).abs() < 1e-12);
+        assert_eq!(stdev(&study::record::Histogram::default()), None);
+        let broken = study::record::Histogram { sum: f64::NAN, ..stored };
+        assert_eq!(stdev(&broken), None);
+    }
+
+    #[test]
+    fn numbers_that_cannot_be_are_still_json() {
+        let broken = http(|measurement| {
+            measurement.duration_ns = 0;
+            measurement.service.sum = f64::INFINITY;
+            measurement.connect.sum = f64::NAN;
+        });
+        let report = load(&broken, "x");
+        assert_eq!(
+            (report.transfer_bytes_per_s, report.in_flight_by_latency, report.connect_ns.mean),
+            (0.0, 0.0, None)
+        );
     }
 
     #[test]
@@ -403,27 +678,35 @@ mod tests {
             measurement.volley = Some(Volley { mean_us: 571.1, stddev_us: 220.4, samples: 17_000, rounds: 2 });
         });
         assert_snapshot!(load_terminal(&trouble, "pingpong://[::1]:7000", &Style { colour: false, width: 60 }), @r"
-        load         pingpong://[::1]:7000, closed loop
-        generator    40 clients, 1 thread, io_uring, CPU 250 ms,
-                     13.86 µs a request
-        requests     18041 in 15.00 ms, 12 errors
-        throughput   1.203 M/s   no interval
+        load         pingpong://[::1]:7000, 40 clients, 1 thread,
+                     closed loop
+        requests/s   1.203 M/s   no interval
+        transfer/s   4.59 MiB/s
         latency      service time: from the write to the answer
           mean       554 µs      no interval
+          stdev      226 µs
+          max        3.18 ms
           p50        515 µs      no interval
           p90        813 µs      no interval
           p95        931 µs      no interval
           p99        1.259 ms    no interval
           p99.9      2.33 ms     no interval
-          max        3.18 ms
+        requests     18041 in 15.00 ms, 70.5 KiB received
+        errors       12 of 18053 requests went wrong
+                     12 timeout
+        connect      mean 47.2 µs, p50 25.7 µs, max 199.7 µs of 40
+                     connections
         volley       571.10us 220.40us 17000
         limited by   generator: it was busy, and what the subject
                      had to spare is not known; the generator's
                      busiest worker was 100 % busy
+        generator    io_uring, CPU 250 ms, 13.86 µs a request
+        in flight    666.5 of 40 clients by rate x mean latency,
+                     40.0 counted; requests that went wrong have
+                     no latency
         ended        250 ms measured
         intervals    not enough data for an interval: 3 windows,
                      20 needed; measuring longer may give them
-        warning      12 of 18053 requests went wrong: 12 timeout
         ");
     }
 }

@@ -192,21 +192,23 @@ fn closed(
     verdict(Limit::Subject, format!("{clients} waited for answers while the generator had time to spare"))
 }
 
+/// Errors by kind.
+fn kinds(errors: &std::collections::BTreeMap<String, u64>) -> String {
+    errors.iter().map(|(kind, count)| format!("{count} {kind}")).collect::<Vec<_>>().join(", ")
+}
+
+/// The warning of requests that went wrong, where some did.
+pub(crate) fn errors_warning(measurement: &Measurement) -> Option<String> {
+    let errors = errors_total(measurement);
+    let of = measurement.requests.saturating_add(errors);
+    (errors > 0).then(|| format!("{errors} of {of} requests went wrong: {}", kinds(&measurement.errors)))
+}
+
 /// Warnings that the measurement alone gives cause for.
 pub(crate) fn measurement_warnings(measurement: &Measurement) -> Vec<String> {
     let mut warnings = Vec::new();
     warnings.extend(measurement.backend_note.clone());
-    let kinds = |errors: &std::collections::BTreeMap<String, u64>| {
-        errors.iter().map(|(kind, count)| format!("{count} {kind}")).collect::<Vec<_>>().join(", ")
-    };
-    if errors_total(measurement) > 0 {
-        let of = measurement.requests.saturating_add(errors_total(measurement));
-        warnings.push(format!(
-            "{} of {of} requests went wrong: {}",
-            errors_total(measurement),
-            kinds(&measurement.errors)
-        ));
-    }
+    warnings.extend(errors_warning(measurement));
     if measurement.warmup_errors.values().any(|&count| count > 0) {
         warnings.push(format!("requests went wrong during warm-up: {}", kinds(&measurement.warmup_errors)));
     }
