@@ -9,6 +9,7 @@ use crate::distribution::Distribution;
 use crate::histogram::Histogram;
 use crate::interval::{self, Estimate};
 use crate::random::Rng;
+use crate::search::{self, Next, Outcome as Step, Rules, Trial};
 use crate::stop::{self, AdaptiveRule};
 use crate::{batch, special};
 
@@ -71,6 +72,9 @@ enum Kind {
     Order { requests: u64, q: f64 },
     /// Ratio of two subjects in the same blocks, or not.
     Ratio { paired: bool },
+    /// Saturation search on a subject whose starts differ in capacity by `between`; `blind`: by bisection that believes one trial a
+    /// rate.
+    Search { between: f64, blind: bool },
 }
 
 /// One kind of study, simulated over and over.
@@ -195,6 +199,11 @@ pub fn cases() -> Vec<Case> {
     for (paired, name) in [(true, "in 8 common blocks"), (false, "of 8 trials each, apart")] {
         add(format!("ratio of two subjects {name}"), Promise::Between(0.93, 0.97), Kind::Ratio { paired });
     }
+    for (between, starts) in [(0.0, "starts alike"), (0.03, "starts 3 % apart"), (0.06, "starts 6 % apart")] {
+        let kind = |blind| Kind::Search { between, blind };
+        add(format!("saturation search, {starts}"), Promise::AtLeast(0.95), kind(false));
+        add(format!("bisection by one trial a rate, {starts}"), Promise::Nothing, kind(true));
+    }
     cases
 }
 
@@ -225,6 +234,8 @@ impl Kind {
             Kind::BatchMean { .. } | Kind::Growing { .. } | Kind::Naive { .. } => SERIES_MEAN,
             Kind::Order { q, .. } => LOGNORMAL.quantile(*q),
             Kind::Ratio { .. } => RATIO,
+            // In terms of the subject's own capacity, which differs from study to study.
+            Kind::Search { .. } => 1.0,
         }
     }
 
@@ -276,6 +287,7 @@ impl Kind {
                 histogram.quantile_interval(q, LEVEL, requests).ok()
             }
             Kind::Ratio { paired } => ratio(rng, paired).map(|found| found.ratio(LEVEL)),
+            Kind::Search { between, blind } => Knee::draw(between, rng).range(blind, rng),
         }
     }
 }
@@ -335,6 +347,97 @@ fn ratio(rng: &mut Rng, paired: bool) -> Option<LogRatio> {
     }
     let (a, b) = pairs.into_iter().unzip::<f64, f64, Vec<_>, Vec<_>>();
     compare::welch(&a, &b)
+}
+
+/// A single server with exponential service times and Poisson arrivals (M/M/1), whose capacity differs from start to start. Its
+/// p99 is `floor + ln 100 / (capacity - rate)` where a trial is long enough to show it.
+struct Knee {
+    /// Median over the starts, per second.
+    capacity_per_s: f64,
+    /// Standard deviation of its logarithm over the starts.
+    between: f64,
+    /// The part of the latency that does not depend on the load, s.
+    floor_s: f64,
+    /// The objective: p99 below this, s.
+    bound_s: f64,
+    /// What a start of median capacity bears, per second.
+    truth_per_s: f64,
+}
+
+/// Length of the trials of a simulated search, s.
+const TRIAL_S: f64 = 5.0;
+
+impl Knee {
+    /// Capacities over two powers of ten; objectives that allow 50 to 97 % of them.
+    fn draw(between: f64, rng: &mut Rng) -> Knee {
+        let capacity_per_s = 2_000.0 * 100f64.powf(rng.unit_f64());
+        let share = 0.5 + 0.47 * rng.unit_f64();
+        let wait_s = 100f64.ln() / (capacity_per_s * (1.0 - share));
+        let floor_s = wait_s * (0.05 + rng.unit_f64());
+        Knee { capacity_per_s, between, floor_s, bound_s: wait_s + floor_s, truth_per_s: share * capacity_per_s }
+    }
+
+    /// A fresh start under this load.
+    fn trial(&self, rate_per_s: f64, rng: &mut Rng) -> Step {
+        let capacity = self.capacity_per_s * (self.between * rng.normal()).exp();
+        // A queue needs time to grow: a trial does not see the whole of what a load near the capacity, or above it, comes to.
+        let spare = (capacity - rate_per_s).max((capacity / TRIAL_S).sqrt());
+        let backlog_s = (rate_per_s / capacity - 1.0).max(0.0) * TRIAL_S;
+        let p99_s = self.floor_s + 100f64.ln() / spare + backlog_s;
+        // And it sees few independent busy periods of a queue that is nearly always busy.
+        let noise = (0.02 + 1.0 / (TRIAL_S * spare * spare / capacity).sqrt()).min(0.5);
+        let latency = (p99_s / self.bound_s).ln() + noise * rng.normal();
+        let missed = (1.0 - capacity / rate_per_s).max(0.0);
+        let allowed = (3.0 / (rate_per_s * TRIAL_S).sqrt()).max(0.01);
+        let missed = (missed / allowed).ln().max(-search::LIMIT);
+        let interval = [latency - 1.96 * noise, latency + 1.96 * noise].map(|end| end.max(missed));
+        // Batch means decline now and then.
+        let interval = (rng.unit_f64() > 0.2).then_some((interval[0], interval[1]));
+        Step::Judged { excess: latency.max(missed), interval }
+    }
+
+    /// What is found, over the truth.
+    fn range(&self, blind: bool, rng: &mut Rng) -> Option<Estimate> {
+        let (low, high) = if blind { self.bisected(rng) } else { self.searched(rng)? };
+        let [low, high] = [low, high].map(|rate| rate / self.truth_per_s);
+        Some(Estimate { point: (low * high).sqrt(), low, high, level: LEVEL, n: 1 })
+    }
+
+    fn searched(&self, rng: &mut Rng) -> Option<(f64, f64)> {
+        let rules = Rules { from_per_s: None, to_per_s: None, resolution: 0.05, confirm: 3, trials_max: 100 };
+        let mut trials = Vec::new();
+        loop {
+            match search::next(&rules, &trials, false) {
+                // Many clients keep the server busy all the time.
+                Next::Pilot => {
+                    trials.push(Trial::Pilot(Some(self.capacity_per_s * (self.between * rng.normal()).exp())))
+                }
+                Next::Trial { rate_per_s, purpose } => {
+                    trials.push(Trial::Step { rate_per_s, purpose, outcome: self.trial(rate_per_s, rng) });
+                }
+                Next::Done(found) => {
+                    let confirmed =
+                        |end: Option<search::End>| end.filter(|end| end.confirmed).map(|end| end.rate_per_s);
+                    return Some((confirmed(found.low)?, confirmed(found.high)?));
+                }
+            }
+        }
+    }
+
+    /// Doubling, then halving the range, each rate judged by its one trial.
+    fn bisected(&self, rng: &mut Rng) -> (f64, f64) {
+        let mut holds = |rate: f64| matches!(self.trial(rate, rng), Step::Judged { excess, .. } if excess < 0.0);
+        let mut high = self.capacity_per_s / 2.0;
+        while holds(high) {
+            high *= 2.0;
+        }
+        let mut low = high / 2.0;
+        while high / low > 1.05 {
+            let middle = (low * high).sqrt();
+            if holds(middle) { low = middle } else { high = middle }
+        }
+        (low, high)
+    }
 }
 
 impl Subject {
@@ -462,6 +565,22 @@ mod tests {
         let outcome = run(&naive, 150, 1);
         assert!(!outcome.keeps(Promise::Between(0.93, 0.97), slack(150)), "{outcome:?}");
         assert!(!outcome.keeps(Promise::BetweenOrDeclined(0.93, 0.97), slack(150)), "{outcome:?}");
+    }
+
+    #[test]
+    fn a_thousand_searches_hold_the_truth_and_blind_ones_do_not() {
+        for between in [0.0, 0.03, 0.06] {
+            let case = |blind| Case {
+                name: String::new(),
+                promise: Promise::AtLeast(0.95),
+                kind: Kind::Search { between, blind },
+            };
+            let found = run(&case(false), 1_000, 1);
+            assert!(found.keeps(Promise::AtLeast(0.95), 0.0), "{between}: {found:?}");
+            let blind = run(&case(true), 1_000, 1).coverage().unwrap();
+            let most = if between > 0.0 { 0.7 } else { 0.9 };
+            assert!(blind < most, "{between}: {blind}");
+        }
     }
 
     #[test]

@@ -17,6 +17,7 @@ pub mod interval;
 pub mod little;
 pub mod order;
 pub mod random;
+pub mod search;
 mod special;
 pub mod steady;
 pub mod stop;

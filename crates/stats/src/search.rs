@@ -1,0 +1,842 @@
+//! Up to which offered rate does a subject keep an objective? A search that copes with noise and answers with a range.
+//!
+//! [`next`] is a function of the trials so far: there is no state to keep, so a search that was interrupted goes on where
+//! it was. What an objective is, it does not know: a trial comes as its [`Outcome::Judged`] *excess*, the natural logarithm of value
+//! over bound (below 0 the objective is kept; of several conditions, the worst).
+//!
+//! # Method
+//!
+//! What is sought is the rate at which half of all fresh starts of the subject would keep the objective: below it most do, above it
+//! most do not. RFC 9971 (MLRsearch) asks the same, with its goal exceed ratio of one half.
+//!
+//! 1. **Start** at the lowest rate asked, or at half of what a short closed loop reaches (the pilot).
+//! 2. **Bracket**: the rate is doubled while it holds (halved while it fails).
+//! 3. **Bisect**, by the geometric mean, until the ends of the range lie within the resolution.
+//! 4. **Confirm**: the upper end until [`FIRM`] trials or more say that it fails, then the lower end by fresh trials, each of
+//!    which must hold. An end that does not bear it gives way to the next rate, and the search goes on.
+//!
+//! One trial judges a rate where its own interval excludes the bound: few trials far away, more near the bound (Shivam et al.
+//! 2008, Cutting Corners). Elsewhere, and wherever an end of the answer is at stake, the rate is tried again until Student's t
+//! interval over [`FIRM`] trials or more excludes the bound and most trials agree, at most [`MOST_TRIALS`] times. Excesses are limited to
+//! ±[`LIMIT`] before, because latencies above the capacity are endless: how far beyond says nothing more. A rate that is still
+//! undecided then stays so, and lies inside the answer.
+//!
+//! Contradictions are read against the subject, as RFC 9971 does: nothing above the smallest failing rate counts.
+//!
+//! A trial that the generator spoiled says nothing of the subject. A rate at which most trials are spoiled ends the
+//! search upwards; the upper end is then not found, which is not the subject's answer.
+//!
+//! `docs/METHOD.md` has the share of simulated searches whose range holds the truth, and what becomes of it where each rate has
+//! one trial alone.
+
+use crate::interval::{self, Estimate};
+
+/// Fewer trials make no firm judgement of a rate.
+pub const FIRM: usize = 3;
+/// More trials are not spent on one rate that cannot be decided.
+pub const MOST_TRIALS: usize = 5;
+/// Excesses beyond this count as this: four times the bound, or a quarter of it.
+pub const LIMIT: f64 = 1.386_294_361_119_890_6;
+/// Level of the intervals over the trials of one rate.
+pub const LEVEL: f64 = 0.95;
+/// Half-width of a trial that has no interval of its own: a factor of two.
+const BLIND: f64 = std::f64::consts::LN_2;
+/// Half-width over standard deviation, of a normal interval of 95 %.
+const NORMAL: f64 = 1.959_963_984_540_054;
+/// Trials of one rate that the generator may spoil before the rate is called too high for it.
+const SPOILED: usize = 2;
+/// Trials in a row that could not be carried out before the search is given up.
+const BROKEN: usize = 3;
+/// Where to begin when the pilot says nothing, per second.
+const START_PER_S: f64 = 1_000.0;
+/// The lowest rate tried where none is asked, per second.
+const LOWEST_PER_S: f64 = 1.0;
+
+/// What is searched for, and how far.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Rules {
+    /// The lowest rate tried, where the search begins, per second; `None`: it begins with a pilot.
+    pub from_per_s: Option<f64>,
+    /// The highest rate tried, per second; `None`: without limit.
+    pub to_per_s: Option<f64>,
+    /// The ends of the answer may lie so far apart: upper over lower end, less one.
+    pub resolution: f64,
+    /// Fresh trials that must hold at the lower end.
+    pub confirm: u32,
+    /// At most so many trials.
+    pub trials_max: u32,
+}
+
+/// What a trial is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Purpose {
+    /// A rate beyond all that were tried.
+    Bracket,
+    /// A rate between one that holds and one that fails.
+    Bisect,
+    /// A rate again that could not be judged.
+    Repeat,
+    /// The lower end of the range again.
+    Confirm,
+}
+
+/// One trial of a search.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Trial {
+    /// The closed loop before the search: the rate that it reached, per second; `None` where it failed.
+    Pilot(Option<f64>),
+    /// A step.
+    Step {
+        /// Offered rate, per second.
+        rate_per_s: f64,
+        /// What for.
+        purpose: Purpose,
+        /// What came of it.
+        outcome: Outcome,
+    },
+}
+
+/// What came of a trial at one rate.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Outcome {
+    /// A statement about the subject.
+    Judged {
+        /// Natural logarithm of value over bound; at 0 and above the objective is broken.
+        excess: f64,
+        /// Its interval from inside the trial; `None` where there is none.
+        interval: Option<(f64, f64)>,
+    },
+    /// The subject broke down under this rate: as far beyond the bound as can be.
+    Broke,
+    /// The generator was the limit: nothing is known of the subject.
+    Generator,
+    /// Too few answers for the metric: the rate is too low, or the trial too short.
+    TooFew,
+    /// The trial could not be carried out, by no fault of the load.
+    Failed,
+}
+
+/// What the trials of one rate say.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// The objective is kept.
+    Holds,
+    /// It is not.
+    Fails,
+    /// Neither is sure.
+    Undecided,
+    /// The generator is the limit.
+    Generator,
+    /// Too few answers to tell.
+    TooFew,
+    /// No trial was carried out.
+    Unknown,
+}
+
+/// One rate with its trials.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Rate {
+    /// Offered rate, per second.
+    pub rate_per_s: f64,
+    /// What its trials say together.
+    pub verdict: Verdict,
+    /// Trials that say something of the subject.
+    pub trials: usize,
+    /// How many of them kept the objective.
+    pub kept: usize,
+    /// Mean excess, limited, with the interval that the verdict rests on.
+    pub excess: Option<Estimate>,
+    /// Whether the verdict rests on [`FIRM`] trials or more, and for one that holds, on as many confirmations as are asked.
+    pub confirmed: bool,
+    /// A confirmation did not keep the objective.
+    shaken: bool,
+    spoiled: usize,
+    too_few: usize,
+}
+
+/// What to do next.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Next {
+    /// A closed loop as fast as it goes, to know where to begin.
+    Pilot,
+    /// A trial.
+    Trial {
+        /// At this rate, per second.
+        rate_per_s: f64,
+        /// What for.
+        purpose: Purpose,
+    },
+    /// Nothing: the search has ended.
+    Done(Found),
+}
+
+/// The answer of a search.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Found {
+    /// The largest rate that holds, below all that fail.
+    pub low: Option<End>,
+    /// The smallest rate that fails.
+    pub high: Option<End>,
+    /// Why there is no lower end.
+    pub no_low: Option<Missing>,
+    /// Why there is no upper end.
+    pub no_high: Option<Missing>,
+    /// Why it ended.
+    pub ended: Ended,
+    /// Rates between the ends that could not be decided, ascending, per second.
+    pub undecided_per_s: Vec<f64>,
+    /// Rates above the upper end that held all the same, ascending, per second.
+    pub contradictions_per_s: Vec<f64>,
+    /// Trials in all, the pilot among them.
+    pub trials: usize,
+}
+
+/// An end of the range.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct End {
+    /// Offered rate, per second.
+    pub rate_per_s: f64,
+    /// Trials that it rests on.
+    pub trials: usize,
+    /// Whether it was confirmed; an unconfirmed end is a lead, not a finding.
+    pub confirmed: bool,
+}
+
+/// Why an end was not found.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Missing {
+    /// The generator was the limit from this rate on, per second.
+    Generator(f64),
+    /// The highest, or lowest, rate that may be tried was reached, per second.
+    Asked(f64),
+    /// At this rate and below there are too few answers to tell, per second.
+    TooFew(f64),
+    /// What was tried could not be decided.
+    Undecided,
+    /// The search ended before.
+    Ended,
+}
+
+/// Why a search ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ended {
+    /// The range is as narrow as asked, and confirmed; or one end cannot be found.
+    Found,
+    /// As narrow as the noise allows: what lies between the ends could not be decided.
+    Noise,
+    /// As many trials as may be.
+    Trials,
+    /// No time was left.
+    Time,
+    /// Trials could not be carried out.
+    Broken,
+}
+
+impl Rules {
+    fn floor(&self) -> f64 {
+        self.from_per_s.unwrap_or(LOWEST_PER_S)
+    }
+
+    fn top(&self) -> f64 {
+        self.to_per_s.unwrap_or(f64::INFINITY)
+    }
+
+    fn begin(&self, pilot_per_s: Option<f64>) -> f64 {
+        let begin = self.from_per_s.unwrap_or_else(|| even(pilot_per_s.map_or(START_PER_S, |rate| rate / 2.0)));
+        begin.max(self.floor()).min(self.top())
+    }
+}
+
+/// What to do after these trials. The same trials give the same answer; `time_is_over` ends the search.
+///
+/// The order of the trials does not matter, but for those at its end that could not be carried out.
+pub fn next(rules: &Rules, trials: &[Trial], time_is_over: bool) -> Next {
+    let board = Board::new(rules, trials);
+    let budget = |ended| Next::Done(board.found(ended));
+    let broken = trials.iter().rev().take_while(|trial| is_broken(trial)).count();
+    if broken >= BROKEN {
+        return budget(Ended::Broken);
+    }
+    let wanted = board.wanted(trials);
+    match wanted {
+        Next::Done(_) => wanted,
+        _ if trials.len() >= rules.trials_max as usize => budget(Ended::Trials),
+        _ if time_is_over => budget(Ended::Time),
+        _ => wanted,
+    }
+}
+
+/// The rates tried, ascending, and what is known of each.
+pub fn rates(rules: &Rules, trials: &[Trial]) -> Vec<Rate> {
+    Board::new(rules, trials).rates
+}
+
+fn is_broken(trial: &Trial) -> bool {
+    matches!(trial, Trial::Pilot(None) | Trial::Step { outcome: Outcome::Failed, .. })
+}
+
+/// Four digits: what a person can read, and closer than any resolution.
+fn even(rate: f64) -> f64 {
+    if !(rate.is_finite() && rate > 0.0) {
+        return rate;
+    }
+    let unit = 10f64.powf(rate.log10().floor() - 3.0);
+    // A power of ten below one is not exact; its inverse is.
+    if unit < 1.0 { (rate * (1.0 / unit).round()).round() / (1.0 / unit).round() } else { (rate / unit).round() * unit }
+}
+
+/// All that is known, in order of the rates.
+struct Board<'a> {
+    rules: &'a Rules,
+    rates: Vec<Rate>,
+    pilot_per_s: Option<f64>,
+    trials: usize,
+}
+
+impl<'a> Board<'a> {
+    fn new(rules: &'a Rules, trials: &[Trial]) -> Self {
+        let mut steps = trials
+            .iter()
+            .filter_map(|trial| match *trial {
+                Trial::Step { rate_per_s, purpose, outcome } => Some((rate_per_s, purpose, outcome)),
+                Trial::Pilot(_) => None,
+            })
+            .collect::<Vec<_>>();
+        // Stable: trials of one rate stay in the order they ran.
+        steps.sort_by(|a, b| a.0.total_cmp(&b.0));
+        let rates = steps.chunk_by(|a, b| a.0 == b.0).map(|steps| rate(rules, steps)).collect();
+        let pilot_per_s = trials.iter().find_map(|trial| match trial {
+            Trial::Pilot(reached) => reached.filter(|rate| rate.is_finite() && *rate > 0.0),
+            Trial::Step { .. } => None,
+        });
+        Self { rules, rates, pilot_per_s, trials: trials.len() }
+    }
+
+    fn with(&self, verdict: Verdict) -> impl DoubleEndedIterator<Item = &Rate> {
+        self.rates.iter().filter(move |rate| rate.verdict == verdict)
+    }
+
+    /// The smallest rate that fails.
+    fn high(&self) -> Option<&Rate> {
+        self.with(Verdict::Fails).next()
+    }
+
+    /// The smallest rate that was too much for the generator, above all that hold and below all that fail. What is too much once,
+    /// and not at a higher rate, was a hiccup.
+    fn wall(&self) -> Option<&Rate> {
+        let high = self.high().map_or(f64::INFINITY, |high| high.rate_per_s);
+        let holds = self.with(Verdict::Holds).rfind(|rate| rate.rate_per_s < high).map_or(0.0, |rate| rate.rate_per_s);
+        self.with(Verdict::Generator).find(|rate| holds < rate.rate_per_s && rate.rate_per_s < high)
+    }
+
+    /// What cannot be passed: a failing rate, or one too high for the generator.
+    fn ceiling(&self) -> Option<f64> {
+        self.wall().or(self.high()).map(|rate| rate.rate_per_s)
+    }
+
+    /// The largest rate that holds below all that cannot be passed.
+    fn low(&self) -> Option<&Rate> {
+        let ceiling = self.ceiling().unwrap_or(f64::INFINITY);
+        self.with(Verdict::Holds).rfind(|rate| rate.rate_per_s < ceiling)
+    }
+
+    fn wanted(&self, trials: &[Trial]) -> Next {
+        let trial = |rate_per_s, purpose| Next::Trial { rate_per_s, purpose };
+        if self.rules.from_per_s.is_none() && trials.is_empty() {
+            return Next::Pilot;
+        }
+        // What could not be carried out is tried again as it was.
+        if let Some(Trial::Step { rate_per_s, purpose, outcome: Outcome::Failed }) = trials.last() {
+            return trial(*rate_per_s, *purpose);
+        }
+        if self.rates.is_empty() {
+            return trial(self.rules.begin(self.pilot_per_s), Purpose::Bracket);
+        }
+        let (low, ceiling) = (self.low().map(|rate| rate.rate_per_s), self.ceiling());
+        let inside = |rate: &&Rate| {
+            low.is_none_or(|low| low < rate.rate_per_s) && ceiling.is_none_or(|ceiling| rate.rate_per_s < ceiling)
+        };
+        if let Some(open) = self.rates.iter().filter(inside).find(|rate| rate.is_open()) {
+            return trial(open.rate_per_s, Purpose::Repeat);
+        }
+        // A single failure below a rate that holds is doubted before anything is built on it.
+        if let Some(high) = self.high().filter(|high| !high.confirmed)
+            && self.with(Verdict::Holds).any(|rate| rate.rate_per_s > high.rate_per_s)
+        {
+            return trial(high.rate_per_s, Purpose::Repeat);
+        }
+        if let Some(rate) = self.bracket() {
+            return trial(rate, Purpose::Bracket);
+        }
+        let gap = self.gap();
+        if let Some(rate) = gap {
+            return trial(rate, Purpose::Bisect);
+        }
+        if let Some(high) = self.high().filter(|high| !high.confirmed && self.wall().is_none()) {
+            return trial(high.rate_per_s, Purpose::Repeat);
+        }
+        if let Some(low) = self.low().filter(|low| !low.confirmed) {
+            return trial(low.rate_per_s, Purpose::Confirm);
+        }
+        let narrow = |low: f64, high: f64| high <= low * (1.0 + self.rules.resolution) * (1.0 + 1e-9);
+        let ended = match (low, ceiling) {
+            (Some(low), Some(ceiling)) if !narrow(low, ceiling) => Ended::Noise,
+            _ => Ended::Found,
+        };
+        Next::Done(self.found(ended))
+    }
+
+    /// The next rate beyond all, where there is nothing on that side yet.
+    fn bracket(&self) -> Option<f64> {
+        let known = |rate: &&Rate| rate.verdict != Verdict::Unknown;
+        if self.ceiling().is_none() {
+            let highest = self.rates.iter().rfind(known)?.rate_per_s;
+            let wanted = even(highest * 2.0).min(self.rules.top());
+            return (wanted > highest && wanted.is_finite()).then_some(wanted);
+        }
+        if self.low().is_none() {
+            let lowest = self.rates.iter().find(known)?;
+            let wanted = even(lowest.rate_per_s / 2.0).max(self.rules.floor());
+            let judged = lowest.verdict != Verdict::TooFew;
+            return (wanted < lowest.rate_per_s && judged).then_some(wanted);
+        }
+        None
+    }
+
+    /// A rate inside of the widest gap that is wider than the resolution: between the ends, or between an end and what could not be
+    /// decided.
+    fn gap(&self) -> Option<f64> {
+        let ceiling = self.ceiling()?;
+        // Below what has too few answers nothing can be judged, so that is the end of where to look.
+        let floor = match self.low() {
+            Some(low) => low.rate_per_s,
+            None => self.with(Verdict::TooFew).rfind(|rate| rate.rate_per_s < ceiling)?.rate_per_s,
+        };
+        let mut marks = vec![floor];
+        let between = |rate: &&Rate| floor < rate.rate_per_s && rate.rate_per_s < ceiling;
+        let undecided = self.rates.iter().filter(between).map(|rate| rate.rate_per_s).collect::<Vec<_>>();
+        marks.extend(undecided.first().copied());
+        marks.extend(undecided.last().copied());
+        marks.push(ceiling);
+        // What lies between undecided rates would be undecided too.
+        let gaps = if undecided.is_empty() {
+            vec![(floor, ceiling)]
+        } else {
+            vec![(marks[0], marks[1]), (marks[2], marks[3])]
+        };
+        let width = |gap: &(f64, f64)| gap.1 / gap.0;
+        let widest = gaps.into_iter().max_by(|a, b| width(a).total_cmp(&width(b)))?;
+        if width(&widest) <= (1.0 + self.rules.resolution) * (1.0 + 1e-9) {
+            return None;
+        }
+        let middle = even((widest.0 * widest.1).sqrt());
+        (widest.0 < middle && middle < widest.1).then_some(middle)
+    }
+
+    fn found(&self, ended: Ended) -> Found {
+        let end = |rate: &Rate| End { rate_per_s: rate.rate_per_s, trials: rate.trials, confirmed: rate.confirmed };
+        let (low, high, wall) = (self.low(), self.high(), self.wall());
+        let high = high.filter(|_| wall.is_none());
+        let complete = matches!(ended, Ended::Found | Ended::Noise);
+        let tried = |at: f64| self.rates.iter().any(|rate| rate.rate_per_s == at);
+        let no_high = match (high, wall) {
+            (Some(_), _) => None,
+            (None, Some(wall)) => Some(Missing::Generator(wall.rate_per_s)),
+            (None, None) if complete && tried(self.rules.top()) => Some(Missing::Asked(self.rules.top())),
+            (None, None) if complete => Some(Missing::Undecided),
+            (None, None) => Some(Missing::Ended),
+        };
+        let too_few = self.with(Verdict::TooFew).next_back();
+        let no_low = match (low, too_few) {
+            (Some(_), _) => None,
+            (None, Some(rate)) => Some(Missing::TooFew(rate.rate_per_s)),
+            (None, None) if complete && wall.is_some() => wall.map(|wall| Missing::Generator(wall.rate_per_s)),
+            (None, None) if complete && tried(self.rules.floor()) => Some(Missing::Asked(self.rules.floor())),
+            (None, None) if complete => Some(Missing::Undecided),
+            (None, None) => Some(Missing::Ended),
+        };
+        let low_per_s = low.map_or(0.0, |rate| rate.rate_per_s);
+        let high_per_s = high.or(wall).map_or(f64::INFINITY, |rate| rate.rate_per_s);
+        let inside = |rate: &&Rate| low_per_s < rate.rate_per_s && rate.rate_per_s < high_per_s;
+        let rates = |rates: &mut dyn Iterator<Item = &Rate>| rates.map(|rate| rate.rate_per_s).collect::<Vec<_>>();
+        Found {
+            low: low.map(end),
+            high: high.map(end),
+            no_low,
+            no_high,
+            ended,
+            undecided_per_s: rates(&mut self.with(Verdict::Undecided).filter(inside)),
+            contradictions_per_s: rates(&mut self.with(Verdict::Holds).filter(|rate| rate.rate_per_s > high_per_s)),
+            trials: self.trials,
+        }
+    }
+}
+
+impl Rate {
+    /// Whether another trial may decide it.
+    fn is_open(&self) -> bool {
+        match self.verdict {
+            Verdict::Undecided => !self.shaken && self.trials < MOST_TRIALS,
+            Verdict::Unknown => self.spoiled > 0 || self.too_few > 0,
+            _ => false,
+        }
+    }
+}
+
+/// What the trials of one rate say.
+fn rate(rules: &Rules, steps: &[(f64, Purpose, Outcome)]) -> Rate {
+    let (mut excesses, mut insides, mut spreads) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut spoiled, mut too_few, mut kept, mut confirmations, mut shaken) = (0, 0, 0, 0, false);
+    for (_, purpose, outcome) in steps {
+        let (excess, interval) = match *outcome {
+            Outcome::Judged { excess, interval } => (if excess.is_nan() { LIMIT } else { excess }, interval),
+            Outcome::Broke => (LIMIT, Some((LIMIT, LIMIT))),
+            Outcome::Generator => {
+                spoiled += 1;
+                continue;
+            }
+            Outcome::TooFew => {
+                too_few += 1;
+                continue;
+            }
+            Outcome::Failed => continue,
+        };
+        let interval = interval.filter(|(low, high)| low <= high);
+        let holds = excess < 0.0;
+        kept += usize::from(holds);
+        if *purpose == Purpose::Confirm {
+            confirmations += 1;
+            shaken |= !holds;
+        }
+        excesses.push(excess.clamp(-LIMIT, LIMIT));
+        insides.push(interval.unwrap_or((excess - BLIND, excess + BLIND)));
+        spreads.extend(interval.map(|(low, high)| (high - low) / 2.0 / NORMAL));
+    }
+    let trials = excesses.len();
+    let estimate = estimate(&excesses, &insides, &spreads);
+    let verdict = match (trials, estimate) {
+        (0, _) | (_, None) if spoiled >= SPOILED => Verdict::Generator,
+        (0, _) | (_, None) if too_few > 0 => Verdict::TooFew,
+        (0, _) | (_, None) => Verdict::Unknown,
+        // Spoiled more often than not: what is left are the lucky ones.
+        _ if spoiled > trials => Verdict::Generator,
+        _ if too_few > trials => Verdict::TooFew,
+        // Too few for an interval over trials: each for itself, and all must agree.
+        (..FIRM, _) if insides.iter().all(|(_, high)| *high < 0.0) => Verdict::Holds,
+        (..FIRM, _) if insides.iter().all(|(low, _)| *low > 0.0) => Verdict::Fails,
+        (..FIRM, _) => Verdict::Undecided,
+        (_, Some(all)) if all.high < 0.0 && 2 * kept > trials && !shaken => Verdict::Holds,
+        (_, Some(all)) if all.low > 0.0 && 2 * kept < trials => Verdict::Fails,
+        _ => Verdict::Undecided,
+    };
+    let confirmed = trials >= FIRM
+        && match verdict {
+            Verdict::Holds => confirmations >= rules.confirm as usize,
+            _ => true,
+        };
+    let rate_per_s = steps[0].0;
+    Rate { rate_per_s, verdict, trials, kept, excess: estimate, confirmed, shaken, spoiled, too_few }
+}
+
+/// Mean excess with its interval: of one trial that from inside of it, else Student's t over the trials. Their deviation is taken for
+/// no smaller than what each has inside, because few trials may be alike by chance.
+fn estimate(excesses: &[f64], insides: &[(f64, f64)], spreads: &[f64]) -> Option<Estimate> {
+    let point = interval::average(excesses)?;
+    let (n, limited) = (excesses.len(), |value: f64| value.clamp(-LIMIT, LIMIT));
+    if let [(low, high)] = insides {
+        return Some(Estimate {
+            point,
+            low: limited(*low).min(point),
+            high: limited(*high).max(point),
+            level: LEVEL,
+            n: 1,
+        });
+    }
+    let inside = interval::average(spreads).unwrap_or(0.0).min(LIMIT);
+    let deviation = interval::variance(excesses)?.sqrt().max(inside);
+    let half_width = interval::t_two_sided(LEVEL, (n - 1) as f64) * deviation / (n as f64).sqrt();
+    Some(Estimate { point, low: point - half_width, high: point + half_width, level: LEVEL, n: n as u64 })
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const RULES: Rules =
+        Rules { from_per_s: Some(1_000.0), to_per_s: Some(1e6), resolution: 0.05, confirm: 3, trials_max: 60 };
+
+    /// A subject whose excess at a rate is known, with an interval of ±0.05 inside of each trial.
+    fn sure(excess: f64) -> Outcome {
+        Outcome::Judged { excess, interval: Some((excess - 0.05, excess + 0.05)) }
+    }
+
+    /// Keeps its objective up to `knee`, sharply.
+    fn sharp(knee: f64) -> impl FnMut(f64, usize) -> Outcome {
+        move |rate, _| sure(if rate <= knee { -1.0 } else { 1.0 })
+    }
+
+    /// A whole search: what was done, and the answer. `subject` gets the rate and the place of the trial.
+    fn search(
+        rules: &Rules,
+        pilot: Option<f64>,
+        mut subject: impl FnMut(f64, usize) -> Outcome,
+    ) -> (Vec<Trial>, Found) {
+        let mut trials = Vec::new();
+        loop {
+            assert!(trials.len() <= rules.trials_max as usize, "endless: {trials:?}");
+            match next(rules, &trials, false) {
+                Next::Pilot => trials.push(Trial::Pilot(pilot)),
+                Next::Trial { rate_per_s, purpose } => {
+                    let outcome = subject(rate_per_s, trials.len());
+                    trials.push(Trial::Step { rate_per_s, purpose, outcome });
+                }
+                Next::Done(found) => return (trials, found),
+            }
+        }
+    }
+
+    /// The steps as a person would note them: `bracket 1000`.
+    fn steps(trials: &[Trial]) -> String {
+        let word = |trial: &Trial| match trial {
+            Trial::Pilot(_) => "pilot".to_owned(),
+            Trial::Step { rate_per_s, purpose, .. } => format!("{purpose:?} {rate_per_s}").to_lowercase(),
+        };
+        trials.iter().map(word).collect::<Vec<_>>().join(", ")
+    }
+
+    fn ends(found: &Found) -> (Option<f64>, Option<f64>) {
+        (found.low.map(|end| end.rate_per_s), found.high.map(|end| end.rate_per_s))
+    }
+
+    #[test]
+    fn a_sharp_knee_is_bracketed_bisected_and_confirmed() {
+        let (trials, found) = search(&RULES, None, sharp(5_000.0));
+        assert_eq!(
+            steps(&trials),
+            "bracket 1000, bracket 2000, bracket 4000, bracket 8000, bisect 5657, bisect 4757, bisect 5188, bisect 4968, \
+             repeat 5188, repeat 5188, confirm 4968, confirm 4968, confirm 4968"
+        );
+        assert_eq!((ends(&found), found.ended), ((Some(4968.0), Some(5188.0)), Ended::Found));
+        assert_eq!(found.low.map(|end| (end.trials, end.confirmed)), Some((4, true)));
+        assert_eq!(found.high.map(|end| (end.trials, end.confirmed)), Some((3, true)));
+        assert_eq!((found.trials, found.undecided_per_s.len(), found.contradictions_per_s.len()), (13, 0, 0));
+    }
+
+    #[test]
+    fn a_pilot_says_where_to_begin() {
+        let rules = Rules { from_per_s: None, to_per_s: None, ..RULES };
+        let (trials, found) = search(&rules, Some(42_000.0), sharp(39_000.0));
+        assert!(steps(&trials).starts_with("pilot, bracket 21000, bracket 42000, bisect 29700,"), "{}", steps(&trials));
+        assert!(found.low.unwrap().rate_per_s <= 39_000.0 && found.high.unwrap().rate_per_s > 39_000.0);
+        // One that failed, or says nonsense, leaves the usual start.
+        for nonsense in [None, Some(0.0), Some(f64::NAN), Some(f64::INFINITY)] {
+            assert!(
+                steps(&search(&rules, nonsense, sharp(2_500.0)).0).starts_with("pilot, bracket 1000, bracket 2000,")
+            );
+        }
+        // One far above is no harm.
+        assert_eq!(ends(&search(&rules, Some(64_000.0), sharp(900.0)).1), (Some(878.1), Some(917.0)));
+    }
+
+    #[test]
+    fn ends_that_cannot_be_found() {
+        let check = |rules: &Rules, subject: &mut dyn FnMut(f64, usize) -> Outcome, low, high, missing| {
+            let (trials, found) = search(rules, None, subject);
+            assert_eq!((ends(&found), (found.no_low, found.no_high)), ((low, high), missing), "{}", steps(&trials));
+            assert_eq!(found.ended, Ended::Found);
+        };
+        let fast = Rules { to_per_s: Some(5_000.0), ..RULES };
+        check(&fast, &mut sharp(1e9), Some(5_000.0), None, (None, Some(Missing::Asked(5_000.0))));
+        check(&RULES, &mut sharp(10.0), None, Some(1_000.0), (Some(Missing::Asked(1_000.0)), None));
+        // The generator cannot do more than 6,000: what the subject could is not known.
+        let mut weak = |rate: f64, _| if rate > 6_000.0 { Outcome::Generator } else { sure(-1.0) };
+        check(&RULES, &mut weak, Some(5907.0), None, (None, Some(Missing::Generator(6_169.0))));
+        let mut useless = |_: f64, _: usize| Outcome::Generator;
+        check(&RULES, &mut useless, None, None, (Some(Missing::Generator(1_000.0)), Some(Missing::Generator(1_000.0))));
+        // Below 3,000 there are too few answers, and above 3,100 it fails.
+        let mut few = |rate: f64, _| if rate < 3_000.0 { Outcome::TooFew } else { sharp(3_050.0)(rate, 0) };
+        check(&RULES, &mut few, None, Some(3_084.0), (Some(Missing::TooFew(2_953.0)), None));
+        // A subject that breaks down has failed.
+        let mut fragile = |rate: f64, _| if rate > 3_000.0 { Outcome::Broke } else { sure(-1.0) };
+        check(&RULES, &mut fragile, Some(2_953.0), Some(3_084.0), (None, None));
+    }
+
+    #[test]
+    fn one_trial_that_the_generator_spoils_is_a_hiccup() {
+        let mut knee = sharp(5_000.0);
+        let subject = |rate: f64, place: usize| if place == 2 { Outcome::Generator } else { knee(rate, place) };
+        let (trials, found) = search(&RULES, None, subject);
+        assert!(steps(&trials).starts_with("bracket 1000, bracket 2000, bracket 4000, repeat 4000, bracket 8000"));
+        assert_eq!(ends(&found), (Some(4968.0), Some(5188.0)));
+        // Two are too many for that rate, but a higher one that holds shows that it was not the generator's end.
+        let mut knee = sharp(5_000.0);
+        let mut bad = 0;
+        let subject = |rate: f64, place: usize| {
+            bad += usize::from(rate == 4757.0);
+            if rate == 4757.0 && bad <= 2 { Outcome::Generator } else { knee(rate, place) }
+        };
+        let (_, found) = search(&RULES, None, subject);
+        assert_eq!(found.no_high, Some(Missing::Generator(4757.0)), "nothing above was tried any more");
+    }
+
+    #[test]
+    fn near_the_bound_a_rate_is_tried_again() {
+        // 5,657 is within the noise, the rest is clear.
+        let subject = |rate: f64, _: usize| {
+            let excess = if rate < 5_500.0 {
+                -1.0
+            } else if rate > 5_800.0 {
+                1.0
+            } else {
+                0.02
+            };
+            sure(excess)
+        };
+        let (trials, found) = search(&RULES, None, subject);
+        assert_eq!(
+            trials.iter().filter(|trial| matches!(trial, Trial::Step { rate_per_s: 5657.0, .. })).count(),
+            MOST_TRIALS
+        );
+        assert_eq!((found.undecided_per_s.as_slice(), found.ended), (&[5657.0][..], Ended::Noise));
+        let (low, high) = ends(&found);
+        assert!(low.unwrap() < 5657.0 && 5657.0 < high.unwrap());
+        assert!(5657.0 / low.unwrap() <= 1.0501 && high.unwrap() / 5657.0 <= 1.0501, "{found:?}");
+    }
+
+    #[test]
+    fn a_lower_end_that_does_not_bear_confirmation_gives_way() {
+        // 4,968 holds at first and then never again.
+        let mut tries = 0;
+        let subject = |rate: f64, _: usize| {
+            tries += usize::from(rate == 4968.0);
+            if rate == 4968.0 && tries > 1 { sure(0.3) } else { sharp(5_000.0)(rate, 0) }
+        };
+        let (_, found) = search(&RULES, None, subject);
+        let (low, high) = ends(&found);
+        assert!(low.unwrap() < 4968.0 && low.unwrap() > 4_700.0, "{found:?}");
+        assert!(found.low.unwrap().confirmed && found.high.unwrap().confirmed);
+        assert!(high.unwrap() <= 5188.0);
+    }
+
+    #[test]
+    fn nothing_above_a_failing_rate_counts() {
+        // It fails between 2,500 and 3,500 and holds again up to 9,000, as with a timer of its own.
+        let subject =
+            |rate: f64, _: usize| sure(if (2_500.0..3_500.0).contains(&rate) || rate > 9_000.0 { 0.5 } else { -0.5 });
+        let rules = Rules { from_per_s: Some(3_000.0), ..RULES };
+        assert_eq!(ends(&search(&rules, None, subject).1), (None, Some(3_000.0)), "the lowest rate fails");
+        let mut trials = Vec::new();
+        for rate_per_s in [1_000.0, 2_000.0, 4_000.0, 8_000.0, 16_000.0, 2_828.0] {
+            trials.push(Trial::Step { rate_per_s, purpose: Purpose::Bracket, outcome: subject(rate_per_s, 0) });
+        }
+        // The single failure below what holds is doubted first, then believed.
+        for _ in 0..2 {
+            assert_eq!(next(&RULES, &trials, false), Next::Trial { rate_per_s: 2_828.0, purpose: Purpose::Repeat });
+            trials.push(Trial::Step { rate_per_s: 2_828.0, purpose: Purpose::Repeat, outcome: sure(0.5) });
+        }
+        let Next::Done(found) = next(&Rules { trials_max: 8, ..RULES }, &trials, false) else {
+            panic!("eight are all")
+        };
+        assert_eq!((ends(&found), found.ended), ((Some(2_000.0), Some(2_828.0)), Ended::Trials));
+        assert_eq!(found.contradictions_per_s, [4_000.0, 8_000.0]);
+        assert!(!found.low.unwrap().confirmed && found.high.unwrap().confirmed);
+    }
+
+    #[test]
+    fn budgets_and_breakdowns_end_it() {
+        let few = Rules { trials_max: 5, ..RULES };
+        let (_, found) = search(&few, None, sharp(5_000.0));
+        assert_eq!((found.ended, ends(&found)), (Ended::Trials, (Some(4_000.0), Some(5_657.0))));
+        assert!(!found.low.unwrap().confirmed);
+        let Next::Done(found) = next(&RULES, &[], true) else { panic!("no time") };
+        assert_eq!(
+            (found.ended, found.no_low, found.no_high),
+            (Ended::Time, Some(Missing::Ended), Some(Missing::Ended))
+        );
+        let (trials, found) = search(&RULES, None, |rate, _| if rate < 2_000.0 { sure(-1.0) } else { Outcome::Failed });
+        assert_eq!(steps(&trials), "bracket 1000, bracket 2000, bracket 2000, bracket 2000");
+        assert_eq!((found.ended, ends(&found)), (Ended::Broken, (Some(1_000.0), None)));
+        // One that was tried again and went well is forgotten.
+        let (_, found) =
+            search(&RULES, None, |rate, place| if place == 1 { Outcome::Failed } else { sharp(5_000.0)(rate, 0) });
+        assert_eq!(ends(&found), (Some(4968.0), Some(5188.0)));
+    }
+
+    #[test]
+    fn the_order_of_the_trials_does_not_matter() {
+        let (mut trials, found) =
+            search(&RULES, None, |rate, place| sure((rate / 5_000.0).ln() * 2.0 + [0.1, -0.1][place % 2]));
+        for _ in 0..trials.len() {
+            trials.rotate_left(1);
+            assert_eq!(next(&RULES, &trials, false), Next::Done(found.clone()));
+        }
+    }
+
+    #[test]
+    fn alike_by_chance_is_not_sure() {
+        let judged = |excesses: &[f64], width: f64| {
+            let step = |excess: &f64| {
+                let outcome = Outcome::Judged { excess: *excess, interval: Some((excess - width, excess + width)) };
+                (5_000.0, Purpose::Repeat, outcome)
+            };
+            rate(&RULES, &excesses.iter().map(step).collect::<Vec<_>>())
+        };
+        assert_eq!(judged(&[-0.1, -0.1, -0.1], 0.01).verdict, Verdict::Holds);
+        assert_eq!(judged(&[-0.1, -0.1, -0.1], 0.2).verdict, Verdict::Undecided);
+        assert_eq!(judged(&[0.1, 0.1, 0.1], 0.01).verdict, Verdict::Fails);
+        // scipy 1.17: scipy.stats.t.interval(.95, 2, numpy.mean([.1, .2, .3]), scipy.stats.sem([.1, .2, .3])) is (-0.0484, 0.4484)
+        let found = judged(&[0.1, 0.2, 0.3], 0.0);
+        let estimate = found.excess.unwrap();
+        assert_eq!((found.verdict, found.trials, found.kept), (Verdict::Undecided, 3, 0));
+        assert!(
+            (estimate.low + 0.048_413_771_175_033).abs() < 1e-9 && (estimate.point - 0.2).abs() < 1e-12,
+            "{estimate:?}"
+        );
+        // Far beyond is no farther than the limit, so that one trial cannot drown the others.
+        assert_eq!(judged(&[9.0, -0.1, -0.1, -0.1], 0.0).verdict, Verdict::Undecided);
+        assert!(judged(&[9.0, 9.0, 9.0], 0.0).excess.unwrap().point <= LIMIT);
+    }
+
+    #[test]
+    fn rates_are_read_easily() {
+        for (rate, even_rate) in
+            [(41_234.56, 41_230.0), (1_000.0, 1_000.0), (0.123_45, 0.1235), (999_950.0, 1e6), (7.0, 7.0)]
+        {
+            assert_eq!(even(rate), even_rate);
+        }
+        assert!(even(f64::INFINITY).is_infinite());
+    }
+
+    proptest! {
+        /// Whatever a subject does, a search ends within its trials, tries no rate out of range, and its ends are in order.
+        #[test]
+        fn every_search_ends(
+            outcomes in prop::collection::vec((0..12u8, -3.0..3.0f64, 0.0..1.0f64), 1..80),
+            pilot in prop::option::of(-1.0..1e7f64), from in prop::option::of(1.0..1e5f64), span in 1.0..1e4f64, resolution in 0.005..0.5f64,
+        ) {
+            let to_per_s = from.map(|from| from * span);
+            let rules = Rules { from_per_s: from, to_per_s, resolution, confirm: 3, trials_max: 70 };
+            let subject = |rate: f64, place: usize| {
+                assert!(rate >= rules.floor() && rate <= rules.top() && rate.is_finite(), "{rate}");
+                match outcomes[place % outcomes.len()] {
+                    (0, ..) => Outcome::Generator,
+                    (1, ..) => Outcome::TooFew,
+                    (2, ..) => Outcome::Failed,
+                    (3, ..) => Outcome::Broke,
+                    (4, excess, _) => Outcome::Judged { excess, interval: None },
+                    (5, ..) => Outcome::Judged { excess: f64::NAN, interval: Some((f64::NAN, 1.0)) },
+                    (_, excess, width) => Outcome::Judged { excess, interval: Some((excess - width, excess + width)) },
+                }
+            };
+            let (trials, found) = search(&rules, pilot, subject);
+            prop_assert_eq!(found.trials, trials.len());
+            if let (Some(low), Some(high)) = (found.low, found.high) {
+                prop_assert!(low.rate_per_s < high.rate_per_s);
+            }
+            prop_assert_eq!(found.low.is_none(), found.no_low.is_some());
+            prop_assert_eq!(found.high.is_none(), found.no_high.is_some());
+        }
+    }
+}
