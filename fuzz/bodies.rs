@@ -2,6 +2,8 @@
 //! bytes.
 #![allow(dead_code, reason = "each target uses one of these")]
 
+mod http1;
+
 use study::{ExpandOptions, LoadSpec, Profile};
 
 /// A study of any text is a plan or a list of mistakes that point into it.
@@ -55,6 +57,16 @@ fn words_of(mut bytes: &[u8]) -> Vec<u32> {
         bytes = &bytes[used..];
     }
     words
+}
+
+/// A stream of responses means one thing.
+pub(crate) fn http1_response(bytes: &[u8]) {
+    http1::response(bytes);
+}
+
+/// A stream of requests means one thing.
+pub(crate) fn http1_request(bytes: &[u8]) {
+    http1::request(bytes);
 }
 
 /// Stored numbers are refused, or are a histogram whose quantiles lie in order between minimum and maximum and which is

@@ -10,11 +10,13 @@ use proptest::prelude::*;
 
 type Body = fn(&[u8]);
 
-const TARGETS: [(&str, Body); 6] = [
+const TARGETS: [(&str, Body); 8] = [
     ("study_parse", bodies::study_parse),
     ("pingpong", bodies::pingpong),
     ("histogram_from_parts", bodies::histogram_from_parts),
     ("load_spec_json", bodies::load_spec_json),
+    ("http1_response", bodies::http1_response),
+    ("http1_request", bodies::http1_request),
     ("url", bodies::url),
     ("urls", bodies::urls),
 ];

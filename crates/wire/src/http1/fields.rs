@@ -52,35 +52,65 @@ impl FieldError {
     }
 }
 
-/// The name and the value of a line without its line end; the value without the white space around it.
-pub(super) fn split(line: &[u8]) -> Result<(&[u8], &[u8]), FieldError> {
-    let end = line.iter().position(|&byte| !is_token_byte(byte)).unwrap_or(line.len());
-    let (name, rest) = line.split_at(end);
-    match rest.first() {
-        Some(b':') if name.is_empty() => return Err(FieldError::EmptyName),
-        Some(b':') => {}
-        Some(b'\r') => return Err(FieldError::BareCr),
-        Some(b' ' | b'\t') => return Err(FieldError::SpaceBeforeColon),
-        Some(&byte) => return Err(FieldError::BadName { byte }),
-        None => return Err(FieldError::NoColon),
-    }
-    let value = trim(&rest[1..]);
-    check_text(value)?;
-    Ok((name, value))
+/// Where the name of the line at the front of `bytes` ends, which is where its colon is; `None` where the bytes end before.
+#[inline]
+pub(super) fn name_end(bytes: &[u8]) -> Result<Option<usize>, FieldError> {
+    let Some(end) = bytes.iter().position(|&byte| !is_token_byte(byte)) else { return Ok(None) };
+    if bytes[end] == b':' && end > 0 { Ok(Some(end)) } else { wrong_name(&bytes[end..], end) }
 }
 
-/// Whether `text` may stand in a value or a reason phrase: HTAB, SP, visible characters and obs-text.
-pub(super) fn check_text(text: &[u8]) -> Result<(), FieldError> {
-    // Without a way out in the middle the compiler tests many bytes at once.
-    if !text.iter().fold(false, |found, &byte| found | is_control(byte)) {
-        return Ok(());
+#[cold]
+fn wrong_name(rest: &[u8], end: usize) -> Result<Option<usize>, FieldError> {
+    match rest {
+        [b':', ..] => Err(FieldError::EmptyName),
+        [b' ' | b'\t', ..] if end > 0 => Err(FieldError::SpaceBeforeColon),
+        [b'\r'] => Ok(None),
+        [b'\r', b'\n', ..] => Err(FieldError::NoColon),
+        [b'\r', ..] => Err(FieldError::BareCr),
+        [b'\n', ..] => Err(FieldError::BareLf),
+        [byte, ..] => Err(FieldError::BadName { byte: *byte }),
+        [] => Ok(None),
     }
-    match text.iter().copied().find(|&byte| is_control(byte)) {
-        Some(b'\r') => Err(FieldError::BareCr),
-        Some(b'\n') => Err(FieldError::BareLf),
-        Some(byte) => Err(FieldError::Control { byte }),
-        None => Ok(()),
+}
+
+/// Where the text at the front of `bytes` ends, which is where its CRLF is; `None` where the bytes end before. Text is HTAB, SP, visible
+/// characters and obs-text: what a value or a reason phrase is made of.
+#[inline]
+pub(super) fn text_end(bytes: &[u8]) -> Result<Option<usize>, FieldError> {
+    let mut at = control_at(bytes);
+    loop {
+        match bytes.get(at) {
+            Some(b'\r') => break,
+            Some(b'\t') => at += 1 + control_at(&bytes[at + 1..]),
+            Some(b'\n') => return Err(FieldError::BareLf),
+            Some(&byte) => return Err(FieldError::Control { byte }),
+            None => return Ok(None),
+        }
     }
+    match bytes.get(at + 1) {
+        Some(b'\n') => Ok(Some(at)),
+        Some(_) => Err(FieldError::BareCr),
+        None => Ok(None),
+    }
+}
+
+/// Where the first control character is, HTAB among them, eight bytes at a time; the number of bytes where there is none.
+#[inline]
+fn control_at(bytes: &[u8]) -> usize {
+    const ONES: u64 = 0x0101_0101_0101_0101;
+    const HIGHS: u64 = 0x8080_8080_8080_8080;
+    let (words, rest) = bytes.as_chunks::<8>();
+    for (index, word) in words.iter().enumerate() {
+        let word = u64::from_le_bytes(*word);
+        let delete = word ^ (ONES * 0x7f);
+        // The high bit of each byte that is below 0x20, or is 0x7f. A borrow can only set bits above the first that is right.
+        let found = ((word.wrapping_sub(ONES * 0x20) & !word) | (delete.wrapping_sub(ONES) & !delete)) & HIGHS;
+        if found != 0 {
+            return index * 8 + found.trailing_zeros() as usize / 8;
+        }
+    }
+    let found = rest.iter().position(|&byte| byte < 0x20 || byte == 0x7f);
+    words.len() * 8 + found.unwrap_or(rest.len())
 }
 
 pub(super) fn is_control(byte: u8) -> bool {

@@ -39,17 +39,22 @@ pub(super) enum TransferCoding {
 }
 
 impl Declared {
-    /// Takes a field, if it is one of the three.
-    pub(super) fn take(&mut self, name: &[u8], value: &[u8]) {
-        match Field::of(name) {
-            Some(Field::ContentLength) => self.take_length(value),
-            Some(Field::TransferEncoding) => self.take_coding(value),
-            Some(Field::Connection) => self.take_connection(value),
-            None => {}
+    /// Takes one of the fields, its value without the white space around it.
+    pub(super) fn take(&mut self, field: Field, value: &[u8]) {
+        match field {
+            Field::ContentLength => self.take_length(value),
+            Field::TransferEncoding => self.take_coding(value),
+            Field::Connection => self.take_connection(value),
         }
     }
 
     fn take_length(&mut self, value: &[u8]) {
+        if self.length == ContentLength::Absent
+            && let Some(bytes) = decimal(value)
+        {
+            self.length = ContentLength::Bytes(bytes);
+            return;
+        }
         for element in value.split(|&byte| byte == b',') {
             self.length = match (self.length, decimal(trim(element))) {
                 (_, None) | (ContentLength::Invalid, _) => ContentLength::Invalid,
@@ -85,6 +90,10 @@ impl Declared {
     }
 
     fn take_connection(&mut self, value: &[u8]) {
+        if value == b"keep-alive" {
+            self.keep_alive = true;
+            return;
+        }
         for option in value.split(|&byte| byte == b',').map(trim) {
             self.close |= option.eq_ignore_ascii_case(b"close");
             self.keep_alive |= option.eq_ignore_ascii_case(b"keep-alive");
@@ -106,6 +115,8 @@ pub(super) enum Field {
 }
 
 impl Field {
+    /// Of a name in any case.
+    #[inline]
     pub(super) fn of(name: &[u8]) -> Option<Field> {
         let (field, expect): (Field, &[u8]) = match name.len() {
             10 => (Field::Connection, b"connection"),
@@ -113,8 +124,19 @@ impl Field {
             17 => (Field::TransferEncoding, b"transfer-encoding"),
             _ => return None,
         };
-        name.eq_ignore_ascii_case(expect).then_some(field)
+        is_token_of(name, expect).then_some(field)
     }
+}
+
+/// Whether `name`, a token, is `expect`, letters and hyphens in small, in any case. Both have the same length, 8 to 24.
+#[inline]
+fn is_token_of(name: &[u8], expect: &[u8]) -> bool {
+    // Only a letter in capitals becomes another character of a token, a letter, by this bit; so eight bytes are compared at a time.
+    const SMALL: u64 = 0x2020_2020_2020_2020;
+    let word = |bytes: &[u8], at: usize| bytes[at..].first_chunk().map(|word| u64::from_le_bytes(*word) | SMALL);
+    let last = expect.len() - 8;
+    let is_same = |at| word(name, at) == word(expect, at);
+    is_same(0) && is_same(last) && is_same(last / 2)
 }
 
 /// `1*DIGIT`, no sign, no space; `None` also where it does not fit.

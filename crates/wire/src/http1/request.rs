@@ -4,7 +4,7 @@ use std::mem::MaybeUninit;
 
 use super::chunks::{ChunkError, Chunks};
 use super::fields::{Fields, trim};
-use super::framing::{ContentLength, Declared, TransferCoding};
+use super::framing::{ContentLength, Declared, Field, TransferCoding};
 use super::{Body, Limits};
 
 /// The head of a request, in the bytes it was read from.
@@ -208,7 +208,8 @@ pub fn parse_request<'a>(bytes: &'a [u8], limits: &Limits) -> Result<Option<(Req
     };
     let head = &shown[..head_bytes];
     // httparse takes LF for CRLF, and so does not see a head of which half is smuggled.
-    if memchr::memchr_iter(b'\n', head).any(|at| at == 0 || head[at - 1] != b'\r') {
+    // It takes CR nowhere but before LF, so there must be as many CR as there are lines.
+    if head[0] == b'\n' || count(head, b'\r') != parsed.headers.len() + 2 {
         return Err(RequestError::BareLf);
     }
     check_target(method, target)?;
@@ -227,7 +228,11 @@ pub fn parse_request<'a>(bytes: &'a [u8], limits: &Limits) -> Result<Option<(Req
             6 if name.eq_ignore_ascii_case("expect") => {
                 expect_continue |= trim(header.value).eq_ignore_ascii_case(b"100-continue");
             }
-            _ => declared.take(name.as_bytes(), header.value),
+            _ => {
+                if let Some(field) = Field::of(name.as_bytes()) {
+                    declared.take(field, trim(header.value));
+                }
+            }
         }
     }
     match host {
@@ -236,7 +241,7 @@ pub fn parse_request<'a>(bytes: &'a [u8], limits: &Limits) -> Result<Option<(Req
         _ => {}
     }
     let body = body(&declared, minor_version)?;
-    let first_line = memchr::memchr(b'\n', head).map_or(head_bytes, |end| end + 1);
+    let first_line = method.len() + target.len() + " HTTP/1.1\r\n".len() + 1;
     let request = Request {
         method,
         target,
@@ -247,6 +252,11 @@ pub fn parse_request<'a>(bytes: &'a [u8], limits: &Limits) -> Result<Option<(Req
         fields: Fields::new(&head[first_line..head_bytes - 2]),
     };
     Ok(Some((request, start + head_bytes)))
+}
+
+/// How often `byte` is in `bytes`. Written so that the compiler compares many at once.
+fn count(bytes: &[u8], byte: u8) -> usize {
+    bytes.chunks(255).map(|piece| piece.iter().map(|&other| u8::from(other == byte)).sum::<u8>() as usize).sum()
 }
 
 /// Whether an empty line may lie in `bytes`.
@@ -303,27 +313,28 @@ fn is_absolute(target: &str) -> bool {
 
 /// `uri-host [ ":" port ]`, or nothing. Source: RFC 9110 section 7.2, RFC 3986 section 3.2.2.
 fn is_host(value: &[u8]) -> bool {
-    let (host, port): (&[u8], &[u8]) = match value {
+    let literal = match value {
+        // An address in brackets.
         [b'[', rest @ ..] => {
-            let Some(end) = memchr::memchr(b']', rest) else { return false };
-            let is_literal = rest[..end].iter().all(|&byte| byte.is_ascii_alphanumeric() || b":.%-_~".contains(&byte));
-            if end == 0 || !is_literal {
-                return false;
-            }
-            match &rest[end + 1..] {
-                [] => (b"", b""),
-                [b':', port @ ..] => (b"", port),
+            let end = rest.iter().position(|&byte| !byte.is_ascii_alphanumeric() && !b":.%-_~".contains(&byte));
+            match end {
+                Some(end) if end > 0 && rest[end] == b']' => end + 2,
                 _ => return false,
             }
         }
-        _ => match memchr::memchr(b':', value) {
-            Some(colon) => (&value[..colon], &value[colon + 1..]),
-            None => (value, b""),
-        },
+        _ => 0,
     };
-    // Unreserved, sub-delims and `%`.
-    let is_name_byte = |&byte: &u8| byte.is_ascii_alphanumeric() || b"-._~!$&'()*+,;=%".contains(&byte);
-    host.iter().all(is_name_byte) && port.iter().all(u8::is_ascii_digit)
+    let name = if literal > 0 { 0 } else { value.iter().position(|&byte| !is_host_byte(byte)).unwrap_or(value.len()) };
+    match &value[literal + name..] {
+        [] => true,
+        [b':', port @ ..] => port.iter().all(u8::is_ascii_digit),
+        _ => false,
+    }
+}
+
+/// Unreserved characters, sub-delims and `%`.
+fn is_host_byte(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-') || b"_~!$&'()*+,;=%".contains(&byte)
 }
 
 /// Source: RFC 9112 section 6.3, its rules for requests.

@@ -76,7 +76,7 @@ pub enum ResponseError {
     /// A line of the head is invalid.
     #[error("{error} in line {line} of the head")]
     Field {
-        /// The line, counted from 1, which is the status line.
+        /// The line, counted from 1, which is the status line; folded lines count.
         line: usize,
         /// What is wrong with it.
         error: FieldError,
@@ -145,11 +145,21 @@ impl ResponseError {
     }
 }
 
-/// The last final head that was read and what it meant, so that the same bytes need not be understood again. One for all connections of a
-/// worker. It never changes what is read, only how long that takes.
+/// The last final heads that were read and what they meant, so that the same bytes need not be understood again. One for all connections of
+/// a worker. It never changes what is read, only how long that takes.
 #[derive(Debug, Clone, Default)]
 pub struct Memo {
-    /// Ends with the empty line, so that no other head begins with it.
+    known: [Known; MEMO_HEADS],
+    /// The head that was found or kept last: answers to a few URLs take turns, and the answer to one stays what it is.
+    recent: usize,
+}
+
+/// Answers to a few URLs, with a few statuses: more would be searched for longer than they save.
+const MEMO_HEADS: usize = 4;
+
+#[derive(Debug, Clone, Default)]
+struct Known {
+    /// Ends with the empty line, so that no other head begins with it. Empty where none is known.
     bytes: Vec<u8>,
     asked: Option<Asked>,
     head: Head,
@@ -161,19 +171,27 @@ impl Memo {
         Memo::default()
     }
 
-    fn find(&self, asked: Asked, bytes: &[u8], limits: &Limits, room: usize) -> Option<(Head, usize)> {
-        let known = self.asked == Some(asked)
-            && bytes.starts_with(&self.bytes)
-            && self.bytes.len() <= room
-            && self.head.fields <= limits.headers;
-        known.then_some((self.head, self.bytes.len()))
+    #[inline]
+    fn find(&mut self, asked: Asked, bytes: &[u8], limits: &Limits, room: usize) -> Option<(Head, usize)> {
+        for offset in 0..MEMO_HEADS {
+            let index = (self.recent + offset) % MEMO_HEADS;
+            let known = &self.known[index];
+            if known.asked == Some(asked) && bytes.starts_with(&known.bytes) {
+                self.recent = index;
+                let is_allowed = known.bytes.len() <= room && known.head.fields <= limits.headers;
+                return is_allowed.then_some((known.head, known.bytes.len()));
+            }
+        }
+        None
     }
 
     fn keep(&mut self, asked: Asked, bytes: &[u8], head: Head) {
-        self.bytes.clear();
-        self.bytes.extend_from_slice(bytes);
-        self.asked = Some(asked);
-        self.head = head;
+        self.recent = (self.recent + 1) % MEMO_HEADS;
+        let known = &mut self.known[self.recent];
+        known.bytes.clear();
+        known.bytes.extend_from_slice(bytes);
+        known.asked = Some(asked);
+        known.head = head;
     }
 }
 
@@ -247,11 +265,23 @@ impl ResponseReader {
     ) -> Result<Progress, ResponseError> {
         let mut used = 0;
         if let State::Head = self.state {
-            let room = self.limits.head_bytes.saturating_sub(self.head_bytes as usize);
-            let known = if self.partial.is_empty() { memo.find(asked, bytes, &self.limits, room) } else { None };
-            if let Some((head, head_bytes)) = known {
-                used = head_bytes;
+            if self.is_between()
+                && let Some((head, head_bytes)) = memo.find(asked, bytes, &self.limits, self.limits.head_bytes)
+            {
+                // The whole of a response that is as the last one: nothing is to be remembered.
+                if let Some(Body::Length(body_bytes)) = head.body
+                    && body_bytes <= (bytes.len() - head_bytes) as u64
+                {
+                    let used = head_bytes + body_bytes as usize;
+                    if body_bytes > 0 {
+                        body(&bytes[head_bytes..used]);
+                    }
+                    let Head { status, keep_alive, .. } = head;
+                    let response = Response { status, keep_alive, head_bytes: head_bytes as u64, body_bytes };
+                    return Ok(Progress::Done { used, response });
+                }
                 self.begin(head, head_bytes);
+                used = head_bytes;
             } else {
                 match self.read_heads(memo, asked, bytes) {
                     Ok(Some(head_bytes)) => used = head_bytes,
@@ -309,7 +339,15 @@ impl ResponseReader {
     pub fn end(&mut self) -> Result<Option<Response>, ResponseError> {
         match self.state {
             State::Head if self.partial.is_empty() && self.head_bytes == 0 => Ok(None),
-            State::Head => Err(self.fail(ResponseError::Truncated { head: true })),
+            State::Head => {
+                // What is wrong with a line that is not complete has perhaps not been looked for.
+                let partial = std::mem::take(&mut self.partial);
+                let wrong = match partial.as_slice() {
+                    [] => None,
+                    partial => self.parser.advance(partial, &self.limits, partial.len()).err(),
+                };
+                Err(self.fail(wrong.unwrap_or(ResponseError::Truncated { head: true })))
+            }
             State::Length(_) | State::Chunked(_) => Err(self.fail(ResponseError::Truncated { head: false })),
             State::UntilEnd => Ok(Some(self.finish())),
             State::Failed(error) => Err(error),
@@ -361,7 +399,9 @@ impl ResponseReader {
             let rest = &bytes[used..];
             let room = self.limits.head_bytes.saturating_sub(self.head_bytes as usize);
             if self.partial.is_empty() {
-                if let Some((head, head_bytes)) = memo.find(asked, rest, &self.limits, room) {
+                // Before the first head the memo has been asked already.
+                let is_first = used == 0 && self.head_bytes == 0;
+                if !is_first && let Some((head, head_bytes)) = memo.find(asked, rest, &self.limits, room) {
                     self.begin(head, head_bytes);
                     return Ok(Some(used + head_bytes));
                 }
@@ -376,10 +416,13 @@ impl ResponseReader {
                 }
             } else {
                 // Line by line, so that nothing behind the head is copied.
-                let line = memchr::memchr(b'\n', rest).map_or(rest.len(), |end| end + 1);
-                let line = line.min(room.saturating_add(1) - self.partial.len());
+                let end = memchr::memchr(b'\n', rest);
+                let line = end.map_or(rest.len(), |end| end + 1).min(room.saturating_add(1) - self.partial.len());
                 self.partial.extend_from_slice(&rest[..line]);
                 used += line;
+                if end.is_none() && self.partial.len() <= room && self.partial.len() >= BEGIN.len() {
+                    return Ok(None);
+                }
                 let mut partial = std::mem::take(&mut self.partial);
                 if self.parser.advance(&partial, &self.limits, room)?.is_some() {
                     let is_final = self.head_is_final(memo, asked, &partial)?;
@@ -416,24 +459,27 @@ impl ResponseReader {
     }
 }
 
-/// Understands a head line by line, each byte once, however it is cut.
+/// What every head begins with.
+const BEGIN: &[u8] = b"HTTP/";
+
+/// Understands a head from left to right: what is wrong with it is what is wrong first, however much has come.
 #[derive(Debug, Clone, Default)]
 struct Parser {
     /// Where the line begins that is not complete yet.
     line_start: usize,
-    /// Up to where no line end was found.
-    searched: usize,
     lines: usize,
     fields: usize,
     status: u16,
     minor_version: u8,
     declared: Declared,
-    /// A field whose value may go on in a folded line: where its name and its value lie.
+    /// A field of framing whose value may go on in a folded line.
     pending: Option<Pending>,
 }
 
+/// A field, where its value lies, and whether it is folded.
 #[derive(Debug, Clone, Copy)]
 struct Pending {
+    field: Field,
     start: usize,
     end: usize,
     is_folded: bool,
@@ -443,102 +489,99 @@ impl Parser {
     /// Goes on with `bytes`, which begin with those of the last call: the size of the head once it is complete. `room` is how large it
     /// may be.
     fn advance(&mut self, bytes: &[u8], limits: &Limits, room: usize) -> Result<Option<usize>, ResponseError> {
-        const BEGIN: &[u8] = b"HTTP/";
-        let shown = bytes.len().min(BEGIN.len());
-        if self.lines == 0 && bytes[..shown] != BEGIN[..shown] {
-            let is_empty = matches!(bytes, [b'\n' | b'\r', ..]);
-            return Err(if is_empty { ResponseError::EmptyLine } else { ResponseError::NotHttp });
-        }
+        // Nothing behind the limit is looked at, so that what has come at once is judged like what came in pieces.
+        let shown = &bytes[..bytes.len().min(room)];
         loop {
-            let Some(offset) = memchr::memchr(b'\n', &bytes[self.searched..]) else {
-                self.searched = bytes.len();
-                let is_too_large = bytes.len() > room;
-                return if is_too_large { Err(self.too_large(limits)) } else { Ok(None) };
+            let start = self.line_start;
+            let line = &shown[start..];
+            let end = match line {
+                _ if self.lines == 0 => self.status_line(line)?,
+                [b'\r', b'\n', ..] => {
+                    self.settle(shown);
+                    return Ok(Some(start + 2));
+                }
+                [b' ' | b'\t', ..] => self.folded_line(line)?,
+                _ => self.field_line(shown, limits)?,
             };
-            let (start, end) = (self.line_start, self.searched + offset);
-            if end >= room {
-                return Err(self.too_large(limits));
-            }
-            self.line_start = end + 1;
-            self.searched = end + 1;
+            let Some(end) = end else {
+                let is_too_large = bytes.len() > room;
+                return if is_too_large {
+                    Err(ResponseError::HeadTooLarge { limit: limits.head_bytes })
+                } else {
+                    Ok(None)
+                };
+            };
             self.lines += 1;
-            let field_error = |error| ResponseError::Field { line: self.lines, error };
-            let Some(line) = bytes[start..end].strip_suffix(b"\r") else { return Err(field_error(FieldError::BareLf)) };
-            match line {
-                _ if self.lines == 1 => self.status_line(line)?,
-                [] => {
-                    self.settle(bytes);
-                    return Ok(Some(end + 1));
-                }
-                [b' ' | b'\t', ..] => {
-                    if self.fields == 0 {
-                        return Err(field_error(FieldError::Fold));
-                    }
-                    fields::check_text(line).map_err(field_error)?;
-                    if let Some(pending) = &mut self.pending {
-                        *pending = Pending { end: end - 1, is_folded: true, ..*pending };
-                    }
-                }
-                _ => {
-                    self.settle(bytes);
-                    let (name, _) =
-                        fields::split(line).map_err(|error| ResponseError::Field { line: self.lines, error })?;
-                    self.fields += 1;
-                    if self.fields > limits.headers {
-                        return Err(ResponseError::TooManyHeaders { limit: limits.headers });
-                    }
-                    if Field::of(name).is_some() {
-                        self.pending = Some(Pending { start, end: end - 1, is_folded: false });
-                    }
-                }
-            }
+            self.line_start = start + end + 2;
         }
     }
 
     #[cold]
-    fn too_large(&self, limits: &Limits) -> ResponseError {
-        ResponseError::HeadTooLarge { limit: limits.head_bytes }
+    fn field_error(&self, error: FieldError) -> ResponseError {
+        ResponseError::Field { line: self.lines + 1, error }
     }
 
-    fn status_line(&mut self, line: &[u8]) -> Result<(), ResponseError> {
-        let (version, rest) = match line {
-            [b'H', b'T', b'T', b'P', b'/', major, b'.', minor, rest @ ..]
-                if major.is_ascii_digit() && minor.is_ascii_digit() =>
+    /// Where the line ends, `None` where the bytes end before.
+    fn status_line(&mut self, line: &[u8]) -> Result<Option<usize>, ResponseError> {
+        let (minor, digits) = match line {
+            [b'H', b'T', b'T', b'P', b'/', b'1', b'.', minor @ b'0'..=b'9', b' ', a, b, c, _, ..]
+                if a.is_ascii_digit() && b.is_ascii_digit() && c.is_ascii_digit() =>
             {
-                ((major - b'0', minor - b'0'), rest)
+                (minor, [a, b, c])
             }
+            _ => return wrong_status_line(line),
+        };
+        let end = match line[12] {
+            b' ' => fields::text_end(&line[13..]).map_err(|error| self.field_error(error))?.map(|end| end + 13),
+            b'\r' => fields::text_end(&line[12..]).map_err(|error| self.field_error(error))?.map(|end| end + 12),
+            b'\n' => return Err(self.field_error(FieldError::BareLf)),
             _ => return Err(ResponseError::BadStatusLine),
         };
-        if version.0 != 1 {
-            return Err(ResponseError::BadVersion { major: version.0 });
-        }
-        let (digits, reason) = match rest {
-            [b' ', a, b, c] => ([a, b, c], &[][..]),
-            [b' ', a, b, c, b' ', reason @ ..] => ([a, b, c], reason),
-            _ => return Err(ResponseError::BadStatusLine),
-        };
-        if !digits.iter().all(|digit| digit.is_ascii_digit()) {
-            return Err(ResponseError::BadStatusLine);
-        }
-        fields::check_text(reason).map_err(|error| ResponseError::Field { line: 1, error })?;
         self.status = digits.iter().fold(0, |status, &&digit| status * 10 + u16::from(digit - b'0'));
-        self.minor_version = version.1;
-        Ok(())
+        self.minor_version = minor - b'0';
+        Ok(end)
+    }
+
+    fn folded_line(&mut self, line: &[u8]) -> Result<Option<usize>, ResponseError> {
+        if self.fields == 0 {
+            return Err(self.field_error(FieldError::Fold));
+        }
+        let end = fields::text_end(line).map_err(|error| self.field_error(error))?;
+        if let (Some(pending), Some(end)) = (&mut self.pending, end) {
+            *pending = Pending { end: self.line_start + end, is_folded: true, ..*pending };
+        }
+        Ok(end)
+    }
+
+    fn field_line(&mut self, shown: &[u8], limits: &Limits) -> Result<Option<usize>, ResponseError> {
+        let line = &shown[self.line_start..];
+        let Some(colon) = fields::name_end(line).map_err(|error| self.field_error(error))? else { return Ok(None) };
+        let value = fields::text_end(&line[colon + 1..]).map_err(|error| self.field_error(error))?;
+        let Some(value_bytes) = value else { return Ok(None) };
+        self.settle(shown);
+        self.fields += 1;
+        if self.fields > limits.headers {
+            return Err(ResponseError::TooManyHeaders { limit: limits.headers });
+        }
+        let end = colon + 1 + value_bytes;
+        if let Some(field) = Field::of(&line[..colon]) {
+            let (start, end) = (self.line_start + colon + 1, self.line_start + end);
+            self.pending = Some(Pending { field, start, end, is_folded: false });
+        }
+        Ok(Some(end))
     }
 
     /// The pending field does not go on.
-    fn settle(&mut self, bytes: &[u8]) {
-        let Some(Pending { start, end, is_folded }) = self.pending.take() else { return };
-        let line = &bytes[start..end];
-        let colon = memchr::memchr(b':', line).expect("a field that was split has a colon");
-        let (name, value) = (&line[..colon], &line[colon + 1..]);
+    fn settle(&mut self, shown: &[u8]) {
+        let Some(Pending { field, start, end, is_folded }) = self.pending.take() else { return };
+        let value = &shown[start..end];
         if is_folded {
             // RFC 9112 5.2: each fold is replaced by one or more spaces.
             let spaced = |&byte: &u8| if byte == b'\r' || byte == b'\n' { b' ' } else { byte };
             let value = value.iter().map(spaced).collect::<Vec<_>>();
-            self.declared.take(name, fields::trim(&value));
+            self.declared.take(field, fields::trim(&value));
         } else {
-            self.declared.take(name, fields::trim(value));
+            self.declared.take(field, fields::trim(value));
         }
     }
 
@@ -548,11 +591,12 @@ impl Parser {
         let (status, fields) = (self.status, self.fields);
         let keep_alive = self.declared.persists(self.minor_version);
         let head = |keep_alive, body| Ok(Head { status, keep_alive, fields, body });
-        if asked == Asked::Head || matches!(status, 204 | 304) {
-            return head(keep_alive, Some(Body::None));
-        }
+        // Rule 2 before rule 1: a 204 to CONNECT opens a tunnel as well.
         if asked == Asked::Connect && (200..300).contains(&status) {
-            return head(false, Some(Body::None));
+            return head(false, Some(Body::Length(0)));
+        }
+        if asked == Asked::Head || matches!(status, 204 | 304) {
+            return head(keep_alive, Some(Body::Length(0)));
         }
         if coding != TransferCoding::Absent {
             return match coding {
@@ -570,4 +614,21 @@ impl Parser {
             ContentLength::Absent => head(false, None),
         }
     }
+}
+
+/// What is wrong with a line that does not begin with version and status, `None` if it is only too short.
+#[cold]
+fn wrong_status_line(line: &[u8]) -> Result<Option<usize>, ResponseError> {
+    for (at, &byte) in line.iter().enumerate().take(12) {
+        match at {
+            0 if byte == b'\r' || byte == b'\n' => return Err(ResponseError::EmptyLine),
+            0..5 if byte != BEGIN[at] => return Err(ResponseError::NotHttp),
+            6 if byte != b'.' => return Err(ResponseError::BadStatusLine),
+            8 if byte != b' ' => return Err(ResponseError::BadStatusLine),
+            5 | 7 | 9..12 if !byte.is_ascii_digit() => return Err(ResponseError::BadStatusLine),
+            7 if line[5] != b'1' => return Err(ResponseError::BadVersion { major: line[5] - b'0' }),
+            _ => {}
+        }
+    }
+    Ok(None)
 }

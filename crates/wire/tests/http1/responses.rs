@@ -314,6 +314,7 @@ fn connect_requests() {
     #[rustfmt::skip]
     check_all(Limits::DEFAULT, Asked::Connect, &[
         ("a tunnel", b"HTTP/1.1 200 OK\r\n\r\n", r#"200 close """#),
+        ("a tunnel of 204", b"HTTP/1.1 204 x\r\n\r\n", r#"204 close """#),
         ("a tunnel ignores framing", b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n", r#"200 close """#),
         ("no tunnel", b"HTTP/1.1 407 x\r\nContent-Length: 4\r\n\r\ntest", r#"407 keep "test""#),
     ]);
@@ -431,10 +432,7 @@ fn errors_say_what_where_and_how_much() {
     let cases: [(&[u8], &str); 6] = [
         (b"HTTP/1.1 200 OK\r\nA: b\r\nC: \x01\r\n\r\n", "the control character 0x01 in line 3 of the head"),
         (b"HTTP/1.1 200 OK\r\nA: b\r\nC: d\r\nE: f\r\n\r\n", "more than 2 fields"),
-        (
-            &[b'H', b'T', b'T', b'P', b'/'].iter().copied().chain([b'x'; 100]).collect::<Vec<_>>(),
-            "a head of more than 100 bytes",
-        ),
+        (&[b"HTTP/1.1 200 ".as_slice(), &[b'x'; 100]].concat(), "a head of more than 100 bytes"),
         (b"HTTP/3.0 200 OK\r\n", "HTTP/3, which is not HTTP/1"),
         (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nx", "chunked body: 0x78 in a chunk's size"),
         (b"SSH-2.0", "what came does not begin with `HTTP/`: another protocol, or a body longer than announced"),

@@ -1,0 +1,383 @@
+//! What is asserted of any stream of HTTP/1.1. The first byte of an input says what was asked, the limits and where the stream is cut.
+
+use wire::http1::{
+    Asked, Body, BodyProgress, BodyReader, Limits, Memo, Progress, RequestError, Response, ResponseError,
+    ResponseReader, compose_request, parse_request,
+};
+
+/// Lines of chunks, excess of extensions and heads are limited; a stream this short reaches none of the limits.
+const STREAM_WITHIN_LIMITS_BYTES: usize = 4000;
+
+/// What a client made of a stream.
+#[derive(Debug, PartialEq, Eq)]
+struct Answers {
+    /// Each complete response, its body, and where in the stream it ended.
+    complete: Vec<(Response, Vec<u8>, usize)>,
+    /// What had come of the body of one that is not.
+    rest: Vec<u8>,
+    end: Result<(), ResponseError>,
+}
+
+/// However a stream of responses is cut, and whatever the memo has seen, it means the same; and that is what a reader makes of it that is
+/// written for clarity and built on httparse.
+pub(crate) fn response(bytes: &[u8]) {
+    let Some((&control, stream)) = bytes.split_first() else { return };
+    let asked = [Asked::Get, Asked::Get, Asked::Head, Asked::Connect][usize::from(control & 3)];
+    let is_narrow = control & 4 != 0;
+    let limits = if is_narrow { Limits { head_bytes: 80, headers: 3 } } else { Limits::DEFAULT };
+    let mut memo = Memo::new();
+    let whole = answers(&mut memo, limits, asked, &[stream]);
+    for pieces in cuts(control, stream) {
+        assert_eq!(answers(&mut Memo::new(), limits, asked, &pieces), whole, "cut {:?}", lengths(&pieces));
+        assert_eq!(answers(&mut memo, limits, asked, &pieces), whole, "known and cut {:?}", lengths(&pieces));
+    }
+    assert_eq!(answers(&mut memo, limits, asked, &[stream]), whole, "known");
+    if !is_narrow && stream.len() <= STREAM_WITHIN_LIMITS_BYTES {
+        let (complete, end) = naive_answers(stream, asked);
+        assert_eq!(whole.complete, complete, "ours and the oracle's; ours ended {:?}, the oracle's {end:?}", whole.end);
+        assert_eq!(whole.end.is_ok(), end == NaiveEnd::Clean, "ours {:?}, the oracle's {end:?}", whole.end);
+    }
+}
+
+fn answers(memo: &mut Memo, limits: Limits, asked: Asked, pieces: &[&[u8]]) -> Answers {
+    let mut reader = ResponseReader::new(limits);
+    let (mut complete, mut body, mut at) = (Vec::new(), Vec::new(), 0);
+    for piece in pieces {
+        let mut rest = *piece;
+        while !rest.is_empty() {
+            match reader.read(memo, asked, rest, |data| body.extend_from_slice(data)) {
+                Ok(Progress::More) => {
+                    at += rest.len();
+                    rest = &[];
+                }
+                Ok(Progress::Done { used, response }) => {
+                    assert!(used > 0, "a response is not nothing");
+                    assert_eq!(response.body_bytes, body.len() as u64);
+                    at += used;
+                    complete.push((response, std::mem::take(&mut body), at));
+                    rest = &rest[used..];
+                }
+                Err(error) => return Answers { complete, rest: body, end: Err(error) },
+            }
+        }
+    }
+    let end = match reader.end() {
+        Ok(None) => Ok(()),
+        Ok(Some(response)) => {
+            complete.push((response, std::mem::take(&mut body), at));
+            Ok(())
+        }
+        Err(error) => Err(error),
+    };
+    Answers { complete, rest: body, end }
+}
+
+fn cuts(control: u8, stream: &[u8]) -> Vec<Vec<&[u8]>> {
+    // Byte by byte where that is not too much work.
+    let small = stream.len() / 512 + 1;
+    let at = (usize::from(control) * 37) % (stream.len() + 1);
+    let size = usize::from(control >> 3) + 2;
+    vec![stream.chunks(small).collect(), vec![&stream[..at], &stream[at..]], stream.chunks(size).collect()]
+}
+
+fn lengths(pieces: &[&[u8]]) -> Vec<usize> {
+    pieces.iter().map(|piece| piece.len()).collect()
+}
+
+#[derive(Debug, PartialEq, Eq)]
+enum NaiveEnd {
+    Clean,
+    Incomplete,
+    Refused,
+}
+
+type NaiveAnswers = (Vec<(Response, Vec<u8>, usize)>, NaiveEnd);
+
+/// RFC 9112 6.3 on a stream that is all there, heads by httparse.
+fn naive_answers(stream: &[u8], asked: Asked) -> NaiveAnswers {
+    let mut complete = Vec::new();
+    let (mut at, mut interim_bytes) = (0, 0);
+    loop {
+        if at == stream.len() {
+            return (complete, if interim_bytes == 0 { NaiveEnd::Clean } else { NaiveEnd::Incomplete });
+        }
+        let head = match naive_head(&stream[at..]) {
+            Ok(head) => head,
+            Err(end) => return (complete, end),
+        };
+        let rest = &stream[at + head.bytes..];
+        if head.status == 101 {
+            return (complete, NaiveEnd::Refused);
+        }
+        if (100..200).contains(&head.status) {
+            at += head.bytes;
+            interim_bytes += head.bytes;
+            continue;
+        }
+        let (body, used, until_end) = match naive_body(&head, asked, rest) {
+            Ok(body) => body,
+            Err(end) => return (complete, end),
+        };
+        let is_tunnel = asked == Asked::Connect && (200..300).contains(&head.status);
+        let options = head.list("connection");
+        let has = |option: &str| options.iter().any(|other| other == option);
+        let persists = !has("close") && (head.minor_version > 0 || has("keep-alive"));
+        let response = Response {
+            status: head.status,
+            keep_alive: persists && !until_end && !is_tunnel,
+            head_bytes: (interim_bytes + head.bytes) as u64,
+            body_bytes: body.len() as u64,
+        };
+        at += head.bytes + used;
+        interim_bytes = 0;
+        complete.push((response, body, at));
+        if until_end {
+            return (complete, NaiveEnd::Clean);
+        }
+    }
+}
+
+struct NaiveHead {
+    status: u16,
+    minor_version: u8,
+    bytes: usize,
+    /// Names in small letters, values unfolded, bytes as characters.
+    fields: Vec<(String, String)>,
+}
+
+impl NaiveHead {
+    /// The elements of all fields of this name.
+    fn list(&self, name: &str) -> Vec<String> {
+        let values = self.fields.iter().filter(|field| field.0 == name);
+        values.flat_map(|field| field.1.split(',').map(|element| trimmed(element).to_ascii_lowercase())).collect()
+    }
+}
+
+fn trimmed(text: &str) -> &str {
+    text.trim_matches([' ', '\t'])
+}
+
+fn naive_head(bytes: &[u8]) -> Result<NaiveHead, NaiveEnd> {
+    // httparse has only heard of HTTP/1.0 and HTTP/1.1.
+    let mut bytes = bytes.to_vec();
+    if bytes.starts_with(b"HTTP/1.") && bytes.get(7).is_some_and(u8::is_ascii_digit) && bytes[7] > b'1' {
+        bytes[7] = b'1';
+    }
+    let mut room = [httparse::EMPTY_HEADER; Limits::DEFAULT.headers];
+    let mut parsed = httparse::Response::new(&mut room);
+    let mut config = httparse::ParserConfig::default();
+    config.allow_obsolete_multiline_headers_in_responses(true);
+    let head_bytes = match config.parse_response(&mut parsed, &bytes) {
+        Ok(httparse::Status::Complete(head_bytes)) => head_bytes,
+        Ok(httparse::Status::Partial) => return Err(NaiveEnd::Incomplete),
+        Err(_) => return Err(NaiveEnd::Refused),
+    };
+    let head = &bytes[..head_bytes];
+    if !head.starts_with(b"HTTP/") || has_bare_lf(head) {
+        return Err(NaiveEnd::Refused);
+    }
+    let characters = |bytes: &[u8]| bytes.iter().map(|&byte| char::from(byte)).collect::<String>();
+    let unfolded = |value: &[u8]| trimmed(&characters(value).replace(['\r', '\n'], " ")).to_owned();
+    let fields = parsed.headers.iter().map(|field| (field.name.to_ascii_lowercase(), unfolded(field.value))).collect();
+    let (status, minor_version) = (parsed.code.unwrap(), parsed.version.unwrap());
+    Ok(NaiveHead { status, minor_version, bytes: head_bytes, fields })
+}
+
+fn has_bare_lf(bytes: &[u8]) -> bool {
+    bytes.split_inclusive(|&byte| byte == b'\n').any(|line| line.ends_with(b"\n") && !line.ends_with(b"\r\n"))
+}
+
+/// Body, bytes used of `rest`, and whether it ended with the stream.
+fn naive_body(head: &NaiveHead, asked: Asked, rest: &[u8]) -> Result<(Vec<u8>, usize, bool), NaiveEnd> {
+    let is_tunnel = asked == Asked::Connect && (200..300).contains(&head.status);
+    if asked == Asked::Head || matches!(head.status, 204 | 304) || is_tunnel {
+        return Ok((Vec::new(), 0, false));
+    }
+    let has = |name: &str| head.fields.iter().any(|field| field.0 == name);
+    if has("transfer-encoding") {
+        if has("content-length") || head.minor_version == 0 {
+            return Err(NaiveEnd::Refused);
+        }
+        let mut codings = head.list("transfer-encoding");
+        codings.retain(|coding| !coding.is_empty());
+        let name = |coding: &String| trimmed(coding.split(';').next().unwrap()).to_owned();
+        let is_token = |name: &str| {
+            !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || "!#$%&'*+-.^_`|~".contains(c))
+        };
+        let chunked = codings.iter().filter(|coding| name(coding) == "chunked").count();
+        let has_parameters = codings.iter().any(|coding| name(coding) == "chunked" && coding.contains(';'));
+        if codings.is_empty() || !codings.iter().all(|coding| is_token(&name(coding))) || chunked > 1 || has_parameters
+        {
+            return Err(NaiveEnd::Refused);
+        }
+        if codings.last().is_some_and(|coding| coding == "chunked") {
+            let (body, used) = naive_chunks(rest)?;
+            return Ok((body, used, false));
+        }
+    } else if has("content-length") {
+        let lengths = head.list("content-length");
+        let is_number = |text: &String| !text.is_empty() && text.chars().all(|c| c.is_ascii_digit());
+        if !lengths.iter().all(is_number) {
+            return Err(NaiveEnd::Refused);
+        }
+        let mut values = lengths.iter().map(|text| text.parse::<u64>());
+        let Some(Ok(length)) = values.next() else { return Err(NaiveEnd::Refused) };
+        if values.any(|value| value != Ok(length)) {
+            return Err(NaiveEnd::Refused);
+        }
+        let body = usize::try_from(length).ok().and_then(|length| rest.get(..length)).ok_or(NaiveEnd::Incomplete)?;
+        return Ok((body.to_vec(), body.len(), false));
+    }
+    Ok((rest.to_vec(), rest.len(), true))
+}
+
+fn naive_chunks(bytes: &[u8]) -> Result<(Vec<u8>, usize), NaiveEnd> {
+    let (mut body, mut at) = (Vec::new(), 0);
+    loop {
+        let end = bytes[at..].iter().position(|&byte| byte == b'\n').ok_or(NaiveEnd::Incomplete)?;
+        let line = bytes[at..at + end].strip_suffix(b"\r").ok_or(NaiveEnd::Refused)?;
+        at += end + 1;
+        if line.iter().any(|&byte| byte.is_ascii_control() && byte != b'\t') {
+            return Err(NaiveEnd::Refused);
+        }
+        let line = line.iter().map(|&byte| char::from(byte)).collect::<String>();
+        let digits = match line.split_once(';') {
+            Some((digits, _)) => digits.trim_end_matches([' ', '\t']),
+            None => &line,
+        };
+        if digits.is_empty() || !digits.chars().all(|c| c.is_ascii_hexdigit()) {
+            return Err(NaiveEnd::Refused);
+        }
+        let digits = digits.trim_start_matches('0');
+        if digits.is_empty() {
+            break;
+        }
+        let size = u64::from_str_radix(digits, 16).map_err(|_| NaiveEnd::Refused)?;
+        let size = usize::try_from(size).map_err(|_| NaiveEnd::Incomplete)?;
+        let data = bytes[at..].get(..size).ok_or(NaiveEnd::Incomplete)?;
+        body.extend_from_slice(data);
+        at += size;
+        match &bytes[at..] {
+            [b'\r', b'\n', ..] => at += 2,
+            [] | [b'\r'] => return Err(NaiveEnd::Incomplete),
+            _ => return Err(NaiveEnd::Refused),
+        }
+    }
+    // Trailers are fields: those of a head that begins here.
+    let begin = b"HTTP/1.1 200 OK\r\n";
+    let head = naive_head(&[begin.as_slice(), &bytes[at..]].concat())?;
+    Ok((body, at + head.bytes - begin.len()))
+}
+
+/// A stream of requests means the same however it is cut; what is accepted is what RFC 9112 allows, and can be written again.
+pub(crate) fn request(bytes: &[u8]) {
+    let Some((&control, stream)) = bytes.split_first() else { return };
+    let limits = if control & 4 != 0 { Limits { head_bytes: 80, headers: 3 } } else { Limits::DEFAULT };
+    let whole = asks(limits, &[stream]);
+    for pieces in cuts(control, stream) {
+        assert_eq!(asks(limits, &pieces), whole, "cut {:?}", lengths(&pieces));
+    }
+    for (head, body) in &whole.complete {
+        check_request(head, body, &limits);
+    }
+}
+
+/// What a server made of a stream.
+#[derive(Debug, PartialEq, Eq)]
+struct Asks {
+    /// Each complete request: its head and its body.
+    complete: Vec<(Vec<u8>, Vec<u8>)>,
+    end: Result<(), RequestError>,
+}
+
+fn asks(limits: Limits, pieces: &[&[u8]]) -> Asks {
+    let (mut complete, mut buffer) = (Vec::new(), Vec::new());
+    let mut reading = None::<(Vec<u8>, BodyReader, Vec<u8>)>;
+    for piece in pieces {
+        buffer.extend_from_slice(piece);
+        loop {
+            if let Some((head, reader, body)) = &mut reading {
+                match reader.read(&buffer, |data| body.extend_from_slice(data)) {
+                    Ok(BodyProgress::Done { used }) => {
+                        assert_eq!(reader.read_bytes(), body.len() as u64);
+                        complete.push((std::mem::take(head), std::mem::take(body)));
+                        buffer.drain(..used);
+                        reading = None;
+                    }
+                    Ok(BodyProgress::More) => {
+                        buffer.clear();
+                        break;
+                    }
+                    Err(error) => return Asks { complete, end: Err(error) },
+                }
+            }
+            match parse_request(&buffer, &limits) {
+                Ok(None) => break,
+                Ok(Some((request, used))) => {
+                    let reader = BodyReader::with_limits(request.body, &limits, 1 << 16);
+                    reading = Some((buffer[..used].to_vec(), reader, Vec::new()));
+                    buffer.drain(..used);
+                }
+                Err(error) => {
+                    assert!([400, 413, 414, 431, 501, 505].contains(&error.status()), "{error:?}");
+                    return Asks { complete, end: Err(error) };
+                }
+            }
+        }
+    }
+    Asks { complete, end: Ok(()) }
+}
+
+fn check_request(head: &[u8], data: &[u8], limits: &Limits) {
+    let (request, used) = parse_request(head, limits).unwrap().unwrap();
+    assert_eq!(used, head.len());
+    assert!(used <= limits.head_bytes && request.headers().count() <= limits.headers);
+    assert!(!has_bare_lf(head) && head.ends_with(b"\r\n\r\n"));
+    assert!(request.target.bytes().all(|byte| byte.is_ascii_graphic()));
+    let values = |name: &str| {
+        let named = request.headers().filter(move |(other, _)| other.eq_ignore_ascii_case(name));
+        named.map(|(_, value)| value).collect::<Vec<_>>()
+    };
+    let hosts = values("host").len();
+    assert!(hosts == 1 || hosts == 0 && request.minor_version == 0);
+    let (lengths, codings) = (values("content-length"), values("transfer-encoding"));
+    match request.body {
+        Body::None => assert!(lengths.is_empty() && codings.is_empty()),
+        Body::Length(length) => {
+            assert!(codings.is_empty() && !lengths.is_empty());
+            let elements = lengths.iter().flat_map(|value| value.split(|&byte| byte == b','));
+            for element in elements {
+                assert_eq!(str::from_utf8(element).unwrap().trim().parse(), Ok(length));
+            }
+            assert_eq!(length, data.len() as u64);
+        }
+        Body::Chunked => {
+            assert!(lengths.is_empty() && request.minor_version == 1);
+            assert!(
+                codings.concat().to_ascii_lowercase().ends_with(b"chunked")
+                    || codings.len() > 1
+                    || codings[0].ends_with(b",")
+            );
+        }
+    }
+    if request.minor_version == 0 || request.body == Body::Chunked {
+        return;
+    }
+    let texts = request.headers().map(|(name, value)| Some((name, str::from_utf8(value).ok()?)));
+    let Some(headers) = texts.collect::<Option<Vec<_>>>() else { return };
+    // A list of equal lengths is read, and not written.
+    if lengths.len() > 1 || lengths.iter().any(|value| value.contains(&b',')) {
+        return;
+    }
+    let mut written = Vec::new();
+    compose_request(&mut written, request.method, request.target, &headers, data, false).unwrap();
+    let (again, used) =
+        parse_request(&written, &Limits { head_bytes: 2 * limits.head_bytes, headers: limits.headers + 1 })
+            .unwrap()
+            .unwrap();
+    assert_eq!((again.method, again.target, again.keep_alive), (request.method, request.target, request.keep_alive));
+    assert_eq!(&written[used..], data);
+    assert!(
+        again.headers().take(headers.len()).map(|(name, value)| (name, str::from_utf8(value).unwrap())).eq(headers)
+    );
+}
