@@ -279,6 +279,8 @@ pub(crate) enum ServeKind {
     Pingpong(ListenArgs),
     /// Answer after a delay drawn from a stated law, and log the true service times (JSON, at the end)
     Calibrate(ServeCalibrateArgs),
+    /// Serve HTTP/1.1: fixed answers, bodies of any length, an echo, delays by a stated law
+    Http(Box<ServeHttpArgs>),
     /// Misbehave, to test generators
     #[command(hide = true)]
     Hostile(ServeHostileArgs),
@@ -295,15 +297,69 @@ pub(crate) struct ListenArgs {
     /// Address to listen on
     #[arg(long, default_value = "127.0.0.1")]
     pub(crate) host: std::net::IpAddr,
+    /// Listen on a Unix socket of this path instead; it is removed at the end
+    #[arg(long, value_name = "PATH", conflicts_with_all = ["host", "port"])]
+    pub(crate) unix: Option<PathBuf>,
     /// Door to the kernel
     #[arg(long, value_enum, default_value_t = Backend::Auto)]
     pub(crate) backend: Backend,
 }
 
 impl ListenArgs {
-    pub(crate) fn address(&self) -> SocketAddr {
-        SocketAddr::new(self.host, self.port)
+    pub(crate) fn address(&self) -> net::Address {
+        match &self.unix {
+            Some(path) => net::Address::Unix(path.clone()),
+            None => SocketAddr::new(self.host, self.port).into(),
+        }
     }
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Targets: / /plaintext /json /bytes/N /chunked/N?chunk=BYTES /echo (POST) /health\n         \
+    /delay?mean=1ms&dist=exponential (constant, exponential, lognormal, bimodal)\n\n\
+    SIGTERM ends it in order: it accepts no more, answers what was asked and closes; a second one ends it at once.")]
+pub(crate) struct ServeHttpArgs {
+    #[command(flatten)]
+    pub(crate) listen: ListenArgs,
+    /// Connections open at the same time; one more is answered with 503 [default: 65536, or what descriptors allow]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    pub(crate) connections: Option<u32>,
+    /// Bytes of a request's head; more is answered with 431
+    #[arg(long, value_name = "BYTES", default_value = "32KiB", value_parser = bytes)]
+    pub(crate) max_head: u64,
+    /// Fields of a request's head; more are answered with 431
+    #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u16).range(1..=256))]
+    pub(crate) max_headers: u16,
+    /// Bytes of a request's body; more is answered with 413
+    #[arg(long, value_name = "BYTES", default_value = "16MiB", value_parser = bytes)]
+    pub(crate) max_body: u64,
+    /// A connection may stand without a request for so long
+    #[arg(long, value_name = "TIME", default_value = "60s", value_parser = duration)]
+    pub(crate) idle_timeout: Duration,
+    /// A head may take so long from its first byte to its last; longer is answered with 408
+    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = duration)]
+    pub(crate) head_timeout: Duration,
+    /// A body may take so long ...
+    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = duration)]
+    pub(crate) body_timeout: Duration,
+    /// ... and then must come at this rate, bytes a second on average; slower is answered with 408
+    #[arg(long, value_name = "BYTES", default_value = "1KiB", value_parser = bytes)]
+    pub(crate) body_rate: u64,
+    /// A client may take so long to read 64 KiB of an answer; then it is cut off
+    #[arg(long, value_name = "TIME", default_value = "30s", value_parser = duration)]
+    pub(crate) send_timeout: Duration,
+    /// A connection is read from for so long after an answer that closes it unasked, so that the client sees the answer
+    #[arg(long, value_name = "TIME", default_value = "2s", value_parser = duration)]
+    pub(crate) linger: Duration,
+    /// After SIGTERM, connections may go on for so long
+    #[arg(long, value_name = "TIME", default_value = "5s", value_parser = duration)]
+    pub(crate) drain: Duration,
+    /// Seed of the delays
+    #[arg(long, default_value_t = 1)]
+    pub(crate) seed: u64,
+    /// At the end, write the true service times of /delay to this file (JSON); `-` is stdout
+    #[arg(long, value_name = "FILE")]
+    pub(crate) log: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]
@@ -530,6 +586,10 @@ fn timeout(text: &str) -> Result<Duration, String> {
 
 fn duration(text: &str) -> Result<Duration, String> {
     study::units::duration_ns(text).map(Duration::from_nanos).map_err(|error| error.to_string())
+}
+
+fn bytes(text: &str) -> Result<u64, String> {
+    study::units::bytes(text).map_err(|error| error.to_string())
 }
 
 fn count(text: &str) -> Result<u64, String> {

@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
-use servers::{Calibrate, Hostile, Listen, Pauses, Pingpong, ServeError, Shutdown};
+use lab::clock::nanos;
+use servers::{Calibrate, Hostile, Http, HttpLimits, Listen, Log, Pauses, Pingpong, ServeError, Shutdown};
 use stats::{Distribution, Histogram};
 use study::units;
 
-use crate::cli::{Backend, Hostility, ListenArgs, ServeArgs, ServeKind};
+use crate::cli::{Backend, Hostility, ListenArgs, ServeArgs, ServeHttpArgs, ServeKind};
 use crate::message::{Done, Exit, Problem};
 use crate::{output, signals};
 
@@ -42,9 +43,14 @@ pub(crate) fn law(text: &str) -> Result<Law, String> {
     if law.is_valid() { Ok(Law::Drawn(law)) } else { Err("these values make no distribution".to_owned()) }
 }
 
-/// What `serve calibrate` prints when it ends: its own service times, the truth.
+/// Connections that `serve http` has at most where nothing is said and descriptors allow it.
+const CONNECTIONS: u32 = 65_536;
+/// Descriptors that are not connections: standard streams, listener, event loops and those about to be refused.
+const OTHER_DESCRIPTORS: u64 = 512;
+
+/// What `serve calibrate` and `serve http` know when they end: their own service times, the truth.
 #[derive(Debug, serde::Serialize)]
-struct CalibrateLog {
+struct TrueTimes {
     requests: u64,
     service_ns: Times,
     /// The whole histogram, as records have it.
@@ -66,7 +72,7 @@ pub(crate) fn serve(args: ServeArgs) -> Done {
     let shutdown = Arc::new(Shutdown::default());
     signals::on_end({
         let shutdown = Arc::clone(&shutdown);
-        move || shutdown.ask()
+        move |again| if again { shutdown.force() } else { shutdown.ask() }
     })?;
     match args.kind {
         ServeKind::Pingpong(listen) => {
@@ -86,22 +92,9 @@ pub(crate) fn serve(args: ServeArgs) -> Done {
             }
             let handler = |thread| Calibrate::new(delay_ns, pauses, args.seed, thread);
             let handlers = servers::serve(&args.listen.into(), handler, &shutdown, ready)?;
-            let mut service = Histogram::new();
-            handlers.iter().for_each(|handler| service.merge(&handler.log().service));
-            output::json_line(&CalibrateLog {
-                requests: handlers.iter().map(|handler| handler.log().requests).sum(),
-                service_ns: Times {
-                    mean: service.mean(),
-                    p50: service.quantile(0.5),
-                    p90: service.quantile(0.9),
-                    p95: service.quantile(0.95),
-                    p99: service.quantile(0.99),
-                    p999: service.quantile(0.999),
-                    max: service.max(),
-                },
-                histogram: (&service).into(),
-            })?;
+            output::json_line(&TrueTimes::of(handlers.iter().map(Calibrate::log)))?;
         }
+        ServeKind::Http(args) => http(*args, &shutdown)?,
         ServeKind::Hostile(args) => {
             let kind = match args.kind {
                 Hostility::WrongWords => servers::Kind::WrongWords,
@@ -110,22 +103,94 @@ pub(crate) fn serve(args: ServeArgs) -> Done {
                 Hostility::NeverAnswer => servers::Kind::NeverAnswer,
                 Hostility::CloseAtOnce => servers::Kind::CloseAtOnce,
             };
-            let address = std::net::SocketAddr::from((std::net::Ipv4Addr::LOCALHOST, args.port));
-            let listen = Listen { address, threads: 1, backend: Backend::Auto.into() };
+            let address = std::net::SocketAddr::from((std::net::Ipv4Addr::LOCALHOST, args.port)).into();
+            let backend = Backend::Auto.into();
+            let listen = Listen { address, threads: 1, backend, connections: None, drain_ns: 0 };
             servers::serve(&listen, |_| Hostile::new(kind), &shutdown, ready)?;
         }
     }
     Ok(Exit::Fine)
 }
 
-fn ready(address: std::net::SocketAddr) {
+fn http(args: ServeHttpArgs, shutdown: &Shutdown) -> Result<(), Problem> {
+    let limits = HttpLimits {
+        head_bytes: usize::try_from(args.max_head).unwrap_or(usize::MAX),
+        headers: args.max_headers.into(),
+        body_bytes: args.max_body,
+        idle_ns: nanos(args.idle_timeout),
+        head_ns: nanos(args.head_timeout),
+        body_ns: nanos(args.body_timeout),
+        body_bytes_per_s: args.body_rate,
+        send_ns: nanos(args.send_timeout),
+        linger_ns: nanos(args.linger),
+    };
+    let listen = Listen {
+        connections: Some(connections(args.connections)? as usize),
+        drain_ns: nanos(args.drain),
+        ..args.listen.into()
+    };
+    let handler = |thread| Http::new(&limits, args.seed, thread, lab::clock::unix_seconds);
+    let handlers = servers::serve(&listen, handler, shutdown, ready)?;
+    let Some(path) = args.log else { return Ok(()) };
+    let times = TrueTimes::of(handlers.iter().map(Http::log));
+    if path.as_os_str() == "-" {
+        return output::json_line(&times);
+    }
+    let text = serde_json::to_string(&times).map_err(|error| Problem::new(Exit::Machine, error))?;
+    output::file(&path, &(text + "\n"))
+}
+
+/// As many connections as were asked for, or as descriptors allow.
+fn connections(asked: Option<u32>) -> Result<u32, Problem> {
+    let wanted = asked.unwrap_or(CONNECTIONS);
+    let have = net::thread::raise_open_files(u64::from(wanted) + OTHER_DESCRIPTORS).unwrap_or_else(|most| most);
+    let room = u32::try_from(have.saturating_sub(OTHER_DESCRIPTORS)).unwrap_or(u32::MAX);
+    match asked {
+        Some(asked) if room < asked => Err(Problem::text(
+            Exit::Machine,
+            format!(
+                "{asked} connections need {} file descriptors, and this process may have {have}",
+                u64::from(asked) + OTHER_DESCRIPTORS
+            ),
+        )
+        .hint("raise the hard limit (`ulimit -Hn`, LimitNOFILE of a service) or ask for fewer with `--connections`")),
+        _ => Ok(wanted.min(room).max(1)),
+    }
+}
+
+impl TrueTimes {
+    fn of<'a>(logs: impl Iterator<Item = &'a Log>) -> Self {
+        let (mut service, mut requests) = (Histogram::new(), 0);
+        for log in logs {
+            service.merge(&log.service);
+            requests += log.requests;
+        }
+        TrueTimes {
+            requests,
+            service_ns: Times {
+                mean: service.mean(),
+                p50: service.quantile(0.5),
+                p90: service.quantile(0.9),
+                p95: service.quantile(0.95),
+                p99: service.quantile(0.99),
+                p999: service.quantile(0.999),
+                max: service.max(),
+            },
+            histogram: (&service).into(),
+        }
+    }
+}
+
+fn ready(address: &net::Address) {
+    let place = address.inet().map_or_else(|| address.to_string(), |inet| inet.port().to_string());
     // Whoever started it without a reader knows the port already.
-    let _ = output::data(&format!("ready {}", address.port()));
+    let _ = output::data(&format!("ready {place}"));
 }
 
 impl From<ListenArgs> for Listen {
     fn from(args: ListenArgs) -> Self {
-        Listen { address: args.address(), threads: args.threads, backend: args.backend.into() }
+        let backend = args.backend.into();
+        Listen { address: args.address(), threads: args.threads, backend, connections: None, drain_ns: 0 }
     }
 }
 

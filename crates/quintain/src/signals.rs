@@ -23,13 +23,11 @@ pub(crate) fn interrupted() -> Result<Arc<AtomicBool>, Problem> {
     Ok(flag)
 }
 
-/// Calls `ask` once SIGINT or SIGTERM comes.
-pub(crate) fn on_end(ask: impl FnOnce() + Send + 'static) -> Result<(), Problem> {
+/// Calls `ask` whenever SIGINT or SIGTERM comes, and tells it whether one came before.
+pub(crate) fn on_end(ask: impl Fn(bool) + Send + 'static) -> Result<(), Problem> {
     let mut signals = Signals::new([SIGINT, SIGTERM]).map_err(failed)?;
     let wait = move || {
-        if signals.forever().next().is_some() {
-            ask();
-        }
+        signals.forever().enumerate().for_each(|(count, _)| ask(count > 0));
     };
     std::thread::Builder::new().name("signals".to_owned()).spawn(wait).map_err(failed)?;
     Ok(())

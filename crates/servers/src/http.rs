@@ -1,0 +1,952 @@
+//! An HTTP/1.1 server with nothing behind it: what it answers is known beforehand, so that what is measured is the
+//! serving.
+//!
+//! | Target | Answer |
+//! |---|---|
+//! | `/` | `test`, byte for byte as WhaleConnect's benchmark server has it |
+//! | `/plaintext`, `/json` | `Hello, World!` as TechEmpower's benchmarks ask for it, with `Server` and `Date` (the JSON is not serialised anew) |
+//! | `/bytes/N` | N bytes, their number said before; up to 1 TiB |
+//! | `/chunked/N?chunk=B` | the same N bytes in chunks of B |
+//! | `/echo` | the body of a POST or PUT, sent back as it comes |
+//! | `/delay?mean=1ms&dist=exponential` | `test`, as late as the law says |
+//! | `/health` | `ok`, or 503 once the server is ending |
+//!
+//! Requests that came in one read are answered in one write, in order. An answer that is late or long holds back those
+//! behind it on its connection; what follows waits in a buffer that is bounded, and then in the kernel. Whatever a client
+//! does or leaves undone has a limit: see [`HttpLimits`].
+
+mod answers;
+mod delay;
+mod route;
+mod timers;
+
+use net::{Close, Conn, Data, Driver, Nanos, SendError};
+use wire::http1::{Body, BodyProgress, BodyReader, Limits, RequestError, parse_request};
+
+use self::answers::{Answers, Goes, Length};
+use self::delay::{Delays, Law};
+use self::route::{Refusal, Route, route};
+use self::timers::{NEVER, Timers};
+use crate::calibrate::Log;
+use crate::pool::{Handler, Next};
+
+/// With so many bytes of answers to be sent, a connection is not served on until they are gone.
+const OUT_BYTES_MAX: usize = 32 << 10;
+/// A body up to this goes with its head in one piece.
+const INLINE_BYTES_MAX: u64 = 16 << 10;
+/// Bytes of a long body handed over at once.
+const PIECE_BYTES: u64 = 64 << 10;
+/// Bytes of a request's body looked at at once; a chunk of the echo has no more.
+const BODY_PIECE_BYTES: usize = 32 << 10;
+/// A buffer for input beyond this is not kept once it is empty.
+const INPUT_KEPT_BYTES: usize = 4 << 10;
+/// A head beyond this is not remembered.
+const MEMO_BYTES_MAX: usize = 2 << 10;
+/// How long the end waits for requests that may be under way on idle connections, ns.
+const SWEEP_NS: Nanos = 100_000_000;
+
+/// What a client may do, and for how long. Times are in ns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HttpLimits {
+    /// Bytes of a request's head; more is 431, or 414 where the target alone is as long.
+    pub head_bytes: usize,
+    /// Fields of a head, at most 256; more is 431.
+    pub headers: usize,
+    /// Bytes of a request's body; more is 413, or a reset where the echo of it has begun.
+    pub body_bytes: u64,
+    /// How long a connection may stand without a request.
+    pub idle_ns: Nanos,
+    /// How long a head may take from its first byte to its last; longer is 408.
+    pub head_ns: Nanos,
+    /// How long a body may take whatever its length ...
+    pub body_ns: Nanos,
+    /// ... and how fast it has to come from then on, bytes a second on average; slower is 408. 0: any rate will do.
+    pub body_bytes_per_s: u64,
+    /// How long a client may take to read 64 KiB of an answer; then it is cut off.
+    pub send_ns: Nanos,
+    /// How long a connection is still read from after an answer that closes it, so that the client sees the answer and
+    /// not a reset. Source: RFC 9112, section 9.6.
+    pub linger_ns: Nanos,
+}
+
+impl HttpLimits {
+    /// 32 KiB and 100 fields of head in 10 s, 16 MiB of body in 10 s and 1 KiB/s, a minute of idleness.
+    pub const DEFAULT: HttpLimits = HttpLimits {
+        head_bytes: 32 << 10,
+        headers: 100,
+        body_bytes: 16 << 20,
+        idle_ns: 60_000_000_000,
+        head_ns: 10_000_000_000,
+        body_ns: 10_000_000_000,
+        body_bytes_per_s: 1024,
+        send_ns: 30_000_000_000,
+        linger_ns: 2_000_000_000,
+    };
+}
+
+/// The HTTP server, one thread's part.
+#[derive(Debug)]
+pub struct Http {
+    limits: HttpLimits,
+    head_limits: Limits,
+    answers: Answers,
+    delays: Delays,
+    timers: Timers,
+    memo: Memo,
+    connections: Vec<Connection>,
+    open: usize,
+    /// What the connection being served is to be sent; empty between events.
+    out: Vec<u8>,
+    /// The time when this turn began.
+    now: Nanos,
+    /// Set once the server is ending: until when idle connections are waited for.
+    ending: Option<Nanos>,
+    /// Requests came in this turn.
+    busy: bool,
+}
+
+/// The latest head and what it meant. A generator sends the same head over and over, and a head that is the same byte
+/// for byte means the same.
+#[derive(Debug, Default)]
+struct Memo {
+    head: Vec<u8>,
+    asked: Option<Asked>,
+}
+
+/// What a request asks for: all that is kept of its head.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Asked {
+    route: Result<Route, Refusal>,
+    /// HEAD: the answer has no body.
+    head_only: bool,
+    minor_version: u8,
+    keep_alive: bool,
+    expect_continue: bool,
+    body: Body,
+}
+
+#[derive(Debug)]
+struct Connection {
+    conn: Option<Conn>,
+    /// Tells connections of one slot apart.
+    life: u64,
+    phase: Phase,
+    /// When what it is waiting for is too late.
+    deadline: Nanos,
+    /// Read, and not taken yet: a head that is not complete, or requests behind an answer that is late or long.
+    input: Vec<u8>,
+    /// When the first of `input` was read, where it waits behind an answer.
+    read_at: Option<Nanos>,
+    /// The deadline is that of a head that has begun.
+    head_begun: bool,
+    /// Nothing is taken until what was sent has left.
+    blocked: bool,
+    /// Nothing is read, as `input` is full.
+    paused: bool,
+    /// The client sends no more.
+    end_received: bool,
+    /// Not looked at since the server began to end.
+    fresh: bool,
+}
+
+#[derive(Debug)]
+enum Phase {
+    /// A request may come, or has come in part.
+    Ready,
+    /// Its body comes.
+    Body(Incoming),
+    /// Its answer is to be late; by how much is to be drawn.
+    Undrawn(Asked, Law),
+    /// Its answer is due later.
+    Delayed(Asked),
+    /// Its answer is being sent.
+    Streaming(Stream),
+    /// All is answered. With `linger` the client may be sending still.
+    Answered { linger: bool },
+    /// The answer was sent and so was the end; what comes is thrown away until the client ends, too.
+    Lingering,
+    /// Closed; what is left is being sent.
+    Closing,
+}
+
+#[derive(Debug)]
+struct Incoming {
+    asked: Asked,
+    reader: BodyReader,
+    since: Nanos,
+    /// The head of the echo is sent.
+    begun: bool,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Stream {
+    position: u64,
+    left: u64,
+    /// Bytes of a chunk; 0: none.
+    chunk: u32,
+    goes: Goes,
+    linger: bool,
+}
+
+impl Connection {
+    fn new() -> Self {
+        Self {
+            conn: None,
+            life: 0,
+            phase: Phase::Ready,
+            deadline: NEVER,
+            input: Vec::new(),
+            read_at: None,
+            head_begun: false,
+            blocked: false,
+            paused: false,
+            end_received: false,
+            fresh: false,
+        }
+    }
+
+    /// Whether input can be taken.
+    #[inline]
+    fn takes(&self) -> bool {
+        matches!(self.phase, Phase::Ready | Phase::Body(_)) && !self.blocked
+    }
+
+    /// Whether nothing that comes will be taken any more.
+    fn is_over(&self) -> bool {
+        matches!(self.phase, Phase::Answered { .. } | Phase::Lingering | Phase::Closing)
+    }
+}
+
+impl Memo {
+    #[inline]
+    fn find(&self, bytes: &[u8]) -> Option<(Asked, usize)> {
+        // A head ends in an empty line, so no longer one begins with it.
+        let asked = self.asked?;
+        bytes.starts_with(&self.head).then_some((asked, self.head.len()))
+    }
+
+    fn keep(&mut self, head: &[u8], asked: Asked) {
+        self.head.clear();
+        self.asked = None;
+        if head.len() <= MEMO_BYTES_MAX {
+            self.head.extend_from_slice(head);
+            self.asked = Some(asked);
+        }
+    }
+}
+
+impl Asked {
+    /// How the connection goes on after the answer.
+    #[inline]
+    fn goes(&self, is_ending: bool) -> Goes {
+        match (self.keep_alive && !is_ending, self.minor_version) {
+            (false, _) => Goes::Out,
+            (true, 0) => Goes::OnSaid,
+            (true, _) => Goes::On,
+        }
+    }
+}
+
+impl Stream {
+    /// Writes what comes next, about `budget` bytes of it, and the end of the body if that is it.
+    fn write(&mut self, out: &mut Vec<u8>, budget: u64) {
+        let full = out.len() + budget as usize;
+        while self.left > 0 && out.len() < full {
+            let size = if self.chunk == 0 { budget } else { u64::from(self.chunk) };
+            let piece = answers::piece(self.position, self.left.min(size));
+            if self.chunk > 0 {
+                answers::chunk(out, piece);
+            } else {
+                out.extend_from_slice(piece);
+            }
+            self.position += piece.len() as u64;
+            self.left -= piece.len() as u64;
+        }
+        if self.left == 0 && self.chunk > 0 {
+            out.extend_from_slice(answers::LAST_CHUNK);
+        }
+    }
+}
+
+/// A time for people.
+struct Span(Nanos);
+
+impl std::fmt::Display for Span {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} s", self.0 as f64 / 1e9)
+    }
+}
+
+impl Http {
+    /// A server within `limits`. Delays are drawn from `seed` and the number of the thread; `wall_s` is asked once a
+    /// second for the seconds since 1970, for `Date`.
+    pub fn new(limits: &HttpLimits, seed: u64, thread: u32, wall_s: fn() -> u64) -> Self {
+        Self {
+            limits: *limits,
+            head_limits: Limits { head_bytes: limits.head_bytes, headers: limits.headers },
+            answers: Answers::new(wall_s),
+            delays: Delays::new(seed, thread),
+            timers: Timers::default(),
+            memo: Memo::default(),
+            connections: Vec::new(),
+            open: 0,
+            out: Vec::new(),
+            now: 0,
+            ending: None,
+            busy: false,
+        }
+    }
+
+    /// The true service times of `/delay`.
+    pub fn log(&self) -> &Log {
+        self.delays.log()
+    }
+
+    /// Takes requests from `bytes` until there is no whole one left or an answer has to be waited for. Answers go to
+    /// `out`. How many bytes were used.
+    #[inline]
+    fn take(&mut self, slot: usize, bytes: &[u8]) -> usize {
+        let mut used = 0;
+        while used < bytes.len() {
+            if self.out.len() >= OUT_BYTES_MAX {
+                self.connections[slot].blocked = true;
+                break;
+            }
+            let rest = &bytes[used..];
+            match self.connections[slot].phase {
+                Phase::Ready => {
+                    let (asked, head_bytes) = match self.memo.find(rest) {
+                        Some(found) => found,
+                        None => match self.parse(rest) {
+                            Ok(Some(parsed)) => parsed,
+                            Ok(None) => break,
+                            Err(error) => {
+                                self.fail(slot, error);
+                                break;
+                            }
+                        },
+                    };
+                    used += head_bytes;
+                    self.connections[slot].head_begun = false;
+                    self.busy = true;
+                    match asked.body {
+                        Body::None | Body::Length(0) => self.answer(slot, asked),
+                        _ => self.expect_body(slot, asked, used < bytes.len()),
+                    }
+                }
+                Phase::Body(_) => match self.take_body(slot, &rest[..rest.len().min(BODY_PIECE_BYTES)]) {
+                    Some(taken) => used += taken,
+                    None => break,
+                },
+                _ => break,
+            }
+        }
+        used
+    }
+
+    fn parse(&mut self, bytes: &[u8]) -> Result<Option<(Asked, usize)>, RequestError> {
+        let Some((request, head_bytes)) = parse_request(bytes, &self.head_limits)? else { return Ok(None) };
+        let asked = Asked {
+            route: route(request.method, request.target),
+            head_only: request.method == "HEAD",
+            minor_version: request.minor_version,
+            keep_alive: request.keep_alive,
+            expect_continue: request.expect_continue,
+            body: request.body,
+        };
+        self.memo.keep(&bytes[..head_bytes], asked);
+        Ok(Some((asked, head_bytes)))
+    }
+
+    /// The request has a body, which comes next, or is not wanted.
+    fn expect_body(&mut self, slot: usize, asked: Asked, is_coming: bool) {
+        let limit = self.limits.body_bytes;
+        if matches!(asked.body, Body::Length(bytes) if bytes > limit) {
+            return self.fail(slot, RequestError::BodyTooLarge { limit });
+        }
+        let waits = asked.expect_continue && !is_coming;
+        if asked.route.is_err() && (waits || asked.route == Err(Refusal::NotImplemented)) {
+            // The answer is final, and whether the body still comes cannot be known.
+            return self.answer(slot, Asked { keep_alive: false, ..asked });
+        }
+        if waits {
+            self.out.extend_from_slice(answers::CONTINUE);
+        }
+        let reader = BodyReader::with_limits(asked.body, &self.head_limits, limit);
+        let connection = &mut self.connections[slot];
+        connection.deadline = self.now.saturating_add(self.limits.body_ns);
+        connection.phase = Phase::Body(Incoming { asked, reader, since: self.now, begun: false });
+    }
+
+    /// Takes bytes of a body; how many, or `None` where there was an error.
+    fn take_body(&mut self, slot: usize, bytes: &[u8]) -> Option<usize> {
+        let Phase::Body(incoming) = &mut self.connections[slot].phase else { return None };
+        let asked = incoming.asked;
+        let goes = asked.goes(self.ending.is_some());
+        let out = &mut self.out;
+        let is_echo = asked.route == Ok(Route::Echo);
+        let length = match asked.body {
+            Body::Length(bytes) => Length::Known(bytes),
+            _ => Length::Chunked,
+        };
+        let before = out.len();
+        if is_echo && !incoming.begun {
+            self.answers.head(out, goes, length);
+        }
+        let start = if is_echo && length == Length::Chunked { Some(answers::begin_chunk(out)) } else { None };
+        let progress = incoming.reader.read(bytes, |piece| {
+            if is_echo {
+                out.extend_from_slice(piece);
+            }
+        });
+        if let Some(start) = start {
+            answers::end_chunk(out, start);
+        }
+        match progress {
+            Ok(BodyProgress::More) => {
+                incoming.begun = is_echo;
+                Some(bytes.len())
+            }
+            Ok(BodyProgress::Done { used }) => {
+                if is_echo {
+                    if length == Length::Chunked {
+                        out.extend_from_slice(answers::LAST_CHUNK);
+                    }
+                    self.answered(slot, goes, asked.keep_alive);
+                } else {
+                    self.answer(slot, asked);
+                }
+                Some(used)
+            }
+            Err(error) => {
+                if is_echo && !incoming.begun {
+                    out.truncate(before); // None of the echo was sent, so the error can be.
+                }
+                self.fail(slot, error);
+                None
+            }
+        }
+    }
+
+    /// Answers a request that is complete, or begins to.
+    #[inline]
+    fn answer(&mut self, slot: usize, asked: Asked) {
+        let goes = asked.goes(self.ending.is_some());
+        let (out, head_only) = (&mut self.out, asked.head_only);
+        match asked.route {
+            Ok(Route::Root) => self.answers.root(out, goes, head_only),
+            Ok(Route::Plaintext) => self.answers.plaintext(out, goes, head_only),
+            Ok(Route::Json) => self.answers.json(out, goes, head_only),
+            Ok(Route::Delay(law)) => {
+                self.connections[slot].phase = Phase::Undrawn(asked, law);
+                return;
+            }
+            Ok(Route::Bytes(left)) => {
+                self.answers.head(out, goes, Length::Known(left));
+                let stream = Stream { position: 0, left, chunk: 0, goes, linger: asked.keep_alive };
+                return self.stream(slot, stream, head_only);
+            }
+            Ok(Route::Chunked { total: left, chunk }) => {
+                let known = asked.minor_version >= 1;
+                let (length, goes) = if known { (Length::Chunked, goes) } else { (Length::UntilClose, Goes::Out) };
+                self.answers.head(out, goes, length);
+                let chunk = if known { chunk } else { 0 };
+                let stream = Stream { position: 0, left, chunk, goes, linger: asked.keep_alive };
+                return self.stream(slot, stream, head_only);
+            }
+            Ok(Route::Echo) => self.answers.head(out, goes, Length::Known(0)),
+            Ok(Route::Health) => match self.ending {
+                None => self.answers.whole(out, "200 OK", goes, head_only, "text/plain", b"ok\n"),
+                Some(_) => self.answers.failure(out, 503, "the server is ending", goes, head_only, ""),
+            },
+            Ok(Route::Options(allowed)) => self.answers.options(out, goes, allowed),
+            Err(refusal) => self.answers.refusal(out, refusal, goes, head_only),
+        }
+        self.answered(slot, goes, asked.keep_alive);
+    }
+
+    /// An answer is complete. If it closes the connection, a client that did not ask for that (`unasked`) may have
+    /// sent more.
+    #[inline]
+    fn answered(&mut self, slot: usize, goes: Goes, unasked: bool) {
+        if goes == Goes::Out {
+            self.connections[slot].phase = Phase::Answered { linger: unasked };
+        } else if !matches!(self.connections[slot].phase, Phase::Ready) {
+            self.connections[slot].phase = Phase::Ready;
+        }
+    }
+
+    /// Begins a body that may be long.
+    fn stream(&mut self, slot: usize, mut stream: Stream, head_only: bool) {
+        if head_only {
+            return self.answered(slot, stream.goes, stream.linger);
+        }
+        if stream.left <= INLINE_BYTES_MAX {
+            stream.write(&mut self.out, INLINE_BYTES_MAX);
+        }
+        if stream.left == 0 {
+            return self.answered(slot, stream.goes, stream.linger);
+        }
+        self.connections[slot].phase = Phase::Streaming(stream);
+    }
+
+    /// The answer of `/delay`, whose time has come.
+    fn answer_late(&mut self, slot: usize, asked: Asked) {
+        let goes = asked.goes(self.ending.is_some());
+        self.answers.whole(&mut self.out, "200 OK", goes, asked.head_only, "text/plain", answers::ROOT_BODY);
+        self.answered(slot, goes, asked.keep_alive);
+    }
+
+    /// Answers what is no request, or one beyond a limit, and closes.
+    #[cold]
+    fn fail(&mut self, slot: usize, error: RequestError) {
+        self.fail_with(slot, error.status(), error);
+    }
+
+    #[cold]
+    fn fail_with(&mut self, slot: usize, code: u16, text: impl std::fmt::Display) {
+        let connection = &mut self.connections[slot];
+        if matches!(connection.phase, Phase::Body(Incoming { begun: true, .. })) {
+            // An answer is under way; only the end of the connection can say that it is not whole.
+            connection.phase = Phase::Closing;
+            return;
+        }
+        self.answers.failure(&mut self.out, code, text, Goes::Out, false, "");
+        connection.phase = Phase::Answered { linger: true };
+    }
+
+    /// Keeps what was read at `now` and could not be taken.
+    fn keep(&mut self, slot: usize, rest: &[u8], now: Nanos) {
+        let connection = &mut self.connections[slot];
+        if let Phase::Answered { linger } = &mut connection.phase {
+            *linger = true;
+        } else if !connection.is_over() {
+            connection.input.extend_from_slice(rest);
+            connection.read_at = Some(now);
+        }
+    }
+
+    /// Takes what has gathered in the input.
+    fn take_input(&mut self, slot: usize, now: Nanos) {
+        let mut input = std::mem::take(&mut self.connections[slot].input);
+        let used = self.take(slot, &input);
+        let connection = &mut self.connections[slot];
+        if let Phase::Answered { linger } = &mut connection.phase {
+            *linger |= used < input.len();
+            input.clear();
+        } else {
+            input.drain(..used);
+            connection.read_at.get_or_insert(now);
+        }
+        if !input.is_empty() || input.capacity() <= INPUT_KEPT_BYTES {
+            connection.input = input;
+        }
+    }
+
+    /// Sends the answers and does what the phase of `conn` asks for, until something has to be waited for.
+    #[inline]
+    fn settle<D: Driver>(&mut self, driver: &mut D, conn: Conn) {
+        let slot = conn.index();
+        loop {
+            if !self.out.is_empty() {
+                let sent = driver.send(conn, &self.out);
+                self.out.clear();
+                if let Err(error) = sent {
+                    return self.undeliverable(driver, conn, error);
+                }
+            }
+            let connection = &mut self.connections[slot];
+            if connection.blocked && !connection.is_over() {
+                connection.deadline = self.now.saturating_add(self.limits.send_ns);
+                driver.tell_drained(conn);
+                break;
+            }
+            match connection.phase {
+                Phase::Ready if connection.end_received => {
+                    self.end_of_requests(driver, conn);
+                    if self.out.is_empty() {
+                        break;
+                    }
+                }
+                Phase::Ready => {
+                    connection.read_at = None;
+                    if connection.input.is_empty() {
+                        connection.deadline = self.now.saturating_add(self.limits.idle_ns);
+                    } else if !connection.head_begun {
+                        connection.head_begun = true;
+                        connection.deadline = self.now.saturating_add(self.limits.head_ns);
+                    }
+                    break;
+                }
+                Phase::Body(_) if connection.end_received => {
+                    self.fail_with(slot, 400, "the connection ended within a body");
+                }
+                Phase::Body(_) => {
+                    connection.read_at = None;
+                    break;
+                }
+                Phase::Undrawn(asked, law) => {
+                    let now = driver.now();
+                    let received = connection.read_at.unwrap_or(now);
+                    if connection.input.is_empty() {
+                        connection.read_at = None;
+                    }
+                    let at = received.saturating_add(self.delays.draw(&law));
+                    let life = connection.life;
+                    if at <= now {
+                        self.answer_due(driver, conn, asked, received);
+                    } else {
+                        connection.deadline = NEVER;
+                        connection.phase = Phase::Delayed(asked);
+                        let connections = &self.connections;
+                        let is_live = |slot: usize, life| connections[slot].life == life;
+                        self.delays.put(at, (conn, life), received, self.open, is_live);
+                        break;
+                    }
+                }
+                Phase::Delayed(_) => break,
+                Phase::Streaming(_) => {
+                    self.send_piece(driver, conn);
+                    break;
+                }
+                Phase::Answered { linger } => {
+                    connection.input = Vec::new();
+                    if linger {
+                        connection.phase = Phase::Lingering;
+                        connection.deadline = self.now.saturating_add(self.limits.linger_ns);
+                        driver.end_stream(conn);
+                    } else {
+                        self.close(driver, conn);
+                    }
+                    break;
+                }
+                Phase::Lingering => break,
+                Phase::Closing => {
+                    self.cut_off(driver, conn);
+                    break;
+                }
+            }
+        }
+        self.timers.by(slot, self.connections[slot].deadline);
+        self.pace(driver, conn);
+    }
+
+    /// Stops reading from `conn` while its input is full, and goes on when it no longer is.
+    #[inline]
+    fn pace<D: Driver>(&mut self, driver: &mut D, conn: Conn) {
+        let connection = &mut self.connections[conn.index()];
+        let is_full = connection.input.len() > self.limits.head_bytes;
+        if connection.paused != is_full {
+            connection.paused = is_full;
+            driver.pause_reads(conn, is_full);
+        }
+    }
+
+    /// Sends the next piece of a long body.
+    fn send_piece<D: Driver>(&mut self, driver: &mut D, conn: Conn) {
+        let connection = &mut self.connections[conn.index()];
+        let Phase::Streaming(stream) = &mut connection.phase else { return };
+        let sent = if stream.chunk == 0 {
+            let piece = answers::piece(stream.position, stream.left.min(PIECE_BYTES));
+            stream.position += piece.len() as u64;
+            stream.left -= piece.len() as u64;
+            driver.send(conn, piece)
+        } else {
+            stream.write(&mut self.out, PIECE_BYTES);
+            let sent = driver.send(conn, &self.out);
+            self.out.clear();
+            sent
+        };
+        match sent {
+            Ok(()) => {
+                connection.deadline = self.now.saturating_add(self.limits.send_ns);
+                driver.tell_drained(conn);
+            }
+            Err(error) => self.undeliverable(driver, conn, error),
+        }
+    }
+
+    /// Answers what was asked at `received` and is due now, and goes on with what came behind it.
+    fn answer_due<D: Driver>(&mut self, driver: &mut D, conn: Conn, asked: Asked, received: Nanos) {
+        let slot = conn.index();
+        self.answer_late(slot, asked);
+        let sent = driver.send(conn, &self.out);
+        self.out.clear();
+        match sent {
+            Ok(()) => {
+                self.delays.served(driver.now().saturating_sub(received));
+                self.go_on(slot, driver.now());
+            }
+            Err(error) => self.undeliverable(driver, conn, error),
+        }
+    }
+
+    /// Takes what came behind an answer that is complete now.
+    fn go_on(&mut self, slot: usize, now: Nanos) {
+        let connection = &self.connections[slot];
+        if connection.takes() && !connection.input.is_empty() {
+            self.take_input(slot, now);
+        }
+    }
+
+    /// The client has sent all that it will, and all that was whole of it is answered.
+    fn end_of_requests<D: Driver>(&mut self, driver: &mut D, conn: Conn) {
+        let slot = conn.index();
+        if self.connections[slot].input.is_empty() {
+            self.close(driver, conn);
+        } else {
+            self.connections[slot].input = Vec::new();
+            self.fail_with(slot, 400, "the connection ended within a head");
+        }
+    }
+
+    /// Sends what is left and closes.
+    fn close<D: Driver>(&mut self, driver: &mut D, conn: Conn) {
+        let connection = &mut self.connections[conn.index()];
+        connection.phase = Phase::Closing;
+        connection.deadline = self.now.saturating_add(self.limits.send_ns);
+        driver.close(conn, Close::Graceful);
+    }
+
+    /// Closes at once.
+    fn cut_off<D: Driver>(&mut self, driver: &mut D, conn: Conn) {
+        let connection = &mut self.connections[conn.index()];
+        connection.phase = Phase::Closing;
+        connection.deadline = NEVER;
+        driver.close(conn, Close::Reset);
+    }
+
+    #[cold]
+    fn undeliverable<D: Driver>(&mut self, driver: &mut D, conn: Conn, error: SendError) {
+        match error {
+            // Its end is on the way.
+            SendError::Closed => {
+                let connection = &mut self.connections[conn.index()];
+                connection.phase = Phase::Closing;
+                connection.deadline = NEVER;
+            }
+            SendError::Full { .. } => self.cut_off(driver, conn),
+        }
+    }
+
+    /// The deadline of `conn` has passed.
+    fn expire<D: Driver>(&mut self, driver: &mut D, conn: Conn) {
+        let slot = conn.index();
+        let connection = &mut self.connections[slot];
+        if connection.blocked && !connection.is_over() {
+            return self.cut_off(driver, conn);
+        }
+        match &connection.phase {
+            Phase::Ready if connection.input.is_empty() => self.close(driver, conn),
+            Phase::Ready => {
+                connection.input = Vec::new();
+                self.fail_with(slot, 408, format_args!("the head took longer than {}", Span(self.limits.head_ns)));
+            }
+            Phase::Body(incoming) => {
+                let limits = &self.limits;
+                let earned = u128::from(incoming.reader.read_bytes()) * 1_000_000_000;
+                let earned_ns = match limits.body_bytes_per_s {
+                    0 => NEVER,
+                    rate => Nanos::try_from(earned / u128::from(rate)).unwrap_or(NEVER),
+                };
+                let until = incoming.since.saturating_add(limits.body_ns).saturating_add(earned_ns);
+                let (time, rate) = (Span(limits.body_ns), limits.body_bytes_per_s);
+                if until > self.now {
+                    connection.deadline = until;
+                } else if incoming.begun {
+                    return self.cut_off(driver, conn);
+                } else {
+                    self.fail_with(slot, 408, format_args!("the body took longer than {time} at {rate} bytes/s"));
+                }
+            }
+            Phase::Lingering => self.close(driver, conn),
+            Phase::Streaming(_) | Phase::Closing => self.cut_off(driver, conn),
+            Phase::Undrawn(..) | Phase::Delayed(_) | Phase::Answered { .. } => {}
+        }
+        if matches!(self.connections[slot].phase, Phase::Answered { .. }) {
+            self.settle(driver, conn);
+        } else {
+            self.timers.by(slot, self.connections[slot].deadline);
+        }
+    }
+}
+
+impl Http {
+    /// A connection stands, in a slot that may have had others.
+    fn begin(&mut self, conn: Conn, now: Nanos) {
+        let slot = conn.index();
+        if self.connections.len() <= slot {
+            self.connections.resize_with(slot + 1, Connection::new);
+        }
+        let connection = &mut self.connections[slot];
+        *connection = Connection {
+            conn: Some(conn),
+            life: connection.life + 1,
+            input: std::mem::take(&mut connection.input),
+            deadline: now.saturating_add(self.limits.idle_ns),
+            fresh: true,
+            ..Connection::new()
+        };
+        self.open += 1;
+        self.timers.by(slot, connection.deadline);
+    }
+
+    /// The connection that has `slot`, if it is `life` that still has it and waits for its answer.
+    fn delayed(&self, slot: usize, life: u64) -> Option<(Conn, Asked)> {
+        match &self.connections[slot] {
+            Connection { conn: Some(conn), life: now, phase: Phase::Delayed(asked), .. } if *now == life => {
+                Some((*conn, *asked))
+            }
+            _ => None,
+        }
+    }
+
+    /// Closes connections without a request, while the server ends. One that was accepted just now, or when requests
+    /// are still coming in, is given another turn.
+    fn sweep<D: Driver>(&mut self, driver: &mut D, until: Nanos) {
+        let is_patient = self.busy && self.now < until;
+        for slot in 0..self.connections.len() {
+            let connection = &mut self.connections[slot];
+            let Some(conn) = connection.conn else { continue };
+            let is_idle =
+                matches!(connection.phase, Phase::Ready) && connection.input.is_empty() && !connection.blocked;
+            let was_fresh = std::mem::take(&mut connection.fresh);
+            if is_idle && !was_fresh && !is_patient {
+                self.close(driver, conn);
+            }
+        }
+    }
+
+    fn has_fresh(&self) -> bool {
+        let waits = |c: &Connection| c.conn.is_some() && matches!(c.phase, Phase::Ready) && c.input.is_empty();
+        self.connections.iter().any(waits)
+    }
+}
+
+impl Handler for Http {
+    const DRAINS: bool = true;
+
+    fn turning<D: Driver>(&mut self, driver: &mut D) {
+        self.now = driver.now();
+        self.busy = false;
+        self.answers.refresh(self.now);
+    }
+
+    fn accepted<D: Driver>(&mut self, driver: &mut D, conn: Conn) {
+        self.begin(conn, driver.now());
+    }
+
+    fn refused<D: Driver>(&mut self, driver: &mut D, conn: Conn) {
+        self.begin(conn, driver.now());
+        self.fail_with(conn.index(), 503, "all connections that this server may have are in use");
+        self.settle(driver, conn);
+    }
+
+    #[inline]
+    fn data<D: Driver>(&mut self, driver: &mut D, conn: Conn, data: Data) -> Next {
+        let slot = conn.index();
+        let connection = &mut self.connections[slot];
+        if connection.takes() {
+            if connection.input.is_empty() {
+                let bytes = driver.bytes(data);
+                let used = self.take(slot, bytes);
+                if used < bytes.len() {
+                    self.keep(slot, &bytes[used..], driver.now());
+                }
+            } else {
+                connection.input.extend_from_slice(driver.bytes(data));
+                self.take_input(slot, driver.now());
+            }
+            self.settle(driver, conn);
+        } else if !connection.is_over() {
+            connection.input.extend_from_slice(driver.bytes(data));
+            connection.read_at.get_or_insert_with(|| driver.now());
+            self.pace(driver, conn);
+        }
+        Next::Serve
+    }
+
+    fn drained<D: Driver>(&mut self, driver: &mut D, conn: Conn) {
+        let slot = conn.index();
+        let connection = &mut self.connections[slot];
+        match connection.phase {
+            _ if connection.blocked => {
+                connection.blocked = false;
+                if matches!(connection.phase, Phase::Body(_)) {
+                    connection.deadline = self.now.saturating_add(self.limits.body_ns);
+                }
+                self.go_on(slot, driver.now());
+            }
+            Phase::Streaming(Stream { left: 0, goes, linger, .. }) => {
+                self.answered(slot, goes, linger);
+                self.go_on(slot, driver.now());
+            }
+            Phase::Streaming(_) => {}
+            _ => return,
+        }
+        self.settle(driver, conn);
+    }
+
+    fn end_of_stream<D: Driver>(&mut self, driver: &mut D, conn: Conn) {
+        let connection = &mut self.connections[conn.index()];
+        connection.end_received = true;
+        if connection.takes() {
+            self.settle(driver, conn);
+        }
+    }
+
+    fn closed(&mut self, conn: Conn) {
+        let connection = &mut self.connections[conn.index()];
+        connection.conn = None;
+        connection.life += 1;
+        connection.phase = Phase::Ready;
+        connection.deadline = NEVER;
+        connection.input.clear();
+        if connection.input.capacity() > INPUT_KEPT_BYTES {
+            connection.input = Vec::new();
+        }
+        self.open -= 1;
+    }
+
+    fn turned<D: Driver>(&mut self, driver: &mut D) -> Option<Nanos> {
+        while let Some(at) = self.delays.next() {
+            if at > driver.now() {
+                break;
+            }
+            let Some((slot, life, received)) = self.delays.pop() else { break };
+            if let Some((conn, asked)) = self.delayed(slot, life) {
+                self.answer_due(driver, conn, asked, received);
+                self.settle(driver, conn);
+            }
+        }
+        while let Some(slot) = self.timers.pop(self.now) {
+            let connection = &self.connections[slot];
+            match connection.conn {
+                Some(conn) if connection.deadline <= self.now => self.expire(driver, conn),
+                Some(_) => self.timers.by(slot, connection.deadline),
+                None => {}
+            }
+        }
+        let mut wake = match (self.delays.next(), self.timers.next()) {
+            (Some(one), Some(other)) => Some(one.min(other)),
+            (one, other) => one.or(other),
+        };
+        if let Some(until) = self.ending {
+            self.sweep(driver, until);
+            if self.has_fresh() {
+                wake = Some(self.now);
+            }
+        }
+        wake
+    }
+
+    fn end<D: Driver>(&mut self, driver: &mut D) {
+        self.now = driver.now();
+        self.ending = Some(self.now.saturating_add(SWEEP_NS));
+        self.connections.iter_mut().for_each(|connection| connection.fresh = true);
+    }
+
+    fn is_done(&self) -> bool {
+        self.open == 0
+    }
+}

@@ -1,0 +1,362 @@
+//! Answers as bytes. What every answer of a second has in common is made once in that second.
+
+use std::fmt::Display;
+use std::io::Write;
+use std::time::{Duration, SystemTime};
+
+use net::Nanos;
+
+use super::route::Refusal;
+
+/// How long a `Date` header holds, ns.
+const DATE_NS: Nanos = 1_000_000_000;
+
+/// The answer of WhaleConnect's benchmark server, byte for byte.
+const ROOT: &[u8] =
+    b"HTTP/1.1 200 OK\r\nConnection: keep-alive\r\nContent-Length: 4\r\nContent-Type: text/html\r\n\r\ntest";
+/// The same to a client that wants the connection closed.
+const ROOT_CLOSE: &[u8] =
+    b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 4\r\nContent-Type: text/html\r\n\r\ntest";
+/// The body of `/`.
+pub(super) const ROOT_BODY: &[u8] = b"test";
+const PLAINTEXT: &[u8] = b"Hello, World!";
+const JSON: &[u8] = br#"{"message":"Hello, World!"}"#;
+
+/// Interim answer to `Expect: 100-continue`.
+pub(super) const CONTINUE: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
+/// The end of a body in chunks.
+pub(super) const LAST_CHUNK: &[u8] = b"0\r\n\r\n";
+/// Room for the size of a chunk, written later: four digits, which may lead with zeros (RFC 9112, section 7.1).
+const CHUNK_HEAD: &[u8] = b"0000\r\n";
+
+/// How the connection goes on after an answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Goes {
+    /// It stays, as HTTP/1.1 has it unsaid.
+    On,
+    /// It stays, which a client of HTTP/1.0 must be told.
+    OnSaid,
+    /// It closes.
+    Out,
+}
+
+/// How the end of a body is found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Length {
+    /// `Content-Length`.
+    Known(u64),
+    /// `Transfer-Encoding: chunked`.
+    Chunked,
+    /// By the end of the connection.
+    UntilClose,
+    /// There is no body and nothing says so: 204.
+    Nothing,
+}
+
+/// What is the same in all answers of a second.
+#[derive(Debug)]
+pub(super) struct Answers {
+    wall_s: fn() -> u64,
+    made_until: Nanos,
+    /// `Server` and `Date`.
+    stamp: Vec<u8>,
+    /// Whole answers to the common case: HTTP/1.1, GET, keep-alive.
+    plaintext: Vec<u8>,
+    json: Vec<u8>,
+}
+
+impl Answers {
+    pub(super) fn new(wall_s: fn() -> u64) -> Self {
+        Self { wall_s, made_until: 0, stamp: Vec::new(), plaintext: Vec::new(), json: Vec::new() }
+    }
+
+    /// Makes what has become too old by `now`.
+    #[inline]
+    pub(super) fn refresh(&mut self, now: Nanos) {
+        if now >= self.made_until {
+            self.make(now);
+        }
+    }
+
+    fn make(&mut self, now: Nanos) {
+        self.made_until = now.saturating_add(DATE_NS);
+        // Dates end with the year 9999, and so does the format.
+        let wall = Duration::from_secs((self.wall_s)().min(253_402_300_799));
+        let date = httpdate::HttpDate::from(SystemTime::UNIX_EPOCH + wall);
+        self.stamp.clear();
+        write(&mut self.stamp, format_args!("Server: quintain\r\nDate: {date}\r\n"));
+        for (answer, kind, body) in
+            [(&mut self.plaintext, "text/plain", PLAINTEXT), (&mut self.json, "application/json", JSON)]
+        {
+            answer.clear();
+            head(answer, &self.stamp, "200 OK", Goes::On, kind, Length::Known(body.len() as u64), "");
+            answer.extend_from_slice(body);
+        }
+    }
+
+    /// `/`.
+    #[inline]
+    pub(super) fn root(&self, out: &mut Vec<u8>, goes: Goes, head_only: bool) {
+        let whole = if goes == Goes::Out { ROOT_CLOSE } else { ROOT };
+        out.extend_from_slice(if head_only { &whole[..whole.len() - ROOT_BODY.len()] } else { whole });
+    }
+
+    /// `/plaintext`.
+    #[inline]
+    pub(super) fn plaintext(&self, out: &mut Vec<u8>, goes: Goes, head_only: bool) {
+        if goes == Goes::On && !head_only {
+            out.extend_from_slice(&self.plaintext);
+        } else {
+            self.whole(out, "200 OK", goes, head_only, "text/plain", PLAINTEXT);
+        }
+    }
+
+    /// `/json`.
+    #[inline]
+    pub(super) fn json(&self, out: &mut Vec<u8>, goes: Goes, head_only: bool) {
+        if goes == Goes::On && !head_only {
+            out.extend_from_slice(&self.json);
+        } else {
+            self.whole(out, "200 OK", goes, head_only, "application/json", JSON);
+        }
+    }
+
+    /// An answer with all of its body.
+    pub(super) fn whole(
+        &self,
+        out: &mut Vec<u8>,
+        status: &str,
+        goes: Goes,
+        head_only: bool,
+        content_type: &str,
+        body: &[u8],
+    ) {
+        head(out, &self.stamp, status, goes, content_type, Length::Known(body.len() as u64), "");
+        if !head_only {
+            out.extend_from_slice(body);
+        }
+    }
+
+    /// The head of an answer whose body follows.
+    pub(super) fn head(&self, out: &mut Vec<u8>, goes: Goes, length: Length) {
+        head(out, &self.stamp, "200 OK", goes, "application/octet-stream", length, "");
+    }
+
+    /// 204, with what is allowed.
+    pub(super) fn options(&self, out: &mut Vec<u8>, goes: Goes, allowed: &str) {
+        head(out, &self.stamp, "204 No Content", goes, "", Length::Nothing, allowed);
+    }
+
+    /// Says why a request that is well formed is not served.
+    pub(super) fn refusal(&self, out: &mut Vec<u8>, refusal: Refusal, goes: Goes, head_only: bool) {
+        let (code, text, allowed) = match refusal {
+            Refusal::Parameter(text) => (400, text, ""),
+            Refusal::NotFound => {
+                let text =
+                    "nothing is here; there are /, /plaintext, /json, /bytes/N, /chunked/N, /echo, /delay, /health";
+                (404, text, "")
+            }
+            Refusal::MethodNotAllowed(allowed) => (405, "this method does not work here; Allow says which do", allowed),
+            Refusal::NotImplemented => (501, "this method is not known here", ""),
+        };
+        self.failure(out, code, text, goes, head_only, allowed);
+    }
+
+    /// An answer of an error, with `text` as its body.
+    pub(super) fn failure(
+        &self,
+        out: &mut Vec<u8>,
+        code: u16,
+        text: impl Display,
+        goes: Goes,
+        head_only: bool,
+        allowed: &str,
+    ) {
+        let body = format!("{text}\n");
+        head(out, &self.stamp, status(code), goes, "text/plain", Length::Known(body.len() as u64), allowed);
+        if !head_only {
+            out.extend_from_slice(body.as_bytes());
+        }
+    }
+}
+
+fn head(out: &mut Vec<u8>, stamp: &[u8], status: &str, goes: Goes, content_type: &str, length: Length, allowed: &str) {
+    for part in ["HTTP/1.1 ", status, "\r\n"] {
+        out.extend_from_slice(part.as_bytes());
+    }
+    out.extend_from_slice(stamp);
+    out.extend_from_slice(match goes {
+        Goes::On => b"",
+        Goes::OnSaid => b"Connection: keep-alive\r\n",
+        Goes::Out => b"Connection: close\r\n",
+    });
+    for (name, value) in [("Content-Type: ", content_type), ("Allow: ", allowed)] {
+        if !value.is_empty() {
+            out.extend_from_slice(name.as_bytes());
+            out.extend_from_slice(value.as_bytes());
+            out.extend_from_slice(b"\r\n");
+        }
+    }
+    match length {
+        Length::Known(bytes) => write(out, format_args!("Content-Length: {bytes}\r\n")),
+        Length::Chunked => out.extend_from_slice(b"Transfer-Encoding: chunked\r\n"),
+        Length::UntilClose | Length::Nothing => {}
+    }
+    out.extend_from_slice(b"\r\n");
+}
+
+/// The status line's code and reason. Source: RFC 9110, section 15, and RFC 6585 for 431.
+fn status(code: u16) -> &'static str {
+    match code {
+        404 => "404 Not Found",
+        405 => "405 Method Not Allowed",
+        408 => "408 Request Timeout",
+        413 => "413 Content Too Large",
+        414 => "414 URI Too Long",
+        417 => "417 Expectation Failed",
+        431 => "431 Request Header Fields Too Large",
+        501 => "501 Not Implemented",
+        503 => "503 Service Unavailable",
+        505 => "505 HTTP Version Not Supported",
+        _ => "400 Bad Request",
+    }
+}
+
+fn write(out: &mut Vec<u8>, text: std::fmt::Arguments<'_>) {
+    out.write_fmt(text).expect("a vector takes everything");
+}
+
+/// A whole chunk.
+pub(super) fn chunk(out: &mut Vec<u8>, bytes: &[u8]) {
+    write(out, format_args!("{:x}\r\n", bytes.len()));
+    out.extend_from_slice(bytes);
+    out.extend_from_slice(b"\r\n");
+}
+
+/// Begins a chunk whose size is not known yet; where it begins.
+pub(super) fn begin_chunk(out: &mut Vec<u8>) -> usize {
+    out.extend_from_slice(CHUNK_HEAD);
+    out.len()
+}
+
+/// Ends the chunk whose bytes begin at `start`, fewer than 65,536. A chunk without bytes would end the body, so it is
+/// taken back.
+pub(super) fn end_chunk(out: &mut Vec<u8>, start: usize) {
+    let size = out.len() - start;
+    if size == 0 {
+        out.truncate(start - CHUNK_HEAD.len());
+        return;
+    }
+    assert!(size <= 0xffff, "a chunk of {size} bytes does not fit four digits");
+    for (index, digit) in out[start - CHUNK_HEAD.len()..][..4].iter_mut().enumerate() {
+        *digit = b"0123456789abcdef"[size >> (12 - 4 * index) & 0xf];
+    }
+    out.extend_from_slice(b"\r\n");
+}
+
+/// The bytes of `/bytes` and `/chunked`: 64 letters over and over, so that the byte at `position` is always the same.
+/// 64 KiB of them, to be sent from any place of the first 64.
+pub(super) static PATTERN: [u8; 65_536 + 64] = pattern();
+
+const fn pattern() -> [u8; 65_536 + 64] {
+    let letters = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+    let mut bytes = [0; 65_536 + 64];
+    let mut index = 0;
+    while index < bytes.len() {
+        bytes[index] = letters[index % 64];
+        index += 1;
+    }
+    bytes
+}
+
+/// `count` bytes from `position` of the body on, at most 64 KiB.
+pub(super) fn piece(position: u64, count: u64) -> &'static [u8] {
+    &PATTERN[(position % 64) as usize..][..count.min(65_536) as usize]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn text(write: impl FnOnce(&Answers, &mut Vec<u8>)) -> String {
+        // RFC 9110, section 5.6.7.
+        let mut answers = Answers::new(|| 784_111_777);
+        answers.refresh(0);
+        let mut out = Vec::new();
+        write(&answers, &mut out);
+        String::from_utf8(out).unwrap()
+    }
+
+    const STAMP: &str = "Server: quintain\r\nDate: Sun, 06 Nov 1994 08:49:37 GMT\r\n";
+
+    #[test]
+    fn the_seed_s_answer_byte_for_byte() {
+        let answer = "HTTP/1.1 200 OK\nConnection: keep-alive\nContent-Length: 4\nContent-Type: text/html\n\ntest";
+        assert_eq!(text(|answers, out| answers.root(out, Goes::On, false)), answer.replace('\n', "\r\n"));
+        assert!(text(|answers, out| answers.root(out, Goes::On, true)).ends_with("text/html\r\n\r\n"));
+        assert!(text(|answers, out| answers.root(out, Goes::Out, false)).contains("Connection: close\r\n"));
+    }
+
+    #[test]
+    fn answers_of_a_kind_differ_only_in_what_was_asked() {
+        let whole = text(|answers, out| answers.plaintext(out, Goes::On, false));
+        let head = format!("HTTP/1.1 200 OK\r\n{STAMP}Content-Type: text/plain\r\nContent-Length: 13\r\n\r\n");
+        assert_eq!(whole, format!("{head}Hello, World!"));
+        assert_eq!(text(|answers, out| answers.plaintext(out, Goes::On, true)), head);
+        let said = text(|answers, out| answers.plaintext(out, Goes::OnSaid, false));
+        assert_eq!(said, whole.replace("Content-Type", "Connection: keep-alive\r\nContent-Type"));
+        let json = text(|answers, out| answers.json(out, Goes::Out, false));
+        let head = "Connection: close\r\nContent-Type: application/json\r\nContent-Length: 27\r\n\r\n";
+        assert!(json.ends_with(&format!("{head}{{\"message\":\"Hello, World!\"}}")), "{json}");
+    }
+
+    #[test]
+    fn refusals_say_what_is_right() {
+        let refused = |refusal| text(|answers, out| answers.refusal(out, refusal, Goes::On, false));
+        assert!(refused(Refusal::NotFound).starts_with("HTTP/1.1 404 Not Found\r\n"));
+        assert!(refused(Refusal::MethodNotAllowed("POST")).contains("\r\nAllow: POST\r\n"));
+        assert!(refused(Refusal::NotImplemented).starts_with("HTTP/1.1 501 "));
+        assert!(refused(Refusal::Parameter("so")).ends_with("\r\n\r\nso\n"));
+        let options = text(|answers, out| answers.options(out, Goes::On, "GET"));
+        assert_eq!(options, format!("HTTP/1.1 204 No Content\r\n{STAMP}Allow: GET\r\n\r\n"));
+    }
+
+    #[test]
+    fn the_date_is_made_once_a_second() {
+        use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+        static ASKED: AtomicU64 = AtomicU64::new(0);
+        let mut answers = Answers::new(|| ASKED.fetch_add(1, Relaxed));
+        for now in (0..10_000_000_000).step_by(1_000_000) {
+            answers.refresh(now);
+        }
+        assert_eq!(ASKED.load(Relaxed), 10);
+    }
+
+    #[test]
+    fn dates_far_away_do_not_panic() {
+        let mut answers = Answers::new(|| u64::MAX);
+        answers.refresh(0);
+        assert!(String::from_utf8_lossy(&answers.stamp).contains("9999"));
+    }
+
+    #[test]
+    fn chunks_are_framed() {
+        let mut out = Vec::new();
+        let start = begin_chunk(&mut out);
+        out.extend_from_slice(&[b'x'; 0x1a]);
+        end_chunk(&mut out, start);
+        assert_eq!(out, [b"001a\r\n", &[b'x'; 26][..], b"\r\n"].concat());
+        let before = out.len();
+        let start = begin_chunk(&mut out);
+        end_chunk(&mut out, start);
+        assert_eq!(out.len(), before, "an empty chunk would be the last");
+    }
+
+    #[test]
+    fn a_piece_depends_on_its_position_alone() {
+        let whole: Vec<u8> = (0..200).map(|at| piece(at, 1)[0]).collect();
+        assert_eq!(piece(3, 150), &whole[3..153]);
+        assert_eq!(piece(64 * 1000 + 5, 10), piece(5, 10));
+        assert_eq!(piece(63, u64::MAX).len(), 65_536);
+    }
+}

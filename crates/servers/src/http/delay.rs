@@ -1,0 +1,250 @@
+//! Answers that come late by a stated law: what `/delay` asks for, when each is due, and what was really served.
+
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, HashMap};
+
+use net::{Conn, Nanos};
+use stats::{Distribution, Histogram, Rng};
+
+use crate::calibrate::Log;
+
+/// The longest mean, median or value that a query may ask for: a client that waits longer waits in vain.
+const TIME_NS_MAX: f64 = 60e9;
+/// Sequences of random numbers that are kept apart, one for each `seed`; a client that asks for more starts all anew.
+const SEEDS_MAX: usize = 1024;
+/// Answers that are due and whose connection is gone are cleared away when there are so many more than connections.
+const LEFT_OVER_MAX: usize = 1024;
+
+/// What a query says of the delay.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Law {
+    /// ns.
+    pub(super) delay_ns: Distribution,
+    /// Which sequence of random numbers it is drawn from; the server's own where not given.
+    pub(super) seed: Option<u64>,
+}
+
+const FORMS: &str = "/delay takes `mean=TIME` with `dist=constant` or `dist=exponential`, `mean=TIME` or `median=TIME` \
+                     and `sigma=NUMBER` with `dist=lognormal`, `low=TIME`, `high=TIME` and `share=FRACTION` with \
+                     `dist=bimodal`, and `seed=NUMBER`; TIME is like `1ms`, up to 60s";
+
+/// Reads the query of `/delay`: `mean=1ms&dist=exponential`.
+pub(super) fn law(query: &str) -> Result<Law, &'static str> {
+    let (mut dist, mut seed) = (None, None);
+    let (mut mean, mut median, mut sigma) = (None, None, None);
+    let (mut low, mut high, mut share) = (None, None, None);
+    for pair in query.split('&').filter(|pair| !pair.is_empty()) {
+        let (key, value) = pair.split_once('=').ok_or(FORMS)?;
+        let put = |place: &mut Option<f64>, value: Option<f64>| match place.replace(value.ok_or(FORMS)?) {
+            None => Ok(()),
+            Some(_) => Err(FORMS),
+        };
+        match key {
+            "dist" if dist.is_none() => dist = Some(value),
+            "seed" if seed.is_none() => seed = Some(value.parse::<u64>().map_err(|_| FORMS)?),
+            "mean" => put(&mut mean, time_ns(value))?,
+            "median" => put(&mut median, time_ns(value))?,
+            "sigma" => put(&mut sigma, value.parse().ok())?,
+            "low" => put(&mut low, time_ns(value))?,
+            "high" => put(&mut high, time_ns(value))?,
+            "share" => put(&mut share, value.parse().ok())?,
+            _ => return Err(FORMS),
+        }
+    }
+    let delay_ns = match (dist.unwrap_or("constant"), mean, median, sigma, low, high, share) {
+        ("constant", Some(value), None, None, None, None, None) => Distribution::Constant { value },
+        ("exponential", Some(mean), None, None, None, None, None) => Distribution::Exponential { mean },
+        ("lognormal", None, Some(median), Some(sigma), None, None, None) => Distribution::Lognormal { median, sigma },
+        ("lognormal", Some(mean), None, Some(sigma), None, None, None) => {
+            Distribution::Lognormal { median: mean * (-sigma * sigma / 2.0_f64).exp(), sigma }
+        }
+        ("bimodal", None, None, None, Some(low), Some(high), Some(high_share)) => {
+            Distribution::Bimodal { low, high, high_share }
+        }
+        _ => return Err(FORMS),
+    };
+    // A sigma of 10 makes means that are 5e21 times the median: nothing that anybody waits for.
+    let fine = delay_ns.is_valid() && sigma.is_none_or(|sigma| sigma <= 5.0);
+    if fine { Ok(Law { delay_ns, seed }) } else { Err(FORMS) }
+}
+
+/// `250us`, `1.5ms`, `2s`, or `0`.
+fn time_ns(text: &str) -> Option<f64> {
+    let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
+    let (number, unit) = text.split_at(digits);
+    let number: f64 = number.parse().ok()?;
+    let unit_ns = match unit {
+        "ns" => 1.0,
+        "us" => 1e3,
+        "ms" => 1e6,
+        "s" => 1e9,
+        "" if number == 0.0 => 1.0,
+        _ => return None,
+    };
+    let ns = number * unit_ns;
+    (ns <= TIME_NS_MAX).then_some(ns)
+}
+
+/// An answer that is due later; the order of the fields is the order in which they leave.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Due {
+    at: Nanos,
+    number: u64,
+    slot: u32,
+    /// Of the connection that has the slot: one that came later has another.
+    life: u64,
+    received: Nanos,
+}
+
+/// What is due, and the truth about what was.
+#[derive(Debug)]
+pub(super) struct Delays {
+    thread: u64,
+    own: Rng,
+    seeded: HashMap<u64, Rng>,
+    due: BinaryHeap<Reverse<Due>>,
+    number: u64,
+    log: Log,
+}
+
+impl Delays {
+    pub(super) fn new(seed: u64, thread: u32) -> Self {
+        Self {
+            thread: thread.into(),
+            own: Rng::stream(seed, thread.into()),
+            seeded: HashMap::new(),
+            due: BinaryHeap::new(),
+            number: 0,
+            log: Log { service: Histogram::new(), requests: 0 },
+        }
+    }
+
+    /// A delay, ns.
+    pub(super) fn draw(&mut self, law: &Law) -> Nanos {
+        let rng = match law.seed {
+            None => &mut self.own,
+            Some(seed) => {
+                if self.seeded.len() >= SEEDS_MAX && !self.seeded.contains_key(&seed) {
+                    self.seeded.clear();
+                }
+                let thread = self.thread;
+                self.seeded.entry(seed).or_insert_with(|| Rng::stream(seed, thread))
+            }
+        };
+        law.delay_ns.sample(rng) as Nanos
+    }
+
+    /// The answer to what `conn` asked at `received` is due `at`. `life` tells connections of one slot apart; `is_live`
+    /// says whether one still stands.
+    pub(super) fn put(
+        &mut self,
+        at: Nanos,
+        (conn, life): (Conn, u64),
+        received: Nanos,
+        open: usize,
+        is_live: impl Fn(usize, u64) -> bool,
+    ) {
+        if self.due.len() > 2 * open + LEFT_OVER_MAX {
+            self.due.retain(|Reverse(due)| is_live(due.slot as usize, due.life));
+        }
+        self.number += 1;
+        self.due.push(Reverse(Due { at, number: self.number, slot: conn.index() as u32, life, received }));
+    }
+
+    /// When [`Delays::pop`] has something.
+    #[inline]
+    pub(super) fn next(&self) -> Option<Nanos> {
+        self.due.peek().map(|Reverse(due)| due.at)
+    }
+
+    /// What is due first: slot, life, and when it was received.
+    pub(super) fn pop(&mut self) -> Option<(usize, u64, Nanos)> {
+        let Reverse(Due { slot, life, received, .. }) = self.due.pop()?;
+        Some((slot as usize, life, received))
+    }
+
+    /// An answer was handed to the kernel `service_ns` after its request was read.
+    pub(super) fn served(&mut self, service_ns: Nanos) {
+        self.log.service.record(service_ns);
+        self.log.requests += 1;
+    }
+
+    pub(super) fn log(&self) -> &Log {
+        &self.log
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(query: &str, expected: Result<Distribution, ()>) {
+        let read = law(query);
+        assert_eq!(read.map(|law| law.delay_ns).map_err(|_| ()), expected, "{query}");
+    }
+
+    #[test]
+    fn laws_are_read() {
+        check("mean=1ms", Ok(Distribution::Constant { value: 1e6 }));
+        check("mean=0", Ok(Distribution::Constant { value: 0.0 }));
+        check("mean=1.5ms&dist=exponential", Ok(Distribution::Exponential { mean: 1.5e6 }));
+        check("dist=exponential&mean=60s", Ok(Distribution::Exponential { mean: 60e9 }));
+        check("dist=lognormal&median=250us&sigma=0.5", Ok(Distribution::Lognormal { median: 250e3, sigma: 0.5 }));
+        check(
+            "dist=bimodal&low=100us&high=5ms&share=0.02",
+            Ok(Distribution::Bimodal { low: 1e5, high: 5e6, high_share: 0.02 }),
+        );
+        assert_eq!(law("mean=1ms&seed=7").map(|law| law.seed), Ok(Some(7)));
+    }
+
+    #[test]
+    fn the_mean_of_a_lognormal_law_is_kept() {
+        let law = law("dist=lognormal&mean=1ms&sigma=0.7").unwrap();
+        assert!((law.delay_ns.mean() / 1e6 - 1.0).abs() < 1e-12);
+    }
+
+    #[test]
+    fn nonsense_is_refused() {
+        for query in [
+            "",
+            "mean",
+            "mean=",
+            "mean=1",
+            "mean=1m",
+            "mean=-1ms",
+            "mean=61s",
+            "mean=1ms&mean=2ms",
+            "mean=nans",
+            "mean=1e3ms",
+            "mean=1ms&dist=cauchy",
+            "mean=1ms&sigma=1",
+            "mean=1ms&speed=1",
+            "mean=1ms&seed=-1",
+            "dist=lognormal&mean=1ms",
+            "dist=lognormal&mean=1ms&sigma=inf",
+            "dist=lognormal&mean=1ms&sigma=50",
+            "dist=lognormal&mean=1ms&median=1ms&sigma=1",
+            "dist=bimodal&low=2ms&high=1ms&share=0.5",
+            "dist=bimodal&low=1ms&high=2ms&share=1.5",
+        ] {
+            check(query, Err(()));
+        }
+    }
+
+    #[test]
+    fn a_seed_repeats_and_seeds_are_bounded() {
+        let drawn = |queries: &[&str]| {
+            let mut delays = Delays::new(1, 0);
+            queries.iter().map(|query| delays.draw(&law(query).unwrap())).collect::<Vec<_>>()
+        };
+        let (plain, seeded) = ("dist=exponential&mean=1ms", "dist=exponential&mean=1ms&seed=5");
+        let alone = drawn(&[seeded, seeded]);
+        let mixed = drawn(&[plain, seeded, plain, seeded]);
+        assert_eq!(alone, [mixed[1], mixed[3]], "a seed does not depend on what else is drawn");
+        let mut delays = Delays::new(1, 0);
+        for seed in 0..10_000 {
+            delays.draw(&Law { delay_ns: Distribution::Constant { value: 1.0 }, seed: Some(seed) });
+            assert!(delays.seeded.len() <= SEEDS_MAX);
+        }
+    }
+}

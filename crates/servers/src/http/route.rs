@@ -1,0 +1,183 @@
+//! From a method and a target to what is asked for.
+
+use super::delay::{self, Law};
+
+/// The longest body of `/bytes/N` and `/chunked/N`: 1 TiB.
+pub(super) const BODY_BYTES_MAX: u64 = 1 << 40;
+/// The largest chunk that `/chunked/N?chunk=` may ask for, bytes.
+pub(super) const CHUNK_BYTES_MAX: u32 = 65_536;
+/// The size of chunks where none is asked for, bytes.
+const CHUNK_BYTES: u32 = 16_384;
+
+/// What a request asks for.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Route {
+    /// `/`: four bytes, always the same.
+    Root,
+    /// `/plaintext`.
+    Plaintext,
+    /// `/json`.
+    Json,
+    /// `/health`.
+    Health,
+    /// `/bytes/N`: a body of known length.
+    Bytes(u64),
+    /// `/chunked/N`: a body of the same bytes, in chunks.
+    Chunked { total: u64, chunk: u32 },
+    /// `/echo`: the request's own body.
+    Echo,
+    /// `/delay?..`: four bytes, late.
+    Delay(Law),
+    /// `OPTIONS` of anything: which methods it allows.
+    Options(&'static str),
+}
+
+/// Why a request that is well formed is not served.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Refusal {
+    /// 400: a parameter of the target is wrong; what is right.
+    Parameter(&'static str),
+    /// 404.
+    NotFound,
+    /// 405, and what is allowed.
+    MethodNotAllowed(&'static str),
+    /// 501: nobody knows such a method, or it would end HTTP on this connection (`CONNECT`).
+    NotImplemented,
+}
+
+const GET: &str = "GET, HEAD, OPTIONS";
+const POST: &str = "POST, PUT, OPTIONS";
+const ANY: &str = "GET, HEAD, POST, PUT, OPTIONS";
+
+/// What `method` of `target` asks for. Source of the methods: RFC 9110, section 9.1, and RFC 5789.
+pub(super) fn route(method: &str, target: &str) -> Result<Route, Refusal> {
+    let (path, query) = path_and_query(target);
+    if !matches!(method, "GET" | "HEAD" | "POST" | "PUT" | "DELETE" | "OPTIONS" | "TRACE" | "PATCH") {
+        return Err(Refusal::NotImplemented);
+    }
+    let allowed = if path == "*" { ANY } else { allowed(path).ok_or(Refusal::NotFound)? };
+    if method == "OPTIONS" {
+        return Ok(Route::Options(allowed));
+    }
+    if path == "*" {
+        return Err(Refusal::NotFound);
+    }
+    if !allowed.split(", ").any(|one| one == method) {
+        return Err(Refusal::MethodNotAllowed(allowed));
+    }
+    match path {
+        "/" => Ok(Route::Root),
+        "/plaintext" => Ok(Route::Plaintext),
+        "/json" => Ok(Route::Json),
+        "/health" => Ok(Route::Health),
+        "/echo" => Ok(Route::Echo),
+        "/delay" => delay::law(query).map(Route::Delay).map_err(Refusal::Parameter),
+        _ => match (path.strip_prefix("/bytes/"), path.strip_prefix("/chunked/")) {
+            (Some(count), _) => Ok(Route::Bytes(body_bytes(count)?)),
+            (_, Some(count)) => Ok(Route::Chunked { total: body_bytes(count)?, chunk: chunk_bytes(query)? }),
+            _ => Err(Refusal::NotFound),
+        },
+    }
+}
+
+fn allowed(path: &str) -> Option<&'static str> {
+    match path {
+        "/" | "/plaintext" | "/json" | "/health" | "/delay" => Some(GET),
+        "/echo" => Some(POST),
+        _ if path.starts_with("/bytes/") || path.starts_with("/chunked/") => Some(GET),
+        _ => None,
+    }
+}
+
+/// Takes the scheme and the authority off an absolute form, which a server must understand (RFC 9112, section 3.2.2).
+fn path_and_query(target: &str) -> (&str, &str) {
+    let target = match target.split_once("://") {
+        Some((scheme, rest)) if scheme.eq_ignore_ascii_case("http") || scheme.eq_ignore_ascii_case("https") => {
+            match rest.find(['/', '?']) {
+                Some(at) => &rest[at..],
+                None => "/",
+            }
+        }
+        _ => target,
+    };
+    match target.split_once('?') {
+        Some(("", query)) => ("/", query),
+        Some((path, query)) => (path, query),
+        None => (target, ""),
+    }
+}
+
+fn body_bytes(text: &str) -> Result<u64, Refusal> {
+    let count = if text.bytes().all(|byte| byte.is_ascii_digit()) { text.parse().ok() } else { None };
+    count.filter(|&count| count <= BODY_BYTES_MAX).ok_or(Refusal::Parameter(
+        "N of /bytes/N and /chunked/N is a number of bytes in digits, up to 1099511627776 (1 TiB)",
+    ))
+}
+
+fn chunk_bytes(query: &str) -> Result<u32, Refusal> {
+    let wrong = Refusal::Parameter("/chunked/N takes `chunk=BYTES`, 1 to 65536");
+    match query.split_once('=') {
+        None if query.is_empty() => Ok(CHUNK_BYTES),
+        Some(("chunk", bytes)) => bytes.parse().ok().filter(|bytes| (1..=CHUNK_BYTES_MAX).contains(bytes)).ok_or(wrong),
+        _ => Err(wrong),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn targets_lead_somewhere() {
+        let chunked = |total, chunk| Ok(Route::Chunked { total, chunk });
+        let parameter = |text: &str| matches!(route("GET", text), Err(Refusal::Parameter(_)));
+        for (method, target, expected) in [
+            ("GET", "/", Ok(Route::Root)),
+            ("HEAD", "/", Ok(Route::Root)),
+            ("GET", "/?x=1", Ok(Route::Root)),
+            ("GET", "http://example.com/", Ok(Route::Root)),
+            ("GET", "http://example.com", Ok(Route::Root)),
+            ("GET", "HTTP://example.com?x", Ok(Route::Root)),
+            ("GET", "http://example.com/plaintext?x", Ok(Route::Plaintext)),
+            ("GET", "/json", Ok(Route::Json)),
+            ("GET", "/health", Ok(Route::Health)),
+            ("GET", "/bytes/0", Ok(Route::Bytes(0))),
+            ("GET", "/bytes/1099511627776", Ok(Route::Bytes(1 << 40))),
+            ("GET", "/chunked/5", chunked(5, 16_384)),
+            ("GET", "/chunked/5?chunk=1", chunked(5, 1)),
+            ("POST", "/echo", Ok(Route::Echo)),
+            ("PUT", "/echo", Ok(Route::Echo)),
+            ("OPTIONS", "*", Ok(Route::Options(ANY))),
+            ("OPTIONS", "/echo", Ok(Route::Options(POST))),
+            ("OPTIONS", "/nowhere", Err(Refusal::NotFound)),
+            ("GET", "*", Err(Refusal::NotFound)),
+            ("GET", "/nowhere", Err(Refusal::NotFound)),
+            ("GET", "//", Err(Refusal::NotFound)),
+            ("GET", "/ftp://x/", Err(Refusal::NotFound)),
+            ("GET", "", Err(Refusal::NotFound)),
+            ("POST", "/", Err(Refusal::MethodNotAllowed(GET))),
+            ("GET", "/echo", Err(Refusal::MethodNotAllowed(POST))),
+            ("DELETE", "/bytes/1", Err(Refusal::MethodNotAllowed(GET))),
+            ("BREW", "/", Err(Refusal::NotImplemented)),
+            ("get", "/", Err(Refusal::NotImplemented)),
+            ("CONNECT", "example.com:443", Err(Refusal::NotImplemented)),
+        ] {
+            assert_eq!(route(method, target), expected, "{method} {target}");
+        }
+        for wrong in [
+            "/bytes/",
+            "/bytes/x",
+            "/bytes/+1",
+            "/bytes/1099511627777",
+            "/bytes/99999999999999999999999",
+            "/chunked/-1",
+            "/chunked/1?chunk=0",
+            "/chunked/1?chunk=65537",
+            "/chunked/1?size=1",
+            "/delay",
+            "/delay?mean=1",
+        ] {
+            assert!(parameter(wrong), "{wrong}: {:?}", route("GET", wrong));
+        }
+    }
+}
