@@ -31,6 +31,20 @@ fn misses(defect: &str, cases: &[&str]) -> (bool, Vec<String>, String) {
     (output.status.success(), rows.map(str::to_owned).collect(), text.clone())
 }
 
+/// As `misses`, against the server of `examples/broken_http.rs`; `around` is a command of a shell with `{}` where that stands.
+fn http_misses(around: &str, defect: &str, cases: &[&str]) -> (bool, Vec<String>, String) {
+    let tests = std::env::current_exe().expect("the path of this test");
+    let program = tests.ancestors().nth(2).expect("the target folder").join("examples/broken_http");
+    assert!(program.exists(), "{} is built by `cargo test -p xtask` without `--test`", program.display());
+    let server = format!("{} {defect} -p {{port}}", program.display());
+    let command = around.replace("{}", &server);
+    let mut arguments = vec!["--kind", "http", "--command", &command];
+    arguments.extend(cases.iter().flat_map(|case| ["--case", case]));
+    let (output, text) = suite(&arguments);
+    let rows = text.lines().filter_map(|line| line.strip_prefix("    ")?.split(':').next());
+    (output.status.success(), rows.map(str::to_owned).collect(), text.clone())
+}
+
 /// Looks at a few rows at a time: most of the time is spent waiting for answers that do not come.
 fn for_each_row<T: Sync>(rows: &[T], look: impl Fn(&T) + Sync) {
     for few in rows.chunks(4) {
@@ -77,6 +91,87 @@ fn each_case_says_what_is_wrong() {
         assert_eq!(failed, [*case], "{defect}: {text}");
         assert!(!success && text.contains(says), "{defect}: {text}");
     });
+}
+
+#[test]
+fn each_defect_of_http_fails_its_cases_and_no_other() {
+    let rows: [(&str, &str, &[&str]); 14] = [
+        ("{}", "none", &[]),
+        ("{}", "cuts-bytes", &["bytes"]),
+        ("{}", "lies-to-head", &["head"]),
+        ("{}", "sends-a-body-to-head", &["head"]),
+        ("{}", "knows-everything", &["unknown"]),
+        ("{}", "closes-at-404", &["unknown"]),
+        ("{}", "reads-bodies-as-requests", &["body"]),
+        ("{}", "ignores-close", &["close"]),
+        ("{}", "keeps-http-1.0", &["http-1.0"]),
+        ("{}", "takes-garbage", &["garbage"]),
+        ("{}", "sends-under-one-lock", &["slow-reader"]),
+        ("{}", "no-reuseaddr", &["restart"]),
+        ("sh -c 'trap \"\" TERM; exec {}'", "none", &["sigterm", "sigterm-idle", "restart"]),
+        ("sh -c 'sleep 1000 & exec {}'", "none", &["sigterm", "sigterm-idle", "restart"]),
+    ];
+    for_each_row(&rows, |(around, defect, expected)| {
+        let (success, failed, text) = http_misses(around, defect, &[]);
+        assert_eq!(failed, *expected, "{around} {defect}: {text}");
+        assert_eq!(success, expected.is_empty(), "{around} {defect}: {text}");
+    });
+}
+
+/// As for ping-pong: defects that break nearly everything, and what the case says that is meant for them.
+#[test]
+fn each_case_of_http_says_what_is_wrong() {
+    let rows = [
+        ("another-body", "answers", "the body of / is `tset` instead of `test`"),
+        ("another-status", "answers", "the status of / is 201 instead of 200"),
+        ("sends-chunks", "answers", "/ comes without Content-Length"),
+        ("sends-too-much", "answers", "a response begins with an empty line"),
+        ("cuts-bytes", "bytes", "/bytes/65536 has 1000 bytes"),
+        ("closes-in-silence", "keep-alive", "request 2 on one connection: no "),
+        ("one-answer-a-read", "pipelined", "round 1, request 2 of 16: no right answer: nothing happened"),
+        ("answers-backwards", "pipelined", "round 1, request 1 of 16: the body of"),
+        (
+            "sends-a-body-to-head",
+            "head",
+            "after HEAD /: no right answer: `testHTTP/1.1 200 Whatever` is no status line",
+        ),
+        ("lies-to-head", "head", "the length in the answer to HEAD / is not that of GET, 4"),
+        ("closes-at-404", "unknown", "after 404: no "),
+        ("knows-everything", "unknown", "is 200 instead of 404"),
+        ("reads-bodies-as-requests", "body", "after POST with a length: the body of / is `Hello, World!`"),
+        ("drops-partial-requests", "partial", "cut after 4 bytes: the status of / is 400 instead of 200"),
+        ("answers-early", "partial", "cut after 16 bytes: an answer to a question that was not complete"),
+        ("waits-for-more", "partial", "with 1 bytes of the next: no right answer: nothing happened"),
+        ("ignores-close", "close", "the connection was not closed: nothing happened"),
+        ("keeps-http-1.0", "http-1.0", "the connection was not closed: nothing happened"),
+        ("takes-garbage", "garbage", "the first bytes of TLS: the status is 200 instead of 400"),
+        ("hangs-at-garbage", "garbage", "the first bytes of TLS: neither 400 nor the end within 5s"),
+        ("dies-of-garbage", "garbage", "beside the first bytes of TLS: "),
+        (
+            "one-client-at-a-time",
+            "two-clients",
+            "beside a client that has only begun: no right answer: nothing happened",
+        ),
+        ("one-client-at-a-time", "connections", "connection 2 of 1000: no right answer: nothing happened"),
+        ("dies-at-a-reset", "reset", "after a reset: "),
+        ("leaks-connections", "churn", "300 connections have left sockets open"),
+    ];
+    for_each_row(&rows, |(defect, case, says)| {
+        let (success, failed, text) = http_misses("{}", defect, &[case]);
+        assert_eq!(failed, [*case], "{defect}: {text}");
+        assert!(!success && text.contains(says), "{defect}: {text}");
+    });
+}
+
+#[test]
+fn what_http_does_not_promise_is_not_checked() {
+    let (success, failed, text) = http_misses("{}", "has-no-bytes", &["bytes", "unknown"]);
+    assert!(success && failed == ["bytes"] && text.contains("not checked: this server has no /bytes/N"), "{text}");
+    let (success, failed, text) = http_misses("{}", "says-it-cannot", &["answers"]);
+    assert!(!success && failed.is_empty() && text.contains("skipped: cannot run here: no such thing"), "{text}");
+    let (success, failed, text) = http_misses("{}", "nagle", &["nodelay"]);
+    assert_eq!(failed, ["nodelay"], "{text}");
+    assert!(text.contains("TCP_NODELAY is not set") != success, "{text}");
 }
 
 #[test]

@@ -122,29 +122,28 @@ fn connections(server: &mut Server) -> Result<(), Miss> {
 fn reset(server: &mut Server) -> Result<(), Miss> {
     let mut witness = server.connect()?;
     witness.ask(1)?;
-    for round in 0..10 {
-        server.connect()?.reset()?; // nothing was said
-        let mut idle = server.connect()?;
-        idle.ask(1)?;
-        idle.reset()?;
-        let mut begun = server.connect()?;
-        begun.send(server.kind.begun())?;
-        begun.reset()?;
-        // Answers are on their way, or yet to be sent to a socket that is no more.
-        let mut busy = server.connect()?;
-        busy.send(&(1..2000).flat_map(|number| server.kind.question(number)).collect::<Vec<_>>())?;
-        busy.reset()?;
-        let mut witnesses = || {
-            witness.ask(round)?;
-            server.connect()?.ask(7)
-        };
-        if round > 0 {
-            witnesses().map_err(|why| format!("after a reset: {why}"))?;
-        }
+    for _ in 0..10 {
+        reset_once(server).and_then(|()| witness.ask(1)).map_err(|why| format!("after a reset: {why}"))?;
     }
     thread::sleep(Duration::from_millis(50)); // the last reset may still be in some queue when the server is looked at
     witness.ask(1).map_err(|why| format!("after a reset: {why}"))?;
     Ok(())
+}
+
+/// Resets a connection in each state that it can be in.
+fn reset_once(server: &Server) -> Result<(), String> {
+    server.connect()?.reset()?; // nothing was said
+    let mut idle = server.connect()?;
+    idle.ask(1)?;
+    idle.reset()?;
+    let mut begun = server.connect()?;
+    begun.send(server.kind.begun())?;
+    begun.reset()?;
+    // Answers are on their way, or yet to be sent to a socket that is no more.
+    let mut busy = server.connect()?;
+    busy.send(&(1..2000).flat_map(|number| server.kind.question(number)).collect::<Vec<_>>())?;
+    busy.reset()?;
+    server.connect()?.ask(7)
 }
 
 fn churn(server: &mut Server) -> Result<(), Miss> {

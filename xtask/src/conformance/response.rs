@@ -17,6 +17,8 @@ pub(super) struct Response {
     /// Names in lower case.
     pub(super) headers: Vec<(String, String)>,
     pub(super) body: Vec<u8>,
+    /// Bytes of the head.
+    pub(super) head_bytes: usize,
 }
 
 /// What a head says.
@@ -64,7 +66,7 @@ impl Client {
                     std::mem::take(&mut self.received)
                 }
             };
-            return Ok(Some(Response { status, headers, body }));
+            return Ok(Some(Response { status, headers, body, head_bytes: bytes.len() }));
         }
     }
 
@@ -141,6 +143,9 @@ fn parse(bytes: &[u8], head: bool) -> Result<Head, String> {
     let text = std::str::from_utf8(bytes).map_err(|_| format!("a head that is no text: {}", excerpt(bytes)))?;
     let mut lines = text.split("\r\n");
     let line = lines.next().unwrap_or_default();
+    if line.is_empty() {
+        return Err("a response begins with an empty line".to_owned());
+    }
     let status = status(line).ok_or(format!("`{}` is no status line", line.escape_default()))?;
     let mut headers = Vec::new();
     for line in lines {
@@ -228,7 +233,7 @@ mod tests {
     #[test]
     fn heads_that_break_the_rules() {
         for (head, expected) in [
-            ("", "`` is no status line"),
+            ("", "a response begins with an empty line"),
             ("HTTP/1.1 200", "`HTTP/1.1 200` is no status line"),
             ("HTTP/1.1 20 OK", "`HTTP/1.1 20 OK` is no status line"),
             ("HTTP/1.1 2000 OK", "`HTTP/1.1 2000 OK` is no status line"),
