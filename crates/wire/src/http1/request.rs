@@ -171,8 +171,8 @@ const PARTIAL_SEARCHED_BYTES: usize = 1024;
 ///
 /// # Errors
 ///
-/// What is not a request of HTTP/1.1 as RFC 9112 has it, and what exceeds `limits`. It may be reported before the head is complete, and is the
-/// same however much of it has come by then.
+/// What is not a request of HTTP/1.1 as RFC 9112 has it, and what exceeds `limits`: what is wrong first, however much has come. It is reported as
+/// soon as it has come, or, where more than 1 KiB has come in pieces, when the head is complete or too large.
 pub fn parse_request<'a>(bytes: &'a [u8], limits: &Limits) -> Result<Option<(Request<'a>, usize)>, RequestError> {
     // RFC 9112 2.2: empty lines before a request are skipped.
     let mut start = 0;

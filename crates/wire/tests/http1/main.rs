@@ -2,6 +2,7 @@
 //! byte, byte by byte, and with a memo that has seen it before, and must mean the same each time.
 
 mod compose;
+mod properties;
 mod requests;
 mod responses;
 mod streams;

@@ -1,0 +1,157 @@
+//! Properties, over messages that are made up and cut at random. What bytes at random mean is compared with httparse by `fuzz/http1.rs`.
+
+use proptest::prelude::*;
+use wire::http1::{
+    Asked, Body, BodyProgress, BodyReader, Limits, Memo, Progress, ResponseReader, compose_chunk, compose_last_chunk,
+    compose_request, compose_response_head, parse_request,
+};
+
+/// A response as a server means it.
+#[derive(Debug, Clone)]
+struct Meant {
+    status: u16,
+    headers: Vec<(String, String)>,
+    body: Vec<u8>,
+    chunk_bytes: Option<usize>,
+    close: bool,
+    interim: bool,
+}
+
+fn headers() -> impl Strategy<Value = Vec<(String, String)>> {
+    let name = "X-[A-Za-z0-9!#$%&'*+.^_`|~-]{0,12}";
+    let value = "([!-~\u{80}-\u{2ff}]([ \t!-~\u{80}-\u{2ff}]{0,30}[!-~\u{80}-\u{2ff}])?)?";
+    prop::collection::vec((name, value), 0..6)
+}
+
+fn meant() -> impl Strategy<Value = Meant> {
+    let status = prop_oneof![4 => Just(200_u16), 1 => 201..599_u16];
+    let body = prop::collection::vec(any::<u8>(), 0..200);
+    (status, headers(), body, prop::option::of(1..50_usize), any::<bool>(), any::<bool>()).prop_map(
+        |(status, headers, body, chunk_bytes, close, interim)| {
+            let has_no_body = matches!(status, 204 | 304);
+            let body = if has_no_body { Vec::new() } else { body };
+            Meant { status, headers, body, chunk_bytes, close, interim }
+        },
+    )
+}
+
+fn write(out: &mut Vec<u8>, meant: &Meant) {
+    if meant.interim {
+        compose_response_head(out, 103, &meant.headers, Body::None, false).unwrap();
+    }
+    let body = match meant.chunk_bytes {
+        _ if matches!(meant.status, 204 | 304) => Body::None,
+        Some(_) => Body::Chunked,
+        None => Body::Length(meant.body.len() as u64),
+    };
+    compose_response_head(out, meant.status, &meant.headers, body, meant.close).unwrap();
+    match (body, meant.chunk_bytes) {
+        (Body::Chunked, Some(bytes)) => {
+            meant.body.chunks(bytes).for_each(|data| compose_chunk(out, data));
+            compose_last_chunk(out);
+        }
+        _ => out.extend_from_slice(&meant.body),
+    }
+}
+
+/// A stream in pieces of these sizes, over and over.
+fn pieces<'a>(mut stream: &'a [u8], sizes: &[usize]) -> Vec<&'a [u8]> {
+    let mut pieces = Vec::new();
+    for &size in sizes.iter().cycle() {
+        if stream.is_empty() {
+            break;
+        }
+        let (piece, rest) = stream.split_at(size.min(stream.len()));
+        pieces.push(piece);
+        stream = rest;
+    }
+    pieces
+}
+
+proptest! {
+    /// What is written is what is read, on one connection after the other with one memo.
+    #[test]
+    fn responses_are_read_as_they_were_meant(
+        connections in prop::collection::vec(prop::collection::vec(meant(), 1..5), 1..4),
+        repeated in 1..3_usize,
+        sizes in prop::collection::vec(1..400_usize, 1..8),
+    ) {
+        let mut memo = Memo::new();
+        for responses in connections {
+            let responses = vec![responses; repeated].concat();
+            let mut stream = Vec::new();
+            let mut ends = Vec::new();
+            for meant in &responses {
+                write(&mut stream, meant);
+                ends.push(stream.len());
+            }
+            let mut reader = ResponseReader::new(Limits::DEFAULT);
+            let (mut body, mut read, mut at) = (Vec::new(), Vec::new(), 0);
+            for piece in pieces(&stream, &sizes) {
+                let mut rest = piece;
+                while !rest.is_empty() {
+                    match reader.read(&mut memo, Asked::Get, rest, |data| body.extend_from_slice(data)).unwrap() {
+                        Progress::More => {
+                            at += rest.len();
+                            rest = &[];
+                        }
+                        Progress::Done { used, response } => {
+                            at += used;
+                            rest = &rest[used..];
+                            read.push((response, std::mem::take(&mut body), at));
+                        }
+                    }
+                }
+            }
+            prop_assert_eq!(reader.end(), Ok(None));
+            prop_assert_eq!(read.len(), responses.len());
+            for ((response, body, at), (meant, end)) in read.iter().zip(responses.iter().zip(ends)) {
+                prop_assert_eq!((response.status, response.keep_alive), (meant.status, !meant.close));
+                prop_assert_eq!(response.body_bytes, meant.body.len() as u64);
+                prop_assert_eq!((body, *at), (&meant.body, end));
+            }
+        }
+    }
+
+    /// Any method, target, header and body are refused, or read by a server as they were given, and as one request.
+    #[test]
+    fn requests_are_refused_or_read_as_they_were_given(
+        method in prop_oneof![3 => "GET|POST|PUT|OPTIONS|CONNECT|DELETE", 1 => "[ -~\r\n\0]{0,6}"],
+        target in prop_oneof![3 => "/[!-~]{0,20}", 1 => "(http://)?[a-z.:0-9*]{1,20}", 1 => any::<String>()],
+        given in prop_oneof![3 => headers(), 1 => prop::collection::vec((any::<String>(), any::<String>()), 0..3)],
+        host in prop_oneof![3 => "[a-z.]{1,9}(:[0-9]{1,4})?", 1 => any::<String>()],
+        body in prop::collection::vec(any::<u8>(), 0..50),
+        close in any::<bool>(),
+    ) {
+        let mut given = given;
+        given.insert(given.len() / 2, ("Host".to_owned(), host));
+        let mut out = Vec::new();
+        if compose_request(&mut out, &method, &target, &given, &body, close).is_err() {
+            prop_assert!(out.is_empty());
+            return Ok(());
+        }
+        let (request, used) = parse_request(&out, &Limits::DEFAULT).unwrap().unwrap();
+        prop_assert_eq!((request.method, request.target), (method.as_str(), target.as_str()));
+        prop_assert!(request.keep_alive || close || given.iter().any(|(name, _)| name.eq_ignore_ascii_case("connection")));
+        prop_assert!(!(close && request.keep_alive));
+        for ((name, value), (given_name, given_value)) in request.headers().zip(&given) {
+            prop_assert_eq!(name, given_name);
+            prop_assert_eq!(str::from_utf8(value).unwrap(), given_value.trim_matches([' ', '\t']));
+        }
+        let added = request.headers().skip(given.len()).map(|(name, _)| name).collect::<Vec<_>>();
+        prop_assert!(["Content-Length", "Connection"].ends_with(&added) || added == ["Content-Length"]);
+        let mut data = Vec::new();
+        let progress = BodyReader::new(request.body).read(&out[used..], |piece| data.extend_from_slice(piece));
+        prop_assert_eq!(progress, Ok(BodyProgress::Done { used: body.len() }));
+        prop_assert_eq!(data, body);
+        prop_assert_eq!(used + request_body_bytes(request.body), out.len());
+    }
+}
+
+fn request_body_bytes(body: Body) -> usize {
+    match body {
+        Body::None => 0,
+        Body::Length(bytes) => bytes as usize,
+        Body::Chunked => panic!("requests are not written in chunks"),
+    }
+}
