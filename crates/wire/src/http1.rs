@@ -28,6 +28,7 @@
 //!   may (5.2).
 //! - **Reason phrase**: may be missing together with its space, which servers do and which nobody can mistake.
 //! - **Control characters** in values and reason phrases are errors other than HTAB (RFC 9110 5.5: CR, LF and NUL MUST not pass, others MAY).
+//! - **HTTP/1.2** and above, which nobody has defined, is read as HTTP/1.1 in a response (RFC 9110 2.5) and answered by 505 in a request.
 //! - **White space** around a chunk's size is an error unless an extension follows (7.1.1 has no place for it).
 
 mod chunks;

@@ -128,27 +128,26 @@ pub(super) fn trim(mut text: &[u8]) -> &[u8] {
     text
 }
 
+/// Which bytes are letters, digits or one of `marks`.
+pub(super) const fn letters_digits_and(marks: &[u8]) -> [bool; 256] {
+    let mut table = [false; 256];
+    let mut byte = 0;
+    while byte < 256 {
+        table[byte] = (byte as u8).is_ascii_alphanumeric();
+        byte += 1;
+    }
+    let mut index = 0;
+    while index < marks.len() {
+        table[marks[index] as usize] = true;
+        index += 1;
+    }
+    table
+}
+
 /// Source: RFC 9110 section 5.6.2.
+#[inline]
 pub(super) fn is_token_byte(byte: u8) -> bool {
-    const TABLE: [bool; 256] = {
-        let mut table = [false; 256];
-        let mut byte = 0;
-        while byte < 256 {
-            let marks = b"!#$%&'*+-.^_`|~";
-            let mut index = 0;
-            while index < marks.len() {
-                if marks[index] as usize == byte {
-                    table[byte] = true;
-                }
-                index += 1;
-            }
-            if (byte as u8).is_ascii_alphanumeric() {
-                table[byte] = true;
-            }
-            byte += 1;
-        }
-        table
-    };
+    const TABLE: [bool; 256] = letters_digits_and(b"!#$%&'*+-.^_`|~");
     TABLE[usize::from(byte)]
 }
 

@@ -3,7 +3,7 @@
 use std::mem::MaybeUninit;
 
 use super::chunks::{ChunkError, Chunks};
-use super::fields::{Fields, trim};
+use super::fields::{Fields, letters_digits_and, trim};
 use super::framing::{ContentLength, Declared, Field, TransferCoding};
 use super::{Body, Limits};
 
@@ -18,7 +18,8 @@ pub struct Request<'a> {
     pub minor_version: u8,
     /// Whether the client lets the connection carry another request. Source: RFC 9112 section 9.3.
     pub keep_alive: bool,
-    /// Whether the client waits for `100 Continue` before it sends the body. Source: RFC 9110 section 10.1.1.
+    /// Whether the client waits for `100 Continue` before it sends the body. Source: RFC 9110 section 10.1.1. Other expectations, which a server
+    /// MAY answer with 417, are left to the reader of [`Request::headers`].
     pub expect_continue: bool,
     /// How the body that follows is delimited.
     pub body: Body,
@@ -333,8 +334,10 @@ fn is_host(value: &[u8]) -> bool {
 }
 
 /// Unreserved characters, sub-delims and `%`.
+#[inline]
 fn is_host_byte(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-') || b"_~!$&'()*+,;=%".contains(&byte)
+    const TABLE: [bool; 256] = letters_digits_and(b"-._~!$&'()*+,;=%");
+    TABLE[usize::from(byte)]
 }
 
 /// Source: RFC 9112 section 6.3, its rules for requests.

@@ -242,6 +242,20 @@ fn a_long_head_in_small_pieces() {
     assert_eq!(request.header("a200"), None);
 }
 
+/// What is wrong with a long head that comes in pieces is said at its end, or where it is too large.
+#[test]
+fn a_long_head_that_is_wrong() {
+    let bytes = format!("GET / HTTP/1.1\r\nA: {}\r\nHost : a\r\n\r\n", "b".repeat(1024)).into_bytes();
+    let wrong = Err(RequestError::BadFieldName);
+    let judge = |bytes: &[u8], head_bytes| {
+        parse_request(bytes, &Limits { head_bytes, headers: 9 }).map(|found| found.is_some())
+    };
+    assert_eq!(judge(&bytes[..bytes.len() - 1], 2000), Ok(false));
+    assert_eq!(judge(&bytes, 2000), wrong);
+    assert_eq!(judge(&bytes, bytes.len() - 2), wrong);
+    assert_eq!(judge(&bytes, 1000), Err(RequestError::HeadTooLarge { limit: 1000 }));
+}
+
 /// 10^6 fields.
 #[test]
 fn fields_without_end() {
