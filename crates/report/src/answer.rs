@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use study::plan::Level;
 
-use crate::findings::{Findings, MetricInfo, Row};
+use crate::findings::{Findings, MetricInfo, Row, Scalability};
 use crate::number;
 use crate::row::label;
 
@@ -32,8 +32,9 @@ pub(crate) fn answer(findings: &Findings) -> Vec<String> {
         };
         sentences.push(format!("No answer: {} of no design point {why}.", findings.metric));
     }
-    sentences
-        .extend(findings.scalability.iter().filter(|found| found.fit.is_some()).map(|found| found.sentence.clone()));
+    // A law that was not fitted is worth a sentence where points were there and had to be left out.
+    let told = |found: &&Scalability| found.fit.is_some() || found.points.iter().any(|point| point.left_out.is_some());
+    sentences.extend(findings.scalability.iter().filter(told).map(|found| found.sentence.clone()));
     let marked = findings.rows.iter().filter(|row| row.is_marked() && row.n > 0).map(|row| {
         let marks = row.marks.iter().map(|mark| mark.text()).collect::<Vec<_>>().join(", ");
         format!("{} ({marks})", row.label)

@@ -54,6 +54,8 @@ pub(crate) enum Layer {
     Curve { series: usize, points: Vec<(f64, f64)> },
     /// A dotted line: not measured but fitted.
     Fit { series: usize, points: Vec<(f64, f64)> },
+    /// The interval around a line that was fitted: x with its lower and upper end.
+    Band { series: usize, points: Vec<(f64, f64, f64)> },
     /// Markers with bars, moved aside by so many units so that series do not hide each other.
     Marks { series: usize, marks: Vec<Mark>, joined: bool, aside: f64 },
     /// Many small dots, without a word each.
@@ -202,6 +204,7 @@ impl Panel {
             }
             Layer::Curve { series, .. }
             | Layer::Fit { series, .. }
+            | Layer::Band { series, .. }
             | Layer::Marks { series, .. }
             | Layer::Dust { series, .. } => *series,
         };
@@ -211,6 +214,7 @@ impl Panel {
             Layer::Rule(_) => {}
             Layer::Curve { points, .. } => self.draw_line(svg, frame, line_class(series), points, 0.0),
             Layer::Fit { points, .. } => self.draw_line(svg, frame, "l ft", points, 0.0),
+            Layer::Band { points, .. } => self.draw_band(svg, frame, points),
             Layer::Dust { points, hollow, aside, .. } => {
                 let mut path = Path::default();
                 for (x, y) in points {
@@ -249,6 +253,23 @@ impl Panel {
             path.line(*x, *y);
         });
         svg.element("path").attr("class", class).attr("d", path.as_str()).empty();
+    }
+
+    fn draw_band(&self, svg: &mut Svg, frame: &Frame, points: &[(f64, f64, f64)]) {
+        let place = |(x, low, high): &(f64, f64, f64)| {
+            Some((self.place(frame, *x, *low, 0.0)?, self.place(frame, *x, *high, 0.0)?))
+        };
+        let places: Vec<_> = points.iter().filter_map(place).collect();
+        if places.len() < 2 {
+            return;
+        }
+        let mut path = Path::default();
+        path.to(places[0].0.0, places[0].0.1);
+        let there = places[1..].iter().map(|(low, _)| low);
+        there.chain(places.iter().rev().map(|(_, high)| high)).for_each(|(x, y)| {
+            path.line(*x, *y);
+        });
+        svg.element("path").attr("class", "bd").attr("d", path.shut().as_str()).empty();
     }
 
     fn draw_mark(&self, svg: &mut Svg, frame: &Frame, series: usize, mark: &Mark, aside: f64) {

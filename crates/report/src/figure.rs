@@ -133,7 +133,11 @@ impl<'a> Grid<'a> {
             x = free.find(|factor| factor.numeric && varies(factor)).or(first);
         }
         let is_x = |factor: &Factor| x.is_some_and(|x| x.name == factor.name);
-        let series = named(&wanted.series).or_else(|| {
+        // Several metrics are the series themselves; every factor that is not the axis then makes panels.
+        let series = named(&wanted.series).filter(|_| wanted.y_more.is_empty()).or_else(|| {
+            if !wanted.y_more.is_empty() {
+                return None;
+            }
             let mut free =
                 findings.factors.iter().filter(|factor| !is_x(factor) && !taken(factor) && varies(factor)).peekable();
             let first = free.peek().copied();

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use study::plan::{Figure, Level};
+use study::plan::{Figure, Level, Table};
 use study::record::{Build, Calibration, FailureKind, Finding, Histogram, Host, IdlePolicy, Limit, NetworkCounters};
 
 /// The version of [`Findings`] that this build writes.
@@ -47,8 +47,14 @@ pub struct Findings {
     pub factors: Vec<Factor>,
     /// The metrics that occur, in the order in which they should be shown.
     pub metrics: Vec<MetricInfo>,
+    /// What was asked, by how many, and how: what all design points have in common, and what differs between them.
+    #[serde(default)]
+    pub load: String,
     /// The figures that the study asks for.
     pub figures: Vec<Figure>,
+    /// The tables that it asks for.
+    #[serde(default)]
+    pub tables: Vec<Table>,
     /// One for every design point; two where a point was measured under both idle policies.
     pub rows: Vec<Row>,
     /// Scalability over a numeric factor, one for each series.
@@ -111,6 +117,12 @@ pub struct Row {
     pub label: String,
     /// Levels of the factors, by name.
     pub factors: BTreeMap<String, Level>,
+    /// Processors of the subject.
+    #[serde(default)]
+    pub cpus: u32,
+    /// Processors it would have used, where this machine leaves it fewer; `None`: it has what the study asks for.
+    #[serde(default)]
+    pub cpus_wanted: Option<u32>,
     /// Idle policy in force; `None`: no trial ran.
     pub idle: Option<IdlePolicy>,
     /// What became of it.
@@ -131,6 +143,18 @@ pub struct Row {
     pub latency: Option<Histogram>,
     /// Requests gone wrong, all trials, by kind.
     pub errors: BTreeMap<String, u64>,
+    /// The first error of each kind that has more to say.
+    #[serde(default)]
+    pub error_examples: BTreeMap<String, String>,
+    /// Answers by HTTP status, right or wrong, all trials.
+    #[serde(default)]
+    pub statuses: BTreeMap<u16, u64>,
+    /// TLS handshakes, all trials; 0 without TLS.
+    #[serde(default)]
+    pub handshakes: u64,
+    /// Those of them that resumed an earlier session.
+    #[serde(default)]
+    pub handshakes_resumed: u64,
     /// Valid answers, all trials.
     pub requests: u64,
     /// The trials, in the order they ran.
@@ -359,10 +383,46 @@ pub struct Scalability {
     pub series: BTreeMap<String, Level>,
     /// The series in words.
     pub label: String,
+    /// Every N that was measured, ascending.
+    #[serde(default)]
+    pub points: Vec<ScalabilityPoint>,
     /// The fit; `None`: the sentence says why not.
     pub fit: Option<UslFit>,
+    /// The fitted law from the smallest to the largest N that was fitted, ascending; empty without a fit.
+    #[serde(default)]
+    pub curve: Vec<CurvePoint>,
     /// What it means.
     pub sentence: String,
+}
+
+/// Throughput at one N.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ScalabilityPoint {
+    /// The level of the factor.
+    pub n: f64,
+    /// Mean throughput of the trials, per second.
+    pub rate_per_s: f64,
+    /// Trials.
+    pub trials: usize,
+    /// What the fitted law has here, per second; `None` without a fit.
+    pub fitted_per_s: Option<f64>,
+    /// The mean over N times the fitted throughput of one: 1 where each does its full share; `None` without a fit.
+    pub efficiency: Option<f64>,
+    /// Why the law is fitted without it; `None`: it is not.
+    pub left_out: Option<String>,
+}
+
+/// A place on a fitted law, with its interval: where the mean of many trials would lie if the law held.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct CurvePoint {
+    /// N.
+    pub n: f64,
+    /// Throughput, per second.
+    pub rate_per_s: f64,
+    /// Lower end of its interval.
+    pub low: f64,
+    /// Upper end.
+    pub high: f64,
 }
 
 /// A fitted Universal Scalability Law: `X(N) = rate N / (1 + contention (N-1) + coherency N (N-1))`.

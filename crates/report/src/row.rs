@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use study::plan::Level;
-use study::record::{BuildOutcome, IdlePolicy, Limit, NetworkCounters, Outcome, Record, Run};
+use study::record::{BuildOutcome, IdlePolicy, Limit, Measurement, NetworkCounters, Outcome, Record, Run};
 
 use crate::enough::{enough, unfinished};
 use crate::findings::{FailureCount, LimitFinding, Mark, MetricFinding, Row, RowState, TrialFinding};
@@ -27,6 +27,8 @@ pub(crate) fn row(run: &Run, point: usize, idle: Option<IdlePolicy>, records: &[
         point,
         label: label(&plan.factors, &plan.points[point].factors),
         factors: plan.points[point].factors.clone(),
+        cpus: plan.points[point].subject.cpus,
+        cpus_wanted: plan.points[point].subject.cpus_wanted,
         idle,
         n: measured.len(),
         stop_reason: stop_reason(run, point, records, &state, &trials),
@@ -39,6 +41,10 @@ pub(crate) fn row(run: &Run, point: usize, idle: Option<IdlePolicy>, records: &[
         latency: histogram::merge(measurements().map(|measurement| measurement.latency()))
             .map(|all| study::record::Histogram::from(&all)),
         errors: sum(measurements().map(|measurement| &measurement.errors)),
+        error_examples: first(measurements().map(|measurement| &measurement.error_examples)),
+        statuses: sum(measurements().map(|measurement| &measurement.statuses)),
+        handshakes: handshakes(measurements()),
+        handshakes_resumed: crate::number::total(measurements().map(|measurement| measurement.resumed)),
         requests: measurements().fold(0, |sum, measurement| sum.saturating_add(measurement.requests)),
         trials,
         warnings: Vec::new(),
@@ -70,7 +76,20 @@ pub(crate) fn network<'a>(records: impl IntoIterator<Item = &'a Record>) -> Netw
     })
 }
 
-fn sum<'a>(counts: impl Iterator<Item = &'a BTreeMap<String, u64>>) -> BTreeMap<String, u64> {
+/// What each key has in the first map that has it.
+fn first<'a>(maps: impl Iterator<Item = &'a BTreeMap<String, String>>) -> BTreeMap<String, String> {
+    let mut all = BTreeMap::new();
+    for (key, value) in maps.flatten() {
+        all.entry(key.clone()).or_insert_with(|| value.clone());
+    }
+    all
+}
+
+fn handshakes<'a>(measurements: impl Iterator<Item = &'a Measurement>) -> u64 {
+    crate::number::total(measurements.filter_map(|measurement| measurement.handshake.as_ref()).map(|all| all.count))
+}
+
+fn sum<'a, K: Ord + Clone + 'a>(counts: impl Iterator<Item = &'a BTreeMap<K, u64>>) -> BTreeMap<K, u64> {
     let mut sums = BTreeMap::new();
     for (kind, count) in counts.flatten().filter(|(_, count)| **count > 0) {
         let sum = sums.entry(kind.clone()).or_insert(0u64);

@@ -6,7 +6,7 @@ use stats::usl::{Fit, Intervals, Point};
 use study::plan::Level;
 use study::record::{IdlePolicy, Run};
 
-use crate::findings::{Factor, Row, Scalability, UslFit};
+use crate::findings::{CurvePoint, Factor, Row, Scalability, ScalabilityPoint, UslFit};
 use crate::row::label;
 use crate::value;
 
@@ -24,33 +24,129 @@ pub(crate) fn scalability(run: &Run, factors: &[Factor], rows: &[Row]) -> Vec<Sc
 
 fn over(run: &Run, factor: &str, rows: &[Row]) -> Vec<Scalability> {
     let others = run.plan.factors.iter().filter(|name| *name != factor).cloned().collect::<Vec<_>>();
-    let mut series = Vec::<((BTreeMap<String, Level>, IdlePolicy), Vec<Point>)>::new();
+    let mut series = Vec::<(Key, Vec<Measured<'_>>)>::new();
     for row in rows {
         let (Some(n), Some(idle)) = (row.factors.get(factor).and_then(Level::as_f64), row.idle) else { continue };
         let mut levels = row.factors.clone();
         levels.remove(factor);
         let key = (levels, idle);
-        if !series.iter().any(|(known, _)| *known == key) {
-            series.push((key.clone(), Vec::new()));
-        }
-        // A marked row is not about the subject; its series is fitted without it.
-        let throughputs = row.trials.iter().filter(|_| !row.is_marked());
-        let throughputs = throughputs.filter_map(|trial| trial.values.get("throughput").copied()).collect::<Vec<_>>();
-        if let Some((_, points)) =
-            series.iter_mut().find(|(known, _)| *known == key).filter(|_| !throughputs.is_empty())
-        {
-            points.push(Point { n, throughputs });
+        let throughputs = row.trials.iter().filter_map(|trial| trial.values.get("throughput").copied());
+        let measured = Measured { n, throughputs: throughputs.collect(), row };
+        match series.iter_mut().find(|(known, _)| *known == key) {
+            Some((_, points)) => points.push(measured),
+            None => series.push((key, vec![measured])),
         }
     }
-    let fitted = series.into_iter().map(|((levels, _), points)| {
-        let label = label(&others, &levels);
-        let (fit, sentence) = match stats::usl::fit(&points, value::level(&run.plan.trials), run.plan.seed) {
-            Ok(fit) => (numbers(&fit), fit.sentence(plural(factor))),
-            Err(why) => (None, why.to_string()),
-        };
-        Scalability { factor: factor.to_owned(), series: levels, sentence: format!("{label}: {sentence}."), label, fit }
-    });
-    fitted.collect()
+    series.into_iter().map(|((levels, _), points)| of_series(run, factor, &others, levels, points)).collect()
+}
+
+/// Levels of all other factors, and what idle processors did.
+type Key = (BTreeMap<String, Level>, IdlePolicy);
+
+/// The trials at one N.
+struct Measured<'a> {
+    n: f64,
+    throughputs: Vec<f64>,
+    row: &'a Row,
+}
+
+impl Measured<'_> {
+    /// Why the law is not fitted to it: a marked row is not about the subject.
+    fn left_out(&self) -> Option<String> {
+        let marks = self.row.marks.iter().map(|mark| mark.text()).collect::<Vec<_>>();
+        (!marks.is_empty()).then(|| marks.join(", "))
+    }
+}
+
+fn of_series(
+    run: &Run,
+    factor: &str,
+    others: &[String],
+    series: BTreeMap<String, Level>,
+    mut measured: Vec<Measured<'_>>,
+) -> Scalability {
+    measured.retain(|point| !point.throughputs.is_empty());
+    measured.sort_by(|a, b| a.n.total_cmp(&b.n));
+    let label = label(others, &series);
+    let fitted = measured.iter().filter(|point| point.left_out().is_none());
+    let points = fitted.map(|point| Point { n: point.n, throughputs: point.throughputs.clone() }).collect::<Vec<_>>();
+    let found = stats::usl::fit(&points, value::level(&run.plan.trials), run.plan.seed);
+    let mut sentence = match &found {
+        Ok(fit) => fit.sentence(plural(factor)),
+        Err(why) => why.to_string(),
+    };
+    sentence += &left_out(factor, &measured);
+    sentence += &fewer_processors(factor, &measured);
+    // Without repetition there is no interval, and a law alone would look surer than it is.
+    let found = found.ok().filter(|fit| fit.intervals.is_some());
+    let point = |point: &Measured<'_>| {
+        let mean = stats::interval::average(&point.throughputs).filter(|mean| mean.is_finite())?;
+        let law = found.as_ref().map(|fit| fit.law);
+        Some(ScalabilityPoint {
+            n: point.n,
+            rate_per_s: mean,
+            trials: point.throughputs.len(),
+            fitted_per_s: law.map(|law| law.throughput(point.n)),
+            efficiency: law.map(|law| mean / (point.n * law.lambda)).filter(|value| value.is_finite()),
+            left_out: point.left_out(),
+        })
+    };
+    Scalability {
+        factor: factor.to_owned(),
+        series,
+        sentence: if others.is_empty() {
+            format!("Over {factor}: {sentence}.")
+        } else {
+            format!("{label}: {sentence}.")
+        },
+        label,
+        points: measured.iter().filter_map(point).collect(),
+        curve: found.as_ref().map_or_else(Vec::new, |fit| curve(fit, &points)),
+        fit: found.as_ref().and_then(numbers),
+    }
+}
+
+/// The law between the smallest and the largest N that it was fitted to.
+fn curve(fit: &Fit, points: &[Point]) -> Vec<CurvePoint> {
+    const STEPS: i32 = 40;
+    let ends = points
+        .iter()
+        .map(|point| point.n)
+        .fold((f64::INFINITY, 0.0), |(low, high): (f64, f64), n| (low.min(n), high.max(n)));
+    let (low, high) = ends;
+    let place = |step: i32| {
+        let n = low * (high / low).powf(f64::from(step) / f64::from(STEPS));
+        let band = fit.band(n)?;
+        let all = [n, band.point, band.low, band.high].iter().all(|value| value.is_finite());
+        all.then_some(CurvePoint { n, rate_per_s: band.point, low: band.low, high: band.high })
+    };
+    (0..=STEPS).filter_map(place).collect()
+}
+
+/// Which points the law was fitted without, and why.
+fn left_out(factor: &str, measured: &[Measured<'_>]) -> String {
+    let mut reasons = BTreeMap::<String, Vec<f64>>::new();
+    for point in measured {
+        if let Some(reason) = point.left_out() {
+            reasons.entry(reason).or_default().push(point.n);
+        }
+    }
+    let reasons = reasons.into_iter().map(|(reason, ns)| format!("{factor} {} ({reason})", numbered(&ns)));
+    let reasons = reasons.collect::<Vec<_>>();
+    if reasons.is_empty() { String::new() } else { format!("; left out: {}", reasons.join(", ")) }
+}
+
+/// Where the machine, and not the subject, ended the scaling.
+fn fewer_processors(factor: &str, measured: &[Measured<'_>]) -> String {
+    let fewer = measured.iter().filter(|point| point.row.cpus_wanted.is_some()).collect::<Vec<_>>();
+    let Some(most) = fewer.iter().map(|point| point.row.cpus).max() else { return String::new() };
+    let ns = fewer.iter().map(|point| point.n).collect::<Vec<_>>();
+    let processors = crate::number::count(u64::from(most), "processor");
+    format!("; this machine leaves the subject {processors} at {factor} {}: it cannot scale there", numbered(&ns))
+}
+
+fn numbered(ns: &[f64]) -> String {
+    ns.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
 }
 
 /// `None` where there is no interval, for lack of repetition.
@@ -89,6 +185,58 @@ mod tests {
         // Contention 0.12, coherency 0.0004: sqrt(0.88 / 0.0004) is 46.9, beyond the 40 that were measured.
         assert!(go.sentence.starts_with("go, clients 80: throughput still rises at 40 cores"), "{}", go.sentence);
         assert!(findings.answer.contains(&c.sentence));
+    }
+
+    #[test]
+    fn every_point_has_its_efficiency_and_the_curve_its_band() {
+        let (run, records) = example::sweep();
+        let found = &analyze(&run, &records).scalability[0];
+        let fit = found.fit.unwrap();
+        assert_eq!(
+            found.points.iter().map(|point| point.n).collect::<Vec<_>>(),
+            [1.0, 2.0, 4.0, 8.0, 16.0, 24.0, 32.0, 40.0]
+        );
+        for point in &found.points {
+            let expected = point.rate_per_s / (point.n * fit.rate_per_s.point);
+            assert!((point.efficiency.unwrap() - expected).abs() < 1e-12, "{point:?}");
+            assert!((point.fitted_per_s.unwrap() / point.rate_per_s - 1.0).abs() < 0.05, "{point:?}");
+            assert_eq!((point.trials, &point.left_out), (8, &None));
+        }
+        assert_eq!((found.curve[0].n, found.curve[40].n.round()), (1.0, 40.0));
+        assert!(found.curve.iter().all(|at| at.low <= at.rate_per_s && at.rate_per_s <= at.high), "{:?}", found.curve);
+    }
+
+    #[test]
+    fn points_that_are_not_about_the_subject_are_left_out_and_said() {
+        let (run, mut records) = example::sweep();
+        let bound = |record: &study::Record| record.factors["cores"].as_f64() >= Some(24.0);
+        for record in records.iter_mut().filter(|record| record.point < 8 && bound(record)) {
+            record.verdict.as_mut().unwrap().limited_by = study::record::Limit::Generator;
+        }
+        let findings = analyze(&run, &records);
+        let found = &findings.scalability[0];
+        assert!(found.sentence.ends_with("; left out: cores 24, 32, 40 (generator-bound)."), "{}", found.sentence);
+        assert_eq!(found.curve.last().unwrap().n.round(), 16.0);
+        assert_eq!(found.points.iter().filter(|point| point.left_out.is_some()).count(), 3);
+        assert!(found.points.iter().all(|point| point.efficiency.is_some()));
+        for record in records.iter_mut().filter(|record| record.point < 8) {
+            record.verdict.as_mut().unwrap().limited_by = study::record::Limit::Generator;
+        }
+        let findings = analyze(&run, &records);
+        let expected = "c-epoll, clients 80: not enough points to fit: 0 of 4; left out: cores 1, 2, 4, 8, 16, 24, 32, 40 (generator-bound).";
+        assert_eq!(findings.scalability[0].sentence, expected);
+        assert!(findings.answer.iter().any(|sentence| sentence == expected), "{:#?}", findings.answer);
+    }
+
+    #[test]
+    fn a_machine_with_too_few_processors_is_named() {
+        let (mut run, records) = example::sweep();
+        for point in run.plan.points.iter_mut().filter(|point| point.subject.cpus > 8) {
+            (point.subject.cpus, point.subject.cpus_wanted) = (8, Some(point.subject.cpus));
+        }
+        let sentence = &analyze(&run, &records).scalability[0].sentence;
+        let expected = "; this machine leaves the subject 8 processors at cores 16, 24, 32, 40: it cannot scale there.";
+        assert!(sentence.ends_with(expected), "{sentence}");
     }
 
     #[test]

@@ -86,6 +86,15 @@ impl Axis {
         Axis { scale: scale.padded(margin), major: levels.to_vec(), minor: Vec::new(), label }
     }
 
+    /// The smallest and the largest value that have a place on it, for an axis of values.
+    pub(crate) fn ends(&self) -> (f64, f64) {
+        match self.scale {
+            Scale::Linear { low, high } | Scale::Log { low, high } => (low, high),
+            Scale::Nines { .. } => (0.0, 1.0),
+            Scale::Slots { count } => (0.0, count as f64 - 1.0),
+        }
+    }
+
     /// For words, the first at the start.
     pub(crate) fn slots(names: &[String], label: &str) -> Axis {
         let major = names.iter().enumerate().map(|(index, name)| (index as f64, name.clone())).collect();

@@ -61,7 +61,7 @@ pub(crate) fn css(sheet: Sheet) -> String {
          svg.q .gr,svg.q .gm,svg.q .ax,svg.q .l,svg.q .e{fill:none}svg.q .gr,svg.q .gm,svg.q .ax{stroke-width:1}\
          svg.q .gm{stroke-opacity:.45}svg.q .rf{fill:none;stroke-width:1;stroke-dasharray:4 3}\
          svg.q .l{stroke-width:1.75;stroke-linejoin:round}svg.q .l2{stroke-dasharray:5 3}svg.q .ft{stroke-width:1.4;stroke-dasharray:1.5 3.5;stroke-linecap:round}svg.q .e{stroke-width:1.3}\
-         svg.q .k{stroke-width:1.5}svg.q .d,svg.q .dh{fill:none;stroke-width:3.6;stroke-linecap:round}svg.q .dh{stroke-width:1.8}\
+         svg.q .k{stroke-width:1.5}svg.q .d,svg.q .dh{fill:none;stroke-width:3.6;stroke-linecap:round}svg.q .dh{stroke-width:1.8}svg.q .bd{stroke:none;fill-opacity:.14}\
          ",
     );
     css.push_str(&theme("#1b1d21", "#5b626c", "#e3e6ea", "#9aa1ab", "#ffffff", &ON_LIGHT));
@@ -78,7 +78,8 @@ fn theme(text: &str, muted: &str, grid: &str, axis: &str, ground: &str, colours:
          svg.q .bg{{fill:{ground}}}"
     );
     for (index, colour) in colours.iter().enumerate() {
-        let _ = write!(css, "svg.q .c{index}{{stroke:{colour}}}svg.q .c{index} .k{{fill:{colour}}}");
+        let _ =
+            write!(css, "svg.q .c{index}{{stroke:{colour}}}svg.q .c{index} .k,svg.q .c{index} .bd{{fill:{colour}}}");
     }
     // After the colours, which it must beat: a hollow marker shows that a number is not about the subject.
     let _ = write!(css, "svg.q .h .k,svg.q .h.k{{fill:{ground}}}svg.q .dh{{stroke:{ground}}}");

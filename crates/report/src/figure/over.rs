@@ -1,11 +1,15 @@
 //! A metric over a factor: estimates with their intervals, or a point for each trial.
 
-use study::plan::Figure as Wanted;
+use std::collections::BTreeSet;
 
-use super::{Detail, Drawing, Facet, Grid, MARKS, estimate_at, metric_of, percent, tip};
+use study::plan::Figure as Wanted;
+use study::record::IdlePolicy;
+
+use super::{Detail, Drawing, Facet, Grid, Key, MARKS, estimate_at, metric_of, percent, tip};
 use crate::chart::{Axis, Layer, Mark, Panel, drawable};
-use crate::findings::{Factor, Findings, Row};
+use crate::findings::{CurvePoint, Factor, Findings, Row, Scalability, TrialFinding};
 use crate::number;
+use crate::terminal::idle_word;
 
 /// Lines over a numeric factor with at least two levels measured; else the estimates one below the other, because a line needs
 /// an axis and names need room.
@@ -18,10 +22,10 @@ pub(super) fn scatter(findings: &Findings, wanted: &Wanted, detail: Detail) -> D
     draw(findings, wanted, detail, true)
 }
 
-/// One metric over one factor.
+/// Metrics over one factor: one, or several of one unit, which then are the series.
 struct Over<'a> {
     grid: Grid<'a>,
-    metric: String,
+    metrics: Vec<String>,
     unit: String,
     level: f64,
     /// A point for each trial.
@@ -44,80 +48,159 @@ enum Across<'a> {
 
 fn draw(findings: &Findings, wanted: &Wanted, detail: Detail, trials: bool) -> Drawing {
     let grid = Grid::new(findings, wanted, true, detail);
-    let metric = wanted.y.clone().unwrap_or_else(|| findings.metric.clone());
-    let (unit, text) = metric_of(findings, &metric);
+    let mut metrics = vec![wanted.y.clone().unwrap_or_else(|| findings.metric.clone())];
+    metrics.extend(wanted.y_more.iter().cloned());
+    let (unit, text) = axis_of(findings, &metrics);
     let (facets, left_out) = grid.facets();
-    let labels = grid.series_labels();
-    let across = across(&grid, &facets);
-    let dust = trials && facets.iter().flat_map(|facet| &facet.rows).map(|row| row.n).sum::<usize>() > MARKS;
-    let over = Over { grid, metric, unit, level: wanted.interval, trials, dust, labels, across };
+    let labels = labels(&grid, &metrics);
+    let mut over = Over {
+        grid,
+        metrics,
+        unit,
+        level: wanted.interval,
+        trials,
+        dust: false,
+        labels,
+        across: Across::Series(Vec::new()),
+    };
+    over.across = over.across(&facets);
+    let points = || facets.iter().flat_map(|facet| facet.rows.iter().copied());
+    over.dust = trials && points().map(|row| row.n).sum::<usize>() * over.metrics.len() > MARKS;
 
-    let values = facets.iter().flat_map(|facet| &facet.rows).flat_map(|row| over.marks_of(row, 0.0, 0.0));
+    let values = points().flat_map(|row| over.all_marks(row));
+    let values = values
+        .flat_map(|mark| [mark.y].into_iter().chain(mark.bar.map(|b| [b.0, b.1]).into_iter().flatten()))
+        .collect::<Vec<_>>();
+    let most = values.iter().copied().filter(|value| drawable(*value)).fold(0.0, f64::max);
+    // What a law has between points may lie above all of them, but must not press them to the ground.
+    let curves = facets.iter().flat_map(|facet| over.curves(facet));
+    let curves = curves.flat_map(|(_, found)| found.curve.iter().flat_map(|at| [at.rate_per_s, at.low, at.high]));
+    let curves = curves.filter(|value| *value > 0.0 && *value <= most * 1.3).collect::<Vec<_>>();
     // One axis of values for all panels: they are there to be compared.
-    let axis = Axis::of_values(
-        values.flat_map(|mark| [mark.y].into_iter().chain(mark.bar.map(|b| [b.0, b.1]).into_iter().flatten())),
-        &over.unit,
-        &text,
-    );
+    let axis = Axis::of_values(values.into_iter().chain(curves), &over.unit, &text);
     let panels: Vec<Panel> = facets.iter().map(|facet| over.panel(facet, &axis)).collect();
 
     let (name, title, caption) = over.words(findings, wanted);
+    let used = over.used(points());
     let mut drawing = over.grid.drawing(name, title, caption, &facets, panels);
+    if over.metrics.len() > 1 {
+        let key = |series: usize| Key { series, label: over.labels[series].clone() };
+        drawing.keys = used.into_iter().map(key).collect();
+    }
+    if trials {
+        drawing.hollow = hollow(points());
+    }
     if left_out > 0 {
         drawing.notes.insert(0, format!("{left_out} more panels are not drawn; the table has their numbers."));
     }
-    let rows = || facets.iter().flat_map(|facet| facet.rows.iter());
-    let bare =
-        rows().filter(|row| row.metrics.get(&over.metric).is_some_and(|m| m.mean.is_some() && m.estimate.is_none()));
-    let bare = bare.count();
+    let each = |pick: &dyn Fn(&Row, &str) -> bool| {
+        points().map(|row| over.metrics.iter().filter(|metric| pick(row, metric)).count()).sum::<usize>()
+    };
+    let all = points().count() * over.metrics.len();
+    let bare = each(&|row, metric| row.metrics.get(metric).is_some_and(|m| m.mean.is_some() && m.estimate.is_none()));
     if bare > 0 && !trials {
-        drawing
-            .notes
-            .insert(0, format!("Without a bar, because there is no interval: {bare} of {} points.", rows().count()));
+        drawing.notes.insert(0, format!("Without a bar, because there is no interval: {bare} of {all} points."));
     }
-    let missing = rows().filter(|row| over.marks_of(row, 0.0, 0.0).is_empty()).count();
+    let missing = each(&|row, metric| over.marks_of(row, metric, 0.0, 0.0).is_empty());
     if missing > 0 {
-        drawing.notes.insert(0, format!("{missing} of {} points have no value of {}.", rows().count(), over.metric));
+        let names = over.metrics.join(", ");
+        drawing.notes.insert(0, format!("{missing} of {all} points have no value of {names}."));
     }
     drawing
 }
 
-/// Numbers where two levels or more have data, else words.
-fn across<'a>(grid: &Grid<'a>, facets: &[Facet<'a>]) -> Across<'a> {
-    let rows = || facets.iter().flat_map(|facet| facet.rows.iter().copied());
-    let Some(factor) = grid.x else { return Across::Series(used_series(grid, rows())) };
-    let mut used: Vec<usize> = rows().filter_map(|row| super::place_of(factor, row)).collect();
-    used.sort_unstable();
-    used.dedup();
-    if used.len() < 2 {
-        return Across::Series(used_series(grid, rows()));
+/// Unit and label of the axis of values.
+fn axis_of(findings: &Findings, metrics: &[String]) -> (String, String) {
+    let (unit, text) = metric_of(findings, &metrics[0]);
+    match metrics {
+        [_] => (unit, text),
+        all if all.iter().all(|metric| metric.starts_with("latency_")) => (unit, "latency".to_owned()),
+        all => {
+            let texts = all.iter().map(|metric| metric_of(findings, metric).1).collect::<Vec<_>>();
+            (unit, texts.join(", "))
+        }
     }
-    let level = |place: &usize| {
-        let level = &factor.levels[*place];
-        Some((level.as_f64().filter(|value| drawable(*value))?, level.to_string()))
-    };
-    let levels: Vec<(f64, String)> = used.iter().filter_map(level).collect();
-    let spread = levels.len() == used.len() && levels.windows(2).all(|pair| pair[0].0 < pair[1].0);
-    if factor.numeric && spread { Across::Levels(factor, levels) } else { Across::Words(factor, used) }
 }
 
-fn used_series<'a>(grid: &Grid<'a>, rows: impl Iterator<Item = &'a Row>) -> Vec<usize> {
-    let mut used: Vec<usize> = rows.filter_map(|row| grid.series_of(row)).collect();
-    used.sort_unstable();
-    used.dedup();
-    used
+/// Names of all series: the levels of a factor, or the metrics where there are several.
+fn labels(grid: &Grid<'_>, metrics: &[String]) -> Vec<String> {
+    if metrics.len() == 1 {
+        return grid.series_labels();
+    }
+    let names = metrics.iter().map(|metric| match metric.strip_prefix("latency_p") {
+        // `p999` is p99.9.
+        Some(digits) if digits.len() > 2 => format!("p{}.{}", &digits[..2], &digits[2..]),
+        Some(digits) => format!("p{digits}"),
+        None => metric_of(grid.findings, metric).1,
+    });
+    if !grid.idle {
+        return names.collect();
+    }
+    let both =
+        |name: String| [IdlePolicy::Machine, IdlePolicy::Spin].map(|idle| format!("{name}, idle {}", idle_word(idle)));
+    names.flat_map(both).collect()
+}
+
+/// What hollow markers of single trials mean: their own verdicts count, be the row marked or not.
+fn hollow<'a>(rows: impl Iterator<Item = &'a Row>) -> String {
+    let marks = |row: &'a Row| row.marks.iter().chain(row.trials.iter().flat_map(|trial| &trial.marks));
+    let marks = rows.flat_map(marks).map(|mark| mark.text()).collect::<BTreeSet<_>>();
+    marks.into_iter().collect::<Vec<_>>().join(" or ")
+}
+
+impl<'a> Over<'a> {
+    /// Numbers where two levels or more have data, else words.
+    fn across(&self, facets: &[Facet<'a>]) -> Across<'a> {
+        let rows = || facets.iter().flat_map(|facet| facet.rows.iter().copied());
+        let Some(factor) = self.grid.x else { return Across::Series(self.used(rows())) };
+        let mut used: Vec<usize> = rows().filter_map(|row| super::place_of(factor, row)).collect();
+        used.sort_unstable();
+        used.dedup();
+        if used.len() < 2 {
+            return Across::Series(self.used(rows()));
+        }
+        let level = |place: &usize| {
+            let level = &factor.levels[*place];
+            Some((level.as_f64().filter(|value| drawable(*value))?, level.to_string()))
+        };
+        let levels: Vec<(f64, String)> = used.iter().filter_map(level).collect();
+        let spread = levels.len() == used.len() && levels.windows(2).all(|pair| pair[0].0 < pair[1].0);
+        if factor.numeric && spread { Across::Levels(factor, levels) } else { Across::Words(factor, used) }
+    }
 }
 
 impl Over<'_> {
+    /// The series that a metric of a row belongs to.
+    fn series_of(&self, row: &Row, metric: usize) -> Option<usize> {
+        if self.metrics.len() == 1 {
+            return self.grid.series_of(row);
+        }
+        let spins = usize::from(row.idle == Some(IdlePolicy::Spin));
+        Some(if self.grid.idle { metric * 2 + spins } else { metric })
+    }
+
+    /// The series that occur, ascending.
+    fn used<'r>(&self, rows: impl Iterator<Item = &'r Row>) -> Vec<usize> {
+        let of = |row: &'r Row| (0..self.metrics.len()).filter_map(move |metric| self.series_of(row, metric));
+        let used = rows.flat_map(of).collect::<BTreeSet<_>>();
+        used.into_iter().collect()
+    }
+
+    /// Every mark of a row, wherever it will stand.
+    fn all_marks(&self, row: &Row) -> Vec<Mark> {
+        self.metrics.iter().flat_map(|metric| self.marks_of(row, metric, 0.0, 0.0)).collect()
+    }
+
     /// Name of the file, title, caption.
     fn words(&self, findings: &Findings, wanted: &Wanted) -> (String, String, String) {
         let kind = if self.trials { "scatter" } else { "line" };
-        let name = format!("{kind}-{}", self.metric);
+        let name = format!("{kind}-{}", self.metrics[0]);
         let over = match &self.across {
             Across::Levels(factor, _) | Across::Words(factor, _) => format!(" over {}", factor.name),
             Across::Series(_) => String::new(),
         };
-        let mut generated: Vec<char> = format!("{}{over}", self.metric.replace('_', " ")).chars().collect();
+        let names = self.metrics.join(", ").replace('_', " ");
+        let mut generated: Vec<char> = format!("{names}{over}").chars().collect();
         if let Some(first) = generated.first_mut() {
             first.make_ascii_uppercase();
         }
@@ -140,45 +223,53 @@ impl Over<'_> {
                 percent(self.level)
             )
         };
-        let fitted = matches!(&self.across, Across::Levels(factor, _) if self.metric == "throughput" && !self.trials
-            && findings.scalability.iter().any(|found| found.fit.is_some() && found.factor == factor.name));
-        let fitted = if fitted { " Dotted: the fitted Universal Scalability Law." } else { "" };
-        (name, title, what + &fixed.unwrap_or_default() + fitted)
+        let fitted = match &self.across {
+            Across::Levels(factor, _) if self.has_curves(factor) => {
+                let band = if findings.quick { "its interval, without a level" } else { "its interval" };
+                format!(" Dotted: the fitted Universal Scalability Law; shaded: {band}.")
+            }
+            _ => String::new(),
+        };
+        (name, title, what + &fixed.unwrap_or_default() + &fitted)
     }
 
     /// The marks of a row with its place on the axis of the factor, trials within `spread` units; `y` is always the value
     /// here, [`Over::panel`] turns it.
-    fn marks_of(&self, row: &Row, x: f64, spread: f64) -> Vec<Mark> {
+    fn marks_of(&self, row: &Row, metric: &str, x: f64, spread: f64) -> Vec<Mark> {
         let tips = self.grid.detail.tips;
-        let series = || self.grid.series_of(row).map_or("", |series| self.labels[series].as_str());
+        let place = self.metrics.iter().position(|known| known == metric).unwrap_or(0);
+        let series = || self.series_of(row, place).map_or("", |series| self.labels[series].as_str());
         if self.trials {
-            let values: Vec<(u32, f64)> =
-                row.trials.iter().filter_map(|trial| Some((trial.order, *trial.values.get(&self.metric)?))).collect();
+            let value = |trial: &'_ TrialFinding| {
+                Some((trial.order, *trial.values.get(metric)?, row.is_marked() || !trial.marks.is_empty()))
+            };
+            let values: Vec<(u32, f64, bool)> = row.trials.iter().filter_map(value).collect();
             let middle = (values.len() as f64 - 1.0) / 2.0;
-            let marks =
-                values.iter().enumerate().filter(|(_, (_, value))| drawable(*value)).map(|(index, (order, value))| {
+            let marks = values.iter().enumerate().filter(|(_, (_, value, _))| drawable(*value)).map(
+                |(index, (order, value, hollow))| {
                     Mark {
                         // Side by side in the order they ran, so that trials with one value do not hide each other.
                         aside: (index as f64 - middle) * spread / values.len() as f64,
                         x,
                         y: *value,
                         bar: None,
-                        hollow: row.is_marked(),
+                        hollow: *hollow,
                         tip: if tips {
                             tip(series(), row, &format!("{}, trial {order}", number::quantity(*value, &self.unit)))
                         } else {
                             String::new()
                         },
                     }
-                });
+                },
+            );
             return marks.collect();
         }
-        let Some(metric) = row.metrics.get(&self.metric) else { return Vec::new() };
+        let Some(found) = row.metrics.get(metric) else { return Vec::new() };
         let sound = |e: &crate::findings::Estimate| {
             [e.point, e.low, e.high, e.half_width()].iter().all(|value| drawable(*value))
         };
-        let estimate = estimate_at(row, &self.metric, self.level).filter(sound);
-        let Some(y) = estimate.map(|e| e.point).or(metric.mean).filter(|value| drawable(*value)) else {
+        let estimate = estimate_at(row, metric, self.level).filter(sound);
+        let Some(y) = estimate.map(|e| e.point).or(found.mean).filter(|value| drawable(*value)) else {
             return Vec::new();
         };
         let bar = estimate.map(|e| (e.low, e.high));
@@ -211,14 +302,14 @@ impl Over<'_> {
                 let (margin, most) = if self.trials { (0.11, 44.0) } else { (0.07, 28.0) };
                 let x = Axis::levels(levels, &factor.name, margin);
                 let width = (Panel::room_aside(&x) * 0.7).min(most);
-                let place = |row: &Row| row.factors.get(&factor.name).and_then(|level| level.as_f64());
-                let mut layers = self.fits(facet, factor, &x, values);
+                let place = |row: &Row, _| row.factors.get(&factor.name).and_then(|level| level.as_f64());
+                let mut layers = self.fits(facet, &x, values);
                 layers.extend(self.layers(facet, &place, width, !self.trials, false));
                 Panel { title, x, y: values.clone(), layers, slot: 0.0 }
             }
             Across::Words(factor, places) => {
                 let names: Vec<String> = places.iter().map(|place| factor.levels[*place].to_string()).collect();
-                let place = |row: &Row| {
+                let place = |row: &Row, _| {
                     let level = super::place_of(factor, row)?;
                     Some(places.iter().position(|known| *known == level)? as f64)
                 };
@@ -228,10 +319,7 @@ impl Over<'_> {
             }
             Across::Series(used) => {
                 let names: Vec<String> = used.iter().map(|series| self.labels[*series].clone()).collect();
-                let place = |row: &Row| {
-                    let series = self.grid.series_of(row)?;
-                    Some(used.iter().position(|known| *known == series)? as f64)
-                };
+                let place = |_: &Row, series: usize| Some(used.iter().position(|known| *known == series)? as f64);
                 let layers = self.layers(facet, &place, 0.0, false, true);
                 let slot = if self.trials { 32.0 } else { 25.0 };
                 Panel { title, x: values.clone(), y: Axis::slots(&names, ""), layers, slot }
@@ -239,42 +327,52 @@ impl Over<'_> {
         }
     }
 
-    /// The fitted laws of scalability of this panel, where they lie within its axes.
-    fn fits(&self, facet: &Facet<'_>, factor: &Factor, x: &Axis, y: &Axis) -> Vec<Layer> {
-        let mut layers = Vec::new();
-        if self.metric != "throughput" || self.trials {
-            return layers;
+    /// Whether fitted laws belong to what is drawn.
+    fn has_curves(&self, factor: &Factor) -> bool {
+        let of_it = |found: &Scalability| found.factor == factor.name && !found.curve.is_empty();
+        self.metrics == ["throughput"] && self.grid.findings.scalability.iter().any(of_it)
+    }
+
+    /// The fitted laws of scalability of this panel, each with its series.
+    fn curves(&self, facet: &Facet<'_>) -> Vec<(usize, &Scalability)> {
+        let Across::Levels(factor, _) = &self.across else { return Vec::new() };
+        if !self.has_curves(factor) {
+            return Vec::new();
         }
-        for found in self.grid.findings.scalability.iter().filter(|found| found.factor == factor.name) {
+        let of_factor = self.grid.findings.scalability.iter().filter(|found| found.factor == factor.name);
+        let with_series = |found: &'_ Scalability| {
             let of_it = |row: &&&Row| found.series.iter().all(|(name, level)| row.factors.get(name) == Some(level));
-            let rows = || facet.rows.iter().filter(of_it);
-            let series = rows().find_map(|row| self.grid.series_of(row));
-            let (Some(fit), Some(series)) = (&found.fit, series) else { continue };
-            let at = rows().filter_map(|row| row.factors.get(&factor.name)?.as_f64()).filter(|n| *n > 0.0);
-            let (low, high) = at.fold((f64::INFINITY, 0.0), |(low, high): (f64, f64), n| (low.min(n), high.max(n)));
-            let within =
-                |axis: &Axis, value: f64| axis.scale.place(value).is_some_and(|place| (0.0..=1.0).contains(&place));
-            let point = |index: i32| {
-                let n = low * (high / low).powf(f64::from(index) / 40.0);
-                let lost = fit.contention.point * (n - 1.0) + fit.coherency.point * n * (n - 1.0);
-                (n, fit.rate_per_s.point * n / (1.0 + lost))
-            };
-            let points = (0..=40).map(point).filter(|(n, rate)| within(x, *n) && within(y, *rate)).collect();
-            layers.push(Layer::Fit { series, points });
-        }
-        layers
+            facet.rows.iter().filter(of_it).find_map(|row| self.series_of(row, 0))
+        };
+        of_factor.filter_map(|found| Some((with_series(found)?, found))).collect()
+    }
+
+    /// Those laws as lines, each on the band that it may lie in, as far as they lie within the axes.
+    fn fits(&self, facet: &Facet<'_>, x: &Axis, y: &Axis) -> Vec<Layer> {
+        let within =
+            |axis: &Axis, value: f64| axis.scale.place(value).is_some_and(|place| (0.0..=1.0).contains(&place));
+        let (bottom, top) = y.ends();
+        let layers = self.curves(facet).into_iter().flat_map(|(series, found)| {
+            let points = || found.curve.iter().filter(|at| within(x, at.n));
+            let line = points().filter(|at| within(y, at.rate_per_s)).map(|at| (at.n, at.rate_per_s)).collect();
+            let clamped = |value: f64| value.max(bottom).min(top);
+            let seen = |at: &&CurvePoint| at.high >= bottom && at.low <= top;
+            let band = points().filter(seen).map(|at| (at.n, clamped(at.low), clamped(at.high))).collect();
+            [Layer::Band { series, points: band }, Layer::Fit { series, points: line }]
+        });
+        layers.collect()
     }
 
     /// A layer for each series. `width` is the room, in the panel's units, in which all series stand side by side.
     fn layers(
         &self,
         facet: &Facet<'_>,
-        place: &dyn Fn(&Row) -> Option<f64>,
+        place: &dyn Fn(&Row, usize) -> Option<f64>,
         width: f64,
         joined: bool,
         turned: bool,
     ) -> Vec<Layer> {
-        let used = used_series(&self.grid, facet.rows.iter().copied());
+        let used = self.used(facet.rows.iter().copied());
         let widest = match (self.trials, turned) {
             (true, _) => 20.0,
             (false, true) => 10.0,
@@ -284,17 +382,18 @@ impl Over<'_> {
         let middle = (used.len() as f64 - 1.0) / 2.0;
         let mut layers = Vec::new();
         for (index, series) in used.iter().enumerate() {
-            let mut rows: Vec<(f64, &Row)> = facet
+            let of_series =
+                |row: &'_ Row| (0..self.metrics.len()).find(|metric| self.series_of(row, *metric) == Some(*series));
+            let mut rows: Vec<(f64, &Row, &str)> = facet
                 .rows
                 .iter()
-                .filter(|row| self.grid.series_of(row) == Some(*series))
-                .filter_map(|row| Some((place(row)?, *row)))
+                .filter_map(|row| Some((place(row, *series)?, *row, self.metrics[of_series(row)?].as_str())))
                 .collect();
             rows.sort_by(|a, b| a.0.total_cmp(&b.0));
             let spread = if width > 0.0 { gap * 0.8 } else { 18.0 };
-            let marks: Vec<Mark> = rows.iter().flat_map(|(at, row)| self.marks_of(row, *at, spread)).collect();
+            let marks = rows.iter().flat_map(|(at, row, metric)| self.marks_of(row, metric, *at, spread));
             let turn = |mark: Mark| if turned { Mark { x: mark.y, y: mark.x, ..mark } } else { mark };
-            let marks: Vec<Mark> = marks.into_iter().map(turn).collect();
+            let marks: Vec<Mark> = marks.map(turn).collect();
             let aside = (index as f64 - middle) * gap;
             if self.dust {
                 layers.extend(Layer::dust(*series, &marks, aside));

@@ -3,7 +3,7 @@
 use study::record::{BuildOutcome, FailureKind, FindingState, IdlePolicy};
 
 use super::table::{Cell, Head, table};
-use crate::findings::{Estimate, Factor, Findings, MetricFinding, Row, RowState};
+use crate::findings::{Estimate, Factor, Findings, MetricFinding, Row, RowState, UslFit};
 use crate::number;
 use crate::terminal::{idle_word, limit_word};
 
@@ -301,14 +301,48 @@ pub(super) fn usl(f: &Findings) -> Option<String> {
             Cell::number(shown_estimate(&fit.rate_per_s, "1/s")),
             parameter(&fit.contention),
             parameter(&fit.coherency),
-            Cell::number(
-                fit.peak.filter(|peak| peak.is_finite()).map_or_else(|| "none".to_owned(), |peak| format!("{peak:.1}")),
-            ),
+            Cell::number(peak(fit)),
             Cell::number(format!("{:.3}", fit.r_squared)),
         ])
     };
     let rows: Vec<Vec<Cell>> = f.scalability.iter().filter_map(cells).collect();
     let heads = ["series", "λ", "σ", "κ", "peak at", "R²"].map(Head::new);
+    (!rows.is_empty()).then(|| table(&heads, &rows))
+}
+
+/// N of the highest throughput with its interval, an end of which may be nowhere.
+fn peak(fit: &UslFit) -> String {
+    let at = |peak: Option<f64>| peak.filter(|peak| peak.is_finite()).map(|peak| format!("{peak:.1}"));
+    match (at(fit.peak), at(fit.peak_low), at(fit.peak_high)) {
+        (None, None, _) => "none".to_owned(),
+        (None, Some(low), _) => format!("none ({low} or more)"),
+        (Some(peak), Some(low), None) => format!("{peak} ({low} or more)"),
+        (Some(peak), Some(low), Some(high)) => format!("{peak} ({low} to {high})"),
+        (Some(peak), None, _) => peak,
+    }
+}
+
+/// What was measured at each N, what the law has there, and how efficient that is.
+pub(super) fn usl_points(f: &Findings) -> Option<String> {
+    let several = f.scalability.len() > 1;
+    let mut rows = Vec::new();
+    for found in f.scalability.iter().filter(|found| found.fit.is_some()) {
+        for point in &found.points {
+            let mut cells = if several { vec![Cell::text(&*found.label)] } else { Vec::new() };
+            cells.push(Cell::number(format!("{} {}", found.factor, point.n)));
+            cells.push(Cell::number(shown(point.rate_per_s, "1/s")));
+            cells.push(Cell::number(point.fitted_per_s.map_or_else(|| "–".to_owned(), |rate| shown(rate, "1/s"))));
+            let efficiency = point.efficiency.map_or_else(|| "–".to_owned(), |value| format!("{value:.2}"));
+            let efficiency = Cell::number(efficiency);
+            cells.push(match &point.left_out {
+                Some(reason) => efficiency.tag(format!("left out: {reason}"), true),
+                None => efficiency,
+            });
+            rows.push(cells);
+        }
+    }
+    let mut heads = if several { vec![Head::new("series")] } else { Vec::new() };
+    heads.extend(["N", "mean throughput", "fitted", "efficiency"].map(Head::new));
     (!rows.is_empty()).then(|| table(&heads, &rows))
 }
 

@@ -36,7 +36,9 @@ pub(super) fn nothing() -> Findings {
         study_text: String::new(),
         factors: Vec::new(),
         metrics: Vec::new(),
+        load: String::new(),
         figures: Vec::new(),
+        tables: Vec::new(),
         rows: Vec::new(),
         scalability: Vec::new(),
         drift: Vec::new(),
@@ -180,6 +182,11 @@ fn assert_in_bounds(f: &Findings) {
                             within(&panel.y.scale, *y);
                         })
                     }
+                    Layer::Band { points, .. } => points.iter().for_each(|(x, low, high)| {
+                        within(&panel.x.scale, *x);
+                        within(&panel.y.scale, *low);
+                        within(&panel.y.scale, *high);
+                    }),
                     Layer::Marks { marks, .. } => marks.iter().for_each(|mark| {
                         within(&panel.x.scale, mark.x);
                         within(&panel.y.scale, mark.y);
