@@ -283,6 +283,9 @@ impl Connection {
                 }
             }
         }
+        if self.outgoing.is_empty() {
+            self.outgoing = Outgoing::default(); // Memory is for what waits, not for each connection.
+        }
         if self.outgoing.is_empty() && self.end_sent {
             // It fails only on a connection that is gone, whose end is on the way.
             let _ = rustix::net::shutdown(socket, Shutdown::Write);

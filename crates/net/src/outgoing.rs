@@ -1,6 +1,6 @@
 //! Bytes that wait to be sent on one connection.
 
-/// A queue of bytes. It allocates only when something waits.
+/// A queue of bytes. It takes memory when something waits, and keeps it.
 #[derive(Debug, Default)]
 pub(crate) struct Outgoing {
     bytes: Vec<u8>,
@@ -20,8 +20,14 @@ impl Outgoing {
     }
 
     /// The memory it keeps, bytes.
+    #[inline]
     pub(crate) fn capacity(&self) -> usize {
         self.bytes.capacity()
+    }
+
+    #[inline]
+    pub(crate) fn has_memory(&self) -> bool {
+        self.capacity() > 0
     }
 
     pub(crate) fn push(&mut self, bytes: &[u8]) {
@@ -46,6 +52,7 @@ impl Outgoing {
         }
     }
 
+    /// Forgets all, and keeps the memory.
     pub(crate) fn clear(&mut self) {
         self.bytes.clear();
         self.sent = 0;

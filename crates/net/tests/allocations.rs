@@ -1,4 +1,4 @@
-//! Nothing is allocated while ping-pongs go on.
+//! Nothing is allocated while ping-pongs go on, and memory is for what waits, not for each connection.
 
 mod harness;
 
@@ -12,23 +12,28 @@ struct Counting;
 
 thread_local! {
     static COUNT: Cell<usize> = const { Cell::new(0) };
+    /// Bytes that are held. Each thread frees what it took here.
+    static HELD: Cell<isize> = const { Cell::new(0) };
 }
 
 // SAFETY: every call is handed to the system's allocator unchanged; counting allocates nothing.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         COUNT.set(COUNT.get() + 1);
+        HELD.set(HELD.get() + layout.size() as isize);
         // SAFETY: handed on.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        HELD.set(HELD.get() - layout.size() as isize);
         // SAFETY: handed on.
         unsafe { System.dealloc(pointer, layout) }
     }
 
     unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
         COUNT.set(COUNT.get() + 1);
+        HELD.set(HELD.get() + size as isize - layout.size() as isize);
         // SAFETY: handed on.
         unsafe { System.realloc(pointer, layout, size) }
     }
@@ -80,5 +85,41 @@ fn io_uring_allocates_nothing_in_steady_state() {
     if has_uring() {
         assert_eq!(allocations(&OpenUring, usize::MAX, 20_000), 0);
         assert_eq!(allocations(&OpenUring, 65_536, 20_000), 0, "with reads that may pause");
+    }
+}
+
+/// Bytes held more than before once 200 connections have sent 40,000 bytes each, one after another, and all has arrived.
+fn held_after_large_sends<O: Opener>(open: &O) -> isize {
+    const COUNT: usize = 200;
+    const LEN: usize = 40_000;
+    let mut driver = open.open(&Config { connections: 2 * COUNT, pause_reads_above_bytes: 65_536, ..CONFIG });
+    let (_, at) = driver.listen(&address(), 256, false).unwrap();
+    let clients: Vec<Conn> = (0..COUNT).map(|_| driver.connect(&at).unwrap()).collect();
+    let mut stand = 0;
+    until(&mut driver, |_, event| {
+        stand += usize::from(matches!(event, Event::Connected(_) | Event::Accepted(..)));
+        stand == 2 * COUNT
+    });
+    let bytes = vec![1; LEN];
+    let before = HELD.get();
+    for &conn in &clients {
+        driver.send(conn, &bytes).unwrap();
+        let mut received = 0;
+        until(&mut driver, |driver, event| {
+            let Event::Data(_, data) = event else { panic!("{event:?}") };
+            received += driver.bytes(data).len();
+            received == LEN
+        });
+    }
+    HELD.get() - before
+}
+
+#[test]
+fn what_was_sent_leaves_no_memory_behind() {
+    // Room for the few that send at once.
+    const FEW: isize = 4 * 65_536;
+    assert!((0..FEW).contains(&held_after_large_sends(&OpenEpoll)));
+    if has_uring() {
+        assert!((0..FEW).contains(&held_after_large_sends(&OpenUring)));
     }
 }

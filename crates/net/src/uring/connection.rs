@@ -88,14 +88,14 @@ pub(super) struct Connection {
 }
 
 impl Connection {
-    pub(super) fn new(socket: OwnedFd, phase: Phase, outgoing: Outgoing) -> Self {
+    pub(super) fn new(socket: OwnedFd, phase: Phase) -> Self {
         Self {
             socket: Some(socket),
             phase,
             armed: Ops::NONE,
             cancelling: Ops::NONE,
             queued: false,
-            outgoing,
+            outgoing: Outgoing::default(),
             sending: 0,
             blocked: false,
             end_received: false,

@@ -40,11 +40,12 @@ use crate::slots::Slots;
 use crate::socket;
 use crate::thread::monotonic_ns;
 
-/// All receive buffers together, unless that would be fewer than 8.
-const RECEIVE_BYTES_MAX: usize = 64 << 20;
+/// All receive buffers together, unless that would be fewer than 8. The kernel goes round them all, so that all become
+/// resident, and come from further away than the nearest cache.
+const RECEIVE_BYTES_MAX: usize = 2 << 20;
 /// The kernel takes no more than just below 2 GiB at once, and would not say that it was less than asked.
 const SEND_BYTES_MAX: usize = 1 << 30;
-/// An outgoing buffer that grew beyond this is not kept for the next connection.
+/// An outgoing buffer that grew beyond this is not kept for the next one who sends.
 const OUTGOING_KEPT_BYTES: usize = 64 << 10;
 
 /// The driver. It stays on the thread that made it, whose timer slack it sets to 1 ns.
@@ -59,13 +60,16 @@ pub struct Uring {
     changed: Vec<Conn>,
     /// Connections that send in this turn.
     sending: Vec<Conn>,
-    /// What the kernel said in the latest turn.
-    inbox: VecDeque<Completion>,
+    /// What the kernel said in the latest turn, and how much of it was looked at. A vector, which begins at the same place
+    /// each time: a queue would go round all of its memory.
+    inbox: Vec<Completion>,
+    read: usize,
     /// Events that no completion carries; they go before those of `inbox`.
     news: VecDeque<Event>,
     /// Accepted when no slot was free.
     unseated: VecDeque<(Listener, OwnedFd)>,
-    /// Buffers of connections that are gone, for those to come.
+    /// Outgoing buffers that nobody uses: a connection has one only while it sends, so that there are as many as send in
+    /// one turn, not as many as are open.
     spare: Vec<Outgoing>,
     /// The buffer of the latest `Event::Data`.
     lent: Option<u16>,
@@ -100,7 +104,8 @@ impl Uring {
             waker_armed: false,
             changed: Vec::with_capacity(connections),
             sending: Vec::with_capacity(connections),
-            inbox: VecDeque::with_capacity(completions as usize),
+            inbox: Vec::with_capacity(completions as usize),
+            read: 0,
             news: VecDeque::with_capacity(connections),
             unseated: VecDeque::new(),
             spare: Vec::with_capacity(connections),
@@ -113,8 +118,7 @@ impl Uring {
     }
 
     fn begin(&mut self, socket: OwnedFd, phase: Phase) -> io::Result<Conn> {
-        let outgoing = self.spare.pop().unwrap_or_default();
-        let connection = Connection::new(socket, phase, outgoing);
+        let connection = Connection::new(socket, phase);
         let conn = self.connections.insert(connection).map_err(|_| socket::no_slot(self.config.connections))?;
         self.change(conn);
         Ok(conn)
@@ -157,7 +161,8 @@ impl Uring {
     fn remove(&mut self, conn: Conn) -> Option<OwnedFd> {
         let mut connection = self.connections.remove(conn)?;
         assert!(connection.armed == Ops::NONE, "the kernel still works for this connection");
-        if connection.outgoing.capacity() <= OUTGOING_KEPT_BYTES || self.failed {
+        // After a failure the kernel may still know the buffer: it is kept until the ring is gone.
+        if connection.outgoing.has_memory() && (connection.outgoing.capacity() <= OUTGOING_KEPT_BYTES || self.failed) {
             connection.outgoing.clear();
             self.spare.push(connection.outgoing);
         }
@@ -244,7 +249,7 @@ impl Uring {
     /// Whether there is something for [`Driver::next_event`] to look at.
     fn has_news(&self) -> bool {
         let can_seat = !self.unseated.is_empty() && !self.connections.is_full();
-        can_seat || !self.inbox.is_empty() || !self.news.is_empty()
+        can_seat || self.read < self.inbox.len() || !self.news.is_empty()
     }
 
     fn wait(&mut self, until: Option<Nanos>) -> io::Result<()> {
@@ -303,6 +308,12 @@ impl Uring {
                 self.finish(conn, if local { CloseReason::Local } else { reason });
             }
             return;
+        }
+        if connection.outgoing.is_empty() {
+            let sent = std::mem::take(&mut connection.outgoing);
+            if sent.capacity() <= OUTGOING_KEPT_BYTES {
+                self.spare.push(sent);
+            }
         }
         if !connection.outgoing.is_empty() || connection.wanted(&self.config) != connection.armed {
             self.change(conn);
@@ -460,6 +471,11 @@ impl Driver for Uring {
         if bytes.len() > limit - connection.outgoing.len() {
             return Err(SendError::Full { limit });
         }
+        if !connection.outgoing.has_memory()
+            && let Some(spare) = self.spare.pop()
+        {
+            connection.outgoing = spare;
+        }
         connection.outgoing.push(bytes);
         if !connection.queued {
             connection.queued = true;
@@ -526,6 +542,8 @@ impl Driver for Uring {
         if let Some(buffer) = self.lent.take() {
             self.ring.buffers.give_back(buffer);
         }
+        self.inbox.clear();
+        self.read = 0;
         let result = self.wait(until);
         self.failed = result.is_err();
         result
@@ -548,7 +566,8 @@ impl Driver for Uring {
             {
                 return Some(event);
             }
-            let done = self.inbox.pop_front()?;
+            let done = *self.inbox.get(self.read)?;
+            self.read += 1;
             if let Some(event) = self.interpret(done) {
                 return Some(event);
             }
@@ -583,7 +602,7 @@ impl KernelDriver for Uring {
 
 impl Drop for Uring {
     fn drop(&mut self) {
-        self.inbox.drain(..).for_each(|done| drop(done.accepted()));
+        self.inbox.drain(self.read..).for_each(|done| drop(done.accepted()));
         // The ring is the first field: it ends its operations while the sockets and outgoing buffers still stand.
     }
 }

@@ -1,7 +1,6 @@
 //! The two queues shared with the kernel: what is asked and what has come of it. The arguments why no operation uses
 //! memory that is gone stand here and in [`super::buffers`].
 
-use std::collections::VecDeque;
 use std::io;
 use std::mem::ManuallyDrop;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
@@ -228,11 +227,7 @@ impl Ring {
 
     /// Moves the completions to `inbox`, but those of sends, which go to `sent`.
     #[inline]
-    pub(super) fn reap(
-        &mut self,
-        inbox: &mut VecDeque<Completion>,
-        mut sent: impl FnMut(Completion),
-    ) -> io::Result<()> {
+    pub(super) fn reap(&mut self, inbox: &mut Vec<Completion>, mut sent: impl FnMut(Completion)) -> io::Result<()> {
         loop {
             for entry in self.queues.completion() {
                 let done = Completion { tag: entry.user_data(), result: entry.result(), flags: entry.flags() };
@@ -244,7 +239,7 @@ impl Ring {
                     continue;
                 }
                 self.in_kernel -= usize::from(!done.has_more());
-                inbox.push_back(done);
+                inbox.push(done);
             }
             if !self.queues.submission().cq_overflow() {
                 return Ok(());
@@ -260,7 +255,7 @@ impl Ring {
         let entry = opcode::AsyncCancel2::new(CancelBuilder::any()).build().flags(Flags::SKIP_SUCCESS);
         // SAFETY: the entry points to no memory.
         unsafe { self.push(entry.user_data(TAG_QUIET)) }?;
-        let mut inbox = VecDeque::new();
+        let mut inbox = Vec::new();
         let until = monotonic_ns() + DRAIN_NS;
         while self.in_kernel > 0 && monotonic_ns() < until {
             self.enter(Some(DRAIN_NS / 10))?;
@@ -310,7 +305,7 @@ mod tests {
         }
         ring.enter(Some(0)).unwrap();
         wakers.iter().for_each(Waker::wake);
-        let mut inbox = VecDeque::new();
+        let mut inbox = Vec::new();
         while inbox.len() < wakers.len() {
             ring.enter(None).unwrap();
             ring.reap(&mut inbox, |done| panic!("{done:?} is not a send")).unwrap();
