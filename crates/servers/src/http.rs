@@ -20,6 +20,9 @@ mod delay;
 mod route;
 mod timers;
 
+#[cfg(test)]
+mod tests;
+
 use net::{Close, Conn, Data, Driver, Nanos, SendError};
 use wire::http1::{Body, BodyProgress, BodyReader, Limits, RequestError, parse_request};
 
@@ -42,8 +45,8 @@ const BODY_PIECE_BYTES: usize = 32 << 10;
 const INPUT_KEPT_BYTES: usize = 4 << 10;
 /// A head beyond this is not remembered.
 const MEMO_BYTES_MAX: usize = 2 << 10;
-/// How long the end waits for requests that may be under way on idle connections, ns.
-const SWEEP_NS: Nanos = 100_000_000;
+/// How long a server that ends waits for requests that may be under way to it on idle connections, ns.
+const GRACE_NS: Nanos = 100_000_000;
 
 /// What a client may do, and for how long. Times are in ns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -99,10 +102,8 @@ pub struct Http {
     out: Vec<u8>,
     /// The time when this turn began.
     now: Nanos,
-    /// Set once the server is ending: until when idle connections are waited for.
+    /// Set once the server is ending: when connections without a request are closed.
     ending: Option<Nanos>,
-    /// Requests came in this turn.
-    busy: bool,
 }
 
 /// The latest head and what it meant. A generator sends the same head over and over, and a head that is the same byte
@@ -145,8 +146,6 @@ struct Connection {
     paused: bool,
     /// The client sends no more.
     end_received: bool,
-    /// Not looked at since the server began to end.
-    fresh: bool,
 }
 
 #[derive(Debug)]
@@ -201,7 +200,6 @@ impl Connection {
             blocked: false,
             paused: false,
             end_received: false,
-            fresh: false,
         }
     }
 
@@ -293,7 +291,6 @@ impl Http {
             out: Vec::new(),
             now: 0,
             ending: None,
-            busy: false,
         }
     }
 
@@ -328,7 +325,6 @@ impl Http {
                     };
                     used += head_bytes;
                     self.connections[slot].head_begun = false;
-                    self.busy = true;
                     match asked.body {
                         Body::None | Body::Length(0) => self.answer(slot, asked),
                         _ => self.expect_body(slot, asked, used < bytes.len()),
@@ -367,7 +363,9 @@ impl Http {
         let waits = asked.expect_continue && !is_coming;
         if asked.route.is_err() && (waits || asked.route == Err(Refusal::NotImplemented)) {
             // The answer is final, and whether the body still comes cannot be known.
-            return self.answer(slot, Asked { keep_alive: false, ..asked });
+            self.answer(slot, Asked { keep_alive: false, ..asked });
+            self.connections[slot].phase = Phase::Answered { linger: true };
+            return;
         }
         if waits {
             self.out.extend_from_slice(answers::CONTINUE);
@@ -784,7 +782,6 @@ impl Http {
             life: connection.life + 1,
             input: std::mem::take(&mut connection.input),
             deadline: now.saturating_add(self.limits.idle_ns),
-            fresh: true,
             ..Connection::new()
         };
         self.open += 1;
@@ -801,25 +798,16 @@ impl Http {
         }
     }
 
-    /// Closes connections without a request, while the server ends. One that was accepted just now, or when requests
-    /// are still coming in, is given another turn.
-    fn sweep<D: Driver>(&mut self, driver: &mut D, until: Nanos) {
-        let is_patient = self.busy && self.now < until;
+    /// Closes the connections without a request.
+    fn close_idle<D: Driver>(&mut self, driver: &mut D) {
         for slot in 0..self.connections.len() {
-            let connection = &mut self.connections[slot];
-            let Some(conn) = connection.conn else { continue };
+            let connection = &self.connections[slot];
             let is_idle =
                 matches!(connection.phase, Phase::Ready) && connection.input.is_empty() && !connection.blocked;
-            let was_fresh = std::mem::take(&mut connection.fresh);
-            if is_idle && !was_fresh && !is_patient {
+            if let (true, Some(conn)) = (is_idle, connection.conn) {
                 self.close(driver, conn);
             }
         }
-    }
-
-    fn has_fresh(&self) -> bool {
-        let waits = |c: &Connection| c.conn.is_some() && matches!(c.phase, Phase::Ready) && c.input.is_empty();
-        self.connections.iter().any(waits)
     }
 }
 
@@ -828,7 +816,6 @@ impl Handler for Http {
 
     fn turning<D: Driver>(&mut self, driver: &mut D) {
         self.now = driver.now();
-        self.busy = false;
         self.answers.refresh(self.now);
     }
 
@@ -927,23 +914,17 @@ impl Handler for Http {
                 None => {}
             }
         }
-        let mut wake = match (self.delays.next(), self.timers.next()) {
-            (Some(one), Some(other)) => Some(one.min(other)),
-            (one, other) => one.or(other),
-        };
-        if let Some(until) = self.ending {
-            self.sweep(driver, until);
-            if self.has_fresh() {
-                wake = Some(self.now);
-            }
+        let mut wake = self.timers.next().unwrap_or(NEVER).min(self.delays.next().unwrap_or(NEVER));
+        match self.ending {
+            Some(at) if at <= self.now => self.close_idle(driver),
+            Some(at) => wake = wake.min(at),
+            None => {}
         }
-        wake
+        (wake < NEVER).then_some(wake)
     }
 
     fn end<D: Driver>(&mut self, driver: &mut D) {
-        self.now = driver.now();
-        self.ending = Some(self.now.saturating_add(SWEEP_NS));
-        self.connections.iter_mut().for_each(|connection| connection.fresh = true);
+        self.ending = Some(driver.now().saturating_add(GRACE_NS));
     }
 
     fn is_done(&self) -> bool {

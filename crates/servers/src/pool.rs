@@ -371,12 +371,13 @@ impl Worker<'_> {
             return Ok(handler);
         }
         // What has come by now is still taken, so that nobody is turned away who was there in time.
-        wake = self.turn(driver, &mut handler, front.as_mut(), Some(0))?;
+        self.turn(driver, &mut handler, front.as_mut(), Some(0))?;
         if let Some(front) = &mut front {
             front.end(driver);
         }
         handler.end(driver);
         let until = driver.now().saturating_add(self.drain_ns);
+        wake = Some(0); // The handler sees what it has to end.
         loop {
             let is_last = self.adopt(driver, &mut handler);
             if (is_last && handler.is_done()) || self.shutdown.forced() || driver.now() >= until {
