@@ -130,37 +130,37 @@ pub(crate) struct LoadArgs {
     #[arg(required_unless_present_any = ["spec", "urls"], value_name = "URL")]
     pub(crate) url: Option<String>,
     /// Connections, over all threads
-    #[arg(short = 'c', long, alias = "connections", value_name = "N", default_value = "10", value_parser = given(clients))]
+    #[arg(short = 'c', long, alias = "connections", value_name = "N", default_value = "10", allow_negative_numbers = true, value_parser = given(clients))]
     pub(crate) clients: Given<u32>,
     /// Worker threads
-    #[arg(short = 't', long, value_name = "N", default_value = "1", value_parser = given(threads))]
+    #[arg(short = 't', long, value_name = "N", default_value = "1", allow_negative_numbers = true, value_parser = given(threads))]
     pub(crate) threads: Given<u32>,
     /// How long to measure
-    #[arg(short = 'd', long, short_alias = 'z', value_name = "TIME", default_value = "5s", value_parser = given(some_time))]
+    #[arg(short = 'd', long, short_alias = 'z', value_name = "TIME", default_value = "5s", allow_negative_numbers = true, value_parser = given(some_time))]
     pub(crate) duration: Given<Duration>,
     /// Measure so many valid answers instead of a time
-    #[arg(short = 'n', long, value_name = "N", value_parser = given(count), conflicts_with_all = ["duration", "until", "volley"])]
+    #[arg(short = 'n', long, value_name = "N", allow_negative_numbers = true, value_parser = given(count), conflicts_with_all = ["duration", "until", "volley"])]
     pub(crate) requests: Option<Given<u64>>,
     /// Measure until the interval of the mean latency is this narrow (`1%`), at most ten times --duration
-    #[arg(long, value_name = "PERCENT", value_parser = given(percentage), conflicts_with = "volley")]
+    #[arg(long, value_name = "PERCENT", allow_negative_numbers = true, value_parser = given(percentage), conflicts_with = "volley")]
     pub(crate) until: Option<Given<f64>>,
     /// Measure by volley's own rule (95 % normal interval of the mean within 5 us, 3 minutes at most)
     #[arg(long)]
     pub(crate) volley: bool,
     /// Open loop: offered requests a second over all connections (`50k`)
-    #[arg(short = 'R', long, value_name = "RATE", value_parser = given(rate))]
+    #[arg(short = 'R', long, value_name = "RATE", allow_negative_numbers = true, value_parser = given(rate))]
     pub(crate) rate: Option<Given<f64>>,
     /// Gaps of the open loop
     #[arg(long, value_enum, value_name = "LAW", default_value_t = Gaps::Poisson, requires = "rate")]
     pub(crate) arrivals: Gaps,
     /// Closed loop: pause of a client between an answer and its next request
-    #[arg(long, value_name = "TIME", value_parser = given(duration), default_value = "0s", conflicts_with = "rate")]
+    #[arg(long, value_name = "TIME", allow_negative_numbers = true, value_parser = given(duration), default_value = "0s", conflicts_with = "rate")]
     pub(crate) think: Given<Duration>,
     /// Load so long before measuring
-    #[arg(long, value_name = "TIME", value_parser = given(duration), default_value = "500ms")]
+    #[arg(long, value_name = "TIME", allow_negative_numbers = true, value_parser = given(duration), default_value = "500ms")]
     pub(crate) warmup: Given<Duration>,
     /// An answer later than this counts as a timeout; if it still comes, its latency is kept
-    #[arg(long, value_name = "TIME", value_parser = given(timeout), default_value = "2s")]
+    #[arg(long, value_name = "TIME", allow_negative_numbers = true, value_parser = given(timeout), default_value = "2s")]
     pub(crate) timeout: Given<Duration>,
     #[command(flatten)]
     pub(crate) http: HttpArgs,
@@ -168,7 +168,7 @@ pub(crate) struct LoadArgs {
     #[arg(long, value_enum, default_value_t = Backend::Auto, help_heading = GENERATOR)]
     pub(crate) backend: Backend,
     /// Pin worker i to the i-th of these processors, `1` or `2-5`
-    #[arg(long, value_name = "LIST", value_parser = given(cpu_list), help_heading = GENERATOR)]
+    #[arg(long, value_name = "LIST", allow_negative_numbers = true, value_parser = given(cpu_list), help_heading = GENERATOR)]
     pub(crate) cpus: Option<Given<Cpus>>,
     /// Seed of everything random: arrivals, the order of requests
     #[arg(long, default_value_t = 1, help_heading = GENERATOR)]
@@ -193,20 +193,20 @@ pub(crate) struct HttpArgs {
     /// A file of requests instead of a URL: `[WEIGHT] [METHOD] URL` a line, all of one server, drawn by weight
     #[arg(long, value_name = "FILE", conflicts_with = "url", help_heading = REQUESTS)]
     pub(crate) urls: Option<PathBuf>,
-    /// Method [default: GET, or POST with a body]
+    /// Method; of --urls, where a line has none [default: GET; POST for a URL with a body]
     #[arg(short = 'X', long, value_name = "METHOD", help_heading = REQUESTS)]
     pub(crate) method: Option<String>,
     /// Header field, `Name: value`; may be given several times
     #[arg(short = 'H', long = "header", value_name = "FIELD", help_heading = REQUESTS)]
     pub(crate) headers: Vec<String>,
-    /// Body; of --urls, with all methods but GET and HEAD
+    /// Body; of --urls, for lines with another method than GET or HEAD
     #[arg(long, value_name = "TEXT", help_heading = REQUESTS)]
     pub(crate) body: Option<String>,
     /// The same from a file
     #[arg(long, value_name = "FILE", conflicts_with = "body", help_heading = REQUESTS)]
     pub(crate) body_file: Option<PathBuf>,
     /// Requests in flight on one connection at most [default: 1]
-    #[arg(long, value_name = "N", help_heading = REQUESTS)]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, help_heading = REQUESTS)]
     pub(crate) pipeline: Option<String>,
     /// How long a connection is used [default: keep-alive]
     #[arg(long, value_enum, value_name = "USE", hide_default_value = true, help_heading = REQUESTS)]
@@ -226,6 +226,9 @@ pub(crate) struct HttpArgs {
     /// The same from a file
     #[arg(long, value_name = "FILE", conflicts_with = "expect_body", help_heading = RIGHT)]
     pub(crate) expect_body_file: Option<PathBuf>,
+    /// For users of wrk, who are told what there is instead
+    #[arg(short = 's', long, value_name = "FILE", hide = true)]
+    pub(crate) script: Option<String>,
     /// https: accept any certificate
     #[arg(short = 'k', long, help_heading = TLS)]
     pub(crate) insecure: bool,

@@ -61,6 +61,10 @@ pub(crate) fn asked(url: Option<&str>, args: &HttpArgs, mistakes: &mut Mistakes)
             notes,
         });
     }
+    if args.script.is_some() {
+        let hint = "mixes of requests are `--urls FILE`; `-X`, `-H` and `--body` say the rest".to_owned();
+        mistakes.add("`--script`: scripts of wrk are not run", Some(hint));
+    }
     let connection = match (args.connection, args.no_keepalive) {
         (Some(ConnectionUse::PerRequest), _) | (_, true) => Connection::PerRequest,
         (Some(ConnectionUse::KeepAlive) | None, false) => Connection::KeepAlive,
@@ -120,6 +124,7 @@ fn given_flags(args: &HttpArgs) -> Vec<&'static str> {
         ("`--expect-status`", args.expect_status.is_some()),
         ("`--expect-body`", args.expect_body.is_some()),
         ("`--expect-body-file`", args.expect_body_file.is_some()),
+        ("`--script`", args.script.is_some()),
         ("`--insecure`", args.insecure),
         ("`--cacert`", args.cacert.is_some()),
         ("`--no-resume`", args.no_resume),
@@ -229,7 +234,7 @@ impl Parts {
         mistakes: &mut Mistakes,
     ) -> Vec<HttpRequest> {
         let has_host = self.headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("host"));
-        let default = if self.body.is_some() { "POST" } else { "GET" };
+        let default = if self.body.is_some() && args.urls.is_none() { "POST" } else { "GET" };
         let request = |entry: &Entry| {
             let method = entry.method.as_deref().or(self.method.as_deref()).unwrap_or(default);
             let takes_body = args.urls.is_none() || !matches!(method, "GET" | "HEAD");
@@ -420,6 +425,7 @@ mod tests {
             (&["http://h", "--body-file", "/"], "cannot read `/`"),
             (&["http://h", "--body-file", "/dev/zero"], "`/dev/zero` has more than 16 MiB"),
             (&["http://h", "--unix-socket", &long], "a path of 108 bytes"),
+            (&["http://h", "-s", "x.lua"], "scripts of wrk are not run"),
             (&["http://h", "-k"], "`--insecure` is a flag of https"),
             (&["https://h", "--cacert", "/no/such"], "`--cacert`: cannot read"),
             (&["pingpong://h:1", "-k", "-X", "GET"], "`--method`, `--insecure` are flags of HTTP"),

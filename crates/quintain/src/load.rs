@@ -20,6 +20,8 @@ const UNTIL_DURATIONS: u64 = 10;
 const REQUESTS_MAX_NS: u64 = 600_000_000_000;
 /// Volley's own constants: iterations of a round, half-width, patience.
 const VOLLEY: Stop = Stop::Volley { round_requests: 1_000_000, half_width_ns: 5_000, max_ns: 180_000_000_000 };
+/// Requests in flight at most, over all clients.
+const IN_FLIGHT_MAX: u64 = 4_000_000;
 /// Length of a window, ns; longer where there would be more than so many of them.
 const WINDOW_NS: u64 = 100_000_000;
 const WINDOWS_MAX: u64 = 36_000;
@@ -77,6 +79,8 @@ pub(crate) fn prepare(args: &LoadArgs) -> Result<Prepared, Problem> {
 fn read(args: &LoadArgs) -> Result<(Prepared, Vec<String>), Problem> {
     let mut mistakes = Mistakes::default();
     let asked = http::asked(args.url.as_deref(), &args.http, &mut mistakes);
+    let clients = mistakes.flag("--clients", &args.clients);
+    let threads = mistakes.flag("--threads", &args.threads);
     let nanos = |duration: Duration| u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX);
     let duration_ns = nanos(mistakes.flag("--duration", &args.duration));
     let until = mistakes.some("--until", args.until.as_ref());
@@ -95,11 +99,25 @@ fn read(args: &LoadArgs) -> Result<(Prepared, Vec<String>), Problem> {
         (Some(rate_per_s), Gaps::Poisson) => Arrivals::Poisson { rate_per_s },
         (Some(rate_per_s), Gaps::Constant) => Arrivals::Constant { rate_per_s },
     };
-    let clients = mistakes.flag("--clients", &args.clients);
-    let threads = mistakes.flag("--threads", &args.threads);
     let cpus = mistakes.some("--cpus", args.cpus.as_ref()).map_or(Vec::new(), |cpus| cpus.0);
     let warmup_ns = nanos(mistakes.flag("--warmup", &args.warmup));
     let timeout_ns = nanos(mistakes.flag("--timeout", &args.timeout));
+    if let Some(asked) = asked.as_ref().filter(|asked| asked.pipeline > 1) {
+        let pipeline = format!("`--pipeline {}`", asked.pipeline);
+        if think_ns > 0 {
+            mistakes.add(format!("{pipeline}: a client that thinks (`--think`) has one request in flight"), None);
+        }
+        if args.volley {
+            mistakes.add(format!("{pipeline}: volley's rule (`--volley`) has one request in flight"), None);
+        }
+        let all = u64::from(clients) * u64::from(asked.pipeline);
+        if all > IN_FLIGHT_MAX {
+            mistakes.add(
+                format!("{pipeline} of {clients} clients: {all} requests in flight, at most {IN_FLIGHT_MAX}"),
+                None,
+            );
+        }
+    }
     if args.volley && args.rate.is_some() {
         let hint = "leave one of them out".to_owned();
         mistakes.add("`--volley` is a rule of the closed loop, and `--rate` asks for an open one", Some(hint));
@@ -197,7 +215,7 @@ fn live(progress: &Progress, stop: &Stop) -> String {
         Phase::Measure => {
             let mean = match progress.latency_mean_ns {
                 mean if mean > 0.0 => report::quantity(mean, "ns"),
-                _ => "no answer".to_owned(),
+                _ => "none yet".to_owned(),
             };
             let errors = if progress.errors == 1 { "error" } else { "errors" };
             format!(
@@ -337,7 +355,7 @@ mod tests {
         }
         let stuck = Progress { requests: 0, rate_per_s: 0.0, latency_mean_ns: 0.0, errors: 0, ..progress };
         let stop = Stop::Requests { requests: 10, max_ns: 60_000_000_000 };
-        assert_eq!(live(&stuck, &stop), "1.5 s   0 /s   mean no answer   0 errors   0 % of 10, 59 s left");
+        assert_eq!(live(&stuck, &stop), "1.5 s   0 /s   mean none yet   0 errors   0 % of 10, 59 s left");
         assert_eq!(live(&Progress { phase: Phase::Warmup, ..progress }, &stop), "warming up");
     }
 }

@@ -243,6 +243,16 @@ pub fn statuses(text: &str) -> Result<Vec<u16>, HttpError> {
     Ok(all)
 }
 
+/// Ascending statuses as a person reads them: `200 to 299, 404`.
+pub fn statuses_words(statuses: &[u16]) -> String {
+    let follows = |a: &u16, b: &u16| a.checked_add(1) == Some(*b);
+    let ranges = statuses.chunk_by(follows).map(|range| match range {
+        [first, .., last] => format!("{first} to {last}"),
+        _ => range.iter().map(u16::to_string).collect(),
+    });
+    ranges.collect::<Vec<_>>().join(", ")
+}
+
 /// Three digits, 100 to 599 (RFC 9110, 15).
 fn status(text: &str) -> Option<u16> {
     let digits = text.len() == 3 && text.bytes().all(|byte| byte.is_ascii_digit());
@@ -405,6 +415,17 @@ mod tests {
         assert_eq!(say(statuses("204-200")), wrong("204-200"));
         assert!(say(statuses("1xx")).starts_with("`1xx`: a status below 200"));
         assert!(say(statuses("100-200")).starts_with("`100-200`: a status below 200"));
+    }
+
+    #[test]
+    fn statuses_for_people() {
+        for (list, words) in
+            [("2xx", "200 to 299"), ("200,201,404", "200 to 201, 404"), ("503", "503"), ("4xx,200", "200, 400 to 499")]
+        {
+            assert_eq!(statuses_words(&statuses(list).unwrap()), words);
+        }
+        assert_eq!(statuses_words(&[]), "");
+        assert_eq!(statuses_words(&[u16::MAX, 0]), "65535, 0");
     }
 
     #[test]

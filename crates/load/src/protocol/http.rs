@@ -176,10 +176,7 @@ impl Protocol for Http {
             Problem::Framing(error) => error.to_string(),
             Problem::Status(status) => match &self.statuses {
                 None => format!("status {status}, expected 200 to 299"),
-                Some(statuses) => {
-                    let all = statuses.iter().map(u16::to_string).collect::<Vec<_>>().join(", ");
-                    format!("status {status}, expected {all}")
-                }
+                Some(statuses) => format!("status {status}, expected {}", study::http::statuses_words(statuses)),
             },
             Problem::Body { status, bytes } => {
                 let expected = self.body.as_ref().map_or(0, Vec::len);

@@ -2,6 +2,8 @@
 #![allow(dead_code, unreachable_pub, missing_docs, clippy::new_without_default)]
 #![expect(clippy::disallowed_methods, reason = "these tests start the binary as its users do")]
 
+pub mod http;
+
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
@@ -32,6 +34,13 @@ impl Folder {
     pub fn command(&self, args: &[&str]) -> Command {
         let mut command = Command::new(QUINTAIN);
         command.args(args).current_dir(self.path()).stdin(Stdio::null());
+        command
+    }
+
+    /// A script of the shell; what is given to it is `$0`, `$1` and so on.
+    pub fn shell(&self, script: &str) -> Command {
+        let mut command = Command::new("/bin/sh");
+        command.args(["-c", script]).current_dir(self.path()).stdin(Stdio::null());
         command
     }
 

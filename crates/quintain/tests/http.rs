@@ -1,0 +1,420 @@
+//! `quintain load http://...` on real sockets: right servers, wrong servers, mistakes.
+
+mod common;
+
+use std::os::unix::ffi::OsStrExt;
+use std::process::Stdio;
+
+use common::http::{Does, OK, Scripted, certificate};
+use common::{Folder, Ran, Server, eventually, signal_process};
+use serde_json::{Value, json};
+
+/// A load of some requests, without warm-up so that a server can count along; with more flags.
+fn load(url: &str, more: &[&str]) -> Ran {
+    let args = [&["load", url, "--warmup", "0s", "-q"][..], more].concat();
+    Folder::new().quintain(&args)
+}
+
+/// All cases at the same time: most of what they do is wait.
+fn each<T: Sync>(cases: &[T], check: impl Fn(&T) + Sync) {
+    std::thread::scope(|scope| cases.iter().for_each(|case| drop(scope.spawn(|| check(case)))));
+}
+
+#[track_caller]
+fn number(value: &Value) -> f64 {
+    value.as_f64().unwrap_or_else(|| panic!("no number: {value}"))
+}
+
+#[test]
+fn a_load_as_with_wrk() {
+    let server = Scripted::start(Does::Answer(OK));
+    let ran = Folder::new().quintain(&["load", "-t2", "-c8", "-d300ms", "--latency", &server.url("/a?b#c")]).expect(0);
+    assert_eq!(ran.err, "note: `#c` is not sent: a fragment is never part of a request\n");
+    let lines = ran.out.lines().filter_map(|line| line.split_whitespace().next()).collect::<Vec<_>>();
+    let places = ["requests/s", "transfer/s", "latency", "mean", "stdev", "max", "p50", "p99", "statuses", "connect"];
+    let places =
+        places.map(|name| lines.iter().position(|line| *line == name).unwrap_or_else(|| panic!("{name}: {}", ran.out)));
+    assert!(places.is_sorted(), "{}", ran.out);
+    assert!(ran.out.contains("8 clients, 2 threads, closed loop") && ran.out.contains("no errors"), "{}", ran.out);
+    assert!(!ran.out.contains('\x1b'), "plain where it is no terminal: {}", ran.out);
+    assert_eq!(server.first(), format!("GET /a?b HTTP/1.1\r\nHost: {}\r\n\r\n", server.address));
+}
+
+#[test]
+fn json_has_the_keys_of_http() {
+    let server = Scripted::start(Does::Answer(OK));
+    let json = load(&server.url("/"), &["-c", "4", "-d", "300ms", "--json"]).expect(0).json();
+    let requests = number(&json["requests"]);
+    assert!(requests > 0.0);
+    assert_eq!(json["errors"], json!({}));
+    assert_eq!(number(&json["statuses"]["200"]), requests);
+    let (received, transfer) = (number(&json["received_bytes"]), number(&json["transfer_bytes_per_s"]));
+    assert!(received >= requests * OK.len() as f64, "{json}");
+    assert!((transfer * number(&json["duration_s"]) / received - 1.0).abs() < 1e-9);
+    assert_eq!(json["connect_ns"]["count"], 4);
+    assert!(number(&json["latency_ns"]["stdev"]) > 0.0 && json["handshake_ns"].is_null(), "{json}");
+    for (key, value) in [("protocol", json!("http")), ("pipeline", json!(1)), ("connection", json!("keep-alive"))] {
+        assert_eq!(json[key], value, "{key}");
+    }
+    // Little's law: what is in flight is what rate and latency say it is. Requests that straddle an end blur it.
+    let (by_latency, counted) = (number(&json["in_flight_by_latency"]), number(&json["in_flight_mean"]));
+    assert!(by_latency > 0.0 && by_latency <= 4.0 + 4.0 * number(&json["latency_ns"]["max"]) / 3e8, "{json}");
+    assert!(counted > 0.0 && counted <= 4.0, "{json}");
+}
+
+#[test]
+fn a_number_of_requests_is_met_exactly() {
+    let server = Scripted::start(Does::Answer(OK));
+    for (requests, more) in [
+        (1, &["-c", "1"][..]),
+        (1000, &["-c", "7"]),
+        (1001, &["-c", "6", "-t", "3"]),
+        (1000, &["-c", "3", "--pipeline", "16"]),
+    ] {
+        let before = server.requests();
+        let json = load(&server.url("/"), &[&["-n", &requests.to_string(), "--json"], more].concat()).expect(0).json();
+        assert_eq!(json["requests"], requests, "{more:?}");
+        assert!(server.requests() - before >= requests, "{more:?}");
+    }
+}
+
+#[test]
+fn methods_headers_and_bodies_arrive() {
+    let server = Scripted::start(Does::Echo);
+    let folder = Folder::new();
+    let body = folder.write("body", "{\"n\": 1}");
+    let expected = format!(
+        "PUT /x HTTP/1.1\r\nHost: {}\r\nX-A: b\r\nContent-Type: application/json\r\nContent-Length: 8\r\n\r\n{{\"n\": 1}}",
+        server.address
+    );
+    let path = folder.write("expected", &expected);
+    let (body, path) = (body.to_str().unwrap(), path.to_str().unwrap());
+    let fields = ["-H", "X-A:  b", "-H", "Content-Type: application/json"];
+    let flags =
+        [&["-X", "PUT", "--body-file", body, "--expect-body-file", path, "-n", "50", "--json"][..], &fields].concat();
+    let json = load(&server.url("/x"), &flags).json();
+    assert_eq!(server.first(), expected);
+    assert_eq!((&json["requests"], &json["errors"]), (&json!(50), &json!({})), "{json}");
+    // A body alone makes a POST.
+    let server = Scripted::start(Does::Answer(OK));
+    load(&server.url("/"), &["--body", "hello", "-n", "1"]).expect(0);
+    assert!(server.first().starts_with("POST / HTTP/1.1\r\n") && server.first().ends_with("\r\n\r\nhello"));
+}
+
+#[test]
+fn answers_are_held_against_what_is_expected() {
+    let server = Scripted::start(Does::Answer(OK));
+    let found = Scripted::start(Does::Answer(b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n"));
+    let cases = [
+        (&server, &["--expect-status", "2xx", "--expect-body", "test"][..], true, ""),
+        (&server, &["--expect-status", "201,404"], false, "status"),
+        (&server, &["--expect-body", "text"], false, "body"),
+        (&server, &["--expect-body", "tes"], false, "body"),
+        (&server, &["--expect-body", "tests"], false, "body"),
+        (&found, &[], false, "status"),
+        (&found, &["--expect-status", "404"], true, ""),
+    ];
+    each(&cases, |&(server, flags, requests, kind)| {
+        let flags = [&["-c", "2", "-d", "1s", "--json"], flags].concat();
+        let ran = load(&server.url("/"), &flags).expect(if requests { 0 } else { 3 });
+        let json = ran.json();
+        assert_eq!(number(&json["requests"]) > 0.0, requests, "{flags:?}: {json}");
+        match kind {
+            "" => assert_eq!(json["errors"], json!({}), "{flags:?}"),
+            kind => {
+                assert!(number(&json["errors"][kind]) > 0.0, "{flags:?}: {json}");
+                assert!(json["error_examples"][kind].as_str().unwrap().contains("expected"), "{flags:?}: {json}");
+                assert_eq!(json["errors"].as_object().unwrap().len(), 1, "{flags:?}: {json}");
+            }
+        }
+    });
+}
+
+#[test]
+fn whatever_a_server_answers_is_counted_and_ends() {
+    const CONFLICT: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\nContent-Length: 5\r\n\r\ntest";
+    const BARE_CR: &[u8] = b"HTTP/1.1 200 OK\r\nX: a\rb\r\nContent-Length: 4\r\n\r\ntest";
+    const BAD_CHUNK: &[u8] = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n";
+    const SHORT: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 400\r\n\r\ntest";
+    const GARBAGE: &[u8] = b"\x16\x03\x01\x00\xff SSH-2.0\r\n\r\n";
+    let cases = [
+        (Does::Answer(CONFLICT), "framing"),
+        (Does::Answer(BARE_CR), "framing"),
+        (Does::Answer(BAD_CHUNK), "framing"),
+        (Does::Answer(GARBAGE), "framing"),
+        (Does::AnswerAndClose(SHORT), "truncated"),
+        (Does::AnswerAndClose(b"HTTP/1.1 20"), "truncated"),
+        (Does::AnswerAndClose(b""), "closed"),
+        (Does::Answer(SHORT), "timeout"),
+        (Does::Silence, "timeout"),
+    ];
+    each(&cases, |&(does, kind)| {
+        let server = Scripted::start(does);
+        let json = load(&server.url("/"), &["-c", "2", "-d", "1s", "--timeout", "50ms", "--json"]).expect(3).json();
+        assert_eq!(json["requests"], 0, "{does:?}: {json}");
+        assert!(number(&json["errors"][kind]) > 0.0, "{does:?}, {kind}: {json}");
+    });
+    // A head without end.
+    let endless = Box::leak([b"HTTP/1.1 200 OK\r\nX: ".as_slice(), &[b'a'; 100_000]].concat().into_boxed_slice());
+    let server = Scripted::start(Does::Answer(endless));
+    let json = load(&server.url("/"), &["-c", "2", "-d", "1s", "--json"]).expect(3).json();
+    assert!(number(&json["errors"]["head-too-large"]) > 0.0, "{json}");
+}
+
+#[test]
+fn every_framing_of_a_right_answer_is_right() {
+    const CHUNKED: &[u8] =
+        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nte\r\n2;x=y\r\nst\r\n0\r\nT: railer\r\n\r\n";
+    const INTERIM: &[u8] =
+        b"HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\ntest";
+    const OLD_KEPT: &[u8] = b"HTTP/1.0 200 OK\r\nConnection: keep-alive\r\nContent-Length: 4\r\n\r\ntest";
+    for (does, closes) in [
+        (Does::Answer(CHUNKED), false),
+        (Does::Answer(INTERIM), false),
+        (Does::Answer(OLD_KEPT), false),
+        (Does::AnswerAndClose(b"HTTP/1.1 200 OK\r\n\r\ntest"), true),
+        (Does::AnswerAndClose(b"HTTP/1.0 200 OK\r\n\r\ntest"), true),
+        (Does::AnswerAndClose(b"HTTP/1.0 200 OK\r\nContent-Length: 4\r\n\r\ntest"), true),
+        (Does::AnswerAndClose(b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 4\r\n\r\ntest"), true),
+    ] {
+        let server = Scripted::start(does);
+        let json = load(&server.url("/"), &["-c", "2", "-n", "40", "--expect-body", "test", "--json"]).expect(0).json();
+        assert_eq!((&json["requests"], &json["errors"]), (&json!(40), &json!({})), "{does:?}: {json}");
+        assert_eq!(server.connections() > 2, closes, "{does:?}: {} connections", server.connections());
+    }
+    // An answer to HEAD has no body, whatever it says of its length.
+    let server = Scripted::start(Does::Answer(b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\n"));
+    load(&server.url("/"), &["-X", "HEAD", "-n", "40"]).expect(0);
+    let server = Scripted::start(Does::Answer(b"HTTP/1.1 204 No Content\r\n\r\n"));
+    load(&server.url("/"), &["-n", "40"]).expect(0);
+}
+
+#[test]
+fn a_server_that_closes_without_a_word_is_tried_again() {
+    // It says keep-alive, and closes: the request that was on its way is lost, and that is an error.
+    let server = Scripted::start(Does::AnswerAndClose(OK));
+    let json = load(&server.url("/"), &["-c", "2", "-d", "300ms", "--json"]).expect(0).json();
+    assert!(number(&json["requests"]) > 0.0 && number(&json["reconnects"]) > 0.0, "{json}");
+}
+
+#[test]
+fn a_connection_for_each_request() {
+    let server = Scripted::start(Does::Answer(OK));
+    for (flags, open) in [(&["--no-keepalive"][..], false), (&["--connection", "per-request", "--rate", "500"], true)] {
+        let before = (server.connections(), server.requests());
+        let json = load(&server.url("/"), &[&["-c", "4", "-n", "100", "--json"], flags].concat()).expect(0).json();
+        assert_eq!((&json["requests"], &json["errors"]), (&json!(100), &json!({})), "{json}");
+        assert_eq!(json["connection"], "per-request");
+        assert_eq!(json["latency_ns"]["clock"], if open { "response" } else { "service" });
+        let (connections, requests) = (server.connections() - before.0, server.requests() - before.1);
+        assert!(requests >= 100 && connections >= requests, "{connections} connections for {requests} requests");
+    }
+    assert!(server.first().contains("\r\nConnection: close\r\n"), "{}", server.first());
+}
+
+#[test]
+fn an_open_loop_is_answered_from_its_timetable() {
+    let server = Scripted::start(Does::Answer(OK));
+    for arrivals in ["poisson", "constant"] {
+        let flags = ["-c", "8", "--rate", "1k", "--arrivals", arrivals, "-d", "400ms", "--json"];
+        let json = load(&server.url("/"), &flags).expect(0).json();
+        assert_eq!((&json["latency_ns"]["clock"], &json["offered_per_s"]), (&json!("response"), &json!(1000.0)));
+        assert!(number(&json["requests"]) > 0.0 && json["errors"] == json!({}), "{json}");
+    }
+}
+
+#[test]
+fn a_mix_is_asked_by_weight() {
+    let server = Scripted::start(Does::Answer(OK));
+    let folder = Folder::new();
+    let mix = format!("# a mix\n9 {}\nPOST {}\n", server.url("/often"), server.url("/rare"));
+    folder.write("mix.txt", &mix);
+    let args = ["load", "--urls", "mix.txt", "--body", "x", "-n", "500", "--warmup", "0s", "--json"];
+    let json = folder.quintain(&args).expect(0).json();
+    assert_eq!(json["target"], format!("http://{}, 2 requests of mix.txt", server.address));
+    assert_eq!((&json["requests"], &json["errors"]), (&json!(500), &json!({})));
+    // A tenth, within six standard deviations; more are sent than counted, until the last of the 500 is seen.
+    let (often, rare) = (server.requests_of("GET /often") as f64, server.requests_of("POST /rare") as f64);
+    let all = often + rare;
+    assert!(all >= 500.0 && (rare - all / 10.0).abs() < 6.0 * (all * 0.09).sqrt(), "{often} and {rare}");
+}
+
+#[test]
+fn unix_sockets_and_ipv6() {
+    let folder = Folder::new();
+    let path = folder.path().join("s");
+    assert!(path.as_os_str().as_bytes().len() < 108);
+    let server = Scripted::unix(&path, Does::Answer(OK));
+    let path = path.to_str().unwrap();
+    let json = load("http://localhost/x", &["--unix-socket", path, "-c", "3", "-n", "100", "--json"]).expect(0).json();
+    assert_eq!((&json["requests"], &json["errors"]), (&json!(100), &json!({})));
+    assert_eq!(server.first(), "GET /x HTTP/1.1\r\nHost: localhost\r\n\r\n");
+    let ran = load("http://localhost/", &["--unix-socket", "/no/such/socket"]).expect(3);
+    assert!(ran.err.contains("/no/such/socket") && ran.err.contains("the path of its socket"), "{}", ran.err);
+
+    match Scripted::on("[::1]:0", Does::Answer(OK)) {
+        Ok(server) => {
+            let json = load(&server.url("/"), &["-c", "3", "-n", "100", "--json"]).expect(0).json();
+            assert_eq!(json["requests"], 100);
+            assert!(server.first().contains("\r\nHost: [::1]:"), "{}", server.first());
+        }
+        Err(error) => println!("not checked, IPv6 is not there: {error}"),
+    }
+}
+
+#[test]
+fn https_checks_the_certificate() {
+    let folder = Folder::new();
+    let (pem, config) = certificate(&["localhost", "127.0.0.1"]);
+    let server = Scripted::tls(config, Does::Answer(OK));
+    let root = folder.write("root.pem", &pem);
+    let (url, root) = (format!("https://{}/", server.address), root.to_str().unwrap().to_owned());
+    for (flags, resumed) in [
+        (&["--cacert", &root][..], false),
+        (&["-k"], false),
+        (&["-k", "--no-keepalive"], true),
+        (&["-k", "--no-keepalive", "--no-resume"], false),
+    ] {
+        let json = load(&url, &[&["-c", "2", "-n", "40", "--json"], flags].concat()).expect(0).json();
+        assert_eq!((&json["requests"], &json["errors"]), (&json!(40), &json!({})), "{flags:?}: {json}");
+        assert_eq!(json["protocol"], "https");
+        assert!(number(&json["handshake_ns"]["count"]) >= 2.0, "{json}");
+        assert_eq!(number(&json["resumed"]) > 0.0, resumed, "{flags:?}: {json}");
+    }
+    let text = load(&url, &["-k", "-n", "40"]).expect(0).out;
+    assert!(text.contains("handshakes, 0 resumed"), "{text}");
+
+    let ran = load(&url, &["-n", "40"]).expect(3);
+    assert!(ran.err.contains("certificate"), "{}", ran.err);
+    let other = folder.write("other.pem", &certificate(&["localhost"]).0);
+    load(&url, &["-n", "40", "--cacert", other.to_str().unwrap()]).expect(3);
+    let wrong = folder.write("wrong.pem", "no certificate");
+    let ran = load(&url, &["-n", "40", "--cacert", wrong.to_str().unwrap()]).expect(2);
+    assert!(ran.err.contains("wrong.pem"), "{}", ran.err);
+    // A name that the certificate does not have.
+    let (pem, config) = certificate(&["elsewhere.example"]);
+    let server = Scripted::tls(config, Does::Answer(OK));
+    let root = folder.write("elsewhere.pem", &pem);
+    let ran = load(&format!("https://{}/", server.address), &["--cacert", root.to_str().unwrap(), "-n", "1"]).expect(3);
+    assert!(ran.err.contains("127.0.0.1"), "{}", ran.err);
+    // Plain HTTP where TLS is spoken, and TLS where plain HTTP is.
+    let plain = Scripted::start(Does::Answer(OK));
+    load(&format!("https://{}/", plain.address), &["-k", "-n", "1"]).expect(3);
+}
+
+#[test]
+fn what_was_measured_until_an_interruption_is_shown() {
+    let server = Scripted::start(Does::Answer(OK));
+    let folder = Folder::new();
+    let args = ["load", &server.url("/"), "-d", "10m", "--warmup", "0s", "--json"];
+    let mut command = folder.command(&args);
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    eventually("enough requests", || (server.requests() > 1000).then_some(()));
+    signal_process(child.id(), "INT");
+    let ran = Ran::from(child.wait_with_output().unwrap()).expect(130);
+    assert!(number(&ran.json()["requests"]) > 0.0 && ran.json()["stop_reason"] == "interrupted", "{}", ran.out);
+}
+
+#[test]
+fn nobody_there_is_said() {
+    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let ran = load(&format!("http://127.0.0.1:{port}/"), &[]).expect(3);
+    assert!(ran.err.contains("nobody listens there") && ran.err.contains("is the server running"), "{}", ran.err);
+    assert!(ran.out.is_empty());
+}
+
+#[test]
+fn mistakes_are_told_all_at_once() {
+    let folder = Folder::new();
+    let args = [
+        "load",
+        "http://user:secret@127.0.0.1/",
+        "-s",
+        "wrk.lua",
+        "-c",
+        "0",
+        "-t",
+        "many",
+        "-d",
+        "5",
+        "--timeout",
+        "1us",
+        "--rate",
+        "-1",
+        "-X",
+        "get",
+        "-H",
+        "Acept text/html",
+        "--pipeline",
+        "0",
+        "--expect-status",
+        "2x",
+        "--body-file",
+        "no-such-file",
+        "--expect-body-file",
+        "nor-such",
+    ];
+    let ran = folder.quintain(&args).expect(2);
+    assert!(!ran.err.contains("secret"), "{}", ran.err);
+    insta::assert_snapshot!("mistakes_of_flags", ran.err);
+
+    folder.write(
+        "mix.txt",
+        "http://127.0.0.1:1/\n0 GET http://127.0.0.1:1/\nget http://127.0.0.1:1/\nhttps://127.0.0.1:1/\nhttp://127.0.0.1:1/a b c\n",
+    );
+    let args = ["load", "--urls", "mix.txt", "--insecure", "-H", "Connection: close"];
+    insta::assert_snapshot!("mistakes_of_a_file", folder.quintain(&args).expect(2).err);
+
+    let args = ["load", "pingpong://127.0.0.1:1", "-X", "GET", "--pipeline", "4", "-k"];
+    insta::assert_snapshot!("mistakes_of_protocols", folder.quintain(&args).expect(2).err);
+}
+
+#[test]
+fn what_the_machine_cannot_do_is_said_before_anything_is_opened() {
+    // Neither of these runs as a user who may raise hard limits: root gives that up.
+    let script = r#"ulimit -n 64; [ "$(id -u)" = 0 ] || exec "$0" "$@"; exec setpriv --bounding-set=-all --inh-caps=-all "$0" "$@""#;
+    let folder = Folder::new();
+    let mut command = folder.shell(script);
+    let ran =
+        Ran::from(command.arg(common::QUINTAIN).args(["load", "http://127.0.0.1:1/", "-c", "100"]).output().unwrap());
+    let ran = ran.expect(4);
+    assert!(ran.err.contains("100 connections need") && ran.err.contains("may have 64"), "{}", ran.err);
+    assert!(
+        ran.err.contains("connections are possible") && ran.err.contains("hint: raise the hard limit"),
+        "{}",
+        ran.err
+    );
+
+    let range = std::fs::read_to_string("/proc/sys/net/ipv4/ip_local_port_range").unwrap();
+    let bounds = range.split_whitespace().map(|word| word.parse::<u32>().unwrap()).collect::<Vec<_>>();
+    let clients = (bounds[1] - bounds[0] + 2).to_string();
+    let ran = folder.quintain(&["load", "http://127.0.0.1:1/", "-c", &clients]).expect(4);
+    let (ports, files) = (ran.err.contains("ports to connect from"), ran.err.contains("open files"));
+    assert!(ports || files, "{}", ran.err);
+}
+
+#[test]
+fn quintains_own_server_is_loaded_without_error() {
+    let server = Server::start(&["http", "--threads", "2"]);
+    let url = |path: &str| format!("http://127.0.0.1:{}{path}", server.port);
+    for (path, flags) in [
+        ("/", &["--expect-body", "test"][..]),
+        ("/", &["--pipeline", "16", "--expect-body", "test"]),
+        ("/plaintext", &["--expect-body", "Hello, World!"]),
+        ("/bytes/100000", &[]),
+        ("/chunked/100000", &[]),
+        ("/echo", &["--body", "quintain", "--expect-body", "quintain"]),
+        ("/", &["-X", "HEAD"]),
+        ("/plaintext", &["--no-keepalive"]),
+        ("/delay?mean=1ms&dist=constant", &[]),
+    ] {
+        for backend in ["epoll", "auto"] {
+            let fixed = ["-c", "10", "-t", "2", "-n", "300", "--json", "--backend", backend];
+            let json = load(&url(path), &[&fixed, flags].concat()).expect(0).json();
+            assert_eq!((&json["requests"], &json["errors"]), (&json!(300), &json!({})), "{path} {flags:?}: {json}");
+        }
+    }
+    // What the server knows to have taken, the generator cannot have measured as less.
+    let json = load(&url("/delay?mean=2ms&dist=constant"), &["-c", "4", "-n", "200", "--json"]).expect(0).json();
+    assert!(number(&json["latency_ns"]["p50"]) >= 2e6, "{json}");
+}
