@@ -132,7 +132,8 @@ impl Chunks {
                 State::Data => unreachable!("data is taken in pieces above"),
                 State::DataCr if byte == b'\r' => self.state = State::DataLf,
                 State::DataLf if byte == b'\n' => {
-                    *self = Chunks { state: State::Size, size: 0, line_bytes: 0, ..*self };
+                    self.state = State::Size;
+                    self.line_bytes = 0;
                 }
                 State::DataCr | State::DataLf => return Err(ChunkError::BadEnd { byte }),
                 State::EndLf if byte == b'\n' => return Ok(Some(at)),

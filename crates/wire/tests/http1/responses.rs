@@ -316,6 +316,7 @@ fn connect_requests() {
         ("a tunnel", b"HTTP/1.1 200 OK\r\n\r\n", r#"200 close """#),
         ("a tunnel of 204", b"HTTP/1.1 204 x\r\n\r\n", r#"204 close """#),
         ("a tunnel ignores framing", b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n", r#"200 close """#),
+        ("no tunnel of 300", b"HTTP/1.1 300 x\r\nContent-Length: 4\r\n\r\ntest", r#"300 keep "test""#),
         ("no tunnel", b"HTTP/1.1 407 x\r\nContent-Length: 4\r\n\r\ntest", r#"407 keep "test""#),
     ]);
 }
@@ -345,6 +346,48 @@ fn limits() {
     check_all(none, Asked::Get, &[("no room at all", b"HTTP/1.1 204 x\r\n\r\n", "error head-too-large")]);
     let any = Limits { head_bytes: usize::MAX, headers: usize::MAX };
     check_all(any, Asked::Get, &[("any room", b"HTTP/1.1 204 x\r\nA: b\r\n\r\n", r#"204 keep """#)]);
+}
+
+/// Eight bytes are looked at at a time: each byte, at each place of them, means the same.
+#[test]
+fn every_byte_at_every_place_of_a_value() {
+    for byte in 0..=255_u8 {
+        for before in 0..20 {
+            let value = [vec![b'a'; before], vec![byte], vec![b'a'; 12]].concat();
+            let bytes = [b"HTTP/1.1 204 x\r\nA: ".as_slice(), &value, b"\r\n\r\n"].concat();
+            let expect = match byte {
+                b'\r' => "error bare-cr",
+                b'\n' => "error bare-lf",
+                b'\t' => r#"204 keep """#,
+                0..0x20 | 0x7f => "error control-character",
+                _ => r#"204 keep """#,
+            };
+            let found = streams::responses(&mut Memo::new(), Limits::DEFAULT, Asked::Get, &[&bytes]);
+            assert_eq!(found, expect, "0x{byte:02x} behind {before} bytes");
+        }
+    }
+}
+
+/// Names that differ from those of framing in one byte have nothing to do with it, and those that differ in case are the same.
+#[test]
+fn every_name_that_is_nearly_one_of_framing() {
+    for (name, value) in [("Content-Length", "7"), ("Transfer-Encoding", "chunked"), ("Connection", "close")] {
+        let read = |name: &[u8]| {
+            let (begin, end) = (b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n", format!(": {value}\r\n\r\n"));
+            let bytes = [begin.as_slice(), name, end.as_bytes()].concat();
+            streams::responses(&mut Memo::new(), Limits::DEFAULT, Asked::Get, &[&bytes])
+        };
+        assert_ne!(read(name.as_bytes()), r#"200 keep """#, "{name}");
+        for at in 0..name.len() {
+            let mut other = name.as_bytes().to_vec();
+            other[at] ^= 0x20;
+            if other[at].is_ascii_alphabetic() {
+                assert_eq!(read(&other), read(name.as_bytes()), "{}", other.escape_ascii());
+            }
+            other[at] = if other[at] == b'x' { b'y' } else { b'x' };
+            assert_eq!(read(&other), r#"200 keep """#, "{}", other.escape_ascii());
+        }
+    }
 }
 
 /// A memo that was filled under wider limits, or by an answer to another method, does not excuse a head.
