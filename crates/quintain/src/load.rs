@@ -169,6 +169,14 @@ pub(crate) fn problem(error: &LoadError, target: &Target) -> Problem {
     };
     let problem = Problem::text(exit, error);
     match error {
+        // Studies and flags have two names for the same things; the engine tells those of studies.
+        LoadError::Unreachable { reason, .. } if reason.contains("`ca_file`") => {
+            problem.hint("here these are `--cacert FILE` and `--insecure`")
+        }
+        LoadError::Unreachable { reason, .. } if reason.contains("`insecure`") => {
+            problem.hint("here that is `--insecure`")
+        }
+        LoadError::Unreachable { reason, .. } if reason.contains("TLS") || reason.contains("certificate") => problem,
         LoadError::Unreachable { .. } if target.address().starts_with("unix:") => {
             problem.hint("is the server running, and is this the path of its socket?")
         }

@@ -322,8 +322,9 @@ pub fn load_terminal(measurement: &Measurement, target: &str, style: &Style) -> 
         let of = report.requests.saturating_add(errors);
         line("errors", paint.bad(&format!("{errors} of {of} requests went wrong")));
         for (kind, count) in &report.errors {
-            let example = report.error_examples.get(kind).map_or(String::new(), |example| format!(": {example}"));
-            line("", format!("{count} {kind}{}", paint.dim(&example)));
+            let words = report.error_examples.get(kind).map_or(kind_words(kind), String::as_str);
+            let words = if words.is_empty() { String::new() } else { format!(": {words}") };
+            line("", format!("{count} {kind}{}", paint.dim(&words)));
         }
     }
     if report.connect_ns.count > 0 {
@@ -349,6 +350,18 @@ pub fn load_terminal(measurement: &Measurement, target: &str, style: &Style) -> 
         line("warning", paint.warn(warning));
     }
     crate::terminal::wrap(&out, style.width, 15)
+}
+
+/// What a kind of error is, where its first one has left no words of its own.
+fn kind_words(kind: &str) -> &'static str {
+    match kind {
+        "closed" => "the server closed a connection on which an answer was awaited",
+        "reset" => "the server reset a connection on which an answer was awaited",
+        "timeout" => "no answer in time",
+        "refused" => "nobody listened when a connection was opened again",
+        "connect-timeout" => "a connection did not stand in time",
+        _ => "",
+    }
 }
 
 /// What was done: whom, by how many, how.
@@ -609,7 +622,7 @@ mod tests {
         statuses     200: 18041, 503: 12
         errors       15 of 18056 requests went wrong
                      12 status: 503 Service Unavailable on GET /orders
-                     3 timeout
+                     3 timeout: no answer in time
         connect      mean 47.2 µs, p50 25.7 µs, max 199.7 µs of 40 connections
         TLS          mean 47.2 µs, p50 25.7 µs, max 199.7 µs of 40 handshakes, 7 resumed
         limited by   subject: 40 clients waited for answers while the generator had time to spare; the
@@ -693,7 +706,7 @@ mod tests {
           p99.9      2.33 ms     no interval
         requests     18041 in 15.00 ms, 70.5 KiB received
         errors       12 of 18053 requests went wrong
-                     12 timeout
+                     12 timeout: no answer in time
         connect      mean 47.2 µs, p50 25.7 µs, max 199.7 µs of 40
                      connections
         volley       571.10us 220.40us 17000
