@@ -390,6 +390,13 @@ fn what_the_machine_cannot_do_is_said_before_anything_is_opened() {
         ran.err
     );
 
+    // Where only the soft limit is low, it is raised.
+    let server = Scripted::start(Does::Answer(OK));
+    let mut command = folder.shell(r#"ulimit -Sn 64; exec "$0" "$@""#);
+    command.arg(common::QUINTAIN).args(["load", &server.url("/"), "-c", "100", "-n", "1000", "--json"]);
+    let json = Ran::from(command.output().unwrap()).expect(0).json();
+    assert_eq!((&json["requests"], &json["connect_ns"]["count"]), (&json!(1000), &json!(100)), "{json}");
+
     let range = std::fs::read_to_string("/proc/sys/net/ipv4/ip_local_port_range").unwrap();
     let bounds = range.split_whitespace().map(|word| word.parse::<u32>().unwrap()).collect::<Vec<_>>();
     let clients = (bounds[1] - bounds[0] + 2).to_string();

@@ -376,7 +376,7 @@ fn load_words(report: &LoadReport) -> String {
         },
     ];
     if report.pipeline > 1 {
-        words.push(format!("{} requests in flight on each connection", report.pipeline));
+        words.push(format!("up to {} requests in flight on each connection", report.pipeline));
     }
     if report.connection == Connection::PerRequest {
         words.push("a connection per request".to_owned());
@@ -605,8 +605,8 @@ mod tests {
             (measurement.resumed, measurement.reconnects) = (7, 8);
         });
         assert_snapshot!(load_terminal(&everything, "https://127.0.0.1:8443/", &PLAIN), @r"
-        load         https://127.0.0.1:8443/, 40 clients, 1 thread, closed loop, 16 requests in flight on
-                     each connection
+        load         https://127.0.0.1:8443/, 40 clients, 1 thread, closed loop, up to 16 requests in
+                     flight on each connection
         requests/s   72.2 ±0.6 k/s
         transfer/s   10.32 MiB/s
         latency      service time: from the write to the answer
