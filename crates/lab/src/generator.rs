@@ -54,7 +54,8 @@ impl Generator {
         let mut child = supervisor.spawn(&launch)?;
         let text = serde_json::to_vec(spec)?;
         if let Some(mut input) = child.input.take() {
-            // The pipe holds any spec, so this never waits; and one that ended before it read says why elsewhere.
+            // It reads before it does anything else, so this waits for no more than its start, and only where bodies are long; and one that
+            // ended before it read says why elsewhere.
             let _ = input.write_all(&text);
         }
         let output = child.output.take().ok_or_else(|| io::Error::other("the generator has no stdout"))?;

@@ -28,6 +28,7 @@ pub mod revision;
 mod run;
 mod sample;
 mod tail;
+mod target;
 #[cfg(test)]
 mod tests;
 mod threads;
@@ -39,3 +40,4 @@ mod words;
 pub use build::build_all;
 pub use hooks::{Cause, Ended, Enough, Hooks, Judge, LabError, Live, Options, Phase, Progress, Store};
 pub use run::run;
+pub use target::{BODY_MAX_BYTES, missing_files};

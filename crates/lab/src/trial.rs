@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use study::plan::{LoadPlan, Plan, Point};
 use study::record::{Failure, FailureKind, Measurement, NetworkCounters, Outcome, RECORD_VERSION, Record, SubjectUse};
-use study::spec::{Arrivals, Connection, LoadSpec, SPEC_VERSION, Target};
+use study::spec::{Arrivals, LoadSpec, SPEC_VERSION};
 
 use crate::generator::{self, Generator};
 use crate::hooks::{Live, Options, Phase};
@@ -14,7 +14,7 @@ use crate::process::{Child, Launch, Supervisor, wait_readable};
 use crate::ready::{self, NotReady};
 use crate::sample::{Reading, Sampler};
 use crate::topology::{self, Share};
-use crate::{clock, network, words};
+use crate::{clock, network, target, words};
 
 /// The open loop polls for so long before each intended send, where the generator has its processors for itself, ns.
 const SPIN_NS: u64 = 100_000;
@@ -196,8 +196,14 @@ impl Trial<'_> {
         readings: &mut Readings,
         say: &mut dyn FnMut(Phase, Option<&Live>),
     ) -> Result<Measurement, End> {
-        let spec = load_spec(&self.point().load, share, record.subject.port.unwrap_or(0), record.seed)
-            .map_err(|text| failed(FailureKind::Generator, text))?;
+        let spec = load_spec(
+            &self.point().load,
+            share,
+            record.subject.port.unwrap_or(0),
+            record.seed,
+            &self.options.directory,
+        )
+        .map_err(|text| failed(FailureKind::Generator, text))?;
         let mut generator = Generator::start(self.supervisor, &spec, &share.generator, &self.options.directory)
             .map_err(|error| failed(FailureKind::Generator, format!("the generator cannot be started: {error}")))?;
         say(Phase::Warmup, None);
@@ -359,12 +365,8 @@ pub(crate) fn share(point: &Point, options: &Options) -> Result<Share, String> {
     topology::share(&options.cpus, point.subject.cpus, point.load.cpus, point.load.share_cpus)
 }
 
-fn load_spec(load: &LoadPlan, share: &Share, port: u16, seed: u64) -> Result<LoadSpec, String> {
-    let address = ready::address(port).to_string();
-    let target = match load.protocol.as_str() {
-        "pingpong" => Target::Pingpong { address },
-        other => return Err(format!("there is no protocol `{other}`")),
-    };
+fn load_spec(load: &LoadPlan, share: &Share, port: u16, seed: u64, directory: &Path) -> Result<LoadSpec, String> {
+    let target = target::target(load, port, directory)?;
     let cpus = u32::try_from(share.generator.len()).unwrap_or(u32::MAX);
     // A worker without a client would only turn.
     let threads = load.threads.unwrap_or(cpus.min(load.clients)).max(1);
@@ -373,8 +375,8 @@ fn load_spec(load: &LoadPlan, share: &Share, port: u16, seed: u64) -> Result<Loa
         version: SPEC_VERSION,
         target,
         clients: load.clients,
-        pipeline: 1,
-        connection: Connection::KeepAlive,
+        pipeline: load.pipeline,
+        connection: load.connection,
         threads,
         cpus: share.generator.clone(),
         backend: load.backend,

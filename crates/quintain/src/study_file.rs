@@ -35,6 +35,11 @@ pub(crate) fn open(args: &StudyArgs, machine_cpus: u32) -> Result<Opened, Proble
     let plan = study::parse(&text)
         .and_then(|study| study::expand(&study, &options))
         .map_err(|mistakes| mistaken(&path, &text, &mistakes))?;
+    let missing = lab::missing_files(&plan, Path::new("."));
+    if !missing.is_empty() {
+        return Err(Problem::text(Exit::Usage, format!("`{}`: {}", path.display(), missing.join("; ")))
+            .hint("files that a study names are relative to the folder that quintain is started in"));
+    }
     Ok(Opened { path, plan, profile })
 }
 

@@ -2,20 +2,23 @@
 
 mod factors;
 mod figures;
+mod http;
 mod load;
 mod subject;
+mod tables;
 mod trials;
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 use factors::Factor;
+use subject::Cpus;
 
 use crate::diagnostic::Diagnostic;
 use crate::nearest::suggestion;
 use crate::node::{Place, Table, Value};
 use crate::parse::{Profile, Study, in_profile};
-use crate::plan::{Figure, Plan, Point, TrialRule};
+use crate::plan::{self, Figure, LoadPlan, Plan, Point, TrialRule};
 use crate::report::Report;
 use crate::section::{self, Section, Setting};
 use crate::{sets, template};
@@ -54,10 +57,9 @@ pub fn expand(study: &Study, options: &ExpandOptions) -> Result<Plan, Vec<Diagno
     sets::apply(&mut root, &options.sets, &report);
     let expanded = points_of(&root, options.profile, options.machine_cpus, &report);
     report.finish()?;
-    let Expanded { question, factors, points, trials, figures } =
+    let Expanded { question, factors, points, trials, figures, tables } =
         expanded.expect("what is not there has been reported");
     let (study, text) = (options.name.clone(), study.text.clone());
-    let tables = Vec::new();
     Ok(Plan { study, question, text, seed: options.seed, factors, points, trials, figures, tables })
 }
 
@@ -68,13 +70,14 @@ pub(crate) struct Expanded {
     points: Vec<Point>,
     trials: TrialRule,
     figures: Vec<Figure>,
+    tables: Vec<plan::Table>,
 }
 
 /// Reads the tables of a study in one profile; `None` only where a mistake was reported.
 pub(crate) fn points_of(root: &Table, profile: Profile, machine_cpus: u32, report: &Report) -> Option<Expanded> {
     let top =
         Section { name: String::new(), table: Cow::Borrowed(root), place: Place::default(), settings: &[], report };
-    top.only(&["question", "subject", "load", "factors", "trials", "figure", "quick", "full"]);
+    top.only(&["question", "subject", "load", "factors", "trials", "figure", "table", "quick", "full"]);
     top.required("question", "\"Which server is fastest?\"");
     let question = top.text("question");
     if question.as_ref().is_some_and(|question| question.trim().is_empty()) {
@@ -87,6 +90,7 @@ pub(crate) fn points_of(root: &Table, profile: Profile, machine_cpus: u32, repor
     check_use(root, &factors, report);
     let trials = trials::read(root, profile, report);
     let figures = figures::read(root, &factors, trials.as_ref(), report);
+    let tables = tables::read(root, report);
     let points = points(&factors, subject, load, machine_cpus, report);
     Some(Expanded {
         question: question?,
@@ -94,6 +98,7 @@ pub(crate) fn points_of(root: &Table, profile: Profile, machine_cpus: u32, repor
         points: points?,
         trials: trials?,
         figures: figures?,
+        tables: tables?,
     })
 }
 
@@ -140,7 +145,8 @@ fn points(
         let settings = settings(factors, index);
         let subject = subject.as_ref().map(|subject| subject::read(&subject.at(&settings)));
         let load = load.as_ref().map(|load| load::read(&load.at(&settings)));
-        let (subject, load) = (subject??, load??);
+        let ((mut subject, wanted), load) = (subject??, load??);
+        (subject.cpus, subject.cpus_wanted) = cpus(wanted, &load, machine_cpus);
         let levels = settings.iter().map(|setting| (setting.factor.to_owned(), setting.level.clone())).collect();
         let unrunnable = unrunnable(subject.cpus, load.cpus, load.share_cpus, machine_cpus);
         Some(Point { factors: levels, subject, load, unrunnable })
@@ -160,6 +166,18 @@ fn settings(factors: &[Factor], index: usize) -> Vec<Setting<'_>> {
     }
     settings.reverse();
     settings
+}
+
+/// The processors that a subject gets, and those it would have used where this machine leaves it fewer.
+fn cpus(wanted: Cpus, load: &LoadPlan, machine_cpus: u32) -> (u32, Option<u32>) {
+    let generator = if load.share_cpus { 0 } else { load.cpus.unwrap_or(1) };
+    // One at least: a machine that is too small is told of where everything else is that it cannot run.
+    let left = machine_cpus.saturating_sub(generator).max(1);
+    match wanted {
+        Cpus::Exactly(count) => (count, None),
+        Cpus::UpTo(most) => (most.min(left), (most > left).then_some(most)),
+        Cpus::All => (left, None),
+    }
 }
 
 /// Why a machine with `machine_cpus` cannot run this.

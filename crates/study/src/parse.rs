@@ -10,12 +10,12 @@
 //! | `question` | what the study asks | a mistake |
 //! | `subject.command` | starts the server; `{port}` is its port, a leading `quintain` this binary | a mistake |
 //! | `subject.build` | run once before the first trial | nothing is built |
-//! | `subject.cpus` | processors of the server | 1 |
+//! | `subject.cpus` | processors of the server: a count, `{ up_to = 8 }` (fewer where the generator leaves fewer), `"all"` that it leaves | 1 |
 //! | `subject.port` | its port | a free one |
 //! | `subject.directory`, `subject.environment` | where and with what it is started | as the lab |
 //! | `subject.ready_timeout`, `subject.stop_timeout` | to answer on its port; to end when asked | 10s, 2s |
 //! | `subject.variants.LEVEL` | any of the keys above, where a factor has this level | |
-//! | `load.protocol` | `pingpong` | a mistake |
+//! | `load.protocol` | `pingpong`, `http`, `https` | a mistake |
 //! | `load.clients` | connections | a mistake |
 //! | `load.threads`, `load.cpus` | workers and processors of the generator | one each; all that are left |
 //! | `load.share_cpus` | whether it may use the subject's processors | `false` |
@@ -26,9 +26,20 @@
 //! | `load.warmup` | a time, or `{ requests }`; nothing under volley's rule | 1s |
 //! | `load.stop` | a time, or `{ requests, max_time }`, `{ relative, level, max_time }`, `{ rule = "volley", round, half_width, max_time }` | a mistake |
 //! | `load.window`, `load.timeout` | a slice of the measured time; the latest answer | 100ms, 5s |
+//! | `load.path`, `load.method` | HTTP: what is asked | `/`, `GET` |
+//! | `load.headers` | HTTP: header fields, `{ Accept = "text/plain" }`; `Host` is added | none |
+//! | `load.body`, `load.body_file` | HTTP: a text, or a file relative to where the lab was started | none |
+//! | `[[load.request]]` | HTTP: a mix instead: `path`, `method`, `headers` (over those of `[load]`), `body`, `body_file`, `weight` | one request |
+//! | `load.expect_status` | HTTP: right statuses: `200`, `[200, 204]`, `"2xx"` | 200 to 299 |
+//! | `load.expect_body` | HTTP: the right body, exactly | any, of the right length |
+//! | `load.pipeline` | HTTP: requests in flight on a connection | 1 |
+//! | `load.connection` | HTTP: `keep-alive`, or `per-request` | `keep-alive` |
+//! | `load.insecure`, `load.ca_file` | https: any certificate is right; the roots to trust, PEM | `false`; the public ones |
+//! | `load.server_name`, `load.resume` | https: the name in the certificate; whether sessions are resumed | `localhost`, `true` |
 //! | `factors.NAME` | a list of levels, or `"auto"`: powers of two up to the processors the generator leaves | one design point |
 //! | `trials.stop` | `{ relative, level, metric, min, max, max_time }` | 8 trials |
-//! | `[[figure]]` | `kind` (`line`, `scatter`, `ecdf`, `quantiles`, `timeline`), `x`, `y`, `series`, `facet`, `interval`, `title` | no figure |
+//! | `[[figure]]` | `kind` (`line`, `scatter`, `ecdf`, `quantiles`, `timeline`), `x`, `y` (a metric, or a list of some of one unit), `series`, `facet`, `interval`, `title` | no figure |
+//! | `[[table]]` | `metric` (sample mean, sample standard deviation, interval, trials) or `metrics` (a column each), `title` | no further table |
 //! | `[quick]`, `[full]` | tables of the same names, whose keys replace those above in that profile | |
 
 use std::fmt;

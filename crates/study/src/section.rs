@@ -61,6 +61,11 @@ impl<'a> Section<'a> {
         }
     }
 
+    /// Whether the value of `key` is this text.
+    pub(crate) fn is_word(&self, key: &str, word: &str) -> bool {
+        self.find(key).is_some_and(|found| matches!(&*found.value, Value::Text(text) if text == word))
+    }
+
     pub(crate) fn has(&self, key: &str) -> bool {
         self.table.get(key).is_some()
     }
@@ -94,6 +99,18 @@ impl<'a> Section<'a> {
             Value::Text(text) => Some(text.clone()),
             _ => self.wrong_type(&found, "a text"),
         }
+    }
+
+    /// A text as what `read` makes of it; what `read` says instead is the message, and the hint.
+    pub(crate) fn text_as<T>(
+        &self,
+        key: &str,
+        read: impl FnOnce(&str) -> Result<T, (String, Option<String>)>,
+    ) -> Option<T> {
+        let text = self.text(key)?;
+        // What stands in a level is mistaken there.
+        let place = self.find(key)?.place;
+        read(&text).map_err(|(message, hint)| self.report.mistake(place, message, hint)).ok()
     }
 
     pub(crate) fn flag(&self, key: &str) -> Option<bool> {
@@ -209,7 +226,8 @@ impl<'a> Section<'a> {
         let setting = |name: &str| self.settings.iter().find(|setting| setting.factor == name);
         let filled = template::fill(text, |name| setting(name).map(|setting| setting.level.to_string()));
         if filled.len() > VALUE_MAX_BYTES {
-            self.report.mistake(node.place, format!("{name} is longer than {VALUE_MAX_BYTES} bytes"), None);
+            let hint = (key == "body").then(|| "put it into a file, and name that with `body_file`".to_owned());
+            self.report.mistake(node.place, format!("{name} is longer than {VALUE_MAX_BYTES} bytes"), hint);
             return None;
         }
         // Of `"{clients}"` the level is the value: a mistake in it stands where the level stands. A factor that is not

@@ -425,6 +425,259 @@ fn figures() {
     "#);
 }
 
+const HTTP: &str = r#"
+question = "Which?"
+[subject]
+command = "{server} -p {port}"
+[load]
+protocol = "http"
+clients = 40
+stop = "1s"
+[factors]
+server = ["a", "b"]
+"#;
+
+fn http(lines: &str) -> String {
+    mistakes(&HTTP.replace("protocol = \"http\"", lines))
+}
+
+#[test]
+fn what_is_asked_over_http() {
+    insta::assert_snapshot!(
+        http(
+            "protocol = \"http\"\npath = \"index.html\"\nmethod = \"get\"\nheaders = { \"A B\" = \"x\", Accept = \"a\\r\\nb\", accept = \"c\", \
+             Connection = \"close\", D = [] }\nbody = \"x\"\nbody_file = \"y\"\nexpect_status = [200, \"20x\", 99, true]\nexpect_body = 5\n\
+             pipeline = 0\nconnection = \"keepalive\"\nserver_name = \"h\"\nca_file = \"roots.pem\"\nmethd = \"GET\""
+        ),
+        @r#"
+    7:8: the path `index.html` must begin with `/`
+        here: "\"index.html\""
+        hint: write `/index.html`
+    8:10: `get` is not `GET`: HTTP methods are case-sensitive
+        here: "\"get\""
+        hint: write `GET`
+    9:13: `A B` is no name of a header field
+        here: "\"A B\""
+        hint: names are letters, digits and `-`, as in `X-Request-Id`
+    9:35: '\r' cannot stand in the value of `Accept`
+        here: "\"a\\r\\nb\""
+    9:85: `load.headers.D` is a text, not a list
+        here: "[]"
+    11:13: `load` has `body` and `body_file`, of which it takes one
+        here: "\"y\""
+    12:23: `20x` is no HTTP status
+        here: "\"20x\""
+        hint: write statuses, ranges or classes: `200,201`, `200-204`, `2xx`
+    12:30: `99` is no HTTP status
+        here: "99"
+        hint: write statuses, ranges or classes: `200,201`, `200-204`, `2xx`
+    12:34: a status is a number such as `200`, not a boolean
+        here: "true"
+    13:15: `load.expect_body` is a text, not an integer
+        here: "5"
+    14:12: `load.pipeline` must be 1 to 1,024, not 0
+        here: "0"
+    15:14: unknown use of connections `keepalive`
+        here: "\"keepalive\""
+        hint: did you mean `keep-alive`?
+    16:15: `load.server_name` has no meaning without encryption
+        here: "\"h\""
+        hint: set `protocol = "https"`, or drop it
+    17:11: `load.ca_file` has no meaning without encryption
+        here: "\"roots.pem\""
+        hint: set `protocol = "https"`, or drop it
+    18:1: unknown key `methd` in `load`
+        here: "methd"
+        hint: did you mean `method`?
+    "#
+    );
+    insta::assert_snapshot!(
+        http("protocol = \"http\"\nconnection = \"per-request\"\npipeline = 16\nthink = \"1ms\"\nmethod = \"HEAD\"\nexpect_body = \"x\"\nheaders = { Content-Length = 3, Upgrade = \"h2c\" }\nbody = \"four\"\nexpect_status = []"),
+        @r#"
+    8:12: a connection for each request leaves nothing to pipeline
+        here: "16"
+        hint: drop `pipeline`, or set `connection = "keep-alive"`
+    9:9: a client that thinks has one request in flight, which leaves nothing to pipeline
+        here: "\"1ms\""
+        hint: drop `think`, or `pipeline`
+    11:15: the answer to `HEAD` has no body
+        here: "\"x\""
+        hint: drop `expect_body`, or ask with `GET`
+    12:30: `Content-Length: 3`, but the body has 4 bytes
+        here: "3"
+        hint: leave it out: the right length is sent
+    12:43: `Upgrade: h2c` would end a connection that is to be kept
+        here: "\"h2c\""
+        hint: drop it: HTTP/1.1 is what is measured
+    14:17: `load.expect_status` has no status
+        here: "[]"
+        hint: drop it: 200 to 299 are right then
+    "#
+    );
+    insta::assert_snapshot!(
+        http("protocol = \"https\"\ninsecure = true\nca_file = \"roots.pem\"\nresume = \"no\"\nbody_file = \" \"\nexpect_status = \"1xx\"\nheaders = { Host = \"a\", host = \"b\", Transfer-Encoding = \"chunked\" }"),
+        @r#"
+    8:11: `insecure` accepts any certificate, so `ca_file` has no meaning
+        here: "\"roots.pem\""
+        hint: drop one of the two
+    9:10: `load.resume` is `true` or `false`, not a text
+        here: "\"no\""
+    10:13: `body_file` is empty
+        here: "\" \""
+    11:17: `1xx`: a status below 200 is not the end of an answer
+        here: "\"1xx\""
+    12:25: header field `host` is given twice
+        here: "host"
+    "#
+    );
+    insta::assert_snapshot!(
+        http("protocol = \"pingpong\"\npath = \"/\"\npipeline = 2\nconnection = \"keep-alive\"\ninsecure = true"),
+        @r#"
+    7:8: `load.path` has no meaning with protocol `pingpong`
+        here: "\"/\""
+        hint: it belongs to `http` and `https`: change `protocol`, or drop it
+    8:12: `load.pipeline` has no meaning with protocol `pingpong`
+        here: "2"
+        hint: it belongs to `http` and `https`: change `protocol`, or drop it
+    9:14: `load.connection` has no meaning with protocol `pingpong`
+        here: "\"keep-alive\""
+        hint: it belongs to `http` and `https`: change `protocol`, or drop it
+    10:12: `load.insecure` has no meaning with protocol `pingpong`
+        here: "true"
+        hint: it belongs to `http` and `https`: change `protocol`, or drop it
+    "#
+    );
+    insta::assert_snapshot!(http("protocol = \"htp\"\npath = \"/\""), @r#"
+    6:12: unknown protocol `htp`
+        here: "\"htp\""
+        hint: did you mean `http`?
+    "#);
+    let long = "x".repeat(5000);
+    insta::assert_snapshot!(http(&format!("protocol = \"http\"\nbody = \"{long}\"")).replace(&long, "..."), @r#"
+    7:8: `load.body` is longer than 4096 bytes
+        here: "\"...\""
+        hint: put it into a file, and name that with `body_file`
+    "#);
+}
+
+#[test]
+fn a_mix_of_requests() {
+    insta::assert_snapshot!(
+        http(
+            "protocol = \"http\"\npath = \"/\"\nbody_file = \"b\"\nrequest = [{ path = \"/a\", weight = 0 }, 5, { pth = \"/b\", method = \"CONNECT\" }, \
+             { path = \"{page}\", headers = { Content-Length = \"9\" }, body = \"{server}\" }]"
+        ),
+        @r#"
+    7:8: `load.path` has no meaning beside `[[load.request]]`
+        here: "\"/\""
+        hint: write `path` into each of them, or drop them
+    8:13: `load.body_file` has no meaning beside `[[load.request]]`
+        here: "\"b\""
+        hint: write `body_file` into each of them, or drop them
+    9:36: `load.request.weight` must be 1 to 1,000,000, not 0
+        here: "0"
+    9:41: a request is a table, not an integer
+        here: "5"
+    9:46: unknown key `pth` in `load.request`
+        here: "pth"
+        hint: did you mean `path`?
+    9:67: `CONNECT` makes a tunnel and has no answer to measure
+        here: "\"CONNECT\""
+    9:90: `{page}` names no factor
+        here: "{page}"
+        hint: there is `server`
+    "#
+    );
+    insta::assert_snapshot!(http("protocol = \"http\"\nrequest = []"), @r#"
+    7:11: `load.request` is empty
+        here: "[]"
+        hint: begin each request with `[[load.request]]`
+    "#);
+    insta::assert_snapshot!(http("protocol = \"http\"\nrequest = { path = \"/\" }"), @r#"
+    7:11: `load.request` is a list of tables, not a table
+        here: "{ path = \"/\" }"
+        hint: begin each request with `[[load.request]]`
+    "#);
+    // A mistake in a level stands where the level stands.
+    let levels = HTTP.replace("clients = 40", "clients = 40\npath = \"{page}\"\nexpect_status = \"{status}\"");
+    insta::assert_snapshot!(mistakes(&format!("{levels}page = [\"/a\", \"b c\"]\nstatus = [200, \"ok\"]\n")), @r#"
+    13:15: the path `b c` must begin with `/`
+        here: "\"b c\""
+        hint: write `/b c`
+    14:16: `ok` is no HTTP status
+        here: "\"ok\""
+        hint: write statuses, ranges or classes: `200,201`, `200-204`, `2xx`
+    "#);
+}
+
+#[test]
+fn processors_that_are_left() {
+    let cpus = |value: &str| {
+        mistakes(&GOOD.replace("cpus = \"{cores}\"", &format!("cpus = {value}\ndirectory = \"{{cores}}\"")))
+    };
+    insta::assert_snapshot!(cpus("{ up_to = 0, least = 2 }"), @r#"
+    5:18: `subject.cpus.up_to` must be 1 to 4,096, not 0
+        here: "0"
+    5:21: unknown key `least` in `subject.cpus`
+        here: "least"
+        hint: there is `up_to`
+    "#);
+    insta::assert_snapshot!(cpus("{}"), @r#"
+    5:1: `subject.cpus` has no `up_to`
+        here: "cpus"
+        hint: add `up_to = 8`
+    "#);
+    insta::assert_snapshot!(cpus("\"al\""), @r#"
+    5:8: `subject.cpus`: `al` is not a number
+        here: "\"al\""
+    "#);
+}
+
+#[test]
+fn tables_and_several_metrics_in_a_figure() {
+    let text = "[[table]]\nmetric = \"throughputs\"\ntitel = \"x\"\n[[table]]\nmetric = \"throughput\"\nmetrics = [\"latency_p50\"]\n\
+                [[table]]\nmetrics = [\"latency_p50\", \"latency_p5\", 5, \"latency_p50\"]\n[[table]]\nmetrics = \"latency_p50\"\n[[table]]\nmetrics = []\n\
+                [[figure]]\nkind = \"line\"\nx = \"cores\"\ny = [\"latency_p50\", \"throughput\"]\n\
+                [[figure]]\nkind = \"line\"\nx = \"cores\"\ny = [\"latency_p50\", \"latency_p99\"]\nseries = \"server\"\n\
+                [[figure]]\nkind = \"timeline\"\ny = [\"latency_p50\", \"latency_p99\"]\n";
+    insta::assert_snapshot!(mistakes(&plus(text)), @r#"
+    14:10: unknown metric `throughputs`
+        here: "\"throughputs\""
+        hint: did you mean `throughput`?
+    15:1: unknown key `titel` in `table`
+        here: "titel"
+        hint: did you mean `title`?
+    18:11: `table` has `metric` and `metrics`, of which it takes one
+        here: "[\"latency_p50\"]"
+    20:27: unknown metric `latency_p5`
+        here: "\"latency_p5\""
+        hint: did you mean `latency_p50`?
+    20:41: a metric is a name, not an integer
+        here: "5"
+    20:44: metric `latency_p50` is named twice
+        here: "\"latency_p50\""
+    22:11: `table.metrics` is a list of metrics
+        here: "\"latency_p50\""
+        hint: write `metrics = ["throughput", "latency_p99"]`, or `metric` for one
+    24:11: `table.metrics` names no metric
+        here: "[]"
+    28:5: `latency_p50` and `throughput` have no unit in common
+        here: "[\"latency_p50\", \"throughput\"]"
+        hint: draw two figures
+    33:10: several metrics on `y` are the series, so `series` has no meaning
+        here: "\"server\""
+        hint: name the factor as `facet`: it then has a panel for each level
+    36:5: a timeline has one metric
+        here: "[\"latency_p50\", \"latency_p99\"]"
+        hint: draw a figure for each
+    "#);
+    insta::assert_snapshot!(mistakes(&format!("table = 5\n{GOOD}")), @r#"
+    1:9: `table` is a list of tables, not an integer
+        here: "5"
+        hint: begin each table with `[[table]]`
+    "#);
+}
+
 #[test]
 fn profiles_are_checked_too() {
     insta::assert_snapshot!(mistakes(&plus("[quick.factors]\ncores = [0]\n[full.load]\nclints = 80\n[full.full]\n[quick.trials]\nstop = { min = 0 }\n")), @r#"

@@ -1,8 +1,8 @@
 //! What a study becomes.
 
 use proptest::prelude::*;
-use study::plan::TrialRule;
-use study::spec::{Arrivals, Backend, Stop, Warmup};
+use study::plan::{BodyPlan, HttpRequestPlan, TableKind, TrialRule};
+use study::spec::{Arrivals, Backend, Connection, Expect, Stop, Tls, Warmup};
 use study::{ExpandOptions, Level, Plan, Profile, expand, parse};
 
 const STUDY: &str = r#"
@@ -95,6 +95,144 @@ fn what_the_machine_cannot_run_is_a_point_that_says_so() {
         unrunnable(39, &[("load.share_cpus", "true")]),
         needs("needs 40 processors (shared by subject and generator), has 39")
     );
+}
+
+const HTTP: &str = r#"
+question = "Which?"
+[subject]
+command = "{server} -p {port} -t {threads}"
+cpus = { up_to = "{threads}" }
+[load]
+protocol = "https"
+clients = 400
+stop = "1s"
+pipeline = "{depth}"
+headers = { Accept = "text/plain", X-Server = "{server}" }
+expect_status = [200, "3xx"]
+expect_body = "test"
+ca_file = "roots.pem"
+[[load.request]]
+path = "/{server}?depth={depth}"
+weight = 3
+headers = { accept = "*/*", X-Number = 7 }
+[[load.request]]
+method = "POST"
+path = "/echo"
+body = '{ "server": "{server}" }'
+[[load.request]]
+method = "PUT"
+body_file = "bodies/{server}.json"
+[factors]
+server = ["a", "b"]
+threads = [1, 2, 40]
+depth = [1, 16]
+[[table]]
+metric = "throughput"
+title = "As the seed has it"
+[[table]]
+metrics = ["throughput", "latency_p99"]
+[[figure]]
+kind = "line"
+x = "threads"
+y = ["latency_p50", "latency_p99"]
+facet = "server"
+"#;
+
+fn http(machine_cpus: u32, sets: &[(&str, &str)]) -> Plan {
+    let study = parse(HTTP).unwrap_or_else(|mistakes| panic!("{mistakes:#?}"));
+    expand(&study, &options(1, Profile::Default, machine_cpus, sets)).unwrap_or_else(|mistakes| panic!("{mistakes:#?}"))
+}
+
+#[test]
+fn http_has_its_requests() {
+    let plan = http(80, &[]);
+    let load = &plan.points.last().unwrap().load;
+    let http = load.http.as_ref().unwrap();
+    assert_eq!((load.protocol.as_str(), load.pipeline, load.connection), ("https", 16, Connection::KeepAlive));
+    let shown = |request: &HttpRequestPlan| {
+        let fields =
+            request.headers.iter().map(|(name, value)| format!("{name}: {value}")).collect::<Vec<_>>().join(", ");
+        let body = match &request.body {
+            None => String::new(),
+            Some(BodyPlan::Text(text)) => format!(" [{text}]"),
+            Some(BodyPlan::File(path)) => format!(" <{path}>"),
+        };
+        format!("{} {} {} ({fields}){body}", request.weight, request.method, request.path)
+    };
+    let requests = http.requests.iter().map(shown).collect::<Vec<_>>();
+    assert_eq!(
+        requests,
+        [
+            "3 GET /b?depth=16 (X-Server: b, accept: */*, X-Number: 7)",
+            "1 POST /echo (Accept: text/plain, X-Server: b) [{ \"server\": \"b\" }]",
+            "1 PUT / (Accept: text/plain, X-Server: b) <bodies/b.json>",
+        ]
+    );
+    assert_eq!(
+        (http.expect.status.as_ref().unwrap().len(), http.expect.body.as_deref()),
+        (101, Some(b"test".as_slice()))
+    );
+    let tls = Tls {
+        server_name: "localhost".to_owned(),
+        insecure: false,
+        ca_file: Some("roots.pem".to_owned()),
+        resume: true,
+    };
+    assert_eq!(http.tls, Some(tls));
+    assert_eq!(serde_json::from_str::<Plan>(&serde_json::to_string(&plan).unwrap()).unwrap(), plan);
+}
+
+#[test]
+fn one_request_without_a_word_more() {
+    let text =
+        HTTP[..HTTP.find("pipeline").unwrap()].replace("https", "http") + &HTTP[HTTP.find("[factors]").unwrap()..];
+    let text = text.replace("depth = [1, 16]\n", "");
+    let study = parse(&text).unwrap_or_else(|mistakes| panic!("{mistakes:#?}"));
+    let plan = expand(&study, &options(1, Profile::Default, 2, &[])).unwrap();
+    let http = plan.points[0].load.http.as_ref().unwrap();
+    assert_eq!((http.tls.as_ref(), &http.expect), (None, &Expect::default()));
+    let [HttpRequestPlan { weight: 1, method, path, headers, body: None }] = http.requests.as_slice() else {
+        panic!("{http:?}")
+    };
+    assert_eq!((method.as_str(), path.as_str(), headers.len()), ("GET", "/", 0));
+    assert_eq!((plan.points[0].load.pipeline, plan.points[0].load.connection), (1, Connection::KeepAlive));
+}
+
+#[test]
+fn processors_up_to_what_the_generator_leaves() {
+    let cpus = |machine_cpus, sets: &[(&str, &str)]| {
+        let plan = http(machine_cpus, &[&[("server", "a"), ("depth", "1")], sets].concat());
+        assert!(plan.points.iter().all(|point| point.unrunnable.is_none() || machine_cpus == 1));
+        let of = |point: &study::Point| match point.subject.cpus_wanted {
+            Some(wanted) => format!("{} of {wanted}", point.subject.cpus),
+            None => point.subject.cpus.to_string(),
+        };
+        plan.points.iter().map(of).collect::<Vec<_>>().join(", ")
+    };
+    assert_eq!(cpus(2, &[]), "1, 1 of 2, 1 of 40");
+    assert_eq!(cpus(80, &[]), "1, 2, 40");
+    assert_eq!(cpus(41, &[("load.cpus", "8")]), "1, 2, 33 of 40");
+    assert_eq!(cpus(2, &[("load.share_cpus", "true")]), "1, 2, 2 of 40");
+    assert_eq!(cpus(80, &[("subject.cpus", "all"), ("load.cpus", "20")]), "60, 60, 60");
+    assert_eq!(cpus(2, &[("subject.cpus", "all")]), "1, 1, 1");
+    assert_eq!(cpus(1, &[]), "1, 1 of 2, 1 of 40");
+    let alone = http(1, &[]).points[0].unrunnable.clone();
+    assert_eq!(alone.as_deref(), Some("needs 2 processors (1 for the subject, 1 for the generator), has 1"));
+}
+
+#[test]
+fn tables_and_figures_of_several_metrics() {
+    let plan = http(2, &[]);
+    let tables = plan.tables.iter().map(|table| (table.kind, table.metrics.join(" "), table.title.as_deref()));
+    assert_eq!(
+        tables.collect::<Vec<_>>(),
+        [
+            (TableKind::Statistics, "throughput".to_owned(), Some("As the seed has it")),
+            (TableKind::Metrics, "throughput latency_p99".to_owned(), None),
+        ]
+    );
+    assert_eq!(plan.figures[0].y.as_deref(), Some("latency_p50"));
+    assert_eq!(plan.figures[0].y_more, ["latency_p99"]);
 }
 
 #[test]

@@ -50,10 +50,9 @@ fn figure(figure: &Section, factors: &[Factor], trials: Option<&TrialRule>) -> O
     figure.required("kind", "\"line\"");
     let kind = figure.choice("kind", "figure kind", &KINDS);
     let names = factors.iter().map(|factor| (factor.name.as_str(), factor)).collect::<Vec<_>>();
-    let metrics = METRICS.iter().map(|metric| (metric.name, metric.name)).collect::<Vec<_>>();
     let factor = |key: &str| if lost(figure, key) { None } else { figure.choice(key, "factor", &names) };
     let (x, series, facet) = (factor("x"), factor("series"), factor("facet"));
-    let y = figure.choice("y", "metric", &metrics);
+    let y = metrics(figure);
     let interval = figure.fraction("interval", &LEVEL);
     let title = figure.text("title");
     let read = [
@@ -70,21 +69,43 @@ fn figure(figure: &Section, factors: &[Factor], trials: Option<&TrialRule>) -> O
         return None;
     }
     let name = |factor: &Factor| factor.name.clone();
+    let mut y = y.unwrap_or_default().into_iter().map(str::to_owned);
+    let (y, y_more) = (y.next(), y.collect::<Vec<_>>());
+    if !y_more.is_empty() {
+        check_several(figure, kind);
+    }
     let y = match kind {
-        FigureKind::Timeline => Some(y.map_or(trials?.metric.clone(), str::to_owned)),
-        _ => y.map(str::to_owned),
+        FigureKind::Timeline => Some(y.unwrap_or(trials?.metric.clone())),
+        _ => y,
     };
     let interval = interval.unwrap_or(trials?.level);
-    Some(Figure {
-        kind,
-        x: x.map(name),
-        y,
-        y_more: Vec::new(),
-        series: series.map(name),
-        facet: facet.map(name),
-        interval,
-        title,
-    })
+    Some(Figure { kind, x: x.map(name), y, y_more, series: series.map(name), facet: facet.map(name), interval, title })
+}
+
+/// The metrics of `y`: one, or a list of some that have one unit.
+fn metrics(figure: &Section) -> Option<Vec<&'static str>> {
+    let known = METRICS.iter().map(|metric| (metric.name, metric.name)).collect::<Vec<_>>();
+    let Some(Value::List(items)) = figure.table.get("y").map(|entry| &entry.node.value) else {
+        return figure.choice("y", "metric", &known).map(|name| vec![name]);
+    };
+    let metrics = super::tables::metrics(figure, "y", items)?;
+    if let Some(other) = metrics.iter().find(|metric| metric.unit != metrics[0].unit) {
+        let message = format!("`{}` and `{}` have no unit in common", metrics[0].name, other.name);
+        figure.mistake("y", message, "draw two figures".to_owned());
+        return None;
+    }
+    Some(metrics.into_iter().map(|metric| metric.name).collect())
+}
+
+/// Several metrics are series of their own.
+fn check_several(figure: &Section, kind: FigureKind) {
+    if kind == FigureKind::Timeline {
+        figure.mistake("y", "a timeline has one metric", "draw a figure for each".to_owned());
+    }
+    if figure.has("series") {
+        let hint = "name the factor as `facet`: it then has a panel for each level".to_owned();
+        figure.mistake("series", "several metrics on `y` are the series, so `series` has no meaning", hint);
+    }
 }
 
 /// What the kind needs and what it has no use for.

@@ -1,9 +1,10 @@
 //! `[load]`: who asks, how many, how fast, how long.
 
+use super::http::{self, Http};
 use crate::node::Value;
 use crate::plan::LoadPlan;
 use crate::section::{Bounds, Section};
-use crate::spec::{Arrivals, Backend, Connection, Stop, Warmup};
+use crate::spec::{Arrivals, Backend, Stop, Warmup};
 
 const KEYS: [&str; 14] = [
     "protocol",
@@ -44,6 +45,9 @@ const HALF_WIDTH_NS: Bounds<u64> = Bounds { low: 1, high: 1_000_000_000, text: "
 const RELATIVE: Bounds<f64> = Bounds { low: 0.0001, high: 0.5, text: "0.01 % to 50 %" };
 const LEVEL: Bounds<f64> = Bounds { low: 0.5, high: 0.9999, text: "50 % to 99.99 %" };
 
+/// Requests in flight of all clients together, as the engine has it.
+const IN_FLIGHT_MAX: u64 = 4_000_000;
+
 const DEFAULT_WARMUP_NS: u64 = 1_000_000_000;
 const DEFAULT_WINDOW_NS: u64 = 100_000_000;
 const DEFAULT_TIMEOUT_NS: u64 = 5_000_000_000;
@@ -65,7 +69,8 @@ pub(crate) fn chooses(table: &str, key: &str) -> bool {
 
 /// Reports unknown keys and those that the point does not matter for.
 pub(crate) fn check_keys(load: &Section) {
-    load.only(&KEYS);
+    load.only(&KEYS.into_iter().chain(http::keys()).collect::<Vec<_>>());
+    http::check_keys(load);
     load.required("protocol", "\"pingpong\"");
     load.required("clients", "40");
     load.required("stop", "\"5s\"");
@@ -73,7 +78,9 @@ pub(crate) fn check_keys(load: &Section) {
 
 /// The load of one design point; `None` only where a mistake was reported.
 pub(crate) fn read(load: &Section) -> Option<LoadPlan> {
-    let protocol = load.choice("protocol", "protocol", &[("pingpong", "pingpong")]);
+    let protocol =
+        load.choice("protocol", "protocol", &[("pingpong", "pingpong"), ("http", "http"), ("https", "https")]);
+    let http = protocol.map(|protocol| http::read(load, protocol));
     let clients = load.small("clients", &CLIENTS);
     let threads = load.small("threads", &THREADS);
     let cpus = load.small("cpus", &CPUS);
@@ -92,12 +99,23 @@ pub(crate) fn read(load: &Section) -> Option<LoadPlan> {
         let hint = "measure longer, or set a shorter `window`".to_owned();
         load.mistake("stop", "`load.stop` is shorter than one window", hint);
     }
+    let Http { plan: http, pipeline, connection } = http??;
+    if let Some(clients) = clients
+        && u64::from(clients) * u64::from(pipeline) > IN_FLIGHT_MAX
+    {
+        let message = format!("{clients} clients with {pipeline} requests in flight each, at most 4,000,000 in all");
+        load.mistake("pipeline", message, None);
+    }
+    if matches!(stop, Some(Stop::Volley { .. })) && pipeline > 1 {
+        let hint = "drop `pipeline`, or choose another `stop`".to_owned();
+        load.mistake("pipeline", "volley's rule has one request in flight on a connection", hint);
+    }
     Some(LoadPlan {
         protocol: protocol?.to_owned(),
-        http: None,
+        http,
         clients: clients?,
-        pipeline: 1,
-        connection: Connection::KeepAlive,
+        pipeline,
+        connection,
         threads: given(load, "threads", threads)?,
         cpus: given(load, "cpus", cpus)?,
         share_cpus: given(load, "share_cpus", share_cpus)?.unwrap_or(false),
@@ -113,7 +131,7 @@ pub(crate) fn read(load: &Section) -> Option<LoadPlan> {
 }
 
 /// Tells a key that is not there, `Some(None)`, from one whose value is mistaken, `None`.
-fn given<T>(section: &Section, key: &str, value: Option<T>) -> Option<Option<T>> {
+pub(super) fn given<T>(section: &Section, key: &str, value: Option<T>) -> Option<Option<T>> {
     if section.has(key) { value.map(Some) } else { Some(None) }
 }
 
@@ -208,7 +226,7 @@ fn is_table(section: &Section, key: &str) -> bool {
 }
 
 /// The one key of `keys` that is there.
-fn one_of<'k>(table: &Section, keys: &[&'k str]) -> Option<&'k str> {
+pub(super) fn one_of<'k>(table: &Section, keys: &[&'k str]) -> Option<&'k str> {
     let there = keys.iter().copied().filter(|key| table.has(key)).collect::<Vec<_>>();
     match there.as_slice() {
         [] => {

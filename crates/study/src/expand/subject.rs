@@ -30,8 +30,19 @@ pub(crate) fn check_keys(subject: &Section) {
     }
 }
 
-/// The subject of one design point; `None` only where a mistake was reported.
-pub(crate) fn read(subject: &Section) -> Option<SubjectPlan> {
+/// How many processors a subject is to have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Cpus {
+    /// So many, or the point cannot be run.
+    Exactly(u32),
+    /// So many, or what the generator leaves where that is less.
+    UpTo(u32),
+    /// What the generator leaves.
+    All,
+}
+
+/// The subject of one design point, and the processors it is to have; `None` only where a mistake was reported.
+pub(crate) fn read(subject: &Section) -> Option<(SubjectPlan, Cpus)> {
     let subject = &with_variant(subject);
     subject.required("command", "\"my-server -p {port}\"");
     let command = subject.text("command");
@@ -45,18 +56,34 @@ pub(crate) fn read(subject: &Section) -> Option<SubjectPlan> {
             subject.mistake("command", format!("`{}.command` has no `{{port}}`", subject.name), hint);
         }
     }
-    let cpus = subject.small("cpus", &CPUS);
-    Some(SubjectPlan {
+    let cpus = cpus(subject);
+    let plan = SubjectPlan {
         build: optional(subject, "build")?,
         command: command?,
         directory: optional(subject, "directory")?,
         environment: environment(subject)?,
-        cpus: if subject.has("cpus") { cpus? } else { 1 },
+        // What the machine has is not known here.
+        cpus: 0,
         cpus_wanted: None,
         port: if has_port { Some(u16::try_from(port?).expect("its bounds fit 16 bits")) } else { None },
         ready_timeout_ns: timeout(subject, "ready_timeout", READY_TIMEOUT_NS)?,
         stop_timeout_ns: timeout(subject, "stop_timeout", STOP_TIMEOUT_NS)?,
-    })
+    };
+    Some((plan, cpus?))
+}
+
+fn cpus(subject: &Section) -> Option<Cpus> {
+    match subject.table.get("cpus").map(|entry| &entry.node.value) {
+        None => Some(Cpus::Exactly(1)),
+        Some(Value::Table(_)) => {
+            let table = subject.section("cpus")?;
+            table.only(&["up_to"]);
+            table.required("up_to", "8");
+            table.small("up_to", &CPUS).map(Cpus::UpTo)
+        }
+        Some(Value::Text(_)) if subject.is_word("cpus", "all") => Some(Cpus::All),
+        Some(_) => subject.small("cpus", &CPUS).map(Cpus::Exactly),
+    }
 }
 
 /// A text that may be missing; an empty one is none, so that a variant can take a build away.

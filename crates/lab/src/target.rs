@@ -1,0 +1,194 @@
+//! Whom the generator asks: what the plan says of it, once the subject's port is known.
+
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+
+use study::plan::{BodyPlan, HttpPlan, HttpRequestPlan, LoadPlan, Plan};
+use study::spec::{HttpRequest, Target};
+
+use crate::ready;
+
+/// Longest body that is read from a file, bytes. It travels to the generator as JSON, and in each request from there.
+pub const BODY_MAX_BYTES: u64 = 4 * 1024 * 1024;
+
+/// The target of a load on the subject that listens on `port`; files are relative to `directory`.
+///
+/// Errors: a protocol that there is none of, a body that cannot be read.
+pub(crate) fn target(load: &LoadPlan, port: u16, directory: &Path) -> Result<Target, String> {
+    let address = ready::address(port).to_string();
+    match (load.protocol.as_str(), &load.http) {
+        ("pingpong", _) => Ok(Target::Pingpong { address }),
+        ("http" | "https", Some(http)) => {
+            let host = host(http, port);
+            let requests = http.requests.iter().map(|request| self::request(request, &host, directory));
+            let requests = requests.collect::<Result<Vec<_>, _>>()?;
+            Ok(Target::Http { address, requests, tls: http.tls.clone(), expect: http.expect.clone() })
+        }
+        ("http" | "https", None) => Err(format!("the plan does not say what is asked over `{}`", load.protocol)),
+        (other, _) => Err(format!("there is no protocol `{other}`")),
+    }
+}
+
+/// `Host` (RFC 9110, 7.2): the address that is asked, or the name that the certificate has.
+fn host(http: &HttpPlan, port: u16) -> String {
+    match &http.tls {
+        None => ready::address(port).to_string(),
+        Some(tls) if tls.server_name.contains(':') => format!("[{}]:{port}", tls.server_name),
+        Some(tls) => format!("{}:{port}", tls.server_name),
+    }
+}
+
+fn request(plan: &HttpRequestPlan, host: &str, directory: &Path) -> Result<HttpRequest, String> {
+    let mut headers = plan.headers.clone();
+    if !headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("Host")) {
+        headers.insert(0, ("Host".to_owned(), host.to_owned()));
+    }
+    let body = match &plan.body {
+        None => Vec::new(),
+        Some(BodyPlan::Text(text)) => text.clone().into_bytes(),
+        Some(BodyPlan::File(file)) => body(&directory.join(file))?,
+    };
+    Ok(HttpRequest { weight: plan.weight, method: plan.method.clone(), target: plan.path.clone(), headers, body })
+}
+
+fn body(path: &Path) -> Result<Vec<u8>, String> {
+    let mut body = Vec::new();
+    let read = File::open(path).and_then(|file| file.take(BODY_MAX_BYTES + 1).read_to_end(&mut body));
+    match read {
+        Err(error) => Err(format!("the body `{}` cannot be read: {error}", path.display())),
+        Ok(bytes) if bytes as u64 > BODY_MAX_BYTES => {
+            Err(format!("the body `{}` has more than {BODY_MAX_BYTES} bytes", path.display()))
+        }
+        Ok(_) => Ok(body),
+    }
+}
+
+/// What is wrong with the files that `plan` needs beside its subjects, one sentence each; relative to `directory`. Asked before a run,
+/// this saves a failed trial of every design point.
+pub fn missing_files(plan: &Plan, directory: &Path) -> Vec<String> {
+    let mut missing = Vec::new();
+    for http in plan.points.iter().filter_map(|point| point.load.http.as_ref()) {
+        let files = http.requests.iter().filter_map(|request| match &request.body {
+            Some(BodyPlan::File(file)) => Some(file),
+            Some(BodyPlan::Text(_)) | None => None,
+        });
+        missing.extend(files.filter_map(|file| body(&directory.join(file)).err()));
+        if let Some(file) = http.tls.as_ref().and_then(|tls| tls.ca_file.as_ref()) {
+            let path = directory.join(file);
+            let read = File::open(&path).err();
+            missing
+                .extend(read.map(|error| format!("the roots to trust, `{}`, cannot be read: {error}", path.display())));
+        }
+    }
+    missing.sort_unstable();
+    missing.dedup();
+    missing
+}
+
+#[cfg(test)]
+mod tests {
+    use study::spec::{Expect, Tls};
+
+    use super::*;
+
+    fn plan(lines: &str) -> Plan {
+        let text = format!(
+            "question = \"?\"\n[subject]\ncommand = \"x -p {{port}}\"\n[load]\nclients = 1\nstop = \"1s\"\n{lines}\n"
+        );
+        let study = study::parse(&text).unwrap_or_else(|mistakes| panic!("{mistakes:?}"));
+        let options = study::ExpandOptions {
+            name: "test".to_owned(),
+            seed: 1,
+            profile: study::Profile::Default,
+            machine_cpus: 2,
+            sets: Vec::new(),
+        };
+        study::expand(&study, &options).unwrap()
+    }
+
+    fn target_of(lines: &str, directory: &Path) -> Result<Target, String> {
+        target(&plan(lines).points[0].load, 7000, directory)
+    }
+
+    #[test]
+    fn of_ping_pong_and_of_no_protocol() {
+        let here = Path::new(".");
+        let address = "127.0.0.1:7000".to_owned();
+        assert_eq!(target_of("protocol = \"pingpong\"", here), Ok(Target::Pingpong { address }));
+        let mut load = plan("protocol = \"pingpong\"").points[0].load.clone();
+        load.protocol = "gopher".to_owned();
+        assert_eq!(target(&load, 7000, here), Err("there is no protocol `gopher`".to_owned()));
+        load.protocol = "http".to_owned();
+        assert_eq!(target(&load, 7000, here), Err("the plan does not say what is asked over `http`".to_owned()));
+    }
+
+    #[test]
+    fn a_host_is_added_where_there_is_none() {
+        let hosts = |lines: &str| match target_of(lines, Path::new(".")).unwrap() {
+            Target::Http { requests, .. } => requests[0]
+                .headers
+                .iter()
+                .map(|(name, value)| format!("{name}: {value}"))
+                .collect::<Vec<_>>()
+                .join(", "),
+            Target::Pingpong { .. } => unreachable!(),
+        };
+        assert_eq!(hosts("protocol = \"http\""), "Host: 127.0.0.1:7000");
+        assert_eq!(
+            hosts("protocol = \"http\"\nheaders = { A = \"b\", host = \"example.org\" }"),
+            "A: b, host: example.org"
+        );
+        assert_eq!(hosts("protocol = \"https\""), "Host: localhost:7000");
+        assert_eq!(hosts("protocol = \"https\"\nserver_name = \"::1\""), "Host: [::1]:7000");
+    }
+
+    #[test]
+    fn everything_of_the_plan_is_in_the_target() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("body.bin"), [0u8, 255, 10]).unwrap();
+        let lines = "protocol = \"https\"\ninsecure = true\nexpect_status = 200\nexpect_body = \"ok\"\n[[load.request]]\nweight = 3\n\
+                     method = \"PUT\"\npath = \"/x?y\"\nbody_file = \"body.bin\"\n[[load.request]]\nbody = \"{}\"";
+        let Target::Http { address, requests, tls, expect } = target_of(lines, folder.path()).unwrap() else {
+            unreachable!()
+        };
+        assert_eq!(address, "127.0.0.1:7000");
+        let tls_wanted = Tls { server_name: "localhost".to_owned(), insecure: true, ca_file: None, resume: true };
+        assert_eq!(tls, Some(tls_wanted));
+        assert_eq!(expect, Expect { status: Some(vec![200]), body: Some(b"ok".to_vec()) });
+        let host = ("Host".to_owned(), "localhost:7000".to_owned());
+        let request = |weight, method: &str, target: &str, body: &[u8]| HttpRequest {
+            weight,
+            method: method.to_owned(),
+            target: target.to_owned(),
+            headers: vec![host.clone()],
+            body: body.to_vec(),
+        };
+        assert_eq!(requests, [request(3, "PUT", "/x?y", &[0, 255, 10]), request(1, "GET", "/", b"{}")]);
+    }
+
+    #[test]
+    fn files_that_are_missing_or_too_large_are_named() {
+        let folder = tempfile::tempdir().unwrap();
+        let large = folder.path().join("large");
+        File::create(&large).unwrap().set_len(BODY_MAX_BYTES + 1).unwrap();
+        let lines = "protocol = \"https\"\nca_file = \"roots.pem\"\n[[load.request]]\nbody_file = \"gone\"\n[[load.request]]\n\
+                     body_file = \"large\"\n[[load.request]]\nbody_file = \"gone\"";
+        let at = |file: &str| folder.path().join(file).display().to_string();
+        let expected = [
+            format!("the body `{}` cannot be read: No such file or directory (os error 2)", at("gone")),
+            format!("the body `{}` has more than 4194304 bytes", at("large")),
+            format!(
+                "the roots to trust, `{}`, cannot be read: No such file or directory (os error 2)",
+                at("roots.pem")
+            ),
+        ];
+        assert_eq!(missing_files(&plan(lines), folder.path()), expected);
+        assert_eq!(target_of(lines, folder.path()), Err(expected[0].clone()));
+        File::create(&large).unwrap().set_len(BODY_MAX_BYTES).unwrap();
+        assert_eq!(
+            missing_files(&plan("protocol = \"http\"\nbody_file = \"large\""), folder.path()),
+            Vec::<String>::new()
+        );
+    }
+}

@@ -1,0 +1,366 @@
+//! What is asked over HTTP: the keys of `[load]` that have a meaning with `protocol = "http"` and `"https"`, and `[[load.request]]`.
+
+use std::borrow::Cow;
+
+use super::load::given;
+use crate::http::{self, HttpError};
+use crate::node::{Place, Value};
+use crate::plan::{BodyPlan, HttpPlan, HttpRequestPlan};
+use crate::section::{Bounds, Section};
+use crate::spec::{Connection, Expect, HttpRequest, Tls};
+
+/// Keys of one request, in `[load]` or in `[[load.request]]`.
+const REQUEST: [&str; 5] = ["path", "method", "headers", "body", "body_file"];
+/// Keys that belong to encryption.
+const TLS: [&str; 4] = ["insecure", "ca_file", "server_name", "resume"];
+/// The others.
+const OTHERS: [&str; 5] = ["request", "expect_status", "expect_body", "pipeline", "connection"];
+
+const PIPELINE: Bounds<u64> = Bounds { low: 1, high: 1024, text: "1 to 1,024" };
+const WEIGHT: Bounds<u64> = Bounds { low: 1, high: 1_000_000, text: "1 to 1,000,000" };
+/// Requests of a mix at most.
+const REQUESTS_MAX: usize = 1000;
+
+/// What `[load]` says of HTTP, or of its absence.
+#[derive(Debug)]
+pub(crate) struct Http {
+    /// `None`: another protocol.
+    pub(crate) plan: Option<HttpPlan>,
+    pub(crate) pipeline: u32,
+    pub(crate) connection: Connection,
+}
+
+/// Every key of `[load]` that is read here.
+pub(crate) fn keys() -> impl Iterator<Item = &'static str> {
+    REQUEST.into_iter().chain(TLS).chain(OTHERS)
+}
+
+/// Reports unknown keys of requests.
+pub(crate) fn check_keys(load: &Section) {
+    let known = REQUEST.into_iter().chain(["weight"]).collect::<Vec<_>>();
+    requests(load).iter().for_each(|request| request.only(&known));
+}
+
+/// What is asked with `protocol`; `None` only where a mistake was reported.
+pub(crate) fn read(load: &Section, protocol: &str) -> Option<Http> {
+    if !["http", "https"].contains(&protocol) {
+        for key in keys().filter(|key| load.has(key)) {
+            let hint = "it belongs to `http` and `https`: change `protocol`, or drop it".to_owned();
+            load.mistake(key, format!("`load.{key}` has no meaning with protocol `{protocol}`"), hint);
+        }
+        return Some(Http { plan: None, pipeline: 1, connection: Connection::KeepAlive });
+    }
+    let connection = load.choice(
+        "connection",
+        "use of connections",
+        &[("keep-alive", Connection::KeepAlive), ("per-request", Connection::PerRequest)],
+    );
+    let connection = given(load, "connection", connection);
+    let kept = connection.flatten().unwrap_or_default();
+    let pipeline = pipeline(load, kept);
+    let requests = mix(load, kept);
+    let tls = if protocol == "https" { tls(load).map(Some) } else { no_tls(load) };
+    let expect = expect(load, requests.as_deref());
+    connection?;
+    let plan = HttpPlan { requests: requests?, tls: tls?, expect: expect? };
+    Some(Http { plan: Some(plan), pipeline: pipeline?, connection: kept })
+}
+
+/// Reports a mistake at the value of `key`, as the parts of requests tell it.
+fn told(load: &Section, key: &str, error: &HttpError) {
+    load.mistake(key, error.to_string(), error.hint());
+}
+
+fn pipeline(load: &Section, connection: Connection) -> Option<u32> {
+    let depth = given(load, "pipeline", load.small("pipeline", &PIPELINE))?.unwrap_or(1);
+    if depth > 1 {
+        let alone = |key: &str, why: &str, hint: &str| {
+            load.mistake(key, format!("{why} leaves nothing to pipeline"), hint.to_owned());
+        };
+        if connection == Connection::PerRequest {
+            alone("pipeline", "a connection for each request", "drop `pipeline`, or set `connection = \"keep-alive\"`");
+        }
+        if load.has("think") {
+            alone("think", "a client that thinks has one request in flight, which", "drop `think`, or `pipeline`");
+        }
+    }
+    Some(depth)
+}
+
+/// The requests: those of `[[load.request]]`, or the one that `[load]` describes.
+fn mix(load: &Section, connection: Connection) -> Option<Vec<HttpRequestPlan>> {
+    let common = headers(load);
+    if !load.has("request") {
+        let request = request(load, Some(Vec::new()), connection);
+        return Some(vec![request?]);
+    }
+    for key in ["path", "method", "body", "body_file"].iter().filter(|key| load.has(key)) {
+        let hint = format!("write `{key}` into each of them, or drop them");
+        load.mistake(key, format!("`load.{key}` has no meaning beside `[[load.request]]`"), hint);
+    }
+    let items = match load.table.get("request").map(|entry| &entry.node) {
+        Some(node) => match &node.value {
+            Value::List(items) if items.is_empty() => {
+                load.mistake(
+                    "request",
+                    "`load.request` is empty",
+                    "begin each request with `[[load.request]]`".to_owned(),
+                );
+                return None;
+            }
+            Value::List(items) if items.len() > REQUESTS_MAX => {
+                let message = format!("{} requests, a mix has at most {REQUESTS_MAX}", items.len());
+                load.mistake("request", message, None);
+                return None;
+            }
+            Value::List(items) => items.len(),
+            other => {
+                let message = format!("`load.request` is a list of tables, not {}", other.kind());
+                load.mistake("request", message, "begin each request with `[[load.request]]`".to_owned());
+                return None;
+            }
+        },
+        None => 0,
+    };
+    let read = requests(load);
+    if read.len() < items {
+        let place = |node: &crate::node::Node| match &node.value {
+            Value::Table(_) => None,
+            other => Some((node.place, other.kind())),
+        };
+        if let Some(Value::List(items)) = load.table.get("request").map(|entry| &entry.node.value) {
+            for (place, kind) in items.iter().filter_map(place) {
+                load.report.mistake(place, format!("a request is a table, not {kind}"), None);
+            }
+        }
+    }
+    let requests = read.iter().map(|section| request(section, common.clone(), connection)).collect::<Vec<_>>();
+    if read.len() < items { None } else { requests.into_iter().collect() }
+}
+
+/// The tables of `[[load.request]]`, each as a section of its own.
+fn requests<'a>(load: &'a Section<'a>) -> Vec<Section<'a>> {
+    let Some(Value::List(items)) = load.table.get("request").map(|entry| &entry.node.value) else { return Vec::new() };
+    let section = |item: &'a crate::node::Node| match &item.value {
+        Value::Table(table) => Some(Section {
+            name: "load.request".to_owned(),
+            table: Cow::Borrowed(table),
+            place: item.place,
+            settings: load.settings,
+            report: load.report,
+        }),
+        _ => None,
+    };
+    items.iter().filter_map(section).collect()
+}
+
+/// One request; `common` are header fields that it has where it does not give them itself.
+fn request(
+    section: &Section,
+    common: Option<Vec<(String, String)>>,
+    connection: Connection,
+) -> Option<HttpRequestPlan> {
+    let weight = given(section, "weight", section.small("weight", &WEIGHT));
+    let method = given(section, "method", section.text_as("method", |text| http::method(text).map_err(words)));
+    let path = given(section, "path", section.text_as("path", |text| http::target(text).map_err(words)));
+    let body = body(section);
+    let headers = headers(section);
+    let (mut all, headers) = (common?, headers?);
+    all.retain(|(name, _)| !headers.iter().any(|(own, _)| own.eq_ignore_ascii_case(name)));
+    all.extend(headers);
+    let plan = HttpRequestPlan {
+        weight: weight?.unwrap_or(1),
+        method: method?.unwrap_or_else(|| "GET".to_owned()),
+        path: path?.unwrap_or_else(|| "/".to_owned()),
+        headers: all,
+        body: body?,
+    };
+    check_whole(section, &plan, connection);
+    Some(plan)
+}
+
+/// What is wrong with a request as a whole: its header fields, against its body and its connection.
+fn check_whole(section: &Section, plan: &HttpRequestPlan, connection: Connection) {
+    let of_file = matches!(plan.body, Some(BodyPlan::File(_)));
+    let body = match &plan.body {
+        Some(BodyPlan::Text(text)) => text.clone().into_bytes(),
+        Some(BodyPlan::File(_)) | None => Vec::new(),
+    };
+    let (method, target, headers) = (plan.method.clone(), plan.path.clone(), plan.headers.clone());
+    let request = HttpRequest { weight: plan.weight, method, target, headers, body };
+    for error in http::mistakes(&request, connection) {
+        let (name, mut message, mut hint) = (field_of(&error), error.to_string(), error.hint());
+        if of_file && matches!(error, HttpError::Length { .. }) {
+            // How long a file is will be known when it is read.
+            message = "`Content-Length` cannot be set beside `body_file`".to_owned();
+        }
+        if let HttpError::Ends { name, .. } = error {
+            hint = Some(match (name, connection) {
+                ("Connection", Connection::KeepAlive) => {
+                    "for a connection for each request, set `connection = \"per-request\"`".to_owned()
+                }
+                _ => "drop it: HTTP/1.1 is what is measured".to_owned(),
+            });
+        }
+        section.report.mistake(place_of_field(section, name), message, hint);
+    }
+}
+
+/// The header field that a mistake is about; empty: all of them.
+fn field_of(error: &HttpError) -> &'static str {
+    match error {
+        HttpError::Length { .. } => "Content-Length",
+        HttpError::TransferEncoding => "Transfer-Encoding",
+        HttpError::Repeated { name, .. } | HttpError::Ends { name, .. } => name,
+        _ => "",
+    }
+}
+
+/// Where a field of that name stands; the request where it has it from elsewhere.
+fn place_of_field(section: &Section, name: &str) -> Place {
+    let fields = section.table.table("headers");
+    let field = fields.and_then(|fields| fields.iter().find(|entry| entry.key.eq_ignore_ascii_case(name)));
+    field.map_or_else(|| section.place_of("headers"), |entry| entry.node.place)
+}
+
+fn headers(section: &Section) -> Option<Vec<(String, String)>> {
+    if !section.has("headers") {
+        return Some(Vec::new());
+    }
+    let fields = section.section("headers")?;
+    let mut all = Vec::<(String, String)>::new();
+    let mut fine = true;
+    for entry in fields.table.iter() {
+        let value = match &entry.node.value {
+            Value::Integer(number) => Some(number.to_string()),
+            _ => fields.text(&entry.key),
+        };
+        let Some(value) = value else {
+            fine = false;
+            continue;
+        };
+        match http::field_of(&entry.key, &value) {
+            Ok((name, _)) if all.iter().any(|(known, _)| known.eq_ignore_ascii_case(&name)) => {
+                let message = format!("header field `{name}` is given twice");
+                fields.report.mistake(entry.key_place, message, None);
+                fine = false;
+            }
+            Ok(field) => all.push(field),
+            Err(error @ HttpError::FieldName { .. }) => {
+                fields.report.mistake(entry.key_place, error.to_string(), error.hint());
+                fine = false;
+            }
+            Err(error) => {
+                told(&fields, &entry.key, &error);
+                fine = false;
+            }
+        }
+    }
+    fine.then_some(all)
+}
+
+/// A body; `Some(None)` where there is none.
+fn body(section: &Section) -> Option<Option<BodyPlan>> {
+    if section.has("body") && section.has("body_file") {
+        let message = format!("`{}` has `body` and `body_file`, of which it takes one", section.name);
+        section.mistake("body_file", message, None);
+        return None;
+    }
+    if section.has("body_file") {
+        let file = section.text("body_file")?;
+        if file.trim().is_empty() {
+            section.mistake("body_file", "`body_file` is empty", None);
+            return None;
+        }
+        return Some(Some(BodyPlan::File(file)));
+    }
+    let body = given(section, "body", section.text("body"))?;
+    Some(body.filter(|text| !text.is_empty()).map(BodyPlan::Text))
+}
+
+fn tls(load: &Section) -> Option<Tls> {
+    let insecure = given(load, "insecure", load.flag("insecure"));
+    let ca_file = given(load, "ca_file", load.text("ca_file"));
+    let server_name = given(load, "server_name", load.text("server_name"));
+    let resume = given(load, "resume", load.flag("resume"));
+    if insecure == Some(Some(true)) && load.has("ca_file") {
+        let hint = "drop one of the two".to_owned();
+        load.mistake("ca_file", "`insecure` accepts any certificate, so `ca_file` has no meaning", hint);
+    }
+    Some(Tls {
+        // Where the subject listens has no name of its own; a certificate for tests is most often this one's.
+        server_name: server_name?.unwrap_or_else(|| "localhost".to_owned()),
+        insecure: insecure?.unwrap_or(false),
+        ca_file: ca_file?,
+        resume: resume?.unwrap_or(true),
+    })
+}
+
+fn no_tls(load: &Section) -> Option<Option<Tls>> {
+    for key in TLS.iter().filter(|key| load.has(key)) {
+        let hint = "set `protocol = \"https\"`, or drop it".to_owned();
+        load.mistake(key, format!("`load.{key}` has no meaning without encryption"), hint);
+    }
+    Some(None)
+}
+
+fn expect(load: &Section, requests: Option<&[HttpRequestPlan]>) -> Option<Expect> {
+    let status = given(load, "expect_status", statuses(load));
+    let body = given(load, "expect_body", load.text("expect_body"));
+    if load.has("expect_body") && requests.is_some_and(|all| all.iter().any(|request| request.method == "HEAD")) {
+        let hint = "drop `expect_body`, or ask with `GET`".to_owned();
+        load.mistake("expect_body", "the answer to `HEAD` has no body", hint);
+    }
+    Some(Expect { status: status?, body: body?.map(String::into_bytes) })
+}
+
+/// `200`, `[200, 204]`, `"2xx"`, `"200,204"`; `None`: mistaken, or not there.
+fn statuses(load: &Section) -> Option<Vec<u16>> {
+    let node = &load.table.get("expect_status")?.node;
+    let Value::List(items) = &node.value else {
+        let words = |text: &str| http::statuses(text).map_err(words);
+        return match &node.value {
+            Value::Integer(status) => match http::statuses(&status.to_string()) {
+                Ok(statuses) => Some(statuses),
+                Err(error) => {
+                    told(load, "expect_status", &error);
+                    None
+                }
+            },
+            _ => load.text_as("expect_status", words),
+        };
+    };
+    if items.is_empty() {
+        let hint = "drop it: 200 to 299 are right then".to_owned();
+        load.mistake("expect_status", "`load.expect_status` has no status", hint);
+        return None;
+    }
+    let mut all = Vec::new();
+    let mut fine = true;
+    for item in items {
+        let text = match &item.value {
+            Value::Integer(status) => status.to_string(),
+            Value::Text(text) => text.clone(),
+            other => {
+                let message = format!("a status is a number such as `200`, not {}", other.kind());
+                load.report.mistake(item.place, message, None);
+                fine = false;
+                continue;
+            }
+        };
+        match http::statuses(&text) {
+            Ok(statuses) => all.extend(statuses),
+            Err(error) => {
+                load.report.mistake(item.place, error.to_string(), error.hint());
+                fine = false;
+            }
+        }
+    }
+    all.sort_unstable();
+    all.dedup();
+    fine.then_some(all)
+}
+
+fn words(error: HttpError) -> (String, Option<String>) {
+    (error.to_string(), error.hint())
+}
