@@ -348,7 +348,7 @@ pub(crate) struct ServeHttpArgs {
     /// ... and then must come at this rate, bytes a second on average; slower is answered with 408
     #[arg(long, value_name = "BYTES", default_value = "1KiB", value_parser = bytes)]
     pub(crate) body_rate: u64,
-    /// A client may take so long to read 64 KiB of an answer; then it is cut off
+    /// A client may take so long to read 31 KiB of an answer; then it is cut off
     #[arg(long, value_name = "TIME", default_value = "30s", value_parser = duration)]
     pub(crate) send_timeout: Duration,
     /// A connection is read from for so long after an answer that closes it unasked, so that the client sees the answer

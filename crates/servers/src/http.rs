@@ -16,7 +16,10 @@
 //! does or leaves undone has a limit: see [`HttpLimits`].
 
 mod answers;
+mod connection;
 mod delay;
+mod exchange;
+mod request;
 mod route;
 mod timers;
 
@@ -24,27 +27,21 @@ mod timers;
 mod tests;
 
 use net::{Close, Conn, Data, Driver, Nanos, SendError};
-use wire::http1::{Body, BodyProgress, BodyReader, Limits, RequestError, parse_request};
+use wire::http1::Limits;
 
-use self::answers::{Answers, Goes, Length};
-use self::delay::{Delays, Law};
-use self::route::{Refusal, Route, route};
+use self::answers::Answers;
+use self::connection::{Connection, Phase, Stream};
+use self::delay::Delays;
+use self::request::{Asked, Memo};
 use self::timers::{NEVER, Timers};
 use crate::calibrate::Log;
 use crate::pool::{Handler, Next};
 
-/// With so many bytes of answers to be sent, a connection is not served on until they are gone.
-const OUT_BYTES_MAX: usize = 32 << 10;
-/// A body up to this goes with its head in one piece.
-const INLINE_BYTES_MAX: u64 = 16 << 10;
-/// Bytes of a long body handed over at once.
-const PIECE_BYTES: u64 = 64 << 10;
-/// Bytes of a request's body looked at at once; a chunk of the echo has no more.
-const BODY_PIECE_BYTES: usize = 32 << 10;
+/// Bytes of a long body handed over at once. With a head it is less than half of the 64 KiB up to which a driver keeps the
+/// memory of what waits to be sent, and so is found there however that has grown.
+const PIECE_BYTES: u64 = 31 << 10;
 /// A buffer for input beyond this is not kept once it is empty.
 const INPUT_KEPT_BYTES: usize = 4 << 10;
-/// A head beyond this is not remembered.
-const MEMO_BYTES_MAX: usize = 2 << 10;
 /// How long a server that ends waits for requests that may be under way to it on idle connections, ns.
 const GRACE_NS: Nanos = 100_000_000;
 
@@ -65,7 +62,7 @@ pub struct HttpLimits {
     pub body_ns: Nanos,
     /// ... and how fast it has to come from then on, bytes a second on average; slower is 408. 0: any rate will do.
     pub body_bytes_per_s: u64,
-    /// How long a client may take to read 64 KiB of an answer; then it is cut off.
+    /// How long a client may take to read 31 KiB of an answer; then it is cut off.
     pub send_ns: Nanos,
     /// How long a connection is still read from after an answer that closes it, so that the client sees the answer and
     /// not a reset. Source: RFC 9112, section 9.6.
@@ -106,166 +103,6 @@ pub struct Http {
     ending: Option<Nanos>,
 }
 
-/// The latest head and what it meant. A generator sends the same head over and over, and a head that is the same byte
-/// for byte means the same.
-#[derive(Debug, Default)]
-struct Memo {
-    head: Vec<u8>,
-    asked: Option<Asked>,
-}
-
-/// What a request asks for: all that is kept of its head.
-#[derive(Clone, Copy, Debug, PartialEq)]
-struct Asked {
-    route: Result<Route, Refusal>,
-    /// HEAD: the answer has no body.
-    head_only: bool,
-    minor_version: u8,
-    keep_alive: bool,
-    expect_continue: bool,
-    body: Body,
-}
-
-#[derive(Debug)]
-struct Connection {
-    conn: Option<Conn>,
-    /// Tells connections of one slot apart.
-    life: u64,
-    phase: Phase,
-    /// When what it is waiting for is too late.
-    deadline: Nanos,
-    /// Read, and not taken yet: a head that is not complete, or requests behind an answer that is late or long.
-    input: Vec<u8>,
-    /// When the first of `input` was read, where it waits behind an answer.
-    read_at: Option<Nanos>,
-    /// The deadline is that of a head that has begun.
-    head_begun: bool,
-    /// Nothing is taken until what was sent has left.
-    blocked: bool,
-    /// Nothing is read, as `input` is full.
-    paused: bool,
-    /// The client sends no more.
-    end_received: bool,
-}
-
-#[derive(Debug)]
-enum Phase {
-    /// A request may come, or has come in part.
-    Ready,
-    /// Its body comes.
-    Body(Incoming),
-    /// Its answer is to be late; by how much is to be drawn.
-    Undrawn(Asked, Law),
-    /// Its answer is due later.
-    Delayed(Asked),
-    /// Its answer is being sent.
-    Streaming(Stream),
-    /// All is answered. With `linger` the client may be sending still.
-    Answered { linger: bool },
-    /// The answer was sent and so was the end; what comes is thrown away until the client ends, too.
-    Lingering,
-    /// Closed; what is left is being sent.
-    Closing,
-}
-
-#[derive(Debug)]
-struct Incoming {
-    asked: Asked,
-    reader: BodyReader,
-    since: Nanos,
-    /// The head of the echo is sent.
-    begun: bool,
-}
-
-#[derive(Clone, Copy, Debug)]
-struct Stream {
-    position: u64,
-    left: u64,
-    /// Bytes of a chunk; 0: none.
-    chunk: u32,
-    goes: Goes,
-    linger: bool,
-}
-
-impl Connection {
-    fn new() -> Self {
-        Self {
-            conn: None,
-            life: 0,
-            phase: Phase::Ready,
-            deadline: NEVER,
-            input: Vec::new(),
-            read_at: None,
-            head_begun: false,
-            blocked: false,
-            paused: false,
-            end_received: false,
-        }
-    }
-
-    /// Whether input can be taken.
-    #[inline]
-    fn takes(&self) -> bool {
-        matches!(self.phase, Phase::Ready | Phase::Body(_)) && !self.blocked
-    }
-
-    /// Whether nothing that comes will be taken any more.
-    fn is_over(&self) -> bool {
-        matches!(self.phase, Phase::Answered { .. } | Phase::Lingering | Phase::Closing)
-    }
-}
-
-impl Memo {
-    #[inline]
-    fn find(&self, bytes: &[u8]) -> Option<(Asked, usize)> {
-        // A head ends in an empty line, so no longer one begins with it.
-        let asked = self.asked?;
-        bytes.starts_with(&self.head).then_some((asked, self.head.len()))
-    }
-
-    fn keep(&mut self, head: &[u8], asked: Asked) {
-        self.head.clear();
-        self.asked = None;
-        if head.len() <= MEMO_BYTES_MAX {
-            self.head.extend_from_slice(head);
-            self.asked = Some(asked);
-        }
-    }
-}
-
-impl Asked {
-    /// How the connection goes on after the answer.
-    #[inline]
-    fn goes(&self, is_ending: bool) -> Goes {
-        match (self.keep_alive && !is_ending, self.minor_version) {
-            (false, _) => Goes::Out,
-            (true, 0) => Goes::OnSaid,
-            (true, _) => Goes::On,
-        }
-    }
-}
-
-impl Stream {
-    /// Writes what comes next, about `budget` bytes of it, and the end of the body if that is it.
-    fn write(&mut self, out: &mut Vec<u8>, budget: u64) {
-        let full = out.len() + budget as usize;
-        while self.left > 0 && out.len() < full {
-            let size = if self.chunk == 0 { budget } else { u64::from(self.chunk) };
-            let piece = answers::piece(self.position, self.left.min(size));
-            if self.chunk > 0 {
-                answers::chunk(out, piece);
-            } else {
-                out.extend_from_slice(piece);
-            }
-            self.position += piece.len() as u64;
-            self.left -= piece.len() as u64;
-        }
-        if self.left == 0 && self.chunk > 0 {
-            out.extend_from_slice(answers::LAST_CHUNK);
-        }
-    }
-}
-
 /// A time for people.
 struct Span(Nanos);
 
@@ -297,248 +134,6 @@ impl Http {
     /// The true service times of `/delay`.
     pub fn log(&self) -> &Log {
         self.delays.log()
-    }
-
-    /// Takes requests from `bytes` until there is no whole one left or an answer has to be waited for. Answers go to
-    /// `out`. How many bytes were used.
-    #[inline]
-    fn take(&mut self, slot: usize, bytes: &[u8]) -> usize {
-        let mut used = 0;
-        while used < bytes.len() {
-            if self.out.len() >= OUT_BYTES_MAX {
-                self.connections[slot].blocked = true;
-                break;
-            }
-            let rest = &bytes[used..];
-            match self.connections[slot].phase {
-                Phase::Ready => {
-                    let (asked, head_bytes) = match self.memo.find(rest) {
-                        Some(found) => found,
-                        None => match self.parse(rest) {
-                            Ok(Some(parsed)) => parsed,
-                            Ok(None) => break,
-                            Err(error) => {
-                                self.fail(slot, error);
-                                break;
-                            }
-                        },
-                    };
-                    used += head_bytes;
-                    self.connections[slot].head_begun = false;
-                    match asked.body {
-                        Body::None | Body::Length(0) => self.answer(slot, asked),
-                        _ => self.expect_body(slot, asked, used < bytes.len()),
-                    }
-                }
-                Phase::Body(_) => match self.take_body(slot, &rest[..rest.len().min(BODY_PIECE_BYTES)]) {
-                    Some(taken) => used += taken,
-                    None => break,
-                },
-                _ => break,
-            }
-        }
-        used
-    }
-
-    fn parse(&mut self, bytes: &[u8]) -> Result<Option<(Asked, usize)>, RequestError> {
-        let Some((request, head_bytes)) = parse_request(bytes, &self.head_limits)? else { return Ok(None) };
-        let asked = Asked {
-            route: route(request.method, request.target),
-            head_only: request.method == "HEAD",
-            minor_version: request.minor_version,
-            keep_alive: request.keep_alive,
-            expect_continue: request.expect_continue,
-            body: request.body,
-        };
-        self.memo.keep(&bytes[..head_bytes], asked);
-        Ok(Some((asked, head_bytes)))
-    }
-
-    /// The request has a body, which comes next, or is not wanted.
-    fn expect_body(&mut self, slot: usize, asked: Asked, is_coming: bool) {
-        let limit = self.limits.body_bytes;
-        if matches!(asked.body, Body::Length(bytes) if bytes > limit) {
-            return self.fail(slot, RequestError::BodyTooLarge { limit });
-        }
-        let waits = asked.expect_continue && !is_coming;
-        if asked.route.is_err() && (waits || asked.route == Err(Refusal::NotImplemented)) {
-            // The answer is final, and whether the body still comes cannot be known.
-            self.answer(slot, Asked { keep_alive: false, ..asked });
-            self.connections[slot].phase = Phase::Answered { linger: true };
-            return;
-        }
-        if waits {
-            self.out.extend_from_slice(answers::CONTINUE);
-        }
-        let reader = BodyReader::with_limits(asked.body, &self.head_limits, limit);
-        let connection = &mut self.connections[slot];
-        connection.deadline = self.now.saturating_add(self.limits.body_ns);
-        connection.phase = Phase::Body(Incoming { asked, reader, since: self.now, begun: false });
-    }
-
-    /// Takes bytes of a body; how many, or `None` where there was an error.
-    fn take_body(&mut self, slot: usize, bytes: &[u8]) -> Option<usize> {
-        let Phase::Body(incoming) = &mut self.connections[slot].phase else { return None };
-        let asked = incoming.asked;
-        let goes = asked.goes(self.ending.is_some());
-        let out = &mut self.out;
-        let is_echo = asked.route == Ok(Route::Echo);
-        let length = match asked.body {
-            Body::Length(bytes) => Length::Known(bytes),
-            _ => Length::Chunked,
-        };
-        let before = out.len();
-        if is_echo && !incoming.begun {
-            self.answers.head(out, goes, length);
-        }
-        let start = if is_echo && length == Length::Chunked { Some(answers::begin_chunk(out)) } else { None };
-        let progress = incoming.reader.read(bytes, |piece| {
-            if is_echo {
-                out.extend_from_slice(piece);
-            }
-        });
-        if let Some(start) = start {
-            answers::end_chunk(out, start);
-        }
-        match progress {
-            Ok(BodyProgress::More) => {
-                incoming.begun = is_echo;
-                Some(bytes.len())
-            }
-            Ok(BodyProgress::Done { used }) => {
-                if is_echo {
-                    if length == Length::Chunked {
-                        out.extend_from_slice(answers::LAST_CHUNK);
-                    }
-                    self.answered(slot, goes, asked.keep_alive);
-                } else {
-                    self.answer(slot, asked);
-                }
-                Some(used)
-            }
-            Err(error) => {
-                if is_echo && !incoming.begun {
-                    out.truncate(before); // None of the echo was sent, so the error can be.
-                }
-                self.fail(slot, error);
-                None
-            }
-        }
-    }
-
-    /// Answers a request that is complete, or begins to.
-    #[inline]
-    fn answer(&mut self, slot: usize, asked: Asked) {
-        let goes = asked.goes(self.ending.is_some());
-        let (out, head_only) = (&mut self.out, asked.head_only);
-        match asked.route {
-            Ok(Route::Root) => self.answers.root(out, goes, head_only),
-            Ok(Route::Plaintext) => self.answers.plaintext(out, goes, head_only),
-            Ok(Route::Json) => self.answers.json(out, goes, head_only),
-            Ok(Route::Delay(law)) => {
-                self.connections[slot].phase = Phase::Undrawn(asked, law);
-                return;
-            }
-            Ok(Route::Bytes(left)) => {
-                self.answers.head(out, goes, Length::Known(left));
-                let stream = Stream { position: 0, left, chunk: 0, goes, linger: asked.keep_alive };
-                return self.stream(slot, stream, head_only);
-            }
-            Ok(Route::Chunked { total: left, chunk }) => {
-                let known = asked.minor_version >= 1;
-                let (length, goes) = if known { (Length::Chunked, goes) } else { (Length::UntilClose, Goes::Out) };
-                self.answers.head(out, goes, length);
-                let chunk = if known { chunk } else { 0 };
-                let stream = Stream { position: 0, left, chunk, goes, linger: asked.keep_alive };
-                return self.stream(slot, stream, head_only);
-            }
-            Ok(Route::Echo) => self.answers.head(out, goes, Length::Known(0)),
-            Ok(Route::Health) => match self.ending {
-                None => self.answers.whole(out, "200 OK", goes, head_only, "text/plain", b"ok\n"),
-                Some(_) => self.answers.failure(out, 503, "the server is ending", goes, head_only, ""),
-            },
-            Ok(Route::Options(allowed)) => self.answers.options(out, goes, allowed),
-            Err(refusal) => self.answers.refusal(out, refusal, goes, head_only),
-        }
-        self.answered(slot, goes, asked.keep_alive);
-    }
-
-    /// An answer is complete. If it closes the connection, a client that did not ask for that (`unasked`) may have
-    /// sent more.
-    #[inline]
-    fn answered(&mut self, slot: usize, goes: Goes, unasked: bool) {
-        if goes == Goes::Out {
-            self.connections[slot].phase = Phase::Answered { linger: unasked };
-        } else if !matches!(self.connections[slot].phase, Phase::Ready) {
-            self.connections[slot].phase = Phase::Ready;
-        }
-    }
-
-    /// Begins a body that may be long.
-    fn stream(&mut self, slot: usize, mut stream: Stream, head_only: bool) {
-        if head_only {
-            return self.answered(slot, stream.goes, stream.linger);
-        }
-        if stream.left <= INLINE_BYTES_MAX {
-            stream.write(&mut self.out, INLINE_BYTES_MAX);
-        }
-        if stream.left == 0 {
-            return self.answered(slot, stream.goes, stream.linger);
-        }
-        self.connections[slot].phase = Phase::Streaming(stream);
-    }
-
-    /// The answer of `/delay`, whose time has come.
-    fn answer_late(&mut self, slot: usize, asked: Asked) {
-        let goes = asked.goes(self.ending.is_some());
-        self.answers.whole(&mut self.out, "200 OK", goes, asked.head_only, "text/plain", answers::ROOT_BODY);
-        self.answered(slot, goes, asked.keep_alive);
-    }
-
-    /// Answers what is no request, or one beyond a limit, and closes.
-    #[cold]
-    fn fail(&mut self, slot: usize, error: RequestError) {
-        self.fail_with(slot, error.status(), error);
-    }
-
-    #[cold]
-    fn fail_with(&mut self, slot: usize, code: u16, text: impl std::fmt::Display) {
-        let connection = &mut self.connections[slot];
-        if matches!(connection.phase, Phase::Body(Incoming { begun: true, .. })) {
-            // An answer is under way; only the end of the connection can say that it is not whole.
-            connection.phase = Phase::Closing;
-            return;
-        }
-        self.answers.failure(&mut self.out, code, text, Goes::Out, false, "");
-        connection.phase = Phase::Answered { linger: true };
-    }
-
-    /// Keeps what was read at `now` and could not be taken.
-    fn keep(&mut self, slot: usize, rest: &[u8], now: Nanos) {
-        let connection = &mut self.connections[slot];
-        if let Phase::Answered { linger } = &mut connection.phase {
-            *linger = true;
-        } else if !connection.is_over() {
-            connection.input.extend_from_slice(rest);
-            connection.read_at = Some(now);
-        }
-    }
-
-    /// Takes what has gathered in the input.
-    fn take_input(&mut self, slot: usize, now: Nanos) {
-        let mut input = std::mem::take(&mut self.connections[slot].input);
-        let used = self.take(slot, &input);
-        let connection = &mut self.connections[slot];
-        if let Phase::Answered { linger } = &mut connection.phase {
-            *linger |= used < input.len();
-            input.clear();
-        } else {
-            input.drain(..used);
-            connection.read_at.get_or_insert(now);
-        }
-        if !input.is_empty() || input.capacity() <= INPUT_KEPT_BYTES {
-            connection.input = input;
-        }
     }
 
     /// Sends the answers and does what the phase of `conn` asks for, until something has to be waited for.

@@ -178,8 +178,8 @@ pub(crate) fn turn<D: Driver, H: Handler>(
             Event::EndOfStream(conn) => handler.end_of_stream(driver, conn),
             Event::Drained(conn) => handler.drained(driver, conn),
             Event::Closed(conn, _) => {
-                handler.closed(conn);
                 closed();
+                handler.closed(conn);
             }
             Event::Woken => woken(driver, handler),
             Event::Connected(_) => {}

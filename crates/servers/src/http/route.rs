@@ -7,7 +7,7 @@ pub(super) const BODY_BYTES_MAX: u64 = 1 << 40;
 /// The largest chunk that `/chunked/N?chunk=` may ask for, bytes.
 pub(super) const CHUNK_BYTES_MAX: u32 = 65_536;
 /// The size of chunks where none is asked for, bytes.
-const CHUNK_BYTES: u32 = 16_384;
+const CHUNK_BYTES: u32 = 8192;
 
 /// What a request asks for.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -143,7 +143,7 @@ mod tests {
             ("GET", "/health", Ok(Route::Health)),
             ("GET", "/bytes/0", Ok(Route::Bytes(0))),
             ("GET", "/bytes/1099511627776", Ok(Route::Bytes(1 << 40))),
-            ("GET", "/chunked/5", chunked(5, 16_384)),
+            ("GET", "/chunked/5", chunked(5, 8192)),
             ("GET", "/chunked/5?chunk=1", chunked(5, 1)),
             ("POST", "/echo", Ok(Route::Echo)),
             ("PUT", "/echo", Ok(Route::Echo)),

@@ -616,7 +616,7 @@ fn a_client_that_does_not_read_is_cut_off() {
     assert_eq!(world.http.open, 0);
 }
 
-/// As long as it reads, it may be as slow as 64 KiB in the time given.
+/// As long as it reads, it may be as slow as 31 KiB in the time given.
 #[test]
 fn a_client_that_reads_slowly_gets_all() {
     let mut world = World::new(Network { window_bytes: 4096, ..Network::PERFECT }, &HttpLimits::DEFAULT);

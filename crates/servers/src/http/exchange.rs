@@ -1,0 +1,244 @@
+//! From bytes to answers: what is done with a request, without a network.
+
+use net::Nanos;
+use wire::http1::{Body, BodyProgress, BodyReader, RequestError};
+
+use super::answers::{self, Goes, Length};
+use super::connection::{Incoming, Phase, Stream};
+use super::request::Asked;
+use super::route::{Refusal, Route};
+use super::{Http, INPUT_KEPT_BYTES};
+
+/// With so many bytes of answers to be sent, a connection is not served on until they are gone.
+const OUT_BYTES_MAX: usize = 32 << 10;
+/// A body up to this goes with its head in one piece.
+const INLINE_BYTES_MAX: u64 = 16 << 10;
+/// Bytes of a request's body looked at at once; a chunk of the echo has no more.
+const BODY_PIECE_BYTES: usize = 32 << 10;
+
+impl Http {
+    /// Takes requests from `bytes` until there is no whole one left or an answer has to be waited for. Answers go to
+    /// `out`. How many bytes were used.
+    #[inline]
+    pub(super) fn take(&mut self, slot: usize, bytes: &[u8]) -> usize {
+        let mut used = 0;
+        while used < bytes.len() {
+            if self.out.len() >= OUT_BYTES_MAX {
+                self.connections[slot].blocked = true;
+                break;
+            }
+            let rest = &bytes[used..];
+            match self.connections[slot].phase {
+                Phase::Ready => {
+                    let (asked, head_bytes) = match self.memo.read(rest, &self.head_limits) {
+                        Ok(Some(read)) => read,
+                        Ok(None) => break,
+                        Err(error) => {
+                            self.fail(slot, error);
+                            break;
+                        }
+                    };
+                    used += head_bytes;
+                    self.connections[slot].head_begun = false;
+                    match asked.body {
+                        Body::None | Body::Length(0) => self.answer(slot, asked),
+                        _ => self.expect_body(slot, asked, used < bytes.len()),
+                    }
+                }
+                Phase::Body(_) => match self.take_body(slot, &rest[..rest.len().min(BODY_PIECE_BYTES)]) {
+                    Some(taken) => used += taken,
+                    None => break,
+                },
+                _ => break,
+            }
+        }
+        used
+    }
+
+    /// The request has a body, which comes next, or is not wanted.
+    fn expect_body(&mut self, slot: usize, asked: Asked, is_coming: bool) {
+        let limit = self.limits.body_bytes;
+        if matches!(asked.body, Body::Length(bytes) if bytes > limit) {
+            return self.fail(slot, RequestError::BodyTooLarge { limit });
+        }
+        let waits = asked.expect_continue && !is_coming;
+        if asked.route.is_err() && (waits || asked.route == Err(Refusal::NotImplemented)) {
+            // The answer is final, and whether the body still comes cannot be known.
+            self.answer(slot, Asked { keep_alive: false, ..asked });
+            self.connections[slot].phase = Phase::Answered { linger: true };
+            return;
+        }
+        if waits {
+            self.out.extend_from_slice(answers::CONTINUE);
+        }
+        let reader = BodyReader::with_limits(asked.body, &self.head_limits, limit);
+        let connection = &mut self.connections[slot];
+        connection.deadline = self.now.saturating_add(self.limits.body_ns);
+        connection.phase = Phase::Body(Incoming { asked, reader, since: self.now, begun: false });
+    }
+
+    /// Takes bytes of a body; how many, or `None` where there was an error.
+    fn take_body(&mut self, slot: usize, bytes: &[u8]) -> Option<usize> {
+        let Phase::Body(incoming) = &mut self.connections[slot].phase else { return None };
+        let asked = incoming.asked;
+        let goes = asked.goes(self.ending.is_some());
+        let out = &mut self.out;
+        let is_echo = asked.route == Ok(Route::Echo);
+        let length = match asked.body {
+            Body::Length(bytes) => Length::Known(bytes),
+            _ => Length::Chunked,
+        };
+        let before = out.len();
+        if is_echo && !incoming.begun {
+            self.answers.head(out, goes, length);
+        }
+        let start = if is_echo && length == Length::Chunked { Some(answers::begin_chunk(out)) } else { None };
+        let progress = incoming.reader.read(bytes, |piece| {
+            if is_echo {
+                out.extend_from_slice(piece);
+            }
+        });
+        if let Some(start) = start {
+            answers::end_chunk(out, start);
+        }
+        match progress {
+            Ok(BodyProgress::More) => {
+                incoming.begun = is_echo;
+                Some(bytes.len())
+            }
+            Ok(BodyProgress::Done { used }) => {
+                if is_echo {
+                    if length == Length::Chunked {
+                        out.extend_from_slice(answers::LAST_CHUNK);
+                    }
+                    self.answered(slot, goes, asked.keep_alive);
+                } else {
+                    self.answer(slot, asked);
+                }
+                Some(used)
+            }
+            Err(error) => {
+                if is_echo && !incoming.begun {
+                    out.truncate(before); // None of the echo was sent, so the error can be.
+                }
+                self.fail(slot, error);
+                None
+            }
+        }
+    }
+
+    /// Answers a request that is complete, or begins to.
+    #[inline]
+    fn answer(&mut self, slot: usize, asked: Asked) {
+        let goes = asked.goes(self.ending.is_some());
+        let (out, head_only) = (&mut self.out, asked.head_only);
+        match asked.route {
+            Ok(Route::Root) => self.answers.root(out, goes, head_only),
+            Ok(Route::Plaintext) => self.answers.plaintext(out, goes, head_only),
+            Ok(Route::Json) => self.answers.json(out, goes, head_only),
+            Ok(Route::Delay(law)) => {
+                self.connections[slot].phase = Phase::Undrawn(asked, law);
+                return;
+            }
+            Ok(Route::Bytes(left)) => {
+                self.answers.head(out, goes, Length::Known(left));
+                let stream = Stream { position: 0, left, chunk: 0, goes, linger: asked.keep_alive };
+                return self.stream(slot, stream, head_only);
+            }
+            Ok(Route::Chunked { total: left, chunk }) => {
+                let known = asked.minor_version >= 1;
+                let (length, goes) = if known { (Length::Chunked, goes) } else { (Length::UntilClose, Goes::Out) };
+                self.answers.head(out, goes, length);
+                let chunk = if known { chunk } else { 0 };
+                let stream = Stream { position: 0, left, chunk, goes, linger: asked.keep_alive };
+                return self.stream(slot, stream, head_only);
+            }
+            Ok(Route::Echo) => self.answers.head(out, goes, Length::Known(0)),
+            Ok(Route::Health) => match self.ending {
+                None => self.answers.whole(out, "200 OK", goes, head_only, "text/plain", b"ok\n"),
+                Some(_) => self.answers.failure(out, 503, "the server is ending", goes, head_only, ""),
+            },
+            Ok(Route::Options(allowed)) => self.answers.options(out, goes, allowed),
+            Err(refusal) => self.answers.refusal(out, refusal, goes, head_only),
+        }
+        self.answered(slot, goes, asked.keep_alive);
+    }
+
+    /// An answer is complete. If it closes the connection, a client that did not ask for that (`unasked`) may have
+    /// sent more.
+    #[inline]
+    pub(super) fn answered(&mut self, slot: usize, goes: Goes, unasked: bool) {
+        if goes == Goes::Out {
+            self.connections[slot].phase = Phase::Answered { linger: unasked };
+        } else if !matches!(self.connections[slot].phase, Phase::Ready) {
+            self.connections[slot].phase = Phase::Ready;
+        }
+    }
+
+    /// Begins a body that may be long.
+    fn stream(&mut self, slot: usize, mut stream: Stream, head_only: bool) {
+        if head_only {
+            return self.answered(slot, stream.goes, stream.linger);
+        }
+        if stream.left <= INLINE_BYTES_MAX {
+            stream.write(&mut self.out, INLINE_BYTES_MAX);
+        }
+        if stream.left == 0 {
+            return self.answered(slot, stream.goes, stream.linger);
+        }
+        self.connections[slot].phase = Phase::Streaming(stream);
+    }
+
+    /// The answer of `/delay`, whose time has come.
+    pub(super) fn answer_late(&mut self, slot: usize, asked: Asked) {
+        let goes = asked.goes(self.ending.is_some());
+        self.answers.whole(&mut self.out, "200 OK", goes, asked.head_only, "text/plain", answers::ROOT_BODY);
+        self.answered(slot, goes, asked.keep_alive);
+    }
+
+    /// Answers what is no request, or one beyond a limit, and closes.
+    #[cold]
+    fn fail(&mut self, slot: usize, error: RequestError) {
+        self.fail_with(slot, error.status(), error);
+    }
+
+    #[cold]
+    pub(super) fn fail_with(&mut self, slot: usize, code: u16, text: impl std::fmt::Display) {
+        let connection = &mut self.connections[slot];
+        if matches!(connection.phase, Phase::Body(Incoming { begun: true, .. })) {
+            // An answer is under way; only the end of the connection can say that it is not whole.
+            connection.phase = Phase::Closing;
+            return;
+        }
+        self.answers.failure(&mut self.out, code, text, Goes::Out, false, "");
+        connection.phase = Phase::Answered { linger: true };
+    }
+
+    /// Keeps what was read at `now` and could not be taken.
+    pub(super) fn keep(&mut self, slot: usize, rest: &[u8], now: Nanos) {
+        let connection = &mut self.connections[slot];
+        if let Phase::Answered { linger } = &mut connection.phase {
+            *linger = true;
+        } else if !connection.is_over() {
+            connection.input.extend_from_slice(rest);
+            connection.read_at = Some(now);
+        }
+    }
+
+    /// Takes what has gathered in the input.
+    pub(super) fn take_input(&mut self, slot: usize, now: Nanos) {
+        let mut input = std::mem::take(&mut self.connections[slot].input);
+        let used = self.take(slot, &input);
+        let connection = &mut self.connections[slot];
+        if let Phase::Answered { linger } = &mut connection.phase {
+            *linger |= used < input.len();
+            input.clear();
+        } else {
+            input.drain(..used);
+            connection.read_at.get_or_insert(now);
+        }
+        if !input.is_empty() || input.capacity() <= INPUT_KEPT_BYTES {
+            connection.input = input;
+        }
+    }
+}
