@@ -7,7 +7,7 @@ use study::record::{self, Measurement, Window};
 use study::spec::{LoadSpec, SPEC_VERSION};
 
 use crate::coordinator::Ended;
-use crate::recorder::{Fault, Faults, Slice};
+use crate::recorder::{Fault, Faults};
 use crate::worker::Done;
 
 /// What the process says of itself, and of its door to the kernel.
@@ -115,15 +115,16 @@ fn named(done: &[Done], faults: fn(&Done) -> &Faults) -> BTreeMap<String, u64> {
 }
 
 fn windows(done: &[Done], count: usize) -> Vec<Window> {
-    let empty = Slice { errors: 0, latency: Histogram::with_precision(Histogram::WINDOW_PRECISION) };
+    let mut latency = Histogram::with_precision(Histogram::WINDOW_PRECISION);
     (0..count)
         .map(|index| {
-            let mut all = empty.clone();
+            let mut errors = 0;
+            latency.reset();
             for slice in done.iter().filter_map(|worker| worker.recorder.slices.get(index)) {
-                all.errors += slice.errors;
-                all.latency.merge(&slice.latency);
+                errors += slice.errors;
+                latency.merge(&Histogram::from_parts(&slice.latency).expect("they are a histogram's own"));
             }
-            Window { requests: all.latency.len(), errors: all.errors, latency: record::Histogram::from(&all.latency) }
+            Window { requests: latency.len(), errors, latency: record::Histogram::from(&latency) }
         })
         .collect()
 }

@@ -994,8 +994,7 @@ impl<'a, D: Driver, P: Protocol> Worker<'a, D, P> {
             live.requests = self.recorder.requests;
             live.errors = self.recorder.faults.iter().sum();
             for slice in &self.recorder.slices[live.windows.len()..] {
-                let count = slice.latency.len() as f64;
-                live.windows.push((slice.latency.mean().unwrap_or(0.0) * count, count));
+                live.windows.push((slice.latency.sum as f64, slice.answers as f64));
             }
         }
     }
