@@ -139,7 +139,7 @@ fn measurement(spec: &LoadSpec, requests: u64, wrong: u64) -> Measurement {
         warmup_errors: Default::default(),
         late_answers: 0,
         reconnects: 0,
-        offered_per_s: None,
+        offered_per_s: spec.arrivals.offered_per_s(),
         unsent: 0,
         unfinished: 0,
         in_flight_mean: 0.0,
@@ -247,7 +247,7 @@ fn carry_out(plan: &str, records: &str) -> Done {
     let mut hooks = lab::Hooks {
         judge: &mut |_| (None, Vec::new()),
         store: &mut store,
-        enough: &mut |_, _| None,
+        next: &mut |_, _| study::Next::Trial(None),
         progress: &mut |_| {},
         interrupted: &|| false,
     };

@@ -41,6 +41,7 @@ pub fn build_all(plan: &Plan, options: &Options, hooks: &mut Hooks<'_>) -> Resul
             point: index,
             block: 0,
             order: 0,
+            step: None,
             trials_done: 0,
             live: None,
         });

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use study::record::{Cpu, IdlePolicy, Record, Verdict};
+use study::record::{Cpu, IdlePolicy, Record, Step, Verdict};
 
 /// How to carry a plan out on this machine.
 #[derive(Clone, Debug)]
@@ -23,9 +23,9 @@ pub struct Hooks<'a> {
     pub judge: Judge<'a>,
     /// Keeps a record, before the next trial begins; an error ends the run.
     pub store: Store<'a>,
-    /// Why a design point (by index) has trials enough, given its records so far; `None`: it has not. Asked before each of
-    /// its trials, also before the first.
-    pub enough: Enough<'a>,
+    /// What is to be done next at a design point (by index), given all records of the run so far. Asked before each of its trials,
+    /// also before the first.
+    pub next: Next<'a>,
     /// Told at each change of phase and as often as the generator tells (a few times a second).
     pub progress: &'a mut dyn FnMut(&Progress),
     /// Whether to end at once; asked about twenty times a second.
@@ -36,8 +36,8 @@ pub struct Hooks<'a> {
 pub type Judge<'a> = &'a mut dyn FnMut(&Record) -> (Option<Verdict>, Vec<String>);
 /// See [`Hooks::store`].
 pub type Store<'a> = &'a mut dyn FnMut(&Record) -> Result<(), String>;
-/// See [`Hooks::enough`].
-pub type Enough<'a> = &'a mut dyn FnMut(usize, &[&Record]) -> Option<String>;
+/// See [`Hooks::next`].
+pub type Next<'a> = &'a mut dyn FnMut(usize, &[Record]) -> study::Next;
 
 /// Where the lab is.
 #[derive(Clone, Debug, PartialEq)]
@@ -50,6 +50,8 @@ pub struct Progress {
     pub block: u32,
     /// Place of the trial in the order of the whole run, from 0.
     pub order: u32,
+    /// What is asked of this trial beyond the plan.
+    pub step: Option<Step>,
     /// Records of this run so far, those of an earlier sitting too.
     pub trials_done: u32,
     /// What the generator last said of this trial.

@@ -38,6 +38,6 @@ pub mod watchdog;
 mod words;
 
 pub use build::build_all;
-pub use hooks::{Cause, Ended, Enough, Hooks, Judge, LabError, Live, Options, Phase, Progress, Store};
+pub use hooks::{Cause, Ended, Hooks, Judge, LabError, Live, Next, Options, Phase, Progress, Store};
 pub use run::run;
 pub use target::{BODY_MAX_BYTES, missing_files};

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use study::Next;
 use study::plan::{Plan, Point};
 use study::record::{Build, BuildOutcome, IdlePolicy, Outcome, Record};
 
@@ -19,7 +20,8 @@ const FAILURES_MAX: usize = 3;
 const GENERATOR_MARGIN: Duration = Duration::from_secs(15);
 
 /// Runs every trial of `plan` that is not in `done` yet: every point that can run, once a block, in the block's order, until
-/// it has enough or the study allows no more. A trial that fails leaves a record and ends nothing.
+/// it has enough or the study allows no more. Points that others depend on are done with before those begin. A trial that fails
+/// leaves a record and ends nothing.
 ///
 /// Call it from a thread that lives as long as the run: the kernel kills what a thread has started when the thread ends.
 pub fn run(
@@ -44,57 +46,68 @@ pub fn run(
     let limit = plan.trials.max_ns.map(Duration::from_nanos);
     let mut revisions = Revisions::default();
 
-    for block in 0..plan.trials.max {
-        if limit.is_some_and(|limit| (block > 0 || !done.is_empty()) && spent + (clock::now() - begun) >= limit) {
-            return Ok(Ended { cause: Cause::OutOfTime, points: ends });
-        }
-        for point in plan.order_of_block(block) {
-            if ends[point].is_none() && !had.contains(&(block, point)) {
-                ends[point] = why_enough(point, &records, hooks);
+    for stage in [true, false] {
+        let of_stage = |point: &usize| plan.comes_first(*point) == stage;
+        let blocks = (0..plan.points.len()).filter(of_stage).map(|point| plan.trials_max(point)).max().unwrap_or(0);
+        for block in 0..blocks {
+            if limit.is_some_and(|limit| (block > 0 || !done.is_empty()) && spent + (clock::now() - begun) >= limit) {
+                return Ok(Ended { cause: Cause::OutOfTime, points: ends });
             }
-            if ends[point].is_some() || had.contains(&(block, point)) {
-                continue;
+            for point in plan.order_of_block(block).into_iter().filter(of_stage) {
+                if ends[point].is_some() || had.contains(&(block, point)) || block >= plan.trials_max(point) {
+                    continue;
+                }
+                let step = match next(plan, point, &records, hooks) {
+                    Next::Trial(step) => step,
+                    Next::Enough(why) => {
+                        ends[point] = Some(why);
+                        continue;
+                    }
+                };
+                if (hooks.interrupted)() {
+                    return Ok(Ended { cause: Cause::Interrupted, points: ends });
+                }
+                supervisor.check().map_err(no_watchdog)?;
+                if let Some(spinner) = &mut spinner {
+                    spinner.check()?;
+                }
+                let trial = Trial {
+                    plan,
+                    point,
+                    block,
+                    order,
+                    step,
+                    revision: revisions.of(&plan.points[point], &options.directory),
+                    options,
+                    supervisor: &supervisor,
+                    interrupted: hooks.interrupted,
+                    margin: GENERATOR_MARGIN,
+                };
+                let trials_done = u32::try_from(records.len()).unwrap_or(u32::MAX);
+                let progress = &mut *hooks.progress;
+                let mut say = |phase, live: Option<&_>| {
+                    progress(&Progress { phase, point, block, order, step, trials_done, live: live.cloned() });
+                };
+                let Some(mut record) = trial.run(&mut say) else {
+                    return Ok(Ended { cause: Cause::Interrupted, points: ends });
+                };
+                let (verdict, warnings) = (hooks.judge)(&record);
+                record.verdict = verdict;
+                record.warnings.extend(warnings);
+                (hooks.store)(&record).map_err(|error| LabError::Store { order, error })?;
+                records.push(record);
+                order += 1;
             }
-            if (hooks.interrupted)() {
-                return Ok(Ended { cause: Cause::Interrupted, points: ends });
+            if (0..plan.points.len()).filter(of_stage).all(|point| ends[point].is_some()) {
+                break;
             }
-            supervisor.check().map_err(no_watchdog)?;
-            if let Some(spinner) = &mut spinner {
-                spinner.check()?;
-            }
-            let trial = Trial {
-                plan,
-                point,
-                block,
-                order,
-                revision: revisions.of(&plan.points[point], &options.directory),
-                options,
-                supervisor: &supervisor,
-                interrupted: hooks.interrupted,
-                margin: GENERATOR_MARGIN,
-            };
-            let trials_done = u32::try_from(records.len()).unwrap_or(u32::MAX);
-            let progress = &mut *hooks.progress;
-            let mut say = |phase, live: Option<&_>| {
-                progress(&Progress { phase, point, block, order, trials_done, live: live.cloned() });
-            };
-            let Some(mut record) = trial.run(&mut say) else {
-                return Ok(Ended { cause: Cause::Interrupted, points: ends });
-            };
-            let (verdict, warnings) = (hooks.judge)(&record);
-            record.verdict = verdict;
-            record.warnings.extend(warnings);
-            (hooks.store)(&record).map_err(|error| LabError::Store { order, error })?;
-            records.push(record);
-            order += 1;
-        }
-        if ends.iter().all(Option::is_some) {
-            break;
         }
     }
     for (point, end) in ends.iter_mut().enumerate().filter(|(_, end)| end.is_none()) {
-        let most = || Some(format!("{} trials, as many as the study allows", plan.trials.max));
-        *end = why_enough(point, &records, hooks).or_else(most);
+        *end = Some(match next(plan, point, &records, hooks) {
+            Next::Enough(why) => why,
+            Next::Trial(_) => format!("{} trials, as many as the study allows", plan.trials_max(point)),
+        });
     }
     Ok(Ended { cause: Cause::Complete, points: ends })
 }
@@ -117,14 +130,17 @@ fn not_runnable(plan: &Plan, builds: &[Build]) -> Vec<Option<String>> {
     ends
 }
 
-fn why_enough(point: usize, records: &[Record], hooks: &mut Hooks<'_>) -> Option<String> {
-    let mine: Vec<&Record> = records.iter().filter(|record| record.point == point).collect();
-    given_up(&mine).or_else(|| (hooks.enough)(point, &mine))
+/// What the hook says, unless the point is given up. A search may well break its subject time and again: it has a rule of its own.
+fn next(plan: &Plan, point: usize, records: &[Record], hooks: &mut Hooks<'_>) -> Next {
+    let given_up = match plan.points[point].load.search {
+        Some(_) => None,
+        None => given_up(records.iter().filter(|record| record.point == point)),
+    };
+    given_up.map_or_else(|| (hooks.next)(point, records), Next::Enough)
 }
 
-fn given_up(records: &[&Record]) -> Option<String> {
+fn given_up<'a>(records: impl DoubleEndedIterator<Item = &'a Record>) -> Option<String> {
     let failures: Vec<_> = records
-        .iter()
         .rev()
         .map_while(|record| match &record.outcome {
             Outcome::Failed(failure) => Some(failure),

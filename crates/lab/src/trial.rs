@@ -5,7 +5,9 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use study::plan::{LoadPlan, Plan, Point};
-use study::record::{Failure, FailureKind, Measurement, NetworkCounters, Outcome, RECORD_VERSION, Record, SubjectUse};
+use study::record::{
+    Failure, FailureKind, Measurement, NetworkCounters, Outcome, RECORD_VERSION, Record, Step, SubjectUse,
+};
 use study::spec::{Arrivals, LoadSpec, SPEC_VERSION};
 
 use crate::generator::{self, Generator};
@@ -29,6 +31,8 @@ pub(crate) struct Trial<'a> {
     pub(crate) point: usize,
     pub(crate) block: u32,
     pub(crate) order: u32,
+    /// What is asked of it beyond the plan.
+    pub(crate) step: Option<Step>,
     pub(crate) revision: Option<String>,
     pub(crate) options: &'a Options,
     pub(crate) supervisor: &'a Supervisor,
@@ -60,7 +64,7 @@ impl Trial<'_> {
             block: self.block,
             order: self.order,
             seed: self.plan.trial_seed(self.point, self.block),
-            step: None,
+            step: self.step,
             started: clock::rfc3339(),
             elapsed_ns: 0,
             ready_ns: None,
@@ -197,7 +201,7 @@ impl Trial<'_> {
         say: &mut dyn FnMut(Phase, Option<&Live>),
     ) -> Result<Measurement, End> {
         let spec = load_spec(
-            &self.point().load,
+            &self.point().load.at(self.step),
             share,
             record.subject.port.unwrap_or(0),
             record.seed,

@@ -73,7 +73,10 @@ pub(crate) fn calibrate(args: CalibrateArgs) -> Done {
             records.push(record.clone());
             Ok(())
         },
-        enough: &mut |_, records| (!records.is_empty()).then(|| "measured".to_owned()),
+        next: &mut |point, records| match records.iter().any(|record| record.point == point) {
+            true => study::Next::Enough("measured".to_owned()),
+            false => study::Next::Trial(None),
+        },
         progress: &mut |progress| {
             if output::stderr_is_terminal() {
                 output::rewrite(&format!("{} of {} steps", progress.trials_done, plan.points.len()));

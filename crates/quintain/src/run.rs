@@ -40,7 +40,7 @@ pub(crate) fn run(args: RunArgs) -> Done {
             bar.borrow_mut().recorded(record);
             store.add_record(&id, record).map_err(|error| error.to_string())
         },
-        enough: &mut |point, records| report::enough(&plan, point, records),
+        next: &mut |point, records| report::next(&plan, point, records),
         progress: &mut |progress| bar.borrow_mut().show(progress),
         interrupted: &|| signals::is_set(&interrupted),
     };

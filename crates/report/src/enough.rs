@@ -11,7 +11,7 @@ use stats::stop::{AdaptiveRule, adaptive};
 ///
 /// Failed trials have no value, so they neither narrow the interval nor count as one of `min`; together with the others
 /// they use up `max`.
-pub fn enough(plan: &Plan, point: usize, records: &[&Record]) -> Option<String> {
+pub(crate) fn enough(plan: &Plan, point: usize, records: &[&Record]) -> Option<String> {
     let rule = &plan.trials;
     let level = value::level(rule);
     let trials = records.iter().filter(|record| record.point == point);

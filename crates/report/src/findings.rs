@@ -5,7 +5,9 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use study::plan::{Figure, Level, Table};
-use study::record::{Build, Calibration, FailureKind, Finding, Histogram, Host, IdlePolicy, Limit, NetworkCounters};
+use study::record::{
+    Build, Calibration, FailureKind, Finding, Histogram, Host, IdlePolicy, Limit, NetworkCounters, Purpose,
+};
 
 /// The version of [`Findings`] that this build writes.
 pub const FINDINGS_VERSION: u32 = 1;
@@ -137,6 +139,9 @@ pub struct Row {
     pub limited_by: Option<LimitFinding>,
     /// What forbids to read the row as a statement about the subject.
     pub marks: Vec<Mark>,
+    /// The search whose steps the trials were; the metrics above are then of the trials at its lower end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub search: Option<SearchFinding>,
     /// Which clock the latencies are of.
     pub clock: Option<Clock>,
     /// Latencies of all trials merged, ns; for distributions.
@@ -360,6 +365,9 @@ pub struct TrialFinding {
     pub block: u32,
     /// When it started, UTC, RFC 3339.
     pub started: String,
+    /// Offered rate, per second; `None` in a closed loop.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub offered_per_s: Option<f64>,
     /// Values, by name of the metric; empty for a failed trial.
     pub values: BTreeMap<String, f64>,
     /// Who was the limit.
@@ -372,6 +380,138 @@ pub struct TrialFinding {
     pub steady: Option<bool>,
     /// Why it has no values.
     pub failed: Option<String>,
+}
+
+/// What a search has found: the range from the largest offered rate confirmed to keep the objective to the smallest confirmed
+/// to break it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct SearchFinding {
+    /// What must be kept, `p99 < 5ms and errors < 0.1%`.
+    pub objective: String,
+    /// The lower end: it holds.
+    pub low: Option<SearchEnd>,
+    /// The upper end: it fails.
+    pub high: Option<SearchEnd>,
+    /// Why there is no lower end.
+    pub no_low: Option<String>,
+    /// Why there is no upper end; `generator-limited from ...` is not the subject's answer.
+    pub no_high: Option<String>,
+    /// From this rate on the generator was the limit, per second.
+    pub generator_from_per_s: Option<f64>,
+    /// Rates between the ends that could not be decided, per second.
+    pub undecided_per_s: Vec<f64>,
+    /// Rates above the upper end that held all the same, per second.
+    pub contradictions_per_s: Vec<f64>,
+    /// Whether the search came to its end: both ends confirmed, or one shown to be out of reach.
+    pub complete: bool,
+    /// Why it ended.
+    pub ended: String,
+    /// The ends were to lie so far apart: upper over lower end, less one.
+    pub resolution: f64,
+    /// Trials, the pilot among them.
+    pub trials: usize,
+    /// All of it in words, `holds 41.2 k/s, fails at 43.0 k/s: p99 < 5ms; 14 trials`.
+    pub sentence: String,
+    /// The rates tried, ascending.
+    pub rates: Vec<SearchRate>,
+    /// The trials, in the order they ran.
+    pub steps: Vec<SearchStep>,
+}
+
+/// An end of a range.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct SearchEnd {
+    /// Offered rate, per second.
+    pub rate_per_s: f64,
+    /// Trials that it rests on.
+    pub trials: usize,
+    /// Whether these are as many as an end needs; else it is a lead, not a finding.
+    pub confirmed: bool,
+}
+
+/// What the trials at one rate say together.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct SearchRate {
+    /// Offered rate, per second.
+    pub rate_per_s: f64,
+    /// The verdict.
+    pub verdict: SearchVerdict,
+    /// Trials that say something of the subject.
+    pub trials: usize,
+    /// How many of them kept the objective.
+    pub kept: usize,
+    /// Mean of the natural logarithm of value over bound (of the condition that is worst), with the interval that the verdict
+    /// rests on; below 0 the objective is kept.
+    pub excess: Option<Estimate>,
+}
+
+/// What is known of a rate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum SearchVerdict {
+    /// It keeps the objective.
+    Holds,
+    /// It does not.
+    Fails,
+    /// Neither is sure.
+    Undecided,
+    /// The generator was the limit: nothing is known of the subject.
+    Generator,
+    /// Too few answers to tell.
+    TooFew,
+    /// No trial could be carried out.
+    Unknown,
+}
+
+impl SearchVerdict {
+    /// A word or three.
+    pub fn text(self) -> &'static str {
+        match self {
+            SearchVerdict::Holds => "holds",
+            SearchVerdict::Fails => "fails",
+            SearchVerdict::Undecided => "undecided",
+            SearchVerdict::Generator => "generator-limited",
+            SearchVerdict::TooFew => "too few answers",
+            SearchVerdict::Unknown => "not carried out",
+        }
+    }
+}
+
+/// One trial of a search.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct SearchStep {
+    /// Place in the order of the whole run, from 0.
+    pub order: u32,
+    /// What it was for.
+    pub purpose: Purpose,
+    /// Offered rate, per second; `None` for the pilot.
+    pub rate_per_s: Option<f64>,
+    /// What this trial alone says.
+    pub verdict: SearchVerdict,
+    /// What decided it, `p99 7.20 ms`.
+    pub why: String,
+    /// The values that the objective looks at, those there are.
+    pub values: Vec<SearchValue>,
+    /// The trial; `None` where it was none of a study's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trial: Option<TrialFinding>,
+}
+
+/// A value that a condition looks at, in one trial.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct SearchValue {
+    /// The metric; of `errors` the share of all requests.
+    pub metric: String,
+    /// The condition, `p99 < 5ms`.
+    pub condition: String,
+    /// Its bound, in the metric's unit, a fraction for errors.
+    pub bound: f64,
+    /// The value, likewise.
+    pub value: f64,
+    /// Lower bound of its 95 % interval from inside the trial; `None`: there is none.
+    pub low: Option<f64>,
+    /// Upper bound.
+    pub high: Option<f64>,
 }
 
 /// Throughput over a numeric factor, as the Universal Scalability Law has it.

@@ -8,7 +8,8 @@
 //! ```
 //!
 //! Pure: the machine is asked nothing, so a store that is years old and was written elsewhere reads the same. The two function
-//! values that the lab is handed come from here too: [`judge`] (who was the limit) and [`enough`] (are there trials enough).
+//! values that the lab is handed come from here too: [`judge`] (who was the limit) and [`next`] (are there trials enough, and
+//! at which rate is the next).
 
 mod analyze;
 mod answer;
@@ -30,6 +31,7 @@ mod outlier;
 mod row;
 mod scalability;
 pub mod schema;
+mod search;
 mod svg;
 mod terminal;
 mod value;
@@ -38,13 +40,13 @@ mod volley;
 
 pub use analyze::analyze;
 pub use csv::{csv, csv_trials};
-pub use enough::enough;
 pub use findings::Findings;
 pub use html::{HtmlError, PAGE_LIMIT, figure_svgs, html};
 pub use json::json;
 pub use load::{LOAD_VERSION, LoadReport, load, load_json, load_terminal};
 pub use markdown::markdown;
 pub use number::quantity;
+pub use search::next;
 pub use terminal::{Style, idle_word, limit_word, terminal};
 pub use value::metric_value;
 pub use verdict::{generator_busy, judge, judge_load, subject_busy};

@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use study::plan::Level;
+use study::plan::{Level, SearchPlan};
 use study::record::{BuildOutcome, IdlePolicy, Limit, Measurement, NetworkCounters, Outcome, Record, Run};
 
 use crate::enough::{enough, unfinished};
-use crate::findings::{FailureCount, LimitFinding, Mark, MetricFinding, Row, RowState, TrialFinding};
+use crate::findings::{FailureCount, LimitFinding, Mark, MetricFinding, Row, RowState, SearchFinding, TrialFinding};
 use crate::number::count;
-use crate::{histogram, outlier, value};
+use crate::{histogram, outlier, search, value};
 
 /// Metrics in which outliers are looked for; the rest follows from them or says little.
 const OUTLIERS_IN: [&str; 3] = ["throughput", "latency_mean", "latency_p99"];
@@ -16,27 +16,43 @@ const OUTLIERS_IN: [&str; 3] = ["throughput", "latency_mean", "latency_p99"];
 /// The row of a point; `records` are its trials under one idle policy, in the order they ran.
 pub(crate) fn row(run: &Run, point: usize, idle: Option<IdlePolicy>, records: &[&Record]) -> Row {
     let plan = &run.plan;
+    let search = plan.points[point].load.search.as_ref().filter(|_| !records.is_empty());
+    let search = search.map(|search| found(search, records, value::level(&plan.trials)));
+    let at_low = search.as_ref().map(|search| at_low(search, records));
+    let records = at_low.as_deref().unwrap_or(records);
     let measured = records.iter().filter(|record| record.measurement().is_some()).copied().collect::<Vec<_>>();
     let measurements = || measured.iter().filter_map(|record| record.measurement());
     let trials = trials(records, value::level(&plan.trials));
     let failures = failures(records);
-    let state = state(run, point, measured.len(), &failures);
+    let state = match &search {
+        Some(search) if search.complete && search.low.is_some() => RowState::Measured,
+        Some(search) => RowState::Partial { reason: search.sentence.clone() },
+        None => state(run, point, measured.len(), &failures),
+    };
     let metrics = metrics(run, &measured, &trials);
     let limited_by = limit(&measured);
     let mut row = Row {
         point,
-        label: label(&plan.factors, &plan.points[point].factors),
+        label: match (plan.comes_first(point), label(&plan.factors, &plan.points[point].factors)) {
+            (true, label) if plan.points[point].factors.is_empty() => label.replace("the only point", "capacity"),
+            (true, label) => format!("capacity of {label}"),
+            (false, label) => label,
+        },
         factors: plan.points[point].factors.clone(),
         cpus: plan.points[point].subject.cpus,
         cpus_wanted: plan.points[point].subject.cpus_wanted,
         idle,
         n: measured.len(),
-        stop_reason: stop_reason(run, point, records, &state, &trials),
+        stop_reason: match &search {
+            Some(search) => search.sentence.clone(),
+            None => stop_reason(run, point, records, &state, &trials),
+        },
         state,
         failures,
         metrics,
         marks: limited_by.as_ref().map_or_else(Vec::new, marks),
         limited_by,
+        search,
         clock: measurements().next().map(value::clock),
         latency: histogram::merge(measurements().map(|measurement| measurement.latency()))
             .map(|all| study::record::Histogram::from(&all)),
@@ -51,6 +67,23 @@ pub(crate) fn row(run: &Run, point: usize, idle: Option<IdlePolicy>, records: &[
     };
     row.warnings = warnings(&row, records);
     row
+}
+
+/// What a search has found, with what each of its trials came to.
+fn found(search: &SearchPlan, records: &[&Record], level: f64) -> SearchFinding {
+    let mut found = search::finding(search, records);
+    for (step, record) in found.steps.iter_mut().zip(records) {
+        step.trial = Some(trial(record, level));
+    }
+    found
+}
+
+/// The trials at the lower end of a search: what the subject does at the highest rate that it bears. The others are about rates that
+/// it does not bear, or bears easily.
+fn at_low<'a>(search: &SearchFinding, records: &[&'a Record]) -> Vec<&'a Record> {
+    let low_per_s = search.low.map(|end| end.rate_per_s);
+    let of = |record: &&&Record| record.step.is_some_and(|step| step.rate_per_s == low_per_s && low_per_s.is_some());
+    records.iter().filter(of).copied().collect()
 }
 
 /// Levels in the order of the factors: words alone, numbers with their factor.
@@ -119,6 +152,9 @@ fn trial(record: &Record, level: f64) -> TrialFinding {
         order: record.order,
         block: record.block,
         started: record.started.clone(),
+        offered_per_s: record
+            .measurement()
+            .map_or_else(|| record.step.and_then(|step| step.rate_per_s), |measured| measured.offered_per_s),
         values: value::values(record, level),
         limited_by,
         marks: limited_by.and_then(mark).into_iter().collect(),

@@ -140,7 +140,7 @@ fn open(measurement: &Measurement, offered: f64, subject: Option<f64>) -> Verdic
     }
     let seconds = measurement.duration_ns as f64 / 1e9;
     let asked = offered * seconds;
-    let tolerance = (RATE_TOLERANCE * asked).max(RATE_SIGMAS * asked.sqrt());
+    let tolerance = allowed_shortfall(asked);
     let answered = measurement.requests as f64;
     let share = percent(answered / asked.max(1.0));
     if answered >= asked - tolerance {
@@ -157,6 +157,11 @@ fn open(measurement: &Measurement, offered: f64, subject: Option<f64>) -> Verdic
         return verdict(Limit::Subject, format!("{missed}, no connection was free: it was slow to answer"));
     }
     verdict(Limit::Generator, format!("{missed}, and the subject was not saturated"))
+}
+
+/// Of so many requests that a timetable wants, so many may be missing at its end: a share, or what chance makes of a Poisson count.
+pub(crate) fn allowed_shortfall(asked: f64) -> f64 {
+    (RATE_TOLERANCE * asked).max(RATE_SIGMAS * asked.sqrt())
 }
 
 fn closed(

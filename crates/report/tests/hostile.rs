@@ -55,7 +55,7 @@ fn render_everything(run: &Run, records: &[Record]) {
         }
     }
     for point in 0..run.plan.points.len() {
-        report::enough(&run.plan, point, &records.iter().collect::<Vec<_>>());
+        report::next(&run.plan, point, records);
     }
 }
 

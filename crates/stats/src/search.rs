@@ -254,7 +254,10 @@ pub fn next(rules: &Rules, trials: &[Trial], time_is_over: bool) -> Next {
     let board = Board::new(rules, trials);
     let budget = |ended| Next::Done(board.found(ended));
     let broken = trials.iter().rev().take_while(|trial| is_broken(trial)).count();
-    if broken >= BROKEN {
+    // Where nothing ever went well, it is hardly the load that breaks the subject down.
+    let broke = |trial: &Trial| matches!(trial, Trial::Step { outcome: Outcome::Broke, .. });
+    let never_well = trials.iter().all(|trial| is_broken(trial) || broke(trial));
+    if broken >= BROKEN || (never_well && trials.len() >= BROKEN) {
         return budget(Ended::Broken);
     }
     let wanted = board.wanted(trials);
@@ -758,6 +761,8 @@ mod tests {
         let (trials, found) = search(&RULES, None, |rate, _| if rate < 2_000.0 { sure(-1.0) } else { Outcome::Failed });
         assert_eq!(steps(&trials), "bracket 1000, bracket 2000, bracket 2000, bracket 2000");
         assert_eq!((found.ended, ends(&found)), (Ended::Broken, (Some(1_000.0), None)));
+        let (trials, found) = search(&RULES, None, |_, _| Outcome::Broke);
+        assert_eq!((steps(&trials).as_str(), found.ended), ("bracket 1000, repeat 1000, repeat 1000", Ended::Broken));
         // One that was tried again and went well is forgotten.
         let (_, found) =
             search(&RULES, None, |rate, place| if place == 1 { Outcome::Failed } else { sharp(5_000.0)(rate, 0) });

@@ -7,6 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::objective::Objective;
+use crate::record::Step;
 use crate::spec::{Arrivals, Backend, Connection, Expect, Stop, Tls, Warmup};
 
 /// One value of a factor.
@@ -187,6 +188,25 @@ pub enum BodyPlan {
     File(String),
 }
 
+impl LoadPlan {
+    /// The load of one trial: with the rate of its step, where it has one.
+    pub fn at(&self, step: Option<Step>) -> LoadPlan {
+        let mut load = self.clone();
+        match (step.map(|step| step.rate_per_s), load.arrivals) {
+            (None, _) => {}
+            (Some(Some(rate_per_s)), Arrivals::Constant { .. }) => load.arrivals = Arrivals::Constant { rate_per_s },
+            (Some(Some(rate_per_s)), _) => load.arrivals = Arrivals::Poisson { rate_per_s },
+            (Some(None), _) => {
+                load.arrivals = Arrivals::Closed { think_ns: 0 };
+                if let Some(search) = &load.search {
+                    load.stop = Stop::Duration { duration_ns: search.pilot_ns };
+                }
+            }
+        }
+        load
+    }
+}
+
 /// A search for the highest offered rate that keeps an objective (`stats::search` has the method).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SearchPlan {
@@ -200,6 +220,8 @@ pub struct SearchPlan {
     pub resolution: f64,
     /// So many fresh trials must keep the objective at the lower end, each of them.
     pub confirm: u32,
+    /// Length of the closed loop that says where to begin, ns.
+    pub pilot_ns: u64,
     /// At most so many trials.
     pub trials_max: u32,
     /// No further trial of the point begins after this, ns; `None`: without limit.

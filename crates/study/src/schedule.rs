@@ -39,6 +39,19 @@ impl Plan {
         order
     }
 
+    /// Whether the rates of other points depend on what the search at this one finds, so that it must be done before.
+    pub fn comes_first(&self, point: usize) -> bool {
+        self.points.iter().any(|other| other.load.share.is_some_and(|share| share.point == point))
+    }
+
+    /// At most so many trials of a point: the steps of its search, or as the rule of the trials has it.
+    ///
+    /// # Panics
+    /// When the plan has no such point.
+    pub fn trials_max(&self, point: usize) -> u32 {
+        self.points[point].load.search.as_ref().map_or(self.trials.max, |search| search.trials_max)
+    }
+
     /// The seed of one trial, the same whatever ran before it.
     ///
     /// # Panics

@@ -4,8 +4,10 @@ use std::cell::{Cell, RefCell};
 use std::path::Path;
 use std::time::Duration;
 
-use study::plan::{Plan, Point};
-use study::record::{BuildOutcome, FailureKind, IdlePolicy, Limit, Outcome, Record, Verdict};
+use study::Next;
+use study::plan::{CapacityShare, Plan, Point, SearchPlan};
+use study::record::{BuildOutcome, FailureKind, IdlePolicy, Limit, Outcome, Purpose, Record, Step, Verdict};
+use study::spec::Arrivals;
 
 use super::{alive, eventually, number_in, options, plan, point, stand_in};
 use crate::process::{Supervisor, command};
@@ -23,7 +25,7 @@ fn run_with(
     plan: &Plan,
     done: &[Record],
     options: &Options,
-    enough: &mut dyn FnMut(usize, &[&Record]) -> Option<String>,
+    next: &mut dyn FnMut(usize, &[Record]) -> Next,
     interrupted: &dyn Fn(&Told) -> bool,
 ) -> (Result<Ended, LabError>, Told) {
     let told = RefCell::new(Told::default());
@@ -36,7 +38,7 @@ fn run_with(
             told.borrow_mut().records.push(record.clone());
             Ok(())
         },
-        enough,
+        next,
         progress: &mut |progress| told.borrow_mut().progress.push(progress.clone()),
         interrupted: &|| interrupted(&told.borrow()),
     };
@@ -45,7 +47,7 @@ fn run_with(
 }
 
 fn run(plan: &Plan, options: &Options) -> (Ended, Told) {
-    let (ended, told) = run_with(plan, &[], options, &mut |_, _| None, &|_| false);
+    let (ended, told) = run_with(plan, &[], options, &mut |_, _| Next::Trial(None), &|_| false);
     (ended.unwrap(), told)
 }
 
@@ -168,6 +170,7 @@ fn a_load_that_hangs_is_given_up() {
         point: 0,
         block: 0,
         order: 0,
+        step: None,
         revision: None,
         options: &options,
         supervisor: &supervisor,
@@ -209,14 +212,14 @@ fn a_point_that_has_enough_drops_out_and_a_resumed_run_goes_on() {
     let folder = tempfile::tempdir().unwrap();
     let options = options(stand_in(folder.path(), "quintain"));
     let plan = plan(vec![point("quintain serve well {port}"), point("quintain serve well {port}")], 3);
-    let mut enough = |point: usize, records: &[&Record]| {
-        assert!(records.iter().all(|record| record.point == point));
-        (point == 0 && !records.is_empty()).then(|| "tight".to_owned())
+    let mut next = |point: usize, records: &[Record]| match point {
+        0 if records.iter().any(|record| record.point == 0) => Next::Enough("tight".to_owned()),
+        _ => Next::Trial(None),
     };
-    let (ended, first) = run_with(&plan, &[], &options, &mut enough, &|told| told.records.len() == 3);
+    let (ended, first) = run_with(&plan, &[], &options, &mut next, &|told| told.records.len() == 3);
     assert_eq!(ended.unwrap().cause, Cause::Interrupted);
     assert_eq!(first.records.len(), 3);
-    let (ended, second) = run_with(&plan, &first.records, &options, &mut enough, &|_| false);
+    let (ended, second) = run_with(&plan, &first.records, &options, &mut next, &|_| false);
     let ended = ended.unwrap();
     assert_eq!(ended.cause, Cause::Complete);
     assert_eq!(ended.points[0].as_deref(), Some("tight"));
@@ -227,6 +230,100 @@ fn a_point_that_has_enough_drops_out_and_a_resumed_run_goes_on() {
     assert_eq!((blocks(0), blocks(1)), (vec![0], vec![0, 1, 2]));
 }
 
+/// Three steps of a search at point 1, then two trials of point 0 at half of the last rate.
+fn search_first(point: usize, records: &[Record]) -> Next {
+    let of = |point: usize| records.iter().filter(move |record| record.point == point);
+    let step = |purpose, rate_per_s| Next::Trial(Some(Step { purpose, rate_per_s }));
+    match (point, of(1).count(), of(0).count()) {
+        (1, 0, _) => step(Purpose::Pilot, None),
+        (1, 1, _) => step(Purpose::Bracket, Some(1_000.0)),
+        (1, 2, _) => step(Purpose::Bisect, Some(700.0)),
+        (0, _, 0 | 1) => {
+            let last = of(1).filter_map(|record| record.step?.rate_per_s).next_back().expect("it was searched before");
+            step(Purpose::Share, Some(last / 2.0))
+        }
+        _ => Next::Enough("found".to_owned()),
+    }
+}
+
+fn plan_with_a_search() -> Plan {
+    let mut plan = plan(vec![point("quintain serve well {port}"), point("quintain serve well {port}")], 5);
+    let open = Arrivals::Constant { rate_per_s: 1.0 };
+    plan.points.iter_mut().for_each(|point| point.load.arrivals = open);
+    plan.points[0].load.share = Some(CapacityShare { share: 0.5, point: 1 });
+    plan.points[1].load.search = Some(SearchPlan {
+        objective: "p99 < 5ms".parse().unwrap(),
+        from_per_s: None,
+        to_per_s: None,
+        resolution: 0.05,
+        confirm: 3,
+        pilot_ns: 50_000_000,
+        trials_max: 9,
+        max_ns: None,
+    });
+    plan
+}
+
+#[test]
+fn a_step_decides_the_rate_and_a_search_comes_before_what_depends_on_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let options = options(stand_in(folder.path(), "quintain"));
+    let plan = plan_with_a_search();
+    let (ended, told) = run_with(&plan, &[], &options, &mut search_first, &|_| false);
+    assert_eq!(ended.unwrap(), Ended { cause: Cause::Complete, points: vec![Some("found".to_owned()); 2] });
+    let seen = |record: &Record| {
+        let measurement = record.measurement().unwrap();
+        (record.point, record.block, record.step.unwrap().purpose, measurement.offered_per_s, measurement.duration_ns)
+    };
+    let expected = [
+        (1, 0, Purpose::Pilot, None, 50_000_000),
+        (1, 1, Purpose::Bracket, Some(1_000.0), 100_000_000),
+        (1, 2, Purpose::Bisect, Some(700.0), 100_000_000),
+        (0, 0, Purpose::Share, Some(350.0), 100_000_000),
+        (0, 1, Purpose::Share, Some(350.0), 100_000_000),
+    ];
+    assert_eq!(told.records.iter().map(seen).collect::<Vec<_>>(), expected);
+    assert!(told.progress.iter().any(|progress| progress.step == told.records[2].step));
+}
+
+#[test]
+fn a_search_that_was_interrupted_goes_on_where_it_was() {
+    let folder = tempfile::tempdir().unwrap();
+    let options = options(stand_in(folder.path(), "quintain"));
+    let plan = plan_with_a_search();
+    let (ended, first) = run_with(&plan, &[], &options, &mut search_first, &|told| told.records.len() == 2);
+    assert_eq!(ended.unwrap().cause, Cause::Interrupted);
+    let (ended, second) = run_with(&plan, &first.records, &options, &mut search_first, &|_| false);
+    assert_eq!(ended.unwrap().cause, Cause::Complete);
+    let place = |record: &Record| (record.point, record.block, record.order);
+    assert_eq!(second.records.iter().map(place).collect::<Vec<_>>(), [(1, 2, 2), (0, 0, 3), (0, 1, 4)]);
+}
+
+#[test]
+fn a_search_may_break_its_subject_more_often_than_others() {
+    let folder = tempfile::tempdir().unwrap();
+    let options = options(stand_in(folder.path(), "quintain"));
+    let mut plan = plan_with_a_search();
+    plan.points[1].subject.command = "quintain serve early-exit {port}".to_owned();
+    let mut next =
+        |point: usize, records: &[Record]| match records.iter().filter(|record| record.point == point).count() {
+            tried if point == 1 && tried < 5 => {
+                Next::Trial(Some(Step { purpose: Purpose::Bracket, rate_per_s: Some(100.0) }))
+            }
+            _ => Next::Enough("no capacity".to_owned()),
+        };
+    let (ended, told) = run_with(&plan, &[], &options, &mut next, &|_| false);
+    assert_eq!(ended.unwrap().points, vec![Some("no capacity".to_owned()); 2]);
+    assert_eq!(told.records.len(), 5, "its own rule says when to give up");
+    // The lab's own bound holds all the same.
+    let mut endless =
+        |_: usize, _: &[Record]| Next::Trial(Some(Step { purpose: Purpose::Bracket, rate_per_s: Some(100.0) }));
+    plan.points.remove(0);
+    let (ended, told) = run_with(&plan, &[], &options, &mut endless, &|_| false);
+    assert_eq!(told.records.len(), 9);
+    assert_eq!(ended.unwrap().points[0].as_deref(), Some("9 trials, as many as the study allows"));
+}
+
 #[test]
 fn interrupting_drops_the_trial_and_leaves_no_process() {
     let folder = tempfile::tempdir().unwrap();
@@ -235,7 +332,7 @@ fn interrupting_drops_the_trial_and_leaves_no_process() {
     let mut slow = point(&format!("quintain serve with-stray {{port}} {}", file.display()));
     slow.load.stop = study::spec::Stop::Duration { duration_ns: 60_000_000_000 };
     let measuring = |told: &Told| told.progress.iter().any(|progress| progress.phase == Phase::Measure);
-    let (ended, told) = run_with(&plan(vec![slow], 1), &[], &options, &mut |_, _| None, &measuring);
+    let (ended, told) = run_with(&plan(vec![slow], 1), &[], &options, &mut |_, _| Next::Trial(None), &measuring);
     assert_eq!(ended.unwrap(), Ended { cause: Cause::Interrupted, points: vec![None] });
     assert_eq!(told.records.len(), 0);
     assert!(eventually(|| !alive(number_in(&file))));
@@ -252,7 +349,7 @@ fn time_and_store_end_a_run() {
     let mut hooks = Hooks {
         judge: &mut |_| (None, Vec::new()),
         store: &mut |_| Err("disk full".to_owned()),
-        enough: &mut |_, _| None,
+        next: &mut |_, _| Next::Trial(None),
         progress: &mut |_| {},
         interrupted: &|| false,
     };
@@ -266,7 +363,7 @@ fn without_a_watchdog_nothing_is_started() {
         &plan(vec![point("quintain serve well {port}")], 1),
         &[],
         &options("/quintain/no/such/file".into()),
-        &mut |_, _| None,
+        &mut |_, _| Next::Trial(None),
         &|_| false,
     );
     assert!(matches!(ended, Err(LabError::Watchdog { .. })), "{ended:?}");
@@ -283,7 +380,7 @@ fn spinners_run_with_the_trials_or_end_the_run() {
     assert_eq!(told.records[0].idle, IdlePolicy::Spin);
     assert!(told.records[0].measurement().is_some());
     spinning.exe = stand_in(folder.path(), "spin-dies");
-    let (ended, told) = run_with(&plan, &[], &spinning, &mut |_, _| None, &|_| false);
+    let (ended, told) = run_with(&plan, &[], &spinning, &mut |_, _| Next::Trial(None), &|_| false);
     let text = ended.unwrap_err().to_string();
     assert!(text.contains("do not run: exit 7 no such policy"), "{text}");
     assert_eq!(told.records.len(), 0);
@@ -315,7 +412,7 @@ fn each_build_runs_once_and_failures_are_told_apart() {
     let mut hooks = Hooks {
         judge: &mut |_| (None, Vec::new()),
         store: &mut |_| Ok(()),
-        enough: &mut |_, _| None,
+        next: &mut |_, _| Next::Trial(None),
         progress: &mut |_| {},
         interrupted: &interrupted,
     };
@@ -338,7 +435,7 @@ fn each_build_runs_once_and_failures_are_told_apart() {
     let mut hooks = Hooks {
         judge: &mut |_| (None, Vec::new()),
         store: &mut |_| Ok(()),
-        enough: &mut |_, _| None,
+        next: &mut |_, _| Next::Trial(None),
         progress: &mut |_| {},
         interrupted: &interrupted,
     };

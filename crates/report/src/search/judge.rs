@@ -1,0 +1,188 @@
+//! One trial under an objective: how far it lies from each bound, and which is the worst.
+
+use stats::batch;
+use stats::search::Outcome;
+use study::Objective;
+use study::objective::Condition;
+use study::record::{Limit, Measurement};
+
+use crate::histogram;
+use crate::number::{percent, quantity};
+use crate::value;
+use crate::verdict::allowed_shortfall;
+
+/// Level of the intervals from inside a trial.
+const LEVEL: f64 = 0.95;
+/// Parts of a trial that are looked at to see a backlog grow.
+const FIFTHS: usize = 5;
+/// A backlog has grown where the last fifth has so many times the mean latency of the first.
+const GROWN: f64 = 2.0;
+/// As far from a bound as can be said: a factor of a thousand.
+const FAR: f64 = 6.907_755_278_982_137;
+
+/// A trial, judged.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Judged {
+    pub(crate) outcome: Outcome,
+    /// What decided it, with its figure: `p99 7.20 ms`.
+    pub(crate) why: String,
+    /// The value of each condition of the objective, where it has one.
+    pub(crate) values: Vec<Option<Value>>,
+}
+
+/// A value, in the unit of the condition's bound, and its interval from inside the trial.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Value {
+    pub(crate) point: f64,
+    pub(crate) interval: Option<(f64, f64)>,
+}
+
+/// What must hold: a condition of the objective, or one that always stands.
+struct Part {
+    excess: f64,
+    interval: Option<(f64, f64)>,
+    why: String,
+}
+
+/// Holds a trial against its objective. `limit`: who was its limit; `rss_bytes`: the peak resident set of the subject, where it was
+/// watched.
+///
+/// The open loop's own condition, that the offered rate is achieved without a growing backlog, always stands beside the
+/// objective. Errors are not achieved.
+pub(crate) fn judge(
+    objective: &Objective,
+    measurement: &Measurement,
+    limit: Option<Limit>,
+    rss_bytes: Option<u64>,
+) -> Judged {
+    let conditions = objective.conditions();
+    let values = conditions.iter().map(|condition| value(condition, measurement, rss_bytes)).collect::<Vec<_>>();
+    let of_objective = conditions.iter().zip(&values).filter_map(|(condition, value)| Some(part(condition, (*value)?)));
+    let parts = of_objective.chain(achieved(measurement)).chain(backlog(measurement)).collect::<Vec<_>>();
+    let Some(worst) = parts.iter().max_by(|a, b| a.excess.total_cmp(&b.excess)) else {
+        return Judged { outcome: Outcome::TooFew, why: "nothing was measured".to_owned(), values };
+    };
+    // What holds holds, however late the generator was: its lateness is part of the response time.
+    if worst.excess >= 0.0 && limit == Some(Limit::Generator) {
+        return Judged {
+            outcome: Outcome::Generator,
+            why: format!("{}, but the generator was the limit", worst.why),
+            values,
+        };
+    }
+    if worst.excess < 0.0
+        && let Some((condition, _)) = conditions.iter().zip(&values).find(|(_, value)| value.is_none())
+    {
+        let why = format!("too few answers for {}: {}", condition.name(), measurement.latency().count);
+        return Judged { outcome: Outcome::TooFew, why, values };
+    }
+    let ends = |pick: fn(&(f64, f64)) -> f64| {
+        let of = |part: &Part| part.interval.as_ref().map_or(part.excess, pick);
+        parts.iter().map(of).fold(f64::NEG_INFINITY, f64::max)
+    };
+    let interval = worst.interval.map(|_| (ends(|ends| ends.0), ends(|ends| ends.1)));
+    Judged { outcome: Outcome::Judged { excess: worst.excess, interval }, why: worst.why.clone(), values }
+}
+
+/// The value of a condition's metric; `None` where the answers are too few, or nobody looked.
+fn value(condition: &Condition, measurement: &Measurement, rss_bytes: Option<u64>) -> Option<Value> {
+    let windows = value::whole_windows(measurement);
+    let found = |found: Result<batch::Batches, batch::Declined>| {
+        found.ok().map(|found| (found.estimate.low.max(0.0), found.estimate.high))
+    };
+    match condition.metric.name {
+        "latency_mean" => {
+            let sums =
+                windows.iter().map(|window| (window.latency.sum, window.latency.count as f64)).collect::<Vec<_>>();
+            let point = value::latency_mean_ns(measurement).filter(|mean| mean.is_finite())?;
+            Some(Value { point, interval: found(batch::ratio(&sums, LEVEL)) })
+        }
+        "errors" => {
+            let errors = value::errors_total(measurement);
+            let all = errors.saturating_add(measurement.requests) as f64;
+            if all <= 0.0 {
+                return None;
+            }
+            let of = |window: &study::record::Window| {
+                (window.errors as f64, window.errors.saturating_add(window.requests) as f64)
+            };
+            let interval = match errors {
+                // None of n: at most 3 of n, at 95 % (Hanley & Lippman-Hand 1983).
+                0 => Some((0.0, (3.0 / all).min(1.0))),
+                _ => found(batch::ratio(&windows.iter().map(of).collect::<Vec<_>>(), LEVEL)),
+            };
+            Some(Value { point: errors as f64 / all, interval })
+        }
+        "subject_rss" => rss_bytes.map(|bytes| Value { point: bytes as f64, interval: None }),
+        metric => {
+            let q = value::quantile_of(metric)?;
+            let whole = histogram::read(measurement.latency())?;
+            if whole.len() < stats::order::samples_needed(q, LEVEL) {
+                return None;
+            }
+            let windows = windows.iter().map(|window| histogram::read(&window.latency)).collect::<Option<Vec<_>>>();
+            let interval = windows.and_then(|windows| found(batch::quantile(&windows, &whole, q, LEVEL)));
+            Some(Value { point: whole.quantile(q)?, interval })
+        }
+    }
+}
+
+fn part(condition: &Condition, value: Value) -> Part {
+    let excess = beyond(value.point, condition.bound);
+    // A bound that is just kept has an excess of 0, which would not be.
+    let excess = if condition.holds(value.point) { excess.min(-1e-12) } else { excess.max(0.0) };
+    let interval = value
+        .interval
+        .map(|(low, high)| (beyond(low, condition.bound).min(excess), beyond(high, condition.bound).max(excess)));
+    let why = match condition.metric.name {
+        "errors" => format!("errors {}", percent(value.point)),
+        _ => format!("{} {}", condition.name(), quantity(value.point, condition.metric.unit)),
+    };
+    Part { excess, interval, why }
+}
+
+/// Natural logarithm of value over bound, within what can be said.
+fn beyond(value: f64, bound: f64) -> f64 {
+    match (value > 0.0, bound > 0.0) {
+        (false, _) => -FAR,
+        (true, false) => FAR,
+        (true, true) => (value / bound).ln().clamp(-FAR, FAR),
+    }
+}
+
+/// Whether the offered rate was achieved: what is missing over what may be.
+fn achieved(measurement: &Measurement) -> Option<Part> {
+    let offered = measurement.offered_per_s? * measurement.duration_ns as f64 / 1e9;
+    if !(offered.is_finite() && offered > 0.0) {
+        return None;
+    }
+    let allowed = allowed_shortfall(offered) / offered;
+    let missing = 1.0 - measurement.requests as f64 / offered;
+    let chance = 1.96 / offered.sqrt();
+    let interval = Some((beyond(missing - chance, allowed), beyond(missing + chance, allowed)));
+    let why = format!("{} of the offered rate achieved", percent((1.0 - missing).max(0.0)));
+    Some(Part { excess: beyond(missing, allowed), interval, why })
+}
+
+/// Whether answers took longer from fifth to fifth of the trial: work that piles up, though the rate is nearly achieved. By chance
+/// five means are in order once in 120 times.
+fn backlog(measurement: &Measurement) -> Option<Part> {
+    let windows = value::whole_windows(measurement);
+    if windows.len() < FIFTHS {
+        return None;
+    }
+    let mean = |fifth: usize| {
+        let of = &windows[fifth * windows.len() / FIFTHS..(fifth + 1) * windows.len() / FIFTHS];
+        let (sum, count) = of.iter().fold((0.0, 0u64), |(sum, count), window| {
+            (sum + window.latency.sum, count.saturating_add(window.latency.count))
+        });
+        (count > 0).then(|| sum / count as f64).filter(|mean| mean.is_finite() && *mean > 0.0)
+    };
+    let means = (0..FIFTHS).map(mean).collect::<Option<Vec<_>>>()?;
+    let rises = means.windows(2).all(|two| two[0] < two[1]);
+    let (first, last) = (means[0], means[FIFTHS - 1]);
+    let excess = beyond(last / first, GROWN);
+    let why =
+        format!("a backlog grew: mean latency {} at first, {} at last", quantity(first, "ns"), quantity(last, "ns"));
+    (rises && excess >= 0.0).then_some(Part { excess, interval: Some((excess, excess)), why })
+}
