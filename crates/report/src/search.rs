@@ -168,11 +168,9 @@ fn judged(objective: &Objective, record: &Record) -> Judged {
             judge(objective, measurement, limit, record.subject.rss_max_bytes)
         }
         study::record::Outcome::Failed(failure) => match failure.kind {
-            FailureKind::Start | FailureKind::NotReady | FailureKind::Generator => {
-                failed(Outcome::Failed, &failure.message)
-            }
             // What a load does to a subject is its answer.
             FailureKind::Exited | FailureKind::Answers | FailureKind::Hung => failed(Outcome::Broke, &failure.message),
+            _ => failed(Outcome::Failed, &failure.message),
         },
     }
 }
