@@ -26,6 +26,8 @@ pub(super) enum ContentLength {
 pub(super) enum TransferCoding {
     #[default]
     Absent,
+    /// The field is there, and names none. Another may.
+    Empty,
     /// Chunked and nothing else.
     Chunked,
     /// Chunked is the last of several.
@@ -67,7 +69,6 @@ impl Declared {
 
     fn take_coding(&mut self, value: &[u8]) {
         use TransferCoding::*;
-        let before = self.coding;
         // Empty elements of a list are ignored: RFC 9110 5.6.1.2.
         for element in value.split(|&byte| byte == b',').map(trim).filter(|element| !element.is_empty()) {
             let end = memchr::memchr(b';', element).unwrap_or(element.len());
@@ -76,16 +77,16 @@ impl Declared {
                 _ if !is_token(trim(&element[..end])) => Invalid,
                 // RFC 9112 7.1: chunked has no parameters.
                 _ if is_chunked && end < element.len() => Invalid,
-                Absent if is_chunked => Chunked,
+                Absent | Empty if is_chunked => Chunked,
                 Other if is_chunked => ThenChunked,
-                Absent | Other => Other,
+                Absent | Empty | Other => Other,
                 Chunked | ThenChunked | ChunkedThen if is_chunked => Invalid,
                 Chunked | ThenChunked | ChunkedThen => ChunkedThen,
                 Invalid => Invalid,
             };
         }
-        if before == Absent && self.coding == Absent {
-            self.coding = Invalid;
+        if self.coding == Absent {
+            self.coding = Empty;
         }
     }
 

@@ -604,7 +604,9 @@ impl Parser {
                 _ if self.minor_version == 0 => Err(ResponseError::EncodingInHttp10),
                 TransferCoding::Chunked | TransferCoding::ThenChunked => head(keep_alive, Some(Body::Chunked)),
                 TransferCoding::Other | TransferCoding::ChunkedThen => head(false, None),
-                TransferCoding::Invalid | TransferCoding::Absent => Err(ResponseError::BadEncoding),
+                TransferCoding::Invalid | TransferCoding::Empty | TransferCoding::Absent => {
+                    Err(ResponseError::BadEncoding)
+                }
             };
         }
         match length {

@@ -166,6 +166,8 @@ fn framing() {
         ("chunked and another field", b"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\nTransfer-Encoding: x\r\n\r\n", "error 400 bad-encoding"),
         ("another field and chunked", b"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: x\r\nTransfer-Encoding: chunked\r\n\r\n", "error 501 unknown-encoding"),
         ("chunked twice", b"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked, chunked\r\n\r\n", "error 400 bad-encoding"),
+        ("no coding in the field", b"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding:\r\n\r\n", "error 400 bad-encoding"),
+        ("no coding in the first field", b"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding:\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", r#"POST / 1.1 keep """#),
         ("xchunked", b"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: xchunked\r\n\r\n", "error 400 bad-encoding"),
         ("quoted chunked", b"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: \"chunked\"\r\n\r\n", "error 400 bad-encoding"),
         ("vertical tab before chunked", b"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: \x0bchunked\r\n\r\n", "error 400 bad-field-value"),

@@ -178,6 +178,8 @@ fn chunked() {
         ("chunked in a quoted parameter", b"HTTP/1.1 200 OK\r\nTransfer-Encoding: x;y=\"a, chunked\"\r\n\r\n0\r\n\r\n", "error bad-encoding"),
         ("two words for a coding", b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked gzip\r\n\r\n0\r\n\r\n", "error bad-encoding"),
         ("no coding in the field", b"HTTP/1.1 200 OK\r\nTransfer-Encoding:\r\n\r\n0\r\n\r\n", "error bad-encoding"),
+        ("no coding in the first field", b"HTTP/1.1 200 OK\r\nTransfer-Encoding:\r\nTransfer-Encoding: chunked\r\n\r\n1\r\na\r\n0\r\n\r\n", r#"200 keep "a""#),
+        ("no coding in the second field", b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nTransfer-Encoding: ,\r\n\r\n1\r\na\r\n0\r\n\r\n", r#"200 keep "a""#),
         ("commas for codings", b"HTTP/1.1 200 OK\r\nTransfer-Encoding: ,,\r\n\r\n0\r\n\r\n", "error bad-encoding"),
         ("vertical tab before chunked", b"HTTP/1.1 200 OK\r\nTransfer-Encoding: \x0bchunked\r\n\r\n0\r\n\r\n", "error control-character"),
         ("no-break space before chunked", b"HTTP/1.1 200 OK\r\nTransfer-Encoding: \xa0chunked\r\n\r\n0\r\n\r\n", "error bad-encoding"),
