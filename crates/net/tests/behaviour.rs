@@ -226,6 +226,54 @@ fn a_graceful_close_sends_what_is_left<O: Opener>(open: &O) {
     assert!(received == bytes, "{} of {LEN} bytes", received.len());
 }
 
+/// Where nothing else happens, the end of a stream must still follow what was sent before it.
+mod the_end_needs_no_further_event {
+    use std::io::Read;
+    use std::net::TcpStream;
+    use std::time::Duration;
+
+    use super::*;
+
+    fn check<O: Opener>(open: &O, end: fn(&mut O::Driver, Conn)) {
+        let mut driver = open.open(&CONFIG);
+        let (_, address) = driver.listen(&address(), 16, false).unwrap();
+        let mut client = TcpStream::connect(address.inet().unwrap()).unwrap();
+        // A driver that waits for other news wakes up later than this.
+        client.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
+        let reader = std::thread::spawn(move || {
+            let mut read = Vec::new();
+            client.read_to_end(&mut read).map(|_| read)
+        });
+        until(&mut driver, |driver, event| {
+            match event {
+                Event::Accepted(_, conn) => {
+                    driver.send(conn, b"bye").unwrap();
+                    end(driver, conn);
+                }
+                // The client closes in turn.
+                Event::Closed(..) => return true,
+                _ => {}
+            }
+            false
+        });
+        assert_eq!(reader.join().unwrap().unwrap(), b"bye");
+    }
+
+    #[test]
+    fn epoll() {
+        check(&harness::OpenEpoll, |driver, conn| driver.close(conn, Close::Graceful));
+        check(&harness::OpenEpoll, |driver, conn| driver.end_stream(conn));
+    }
+
+    #[test]
+    fn uring() {
+        if harness::has_uring() {
+            check(&harness::OpenUring, |driver, conn| driver.close(conn, Close::Graceful));
+            check(&harness::OpenUring, |driver, conn| driver.end_stream(conn));
+        }
+    }
+}
+
 /// Nobody reads: the server's side is held up by its own unsent bytes.
 fn a_slow_reader_fills_the_sender<O: Opener>(open: &O) {
     let limit = 100_000;

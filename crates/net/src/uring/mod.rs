@@ -60,6 +60,8 @@ pub struct Uring {
     changed: Vec<Conn>,
     /// Connections that send in this turn.
     sending: Vec<Conn>,
+    /// Whether one of `sending` is to end as soon as the kernel has its bytes.
+    ending: bool,
     /// What the kernel said in the latest turn, and how much of it was looked at. A vector, which begins at the same place
     /// each time: a queue would go round all of its memory.
     inbox: Vec<Completion>,
@@ -104,6 +106,7 @@ impl Uring {
             waker_armed: false,
             changed: Vec::with_capacity(connections),
             sending: Vec::with_capacity(connections),
+            ending: false,
             inbox: Vec::with_capacity(completions as usize),
             read: 0,
             news: VecDeque::with_capacity(connections),
@@ -215,6 +218,7 @@ impl Uring {
             let bytes = &bytes[..bytes.len().min(SEND_BYTES_MAX)]; // The rest goes in the next turn.
             connection.sending = bytes.len();
             self.sending.push(conn);
+            self.ending |= connection.end_sent || connection.phase == Phase::Closing;
             // SAFETY: from here to the return of `enter` in `submit` only this function runs, for other connections,
             // and nobody touches this outgoing buffer. Should `enter` or anything before it fail, then `failed` keeps
             // `send` from adding to it and `remove` from freeing it until the ring is dropped, which is first.
@@ -267,6 +271,8 @@ impl Uring {
 
     fn submit(&mut self, wait: Option<Nanos>) -> io::Result<()> {
         self.prepare()?;
+        // A send that goes well says nothing. Whose end follows it must not wait for other news.
+        let wait = if std::mem::take(&mut self.ending) { Some(0) } else { wait };
         self.ring.enter(wait)?;
         let Self { ring, inbox, connections, .. } = self;
         ring.reap(inbox, |failed| {
