@@ -414,7 +414,10 @@ impl<'a, D: Driver, P: Protocol> Worker<'a, D, P> {
             match client.state {
                 State::Open if client.in_flight > 0 => {}
                 State::Draining | State::Closing => return,
-                _ => return self.distrust(id, at), // An answer that nobody asked for.
+                _ => {
+                    let begins = begins(bytes);
+                    return self.distrust(id, &begins, at);
+                }
             }
             let flight = self.flights[(id * self.depth + client.head) as usize];
             match self.protocol.read(&mut client.stream, flight.expected, bytes) {
@@ -785,9 +788,10 @@ impl<'a, D: Driver, P: Protocol> Worker<'a, D, P> {
 
     /// What came is not the answer; what follows cannot be trusted either.
     #[cold]
-    fn distrust(&mut self, id: u32, at: Nanos) {
+    fn distrust(&mut self, id: u32, begins: &str, at: Nanos) {
         // What was answered before was counted; this is an error of its own.
-        self.recorder.explained_fault(Fault::WrongAnswer, at, || Some("bytes that nobody asked for".to_owned()));
+        let why = || Some(format!("bytes that nobody asked for: `{begins}`"));
+        self.recorder.explained_fault(Fault::WrongAnswer, at, why);
         self.give_up(id, None, at);
     }
 
@@ -1034,6 +1038,14 @@ impl<'a, D: Driver, P: Protocol> Worker<'a, D, P> {
             unsent,
         }
     }
+}
+
+/// The first bytes of what came, for a message.
+#[cold]
+fn begins(bytes: &[u8]) -> String {
+    const SHOWN: usize = 40;
+    let more = if bytes.len() > SHOWN { "..." } else { "" };
+    format!("{}{more}", bytes[..bytes.len().min(SHOWN)].escape_ascii())
 }
 
 /// Why a connection did not come to stand.
