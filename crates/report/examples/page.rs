@@ -8,9 +8,13 @@ use std::path::PathBuf;
 fn main() -> Result<(), Box<dyn Error>> {
     let mut arguments = std::env::args().skip(1);
     let (Some(which), Some(path)) = (arguments.next(), arguments.next().map(PathBuf::from)) else {
-        return Err("usage: page volley|sweep|one FILE.html".into());
+        return Err("usage: page volley|sweep|threads|one FILE.html".into());
     };
-    let (mut run, mut records) = if which == "sweep" { report::example::sweep() } else { report::example::volley() };
+    let (mut run, mut records) = match which.as_str() {
+        "sweep" => report::example::sweep(),
+        "threads" => report::example::threads(),
+        _ => report::example::volley(),
+    };
     if which == "one" {
         // What a machine with two processors leaves: one number of cores.
         let one = |level: Option<&study::Level>| level == Some(&study::Level::Integer(1));

@@ -6,7 +6,7 @@ use study::plan::Level;
 use study::record::{IdlePolicy, Record, Run};
 
 use crate::findings::{Drift, FINDINGS_VERSION, Factor, Findings, MetricInfo, Row, RowState};
-use crate::{answer, method, row, scalability, value};
+use crate::{answer, asked, method, row, scalability, value};
 
 /// Below this adjusted p-value a drift is called one.
 const DRIFT_P: f64 = 0.05;
@@ -42,7 +42,7 @@ pub fn analyze(run: &Run, records: &[Record]) -> Findings {
         seed: plan.seed,
         study_text: plan.text.clone(),
         metrics: metrics(&rows),
-        load: String::new(),
+        load: asked::asked(plan),
         figures: plan.figures.clone(),
         tables: plan.tables.clone(),
         scalability: scalability::scalability(run, &factors, &rows),
@@ -131,6 +131,16 @@ fn drift(metric: &str, rows: &[Row]) -> Vec<Drift> {
     drifts.collect()
 }
 
+/// Where a study would have given its subject more processors than this machine has to give.
+fn fewer_processors(findings: &Findings) -> Option<String> {
+    let fewer = findings.rows.iter().filter_map(|row| Some((row, row.cpus_wanted?))).collect::<Vec<_>>();
+    let (_, most) = fewer.iter().max_by_key(|(_, wanted)| *wanted)?;
+    let given = fewer.iter().map(|(row, _)| row.cpus).max().unwrap_or(0);
+    let points = crate::number::count(fewer.len() as u64, "design point");
+    let processors = crate::number::count(u64::from(given), "processor");
+    Some(format!("this machine leaves the subject {processors}, fewer than {points} would use (up to {most})"))
+}
+
 fn warnings(findings: &Findings, strange: usize) -> Vec<String> {
     let mut warnings = Vec::new();
     let policies = findings.rows.iter().filter_map(|row| row.idle).collect::<Vec<_>>();
@@ -141,6 +151,7 @@ fn warnings(findings: &Findings, strange: usize) -> Vec<String> {
         let trials = crate::number::count(strange as u64, "trial");
         warnings.push(format!("{trials} of points that the plan does not have: left out"));
     }
+    warnings.extend(fewer_processors(findings));
     for row in &findings.rows {
         if !matches!(row.state, RowState::Measured | RowState::Partial { .. }) {
             let reason = row.state.reason().unwrap_or_default();
@@ -173,7 +184,7 @@ mod tests {
         let findings = analyze(&run, &records);
         let factors = findings.factors.iter().map(|factor| (factor.name.as_str(), factor.numeric, factor.levels.len()));
         assert_eq!(factors.collect::<Vec<_>>(), [("server", false, 3), ("cores", true, 2), ("clients", true, 2)]);
-        assert_eq!(findings.metrics.len(), study::METRICS.len());
+        assert_eq!(findings.metrics.len(), study::METRICS.len() - 1, "all but TLS handshakes");
         assert!(analyze(&run, &[]).metrics.is_empty());
     }
 

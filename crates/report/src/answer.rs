@@ -100,14 +100,15 @@ fn ranking(findings: &Findings, metric: &MetricInfo, factor: &str) -> Vec<String
     let shown =
         |row: &Row| row.estimate(&metric.name).map_or(String::new(), |found| number::estimate(found, &metric.unit));
     let best = format!("the {} {}", if metric.higher_is_better { "highest" } else { "lowest" }, noun(metric));
-    let mut leads = BTreeMap::<String, Vec<String>>::new();
+    let mut leads = BTreeMap::<String, Vec<Lead>>::new();
     let mut undecided = Vec::new();
     for place in &places {
         let [first, second, ..] = place.rows.as_slice() else { continue };
         let near = place.rows.iter().skip(1).filter(|row| overlaps(first, row, &metric.name)).collect::<Vec<_>>();
         if near.is_empty() {
-            let lead = format!("{} against {} of {}", shown(first), shown(second), name(second));
-            leads.entry(name(first)).or_default().push(format!("{lead}{}", at(&place.label)));
+            let numbers = format!("{} against {}", shown(first), shown(second));
+            let lead = Lead { place: place.label.clone(), next: name(second), numbers };
+            leads.entry(name(first)).or_default().push(lead);
         } else {
             let names = std::iter::once(name(first)).chain(near.into_iter().map(|row| name(row)));
             undecided.push(format!("{}{}", names.collect::<Vec<_>>().join(" and "), at(&place.label)));
@@ -117,13 +118,8 @@ fn ranking(findings: &Findings, metric: &MetricInfo, factor: &str) -> Vec<String
     let mut leads = leads.into_iter().collect::<Vec<_>>();
     leads.sort_by_key(|(_, places)| std::cmp::Reverse(places.len()));
     let mut sentences = Vec::new();
-    for (leader, lead) in &leads {
-        let share = match lead.len() {
-            _ if compared == 1 => String::new(),
-            all if all == compared => format!(" in all {all} comparisons"),
-            some => format!(" in {some} of {compared} comparisons"),
-        };
-        sentences.push(format!("{leader} has {best}{share}: {}.", some_of(lead)));
+    for (leader, leads) in &leads {
+        sentences.extend(leading(leader, &best, leads, compared));
     }
     sentences.extend(listed(&format!("No difference in {} shown between ", noun(metric)), undecided));
     let alone = places.iter().filter_map(|place| match place.rows.as_slice() {
@@ -132,6 +128,43 @@ fn ranking(findings: &Findings, metric: &MetricInfo, factor: &str) -> Vec<String
     });
     sentences.extend(listed("Nothing to compare with: ", alone.collect()));
     sentences
+}
+
+/// One comparison that has a leader.
+struct Lead {
+    /// Where; empty where there is one place only.
+    place: String,
+    /// Who comes next.
+    next: String,
+    /// Of the leader, and of the next.
+    numbers: String,
+}
+
+/// Who leads, in a sentence that can be read at once; the numbers of several comparisons have a sentence of their own.
+fn leading(leader: &str, best: &str, leads: &[Lead], compared: usize) -> Vec<String> {
+    if let ([lead], 1) = (leads, compared) {
+        return vec![format!("{leader} has {best}: {} of {}{}.", lead.numbers, lead.next, at(&lead.place))];
+    }
+    let share = match leads.len() {
+        all if all == compared => format!("in all {all} comparisons"),
+        some => format!("in {some} of {compared} comparisons"),
+    };
+    let mut nexts = leads.iter().map(|lead| lead.next.as_str()).collect::<Vec<_>>();
+    nexts.sort_unstable();
+    nexts.dedup();
+    let (first, details) = match nexts.as_slice() {
+        [next] => (format!("{leader} has {best} {share}; {next} comes next."), false),
+        _ => (format!("{leader} has {best} {share}."), true),
+    };
+    let details = leads.iter().map(|lead| {
+        let next = if details { format!(" of {}", lead.next) } else { String::new() };
+        if lead.place.is_empty() {
+            format!("{}{next}", lead.numbers)
+        } else {
+            format!("{}: {}{next}", lead.place, lead.numbers)
+        }
+    });
+    vec![first, format!("At {}.", some_of(&details.collect::<Vec<_>>()))]
 }
 
 fn at(label: &str) -> String {
@@ -188,7 +221,8 @@ mod tests {
     #[test]
     fn who_leads_where_and_what_is_left_out() {
         assert_snapshot!(answer_to(|_, _| ()), @r"
-        c-epoll has the lowest mean latency in all 3 comparisons: 573 ±11 µs against 719 ±55 µs of rust-tokio at cores 1, clients 40; 1.100 ±0.014 ms against 1.364 ±0.009 ms of rust-tokio at cores 1, clients 80; 358 ±3 µs against 439 ±9 µs of rust-tokio at cores 2, clients 40.
+        c-epoll has the lowest mean latency in all 3 comparisons; rust-tokio comes next.
+        At cores 1, clients 40: 573 ±11 µs against 719 ±55 µs; cores 1, clients 80: 1.100 ±0.014 ms against 1.364 ±0.009 ms; cores 2, clients 40: 358 ±3 µs against 439 ±9 µs.
         Not ranked, because the numbers are not about the subject: c-epoll, cores 2, clients 80 (generator-bound).
         Without numbers: go, cores 2, clients 80 (failed); rust-tokio, cores 2, clients 80 (unrunnable).
         ");

@@ -1,5 +1,7 @@
 //! Findings as CSV: one row a design point, or one row a trial. Full precision, units as stored (ns, 1/s, bytes).
 
+use std::collections::BTreeMap;
+
 use study::plan::Level;
 
 use crate::findings::{Findings, Row};
@@ -17,7 +19,7 @@ pub fn csv(findings: &Findings) -> String {
     for metric in &findings.metrics {
         heads.extend(["mean", "low", "high", "stddev"].map(|part| format!("{}_{part}", metric.name)));
     }
-    heads.extend(["stop_reason", "warnings"].map(str::to_owned));
+    heads.extend(["stop_reason", "warnings", "errors", "statuses", "cpus", "cpus_wanted"].map(str::to_owned));
     let mut out = line(&heads);
     for row in &findings.rows {
         let mut cells = vec![findings.run.clone(), row.point.to_string()];
@@ -42,6 +44,10 @@ pub fn csv(findings: &Findings) -> String {
         let why = row.state.reason().filter(|_| row.n == 0).unwrap_or(&row.stop_reason);
         cells.push(why.to_owned());
         cells.push(row.warnings.join("; "));
+        cells.push(counts(&row.errors));
+        cells.push(counts(&row.statuses));
+        cells.push(row.cpus.to_string());
+        cells.push(row.cpus_wanted.map_or(String::new(), |wanted| wanted.to_string()));
         out += &line(&cells);
     }
     out
@@ -74,10 +80,29 @@ pub fn csv_trials(findings: &Findings) -> String {
     out
 }
 
+/// `200: 17; 503: 2`.
+fn counts<K: std::fmt::Display>(counts: &BTreeMap<K, u64>) -> String {
+    counts.iter().map(|(key, count)| format!("{key}: {count}")).collect::<Vec<_>>().join("; ")
+}
+
 /// A factor may be called like a fixed column; then it is told apart.
 fn factor_heads(findings: &Findings) -> impl Iterator<Item = String> {
-    const FIXED: [&str; 11] =
-        ["run", "point", "order", "block", "started", "idle", "state", "n", "limited_by", "marks", "failed"];
+    const FIXED: [&str; 14] = [
+        "run",
+        "point",
+        "order",
+        "block",
+        "started",
+        "idle",
+        "state",
+        "n",
+        "limited_by",
+        "marks",
+        "failed",
+        "errors",
+        "statuses",
+        "cpus",
+    ];
     findings.factors.iter().map(|factor| match FIXED.contains(&factor.name.as_str()) {
         true => format!("factor_{}", factor.name),
         false => factor.name.clone(),
@@ -152,6 +177,16 @@ mod tests {
         volley-20261120-210500,3,0,2026-11-20T21:05:06Z,7,go,2,80,machine,,,,,,,
         volley-20261120-210500,4,0,2026-11-20T21:05:08Z,8,rust-tokio,1,40,machine,subject,,,true,57256,698298.1995948023,648447.5
         ");
+    }
+
+    #[test]
+    fn errors_statuses_and_processors_stand_at_the_end() {
+        let (run, records) = example::threads();
+        let text = csv(&analyze(&run, &records));
+        let ends = text.lines().map(|line| line.rsplit(',').take(4).collect::<Vec<_>>()).collect::<Vec<_>>();
+        assert_eq!(ends[0], ["cpus_wanted", "cpus", "statuses", "errors"]);
+        assert_eq!(ends[3], ["", "4", "200: 132842; 503: 12", "status: 12; truncated: 1"]);
+        assert_eq!(ends[8][..2], ["40", "24"]);
     }
 
     #[test]

@@ -19,7 +19,7 @@ pub(crate) fn enough(plan: &Plan, point: usize, records: &[&Record]) -> Option<S
     let measured = trials.clone().filter(|record| record.measurement().is_some()).count();
     let Some(relative) = rule.relative else {
         let done = measured >= rule.min as usize || all >= rule.max.max(rule.min) as usize;
-        return done.then(|| format!("{}, as asked", count(measured as u64, "trial")));
+        return done.then(|| format!("as asked: {}", count(measured as u64, "trial")));
     };
     let values =
         trials.filter_map(|record| value::values(record, level).get(&rule.metric).copied()).collect::<Vec<_>>();
@@ -73,7 +73,7 @@ mod tests {
     #[test]
     fn a_fixed_number() {
         check(|plan| plan.trials.relative = None, 0, 7, None);
-        check(|plan| plan.trials.relative = None, 0, 8, Some("8 trials, as asked"));
+        check(|plan| plan.trials.relative = None, 0, 8, Some("as asked: 8 trials"));
     }
 
     #[test]

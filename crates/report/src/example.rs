@@ -5,12 +5,15 @@ use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
 use stats::{Distribution, Rng};
-use study::plan::{Figure, FigureKind, Level, LoadPlan, Plan, Point, SubjectPlan, TrialRule};
+use study::plan::{
+    Figure, FigureKind, HttpPlan, HttpRequestPlan, Level, LoadPlan, Plan, Point, SubjectPlan, Table, TableKind,
+    TrialRule,
+};
 use study::record::{
     Build, BuildOutcome, Calibration, Cpu, Failure, FailureKind, Finding, FindingState, Histogram, Host, IdlePolicy,
     Measurement, NetworkCounters, Outcome, RECORD_VERSION, Record, Run, Sample, SubjectUse, Window, Worker,
 };
-use study::spec::{Arrivals, Backend, Connection, SPEC_VERSION, Stop, Warmup};
+use study::spec::{Arrivals, Backend, Connection, Expect, SPEC_VERSION, Stop, Warmup};
 
 use crate::verdict;
 
@@ -84,6 +87,61 @@ fn make_sweep() -> (Run, Vec<Record>) {
             let trial = Trial { run: &run, point, block, order: records.len() as u32 };
             records.push(trial.measured(&behaviour));
         }
+    }
+    (run, records)
+}
+
+/// A server of HTTP over its number of threads, as the study `http-threads` has it: the machine has too few processors for the largest
+/// numbers, the generator is the limit at one of them, and one trial met errors.
+pub fn threads() -> (Run, Vec<Record>) {
+    let (mut run, mut records) = sweep();
+    let request =
+        HttpRequestPlan { weight: 1, method: "GET".to_owned(), path: "/".to_owned(), headers: Vec::new(), body: None };
+    run.id = "http-threads-20261121-090000".to_owned();
+    let plan = &mut run.plan;
+    plan.study = "http-threads".to_owned();
+    plan.question = "How does the throughput of an HTTP server scale with its threads?".to_owned();
+    plan.factors = vec!["threads".to_owned()];
+    plan.points.truncate(8);
+    plan.trials.metric = "throughput".to_owned();
+    plan.tables = vec![Table { kind: TableKind::Statistics, metrics: vec!["throughput".to_owned()], title: None }];
+    let scatter = plan.figures.iter().find(|figure| figure.kind == FigureKind::Scatter).cloned();
+    plan.figures = scatter.into_iter().collect();
+    for figure in &mut plan.figures {
+        (figure.x, figure.series, figure.facet) = (Some("threads".to_owned()), None, None);
+    }
+    run.builds.truncate(1);
+    let threads = |cores: &Level| BTreeMap::from([("threads".to_owned(), cores.clone())]);
+    for point in &mut plan.points {
+        point.factors = threads(&point.factors["cores"]);
+        point.subject.command = "quintain serve http --threads {threads} -p {port}".to_owned();
+        if point.subject.cpus > 24 {
+            (point.subject.cpus, point.subject.cpus_wanted) = (24, Some(point.subject.cpus));
+        }
+        point.load.protocol = "http".to_owned();
+        point.load.http = Some(HttpPlan { requests: vec![request.clone()], tls: None, expect: Expect::default() });
+    }
+    records.retain(|record| record.point < 8);
+    for record in &mut records {
+        record.factors = threads(&record.factors["cores"]);
+        let Outcome::Measured(measurement) = &mut record.outcome else { continue };
+        measurement.protocol = "http".to_owned();
+        measurement.statuses = BTreeMap::from([(200, measurement.requests)]);
+        measurement.received_bytes = measurement.requests * 111;
+        measurement.sent_bytes = measurement.requests * 43;
+        if (record.point, record.block) == (2, 3) {
+            measurement.errors = BTreeMap::from([("status".to_owned(), 12), ("truncated".to_owned(), 1)]);
+            measurement.error_examples = BTreeMap::from([("status".to_owned(), "503 to GET /".to_owned())]);
+            measurement.statuses.insert(503, 12);
+        }
+        if record.point == 7 {
+            for worker in &mut measurement.workers {
+                worker.cpu_ns = DURATION_NS * 99 / 100;
+            }
+            record.subject.user_ns /= 3;
+            record.subject.system_ns /= 3;
+        }
+        (record.verdict, record.warnings) = verdict::judge(record, None);
     }
     (run, records)
 }

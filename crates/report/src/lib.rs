@@ -13,6 +13,7 @@
 
 mod analyze;
 mod answer;
+mod asked;
 mod chart;
 mod csv;
 mod enough;
@@ -33,6 +34,7 @@ mod scalability;
 pub mod schema;
 mod search;
 mod svg;
+mod table;
 mod terminal;
 mod value;
 mod verdict;

@@ -5,8 +5,8 @@ use std::fmt::Write as _;
 use study::record::FindingState;
 
 use crate::findings::{Findings, Row};
-use crate::terminal::{cell, idle_word, limit_word};
-use crate::{number, terminal};
+use crate::terminal::{cell, cpus_cell, has_fewer_cpus, idle_word, limit_word};
+use crate::{number, table, terminal};
 
 /// The question, the answer, the table, warnings, machine, method, how to do it again.
 pub fn markdown(findings: &Findings) -> String {
@@ -24,8 +24,15 @@ pub fn markdown(findings: &Findings) -> String {
         out,
         "\nMean over trials ± half of its {level} interval; n: trials with fresh subjects; \\*: not about the subject."
     );
+    for sheet in table::sheets(findings) {
+        out += &laid_out(&sheet);
+    }
+    if !findings.load.is_empty() {
+        let _ = writeln!(out, "\nLoad: {}.", plain(&findings.load));
+    }
     section(&mut out, "Scalability", findings.scalability.iter().map(|found| found.sentence.clone()));
     section(&mut out, "Trials", findings.rows.iter().filter(|row| row.n > 0).map(|row| trials(findings, row)));
+    section(&mut out, "What went wrong", findings.rows.iter().flat_map(wrong));
     section(&mut out, "Warnings", findings.warnings.iter().cloned());
     section(&mut out, "Machine", machine(findings).into_iter());
     let doctor = findings.doctor.iter().map(|found| {
@@ -61,10 +68,55 @@ fn section(out: &mut String, heading: &str, lines: impl Iterator<Item = String>)
     }
 }
 
+/// A table that the study asks for.
+fn laid_out(sheet: &table::Sheet) -> String {
+    let heads = sheet.heads.iter().map(|(head, _)| plain(head)).collect::<Vec<_>>().join(" | ");
+    let rules = sheet.heads.iter().map(|(_, right)| if *right { "---:" } else { "---" }).collect::<Vec<_>>().join("|");
+    let mut out = format!("\n## {}\n\n| {heads} |\n|{rules}|\n", plain(&sheet.title));
+    for row in &sheet.rows {
+        let _ = writeln!(out, "| {} |", row.iter().map(|cell| plain(cell)).collect::<Vec<_>>().join(" | "));
+    }
+    out
+}
+
+/// Trials of a row that failed, requests that went wrong, answers by status where some are not of the usual kind.
+fn wrong(row: &Row) -> Vec<String> {
+    let mut lines = Vec::new();
+    for failure in &row.failures {
+        let trials = number::count(failure.count as u64, "trial");
+        lines.push(format!("{}: {trials}: {}", row.label, failure.message));
+    }
+    lines.extend(errors(row).into_iter().chain(statuses(row)).map(|text| format!("{}: {text}", row.label)));
+    lines
+}
+
+/// Requests of a row that went wrong, by kind, each with its first example.
+pub(crate) fn errors(row: &Row) -> Option<String> {
+    let kinds = row.errors.iter().filter(|(_, count)| **count > 0).map(|(kind, count)| {
+        let example = row.error_examples.get(kind);
+        let example = example.map_or(String::new(), |example| format!(" (the first: {example})"));
+        format!("{count} {kind}{example}")
+    });
+    let kinds = kinds.collect::<Vec<_>>();
+    (!kinds.is_empty()).then(|| format!("{}; beside {} valid answers", kinds.join("; "), row.requests))
+}
+
+/// Answers of a row by HTTP status, where some went wrong or are none of 200 to 299.
+pub(crate) fn statuses(row: &Row) -> Option<String> {
+    let unusual = row.statuses.keys().any(|status| !(200..300).contains(status));
+    let told = unusual || (row.errors_total() > 0 && !row.statuses.is_empty());
+    let all = row.statuses.iter().map(|(status, count)| format!("{count} of status {status}"));
+    told.then(|| format!("answers: {}", all.collect::<Vec<_>>().join(", ")))
+}
+
 fn table(findings: &Findings) -> String {
     let metrics = terminal::columns_wanted(findings);
     let mut heads = findings.factors.iter().map(|factor| (plain(&factor.name), factor.numeric)).collect::<Vec<_>>();
     heads.push(("idle".to_owned(), false));
+    let cpus = has_fewer_cpus(findings);
+    if cpus {
+        heads.push(("cpus".to_owned(), true));
+    }
     heads.extend(metrics.iter().map(|(_, heading)| (plain(heading), true)));
     heads.extend([("errors", true), ("n", true), ("limited by", false)].map(|(head, right)| (head.to_owned(), right)));
     let mut out = format!("| {} |\n", heads.iter().map(|(head, _)| head.as_str()).collect::<Vec<_>>().join(" | "));
@@ -79,6 +131,9 @@ fn table(findings: &Findings) -> String {
             .map(|factor| row.factors.get(&factor.name).map_or(String::new(), ToString::to_string))
             .collect::<Vec<_>>();
         cells.push(row.idle.map_or("", idle_word).to_owned());
+        if cpus {
+            cells.push(cpus_cell(row));
+        }
         cells.extend(metrics.iter().map(|(name, _)| cell(findings, row, name)));
         cells.push(if row.n == 0 { String::new() } else { row.errors_total().to_string() });
         cells.push(row.n.to_string());
@@ -162,7 +217,8 @@ mod tests {
         assert_snapshot!(markdown(&analyze(&run, &records)), @r"
         # How does ping-pong latency scale with server cores and clients?
 
-        - c-epoll has the lowest mean latency in all 3 comparisons: 573 ±11 µs against 719 ±55 µs of rust-tokio at cores 1, clients 40; 1.100 ±0.014 ms against 1.364 ±0.009 ms of rust-tokio at cores 1, clients 80; 358 ±3 µs against 439 ±9 µs of rust-tokio at cores 2, clients 40.
+        - c-epoll has the lowest mean latency in all 3 comparisons; rust-tokio comes next.
+        - At cores 1, clients 40: 573 ±11 µs against 719 ±55 µs; cores 1, clients 80: 1.100 ±0.014 ms against 1.364 ±0.009 ms; cores 2, clients 40: 358 ±3 µs against 439 ±9 µs.
         - Not ranked, because the numbers are not about the subject: c-epoll, cores 2, clients 80 (generator-bound).
         - Without numbers: go, cores 2, clients 80 (failed); rust-tokio, cores 2, clients 80 (unrunnable).
 
@@ -183,6 +239,8 @@ mod tests {
 
         Mean over trials ± half of its 95 % interval; n: trials with fresh subjects; \*: not about the subject.
 
+        Load: pingpong, closed loop, 40 or 80 clients.
+
         ## Trials
 
         - c-epoll, cores 1, clients 40: target met: ±1.9 % after 8 trials; s\_B (between trials) 13.06 µs, s\_W (of a window within) 12.48 µs; best length of a trial 59.0 ms
@@ -195,6 +253,11 @@ mod tests {
         - rust-tokio, cores 1, clients 40: ended early: ±7.7 % after 8 trials; s\_B (between trials) 65.8 µs, s\_W (of a window within) 17.79 µs; best length of a trial 16.24 ms
         - rust-tokio, cores 1, clients 80: target met: ±0.7 % after 8 trials; s\_B (between trials) 10.05 µs, s\_W (of a window within) 32.1 µs; best length of a trial 173.8 ms
         - rust-tokio, cores 2, clients 40: target met: ±2.0 % after 8 trials; s\_B (between trials) 10.47 µs, s\_W (of a window within) 8.05 µs; best length of a trial 42.1 ms
+
+        ## What went wrong
+
+        - go, cores 1, clients 40: 1 trial: the subject did not listen within 5 s
+        - go, cores 2, clients 80: 8 trials: the subject ended while it was measured: signal 11
 
         ## Warnings
 
@@ -230,6 +293,7 @@ mod tests {
 
         ## Method
 
+        - Load: pingpong, closed loop, 40 or 80 clients.
         - Each trial starts the subject as a fresh process; the trial, not the request, is what is repeated. Trials ran in blocks: each block has every design point once, in an order shuffled from the seed 1, so that a drift of the machine hits all points alike.
         - An estimate is the mean over the trials with Student's t interval at level 95 %. Trials were added until the interval of latency\_mean was within ±3.0 % of it, at least 8 and at most 30. Outliers are flagged and never removed.
         - Closed loop: a client sends when it has its answer, and latency is service time, from the write to the answer. Quantiles come from the histogram of a whole trial (three significant digits) and are then averaged over trials like any other value; within a trial they are never averaged. A quantile is given only where every trial has enough answers.
@@ -241,6 +305,32 @@ mod tests {
             quintain run volley --seed 1
 
         Run volley-20261120-210500, started 2026-11-20T21:05:00Z, seed 1, quintain 0.1.0, revision 0123abc.
+        ");
+    }
+
+    #[test]
+    fn tables_of_the_study_and_what_went_wrong() {
+        let (run, records) = example::threads();
+        let text = markdown(&analyze(&run, &records));
+        let of =
+            |heading: &str| text.split(heading).nth(1).unwrap_or_default().split("\n## ").next().unwrap().to_owned();
+        assert_snapshot!(of("## Valid answers a second"), @r"
+        | threads | cpus | n | sample mean, k/s | sample standard deviation, k/s | 95 % interval, k/s | limited by |
+        |---:|---:|---:|---:|---:|---:|---|
+        | 1 | 1 | 8 | 19.71 | 0.13 | 19.60 to 19.82 | subject |
+        | 2 | 2 | 8 | 37.31 | 0.56 | 36.84 to 37.78 | subject |
+        | 4 | 4 | 8 | 66.42 | 1.24 | 65.38 to 67.46 | subject |
+        | 8 | 8 | 8 | 104.56 | 1.72 | 103.12 to 105.99 | subject |
+        | 16 | 16 | 8 | 127.38 | 1.53 | 126.10 to 128.65 | subject |
+        | 24 | 24 | 8 | 125.39 | 1.21 | 124.38 to 126.40 | subject |
+        | 32 | 24 of 32 | 8 | 114.25 | 1.87 | 112.69 to 115.82 | subject |
+        | 40 | 24 of 40 | 8 | 102.91\* | 1.63 | 101.55 to 104.28 | generator |
+
+        Load: http, GET /, closed loop, 80 clients.
+        ");
+        assert_snapshot!(of("## What went wrong"), @r"
+        - threads 4: 12 status (the first: 503 to GET /); 1 truncated; beside 132842 valid answers
+        - threads 4: answers: 132842 of status 200, 12 of status 503
         ");
     }
 

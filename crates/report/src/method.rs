@@ -1,11 +1,11 @@
 //! How the numbers were made, in words: what a reader needs in order to doubt them well.
 
 use study::record::{IdlePolicy, Record, Run};
-use study::spec::Arrivals;
+use study::spec::{Arrivals, Connection};
 
 use crate::findings::Clock;
 use crate::number::{count, percent};
-use crate::value;
+use crate::{asked, value};
 
 /// A paragraph each.
 pub(crate) fn paragraphs(run: &Run, records: &[&Record]) -> Vec<String> {
@@ -14,6 +14,10 @@ pub(crate) fn paragraphs(run: &Run, records: &[&Record]) -> Vec<String> {
     let level = percent(value::level(rule));
     let mut paragraphs = Vec::new();
 
+    let load = asked::asked(plan);
+    if !load.is_empty() {
+        paragraphs.push(format!("Load: {load}."));
+    }
     let mut trials =
         "Each trial starts the subject as a fresh process; the trial, not the request, is what is repeated.".to_owned();
     trials += " Trials ran in blocks: each block has every design point once, in an order shuffled from the seed";
@@ -40,8 +44,12 @@ pub(crate) fn paragraphs(run: &Run, records: &[&Record]) -> Vec<String> {
 
     let clocks = records.iter().filter_map(|record| record.measurement()).map(value::clock).collect::<Vec<_>>();
     let mut latency = String::new();
+    let per_request = plan.points.iter().any(|point| point.load.connection == Connection::PerRequest);
     if clocks.contains(&Clock::Service) {
         latency += "Closed loop: a client sends when it has its answer, and latency is service time, from the write to the answer. ";
+    }
+    if per_request && clocks.contains(&Clock::Service) {
+        latency += "Where each request has a connection of its own, it begins when the connection is asked for. ";
     }
     if clocks.contains(&Clock::Response) {
         latency += "Open loop: requests are sent by a timetable, and latency is response time, from the intended send time to the answer. ";

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use study::record::{FindingState, IdlePolicy, Limit};
 
 use crate::findings::{Findings, Row};
-use crate::number;
+use crate::{number, table};
 
 /// How a text is to look; the caller knows whether it goes to a terminal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -84,6 +84,10 @@ pub fn terminal(findings: &Findings, style: &Style) -> String {
     }
     out.push('\n');
     out += &table(findings, style);
+    for sheet in table::sheets(findings) {
+        let _ = writeln!(out, "\n{}", wrap(&paint.bold(&sheet.title), style.width, 0));
+        out += &laid_out(&sheet, style);
+    }
     out.push('\n');
     out += &wrap(&format!("{}\n", paint.dim(&legend(findings))), style.width, 2);
     out += &wrap(&format!("{}\n", paint.dim(&stopped(findings))), style.width, 2);
@@ -99,6 +103,9 @@ pub fn terminal(findings: &Findings, style: &Style) -> String {
     let cpus = number::count(machine.cpus.len() as u64, "processor");
     let place = format!("run {} on {} ({}, {cpus}, {})", findings.run, machine.name, machine.cpu_model, machine.kernel);
     out.push('\n');
+    if !findings.load.is_empty() {
+        out += &wrap(&format!("{}\n", paint.dim(&format!("load {}", findings.load))), style.width, 2);
+    }
     out += &wrap(&format!("{}\n", paint.dim(&place)), style.width, 2);
     out
 }
@@ -125,7 +132,7 @@ fn stopped(findings: &Findings) -> String {
     let others = measured().filter(|row| !met(row)).collect::<Vec<_>>();
     let same = others.first().filter(|first| others.iter().all(|row| row.stop_reason == first.stop_reason));
     match same {
-        Some(first) if others.len() > 1 => reasons.push(format!("{} each", first.stop_reason)),
+        Some(first) if others.len() > 1 => reasons.push(format!("{} at each point", first.stop_reason)),
         _ => reasons.extend(others.iter().map(|row| format!("{}: {}", row.label, row.stop_reason))),
     }
     if reasons.is_empty() { "No trials.".to_owned() } else { format!("Trials: {}.", reasons.join("; ")) }
@@ -158,6 +165,10 @@ fn table(findings: &Findings, style: &Style) -> String {
             cells: findings.rows.iter().map(idle).collect(),
             right: false,
         });
+    }
+    if has_fewer_cpus(findings) {
+        let cells = findings.rows.iter().map(cpus_cell).collect();
+        columns_.push(Column { heading: "cpus".to_owned(), cells, right: true });
     }
     let fixed = columns_.len();
     for (name, heading) in columns_wanted(findings) {
@@ -198,6 +209,44 @@ fn table(findings: &Findings, style: &Style) -> String {
     out
 }
 
+/// A table that the study asks for. Where it is too wide, its last columns of numbers go, and it says which.
+fn laid_out(sheet: &table::Sheet, style: &Style) -> String {
+    let column = |(index, (heading, right)): (usize, &(String, bool))| Column {
+        heading: heading.clone(),
+        cells: sheet.rows.iter().map(|row| row[index].clone()).collect(),
+        right: *right,
+    };
+    let mut columns_ = sheet.heads.iter().enumerate().map(column).collect::<Vec<_>>();
+    let width = |columns_: &[Column]| columns_.iter().map(|column| column.width() + 2).sum::<usize>();
+    let mut dropped = Vec::new();
+    // The verdict stays, and so does whatever tells the rows apart, with one number.
+    while style.width > 0 && width(&columns_) > style.width && columns_.len() > 4 {
+        dropped.push(columns_.remove(columns_.len() - 2).heading);
+    }
+    let mut out = line(columns_.iter().map(|column| (column.heading.as_str(), column)), &Paint(style), true);
+    for index in 0..sheet.rows.len() {
+        out += &line(columns_.iter().map(|column| (column.cells[index].as_str(), column)), &Paint(style), false);
+    }
+    if !dropped.is_empty() {
+        dropped.reverse();
+        out += &wrap(&format!("No room for: {}.\n", dropped.join("; ")), style.width, 2);
+    }
+    out
+}
+
+/// Whether some subject has fewer processors than the study would give it.
+pub(crate) fn has_fewer_cpus(findings: &Findings) -> bool {
+    findings.rows.iter().any(|row| row.cpus_wanted.is_some())
+}
+
+/// The processors of a subject: `4`, or `1 of 4` where it would have used more.
+pub(crate) fn cpus_cell(row: &Row) -> String {
+    match row.cpus_wanted {
+        Some(wanted) => format!("{} of {wanted}", row.cpus),
+        None => row.cpus.to_string(),
+    }
+}
+
 pub(crate) fn columns_wanted(findings: &Findings) -> Vec<(&str, &str)> {
     let mut wanted = COLUMNS.to_vec();
     // What the stop rule looks at is always shown, right after throughput.
@@ -235,7 +284,7 @@ pub(crate) fn cell(findings: &Findings, row: &Row, metric: &str) -> String {
     }
 }
 
-fn limited_by(row: &Row) -> String {
+pub(crate) fn limited_by(row: &Row) -> String {
     let Some(found) = &row.limited_by else { return String::new() };
     let (most, all) = (found.counts.get(&found.limit).copied().unwrap_or(0), found.counts.values().sum::<usize>());
     match most == all {
@@ -297,9 +346,9 @@ mod tests {
     fn a_wide_terminal() {
         assert_snapshot!(example_text(120), @r"
         How does ping-pong latency scale with server cores and clients?
-        c-epoll has the lowest mean latency in all 3 comparisons: 573 ±11 µs against 719 ±55 µs of rust-tokio at cores 1,
-          clients 40; 1.100 ±0.014 ms against 1.364 ±0.009 ms of rust-tokio at cores 1, clients 80; 358 ±3 µs against 439 ±9 µs
-          of rust-tokio at cores 2, clients 40.
+        c-epoll has the lowest mean latency in all 3 comparisons; rust-tokio comes next.
+        At cores 1, clients 40: 573 ±11 µs against 719 ±55 µs; cores 1, clients 80: 1.100 ±0.014 ms against 1.364 ±0.009 ms;
+          cores 2, clients 40: 358 ±3 µs against 439 ±9 µs.
         Not ranked, because the numbers are not about the subject: c-epoll, cores 2, clients 80 (generator-bound).
         Without numbers: go, cores 2, clients 80 (failed); rust-tokio, cores 2, clients 80 (unrunnable).
 
@@ -338,6 +387,7 @@ mod tests {
           rust-tokio, cores 2, clients 80: unrunnable: needs 4096 open files, may have 1024
           doctor: virtualisation: this is a virtual machine (KVM)
 
+        load pingpong, closed loop, 40 or 80 clients
         run volley-20261120-210500 on example (Example CPU @ 2.50GHz, 4 processors, Linux 6.12.0)
         ");
     }
@@ -346,10 +396,11 @@ mod tests {
     fn a_narrow_terminal() {
         assert_snapshot!(example_text(72), @r"
         How does ping-pong latency scale with server cores and clients?
-        c-epoll has the lowest mean latency in all 3 comparisons: 573 ±11 µs
-          against 719 ±55 µs of rust-tokio at cores 1, clients 40; 1.100 ±0.014
-          ms against 1.364 ±0.009 ms of rust-tokio at cores 1, clients 80; 358
-          ±3 µs against 439 ±9 µs of rust-tokio at cores 2, clients 40.
+        c-epoll has the lowest mean latency in all 3 comparisons; rust-tokio
+          comes next.
+        At cores 1, clients 40: 573 ±11 µs against 719 ±55 µs; cores 1, clients
+          80: 1.100 ±0.014 ms against 1.364 ±0.009 ms; cores 2, clients 40: 358
+          ±3 µs against 439 ±9 µs.
         Not ranked, because the numbers are not about the subject: c-epoll,
           cores 2, clients 80 (generator-bound).
         Without numbers: go, cores 2, clients 80 (failed); rust-tokio, cores 2,
@@ -403,9 +454,66 @@ mod tests {
             may have 1024
           doctor: virtualisation: this is a virtual machine (KVM)
 
+        load pingpong, closed loop, 40 or 80 clients
         run volley-20261120-210500 on example (Example CPU @ 2.50GHz, 4
           processors, Linux 6.12.0)
         ");
+    }
+
+    #[test]
+    fn a_study_of_threads_has_the_table_of_the_seed_and_says_what_this_machine_leaves() {
+        let (run, records) = example::threads();
+        let findings = analyze(&run, &records);
+        assert_snapshot!(terminal(&findings, &Style { colour: false, width: 120 }), @r"
+        How does the throughput of an HTTP server scale with its threads?
+        No difference in throughput shown between threads 16 and threads 24.
+        Over threads: throughput falls beyond ~18 threads: coherency cost (σ 0.050 [0.046, 0.052], κ 0.0030 [0.0029, 0.0031], N*
+          17.8 [17.4, 18.2]); left out: threads 40 (generator-bound); this machine leaves the subject 24 processors at threads
+          32, 40: it cannot scale there.
+        Not ranked, because the numbers are not about the subject: threads 40 (generator-bound).
+
+        threads      cpus       throughput     mean latency              p50               p99  errors  n  limited by
+              1         1  19.71 ±0.11 k/s    4.05 ±0.02 ms    3.76 ±0.03 ms     9.08 ±0.16 ms       0  8  subject
+              2         2    37.3 ±0.5 k/s    2.14 ±0.03 ms  1.992 ±0.026 ms     4.72 ±0.05 ms       0  8  subject
+              4         4    66.4 ±1.0 k/s  1.204 ±0.019 ms  1.120 ±0.016 ms     2.71 ±0.06 ms      13  8  subject
+              8         8   104.6 ±1.4 k/s       765 ±10 µs        713 ±9 µs   1.706 ±0.028 ms       0  8  subject
+             16        16   127.4 ±1.3 k/s        628 ±6 µs        584 ±7 µs   1.407 ±0.019 ms       0  8  subject
+             24        24   125.4 ±1.0 k/s        638 ±5 µs        594 ±5 µs   1.428 ±0.012 ms       0  8  subject
+             32  24 of 32   114.3 ±1.6 k/s        700 ±9 µs        652 ±9 µs   1.572 ±0.033 ms       0  8  subject
+             40  24 of 40  102.9 ±1.4 k/s*      777 ±10 µs*      724 ±10 µs*  1.736 ±0.028 ms*       0  8  generator
+
+        Valid answers a second
+        threads      cpus  n  sample mean, k/s  sample standard deviation, k/s  95 % interval, k/s  limited by
+              1         1  8             19.71                            0.13      19.60 to 19.82  subject
+              2         2  8             37.31                            0.56      36.84 to 37.78  subject
+              4         4  8             66.42                            1.24      65.38 to 67.46  subject
+              8         8  8            104.56                            1.72    103.12 to 105.99  subject
+             16        16  8            127.38                            1.53    126.10 to 128.65  subject
+             24        24  8            125.39                            1.21    124.38 to 126.40  subject
+             32  24 of 32  8            114.25                            1.87    112.69 to 115.82  subject
+             40  24 of 40  8           102.91*                            1.63    101.55 to 104.28  generator
+
+        Mean over trials ± half of its 95 % interval; n: trials with fresh subjects; * not about the subject.
+        Trials: the target for throughput was met everywhere.
+
+        Warnings
+          this machine leaves the subject 24 processors, fewer than 2 design points would use (up to 40)
+          threads 2: 2 trials are outliers (blocks 2, 5): flagged, not removed
+          threads 4: 13 of 16533 requests went wrong: 12 status, 1 truncated (1 of 8 trials)
+          threads 24: no steady state was reached (1 of 8 trials)
+          threads 40: generator-bound: it was busy while the subject had processors to spare
+          threads 40: no steady state was reached (1 of 8 trials)
+          threads 40: the trial in block 5 is an outlier in throughput, latency_mean, latency_p99: flagged, not removed
+          doctor: virtualisation: this is a virtual machine (KVM)
+
+        load http, GET /, closed loop, 80 clients
+        run http-threads-20261121-090000 on example (Example CPU @ 2.50GHz, 42 processors, Linux 6.12.0)
+        ");
+        for width in [60, 80, 100] {
+            for line in terminal(&findings, &Style { colour: false, width }).lines() {
+                assert!(columns(line) <= width.max(68), "{width}: {line}");
+            }
+        }
     }
 
     #[test]
@@ -452,11 +560,12 @@ mod tests {
         c-epoll      1       80  72.4 k/s ±?   1.103 ms ±?  1.030 ms ±?   2.45 ms ±?       0  1  subject
 
         Mean over trials ± half of its 95 % interval; n: trials with fresh subjects.
-        Trials: ended after 1 trial each.
+        Trials: ended after 1 trial at each point.
 
         Warnings
           doctor: virtualisation: this is a virtual machine (KVM)
 
+        load pingpong, closed loop, 40 or 80 clients
         run volley-20261120-210500 on example (Example CPU @ 2.50GHz, 4 processors, Linux 6.12.0)
         ");
     }

@@ -49,6 +49,10 @@ pub(crate) fn values(record: &Record, level: f64) -> BTreeMap<String, f64> {
     put("subject_cpu_per_request", a_request(subject_cpu_ns).filter(|_| subject.measured_ns > 0));
     let generator_cpu_ns = total(measurement.workers.iter().map(|worker| worker.cpu_ns));
     put("generator_cpu_per_request", a_request(generator_cpu_ns).filter(|_| !measurement.workers.is_empty()));
+    let seconds = measurement.duration_ns as f64 / 1e9;
+    put("transfer", (seconds > 0.0).then(|| measurement.received_bytes as f64 / seconds));
+    let handshake = measurement.handshake.as_ref().filter(|all| all.count > 0);
+    put("handshake_mean", handshake.map(|all| all.sum / all.count as f64));
     put("subject_rss", subject.rss_max_bytes.map(|bytes| bytes as f64));
     values
 }
@@ -120,7 +124,7 @@ mod tests {
     fn a_full_trial_has_every_metric() {
         let values = values(&measured(), 0.95);
         let names = study::METRICS.iter().map(|metric| metric.name).filter(|name| !values.contains_key(*name));
-        assert_eq!(names.collect::<Vec<_>>(), Vec::<&str>::new());
+        assert_eq!(names.collect::<Vec<_>>(), ["handshake_mean"], "without TLS");
     }
 
     #[test]
@@ -132,6 +136,20 @@ mod tests {
         let cpu_ns = (record.subject.user_ns + record.subject.system_ns) as f64;
         assert_eq!(values["subject_cpu_per_request"], cpu_ns / measurement.requests as f64);
         assert!(values["latency_p50"] < values["latency_p99"] && values["latency_p99"] < values["latency_p999"]);
+    }
+
+    #[test]
+    fn bytes_and_handshakes() {
+        let record = edited(|measurement| {
+            measurement.received_bytes = 1_000_000;
+            let mut handshake = stats::Histogram::new();
+            [1_000_000, 3_000_000].into_iter().for_each(|ns| handshake.record(ns));
+            measurement.handshake = Some(study::record::Histogram::from(&handshake));
+        });
+        let values = values(&record, 0.95);
+        assert_eq!((values["transfer"], values["handshake_mean"]), (4_000_000.0, 2_000_000.0));
+        let none = edited(|measurement| measurement.handshake = Some(study::record::Histogram::default()));
+        assert!(!self::values(&none, 0.95).contains_key("handshake_mean"));
     }
 
     #[test]
@@ -155,7 +173,7 @@ mod tests {
         });
         empty.subject.rss_max_bytes = None;
         let values = values(&empty, 0.95);
-        assert_eq!(values.keys().collect::<Vec<_>>(), ["errors", "throughput"]);
+        assert_eq!(values.keys().collect::<Vec<_>>(), ["errors", "throughput", "transfer"]);
         assert_eq!(values["throughput"], 0.0);
     }
 

@@ -5,7 +5,7 @@
 pub struct Metric {
     /// Its name in studies, tables and exports.
     pub name: &'static str,
-    /// Its unit as stored: `1/s`, `ns`, `bytes`, `1`.
+    /// Its unit as stored: `1/s`, `ns`, `bytes`, `bytes/s`, `1`.
     pub unit: &'static str,
     /// Which way is better.
     pub better: Better,
@@ -31,6 +31,8 @@ pub const METRICS: &[Metric] = &[
     metric("latency_p95", "ns", Better::Lower, "p95 of the latency"),
     metric("latency_p99", "ns", Better::Lower, "p99 of the latency"),
     metric("latency_p999", "ns", Better::Lower, "p99.9 of the latency"),
+    metric("transfer", "bytes/s", Better::Higher, "bytes received a second"),
+    metric("handshake_mean", "ns", Better::Lower, "mean time of a TLS handshake"),
     metric("errors", "1", Better::Lower, "requests that went wrong, of any kind"),
     metric("subject_cpu_per_request", "ns", Better::Lower, "CPU time of the subject a request"),
     metric("generator_cpu_per_request", "ns", Better::Lower, "CPU time of the generator a request"),

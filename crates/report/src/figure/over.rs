@@ -374,6 +374,8 @@ impl Over<'_> {
     ) -> Vec<Layer> {
         let used = self.used(facet.rows.iter().copied());
         let widest = match (self.trials, turned) {
+            // Trials of one series have all the room.
+            (true, false) if used.len() == 1 => 34.0,
             (true, _) => 20.0,
             (false, true) => 10.0,
             (false, false) => 7.0,

@@ -5,7 +5,8 @@ use study::record::{BuildOutcome, FailureKind, FindingState, IdlePolicy};
 use super::table::{Cell, Head, table};
 use crate::findings::{Estimate, Factor, Findings, MetricFinding, Row, RowState, UslFit};
 use crate::number;
-use crate::terminal::{idle_word, limit_word};
+use crate::terminal::{cpus_cell, has_fewer_cpus, idle_word, limit_word};
+use crate::{markdown, table as wanted};
 
 /// Metrics of the first table; the others are one click away.
 const FIRST: [&str; 4] = ["throughput", "latency_mean", "latency_p50", "latency_p99"];
@@ -40,6 +41,7 @@ pub(super) fn head(f: &Findings) -> Vec<(String, String)> {
                 )
             },
         ),
+        fact("Load", if f.load.is_empty() { "none".to_owned() } else { f.load.clone() }),
         fact("Idle processors", idle(f)),
         fact(
             "Machine",
@@ -85,7 +87,9 @@ pub(super) fn results_caption(f: &Findings) -> String {
         .collect();
     let fixed = if fixed.is_empty() { String::new() } else { format!(" Throughout, {}.", fixed.join(", ")) };
     let half = if f.quick { "a quick look's half-width, without a level" } else { "half of the interval's width" };
-    format!("Mean over n trials ± {half}.{fixed}")
+    let marked = !f.tables.is_empty() && f.rows.iter().any(Row::is_marked);
+    let marked = if marked { " *: not about the subject." } else { "" };
+    format!("Mean over n trials ± {half}.{fixed}{marked}")
 }
 
 fn metric_head(f: &Findings, name: &str) -> Head {
@@ -113,6 +117,9 @@ fn row_heads(f: &Findings) -> Vec<Head> {
     if both_policies(f) {
         heads.push(Head::new("idle").hint("what idle processors do"));
     }
+    if has_fewer_cpus(f) {
+        heads.push(Head::new("cpus").hint("processors of the subject, of those it would use"));
+    }
     heads
 }
 
@@ -128,6 +135,9 @@ fn row_cells(f: &Findings, row: &Row) -> Vec<Cell> {
     }
     if both_policies(f) {
         cells.push(Cell::text(row.idle.map_or("–", idle_word)));
+    }
+    if has_fewer_cpus(f) {
+        cells.push(Cell::number(cpus_cell(row)));
     }
     cells
 }
@@ -196,6 +206,22 @@ pub(super) fn results(f: &Findings, hints: bool) -> String {
         })
         .collect();
     table(&heads, &rows)
+}
+
+/// The tables that the study asks for, each with its title.
+pub(super) fn wanted_tables(f: &Findings) -> Vec<(String, String)> {
+    let sheet = |sheet: wanted::Sheet| {
+        let heads: Vec<Head> = sheet.heads.iter().map(|(head, _)| Head::new(&**head)).collect();
+        let cells = |row: Vec<String>| {
+            let cell = |(text, (_, right)): (String, &(String, bool))| {
+                if *right { Cell::number(text) } else { Cell::text(text) }
+            };
+            row.into_iter().zip(&sheet.heads).map(cell).collect::<Vec<Cell>>()
+        };
+        let html = table(&heads, &sheet.rows.into_iter().map(cells).collect::<Vec<_>>());
+        (sheet.title, html)
+    };
+    wanted::sheets(f).into_iter().map(sheet).collect()
 }
 
 fn first_metrics(f: &Findings) -> Vec<&str> {
@@ -271,16 +297,12 @@ pub(super) fn failures(f: &Findings) -> Option<String> {
             cells.push(Cell::sentence(&*failure.message));
             rows.push(cells);
         }
-        if row.errors.values().any(|count| *count > 0) {
-            let kinds: Vec<String> = row
-                .errors
-                .iter()
-                .filter(|(_, count)| **count > 0)
-                .map(|(kind, count)| format!("{count} {kind}"))
-                .collect();
+        let told = [("errors of requests", markdown::errors(row)), ("answers by status", markdown::statuses(row))];
+        for (what, how) in told {
+            let Some(how) = how else { continue };
             let mut cells = row_cells(f, row);
-            cells.push(Cell::text("errors of requests"));
-            cells.push(Cell::sentence(format!("{}; beside {} valid answers", kinds.join(", "), row.requests)));
+            cells.push(Cell::text(what));
+            cells.push(Cell::sentence(how));
             rows.push(cells);
         }
     }

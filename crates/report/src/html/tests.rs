@@ -298,6 +298,92 @@ fn a_fit_is_drawn_through_what_it_fits() {
 }
 
 #[test]
+fn trials_are_drawn_with_the_law_and_its_band_and_hollow_where_they_are_not_about_the_subject() {
+    let (run, records) = example::threads();
+    let f = crate::analyze(&run, &records);
+    let page = html(&f).unwrap();
+    assert_sound(&page);
+    assert_in_bounds(&f);
+    for text in [
+        "Valid answers a second",
+        "sample standard deviation, k/s",
+        "24 of 40",
+        "503 to GET /",
+        "12 of status 503",
+        "http, GET /",
+    ] {
+        assert!(page.contains(text), "`{text}`");
+    }
+    let drawings = figure::figures(&f, Detail::FULL);
+    let scatter = drawings.iter().find(|drawing| drawing.name.contains("scatter")).unwrap();
+    assert!(
+        scatter.caption.ends_with("Dotted: the fitted Universal Scalability Law; shaded: its interval."),
+        "{}",
+        scatter.caption
+    );
+    let [Layer::Band { points: band, .. }, Layer::Fit { points: line, .. }, Layer::Marks { marks, .. }] =
+        scatter.panels[0].layers.as_slice()
+    else {
+        panic!("{:?}", scatter.panels[0].layers)
+    };
+    assert_eq!((band.len(), line.len()), (41, 41));
+    assert!(band.iter().zip(line).all(|((_, low, high), (_, at))| low <= at && at <= high));
+    assert_eq!(marks.len(), 64, "a marker a trial");
+    assert_eq!((marks.iter().filter(|mark| mark.hollow).count(), scatter.hollow.as_str()), (8, "generator-bound"));
+    // A trial of its own that was generator-bound is hollow too, though its row is not marked.
+    let mut few = f.clone();
+    few.rows[0].trials[2].marks = vec![Mark::GeneratorBound];
+    let drawings = figure::figures(&few, Detail::FULL);
+    let Layer::Marks { marks, .. } = &drawings[0].panels[0].layers[2] else { panic!() };
+    assert_eq!(marks.iter().filter(|mark| mark.hollow).count(), 9);
+}
+
+#[test]
+fn several_metrics_are_series_of_their_own() {
+    let mut f = volley();
+    let quantiles = ["latency_p90", "latency_p99", "latency_p999"].map(str::to_owned).to_vec();
+    let wanted = Figure { x: Some("cores".to_owned()), y_more: quantiles, ..figure(FigureKind::Line, "latency_p50") };
+    f.figures = vec![wanted.clone()];
+    let drawing = &figure::figures(&f, Detail::FULL)[0];
+    let labels = drawing.keys.iter().map(|key| key.label.as_str()).collect::<Vec<_>>();
+    assert_eq!(labels, ["p50", "p90", "p99", "p99.9"]);
+    assert_eq!(drawing.title, "Latency p50, latency p90, latency p99, latency p999 over cores");
+    let titles = drawing.panels.iter().map(|panel| panel.title.as_str()).collect::<Vec<_>>();
+    assert_eq!(
+        titles,
+        [
+            "c-epoll, clients 40",
+            "c-epoll, clients 80",
+            "go, clients 40",
+            "go, clients 80",
+            "rust-tokio, clients 40",
+            "rust-tokio, clients 80"
+        ]
+    );
+    for panel in &drawing.panels {
+        assert_eq!((panel.layers.len(), panel.y.label.as_str()), (4, "latency, ms"));
+        let first = panel.layers.iter().map(|layer| match layer {
+            Layer::Marks { marks, joined: true, .. } => marks[0].y,
+            other => panic!("{other:?}"),
+        });
+        assert!(first.collect::<Vec<_>>().is_sorted(), "p50 is below p99.9");
+    }
+    assert_in_bounds(&f);
+    // One level left, or two policies of idle processors: still a place for each, and never two in one series.
+    let spun: Vec<Row> = f.rows.iter().filter(|row| row.n > 0).cloned().collect();
+    f.rows.extend(spun.into_iter().map(|row| Row { idle: Some(IdlePolicy::Spin), ..row }));
+    let drawing = &figure::figures(&f, Detail::FULL)[0];
+    let labels = drawing.keys.iter().map(|key| key.label.as_str()).collect::<Vec<_>>();
+    assert_eq!(labels[..3], ["p50, idle machine", "p50, idle spin", "p90, idle machine"]);
+    let mut one = volley();
+    one.rows.retain(|row| row.factors["cores"] == Level::Integer(1));
+    one.figures = vec![wanted];
+    let drawing = &figure::figures(&one, Detail::FULL)[0];
+    assert!(drawing.panels.iter().all(|panel| panel.y.scale == Scale::Slots { count: 4 }));
+    assert_in_bounds(&one);
+}
+
+#[test]
 fn one_level_is_drawn_with_names_and_not_as_a_lonely_line() {
     let mut f = volley();
     f.rows.retain(|row| row.factors["cores"] == Level::Integer(1));

@@ -1,0 +1,192 @@
+//! What was asked of the subjects, by how many, and how: the load in words.
+
+use study::plan::{BodyPlan, HttpPlan, HttpRequestPlan, LoadPlan, Plan};
+use study::spec::{Arrivals, Connection, Expect};
+
+use crate::number::{count, percent, quantity};
+
+/// Requests of a mix that are named.
+const NAMED: usize = 4;
+
+/// What the loads of all design points have in common; what differs stands in a row: `40, 80 or 200 clients`.
+pub(crate) fn asked(plan: &Plan) -> String {
+    let parts = plan.points.iter().map(|point| parts(&point.load)).collect::<Vec<_>>();
+    let Some(first) = parts.first() else { return String::new() };
+    let texts = (0..first.len()).filter_map(|part| joined(&parts.iter().map(|parts| &parts[part]).collect::<Vec<_>>()));
+    texts.collect::<Vec<_>>().join(", ")
+}
+
+/// One thing that a load says.
+struct Part {
+    text: String,
+    /// Nobody would expect it otherwise, so it is not worth a word unless others differ.
+    usual: bool,
+}
+
+fn told(text: String) -> Part {
+    Part { usual: text.is_empty(), text }
+}
+
+/// Everything that a load may say, in this order.
+fn parts(load: &LoadPlan) -> [Part; 8] {
+    let http = load.http.as_ref();
+    let connection = match load.connection {
+        Connection::KeepAlive => "connections kept",
+        Connection::PerRequest => "a connection for each request",
+    };
+    [
+        told(load.protocol.clone()),
+        told(http.map_or_else(String::new, requests)),
+        told(arrivals(load)),
+        told(count(u64::from(load.clients), "client")),
+        Part {
+            text: format!("{} in flight on each connection", count(u64::from(load.pipeline), "request")),
+            usual: load.pipeline <= 1,
+        },
+        Part { text: connection.to_owned(), usual: load.connection == Connection::KeepAlive },
+        told(http.map_or_else(String::new, encryption)),
+        http.map_or_else(|| told(String::new()), expectations),
+    ]
+}
+
+/// What all say, or what each says; texts that differ in their first number are one text with all of them.
+fn joined(all: &[&Part]) -> Option<String> {
+    if all.iter().all(|part| part.usual) {
+        return None;
+    }
+    let mut distinct = Vec::<&str>::new();
+    for part in all.iter().filter(|part| !part.text.is_empty()) {
+        if !distinct.contains(&part.text.as_str()) {
+            distinct.push(&part.text);
+        }
+    }
+    let or = |items: &[&str]| match items.split_last() {
+        Some((last, rest)) if !rest.is_empty() => format!("{} or {last}", rest.join(", ")),
+        _ => items.concat(),
+    };
+    // `40 clients` and `1 client` are of one kind.
+    let parted = |text: &'_ str| -> Option<(String, String, String)> {
+        let (number, noun) = text.split_once(' ')?;
+        number.parse::<u64>().ok()?;
+        let (word, rest) = noun.split_once(' ').unwrap_or((noun, ""));
+        Some((number.to_owned(), format!("{} {rest}", word.trim_end_matches('s')), noun.to_owned()))
+    };
+    let numbers = distinct.iter().map(|text| parted(text)).collect::<Option<Vec<_>>>();
+    match numbers.as_deref() {
+        Some([(_, first, _), .., (_, _, noun)]) if numbers.iter().flatten().all(|(_, kind, _)| kind == first) => {
+            let all = numbers.iter().flatten().map(|(number, ..)| number.as_str()).collect::<Vec<_>>();
+            Some(format!("{} {noun}", or(&all)))
+        }
+        _ => Some(or(&distinct)),
+    }
+}
+
+fn requests(http: &HttpPlan) -> String {
+    let one = |request: &HttpRequestPlan| {
+        let body = match &request.body {
+            None => String::new(),
+            Some(BodyPlan::Text(text)) => format!(" with {}", count(text.len() as u64, "byte")),
+            Some(BodyPlan::File(file)) => format!(" with `{file}`"),
+        };
+        format!("{} {}{body}", request.method, request.path)
+    };
+    if let [request] = http.requests.as_slice() {
+        return one(request);
+    }
+    let all = http.requests.iter().map(|request| f64::from(request.weight)).sum::<f64>().max(1.0);
+    let shares = http.requests.iter().take(NAMED);
+    let shares = shares.map(|request| format!("{} {}", percent(f64::from(request.weight) / all), one(request)));
+    let more = match http.requests.len().saturating_sub(NAMED) {
+        0 => String::new(),
+        more => format!("; and {more} more"),
+    };
+    format!("a mix of {}{more}", shares.collect::<Vec<_>>().join("; "))
+}
+
+fn arrivals(load: &LoadPlan) -> String {
+    match load.arrivals {
+        _ if load.search.is_some() => "open loop at the rates of a search".to_owned(),
+        _ if load.share.is_some() => "open loop at shares of a capacity that was found".to_owned(),
+        Arrivals::Closed { think_ns: 0 } => "closed loop".to_owned(),
+        Arrivals::Closed { think_ns } => {
+            format!("closed loop with {} of thought", quantity(think_ns as f64, "ns"))
+        }
+        Arrivals::Poisson { .. } => "open loop, Poisson arrivals".to_owned(),
+        Arrivals::Constant { .. } => "open loop, constant arrivals".to_owned(),
+    }
+}
+
+fn encryption(http: &HttpPlan) -> String {
+    let Some(tls) = &http.tls else { return String::new() };
+    let resumed = if tls.resume { "sessions resumed" } else { "each handshake a full one" };
+    if tls.insecure { format!("{resumed}, any certificate accepted") } else { resumed.to_owned() }
+}
+
+fn expectations(http: &HttpPlan) -> Part {
+    let statuses = match &http.expect.status {
+        None => "right with status 200 to 299".to_owned(),
+        Some(statuses) => {
+            let shown = statuses.iter().take(NAMED).map(ToString::to_string).collect::<Vec<_>>().join(" or ");
+            let more = if statuses.len() > NAMED { " and others" } else { "" };
+            format!("right with status {shown}{more}")
+        }
+    };
+    let body = if http.expect.body.is_some() { " and one body" } else { "" };
+    Part { text: statuses + body, usual: http.expect == Expect::default() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn plan(lines: &str, factors: &str) -> Plan {
+        let text = format!(
+            "question = \"?\"\n[subject]\ncommand = \"x -p {{port}}\"\n[load]\nstop = \"1s\"\n{lines}\n[factors]\n{factors}\n"
+        );
+        let study = study::parse(&text).unwrap_or_else(|mistakes| panic!("{mistakes:?}"));
+        let options = study::ExpandOptions {
+            name: "test".to_owned(),
+            seed: 1,
+            profile: study::Profile::Default,
+            machine_cpus: 2,
+            sets: Vec::new(),
+        };
+        study::expand(&study, &options).unwrap()
+    }
+
+    #[test]
+    fn loads_in_words() {
+        let check = |lines: &str, factors: &str, expected: &str| assert_eq!(asked(&plan(lines, factors)), expected);
+        check("protocol = \"pingpong\"\nclients = 40", "", "pingpong, closed loop, 40 clients");
+        check(
+            "protocol = \"pingpong\"\nclients = \"{c}\"\nthink = \"2ms\"",
+            "c = [1, 40, 80]",
+            "pingpong, closed loop with 2.00 ms of thought, 1, 40 or 80 clients",
+        );
+        check(
+            "protocol = \"http\"\nclients = 400\npipeline = \"{d}\"\nrate = \"{r}\"",
+            "d = [1, 16]\nr = [1000, 2000]",
+            "http, GET /, open loop, Poisson arrivals, 400 clients, 1 or 16 requests in flight on each connection",
+        );
+        check(
+            "protocol = \"https\"\nclients = 1\nconnection = \"per-request\"\nresume = false\ninsecure = true\nmethod = \"POST\"\n\
+             path = \"/{p}\"\nbody = \"four\"\nexpect_status = [200, 201]\nexpect_body = \"x\"",
+            "p = [\"a\", \"b\"]",
+            "https, POST /a with 4 bytes or POST /b with 4 bytes, closed loop, 1 client, a connection for each request, \
+             each handshake a full one, any certificate accepted, right with status 200 or 201 and one body",
+        );
+        check(
+            "protocol = \"http\"\nclients = 8\nrequest = [{ weight = 3 }, { path = \"/b\" }, { path = \"/c\", body_file = \"f\" }, \
+             { path = \"/d\" }, { path = \"/e\" }]",
+            "",
+            "http, a mix of 43 % GET /; 14 % GET /b; 14 % GET /c with `f`; 14 % GET /d; and 1 more, closed loop, 8 clients",
+        );
+    }
+
+    #[test]
+    fn no_points_no_words() {
+        let mut empty = plan("protocol = \"pingpong\"\nclients = 1", "");
+        empty.points.clear();
+        assert_eq!(asked(&empty), "");
+    }
+}
