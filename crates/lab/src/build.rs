@@ -14,6 +14,8 @@ use crate::{clock, words};
 const PATIENCE: Duration = Duration::from_secs(30 * 60);
 /// How the build of a subject says, in a line of its own, that this machine lacks what it needs.
 const MISSING: &str = "missing toolchain:";
+/// How a build, or a subject at its start, says in a line of its own that this machine cannot run it.
+const UNRUNNABLE: &str = "cannot run here:";
 
 /// Builds the subjects of all points that can run, in the order of the plan, and tells how it went. When interrupted it ends at
 /// once, with what was built until then.
@@ -88,10 +90,36 @@ fn build(
         }
     };
     let output = child.last_words();
+    if exit == Exit::Code(0) {
+        return Some(BuildOutcome::Ready);
+    }
+    if let Some(reason) = unrunnable(&output) {
+        return Some(BuildOutcome::Unrunnable { reason });
+    }
     let missing = output.lines().find_map(|line| line.find(MISSING).map(|start| line[start..].trim().to_owned()));
-    match (exit, missing) {
-        (Exit::Code(0), _) => Some(BuildOutcome::Ready),
-        (_, Some(reason)) => Some(BuildOutcome::Skipped { reason }),
-        (exit, None) => failed(format!("{output}\n{exit}").trim().to_owned()),
+    match missing {
+        Some(reason) => Some(BuildOutcome::Skipped { reason }),
+        None => failed(format!("{output}\n{exit}").trim().to_owned()),
+    }
+}
+
+/// Why this machine cannot run a subject, if its last words say that it cannot.
+pub(crate) fn unrunnable(last_words: &str) -> Option<String> {
+    let reason = last_words.lines().find_map(|line| line.trim_start().strip_prefix(UNRUNNABLE))?;
+    Some(reason.trim().to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_of_its_own_says_that_it_cannot_run() {
+        assert_eq!(
+            unrunnable("ready\n  cannot run here: no io_uring \nmake: Error 69").as_deref(),
+            Some("no io_uring")
+        );
+        assert_eq!(unrunnable("error: cannot run here: x"), None);
+        assert_eq!(unrunnable(""), None);
     }
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use study::Next;
 use study::plan::{Plan, Point};
-use study::record::{Build, BuildOutcome, IdlePolicy, Outcome, Record};
+use study::record::{Build, BuildOutcome, FailureKind, IdlePolicy, Outcome, Record};
 
 use crate::hooks::{Cause, Ended, Hooks, LabError, Options, Progress};
 use crate::process::{Child, Launch, Supervisor};
@@ -119,6 +119,7 @@ fn not_runnable(plan: &Plan, builds: &[Build]) -> Vec<Option<String>> {
         let reason = match &build.outcome {
             BuildOutcome::Ready => continue,
             BuildOutcome::Skipped { reason } => format!("skipped: {reason}"),
+            BuildOutcome::Unrunnable { reason } => format!("cannot run here: {reason}"),
             BuildOutcome::Failed { .. } => format!("`{}` failed", build.command),
         };
         for &point in &build.points {
@@ -132,11 +133,22 @@ fn not_runnable(plan: &Plan, builds: &[Build]) -> Vec<Option<String>> {
 
 /// What the hook says, unless the point is given up. A search may well break its subject time and again: it has a rule of its own.
 fn next(plan: &Plan, point: usize, records: &[Record], hooks: &mut Hooks<'_>) -> Next {
+    let mine = || records.iter().filter(|record| record.point == point);
     let given_up = match plan.points[point].load.search {
         Some(_) => None,
-        None => given_up(records.iter().filter(|record| record.point == point)),
+        None => given_up(mine()),
     };
-    given_up.map_or_else(|| (hooks.next)(point, records), Next::Enough)
+    cannot_run(mine().next_back()).or(given_up).map_or_else(|| (hooks.next)(point, records), Next::Enough)
+}
+
+/// A subject that says that this machine cannot run it would say so again.
+fn cannot_run(latest: Option<&Record>) -> Option<String> {
+    match &latest?.outcome {
+        Outcome::Failed(failure) if failure.kind == FailureKind::Unrunnable => {
+            Some(format!("cannot run here: {}", failure.message))
+        }
+        _ => None,
+    }
 }
 
 fn given_up<'a>(records: impl DoubleEndedIterator<Item = &'a Record>) -> Option<String> {

@@ -10,6 +10,7 @@ use study::record::{
 };
 use study::spec::{Arrivals, LoadSpec, SPEC_VERSION};
 
+use crate::build;
 use crate::generator::{self, Generator};
 use crate::hooks::{Live, Options, Phase};
 use crate::process::{Child, Launch, Supervisor, wait_readable};
@@ -170,7 +171,13 @@ impl Trial<'_> {
                         tries += 1;
                         continue;
                     }
-                    start_failed(format!("it ended ({exit}) before port {port} answered{}", saying(&last_words)))
+                    match build::unrunnable(&last_words) {
+                        Some(reason) => failed(FailureKind::Unrunnable, reason),
+                        None => start_failed(format!(
+                            "it ended ({exit}) before port {port} answered{}",
+                            saying(&last_words)
+                        )),
+                    }
                 }
                 NotReady::Foreign => {
                     let text = format!(

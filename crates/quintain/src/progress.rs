@@ -67,6 +67,9 @@ impl Bar {
         match &build.outcome {
             BuildOutcome::Ready => {}
             BuildOutcome::Skipped { reason } => self.line(&format!("skipped: `{}`: {reason}", build.command)),
+            BuildOutcome::Unrunnable { reason } => {
+                self.line(&format!("cannot run here: `{}`: {reason}", build.command))
+            }
             BuildOutcome::Failed { output_tail } => {
                 self.line(&format!("build failed: `{}`\n{}", build.command, indent(output_tail)));
             }

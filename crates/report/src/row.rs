@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use study::plan::{Level, SearchPlan};
-use study::record::{BuildOutcome, IdlePolicy, Limit, Measurement, NetworkCounters, Outcome, Record, Run};
+use study::record::{BuildOutcome, FailureKind, IdlePolicy, Limit, Measurement, NetworkCounters, Outcome, Record, Run};
 
 use crate::enough::{enough, unfinished};
 use crate::findings::{FailureCount, LimitFinding, Mark, MetricFinding, Row, RowState, SearchFinding, TrialFinding};
@@ -189,12 +189,17 @@ fn state(run: &Run, point: usize, measured: usize, failures: &[FailureCount]) ->
     match (measured, failed) {
         (0, 0) => match run.builds.iter().find(|build| build.points.contains(&point)).map(|build| &build.outcome) {
             Some(BuildOutcome::Skipped { reason }) => RowState::Skipped { reason: reason.clone() },
+            Some(BuildOutcome::Unrunnable { reason }) => RowState::Unrunnable { reason: reason.clone() },
             Some(BuildOutcome::Failed { output_tail }) => {
                 let last = output_tail.trim_end().lines().next_back().unwrap_or("it said nothing");
                 RowState::Failed { reason: format!("it could not be built: {last}") }
             }
             _ => RowState::Skipped { reason: "no trial has ended".to_owned() },
         },
+        // The subject says so itself, and once is enough: no failure of what is measured.
+        (0, _) if failures.iter().all(|failure| failure.kind == FailureKind::Unrunnable) => {
+            RowState::Unrunnable { reason: why }
+        }
         (0, failed) => RowState::Failed { reason: format!("{} failed: {why}", all_of(failed)) },
         (measured, 0) if measured < min => RowState::Partial { reason: format!("{measured} of {min} trials are done") },
         (_, 0) => RowState::Measured,
@@ -380,6 +385,7 @@ fn alike<'a>(texts: impl Iterator<Item = &'a String>) -> Vec<(String, usize)> {
 mod tests {
     use super::*;
     use crate::example;
+    use study::record::Failure;
 
     fn example_row(point: usize, edit: impl FnOnce(&mut Run, &mut Vec<Record>)) -> Row {
         let (mut run, mut records) = example::volley();
@@ -410,6 +416,17 @@ mod tests {
             run.builds[0].outcome = BuildOutcome::Failed { output_tail: "cc main.c\nmain.c:1: no\n".to_owned() };
         };
         check(0, fail, "failed", Some("it could not be built: main.c:1: no"));
+        let no_build = |run: &mut Run, records: &mut Vec<Record>| {
+            records.clear();
+            run.builds[0].outcome = BuildOutcome::Unrunnable { reason: "no io_uring".to_owned() };
+        };
+        check(0, no_build, "unrunnable", Some("no io_uring"));
+        let no_start = |_: &mut Run, records: &mut Vec<Record>| {
+            records.truncate(1);
+            let message = "nginx is not installed".to_owned();
+            records[0].outcome = Outcome::Failed(Failure { kind: FailureKind::Unrunnable, message });
+        };
+        check(0, no_start, "unrunnable", Some("nginx is not installed"));
     }
 
     #[test]

@@ -66,6 +66,11 @@ pub enum BuildOutcome {
         /// One line.
         reason: String,
     },
+    /// This machine cannot run it, as the build found out: a row in the report, not a failure.
+    Unrunnable {
+        /// Why, in one line.
+        reason: String,
+    },
     /// It failed.
     Failed {
         /// The last lines of its output.
@@ -297,6 +302,8 @@ pub struct Failure {
 pub enum FailureKind {
     /// The subject could not be started.
     Start,
+    /// It said at its start that this machine cannot run it.
+    Unrunnable,
     /// It never became ready.
     NotReady,
     /// It ended while it was measured.

@@ -207,6 +207,18 @@ fn failures_end_their_point_and_not_the_run() {
     assert!(told.progress.iter().any(|progress| progress.live.as_ref().is_some_and(|live| live.requests > 1)));
 }
 
+/// Such as one whose interpreter is gone, or whose kernel lacks what it needs: it would say the same in each trial.
+#[test]
+fn a_subject_that_cannot_run_here_is_started_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let unable = "/bin/sh -c 'echo cannot run here: nginx is not installed >&2; exit 69' {port}";
+    let (ended, told) = run(&plan(vec![point(unable)], 4), &options(stand_in(folder.path(), "quintain")));
+    assert_eq!(ended.points[0].as_deref(), Some("cannot run here: nginx is not installed"));
+    let [record] = &told.records[..] else { panic!("{:?}", told.records) };
+    let Outcome::Failed(failure) = &record.outcome else { panic!("{:?}", record.outcome) };
+    assert_eq!((failure.kind, failure.message.as_str()), (FailureKind::Unrunnable, "nginx is not installed"));
+}
+
 #[test]
 fn a_point_that_has_enough_drops_out_and_a_resumed_run_goes_on() {
     let folder = tempfile::tempdir().unwrap();
@@ -402,6 +414,7 @@ fn each_build_runs_once_and_failures_are_told_apart() {
         with("/bin/sh -c 'echo built >> log'"),
         with("/bin/sh -c 'echo missing toolchain: go >&2; exit 2'"),
         with("/bin/sh -c 'echo x.c:1: error; exit 2'"),
+        with("/bin/sh -c 'echo cannot run here: no io_uring >&2; echo make: Error 69 >&2; exit 2'"),
         with("/bin/sh -c 'echo built >> log'"),
         with(""),
         away,
@@ -419,9 +432,10 @@ fn each_build_runs_once_and_failures_are_told_apart() {
     let builds = build_all(&plan, &options, &mut hooks).unwrap();
     let outcomes: Vec<_> = builds.iter().map(|build| (build.points.clone(), build.outcome.clone())).collect();
     let expected = [
-        (vec![0, 3], BuildOutcome::Ready),
+        (vec![0, 4], BuildOutcome::Ready),
         (vec![1], BuildOutcome::Skipped { reason: "missing toolchain: go".to_owned() }),
         (vec![2], BuildOutcome::Failed { output_tail: "x.c:1: error\nexit 2".to_owned() }),
+        (vec![3], BuildOutcome::Unrunnable { reason: "no io_uring".to_owned() }),
     ];
     assert_eq!(outcomes, expected);
     assert_eq!(std::fs::read_to_string(folder.path().join("log")).unwrap(), "built\n");
@@ -430,6 +444,7 @@ fn each_build_runs_once_and_failures_are_told_apart() {
     let ended = crate::run(&plan, &builds, &[], &options, &mut hooks).unwrap();
     assert_eq!(ended.points[1].as_deref(), Some("skipped: missing toolchain: go"));
     assert!(ended.points[2].as_deref().is_some_and(|text| text.ends_with("failed")), "{ended:?}");
+    assert_eq!(ended.points[3].as_deref(), Some("cannot run here: no io_uring"));
 
     stop.set(true);
     let mut hooks = Hooks {

@@ -275,6 +275,7 @@ pub(super) fn variances(f: &Findings) -> String {
 fn failure_word(kind: FailureKind) -> &'static str {
     match kind {
         FailureKind::Start => "could not start",
+        FailureKind::Unrunnable => "cannot run here",
         FailureKind::NotReady => "never ready",
         FailureKind::Exited => "ended while measured",
         FailureKind::Answers => "no right answer",
@@ -487,6 +488,7 @@ pub(super) fn builds(f: &Findings) -> Option<String> {
         let (word, class, words) = match &build.outcome {
             BuildOutcome::Ready => ("ready", "good", ""),
             BuildOutcome::Skipped { reason } => ("skipped", "warning", reason.as_str()),
+            BuildOutcome::Unrunnable { reason } => ("unrunnable", "warning", reason.as_str()),
             BuildOutcome::Failed { output_tail } => ("failed", "bad", output_tail.as_str()),
         };
         let time = shown(build.elapsed_ns as f64, "ns");
