@@ -29,10 +29,29 @@ pub(crate) fn study_parse(bytes: &[u8]) {
         let options = ExpandOptions { name: "fuzz".to_owned(), seed: 1, profile, machine_cpus, sets: Vec::new() };
         // A study without mistakes may still be too large here, through `auto`.
         let Ok(plan) = study::expand(&study, &options) else { continue };
-        assert!((1..=study::expand::POINTS_MAX).contains(&plan.points.len()));
+        let own = (0..plan.points.len()).filter(|point| !plan.comes_first(*point)).count();
+        assert!((1..=study::expand::POINTS_MAX).contains(&own));
+        for share in plan.points.iter().filter_map(|point| point.load.share) {
+            assert!(plan.comes_first(share.point) && share.share > 0.0, "{share:?}");
+        }
         assert_eq!(plan.order_of_block(0).len(), plan.points.len());
         let effort = plan.estimate();
         assert!(effort.trials_min <= effort.trials_max && effort.seconds_min <= effort.seconds_max, "{effort:?}");
+    }
+}
+
+/// An objective is what its text says, or a list of mistakes that point into it.
+pub(crate) fn objective(bytes: &[u8]) {
+    let Ok(text) = std::str::from_utf8(bytes) else { return };
+    match study::Objective::parse(text) {
+        Ok(objective) => {
+            assert!(!objective.conditions().is_empty());
+            assert_eq!(study::Objective::parse(&objective.to_string()), Ok(objective));
+        }
+        Err(mistakes) => {
+            assert!(!mistakes.is_empty());
+            assert!(mistakes.iter().all(|mistake| text.get(mistake.span.clone()).is_some()), "{mistakes:?}");
+        }
     }
 }
 

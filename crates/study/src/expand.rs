@@ -4,6 +4,7 @@ mod factors;
 mod figures;
 mod http;
 mod load;
+mod search;
 mod subject;
 mod tables;
 mod trials;
@@ -26,7 +27,7 @@ use crate::{sets, template};
 pub(crate) use load::chooses;
 pub(crate) use subject::check_variants;
 
-/// Most design points of a plan.
+/// Most design points of a plan, without the searches that find their capacities.
 pub const POINTS_MAX: usize = 10_000;
 
 /// What a plan depends on beside its study.
@@ -91,7 +92,7 @@ pub(crate) fn points_of(root: &Table, profile: Profile, machine_cpus: u32, repor
     let trials = trials::read(root, profile, report);
     let figures = figures::read(root, &factors, trials.as_ref(), report);
     let tables = tables::read(root, report);
-    let points = points(&factors, subject, load, machine_cpus, report);
+    let points = points(root, &factors, subject, load, machine_cpus, report);
     Some(Expanded {
         question: question?,
         factors: factors.iter().map(|factor| factor.name.clone()).collect(),
@@ -123,6 +124,7 @@ fn section<'a>(root: &'a Table, name: &str, report: &'a Report<'a>) -> Option<Se
 
 /// The design points, the first factor changing slowest.
 fn points(
+    root: &Table,
     factors: &[Factor],
     subject: Option<Section>,
     load: Option<Section>,
@@ -141,11 +143,16 @@ fn points(
     load.iter().for_each(load::check_keys);
     // Every point is read even after a mistake, and both tables whatever is wrong with the other, so that all mistakes
     // are found; of too many points one will do.
+    let mut capacities = Vec::new();
     let points = (0..count.unwrap_or(1)).map(|index| {
         let settings = settings(factors, index);
         let subject = subject.as_ref().map(|subject| subject::read(&subject.at(&settings)));
-        let load = load.as_ref().map(|load| load::read(&load.at(&settings)));
+        let section = load.as_ref().map(|load| load.at(&settings));
+        let load = section.as_ref().map(load::read);
+        let stop = load.as_ref().and_then(|load| load.as_ref().map(|load| load.stop));
+        let capacity = section.as_ref().map(|load| search::read(load, "capacity", stop));
         let ((mut subject, wanted), load) = (subject??, load??);
+        capacities.push(capacity??);
         (subject.cpus, subject.cpus_wanted) = cpus(wanted, &load, machine_cpus);
         let levels = settings.iter().map(|setting| (setting.factor.to_owned(), setting.level.clone())).collect();
         let unrunnable = unrunnable(subject.cpus, load.cpus, load.share_cpus, machine_cpus);
@@ -153,7 +160,10 @@ fn points(
     });
     let points = points.collect::<Vec<_>>();
     count?;
-    points.into_iter().collect()
+    let mut points = points.into_iter().collect::<Option<Vec<_>>>()?;
+    load.iter().for_each(|load| search::check_use(root, load, &points, report));
+    search::link(&mut points, capacities);
+    Some(points)
 }
 
 fn settings(factors: &[Factor], index: usize) -> Vec<Setting<'_>> {

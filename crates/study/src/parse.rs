@@ -22,7 +22,9 @@
 //! | `load.backend` | `auto`, `epoll`, `io_uring` | `auto` |
 //! | `load.loop` | `closed`, `open` | open if there is a `rate` |
 //! | `load.think` | closed: from an answer to the next request | 0s |
-//! | `load.rate`, `load.arrivals` | open: requests a second; `poisson`, `constant` | a mistake; `poisson` |
+//! | `load.rate`, `load.arrivals` | open: requests a second, or a share of the capacity, `80%`; `poisson`, `constant` | a mistake; `poisson` |
+//! | `load.search` | instead of a rate: the highest that keeps an objective is searched for: `{ objective, from, to, resolution, confirm, max_steps, max_time }` | no search; `from` a pilot, `to` no limit, 5%, 3, 60, no limit |
+//! | `load.capacity` | the same, run first for all points that differ in nothing but their share of it | no share |
 //! | `load.warmup` | a time, or `{ requests }`; nothing under volley's rule | 1s |
 //! | `load.stop` | a time, or `{ requests, max_time }`, `{ relative, level, max_time }`, `{ rule = "volley", round, half_width, max_time }` | a mistake |
 //! | `load.window`, `load.timeout` | a slice of the measured time; the latest answer | 100ms, 5s |

@@ -226,6 +226,8 @@ pub struct SearchPlan {
     pub trials_max: u32,
     /// No further trial of the point begins after this, ns; `None`: without limit.
     pub max_ns: Option<u64>,
+    /// Whether other points have shares of what is found, so that it is run before them.
+    pub first: bool,
 }
 
 /// A rate in terms of what the subject can do.

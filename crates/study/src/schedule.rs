@@ -1,6 +1,6 @@
 //! What a [`Plan`] says of time: the order of its trials, their seeds, and how long it will take.
 
-use crate::plan::{Plan, Point};
+use crate::plan::{Plan, Point, SearchPlan};
 use crate::record::Step;
 use crate::spec::{Stop, Warmup};
 
@@ -40,8 +40,11 @@ impl Plan {
     }
 
     /// Whether the rates of other points depend on what the search at this one finds, so that it must be done before.
+    ///
+    /// # Panics
+    /// When the plan has no such point.
     pub fn comes_first(&self, point: usize) -> bool {
-        self.points.iter().any(|other| other.load.share.is_some_and(|share| share.point == point))
+        self.points[point].load.search.as_ref().is_some_and(|search| search.first)
     }
 
     /// At most so many trials of a point: the steps of its search, or as the rule of the trials has it.
@@ -64,26 +67,70 @@ impl Plan {
 
     /// How much work it is on the machine that it was expanded for.
     pub fn estimate(&self) -> Effort {
-        let trials =
-            self.points.iter().filter(|point| point.unrunnable.is_none()).map(trial_seconds).collect::<Vec<_>>();
+        let runnable = || self.points.iter().filter(|point| point.unrunnable.is_none());
+        let searches = runnable().filter_map(|point| Some(search_effort(point, point.load.search.as_ref()?)));
+        let searches = searches.fold(Effort::NONE, |sum, effort| sum + effort);
+        let trials = runnable().filter(|point| point.load.search.is_none()).map(trial_seconds).collect::<Vec<_>>();
         let points = trials.len() as u64;
         let block =
             |seconds: fn(&(f64, f64)) -> f64| trials.iter().map(seconds).fold(0.0, |sum, seconds| sum + seconds);
         let (block_min_s, block_max_s) = (block(|trial| trial.0), block(|trial| trial.1));
         let (mut blocks_min, mut blocks_max) = (f64::from(self.trials.min), f64::from(self.trials.max));
         if let Some(max_ns) = self.trials.max_ns.filter(|_| points > 0) {
-            // A block begins as long as there is time, so the last one ends late.
-            let max_s = max_ns as f64 / 1e9;
-            blocks_min = blocks_min.min((max_s / block_max_s).ceil());
-            blocks_max = blocks_max.min((max_s / block_min_s).ceil());
+            // A block begins as long as there is time, so the last one ends late. Searches are done before.
+            let left = |spent_s: f64| (max_ns as f64 / 1e9 - spent_s).max(0.0);
+            blocks_min = blocks_min.min((left(searches.seconds_max) / block_max_s).ceil().max(1.0));
+            blocks_max = blocks_max.min((left(searches.seconds_min) / block_min_s).ceil().max(1.0));
         }
-        let cap_s = self.trials.max_ns.map_or(f64::INFINITY, |max_ns| max_ns as f64 / 1e9 + block_max_s);
-        Effort {
+        let blocks = Effort {
             trials_min: points * blocks_min as u64,
             trials_max: points * blocks_max as u64,
             seconds_min: blocks_min * block_min_s,
-            seconds_max: (f64::from(self.trials.max) * block_max_s).min(cap_s),
+            seconds_max: f64::from(self.trials.max) * block_max_s,
+        };
+        let all = searches + blocks;
+        // Of the searches, too, no block begins when the time is over: one trial of each.
+        let search_block_s = runnable().filter(|point| point.load.search.is_some()).map(|point| trial_seconds(point).1);
+        let last_s = search_block_s.sum::<f64>().max(block_max_s);
+        let cap_s = self.trials.max_ns.map_or(f64::INFINITY, |max_ns| max_ns as f64 / 1e9 + last_s);
+        Effort { seconds_max: all.seconds_max.min(cap_s), ..all }
+    }
+}
+
+impl Effort {
+    const NONE: Effort = Effort { trials_min: 0, trials_max: 0, seconds_min: 0.0, seconds_max: 0.0 };
+}
+
+impl std::ops::Add for Effort {
+    type Output = Effort;
+
+    fn add(self, other: Effort) -> Effort {
+        Effort {
+            trials_min: self.trials_min + other.trials_min,
+            trials_max: self.trials_max + other.trials_max,
+            seconds_min: self.seconds_min + other.seconds_min,
+            seconds_max: self.seconds_max + other.seconds_max,
         }
+    }
+}
+
+/// A search that finds at once that the highest rate holds, and one that uses all it may.
+fn search_effort(point: &Point, search: &SearchPlan) -> Effort {
+    let (least_s, most_s) = trial_seconds(point);
+    let pilot = u64::from(search.from_per_s.is_none());
+    let (mut trials_max, mut seconds_max) = (u64::from(search.trials_max), f64::from(search.trials_max) * most_s);
+    if let Some(max_ns) = search.max_ns {
+        let max_s = max_ns as f64 / 1e9;
+        trials_max = trials_max.min((max_s / least_s).ceil() as u64);
+        // The last trial begins in time, and ends late.
+        seconds_max = seconds_max.min(max_s + most_s);
+    }
+    let trials_min = (1 + u64::from(search.confirm)).min(trials_max);
+    Effort {
+        trials_min: (trials_min + pilot).min(trials_max),
+        trials_max,
+        seconds_min: trials_min as f64 * least_s,
+        seconds_max,
     }
 }
 

@@ -113,6 +113,15 @@ impl<'a> Section<'a> {
         read(&text).map_err(|(message, hint)| self.report.mistake(place, message, hint)).ok()
     }
 
+    /// The text of `key` and where it stands, when it is a text: nothing is reported.
+    pub(crate) fn filled(&self, key: &str) -> Option<(String, Place)> {
+        let found = self.find(key)?;
+        match &*found.value {
+            Value::Text(text) => Some((text.clone(), found.place)),
+            _ => None,
+        }
+    }
+
     pub(crate) fn flag(&self, key: &str) -> Option<bool> {
         let found = self.find(key)?;
         match &*found.value {

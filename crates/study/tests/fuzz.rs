@@ -10,8 +10,9 @@ use proptest::prelude::*;
 
 type Body = fn(&[u8]);
 
-const TARGETS: [(&str, Body); 8] = [
+const TARGETS: [(&str, Body); 9] = [
     ("study_parse", bodies::study_parse),
+    ("objective", bodies::objective),
     ("pingpong", bodies::pingpong),
     ("histogram_from_parts", bodies::histogram_from_parts),
     ("load_spec_json", bodies::load_spec_json),

@@ -272,6 +272,7 @@ fn plan_with_a_search() -> Plan {
         pilot_ns: 50_000_000,
         trials_max: 9,
         max_ns: None,
+        first: true,
     });
     plan
 }

@@ -1,6 +1,7 @@
 //! `[load]`: who asks, how many, how fast, how long.
 
 use super::http::{self, Http};
+use super::search;
 use crate::node::Value;
 use crate::plan::LoadPlan;
 use crate::section::{Bounds, Section};
@@ -69,7 +70,7 @@ pub(crate) fn chooses(table: &str, key: &str) -> bool {
 
 /// Reports unknown keys and those that the point does not matter for.
 pub(crate) fn check_keys(load: &Section) {
-    load.only(&KEYS.into_iter().chain(http::keys()).collect::<Vec<_>>());
+    load.only(&KEYS.into_iter().chain(http::keys()).chain(search::KEYS).collect::<Vec<_>>());
     http::check_keys(load);
     load.required("protocol", "\"pingpong\"");
     load.required("clients", "40");
@@ -91,6 +92,7 @@ pub(crate) fn read(load: &Section) -> Option<LoadPlan> {
         &[("auto", Backend::Auto), ("epoll", Backend::Epoll), ("io_uring", Backend::IoUring)],
     );
     let (arrivals, warmup, stop) = (arrivals(load), warmup(load), stop(load));
+    let (search, share) = (search::read(load, "search", stop), search::share(load));
     let window_ns = load.duration_ns("window", &WINDOW_NS);
     let timeout_ns = load.duration_ns("timeout", &TIMEOUT_NS);
     if let (Some(Stop::Duration { duration_ns }), Some(window)) = (stop, given(load, "window", window_ns))
@@ -121,8 +123,8 @@ pub(crate) fn read(load: &Section) -> Option<LoadPlan> {
         share_cpus: given(load, "share_cpus", share_cpus)?.unwrap_or(false),
         backend: given(load, "backend", backend)?.unwrap_or(Backend::Auto),
         arrivals: arrivals?,
-        search: None,
-        share: None,
+        search: search?,
+        share: share?,
         warmup: warmup?,
         stop: stop?,
         window_ns: given(load, "window", window_ns)?.unwrap_or(DEFAULT_WINDOW_NS),
@@ -136,6 +138,9 @@ pub(super) fn given<T>(section: &Section, key: &str, value: Option<T>) -> Option
 }
 
 fn arrivals(load: &Section) -> Option<Arrivals> {
+    if load.has("search") {
+        return search::arrivals(load);
+    }
     let open = load.choice("loop", "loop", &[("closed", false), ("open", true)]);
     let open = given(load, "loop", open)?.unwrap_or_else(|| load.has("rate"));
     let foreign: &[&str] = if open { &["think"] } else { &["rate", "arrivals"] };
@@ -156,6 +161,9 @@ fn arrivals(load: &Section) -> Option<Arrivals> {
     }
     let poisson = load.choice("arrivals", "law of arrivals", &[("poisson", true), ("constant", false)]);
     let poisson = given(load, "arrivals", poisson);
+    if search::share(load)?.is_some() {
+        return search::later(load);
+    }
     let rate_per_s = load.rate_per_s("rate")?;
     Some(if poisson?.unwrap_or(true) { Arrivals::Poisson { rate_per_s } } else { Arrivals::Constant { rate_per_s } })
 }

@@ -1,0 +1,178 @@
+//! `load.search`, `load.capacity` and a `load.rate` that is a share of it.
+
+use crate::expand::load::given;
+use crate::node::{Place, Table};
+use crate::objective::Objective;
+use crate::plan::{CapacityShare, Point, SearchPlan};
+use crate::report::Report;
+use crate::section::{Bounds, Section};
+use crate::spec::{Arrivals, Stop};
+
+/// The keys of `[load]` that are read here.
+pub(super) const KEYS: [&str; 2] = ["search", "capacity"];
+
+const RESOLUTION: Bounds<f64> = Bounds { low: 0.005, high: 0.5, text: "0.5 % to 50 %" };
+const CONFIRM: Bounds<u64> = Bounds { low: 1, high: 20, text: "1 to 20" };
+const STEPS: Bounds<u64> = Bounds { low: 5, high: 1_000, text: "5 to 1,000" };
+const MAX_TIME_NS: Bounds<u64> = Bounds { low: 1_000_000_000, high: 604_800_000_000_000, text: "1s to 168h" };
+/// Shares of a capacity, percent.
+const SHARES: std::ops::RangeInclusive<f64> = 0.1..=200.0;
+
+const DEFAULT_RESOLUTION: f64 = 0.05;
+const DEFAULT_CONFIRM: u32 = 3;
+const DEFAULT_STEPS: u32 = 60;
+/// The pilot takes no longer than this, ns: it need not be exact.
+const PILOT_NS: u64 = 1_000_000_000;
+/// What stands in a plan for a rate that is found out later, per second.
+const LATER_PER_S: f64 = 1.0;
+
+/// The search under `key`; `Some(None)`: there is none, `None` only where a mistake was reported.
+pub(super) fn read(load: &Section, key: &str, stop: Option<Stop>) -> Option<Option<SearchPlan>> {
+    if !load.has(key) {
+        return Some(None);
+    }
+    if key == "capacity" && load.has("search") {
+        load.mistake(key, "`load.search` finds the capacity already", "drop one of the two".to_owned());
+    }
+    let table = &load.section(key)?;
+    table.only(&["objective", "from", "to", "resolution", "confirm", "max_steps", "max_time"]);
+    table.required("objective", "\"p99 < 5ms\"");
+    let objective = objective(table);
+    let from = given(table, "from", table.rate_per_s("from"));
+    let to = given(table, "to", table.rate_per_s("to"));
+    let resolution = given(table, "resolution", table.fraction("resolution", &RESOLUTION));
+    let confirm = given(table, "confirm", table.small("confirm", &CONFIRM));
+    let steps = given(table, "max_steps", table.small("max_steps", &STEPS));
+    let max_ns = given(table, "max_time", table.duration_ns("max_time", &MAX_TIME_NS));
+    if let (Some(Some(from)), Some(Some(to))) = (from, to)
+        && from > to
+    {
+        table.mistake("to", format!("`{}.to` is below `from`", table.name), None);
+        return None;
+    }
+    let duration_ns = match stop? {
+        Stop::Duration { duration_ns } => duration_ns,
+        _ => {
+            let hint = "write `stop = \"5s\"`: beyond its capacity a subject is endlessly behind".to_owned();
+            load.mistake("stop", format!("trials of `load.{key}` end after a time"), hint);
+            return None;
+        }
+    };
+    Some(Some(SearchPlan {
+        objective: objective?,
+        from_per_s: from?,
+        to_per_s: to?,
+        resolution: resolution?.unwrap_or(DEFAULT_RESOLUTION),
+        confirm: confirm?.unwrap_or(DEFAULT_CONFIRM),
+        pilot_ns: duration_ns.min(PILOT_NS),
+        trials_max: steps?.unwrap_or(DEFAULT_STEPS),
+        max_ns: max_ns?,
+        first: key == "capacity",
+    }))
+}
+
+fn objective(table: &Section) -> Option<Objective> {
+    let text = table.text("objective")?;
+    let place = table.filled("objective").map_or(table.place, |(_, place)| place);
+    let errors = match Objective::parse(&text) {
+        Ok(objective) => return Some(objective),
+        Err(errors) => errors,
+    };
+    let source = table.report.source(place);
+    for error in errors {
+        // A text with templates or escapes stands otherwise in the file than it is read.
+        let part = |at: usize| match error.span.is_empty() {
+            true => place,
+            false => place.part(at + error.span.start..at + error.span.end),
+        };
+        let at = source.find(&text).map_or(place, part);
+        table.report.mistake(at, format!("`{}.objective`: {}", table.name, error.message), error.hint);
+    }
+    None
+}
+
+/// The law of arrivals beside a search, which sets the rate; `None` only where a mistake was reported.
+pub(super) fn arrivals(load: &Section) -> Option<Arrivals> {
+    for key in ["rate", "think"].iter().filter(|key| load.has(key)) {
+        let hint = "drop it: the search tries rates of an open loop".to_owned();
+        load.mistake(key, format!("`load.{key}` has no meaning beside `load.search`"), hint);
+    }
+    if load.is_word("loop", "closed") {
+        load.mistake("loop", "a search needs an open loop", "drop `loop`".to_owned());
+    }
+    law(load)
+}
+
+/// Poisson unless the study says otherwise, at a rate that is found out later.
+fn law(load: &Section) -> Option<Arrivals> {
+    let poisson = load.choice("arrivals", "law of arrivals", &[("poisson", true), ("constant", false)]);
+    let rate_per_s = LATER_PER_S;
+    Some(match given(load, "arrivals", poisson)?.unwrap_or(true) {
+        true => Arrivals::Poisson { rate_per_s },
+        false => Arrivals::Constant { rate_per_s },
+    })
+}
+
+/// The share that `load.rate` is; `Some(None)`: it is a rate, `None` only where a mistake was reported.
+pub(super) fn share(load: &Section) -> Option<Option<CapacityShare>> {
+    let Some((text, place)) = load.filled("rate") else { return Some(None) };
+    let Some(number) = text.trim().strip_suffix('%') else { return Some(None) };
+    let share = number.trim().parse::<f64>().ok().filter(|percent| SHARES.contains(percent));
+    if share.is_none() {
+        let message = format!("`load.rate` must be 0.1 % to 200 % of the capacity, not `{}`", text.escape_debug());
+        load.report.mistake(place, message, None);
+    }
+    if !load.has("capacity") {
+        let hint = "add `capacity = { objective = \"p99 < 5ms\" }`, or give a rate".to_owned();
+        load.report.mistake(place, "`load.rate` is a share of a capacity that nothing finds", hint);
+        return None;
+    }
+    // Which point finds it is known when all are read: see `link`.
+    Some(Some(CapacityShare { share: share? / 100.0, point: usize::MAX }))
+}
+
+/// A rate that is a share of the capacity, before the capacity is known.
+pub(super) fn later(load: &Section) -> Option<Arrivals> {
+    law(load)
+}
+
+/// Adds a point with a search for each load of which other points have shares. `capacities` has the search of each point.
+///
+/// Points that differ in nothing but their share have one capacity. Its levels are those that they have in common.
+pub(super) fn link(points: &mut Vec<Point>, capacities: Vec<Option<SearchPlan>>) {
+    let own = points.len();
+    for (index, search) in capacities.into_iter().enumerate() {
+        let point = &points[index];
+        let Some((share, search)) = point.load.share.zip(search) else { continue };
+        let mut load = point.load.clone();
+        (load.share, load.search) = (None, Some(search));
+        let (subject, unrunnable) = (point.subject.clone(), point.unrunnable.clone());
+        let factors = point.factors.clone();
+        let known = points[own..].iter().position(|known| (&known.subject, &known.load) == (&subject, &load));
+        let at = own + known.unwrap_or(points.len() - own);
+        match points.get_mut(at) {
+            Some(known) => known.factors.retain(|name, level| factors.get(name) == Some(level)),
+            None => points.push(Point { factors, subject, load, unrunnable }),
+        }
+        points[index].load.share = Some(CapacityShare { point: at, ..share });
+    }
+}
+
+/// Reports counts of trials where every trial is the step of a search, and a capacity that nothing is a share of.
+pub(super) fn check_use(root: &Table, load: &Section, points: &[Point], report: &Report) {
+    if load.has("capacity") && !load.has("search") && points.iter().all(|point| point.load.share.is_none()) {
+        let hint = "write `rate = \"80%\"`, or call it `search`".to_owned();
+        load.mistake("capacity", "`load.capacity` is used nowhere", hint);
+    }
+    if points.iter().any(|point| point.load.search.is_none()) {
+        return;
+    }
+    let stop = root.table("trials").and_then(|trials| trials.table("stop"));
+    for entry in stop.into_iter().flat_map(Table::iter) {
+        if ["relative", "min", "max", "metric"].contains(&entry.key.as_str()) {
+            let at: Place = entry.key_place;
+            let message = format!("`trials.stop.{}` has no meaning where all trials are steps of a search", entry.key);
+            report.mistake(at, message, "`load.search` has `confirm` and `max_steps`".to_owned());
+        }
+    }
+}
