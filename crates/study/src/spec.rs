@@ -152,7 +152,7 @@ pub struct Expect {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Backend {
-    /// The best one that this kernel has, as measured; the record names it.
+    /// As measured: epoll for HTTP, io_uring for ping-pong where this kernel has it. The record names it.
     #[default]
     Auto,
     /// Readiness.
