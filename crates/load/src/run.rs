@@ -300,17 +300,14 @@ fn usage() -> Usage {
 /// Where `host:port` or `unix:PATH` is. Of several addresses of a name the first one that answers, for instance 127.0.0.1
 /// where `localhost` is `::1` too and nobody listens there.
 fn resolve(address: &str) -> Result<Address, LoadError> {
-    let found =
+    let mut found =
         Address::resolve(address).map_err(|source| LoadError::Resolve { address: address.to_owned(), source })?;
-    let answers = |address: &&Address| match address {
+    let answers = |address: &Address| match address {
         Address::Inet(address) => TcpStream::connect_timeout(address, RESOLVE_PATIENCE).is_ok(),
         Address::Unix(_) => true,
     };
-    let chosen = if found.len() > 1 { found.iter().find(answers) } else { None };
-    chosen.or(found.first()).cloned().ok_or_else(|| LoadError::Resolve {
-        address: address.to_owned(),
-        source: io::Error::new(io::ErrorKind::NotFound, "no address"),
-    })
+    let chosen = if found.len() > 1 { found.iter().position(answers) } else { None };
+    Ok(found.swap_remove(chosen.unwrap_or(0)))
 }
 
 #[cfg(test)]
