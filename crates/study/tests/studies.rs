@@ -89,6 +89,61 @@ fn volley_in_full_is_the_sweep_of_volley() {
 }
 
 #[test]
+fn http_threads_has_a_processor_for_each_thread_or_what_the_generator_leaves() {
+    let cpus = |profile, machine_cpus| {
+        let plan = plan("http-threads", profile, machine_cpus);
+        assert!(plan.points.iter().all(|point| point.unrunnable.is_none() && point.load.clients == 400));
+        let of = |point: &study::Point| match point.subject.cpus_wanted {
+            Some(wanted) => format!("{}/{wanted}", point.subject.cpus),
+            None => point.subject.cpus.to_string(),
+        };
+        plan.points.iter().map(of).collect::<Vec<_>>().join(" ")
+    };
+    assert_eq!(cpus(Profile::Default, 2), "1 1/2 1/3 1/4 1/6 1/8 1/12");
+    assert_eq!(cpus(Profile::Default, 80), "1 2 3 4 6 8 12");
+    assert_eq!(cpus(Profile::Full, 80), "2 4 6 8 10 12");
+    let plan = plan("http-threads", Profile::Default, 2);
+    assert_eq!(plan.points[1].subject.command, "quintain serve http --threads 2 -p {port}");
+    assert!(plan.points.iter().all(|point| point.load.stop == Stop::Duration { duration_ns: 5_000_000_000 }));
+    let effort = plan.estimate();
+    assert!(effort.seconds_min < 420.0 && effort.seconds_max < 960.0, "{effort:?}");
+    let full = self::plan("http-threads", Profile::Full, 2).trials;
+    assert_eq!((full.relative, full.min, full.max), (None, 10, 10), "ten trials of each, as the seed has it");
+}
+
+#[test]
+fn http_servers_compares_all_subjects_of_http() {
+    let mut servers = std::fs::read_dir(repository().join("subjects"))
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .filter(|name| name.starts_with("http-"))
+        .collect::<Vec<_>>();
+    servers.push("quintain".to_owned());
+    servers.sort();
+    let plan = plan("http-servers", Profile::Full, 2);
+    let mut compared = plan.points.iter().map(|point| point.factors["server"].to_string()).collect::<Vec<_>>();
+    compared.sort();
+    compared.dedup();
+    assert_eq!(compared, servers);
+    let effort = self::plan("http-servers", Profile::Default, 2).estimate();
+    assert!(effort.seconds_min < 420.0 && effort.seconds_max < 960.0, "{effort:?}");
+}
+
+#[test]
+fn http_latency_is_at_shares_of_one_capacity_that_is_found_first() {
+    let plan = plan("http-latency", Profile::Default, 2);
+    let is_search = |point: &&study::Point| point.load.search.is_some();
+    let (capacities, shares) = plan.points.iter().partition::<Vec<_>, _>(is_search);
+    assert_eq!((capacities.len(), shares.len()), (1, 10));
+    let mut found = shares.iter().map(|point| point.load.share.unwrap()).collect::<Vec<_>>();
+    found.sort_by(|a, b| a.share.total_cmp(&b.share));
+    assert_eq!((found[0].share, found[9].share), (0.1, 0.95));
+    assert!(found.iter().all(|share| plan.points[share.point].load.search.is_some()));
+    let effort = plan.estimate();
+    assert!(effort.seconds_min < 480.0 && effort.seconds_max < 1_300.0, "{effort:?}");
+}
+
+#[test]
 fn the_open_loop_offers_its_rates() {
     let plan = plan("pingpong-open", Profile::Default, 2);
     let rates = plan.points.iter().map(|point| point.load.arrivals).collect::<Vec<_>>();
