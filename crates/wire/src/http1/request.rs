@@ -412,7 +412,8 @@ impl BodyReader {
         self.read_bytes
     }
 
-    /// Reads `bytes`, which follow those of the last call; data goes to `sink` in pieces as it lies in `bytes`. Stops behind the body.
+    /// Reads `bytes`, which follow those of the last call; data goes to `sink` in pieces as it lies in `bytes`. Stops behind the body; there is no
+    /// call after that.
     ///
     /// # Errors
     ///
