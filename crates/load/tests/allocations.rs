@@ -7,9 +7,7 @@ use std::sync::atomic::AtomicBool;
 
 use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
 use study::Measurement;
-use study::spec::{
-    Arrivals, Backend, Connection, Expect, HttpRequest, LoadSpec, SPEC_VERSION, Stop, Target, Warmup,
-};
+use study::spec::{Arrivals, Backend, Connection, Expect, HttpRequest, LoadSpec, SPEC_VERSION, Stop, Target, Warmup};
 
 #[global_allocator]
 static COUNTING: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
