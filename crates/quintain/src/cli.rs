@@ -328,8 +328,8 @@ pub(crate) struct ServeHttpArgs {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub(crate) connections: Option<u32>,
     /// Bytes of a request's head; more is answered with 431
-    #[arg(long, value_name = "BYTES", default_value = "32KiB", value_parser = bytes)]
-    pub(crate) max_head: u64,
+    #[arg(long, value_name = "BYTES", default_value = "32KiB", value_parser = head_bytes)]
+    pub(crate) max_head: usize,
     /// Fields of a request's head; more are answered with 431
     #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u16).range(1..=256))]
     pub(crate) max_headers: u16,
@@ -593,6 +593,12 @@ fn duration(text: &str) -> Result<Duration, String> {
 
 fn bytes(text: &str) -> Result<u64, String> {
     study::units::bytes(text).map_err(|error| error.to_string())
+}
+
+/// What each connection may keep in memory.
+fn head_bytes(text: &str) -> Result<usize, String> {
+    let bytes = usize::try_from(bytes(text)?).unwrap_or(usize::MAX);
+    if (256..=16 << 20).contains(&bytes) { Ok(bytes) } else { Err("expected 256 to 16MiB".to_owned()) }
 }
 
 fn count(text: &str) -> Result<u64, String> {

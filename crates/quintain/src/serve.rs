@@ -114,7 +114,7 @@ pub(crate) fn serve(args: ServeArgs) -> Done {
 
 fn http(args: ServeHttpArgs, shutdown: &Shutdown) -> Result<(), Problem> {
     let limits = HttpLimits {
-        head_bytes: usize::try_from(args.max_head).unwrap_or(usize::MAX),
+        head_bytes: args.max_head,
         headers: args.max_headers.into(),
         body_bytes: args.max_body,
         idle_ns: nanos(args.idle_timeout),
@@ -196,10 +196,15 @@ impl From<ListenArgs> for Listen {
 
 impl From<ServeError> for Problem {
     fn from(error: ServeError) -> Self {
-        let taken =
-            matches!(&error, ServeError::Listen { source, .. } if source.kind() == std::io::ErrorKind::AddrInUse);
-        let problem = Problem::new(if taken { Exit::Usage } else { Exit::Machine }, error);
-        if taken { problem.hint("`-p 0` lets the kernel choose a free port") } else { problem }
+        match &error {
+            ServeError::Listen { address: net::Address::Inet(_), source }
+                if source.kind() == std::io::ErrorKind::AddrInUse =>
+            {
+                Problem::new(Exit::Usage, error).hint("`-p 0` lets the kernel choose a free port")
+            }
+            ServeError::Listen { address: net::Address::Unix(_), .. } => Problem::new(Exit::Usage, error),
+            _ => Problem::new(Exit::Machine, error),
+        }
     }
 }
 

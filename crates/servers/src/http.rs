@@ -298,6 +298,7 @@ impl Http {
         let connection = &mut self.connections[conn.index()];
         connection.phase = Phase::Closing;
         connection.deadline = self.now.saturating_add(self.limits.send_ns);
+        self.timers.by(conn.index(), connection.deadline);
         driver.close(conn, Close::Graceful);
     }
 

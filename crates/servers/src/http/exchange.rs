@@ -62,11 +62,11 @@ impl Http {
             return self.fail(slot, RequestError::BodyTooLarge { limit });
         }
         let waits = asked.expect_continue && !is_coming;
-        if asked.route.is_err() && (waits || asked.route == Err(Refusal::NotImplemented)) {
+        if let Err(refusal) = asked.route
+            && (waits || refusal == Refusal::NotImplemented)
+        {
             // The answer is final, and whether the body still comes cannot be known.
-            self.answer(slot, Asked { keep_alive: false, ..asked });
-            self.connections[slot].phase = Phase::Answered { linger: true };
-            return;
+            return self.refuse(slot, refusal, asked.head_only);
         }
         if waits {
             self.out.extend_from_slice(answers::CONTINUE);
@@ -159,6 +159,8 @@ impl Http {
                 Some(_) => self.answers.failure(out, 503, "the server is ending", goes, head_only, ""),
             },
             Ok(Route::Options(allowed)) => self.answers.options(out, goes, allowed),
+            // Whoever sends such a method may not speak HTTP from here on.
+            Err(refusal @ Refusal::NotImplemented) => return self.refuse(slot, refusal, head_only),
             Err(refusal) => self.answers.refusal(out, refusal, goes, head_only),
         }
         self.answered(slot, goes, asked.keep_alive);
@@ -194,6 +196,13 @@ impl Http {
         let goes = asked.goes(self.ending.is_some());
         self.answers.whole(&mut self.out, "200 OK", goes, asked.head_only, "text/plain", answers::ROOT_BODY);
         self.answered(slot, goes, asked.keep_alive);
+    }
+
+    /// Answers a request that is not served, and closes.
+    #[cold]
+    fn refuse(&mut self, slot: usize, refusal: Refusal, head_only: bool) {
+        self.answers.refusal(&mut self.out, refusal, Goes::Out, head_only);
+        self.connections[slot].phase = Phase::Answered { linger: true };
     }
 
     /// Answers what is no request, or one beyond a limit, and closes.

@@ -301,7 +301,7 @@ fn methods() {
         ("trace", "TRACE / HTTP/1.1\nHost: a\n\n", NOT_ALLOWED),
         ("post without echo", "POST / HTTP/1.1\nHost: a\nContent-Length: 3\n\nabc", NOT_ALLOWED),
         ("get of echo", "GET /echo HTTP/1.1\nHost: a\n\n", NOT_ALLOWED),
-        ("unknown", "BREW / HTTP/1.1\nHost: a\n\n", r#"501 "this method is not known here\n""#),
+        ("unknown", "BREW / HTTP/1.1\nHost: a\n\n", r#"501 close "this method is not known here\n", end"#),
         (
             "connect, and a tunnel that is none",
             "CONNECT a:443 HTTP/1.1\nHost: a:443\nContent-Length: 5\n\nhello",

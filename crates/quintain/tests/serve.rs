@@ -1,0 +1,183 @@
+//! `quintain serve http` as a process: signals, its log, its memory, curl.
+#![expect(clippy::disallowed_methods, reason = "these tests start programs as users do")]
+
+mod common;
+
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use common::{Folder, Server, eventually};
+
+fn connect(server: &Server) -> TcpStream {
+    let stream = TcpStream::connect(("127.0.0.1", server.port)).unwrap();
+    stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+    stream
+}
+
+fn ask(stream: &mut TcpStream, target: &str) {
+    stream.write_all(format!("GET {target} HTTP/1.1\r\nHost: a\r\n\r\n").as_bytes()).unwrap();
+}
+
+/// The most memory that the server has had, bytes.
+fn peak(server: &Server) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{}/status", server.child.id())).unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+    line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() * 1024
+}
+
+#[test]
+fn a_signal_ends_it_in_order_and_a_second_at_once() {
+    let server = Server::start(&["http", "--threads", "2", "--drain", "1h"]);
+    let (mut late, mut later) = (connect(&server), connect(&server));
+    ask(&mut late, "/delay?mean=400ms");
+    ask(&mut later, "/delay?mean=60s");
+    let mut other = connect(&server);
+    ask(&mut other, "/");
+    other.read_exact(&mut [0; 40]).unwrap(); // What was sent before has been read.
+    server.signal("TERM");
+    let mut said = String::new();
+    late.read_to_string(&mut said).unwrap();
+    assert!(said.contains("Connection: close\r\n") && said.ends_with("\r\n\r\ntest"), "{said}");
+    server.signal("TERM");
+    assert_eq!(later.read(&mut [0; 1]).unwrap_or(0), 0, "it did not wait a minute");
+    assert_eq!(server.end(), "");
+}
+
+#[test]
+fn the_true_service_times_are_logged() {
+    let folder = Folder::new();
+    let path = folder.path().join("log.json");
+    let server = Server::start(&["http", "--log", path.to_str().unwrap()]);
+    let mut stream = connect(&server);
+    for _ in 0..20 {
+        ask(&mut stream, "/delay?mean=2ms");
+        stream.read_exact(&mut [0; 100]).unwrap();
+        let mut rest = Vec::new();
+        while !rest.ends_with(b"test") {
+            let mut byte = [0];
+            stream.read_exact(&mut byte).unwrap();
+            rest.push(byte[0]);
+        }
+    }
+    drop(stream);
+    server.end();
+    let log: serde_json::Value = serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
+    assert_eq!(log["requests"], 20);
+    assert!(log["service_ns"]["p50"].as_f64().unwrap() >= 2e6, "{log}");
+    let server = Server::start(&["http", "--log", "-"]);
+    assert!(server.end().starts_with("{\"requests\":0,"));
+}
+
+/// Clients that send without end, and one that wants without end, cost next to nothing.
+#[test]
+fn memory_is_bounded() {
+    let server = Server::start(&["http", "--max-body", "1GiB"]);
+    let mut stream = connect(&server);
+    ask(&mut stream, "/");
+    stream.read_exact(&mut [0; 40]).unwrap();
+    let before = peak(&server);
+
+    let flood = |head: &[u8], more: &[u8], bytes: usize| {
+        let mut stream = connect(&server);
+        let mut written = stream.write(head).unwrap();
+        while written < bytes {
+            match stream.write(more) {
+                Ok(count) => written += count,
+                Err(_) => break, // It said what was wrong, waited, and closed.
+            }
+        }
+        stream
+    };
+    let head = b"GET / HTTP/1.1\r\nHost: a\r\n";
+    let fields = flood(head, &b"X-Field: yes\r\n".repeat(1000), 30_000_000);
+    let chunks = b"GET / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n";
+    let body = flood(chunks, &[b"4000\r\n", [b'x'; 0x4000].as_slice(), b"\r\n"].concat(), 200_000_000);
+    let pipeline = {
+        // Its answers are not read, so that at some time the server stops to read, too.
+        let mut stream = connect(&server);
+        stream.set_write_timeout(Some(Duration::from_millis(300))).unwrap();
+        let requests = b"GET /bytes/10000 HTTP/1.1\r\nHost: a\r\n\r\n".repeat(100);
+        while stream.write_all(&requests).is_ok() {}
+        stream
+    };
+    let mut endless = connect(&server);
+    ask(&mut endless, "/bytes/1099511627776");
+    for _ in 0..2_000 {
+        endless.read_exact(&mut [0; 65_536]).unwrap();
+    }
+    let slow: Vec<TcpStream> = (0..200)
+        .map(|_| {
+            let mut stream = connect(&server);
+            stream.write_all(b"GET / HTTP/1.1\r\nHo").unwrap();
+            stream
+        })
+        .collect();
+    ask(&mut stream, "/");
+    stream.read_exact(&mut [0; 40]).unwrap();
+    let grown = peak(&server) - before;
+    assert!(grown < 4_000_000, "{grown} bytes more than at first");
+    drop((fields, body, pipeline, endless, slow));
+}
+
+#[test]
+fn curl_understands_it() {
+    if Command::new("curl").arg("--version").stdout(Stdio::null()).status().is_err() {
+        println!("not checked: curl is not installed");
+        return;
+    }
+    let folder = Folder::new();
+    let body: String = (0..200_000).map(|line| format!("{line}\n")).collect();
+    folder.write("body", &body);
+    for backend in ["auto", "epoll"] {
+        let server = Server::start(&["http", "--threads", "2", "--backend", backend]);
+        let base = format!("http://127.0.0.1:{}", server.port);
+        let curl = |args: &[&str], target: &str| {
+            let url = format!("{base}{target}");
+            let mut command = Command::new("curl");
+            command.args(["-sS", "--max-time", "60", "-w", "\n%{http_code} %{num_connects}"]).args(args).arg(url);
+            let output = command.current_dir(folder.path()).output().unwrap();
+            assert!(output.status.success(), "{args:?} {target}: {}", String::from_utf8_lossy(&output.stderr));
+            String::from_utf8(output.stdout).unwrap()
+        };
+        assert_eq!(curl(&[], "/"), "test\n200 1");
+        assert_eq!(curl(&["--http1.0"], "/plaintext"), "Hello, World!\n200 1");
+        assert_eq!(curl(&["--http1.0"], "/chunked/10"), "ABCDEFGHIJ\n200 1");
+        assert_eq!(curl(&[], "/chunked/10?chunk=3"), "ABCDEFGHIJ\n200 1");
+        assert_eq!(curl(&["-o", "discarded"], "/bytes/3000000"), "\n200 1");
+        assert_eq!(folder.path().join("discarded").metadata().unwrap().len(), 3_000_000);
+        assert_eq!(curl(&["-o", "discarded"], "/nowhere"), "\n404 1");
+        // HEAD, with the length of what is not sent.
+        assert!(curl(&["-I"], "/bytes/3000000").contains("\r\nContent-Length: 3000000\r\n"));
+        // Above 1 MiB curl waits for `100 Continue`; `-T -` sends chunks.
+        assert_eq!(curl(&["--data-binary", "@body"], "/echo"), format!("{body}\n200 1"));
+        assert_eq!(curl(&["--data-binary", "@body", "-H", "Expect: 100-continue"], "/echo"), format!("{body}\n200 1"));
+        assert_eq!(curl(&["-T", "body", "-H", "Transfer-Encoding: chunked"], "/echo"), format!("{body}\n200 1"));
+        // The second of two goes over the connection of the first.
+        let url = format!("{base}/json");
+        assert!(curl(&["-o", "discarded", &url, "-o", "discarded"], "/").ends_with("\n200 0"));
+    }
+}
+
+#[test]
+fn what_cannot_be_is_said() {
+    let folder = Folder::new();
+    for (args, said) in [
+        (&["serve", "http", "--max-head", "big"][..], "big"),
+        (&["serve", "http", "--max-headers", "1000"], "256"),
+        (&["serve", "http", "--unix", "a", "--port", "1"], "cannot be used with"),
+        (&["serve", "http", "--idle-timeout", "60"], "unit"),
+        (&["serve", "http", "--connections", "0"], "1..=1000000"),
+        (&["serve", "http", "--unix", "no/such/folder/socket"], "no/such/folder/socket"),
+    ] {
+        let ran = folder.quintain(args);
+        assert_ne!(ran.code, Some(0), "{args:?}");
+        assert!(ran.err.contains(said), "{args:?}: {}", ran.err);
+    }
+    // A path that is left behind is said and, once nobody needs it, removed by whoever left it.
+    let server = Server::start(&["http"]);
+    let ran = folder.quintain(&["serve", "http", "-p", &server.port.to_string()]).expect(2);
+    assert!(ran.err.contains("hint: `-p 0` lets the kernel choose a free port"), "{}", ran.err);
+    eventually("it still serves", || TcpStream::connect(("127.0.0.1", server.port)).ok());
+}
