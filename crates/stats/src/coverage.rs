@@ -11,6 +11,7 @@ use crate::interval::{self, Estimate};
 use crate::random::Rng;
 use crate::search::{self, Next, Outcome as Step, Rules, Trial};
 use crate::stop::{self, AdaptiveRule};
+use crate::usl::{self, Law, Point};
 use crate::{batch, special};
 
 /// Level of all intervals here.
@@ -75,6 +76,19 @@ enum Kind {
     /// Saturation search on a subject whose starts differ in capacity by `between`; `blind`: by bisection that believes one trial a
     /// rate.
     Search { between: f64, blind: bool },
+    /// The law of scalability through seven points of so many trials, which scatter alike at all N, or eight times as much beyond the
+    /// peak as before it.
+    Scalability { trials: usize, even: bool, of: Scaling },
+}
+
+/// What is estimated of the law of scalability.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Scaling {
+    Contention,
+    Coherency,
+    Peak,
+    /// Throughput at this N.
+    At(f64),
 }
 
 /// One kind of study, simulated over and over.
@@ -204,6 +218,21 @@ pub fn cases() -> Vec<Case> {
         add(format!("saturation search, {starts}"), Promise::AtLeast(0.95), kind(false));
         add(format!("bisection by one trial a rate, {starts}"), Promise::Nothing, kind(true));
     }
+    for (trials, even, of, name) in [
+        (5, true, Scaling::Contention, "contention σ"),
+        (5, true, Scaling::Peak, "peak N*"),
+        (5, false, Scaling::Peak, "peak N*"),
+        (8, false, Scaling::Coherency, "coherency κ"),
+        (5, false, Scaling::At(6.0), "throughput at N = 6"),
+    ] {
+        let scatter = if even { "that scatter alike" } else { "that scatter unlike" };
+        let kind = Kind::Scalability { trials, even, of };
+        add(
+            format!("{name} of the scalability law, 7 points of {trials} trials {scatter}"),
+            Promise::Between(0.92, 0.98),
+            kind,
+        );
+    }
     cases
 }
 
@@ -236,6 +265,12 @@ impl Kind {
             Kind::Ratio { .. } => RATIO,
             // In terms of the subject's own capacity, which differs from study to study.
             Kind::Search { .. } => 1.0,
+            Kind::Scalability { of, .. } => match of {
+                Scaling::Contention => LAW.sigma,
+                Scaling::Coherency => LAW.kappa,
+                Scaling::Peak => LAW.peak(),
+                Scaling::At(n) => LAW.throughput(*n),
+            },
         }
     }
 
@@ -288,7 +323,32 @@ impl Kind {
             }
             Kind::Ratio { paired } => ratio(rng, paired).map(|found| found.ratio(LEVEL)),
             Kind::Search { between, blind } => Knee::draw(between, rng).range(blind, rng),
+            Kind::Scalability { trials, even, of } => scaling(rng, trials, even, of),
         }
+    }
+}
+
+/// The simulated law of scalability; its peak is at 9.7.
+const LAW: Law = Law { lambda: 1000.0, sigma: 0.05, kappa: 0.01 };
+
+fn scaling(rng: &mut Rng, trials: usize, even: bool, of: Scaling) -> Option<Estimate> {
+    let point = |n: f64| {
+        let spread = match even {
+            true => 0.03,
+            false if n > LAW.peak() => 0.08,
+            false => 0.01,
+        };
+        let throughputs = (0..trials).map(|_| LAW.throughput(n) * (1.0 + spread * rng.normal())).collect();
+        Point { n, throughputs }
+    };
+    let points = [1.0, 2.0, 4.0, 6.0, 8.0, 12.0, 16.0].map(point);
+    let found = usl::fit(&points, LEVEL, rng.next_u64()).ok()?;
+    let intervals = found.intervals?;
+    match of {
+        Scaling::Contention => Some(intervals.sigma),
+        Scaling::Coherency => Some(intervals.kappa),
+        Scaling::Peak => Some(intervals.peak),
+        Scaling::At(n) => found.band(n),
     }
 }
 
