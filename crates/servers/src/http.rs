@@ -42,8 +42,12 @@ use crate::pool::{Handler, Next};
 const PIECE_BYTES: u64 = 31 << 10;
 /// A buffer for input beyond this is not kept once it is empty.
 const INPUT_KEPT_BYTES: usize = 4 << 10;
-/// How long a server that ends waits for requests that may be under way to it on idle connections, ns.
+/// How long a server that ends waits for requests that may be under way to it, ns.
 const GRACE_NS: Nanos = 100_000_000;
+/// How long at most it lingers then, ns.
+const ENDING_LINGER_NS: Nanos = 500_000_000;
+
+const ENDING: &str = "the server is ending";
 
 /// What a client may do, and for how long. Times are in ns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -99,7 +103,7 @@ pub struct Http {
     out: Vec<u8>,
     /// The time when this turn began.
     now: Nanos,
-    /// Set once the server is ending: when connections without a request are closed.
+    /// Set once the server is ending: when connections without a whole request are closed.
     ending: Option<Nanos>,
 }
 
@@ -205,8 +209,9 @@ impl Http {
                 Phase::Answered { linger } => {
                     connection.input = Vec::new();
                     if linger {
+                        let most = if self.ending.is_some() { ENDING_LINGER_NS } else { NEVER };
                         connection.phase = Phase::Lingering;
-                        connection.deadline = self.now.saturating_add(self.limits.linger_ns);
+                        connection.deadline = self.now.saturating_add(self.limits.linger_ns.min(most));
                         driver.end_stream(conn);
                     } else {
                         self.close(driver, conn);
@@ -394,14 +399,19 @@ impl Http {
         }
     }
 
-    /// Closes the connections without a request.
+    /// Closes the connections without a whole request.
     fn close_idle<D: Driver>(&mut self, driver: &mut D) {
         for slot in 0..self.connections.len() {
-            let connection = &self.connections[slot];
-            let is_idle =
-                matches!(connection.phase, Phase::Ready) && connection.input.is_empty() && !connection.blocked;
-            if let (true, Some(conn)) = (is_idle, connection.conn) {
-                self.close(driver, conn);
+            match &self.connections[slot] {
+                Connection { conn: Some(conn), phase: Phase::Ready, blocked: false, input, .. } if input.is_empty() => {
+                    self.close(driver, *conn);
+                }
+                &Connection { conn: Some(conn), phase: Phase::Ready, blocked: false, .. } => {
+                    self.connections[slot].input = Vec::new();
+                    self.fail_with(slot, 503, ENDING);
+                    self.settle(driver, conn);
+                }
+                _ => {}
             }
         }
     }

@@ -7,7 +7,7 @@ use super::answers::{self, Goes, Length};
 use super::connection::{Incoming, Phase, Stream};
 use super::request::Asked;
 use super::route::{Refusal, Route};
-use super::{Http, INPUT_KEPT_BYTES};
+use super::{ENDING, Http, INPUT_KEPT_BYTES};
 
 /// With so many bytes of answers to be sent, a connection is not served on until they are gone.
 const OUT_BYTES_MAX: usize = 32 << 10;
@@ -156,7 +156,7 @@ impl Http {
             Ok(Route::Echo) => self.answers.head(out, goes, Length::Known(0)),
             Ok(Route::Health) => match self.ending {
                 None => self.answers.whole(out, "200 OK", goes, head_only, "text/plain", b"ok\n"),
-                Some(_) => self.answers.failure(out, 503, "the server is ending", goes, head_only, ""),
+                Some(_) => self.answers.failure(out, 503, ENDING, goes, head_only, ""),
             },
             Ok(Route::Options(allowed)) => self.answers.options(out, goes, allowed),
             // Whoever sends such a method may not speak HTTP from here on.

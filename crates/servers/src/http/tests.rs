@@ -752,13 +752,15 @@ fn an_orderly_end() {
     let long = world.client(vec![Step::Stall(15_000, 500 * MS), Step::Send(0, crlf(&get("/bytes/1000000")))]);
     let post = crlf("POST /echo HTTP/1.1\nHost: a\nContent-Length: 6\n\nabc");
     let upload = world.client(vec![Step::Send(0, post.clone()), Step::Send(200 * MS, b"def".to_vec())]);
+    let half = world.client_that(vec![Step::Send(0, b"GET / HTTP".to_vec())], false);
     // On its way when the server ends.
     let just = world.client(vec![Step::Send(100 * MS - 12_000, crlf(&get("/health")))]);
     world.run(100 * MS);
     world.end(5 * S);
     assert!(world.http.is_done(), "{} are left", world.http.open);
-    assert!(world.driver.now() < 600 * MS, "{}", world.driver.now());
+    assert!(world.driver.now() < 701 * MS, "{}", world.driver.now());
     world.run(S); // What is under way arrives.
+    assert_eq!(render(b"", &half.borrow()), r#"503 close "the server is ending\n", end"#);
     assert_eq!(render(b"", &idle.borrow()), "end");
     assert!((200 * MS..201 * MS).contains(&idle.borrow().ended.unwrap()));
     assert_eq!(render(b"", &kept.borrow()), r#"200 "test", end"#);
