@@ -130,7 +130,7 @@ pub struct LoadPlan {
     /// Backend of the generator.
     pub backend: Backend,
     /// When requests are sent. With [`LoadPlan::search`] or [`LoadPlan::share`] the law of arrivals alone counts: the rate is
-    /// found out while the run goes on, and stands in the [`Step`](crate::record::Step) of each record.
+    /// found out while the run goes on, and stands in the [`Step`] of each record.
     pub arrivals: Arrivals,
     /// Search for the highest rate that keeps an objective: the trials of the point are its steps.
     #[serde(default, skip_serializing_if = "Option::is_none")]
