@@ -357,7 +357,12 @@ fn answered(measurement: Measurement) -> Result<Measurement, End> {
         *errors.entry(kind).or_default() += count;
     }
     let seen: Vec<String> = errors.iter().map(|(kind, count)| format!("{kind} {count}")).collect();
-    let text = |what: &str| if seen.is_empty() { what.to_owned() } else { format!("{what}: {}", seen.join(", ")) };
+    let example = measurement.error_examples.values().next();
+    let example = example.map_or_else(String::new, |example| format!(" (the first: {example})"));
+    let text = |what: &str| match seen.is_empty() {
+        true => what.to_owned(),
+        false => format!("{what}: {}{example}", seen.join(", ")),
+    };
     if errors.keys().all(|kind| late(kind)) {
         Err(failed(FailureKind::Hung, text("not one answer came while it was measured")))
     } else {

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use study::Plan;
+use study::{Plan, Point};
 
 use crate::cli::CheckArgs;
 use crate::message::{Done, Exit};
@@ -35,13 +35,23 @@ fn text(plan: &Plan, path: &str, profile: &str) -> String {
         output::time_words(estimate.seconds_min),
         output::time_words(estimate.seconds_max)
     );
+    let _ = writeln!(text, "load           {}", report::asked(plan));
     let _ = writeln!(text, "stop           {}\n", stop_text(plan));
     let mut rows = vec![plan.factors.clone()];
     rows.extend(plan.points.iter().map(|point| {
         let level = |factor| point.factors.get(factor).map(ToString::to_string).unwrap_or_default();
-        plan.factors.iter().map(level).chain(point.unrunnable.clone()).collect()
+        plan.factors.iter().map(level).chain(remark(point)).collect()
     }));
     text + &output::columns(&rows)
+}
+
+/// What a point should be read with: that it cannot run here, or with fewer processors than it would use.
+fn remark(point: &Point) -> Option<String> {
+    let fewer = || {
+        let wanted = point.subject.cpus_wanted?;
+        Some(format!("{} of {wanted} processors for the subject", point.subject.cpus))
+    };
+    point.unrunnable.clone().or_else(fewer)
 }
 
 fn stop_text(plan: &Plan) -> String {

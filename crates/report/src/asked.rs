@@ -8,8 +8,9 @@ use crate::number::{count, percent, quantity};
 /// Requests of a mix that are named.
 const NAMED: usize = 4;
 
-/// What the loads of all design points have in common; what differs stands in a row: `40, 80 or 200 clients`.
-pub(crate) fn asked(plan: &Plan) -> String {
+/// The load of a plan in words: what is asked, how, by how many. What differs between its points stands in a row: `40, 80 or 200
+/// clients`; what is as one would expect is left out.
+pub fn asked(plan: &Plan) -> String {
     let parts = plan.points.iter().map(|point| parts(&point.load)).collect::<Vec<_>>();
     let Some(first) = parts.first() else { return String::new() };
     let texts = (0..first.len()).filter_map(|part| joined(&parts.iter().map(|parts| &parts[part]).collect::<Vec<_>>()));

@@ -41,6 +41,7 @@ mod verdict;
 mod volley;
 
 pub use analyze::analyze;
+pub use asked::asked;
 pub use csv::{csv, csv_trials};
 pub use findings::Findings;
 pub use html::{HtmlError, PAGE_LIMIT, figure_svgs, html};
