@@ -371,8 +371,8 @@ impl<'a, D: Driver, P: Protocol> Worker<'a, D, P> {
             Event::Connected(conn) => self.connected(conn),
             Event::EndOfStream(conn) => self.end_of_stream(conn),
             Event::Closed(conn, reason) => self.closed(conn, reason),
-            // A client listens to nobody, asks for no drain, and nobody has its waker.
-            Event::Accepted(..) | Event::Drained(_) | Event::Woken => {}
+            // A client listens to nobody, does not ask when all is sent, and nobody has its waker.
+            Event::Accepted(..) | Event::Sent(_) | Event::Woken => {}
         }
     }
 

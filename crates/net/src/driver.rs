@@ -53,8 +53,8 @@ pub enum Event {
     /// The connection is gone and, from this event on, its slot is free; the last event of its name. Also the answer
     /// to a failed connect, and to the caller's own [`Driver::close`] once no operation of it is left in the kernel.
     Closed(Conn, CloseReason),
-    /// Nothing waits to be sent any more; told once for each [`Driver::tell_drained`].
-    Drained(Conn),
+    /// Nothing waits to be sent any more; told once for each [`Driver::tell_sent`].
+    Sent(Conn),
     /// Another thread called the waker.
     Woken,
 }
@@ -148,9 +148,9 @@ pub trait Driver {
     /// Sends `bytes`, now or when the turn ends, in order. The bytes are the driver's from here on.
     fn send(&mut self, conn: Conn, bytes: &[u8]) -> Result<(), SendError>;
 
-    /// Asks for one [`Event::Drained`] when the kernel has taken all that was sent on `conn` and takes more: the way to
+    /// Asks for one [`Event::Sent`] when the kernel has taken all that was sent on `conn` and takes more: the way to
     /// send a stream of any length, piece after piece, to a peer that reads at its own pace.
-    fn tell_drained(&mut self, conn: Conn);
+    fn tell_sent(&mut self, conn: Conn);
 
     /// Stops receiving from `conn`, or goes on. What the kernel had handed over before, at most
     /// `Config::receive_bytes` with back-pressure, may still come. Meanwhile the end of the peer's stream need not

@@ -62,7 +62,7 @@ struct Connection {
     /// The caller's stream ends when `outgoing` is empty.
     end_sent: bool,
     /// The caller is to be told when `outgoing` is empty and the socket takes more.
-    drain_wanted: bool,
+    tell_sent: bool,
     /// The caller wants to receive nothing.
     paused: bool,
     /// A send failed: what was received before is still delivered, then the connection ends for this reason.
@@ -120,7 +120,7 @@ impl Epoll {
             outgoing: Outgoing::default(),
             end_received: false,
             end_sent: false,
-            drain_wanted: false,
+            tell_sent: false,
             paused: false,
             broken: None,
         };
@@ -211,10 +211,10 @@ impl Epoll {
         }
         if flags.contains(EventFlags::OUT) {
             connection.flush(&self.epoll, conn, &self.config);
-            if connection.drain_wanted && connection.outgoing.is_empty() && connection.broken.is_none() {
+            if connection.tell_sent && connection.outgoing.is_empty() && connection.broken.is_none() {
                 // Still watched: most callers send on and ask again, and for the others the next readiness ends it.
-                connection.drain_wanted = false;
-                return Some(Event::Drained(conn));
+                connection.tell_sent = false;
+                return Some(Event::Sent(conn));
             }
         }
         let socket = connection.socket.as_ref()?;
@@ -256,7 +256,7 @@ impl Connection {
         if self.phase == Phase::Open && !self.end_received && !slow && !self.paused {
             wanted |= EventFlags::IN;
         }
-        if !self.outgoing.is_empty() || (self.drain_wanted && self.phase == Phase::Open) {
+        if !self.outgoing.is_empty() || (self.tell_sent && self.phase == Phase::Open) {
             wanted |= EventFlags::OUT;
         }
         if wanted == self.watched {
@@ -376,9 +376,9 @@ impl Driver for Epoll {
         Ok(())
     }
 
-    fn tell_drained(&mut self, conn: Conn) {
+    fn tell_sent(&mut self, conn: Conn) {
         if let Some(connection) = self.connections.get_mut(conn) {
-            connection.drain_wanted = true;
+            connection.tell_sent = true;
             if connection.phase == Phase::Open {
                 connection.watch(&self.epoll, conn, &self.config);
             }

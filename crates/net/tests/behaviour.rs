@@ -40,8 +40,8 @@ suite!(
     a_graceful_close_sends_what_is_left,
     a_slow_reader_fills_the_sender,
     a_slow_reader_pauses_reads,
-    a_stream_goes_on_when_it_has_drained,
-    what_has_drained_is_told_at_once,
+    a_stream_goes_on_when_all_is_sent,
+    what_is_sent_is_told_at_once,
     paused_reads_wait,
     a_reset_is_seen_while_reads_are_paused,
     large_transfers_both_ways,
@@ -651,20 +651,20 @@ fn a_driver_may_go_at_any_time<D: KernelDriver>(open: impl Fn() -> D) {
 }
 
 /// A peer that takes its time is sent a stream that never has more than one piece waiting in the driver.
-fn a_stream_goes_on_when_it_has_drained<O: Opener>(open: &O) {
+fn a_stream_goes_on_when_all_is_sent<O: Opener>(open: &O) {
     const PIECES: usize = 100;
     let mut pair = Pair::new(open, &Config { send_bytes_max: 65_536, ..CONFIG });
     let (client, server) = (pair.client, pair.server);
     let (mut told, mut received) = (0, 0);
-    pair.driver.tell_drained(server);
+    pair.driver.tell_sent(server);
     until(&mut pair.driver, |driver, event| {
         match event {
-            Event::Drained(conn) => {
+            Event::Sent(conn) => {
                 assert_eq!(conn, server);
                 told += 1;
                 if told <= PIECES {
                     driver.send(server, &[told as u8; 65_536]).expect("the one before has left");
-                    driver.tell_drained(server);
+                    driver.tell_sent(server);
                 }
             }
             Event::Data(conn, data) => {
@@ -684,18 +684,18 @@ fn a_stream_goes_on_when_it_has_drained<O: Opener>(open: &O) {
     assert_eq!(more, Vec::<String>::new());
 }
 
-fn what_has_drained_is_told_at_once<O: Opener>(open: &O) {
+fn what_is_sent_is_told_at_once<O: Opener>(open: &O) {
     let mut pair = Pair::new(open, &CONFIG);
     pair.driver.send(pair.client, b"x").unwrap();
     assert_eq!(pair.receive(pair.server, 1), b"x");
-    pair.driver.tell_drained(pair.client);
-    pair.expect(|event, pair| matches!(event, Event::Drained(conn) if conn == pair.client));
+    pair.driver.tell_sent(pair.client);
+    pair.expect(|event, pair| matches!(event, Event::Sent(conn) if conn == pair.client));
     // Whoever asks and closes is told of the end alone.
-    pair.driver.tell_drained(pair.client);
+    pair.driver.tell_sent(pair.client);
     pair.driver.close(pair.client, Close::Graceful);
     let (client, mut told) = (pair.client, Vec::new());
     settle(&mut pair.driver, |_, event| match event {
-        Event::Closed(conn, _) | Event::Drained(conn) if conn == client => told.push(format!("{event:?}")),
+        Event::Closed(conn, _) | Event::Sent(conn) if conn == client => told.push(format!("{event:?}")),
         _ => {}
     });
     assert_eq!(told, [format!("{:?}", Event::Closed(client, CloseReason::Local))]);

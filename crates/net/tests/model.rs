@@ -15,7 +15,7 @@ enum Op {
     Connect,
     Send { who: usize, len: usize },
     EndStream { who: usize },
-    TellDrained { who: usize },
+    TellSent { who: usize },
     PauseReads { who: usize, paused: bool },
     Close { who: usize, how: Close },
     Turn { ns: u64 },
@@ -29,7 +29,7 @@ fn op() -> impl Strategy<Value = Op> {
         6 => (who.clone(), 1..3_000usize).prop_map(|(who, len)| Op::Send { who, len }),
         1 => (who.clone(), 60_000..200_000usize).prop_map(|(who, len)| Op::Send { who, len }),
         1 => who.clone().prop_map(|who| Op::EndStream { who }),
-        2 => who.clone().prop_map(|who| Op::TellDrained { who }),
+        2 => who.clone().prop_map(|who| Op::TellSent { who }),
         2 => (who.clone(), any::<bool>()).prop_map(|(who, paused)| Op::PauseReads { who, paused }),
         1 => (who, any::<bool>()).prop_map(|(who, reset)| {
             Op::Close { who, how: if reset { Close::Reset } else { Close::Graceful } }
@@ -51,7 +51,7 @@ struct End {
     stands: bool,
     end_received: bool,
     /// The caller wants to be told when all is sent.
-    drain_wanted: bool,
+    tell_sent: bool,
     /// The caller closed it: nothing but the end is told.
     closed: bool,
 }
@@ -129,10 +129,10 @@ impl<D: Driver> Model<D> {
                     assert_eq!(self.driver.send(conn, b"x"), Err(SendError::Closed));
                 }
             }
-            Op::TellDrained { who } => {
+            Op::TellSent { who } => {
                 if let Some(conn) = self.pick(who) {
-                    self.driver.tell_drained(conn);
-                    self.ends.get_mut(&conn).unwrap().drain_wanted = true;
+                    self.driver.tell_sent(conn);
+                    self.ends.get_mut(&conn).unwrap().tell_sent = true;
                 }
             }
             Op::PauseReads { who, paused } => {
@@ -235,10 +235,10 @@ impl<D: Driver> Model<D> {
                 assert!(can_be_local || reason != CloseReason::Local, "{conn:?} {end:?}");
                 assert_eq!(self.driver.send(conn, b"x"), Err(SendError::Closed));
             }
-            Event::Drained(conn) => {
+            Event::Sent(conn) => {
                 let end = self.ends.get_mut(&conn).expect("of a connection that stands");
-                assert!(end.stands && end.drain_wanted && !end.closed, "{conn:?} {end:?}");
-                end.drain_wanted = false;
+                assert!(end.stands && end.tell_sent && !end.closed, "{conn:?} {end:?}");
+                end.tell_sent = false;
             }
             Event::Woken => panic!("nobody has a waker"),
         }

@@ -155,7 +155,7 @@ impl Http {
             let connection = &mut self.connections[slot];
             if connection.blocked && !connection.is_over() {
                 connection.deadline = self.now.saturating_add(self.limits.send_ns);
-                driver.tell_drained(conn);
+                driver.tell_sent(conn);
                 break;
             }
             match connection.phase {
@@ -258,7 +258,7 @@ impl Http {
         match sent {
             Ok(()) => {
                 connection.deadline = self.now.saturating_add(self.limits.send_ns);
-                driver.tell_drained(conn);
+                driver.tell_sent(conn);
             }
             Err(error) => self.undeliverable(driver, conn, error),
         }
@@ -459,7 +459,7 @@ impl Handler for Http {
         Next::Serve
     }
 
-    fn drained<D: Driver>(&mut self, driver: &mut D, conn: Conn) {
+    fn sent<D: Driver>(&mut self, driver: &mut D, conn: Conn) {
         let slot = conn.index();
         let connection = &mut self.connections[slot];
         match connection.phase {

@@ -133,8 +133,8 @@ pub trait Handler {
         driver.close(conn, Close::Reset);
     }
 
-    /// What was sent on `conn` has left, as [`Driver::tell_drained`] asked.
-    fn drained<D: Driver>(&mut self, _driver: &mut D, _conn: Conn) {}
+    /// What was sent on `conn` has left, as [`Driver::tell_sent`] asked.
+    fn sent<D: Driver>(&mut self, _driver: &mut D, _conn: Conn) {}
 
     /// Called once a turn, before its events.
     fn turning<D: Driver>(&mut self, _driver: &mut D) {}
@@ -176,7 +176,7 @@ pub(crate) fn turn<D: Driver, H: Handler>(
             }
             Event::Accepted(_, conn) => accept(driver, handler, conn),
             Event::EndOfStream(conn) => handler.end_of_stream(driver, conn),
-            Event::Drained(conn) => handler.drained(driver, conn),
+            Event::Sent(conn) => handler.sent(driver, conn),
             Event::Closed(conn, _) => {
                 closed();
                 handler.closed(conn);

@@ -32,8 +32,8 @@ impl Sim {
     }
 
     /// Whether all of `conn` is sent and the caller wants to know.
-    fn is_to_be_told_drained(&mut self, conn: Conn) -> bool {
-        let Some(&mut Connection { link, side, phase: Phase::Open, drain_wanted: true, .. }) =
+    fn is_to_be_told_sent(&mut self, conn: Conn) -> bool {
+        let Some(&mut Connection { link, side, phase: Phase::Open, tell_sent: true, .. }) =
             self.connections.get_mut(conn)
         else {
             return false;
@@ -42,18 +42,18 @@ impl Sim {
     }
 
     /// Notes that the caller is to be told that all is sent, if it is so.
-    pub(super) fn note_drained(&mut self, conn: Conn) {
-        if self.is_to_be_told_drained(conn) {
-            self.notes.push_back(Note::Drained(conn));
+    pub(super) fn note_sent(&mut self, conn: Conn) {
+        if self.is_to_be_told_sent(conn) {
+            self.notes.push_back(Note::Sent(conn));
         }
     }
 
-    fn drained(&mut self, conn: Conn) -> Option<Event> {
-        if !self.is_to_be_told_drained(conn) {
+    fn sent(&mut self, conn: Conn) -> Option<Event> {
+        if !self.is_to_be_told_sent(conn) {
             return None;
         }
-        self.connections.get_mut(conn)?.drain_wanted = false;
-        Some(Event::Drained(conn))
+        self.connections.get_mut(conn)?.tell_sent = false;
+        Some(Event::Sent(conn))
     }
 
     /// What follows when all of `conn` is sent: the end of a graceful close, or of both streams.
@@ -132,7 +132,7 @@ impl Sim {
             return None;
         }
         let link = self.listeners[index as usize].as_mut()?.queue.pop_front()?;
-        let connection = Connection { link, side: 1, phase: Phase::Open, drain_wanted: false, paused: false };
+        let connection = Connection { link, side: 1, phase: Phase::Open, tell_sent: false, paused: false };
         let conn = self.connections.insert(connection).ok()?;
         if let Some(end) = self.end(link, 1) {
             end.who = Who::Driver(conn);
@@ -192,7 +192,7 @@ impl Driver for Sim {
         let address = address.inet().ok_or_else(no_unix)?;
         let link = self.links.len();
         let phase = Phase::Connecting;
-        let connection = Connection { link, side: 0, phase, drain_wanted: false, paused: false };
+        let connection = Connection { link, side: 0, phase, tell_sent: false, paused: false };
         let conn = self.connections.insert(connection).map_err(|_| socket::no_slot(self.config.connections))?;
         self.link(Who::Driver(conn));
         self.travel(link, 0, What::Connect { link, address, tries: 0 });
@@ -214,10 +214,10 @@ impl Driver for Sim {
         Ok(())
     }
 
-    fn tell_drained(&mut self, conn: Conn) {
+    fn tell_sent(&mut self, conn: Conn) {
         if let Some(connection) = self.connections.get_mut(conn) {
-            connection.drain_wanted = true;
-            self.note_drained(conn);
+            connection.tell_sent = true;
+            self.note_sent(conn);
         }
     }
 
@@ -279,7 +279,7 @@ impl Driver for Sim {
             let event = match note {
                 Note::Event(event) => Some(event),
                 Note::Readable(conn) => self.read(conn),
-                Note::Drained(conn) => self.drained(conn),
+                Note::Sent(conn) => self.sent(conn),
                 Note::Accept(index) => self.accept(index),
             };
             // What the caller has closed since is not told any more.

@@ -70,7 +70,7 @@ struct Connection {
     link: usize,
     side: usize,
     phase: Phase,
-    drain_wanted: bool,
+    tell_sent: bool,
     paused: bool,
 }
 
@@ -101,7 +101,7 @@ struct Service {
 enum Note {
     Event(Event),
     Readable(Conn),
-    Drained(Conn),
+    Sent(Conn),
     Accept(u32),
 }
 
@@ -311,7 +311,7 @@ impl Sim {
                     self.notes.push_back(Note::Event(Event::Connected(conn)));
                 }
                 self.pump(link, 0);
-                self.note_drained(conn);
+                self.note_sent(conn);
                 self.close_if_sent(conn);
             }
             Who::Gone => self.travel(link, 0, What::Reset { link, to: 1 }),
@@ -395,7 +395,7 @@ impl Sim {
         self.pump(link, 1 - side);
         if let Some(conn) = is_driver {
             self.note(conn); // It may have paused its reads.
-            self.note_drained(conn);
+            self.note_sent(conn);
             self.close_if_sent(conn);
         }
     }

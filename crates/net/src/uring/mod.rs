@@ -408,9 +408,9 @@ impl Uring {
             return None; // Cancelled.
         }
         connection.blocked = false;
-        if connection.phase == Phase::Open && connection.drain_wanted && connection.outgoing.is_empty() {
-            connection.drain_wanted = false;
-            return Some(Event::Drained(conn));
+        if connection.phase == Phase::Open && connection.tell_sent && connection.outgoing.is_empty() {
+            connection.tell_sent = false;
+            return Some(Event::Sent(conn));
         }
         if connection.phase != Phase::Connecting {
             return None;
@@ -490,9 +490,9 @@ impl Driver for Uring {
         Ok(())
     }
 
-    fn tell_drained(&mut self, conn: Conn) {
+    fn tell_sent(&mut self, conn: Conn) {
         if let Some(connection) = self.connections.get_mut(conn) {
-            connection.drain_wanted = true;
+            connection.tell_sent = true;
             self.change(conn);
         }
     }
