@@ -118,6 +118,7 @@ pub(crate) struct CheckArgs {
 
 /// Headings of `quintain load --help`.
 const REQUESTS: &str = "Requests";
+const SEARCH: &str = "Search";
 const TLS: &str = "TLS";
 const RIGHT: &str = "Right answers";
 const GENERATOR: &str = "Generator";
@@ -148,13 +149,25 @@ pub(crate) struct LoadArgs {
     #[arg(long)]
     pub(crate) volley: bool,
     /// Open loop: offered requests a second over all connections (`50k`)
-    #[arg(short = 'R', long, value_name = "RATE", allow_negative_numbers = true, value_parser = given(rate))]
+    #[arg(short = 'R', long, value_name = "RATE", group = "open", allow_negative_numbers = true, value_parser = given(rate))]
     pub(crate) rate: Option<Given<f64>>,
+    /// Search for the highest rate that keeps an objective, `p99<5ms` or `p99 < 5ms and errors < 0.1%`; --duration is that of each trial
+    #[arg(long, value_name = "OBJECTIVE", group = "open", conflicts_with_all = ["rate", "requests", "until", "volley"], help_heading = SEARCH)]
+    pub(crate) find: Option<String>,
+    /// The lowest rate tried, where the search begins [default: half of what a closed loop reaches]
+    #[arg(long, value_name = "RATE", requires = "find", allow_negative_numbers = true, value_parser = given(rate), help_heading = SEARCH)]
+    pub(crate) find_from: Option<Given<f64>>,
+    /// The highest rate tried [default: no limit]
+    #[arg(long, value_name = "RATE", requires = "find", allow_negative_numbers = true, value_parser = given(rate), help_heading = SEARCH)]
+    pub(crate) find_to: Option<Given<f64>>,
+    /// How far the two ends of the answer may lie apart [default: 5%]
+    #[arg(long, value_name = "PERCENT", requires = "find", allow_negative_numbers = true, value_parser = given(percentage), help_heading = SEARCH)]
+    pub(crate) resolution: Option<Given<f64>>,
     /// Gaps of the open loop
-    #[arg(long, value_enum, value_name = "LAW", default_value_t = Gaps::Poisson, requires = "rate")]
+    #[arg(long, value_enum, value_name = "LAW", default_value_t = Gaps::Poisson, requires = "open")]
     pub(crate) arrivals: Gaps,
     /// Closed loop: pause of a client between an answer and its next request
-    #[arg(long, value_name = "TIME", allow_negative_numbers = true, value_parser = given(duration), default_value = "0s", conflicts_with = "rate")]
+    #[arg(long, value_name = "TIME", allow_negative_numbers = true, value_parser = given(duration), default_value = "0s", conflicts_with = "open")]
     pub(crate) think: Given<Duration>,
     /// Load so long before measuring
     #[arg(long, value_name = "TIME", allow_negative_numbers = true, value_parser = given(duration), default_value = "500ms")]
@@ -245,6 +258,8 @@ const LOAD_HELP: &str = "Examples:\n  \
         as with wrk: 400 connections, each sends when it has its answer\n  \
     quintain load -c 400 --rate 50k http://127.0.0.1:8080/\n      \
         an open loop: what users see who do not wait for each other\n  \
+    quintain load -c 400 --find 'p99<5ms and errors<0.1%' http://127.0.0.1:8080/\n      \
+        the highest rate that keeps this, as a range\n  \
     quintain load -X POST --body '{\"n\":1}' -H 'Content-Type: application/json' --expect-status 201 URL\n  \
     quintain load --urls mix.txt -c 100 -d 1m --json > mix.json\n  \
     quintain load --no-keepalive -c 50 https://127.0.0.1:8443/ --cacert root.pem\n  \

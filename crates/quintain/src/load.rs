@@ -5,12 +5,13 @@ use std::time::Duration;
 
 use load::{LoadError, Phase, Progress};
 use study::Measurement;
+use study::plan::SearchPlan;
 use study::spec::{Arrivals, LoadSpec, SPEC_VERSION, Stop, Target, Warmup};
 
 use crate::cli::{Gaps, LoadArgs};
 use crate::message::{Done, Exit, Problem};
 use crate::mistakes::Mistakes;
-use crate::{http, limits, output, signals};
+use crate::{find, http, limits, output, signals};
 
 /// The open loop polls for so long before each intended send, ns.
 const SPIN_NS: u64 = 100_000;
@@ -32,13 +33,18 @@ pub(crate) struct Prepared {
     pub(crate) spec: LoadSpec,
     /// What is loaded, as reports name it.
     pub(crate) name: String,
+    /// The rate is searched for.
+    pub(crate) search: Option<SearchPlan>,
 }
 
 pub(crate) fn load(args: LoadArgs) -> Done {
     if let Some(path) = &args.spec {
         return generator(path);
     }
-    let Prepared { spec, name } = prepare(&args)?;
+    let Prepared { spec, name, search } = prepare(&args)?;
+    if let Some(search) = search {
+        return find::find(&args, search, &spec, &name);
+    }
     let interrupted = signals::interrupted()?;
     let show = output::stderr_is_terminal() && !args.quiet;
     let mut line = Live { shown: false };
@@ -83,6 +89,7 @@ fn read(args: &LoadArgs) -> Result<(Prepared, Vec<String>), Problem> {
     let threads = mistakes.flag("--threads", &args.threads);
     let nanos = |duration: Duration| u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX);
     let duration_ns = nanos(mistakes.flag("--duration", &args.duration));
+    let search = find::plan(args, duration_ns, &mut mistakes);
     let until = mistakes.some("--until", args.until.as_ref());
     let requests = mistakes.some("--requests", args.requests.as_ref());
     let stop = match (args.volley, until, requests) {
@@ -95,6 +102,9 @@ fn read(args: &LoadArgs) -> Result<(Prepared, Vec<String>), Problem> {
     };
     let think_ns = nanos(mistakes.flag("--think", &args.think));
     let arrivals = match (mistakes.some("--rate", args.rate.as_ref()), args.arrivals) {
+        // The search sets the rate of each of its trials.
+        (None, Gaps::Poisson) if args.find.is_some() => Arrivals::Poisson { rate_per_s: 1.0 },
+        (None, Gaps::Constant) if args.find.is_some() => Arrivals::Constant { rate_per_s: 1.0 },
         (None, _) => Arrivals::Closed { think_ns },
         (Some(rate_per_s), Gaps::Poisson) => Arrivals::Poisson { rate_per_s },
         (Some(rate_per_s), Gaps::Constant) => Arrivals::Constant { rate_per_s },
@@ -143,7 +153,7 @@ fn read(args: &LoadArgs) -> Result<(Prepared, Vec<String>), Problem> {
         spin_ns: SPIN_NS,
         seed: args.seed,
     };
-    Ok((Prepared { spec, name: asked.name }, asked.notes))
+    Ok((Prepared { spec, name: asked.name, search }, asked.notes))
 }
 
 /// The longest that a rule lets a load be measured, ns.
@@ -216,7 +226,7 @@ impl Live {
 }
 
 /// How a load stands, in a line: what matters most stands first, because a narrow terminal cuts the rest.
-fn live(progress: &Progress, stop: &Stop) -> String {
+pub(crate) fn live(progress: &Progress, stop: &Stop) -> String {
     match progress.phase {
         Phase::Connect => "connecting".to_owned(),
         Phase::Warmup => "warming up".to_owned(),

@@ -7,6 +7,7 @@ mod check;
 mod child;
 mod cli;
 mod doctor;
+mod find;
 mod http;
 mod limits;
 mod load;

@@ -81,7 +81,9 @@ impl Bar {
             self.bar.set_message(format!("building for {}", self.label(progress.point)));
             return;
         }
-        if self.block != Some(progress.block) {
+        // A search has steps, of which each gets a line when it has ended, in place of blocks.
+        let searching = self.plan.points[progress.point].load.search.is_some();
+        if self.block != Some(progress.block) && !searching {
             if let (Some(block), false) = (self.block, self.moves) {
                 self.line(&format!(
                     "block {} done: {} trials, {} failed; {}",
@@ -121,6 +123,9 @@ impl Bar {
             let words = if said { String::new() } else { format!("\n  its last words:\n{}", indent(words)) };
             self.line(&format!("failed: {label}: {}{words}", failure.message));
             return;
+        }
+        if let Some(step) = report::step(&self.plan, record) {
+            return self.line(&format!("{label}: {step}"));
         }
         let rule = &self.plan.trials;
         let Some(value) = report::metric_value(record, &rule.metric, rule.level) else { return };

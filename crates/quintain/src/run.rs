@@ -170,9 +170,9 @@ fn exit(findings: &Findings, cause: lab::Cause) -> Exit {
     let failed = |row: &report::findings::Row| matches!(row.state, report::findings::RowState::Failed { .. });
     if cause == lab::Cause::Interrupted {
         Exit::Interrupted
-    } else if findings.rows.iter().any(failed) {
+    } else if findings.all_rows().any(failed) {
         Exit::Subject
-    } else if findings.rows.iter().all(|row| row.n == 0) {
+    } else if findings.all_rows().all(|row| row.n == 0) {
         Exit::Machine
     } else {
         Exit::Fine

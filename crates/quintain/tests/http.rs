@@ -430,3 +430,52 @@ fn quintains_own_server_is_loaded_without_error() {
     let json = load(&url("/delay?mean=2ms&dist=constant"), &["-c", "4", "-n", "200", "--json"]).expect(0).json();
     assert!(number(&json["latency_ns"]["p50"]) >= 2e6, "{json}");
 }
+
+#[test]
+fn a_search_finds_that_the_highest_rate_asked_is_kept() {
+    let server = Scripted::start(Does::Answer(OK));
+    // So mild an objective at so low a rate holds on any machine.
+    let args = ["load", "--find", "p50<5s", "--find-from", "150", "--find-to", "300", "-d", "400ms", "--json"];
+    let ran = Folder::new().quintain(&[&args[..], &[&server.url("/")]].concat()).expect(0);
+    let json = ran.json();
+    assert_eq!((&json["version"], &json["search"]["objective"]), (&json!(1), &json!("p50 < 5s")));
+    assert_eq!(number(&json["search"]["low"]["rate_per_s"]), 300.0, "{json}");
+    assert_eq!(json["search"]["complete"], json!(true), "{json}");
+    assert!(json["search"]["high"].is_null());
+    assert_eq!(json["search"]["no_high"], json!("none shown up to 300 /s, the highest rate asked"));
+    let steps = json["search"]["steps"].as_array().unwrap();
+    assert_eq!(number(&steps[0]["rate_per_s"]), 150.0);
+    assert_eq!(ran.err.lines().count(), steps.len(), "a line for each step: {}", ran.err);
+    assert!(ran.err.starts_with("bracket 150.0 /s: holds ("), "{}", ran.err);
+}
+
+#[test]
+fn a_search_of_a_server_that_answers_nothing_right_ends_with_a_failing_rate_or_none() {
+    let found = Scripted::start(Does::Answer(b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n"));
+    let args = ["--find", "errors<1%", "--find-from", "20", "-d", "200ms", "--json"];
+    let ran = load(&found.url("/"), &args).expect(0);
+    let json = ran.json();
+    assert!(json["search"]["low"].is_null() && !json["search"]["high"].is_null(), "{json}");
+}
+
+#[test]
+fn mistakes_of_a_search_are_told_at_once() {
+    let args =
+        ["--find", "p99<5parsecs and subject_rss<1GiB", "--find-from", "10", "--find-to", "5k", "--resolution", "90%"];
+    let ran = load("http://localhost:1/", &args).expect(2);
+    insta::assert_snapshot!(ran.err, @r"
+    error: `--resolution`: expected more than 0 and at most 50%
+
+    error: `--find`: the bound of `p99`: `parsecs` in `5parsecs` is not a unit of time: ns, us, ms, s, m, h
+
+    2 mistakes
+    ");
+    let ran = load("http://localhost:1/", &["--find", "subject_rss<1GiB", "--find-to", "1"]).expect(2);
+    insta::assert_snapshot!(ran.err, @r"
+    error: `--find`: nobody watches the server's memory here (`rss < 1GiB`)
+
+    hint: a study with `load.search` starts the server itself and sees its memory
+    ");
+    let ran = load("http://localhost:1/", &["--find", "p99<5ms", "--rate", "5"]).expect(2);
+    assert!(ran.err.contains("cannot be used with"), "{}", ran.err);
+}

@@ -22,7 +22,7 @@ pub fn analyze(run: &Run, records: &[Record]) -> Findings {
     let strange = records.iter().filter(|record| record.point >= plan.points.len()).count();
     records.retain(|record| record.point < plan.points.len());
 
-    let rows = rows(run, &records);
+    let (capacities, rows) = rows(run, &records).into_iter().partition::<Vec<_>, _>(|row| plan.comes_first(row.point));
     let drift = drift(&plan.trials.metric, &rows);
     let factors = plan.factors.iter().map(|name| factor(run, name)).collect::<Vec<_>>();
     let mut findings = Findings {
@@ -41,7 +41,7 @@ pub fn analyze(run: &Run, records: &[Record]) -> Findings {
         revision: run.revision.clone(),
         seed: plan.seed,
         study_text: plan.text.clone(),
-        metrics: metrics(&rows),
+        metrics: metrics(capacities.iter().chain(&rows)),
         load: asked::asked(plan),
         figures: plan.figures.clone(),
         tables: plan.tables.clone(),
@@ -56,6 +56,7 @@ pub fn analyze(run: &Run, records: &[Record]) -> Findings {
         method: method::paragraphs(run, &records),
         warnings: Vec::new(),
         rows,
+        capacities,
     };
     findings.warnings = warnings(&findings, strange);
     findings.answer = answer::answer(&findings);
@@ -92,8 +93,8 @@ fn factor(run: &Run, name: &str) -> Factor {
 }
 
 /// The metrics that some row has, in the order of the tables.
-fn metrics(rows: &[Row]) -> Vec<MetricInfo> {
-    let present = rows.iter().flat_map(|row| row.metrics.keys().map(String::as_str)).collect::<BTreeSet<_>>();
+fn metrics<'a>(rows: impl Iterator<Item = &'a Row>) -> Vec<MetricInfo> {
+    let present = rows.flat_map(|row| row.metrics.keys().map(String::as_str)).collect::<BTreeSet<_>>();
     let info = |metric: &study::Metric| MetricInfo {
         name: metric.name.to_owned(),
         unit: metric.unit.to_owned(),
@@ -143,7 +144,7 @@ fn fewer_processors(findings: &Findings) -> Option<String> {
 
 fn warnings(findings: &Findings, strange: usize) -> Vec<String> {
     let mut warnings = Vec::new();
-    let policies = findings.rows.iter().filter_map(|row| row.idle).collect::<Vec<_>>();
+    let policies = findings.all_rows().filter_map(|row| row.idle).collect::<Vec<_>>();
     if policies.windows(2).any(|two| two[0] != two[1]) {
         warnings.push("trials ran under two idle policies: each has rows of its own, not to be compared".to_owned());
     }
@@ -152,7 +153,7 @@ fn warnings(findings: &Findings, strange: usize) -> Vec<String> {
         warnings.push(format!("{trials} of points that the plan does not have: left out"));
     }
     warnings.extend(fewer_processors(findings));
-    for row in &findings.rows {
+    for row in findings.all_rows() {
         if !matches!(row.state, RowState::Measured | RowState::Partial { .. }) {
             let reason = row.state.reason().unwrap_or_default();
             warnings.push(format!("{}: {}: {reason}", row.label, row.state.word()));

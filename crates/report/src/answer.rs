@@ -1,10 +1,10 @@
 //! The answer to the question of a study, as far as the intervals give one.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use study::plan::Level;
 
-use crate::findings::{Findings, MetricInfo, Row, Scalability};
+use crate::findings::{Findings, MetricInfo, Row, Scalability, SearchEnd};
 use crate::number;
 use crate::row::label;
 
@@ -18,24 +18,36 @@ const NAMED: usize = 3;
 /// from those of all others; else no difference is shown. Marked rows take no part.
 pub(crate) fn answer(findings: &Findings) -> Vec<String> {
     let mut sentences = Vec::new();
-    let ranked = |row: &&Row| !row.is_marked() && row.estimate(&findings.metric).is_some();
+    let ranked = |row: &&Row| is_ranked(row, &findings.metric);
     match (findings.metric_info(&findings.metric), contender(findings)) {
         (Some(metric), Some(factor)) if findings.rows.iter().filter(ranked).count() > 1 => {
             sentences.extend(ranking(findings, metric, factor));
         }
         _ => sentences.extend(findings.rows.iter().filter(ranked).map(|row| alone(findings, row))),
     }
-    if sentences.is_empty() {
+    if sentences.is_empty() && findings.searches().next().is_none() {
         let why = match findings.rows.iter().any(|row| row.is_marked() && row.estimate(&findings.metric).is_some()) {
             true => "is about the subject",
             false => "has an interval",
         };
         sentences.push(format!("No answer: {} of no design point {why}.", findings.metric));
     }
+    sentences.extend(bears_most(findings));
+    sentences.extend(findings.searches().map(|(row, search)| format!("{}: {}.", row.label, search.sentence)));
     // A law that was not fitted is worth a sentence where points were there and had to be left out.
     let told = |found: &&Scalability| found.fit.is_some() || found.points.iter().any(|point| point.left_out.is_some());
     sentences.extend(findings.scalability.iter().filter(told).map(|found| found.sentence.clone()));
-    let marked = findings.rows.iter().filter(|row| row.is_marked() && row.n > 0).map(|row| {
+    // Where most numbers are about something else, that is the answer.
+    let measured = findings.rows.iter().filter(|row| row.n > 0).count();
+    let marked = || findings.rows.iter().filter(|row| row.is_marked() && row.n > 0);
+    if marked().count() * 2 > measured {
+        let kinds = marked().flat_map(|row| &row.marks).map(|mark| mark.text()).collect::<BTreeSet<_>>();
+        let kinds = kinds.into_iter().collect::<Vec<_>>().join(" or ");
+        let all = number::count(measured as u64, "design point");
+        let first = format!("At {} of {all} the numbers are not about the subject: {kinds}.", marked().count());
+        sentences.insert(0, first);
+    }
+    let marked = marked().map(|row| {
         let marks = row.marks.iter().map(|mark| mark.text()).collect::<Vec<_>>().join(", ");
         format!("{} ({marks})", row.label)
     });
@@ -48,6 +60,39 @@ pub(crate) fn answer(findings: &Findings) -> Vec<String> {
     }
     sentences.extend(listed("Without numbers: ", without));
     sentences
+}
+
+/// What a search has found is a range, told in a sentence of its own; the metrics of its row are those at one end of it.
+fn is_ranked(row: &Row, metric: &str) -> bool {
+    !row.is_marked() && row.search.is_none() && row.estimate(metric).is_some()
+}
+
+/// Which of the subjects that were searched bears the highest rate, as far as their ranges lie apart; where one factor alone varies.
+fn bears_most(findings: &Findings) -> Option<String> {
+    if findings.factors.iter().filter(|factor| factor.levels.len() > 1).count() != 1 {
+        return None;
+    }
+    let ranges = findings.rows.iter().filter_map(|row| {
+        let search = row.search.as_ref()?;
+        let sure = |end: Option<SearchEnd>| end.filter(|end| end.confirmed).map(|end| end.rate_per_s);
+        Some((row, sure(search.low)?, sure(search.high)))
+    });
+    let mut ranges = ranges.collect::<Vec<_>>();
+    ranges.sort_by(|a, b| b.1.total_cmp(&a.1));
+    let (&(first, low_per_s, _), rest) = ranges.split_first().filter(|(_, rest)| !rest.is_empty())?;
+    let near = rest.iter().filter(|(_, _, high)| high.is_none_or(|high_per_s| high_per_s > low_per_s));
+    let near = near.map(|(row, _, _)| row.label.as_str()).collect::<Vec<_>>();
+    if !near.is_empty() {
+        return Some(format!(
+            "No difference in the rate that is borne shown between {} and {}.",
+            first.label,
+            near.join(" and ")
+        ));
+    }
+    let next = rest.iter().max_by(|a, b| a.2.unwrap_or(0.0).total_cmp(&b.2.unwrap_or(0.0)))?;
+    let rate = |rate_per_s| number::quantity(rate_per_s, "1/s");
+    let numbers = format!("{} against less than {}", rate(low_per_s), rate(next.2?));
+    Some(format!("{} bears the highest rate: at least {numbers} of {}.", first.label, next.0.label))
 }
 
 fn listed(start: &str, items: Vec<String>) -> Option<String> {
@@ -178,7 +223,7 @@ fn places<'a>(findings: &'a Findings, metric: &MetricInfo, factor: &str) -> Vec<
     let varied = findings.factors.iter().filter(|other| other.name != factor && other.levels.len() > 1);
     let varied = varied.map(|factor| factor.name.clone()).collect::<Vec<_>>();
     let mut places = Vec::<(_, Place<'a>)>::new();
-    for row in findings.rows.iter().filter(|row| !row.is_marked() && row.estimate(&metric.name).is_some()) {
+    for row in findings.rows.iter().filter(|row| is_ranked(row, &metric.name)) {
         let levels = others.iter().filter_map(|name| row.factors.get(name)).collect::<Vec<&Level>>();
         let key = (levels, row.idle);
         match places.iter_mut().find(|(known, _)| *known == key) {
@@ -269,5 +314,41 @@ mod tests {
         Not ranked, because the numbers are not about the subject: c-epoll, cores 2, clients 80 (generator-bound).
         Without numbers: go, cores 2, clients 80 (failed); rust-tokio, cores 2, clients 80 (unrunnable).
         ");
+    }
+
+    #[test]
+    fn a_capacity_is_told_and_takes_no_part_in_comparisons() {
+        let (run, records) = example::capacity();
+        assert_snapshot!(analyze(&run, &records).answer.join("\n"), @r"
+        load 20 has the lowest p99 latency: 340 ±9 µs against 500 ±8 µs of load 50.
+        capacity of c-epoll: holds 64.1 k/s, fails at 69.9 k/s: p99 < 5ms and errors < 0.1%; 12 trials.
+        ");
+    }
+
+    #[test]
+    fn ranges_of_searches_are_ranked_where_they_lie_apart() {
+        let (run, records) = example::capacity();
+        let mut findings = analyze(&run, &records);
+        let capacity = findings.capacities.remove(0);
+        let named = |name: &str, factor: f64| {
+            let mut row = capacity.clone();
+            row.label = name.to_owned();
+            row.factors.insert("server".to_owned(), study::plan::Level::Text(name.to_owned()));
+            let search = row.search.as_mut().unwrap();
+            for end in [&mut search.low, &mut search.high].into_iter().flatten() {
+                end.rate_per_s *= factor;
+            }
+            row
+        };
+        findings.rows = vec![named("a", 1.0), named("b", 1.5)];
+        findings.factors.retain(|factor| factor.name == "server");
+        findings.factors[0].levels =
+            vec![study::plan::Level::Text("a".to_owned()), study::plan::Level::Text("b".to_owned())];
+        let first = |findings: &crate::Findings| super::answer(findings).remove(0);
+        assert_snapshot!(first(&findings), @"b bears the highest rate: at least 96.1 k/s against less than 69.9 k/s of a.");
+        findings.rows[1] = named("b", 1.001);
+        assert_snapshot!(first(&findings), @"No difference in the rate that is borne shown between b and a.");
+        findings.rows[1].search.as_mut().unwrap().high = None;
+        assert_snapshot!(first(&findings), @"No difference in the rate that is borne shown between b and a.");
     }
 }

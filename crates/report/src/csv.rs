@@ -21,7 +21,7 @@ pub fn csv(findings: &Findings) -> String {
     }
     heads.extend(["stop_reason", "warnings", "errors", "statuses", "cpus", "cpus_wanted"].map(str::to_owned));
     let mut out = line(&heads);
-    for row in &findings.rows {
+    for row in findings.all_rows() {
         let mut cells = vec![findings.run.clone(), row.point.to_string()];
         cells.extend(levels(findings, row));
         cells.push(row.idle.map_or("", idle_word).to_owned());
@@ -61,7 +61,7 @@ pub fn csv_trials(findings: &Findings) -> String {
     heads.extend(findings.metrics.iter().map(|metric| metric.name.clone()));
     heads.push("failed".to_owned());
     let mut trials =
-        findings.rows.iter().flat_map(|row| row.trials.iter().map(move |trial| (row, trial))).collect::<Vec<_>>();
+        findings.all_rows().flat_map(|row| row.trials.iter().map(move |trial| (row, trial))).collect::<Vec<_>>();
     trials.sort_by_key(|(_, trial)| trial.order);
     let mut out = line(&heads);
     for (row, trial) in trials {

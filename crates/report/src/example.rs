@@ -5,17 +5,19 @@ use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
 use stats::{Distribution, Rng};
+use study::Next;
 use study::plan::{
-    Figure, FigureKind, HttpPlan, HttpRequestPlan, Level, LoadPlan, Plan, Point, SubjectPlan, Table, TableKind,
-    TrialRule,
+    CapacityShare, Figure, FigureKind, HttpPlan, HttpRequestPlan, Level, LoadPlan, Plan, Point, SearchPlan,
+    SubjectPlan, Table, TableKind, TrialRule,
 };
 use study::record::{
     Build, BuildOutcome, Calibration, Cpu, Failure, FailureKind, Finding, FindingState, Histogram, Host, IdlePolicy,
-    Measurement, NetworkCounters, Outcome, RECORD_VERSION, Record, Run, Sample, SubjectUse, Window, Worker,
+    Measurement, NetworkCounters, Outcome, Purpose, RECORD_VERSION, Record, Run, Sample, Step, SubjectUse, Window,
+    Worker,
 };
 use study::spec::{Arrivals, Backend, Connection, Expect, SPEC_VERSION, Stop, Warmup};
 
-use crate::verdict;
+use crate::{search, verdict};
 
 const TRIALS: u32 = 8;
 const WINDOW_NS: u64 = 5_000_000;
@@ -146,6 +148,64 @@ pub fn threads() -> (Run, Vec<Record>) {
     (run, records)
 }
 
+/// Latency over load, as the study `http-latency` has it: a search for the capacity, then trials at shares of what it found.
+pub fn capacity() -> (Run, Vec<Record>) {
+    static ONCE: LazyLock<(Run, Vec<Record>)> = LazyLock::new(make_capacity);
+    ONCE.clone()
+}
+
+fn make_capacity() -> (Run, Vec<Record>) {
+    let mut run = run(&["c-epoll"], &[1], &[80]);
+    run.id = "http-latency-20261121-093000".to_owned();
+    let shares = [20, 50, 80];
+    let mut searching = run.plan.points.remove(0);
+    let plan = &mut run.plan;
+    plan.study = "http-latency".to_owned();
+    plan.question = "How does the latency of an HTTP server grow with its load?".to_owned();
+    plan.factors = ["server", "load"].map(str::to_owned).to_vec();
+    plan.trials.metric = "latency_p99".to_owned();
+    plan.tables = vec![Table { kind: TableKind::Metrics, metrics: vec!["latency_p99".to_owned()], title: None }];
+    plan.figures.retain(|figure| figure.kind == FigureKind::Line);
+    plan.figures.truncate(1);
+    for figure in &mut plan.figures {
+        figure.y = Some("latency_p99".to_owned());
+        (figure.x, figure.series, figure.facet) = (Some("load".to_owned()), None, None);
+    }
+    searching.factors.retain(|name, _| name == "server");
+    for (index, load) in shares.into_iter().enumerate() {
+        let mut point = searching.clone();
+        point.factors.insert("load".to_owned(), Level::Integer(load));
+        point.load.share = Some(CapacityShare { share: load as f64 / 100.0, point: shares.len() });
+        plan.points.insert(index, point);
+    }
+    searching.load.search = Some(SearchPlan {
+        objective: "p99 < 5ms and errors < 0.1%".parse().expect("an objective"),
+        from_per_s: None,
+        to_per_s: None,
+        resolution: 0.1,
+        confirm: 2,
+        pilot_ns: DURATION_NS,
+        trials_max: 30,
+        max_ns: None,
+        first: true,
+    });
+    plan.points.push(searching);
+
+    let mut records = Vec::<Record>::new();
+    let mut blocks = vec![0; run.plan.points.len()];
+    for point in [shares.len(), 0, 1, 2] {
+        while let Next::Trial(Some(step)) = search::next(&run.plan, point, &records) {
+            let trial = Trial { run: &run, point, block: blocks[point], order: records.len() as u32 };
+            records.push(trial.open(step));
+            blocks[point] += 1;
+        }
+    }
+    (run, records)
+}
+
+/// What the subject of [`capacity`] can do, per second.
+const CAPACITY_PER_S: f64 = 71_000.0;
+
 struct Trial<'a> {
     run: &'a Run,
     point: usize,
@@ -154,8 +214,33 @@ struct Trial<'a> {
 }
 
 impl Trial<'_> {
+    /// A numeric level; what is no factor of the run is 1, and clients are 80.
     fn level(&self, factor: &str) -> u32 {
-        self.run.plan.points[self.point].factors[factor].as_f64().expect("a number") as u32
+        let level = self.run.plan.points[self.point].factors.get(factor).and_then(Level::as_f64);
+        level.map_or(if factor == "clients" { 80 } else { 1 }, |level| level as u32)
+    }
+
+    /// A step of a search or of a share: an open loop, whose queue grows as that of M/M/1 until it has no end.
+    fn open(&self, step: Step) -> Record {
+        let offered = step.rate_per_s.unwrap_or(CAPACITY_PER_S);
+        let load = offered / CAPACITY_PER_S;
+        let rate_per_s = offered.min(CAPACITY_PER_S);
+        let behaviour = Behaviour { rate_per_s, subject_busy: load.min(1.0), generator_busy: 0.5, spread: 0.01 };
+        let mut record = self.measured(&behaviour);
+        record.step = Some(step);
+        let Outcome::Measured(measurement) = &mut record.outcome else { unreachable!("it was measured") };
+        if step.purpose != Purpose::Pilot {
+            let mean_ns = if load < 1.0 { (60_000.0 / (1.0 - load)).min(40e6) } else { 40e6 };
+            let law = Distribution::Exponential { mean: mean_ns };
+            let mut rng = Rng::stream(self.run.plan.seed, 2_000 + u64::from(self.order));
+            let mut response = stats::Histogram::new();
+            (0..measurement.requests).for_each(|_| response.record(law.sample(&mut rng) as u64));
+            measurement.response = Some(Histogram::from(&response));
+            measurement.offered_per_s = Some(offered);
+            measurement.in_flight_mean = rate_per_s * mean_ns / 1e9;
+        }
+        (record.verdict, record.warnings) = verdict::judge(&record, None);
+        record
     }
 
     fn record(&self, outcome: Outcome, behaviour: Option<&Behaviour>) -> Record {

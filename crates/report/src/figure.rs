@@ -3,6 +3,7 @@
 mod distribution;
 mod file;
 mod over;
+mod steps;
 mod timeline;
 
 use std::collections::BTreeMap;
@@ -67,7 +68,7 @@ impl Detail {
 const MARKS: usize = 700;
 
 /// Every figure of a report: those that the study asks for, else throughput and mean latency; always one of the distribution
-/// of latency and one of the trials over time, without which the others cannot be judged.
+/// of latency and one of the trials over time, without which the others cannot be judged; and the steps of searches.
 pub(crate) fn figures(findings: &Findings, detail: Detail) -> Vec<Drawing> {
     let plain = |kind, y: Option<&str>| Wanted {
         kind,
@@ -96,6 +97,7 @@ pub(crate) fn figures(findings: &Findings, detail: Detail) -> Vec<Drawing> {
         FigureKind::Quantiles => distribution::quantiles(findings, figure, detail),
         FigureKind::Timeline => timeline::timeline(findings, figure, detail),
     });
+    let drawn = drawn.chain(steps::steps(findings, detail));
     let number = |(index, mut drawing): (usize, Drawing)| {
         drawing.name = format!("{}-{}", index + 1, drawing.name);
         drawing

@@ -59,6 +59,9 @@ pub struct Findings {
     pub tables: Vec<Table>,
     /// One for every design point; two where a point was measured under both idle policies.
     pub rows: Vec<Row>,
+    /// The searches for the capacities that the rates of other design points are shares of: no design points of the study.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub capacities: Vec<Row>,
     /// Scalability over a numeric factor, one for each series.
     pub scalability: Vec<Scalability>,
     /// Tests for a drift over the time of the run, one for each row with trials enough.
@@ -83,6 +86,16 @@ impl Findings {
     /// What is known of the metric named so.
     pub fn metric_info(&self, name: &str) -> Option<&MetricInfo> {
         self.metrics.iter().find(|metric| metric.name == name)
+    }
+
+    /// Every row there is, those of capacities first.
+    pub fn all_rows(&self) -> impl Iterator<Item = &Row> {
+        self.capacities.iter().chain(&self.rows)
+    }
+
+    /// The rows that are searches, with what they found.
+    pub fn searches(&self) -> impl Iterator<Item = (&Row, &SearchFinding)> {
+        self.all_rows().filter_map(|row| Some((row, row.search.as_ref()?)))
     }
 }
 

@@ -11,6 +11,7 @@ use crate::chart::style::{self, Sheet};
 use crate::chart::{self};
 use crate::figure::{self, Detail, Drawing};
 use crate::findings::Findings;
+use crate::table as wanted;
 
 /// A page may not be larger, bytes: it is sent by mail and opened on telephones.
 pub const PAGE_LIMIT: usize = 1_000_000;
@@ -74,6 +75,7 @@ struct Page<'a> {
     results_caption: String,
     results: String,
     tables: Vec<(String, String)>,
+    steps: Vec<(String, String)>,
     more: Option<String>,
     variances: String,
     failures: Option<String>,
@@ -129,7 +131,8 @@ impl<'a> Page<'a> {
             figures,
             results_caption: sections::results_caption(f),
             results: sections::results(f, detail.tips),
-            tables: sections::wanted_tables(f),
+            tables: sections::sheets(wanted::sheets(f)),
+            steps: sections::sheets(wanted::steps(f)),
             more: sections::other_metrics(f),
             variances: sections::variances(f),
             failures: sections::failures(f),

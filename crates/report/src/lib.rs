@@ -49,7 +49,7 @@ pub use json::json;
 pub use load::{LOAD_VERSION, LoadReport, load, load_json, load_terminal};
 pub use markdown::markdown;
 pub use number::quantity;
-pub use search::next;
+pub use search::{FIND_VERSION, FindReport, Search, find, find_json, find_terminal, next, step};
 pub use terminal::{Style, idle_word, limit_word, terminal};
 pub use value::metric_value;
 pub use verdict::{generator_busy, judge, judge_load, subject_busy};

@@ -24,15 +24,15 @@ pub fn markdown(findings: &Findings) -> String {
         out,
         "\nMean over trials ± half of its {level} interval; n: trials with fresh subjects; \\*: not about the subject."
     );
-    for sheet in table::sheets(findings) {
+    for sheet in table::sheets(findings).into_iter().chain(table::steps(findings)) {
         out += &laid_out(&sheet);
     }
     if !findings.load.is_empty() {
         let _ = writeln!(out, "\nLoad: {}.", plain(&findings.load));
     }
     section(&mut out, "Scalability", findings.scalability.iter().map(|found| found.sentence.clone()));
-    section(&mut out, "Trials", findings.rows.iter().filter(|row| row.n > 0).map(|row| trials(findings, row)));
-    section(&mut out, "What went wrong", findings.rows.iter().flat_map(wrong));
+    section(&mut out, "Trials", findings.all_rows().filter(|row| row.n > 0).map(|row| trials(findings, row)));
+    section(&mut out, "What went wrong", findings.all_rows().flat_map(wrong));
     section(&mut out, "Warnings", findings.warnings.iter().cloned());
     section(&mut out, "Machine", machine(findings).into_iter());
     let doctor = findings.doctor.iter().map(|found| {

@@ -2,11 +2,11 @@
 
 use schemars::{JsonSchema, Schema, schema_for};
 
-use crate::{Findings, LoadReport};
+use crate::{FindReport, Findings, LoadReport};
 
 /// The stem of each file in schemas/ that this crate owns, with its text.
-pub fn schemas() -> [(&'static str, String); 2] {
-    [("findings", text::<Findings>()), ("load", text::<LoadReport>())]
+pub fn schemas() -> [(&'static str, String); 3] {
+    [("findings", text::<Findings>()), ("load", text::<LoadReport>()), ("find", text::<FindReport>())]
 }
 
 fn text<T: JsonSchema>() -> String {

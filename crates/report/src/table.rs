@@ -1,8 +1,9 @@
 //! The tables that a study asks for, as cells of text: every renderer shows the same.
 
 use study::plan::{Table, TableKind};
+use study::record::Purpose;
 
-use crate::findings::{Findings, Row};
+use crate::findings::{Findings, Row, SearchEnd, SearchFinding, SearchStep};
 use crate::number;
 use crate::terminal::{cell, cpus_cell, has_fewer_cpus, idle_word, limited_by};
 
@@ -16,9 +17,70 @@ pub(crate) struct Sheet {
     pub(crate) rows: Vec<Vec<String>>,
 }
 
-/// Every table of the findings, in the order of the study.
+/// Every table of the findings: what searches found, then those of the study in its order.
 pub(crate) fn sheets(findings: &Findings) -> Vec<Sheet> {
-    findings.tables.iter().map(|table| sheet(findings, table)).collect()
+    searches(findings).into_iter().chain(findings.tables.iter().map(|table| sheet(findings, table))).collect()
+}
+
+/// The range that each search found.
+fn searches(findings: &Findings) -> Option<Sheet> {
+    let found = findings.searches().collect::<Vec<_>>();
+    let (_, first) = found.first()?;
+    let same = found.iter().all(|(_, search)| search.objective == first.objective);
+    let end = |end: Option<SearchEnd>, missing: &Option<String>| match (end, missing) {
+        (Some(end), _) if end.confirmed => number::quantity(end.rate_per_s, "1/s"),
+        (Some(end), _) => format!("{} (not confirmed)", number::quantity(end.rate_per_s, "1/s")),
+        (None, Some(why)) => why.clone(),
+        (None, None) => "not known".to_owned(),
+    };
+    let rows = found.iter().map(|(row, search)| {
+        let mut cells = vec![row.label.clone(), end(search.low, &search.no_low), end(search.high, &search.no_high)];
+        cells.extend((!same).then(|| search.objective.clone()));
+        cells.extend([search.trials.to_string(), search.ended.clone()]);
+        cells
+    });
+    let mut heads = vec![("design point", false), ("holds", true), ("fails at", true)];
+    heads.extend((!same).then_some(("objective", false)));
+    heads.extend([("trials", true), ("ended because", false)]);
+    let title =
+        if same { format!("The highest rate at which {}", first.objective) } else { "The highest rate".to_owned() };
+    let heads = heads.into_iter().map(|(head, right)| (head.to_owned(), right)).collect();
+    Some(Sheet { title, heads, rows: rows.collect() })
+}
+
+/// The steps of each search, in the order they ran.
+pub(crate) fn steps(findings: &Findings) -> Vec<Sheet> {
+    let sheet = |(row, search): (&Row, &SearchFinding)| {
+        let line = |step: &SearchStep| {
+            let offered = step.rate_per_s.map_or("a closed loop".to_owned(), |rate| number::quantity(rate, "1/s"));
+            vec![
+                step.order.to_string(),
+                purpose(step.purpose).to_owned(),
+                offered,
+                if step.purpose == Purpose::Pilot { String::new() } else { step.verdict.text().to_owned() },
+                step.why.clone(),
+            ]
+        };
+        let heads = [("trial", true), ("for", false), ("offered", true), ("verdict", false), ("because", false)];
+        Sheet {
+            title: format!("Steps of the search: {}", row.label),
+            heads: heads.map(|(head, right)| (head.to_owned(), right)).to_vec(),
+            rows: search.steps.iter().map(line).collect(),
+        }
+    };
+    findings.searches().map(sheet).collect()
+}
+
+/// What a step was for.
+pub(crate) fn purpose(purpose: Purpose) -> &'static str {
+    match purpose {
+        Purpose::Pilot => "pilot",
+        Purpose::Bracket => "bracket",
+        Purpose::Bisect => "bisect",
+        Purpose::Repeat => "repeat",
+        Purpose::Confirm => "confirm",
+        Purpose::Share => "share",
+    }
 }
 
 fn sheet(findings: &Findings, table: &Table) -> Sheet {
@@ -185,6 +247,41 @@ mod tests {
         Mean time of a TLS handshake
         design point | n | sample mean | sample standard deviation | 95 % interval | limited by
         c-epoll, cores 1, clients 40 | 1 |  |  |  | subject
+        ");
+    }
+
+    #[test]
+    fn a_search_has_its_range_and_its_steps() {
+        let (run, records) = example::capacity();
+        let findings = analyze(&run, &records);
+        insta::assert_snapshot!(text(&sheets(&findings)[0]), @r"
+        The highest rate at which p99 < 5ms and errors < 0.1%
+        design point | holds | fails at | trials | ended because
+        capacity of c-epoll | 64.1 k/s | 69.9 k/s | 12 | both ends confirmed
+        ");
+        insta::assert_snapshot!(text(&steps(&findings)[0]), @r"
+        Steps of the search: capacity of c-epoll
+        trial | for | offered | verdict | because
+        0 | pilot | a closed loop |  | a closed loop reached 69.9 k/s
+        1 | bracket | 34.9 k/s | holds | 99 % of the offered rate achieved
+        2 | bracket | 69.9 k/s | fails | p99 17.06 ms
+        3 | bisect | 49.4 k/s | holds | p99 908 µs
+        4 | bisect | 58.8 k/s | holds | p99 1.545 ms
+        5 | bisect | 64.1 k/s | holds | p99 2.91 ms
+        6 | repeat | 64.1 k/s | holds | p99 2.81 ms
+        7 | repeat | 64.1 k/s | holds | p99 2.89 ms
+        8 | repeat | 69.9 k/s | fails | p99 17.03 ms
+        9 | repeat | 69.9 k/s | fails | p99 17.36 ms
+        10 | confirm | 64.1 k/s | holds | p99 2.87 ms
+        11 | confirm | 64.1 k/s | holds | p99 2.82 ms
+        ");
+        // The capacity is no design point: the study's own tables are without it.
+        insta::assert_snapshot!(text(&sheets(&findings)[1]), @r"
+        P99 of the latency
+        load | n | latency p99 | limited by
+        20 | 9 | 340 ±9 µs | neither
+        50 | 8 | 500 ±8 µs | neither (7/8)
+        80 | 8 | 1.003 ±0.010 ms | neither
         ");
     }
 }

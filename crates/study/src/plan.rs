@@ -230,6 +230,25 @@ pub struct SearchPlan {
     pub first: bool,
 }
 
+impl SearchPlan {
+    /// A search as it is where nothing but the objective is said; its trials measure so long.
+    pub fn new(objective: Objective, trial_ns: u64) -> Self {
+        /// The pilot takes no longer than this: it need not be exact.
+        const PILOT_NS: u64 = 1_000_000_000;
+        Self {
+            objective,
+            from_per_s: None,
+            to_per_s: None,
+            resolution: 0.05,
+            confirm: 3,
+            pilot_ns: trial_ns.min(PILOT_NS),
+            trials_max: 60,
+            max_ns: None,
+            first: false,
+        }
+    }
+}
+
 /// A rate in terms of what the subject can do.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CapacityShare {

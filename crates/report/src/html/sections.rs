@@ -13,8 +13,8 @@ const FIRST: [&str; 4] = ["throughput", "latency_mean", "latency_p50", "latency_
 
 /// The facts below the answer.
 pub(super) fn head(f: &Findings) -> Vec<(String, String)> {
-    let trials: usize = f.rows.iter().map(|row| row.n).sum();
-    let failed: usize = f.rows.iter().flat_map(|row| &row.failures).map(|failure| failure.count).sum();
+    let trials: usize = f.all_rows().map(|row| row.n).sum();
+    let failed: usize = f.all_rows().flat_map(|row| &row.failures).map(|failure| failure.count).sum();
     let measured = f.rows.iter().filter(|row| row.n > 0).count();
     let failed = if failed == 0 { String::new() } else { format!(", {failed} failed") };
     let machine =
@@ -67,7 +67,7 @@ fn fact(name: &str, value: String) -> (String, String) {
 
 /// Which policies were in force.
 fn idle(f: &Findings) -> String {
-    let has = |policy| f.rows.iter().any(|row| row.idle == Some(policy));
+    let has = |policy| f.all_rows().any(|row| row.idle == Some(policy));
     match (has(IdlePolicy::Machine), has(IdlePolicy::Spin)) {
         (true, true) => "both policies occur, as series of their own: the machine's own, and kept awake by a spinner",
         (true, false) => "the machine's own policy",
@@ -208,8 +208,8 @@ pub(super) fn results(f: &Findings, hints: bool) -> String {
     table(&heads, &rows)
 }
 
-/// The tables that the study asks for, each with its title.
-pub(super) fn wanted_tables(f: &Findings) -> Vec<(String, String)> {
+/// Tables that stand ready, each with its title.
+pub(super) fn sheets(sheets: Vec<wanted::Sheet>) -> Vec<(String, String)> {
     let sheet = |sheet: wanted::Sheet| {
         let heads: Vec<Head> = sheet.heads.iter().map(|(head, _)| Head::new(&**head)).collect();
         let cells = |row: Vec<String>| {
@@ -221,7 +221,7 @@ pub(super) fn wanted_tables(f: &Findings) -> Vec<(String, String)> {
         let html = table(&heads, &sheet.rows.into_iter().map(cells).collect::<Vec<_>>());
         (sheet.title, html)
     };
-    wanted::sheets(f).into_iter().map(sheet).collect()
+    sheets.into_iter().map(sheet).collect()
 }
 
 fn first_metrics(f: &Findings) -> Vec<&str> {
@@ -287,7 +287,7 @@ fn failure_word(kind: FailureKind) -> &'static str {
 /// Trials that failed and requests that went wrong.
 pub(super) fn failures(f: &Findings) -> Option<String> {
     let mut rows = Vec::new();
-    for row in &f.rows {
+    for row in f.all_rows() {
         for failure in &row.failures {
             let mut cells = row_cells(f, row);
             cells.push(Cell::text(format!(

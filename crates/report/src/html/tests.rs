@@ -40,6 +40,7 @@ pub(super) fn nothing() -> Findings {
         figures: Vec::new(),
         tables: Vec::new(),
         rows: Vec::new(),
+        capacities: Vec::new(),
         scalability: Vec::new(),
         drift: Vec::new(),
         network: NetworkCounters::default(),

@@ -151,14 +151,21 @@ fn beyond(value: f64, bound: f64) -> f64 {
 }
 
 /// Whether the offered rate was achieved: what is missing over what may be.
+///
+/// Missing are requests that the rate promised, of which a Poisson timetable wants more or fewer by chance; or, where these are
+/// fewer, those that the timetable did want and that were not answered by the end, which is no matter of chance.
 fn achieved(measurement: &Measurement) -> Option<Part> {
     let offered = measurement.offered_per_s? * measurement.duration_ns as f64 / 1e9;
     if !(offered.is_finite() && offered > 0.0) {
         return None;
     }
     let allowed = allowed_shortfall(offered) / offered;
-    let missing = 1.0 - measurement.requests as f64 / offered;
-    let chance = 1.96 / offered.sqrt();
+    let answered = measurement.requests as f64;
+    let promised = 1.0 - answered / offered;
+    let unanswered =
+        value::errors_total(measurement) as f64 + measurement.unsent as f64 + measurement.unfinished as f64;
+    let wanted = 1.0 - answered / (answered + unanswered).max(1.0);
+    let (missing, chance) = if wanted < promised { (wanted, 0.0) } else { (promised, 1.96 / offered.sqrt()) };
     let interval = Some((beyond(missing - chance, allowed), beyond(missing + chance, allowed)));
     let why = format!("{} of the offered rate achieved", percent((1.0 - missing).max(0.0)));
     Some(Part { excess: beyond(missing, allowed), interval, why })

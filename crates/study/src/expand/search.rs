@@ -18,11 +18,6 @@ const MAX_TIME_NS: Bounds<u64> = Bounds { low: 1_000_000_000, high: 604_800_000_
 /// Shares of a capacity, percent.
 const SHARES: std::ops::RangeInclusive<f64> = 0.1..=200.0;
 
-const DEFAULT_RESOLUTION: f64 = 0.05;
-const DEFAULT_CONFIRM: u32 = 3;
-const DEFAULT_STEPS: u32 = 60;
-/// The pilot takes no longer than this, ns: it need not be exact.
-const PILOT_NS: u64 = 1_000_000_000;
 /// What stands in a plan for a rate that is found out later, per second.
 const LATER_PER_S: f64 = 1.0;
 
@@ -58,16 +53,16 @@ pub(super) fn read(load: &Section, key: &str, stop: Option<Stop>) -> Option<Opti
             return None;
         }
     };
+    let plain = SearchPlan::new(objective?, duration_ns);
     Some(Some(SearchPlan {
-        objective: objective?,
         from_per_s: from?,
         to_per_s: to?,
-        resolution: resolution?.unwrap_or(DEFAULT_RESOLUTION),
-        confirm: confirm?.unwrap_or(DEFAULT_CONFIRM),
-        pilot_ns: duration_ns.min(PILOT_NS),
-        trials_max: steps?.unwrap_or(DEFAULT_STEPS),
+        resolution: resolution?.unwrap_or(plain.resolution),
+        confirm: confirm?.unwrap_or(plain.confirm),
+        trials_max: steps?.unwrap_or(plain.trials_max),
         max_ns: max_ns?,
         first: key == "capacity",
+        ..plain
     }))
 }
 

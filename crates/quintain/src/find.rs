@@ -1,0 +1,98 @@
+//! `quintain load --find`: the highest rate that keeps an objective, on a server that runs already.
+
+use load::{LoadError, Progress};
+use report::Search;
+use study::Objective;
+use study::plan::SearchPlan;
+use study::spec::{Arrivals, LoadSpec, Stop};
+
+use crate::cli::LoadArgs;
+use crate::load::{Live, live, problem};
+use crate::message::{Done, Exit, Problem};
+use crate::mistakes::Mistakes;
+use crate::{output, signals};
+
+/// The search that the flags ask for, of trials that measure so long; `None` where they ask for none, or made mistakes.
+pub(crate) fn plan(args: &LoadArgs, duration_ns: u64, mistakes: &mut Mistakes) -> Option<SearchPlan> {
+    let from_per_s = mistakes.some("--find-from", args.find_from.as_ref());
+    let to_per_s = mistakes.some("--find-to", args.find_to.as_ref());
+    let resolution = mistakes.some("--resolution", args.resolution.as_ref());
+    if let (Some(from), Some(to)) = (from_per_s, to_per_s)
+        && from > to
+    {
+        mistakes.add("`--find-to` is below `--find-from`", None);
+    }
+    let objective = match Objective::parse(args.find.as_ref()?) {
+        Ok(objective) => objective,
+        Err(errors) => {
+            errors.into_iter().for_each(|error| mistakes.add(format!("`--find`: {}", error.message), error.hint));
+            return None;
+        }
+    };
+    if let Some(condition) = objective.conditions().iter().find(|condition| condition.metric.name == "subject_rss") {
+        let hint = "a study with `load.search` starts the server itself and sees its memory".to_owned();
+        mistakes.add(format!("`--find`: nobody watches the server's memory here (`{condition}`)"), Some(hint));
+    }
+    let plain = SearchPlan::new(objective, duration_ns);
+    let resolution = resolution.unwrap_or(plain.resolution);
+    Some(SearchPlan { from_per_s, to_per_s, resolution, ..plain })
+}
+
+/// Searches, and tells what was found.
+pub(crate) fn find(args: &LoadArgs, plan: SearchPlan, spec: &LoadSpec, name: &str) -> Done {
+    let pilot_ns = plan.pilot_ns;
+    let mut search = Search::new(plan);
+    let interrupted = signals::interrupted()?;
+    let show = output::stderr_is_terminal() && !args.quiet;
+    let mut line = Live { shown: false };
+    while let Some(step) = search.next(false).filter(|_| !signals::is_set(&interrupted)) {
+        let mut trial = spec.clone();
+        // Every trial its own timetable, the same for the same seed.
+        trial.seed = spec.seed.wrapping_add(search.len() as u64);
+        match (step.rate_per_s, &mut trial.arrivals) {
+            (None, arrivals) => {
+                *arrivals = Arrivals::Closed { think_ns: 0 };
+                trial.stop = Stop::Duration { duration_ns: pilot_ns };
+            }
+            (Some(asked), Arrivals::Poisson { rate_per_s } | Arrivals::Constant { rate_per_s }) => *rate_per_s = asked,
+            (Some(asked), arrivals) => *arrivals = Arrivals::Poisson { rate_per_s: asked },
+        }
+        let what = step.rate_per_s.map_or_else(|| "a closed loop".to_owned(), |rate| report::quantity(rate, "1/s"));
+        let mut progress = |progress: Progress| {
+            if show {
+                line.show(&format!("trial {}, {what}: {}", search.len() + 1, live(&progress, &trial.stop)));
+            }
+        };
+        let result = load::run(&trial, &mut progress, &interrupted);
+        line.clear();
+        let told = match result {
+            // A trial cut short says less than it was to say.
+            Ok(_) if signals::is_set(&interrupted) => break,
+            Ok(measurement) => search.measured(step, &measurement),
+            Err(LoadError::Interrupted) => break,
+            // What answered before and does not now was broken by the load; what never did was not there.
+            Err(error @ LoadError::Unreachable { .. }) if !search.is_empty() => search.broke(step, &error.to_string()),
+            Err(error) => return Err(problem(&error, &trial.target)),
+        };
+        if !args.quiet {
+            output::message(&told);
+        }
+    }
+    let finding = search.finding(false);
+    let warnings = vec![
+        "every trial met the same server process, not a fresh one: what it remembers is part of the answer".to_owned(),
+    ];
+    let report = report::find(finding, name, warnings);
+    if args.json {
+        output::data(&report::find_json(&report).map_err(|error| Problem::new(Exit::Machine, error))?)?;
+    } else {
+        output::data(&report::find_terminal(&report, &crate::report::style(false)))?;
+    }
+    Ok(if signals::is_set(&interrupted) {
+        Exit::Interrupted
+    } else if report.search.low.is_none() && report.search.high.is_none() {
+        Exit::Subject
+    } else {
+        Exit::Fine
+    })
+}

@@ -1,0 +1,80 @@
+//! A search step by step: which rate was tried, and what came of it.
+
+use super::{Detail, Drawing, Key};
+use crate::chart::{Axis, Layer, Mark, Panel};
+use crate::findings::{Findings, SearchFinding, SearchStep, SearchVerdict};
+use crate::number;
+use crate::table::purpose;
+
+/// The series: what a trial says alone.
+const VERDICTS: [&str; 5] = ["holds", "fails", "neither is sure", "generator-limited", "says nothing of the objective"];
+
+fn series(step: &SearchStep) -> usize {
+    match step.verdict {
+        SearchVerdict::Holds => 0,
+        SearchVerdict::Fails => 1,
+        SearchVerdict::Undecided | SearchVerdict::TooFew => 2,
+        SearchVerdict::Generator => 3,
+        SearchVerdict::Unknown => 4,
+    }
+}
+
+/// A panel for each search; `None` where there is none.
+pub(super) fn steps(findings: &Findings, detail: Detail) -> Option<Drawing> {
+    let searches = findings.searches().filter(|(_, search)| search.steps.iter().any(|step| step.rate_per_s.is_some()));
+    let searches = searches.collect::<Vec<_>>();
+    let (_, first) = searches.first()?;
+    let shown = || searches.iter().take(detail.panels);
+    let rates = shown().flat_map(|(_, search)| search.steps.iter().filter_map(|step| step.rate_per_s));
+    let y = Axis::of_values(rates, "1/s", "offered rate");
+    let last = shown().map(|(_, search)| search.steps.len()).max().unwrap_or(1);
+    let x = Axis::linear(0.0, last as f64, "", "step, in the order they ran");
+    let alone = searches.len() == 1;
+    let panel = |(row, search): &(&crate::findings::Row, &SearchFinding)| Panel {
+        title: if alone { String::new() } else { row.label.clone() },
+        x: x.clone(),
+        y: y.clone(),
+        layers: layers(search, detail),
+        slot: 0.0,
+    };
+    let mut used = shown()
+        .flat_map(|(_, search)| search.steps.iter().filter(|s| s.rate_per_s.is_some()))
+        .map(series)
+        .collect::<Vec<_>>();
+    used.sort_unstable();
+    used.dedup();
+    let left_out = searches.len().saturating_sub(detail.panels);
+    Some(Drawing {
+        name: "search".to_owned(),
+        title: format!("Search for the highest rate at which {}", first.objective),
+        caption: "One marker a trial with a fresh subject, by what it says alone. Dashed: the ends of the range that was found; between \
+                  them the answer is not known."
+            .to_owned(),
+        keys: used.into_iter().map(|series| Key { series, label: VERDICTS[series].to_owned() }).collect(),
+        hollow: String::new(),
+        panels: shown().map(panel).collect(),
+        notes: (left_out > 0).then(|| format!("{left_out} more panels are not drawn.")).into_iter().collect(),
+    })
+}
+
+fn layers(search: &SearchFinding, detail: Detail) -> Vec<Layer> {
+    let ends = [search.low, search.high].into_iter().flatten();
+    let mut layers = ends.map(|end| Layer::Rule(end.rate_per_s)).collect::<Vec<_>>();
+    let mut marks = vec![Vec::new(); VERDICTS.len()];
+    for (index, step) in search.steps.iter().enumerate() {
+        let Some(rate_per_s) = step.rate_per_s else { continue };
+        let words = format!("{}: {}\n{}", purpose(step.purpose), number::quantity(rate_per_s, "1/s"), step.why);
+        let tip = if detail.tips { words } else { String::new() };
+        marks[series(step)].push(Mark {
+            x: (index + 1) as f64,
+            y: rate_per_s,
+            aside: 0.0,
+            bar: None,
+            hollow: false,
+            tip,
+        });
+    }
+    let marks = marks.into_iter().enumerate().filter(|(_, marks)| !marks.is_empty());
+    layers.extend(marks.map(|(series, marks)| Layer::Marks { series, marks, joined: false, aside: 0.0 }));
+    layers
+}
