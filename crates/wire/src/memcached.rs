@@ -28,8 +28,8 @@
 //! Two have no known extent, and the connection is closed after the answer: a storage command whose line is over the limit, since its length
 //! was not read, and one that announces more than [`Limits::swallow_bytes`].
 //!
-//! memcached 1.6.18 differs in the second and third row (it skips the line alone and takes the block for commands) and in the last
-//! (it closes the connection without a word).
+//! memcached 1.6.18 differs in the second and third row (it skips the line alone and takes the block for commands, but for `ms`), in the last
+//! (it closes the connection without a word), and where more than 2 GiB are announced (it skips the line alone).
 //!
 //! # Where the protocol leaves a choice
 //!
@@ -38,7 +38,8 @@
 //! - A key is any bytes but space and LF. protocol.txt forbids control characters, and memcached does not look.
 //! - `noreply` is the last word of a command that knows it, also where the rest of the line is wrong. Refusals of such a line say so, and are not to
 //!   be answered; a meta command's `q` never silences an error.
-//! - Numbers are digits, of an exptime perhaps after a minus sign. memcached also takes a plus sign and white space before them.
+//! - Numbers are digits, of an exptime perhaps after a minus sign, and what does not fit is refused. memcached also takes a plus sign and
+//!   white space before them, and of numbers over 32 bits it keeps 32 bits.
 
 mod compose;
 mod meta;

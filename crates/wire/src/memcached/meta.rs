@@ -6,8 +6,8 @@ use base64::engine::general_purpose::STANDARD;
 use super::{Limits, Refusal};
 use crate::number;
 
-/// Bytes of an opaque token. Source: memcached 1.6, `MFLAG_MAX_OPAQUE_LENGTH` is 32.
-const OPAQUE_BYTES: usize = 32;
+/// Bytes of an opaque token. Source: memcached 1.6.18, which refuses a flag of 33 bytes with its letter.
+const OPAQUE_BYTES: usize = 31;
 
 /// What `ms` and `ma` do with a key, by their flag `M`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -69,13 +69,13 @@ impl<'a> Flags<'a> {
             return Ok(if command == b's' { Mode::Set } else { Mode::Increment });
         };
         Ok(match (command, argument) {
-            (b's', [b'S' | b's', ..]) => Mode::Set,
-            (b's', [b'E' | b'e', ..]) => Mode::Add,
-            (b's', [b'A' | b'a', ..]) => Mode::Append,
-            (b's', [b'P' | b'p', ..]) => Mode::Prepend,
-            (b's', [b'R' | b'r', ..]) => Mode::Replace,
-            (b'a', [b'I' | b'i' | b'+', ..]) => Mode::Increment,
-            (b'a', [b'D' | b'd' | b'-', ..]) => Mode::Decrement,
+            (b's', [b'S' | b's']) => Mode::Set,
+            (b's', [b'E' | b'e']) => Mode::Add,
+            (b's', [b'A' | b'a']) => Mode::Append,
+            (b's', [b'P' | b'p']) => Mode::Prepend,
+            (b's', [b'R' | b'r']) => Mode::Replace,
+            (b'a', [b'I' | b'i' | b'+']) => Mode::Increment,
+            (b'a', [b'D' | b'd' | b'-']) => Mode::Decrement,
             _ => return Err(Refusal::BadMode),
         })
     }

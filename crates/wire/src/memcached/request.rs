@@ -217,7 +217,7 @@ pub enum Refusal {
     /// A block that is not followed by CRLF.
     #[error("a block that does not end where its length says")]
     BadChunk,
-    /// An exptime of `touch` and `gat` that is no number.
+    /// An exptime of `touch`, `gat` and `flush_all` that is no number.
     #[error("an exptime that is no number of 32 bits")]
     BadExptime,
     /// A delta of `incr` and `decr` that is no number.
@@ -235,8 +235,8 @@ pub enum Refusal {
     /// A flag whose argument is no number.
     #[error("a flag whose argument is no number")]
     BadToken,
-    /// An opaque token over 32 bytes.
-    #[error("an opaque token of more than 32 bytes")]
+    /// An opaque token over 31 bytes.
+    #[error("an opaque token of more than 31 bytes")]
     OpaqueTooLong,
     /// An `M` that the command does not have.
     #[error("a mode that the command does not have")]
@@ -262,7 +262,7 @@ impl Refusal {
             Refusal::DuplicateFlag => b"CLIENT_ERROR duplicate flag\r\n",
             Refusal::BadToken => b"CLIENT_ERROR bad token in command line format\r\n",
             Refusal::OpaqueTooLong => b"CLIENT_ERROR opaque token too long\r\n",
-            Refusal::BadMode => b"CLIENT_ERROR invalid mode\r\n",
+            Refusal::BadMode => b"CLIENT_ERROR invalid mode for M token\r\n",
             Refusal::BadKey => b"CLIENT_ERROR error decoding key\r\n",
         }
     }
@@ -707,7 +707,7 @@ fn on_the_server<'a>(name: &[u8], rest: &'a [u8]) -> Line<'a> {
                 (0, _) => 0,
                 (1, _) => match number::signed(found.words[0]).map(i32::try_from) {
                     Some(Ok(delay_s)) => delay_s.max(0).unsigned_abs(),
-                    _ => return refuse(Refusal::BadLine),
+                    _ => return refuse(Refusal::BadExptime),
                 },
                 _ => return refuse(Refusal::UnknownCommand),
             };
@@ -721,14 +721,14 @@ fn meta<'a>(command: u8, rest: &'a [u8], limits: &Limits) -> Line<'a> {
     if command == b'n' {
         return Line::Command(Command::MetaNoop);
     }
-    let Some((key, mut rest)) = next_word(rest) else { return refused(Refusal::BadLine) };
+    let Some((key, mut rest)) = next_word(rest) else { return refused(Refusal::UnknownCommand) };
     let mut block_bytes = None;
     if command == b's' {
         let Some((bytes_word, behind)) = next_word(rest) else { return refused(Refusal::BadLine) };
         block_bytes = number::unsigned(bytes_word);
         rest = behind;
         if block_bytes.is_none() {
-            return refused(Refusal::BadChunk);
+            return refused(Refusal::BadLine);
         }
     }
     let refuse = |refusal| Line::Refused { refusal, noreply: false, block_bytes };

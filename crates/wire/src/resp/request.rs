@@ -403,9 +403,10 @@ impl RequestReader {
         };
         match bytes.get(end + 1) {
             None => Length::More,
-            Some(b'\n') => match number::signed(&bytes[..end]) {
-                Some(value) => Length::Is { value, used: end + 2 },
-                None => Length::Bad,
+            Some(b'\n') => match (number::signed(&bytes[..end]), &bytes[..end]) {
+                // As Redis: a number is written in one way.
+                (_, [b'0', _, ..] | [b'-', b'0', ..]) | (None, _) => Length::Bad,
+                (Some(value), _) => Length::Is { value, used: end + 2 },
             },
             Some(_) => Length::NoEnd,
         }
