@@ -2,6 +2,7 @@
 //! bytes.
 #![allow(dead_code, reason = "each target uses one of these")]
 
+mod cache;
 mod http1;
 
 use study::{ExpandOptions, LoadSpec, Profile};
@@ -86,6 +87,36 @@ pub(crate) fn http1_response(bytes: &[u8]) {
 /// A stream of requests means one thing.
 pub(crate) fn http1_request(bytes: &[u8]) {
     http1::request(bytes);
+}
+
+/// A stream of requests to memcached means one thing.
+pub(crate) fn memcached_request(bytes: &[u8]) {
+    cache::memcached_request(bytes);
+}
+
+/// A stream of memcached's answers means one thing.
+pub(crate) fn memcached_response(bytes: &[u8]) {
+    cache::memcached_response(bytes);
+}
+
+/// A stream of requests in RESP means one thing.
+pub(crate) fn resp_request(bytes: &[u8]) {
+    cache::resp_request(bytes);
+}
+
+/// A stream of replies in RESP means one thing.
+pub(crate) fn resp_reply(bytes: &[u8]) {
+    cache::resp_reply(bytes);
+}
+
+/// A target of the cache over HTTP is a mistake or an operation that can be written again.
+pub(crate) fn cache_http(bytes: &[u8]) {
+    cache::cache_http(bytes);
+}
+
+/// What the first bytes have decided stays so.
+pub(crate) fn detect_protocol(bytes: &[u8]) {
+    cache::detect_protocol(bytes);
 }
 
 /// Stored numbers are refused, or are a histogram whose quantiles lie in order between minimum and maximum and which is

@@ -10,7 +10,7 @@ use proptest::prelude::*;
 
 type Body = fn(&[u8]);
 
-const TARGETS: [(&str, Body); 9] = [
+const TARGETS: [(&str, Body); 15] = [
     ("study_parse", bodies::study_parse),
     ("objective", bodies::objective),
     ("pingpong", bodies::pingpong),
@@ -20,6 +20,12 @@ const TARGETS: [(&str, Body); 9] = [
     ("http1_request", bodies::http1_request),
     ("url", bodies::url),
     ("urls", bodies::urls),
+    ("memcached_request", bodies::memcached_request),
+    ("memcached_response", bodies::memcached_response),
+    ("resp_request", bodies::resp_request),
+    ("resp_reply", bodies::resp_reply),
+    ("cache_http", bodies::cache_http),
+    ("detect_protocol", bodies::detect_protocol),
 ];
 
 fn seeds(target: &str) -> Vec<Vec<u8>> {

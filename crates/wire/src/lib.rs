@@ -1,4 +1,9 @@
 //! Codecs: bytes to messages and back. No socket, no clock.
 
+pub mod cache_http;
+pub mod detect;
 pub mod http1;
+pub mod memcached;
+mod number;
 pub mod pingpong;
+pub mod resp;

@@ -1,0 +1,312 @@
+//! A cache over HTTP/1.1: what a request's method and target ask of it. Heads and bodies are [`crate::http1`]'s.
+//!
+//! ```
+//! use wire::cache_http::{Limits, Operation, parse};
+//! use wire::http1;
+//!
+//! let bytes = b"PUT /city/S%C3%A3o%20Paulo HTTP/1.1\r\nHost: a\r\n\r\n";
+//! let (request, _) = http1::parse_request(bytes, &http1::Limits::DEFAULT).unwrap().unwrap();
+//! let Ok(Operation::Put { key, value }) = parse(&request, &Limits::DEFAULT) else { panic!("it is a PUT") };
+//! assert_eq!((key.as_plain(), value.as_plain()), (Some(b"city".as_slice()), None));
+//! let mut decoded = Vec::new();
+//! value.decode_into(&mut decoded);
+//! assert_eq!(decoded, "São Paulo".as_bytes());
+//! ```
+//!
+//! # Requests and their statuses
+//!
+//! | request | done | not done |
+//! |---|---|---|
+//! | `GET /k` | 200, the value as body | 404, empty body |
+//! | `HEAD /k` | 200, the value's `Content-Length` | 404 |
+//! | `PUT /k/v` | 201 where there was none, 204 where there was | 413 over the limit of a value, 507 where a full cache evicts nothing |
+//! | `DELETE /k` | 204 | 404 |
+//! | `HEAD /` | 200, what is in use in header fields | |
+//! | `POST /reset` | 204, everything is forgotten | |
+//! | anything else | | 400 as [`Refusal`] says, 404 another `POST`, 405 another method, 414 a target or key over its limit |
+//!
+//! After each the connection goes on: what is refused here was framed well.
+//!
+//! # How a target is read
+//!
+//! - The key is what stands between the first `/` and the second, the value **all** that is behind the second: `PUT /k/a/b` stores `a/b`. A
+//!   slash of a key is written `%2F`; in a value it may be.
+//! - `PUT /k/` stores the **empty value**. `PUT /k` has **no value**, which is a mistake (400), not an empty one.
+//! - An empty key is a mistake. `HEAD /` alone has none.
+//! - `GET` and `DELETE` have one segment: `GET /a/b` is a mistake, not the key `a/b`.
+//! - `%` and two hexadecimal digits are a byte, any byte; `%` and anything else is a mistake. `+` is a plus sign.
+//! - A `?` would begin a query, which no request here has: a mistake. It is written `%3F`.
+//! - Of a target in absolute form the authority is not looked at.
+//! - `reset` is a key like others, but for `POST`.
+//! - A body is no part of any request here: 400 where one is announced, so that a client that sends its value there learns of it. The server still
+//!   reads over it.
+
+use crate::http1::{Body, Request};
+
+/// How large keys and values may be, decoded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// Bytes of a key.
+    pub key_bytes: usize,
+    /// Bytes of a value. The limit of a head bounds it as well.
+    pub value_bytes: usize,
+}
+
+impl Limits {
+    /// As memcached: 250 B keys and 1 MiB values.
+    pub const DEFAULT: Limits = Limits { key_bytes: 250, value_bytes: 1 << 20 };
+}
+
+impl Default for Limits {
+    fn default() -> Limits {
+        Limits::DEFAULT
+    }
+}
+
+/// Bytes as they stand in a target: valid percent-encoding, not decoded. Source: RFC 3986 section 2.1.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Encoded<'a> {
+    text: &'a [u8],
+    bytes: usize,
+}
+
+impl<'a> Encoded<'a> {
+    fn of(text: &'a [u8]) -> Option<Encoded<'a>> {
+        let mut escapes = 0;
+        for at in memchr::memchr_iter(b'%', text) {
+            // `%%41` has its second `%` where a digit should be.
+            if !text.get(at + 1..at + 3)?.iter().all(u8::is_ascii_hexdigit) {
+                return None;
+            }
+            escapes += 1;
+        }
+        Some(Encoded { text, bytes: text.len() - 2 * escapes })
+    }
+
+    /// Bytes when decoded.
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// Itself, where there is nothing to decode.
+    #[inline]
+    pub fn as_plain(&self) -> Option<&'a [u8]> {
+        (self.bytes == self.text.len()).then_some(self.text)
+    }
+
+    /// Appends what it stands for to `out`.
+    pub fn decode_into(&self, out: &mut Vec<u8>) {
+        let mut rest = self.text;
+        while let Some(at) = memchr::memchr(b'%', rest) {
+            out.extend_from_slice(&rest[..at]);
+            out.push(digit(rest[at + 1]) << 4 | digit(rest[at + 2]));
+            rest = &rest[at + 3..];
+        }
+        out.extend_from_slice(rest);
+    }
+}
+
+fn digit(digit: u8) -> u8 {
+    match digit {
+        b'0'..=b'9' => digit - b'0',
+        _ => (digit | 0x20) - b'a' + 10,
+    }
+}
+
+/// What is asked of the cache.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Operation<'a> {
+    /// The value of a key; with `HEAD` only whether it is there, and its size.
+    Get {
+        /// The key.
+        key: Encoded<'a>,
+        /// Asked by `HEAD`.
+        head: bool,
+    },
+    /// Store a value.
+    Put {
+        /// The key.
+        key: Encoded<'a>,
+        /// The value, perhaps empty.
+        value: Encoded<'a>,
+    },
+    /// Forget a key.
+    Delete {
+        /// The key.
+        key: Encoded<'a>,
+    },
+    /// How much is in use.
+    Status,
+    /// Forget everything.
+    Reset,
+}
+
+/// Why a request is none of a cache.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum Refusal {
+    /// No key.
+    #[error("no key: the target is `/` and a key")]
+    NoKey,
+    /// `PUT` without a second slash.
+    #[error("no value: the target of PUT is `/key/value`, and `/key/` for the empty value")]
+    NoValue,
+    /// A slash behind a key that nothing follows.
+    #[error("more than a key: a slash of a key is written `%2F`")]
+    NotAKey,
+    /// `%` without two digits.
+    #[error("`%` without two hexadecimal digits: a percent sign is written `%25`")]
+    BadEscape,
+    /// A query.
+    #[error("a query: a question mark is written `%3F`")]
+    Query,
+    /// A body.
+    #[error("a body: the value of PUT stands in the target, `/key/value`")]
+    HasBody,
+    /// `POST` of something else than `/reset`.
+    #[error("nothing here takes POST but `/reset`")]
+    UnknownResource,
+    /// Another method.
+    #[error("a method other than GET, PUT, DELETE, HEAD, POST")]
+    UnknownMethod,
+    /// The key is over the limit.
+    #[error("a key of {bytes} bytes, over the limit of {limit}")]
+    KeyTooLong {
+        /// Its size.
+        bytes: usize,
+        /// The limit.
+        limit: usize,
+    },
+    /// The value is over the limit.
+    #[error("a value of {bytes} bytes, over the limit of {limit}")]
+    ValueTooLarge {
+        /// Its size.
+        bytes: usize,
+        /// The limit.
+        limit: usize,
+    },
+}
+
+impl Refusal {
+    /// The status of the answer: 400, 404, 405, 413 or 414.
+    pub fn status(self) -> u16 {
+        match self {
+            Refusal::UnknownResource => 404,
+            Refusal::UnknownMethod => 405,
+            Refusal::ValueTooLarge { .. } => 413,
+            Refusal::KeyTooLong { .. } => 414,
+            _ => 400,
+        }
+    }
+
+    /// Its name, `no-key` and so on.
+    pub fn name(self) -> &'static str {
+        match self {
+            Refusal::NoKey => "no-key",
+            Refusal::NoValue => "no-value",
+            Refusal::NotAKey => "not-a-key",
+            Refusal::BadEscape => "bad-escape",
+            Refusal::Query => "query",
+            Refusal::HasBody => "has-body",
+            Refusal::UnknownResource => "unknown-resource",
+            Refusal::UnknownMethod => "unknown-method",
+            Refusal::KeyTooLong { .. } => "key-too-long",
+            Refusal::ValueTooLarge { .. } => "value-too-large",
+        }
+    }
+}
+
+/// The value of the `Allow` field of an answer with status 405. Source: RFC 9110 section 15.5.6.
+pub const ALLOW: &str = "GET, PUT, DELETE, HEAD, POST";
+
+/// What `request` asks of a cache.
+///
+/// # Errors
+///
+/// What is none of the requests above; answered with [`Refusal::status`].
+pub fn parse<'a>(request: &Request<'a>, limits: &Limits) -> Result<Operation<'a>, Refusal> {
+    if !matches!(request.body, Body::None | Body::Length(0)) {
+        return Err(Refusal::HasBody);
+    }
+    parse_target(request.method, request.target, limits)
+}
+
+/// The same of a method and a target that [`crate::http1::parse_request`] has found to be a target.
+///
+/// # Errors
+///
+/// As [`parse`].
+pub fn parse_target<'a>(method: &str, target: &'a str, limits: &Limits) -> Result<Operation<'a>, Refusal> {
+    if !matches!(method, "GET" | "HEAD" | "PUT" | "DELETE" | "POST") {
+        return Err(Refusal::UnknownMethod);
+    }
+    let path = match target.strip_prefix('/') {
+        Some(path) => path,
+        // The absolute form: behind the authority.
+        None => match target.split_once("://") {
+            Some((_, rest)) if rest.split('/').next().unwrap_or_default().contains('?') => return Err(Refusal::Query),
+            Some((_, rest)) => rest.split_once('/').map_or("", |(_, path)| path),
+            None => return Err(Refusal::NoKey),
+        },
+    };
+    if path.contains('?') {
+        return Err(Refusal::Query);
+    }
+    match method {
+        "POST" if path == "reset" => return Ok(Operation::Reset),
+        "POST" => return Err(Refusal::UnknownResource),
+        "HEAD" if path.is_empty() => return Ok(Operation::Status),
+        _ => {}
+    }
+    let (key, value) = match path.split_once('/') {
+        Some((key, value)) => (key, Some(value)),
+        None => (path, None),
+    };
+    if key.is_empty() {
+        return Err(Refusal::NoKey);
+    }
+    let key = Encoded::of(key.as_bytes()).ok_or(Refusal::BadEscape)?;
+    let value = match (method, value) {
+        ("PUT", Some(value)) => Some(Encoded::of(value.as_bytes()).ok_or(Refusal::BadEscape)?),
+        ("PUT", None) => return Err(Refusal::NoValue),
+        (_, Some(_)) => return Err(Refusal::NotAKey),
+        (_, None) => None,
+    };
+    if key.bytes > limits.key_bytes {
+        return Err(Refusal::KeyTooLong { bytes: key.bytes, limit: limits.key_bytes });
+    }
+    Ok(match (method, value) {
+        (_, Some(value)) if value.bytes > limits.value_bytes => {
+            return Err(Refusal::ValueTooLarge { bytes: value.bytes, limit: limits.value_bytes });
+        }
+        (_, Some(value)) => Operation::Put { key, value },
+        ("DELETE", None) => Operation::Delete { key },
+        (_, None) => Operation::Get { key, head: method == "HEAD" },
+    })
+}
+
+/// Appends the target of a key to `out`: of `GET`, `HEAD` and `DELETE`. The target of an empty key is `/`, which is refused.
+pub fn compose_key(out: &mut String, key: &[u8]) {
+    out.push('/');
+    push_encoded(out, key);
+}
+
+/// Appends the target of `PUT` to `out`.
+pub fn compose_put(out: &mut String, key: &[u8], value: &[u8]) {
+    compose_key(out, key);
+    out.push('/');
+    push_encoded(out, value);
+}
+
+/// Unreserved characters as they are, all others as `%XX`. Source: RFC 3986 section 2.3.
+fn push_encoded(out: &mut String, bytes: &[u8]) {
+    const DIGITS: &[u8; 16] = b"0123456789ABCDEF";
+    for &byte in bytes {
+        if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
+            out.push(char::from(byte));
+        } else {
+            out.push('%');
+            out.push(char::from(DIGITS[usize::from(byte >> 4)]));
+            out.push(char::from(DIGITS[usize::from(byte & 15)]));
+        }
+    }
+}

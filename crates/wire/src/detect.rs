@@ -1,0 +1,193 @@
+//! Which protocol a client speaks, from the first bytes of its connection: so that one port serves all of a cache's.
+//!
+//! | first bytes | protocol |
+//! |---|---|
+//! | `*` | RESP, arrays |
+//! | `GET /`, `GET http://`, `GET https://` | HTTP |
+//! | `PUT`, `HEAD`, `POST`, `DELETE`, `OPTIONS`, `PATCH`, `TRACE`, `CONNECT`, `PRI` and a space | HTTP |
+//! | a command of memcached in small letters, and a space or the end of the line: `get `, `mn\r\n` | memcached |
+//! | another word of letters, a space or the end of the line: `PING\r\n`, `GET k`, `ping\r\n` | RESP, inline |
+//! | a word with a quote in it, or beginning with one | RESP, inline |
+//! | 0x80, 0x81 | memcached's binary protocol, which is not spoken |
+//! | 0x16 0x03 | TLS, which is not spoken here |
+//! | anything else, and words over 32 bytes | unknown |
+//!
+//! Empty lines at the beginning, up to 8 of them, are passed over: RESP and HTTP allow them. What two protocols have in common goes to one:
+//! `get k` and `quit` in small letters are memcached's, so that inline commands of RESP in small letters that memcached has, too, are not
+//! understood as such; `GET /k` is HTTP's, and the key `/k` needs an array. A decision never changes when more bytes come.
+
+/// What the first bytes say.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Detected {
+    /// More are needed.
+    Need,
+    /// memcached, text and meta.
+    Memcached,
+    /// RESP, arrays of strings.
+    RespArray,
+    /// RESP, inline commands. The same reader reads both.
+    RespInline,
+    /// HTTP/1.
+    Http,
+    /// memcached's binary protocol.
+    MemcachedBinary,
+    /// TLS.
+    Tls,
+    /// None of these.
+    Unknown,
+}
+
+/// Bytes that are looked at at most: empty lines, a word, and what tells the two kinds of GET apart.
+pub const DETECT_MAX_BYTES: usize = 2 * EMPTY_LINES_MAX + WORD_MAX_BYTES + 1;
+
+const EMPTY_LINES_MAX: usize = 8;
+const WORD_MAX_BYTES: usize = 32;
+
+/// Which protocol `bytes`, the first of a connection, begin. [`Detected::Need`] only for fewer than [`DETECT_MAX_BYTES`].
+pub fn detect(bytes: &[u8]) -> Detected {
+    let mut rest = bytes;
+    for _ in 0..EMPTY_LINES_MAX {
+        match rest {
+            [b'\r', b'\n', behind @ ..] | [b'\n', behind @ ..] => rest = behind,
+            [b'\r'] => return Detected::Need,
+            _ => break,
+        }
+    }
+    match rest {
+        [] => return Detected::Need,
+        [b'*', ..] => return Detected::RespArray,
+        [b'"' | b'\'', ..] => return Detected::RespInline,
+        [0x80 | 0x81, ..] => return Detected::MemcachedBinary,
+        [0x16] => return Detected::Need,
+        [0x16, 0x03, ..] => return Detected::Tls,
+        [first, ..] if !first.is_ascii_alphabetic() => return Detected::Unknown,
+        _ => {}
+    }
+    let shown = &rest[..rest.len().min(WORD_MAX_BYTES + 1)];
+    let Some(end) = shown.iter().position(|byte| !byte.is_ascii_alphanumeric() && *byte != b'_') else {
+        return if shown.len() > WORD_MAX_BYTES { Detected::Unknown } else { Detected::Need };
+    };
+    let (word, behind) = (&rest[..end], &rest[end..]);
+    match behind[0] {
+        b' ' | b'\r' | b'\n' => {}
+        b'\t' | b'"' | b'\'' => return Detected::RespInline,
+        _ => return Detected::Unknown,
+    }
+    let is_spaced = behind[0] == b' ';
+    match word {
+        b"GET" if is_spaced => get(&behind[1..]),
+        b"PUT" | b"HEAD" | b"POST" | b"DELETE" | b"OPTIONS" | b"PATCH" | b"TRACE" | b"CONNECT" | b"PRI"
+            if is_spaced =>
+        {
+            Detected::Http
+        }
+        b"get" | b"gets" | b"gat" | b"gats" | b"set" | b"add" | b"replace" | b"append" | b"prepend" | b"cas"
+        | b"delete" | b"incr" | b"decr" | b"touch" | b"flush_all" | b"version" | b"verbosity" | b"stats" | b"quit"
+        | b"mg" | b"ms" | b"md" | b"ma" | b"mn" | b"me" => Detected::Memcached,
+        _ => Detected::RespInline,
+    }
+}
+
+/// Behind `GET `: a target, or a key.
+fn get(target: &[u8]) -> Detected {
+    if target.starts_with(b"/") {
+        return Detected::Http;
+    }
+    let schemes: [&[u8]; 2] = [b"http://", b"https://"];
+    if schemes.iter().any(|scheme| target.starts_with(scheme)) {
+        Detected::Http
+    } else if schemes.iter().any(|scheme| scheme.starts_with(target)) {
+        Detected::Need
+    } else {
+        Detected::RespInline
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The bytes, what they are, and how many of them are needed to know.
+    #[rustfmt::skip]
+    const CASES: &[(&[u8], Detected, usize)] = &[
+        (b"*1\r\n$4\r\nPING\r\n", Detected::RespArray, 1),
+        (b"\r\n*1\r\n", Detected::RespArray, 3),
+        (b"\n\r\n*1\r\n", Detected::RespArray, 4),
+        (b"PING\r\n", Detected::RespInline, 5),
+        (b"PING\n", Detected::RespInline, 5),
+        (b"ping\r\n", Detected::RespInline, 5),
+        (b"GET k\r\n", Detected::RespInline, 5),
+        (b"GET\r\n", Detected::RespInline, 4),
+        (b"GET h\r\n", Detected::RespInline, 6),
+        (b"GET http\r\n", Detected::RespInline, 9),
+        (b"GET https:/\r\n", Detected::RespInline, 12),
+        (b"Get k\r\n", Detected::RespInline, 4),
+        (b"SET k v\r\n", Detected::RespInline, 4),
+        (b"CONFIG GET save\r\n", Detected::RespInline, 7),
+        (b"PUT\r\n", Detected::RespInline, 4),
+        (b"PUBLISH a b\r\n", Detected::RespInline, 8),
+        (b"\"GET\" k\r\n", Detected::RespInline, 1),
+        (b"GE\"T\" k\r\n", Detected::RespInline, 3),
+        (b"GET\tk\r\n", Detected::RespInline, 4),
+        (b"GET / HTTP/1.1\r\n", Detected::Http, 5),
+        (b"GET /k HTTP/1.1\r\n", Detected::Http, 5),
+        (b"\r\nGET /k HTTP/1.1\r\n", Detected::Http, 7),
+        (b"GET http://a/k HTTP/1.1\r\n", Detected::Http, 11),
+        (b"GET https://a/k HTTP/1.1\r\n", Detected::Http, 12),
+        (b"PUT /k/v HTTP/1.1\r\n", Detected::Http, 4),
+        (b"HEAD / HTTP/1.1\r\n", Detected::Http, 5),
+        (b"POST /reset HTTP/1.1\r\n", Detected::Http, 5),
+        (b"DELETE /k HTTP/1.1\r\n", Detected::Http, 7),
+        (b"OPTIONS * HTTP/1.1\r\n", Detected::Http, 8),
+        (b"PRI * HTTP/2.0\r\n", Detected::Http, 4),
+        (b"get k\r\n", Detected::Memcached, 4),
+        (b"gets k\r\n", Detected::Memcached, 5),
+        (b"gat 1 k\r\n", Detected::Memcached, 4),
+        (b"set k 0 0 1\r\na\r\n", Detected::Memcached, 4),
+        (b"cas k 0 0 1 1\r\n", Detected::Memcached, 4),
+        (b"delete k\r\n", Detected::Memcached, 7),
+        (b"version\r\n", Detected::Memcached, 8),
+        (b"stats\n", Detected::Memcached, 6),
+        (b"quit\r\n", Detected::Memcached, 5),
+        (b"flush_all\r\n", Detected::Memcached, 10),
+        (b"mg k v\r\n", Detected::Memcached, 3),
+        (b"mn\r\n", Detected::Memcached, 3),
+        (b"ms k 1\r\na\r\n", Detected::Memcached, 3),
+        (b"mget k\r\n", Detected::RespInline, 5),
+        (b"getx k\r\n", Detected::RespInline, 5),
+        (b"\x80\x00\x00\x01", Detected::MemcachedBinary, 1),
+        (b"\x16\x03\x01", Detected::Tls, 2),
+        (b"\x16\x04", Detected::Unknown, 2),
+        (b"$3\r\nabc\r\n", Detected::Unknown, 1),
+        (b"\0", Detected::Unknown, 1),
+        (b" get k", Detected::Unknown, 1),
+        (b"get=k", Detected::Unknown, 4),
+        (b"\rGET", Detected::Unknown, 2),
+        (b"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa", Detected::Unknown, 33),
+        (b"\n\n\n\n\n\n\n\nPING\n", Detected::RespInline, 13),
+        (b"\n\n\n\n\n\n\n\n\nPING\n", Detected::Unknown, 9),
+        (b"", Detected::Need, 0),
+        (b"ge", Detected::Need, 2),
+    ];
+
+    #[test]
+    fn every_prefix_of_every_case() {
+        for (bytes, expect, needed) in CASES {
+            for end in 0..=bytes.len() {
+                let expect = if end >= *needed { *expect } else { Detected::Need };
+                assert_eq!(detect(&bytes[..end]), expect, "{:?}", bytes[..end].escape_ascii().to_string());
+            }
+        }
+    }
+
+    #[test]
+    fn so_many_bytes_are_enough() {
+        let worst = [b"\r\n".repeat(EMPTY_LINES_MAX), b"a".repeat(WORD_MAX_BYTES)].concat();
+        assert_eq!(detect(&worst), Detected::Need);
+        for byte in 0..=255u8 {
+            let bytes = [worst.as_slice(), &[byte]].concat();
+            assert_eq!(bytes.len(), DETECT_MAX_BYTES);
+            assert_ne!(detect(&bytes), Detected::Need);
+        }
+    }
+}

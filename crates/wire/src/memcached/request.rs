@@ -1,0 +1,780 @@
+//! Requests, as a server reads them.
+
+use super::Limits;
+use super::meta::{Flags, Mode};
+use crate::number;
+
+/// When an item ends, as a request says it. Source: protocol.txt, "Expiration times".
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Expiry {
+    /// 0: not by time.
+    Never,
+    /// A negative number: at once.
+    Past,
+    /// So many seconds from now, at most 30 days.
+    AfterS(u32),
+    /// A larger number: seconds since 1970, which may be in the past.
+    AtUnixS(u32),
+}
+
+/// 30 days: a larger exptime is a date.
+const RELATIVE_MAX_S: i64 = 60 * 60 * 24 * 30;
+
+impl Expiry {
+    /// Of the number in a request.
+    pub fn of(exptime: i32) -> Expiry {
+        match i64::from(exptime) {
+            0 => Expiry::Never,
+            seconds if seconds < 0 => Expiry::Past,
+            seconds if seconds <= RELATIVE_MAX_S => Expiry::AfterS(seconds as u32),
+            seconds => Expiry::AtUnixS(seconds as u32),
+        }
+    }
+
+    /// The second since 1970 from which on the item is gone, where it is now `now_unix_s`; `None` for never.
+    pub fn ends_unix_s(self, now_unix_s: u64) -> Option<u64> {
+        match self {
+            Expiry::Never => None,
+            Expiry::Past => Some(0),
+            Expiry::AfterS(seconds) => Some(now_unix_s.saturating_add(u64::from(seconds))),
+            Expiry::AtUnixS(seconds) => Some(u64::from(seconds)),
+        }
+    }
+}
+
+/// The keys of a request, in their order. There is at least one, and each is within the limits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Keys<'a> {
+    words: &'a [u8],
+}
+
+impl<'a> Iterator for Keys<'a> {
+    type Item = &'a [u8];
+
+    #[inline]
+    fn next(&mut self) -> Option<&'a [u8]> {
+        let (word, rest) = next_word(self.words)?;
+        self.words = rest;
+        Some(word)
+    }
+}
+
+/// `get`, `gets`, `gat` and `gats`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Get<'a> {
+    /// What is asked for.
+    pub keys: Keys<'a>,
+    /// Whether the cas unique of each item is asked for (`gets`, `gats`).
+    pub with_cas: bool,
+    /// The new time of each item (`gat`, `gats`).
+    pub touch: Option<Expiry>,
+}
+
+/// What is to be done with a value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Verb {
+    /// `set`: store it.
+    Set,
+    /// `add`: only where there is none.
+    Add,
+    /// `replace`: only where there is one.
+    Replace,
+    /// `append`: behind what is there; flags and exptime are not used.
+    Append,
+    /// `prepend`: before what is there; flags and exptime are not used.
+    Prepend,
+    /// `cas`: only where the item is still the one that was read.
+    Cas,
+}
+
+/// A storage command.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Store<'a> {
+    /// What is to be done.
+    pub verb: Verb,
+    /// Of what; in base64 where `meta` has the flag `b`.
+    pub key: &'a [u8],
+    /// The client's own 32 bits, given back with the value.
+    pub client_flags: u32,
+    /// When it ends.
+    pub expiry: Expiry,
+    /// The cas unique of the item that was read: of `cas`, and of `ms` with the flag `C`.
+    pub cas: Option<u64>,
+    /// No answer is wanted. Of `ms` false: its flag `q` silences success alone.
+    pub noreply: bool,
+    /// Bytes of the value.
+    pub data_bytes: usize,
+    /// The value, without its CRLF; empty where it comes in pieces.
+    pub data: &'a [u8],
+    /// The flags of `ms`, `None` for the other commands.
+    pub meta: Option<Flags<'a>>,
+}
+
+/// A request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Command<'a> {
+    /// `get`, `gets`, `gat`, `gats`.
+    Get(Get<'a>),
+    /// `set`, `add`, `replace`, `append`, `prepend`, `cas`, `ms`.
+    Store(Store<'a>),
+    /// `delete key`.
+    Delete {
+        /// What is to be forgotten.
+        key: &'a [u8],
+        /// No answer is wanted.
+        noreply: bool,
+    },
+    /// `incr` and `decr`.
+    Count {
+        /// What is to be counted.
+        key: &'a [u8],
+        /// By how much; up wraps at 2^64, down stops at 0.
+        delta: u64,
+        /// `decr`.
+        down: bool,
+        /// No answer is wanted.
+        noreply: bool,
+    },
+    /// `touch`: a new time.
+    Touch {
+        /// Of what.
+        key: &'a [u8],
+        /// The new time.
+        expiry: Expiry,
+        /// No answer is wanted.
+        noreply: bool,
+    },
+    /// `flush_all`: forget everything.
+    FlushAll {
+        /// In so many seconds; 0 for now, negative as 0.
+        delay_s: u32,
+        /// No answer is wanted.
+        noreply: bool,
+    },
+    /// `version`.
+    Version,
+    /// `verbosity`: has no meaning here, and is answered `OK`.
+    Verbosity {
+        /// No answer is wanted.
+        noreply: bool,
+    },
+    /// `stats`.
+    Stats {
+        /// What about, as it stands on the line; empty for the usual.
+        argument: &'a [u8],
+    },
+    /// `quit`: the connection is to be closed, without an answer.
+    Quit,
+    /// `mg`.
+    MetaGet {
+        /// What is asked for; in base64 with the flag `b`.
+        key: &'a [u8],
+        /// What of it, and how.
+        flags: Flags<'a>,
+    },
+    /// `md`.
+    MetaDelete {
+        /// What is to be forgotten; in base64 with the flag `b`.
+        key: &'a [u8],
+        /// How.
+        flags: Flags<'a>,
+    },
+    /// `ma`.
+    MetaCount {
+        /// What is to be counted; in base64 with the flag `b`.
+        key: &'a [u8],
+        /// By how much and how; [`Flags::number`] of `D` is 1 where it is not there.
+        flags: Flags<'a>,
+        /// Whether it counts down.
+        down: bool,
+    },
+    /// `mn`: answered `MN`.
+    MetaNoop,
+    /// `me`: what is known of an item.
+    MetaDebug {
+        /// Of which; in base64 with the flag `b`.
+        key: &'a [u8],
+        /// Only `b` has a meaning.
+        flags: Flags<'a>,
+    },
+}
+
+/// Why a request is not carried out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum Refusal {
+    /// No such command, too few words or too many.
+    #[error("no such command, or not with so many words")]
+    UnknownCommand,
+    /// A key over the limit, or something that is no number.
+    #[error("a key over the limit, or a word that is no number")]
+    BadLine,
+    /// A line over the limit.
+    #[error("a line over the limit")]
+    LineTooLong,
+    /// A value over the limit.
+    #[error("a value over the limit")]
+    TooLarge,
+    /// A block that is not followed by CRLF.
+    #[error("a block that does not end where its length says")]
+    BadChunk,
+    /// An exptime of `touch`, `gat` and `flush_all` that is no number.
+    #[error("an exptime that is no number of 32 bits")]
+    BadExptime,
+    /// A delta of `incr` and `decr` that is no number.
+    #[error("a delta that is no number of 64 bits")]
+    BadDelta,
+    /// A `delete` with a time other than 0.
+    #[error("`delete` with a time")]
+    DeleteWithTime,
+    /// A flag that no meta command has.
+    #[error("a flag that no meta command has")]
+    BadFlag,
+    /// The same flag twice.
+    #[error("a flag twice")]
+    DuplicateFlag,
+    /// A flag whose argument is no number.
+    #[error("a flag whose argument is no number")]
+    BadToken,
+    /// An opaque token over 31 bytes.
+    #[error("an opaque token of more than 31 bytes")]
+    OpaqueTooLong,
+    /// An `M` that the command does not have.
+    #[error("a mode that the command does not have")]
+    BadMode,
+    /// A key that is no base64 though it is said to be, or too long.
+    #[error("a key that is no base64, or over the limit when decoded")]
+    BadKey,
+}
+
+impl Refusal {
+    /// The line that answers it, with its end.
+    pub fn reply(self) -> &'static [u8] {
+        match self {
+            Refusal::UnknownCommand => b"ERROR\r\n",
+            Refusal::BadLine => b"CLIENT_ERROR bad command line format\r\n",
+            Refusal::LineTooLong => b"CLIENT_ERROR line too long\r\n",
+            Refusal::TooLarge => b"SERVER_ERROR object too large for cache\r\n",
+            Refusal::BadChunk => b"CLIENT_ERROR bad data chunk\r\n",
+            Refusal::BadExptime => b"CLIENT_ERROR invalid exptime argument\r\n",
+            Refusal::BadDelta => b"CLIENT_ERROR invalid numeric delta argument\r\n",
+            Refusal::DeleteWithTime => b"CLIENT_ERROR bad command line format.  Usage: delete <key> [noreply]\r\n",
+            Refusal::BadFlag => b"CLIENT_ERROR invalid flag\r\n",
+            Refusal::DuplicateFlag => b"CLIENT_ERROR duplicate flag\r\n",
+            Refusal::BadToken => b"CLIENT_ERROR bad token in command line format\r\n",
+            Refusal::OpaqueTooLong => b"CLIENT_ERROR opaque token too long\r\n",
+            Refusal::BadMode => b"CLIENT_ERROR invalid mode for M token\r\n",
+            Refusal::BadKey => b"CLIENT_ERROR error decoding key\r\n",
+        }
+    }
+
+    /// Its name, `bad-line` and so on.
+    pub fn name(self) -> &'static str {
+        match self {
+            Refusal::UnknownCommand => "unknown-command",
+            Refusal::BadLine => "bad-line",
+            Refusal::LineTooLong => "line-too-long",
+            Refusal::TooLarge => "too-large",
+            Refusal::BadChunk => "bad-chunk",
+            Refusal::BadExptime => "bad-exptime",
+            Refusal::BadDelta => "bad-delta",
+            Refusal::DeleteWithTime => "delete-with-time",
+            Refusal::BadFlag => "bad-flag",
+            Refusal::DuplicateFlag => "duplicate-flag",
+            Refusal::BadToken => "bad-token",
+            Refusal::OpaqueTooLong => "opaque-too-long",
+            Refusal::BadMode => "bad-mode",
+            Refusal::BadKey => "bad-key",
+        }
+    }
+}
+
+/// What the bytes at the front of a connection's stream come to. `used` bytes are done with when what was lent of them is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Read<'a> {
+    /// A request.
+    Command {
+        /// Bytes taken.
+        used: usize,
+        /// The request.
+        command: Command<'a>,
+    },
+    /// A request whose value comes in pieces: [`Read::Data`] until they are [`Store::data_bytes`], then [`Read::End`].
+    Begin {
+        /// Bytes taken: those of the line.
+        used: usize,
+        /// The request, without data.
+        store: Store<'a>,
+    },
+    /// A piece of the value that [`Read::Begin`] announced; never empty.
+    Data {
+        /// Bytes taken.
+        used: usize,
+        /// The piece.
+        piece: &'a [u8],
+    },
+    /// The value is complete.
+    End {
+        /// Bytes taken: CRLF.
+        used: usize,
+        /// Whether it was CRLF; else the answer is [`Refusal::BadChunk`], and nothing is stored.
+        is_good: bool,
+    },
+    /// What follows is not all there.
+    Need {
+        /// Bytes taken, which were skipped.
+        used: usize,
+        /// At least so many more are needed before it is worth reading again.
+        more: usize,
+    },
+    /// A bad request. What of it has not come yet is skipped.
+    Refused {
+        /// Bytes taken.
+        used: usize,
+        /// Why, and with what answer.
+        refusal: Refusal,
+        /// No answer is wanted, not even to this.
+        noreply: bool,
+        /// Where it ends is not known: the connection is to be closed after the answer, and whatever comes is skipped.
+        close: bool,
+    },
+}
+
+#[derive(Debug, Clone, Copy)]
+enum State {
+    /// In a line, so much of which has no end.
+    Line {
+        scanned: usize,
+    },
+    /// A line has been read, and it is with its block so long.
+    Block {
+        total: usize,
+    },
+    /// In a value that comes in pieces.
+    Stream {
+        left: usize,
+    },
+    /// In a block that nobody wants.
+    Swallow {
+        left: u64,
+    },
+    SwallowLine,
+    Closed,
+}
+
+/// Reads the requests of one connection. Keeps no bytes, only how far it has looked, so that a request that comes byte by byte is looked at once.
+#[derive(Debug, Clone)]
+pub struct RequestReader {
+    limits: Limits,
+    state: State,
+}
+
+/// A line as it was understood.
+enum Line<'a> {
+    Command(Command<'a>),
+    Refused { refusal: Refusal, noreply: bool, block_bytes: Option<u64> },
+}
+
+impl RequestReader {
+    /// For a connection that has just been opened.
+    pub fn new(limits: Limits) -> RequestReader {
+        RequestReader { limits, state: State::Line { scanned: 0 } }
+    }
+
+    /// Reads the next request off `bytes`: what has come and was not taken yet. Whoever calls again calls with the bytes behind `used`,
+    /// and with more of them after [`Read::Need`]. How the stream is cut into calls changes neither requests nor refusals.
+    #[inline]
+    pub fn read<'a>(&mut self, bytes: &'a [u8]) -> Read<'a> {
+        // What nearly all requests are: one key, all there.
+        if let State::Line { .. } = self.state
+            && let Some(read) = self.read_single_get(bytes)
+        {
+            return read;
+        }
+        self.read_any(bytes)
+    }
+
+    /// The value that [`Read::Begin`] announced is not wanted: what is left of it is skipped. For a server that finds no room for it.
+    pub fn swallow(&mut self) {
+        if let State::Stream { left } = self.state {
+            self.state = State::Swallow { left: left as u64 + 2 };
+        }
+    }
+
+    /// `get key\r\n`.
+    #[inline]
+    fn read_single_get<'a>(&mut self, bytes: &'a [u8]) -> Option<Read<'a>> {
+        let rest = bytes.strip_prefix(b"get ")?;
+        let shown = &rest[..rest.len().min(self.limits.key_bytes + 2).min(self.limits.line_bytes.saturating_sub(4))];
+        let end = memchr::memchr2(b' ', b'\n', shown)?;
+        let key = shown[..end].strip_suffix(b"\r").unwrap_or(&shown[..end]);
+        if shown[end] == b' ' || key.is_empty() || key.len() > self.limits.key_bytes {
+            return None;
+        }
+        self.state = State::Line { scanned: 0 };
+        let get = Get { keys: Keys { words: key }, with_cas: false, touch: None };
+        Some(Read::Command { used: 4 + end + 1, command: Command::Get(get) })
+    }
+
+    fn read_any<'a>(&mut self, bytes: &'a [u8]) -> Read<'a> {
+        let mut at = 0;
+        loop {
+            let rest = &bytes[at..];
+            match self.state {
+                State::Line { scanned } => return self.read_line(bytes, at, scanned.min(rest.len())),
+                State::Block { total } if rest.len() < total => {
+                    return Read::Need { used: at, more: total - rest.len() };
+                }
+                State::Block { .. } => return self.read_line(bytes, at, 0),
+                State::Stream { left: 0 } => {
+                    let Some(end) = rest.get(..2) else { return Read::Need { used: at, more: 2 - rest.len() } };
+                    self.state = State::Line { scanned: 0 };
+                    return Read::End { used: at + 2, is_good: end == b"\r\n" };
+                }
+                State::Stream { .. } if rest.is_empty() => return Read::Need { used: at, more: 1 },
+                State::Stream { left } => {
+                    let piece = &rest[..left.min(rest.len())];
+                    self.state = State::Stream { left: left - piece.len() };
+                    return Read::Data { used: at + piece.len(), piece };
+                }
+                State::Swallow { left } if left > rest.len() as u64 => {
+                    let left = left - rest.len() as u64;
+                    self.state = State::Swallow { left };
+                    return Read::Need { used: bytes.len(), more: 1 };
+                }
+                State::Swallow { left } => {
+                    at += left as usize;
+                    self.state = State::Line { scanned: 0 };
+                }
+                State::SwallowLine => match memchr::memchr(b'\n', rest) {
+                    Some(end) => {
+                        at += end + 1;
+                        self.state = State::Line { scanned: 0 };
+                    }
+                    None => return Read::Need { used: bytes.len(), more: 1 },
+                },
+                State::Closed => return Read::Need { used: bytes.len(), more: 1 },
+            }
+        }
+    }
+
+    /// The request whose line begins at `at`, of which `scanned` bytes are known to have no end of line.
+    fn read_line<'a>(&mut self, bytes: &'a [u8], at: usize, scanned: usize) -> Read<'a> {
+        let rest = &bytes[at..];
+        let limit = self.line_limit(rest);
+        // Only so much is looked at, so that it does not matter how much came at once.
+        let shown = &rest[..rest.len().min(limit)];
+        let Some(end) = memchr::memchr(b'\n', &shown[scanned.min(shown.len())..]).map(|end| end + scanned) else {
+            if shown.len() == limit {
+                let close = is_storage(shown);
+                self.state = if close { State::Closed } else { State::SwallowLine };
+                return Read::Refused { used: at + shown.len(), refusal: Refusal::LineTooLong, noreply: false, close };
+            }
+            self.state = State::Line { scanned: rest.len() };
+            return Read::Need { used: at, more: 1 };
+        };
+        let line = rest[..end].strip_suffix(b"\r").unwrap_or(&rest[..end]);
+        let line_bytes = end + 1;
+        self.state = State::Line { scanned: 0 };
+        match parse_line(line, &self.limits) {
+            Line::Command(Command::Store(store)) => self.read_block(rest, at, line_bytes, store),
+            Line::Command(command) => Read::Command { used: at + line_bytes, command },
+            Line::Refused { refusal, noreply, block_bytes } => {
+                let mut close = false;
+                if let Some(block_bytes) = block_bytes {
+                    close = block_bytes > self.limits.swallow_bytes;
+                    self.state =
+                        if close { State::Closed } else { State::Swallow { left: block_bytes.saturating_add(2) } };
+                }
+                Read::Refused { used: at + line_bytes, refusal, noreply, close }
+            }
+        }
+    }
+
+    fn read_block<'a>(&mut self, rest: &'a [u8], at: usize, line_bytes: usize, mut store: Store<'a>) -> Read<'a> {
+        let data_bytes = store.data_bytes;
+        if data_bytes > self.limits.whole_bytes {
+            self.state = State::Stream { left: data_bytes };
+            return Read::Begin { used: at + line_bytes, store };
+        }
+        let total = line_bytes + data_bytes + 2;
+        if rest.len() < total {
+            self.state = State::Block { total };
+            return Read::Need { used: at, more: total - rest.len() };
+        }
+        if &rest[total - 2..total] != b"\r\n" {
+            let (refusal, noreply) = (Refusal::BadChunk, store.noreply);
+            return Read::Refused { used: at + total, refusal, noreply, close: false };
+        }
+        store.data = &rest[line_bytes..total - 2];
+        Read::Command { used: at + total, command: Command::Store(store) }
+    }
+
+    /// Bytes that the line at the front of `rest` may have. Decided by what a line of any kind may have.
+    fn line_limit(&self, rest: &[u8]) -> usize {
+        let Limits { line_bytes, get_line_bytes, .. } = self.limits;
+        if rest.len() < line_bytes || get_line_bytes <= line_bytes {
+            return line_bytes;
+        }
+        match next_word(&rest[..line_bytes]) {
+            Some((b"get" | b"gets" | b"gat" | b"gats", after)) if !after.is_empty() => get_line_bytes,
+            _ => line_bytes,
+        }
+    }
+}
+
+/// Whether a line begins as one that announces a block.
+fn is_storage(line: &[u8]) -> bool {
+    matches!(next_word(line), Some((b"set" | b"add" | b"replace" | b"append" | b"prepend" | b"cas" | b"ms", _)))
+}
+
+/// The first word of `line` and what is behind it.
+#[inline]
+fn next_word(line: &[u8]) -> Option<(&[u8], &[u8])> {
+    let start = line.iter().position(|&byte| byte != b' ')?;
+    let line = &line[start..];
+    let end = memchr::memchr(b' ', line).unwrap_or(line.len());
+    Some((&line[..end], &line[end..]))
+}
+
+/// The words of a line: never more than a command has, and how many there are.
+struct Words<'a> {
+    words: [&'a [u8]; Words::MAX],
+    count: usize,
+    last: &'a [u8],
+}
+
+impl<'a> Words<'a> {
+    const MAX: usize = 7;
+
+    fn of(mut line: &'a [u8]) -> Words<'a> {
+        let mut found = Words { words: [b"".as_slice(); Words::MAX], count: 0, last: b"" };
+        while let Some((word, rest)) = next_word(line) {
+            if let Some(place) = found.words.get_mut(found.count) {
+                *place = word;
+            }
+            found.last = word;
+            found.count += 1;
+            line = rest;
+        }
+        found
+    }
+}
+
+const fn refused<'a>(refusal: Refusal) -> Line<'a> {
+    Line::Refused { refusal, noreply: false, block_bytes: None }
+}
+
+fn parse_line<'a>(line: &'a [u8], limits: &Limits) -> Line<'a> {
+    let Some((name, rest)) = next_word(line) else { return refused(Refusal::UnknownCommand) };
+    match name {
+        b"get" => get(rest, false, false, limits),
+        b"gets" => get(rest, true, false, limits),
+        b"gat" => get(rest, false, true, limits),
+        b"gats" => get(rest, true, true, limits),
+        b"set" => store(Verb::Set, rest, limits),
+        b"add" => store(Verb::Add, rest, limits),
+        b"replace" => store(Verb::Replace, rest, limits),
+        b"append" => store(Verb::Append, rest, limits),
+        b"prepend" => store(Verb::Prepend, rest, limits),
+        b"cas" => store(Verb::Cas, rest, limits),
+        b"delete" | b"incr" | b"decr" | b"touch" => on_a_key(name, rest, limits),
+        b"flush_all" | b"verbosity" | b"version" | b"stats" | b"quit" => on_the_server(name, rest),
+        b"mg" | b"ms" | b"md" | b"ma" | b"me" | b"mn" => meta(name[1], rest, limits),
+        _ => refused(Refusal::UnknownCommand),
+    }
+}
+
+fn get<'a>(rest: &'a [u8], with_cas: bool, has_exptime: bool, limits: &Limits) -> Line<'a> {
+    let mut rest = rest;
+    let mut touch = None;
+    let exptime = if has_exptime {
+        let Some((word, behind)) = next_word(rest) else { return refused(Refusal::UnknownCommand) };
+        rest = behind;
+        Some(word)
+    } else {
+        None
+    };
+    let keys = Keys { words: rest };
+    let mut count = 0usize;
+    for key in keys {
+        if key.len() > limits.key_bytes {
+            return refused(Refusal::BadLine);
+        }
+        count += 1;
+    }
+    if count == 0 {
+        return refused(Refusal::UnknownCommand);
+    }
+    if let Some(word) = exptime {
+        let Some(expiry) = expiry(word) else { return refused(Refusal::BadExptime) };
+        touch = Some(expiry);
+    }
+    Line::Command(Command::Get(Get { keys, with_cas, touch }))
+}
+
+fn expiry(word: &[u8]) -> Option<Expiry> {
+    Some(Expiry::of(i32::try_from(number::signed(word)?).ok()?))
+}
+
+fn client_flags(word: &[u8]) -> Option<u32> {
+    u32::try_from(number::unsigned(word)?).ok()
+}
+
+/// `set key flags exptime bytes [cas] [noreply]`.
+fn store<'a>(verb: Verb, rest: &'a [u8], limits: &Limits) -> Line<'a> {
+    let found = Words::of(rest);
+    let wanted = if verb == Verb::Cas { 5 } else { 4 };
+    let [key, flags_word, exptime_word, bytes_word, cas_word, ..] = found.words;
+    let noreply = found.last == b"noreply" && found.count > wanted;
+    // Whatever else is wrong: the block that was announced will come.
+    let block_bytes = if found.count >= 4 { number::unsigned(bytes_word) } else { None };
+    let refuse = |refusal| Line::Refused { refusal, noreply, block_bytes };
+    if found.count < wanted || found.count > wanted + 1 {
+        return refuse(Refusal::UnknownCommand);
+    }
+    let Some(data_bytes) = block_bytes else { return refuse(Refusal::BadLine) };
+    let (Some(client_flags), Some(expiry)) = (client_flags(flags_word), expiry(exptime_word)) else {
+        return refuse(Refusal::BadLine);
+    };
+    let cas = if verb == Verb::Cas { number::unsigned(cas_word) } else { None };
+    if key.len() > limits.key_bytes || verb == Verb::Cas && cas.is_none() {
+        return refuse(Refusal::BadLine);
+    }
+    match usize::try_from(data_bytes) {
+        Ok(data_bytes) if data_bytes <= limits.value_bytes => Line::Command(Command::Store(Store {
+            verb,
+            key,
+            client_flags,
+            expiry,
+            cas,
+            noreply,
+            data_bytes,
+            data: b"",
+            meta: None,
+        })),
+        _ => refuse(Refusal::TooLarge),
+    }
+}
+
+fn on_a_key<'a>(name: &[u8], rest: &'a [u8], limits: &Limits) -> Line<'a> {
+    let found = Words::of(rest);
+    let [key, argument, ..] = found.words;
+    let wanted = if name == b"delete" { 1 } else { 2 };
+    let noreply = found.last == b"noreply" && found.count > wanted;
+    let refuse = |refusal| Line::Refused { refusal, noreply, block_bytes: None };
+    if found.count < wanted || found.count > 3 {
+        return refuse(Refusal::UnknownCommand);
+    }
+    // `delete key 0` is of old clients, and memcached still takes it.
+    if name == b"delete" && found.count > 1 {
+        let is_valid = match found.count {
+            2 => noreply || argument == b"0",
+            _ => noreply && argument == b"0",
+        };
+        if !is_valid {
+            return refuse(Refusal::DeleteWithTime);
+        }
+    }
+    if key.len() > limits.key_bytes {
+        return refuse(Refusal::BadLine);
+    }
+    Line::Command(match name {
+        b"delete" => Command::Delete { key, noreply },
+        b"touch" => match expiry(argument) {
+            Some(expiry) => Command::Touch { key, expiry, noreply },
+            None => return refuse(Refusal::BadExptime),
+        },
+        _ => match number::unsigned(argument) {
+            Some(delta) => Command::Count { key, delta, down: name == b"decr", noreply },
+            None => return refuse(Refusal::BadDelta),
+        },
+    })
+}
+
+fn on_the_server<'a>(name: &[u8], rest: &'a [u8]) -> Line<'a> {
+    let found = Words::of(rest);
+    let noreply = found.last == b"noreply";
+    let refuse = |refusal| Line::Refused { refusal, noreply, block_bytes: None };
+    match name {
+        b"version" => Line::Command(Command::Version),
+        b"quit" => Line::Command(Command::Quit),
+        b"stats" => Line::Command(Command::Stats { argument: rest.trim_ascii() }),
+        b"verbosity" if found.count == 0 => refuse(Refusal::UnknownCommand),
+        b"verbosity" if number::unsigned(found.words[0]).is_none() && !noreply => refuse(Refusal::BadLine),
+        b"verbosity" => Line::Command(Command::Verbosity { noreply }),
+        _ => {
+            let delay_s = match (found.count - usize::from(noreply), noreply) {
+                (0, _) => 0,
+                (1, _) => match number::signed(found.words[0]).map(i32::try_from) {
+                    Some(Ok(delay_s)) => delay_s.max(0).unsigned_abs(),
+                    _ => return refuse(Refusal::BadExptime),
+                },
+                _ => return refuse(Refusal::UnknownCommand),
+            };
+            Line::Command(Command::FlushAll { delay_s, noreply })
+        }
+    }
+}
+
+/// `mg key flags*`, `ms key bytes flags*`, `mn`.
+fn meta<'a>(command: u8, rest: &'a [u8], limits: &Limits) -> Line<'a> {
+    if command == b'n' {
+        return Line::Command(Command::MetaNoop);
+    }
+    let Some((key, mut rest)) = next_word(rest) else { return refused(Refusal::UnknownCommand) };
+    let mut block_bytes = None;
+    if command == b's' {
+        let Some((bytes_word, behind)) = next_word(rest) else { return refused(Refusal::BadLine) };
+        block_bytes = number::unsigned(bytes_word);
+        rest = behind;
+        if block_bytes.is_none() {
+            return refused(Refusal::BadLine);
+        }
+    }
+    let refuse = |refusal| Line::Refused { refusal, noreply: false, block_bytes };
+    if key.len() > limits.key_bytes {
+        return refuse(Refusal::BadLine);
+    }
+    let flags = match Flags::parse(rest, key, limits) {
+        Ok(flags) => flags,
+        Err(refusal) => return refuse(refusal),
+    };
+    let mode = match command {
+        b's' | b'a' => match flags.mode(command) {
+            Ok(mode) => mode,
+            Err(refusal) => return refuse(refusal),
+        },
+        _ => Mode::Set,
+    };
+    Line::Command(match command {
+        b'g' => Command::MetaGet { key, flags },
+        b'd' => Command::MetaDelete { key, flags },
+        b'a' => Command::MetaCount { key, flags, down: mode == Mode::Decrement },
+        b'e' => Command::MetaDebug { key, flags },
+        _ => {
+            let data_bytes = match block_bytes.map(usize::try_from) {
+                Some(Ok(data_bytes)) if data_bytes <= limits.value_bytes => data_bytes,
+                _ => return refuse(Refusal::TooLarge),
+            };
+            let verb = match mode {
+                Mode::Add => Verb::Add,
+                Mode::Append => Verb::Append,
+                Mode::Prepend => Verb::Prepend,
+                Mode::Replace => Verb::Replace,
+                _ => Verb::Set,
+            };
+            let exptime = flags.number(b'T').and_then(|seconds| i32::try_from(seconds).ok());
+            Command::Store(Store {
+                verb,
+                key,
+                client_flags: flags.number(b'F').and_then(|flags| u32::try_from(flags).ok()).unwrap_or(0),
+                expiry: Expiry::of(exptime.unwrap_or(0)),
+                cas: flags.number(b'C').map(i64::cast_unsigned),
+                noreply: false,
+                data_bytes,
+                data: b"",
+                meta: Some(flags),
+            })
+        }
+    })
+}

@@ -1,0 +1,92 @@
+//! Requests and replies as bytes.
+
+use crate::number;
+
+/// The version of the protocol that a connection speaks, which `HELLO` changes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Version {
+    /// RESP2, what every connection begins with.
+    #[default]
+    Two,
+    /// RESP3.
+    Three,
+}
+
+fn push_line(out: &mut Vec<u8>, mark: u8, text: &[u8]) {
+    out.push(mark);
+    // A line end within would be two lines, and the peer out of step.
+    out.extend(text.iter().map(|&byte| if matches!(byte, b'\r' | b'\n') { b' ' } else { byte }));
+    out.extend_from_slice(b"\r\n");
+}
+
+fn push_count(out: &mut Vec<u8>, mark: u8, count: u64) {
+    out.push(mark);
+    number::push(out, count);
+    out.extend_from_slice(b"\r\n");
+}
+
+/// Appends a request as an array of its arguments, the name first.
+pub fn compose_request(out: &mut Vec<u8>, arguments: &[&[u8]]) {
+    push_count(out, b'*', arguments.len() as u64);
+    arguments.iter().for_each(|argument| compose_bulk(out, argument));
+}
+
+/// Appends a string of any bytes.
+#[inline]
+pub fn compose_bulk(out: &mut Vec<u8>, data: &[u8]) {
+    push_count(out, b'$', data.len() as u64);
+    out.extend_from_slice(data);
+    out.extend_from_slice(b"\r\n");
+}
+
+/// Appends a simple string, `+OK`. Line ends within become spaces.
+pub fn compose_simple(out: &mut Vec<u8>, text: &str) {
+    push_line(out, b'+', text.as_bytes());
+}
+
+/// Appends an error, `-ERR words`: a code in capital letters first. Line ends within become spaces.
+pub fn compose_error(out: &mut Vec<u8>, text: &str) {
+    push_line(out, b'-', text.as_bytes());
+}
+
+/// Appends a number.
+pub fn compose_integer(out: &mut Vec<u8>, value: i64) {
+    out.push(b':');
+    number::push_signed(out, value);
+    out.extend_from_slice(b"\r\n");
+}
+
+/// Appends that there is nothing: `$-1`, in RESP3 `_`.
+#[inline]
+pub fn compose_null(out: &mut Vec<u8>, version: Version) {
+    out.extend_from_slice(match version {
+        Version::Two => b"$-1\r\n",
+        Version::Three => b"_\r\n",
+    });
+}
+
+/// Appends the head of an array; so many replies follow.
+pub fn compose_array(out: &mut Vec<u8>, count: usize) {
+    push_count(out, b'*', count as u64);
+}
+
+/// Appends the head of a map of so many pairs, which follow as key, value, key, value; in RESP2 an array of twice as many.
+pub fn compose_map(out: &mut Vec<u8>, version: Version, pairs: usize) {
+    match version {
+        Version::Two => push_count(out, b'*', 2 * pairs as u64),
+        Version::Three => push_count(out, b'%', pairs as u64),
+    }
+}
+
+/// Appends a number with a fraction; in RESP2 as a string.
+pub fn compose_double(out: &mut Vec<u8>, version: Version, value: f64) {
+    let text = match value {
+        value if value.is_nan() => "nan".to_owned(),
+        value if value.is_infinite() => if value > 0.0 { "inf" } else { "-inf" }.to_owned(),
+        value => value.to_string(),
+    };
+    match version {
+        Version::Two => compose_bulk(out, text.as_bytes()),
+        Version::Three => push_line(out, b',', text.as_bytes()),
+    }
+}

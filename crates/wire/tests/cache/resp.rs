@@ -1,0 +1,283 @@
+//! RESP, both ends.
+
+use wire::resp::{
+    Limits, Name, Read, RequestReader, SetError, SetOptions, Version, compose_array, compose_bulk, compose_double,
+    compose_error, compose_integer, compose_map, compose_null, compose_simple, parse_set,
+};
+
+use crate::bodies::{NARROW_RESP, resp_replies, resp_requests};
+use crate::{Case, check_all};
+
+fn check(limits: Limits, cases: &[Case]) {
+    check_all(cases, b"*1\r\n$4\r\nPING\r\n", r#"Ping "PING""#, |pieces| resp_requests(limits, pieces));
+}
+
+// Redis 7.0.15 (Debian 12, `redis-server --port 26379 --save '' --appendonly no`) was sent each case of the first two tables with
+// `*2\r\n$4\r\nECHO\r\n$3\r\nEND\r\n` behind it, over a socket of its own. It answers the same, errors word for word, but for these:
+//
+// - "quotes that do not close" and the three behind it: the same error, and it closes the connection, which is still in step here;
+// - "a count over the limit", "a huge count": its own limit is 2^31 - 1;
+// - "a count without an end", "a length without an end": its own limit is 64 KiB, and it finds that they are no numbers;
+// - "a count that ends in CR", "an argument that is longer", "… shorter": it takes any two bytes for CRLF;
+// - "redis-py's first": 7.0 does not know `CLIENT SETINFO` yet; "HTTP": it closes without a word, as it does on `Host:`; "an unknown name" is one it has.
+#[rustfmt::skip]
+const ARRAYS: &[Case] = &[
+    ("GET", b"*2\r\n$3\r\nGET\r\n$1\r\nk\r\n", r#"Get "GET" "k""#),
+    ("small letters", b"*2\r\n$3\r\nget\r\n$1\r\nk\r\n", r#"Get "get" "k""#),
+    ("both", b"*2\r\n$3\r\nGeT\r\n$1\r\nk\r\n", r#"Get "GeT" "k""#),
+    ("SET", b"*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$5\r\nhello\r\n", r#"Set "SET" "k" "hello""#),
+    ("SET of nothing", b"*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$0\r\n\r\n", r#"Set "SET" "k" """#),
+    ("CRLF in a value", b"*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$4\r\n\r\n\r\n\r\n", r#"Set "SET" "k" "\r\n\r\n""#),
+    ("a request in a value", b"*2\r\n$4\r\nECHO\r\n$14\r\n*1\r\n$4\r\nPING\r\n\r\n", r#"Echo "ECHO" "*1\r\n$4\r\nPING\r\n""#),
+    ("two in one piece", b"*1\r\n$4\r\nPING\r\n*1\r\n$4\r\nQUIT\r\n", r#"Ping "PING"; Quit "QUIT""#),
+    ("MGET", b"*3\r\n$4\r\nMGET\r\n$1\r\na\r\n$1\r\nb\r\n", r#"Mget "MGET" "a" "b""#),
+    ("MSET", b"*5\r\n$4\r\nMSET\r\n$1\r\na\r\n$1\r\n1\r\n$1\r\nb\r\n$1\r\n2\r\n", r#"Mset "MSET" "a" "1" "b" "2""#),
+    ("HELLO 3", b"*2\r\n$5\r\nHELLO\r\n$1\r\n3\r\n", r#"Hello "HELLO" "3""#),
+    ("redis-py's first", b"*4\r\n$6\r\nCLIENT\r\n$7\r\nSETINFO\r\n$8\r\nLIB-NAME\r\n$8\r\nredis-py\r\n", r#"Client "CLIENT" "SETINFO" "LIB-NAME" "redis-py""#),
+    ("redis-benchmark's first", b"*3\r\n$6\r\nCONFIG\r\n$3\r\nGET\r\n$4\r\nsave\r\n", r#"Config "CONFIG" "GET" "save""#),
+    ("redis-cli's first", b"*2\r\n$7\r\nCOMMAND\r\n$4\r\nDOCS\r\n", r#"Command "COMMAND" "DOCS""#),
+    ("an empty array", b"*0\r\n", ""),
+    ("a null array", b"*-1\r\n", ""),
+    ("a more negative one", b"*-5\r\n", ""),
+    ("leading zeros", b"*01\r\n$4\r\nPING\r\n", "refused bad-count close"),
+    ("leading zeros of a length", b"*1\r\n$04\r\nPING\r\n", "refused bad-length close"),
+    ("less than zero", b"*-0\r\n", "refused bad-count close"),
+    ("an empty name", b"*1\r\n$0\r\n\r\n", r#"unknown-command: """#),
+    ("an unknown name", b"*2\r\n$4\r\nLPOP\r\n$1\r\nk\r\n", r#"unknown-command: "LPOP" "k""#),
+    ("GET without a key", b"*1\r\n$3\r\nGET\r\n", r#"wrong-count: "GET""#),
+    ("GET of two", b"*3\r\n$3\r\nGET\r\n$1\r\na\r\n$1\r\nb\r\n", r#"wrong-count: "GET" "a" "b""#),
+    ("SET without a value", b"*2\r\n$3\r\nSET\r\n$1\r\nk\r\n", r#"wrong-count: "SET" "k""#),
+    ("half a count", b"*2", "more"),
+    ("half a name", b"*2\r\n$3\r\nGE", "more"),
+    ("without its last byte", b"*1\r\n$4\r\nPING\r", "more"),
+    ("nothing", b"", ""),
+    // Where the next begins is not known.
+    ("a count that is none", b"*x\r\n", "refused bad-count close"),
+    ("no count", b"*\r\n", "refused bad-count close"),
+    ("a count over 64 bits", b"*18446744073709551616\r\n", "refused bad-count close"),
+    ("a count over the limit", b"*65537\r\n", "refused bad-count close"),
+    ("a huge count", b"*2147483647\r\n", "refused bad-count close"),
+    ("a count without an end", b"*0000000000000000000000000000000000001\r\n", "refused count-too-long close"),
+    ("a count that ends in CR", b"*1\rx", "refused no-end close"),
+    ("a null argument", b"*2\r\n$3\r\nGET\r\n$-1\r\n", "refused bad-length close"),
+    ("a length that is none", b"*1\r\n$x\r\n", "refused bad-length close"),
+    ("no length", b"*1\r\n$\r\n", "refused bad-length close"),
+    ("a length over what is skipped", b"*1\r\n$536870913\r\n", "refused bad-length close"),
+    ("a length over 64 bits", b"*1\r\n$99999999999999999999\r\n", "refused bad-length close"),
+    ("a length without an end", b"*1\r\n$0000000000000000000000000000000000001\r\n", "refused length-too-long close"),
+    ("no dollar", b"*1\r\nPING\r\n", "refused no-length close"),
+    ("a number for an argument", b"*1\r\n:1\r\n", "refused no-length close"),
+    ("an array in an array", b"*1\r\n*1\r\n$4\r\nPING\r\n", "refused no-length close"),
+    ("an argument that is longer", b"*1\r\n$4\r\nPINGS\r\n", "refused no-end close"),
+    ("an argument that is shorter", b"*1\r\n$4\r\nPIN\r\n\r\n", "refused no-end close"),
+];
+
+#[rustfmt::skip]
+const INLINE: &[Case] = &[
+    ("PING", b"PING\r\n", r#"Ping "PING""#),
+    ("LF alone", b"PING\n", r#"Ping "PING""#),
+    ("words", b"SET k v\r\n", r#"Set "SET" "k" "v""#),
+    ("spaces and tabs", b" SET \t k  v \r\n", r#"Set "SET" "k" "v""#),
+    ("empty lines", b"\r\n\r\n\nPING\r\n", r#"Ping "PING""#),
+    ("only empty lines", b"\r\n\r\n", ""),
+    ("double quotes", b"SET \"a b\" \"\"\r\n", r#"Set "SET" "a b" """#),
+    ("single quotes", b"SET 'a b' ''\r\n", r#"Set "SET" "a b" """#),
+    ("escapes", b"ECHO \"\\n\\r\\t\\b\\a\\\\\\\"\\x41\\xfF\"\r\n", r#"Echo "ECHO" "\n\r\t\x08\x07\\\"A\xff""#),
+    ("an x without digits", b"ECHO \"\\xg1\"\r\n", r#"Echo "ECHO" "xg1""#),
+    ("an escaped single quote", b"ECHO 'it\\'s'\r\n", r#"Echo "ECHO" "it\'s""#),
+    ("a backslash in single quotes", b"ECHO '\\n'\r\n", r#"Echo "ECHO" "\\n""#),
+    ("quotes within a word", b"ECHO a\"b c\"\r\n", r#"Echo "ECHO" "ab c""#),
+    ("a name in quotes", b"\"PING\"\r\n", r#"Ping "PING""#),
+    ("a colon is a word", b":1\r\n", r#"unknown-command: ":1""#),
+    ("HTTP", b"POST / HTTP/1.1\r\n", r#"unknown-command: "POST" "/" "HTTP/1.1""#),
+    ("an array behind it", b"PING\r\n*1\r\n$4\r\nQUIT\r\n", r#"Ping "PING"; Quit "QUIT""#),
+    ("quotes that do not close", b"SET k \"v\r\n", "refused quotes"),
+    ("single ones", b"SET k 'v\r\n", "refused quotes"),
+    ("something behind a quote", b"SET \"k\"v w\r\n", "refused quotes"),
+    ("an escape at the end", b"ECHO \"a\\\r\n", "refused quotes"),
+    ("half a line", b"PING", "more"),
+];
+
+/// Arguments of 20 bytes, 48 together, 6 of them; lines of 40.
+#[rustfmt::skip]
+const NARROW: &[Case] = &[
+    ("an argument of the limit", b"*2\r\n$4\r\nECHO\r\n$20\r\n01234567890123456789\r\n", r#"Echo "ECHO" "01234567890123456789""#),
+    ("an argument over it", b"*2\r\n$4\r\nECHO\r\n$21\r\n01234567890123456789x\r\n", "refused too-large"),
+    ("and more behind it", b"*3\r\n$3\r\nSET\r\n$21\r\n01234567890123456789x\r\n$1\r\nv\r\n", "refused too-large"),
+    ("a name over it", b"*1\r\n$21\r\n01234567890123456789x\r\n", "refused too-large"),
+    ("two over it", b"*2\r\n$21\r\n01234567890123456789x\r\n$22\r\n01234567890123456789xy\r\n", "refused too-large"),
+    ("all together over it", b"*4\r\n$4\r\nMGET\r\n$20\r\n01234567890123456789\r\n$20\r\n01234567890123456789\r\n$5\r\n01234\r\n", "refused request-too-large"),
+    ("a bad end of one over it", b"*1\r\n$21\r\n01234567890123456789xyz", "refused no-end close"),
+    ("no dollar behind one over it", b"*2\r\n$21\r\n01234567890123456789x\r\nx", "refused no-length close"),
+    ("half of one over it", b"*2\r\n$21\r\n01234567890123456789x", "more"),
+    ("six arguments", b"*6\r\n$3\r\nDEL\r\n$1\r\na\r\n$1\r\nb\r\n$1\r\nc\r\n$1\r\nd\r\n$1\r\ne\r\n", r#"Del "DEL" "a" "b" "c" "d" "e""#),
+    ("seven", b"*7\r\n", "refused bad-count close"),
+    ("a line of 40 bytes", b"ECHO 012345678901234567890123456789012\r\n", r#"Echo "ECHO" "012345678901234567890123456789012""#),
+    ("a line over it", b"ECHO 0123456789012345678901234567890123\r\n", "refused line-too-long close"),
+];
+
+#[test]
+fn requests() {
+    check(Limits::DEFAULT, ARRAYS);
+    check(Limits::DEFAULT, INLINE);
+    check(NARROW_RESP, &NARROW[..8]);
+    check(NARROW_RESP, &NARROW[9..]);
+    // Bytes that are skipped are not kept: that nothing is left over is no sign that nothing is under way.
+    let (name, bytes, _) = NARROW[8];
+    for pieces in crate::cuts(bytes) {
+        assert!(matches!(resp_requests(NARROW_RESP, &pieces).as_slice(), [] | [_]), "{name}");
+        let mut all = pieces.clone();
+        all.push(b"\r\n$1\r\nv\r\nPING\r\n");
+        assert_eq!(resp_requests(NARROW_RESP, &all), ["refused too-large", r#"Ping "PING""#]);
+    }
+}
+
+/// Bytes and their meaning.
+type Replies = (&'static [u8], &'static str);
+
+#[rustfmt::skip]
+const REPLIES: &[Replies] = &[
+    (b"+OK\r\n", r#"Simple "OK" n0 b0"#),
+    (b"+\r\n", "Simple n0 b0"),
+    (b"-ERR no such\r\n", r#"Error "ERR no such" n0 b0"#),
+    (b":-42\r\n", "Integer(-42) n0 b0"),
+    (b"$5\r\nhello\r\n", r#"Bulk(5) "hello" n0 b5"#),
+    (b"$0\r\n\r\n", "Bulk(0) n0 b0"),
+    (b"$4\r\n\r\n\r\n\r\n", r#"Bulk(4) "\r\n\r\n" n0 b4"#),
+    (b"$-1\r\n", "Null n1 b0"),
+    (b"*-1\r\n", "Null n1 b0"),
+    (b"_\r\n", "Null n1 b0"),
+    (b"*0\r\n+OK\r\n", r#"Array(0) n0 b0; Simple "OK" n0 b0"#),
+    (b"*3\r\n$1\r\na\r\n$-1\r\n$1\r\nb\r\n", r#"Array(3)>Bulk(1) "a">Null>Bulk(1) "b" n1 b2"#),
+    (b"*2\r\n*1\r\n:1\r\n*0\r\n", "Array(2)>Array(1)> >Integer(1)>Array(0) n0 b0"),
+    (b"#t\r\n#f\r\n", "Boolean(true) n0 b0; Boolean(false) n0 b0"),
+    (b",3.25\r\n", r#"Double "3.25" n0 b0"#),
+    (b"(123456789012345678901\r\n", r#"BigNumber "123456789012345678901" n0 b0"#),
+    (b"=7\r\ntxt:abc\r\n", r#"Bulk(7) "txt:abc" n0 b7"#),
+    (b"!5\r\nERR x\r\n", r#"Error "ERR x" n0 b0"#),
+    (b"%1\r\n+a\r\n:1\r\n", r#"Map(1)>Simple "a">Integer(1) n0 b0"#),
+    (b"%0\r\n", "Map(0) n0 b0"),
+    (b"~1\r\n_\r\n", "Set(1)>Null n1 b0"),
+    (b">2\r\n+a\r\n$1\r\nk\r\n+OK\r\n", r#"Push(2)>Simple "a">Bulk(1) "k" n0 b1; Simple "OK" n0 b0"#),
+    (b"|1\r\n+ttl\r\n:3\r\n$1\r\nv\r\n", r#"Attribute(1)>Simple "ttl">Integer(3)Bulk(1) "v" n0 b1"#),
+    (b"$5\r\nhel", r#"more Bulk(5) "hel""#),
+    (b"*2\r\n:1\r\n", "more Array(2)>Integer(1)"),
+    (b"|1\r\n+ttl\r\n:3\r\n", r#"more Attribute(1)>Simple "ttl">Integer(3)"#),
+    (b"HTTP/1.1 200 OK\r\n", "error bad-type"),
+    (b"\r\n", "error bad-type"),
+    (b"+OK\n", "error bad-line-end"),
+    (b"+O\rK\r\n", "error bad-line-end"),
+    (b":x\r\n", "error bad-value"),
+    (b":\r\n", "error bad-value"),
+    (b"$-2\r\n", "error bad-value"),
+    (b"$?\r\n", "error bad-value"),
+    (b"*x\r\n", "error bad-value"),
+    (b"#x\r\n", "error bad-value"),
+    (b"_x\r\n", "error bad-value"),
+    (b"$1\r\nab\r\n", "error bad-bulk-end"),
+    (b"$3\r\nab\r\n\r\n", "error bad-bulk-end"),
+    (b"$1048577\r\n", "error too-large"),
+    (b"$18446744073709551616\r\n", "error bad-value"),
+    (b"*65537\r\n", "error too-many"),
+    (b"%18446744073709551615\r\n", "error too-many"),
+    (b"*1\r\n>1\r\n", "error misplaced"),
+    (b"*1\r\n|1\r\n", "error misplaced"),
+    (b"*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n", "error too-deep"),
+];
+
+#[test]
+fn replies() {
+    let mut wrong = Vec::new();
+    for (bytes, expect) in REPLIES {
+        for pieces in crate::cuts(bytes) {
+            let found = resp_replies(Limits::DEFAULT, &pieces).join("; ");
+            if found != *expect {
+                wrong.push(format!(
+                    "{}, {} pieces:\n  {found}\n  {expect} expected",
+                    bytes.escape_ascii(),
+                    pieces.len()
+                ));
+                break;
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{} of {} cases:\n{}", wrong.len(), REPLIES.len(), wrong.join("\n"));
+    let many = [b"*5\r\n".to_vec(), b"*6\r\n:1\r\n:1\r\n:1\r\n:1\r\n:1\r\n:1\r\n".repeat(5)].concat();
+    assert_eq!(resp_replies(NARROW_RESP, &[&many]), ["error too-many"], "elements of a whole reply");
+    assert_eq!(resp_replies(NARROW_RESP, &[b"+0123456789012345678901234567890123456789"]), ["error line-too-long"]);
+}
+
+/// Redis 7.0.15 was asked each of these, by `redis-cli SET k v …`: where it says an error, ours is the same.
+#[test]
+fn options_of_set() {
+    let none = SetOptions::default();
+    let cases: &[(&str, Result<SetOptions, SetError>)] = &[
+        ("", Ok(none)),
+        (" EX 10", Ok(SetOptions { ttl_ms: Some(10_000), ..none })),
+        (" px 10", Ok(SetOptions { ttl_ms: Some(10), ..none })),
+        (" EXAT 10", Ok(SetOptions { ends_unix_ms: Some(10_000), ..none })),
+        (" PXAT 10", Ok(SetOptions { ends_unix_ms: Some(10), ..none })),
+        (" NX", Ok(SetOptions { if_absent: true, ..none })),
+        (" xx GET", Ok(SetOptions { if_present: true, get: true, ..none })),
+        (" KEEPTTL", Ok(SetOptions { keep_ttl: true, ..none })),
+        (" NX XX", Err(SetError::Syntax)),
+        (" EX", Err(SetError::Syntax)),
+        (" EX 1 PX 1", Err(SetError::Syntax)),
+        (" EX 1 KEEPTTL", Err(SetError::Syntax)),
+        (" KEEPTTL EX 1", Err(SetError::Syntax)),
+        (" WHAT", Err(SetError::Syntax)),
+        (" EX x", Err(SetError::NotAnInteger)),
+        (" EX 0", Err(SetError::InvalidExpire)),
+        (" EX -1", Err(SetError::InvalidExpire)),
+        (" EX 9223372036854775807", Err(SetError::InvalidExpire)),
+    ];
+    for (options, expect) in cases {
+        let line = format!("SET k v{options}\r\n");
+        let mut reader = RequestReader::new(Limits::DEFAULT);
+        let Read::Request { request, .. } = reader.read(line.as_bytes()) else { panic!("{line}") };
+        assert_eq!(parse_set(&request), *expect, "{line}");
+    }
+}
+
+#[test]
+fn replies_that_were_composed() {
+    let mut out = Vec::new();
+    for version in [Version::Two, Version::Three] {
+        compose_null(&mut out, version);
+        compose_map(&mut out, version, 1);
+        compose_bulk(&mut out, b"a");
+        compose_double(&mut out, version, 0.5);
+    }
+    compose_simple(&mut out, "a\r\nb");
+    compose_error(&mut out, "ERR a\nb");
+    compose_array(&mut out, 1);
+    compose_integer(&mut out, i64::MIN);
+    let expect = "$-1\r\n*2\r\n$1\r\na\r\n$3\r\n0.5\r\n_\r\n%1\r\n$1\r\na\r\n,0.5\r\n+a  b\r\n-ERR a b\r\n*1\r\n:-9223372036854775808\r\n";
+    assert_eq!(String::from_utf8(out).unwrap(), expect);
+}
+
+/// `COMMAND INFO` of Redis 7.0.15 gives an arity; above 0 it is the count, below 0 the least.
+#[test]
+fn arities_are_those_of_redis() {
+    #[rustfmt::skip]
+    let arities = [
+        ("get", 2), ("set", -3), ("setex", 4), ("psetex", 4), ("setnx", 3), ("del", -2), ("unlink", -2), ("mget", -2), ("mset", -3),
+        ("exists", -2), ("expire", -3), ("pexpire", -3), ("ttl", 2), ("pttl", 2), ("ping", -1), ("echo", 2), ("flushall", -1),
+        ("flushdb", -1), ("info", -1), ("dbsize", 1), ("config", -2), ("command", -1), ("hello", -1), ("client", -2), ("select", 2),
+        ("quit", -1), ("reset", 1),
+    ];
+    assert_eq!(arities.len(), Name::ALL.len());
+    for (name, arity) in arities {
+        let found = Name::of(name.as_bytes()).unwrap();
+        let least = i32::abs(arity) as usize;
+        assert!(found.takes(least) && !found.takes(least - 1), "{name}");
+        assert!(arity < 0 || !found.takes(least + 1), "{name}");
+        assert_eq!(Name::of(name.to_uppercase().as_bytes()), Some(found));
+    }
+}
+
+#[test]
+fn so_many_cases() {
+    let requests = ARRAYS.len() + INLINE.len() + NARROW.len();
+    assert!(requests >= 80 && REPLIES.len() >= 40, "{requests} and {}", REPLIES.len());
+}

@@ -1,0 +1,447 @@
+//! What is asserted of any stream of the cache's protocols. The first byte of an input says what was asked, the limits and where the stream is cut.
+
+use wire::cache_http::{self, Operation};
+use wire::detect::{DETECT_MAX_BYTES, Detected, detect};
+use wire::{memcached, resp};
+
+/// Limits that short inputs reach.
+pub(crate) const NARROW_MEMCACHED: memcached::Limits = memcached::Limits {
+    key_bytes: 10,
+    value_bytes: 40,
+    whole_bytes: 16,
+    line_bytes: 48,
+    get_line_bytes: 64,
+    swallow_bytes: 100,
+};
+
+/// Limits that short inputs reach.
+pub(crate) const NARROW_RESP: resp::Limits =
+    resp::Limits { bulk_bytes: 20, request_bytes: 48, arguments: 6, line_bytes: 40, depth: 3, elements: 20 };
+
+/// However a stream of requests is cut, it means the same.
+pub(crate) fn memcached_request(bytes: &[u8]) {
+    let Some((&control, stream)) = bytes.split_first() else { return };
+    let limits = if control & 4 != 0 { NARROW_MEMCACHED } else { memcached::Limits::DEFAULT };
+    let whole = memcached_requests(limits, &[stream]);
+    for pieces in cuts(control, stream) {
+        assert_eq!(memcached_requests(limits, &pieces), whole, "cut {:?}", lengths(&pieces));
+    }
+}
+
+/// What a server makes of a stream: each request in words, and its value behind it.
+pub(crate) fn memcached_requests(limits: memcached::Limits, pieces: &[&[u8]]) -> Vec<String> {
+    use memcached::{Command, Read};
+    let mut reader = memcached::RequestReader::new(limits);
+    let (mut buffer, mut words) = (Vec::new(), Vec::new());
+    let mut streamed = None::<(String, usize, Vec<u8>)>;
+    let mut least = 0;
+    for piece in pieces {
+        buffer.extend_from_slice(piece);
+        loop {
+            let before = buffer.len();
+            let used = match reader.read(&buffer) {
+                Read::Need { used, more } => {
+                    assert!(more > 0 && used <= before);
+                    least = before - used + more;
+                    buffer.drain(..used);
+                    break;
+                }
+                Read::Command { used, command } => {
+                    assert!(used >= least, "it was said that {least} are needed");
+                    words.push(match command {
+                        Command::Store(store) => {
+                            assert_eq!(store.data.len(), store.data_bytes);
+                            format!("{} {}", store_words(&store), text(store.data))
+                        }
+                        other => command_words(&other),
+                    });
+                    used
+                }
+                Read::Begin { used, store } => {
+                    assert!(store.data_bytes > limits.whole_bytes && store.data_bytes <= limits.value_bytes);
+                    streamed = Some((store_words(&store), store.data_bytes, Vec::new()));
+                    used
+                }
+                Read::Data { used, piece } => {
+                    assert!(!piece.is_empty());
+                    streamed.as_mut().expect("it has begun").2.extend_from_slice(piece);
+                    used
+                }
+                Read::End { used, is_good } => {
+                    let (store, data_bytes, data) = streamed.take().expect("it has begun");
+                    assert_eq!(data.len(), data_bytes);
+                    words.push(if is_good {
+                        format!("{store} {}", text(&data))
+                    } else {
+                        "refused bad-chunk".to_owned()
+                    });
+                    used
+                }
+                Read::Refused { used, refusal, noreply, close } => {
+                    assert!(refusal.reply().ends_with(b"\r\n"));
+                    let silent = if noreply { " silent" } else { "" };
+                    let close_word = if close { " close" } else { "" };
+                    words.push(format!("refused {}{silent}{close_word}", refusal.name()));
+                    if close {
+                        return words;
+                    }
+                    used
+                }
+            };
+            assert!(used > 0 && used <= before);
+            least = 0;
+            buffer.drain(..used);
+        }
+    }
+    if streamed.is_some() || !buffer.is_empty() {
+        words.push("more".to_owned());
+    }
+    words
+}
+
+fn store_words(store: &memcached::Store<'_>) -> String {
+    let verb = format!("{:?}", store.verb).to_lowercase();
+    let cas = store.cas.map_or(String::new(), |cas| format!(" cas {cas}"));
+    let noreply = if store.noreply { " noreply" } else { "" };
+    let flags = store.meta.map_or(String::new(), |flags| format!(" meta{}", flag_words(&flags)));
+    format!("{verb} {} {} {:?}{cas}{noreply}{flags}", text(store.key), store.client_flags, store.expiry)
+}
+
+fn flag_words(flags: &memcached::Flags<'_>) -> String {
+    flags.iter().map(|(letter, argument)| format!(" {}{}", char::from(letter), argument.escape_ascii())).collect()
+}
+
+fn command_words(command: &memcached::Command<'_>) -> String {
+    use memcached::Command;
+    let silent = |noreply: bool| if noreply { " noreply" } else { "" };
+    match *command {
+        Command::Get(get) => {
+            let name = if get.with_cas { "gets" } else { "get" };
+            let touch = get.touch.map_or(String::new(), |expiry| format!(" {expiry:?}"));
+            let keys = get.keys.map(|key| format!(" {}", text(key))).collect::<String>();
+            format!("{name}{touch}{keys}")
+        }
+        Command::Store(store) => store_words(&store),
+        Command::Delete { key, noreply } => format!("delete {}{}", text(key), silent(noreply)),
+        Command::Count { key, delta, down, noreply } => {
+            format!("{} {} {delta}{}", if down { "decr" } else { "incr" }, text(key), silent(noreply))
+        }
+        Command::Touch { key, expiry, noreply } => format!("touch {} {expiry:?}{}", text(key), silent(noreply)),
+        Command::FlushAll { delay_s, noreply } => format!("flush_all {delay_s}{}", silent(noreply)),
+        Command::Version => "version".to_owned(),
+        Command::Verbosity { noreply } => format!("verbosity{}", silent(noreply)),
+        Command::Stats { argument } => format!("stats {}", text(argument)),
+        Command::Quit => "quit".to_owned(),
+        Command::MetaGet { key, flags } => format!("mg {}{}", text(key), flag_words(&flags)),
+        Command::MetaDelete { key, flags } => format!("md {}{}", text(key), flag_words(&flags)),
+        Command::MetaCount { key, flags, down } => {
+            format!("ma {} {}{}", text(key), if down { "down" } else { "up" }, flag_words(&flags))
+        }
+        Command::MetaNoop => "mn".to_owned(),
+        Command::MetaDebug { key, flags } => format!("me {}{}", text(key), flag_words(&flags)),
+    }
+}
+
+/// However a stream of answers is cut, it means the same.
+pub(crate) fn memcached_response(bytes: &[u8]) {
+    let Some((&control, stream)) = bytes.split_first() else { return };
+    let limits = if control & 1 != 0 { NARROW_MEMCACHED } else { memcached::Limits::DEFAULT };
+    let asked = asked(usize::from(control >> 1));
+    let whole = memcached_answers(limits, &asked, &[stream]);
+    for pieces in cuts(control, stream) {
+        assert_eq!(memcached_answers(limits, &asked, &pieces), whole, "cut {:?}", lengths(&pieces));
+    }
+}
+
+/// A pipeline of requests of all kinds, begun at one of them.
+fn asked(first: usize) -> Vec<memcached::Asked<'static>> {
+    use memcached::Asked;
+    const ALL: [Asked<'static>; 14] = [
+        Asked::Get { keys: &[b"a"] },
+        Asked::Get { keys: &[b"a", b"b", b"c", b"a"] },
+        Asked::Store,
+        Asked::Delete,
+        Asked::Touch,
+        Asked::Count,
+        Asked::Ok,
+        Asked::Version,
+        Asked::Stats,
+        Asked::Meta { quiet: false, opaque: b"" },
+        Asked::Meta { quiet: true, opaque: b"1" },
+        Asked::Meta { quiet: true, opaque: b"2" },
+        Asked::MetaNoop,
+        Asked::MetaDebug,
+    ];
+    (0..ALL.len()).map(|offset| ALL[(first + offset) % ALL.len()]).collect()
+}
+
+/// What a client that `asked` these, over and over, makes of a stream.
+pub(crate) fn memcached_answers(
+    limits: memcached::Limits,
+    asked: &[memcached::Asked<'_>],
+    pieces: &[&[u8]],
+) -> Vec<String> {
+    use memcached::{Event, Progress};
+    let mut reader = memcached::ResponseReader::new(limits);
+    let (mut words, mut found, mut data) = (Vec::new(), String::new(), Vec::new());
+    let (mut next, mut suppressed) = (0, 0);
+    for piece in pieces {
+        let mut rest = *piece;
+        while !rest.is_empty() {
+            let progress = reader.read(asked[next % asked.len()], rest, |event| match event {
+                Event::Data(piece) => {
+                    assert!(!piece.is_empty() && rest.as_ptr_range().contains(&piece.as_ptr()));
+                    data.extend_from_slice(piece);
+                }
+                Event::Value { index, client_flags, bytes, cas } => {
+                    found += &format!("{} hit {index} {client_flags} {bytes} {cas:?}", take(&mut data));
+                }
+                Event::Miss { index } => found += &format!("{} miss {index}", take(&mut data)),
+                Event::Flag { letter, argument } => {
+                    found += &format!(" {}{}", char::from(letter), argument.escape_ascii())
+                }
+                Event::Text(line) => found += &format!("{} {}", take(&mut data), text(line)),
+            });
+            match progress {
+                Ok(Progress::More) => rest = &[],
+                Ok(Progress::Done { used, answer }) => {
+                    next += 1;
+                    if answer.outcome == memcached::Outcome::Suppressed {
+                        assert_eq!(used, 0);
+                        suppressed += 1;
+                        assert!(suppressed < 1000 && found.is_empty());
+                    } else {
+                        assert!(used > 0 && used <= rest.len() && reader.is_between());
+                    }
+                    words.push(format!(
+                        "{:?}{}{} {}/{} {}",
+                        answer.outcome,
+                        std::mem::take(&mut found),
+                        take(&mut data),
+                        answer.hits,
+                        answer.misses,
+                        answer.value_bytes
+                    ));
+                    // Who is asked quietly for ever is never answered.
+                    if suppressed > 0
+                        && asked.iter().all(|asked| matches!(asked, memcached::Asked::Meta { quiet: true, .. }))
+                    {
+                        return words;
+                    }
+                    rest = &rest[used..];
+                }
+                Err(error) => {
+                    assert_eq!(reader.read(asked[0], rest, |_| panic!("nothing after an error")), Err(error));
+                    words.push(format!("error {}", error.name()));
+                    return words;
+                }
+            }
+        }
+    }
+    if reader.end().is_err() {
+        words.push(format!("more{found}{}", take(&mut data)));
+    }
+    words
+}
+
+fn take(data: &mut Vec<u8>) -> String {
+    if data.is_empty() { String::new() } else { format!(" {}", text(&std::mem::take(data))) }
+}
+
+/// However a stream of requests is cut, it means the same; and what was understood is understood again when it is written as an array.
+pub(crate) fn resp_request(bytes: &[u8]) {
+    let Some((&control, stream)) = bytes.split_first() else { return };
+    let limits = if control & 4 != 0 { NARROW_RESP } else { resp::Limits::DEFAULT };
+    let whole = resp_requests(limits, &[stream]);
+    for pieces in cuts(control, stream) {
+        assert_eq!(resp_requests(limits, &pieces), whole, "cut {:?}", lengths(&pieces));
+    }
+}
+
+/// What a server makes of a stream: the arguments of each request, `.` behind a command that is known.
+pub(crate) fn resp_requests(limits: resp::Limits, pieces: &[&[u8]]) -> Vec<String> {
+    use resp::Read;
+    let mut reader = resp::RequestReader::new(limits);
+    let (mut buffer, mut words) = (Vec::new(), Vec::new());
+    let mut least = 0;
+    for piece in pieces {
+        buffer.extend_from_slice(piece);
+        loop {
+            let before = buffer.len();
+            let used = match reader.read(&buffer) {
+                Read::Need { used, more } => {
+                    assert!(more > 0 && used <= before);
+                    least = before - used + more;
+                    buffer.drain(..used);
+                    break;
+                }
+                Read::Request { used, request } => {
+                    assert!(used >= least, "it was said that {least} are needed");
+                    let arguments = request.arguments().collect::<Vec<_>>();
+                    for (index, argument) in arguments.iter().enumerate() {
+                        assert!(request.argument_in_place(index).is_none_or(|place| place == *argument));
+                    }
+                    words.push(request_words(&request));
+                    again(&arguments);
+                    used
+                }
+                Read::Refused { used, refusal } => {
+                    let mut reply = Vec::new();
+                    refusal.compose(&mut reply);
+                    assert!(reply.starts_with(b"-ERR ") && reply.iter().filter(|byte| **byte == b'\n').count() == 1);
+                    words.push(format!("refused {}{}", refusal.name(), if refusal.closes() { " close" } else { "" }));
+                    if refusal.closes() {
+                        return words;
+                    }
+                    used
+                }
+            };
+            assert!(used > 0 && used <= before);
+            least = 0;
+            buffer.drain(..used);
+        }
+    }
+    if !buffer.is_empty() {
+        words.push("more".to_owned());
+    }
+    words
+}
+
+fn request_words(request: &resp::Request<'_, '_>) -> String {
+    let arguments = request.arguments().map(text).collect::<Vec<_>>().join(" ");
+    let _ = resp::parse_set(request);
+    match request.command() {
+        Ok(name) => format!("{name:?} {arguments}"),
+        Err(refusal) => format!("{}: {arguments}", refusal.name()),
+    }
+}
+
+fn again(arguments: &[&[u8]]) {
+    let mut composed = Vec::new();
+    resp::compose_request(&mut composed, arguments);
+    let limits = resp::Limits { bulk_bytes: 1 << 26, request_bytes: 1 << 26, ..resp::Limits::DEFAULT };
+    let mut reader = resp::RequestReader::new(limits);
+    let resp::Read::Request { used, request } = reader.read(&composed) else { panic!("it was composed whole") };
+    assert_eq!(used, composed.len());
+    assert!(request.arguments().eq(arguments.iter().copied()));
+}
+
+/// However a stream of replies is cut, it means the same.
+pub(crate) fn resp_reply(bytes: &[u8]) {
+    let Some((&control, stream)) = bytes.split_first() else { return };
+    let limits = if control & 4 != 0 { NARROW_RESP } else { resp::Limits::DEFAULT };
+    let whole = resp_replies(limits, &[stream]);
+    for pieces in cuts(control, stream) {
+        assert_eq!(resp_replies(limits, &pieces), whole, "cut {:?}", lengths(&pieces));
+    }
+}
+
+/// What a client makes of a stream: each value with what is in it.
+pub(crate) fn resp_replies(limits: resp::Limits, pieces: &[&[u8]]) -> Vec<String> {
+    use resp::{Event, Progress};
+    let mut reader = resp::ReplyReader::new(limits);
+    let (mut words, mut found, mut data) = (Vec::new(), String::new(), Vec::new());
+    for piece in pieces {
+        let mut rest = *piece;
+        while !rest.is_empty() {
+            let progress = reader.read(rest, |event| match event {
+                Event::Data(piece) => data.extend_from_slice(piece),
+                Event::Value { kind, depth } => {
+                    found += &format!("{}{}{kind:?}", take(&mut data), " >".repeat(depth).trim_start_matches(' '));
+                }
+            });
+            let (used, answer, is_push) = match progress {
+                Ok(Progress::More) => {
+                    rest = &[];
+                    continue;
+                }
+                Ok(Progress::Done { used, answer }) => (used, answer, false),
+                Ok(Progress::Push { used, answer }) => (used, answer, true),
+                Err(error) => {
+                    assert_eq!(reader.read(rest, |_| panic!("nothing after an error")), Err(error));
+                    words.push(format!("error {}", error.name()));
+                    return words;
+                }
+            };
+            assert!(used > 0 && used <= rest.len() && reader.is_between());
+            assert_eq!(matches!(answer.kind, resp::Kind::Push(_)), is_push);
+            words.push(format!(
+                "{}{} n{} b{}",
+                std::mem::take(&mut found),
+                take(&mut data),
+                answer.nulls,
+                answer.bulk_bytes
+            ));
+            rest = &rest[used..];
+        }
+    }
+    if reader.end().is_err() {
+        words.push(format!("more {found}{}", take(&mut data)));
+    }
+    words
+}
+
+/// A target is a mistake or an operation, and an operation is the same when it is written again.
+pub(crate) fn cache_http(bytes: &[u8]) {
+    let Some((&control, target)) = bytes.split_first() else { return };
+    let Ok(target) = std::str::from_utf8(target) else { return };
+    let method = ["GET", "PUT", "DELETE", "HEAD", "POST", "PATCH"][usize::from(control % 6)];
+    let limits = cache_http::Limits { key_bytes: 20, value_bytes: 40 };
+    let decoded = |encoded: cache_http::Encoded<'_>| {
+        let mut out = Vec::new();
+        encoded.decode_into(&mut out);
+        assert_eq!(out.len(), encoded.bytes());
+        assert!(encoded.as_plain().is_none_or(|plain| plain == out));
+        out
+    };
+    let mut again = String::new();
+    match cache_http::parse_target(method, target, &limits) {
+        Err(refusal) => assert!([400, 404, 405, 413, 414].contains(&refusal.status())),
+        Ok(Operation::Get { key, .. } | Operation::Delete { key }) => {
+            cache_http::compose_key(&mut again, &decoded(key));
+            match cache_http::parse_target(method, &again, &limits) {
+                Ok(Operation::Get { key: other, .. } | Operation::Delete { key: other }) => {
+                    assert_eq!(decoded(other), decoded(key));
+                }
+                other => panic!("{again}: {other:?}"),
+            }
+        }
+        Ok(Operation::Put { key, value }) => {
+            cache_http::compose_put(&mut again, &decoded(key), &decoded(value));
+            let Ok(Operation::Put { key: key_again, value: value_again }) =
+                cache_http::parse_target(method, &again, &limits)
+            else {
+                panic!("{again}")
+            };
+            assert_eq!((decoded(key_again), decoded(value_again)), (decoded(key), decoded(value)));
+        }
+        Ok(Operation::Status | Operation::Reset) => {}
+    }
+}
+
+/// What has been decided stays so.
+pub(crate) fn detect_protocol(bytes: &[u8]) {
+    let mut decided = Detected::Need;
+    for end in 0..=bytes.len().min(2 * DETECT_MAX_BYTES) {
+        let found = detect(&bytes[..end]);
+        assert!(decided == Detected::Need || decided == found, "{decided:?} became {found:?} at {end}");
+        assert!(found != Detected::Need || end < DETECT_MAX_BYTES);
+        decided = found;
+    }
+}
+
+fn text(bytes: &[u8]) -> String {
+    format!("\"{}\"", bytes.escape_ascii())
+}
+
+/// Byte by byte where that is not too much work, in two, and in pieces of a size.
+fn cuts(control: u8, stream: &[u8]) -> Vec<Vec<&[u8]>> {
+    let small = stream.len() / 512 + 1;
+    let at = (usize::from(control) * 37) % (stream.len() + 1);
+    let size = usize::from(control >> 3) + 2;
+    vec![stream.chunks(small).collect(), vec![&stream[..at], &stream[at..]], stream.chunks(size).collect()]
+}
+
+fn lengths(pieces: &[&[u8]]) -> Vec<usize> {
+    pieces.iter().map(|piece| piece.len()).collect()
+}
