@@ -442,8 +442,8 @@ impl Shard {
             {
                 return Some(block);
             }
-            if free >= words + self.memory.arena_words() / SLACK_SHARE && self.evictor != Evictor::None {
-                self.clear_run(words);
+            let is_slack = free >= words + self.memory.arena_words() / SLACK_SHARE;
+            if is_slack && self.evictor != Evictor::None && self.clear_run(words) {
                 continue;
             }
             if !self.evict(now_s) {
@@ -454,7 +454,9 @@ impl Shard {
 
     /// Makes one of the largest free blocks larger by moving the items above it into other free blocks.
     fn join(&mut self, words: u32) -> Option<u32> {
-        for block in self.memory.largest() {
+        for choice in 0..4 {
+            // Asked anew each time: what was moved for the last choice may lie in this one.
+            let block = self.memory.largest()[choice];
             if block == NOBODY {
                 break;
             }
@@ -502,8 +504,9 @@ impl Shard {
     }
 
     /// Makes a free block of so many words by evicting what lies above one of the largest.
-    fn clear_run(&mut self, words: u32) {
-        for block in self.memory.largest() {
+    fn clear_run(&mut self, words: u32) -> bool {
+        for choice in 0..4 {
+            let block = self.memory.largest()[choice];
             while block != NOBODY && self.memory.free_size(block) < words {
                 let above = block + self.memory.free_size(block);
                 if above == self.memory.end() {
@@ -513,9 +516,10 @@ impl Shard {
                 self.leave(at, Leaving::Displaced);
             }
             if block == NOBODY || self.memory.free_size(block) >= words {
-                return;
+                return block != NOBODY;
             }
         }
+        false
     }
 
     // The border between arena and index.

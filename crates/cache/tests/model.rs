@@ -177,7 +177,7 @@ fn check(config: Config, shards: usize, steps: &[(u32, Step)]) -> Result<(), Tes
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 300, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 120, failure_persistence: None, ..ProptestConfig::default() })]
     #[test]
     fn what_is_found_was_stored_last(
         evictor in 0usize..Evictor::ALL.len(),
