@@ -2,6 +2,7 @@
 
 mod conformance;
 mod coverage;
+mod hit_ratio;
 mod tidy;
 
 use std::process::ExitCode;
@@ -14,6 +15,7 @@ Usage: cargo xtask <VERB> [ARGUMENTS]
 Verbs:
   tidy      check architecture, documents, terms and sources
   coverage  simulate how often the intervals of the statistics hold what they promise
+  hit-ratio replay the gates' workloads against every evictor of the cache
   subjects  check that servers keep subjects/CONTRACT.md; `cargo xtask subjects --help` says more
   help      print this";
 
@@ -26,6 +28,7 @@ fn main() -> ExitCode {
     let done = match verb.as_str() {
         "tidy" => tidy::run(rest),
         "coverage" => coverage::run(rest),
+        "hit-ratio" => hit_ratio::run(rest),
         "subjects" => conformance::run(rest),
         conformance::BOUND => conformance::become_bound(rest),
         "help" | "--help" | "-h" => {

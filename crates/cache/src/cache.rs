@@ -1,0 +1,226 @@
+//! The cache: shards behind small locks.
+
+use std::sync::{Mutex, MutexGuard};
+
+use crate::config::{Accounting, Config, ConfigError, Item, Meta, Mode, Refusal};
+use crate::shard::{Hasher, Shard, tag_of};
+use crate::stats::Stats;
+
+/// A shard on lines of the processor's cache that no other shard's lock lies on.
+#[repr(align(128))]
+struct Locked(Mutex<Shard>);
+
+/// Keys to values under a cap in bytes, for several threads at once.
+///
+/// A key's shard is decided by the upper bits of its hash, and everything done to a key is done under its shard's lock: operations on
+/// one key have one order, and an item is seen whole or not at all.
+///
+/// ```
+/// let cache = cache::Cache::new(cache::Config::new(1 << 20)).unwrap();
+/// let (key, now_s) = (b"answer", 0);
+/// let hash = cache.hash(key);
+/// cache.set(key, hash, b"42", cache::Meta::default(), now_s).unwrap();
+/// assert_eq!(cache.get(key, hash, now_s, |item| item.value.to_vec()), Some(b"42".to_vec()));
+/// ```
+pub struct Cache {
+    shards: Box<[Locked]>,
+    shift: u32,
+    hasher: Hasher,
+    key_bytes_max: usize,
+    value_bytes_max: usize,
+    capacity_bytes: u64,
+    fixed_bytes: u64,
+}
+
+impl Cache {
+    /// A cache, empty. Its memory is reserved at once and becomes resident as it is used.
+    pub fn new(config: Config) -> Result<Cache, ConfigError> {
+        config.check()?;
+        let count = config.shards();
+        Cache::with_shards(config, count)
+    }
+
+    /// A cache of so many shards, whatever [`Config::shards`] says: for measuring what shards cost.
+    ///
+    /// # Panics
+    /// When `count` is no power of two, or there is no memory for so many.
+    pub fn with_shards(config: Config, count: usize) -> Result<Cache, ConfigError> {
+        config.check()?;
+        assert!(count.is_power_of_two(), "the number of shards is a power of two: {count}");
+        let own = size_of::<Cache>() as u64;
+        let each = (config.memory_bytes() - own) / count as u64;
+        let words = (each - size_of::<Locked>() as u64) / 4;
+        assert!(words >= 1024, "{each} bytes are no memory for a shard");
+        let values_bytes_cap = match config.accounting {
+            Accounting::Everything => None,
+            Accounting::ValuesOnly { .. } => Some(config.capacity_bytes / count as u64),
+        };
+        let hasher = Hasher::new(config.seed);
+        let shard = |number: usize| {
+            let seed = (config.seed ^ (number as u64 + 1)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+            let words = words as u32;
+            let shard = Shard::new(words, config.evictor, hasher.clone(), config.versions, values_bytes_cap, seed);
+            Locked(Mutex::new(shard))
+        };
+        let quarter = words as usize;
+        let value_bytes_max = config.value_bytes_max.min(quarter).min(values_bytes_cap.unwrap_or(u64::MAX) as usize);
+        Ok(Cache {
+            shards: (0..count).map(shard).collect(),
+            shift: 64 - count.ilog2(),
+            hasher,
+            key_bytes_max: config.key_bytes_max.min(quarter / 2),
+            value_bytes_max,
+            capacity_bytes: config.capacity_bytes,
+            fixed_bytes: config.memory_bytes() - words * 4 * count as u64,
+        })
+    }
+
+    /// The hash of a key, which all operations ask for: the caller computes it once and may do so early. It depends on the seed of
+    /// the cache. Source: rapidhash version 3.
+    #[inline]
+    pub fn hash(&self, key: &[u8]) -> u64 {
+        self.hasher.hash(key)
+    }
+
+    /// The longest key taken, in bytes: that of the configuration, or an eighth of a shard.
+    pub fn key_bytes_max(&self) -> usize {
+        self.key_bytes_max
+    }
+
+    /// The longest value taken, in bytes: that of the configuration, or a quarter of a shard.
+    pub fn value_bytes_max(&self) -> usize {
+        self.value_bytes_max
+    }
+
+    /// How many shards there are.
+    pub fn shards(&self) -> usize {
+        self.shards.len()
+    }
+
+    #[inline]
+    fn shard(&self, hash: u64) -> MutexGuard<'_, Shard> {
+        // With one shard the shift is 64, which `>>` does not do.
+        let number = hash.checked_shr(self.shift).unwrap_or(0);
+        lock(&self.shards[number as usize])
+    }
+
+    /// Lends the item of a key to `use_it`, under the lock of its shard, and counts a hit; or counts a miss.
+    #[inline]
+    pub fn get<R>(&self, key: &[u8], hash: u64, now_s: u32, use_it: impl FnOnce(Item<'_>) -> R) -> Option<R> {
+        self.shard(hash).get(key, tag_of(hash), now_s, use_it)
+    }
+
+    /// As [`Cache::get`], but neither counted nor a use.
+    pub fn peek<R>(&self, key: &[u8], hash: u64, now_s: u32, use_it: impl FnOnce(Item<'_>) -> R) -> Option<R> {
+        self.shard(hash).peek(key, tag_of(hash), now_s, use_it)
+    }
+
+    /// Stores an item, in place of any other of its key; see [`Cache::store`].
+    pub fn set(&self, key: &[u8], hash: u64, value: &[u8], meta: Meta, now_s: u32) -> Result<u64, Refusal> {
+        self.store(Mode::Set, key, hash, value, meta, now_s)
+    }
+
+    /// Stores an item under a condition; returns its version, 0 where the cache keeps none. An item that has expired already
+    /// is stored and never found.
+    ///
+    /// A store that is refused for want of room has removed the older item of its key.
+    pub fn store(
+        &self,
+        mode: Mode,
+        key: &[u8],
+        hash: u64,
+        value: &[u8],
+        meta: Meta,
+        now_s: u32,
+    ) -> Result<u64, Refusal> {
+        let mut shard = self.shard(hash);
+        let checked = self.check(key, value.len());
+        let stored =
+            checked.and_then(|()| shard.store(mode, key, tag_of(hash), value, meta, now_s, self.value_bytes_max));
+        self.count_refusal(&mut shard, stored)
+    }
+
+    /// Removes the item of a key; whether there was one.
+    pub fn delete(&self, key: &[u8], hash: u64, now_s: u32) -> bool {
+        self.shard(hash).delete(key, tag_of(hash), now_s)
+    }
+
+    /// Gives the item of a key another expiry (0 is never), which is a use; whether there was one.
+    ///
+    /// Where there was no expiry before or is none after, the item changes its length and may be refused as in [`Cache::store`].
+    pub fn touch(&self, key: &[u8], hash: u64, expires_s: u32, now_s: u32) -> Result<bool, Refusal> {
+        let mut shard = self.shard(hash);
+        let touched = shard.touch(key, tag_of(hash), expires_s, now_s);
+        self.count_refusal(&mut shard, touched)
+    }
+
+    /// Changes a value in one step, for increments: `change` sees the item and returns the new value, or `None` to leave it,
+    /// beside an answer of its own. `None` where there is no such item. The item keeps its [`Meta`].
+    pub fn update<R>(
+        &self,
+        key: &[u8],
+        hash: u64,
+        now_s: u32,
+        change: impl FnOnce(Item<'_>) -> (Option<Vec<u8>>, R),
+    ) -> Result<Option<R>, Refusal> {
+        let mut shard = self.shard(hash);
+        let updated = shard.update(key, tag_of(hash), now_s, self.value_bytes_max, change);
+        self.count_refusal(&mut shard, updated)
+    }
+
+    /// Removes all items, shard by shard: one stored meanwhile may stay or go. Memory once used stays resident.
+    pub fn clear(&self) {
+        for shard in &self.shards {
+            lock(shard).clear();
+        }
+    }
+
+    /// What the cache did and holds, summed shard by shard: while others work, it is no snapshot of one moment.
+    pub fn stats(&self) -> Stats {
+        let mut sum = Stats { fixed_bytes: self.fixed_bytes, ..Stats::default() };
+        for shard in &self.shards {
+            sum = sum.plus(&lock(shard).stats());
+        }
+        sum
+    }
+
+    /// Walks everything there is and says what is not as it must be; for tests, as it takes long.
+    pub fn audit(&self) -> Result<(), String> {
+        for (number, shard) in self.shards.iter().enumerate() {
+            lock(shard).audit().map_err(|wrong| format!("shard {number}: {wrong}"))?;
+        }
+        Ok(())
+    }
+
+    fn check(&self, key: &[u8], value_bytes: usize) -> Result<(), Refusal> {
+        if key.is_empty() {
+            return Err(Refusal::KeyEmpty);
+        }
+        if key.len() > self.key_bytes_max {
+            return Err(Refusal::KeyTooLong { bytes: key.len(), limit: self.key_bytes_max });
+        }
+        if value_bytes > self.value_bytes_max {
+            return Err(Refusal::ValueTooLong { bytes: value_bytes, limit: self.value_bytes_max });
+        }
+        Ok(())
+    }
+
+    fn count_refusal<T>(&self, shard: &mut Shard, result: Result<T, Refusal>) -> Result<T, Refusal> {
+        result.map_err(|refusal| match refusal {
+            Refusal::Full { .. } => {
+                shard.refuse();
+                Refusal::Full { capacity_bytes: self.capacity_bytes }
+            }
+            Refusal::KeyEmpty | Refusal::KeyTooLong { .. } | Refusal::ValueTooLong { .. } => {
+                shard.refuse();
+                refusal
+            }
+            _ => refusal,
+        })
+    }
+}
+
+/// A shard whose thread panicked would be half changed; nothing in it panics, and `use_it` runs after the change.
+fn lock(shard: &Locked) -> MutexGuard<'_, Shard> {
+    shard.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+}

@@ -1,0 +1,85 @@
+//! A queue of items, linked in their blocks: the second and third word after the first say who is newer and who is older.
+
+use crate::memory::{Memory, NOBODY};
+
+const NEWER: u32 = 2;
+const OLDER: u32 = 3;
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Queue {
+    pub(crate) newest: u32,
+    pub(crate) oldest: u32,
+    /// Words of the items in it.
+    pub(crate) words: u64,
+}
+
+impl Queue {
+    pub(crate) const EMPTY: Queue = Queue { newest: NOBODY, oldest: NOBODY, words: 0 };
+
+    /// Who was put before `block` was last looked at and after it: the next towards the young end.
+    pub(crate) fn newer(memory: &Memory, block: u32) -> u32 {
+        memory.at(block + NEWER)
+    }
+
+    /// Puts a block of so many words at the young end.
+    pub(crate) fn push(&mut self, memory: &mut Memory, block: u32, words: u32) {
+        memory.set(block + NEWER, NOBODY);
+        memory.set(block + OLDER, self.newest);
+        if self.newest != NOBODY {
+            memory.set(self.newest + NEWER, block);
+        } else {
+            self.oldest = block;
+        }
+        self.newest = block;
+        self.words += u64::from(words);
+    }
+
+    /// Takes a block of so many words out.
+    pub(crate) fn remove(&mut self, memory: &mut Memory, block: u32, words: u32) {
+        let (newer, older) = (memory.at(block + NEWER), memory.at(block + OLDER));
+        if newer != NOBODY {
+            memory.set(newer + OLDER, older);
+        } else {
+            self.newest = older;
+        }
+        if older != NOBODY {
+            memory.set(older + NEWER, newer);
+        } else {
+            self.oldest = newer;
+        }
+        self.words -= u64::from(words);
+    }
+
+    /// Follows a block that was copied from `from` to `to`.
+    pub(crate) fn moved(&mut self, memory: &mut Memory, to: u32, from: u32) {
+        let (newer, older) = (memory.at(to + NEWER), memory.at(to + OLDER));
+        if newer != NOBODY {
+            memory.set(newer + OLDER, to);
+        }
+        if older != NOBODY {
+            memory.set(older + NEWER, to);
+        }
+        if self.newest == from {
+            self.newest = to;
+        }
+        if self.oldest == from {
+            self.oldest = to;
+        }
+    }
+
+    /// All blocks, oldest first, or what is not as it must be.
+    pub(crate) fn audit(&self, memory: &Memory) -> Result<Vec<u32>, String> {
+        let (mut blocks, mut older, mut block) = (Vec::new(), NOBODY, self.oldest);
+        while block != NOBODY {
+            if memory.at(block + OLDER) != older {
+                return Err(format!("block {block} of a queue does not know who is older"));
+            }
+            blocks.push(block);
+            (older, block) = (block, memory.at(block + NEWER));
+        }
+        if older != self.newest {
+            return Err("a queue does not end at its newest".to_owned());
+        }
+        Ok(blocks)
+    }
+}

@@ -1,0 +1,885 @@
+//! A shard: one memory, its index, its evictor's state, and all that is done to an item.
+
+use rapidhash::v3::{RapidSecrets, rapidhash_v3_seeded};
+
+use crate::config::{Item, Meta, Mode, Refusal};
+use crate::evictor::Evictor;
+use crate::index::{Index, SLOTS_STEP, Slot, TAG_BITS};
+use crate::memory::{Memory, NOBODY};
+use crate::queue::Queue;
+use crate::stats::Stats;
+use crate::{ghosts, sketch};
+
+// The owner's bits of a block's first word: the length of the key, then these. The second word is the length of the
+// value. Then, each only where it is needed: links (2 words), expiry (1), flags (1), version (2); then key and value.
+const KEY_MASK: u32 = 0xffff;
+const EXPIRES: u32 = 1 << 16;
+const FLAGS: u32 = 1 << 17;
+const VERSION: u32 = 1 << 18;
+const LAYOUT: u32 = EXPIRES | FLAGS | VERSION;
+/// In the main queue of S3-FIFO.
+const MAIN: u32 = 1 << 19;
+/// Uses since the queue last looked, at most 3; of `clock` and `sieve` at most 1.
+const USES_SHIFT: u32 = 20;
+const USES: u32 = 3 << USES_SHIFT;
+
+/// Slots from which `density` chooses a victim. Slots lie side by side, so 64 of them are 8 or 9 lines of the processor's cache.
+const SAMPLE: u32 = 64;
+/// Uses of `density` are halved once in so many accesses an item.
+const FADE: u64 = 10;
+/// Slots looked at for expired items before an item is evicted.
+const EXPIRY_LOOK: u32 = 8;
+/// Free space tolerated between items, as a share of the arena, before neighbours are evicted to make one piece of it.
+const SLACK_SHARE: u32 = 64;
+
+/// The seeded hash of keys.
+#[derive(Clone)]
+pub(crate) struct Hasher(RapidSecrets);
+
+impl Hasher {
+    pub(crate) fn new(seed: u64) -> Hasher {
+        Hasher(RapidSecrets::seed(seed))
+    }
+
+    #[inline]
+    pub(crate) fn hash(&self, key: &[u8]) -> u64 {
+        rapidhash_v3_seeded(key, &self.0)
+    }
+}
+
+/// The bits of a hash that a slot keeps.
+#[inline]
+pub(crate) fn tag_of(hash: u64) -> u32 {
+    hash as u32 & ((1 << TAG_BITS) - 1)
+}
+
+/// Why an item leaves.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Leaving {
+    Evicted,
+    /// Evicted because of where it lay, not by its evictor's choice.
+    Displaced,
+    Expired,
+    Deleted,
+    /// Its successor is about to be stored.
+    Replaced,
+}
+
+/// What the policy knew of an item that is stored anew.
+#[derive(Clone, Copy)]
+struct Past {
+    uses: u32,
+    owner_bits: u32,
+}
+
+pub(crate) struct Shard {
+    pub(crate) memory: Memory,
+    pub(crate) index: Index,
+    evictor: Evictor,
+    hasher: Hasher,
+    queues: [Queue; 2],
+    hand: u32,
+    has_evicted: bool,
+    ghost_count: u32,
+    fade_debt: u64,
+    fade_hand: u32,
+    expiry_hand: u32,
+    random: u64,
+    values_bytes_cap: Option<u64>,
+    versions: Option<u64>,
+    stats: Stats,
+}
+
+impl Shard {
+    pub(crate) fn new(
+        words: u32,
+        evictor: Evictor,
+        hasher: Hasher,
+        versions: bool,
+        values_bytes_cap: Option<u64>,
+        seed: u64,
+    ) -> Shard {
+        let slots = 2 * SLOTS_STEP;
+        let extra = evictor.words_per_two_slots();
+        Shard {
+            memory: Memory::new(words, Index::words(slots, extra)),
+            index: Index::new(words, slots, extra),
+            evictor,
+            hasher,
+            queues: [Queue::EMPTY; 2],
+            hand: NOBODY,
+            has_evicted: false,
+            ghost_count: 0,
+            fade_debt: 0,
+            fade_hand: 0,
+            expiry_hand: 0,
+            random: seed | 1,
+            values_bytes_cap,
+            versions: versions.then_some(0),
+            stats: Stats::default(),
+        }
+    }
+
+    // What a block says.
+
+    #[inline]
+    fn header_words(&self, owner_bits: u32) -> u32 {
+        2 + if self.evictor.queues() { 2 } else { 0 }
+            + u32::from(owner_bits & EXPIRES != 0)
+            + u32::from(owner_bits & FLAGS != 0)
+            + if owner_bits & VERSION != 0 { 2 } else { 0 }
+    }
+
+    #[inline]
+    fn words_for(&self, owner_bits: u32, value_bytes: u32) -> u32 {
+        self.header_words(owner_bits) + ((owner_bits & KEY_MASK) + value_bytes).div_ceil(4)
+    }
+
+    pub(crate) fn block_words(&self, block: u32) -> u32 {
+        self.words_for(self.memory.owner_bits(block), self.memory.at(block + 1))
+    }
+
+    /// Key and value of a block, as one piece, and where the value begins.
+    #[inline]
+    fn bytes(&self, block: u32) -> (&[u8], usize) {
+        let bits = self.memory.owner_bits(block);
+        let (key, value) = ((bits & KEY_MASK) as usize, self.memory.at(block + 1) as usize);
+        let start = (block + self.header_words(bits)) as usize;
+        let bytes: &[u8] = bytemuck::cast_slice(&self.memory.words[start..start + (key + value).div_ceil(4)]);
+        (&bytes[..key + value], key)
+    }
+
+    fn key(&self, block: u32) -> &[u8] {
+        let (bytes, key) = self.bytes(block);
+        &bytes[..key]
+    }
+
+    /// The word of the expiry of a block that has one.
+    fn expiry_word(&self, block: u32) -> u32 {
+        block + self.header_words(0)
+    }
+
+    #[inline]
+    fn expires_s(&self, block: u32) -> u32 {
+        if self.memory.owner_bits(block) & EXPIRES == 0 { 0 } else { self.memory.at(self.expiry_word(block)) }
+    }
+
+    fn is_expired(&self, block: u32, now_s: u32) -> bool {
+        let expires_s = self.expires_s(block);
+        expires_s != 0 && expires_s <= now_s
+    }
+
+    fn version(&self, block: u32) -> u64 {
+        let bits = self.memory.owner_bits(block);
+        if bits & VERSION == 0 {
+            return 0;
+        }
+        let word = block + self.header_words(bits) - 2;
+        u64::from(self.memory.at(word)) | u64::from(self.memory.at(word + 1)) << 32
+    }
+
+    #[inline]
+    fn item(&self, block: u32) -> Item<'_> {
+        let bits = self.memory.owner_bits(block);
+        let (bytes, key) = self.bytes(block);
+        let flags = match bits & FLAGS {
+            0 => 0,
+            _ => self.memory.at(self.expiry_word(block) + u32::from(bits & EXPIRES != 0)),
+        };
+        Item { value: &bytes[key..], flags, expires_s: self.expires_s(block), version: self.version(block) }
+    }
+
+    // Finding.
+
+    #[inline]
+    fn find(&self, key: &[u8], tag: u32) -> Option<u32> {
+        self.index.find(&self.memory, tag, |_, block| self.key(block) == key)
+    }
+
+    /// The slot of a block.
+    fn slot_of(&self, block: u32) -> u32 {
+        let tag = tag_of(self.hasher.hash(self.key(block)));
+        self.index.find(&self.memory, tag, |_, other| other == block).expect("every block of the arena has a slot")
+    }
+
+    /// The slot of a key whose item has not expired; one that has is removed.
+    #[inline]
+    fn find_live(&mut self, key: &[u8], tag: u32, now_s: u32) -> Option<u32> {
+        let at = self.find(key, tag)?;
+        let slot = self.index.slot(&self.memory, at);
+        if slot.expires && self.is_expired(slot.block, now_s) {
+            self.leave(at, Leaving::Expired);
+            return None;
+        }
+        Some(at)
+    }
+
+    // The operations.
+
+    pub(crate) fn get<R>(&mut self, key: &[u8], tag: u32, now_s: u32, use_it: impl FnOnce(Item<'_>) -> R) -> Option<R> {
+        self.fade();
+        let Some(at) = self.find_live(key, tag, now_s) else {
+            self.stats.misses += 1;
+            if self.evictor == Evictor::Density {
+                sketch::add(&mut self.memory.words[self.index.extra() as usize..], self.index.slots(), tag);
+            }
+            return None;
+        };
+        self.stats.hits += 1;
+        let block = self.used(at);
+        Some(use_it(self.item(block)))
+    }
+
+    /// Looks without being seen: neither counted nor a use.
+    pub(crate) fn peek<R>(&self, key: &[u8], tag: u32, now_s: u32, use_it: impl FnOnce(Item<'_>) -> R) -> Option<R> {
+        let block = self.index.slot(&self.memory, self.find(key, tag)?).block;
+        (!self.is_expired(block, now_s)).then(|| use_it(self.item(block)))
+    }
+
+    #[allow(clippy::too_many_arguments)] // The fields of one request, and its limit.
+    pub(crate) fn store(
+        &mut self,
+        mode: Mode,
+        key: &[u8],
+        tag: u32,
+        value: &[u8],
+        meta: Meta,
+        now_s: u32,
+        value_bytes_max: usize,
+    ) -> Result<u64, Refusal> {
+        self.fade();
+        self.stats.stores += 1;
+        let found = self.find_live(key, tag, now_s);
+        match (mode, found) {
+            (Mode::Set, _) | (Mode::Add, None) | (Mode::Replace, Some(_)) => {}
+            (Mode::Add, Some(at)) => {
+                // As in memcached, an add that fails is a use.
+                self.used(at);
+                return Err(Refusal::NotStored);
+            }
+            (Mode::Replace | Mode::Append | Mode::Prepend, None) => return Err(Refusal::NotStored),
+            (Mode::Append | Mode::Prepend, Some(at)) => {
+                let item = self.item(self.index.slot(&self.memory, at).block);
+                let meta = Meta { flags: item.flags, expires_s: item.expires_s };
+                let joined = if mode == Mode::Append { [item.value, value] } else { [value, item.value] };
+                let bytes = joined[0].len() + joined[1].len();
+                if bytes > value_bytes_max {
+                    return Err(Refusal::ValueTooLong { bytes, limit: value_bytes_max });
+                }
+                let joined = joined.concat();
+                return self.put(key, tag, &joined, meta, now_s, Some(at));
+            }
+            (Mode::Cas(_), _) if self.versions.is_none() => return Err(Refusal::NoVersions),
+            (Mode::Cas(_), None) => return Err(Refusal::NotFound),
+            (Mode::Cas(asked), Some(at)) => {
+                let found = self.version(self.index.slot(&self.memory, at).block);
+                if found != asked {
+                    return Err(Refusal::Exists { asked, found });
+                }
+            }
+        }
+        self.put(key, tag, value, meta, now_s, found)
+    }
+
+    pub(crate) fn delete(&mut self, key: &[u8], tag: u32, now_s: u32) -> bool {
+        let found = self.find_live(key, tag, now_s);
+        if let Some(at) = found {
+            self.leave(at, Leaving::Deleted);
+        }
+        found.is_some()
+    }
+
+    /// Gives an item another expiry; `None` where the key is not there.
+    pub(crate) fn touch(&mut self, key: &[u8], tag: u32, expires_s: u32, now_s: u32) -> Result<bool, Refusal> {
+        let Some(at) = self.find_live(key, tag, now_s) else { return Ok(false) };
+        let block = self.used(at);
+        let item = self.item(block);
+        let meta = Meta { flags: item.flags, expires_s };
+        if (item.expires_s == 0) == (expires_s == 0) {
+            if expires_s != 0 {
+                self.memory.set(self.expiry_word(block), expires_s);
+            }
+            return Ok(true);
+        }
+        // The block changes its length: its value is copied out and stored again.
+        let value = item.value.to_vec();
+        self.put(key, tag, &value, meta, now_s, Some(at)).map(|_| true)
+    }
+
+    /// Stores what `change` makes of an item's value; `None` of it leaves the item as it is.
+    pub(crate) fn update<R>(
+        &mut self,
+        key: &[u8],
+        tag: u32,
+        now_s: u32,
+        value_bytes_max: usize,
+        change: impl FnOnce(Item<'_>) -> (Option<Vec<u8>>, R),
+    ) -> Result<Option<R>, Refusal> {
+        let Some(at) = self.find_live(key, tag, now_s) else { return Ok(None) };
+        let block = self.used(at);
+        let item = self.item(block);
+        let meta = Meta { flags: item.flags, expires_s: item.expires_s };
+        let (value, answer) = change(item);
+        if let Some(value) = value {
+            if value.len() > value_bytes_max {
+                return Err(Refusal::ValueTooLong { bytes: value.len(), limit: value_bytes_max });
+            }
+            self.put(key, tag, &value, meta, now_s, Some(at))?;
+        }
+        Ok(Some(answer))
+    }
+
+    pub(crate) fn clear(&mut self) {
+        self.index.clear(&mut self.memory);
+        self.memory.clear();
+        self.queues = [Queue::EMPTY; 2];
+        self.hand = NOBODY;
+        self.has_evicted = false;
+        self.ghost_count = 0;
+        self.fade_debt = 0;
+        self.stats.key_bytes = 0;
+        self.stats.value_bytes = 0;
+    }
+
+    pub(crate) fn refuse(&mut self) {
+        self.stats.refused += 1;
+    }
+
+    // Storing.
+
+    /// Stores; `found` is the slot of the key's present item.
+    fn put(
+        &mut self,
+        key: &[u8],
+        tag: u32,
+        value: &[u8],
+        meta: Meta,
+        now_s: u32,
+        found: Option<u32>,
+    ) -> Result<u64, Refusal> {
+        let mut bits = key.len() as u32;
+        bits |= if meta.expires_s != 0 { EXPIRES } else { 0 };
+        bits |= if meta.flags != 0 { FLAGS } else { 0 };
+        bits |= if self.versions.is_some() { VERSION } else { 0 };
+        let words = self.words_for(bits, value.len() as u32);
+        let version = self.versions.as_mut().map_or(0, |last| {
+            *last += 1;
+            *last
+        });
+
+        let mut past = None;
+        if let Some(at) = found {
+            let block = self.used(at);
+            let old = self.memory.owner_bits(block);
+            let old_value_bytes = u64::from(self.memory.at(block + 1));
+            let grows = (value.len() as u64).saturating_sub(old_value_bytes);
+            let fits = self.values_bytes_cap.is_none_or(|cap| self.stats.value_bytes + grows <= cap);
+            if fits && self.block_words(block) == words && old & LAYOUT == bits & LAYOUT {
+                self.stats.value_bytes = self.stats.value_bytes - old_value_bytes + value.len() as u64;
+                self.write(block, bits, key, value, meta, version);
+                return Ok(version);
+            }
+            past = Some(Past { uses: self.index.slot(&self.memory, at).uses, owner_bits: old });
+            self.leave(at, Leaving::Replaced);
+        }
+        if let Some(cap) = self.values_bytes_cap {
+            while self.stats.value_bytes + value.len() as u64 > cap {
+                if !self.evict(now_s) {
+                    return Err(Refusal::Full { capacity_bytes: 0 });
+                }
+            }
+        }
+        while self.index.is_full() {
+            if !self.grow_index() && !self.evict(now_s) {
+                return Err(Refusal::Full { capacity_bytes: 0 });
+            }
+        }
+        let Some(block) = self.reserve(words, now_s) else { return Err(Refusal::Full { capacity_bytes: 0 }) };
+        self.memory.set_owner_bits(block, bits);
+        self.write(block, bits, key, value, meta, version);
+        self.stats.key_bytes += key.len() as u64;
+        self.stats.value_bytes += value.len() as u64;
+        let uses = self.enter(block, words, tag, past);
+        let class = size_class(words);
+        self.index.insert(&mut self.memory, Slot { block, uses, tag, expires: meta.expires_s != 0, class });
+        Ok(version)
+    }
+
+    /// Writes an item into its block, all but the bits that the evictor keeps there.
+    fn write(&mut self, block: u32, bits: u32, key: &[u8], value: &[u8], meta: Meta, version: u64) {
+        self.memory.set(block + 1, value.len() as u32);
+        let mut word = self.expiry_word(block);
+        for (is_there, content) in [
+            (bits & EXPIRES != 0, meta.expires_s),
+            (bits & FLAGS != 0, meta.flags),
+            (bits & VERSION != 0, version as u32),
+            (bits & VERSION != 0, (version >> 32) as u32),
+        ] {
+            if is_there {
+                self.memory.set(word, content);
+                word += 1;
+            }
+        }
+        let end = word as usize + (key.len() + value.len()).div_ceil(4);
+        let bytes: &mut [u8] = bytemuck::cast_slice_mut(&mut self.memory.words[word as usize..end]);
+        bytes[..key.len()].copy_from_slice(key);
+        bytes[key.len()..key.len() + value.len()].copy_from_slice(value);
+    }
+
+    /// A block of so many words, from which items leave until it fits. `None` where the evictor removes nothing.
+    fn reserve(&mut self, words: u32, now_s: u32) -> Option<u32> {
+        loop {
+            if let Some(block) = self.memory.allocate(words) {
+                return Some(block);
+            }
+            if let Some(slots) = self.index.shrunk() {
+                self.resize_index(slots);
+                continue;
+            }
+            let free = self.memory.free_words();
+            if free >= words
+                && let Some(block) = self.join(words)
+            {
+                return Some(block);
+            }
+            let is_slack = free >= words + self.memory.arena_words() / SLACK_SHARE;
+            if is_slack && self.evictor != Evictor::None && self.clear_run(words) {
+                continue;
+            }
+            if !self.evict(now_s) {
+                return None;
+            }
+        }
+    }
+
+    /// Makes one of the largest free blocks larger by moving the items above it into other free blocks.
+    fn join(&mut self, words: u32) -> Option<u32> {
+        for choice in 0..4 {
+            // Asked anew each time: what was moved for the last choice may lie in this one.
+            let block = self.memory.largest()[choice];
+            if block == NOBODY {
+                break;
+            }
+            let mut size = self.memory.take(block);
+            // Used for now, so that nothing moves into it or joins it.
+            self.memory.carve(block, size, size);
+            while size < words {
+                let above = block + size;
+                if above == self.memory.end() {
+                    break;
+                }
+                let moving = self.block_words(above);
+                let Some(to) = self.memory.allocate(moving) else { break };
+                self.relocate(above, to, moving);
+                size += moving;
+                if !self.memory.is_used(block + size) {
+                    size += self.memory.take(block + size);
+                }
+                self.memory.carve(block, size, size);
+            }
+            if size >= words {
+                self.memory.carve(block, size, words);
+                return Some(block);
+            }
+            self.memory.release(block, size);
+        }
+        None
+    }
+
+    /// Copies a block to another of its size and tells all who point to it.
+    fn relocate(&mut self, from: u32, to: u32, words: u32) {
+        let at = self.slot_of(from);
+        let bits = self.memory.owner_bits(from);
+        self.memory.words.copy_within(from as usize + 1..(from + words) as usize, to as usize + 1);
+        self.memory.set_owner_bits(to, bits);
+        let slot = self.index.slot(&self.memory, at);
+        self.index.set_slot(&mut self.memory, at, Slot { block: to, ..slot });
+        if self.evictor.queues() {
+            self.queues[usize::from(bits & MAIN != 0)].moved(&mut self.memory, to, from);
+            if self.hand == from {
+                self.hand = to;
+            }
+        }
+        self.stats.moved += 1;
+    }
+
+    /// Makes a free block of so many words by evicting what lies above one of the largest.
+    fn clear_run(&mut self, words: u32) -> bool {
+        for choice in 0..4 {
+            let block = self.memory.largest()[choice];
+            while block != NOBODY && self.memory.free_size(block) < words {
+                let above = block + self.memory.free_size(block);
+                if above == self.memory.end() {
+                    break;
+                }
+                let at = self.slot_of(above);
+                self.leave(at, Leaving::Displaced);
+            }
+            if block == NOBODY || self.memory.free_size(block) >= words {
+                return block != NOBODY;
+            }
+        }
+        false
+    }
+
+    // The border between arena and index.
+
+    fn grow_index(&mut self) -> bool {
+        let slots = self.index.grown();
+        let words = u64::from(Index::words(slots, self.evictor.words_per_two_slots()));
+        let all = self.memory.words.len() as u64;
+        if words + 64 > all {
+            return false;
+        }
+        let end = (all - words - 1) as u32;
+        if self.evictor != Evictor::None {
+            // Whoever lies where the index will be leaves, and whoever reaches into it from below.
+            let mut leaving = Vec::new();
+            let mut below = (0, NOBODY);
+            for at in 0..self.index.slots() {
+                let slot = self.index.slot(&self.memory, at);
+                if slot.block >= end {
+                    leaving.push(slot);
+                } else if slot.block > below.1 {
+                    below = (slot.tag, slot.block);
+                }
+            }
+            if below.1 != NOBODY && below.1 + self.block_words(below.1) > end {
+                leaving.push(Slot { block: below.1, tag: below.0, uses: 0, expires: false, class: 0 });
+            }
+            for slot in leaving {
+                let at = self.index.find(&self.memory, slot.tag, |_, block| block == slot.block);
+                self.leave(at.expect("it had a slot just now"), Leaving::Displaced);
+            }
+        }
+        if !self.memory.shorten(end) {
+            return false;
+        }
+        self.resize_slots(slots);
+        true
+    }
+
+    fn resize_index(&mut self, slots: u32) {
+        let words = Index::words(slots, self.evictor.words_per_two_slots());
+        self.resize_slots(slots);
+        let end = self.memory.words.len() as u32 - words - 1;
+        self.memory.extend(end);
+    }
+
+    fn resize_slots(&mut self, slots: u32) {
+        let (last, live) = (self.ghost_count, self.ghosts_live());
+        match self.evictor {
+            Evictor::Density => self.index.resize(&mut self.memory, slots, sketch::stretch),
+            Evictor::S3Fifo => self.index.resize(&mut self.memory, slots, |old, old_slots, new, slots| {
+                ghosts::stretch(old, old_slots, new, slots, last, live);
+            }),
+            _ => self.index.resize(&mut self.memory, slots, |_, _, _, _| ()),
+        }
+        self.fade_hand = 0;
+        self.expiry_hand = 0;
+    }
+
+    // The evictor.
+
+    /// Takes note that the item of a slot was used; returns its block.
+    #[inline]
+    fn used(&mut self, at: u32) -> u32 {
+        let slot = self.index.slot(&self.memory, at);
+        let block = slot.block;
+        let bits = self.memory.owner_bits(block);
+        match self.evictor {
+            Evictor::None | Evictor::Fifo => {}
+            Evictor::Lru => {
+                self.queues[0].remove(&mut self.memory, block, 0);
+                self.queues[0].push(&mut self.memory, block, 0);
+            }
+            Evictor::Clock | Evictor::Sieve => self.memory.set_owner_bits(block, bits | 1 << USES_SHIFT),
+            Evictor::S3Fifo => {
+                if bits & USES != USES {
+                    self.memory.set_owner_bits(block, bits + (1 << USES_SHIFT));
+                }
+            }
+            Evictor::Density => {
+                if slot.uses < 15 {
+                    self.index.set_slot(&mut self.memory, at, Slot { uses: slot.uses + 1, ..slot });
+                }
+            }
+        }
+        block
+    }
+
+    /// Takes a new item under the evictor's care; returns the uses its slot begins with.
+    fn enter(&mut self, block: u32, words: u32, tag: u32, past: Option<Past>) -> u32 {
+        if self.evictor == Evictor::Density {
+            let known = || sketch::estimate(&self.memory.words[self.index.extra() as usize..], self.index.slots(), tag);
+            return past.map_or_else(known, |past| past.uses).max(1);
+        }
+        if !self.evictor.queues() {
+            return 0;
+        }
+        let kept = past.map_or(0, |past| past.owner_bits & (MAIN | USES));
+        let mut bits = self.memory.owner_bits(block) | kept;
+        if self.evictor == Evictor::S3Fifo && past.is_none() {
+            let live = self.ghosts_live();
+            let table = &mut self.memory.words[self.index.extra() as usize..];
+            let is_ghost = ghosts::remove(table, self.index.slots(), tag, self.ghost_count, live);
+            // Until the first eviction the small queue would only grow: what it has no share for goes to the main one.
+            let is_small_full = self.queues[0].words >= u64::from(self.memory.arena_words()) / 10;
+            if is_ghost || (!self.has_evicted && is_small_full) {
+                bits |= MAIN;
+            }
+        }
+        self.memory.set_owner_bits(block, bits);
+        self.queues[usize::from(bits & MAIN != 0)].push(&mut self.memory, block, words);
+        0
+    }
+
+    /// Removes the item of a slot.
+    fn leave(&mut self, at: u32, why: Leaving) {
+        let slot = self.index.slot(&self.memory, at);
+        let block = slot.block;
+        let bits = self.memory.owner_bits(block);
+        let words = self.block_words(block);
+        match why {
+            Leaving::Evicted => self.stats.evictions += 1,
+            Leaving::Displaced => {
+                self.stats.evictions += 1;
+                self.stats.displaced += 1;
+            }
+            Leaving::Expired => self.stats.expired += 1,
+            Leaving::Deleted => self.stats.deletes += 1,
+            Leaving::Replaced => {}
+        }
+        self.stats.key_bytes -= u64::from(bits & KEY_MASK);
+        self.stats.value_bytes -= u64::from(self.memory.at(block + 1));
+        if self.evictor.queues() {
+            if self.hand == block {
+                self.hand = Queue::newer(&self.memory, block);
+            }
+            self.queues[usize::from(bits & MAIN != 0)].remove(&mut self.memory, block, words);
+        }
+        if self.evictor == Evictor::Density && matches!(why, Leaving::Evicted | Leaving::Displaced) {
+            let table = &mut self.memory.words[self.index.extra() as usize..];
+            sketch::raise(table, self.index.slots(), slot.tag, slot.uses);
+        }
+        self.index.remove(&mut self.memory, at);
+        self.memory.release(block, words);
+    }
+
+    /// Removes one item: an expired one if a look finds it, else the evictor's choice. Whether one was removed.
+    fn evict(&mut self, now_s: u32) -> bool {
+        if self.index.items() == 0 {
+            return false;
+        }
+        for _ in 0..EXPIRY_LOOK {
+            self.expiry_hand = if self.expiry_hand + 1 >= self.index.slots() { 0 } else { self.expiry_hand + 1 };
+            let slot = self.index.slot(&self.memory, self.expiry_hand);
+            if slot.expires && slot.block != NOBODY && self.is_expired(slot.block, now_s) {
+                self.leave(self.expiry_hand, Leaving::Expired);
+                return true;
+            }
+        }
+        let at = match self.evictor {
+            Evictor::None => return false,
+            Evictor::Density => self.least_dense(),
+            Evictor::Fifo | Evictor::Lru => self.slot_of(self.queues[0].oldest),
+            Evictor::Clock => {
+                while self.spare(0) {}
+                self.slot_of(self.queues[0].oldest)
+            }
+            Evictor::Sieve => self.sieve(),
+            Evictor::S3Fifo => self.s3_fifo(),
+        };
+        self.leave(at, Leaving::Evicted);
+        true
+    }
+
+    /// Whether the oldest item of a queue was used since it was last looked at; it then goes to the young end, with one use
+    /// less.
+    fn spare(&mut self, queue: usize) -> bool {
+        let block = self.queues[queue].oldest;
+        let bits = self.memory.owner_bits(block);
+        if bits & USES == 0 {
+            return false;
+        }
+        self.memory.set_owner_bits(block, bits - (1 << USES_SHIFT));
+        self.queues[queue].remove(&mut self.memory, block, 0);
+        self.queues[queue].push(&mut self.memory, block, 0);
+        true
+    }
+
+    fn sieve(&mut self) -> u32 {
+        let mut block = if self.hand == NOBODY { self.queues[0].oldest } else { self.hand };
+        loop {
+            let bits = self.memory.owner_bits(block);
+            if bits & USES == 0 {
+                break;
+            }
+            self.memory.set_owner_bits(block, bits & !USES);
+            block = Queue::newer(&self.memory, block);
+            if block == NOBODY {
+                block = self.queues[0].oldest;
+            }
+        }
+        // `leave` moves the hand on.
+        self.hand = block;
+        self.slot_of(block)
+    }
+
+    fn s3_fifo(&mut self) -> u32 {
+        self.has_evicted = true;
+        let [small, main] = [self.queues[0].words, self.queues[1].words];
+        if main * 10 <= (main + small) * 9 {
+            while self.queues[0].oldest != NOBODY {
+                let block = self.queues[0].oldest;
+                let bits = self.memory.owner_bits(block);
+                let at = self.slot_of(block);
+                if (bits & USES) >> USES_SHIFT < 2 {
+                    let (live, slots) = (self.ghosts_live(), self.index.slots());
+                    self.ghost_count = self.ghost_count.wrapping_add(1);
+                    let tag = self.index.slot(&self.memory, at).tag;
+                    let table = &mut self.memory.words[self.index.extra() as usize..];
+                    ghosts::insert(table, slots, tag, self.ghost_count, live);
+                    return at;
+                }
+                let words = self.block_words(block);
+                self.queues[0].remove(&mut self.memory, block, words);
+                self.memory.set_owner_bits(block, (bits & !USES) | MAIN);
+                self.queues[1].push(&mut self.memory, block, words);
+            }
+        }
+        while self.spare(1) {}
+        self.slot_of(self.queues[1].oldest)
+    }
+
+    /// How many of the last ghosts still count.
+    fn ghosts_live(&self) -> u32 {
+        (u64::from(self.index.items()) * 9 / 10) as u32
+    }
+
+    /// The slot with the fewest uses a byte among so many that lie side by side, from a random one on.
+    fn least_dense(&mut self) -> u32 {
+        // Marsaglia's xorshift64.
+        self.random ^= self.random << 13;
+        self.random ^= self.random >> 7;
+        self.random ^= self.random << 17;
+        let slots = self.index.slots();
+        let mut at = (((self.random >> 32) * u64::from(slots)) >> 32) as u32;
+        let mut best = (i32::MAX, at);
+        let mut seen = 0;
+        while seen < SAMPLE || best.0 == i32::MAX {
+            let slot = self.index.slot(&self.memory, at);
+            if slot.block != NOBODY {
+                let mut score = USES_LOG[slot.uses as usize] - 16 * slot.class as i32;
+                if slot.class == 15 {
+                    // The class ends here, sizes do not.
+                    score -= 32 * (self.block_words(slot.block) / 1024).max(1).ilog2() as i32;
+                }
+                if score < best.0 {
+                    best = (score, at);
+                }
+            }
+            at = if at + 1 == slots { 0 } else { at + 1 };
+            seen += 1;
+        }
+        best.1
+    }
+
+    /// Lets uses fade: a hand goes round all slots and the sketch once in [`FADE`] accesses an item, and halves.
+    #[inline]
+    fn fade(&mut self) {
+        if self.evictor != Evictor::Density {
+            return;
+        }
+        self.fade_debt += u64::from(self.index.slots());
+        let period = FADE * u64::from(self.index.items().max(64));
+        while self.fade_debt >= period {
+            self.fade_debt -= period;
+            let hand = self.fade_hand;
+            self.fade_hand = if hand + 1 >= self.index.slots() { 0 } else { hand + 1 };
+            let slot = self.index.slot(&self.memory, hand);
+            if slot.block != NOBODY {
+                self.index.set_slot(&mut self.memory, hand, Slot { uses: slot.uses / 2, ..slot });
+            }
+            sketch::halve(&mut self.memory.words[self.index.extra() as usize..], hand);
+        }
+    }
+
+    // What it holds.
+
+    pub(crate) fn stats(&self) -> Stats {
+        let words = self.memory.words.len() as u64;
+        let extra = Index::words(self.index.slots(), self.evictor.words_per_two_slots()) - 2 * self.index.slots();
+        let used = u64::from(self.memory.arena_words() - self.memory.free_words()) * 4;
+        let index_bytes = u64::from(self.index.slots()) * 8;
+        let policy_bytes = u64::from(extra) * 4;
+        let free_bytes = u64::from(self.memory.free_words()) * 4;
+        Stats {
+            items: u64::from(self.index.items()),
+            header_bytes: used - self.stats.key_bytes - self.stats.value_bytes,
+            free_bytes,
+            index_bytes,
+            policy_bytes,
+            fixed_bytes: words * 4 - used - free_bytes - index_bytes - policy_bytes,
+            ..self.stats
+        }
+    }
+
+    /// Walks everything and says what is not as it must be.
+    pub(crate) fn audit(&self) -> Result<(), String> {
+        let walk = self.memory.audit(|block| self.block_words(block))?;
+        self.index.audit(&self.memory)?;
+        let (mut key_bytes, mut value_bytes) = (0, 0);
+        for &block in &walk.used {
+            let key = self.key(block);
+            let at =
+                self.find(key, tag_of(self.hasher.hash(key))).ok_or(format!("block {block} is not in the index"))?;
+            let slot = self.index.slot(&self.memory, at);
+            if slot.block != block {
+                return Err(format!("the key of block {block} leads to block {}", slot.block));
+            }
+            if slot.expires != (self.expires_s(block) != 0) || slot.class != size_class(self.block_words(block)) {
+                return Err(format!("the slot of block {block} does not describe it"));
+            }
+            key_bytes += key.len() as u64;
+            value_bytes += u64::from(self.memory.at(block + 1));
+        }
+        if walk.used.len() != self.index.items() as usize {
+            return Err(format!("{} blocks, {} slots", walk.used.len(), self.index.items()));
+        }
+        if (key_bytes, value_bytes) != (self.stats.key_bytes, self.stats.value_bytes) {
+            return Err(format!("{key_bytes} + {value_bytes} bytes are there, others are counted"));
+        }
+        if self.values_bytes_cap.is_some_and(|cap| value_bytes > cap) {
+            return Err(format!("{value_bytes} bytes of values are above the cap"));
+        }
+        if self.evictor.queues() {
+            let mut count = 0;
+            for (queue, of) in self.queues.iter().enumerate() {
+                let blocks = of.audit(&self.memory)?;
+                let words: u64 = blocks.iter().map(|&block| u64::from(self.block_words(block))).sum();
+                let wrong = |&&block: &&u32| usize::from(self.memory.owner_bits(block) & MAIN != 0) != queue;
+                if words != of.words || blocks.iter().find(wrong).is_some() {
+                    return Err(format!("queue {queue} has {words} words and counts {}", of.words));
+                }
+                count += blocks.len();
+            }
+            if count != walk.used.len() {
+                return Err(format!("{count} items hang in queues, {} are there", walk.used.len()));
+            }
+            if self.hand != NOBODY && !walk.used.contains(&self.hand) {
+                return Err("the hand points to nobody".to_owned());
+            }
+        }
+        Ok(())
+    }
+}
+
+/// 32 times the binary logarithm of uses and a half.
+const USES_LOG: [i32; 16] = [-32, 19, 42, 58, 69, 79, 86, 93, 99, 104, 109, 113, 117, 120, 124, 127];
+
+/// The half octave of a block's length, from 8 words (32 bytes) up to 5.8 kB.
+fn size_class(words: u32) -> u32 {
+    let log = words.max(8).ilog2();
+    (2 * log + (words.max(8) >> (log - 1) & 1) - 6).min(15)
+}
