@@ -10,7 +10,7 @@ use proptest::prelude::*;
 
 type Body = fn(&[u8]);
 
-const TARGETS: [(&str, Body); 9] = [
+const TARGETS: [(&str, Body); 11] = [
     ("study_parse", bodies::study_parse),
     ("objective", bodies::objective),
     ("pingpong", bodies::pingpong),
@@ -20,6 +20,8 @@ const TARGETS: [(&str, Body); 9] = [
     ("http1_request", bodies::http1_request),
     ("url", bodies::url),
     ("urls", bodies::urls),
+    ("workload_parse", bodies::workload_parse),
+    ("trace", bodies::trace),
 ];
 
 fn seeds(target: &str) -> Vec<Vec<u8>> {

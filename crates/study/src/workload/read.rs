@@ -391,16 +391,21 @@ fn empirical(table: &Section) -> Option<SizeLaw> {
     let wrong = |place| {
         let hint = "a length with a weight, `[2, 0.3]`, or a range with a weight, `[10, 20, 0.7]`".to_owned();
         table.report.mistake(place, format!("`{}.values` is a list of lengths with weights", table.name), hint);
-        None
     };
-    let Value::List(items) = &entry.node.value else { return wrong(entry.node.place) };
+    let Value::List(items) = &entry.node.value else {
+        wrong(entry.node.place);
+        return None;
+    };
     if items.len() > VALUES_MAX {
         let message = format!("`{}.values` has {} lengths, at most {VALUES_MAX}", table.name, items.len());
         table.mistake("values", message, "join some to ranges, `[low, high, weight]`".to_owned());
         return None;
     }
     let each = items.iter().map(|item| {
-        let Value::List(numbers) = &item.value else { return wrong(item.place) };
+        let Value::List(numbers) = &item.value else {
+            wrong(item.place);
+            return None;
+        };
         let number = |node: &node::Node| match node.value {
             Value::Integer(integer) => Some(integer as f64),
             Value::Number(number) => Some(number),
@@ -410,7 +415,10 @@ fn empirical(table: &Section) -> Option<SizeLaw> {
         match numbers.as_deref() {
             Some(&[length, weight]) if length >= 0.0 && weight >= 0.0 => Some((length, length, weight)),
             Some(&[low, high, weight]) if low >= 0.0 && low <= high && weight >= 0.0 => Some((low, high, weight)),
-            _ => wrong(item.place),
+            _ => {
+                wrong(item.place);
+                None
+            }
         }
     });
     let each = each.collect::<Vec<_>>();
