@@ -177,3 +177,56 @@ pub(crate) fn urls(bytes: &[u8]) {
         }
     }
 }
+
+/// A workload of any text can be drawn, or is a list of mistakes that point into it.
+pub(crate) fn workload_parse(bytes: &[u8]) {
+    let Ok(text) = std::str::from_utf8(bytes) else { return };
+    match study::workload::parse(text) {
+        Ok(workload) => {
+            assert_eq!(workload.problems(), []);
+            let written = serde_json::to_string(&workload).expect("what was read can be written");
+            assert_eq!(
+                serde_json::from_str::<study::Workload>(&written).expect("what was written can be read"),
+                workload
+            );
+            let keys = workload.key_sizes().expect("it has no problems");
+            for bits in [0, 1, u64::MAX / 3, u64::MAX] {
+                assert!((1..=study::workload::KEY_MAX_BYTES).contains(&keys.at(bits)));
+            }
+        }
+        Err(mistakes) => {
+            assert!(!mistakes.is_empty());
+            let fine = |mistake: &study::Diagnostic| text.get(mistake.span.clone()).is_some();
+            assert!(mistakes.iter().all(fine) || text.len() > study::parse::TEXT_MAX_BYTES, "{mistakes:?}");
+        }
+    }
+}
+
+/// A trace in any format ends, with a record for each line or an error that names one, and cutting the input into small reads changes
+/// nothing. The first byte chooses the format.
+pub(crate) fn trace(bytes: &[u8]) {
+    let Some((&first, rest)) = bytes.split_first() else { return };
+    let format = study::workload::trace::Format::ALL[usize::from(first) % 4];
+    let whole = trace_of(study::workload::trace::Reader::new(rest, format));
+    let pieces = std::io::BufReader::with_capacity(7, rest);
+    // The beginning of a compressed file is seen in one read only where it is not shorter than that.
+    assert_eq!(trace_of(study::workload::trace::Reader::new(pieces, format)), whole);
+    assert!(whole.len() <= rest.len() + 1);
+}
+
+fn trace_of<R: std::io::BufRead>(mut reader: study::workload::trace::Reader<R>) -> Vec<String> {
+    let mut all = Vec::new();
+    loop {
+        match reader.next() {
+            Ok(Some(access)) => {
+                assert!(!access.key.is_empty() && access.repeat > 0);
+                all.push(format!("{access:?}"));
+            }
+            Ok(None) => return all,
+            Err(error) => {
+                all.push(error.to_string());
+                return all;
+            }
+        }
+    }
+}

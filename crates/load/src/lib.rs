@@ -20,6 +20,7 @@ mod run;
 mod simulated;
 mod tls;
 mod worker;
+pub mod workload;
 
 pub use check::check;
 pub use run::{LoadError, Phase, Progress, run};

@@ -472,6 +472,7 @@ fn point(server: &str, cores: i64, clients: i64) -> Point {
         load: LoadPlan {
             protocol: "pingpong".to_owned(),
             http: None,
+            workload: None,
             clients: clients as u32,
             pipeline: 1,
             connection: Connection::KeepAlive,

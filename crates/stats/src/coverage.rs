@@ -522,7 +522,7 @@ impl Subject {
                 let mode = |value: f64| special::normal_cdf((x / value).ln() / self.within);
                 (1.0 - high_share) * mode(low) + high_share * mode(high)
             }
-            Distribution::Constant { .. } | Distribution::Exponential { .. } => {
+            _ => {
                 unreachable!("no case simulates {:?}", self.law)
             }
         };

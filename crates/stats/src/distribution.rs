@@ -1,9 +1,10 @@
-//! Laws that delays are drawn from, with their exact figures to hold measurements against.
+//! Laws that delays and sizes are drawn from, with their exact figures to hold measurements against.
 
 use crate::random::Rng;
 use crate::special;
 
-/// A law of non-negative numbers, in whatever unit its parameters have.
+/// A law of numbers, in whatever unit its parameters have. All are of non-negative numbers but those with a location, which
+/// reach below zero where that does.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Distribution {
     /// Always the same.
@@ -32,10 +33,63 @@ pub enum Distribution {
         /// Share of the higher one, a fraction.
         high_share: f64,
     },
+    /// Every number between two bounds alike.
+    Uniform {
+        /// The lower bound.
+        low: f64,
+        /// The higher bound.
+        high: f64,
+    },
+    /// Gamma; of shape 1 it is exponential with mean `scale`.
+    Gamma {
+        /// Shape, α.
+        shape: f64,
+        /// Scale, θ: the mean is shape times scale.
+        scale: f64,
+    },
+    /// Generalised extreme value: the largest of many. Source: Jenkinson 1955, in the sign that a positive shape is a heavy
+    /// upper tail (Atikoglu et al. 2012 have their keys so; scipy's `genextreme` has the other sign).
+    GeneralisedExtremeValue {
+        /// Location, μ.
+        location: f64,
+        /// Scale, σ.
+        scale: f64,
+        /// Shape, ξ.
+        shape: f64,
+    },
+    /// Generalised Pareto: what lies beyond a threshold. Source: Pickands 1975.
+    GeneralisedPareto {
+        /// Location, μ: the threshold, the lowest value.
+        location: f64,
+        /// Scale, σ.
+        scale: f64,
+        /// Shape, ξ: positive is a heavy tail, 0 exponential.
+        shape: f64,
+    },
 }
 
+/// (e^(k·t) - 1) / k, which is t where k is 0.
+fn stretched(k: f64, t: f64) -> f64 {
+    if k == 0.0 { t } else { (k * t).exp_m1() / k }
+}
+
+/// ln(1 + k·z) / k, the inverse of [`stretched`]: z where k is 0, infinite beyond the end of the support.
+fn unstretched(k: f64, z: f64) -> f64 {
+    if k == 0.0 {
+        z
+    } else if 1.0 + k * z <= 0.0 {
+        if k > 0.0 { f64::NEG_INFINITY } else { f64::INFINITY }
+    } else {
+        (k * z).ln_1p() / k
+    }
+}
+
+/// Euler's constant: the mean of a standard Gumbel variable.
+const EULER: f64 = 0.577_215_664_901_532_9;
+
 impl Distribution {
-    /// Whether the parameters make a law: finite, not negative, `low` not above `high`, a share within 0 and 1.
+    /// Whether the parameters make a law: finite, not negative (a location and the shape beside it may be), `low` not above
+    /// `high`, a share within 0 and 1, and above zero a shape or scale that is divided by.
     pub fn is_valid(&self) -> bool {
         let fine = |value: f64| value.is_finite() && value >= 0.0;
         match *self {
@@ -44,6 +98,12 @@ impl Distribution {
             Distribution::Lognormal { median, sigma } => fine(median) && fine(sigma),
             Distribution::Bimodal { low, high, high_share } => {
                 fine(low) && fine(high) && low <= high && fine(high_share) && high_share <= 1.0
+            }
+            Distribution::Uniform { low, high } => fine(low) && fine(high) && low <= high,
+            Distribution::Gamma { shape, scale } => fine(shape) && shape > 0.0 && fine(scale) && scale > 0.0,
+            Distribution::GeneralisedExtremeValue { location, scale, shape }
+            | Distribution::GeneralisedPareto { location, scale, shape } => {
+                location.is_finite() && shape.is_finite() && fine(scale) && scale > 0.0
             }
         }
     }
@@ -61,16 +121,33 @@ impl Distribution {
                     low
                 }
             }
+            Distribution::Uniform { low, high } => low + (high - low) * rng.unit_f64(),
+            Distribution::Gamma { shape, scale } => scale * standard_gamma(shape, rng),
+            Distribution::GeneralisedExtremeValue { .. } | Distribution::GeneralisedPareto { .. } => {
+                self.quantile(rng.open_f64())
+            }
         }
     }
 
-    /// The exact mean.
+    /// The exact mean; infinite for a shape of 1 and more where that is a heavy tail.
     pub fn mean(&self) -> f64 {
         match *self {
             Distribution::Constant { value } => value,
             Distribution::Exponential { mean } => mean,
             Distribution::Lognormal { median, sigma } => median * (sigma * sigma / 2.0).exp(),
             Distribution::Bimodal { low, high, high_share } => low + (high - low) * high_share,
+            Distribution::Uniform { low, high } => low + (high - low) / 2.0,
+            Distribution::Gamma { shape, scale } => shape * scale,
+            Distribution::GeneralisedExtremeValue { shape, .. } | Distribution::GeneralisedPareto { shape, .. }
+                if shape >= 1.0 =>
+            {
+                f64::INFINITY
+            }
+            Distribution::GeneralisedExtremeValue { location, scale, shape } => {
+                let standard = if shape.abs() < 1e-9 { EULER } else { (special::gamma(1.0 - shape) - 1.0) / shape };
+                location + scale * standard
+            }
+            Distribution::GeneralisedPareto { location, scale, shape } => location + scale / (1.0 - shape),
         }
     }
 
@@ -94,6 +171,14 @@ impl Distribution {
                     high
                 }
             }
+            Distribution::Uniform { low, high } => low + (high - low) * p,
+            Distribution::Gamma { shape, scale } => scale * special::gamma_quantile(shape, p),
+            Distribution::GeneralisedExtremeValue { location, scale, shape } => {
+                location + scale * stretched(shape, -(-p.ln()).ln())
+            }
+            Distribution::GeneralisedPareto { location, scale, shape } => {
+                location + scale * stretched(shape, -(-p).ln_1p())
+            }
         }
     }
 
@@ -112,6 +197,63 @@ impl Distribution {
             }
             Distribution::Lognormal { median, .. } => step(median),
             Distribution::Bimodal { low, high, high_share } => (1.0 - high_share) * step(low) + high_share * step(high),
+            Distribution::Uniform { low, high } if high > low => ((x - low) / (high - low)).clamp(0.0, 1.0),
+            Distribution::Uniform { low, .. } => step(low),
+            Distribution::Gamma { shape, scale } => special::incomplete_gamma(shape, x.max(0.0) / scale).0,
+            Distribution::GeneralisedExtremeValue { location, scale, shape } => {
+                (-(-unstretched(shape, (x - location) / scale)).exp()).exp()
+            }
+            Distribution::GeneralisedPareto { location, scale, shape } => {
+                -(-unstretched(shape, ((x - location) / scale).max(0.0))).exp_m1()
+            }
+        }
+    }
+
+    /// The exact share of values above `x`, precise where it is small, where the law has a tail that matters.
+    pub fn upper(&self, x: f64) -> f64 {
+        match *self {
+            Distribution::Exponential { mean } if mean > 0.0 => (-x.max(0.0) / mean).exp(),
+            Distribution::Gamma { shape, scale } => special::incomplete_gamma(shape, x.max(0.0) / scale).1,
+            Distribution::GeneralisedExtremeValue { location, scale, shape } => {
+                -(-(-unstretched(shape, (x - location) / scale)).exp()).exp_m1()
+            }
+            Distribution::GeneralisedPareto { location, scale, shape } => {
+                (-unstretched(shape, ((x - location) / scale).max(0.0))).exp()
+            }
+            _ => 1.0 - self.cdf(x),
+        }
+    }
+
+    /// Whether no single value has a share of its own: what a goodness of fit for continuous laws asks for.
+    pub fn is_continuous(&self) -> bool {
+        match *self {
+            Distribution::Constant { .. } | Distribution::Bimodal { .. } => false,
+            Distribution::Exponential { mean } => mean > 0.0,
+            Distribution::Lognormal { median, sigma } => median > 0.0 && sigma > 0.0,
+            Distribution::Uniform { low, high } => low < high,
+            _ => true,
+        }
+    }
+}
+
+/// Gamma of scale 1. Source: Marsaglia & Tsang 2000, A Simple Method for Generating Gamma Variables, with their section 6
+/// for shapes below 1.
+fn standard_gamma(shape: f64, rng: &mut Rng) -> f64 {
+    if shape < 1.0 {
+        return standard_gamma(shape + 1.0, rng) * rng.open_f64().powf(1.0 / shape);
+    }
+    let d = shape - 1.0 / 3.0;
+    let c = 1.0 / (9.0 * d).sqrt();
+    loop {
+        let x = rng.normal();
+        let root = 1.0 + c * x;
+        if root <= 0.0 {
+            continue;
+        }
+        let v = root * root * root;
+        let u = rng.open_f64();
+        if u < 1.0 - 0.0331 * (x * x) * (x * x) || u.ln() < 0.5 * x * x + d * (1.0 - v + v.ln()) {
+            return d * v;
         }
     }
 }
@@ -120,12 +262,139 @@ impl Distribution {
 mod tests {
     use super::*;
 
-    const LAWS: [Distribution; 4] = [
+    const LAWS: [Distribution; 15] = [
         Distribution::Constant { value: 100.0 },
         Distribution::Exponential { mean: 100.0 },
         Distribution::Lognormal { median: 100.0, sigma: 0.5 },
         Distribution::Bimodal { low: 50.0, high: 1000.0, high_share: 0.05 },
+        Distribution::Uniform { low: 5.0, high: 20.0 },
+        Distribution::Gamma { shape: 4.0, scale: 7.0 },
+        Distribution::Gamma { shape: 1.0, scale: 200.0 },
+        Distribution::Gamma { shape: 0.3, scale: 50.0 },
+        Distribution::Gamma { shape: 1e5, scale: 2.0 },
+        Distribution::GeneralisedExtremeValue { location: 30.7984, scale: 8.20449, shape: 0.078688 },
+        Distribution::GeneralisedExtremeValue { location: 10.0, scale: 3.0, shape: 0.0 },
+        Distribution::GeneralisedExtremeValue { location: 30.0, scale: 3.0, shape: -0.2 },
+        Distribution::GeneralisedPareto { location: 15.0, scale: 214.476, shape: 0.348238 },
+        Distribution::GeneralisedPareto { location: 5.0, scale: 20.0, shape: 0.0 },
+        Distribution::GeneralisedPareto { location: 5.0, scale: 20.0, shape: -0.25 },
     ];
+
+    // scipy 1.17, each .mean(), .ppf(0.5), .ppf(0.99), .ppf(0.001), .cdf(x): st.uniform(5, 15), st.gamma(shape, scale=scale),
+    // st.genextreme(-shape, loc=location, scale=scale), st.genpareto(shape, loc=location, scale=scale)
+    #[test]
+    fn laws_of_sizes_match_scipy() {
+        let table = [
+            (4, 12.5, 12.5, 19.85, 5.015, 9.0, 0.266_666_666_666_666_66),
+            (
+                5,
+                28.0,
+                25.704_425_241_956_28,
+                70.315_822_603_821_32,
+                2.999_866_895_398_961,
+                30.0,
+                0.620_271_971_268_641_5,
+            ),
+            (
+                6,
+                200.0,
+                138.629_436_111_989_1,
+                921.034_037_197_618,
+                0.200_100_066_716_706_8,
+                30.0,
+                0.139_292_023_574_942_2,
+            ),
+            (
+                7,
+                15.0,
+                3.656_556_793_347_599_3,
+                131.970_457_853_526_63,
+                3.486_349_548_391_672e-9,
+                1.0,
+                0.342_997_515_856_987_9,
+            ),
+            (
+                8,
+                200_000.0,
+                199_999.333_333_728_4,
+                201_474.252_193_565_66,
+                198_051.263_781_001_85,
+                199_000.0,
+                0.056_741_823_212_792_26,
+            ),
+            (
+                9,
+                36.223_050_048_673_75,
+                33.849_233_407_535_11,
+                76.275_644_974_953_9,
+                16.088_857_577_302_704,
+                40.0,
+                0.710_792_759_906_155_4,
+            ),
+            (
+                10,
+                11.731_646_994_704_6,
+                11.099_538_761_744_993,
+                23.800_447_680_329_736,
+                4.202_065_798_251_803_5,
+                12.0,
+                0.598_447_115_855_072_5,
+            ),
+            (
+                11,
+                31.227_468_864_003_59,
+                31.060_206_148_025_92,
+                39.022_392_790_205_69,
+                22.922_054_967_765_22,
+                31.0,
+                0.492_507_496_725_677_1,
+            ),
+            (
+                12,
+                344.071_041_269_665_95,
+                183.140_766_237_262_24,
+                2_460.923_012_421_118,
+                15.214_620_695_612_71,
+                300.0,
+                0.664_493_167_948_817_4,
+            ),
+            (
+                13,
+                25.0,
+                18.862_943_611_198_908,
+                97.103_403_719_761_8,
+                5.020_010_006_671_67,
+                30.0,
+                0.713_495_203_139_809_9,
+            ),
+            (
+                14,
+                21.0,
+                17.728_286_779_702_735,
+                59.701_778_718_654_96,
+                5.020_007_504_378_01,
+                30.0,
+                0.776_596_069_335_937_5,
+            ),
+        ];
+        for (index, mean, p50, p99, p001, x, below) in table {
+            let law = LAWS[index];
+            let found = [law.mean(), law.quantile(0.5), law.quantile(0.99), law.quantile(0.001), law.cdf(x)];
+            for (found, expected) in found.into_iter().zip([mean, p50, p99, p001, below]) {
+                assert!((found / expected - 1.0).abs() < 1e-9, "{law:?}: {found:?}, expected {expected:?}");
+            }
+            assert!((law.upper(x) + law.cdf(x) - 1.0).abs() < 1e-12, "{law:?}");
+        }
+    }
+
+    // The model of Facebook's ETC pool, in bytes: keys 36.2, p50 33.8, p90 51, p99 76, p99.9 106.
+    #[test]
+    fn keys_of_etc_are_frozen() {
+        let keys = LAWS[9];
+        let found = [keys.mean(), keys.quantile(0.5), keys.quantile(0.9), keys.quantile(0.99), keys.quantile(0.999)];
+        assert_eq!(found.map(|x| format!("{x:.1}")), ["36.2", "33.8", "51.0", "76.3", "106.1"]);
+        assert_eq!(format!("{:.1e}", keys.upper(250.0)), "5.6e-7");
+    }
 
     // scipy 1.17: st.expon(scale=100) and st.lognorm(s=0.5, scale=100), each .mean(), .ppf(0.99), .cdf(150)
     #[test]
@@ -170,9 +439,9 @@ mod tests {
 
     #[test]
     fn quantile_inverts_cdf() {
-        for law in &LAWS[1..3] {
+        for law in LAWS.iter().filter(|law| law.is_continuous()) {
             for p in [0.001, 0.3, 0.5, 0.999] {
-                assert!((law.cdf(law.quantile(p)) - p).abs() < 1e-12, "{law:?} at {p}");
+                assert!((law.cdf(law.quantile(p)) - p).abs() < 1e-10, "{law:?} at {p}");
             }
         }
     }
@@ -186,6 +455,11 @@ mod tests {
             Distribution::Lognormal { median: 1.0, sigma: f64::INFINITY },
             Distribution::Bimodal { low: 2.0, high: 1.0, high_share: 0.5 },
             Distribution::Bimodal { low: 1.0, high: 2.0, high_share: 1.5 },
+            Distribution::Uniform { low: 2.0, high: 1.0 },
+            Distribution::Gamma { shape: 0.0, scale: 1.0 },
+            Distribution::Gamma { shape: 1.0, scale: -1.0 },
+            Distribution::GeneralisedExtremeValue { location: f64::NAN, scale: 1.0, shape: 0.0 },
+            Distribution::GeneralisedPareto { location: 0.0, scale: 0.0, shape: 0.1 },
         ];
         assert!(!nonsense.iter().any(Distribution::is_valid));
     }

@@ -8,6 +8,14 @@ pub struct Rng {
     state: [u64; 4],
 }
 
+/// 64 bits that depend on every one of `bits`, another for each: the output of SplitMix64 in a state. For numbers that
+/// must be the same each time a thing is met, such as the length of a key's value.
+#[inline]
+pub fn mix(bits: u64) -> u64 {
+    let mut state = bits;
+    split_mix(&mut state)
+}
+
 /// One step of SplitMix64 (Steele, Lea & Flood 2014): advances `state` and returns a mixed copy.
 fn split_mix(state: &mut u64) -> u64 {
     *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
@@ -58,6 +66,12 @@ impl Rng {
     #[inline]
     pub fn unit_f64(&mut self) -> f64 {
         (self.next_u64() >> 11) as f64 * (1.0 / (1u64 << 53) as f64)
+    }
+
+    /// Uniform strictly between 0 and 1: for a quantile function that is infinite at either end.
+    #[inline]
+    pub fn open_f64(&mut self) -> f64 {
+        ((self.next_u64() >> 12) as f64 + 0.5) * (1.0 / (1u64 << 52) as f64)
     }
 
     /// Uniform among the integers below `n`, without bias. Source: Lemire 2019, Fast Random Integer

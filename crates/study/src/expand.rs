@@ -24,6 +24,11 @@ use crate::report::Report;
 use crate::section::{self, Section, Setting};
 use crate::{sets, template};
 
+/// The factors of a study, for who reads one table of it alone.
+pub(crate) fn factors_of(root: &Table, report: &Report) -> Vec<Factor> {
+    factors::read(root, 2, report)
+}
+
 pub(crate) use load::chooses;
 pub(crate) use subject::check_variants;
 

@@ -53,6 +53,7 @@ mod template;
 pub mod units;
 pub mod url;
 pub mod urls;
+pub mod workload;
 
 pub use diagnostic::Diagnostic;
 pub use expand::{ExpandOptions, expand};
@@ -63,3 +64,4 @@ pub use plan::{Level, Plan, Point};
 pub use record::{Measurement, Record, Run};
 pub use schedule::{Effort, Next};
 pub use spec::LoadSpec;
+pub use workload::Workload;

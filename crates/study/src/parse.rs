@@ -38,6 +38,7 @@
 //! | `load.connection` | HTTP: `keep-alive`, or `per-request` | `keep-alive` |
 //! | `load.insecure`, `load.ca_file` | https: any certificate is right; the roots to trust, PEM | `false`; the public ones |
 //! | `load.server_name`, `load.resume` | https: the name in the certificate; whether sessions are resumed | `localhost`, `true` |
+//! | `[load.workload]` | caches: operations, keys, values or a trace, or a preset; [`crate::workload`] has the keys | none |
 //! | `factors.NAME` | a list of levels, or `"auto"`: powers of two up to the processors the generator leaves | one design point |
 //! | `trials.stop` | `{ relative, level, metric, min, max, max_time }` | 8 trials |
 //! | `[[figure]]` | `kind` (`line`, `scatter`, `ecdf`, `quantiles`, `timeline`), `x`, `y` (a metric, or a list of some of one unit), `series`, `facet`, `interval`, `title` | no figure |

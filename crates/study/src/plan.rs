@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::objective::Objective;
 use crate::record::Step;
 use crate::spec::{Arrivals, Backend, Connection, Expect, Stop, Tls, Warmup};
+use crate::workload::Workload;
 
 /// One value of a factor.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -113,6 +114,9 @@ pub struct LoadPlan {
     /// What is asked over HTTP; `None`: another protocol.
     #[serde(default)]
     pub http: Option<HttpPlan>,
+    /// What a cache is asked; `None`: another protocol, or nothing said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub workload: Option<Workload>,
     /// Connections.
     pub clients: u32,
     /// Requests in flight on one connection at most.

@@ -41,6 +41,11 @@ impl<'a> Report<'a> {
         }
     }
 
+    /// Whether anything was found wrong so far.
+    pub(crate) fn any(&self) -> bool {
+        !self.found.borrow().is_empty()
+    }
+
     /// The text is not TOML at `place`.
     pub(crate) fn syntax(&self, place: Place, message: &str) {
         self.found.borrow_mut().insert((place, message.to_owned()), None);

@@ -195,6 +195,36 @@ impl<'a> Section<'a> {
         }
     }
 
+    /// A number without a unit.
+    pub(crate) fn number(&self, key: &str, bounds: &Bounds<f64>) -> Option<f64> {
+        let found = self.find(key)?;
+        let number = match &*found.value {
+            Value::Number(number) => Some(*number),
+            Value::Integer(integer) => Some(*integer as f64),
+            // A level of a factor comes as text.
+            Value::Text(text) => text.trim().parse().ok(),
+            _ => return self.wrong_type(&found, "a number"),
+        };
+        match number.filter(|number| (bounds.low..=bounds.high).contains(number)) {
+            Some(number) => Some(number),
+            None => self.wrong(&found, &format!("must be {}", bounds.text)),
+        }
+    }
+
+    /// A number of bytes.
+    pub(crate) fn bytes(&self, key: &str, bounds: &Bounds<u64>) -> Option<u64> {
+        let found = self.find(key)?;
+        let bytes = match &*found.value {
+            Value::Integer(bytes) => u64::try_from(*bytes).ok(),
+            Value::Text(text) => Some(self.unit(&found, units::bytes(text))?),
+            _ => return self.wrong_type(&found, "a number of bytes, such as `512` or `\"64KiB\"`"),
+        };
+        match bytes.filter(|bytes| (bounds.low..=bounds.high).contains(bytes)) {
+            Some(bytes) => Some(bytes),
+            None => self.wrong(&found, &format!("must be {}", bounds.text)),
+        }
+    }
+
     /// One of the words, as what it means; `what` is what they are words for.
     pub(crate) fn choice<T: Copy>(&self, key: &str, what: &str, words: &[(&str, T)]) -> Option<T> {
         let found = self.find(key)?;

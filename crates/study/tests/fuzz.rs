@@ -10,7 +10,7 @@ use proptest::prelude::*;
 
 type Body = fn(&[u8]);
 
-const TARGETS: [(&str, Body); 15] = [
+const TARGETS: [(&str, Body); 17] = [
     ("study_parse", bodies::study_parse),
     ("objective", bodies::objective),
     ("pingpong", bodies::pingpong),
@@ -26,6 +26,8 @@ const TARGETS: [(&str, Body); 15] = [
     ("resp_reply", bodies::resp_reply),
     ("cache_http", bodies::cache_http),
     ("detect_protocol", bodies::detect_protocol),
+    ("workload_parse", bodies::workload_parse),
+    ("trace", bodies::trace),
 ];
 
 fn seeds(target: &str) -> Vec<Vec<u8>> {

@@ -46,6 +46,7 @@ fn point(command: &str) -> Point {
         load: LoadPlan {
             protocol: "pingpong".to_owned(),
             http: None,
+            workload: None,
             clients: 1,
             pipeline: 1,
             connection: Connection::KeepAlive,

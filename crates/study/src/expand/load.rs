@@ -6,6 +6,7 @@ use crate::node::Value;
 use crate::plan::LoadPlan;
 use crate::section::{Bounds, Section};
 use crate::spec::{Arrivals, Backend, Stop, Warmup};
+use crate::workload::read as workload;
 
 const KEYS: [&str; 14] = [
     "protocol",
@@ -23,6 +24,9 @@ const KEYS: [&str; 14] = [
     "window",
     "timeout",
 ];
+/// The protocols that are asked by a workload, by name. A cache's codec that the engine speaks is added here.
+const CARRIES_WORKLOAD: [&str; 0] = [];
+
 /// The keys that choose a rule in `load.stop`, each with those that may stand beside it.
 const STOP_RULES: [(&str, &[&str]); 4] = [
     ("duration", &[]),
@@ -70,7 +74,7 @@ pub(crate) fn chooses(table: &str, key: &str) -> bool {
 
 /// Reports unknown keys and those that the point does not matter for.
 pub(crate) fn check_keys(load: &Section) {
-    load.only(&KEYS.into_iter().chain(http::keys()).chain(search::KEYS).collect::<Vec<_>>());
+    load.only(&KEYS.into_iter().chain(["workload"]).chain(http::keys()).chain(search::KEYS).collect::<Vec<_>>());
     http::check_keys(load);
     load.required("protocol", "\"pingpong\"");
     load.required("clients", "40");
@@ -82,6 +86,14 @@ pub(crate) fn read(load: &Section) -> Option<LoadPlan> {
     let protocol =
         load.choice("protocol", "protocol", &[("pingpong", "pingpong"), ("http", "http"), ("https", "https")]);
     let http = protocol.map(|protocol| http::read(load, protocol));
+    let workload = workload::read(load);
+    if let (Some(name), true) = (protocol, load.has("workload"))
+        && !CARRIES_WORKLOAD.contains(&name)
+    {
+        let place = load.table.get("workload").map_or(load.place, |entry| entry.key_place);
+        let hint = "a workload is for a cache; `quintain workload show` draws it all the same".to_owned();
+        load.report.mistake(place, format!("`load.workload` has no meaning with protocol `{name}`"), hint);
+    }
     let clients = load.small("clients", &CLIENTS);
     let threads = load.small("threads", &THREADS);
     let cpus = load.small("cpus", &CPUS);
@@ -115,6 +127,7 @@ pub(crate) fn read(load: &Section) -> Option<LoadPlan> {
     Some(LoadPlan {
         protocol: protocol?.to_owned(),
         http,
+        workload: workload?,
         clients: clients?,
         pipeline,
         connection,

@@ -1,0 +1,315 @@
+//! Laws that somebody counted: weighted points and bins, with a tail by formula where counting ended.
+
+use crate::distribution::Distribution;
+use crate::random::Rng;
+
+/// Points and bins of one law at most.
+pub const PIECES_MAX: usize = 65_536;
+
+/// A value, or a range of them all alike, with its weight.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Piece {
+    /// The lowest value.
+    pub low: f64,
+    /// The highest; the same as `low`: a single value.
+    pub high: f64,
+    /// Weight among all pieces and the tail, in any unit.
+    pub weight: f64,
+}
+
+/// Why pieces make no law.
+#[derive(Clone, Debug, PartialEq)]
+pub enum EmpiricalError {
+    /// There is no weight at all.
+    Empty,
+    /// More than [`PIECES_MAX`] pieces; how many.
+    TooMany(usize),
+    /// The piece of this index, from 0, has an end or a weight that is negative or not finite, or its ends are exchanged.
+    Piece(usize),
+    /// The tail is no law, or its weight is negative or not finite.
+    Tail,
+}
+
+impl std::fmt::Display for EmpiricalError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            EmpiricalError::Empty => write!(f, "an empirical law needs one value with a weight above 0"),
+            EmpiricalError::TooMany(count) => write!(f, "an empirical law of {count} pieces, at most {PIECES_MAX}"),
+            EmpiricalError::Piece(index) => {
+                write!(
+                    f,
+                    "piece {} of the empirical law is not two ascending numbers and a weight, none below 0",
+                    index + 1
+                )
+            }
+            EmpiricalError::Tail => write!(f, "the tail of the empirical law is no law with a weight"),
+        }
+    }
+}
+
+impl std::error::Error for EmpiricalError {}
+
+/// A mixture of single values, of ranges in which all values are alike, and of one tail by formula.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Empirical {
+    /// Ascending, with shares instead of weights.
+    pieces: Vec<Piece>,
+    /// Share of all pieces up to each.
+    shares: Vec<f64>,
+    tail: Option<(Distribution, f64)>,
+}
+
+impl Empirical {
+    /// The law of `pieces` and a tail with its weight.
+    ///
+    /// # Errors
+    /// [`EmpiricalError`].
+    pub fn new(pieces: &[Piece], tail: Option<(Distribution, f64)>) -> Result<Empirical, EmpiricalError> {
+        let fine = |value: f64| value.is_finite() && value >= 0.0;
+        if pieces.len() > PIECES_MAX {
+            return Err(EmpiricalError::TooMany(pieces.len()));
+        }
+        let wrong =
+            |piece: &Piece| !(fine(piece.low) && fine(piece.high) && fine(piece.weight) && piece.low <= piece.high);
+        if let Some(index) = pieces.iter().position(wrong) {
+            return Err(EmpiricalError::Piece(index));
+        }
+        if tail.is_some_and(|(law, weight)| !law.is_valid() || !fine(weight)) {
+            return Err(EmpiricalError::Tail);
+        }
+        let total = pieces.iter().map(|piece| piece.weight).sum::<f64>() + tail.map_or(0.0, |(_, weight)| weight);
+        if !(total > 0.0 && total.is_finite()) {
+            return Err(EmpiricalError::Empty);
+        }
+        let share = |piece: &Piece| Piece { weight: piece.weight / total, ..*piece };
+        let mut pieces = pieces.iter().filter(|piece| piece.weight > 0.0).map(share).collect::<Vec<_>>();
+        pieces.sort_by(|a, b| a.low.total_cmp(&b.low).then(a.high.total_cmp(&b.high)));
+        let mut sum = 0.0;
+        let shares = pieces.iter().map(|piece| {
+            sum += piece.weight;
+            sum
+        });
+        let shares = shares.collect();
+        let tail = tail.map(|(law, weight)| (law, weight / total)).filter(|(_, share)| *share > 0.0);
+        Ok(Empirical { pieces, shares, tail })
+    }
+
+    /// Share of the pieces, without the tail.
+    pub fn head_share(&self) -> f64 {
+        self.shares.last().copied().unwrap_or(0.0)
+    }
+
+    /// One value.
+    pub fn sample(&self, rng: &mut Rng) -> f64 {
+        let u = rng.unit_f64();
+        match (self.shares.partition_point(|share| *share <= u), &self.tail) {
+            (index, _) if index < self.pieces.len() => {
+                let Piece { low, high, .. } = self.pieces[index];
+                if low == high { low } else { low + (high - low) * rng.unit_f64() }
+            }
+            (_, Some((law, _))) => law.sample(rng),
+            // The shares add up to a little less than 1 where rounding has it so.
+            (_, None) => self.pieces[self.pieces.len() - 1].high,
+        }
+    }
+
+    /// The exact mean; infinite where the tail's is.
+    pub fn mean(&self) -> f64 {
+        let pieces = self.pieces.iter().map(|piece| piece.weight * 0.5 * (piece.low + piece.high));
+        pieces.sum::<f64>() + self.tail.map_or(0.0, |(law, share)| share * law.mean())
+    }
+
+    /// The exact share of values that do not exceed `x`.
+    pub fn cdf(&self, x: f64) -> f64 {
+        let of = |piece: &Piece| match piece {
+            piece if x >= piece.high => piece.weight,
+            piece if x <= piece.low => 0.0,
+            piece => piece.weight * (x - piece.low) / (piece.high - piece.low),
+        };
+        // Pieces are in order of their lower ends: those that begin above x count nothing.
+        let below = self.pieces.partition_point(|piece| piece.low <= x);
+        let head = self.pieces[..below].iter().map(of).sum::<f64>();
+        (head + self.tail.map_or(0.0, |(law, share)| share * law.cdf(x))).min(1.0)
+    }
+
+    /// The exact share of values above `x`, precise in the tail.
+    pub fn upper(&self, x: f64) -> f64 {
+        let ends = self.pieces.iter().map(|piece| piece.high).fold(f64::NEG_INFINITY, f64::max);
+        match self.tail {
+            Some((law, share)) if x >= ends => share * law.upper(x),
+            None if x >= ends => 0.0,
+            _ => 1.0 - self.cdf(x),
+        }
+    }
+
+    /// The quantile `p`: the smallest value that at least a share `p` of all do not exceed, to the last digits of a bisection.
+    ///
+    /// # Panics
+    /// When `p` is not a fraction.
+    pub fn quantile(&self, p: f64) -> f64 {
+        assert!((0.0..=1.0).contains(&p), "`p` is a fraction, not a percentage: {p}");
+        let head = |end: fn(&Piece) -> f64, start: f64, pick: fn(f64, f64) -> f64| {
+            self.pieces.iter().map(end).fold(start, pick)
+        };
+        let (mut low, mut high) =
+            (head(|p| p.low, f64::INFINITY, f64::min), head(|p| p.high, f64::NEG_INFINITY, f64::max));
+        if let Some((law, share)) = self.tail {
+            let head_share = 1.0 - share;
+            // Where the tail begins above all pieces, what it is asked for is a quantile of its own.
+            if law.quantile(0.0) >= high && p > head_share {
+                return law.quantile(((p - head_share) / share).clamp(0.0, 1.0));
+            }
+            low = low.min(law.quantile(0.0));
+            high = high.max(law.quantile(p));
+        }
+        if self.cdf(low) >= p {
+            return low;
+        }
+        for _ in 0..200 {
+            let middle = low + 0.5 * (high - low);
+            if middle <= low || middle >= high {
+                break;
+            }
+            if self.cdf(middle) >= p {
+                high = middle;
+            } else {
+                low = middle;
+            }
+        }
+        high
+    }
+}
+
+/// A law of sizes: a formula or a count.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Law {
+    /// By a formula.
+    Plain(Distribution),
+    /// As counted.
+    Empirical(Empirical),
+}
+
+impl Law {
+    /// One value.
+    pub fn sample(&self, rng: &mut Rng) -> f64 {
+        match self {
+            Law::Plain(law) => law.sample(rng),
+            Law::Empirical(law) => law.sample(rng),
+        }
+    }
+
+    /// The exact mean; infinite where the tail is so heavy.
+    pub fn mean(&self) -> f64 {
+        match self {
+            Law::Plain(law) => law.mean(),
+            Law::Empirical(law) => law.mean(),
+        }
+    }
+
+    /// The exact share of values that do not exceed `x`.
+    pub fn cdf(&self, x: f64) -> f64 {
+        match self {
+            Law::Plain(law) => law.cdf(x),
+            Law::Empirical(law) => law.cdf(x),
+        }
+    }
+
+    /// The exact share of values above `x`.
+    pub fn upper(&self, x: f64) -> f64 {
+        match self {
+            Law::Plain(law) => law.upper(x),
+            Law::Empirical(law) => law.upper(x),
+        }
+    }
+
+    /// The smallest value that at least a share `p` of all do not exceed.
+    ///
+    /// # Panics
+    /// When `p` is not a fraction.
+    pub fn quantile(&self, p: f64) -> f64 {
+        match self {
+            Law::Plain(law) => law.quantile(p),
+            Law::Empirical(law) => law.quantile(p),
+        }
+    }
+}
+
+impl From<Distribution> for Law {
+    fn from(law: Distribution) -> Law {
+        Law::Plain(law)
+    }
+}
+
+impl From<Empirical> for Law {
+    fn from(law: Empirical) -> Law {
+        Law::Empirical(law)
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+
+    /// Values of 0 to 14 bytes in Facebook's ETC pool. Source: Atikoglu et al. 2012, table 5.
+    pub(crate) const ETC_HEAD: [f64; 15] = [
+        0.00536, 0.00047, 0.17820, 0.09239, 0.00018, 0.02740, 0.00065, 0.00606, 0.00023, 0.00837, 0.00837, 0.08989,
+        0.00092, 0.00326, 0.01980,
+    ];
+
+    pub(crate) fn etc_values(location: f64) -> Empirical {
+        let piece = |(value, weight): (usize, &f64)| Piece { low: value as f64, high: value as f64, weight: *weight };
+        let head = ETC_HEAD.iter().enumerate().map(piece).collect::<Vec<_>>();
+        let tail = Distribution::GeneralisedPareto { location, scale: 214.476, shape: 0.348238 };
+        Empirical::new(&head, Some((tail, 1.0 - ETC_HEAD.iter().sum::<f64>()))).unwrap()
+    }
+
+    #[test]
+    fn values_of_etc_are_frozen() {
+        assert!((ETC_HEAD.iter().sum::<f64>() - 0.44155).abs() < 1e-12);
+        let values = etc_values(15.0);
+        assert!((values.head_share() - 0.44155).abs() < 1e-12);
+        let of = |law: &Empirical| {
+            [law.mean(), law.quantile(0.5), law.quantile(0.9), law.quantile(0.99), law.quantile(0.999)]
+        };
+        assert_eq!(of(&values).map(|x| format!("{x:.0}")), ["194", "39", "520", "1899", "4972"]);
+        assert_eq!(format!("{:.0e}", values.upper(1e6)), "3e-10");
+        assert_eq!(format!("{:.0}", etc_values(0.0).mean()), "186");
+    }
+
+    #[test]
+    fn quantile_is_the_smallest_value_with_that_share() {
+        let pieces = [(3.0, 3.0, 1.0), (10.0, 20.0, 2.0), (1.0, 1.0, 1.0)];
+        let law = Empirical::new(&pieces.map(|(low, high, weight)| Piece { low, high, weight }), None).unwrap();
+        let close = |p: f64, expected: f64| {
+            let found = law.quantile(p);
+            assert!((found - expected).abs() < 1e-9, "{p}: {found}");
+        };
+        for (p, expected) in [(0.0, 1.0), (0.25, 1.0), (0.26, 3.0), (0.5, 3.0), (0.75, 15.0), (1.0, 20.0)] {
+            close(p, expected);
+        }
+        assert_eq!([0.0, 1.0, 3.0, 15.0, 25.0].map(|x| law.cdf(x)), [0.0, 0.25, 0.5, 0.75, 1.0]);
+        assert_eq!(law.mean(), 0.25 * 1.0 + 0.25 * 3.0 + 0.5 * 15.0);
+    }
+
+    #[test]
+    fn an_overlapping_tail_has_quantiles_too() {
+        let law = etc_values(0.0);
+        for p in [0.001, 0.1, 0.3, 0.5, 0.9, 0.9999] {
+            let x = law.quantile(p);
+            assert!(law.cdf(x) >= p - 1e-12 && law.cdf(x * (1.0 - 1e-9) - 1e-9) <= p, "{p}: {x}");
+        }
+    }
+
+    #[test]
+    fn nonsense_is_refused() {
+        let piece = |low, high, weight| Piece { low, high, weight };
+        let check = |pieces: &[Piece], tail, expected| assert_eq!(Empirical::new(pieces, tail), Err(expected));
+        check(&[], None, EmpiricalError::Empty);
+        check(&[piece(1.0, 1.0, 0.0)], None, EmpiricalError::Empty);
+        check(&[piece(1.0, 1.0, 1.0), piece(2.0, 1.0, 1.0)], None, EmpiricalError::Piece(1));
+        check(&[piece(1.0, 1.0, f64::NAN)], None, EmpiricalError::Piece(0));
+        check(&[piece(-1.0, 1.0, 1.0)], None, EmpiricalError::Piece(0));
+        check(&[piece(1.0, 1.0, 1.0)], Some((Distribution::Exponential { mean: -1.0 }, 1.0)), EmpiricalError::Tail);
+        check(&vec![piece(1.0, 1.0, 1.0); PIECES_MAX + 1], None, EmpiricalError::TooMany(PIECES_MAX + 1));
+    }
+}

@@ -1,0 +1,325 @@
+//! Which keys are asked for how often: laws of ranks, and ranks to keys.
+
+use crate::random::{Rng, mix};
+
+/// Zipf's law over ranks 1 to n: rank k has a share in proportion to k^-exponent. Exact for every exponent from 0 (all alike) up,
+/// in constant memory. Source: Hörmann & Derflinger 1996, Rejection-inversion to generate variates from monotone discrete
+/// distributions.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Zipf {
+    n: u64,
+    exponent: f64,
+    integral_first: f64,
+    integral_last: f64,
+    squeeze: f64,
+}
+
+/// Keys of a population at most: what a float still tells apart by its neighbours' halves.
+pub const KEYS_MAX: u64 = 1 << 48;
+
+/// (e^x - 1) / x.
+fn expm1_ratio(x: f64) -> f64 {
+    if x.abs() > 1e-8 { x.exp_m1() / x } else { 1.0 + x * 0.5 * (1.0 + x / 3.0) }
+}
+
+/// ln(1 + x) / x.
+fn ln1p_ratio(x: f64) -> f64 {
+    if x.abs() > 1e-8 { x.ln_1p() / x } else { 1.0 - x * (0.5 - x / 3.0) }
+}
+
+impl Zipf {
+    /// The law over `n` ranks.
+    ///
+    /// # Panics
+    /// When `n` is 0 or above [`KEYS_MAX`], or the exponent is negative or not finite.
+    pub fn new(n: u64, exponent: f64) -> Zipf {
+        assert!((1..=KEYS_MAX).contains(&n), "a population of {n}");
+        assert!(exponent.is_finite() && exponent >= 0.0, "an exponent of {exponent}");
+        let mut zipf = Zipf { n, exponent, integral_first: 0.0, integral_last: 0.0, squeeze: 0.0 };
+        zipf.integral_first = zipf.integral(1.5) - 1.0;
+        zipf.integral_last = zipf.integral(n as f64 + 0.5);
+        zipf.squeeze = 2.0 - zipf.inverse(zipf.integral(2.5) - zipf.height(2.0));
+        zipf
+    }
+
+    /// Ranks.
+    pub fn len(&self) -> u64 {
+        self.n
+    }
+
+    /// Never: there is a rank at least.
+    pub fn is_empty(&self) -> bool {
+        false
+    }
+
+    /// x^-exponent.
+    fn height(&self, x: f64) -> f64 {
+        (-self.exponent * x.ln()).exp()
+    }
+
+    /// An integral of [`Zipf::height`], which is 0 at 1.
+    fn integral(&self, x: f64) -> f64 {
+        let log = x.ln();
+        expm1_ratio((1.0 - self.exponent) * log) * log
+    }
+
+    fn inverse(&self, area: f64) -> f64 {
+        // Rounding must not take it beyond the end of the support.
+        let t = (area * (1.0 - self.exponent)).max(-1.0);
+        (ln1p_ratio(t) * area).exp()
+    }
+
+    /// A rank, from 0: the most popular.
+    #[inline]
+    pub fn sample(&self, rng: &mut Rng) -> u64 {
+        loop {
+            let area = self.integral_last + rng.open_f64() * (self.integral_first - self.integral_last);
+            let x = self.inverse(area);
+            // Saturates; an infinite x is the last rank.
+            let rank = ((x + 0.5) as u64).clamp(1, self.n);
+            let k = rank as f64;
+            if k - x <= self.squeeze || area >= self.integral(k + 0.5) - self.height(k) {
+                return rank - 1;
+            }
+        }
+    }
+
+    /// The exact share of the first `ranks` ranks together.
+    pub fn head_mass(&self, ranks: u64) -> f64 {
+        harmonic(ranks.min(self.n), self.exponent) / harmonic(self.n, self.exponent)
+    }
+}
+
+/// The sum of k^-exponent for k = 1 to n: term by term to 1,000, then by Euler and Maclaurin's formula (DLMF 2.10.1), whose next
+/// term is below 1e-17 of it.
+pub fn harmonic(n: u64, exponent: f64) -> f64 {
+    const DIRECT: u64 = 1000;
+    let term = |k: f64| (-exponent * k.ln()).exp();
+    // From the smallest up, so that none is lost.
+    let direct = (1..=n.min(DIRECT)).rev().map(|k| term(k as f64)).sum::<f64>();
+    if n <= DIRECT {
+        return direct;
+    }
+    let (a, b) = (DIRECT as f64, n as f64);
+    let integral = |x: f64| expm1_ratio((1.0 - exponent) * x.ln()) * x.ln();
+    let slope = |x: f64| -exponent * term(x) / x;
+    let third = |x: f64| -exponent * (exponent + 1.0) * (exponent + 2.0) * term(x) / (x * x * x);
+    direct + integral(b) - integral(a) + (term(b) - term(a)) / 2.0 + (slope(b) - slope(a)) / 12.0
+        - (third(b) - third(a)) / 720.0
+}
+
+/// An age between 1 and `most`, whose logarithm is uniform: age a has the share ln((a + 1) / a) / ln(most + 1).
+///
+/// # Panics
+/// When `most` is 0.
+#[inline]
+pub fn log_uniform_age(most: u64, rng: &mut Rng) -> u64 {
+    assert!(most > 0, "no age is below 1");
+    ((rng.unit_f64() * (most as f64 + 1.0).ln()).exp() as u64).clamp(1, most)
+}
+
+/// The exact share of ages that do not exceed `age`, of [`log_uniform_age`].
+pub fn log_uniform_age_cdf(most: u64, age: u64) -> f64 {
+    (age.min(most) as f64 + 1.0).ln() / (most as f64 + 1.0).ln()
+}
+
+/// A bijection of the integers below n, another for each key: which key has which rank, so that popular keys are not neighbours.
+/// A Feistel network on as many bits as n needs, walked along its cycle until the result is below n (Black & Rogaway 2002, Ciphers
+/// with Arbitrary Finite Domains). Unlike a hash modulo n, it leaves no key out and gives none two ranks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Permutation {
+    n: u64,
+    right_bits: u32,
+    left_mask: u64,
+    right_mask: u64,
+    keys: [u64; ROUNDS],
+}
+
+const ROUNDS: usize = 4;
+
+impl Permutation {
+    /// The bijection of the integers below `n` that `key` names.
+    ///
+    /// # Panics
+    /// When `n` is 0.
+    pub fn new(n: u64, key: u64) -> Permutation {
+        assert!(n > 0, "no integer is below 0");
+        let bits = (64 - (n - 1).leading_zeros()).max(2);
+        let (left, right) = (bits / 2, bits - bits / 2);
+        let mask = |bits: u32| (1u64 << bits) - 1;
+        let keys = std::array::from_fn(|round| mix(key.wrapping_add(mix(round as u64 + 1))));
+        Permutation { n, right_bits: right, left_mask: mask(left), right_mask: mask(right), keys }
+    }
+
+    #[inline]
+    fn round(half: u64, key: u64) -> u64 {
+        let product = (half ^ key).wrapping_mul(0xd6e8_feb8_6659_fd93);
+        (product ^ (product >> 32)).wrapping_mul(0xd6e8_feb8_6659_fd93) >> 32
+    }
+
+    /// Where `index` goes.
+    ///
+    /// # Panics
+    /// When `index` is not below n.
+    #[inline]
+    pub fn apply(&self, index: u64) -> u64 {
+        assert!(index < self.n, "{index} is not below {}", self.n);
+        let mut x = index;
+        loop {
+            let (mut left, mut right) = (x >> self.right_bits, x & self.right_mask);
+            for pair in self.keys.chunks_exact(2) {
+                left ^= Self::round(right, pair[0]) & self.left_mask;
+                right ^= Self::round(left, pair[1]) & self.right_mask;
+            }
+            x = left << self.right_bits | right;
+            if x < self.n {
+                return x;
+            }
+        }
+    }
+
+    /// Which index goes to `image`.
+    ///
+    /// # Panics
+    /// When `image` is not below n.
+    pub fn invert(&self, image: u64) -> u64 {
+        assert!(image < self.n, "{image} is not below {}", self.n);
+        let mut x = image;
+        loop {
+            let (mut left, mut right) = (x >> self.right_bits, x & self.right_mask);
+            for pair in self.keys.chunks_exact(2).rev() {
+                right ^= Self::round(left, pair[1]) & self.right_mask;
+                left ^= Self::round(right, pair[0]) & self.left_mask;
+            }
+            x = left << self.right_bits | right;
+            if x < self.n {
+                return x;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::{KEYS_MAX, Permutation, Zipf, harmonic, log_uniform_age, log_uniform_age_cdf};
+    use crate::fit;
+    use crate::random::Rng;
+
+    #[test]
+    fn sums_match_term_by_term() {
+        for (n, exponent) in
+            [(1_u32, 0.99), (999, 0.0), (1_001, 1.0), (200_000, 0.99), (300_000, 0.0), (250_000, 2.5), (100_000, 0.3)]
+        {
+            let direct = (1..=n).rev().map(|k| f64::from(k).powf(-exponent)).sum::<f64>();
+            let found = harmonic(u64::from(n), exponent);
+            assert!((found / direct - 1.0).abs() < 1e-12, "{n} {exponent}: {found} of {direct}");
+        }
+    }
+
+    #[test]
+    fn head_of_exponent_099_is_that_of_the_true_law() {
+        // 9.8 % at 10^4 keys, 7.8 % at 10^5, 6.5 % at 10^6, where a constant zeta has 3.8 % for all.
+        let heads = [4, 5, 6].map(|power| format!("{:.3}", Zipf::new(10_u64.pow(power), 0.99).head_mass(1)));
+        assert_eq!(heads, ["0.098", "0.078", "0.065"]);
+    }
+
+    #[test]
+    fn zipf_draws_follow_the_law_exactly() {
+        for (n, exponent) in [
+            (1, 1.0),
+            (2, 0.5),
+            (10, 0.0),
+            (1_000, 0.3),
+            (200_000, 0.99),
+            (200_000, 1.0),
+            (1 << 40, 1.21),
+            (5_000, 2.7),
+        ] {
+            let zipf = Zipf::new(n, exponent);
+            let (mut rng, draws) = (Rng::new(11), 1_000_000_u32);
+            let heads = n.min(200) as usize;
+            let mut counts = vec![0_u64; heads + 1];
+            for _ in 0..draws {
+                counts[(zipf.sample(&mut rng) as usize).min(heads)] += 1;
+            }
+            let mass = |k: usize| if k >= heads { 1.0 } else { zipf.head_mass(k as u64) };
+            let shares = (0..=heads).map(|k| {
+                if k < heads { zipf.head_mass(k as u64 + 1) - mass(k) } else { 1.0 - zipf.head_mass(heads as u64) }
+            });
+            let shares = shares.collect::<Vec<_>>();
+            if n > 1 {
+                let test = fit::chi_square(&counts, &shares).unwrap();
+                assert!(test.p > 1e-3, "{n} {exponent}: {test:?}");
+                let other = Zipf::new(n, exponent + 0.02);
+                let wrong = (0..=heads).map(|k| {
+                    if k < heads {
+                        other.head_mass(k as u64 + 1) - other.head_mass(k as u64)
+                    } else {
+                        1.0 - other.head_mass(heads as u64)
+                    }
+                });
+                let wrong = fit::chi_square(&counts, &wrong.collect::<Vec<_>>()).unwrap();
+                assert!(n < 10 || wrong.p < 1e-3, "{n} {exponent}: {wrong:?}");
+            }
+            let head = counts[..heads].iter().sum::<u64>() as f64 / f64::from(draws);
+            let expected = zipf.head_mass(heads as u64);
+            let allowed = 4.0 * (expected * (1.0 - expected) / f64::from(draws)).sqrt() + 1e-12;
+            assert!((head - expected).abs() <= allowed, "{n} {exponent}: {head} of {expected}");
+        }
+    }
+
+    #[test]
+    fn ages_are_log_uniform() {
+        let (mut rng, most) = (Rng::new(2), 50);
+        let mut counts = vec![0_u64; 50];
+        (0..200_000).for_each(|_| counts[log_uniform_age(most, &mut rng) as usize - 1] += 1);
+        let share = |age| log_uniform_age_cdf(most, age) - log_uniform_age_cdf(most, age - 1);
+        let test = fit::chi_square(&counts, &(1..=most).map(share).collect::<Vec<_>>()).unwrap();
+        assert!(test.p > 1e-3, "{test:?}");
+        assert_eq!((log_uniform_age(1, &mut rng), log_uniform_age_cdf(7, 9)), (1, 1.0));
+    }
+
+    #[test]
+    fn every_small_population_is_permuted() {
+        for n in 1..=300 {
+            for key in 0..3 {
+                let permutation = Permutation::new(n, key);
+                let mut seen = vec![false; n as usize];
+                for index in 0..n {
+                    let image = permutation.apply(index);
+                    assert!(!std::mem::replace(&mut seen[image as usize], true), "{n}: {image} twice");
+                    assert_eq!(permutation.invert(image), index);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn neighbours_part() {
+        let permutation = Permutation::new(1_000_000, 9);
+        let images = (0..1000).map(|index| permutation.apply(index) / 1_000).collect::<std::collections::BTreeSet<_>>();
+        // 1,000 balls in 1,000 boxes leave 368 empty.
+        assert!((580..690).contains(&images.len()), "{}", images.len());
+    }
+
+    proptest! {
+        #[test]
+        fn a_permutation_can_be_undone(n in 1_u64..KEYS_MAX, key: u64, at: u64) {
+            let permutation = Permutation::new(n, key);
+            let image = permutation.apply(at % n);
+            prop_assert!(image < n);
+            prop_assert_eq!(permutation.invert(image), at % n);
+        }
+
+        #[test]
+        fn a_rank_is_below_n(n in 1_u64..KEYS_MAX, exponent in 0.0..8.0, seed: u64) {
+            let zipf = Zipf::new(n, exponent);
+            let mut rng = Rng::new(seed);
+            for _ in 0..20 {
+                prop_assert!(zipf.sample(&mut rng) < n);
+            }
+        }
+    }
+}

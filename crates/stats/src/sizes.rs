@@ -1,0 +1,228 @@
+//! Whole numbers of bytes by a law, one from 64 bits: fast enough to be asked at every operation, and the same each time the
+//! same bits are given.
+
+use crate::empirical::Law;
+use crate::random::mix;
+
+/// Sizes that the table holds one by one; what is larger is drawn by the quantile function of the law.
+const TABLE: u64 = 4096;
+
+/// A cell of Walker's alias table.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Cell {
+    /// Of 2^64, how much of this cell is its own.
+    own: u64,
+    /// Whose the rest is.
+    other: u32,
+}
+
+/// A law of sizes, rounded to the nearest byte and kept within two bounds: what lies outside is moved to the bound.
+///
+/// The distribution is exact: each size up to 4,096 above the lower bound has the share that the law gives it (Walker 1977, The
+/// alias method; Vose 1991 for the table), and beyond it the law's own quantile function is asked.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Sizes {
+    law: Law,
+    min: u64,
+    max: u64,
+    cells: Vec<Cell>,
+    /// The cell, if any, that stands for everything above the table.
+    beyond: Option<u32>,
+}
+
+impl Sizes {
+    /// Sizes by `law` between `min` and `max`, bytes, both included.
+    ///
+    /// # Panics
+    /// When `min` is above `max`.
+    pub fn new(law: impl Into<Law>, min: u64, max: u64) -> Sizes {
+        let law = law.into();
+        assert!(min <= max, "sizes from {min} to {max}");
+        let sizes = Sizes { law, min, max, cells: Vec::new(), beyond: None };
+        let last = max.min(min.saturating_add(TABLE - 1));
+        let mut shares = Vec::with_capacity((last - min) as usize + 2);
+        let mut below = 0.0;
+        for size in min..=last {
+            let up_to = sizes.cdf(size);
+            shares.push((up_to - below).max(0.0));
+            below = up_to;
+        }
+        let mut beyond = None;
+        if last < max && sizes.upper(last) > 0.0 {
+            beyond = Some(shares.len() as u32);
+            shares.push(sizes.upper(last));
+        }
+        Sizes { cells: alias(&shares), beyond, ..sizes }
+    }
+
+    /// The size for these bits: over uniform bits it has the law, and for the same bits it is the same.
+    #[inline]
+    pub fn at(&self, bits: u64) -> u64 {
+        let product = u128::from(bits) * self.cells.len() as u128;
+        let index = (product >> 64) as u32;
+        let cell = self.cells[index as usize];
+        let index = if (product as u64) < cell.own { index } else { cell.other };
+        if Some(index) == self.beyond { self.far(bits) } else { self.min + u64::from(index) }
+    }
+
+    /// A size above the table, by the quantile function on what is left of the unit interval.
+    #[cold]
+    fn far(&self, bits: u64) -> u64 {
+        let last = self.min + TABLE - 1;
+        let upper = self.upper(last);
+        // Other bits than those that chose the cell; strictly between 0 and 1.
+        let u = ((mix(bits) >> 12) as f64 + 0.5) / (1u64 << 52) as f64;
+        let size = self.law.quantile((1.0 - upper * u).clamp(0.0, 1.0)).round();
+        // A float above 2^64 saturates.
+        (size as u64).clamp(last + 1, self.max)
+    }
+
+    /// The law without rounding and bounds.
+    pub fn law(&self) -> &Law {
+        &self.law
+    }
+
+    /// The bounds, bytes.
+    pub fn bounds(&self) -> (u64, u64) {
+        (self.min, self.max)
+    }
+
+    /// The exact share of sizes that do not exceed `size`.
+    pub fn cdf(&self, size: u64) -> f64 {
+        match size {
+            size if size < self.min => 0.0,
+            size if size >= self.max => 1.0,
+            size => self.law.cdf(size as f64 + 0.5),
+        }
+    }
+
+    /// The exact share of sizes above `size`.
+    pub fn upper(&self, size: u64) -> f64 {
+        match size {
+            size if size < self.min => 1.0,
+            size if size >= self.max => 0.0,
+            size => self.law.upper(size as f64 + 0.5),
+        }
+    }
+
+    /// The smallest size that at least a share `p` of all do not exceed.
+    ///
+    /// # Panics
+    /// When `p` is not a fraction.
+    pub fn quantile(&self, p: f64) -> u64 {
+        // Saturates at both ends of the type.
+        ((self.law.quantile(p) - 0.5).ceil() as u64).clamp(self.min, self.max)
+    }
+
+    /// The exact mean, bytes, of what is drawn: after rounding and within the bounds. The sum of the shares above each size, one by
+    /// one in the table; beyond it by the midpoint rule on steps of a thousandth of the size.
+    pub fn mean(&self) -> f64 {
+        let last = self.max.min(self.min.saturating_add(TABLE - 1));
+        let mut sum = self.min as f64 + (self.min..last).map(|size| self.upper(size)).sum::<f64>();
+        let mut size = last;
+        while size < self.max {
+            let step = (size / 1000).clamp(1, self.max - size);
+            // The sizes from `size` to `size + step - 1`, whose middle is where their law without rounding is asked.
+            let share = self.law.upper(size as f64 + 0.5 * step as f64);
+            sum += step as f64 * share;
+            if share * ((self.max - size) as f64) < 1e-9 * sum {
+                break;
+            }
+            size += step;
+        }
+        sum
+    }
+}
+
+/// Walker's table of these shares, which need not add up to 1.
+fn alias(shares: &[f64]) -> Vec<Cell> {
+    let total = shares.iter().sum::<f64>();
+    let n = shares.len();
+    let mut scaled = shares.iter().map(|share| share / total * n as f64).collect::<Vec<_>>();
+    let mut cells = (0..n).map(|index| Cell { own: u64::MAX, other: index as u32 }).collect::<Vec<_>>();
+    let (mut small, mut large) = (0..n).partition::<Vec<usize>, _>(|&index| scaled[index] < 1.0);
+    while let (Some(&giver), Some(taker)) = (large.last(), small.pop()) {
+        // Saturates where rounding has it a little above 1.
+        cells[taker] = Cell { own: (scaled[taker] * 18_446_744_073_709_551_616.0) as u64, other: giver as u32 };
+        scaled[giver] -= 1.0 - scaled[taker];
+        if scaled[giver] < 1.0 {
+            large.pop();
+            small.push(giver);
+        }
+    }
+    cells
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Rng;
+    use crate::distribution::Distribution;
+    use crate::empirical::tests::etc_values;
+
+    #[test]
+    fn shares_of_the_table_are_those_of_the_law() {
+        let law = Distribution::Gamma { shape: 4.0, scale: 7.0 };
+        let sizes = Sizes::new(law, 1, 250);
+        let mut shares = vec![0.0; 251];
+        let each = 1.0 / sizes.cells.len() as f64;
+        for (index, cell) in sizes.cells.iter().enumerate() {
+            let own = cell.own as f64 / 18_446_744_073_709_551_616.0;
+            shares[index + 1] += each * own;
+            shares[cell.other as usize + 1] += each * (1.0 - own);
+        }
+        for size in 1..=250 {
+            let expected = sizes.cdf(size) - sizes.cdf(size - 1);
+            assert!(
+                (shares[size as usize] - expected).abs() < 1e-15,
+                "{size}: {} of {expected}",
+                shares[size as usize]
+            );
+        }
+    }
+
+    #[test]
+    fn means_by_hand() {
+        let constant = |value| Sizes::new(Distribution::Constant { value }, 0, 1 << 20);
+        assert_eq!(constant(100.0).mean(), 100.0);
+        assert!((constant(50_000.0).mean() / 50_000.0 - 1.0).abs() < 1e-3);
+        assert_eq!(
+            [constant(50_000.0).at(0), constant(50_000.0).at(u64::MAX), constant(0.2).at(7)],
+            [50_000, 50_000, 0]
+        );
+        // A geometric law: exponential, rounded. Its mean is e^(-h/2) / (1 - e^(-h)), h = 1/200.
+        let h = 1.0_f64 / 200.0;
+        let exponential = Sizes::new(Distribution::Exponential { mean: 200.0 }, 0, 1 << 20);
+        assert!((exponential.mean() - (-h / 2.0).exp() / (1.0 - (-h).exp())).abs() < 1e-6, "{}", exponential.mean());
+        let heavy = Sizes::new(etc_values(15.0), 0, 1 << 20);
+        assert!((heavy.mean() - etc_values(15.0).mean()).abs() < 0.05, "{}", heavy.mean());
+    }
+
+    #[test]
+    fn bounds_take_what_lies_outside() {
+        let sizes = Sizes::new(Distribution::GeneralisedExtremeValue { location: 2.0, scale: 5.0, shape: 0.1 }, 1, 12);
+        let mut rng = Rng::new(3);
+        let mut counts = [0_u32; 13];
+        (0..100_000).for_each(|_| counts[sizes.at(rng.next_u64()) as usize] += 1);
+        for size in 1..=12 {
+            let expected = (sizes.cdf(size) - if size == 1 { 0.0 } else { sizes.cdf(size - 1) }) * 1e5;
+            let found = f64::from(counts[size as usize]);
+            assert!((found - expected).abs() < 5.0 * expected.sqrt(), "{size}: {found} of {expected}");
+        }
+        assert_eq!((sizes.quantile(0.0), sizes.quantile(1.0)), (1, 12));
+    }
+
+    #[test]
+    fn the_tail_beyond_the_table_has_its_law() {
+        let law = Distribution::GeneralisedPareto { location: 15.0, scale: 2_000.0, shape: 0.35 };
+        let sizes = Sizes::new(law, 0, 1 << 40);
+        let (mut rng, n) = (Rng::new(5), 400_000);
+        let drawn = (0..n).map(|_| sizes.at(rng.next_u64())).collect::<Vec<_>>();
+        for p in [0.9, 0.99, 0.999] {
+            let x = sizes.quantile(p);
+            assert!(x > TABLE);
+            let above = drawn.iter().filter(|&&size| size > x).count() as f64 / f64::from(n);
+            assert!((above - (1.0 - p)).abs() < 4.0 * (p * (1.0 - p) / f64::from(n)).sqrt() + 1e-5, "{p}: {above}");
+        }
+    }
+}

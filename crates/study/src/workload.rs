@@ -1,0 +1,477 @@
+//! What a cache is asked: operations in their shares, which keys, how long keys and values are; or a recorded trace.
+//!
+//! # `[load.workload]`
+//!
+//! | Key | Meaning | When it is missing |
+//! |---|---|---|
+//! | `preset` | a named workload ([`PRESETS`]) that the keys below change one by one | `operations`, `keys.size` and `values.size` are needed |
+//! | `operations` | weights, `{ get, set, delete, read_modify_write }` | those of the preset; 0 each |
+//! | `fill` | whether a GET that misses is followed by a SET of its key | `true` |
+//! | `ttl` | how long what is set lives, `"1h"`; or shares, `[{ time = "24h", share = 0.65 }]`, the rest for ever | for ever |
+//! | `keys.count` | keys of the population; with `reuse` those that are there before | 100,000; with `reuse` 0 |
+//! | `keys.popularity` | `uniform`, `zipf`, `recency`, `hot-set`, `loop` | `uniform` |
+//! | `keys.exponent` | of `zipf`: 0 and more | a mistake |
+//! | `keys.hot_keys`, `keys.hot_share` | of `hot-set`: how many keys get which share of the operations | a mistake |
+//! | `keys.shift_every` | after so many operations other keys are the popular ones | never |
+//! | `keys.reuse` | probability that an operation takes an earlier key, else a new one; ranks are ages then, the newest first | a fixed population |
+//! | `keys.new` | with `reuse`: what a new key comes with, `any` operation or a `set` | `any` |
+//! | `keys.one_hit` | share of operations on a key that is used once and never again | 0 |
+//! | `keys.invalidation` | probability that an operation on a key that is there deletes it instead | 0 |
+//! | `keys.neighbours_hot` | whether popular keys are neighbours, as in YCSB's plain Zipf, instead of scattered | `false` |
+//! | `keys.size`, `values.size` | a law of bytes, `{ law = "gamma", shape = 4, scale = 7 }` | a mistake |
+//! | `keys.max`, `values.max` | longer ones are cut to it, bytes | 250; 1 MiB |
+//! | `values.length` | whether a key's value has one length, `per-key`, or another at each set, `per-set` | `per-key` |
+//! | `trace`, `format`, `gaps` | a file that is replayed instead: `twitter`, `meta-kv`, `oracle-general`, `plain`; `recorded` gaps or `none` | no trace; a mistake; `none` |
+//!
+//! Laws are `constant` (`bytes`), `uniform` (`low`, `high`), `exponential` (`mean`), `lognormal` (`median`, `sigma`), `bimodal`
+//! (`low`, `high`, `high_share`), `gamma` (`shape`, `scale`), `gev` and `pareto` (`location`, `scale`, `shape`; generalised),
+//! and `empirical` (`values = [[bytes, weight], [low, high, weight]]`, `tail = { law = ..., weight = ... }`).
+
+mod presets;
+pub(crate) mod read;
+pub mod trace;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use stats::{Distribution, Empirical, Law, Piece, Sizes};
+
+pub use presets::{ETC_VALUES_HEAD, PRESETS, Preset, preset};
+pub use read::parse;
+
+/// Keys of a population at most: with 2^32 the bookkeeping of keys seen takes 512 MiB.
+pub const KEYS_MAX: u64 = 1 << 32;
+/// Bytes of a key at most: what memcached takes.
+pub const KEY_MAX_BYTES: u64 = 250;
+/// Bytes of a value at most.
+pub const VALUE_MAX_BYTES: u64 = 64 << 20;
+
+/// A workload of a cache.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Workload {
+    /// The preset that it began as; `None`: none. Its keys may have been changed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub preset: Option<String>,
+    /// What is done, in weights.
+    pub operations: Operations,
+    /// Whether a GET that misses is followed by a SET of its key (look-aside).
+    pub fill: bool,
+    /// How long what is set lives; empty: for ever.
+    #[serde(default)]
+    pub ttl: Vec<Ttl>,
+    /// Which keys.
+    pub keys: Keys,
+    /// Which values.
+    pub values: Values,
+    /// A file that is replayed: operations, keys and times come from it, and lengths where it has them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trace: Option<Trace>,
+}
+
+/// Weights of the operations, in any unit.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Operations {
+    /// Reads of a key.
+    pub get: f64,
+    /// Writes of a key.
+    pub set: f64,
+    /// Deletions of a key.
+    pub delete: f64,
+    /// A GET and, when it is answered, a SET of the same key (YCSB's workload F).
+    pub read_modify_write: f64,
+}
+
+impl Operations {
+    /// The sum of all weights.
+    pub fn total(&self) -> f64 {
+        self.get + self.set + self.delete + self.read_modify_write
+    }
+}
+
+/// A time to live and its share.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Ttl {
+    /// Seconds, 1 to 30 days: memcached takes longer ones for points in time.
+    pub seconds: u32,
+    /// Share of what is set, a fraction; what all shares leave lives for ever.
+    pub share: f64,
+}
+
+/// Which keys are asked for.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Keys {
+    /// Keys of the population; with `reuse`, keys that are there before the first operation.
+    pub count: u64,
+    /// Which of them how often.
+    pub popularity: Popularity,
+    /// After so many operations, over all clients, other keys are the popular ones; `None`: never.
+    #[serde(default)]
+    pub shift_every: Option<u64>,
+    /// Probability that an operation takes an earlier key and not a new one; `None`: the population is fixed.
+    #[serde(default)]
+    pub reuse: Option<f64>,
+    /// With `reuse`: what a new key comes with.
+    #[serde(default)]
+    pub new: NewKey,
+    /// Share of the operations that are on a key that is used once and never again.
+    #[serde(default)]
+    pub one_hit: f64,
+    /// Probability that an operation on a key that was there before deletes it instead.
+    #[serde(default)]
+    pub invalidation: f64,
+    /// Whether popular keys are neighbours instead of scattered by a keyed bijection.
+    #[serde(default)]
+    pub neighbours_hot: bool,
+    /// Length of a key; at least the characters that tell it from all others.
+    pub size: SizeLaw,
+    /// Longer ones are cut to it, bytes.
+    pub max_bytes: u64,
+}
+
+/// Which keys are asked for how often. With [`Keys::reuse`] a rank is an age: the newest key is the most popular one.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "law", rename_all = "kebab-case", deny_unknown_fields)]
+pub enum Popularity {
+    /// All alike.
+    Uniform,
+    /// The key of rank k in proportion to k^-exponent, exactly.
+    Zipf {
+        /// 0 and more.
+        exponent: f64,
+    },
+    /// An age whose logarithm is uniform; with [`Keys::reuse`] alone.
+    Recency,
+    /// Some keys get a share of all operations, each alike; the rest goes to all keys alike.
+    HotSet {
+        /// How many.
+        keys: u64,
+        /// Which share, a fraction.
+        share: f64,
+    },
+    /// One after the other, from the first to the last and again.
+    Loop,
+}
+
+/// What a new key comes with.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum NewKey {
+    /// Any operation, by its weight: a GET of it misses.
+    #[default]
+    Any,
+    /// A SET: the share of sets is that of new keys and of the weight of `set` on earlier ones.
+    Set,
+}
+
+/// Which values are set.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Values {
+    /// Length.
+    pub size: SizeLaw,
+    /// Longer ones are cut to it, bytes.
+    pub max_bytes: u64,
+    /// Whether the value of a key keeps its length.
+    #[serde(default)]
+    pub length: ValueLength,
+}
+
+/// Whether the value of a key keeps its length.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum ValueLength {
+    /// One length for a key, always.
+    #[default]
+    PerKey,
+    /// Another one at each set, as mutilate has it.
+    PerSet,
+}
+
+/// A law of lengths, bytes; rounded to whole bytes and cut at 0 and at the largest.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "law", rename_all = "kebab-case", deny_unknown_fields)]
+pub enum SizeLaw {
+    /// Always the same.
+    Constant {
+        /// Bytes.
+        bytes: f64,
+    },
+    /// All between two bounds alike.
+    Uniform {
+        /// The lower bound, bytes.
+        low: f64,
+        /// The upper bound, bytes.
+        high: f64,
+    },
+    /// Without memory.
+    Exponential {
+        /// The mean, bytes.
+        mean: f64,
+    },
+    /// Its logarithm is normal.
+    Lognormal {
+        /// The median, bytes.
+        median: f64,
+        /// Standard deviation of the natural logarithm.
+        sigma: f64,
+    },
+    /// One of two.
+    Bimodal {
+        /// The lower, bytes.
+        low: f64,
+        /// The higher, bytes.
+        high: f64,
+        /// Share of the higher, a fraction.
+        high_share: f64,
+    },
+    /// Gamma.
+    Gamma {
+        /// Shape, α.
+        shape: f64,
+        /// Scale, θ, bytes.
+        scale: f64,
+    },
+    /// Generalised extreme value, in the sign that a positive shape is a heavy upper tail.
+    Gev {
+        /// Location, bytes.
+        location: f64,
+        /// Scale, bytes.
+        scale: f64,
+        /// Shape.
+        shape: f64,
+    },
+    /// Generalised Pareto.
+    Pareto {
+        /// Location, the lowest value, bytes.
+        location: f64,
+        /// Scale, bytes.
+        scale: f64,
+        /// Shape.
+        shape: f64,
+    },
+    /// As counted: points and ranges with weights, and a tail by formula.
+    Empirical {
+        /// Each with its lowest and highest length, bytes, and its weight.
+        values: Vec<(f64, f64, f64)>,
+        /// What lies beyond; no empirical law itself.
+        #[serde(default)]
+        tail: Option<Tail>,
+    },
+}
+
+/// The tail of an empirical law.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Tail {
+    /// Its law.
+    pub size: Box<SizeLaw>,
+    /// Its weight beside those of the values.
+    pub weight: f64,
+}
+
+impl SizeLaw {
+    /// The law that is drawn from.
+    ///
+    /// # Errors
+    /// What its parameters must be, in words.
+    pub fn law(&self) -> Result<Law, String> {
+        let plain = |law: Distribution, must: &str| {
+            if law.is_valid() { Ok(Law::Plain(law)) } else { Err(must.to_owned()) }
+        };
+        match *self {
+            SizeLaw::Constant { bytes } => plain(Distribution::Constant { value: bytes }, "`bytes` must be 0 or more"),
+            SizeLaw::Uniform { low, high } => {
+                plain(Distribution::Uniform { low, high }, "`low` must be 0 or more and not above `high`")
+            }
+            SizeLaw::Exponential { mean } => plain(Distribution::Exponential { mean }, "`mean` must be 0 or more"),
+            SizeLaw::Lognormal { median, sigma } => {
+                plain(Distribution::Lognormal { median, sigma }, "`median` and `sigma` must be 0 or more")
+            }
+            SizeLaw::Bimodal { low, high, high_share } => plain(
+                Distribution::Bimodal { low, high, high_share },
+                "`low` must be 0 or more and not above `high`, `high_share` from 0 to 1",
+            ),
+            SizeLaw::Gamma { shape, scale } => {
+                plain(Distribution::Gamma { shape, scale }, "`shape` and `scale` must be above 0")
+            }
+            SizeLaw::Gev { location, scale, shape } => plain(
+                Distribution::GeneralisedExtremeValue { location, scale, shape },
+                "`scale` must be above 0, `location` and `shape` finite",
+            ),
+            SizeLaw::Pareto { location, scale, shape } => plain(
+                Distribution::GeneralisedPareto { location, scale, shape },
+                "`scale` must be above 0, `location` and `shape` finite",
+            ),
+            SizeLaw::Empirical { ref values, ref tail } => {
+                let piece = |&(low, high, weight): &(f64, f64, f64)| Piece { low, high, weight };
+                let pieces = values.iter().map(piece).collect::<Vec<_>>();
+                let tail = match tail {
+                    None => None,
+                    Some(Tail { size, weight }) => match size.law()? {
+                        Law::Plain(law) => Some((law, *weight)),
+                        Law::Empirical(_) => return Err("the tail must be a law by formula".to_owned()),
+                    },
+                };
+                Empirical::new(&pieces, tail).map(Law::Empirical).map_err(|error| error.to_string())
+            }
+        }
+    }
+}
+
+/// A recorded trace.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Trace {
+    /// The file, relative to where the lab was started.
+    pub file: String,
+    /// How it is written.
+    pub format: trace::Format,
+    /// Whether operations keep the gaps that were recorded, or the load's own arrivals rule.
+    #[serde(default)]
+    pub gaps: Gaps,
+}
+
+/// When the operations of a trace are sent.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Gaps {
+    /// As the load says.
+    #[default]
+    None,
+    /// As recorded.
+    Recorded,
+}
+
+/// What is wrong with a workload as a whole.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Problem {
+    /// The key of `[load.workload]` that it is at, dotted.
+    pub key: &'static str,
+    /// What is wrong.
+    pub message: String,
+    /// What to do.
+    pub hint: Option<&'static str>,
+}
+
+impl Workload {
+    /// Everything that is wrong with it: numbers out of range and parts that do not go together. What this lets through can be drawn.
+    pub fn problems(&self) -> Vec<Problem> {
+        let mut found = Vec::new();
+        let mut add = |key, message: String, hint| found.push(Problem { key, message, hint });
+        let weight = |weight: f64| weight.is_finite() && (0.0..=1e9).contains(&weight);
+        let share = |share: f64| (0.0..=1.0).contains(&share);
+        let Operations { get, set, delete, read_modify_write } = self.operations;
+        if ![get, set, delete, read_modify_write].into_iter().all(weight) {
+            add("operations", "a weight of an operation must be from 0 to 1e9".to_owned(), None);
+        } else if self.operations.total() <= 0.0 {
+            let hint = Some("for instance `operations = { get = 0.9, set = 0.1 }`");
+            add("operations", "no operation has a weight".to_owned(), hint);
+        }
+        let ttl_fine = |ttl: &Ttl| share(ttl.share) && (1..=trace::TTL_MAX_S).contains(&ttl.seconds);
+        if !self.ttl.iter().all(ttl_fine) || self.ttl.iter().map(|ttl| ttl.share).sum::<f64>() > 1.0 + 1e-9 {
+            add(
+                "ttl",
+                "times to live must be 1s to 30 days, and their shares no more than 1 together".to_owned(),
+                None,
+            );
+        }
+        let keys = &self.keys;
+        let needed = u64::from(keys.reuse.is_none());
+        if !(needed..=KEYS_MAX).contains(&keys.count) {
+            add("keys.count", format!("must be {needed} to 4,294,967,296 keys, not {}", keys.count), None);
+        }
+        for (key, value) in [
+            ("keys.reuse", keys.reuse.unwrap_or(0.0)),
+            ("keys.one_hit", keys.one_hit),
+            ("keys.invalidation", keys.invalidation),
+        ] {
+            if !share(value) {
+                add(key, format!("must be 0 to 1, not {value}"), None);
+            }
+        }
+        match keys.popularity {
+            Popularity::Zipf { exponent } if !(0.0..=20.0).contains(&exponent) => {
+                add("keys.exponent", format!("must be 0 to 20, not {exponent}"), None);
+            }
+            Popularity::Recency if keys.reuse.is_none() => {
+                let hint = Some("add `reuse = 0.96`, or choose `zipf`");
+                add(
+                    "keys.popularity",
+                    "`recency` needs `keys.reuse`: ages are of keys that are made on the way".to_owned(),
+                    hint,
+                );
+            }
+            Popularity::HotSet { keys: hot, share: hot_share } => {
+                if keys.reuse.is_some() {
+                    add("keys.popularity", "`hot-set` has no meaning with `keys.reuse`".to_owned(), None);
+                }
+                if hot == 0 || hot > keys.count {
+                    add("keys.hot_keys", format!("must be 1 to the {} keys there are, not {hot}", keys.count), None);
+                }
+                if !share(hot_share) {
+                    add("keys.hot_share", format!("must be 0 to 1, not {hot_share}"), None);
+                }
+            }
+            Popularity::Loop if keys.reuse.is_some() => {
+                add("keys.popularity", "`loop` has no meaning with `keys.reuse`".to_owned(), None);
+            }
+            _ => {}
+        }
+        if keys.shift_every == Some(0) {
+            add("keys.shift_every", "must be 1 operation or more".to_owned(), None);
+        }
+        if keys.shift_every.is_some() && keys.reuse.is_some() {
+            let hint = Some("with `reuse` the popular keys change by themselves");
+            add("keys.shift_every", "has no meaning with `keys.reuse`".to_owned(), hint);
+        }
+        if keys.new == NewKey::Set && keys.reuse.is_none() {
+            add("keys.new", "has a meaning with `keys.reuse` alone".to_owned(), None);
+        }
+        if !(trace::KEY_LEAST_BYTES..=KEY_MAX_BYTES).contains(&keys.max_bytes) {
+            add(
+                "keys.max",
+                format!("must be 13 to 250 bytes, not {}", keys.max_bytes),
+                Some("13 characters tell all keys apart"),
+            );
+        }
+        if self.values.max_bytes > VALUE_MAX_BYTES {
+            add("values.max", format!("must be at most 64 MiB, not {} bytes", self.values.max_bytes), None);
+        }
+        for (key, size) in [("keys.size", &keys.size), ("values.size", &self.values.size)] {
+            if let Err(must) = size.law() {
+                add(key, must, None);
+            }
+        }
+        found
+    }
+
+    /// The lengths of keys as they are drawn, bytes, before a key is made longer to be unlike all others.
+    ///
+    /// # Errors
+    /// What is wrong with the law.
+    pub fn key_sizes(&self) -> Result<Sizes, String> {
+        Ok(Sizes::new(self.keys.size.law()?, 1, self.keys.max_bytes.max(1)))
+    }
+
+    /// The lengths of values as they are drawn, bytes.
+    ///
+    /// # Errors
+    /// What is wrong with the law.
+    pub fn value_sizes(&self) -> Result<Sizes, String> {
+        Ok(Sizes::new(self.values.size.law()?, 0, self.values.max_bytes))
+    }
+
+    /// The hit ratio that the mix alone decides: without fill, a key that is used often was last set with probability
+    /// set / (set + delete), however large the cache. `None` where misses are filled, or where a time to live ends values too, or
+    /// where nothing is set or deleted.
+    pub fn hit_ratio_of_mix(&self) -> Option<f64> {
+        let (total, changed) = (self.operations.total(), self.keys.invalidation);
+        let sets = (1.0 - changed) * (self.operations.set + self.operations.read_modify_write) / total;
+        let deletes = changed + (1.0 - changed) * self.operations.delete / total;
+        let decided = !self.fill && self.ttl.is_empty() && self.trace.is_none() && sets + deletes > 0.0;
+        decided.then(|| sets / (sets + deletes))
+    }
+}

@@ -1,0 +1,208 @@
+//! Named workloads, with what is published of them and what is a choice of ours.
+
+use super::{Keys, NewKey, Operations, Popularity, SizeLaw, Tail, Ttl, ValueLength, Values, Workload};
+
+/// A named workload.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Preset {
+    /// Its name.
+    pub name: &'static str,
+    /// Where its numbers come from, and which are chosen here.
+    pub about: &'static str,
+}
+
+/// Every preset.
+pub const PRESETS: [Preset; 12] = [
+    Preset {
+        name: "course",
+        about: "a course's cache benchmark: gamma(4, 7) keys, gamma(1, 200) values, reuse 0.96 over all earlier keys alike, \
+                get/set/delete 0.67/0.30/0.03; misses are filled",
+    },
+    Preset {
+        name: "course-no-fill",
+        about: "the same as the course ran it: a miss is not filled, so the hit ratio tends to set / (set + delete) = 0.91",
+    },
+    Preset {
+        name: "etc-2012",
+        about: "Facebook's general pool (Atikoglu et al. 2012): lengths and GET:update 30:1 as published, value tail from 15 B; \
+                the paper has no popularity: Zipf 0.9 over 400,000 keys is chosen here",
+    },
+    Preset {
+        name: "etc-2012-location-0",
+        about: "the same with the other reading of the value tail, from 0 B: mean 186 B instead of 194 B",
+    },
+    Preset {
+        name: "twitter-c12",
+        about: "Twitter's cluster 12 (Yang et al. 2020): mean lengths as constants, one-hit keys as 0.8143 of objects over 1.3 uses \
+                each; 1,000,000 further keys are chosen here",
+    },
+    Preset {
+        name: "twitter-c45",
+        about: "Twitter's cluster 45: add is a set; one-hit keys 0.4874 of objects over 2.9 uses; 1,000,000 further keys chosen here",
+    },
+    Preset {
+        name: "twitter-c52",
+        about: "Twitter's cluster 52: gets is a get, add and cas are sets; one-hit keys 0.1936 of objects over 32.6 uses; 1,000,000 \
+                further keys chosen here",
+    },
+    Preset {
+        name: "ycsb-a",
+        about: "YCSB A, 50/50 read/update; 1,000 B; 100,000 records chosen here, and an exact Zipf 0.99",
+    },
+    Preset { name: "ycsb-b", about: "YCSB B, 95/5 read/update; the rest as A" },
+    Preset { name: "ycsb-c", about: "YCSB C, reads alone; the rest as A" },
+    Preset { name: "ycsb-d", about: "YCSB D, 95 % reads of the latest (Zipf 0.99 over ages), 5 % inserts" },
+    Preset { name: "ycsb-f", about: "YCSB F, 50/50 read/read-modify-write; the rest as A" },
+];
+
+/// Shares of values of 0 to 14 bytes in ETC. Source: Atikoglu et al. 2012, table 5; they add up to 0.44155.
+pub const ETC_VALUES_HEAD: [f64; 15] = [
+    0.00536, 0.00047, 0.17820, 0.09239, 0.00018, 0.02740, 0.00065, 0.00606, 0.00023, 0.00837, 0.00837, 0.08989,
+    0.00092, 0.00326, 0.01980,
+];
+
+/// What a preset is made of before its own is put in.
+fn plain(name: &str, key_size: SizeLaw, value_size: SizeLaw) -> Workload {
+    Workload {
+        preset: Some(name.to_owned()),
+        operations: Operations { get: 1.0, ..Operations::default() },
+        fill: true,
+        ttl: Vec::new(),
+        keys: Keys {
+            count: 100_000,
+            popularity: Popularity::Uniform,
+            shift_every: None,
+            reuse: None,
+            new: NewKey::Any,
+            one_hit: 0.0,
+            invalidation: 0.0,
+            neighbours_hot: false,
+            size: key_size,
+            max_bytes: super::KEY_MAX_BYTES,
+        },
+        values: Values { size: value_size, max_bytes: 1 << 20, length: ValueLength::PerKey },
+        trace: None,
+    }
+}
+
+fn operations(get: f64, set: f64, delete: f64) -> Operations {
+    Operations { get, set, delete, read_modify_write: 0.0 }
+}
+
+/// The workload of that name; `None`: there is none.
+pub fn preset(name: &str) -> Option<Workload> {
+    let gamma = |shape, scale| SizeLaw::Gamma { shape, scale };
+    let constant = |bytes| SizeLaw::Constant { bytes };
+    let mut w = match name {
+        "course" | "course-no-fill" => plain(name, gamma(4.0, 7.0), gamma(1.0, 200.0)),
+        "etc-2012" => plain(name, etc_keys(), etc_values(15.0)),
+        "etc-2012-location-0" => plain(name, etc_keys(), etc_values(0.0)),
+        "twitter-c12" => plain(name, constant(44.0), constant(1_030.0)),
+        "twitter-c45" => plain(name, constant(10.0), constant(120.0)),
+        "twitter-c52" => plain(name, constant(20.0), constant(273.0)),
+        // `user` and a hash of 64 bits in decimal digits; ten fields of 100 bytes.
+        "ycsb-a" | "ycsb-b" | "ycsb-c" | "ycsb-d" | "ycsb-f" => plain(name, constant(23.0), constant(1_000.0)),
+        _ => return None,
+    };
+    match name {
+        "course" | "course-no-fill" => {
+            w.operations = operations(0.67, 0.30, 0.03);
+            w.fill = name == "course";
+            (w.keys.count, w.keys.reuse) = (0, Some(0.96));
+        }
+        "etc-2012" | "etc-2012-location-0" => {
+            w.operations = operations(30.0, 1.0, 0.0);
+            w.keys.count = 400_000;
+            w.keys.popularity = Popularity::Zipf { exponent: 0.9 };
+        }
+        "twitter-c12" => {
+            w.operations = operations(0.20, 0.80, 0.0);
+            twitter(&mut w, 0.3048, 0.8143 / 1.3, &[(300, 0.98), (299, 0.02)]);
+        }
+        "twitter-c45" => {
+            w.operations = operations(0.85, 0.15, 0.0);
+            twitter(&mut w, 0.6372, 0.4874 / 2.9, &[(15 * DAY_S, 1.0)]);
+        }
+        "twitter-c52" => {
+            w.operations = operations(0.93, 0.06, 0.0);
+            twitter(&mut w, 1.2117, 0.1936 / 32.6, &[(DAY_S, 0.65), (14 * DAY_S, 0.27), (DAY_S / 2, 0.07)]);
+        }
+        _ => {
+            w.operations = match name {
+                "ycsb-a" => operations(0.5, 0.5, 0.0),
+                "ycsb-b" => operations(0.95, 0.05, 0.0),
+                "ycsb-f" => Operations { get: 0.5, read_modify_write: 0.5, ..Operations::default() },
+                _ => operations(1.0, 0.0, 0.0),
+            };
+            w.keys.popularity = Popularity::Zipf { exponent: 0.99 };
+            if name == "ycsb-d" {
+                (w.keys.reuse, w.keys.new) = (Some(0.95), NewKey::Set);
+            }
+        }
+    }
+    Some(w)
+}
+
+const DAY_S: u32 = 86_400;
+
+fn twitter(workload: &mut Workload, exponent: f64, one_hit: f64, ttl: &[(u32, f64)]) {
+    workload.keys.count = 1_000_000;
+    workload.keys.popularity = Popularity::Zipf { exponent };
+    workload.keys.one_hit = one_hit;
+    workload.ttl = ttl.iter().map(|&(seconds, share)| Ttl { seconds, share }).collect();
+}
+
+fn etc_keys() -> SizeLaw {
+    SizeLaw::Gev { location: 30.7984, scale: 8.20449, shape: 0.078688 }
+}
+
+fn etc_values(location: f64) -> SizeLaw {
+    let head = ETC_VALUES_HEAD.iter().enumerate().map(|(bytes, share)| (bytes as f64, bytes as f64, *share));
+    let tail = SizeLaw::Pareto { location, scale: 214.476, shape: 0.348238 };
+    let weight = 1.0 - ETC_VALUES_HEAD.iter().sum::<f64>();
+    SizeLaw::Empirical { values: head.collect(), tail: Some(Tail { size: Box::new(tail), weight }) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_preset_can_be_drawn_and_survives_json() {
+        for Preset { name, about } in PRESETS {
+            let workload = preset(name).unwrap();
+            assert_eq!(workload.problems(), [], "{name}");
+            assert!(!about.is_empty() && workload.preset.as_deref() == Some(name));
+            let text = serde_json::to_string(&workload).unwrap();
+            assert_eq!(serde_json::from_str::<Workload>(&text).unwrap(), workload, "{text}");
+        }
+        assert_eq!(preset("ycsb-e"), None);
+    }
+
+    #[test]
+    fn numbers_are_frozen() {
+        let sizes = |name| {
+            let workload = preset(name).unwrap();
+            let (keys, values) = (workload.key_sizes().unwrap(), workload.value_sizes().unwrap());
+            let p = [0.5, 0.9, 0.99];
+            let (of_keys, of_values) = (p.map(|p| keys.quantile(p)), p.map(|p| values.quantile(p)));
+            format!("{:.1} {of_keys:?} {:.1} {of_values:?}", keys.mean(), values.mean())
+        };
+        assert_eq!(sizes("course"), "28.0 [26, 47, 70] 200.0 [139, 461, 921]");
+        assert_eq!(sizes("etc-2012"), "36.2 [34, 51, 76] 194.4 [39, 520, 1899]");
+        assert_eq!(sizes("etc-2012-location-0"), "36.2 [34, 51, 76] 186.0 [24, 505, 1884]");
+        assert_eq!(sizes("twitter-c12"), "44.0 [44, 44, 44] 1030.0 [1030, 1030, 1030]");
+        assert!((ETC_VALUES_HEAD.iter().sum::<f64>() - 0.44155).abs() < 1e-12);
+    }
+
+    #[test]
+    fn the_mix_decides_where_misses_are_not_filled() {
+        let ratio = |name| preset(name).unwrap().hit_ratio_of_mix();
+        assert!((ratio("course-no-fill").unwrap() - 0.30 / 0.33).abs() < 1e-12);
+        assert_eq!([ratio("course"), ratio("twitter-c52"), ratio("ycsb-c")], [None; 3]);
+        let mut invalidated = preset("course-no-fill").unwrap();
+        invalidated.keys.invalidation = 0.1;
+        // 0.9 * 0.30 sets, 0.1 + 0.9 * 0.03 deletions.
+        assert!((invalidated.hit_ratio_of_mix().unwrap() - 0.27 / 0.397).abs() < 1e-12);
+    }
+}

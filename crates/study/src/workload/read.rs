@@ -1,0 +1,468 @@
+//! `[load.workload]` becomes a [`Workload`].
+
+use std::borrow::Cow;
+
+use super::{
+    Gaps, KEYS_MAX, Keys, NewKey, PRESETS, Popularity, SizeLaw, Tail, Trace, Ttl, ValueLength, Values, Workload,
+    preset, trace,
+};
+use crate::diagnostic::Diagnostic;
+use crate::node::{self, Place, Table, Value};
+use crate::parse::TEXT_MAX_BYTES;
+use crate::report::Report;
+use crate::section::{Bounds, Section, Setting};
+
+const KEYS: [&str; 9] = ["preset", "operations", "fill", "ttl", "keys", "values", "trace", "format", "gaps"];
+const KEYS_OF_KEYS: [&str; 13] = [
+    "count",
+    "popularity",
+    "exponent",
+    "hot_keys",
+    "hot_share",
+    "shift_every",
+    "reuse",
+    "new",
+    "one_hit",
+    "invalidation",
+    "neighbours_hot",
+    "size",
+    "max",
+];
+const OPERATIONS: [&str; 4] = ["get", "set", "delete", "read_modify_write"];
+
+const COUNT: Bounds<u64> = Bounds { low: 0, high: KEYS_MAX, text: "0 to 4,294,967,296" };
+const EVERY: Bounds<u64> = Bounds { low: 1, high: 1_000_000_000_000, text: "1 to 1,000,000,000,000" };
+const SHARE: Bounds<f64> = Bounds { low: 0.0, high: 1.0, text: "0 to 1" };
+const EXPONENT: Bounds<f64> = Bounds { low: 0.0, high: 20.0, text: "0 to 20" };
+const WEIGHT: Bounds<f64> = Bounds { low: 0.0, high: 1e9, text: "0 to 1e9" };
+const PARAMETER: Bounds<f64> = Bounds { low: -1e12, high: 1e12, text: "-1e12 to 1e12" };
+const KEY_BYTES: Bounds<u64> = Bounds { low: trace::KEY_LEAST_BYTES, high: super::KEY_MAX_BYTES, text: "13 to 250" };
+const VALUE_BYTES: Bounds<u64> = Bounds { low: 0, high: super::VALUE_MAX_BYTES, text: "at most 64 MiB" };
+const TTL_NS: Bounds<u64> =
+    Bounds { low: 1_000_000_000, high: trace::TTL_MAX_S as u64 * 1_000_000_000, text: "1s to 720h (30 days)" };
+/// Points and ranges of an empirical law in a file at most.
+const VALUES_MAX: usize = 4096;
+
+/// The workload in the `[load.workload]` of a text of TOML, whatever else stands there; where its values name factors, with the
+/// first level of each.
+///
+/// # Errors
+/// Every mistake in it, and that there is none.
+pub fn parse(text: &str) -> Result<Workload, Vec<Diagnostic>> {
+    let report = Report::new(text, &[]);
+    if text.len() > TEXT_MAX_BYTES {
+        let message = format!("a study is at most {TEXT_MAX_BYTES} bytes, this one is {}", text.len());
+        report.mistake(Place::default(), message, None);
+        report.finish()?;
+    }
+    let root = node::document(text, &report);
+    let factors = crate::expand::factors_of(&root, &report);
+    let settings = factors.iter().filter_map(|factor| {
+        let (level, place) = factor.levels.first()?;
+        Some(Setting { factor: &factor.name, level, place: *place })
+    });
+    let settings = settings.collect::<Vec<_>>();
+    let load = root.get("load").map(|entry| &entry.node.value);
+    let workload = match load {
+        Some(Value::Table(table)) => {
+            let (table, place) = (Cow::Borrowed(table), Place::default());
+            read(&Section { name: "load".to_owned(), table, place, settings: &settings, report: &report })
+        }
+        _ => None,
+    };
+    // A mistake that was found says more than that nothing is left.
+    if !matches!(workload, Some(Some(_))) && !report.any() {
+        let hint = "add `[load.workload]` with `preset = \"etc-2012\"`".to_owned();
+        report.mistake(Place::default(), "the study has no `[load.workload]`", hint);
+    }
+    report.finish()?;
+    Ok(workload.flatten().expect("what is not there has been reported"))
+}
+
+/// The workload of a load: `Some(None)` where there is none, `None` where a mistake was reported.
+pub(crate) fn read(load: &Section) -> Option<Option<Workload>> {
+    if !load.has("workload") {
+        return Some(None);
+    }
+    let section = load.section("workload")?;
+    section.only(&KEYS);
+    let base = base(&section);
+    let traced = section.has("trace");
+    let operations = operations(&section, base.as_ref(), traced);
+    let fill = given(&section, "fill", section.flag("fill"));
+    let ttl = ttl(&section);
+    let keys = keys(&section, base.as_ref(), traced);
+    let values = values(&section, base.as_ref());
+    let trace = trace_of(&section);
+    let base = base?;
+    let name = base.as_ref().and_then(|base| base.preset.clone());
+    let workload = Workload {
+        preset: name,
+        operations: operations?,
+        fill: fill?.unwrap_or(base.as_ref().is_none_or(|base| base.fill)),
+        ttl: ttl?.unwrap_or_else(|| base.map(|base| base.ttl).unwrap_or_default()),
+        keys: keys?,
+        values: values?,
+        trace: trace?,
+    };
+    let problems = workload.problems();
+    for problem in &problems {
+        place(&section, problem.key, |at, key| {
+            at.mistake(
+                key,
+                format!("`load.workload.{}`: {}", problem.key, problem.message),
+                problem.hint.map(str::to_owned),
+            );
+        });
+    }
+    problems.is_empty().then_some(Some(workload))
+}
+
+/// Hands on the section and the key that a dotted key means.
+fn place(section: &Section, dotted: &str, then: impl FnOnce(&Section, &str)) {
+    match dotted.split_once('.') {
+        Some((table, key)) => match section.has(table).then(|| section.section(table)).flatten() {
+            Some(inner) => {
+                let key = if key == "hot_keys" && !inner.has(key) { "popularity" } else { key };
+                then(&inner, key);
+            }
+            None => then(section, table),
+        },
+        None => then(section, dotted),
+    }
+}
+
+/// The preset: `Some(None)` where none is named.
+fn base(section: &Section) -> Option<Option<Workload>> {
+    if !section.has("preset") {
+        return Some(None);
+    }
+    let read = |name: &str| {
+        if name == "ycsb-e" {
+            let hint = "`ycsb-a` to `ycsb-d` and `ycsb-f` are there".to_owned();
+            return Err(("`ycsb-e` scans ranges of keys, which no cache protocol here has".to_owned(), Some(hint)));
+        }
+        preset(name).ok_or_else(|| {
+            let known = PRESETS.iter().map(|preset| preset.name);
+            (format!("unknown preset `{}`", name.escape_debug()), Some(crate::nearest::suggestion(name, known)))
+        })
+    };
+    section.text_as("preset", read).map(Some)
+}
+
+/// Tells a key that is not there, `Some(None)`, from one whose value is mistaken, `None`.
+fn given<T>(section: &Section, key: &str, value: Option<T>) -> Option<Option<T>> {
+    if section.has(key) { value.map(Some) } else { Some(None) }
+}
+
+fn operations(section: &Section, base: Option<&Option<Workload>>, traced: bool) -> Option<super::Operations> {
+    let base = base.and_then(Option::as_ref).map(|base| base.operations);
+    if !section.has("operations") {
+        // A trace brings its own.
+        let reads = super::Operations { get: 1.0, ..Default::default() };
+        if base.is_none() && !traced {
+            section.required("operations", "{ get = 0.9, set = 0.1 }");
+        }
+        return base.or(traced.then_some(reads));
+    }
+    let table = section.section("operations")?;
+    table.only(&OPERATIONS);
+    let base = base.unwrap_or_default();
+    let weight = |key, base| Some(given(&table, key, table.number(key, &WEIGHT))?.unwrap_or(base));
+    let all = [
+        weight("get", base.get),
+        weight("set", base.set),
+        weight("delete", base.delete),
+        weight("read_modify_write", base.read_modify_write),
+    ];
+    let [get, set, delete, read_modify_write] = all;
+    Some(super::Operations { get: get?, set: set?, delete: delete?, read_modify_write: read_modify_write? })
+}
+
+/// `Some(None)`: not there.
+fn ttl(section: &Section) -> Option<Option<Vec<Ttl>>> {
+    let Some(entry) = section.table.get("ttl") else { return Some(None) };
+    let whole = |table: &Section, key: &str| {
+        let ns = table.duration_ns(key, &TTL_NS)?;
+        if ns % 1_000_000_000 != 0 {
+            table.mistake(key, format!("`{key}` is not a whole number of seconds"), None);
+            return None;
+        }
+        u32::try_from(ns / 1_000_000_000).ok()
+    };
+    let Value::List(items) = &entry.node.value else {
+        return whole(section, "ttl").map(|seconds| Some(vec![Ttl { seconds, share: 1.0 }]));
+    };
+    let each = items.iter().map(|item| {
+        let Value::Table(table) = &item.value else {
+            let hint = "for instance `[{ time = \"24h\", share = 0.65 }]`".to_owned();
+            section.report.mistake(item.place, format!("a time to live is a table, not {}", item.value.kind()), hint);
+            return None;
+        };
+        let table = inner(section, "load.workload.ttl", table, item.place);
+        table.only(&["time", "share"]);
+        table.required("time", "\"24h\"");
+        table.required("share", "0.65");
+        let (seconds, share) = (whole(&table, "time"), table.number("share", &SHARE));
+        Some(Ttl { seconds: seconds?, share: share? })
+    });
+    // All are read, so that all mistakes are found.
+    let each = each.collect::<Vec<_>>();
+    each.into_iter().collect::<Option<Vec<_>>>().map(Some)
+}
+
+fn inner<'a>(section: &'a Section, name: &str, table: &'a Table, place: Place) -> Section<'a> {
+    Section {
+        name: name.to_owned(),
+        table: Cow::Borrowed(table),
+        place,
+        settings: section.settings,
+        report: section.report,
+    }
+}
+
+fn keys(section: &Section, base: Option<&Option<Workload>>, traced: bool) -> Option<Keys> {
+    let base = base.and_then(Option::as_ref).map(|base| &base.keys);
+    let empty = Table::default();
+    let table = match section.has("keys") {
+        true => section.section("keys")?,
+        false => inner(section, "load.workload.keys", &empty, section.place),
+    };
+    table.only(&KEYS_OF_KEYS);
+    let reuse = given(&table, "reuse", table.number("reuse", &SHARE));
+    let fixed = matches!((&reuse, base), (Some(None), None) | (Some(None), Some(Keys { reuse: None, .. })));
+    let count = given(&table, "count", table.count("count", &COUNT));
+    let popularity = popularity(&table, base.map(|base| base.popularity));
+    let every = given(&table, "shift_every", table.count("shift_every", &EVERY));
+    let new = table.choice("new", "operation of a new key", &[("any", NewKey::Any), ("set", NewKey::Set)]);
+    let new = given(&table, "new", new);
+    let one_hit = given(&table, "one_hit", table.number("one_hit", &SHARE));
+    let invalidation = given(&table, "invalidation", table.number("invalidation", &SHARE));
+    let neighbours_hot = given(&table, "neighbours_hot", table.flag("neighbours_hot"));
+    let max_bytes = given(&table, "max", table.count("max", &KEY_BYTES));
+    // The keys of a trace have lengths or are written with as few characters as tell them apart.
+    let shortest = traced.then_some(SizeLaw::Constant { bytes: 1.0 });
+    let size = size(&table, base.map(|base| &base.size).or(shortest.as_ref()));
+    Some(Keys {
+        count: count?.or(base.map(|base| base.count)).unwrap_or(if fixed { 100_000 } else { 0 }),
+        popularity: popularity?,
+        shift_every: every?.or(base.and_then(|base| base.shift_every)),
+        reuse: reuse?.or(base.and_then(|base| base.reuse)),
+        new: new?.or(base.map(|base| base.new)).unwrap_or_default(),
+        one_hit: one_hit?.or(base.map(|base| base.one_hit)).unwrap_or(0.0),
+        invalidation: invalidation?.or(base.map(|base| base.invalidation)).unwrap_or(0.0),
+        neighbours_hot: neighbours_hot?.or(base.map(|base| base.neighbours_hot)).unwrap_or(false),
+        size: size?,
+        max_bytes: max_bytes?.or(base.map(|base| base.max_bytes)).unwrap_or(super::KEY_MAX_BYTES),
+    })
+}
+
+fn popularity(table: &Section, base: Option<Popularity>) -> Option<Popularity> {
+    const WORDS: [(&str, &str); 5] =
+        [("uniform", "uniform"), ("zipf", "zipf"), ("recency", "recency"), ("hot-set", "hot-set"), ("loop", "loop")];
+    let before = match base {
+        None | Some(Popularity::Uniform) => "uniform",
+        Some(Popularity::Zipf { .. }) => "zipf",
+        Some(Popularity::Recency) => "recency",
+        Some(Popularity::HotSet { .. }) => "hot-set",
+        Some(Popularity::Loop) => "loop",
+    };
+    let word = given(table, "popularity", table.choice("popularity", "law of popularity", &WORDS));
+    let exponent = given(table, "exponent", table.number("exponent", &EXPONENT));
+    let hot_keys = given(table, "hot_keys", table.count("hot_keys", &COUNT));
+    let hot_share = given(table, "hot_share", table.number("hot_share", &SHARE));
+    let word = word?.unwrap_or(before);
+    for (key, owner) in [("exponent", "zipf"), ("hot_keys", "hot-set"), ("hot_share", "hot-set")] {
+        if table.has(key) && word != owner {
+            let hint = format!("set `popularity = \"{owner}\"`, or drop it");
+            table.mistake(key, format!("`{key}` has no meaning with popularity `{word}`"), hint);
+        }
+    }
+    Some(match word {
+        "zipf" => {
+            let before =
+                base.and_then(|base| if let Popularity::Zipf { exponent } = base { Some(exponent) } else { None });
+            if before.is_none() {
+                table.required("exponent", "0.99");
+            }
+            Popularity::Zipf { exponent: exponent?.or(before)? }
+        }
+        "hot-set" => {
+            let before =
+                base.and_then(
+                    |base| if let Popularity::HotSet { keys, share } = base { Some((keys, share)) } else { None },
+                );
+            if before.is_none() {
+                table.required("hot_keys", "1000");
+                table.required("hot_share", "0.9");
+            }
+            let (keys, share) = (hot_keys?.or(before.map(|b| b.0)), hot_share?.or(before.map(|b| b.1)));
+            Popularity::HotSet { keys: keys?, share: share? }
+        }
+        "recency" => Popularity::Recency,
+        "loop" => Popularity::Loop,
+        _ => Popularity::Uniform,
+    })
+}
+
+fn values(section: &Section, base: Option<&Option<Workload>>) -> Option<Values> {
+    let base = base.and_then(Option::as_ref).map(|base| &base.values);
+    let empty = Table::default();
+    let table = match section.has("values") {
+        true => section.section("values")?,
+        false => inner(section, "load.workload.values", &empty, section.place),
+    };
+    table.only(&["size", "max", "length"]);
+    let size = size(&table, base.map(|base| &base.size));
+    let max_bytes = given(&table, "max", table.bytes("max", &VALUE_BYTES));
+    let length = table.choice(
+        "length",
+        "length of values",
+        &[("per-key", ValueLength::PerKey), ("per-set", ValueLength::PerSet)],
+    );
+    let length = given(&table, "length", length);
+    Some(Values {
+        size: size?,
+        max_bytes: max_bytes?.or(base.map(|base| base.max_bytes)).unwrap_or(1 << 20),
+        length: length?.or(base.map(|base| base.length)).unwrap_or_default(),
+    })
+}
+
+fn size(table: &Section, base: Option<&SizeLaw>) -> Option<SizeLaw> {
+    if !table.has("size") {
+        if base.is_none() {
+            table.required("size", "{ law = \"gamma\", shape = 4, scale = 7 }");
+        }
+        return base.cloned();
+    }
+    law(&table.section("size")?, true)
+}
+
+/// A law of lengths; `counted` where an empirical one may stand.
+fn law(table: &Section, counted: bool) -> Option<SizeLaw> {
+    const LAWS: [(&str, &[&str]); 9] = [
+        ("constant", &["bytes"]),
+        ("uniform", &["low", "high"]),
+        ("exponential", &["mean"]),
+        ("lognormal", &["median", "sigma"]),
+        ("bimodal", &["low", "high", "high_share"]),
+        ("gamma", &["shape", "scale"]),
+        ("gev", &["location", "scale", "shape"]),
+        ("pareto", &["location", "scale", "shape"]),
+        ("empirical", &[]),
+    ];
+    table.required("law", "\"gamma\"");
+    let words = LAWS.map(|law| (law.0, law)).to_vec();
+    let (name, parameters) = table.choice("law", "law of lengths", &words[..if counted { 9 } else { 8 }])?;
+    let beside: &[&str] = if counted { &["law"] } else { &["law", "weight"] };
+    if name == "empirical" {
+        return empirical(table);
+    }
+    table.only(&[beside, parameters].concat());
+    for parameter in parameters {
+        table.required(parameter, "1");
+    }
+    let read = parameters.iter().map(|key| table.number(key, &PARAMETER)).collect::<Vec<_>>();
+    let read = read.into_iter().collect::<Option<Vec<_>>>()?;
+    let size = match (name, read.as_slice()) {
+        ("constant", &[bytes]) => SizeLaw::Constant { bytes },
+        ("uniform", &[low, high]) => SizeLaw::Uniform { low, high },
+        ("exponential", &[mean]) => SizeLaw::Exponential { mean },
+        ("lognormal", &[median, sigma]) => SizeLaw::Lognormal { median, sigma },
+        ("bimodal", &[low, high, high_share]) => SizeLaw::Bimodal { low, high, high_share },
+        ("gamma", &[shape, scale]) => SizeLaw::Gamma { shape, scale },
+        ("gev", &[location, scale, shape]) => SizeLaw::Gev { location, scale, shape },
+        (_, &[location, scale, shape]) => SizeLaw::Pareto { location, scale, shape },
+        _ => unreachable!("each law has read its own parameters"),
+    };
+    match size.law() {
+        Ok(_) => Some(size),
+        Err(must) => {
+            table.report.mistake(table.place_of("law"), format!("`{}`: {must}", table.name), None);
+            None
+        }
+    }
+}
+
+fn empirical(table: &Section) -> Option<SizeLaw> {
+    table.only(&["law", "values", "tail"]);
+    table.required("values", "[[2, 0.3], [10, 20, 0.7]]");
+    let entry = table.table.get("values")?;
+    let wrong = |place| {
+        let hint = "a length with a weight, `[2, 0.3]`, or a range with a weight, `[10, 20, 0.7]`".to_owned();
+        table.report.mistake(place, format!("`{}.values` is a list of lengths with weights", table.name), hint);
+    };
+    let Value::List(items) = &entry.node.value else {
+        wrong(entry.node.place);
+        return None;
+    };
+    if items.len() > VALUES_MAX {
+        let message = format!("`{}.values` has {} lengths, at most {VALUES_MAX}", table.name, items.len());
+        table.mistake("values", message, "join some to ranges, `[low, high, weight]`".to_owned());
+        return None;
+    }
+    let each = items.iter().map(|item| {
+        let Value::List(numbers) = &item.value else {
+            wrong(item.place);
+            return None;
+        };
+        let number = |node: &node::Node| match node.value {
+            Value::Integer(integer) => Some(integer as f64),
+            Value::Number(number) => Some(number),
+            _ => None,
+        };
+        let numbers = numbers.iter().map(number).collect::<Option<Vec<_>>>();
+        match numbers.as_deref() {
+            Some(&[length, weight]) if length >= 0.0 && weight >= 0.0 => Some((length, length, weight)),
+            Some(&[low, high, weight]) if low >= 0.0 && low <= high && weight >= 0.0 => Some((low, high, weight)),
+            _ => {
+                wrong(item.place);
+                None
+            }
+        }
+    });
+    let each = each.collect::<Vec<_>>();
+    let tail = match table.has("tail").then(|| table.section("tail")) {
+        None => Some(None),
+        Some(None) => None,
+        Some(Some(tail)) => {
+            tail.required("weight", "0.5");
+            let (size, weight) = (law(&tail, false), tail.number("weight", &WEIGHT));
+            size.zip(weight).map(|(size, weight)| Some(Tail { size: Box::new(size), weight }))
+        }
+    };
+    let size = SizeLaw::Empirical { values: each.into_iter().collect::<Option<Vec<_>>>()?, tail: tail? };
+    match size.law() {
+        Ok(_) => Some(size),
+        Err(must) => {
+            table.mistake("values", must, None);
+            None
+        }
+    }
+}
+
+/// `Some(None)`: no trace.
+fn trace_of(section: &Section) -> Option<Option<Trace>> {
+    if !section.has("trace") {
+        for key in ["format", "gaps"].iter().filter(|key| section.has(key)) {
+            section.mistake(key, format!("`load.workload.{key}` has no meaning without a `trace`"), None);
+        }
+        return Some(None);
+    }
+    section.required("format", "\"twitter\"");
+    let file = section.text("trace");
+    if file.as_deref() == Some("") {
+        section.mistake("trace", "`load.workload.trace` is empty", "name a file".to_owned());
+        return None;
+    }
+    let format =
+        section.choice("format", "format of traces", &trace::Format::ALL.map(|format| (format.name(), format)));
+    let gaps = section.choice("gaps", "rule for gaps", &[("none", Gaps::None), ("recorded", Gaps::Recorded)]);
+    let gaps = given(section, "gaps", gaps)?.unwrap_or_default();
+    let (file, format) = (file?, format?);
+    if gaps == Gaps::Recorded && format == trace::Format::Plain {
+        section.mistake("gaps", "a `plain` trace has no times", "drop `gaps`".to_owned());
+        return None;
+    }
+    Some(Some(Trace { file, format, gaps }))
+}

@@ -1,0 +1,475 @@
+//! Recorded traces, read record by record: memory is one line's, whatever the file's length. Nothing is skipped in silence: what is
+//! not understood is an error with the number of its line or record.
+
+use std::io::{self, BufRead, Read};
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+/// Longest line, bytes.
+pub const LINE_MAX_BYTES: usize = 64 * 1024;
+/// Longest time to live that memcached takes for a span, seconds: 30 days.
+pub const TTL_MAX_S: u32 = 30 * 24 * 3600;
+/// Characters that tell any key from all others.
+pub(crate) const KEY_LEAST_BYTES: u64 = 13;
+/// How often a record of Meta's may repeat its operation.
+const REPEAT_MAX: u64 = 1_000_000_000;
+
+/// How a trace is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Format {
+    /// Twitter's cache-trace, CSV: `time,key,key bytes,value bytes,client,operation,TTL`. Source: github.com/twitter/cache-trace.
+    Twitter,
+    /// Meta's KV traces, CSV with a line of names: `key,op,size,op_count,key_size,ttl`, the last three and `op_time` as they are
+    /// there. Source: cachelib.org, "Evaluating SSD hardware for Facebook workloads".
+    MetaKv,
+    /// libCacheSim's binary records of 24 bytes, little endian: u32 time, u64 id, u32 size, i64 next access.
+    OracleGeneral,
+    /// One key a line: reads of it.
+    Plain,
+}
+
+impl Format {
+    /// Every format.
+    pub const ALL: [Format; 4] = [Format::Twitter, Format::MetaKv, Format::OracleGeneral, Format::Plain];
+
+    /// Its name in a study.
+    pub fn name(self) -> &'static str {
+        match self {
+            Format::Twitter => "twitter",
+            Format::MetaKv => "meta-kv",
+            Format::OracleGeneral => "oracle-general",
+            Format::Plain => "plain",
+        }
+    }
+}
+
+/// What is done to a key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Action {
+    /// It is read: `get`, `gets`, `GET_LEASE`.
+    Get,
+    /// It is written: `set`, `add`, `replace`, `cas`, `append`, `prepend`, `incr`, `decr`, `SET_LEASE`.
+    Set,
+    /// It is deleted.
+    Delete,
+}
+
+/// One record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Access<'a> {
+    /// Seconds, from where the trace counts them.
+    pub time_s: Option<u64>,
+    /// What is done.
+    pub action: Action,
+    /// The key as it is written there; of a binary format its 8 bytes, little endian.
+    pub key: &'a [u8],
+    /// Bytes of the true key, where the one above only stands for it.
+    pub key_bytes: Option<u32>,
+    /// Bytes of the value; of libCacheSim's records, of the whole object. `None`: not recorded, or a miss.
+    pub value_bytes: Option<u32>,
+    /// Seconds that it lives; `None`: for ever, or not recorded.
+    pub ttl_s: Option<u32>,
+    /// How often it is done, 1 at least.
+    pub repeat: u64,
+    /// When the key is used next, as an index of the trace; where that is recorded and comes at all.
+    pub next: Option<u64>,
+}
+
+/// Why a trace could not be read on.
+#[derive(Debug, Error)]
+pub enum TraceError {
+    /// The file could not be read.
+    #[error("the trace could not be read at {unit} {at}")]
+    Io {
+        /// `line` or `record`.
+        unit: &'static str,
+        /// Its number, from 1.
+        at: u64,
+        /// What the system says.
+        source: io::Error,
+    },
+    /// It is compressed.
+    #[error("the trace is compressed by {by}; uncompress it first, `{by} -dc FILE > trace`")]
+    Compressed {
+        /// The program.
+        by: &'static str,
+    },
+    /// A line or record that is not what the format says.
+    #[error("{unit} {at} of the trace: {problem}")]
+    Record {
+        /// `line` or `record`.
+        unit: &'static str,
+        /// Its number, from 1.
+        at: u64,
+        /// What is wrong.
+        problem: String,
+    },
+}
+
+/// Reads one trace.
+#[derive(Debug)]
+pub struct Reader<R> {
+    input: R,
+    format: Format,
+    /// Lines or records read so far.
+    at: u64,
+    line: Vec<u8>,
+    columns: Columns,
+    begun: bool,
+}
+
+/// Which column of Meta's CSV is what.
+#[derive(Clone, Copy, Debug, Default)]
+struct Columns {
+    count: usize,
+    key: usize,
+    op: usize,
+    size: usize,
+    op_count: Option<usize>,
+    key_size: Option<usize>,
+    ttl: Option<usize>,
+    time: Option<usize>,
+}
+
+impl<R: BufRead> Reader<R> {
+    /// A reader of `input`, which is written in `format`.
+    pub fn new(input: R, format: Format) -> Reader<R> {
+        Reader { input, format, at: 0, line: Vec::new(), columns: Columns::default(), begun: false }
+    }
+
+    /// Lines or records read so far.
+    pub fn position(&self) -> u64 {
+        self.at
+    }
+
+    /// The next record; `None` at the end.
+    ///
+    /// # Errors
+    /// [`TraceError`]. What comes after it is read as if it had not been there.
+    #[allow(clippy::should_implement_trait, reason = "each record borrows the line it stands in")]
+    pub fn next(&mut self) -> Result<Option<Access<'_>>, TraceError> {
+        if !self.begun {
+            self.begun = true;
+            self.begin()?;
+        }
+        if self.format == Format::OracleGeneral {
+            return self.next_binary();
+        }
+        if !self.next_line()? {
+            return Ok(None);
+        }
+        let (format, columns, at) = (self.format, self.columns, self.at);
+        let access = match format {
+            Format::Twitter => twitter(&self.line),
+            Format::MetaKv => meta(&self.line, &columns),
+            _ => plain(&self.line),
+        };
+        access.map(Some).map_err(|problem| TraceError::Record { unit: "line", at, problem })
+    }
+
+    fn unit(&self) -> &'static str {
+        if self.format == Format::OracleGeneral { "record" } else { "line" }
+    }
+
+    fn begin(&mut self) -> Result<(), TraceError> {
+        let unit = self.unit();
+        let start = self.input.fill_buf().map_err(|source| TraceError::Io { unit, at: 1, source })?;
+        if start.starts_with(&[0x28, 0xb5, 0x2f, 0xfd]) {
+            return Err(TraceError::Compressed { by: "zstd" });
+        }
+        if start.starts_with(&[0x1f, 0x8b]) {
+            return Err(TraceError::Compressed { by: "gzip" });
+        }
+        if self.format == Format::MetaKv && self.next_line()? {
+            let wrong = |problem| TraceError::Record { unit: "line", at: 1, problem };
+            self.columns = columns(&self.line).map_err(wrong)?;
+        }
+        Ok(())
+    }
+
+    /// Reads a line without its end; `false` when there is none.
+    fn next_line(&mut self) -> Result<bool, TraceError> {
+        self.line.clear();
+        let at = self.at + 1;
+        let mut limited = (&mut self.input).take(LINE_MAX_BYTES as u64 + 2);
+        let read = limited.read_until(b'\n', &mut self.line);
+        let read = read.map_err(|source| TraceError::Io { unit: "line", at, source })?;
+        if read == 0 {
+            return Ok(false);
+        }
+        self.at = at;
+        if self.line.last() == Some(&b'\n') {
+            self.line.pop();
+            if self.line.last() == Some(&b'\r') {
+                self.line.pop();
+            }
+        }
+        if self.line.len() > LINE_MAX_BYTES {
+            let problem = format!("longer than {LINE_MAX_BYTES} bytes: is it a trace of this format?");
+            return Err(TraceError::Record { unit: "line", at, problem });
+        }
+        Ok(true)
+    }
+
+    fn next_binary(&mut self) -> Result<Option<Access<'_>>, TraceError> {
+        const RECORD: usize = 24;
+        let at = self.at + 1;
+        self.line.clear();
+        let read = (&mut self.input).take(RECORD as u64).read_to_end(&mut self.line);
+        let read = read.map_err(|source| TraceError::Io { unit: "record", at, source })?;
+        if read == 0 {
+            return Ok(None);
+        }
+        self.at = at;
+        let wrong = |problem| TraceError::Record { unit: "record", at, problem };
+        let Ok(record) = <&[u8; RECORD]>::try_from(self.line.as_slice()) else {
+            return Err(wrong(format!("the file ends after {read} of its {RECORD} bytes")));
+        };
+        let (time, rest) = record.split_first_chunk::<4>().expect("24 bytes");
+        let (key, rest) = rest.split_first_chunk::<8>().expect("20 bytes");
+        let (size, next) = rest.split_first_chunk::<4>().expect("12 bytes");
+        let next = i64::from_le_bytes(next.try_into().expect("8 bytes"));
+        if next < -1 {
+            return Err(wrong(format!("a next access of {next}, neither an index nor -1")));
+        }
+        Ok(Some(Access {
+            time_s: Some(u64::from(u32::from_le_bytes(*time))),
+            action: Action::Get,
+            key,
+            key_bytes: None,
+            value_bytes: Some(u32::from_le_bytes(*size)),
+            ttl_s: None,
+            repeat: 1,
+            next: u64::try_from(next).ok().filter(|_| next != i64::MAX),
+        }))
+    }
+}
+
+fn plain(line: &[u8]) -> Result<Access<'_>, String> {
+    let key = line.trim_ascii();
+    if key.is_empty() {
+        return Err("no key".to_owned());
+    }
+    let none = None;
+    Ok(Access {
+        time_s: None,
+        action: Action::Get,
+        key,
+        key_bytes: none,
+        value_bytes: none,
+        ttl_s: none,
+        repeat: 1,
+        next: None,
+    })
+}
+
+/// Keys may hold commas, so the last five columns are counted from the end.
+fn twitter(line: &[u8]) -> Result<Access<'_>, String> {
+    let few = || "fewer than the 7 columns `time,key,key bytes,value bytes,client,operation,TTL`".to_owned();
+    let first = line.iter().position(|&byte| byte == b',').ok_or_else(few)?;
+    let (time, rest) = (&line[..first], &line[first + 1..]);
+    let mut columns = rest.rsplitn(6, |&byte| byte == b',');
+    let mut next = || columns.next().ok_or_else(few);
+    let (ttl, op, _client, value_bytes, key_bytes, key) = (next()?, next()?, next()?, next()?, next()?, next()?);
+    let ttl = number(ttl, "TTL")?;
+    let action = match op {
+        b"get" | b"gets" => Action::Get,
+        b"set" | b"add" | b"replace" | b"cas" | b"append" | b"prepend" | b"incr" | b"decr" => Action::Set,
+        b"delete" => Action::Delete,
+        other => return Err(format!("unknown operation `{}`", other.escape_ascii())),
+    };
+    if key.is_empty() {
+        return Err("no key".to_owned());
+    }
+    Ok(Access {
+        time_s: Some(number(time, "time")?),
+        action,
+        key,
+        key_bytes: Some(small(key_bytes, "key bytes")?),
+        // A read that missed has no value, and is recorded with 0.
+        value_bytes: Some(small(value_bytes, "value bytes")?).filter(|bytes| *bytes > 0 || action == Action::Set),
+        ttl_s: ttl_of(ttl)?,
+        repeat: 1,
+        next: None,
+    })
+}
+
+fn ttl_of(ttl: u64) -> Result<Option<u32>, String> {
+    match ttl {
+        0 => Ok(None),
+        ttl => u32::try_from(ttl).map(Some).map_err(|_| format!("a TTL of {ttl} s is longer than 32 bits")),
+    }
+}
+
+/// The columns of Meta's CSV by their names.
+fn columns(line: &[u8]) -> Result<Columns, String> {
+    let names = line.split(|&byte| byte == b',').map(<[u8]>::trim_ascii).collect::<Vec<_>>();
+    let find = |name: &str| names.iter().position(|known| *known == name.as_bytes());
+    let needed = |name: &str| find(name).ok_or_else(|| format!("the line of names has no `{name}`"));
+    Ok(Columns {
+        count: names.len(),
+        key: needed("key")?,
+        op: needed("op")?,
+        size: needed("size")?,
+        op_count: find("op_count"),
+        key_size: find("key_size"),
+        ttl: find("ttl"),
+        time: find("op_time"),
+    })
+}
+
+fn meta<'a>(line: &'a [u8], columns: &Columns) -> Result<Access<'a>, String> {
+    let found = line.split(|&byte| byte == b',').count();
+    if found != columns.count {
+        return Err(format!("{found} columns, the line of names has {}", columns.count));
+    }
+    let column = |index: usize| line.split(|&byte| byte == b',').nth(index).unwrap_or_default().trim_ascii();
+    let action = match column(columns.op) {
+        b"GET" | b"GET_LEASE" | b"get" => Action::Get,
+        b"SET" | b"SET_LEASE" | b"ADD" | b"set" | b"REPLACE" => Action::Set,
+        b"DELETE" | b"delete" => Action::Delete,
+        other => return Err(format!("unknown operation `{}`", other.escape_ascii())),
+    };
+    let key = column(columns.key);
+    if key.is_empty() {
+        return Err("no key".to_owned());
+    }
+    let repeat = columns.op_count.map_or(Ok(1), |index| number(column(index), "op_count"))?;
+    if !(1..=REPEAT_MAX).contains(&repeat) {
+        return Err(format!("an op_count of {repeat}, from 1 to {REPEAT_MAX}"));
+    }
+    let ttl = columns.ttl.map_or(Ok(0), |index| number(column(index), "ttl"))?;
+    Ok(Access {
+        time_s: columns.time.map(|index| number(column(index), "op_time")).transpose()?,
+        action,
+        key,
+        key_bytes: columns.key_size.map(|index| small(column(index), "key_size")).transpose()?,
+        value_bytes: Some(small(column(columns.size), "size")?).filter(|bytes| *bytes > 0 || action == Action::Set),
+        ttl_s: ttl_of(ttl)?,
+        repeat,
+        next: None,
+    })
+}
+
+fn number(digits: &[u8], column: &str) -> Result<u64, String> {
+    let digits = digits.trim_ascii();
+    let text = std::str::from_utf8(digits).ok().filter(|text| text.bytes().all(|byte| byte.is_ascii_digit()));
+    text.and_then(|text| text.parse().ok())
+        .ok_or_else(|| format!("{column} `{}` is no whole number", digits.escape_ascii()))
+}
+
+fn small(digits: &[u8], column: &str) -> Result<u32, String> {
+    let number = number(digits, column)?;
+    u32::try_from(number).map_err(|_| format!("{column} of {number} is longer than 32 bits"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(format: Format, bytes: &[u8], expected: &str) {
+        let mut reader = Reader::new(bytes, format);
+        let mut out = Vec::new();
+        loop {
+            match reader.next() {
+                Ok(Some(a)) => {
+                    let show = |value: Option<u64>| value.map_or("-".to_owned(), |value| value.to_string());
+                    let u = |value: Option<u32>| show(value.map(u64::from));
+                    out.push(format!(
+                        "{} {:?} {} {} {} {} x{} {}",
+                        show(a.time_s),
+                        a.action,
+                        a.key.escape_ascii(),
+                        u(a.key_bytes),
+                        u(a.value_bytes),
+                        u(a.ttl_s),
+                        a.repeat,
+                        show(a.next)
+                    ));
+                }
+                Ok(None) => break,
+                Err(error) => {
+                    out.push(error.to_string());
+                    break;
+                }
+            }
+        }
+        assert_eq!(out.join("\n"), expected);
+    }
+
+    #[test]
+    fn twitter_lines() {
+        check(
+            Format::Twitter,
+            b"0,Ab-c,32,120,7,get,0\n1,x,y,9,0,3,add,60\r\n",
+            "0 Get Ab-c 32 120 - x1 -\n1 Set x,y 9 0 60 x1 -",
+        );
+        check(Format::Twitter, b"0,k,32,0,7,gets,0", "0 Get k 32 - - x1 -");
+        check(Format::Twitter, b"0,k,32,0,7,peek,0", "line 1 of the trace: unknown operation `peek`");
+        check(
+            Format::Twitter,
+            b"0,k,32,0,7,get,0\n0,k,32\n",
+            "0 Get k 32 - - x1 -\nline 2 of the trace: fewer than the 7 columns `time,key,key bytes,value bytes,client,operation,TTL`",
+        );
+        check(Format::Twitter, b"-1,k,32,0,7,get,0", "line 1 of the trace: time `-1` is no whole number");
+        check(Format::Twitter, b"0,,32,0,7,get,0", "line 1 of the trace: no key");
+        check(
+            Format::Twitter,
+            b"\n",
+            "line 1 of the trace: fewer than the 7 columns `time,key,key bytes,value bytes,client,operation,TTL`",
+        );
+        check(Format::Twitter, b"", "");
+    }
+
+    #[test]
+    fn meta_lines() {
+        check(
+            Format::MetaKv,
+            b"key,op,size,op_count,key_size,ttl\n1,GET,0,3,40,0\n2,SET,99,1,41,600\n1,DELETE,0,1,40,0\n",
+            "- Get 1 40 - - x3 -\n- Set 2 41 99 600 x1 -\n- Delete 1 40 - - x1 -",
+        );
+        check(Format::MetaKv, b"op_time,key,key_size,op,op_count,size\n5,k,4,GET_LEASE,1,7", "5 Get k 4 7 - x1 -");
+        check(Format::MetaKv, b"1,GET,0,3,40,0\n", "line 1 of the trace: the line of names has no `key`");
+        check(Format::MetaKv, b"key,op,size\n1,GET\n", "line 2 of the trace: 2 columns, the line of names has 3");
+        check(
+            Format::MetaKv,
+            b"key,op,size,op_count\n1,GET,0,0\n",
+            "line 2 of the trace: an op_count of 0, from 1 to 1000000000",
+        );
+    }
+
+    #[test]
+    fn oracle_general_records() {
+        let record = |time: u32, id: u64, size: u32, next: i64| {
+            [&time.to_le_bytes()[..], &id.to_le_bytes(), &size.to_le_bytes(), &next.to_le_bytes()].concat()
+        };
+        let all = [record(1, 0x41, 4096, 7), record(2, 0x42, 512, -1), record(3, 0x43, 1, i64::MAX)].concat();
+        check(
+            Format::OracleGeneral,
+            &all,
+            "1 Get A\\x00\\x00\\x00\\x00\\x00\\x00\\x00 - 4096 - x1 7\n2 Get B\\x00\\x00\\x00\\x00\\x00\\x00\\x00 - 512 - x1 -\n\
+             3 Get C\\x00\\x00\\x00\\x00\\x00\\x00\\x00 - 1 - x1 -",
+        );
+        check(Format::OracleGeneral, &all[..10], "record 1 of the trace: the file ends after 10 of its 24 bytes");
+        check(
+            Format::OracleGeneral,
+            &record(1, 2, 3, -9),
+            "record 1 of the trace: a next access of -9, neither an index nor -1",
+        );
+    }
+
+    #[test]
+    fn plain_lines_and_others() {
+        check(Format::Plain, b"a\n b b \n", "- Get a - - - x1 -\n- Get b b - - - x1 -");
+        check(Format::Plain, b"a\n\n", "- Get a - - - x1 -\nline 2 of the trace: no key");
+        let zstd = "the trace is compressed by zstd; uncompress it first, `zstd -dc FILE > trace`";
+        check(Format::Plain, &[0x28, 0xb5, 0x2f, 0xfd, 0], zstd);
+        let long = vec![b'k'; LINE_MAX_BYTES + 1];
+        check(Format::Plain, &long, "line 1 of the trace: longer than 65536 bytes: is it a trace of this format?");
+        let fits = Reader::new(&long[1..], Format::Plain).next().unwrap().map(|access| access.key.len());
+        assert_eq!(fits, Some(LINE_MAX_BYTES));
+    }
+}

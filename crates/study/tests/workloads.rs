@@ -1,0 +1,160 @@
+//! `[load.workload]`: what is read, and every mistake with its place.
+
+use study::workload::{self, NewKey, Popularity, SizeLaw, ValueLength, trace};
+
+fn read(text: &str) -> study::Workload {
+    workload::parse(text).unwrap_or_else(|mistakes| panic!("{mistakes:#?}"))
+}
+
+fn mistakes(text: &str) -> String {
+    let mistakes = workload::parse(text).expect_err("it is mistaken");
+    let line = |mistake: &study::Diagnostic| match &mistake.hint {
+        Some(hint) => format!("{mistake} | {hint}"),
+        None => mistake.to_string(),
+    };
+    mistakes.iter().map(line).collect::<Vec<_>>().join("\n")
+}
+
+#[test]
+fn a_preset_alone() {
+    assert_eq!(read("[load.workload]\npreset = \"etc-2012\""), workload::preset("etc-2012").unwrap());
+}
+
+#[test]
+fn a_preset_changed_key_by_key() {
+    let workload = read(
+        r#"
+        [load.workload]
+        preset = "course"
+        operations = { delete = 0 }
+        fill = false
+        ttl = "1m"
+        [load.workload.keys]
+        reuse = 0.5
+        popularity = "recency"
+        max = 100
+        [load.workload.values]
+        size = { law = "gamma", shape = 1, scale = 400 }
+        length = "per-set"
+        "#,
+    );
+    let mut expected = workload::preset("course").unwrap();
+    expected.operations.delete = 0.0;
+    expected.fill = false;
+    expected.ttl = vec![workload::Ttl { seconds: 60, share: 1.0 }];
+    expected.keys.reuse = Some(0.5);
+    expected.keys.popularity = Popularity::Recency;
+    expected.keys.max_bytes = 100;
+    expected.values.size = SizeLaw::Gamma { shape: 1.0, scale: 400.0 };
+    expected.values.length = ValueLength::PerSet;
+    assert_eq!(workload, expected);
+}
+
+#[test]
+fn no_preset() {
+    let workload = read(
+        r#"
+        [load.workload]
+        operations = { get = 9, set = 1 }
+        ttl = [{ time = "24h", share = 0.5 }, { time = "2s", share = 0.25 }]
+        keys = { count = "1M", popularity = "hot-set", hot_keys = 100, hot_share = "0.9", shift_every = "200k", one_hit = 0.1, size = { law = "constant", bytes = 20 } }
+        values.size = { law = "empirical", values = [[2, 0.3], [10, 20, 0.4]], tail = { law = "pareto", location = 20, scale = 100, shape = 0.3, weight = 0.3 } }
+        values.max = "64KiB"
+        "#,
+    );
+    assert!(workload.fill && workload.preset.is_none() && workload.keys.new == NewKey::Any);
+    assert_eq!(workload.keys.popularity, Popularity::HotSet { keys: 100, share: 0.9 });
+    assert_eq!(
+        (workload.keys.count, workload.keys.shift_every, workload.values.max_bytes),
+        (1_000_000, Some(200_000), 65_536)
+    );
+    assert_eq!(workload.ttl.iter().map(|ttl| ttl.seconds).collect::<Vec<_>>(), [86_400, 2]);
+    let SizeLaw::Empirical { values, tail: Some(tail) } = &workload.values.size else { panic!("{workload:?}") };
+    assert_eq!((values.as_slice(), tail.weight), (&[(2.0, 2.0, 0.3), (10.0, 20.0, 0.4)][..], 0.3));
+}
+
+#[test]
+fn a_trace() {
+    let text = "[load.workload]\ntrace = \"t.csv\"\nformat = \"twitter\"\ngaps = \"recorded\"\nvalues.size = { law = \"constant\", bytes = 10 }";
+    let workload = read(text);
+    let trace = workload.trace.unwrap();
+    assert_eq!(
+        (trace.file.as_str(), trace.format, trace.gaps),
+        ("t.csv", trace::Format::Twitter, workload::Gaps::Recorded)
+    );
+}
+
+#[test]
+fn levels_of_factors_fill_it_in() {
+    let text = "[load.workload]\npreset = \"course\"\nvalues.size = { law = \"gamma\", shape = \"{a}\", scale = 200 }\n[factors]\na = [2.5, 1]";
+    assert_eq!(read(text).values.size, SizeLaw::Gamma { shape: 2.5, scale: 200.0 });
+}
+
+#[test]
+fn all_mistakes_at_once() {
+    let text = r#"
+[load.workload]
+preset = "etc-2021"
+operations = { get = -1, sett = 2 }
+fill = "maybe"
+ttl = "5"
+[load.workload.keys]
+popularity = "zip"
+count = 0.5
+hot_share = 0.5
+size = { law = "gama", shape = 1 }
+[load.workload.values]
+size = { law = "gamma", shape = 1 }
+length = "per-value"
+"#;
+    insta::assert_snapshot!(mistakes(text));
+}
+
+#[test]
+fn parts_that_do_not_go_together() {
+    let check = |keys: &str, expected: &str| {
+        let text = format!("[load.workload]\npreset = \"ycsb-a\"\nkeys = {{ {keys} }}");
+        assert_eq!(mistakes(&text), expected, "{keys}");
+    };
+    check(
+        "popularity = \"recency\"",
+        "3:23: `load.workload.keys.popularity`: `recency` needs `keys.reuse`: ages are of keys that are made on the way | add `reuse = 0.96`, or choose `zipf`",
+    );
+    check("new = \"set\"", "3:16: `load.workload.keys.new`: has a meaning with `keys.reuse` alone");
+    check(
+        "reuse = 0.9, shift_every = 5",
+        "3:37: `load.workload.keys.shift_every`: has no meaning with `keys.reuse` | with `reuse` the popular keys change by themselves",
+    );
+    check(
+        "popularity = \"hot-set\", hot_keys = 200_000, hot_share = 0.9",
+        "3:45: `load.workload.keys.hot_keys`: must be 1 to the 100000 keys there are, not 200000",
+    );
+    check(
+        "popularity = \"loop\", exponent = 1",
+        "3:42: `exponent` has no meaning with popularity `loop` | set `popularity = \"zipf\"`, or drop it",
+    );
+}
+
+#[test]
+fn scans_are_refused_and_nothing_is_nothing() {
+    assert_eq!(
+        mistakes("[load.workload]\npreset = \"ycsb-e\""),
+        "2:10: `ycsb-e` scans ranges of keys, which no cache protocol here has | `ycsb-a` to `ycsb-d` and `ycsb-f` are there"
+    );
+    assert_eq!(
+        mistakes(""),
+        "1:1: the study has no `[load.workload]` | add `[load.workload]` with `preset = \"etc-2012\"`"
+    );
+    assert_eq!(
+        mistakes("[load.workload]\npreset = \"course\"\ngaps = \"recorded\""),
+        "3:8: `load.workload.gaps` has no meaning without a `trace`"
+    );
+}
+
+#[test]
+fn a_load_that_carries_none_says_so() {
+    let text = "question = \"?\"\n[subject]\ncommand = \"x\"\n[load]\nprotocol = \"pingpong\"\nclients = 1\nstop = \"1s\"\n[load.workload]\npreset = \"course\"\n";
+    let mistakes = study::parse(text).unwrap_err();
+    assert_eq!(mistakes.len(), 1, "{mistakes:?}");
+    assert_eq!(mistakes[0].to_string(), "8:7: `load.workload` has no meaning with protocol `pingpong`");
+}
