@@ -71,7 +71,7 @@ fn load(name: &str) -> Done {
     let mut text = String::new();
     std::io::stdin().read_to_string(&mut text)?;
     let spec: LoadSpec = serde_json::from_str(&text)?;
-    let (Target::Pingpong { address } | Target::Http { address, .. }) = &spec.target;
+    let address = spec.target.address();
     let progress = |phase: &str, requests: u64| {
         let live = serde_json::json!({"phase": phase, "requests": requests, "rate_per_s": 10.0, "latency_mean_ns": null, "errors": 0});
         say(serde_json::json!({ "progress": live }))
