@@ -11,7 +11,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use study::record::{Histogram, IdlePolicy, Measurement, Record};
-use study::spec::{LoadSpec, SPEC_VERSION, Stop, Target};
+use study::spec::{LoadSpec, SPEC_VERSION, Stop};
 
 type Done = Result<(), Box<dyn Error>>;
 
@@ -159,6 +159,7 @@ fn measurement(spec: &LoadSpec, requests: u64, wrong: u64) -> Measurement {
         received_bytes: 0,
         stop_reason: "the time was over".to_owned(),
         volley: None,
+        cache: None,
     }
 }
 
