@@ -7,7 +7,9 @@ use std::sync::atomic::AtomicBool;
 
 use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
 use study::Measurement;
-use study::spec::{Arrivals, Backend, Connection, Dialect, Expect, HttpRequest, LoadSpec, SPEC_VERSION, Stop, Target, Warmup};
+use study::spec::{
+    Arrivals, Backend, Connection, Dialect, Expect, HttpRequest, LoadSpec, SPEC_VERSION, Stop, Target, Warmup,
+};
 
 #[global_allocator]
 static COUNTING: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
@@ -45,13 +47,7 @@ fn serve() -> String {
     address
 }
 
-fn load(
-    address: &str,
-    cache: bool,
-    backend: Backend,
-    arrivals: Arrivals,
-    duration_ns: u64,
-) -> (Measurement, usize) {
+fn load(address: &str, cache: bool, backend: Backend, arrivals: Arrivals, duration_ns: u64) -> (Measurement, usize) {
     let request = HttpRequest {
         weight: 1,
         method: "GET".to_owned(),
@@ -67,11 +63,8 @@ fn load(
     };
     let mut workload = study::workload::preset("ycsb-a").unwrap();
     workload.keys.count = 1000;
-    let memcached = Target::Cache {
-        address: address.to_owned(),
-        dialect: Dialect::Memcached,
-        workload: Box::new(workload),
-    };
+    let memcached =
+        Target::Cache { address: address.to_owned(), dialect: Dialect::Memcached, workload: Box::new(workload) };
     let spec = LoadSpec {
         version: SPEC_VERSION,
         target: if cache { memcached } else { http },

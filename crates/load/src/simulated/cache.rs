@@ -77,14 +77,14 @@ impl Store {
     fn answer(&mut self, command: Command<'_>, out: &mut Vec<u8>) {
         match command {
             Command::Get(get) => {
-                for key in get.keys.iter() {
+                for key in get.keys {
                     self.seen.push(format!("get {}", key.escape_ascii()));
                     match self.values.get(key) {
                         None => self.misses += 1,
                         Some(value) => {
                             self.hits += 1;
                             let mut value = value.clone();
-                            if self.tears_every > 0 && self.hits % self.tears_every == 0 {
+                            if self.tears_every > 0 && self.hits.is_multiple_of(self.tears_every) {
                                 *value.last_mut().unwrap() ^= 1;
                             }
                             wire::memcached::compose_value(out, key, 0, value.len(), None);
@@ -103,7 +103,7 @@ impl Store {
                     out.extend_from_slice(b"SERVER_ERROR out of memory storing object\r\n");
                     return;
                 }
-                if self.forgets_every > 0 && self.sets % self.forgets_every == 0 {
+                if self.forgets_every > 0 && self.sets.is_multiple_of(self.forgets_every) {
                     self.values.clear();
                 }
                 self.values.insert(store.key.to_vec(), store.data.to_vec());
@@ -132,8 +132,7 @@ fn workload(get: f64, set: f64, delete: f64, fill: bool) -> Workload {
 }
 
 fn cache(workload: Workload, requests: u64) -> LoadSpec {
-    let target =
-        Target::Cache { address: "a:1".to_owned(), dialect: Dialect::Memcached, workload: Box::new(workload) };
+    let target = Target::Cache { address: "a:1".to_owned(), dialect: Dialect::Memcached, workload: Box::new(workload) };
     let stop = Stop::Requests { requests, max_ns: 60 * S };
     LoadSpec { target, warmup: Warmup::DurationNs(0), stop, ..spec() }
 }
@@ -312,7 +311,8 @@ fn pieces_resets_and_other_seeds() {
     assert_eq!(errors(&measurement), []);
     agrees(&measurement, &store.borrow());
     // The same keys hold values of another seed now: nothing is taken for a hit.
-    let other = measure_on(Network::PERFECT, &LoadSpec { seed: 2, ..cache(workload(1.0, 0.0, 0.0, false), 500) }, &store);
+    let other =
+        measure_on(Network::PERFECT, &LoadSpec { seed: 2, ..cache(workload(1.0, 0.0, 0.0, false), 500) }, &store);
     assert_eq!(of(&other).counts.hits, 0);
 
     let network = Network { reset_share: 0.005, ..Network::PERFECT };
