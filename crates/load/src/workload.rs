@@ -756,9 +756,9 @@ mod tests {
     fn times_to_live_come_in_their_shares() {
         let mut stream = stream(&preset("twitter-c52").unwrap(), 1);
         let mut counts = BTreeMap::new();
-        (0..100_000).for_each(|_| *counts.entry(stream.next_operation().ttl_s).or_insert(0) += 1);
+        (0..100_000).for_each(|_| *counts.entry(stream.next_operation().ttl_s).or_insert(0_i32) += 1);
         let found = [0, 43_200, 86_400, 14 * 86_400].map(|ttl| counts[&ttl]);
-        for (found, expected) in found.into_iter().zip([1_000_i32, 7_000, 65_000, 27_000]) {
+        for (found, expected) in found.into_iter().zip([1_000, 7_000, 65_000, 27_000]) {
             assert!((found - expected).abs() < 700, "{counts:?}");
         }
     }
