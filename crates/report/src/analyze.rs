@@ -185,7 +185,7 @@ mod tests {
         let findings = analyze(&run, &records);
         let factors = findings.factors.iter().map(|factor| (factor.name.as_str(), factor.numeric, factor.levels.len()));
         assert_eq!(factors.collect::<Vec<_>>(), [("server", false, 3), ("cores", true, 2), ("clients", true, 2)]);
-        assert_eq!(findings.metrics.len(), study::METRICS.len() - 1, "all but TLS handshakes");
+        assert_eq!(findings.metrics.len(), study::METRICS.len() - 11, "all but TLS handshakes and those of caches");
         assert!(analyze(&run, &[]).metrics.is_empty());
     }
 
