@@ -74,6 +74,39 @@ fn a_quick_look_leaves_time_for_the_build_within_45_seconds() {
 }
 
 #[test]
+fn a_cache_warms_up_by_a_share_of_its_operations_or_until_it_is_steady() {
+    let load = |text: &str| {
+        let options = ExpandOptions {
+            name: "cache".to_owned(),
+            seed: 1,
+            profile: Profile::Default,
+            machine_cpus: 2,
+            sets: Vec::new(),
+        };
+        let plan = parse(text).and_then(|study| expand(&study, &options));
+        plan.map(|plan| plan.points[0].load.clone()).map_err(|found| format!("{found:?}"))
+    };
+    let text = text("cache-baseline");
+    let baseline = load(&text).unwrap();
+    assert_eq!((baseline.protocol.as_str(), baseline.warmup), ("memcached", study::spec::Warmup::Requests(500_000)));
+    assert!(baseline.workload.unwrap().fill);
+    let with = |warmup: &str| load(&text.replace("warmup = { share = 0.5 }", warmup));
+    let steady = |seconds: u64| Some(study::spec::Warmup::Steady { max_ns: seconds * 1_000_000_000 });
+    assert_eq!(with("").ok().map(|load| load.warmup), steady(60));
+    assert_eq!(with("warmup = \"steady\"").ok().map(|load| load.warmup), steady(60));
+    assert_eq!(with("warmup = { steady = \"5s\" }").ok().map(|load| load.warmup), steady(5));
+    for (changed, words) in [
+        (text.replace("\"memcached\"", "\"memcache\""), "did you mean `memcached`"),
+        (text.replace("\"memcached\"", "\"http\""), "has no meaning with protocol `http`"),
+        (text.replace("stop = { requests = 1_000_000, max_time = \"2m\" }", "stop = \"5s\""), "a share is one of"),
+        (text.replace("clients = 50", "clients = 50\npath = \"/\""), "`load.path` has no meaning"),
+    ] {
+        let found = load(&changed).unwrap_err();
+        assert!(found.contains(words), "{words}: {found}");
+    }
+}
+
+#[test]
 fn volley_in_full_is_the_sweep_of_volley() {
     let plan = plan("volley", Profile::Full, 2);
     assert_eq!(plan.points.len(), 13 * 14 * 3);
