@@ -231,6 +231,12 @@ impl Stream {
         (!self.per_set).then(|| self.value_sizes.at(mix(self.value_seed ^ key)) as u32)
     }
 
+    /// How popular a key of a fixed population is now, from 0; `None` for a key that was made on the way.
+    pub fn rank_of(&self, key: u64) -> Option<u64> {
+        let fixed = key < self.population && !matches!(self.choice, Choice::Growing(_));
+        fixed.then(|| self.permutation.map_or(key, |permutation| permutation.invert(key)))
+    }
+
     /// Keys of the population and those that all partitions together have made, where each has made as many as this one.
     pub fn keys_so_far(&self) -> u64 {
         self.population + self.made * self.partitions

@@ -40,6 +40,8 @@ pub(crate) enum Verb {
     Doctor(DoctorArgs),
     /// Measure what the generator can do here against a null server, and keep it
     Calibrate(CalibrateArgs),
+    /// Look at a workload for caches
+    Workload(WorkloadArgs),
     /// Become a command, pinned; how the lab starts subjects
     #[command(hide = true)]
     Exec(ExecArgs),
@@ -283,6 +285,43 @@ fn given<T: Clone + Send + Sync + 'static>(
     read: fn(&str) -> Result<T, String>,
 ) -> impl Fn(&str) -> Result<Given<T>, std::convert::Infallible> + Clone {
     move |text| Ok(Given(read(text)))
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct WorkloadArgs {
+    #[command(subcommand)]
+    pub(crate) kind: WorkloadKind,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum WorkloadKind {
+    /// Draw a workload and hold what was drawn against its laws: lengths, popularity, operations, with goodness of fit
+    Show(WorkloadShowArgs),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct WorkloadShowArgs {
+    /// A study with `[load.workload]`, of whose factors the first levels count
+    #[arg(conflicts_with = "preset")]
+    pub(crate) study: Option<String>,
+    /// course, course-no-fill, etc-2012, etc-2012-location-0, twitter-c12, -c45, -c52, ycsb-a to -d, ycsb-f [default: etc-2012]
+    #[arg(long, value_name = "NAME")]
+    pub(crate) preset: Option<String>,
+    /// Operations to draw
+    #[arg(short = 'n', long, value_name = "N", default_value_t = 1_000_000, value_parser = clap::value_parser!(u64).range(1..=50_000_000))]
+    pub(crate) operations: u64,
+    /// Seed of the stream
+    #[arg(long, default_value_t = 1)]
+    pub(crate) seed: u64,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Write table and figure as a page here
+    #[arg(long, value_name = "FILE")]
+    pub(crate) html: Option<PathBuf>,
+    /// Write the figure here: drawn and law
+    #[arg(long, value_name = "FILE")]
+    pub(crate) svg: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]

@@ -21,6 +21,7 @@ mod runs;
 mod serve;
 mod signals;
 mod study_file;
+mod workload;
 
 use clap::Parser;
 use cli::{Cli, Verb};
@@ -36,6 +37,7 @@ fn main() -> std::process::ExitCode {
         Verb::Report(args) => report::report(args),
         Verb::Doctor(args) => doctor::doctor(args),
         Verb::Calibrate(args) => calibrate::calibrate(args),
+        Verb::Workload(args) => workload::workload(args),
         Verb::Exec(args) => child::exec(args),
         Verb::Watchdog => child::watchdog(),
         Verb::Spin(args) => child::spin(args),

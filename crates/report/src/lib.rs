@@ -39,6 +39,7 @@ mod terminal;
 mod value;
 mod verdict;
 mod volley;
+pub mod workload;
 
 pub use analyze::analyze;
 pub use asked::asked;

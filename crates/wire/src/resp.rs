@@ -47,11 +47,11 @@ pub use request::{Read, Refusal, Request, RequestReader};
 pub struct Limits {
     /// Bytes of an argument, or of a string in a reply.
     pub bulk_bytes: usize,
-    /// Bytes of all arguments of a request.
+    /// Bytes of all arguments of a request; at most 512 MiB, whatever is said here.
     pub request_bytes: usize,
-    /// Arguments of a request with its name, or elements of one array in a reply; of a map keys and values.
+    /// Arguments of a request with its name, at most 2^24; or elements of one array in a reply, of a map keys and values.
     pub arguments: usize,
-    /// Bytes of a line with its end: an inline request, a length, an error.
+    /// Bytes of a line with its end: an inline request, at most 512 MiB; a length, an error.
     pub line_bytes: usize,
     /// Arrays within arrays of a reply; at most [`Limits::DEPTH_MAX`], whatever is said here.
     pub depth: usize,

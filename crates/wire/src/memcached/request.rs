@@ -384,8 +384,8 @@ impl RequestReader {
     /// and with more of them after [`Read::Need`]. How the stream is cut into calls changes neither requests nor refusals.
     #[inline]
     pub fn read<'a>(&mut self, bytes: &'a [u8]) -> Read<'a> {
-        // What nearly all requests are: one key, all there.
-        if let State::Line { .. } = self.state
+        // What nearly all requests are: one key, all there at once.
+        if let State::Line { scanned: 0 } = self.state
             && let Some(read) = self.read_single_get(bytes)
         {
             return read;
@@ -396,7 +396,7 @@ impl RequestReader {
     /// The value that [`Read::Begin`] announced is not wanted: what is left of it is skipped. For a server that finds no room for it.
     pub fn swallow(&mut self) {
         if let State::Stream { left } = self.state {
-            self.state = State::Swallow { left: left as u64 + 2 };
+            self.state = State::Swallow { left: (left as u64).saturating_add(2) };
         }
     }
 
@@ -410,7 +410,6 @@ impl RequestReader {
         if shown[end] == b' ' || key.is_empty() || key.len() > self.limits.key_bytes {
             return None;
         }
-        self.state = State::Line { scanned: 0 };
         let get = Get { keys: Keys { words: key }, with_cas: false, touch: None };
         Some(Read::Command { used: 4 + end + 1, command: Command::Get(get) })
     }
@@ -496,7 +495,7 @@ impl RequestReader {
             self.state = State::Stream { left: data_bytes };
             return Read::Begin { used: at + line_bytes, store };
         }
-        let total = line_bytes + data_bytes + 2;
+        let total = line_bytes.saturating_add(data_bytes).saturating_add(2);
         if rest.len() < total {
             self.state = State::Block { total };
             return Read::Need { used: at, more: total - rest.len() };

@@ -242,12 +242,19 @@ impl RequestReader {
     /// For a connection that has just been opened. Allocates nothing before a request comes.
     pub fn new(limits: Limits) -> RequestReader {
         let state = State::Start { scanned: 0 };
+        // Places are numbers of 31 bits.
+        let limits = Limits {
+            request_bytes: limits.request_bytes.min(1 << 29),
+            arguments: limits.arguments.min(1 << 24),
+            line_bytes: limits.line_bytes.min(1 << 29),
+            ..limits
+        };
         RequestReader { limits, state, places: Vec::new(), unquoted: Vec::new(), argument_bytes: 0 }
     }
 
     /// Reads the next request off `bytes`: what has come and was not taken yet. Whoever calls again calls with the bytes behind `used`, and
-    /// with more of them after [`Read::Need`]. How the stream is cut into calls changes neither requests nor refusals, and no byte is
-    /// looked at twice.
+    /// with more of them after [`Read::Need`]. How the stream is cut into calls changes neither requests nor refusals, and nothing is
+    /// looked at twice but a count or length that has not come whole.
     pub fn read<'b: 'r, 'r>(&'r mut self, bytes: &'b [u8]) -> Read<'b, 'r> {
         // Bytes that were skipped and precede the request.
         let mut base = 0;
@@ -321,7 +328,7 @@ impl RequestReader {
                     if &rest[end..end + 2] != b"\r\n" {
                         return self.close(bytes, Refusal::NoEnd);
                     }
-                    // The limits keep requests far below 2 GiB.
+                    // The limits of `new` keep requests below 2 GiB.
                     self.places.push(at as u32..end as u32);
                     self.argument_bytes += length;
                     self.state = State::Array { left: left - 1, at: end + 2 };

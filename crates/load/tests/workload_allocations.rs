@@ -1,0 +1,34 @@
+//! Once it has begun, a stream of operations allocates nothing: neither draws, nor keys, nor values.
+
+use std::alloc::System;
+
+use load::workload::{KEY_MAX_BYTES, Seen, Stream, Texts};
+use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
+use study::workload::{PRESETS, preset};
+
+#[global_allocator]
+static COUNTING: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
+
+#[test]
+fn operations_allocate_nothing() {
+    for name in PRESETS.map(|preset| preset.name) {
+        let mut workload = preset(name).unwrap();
+        if workload.keys.reuse.is_none() {
+            workload.keys.shift_every = Some(1_000);
+        }
+        let (mut stream, texts, seen) =
+            (Stream::new(&workload, 1, 0, 2).unwrap(), Texts::new(&workload, 1).unwrap(), Seen::new(&workload));
+        let (mut buffer, mut value, mut bytes) = ([0; KEY_MAX_BYTES], vec![0; 1 << 20], 0);
+        let region = Region::new(COUNTING);
+        for _ in 0..20_000 {
+            let operation = stream.next_operation();
+            let value = &mut value[..operation.value_bytes as usize];
+            bytes += texts.key(operation.key, &mut buffer).len() + usize::from(seen.first(&operation));
+            texts.value(operation.key, value);
+            assert!(texts.verify(operation.key, value));
+        }
+        let change = region.change();
+        assert_eq!((change.allocations, change.reallocations), (0, 0), "{name}");
+        assert!(bytes > 20_000);
+    }
+}

@@ -1,0 +1,312 @@
+//! `quintain workload show`: draws a workload and holds what was drawn against its laws.
+
+use std::collections::{BTreeMap, HashSet};
+use std::path::Path;
+
+use load::workload::{Kind, Seen, Stream, Texts};
+use report::workload::{Curves, FitFound, Head, Lengths, Spread, WORKLOAD_VERSION, WorkloadDrawn};
+use stats::fit::{Fit, chi_square};
+use stats::{Sizes, Zipf};
+use study::Workload;
+use study::workload::{NewKey, PRESETS, Popularity};
+
+use crate::cli::{WorkloadArgs, WorkloadKind, WorkloadShowArgs};
+use crate::message::{Done, Exit, Problem};
+use crate::{mistakes, output};
+
+/// Sizes that the test of lengths tells apart; what is longer is one cell.
+const CELLS: u64 = 8192;
+/// Ranks that the test of popularity tells apart.
+const RANKS: u64 = 1000;
+
+pub(crate) fn workload(args: WorkloadArgs) -> Done {
+    match args.kind {
+        WorkloadKind::Show(args) => show(&args),
+    }
+}
+
+fn show(args: &WorkloadShowArgs) -> Done {
+    let (name, workload) = named(args)?;
+    if workload.trace.is_some() {
+        return Err(Problem::text(
+            Exit::Usage,
+            format!("`{name}` replays a trace, which has no law to be held against"),
+        )
+        .hint("drop `trace` to see what its keys and values would be drawn from"));
+    }
+    let drawn = draw(name, &workload, args.operations, args.seed).map_err(|error| Problem::new(Exit::Usage, error))?;
+    if let Some(path) = &args.svg {
+        output::file(path, &report::workload::workload_svg(&drawn))?;
+    }
+    if let Some(path) = &args.html {
+        let page = report::workload::workload_html(&drawn).map_err(|error| Problem::new(Exit::Machine, error))?;
+        output::file(path, &page)?;
+    }
+    if args.json {
+        output::json(&drawn)?;
+    } else {
+        output::data(&report::workload::workload_terminal(&drawn))?;
+    }
+    Ok(Exit::Fine)
+}
+
+/// The workload that was asked for, and its name.
+fn named(args: &WorkloadShowArgs) -> Result<(String, Workload), Problem> {
+    if let Some(study) = &args.study {
+        let path = Path::new(study);
+        let text = std::fs::read_to_string(path).map_err(|error| {
+            Problem::new(Exit::Usage, anyhow::Error::new(error).context(format!("cannot read `{}`", path.display())))
+        })?;
+        return match study::workload::parse(&text) {
+            Ok(workload) => Ok((path.file_stem().unwrap_or_default().to_string_lossy().into_owned(), workload)),
+            Err(found) => {
+                let count = found.len();
+                let all = format!("{count} mistake{} in `{}`", if count == 1 { "" } else { "s" }, path.display());
+                Err(Problem::rendered(Exit::Usage, mistakes::rendered(path, &text, &found) + &all))
+            }
+        };
+    }
+    let name = args.preset.as_deref().unwrap_or("etc-2012");
+    // The text of a study says a slip best.
+    let text = format!("load.workload.preset = {}\n", serde_json::Value::from(name));
+    match study::workload::parse(&text) {
+        Ok(workload) => Ok((name.to_owned(), workload)),
+        Err(found) => {
+            let first = &found[0];
+            let problem = Problem::text(Exit::Usage, &first.message);
+            Err(match &first.hint {
+                Some(hint) => problem.hint(hint),
+                None => problem,
+            })
+        }
+    }
+}
+
+fn kind_name(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Get => "get",
+        Kind::Set => "set",
+        Kind::Delete => "delete",
+        Kind::ReadModifyWrite => "read-modify-write",
+    }
+}
+
+/// Draws so many operations, and as many lengths of keys and values.
+fn draw(name: String, workload: &Workload, n: u64, seed: u64) -> anyhow::Result<WorkloadDrawn> {
+    let mut stream = Stream::new(workload, seed, 0, 1)?;
+    let texts = Texts::new(workload, seed)?;
+    let seen = Seen::new(workload);
+    let population = workload.keys.reuse.is_none().then_some(workload.keys.count);
+    let ranked =
+        population.filter(|_| workload.keys.shift_every.is_none() && workload.keys.popularity != Popularity::Loop);
+    let mut kinds = [Kind::Get, Kind::Set, Kind::Delete, Kind::ReadModifyWrite].map(|kind| (kind, 0_u64));
+    let (mut keys, mut first_touches, mut footprint_bytes, mut fresh) = (HashSet::new(), 0, 0, 0);
+    let mut ranks = vec![0_u64; ranked.map_or(0, |count| count.min(1 << 24)) as usize];
+    let (mut value_lengths, per_key) = (Vec::new(), stream.value_bytes(0).is_some());
+    for _ in 0..n {
+        let operation = stream.next_operation();
+        kinds[operation.kind as usize].1 += 1;
+        first_touches += u64::from(seen.first(&operation));
+        fresh += u64::from(operation.new);
+        if keys.insert(operation.key) {
+            footprint_bytes += u64::from(texts.key_bytes(operation.key)) + u64::from(operation.value_bytes);
+        }
+        if !per_key {
+            value_lengths.push(operation.value_bytes);
+        }
+        if let Some(count) = ranks.get_mut(stream.rank_of(operation.key).map_or(usize::MAX, |rank| rank as usize)) {
+            *count += 1;
+        }
+    }
+    // Lengths of keys that were drawn often would count often: each number from 0 counts once.
+    let mut key_lengths = (0..n).map(|key| texts.key_bytes(key)).collect::<Vec<_>>();
+    if per_key {
+        value_lengths = (0..n).map(|key| stream.value_bytes(key).unwrap_or(0)).collect();
+    }
+    let (key_sizes, value_sizes) =
+        (workload.key_sizes().map_err(anyhow::Error::msg)?, workload.value_sizes().map_err(anyhow::Error::msg)?);
+    // So many of the numbers need so many characters, and are as long at least.
+    let needs = (1..=13_u32).map(|digits| {
+        let up_to = |digits: u32| 32_u64.saturating_pow(digits).min(n);
+        (u64::from(digits), (up_to(digits) - if digits == 1 { 0 } else { up_to(digits - 1) }) as f64 / n as f64)
+    });
+    let keys_law = LengthLaw { sizes: &key_sizes, least: needs.filter(|(_, share)| *share > 0.0).collect() };
+    let values_law = LengthLaw { sizes: &value_sizes, least: vec![(0, 1.0)] };
+    key_lengths.sort_unstable();
+    value_lengths.sort_unstable();
+    let mut fits = Vec::new();
+    let mut fit = |of: &str, found: Option<Fit>| {
+        if let Some(found) = found {
+            let (test, words) = ("chi-square".to_owned(), found.words().to_owned());
+            fits.push(FitFound {
+                of: of.to_owned(),
+                test,
+                statistic: found.statistic,
+                degrees: found.degrees,
+                p: found.p,
+                words,
+            });
+        }
+    };
+    fit("lengths of keys", keys_law.test(&key_lengths));
+    fit("lengths of values", values_law.test(&value_lengths));
+    let operations = workload.operations;
+    if workload.keys.invalidation == 0.0 && workload.keys.new == NewKey::Any {
+        let weights = [operations.get, operations.set, operations.delete, operations.read_modify_write];
+        fit(
+            "operations",
+            chi_square(&kinds.map(|(_, count)| count), &weights.map(|weight| weight / operations.total())),
+        );
+    }
+    if let (Some(reuse), true) =
+        (workload.keys.reuse, workload.keys.one_hit == 0.0 && workload.keys.count > 0 || n > 1000)
+    {
+        // Where nothing is there yet, the first key is new whatever chance says.
+        let must = u64::from(workload.keys.count == 0);
+        let new = workload.keys.one_hit + (1.0 - workload.keys.one_hit) * (1.0 - reuse);
+        fit("new keys", chi_square(&[fresh - must.min(fresh), n - fresh], &[new, 1.0 - new]));
+    }
+    let mut curves =
+        vec![keys_law.curves("Lengths of keys", &key_lengths), values_law.curves("Lengths of values", &value_lengths)];
+    let mut head = None;
+    if let Some(count) = ranked {
+        let mass = |ranks: u64| head_mass(workload.keys.popularity, count, ranks);
+        let drawn = ranks.iter().sum::<u64>();
+        let told = count.min(RANKS);
+        let mut counts = ranks[..told as usize].to_vec();
+        counts.push(drawn - counts.iter().sum::<u64>());
+        let shares = (0..told).map(|rank| mass(rank + 1) - mass(rank)).chain([(1.0 - mass(told)).max(0.0)]);
+        if ranks.len() as u64 == count {
+            fit("popularity", chi_square(&counts, &shares.collect::<Vec<_>>()));
+            let top = count.div_ceil(100);
+            let up_to = |ranks_: u64| ranks[..ranks_ as usize].iter().sum::<u64>() as f64 / drawn.max(1) as f64;
+            head = Some(Head { keys: top, drawn: up_to(top), exact: mass(top) });
+            let at = grid(1, count).into_iter();
+            let points = at.map(|ranks| (ranks as f64, up_to(ranks), mass(ranks))).collect::<Vec<_>>();
+            curves.push(Curves {
+                title: "Popularity".to_owned(),
+                x: "most popular keys".to_owned(),
+                unit: "1",
+                y: "their share of operations".to_owned(),
+                drawn: points.iter().map(|point| (point.0, point.1)).collect(),
+                exact: points.iter().map(|point| (point.0, point.2)).collect(),
+            });
+        }
+    }
+    let about = PRESETS.iter().find(|preset| preset.name == name).map(|preset| preset.about.to_owned());
+    Ok(WorkloadDrawn {
+        version: WORKLOAD_VERSION,
+        name,
+        about,
+        seed,
+        operations: n,
+        kinds: kinds
+            .into_iter()
+            .filter(|(_, count)| *count > 0)
+            .map(|(kind, count)| (kind_name(kind).to_owned(), count))
+            .collect::<BTreeMap<_, _>>(),
+        distinct_keys: keys.len() as u64,
+        first_touches,
+        footprint_bytes,
+        head,
+        hit_ratio_of_mix: workload.hit_ratio_of_mix(),
+        lengths: vec![keys_law.lengths("keys", &key_lengths), values_law.lengths("values", &value_lengths)],
+        fits,
+        curves,
+    })
+}
+
+/// The exact share of the most popular keys of a fixed population.
+fn head_mass(popularity: Popularity, count: u64, ranks: u64) -> f64 {
+    let all_alike = ranks.min(count) as f64 / count as f64;
+    match popularity {
+        Popularity::Zipf { exponent } => Zipf::new(count, exponent).head_mass(ranks),
+        Popularity::HotSet { keys, share } => share * ranks.min(keys) as f64 / keys as f64 + (1.0 - share) * all_alike,
+        _ => all_alike,
+    }
+}
+
+/// From `low` to `high`: one by one at first, then in steps that grow.
+fn grid(low: u64, high: u64) -> Vec<u64> {
+    let next = |at: &u64| (*at < high).then(|| (at + (at / 24).max(1)).min(high));
+    std::iter::successors(Some(low), next).collect()
+}
+
+/// A law of lengths where some are longer than drawn, to be unlike others.
+struct LengthLaw<'a> {
+    sizes: &'a Sizes,
+    /// The least length, and the share of those that have it.
+    least: Vec<(u64, f64)>,
+}
+
+impl LengthLaw<'_> {
+    fn cdf(&self, size: u64) -> f64 {
+        self.least.iter().filter(|(least, _)| size >= *least).map(|(_, share)| share * self.sizes.cdf(size)).sum()
+    }
+
+    fn mean(&self) -> f64 {
+        // Those below their least length are moved up to it.
+        let moved = |least: u64| (0..least).map(|size| self.sizes.cdf(size)).sum::<f64>();
+        self.sizes.mean() + self.least.iter().map(|(least, share)| share * moved(*least)).sum::<f64>()
+    }
+
+    fn quantile(&self, p: f64) -> u64 {
+        let mut size = self.sizes.quantile(p);
+        while self.cdf(size) < p && size < self.sizes.bounds().1 {
+            size += 1;
+        }
+        size
+    }
+
+    fn test(&self, sorted: &[u32]) -> Option<Fit> {
+        let last = self.sizes.bounds().1.min(CELLS);
+        let mut counts = vec![0_u64; last as usize + 1];
+        sorted.iter().for_each(|&length| counts[u64::from(length).min(last) as usize] += 1);
+        let mut below = 0.0;
+        let shares = (0..=last).map(|size| {
+            let up_to = if size == last { 1.0 } else { self.cdf(size) };
+            let share = (up_to - below).max(0.0);
+            below = up_to;
+            share
+        });
+        chi_square(&counts, &shares.collect::<Vec<_>>())
+    }
+
+    fn lengths(&self, of: &str, sorted: &[u32]) -> Lengths {
+        let n = sorted.len();
+        let at = |p: f64| u64::from(sorted[((p * n as f64).ceil() as usize).clamp(1, n) - 1]);
+        let mean = sorted.iter().map(|&length| f64::from(length)).sum::<f64>() / n as f64;
+        Lengths {
+            of: of.to_owned(),
+            count: n as u64,
+            drawn: Spread { mean, p50: at(0.5), p90: at(0.9), p99: at(0.99), max: u64::from(sorted[n - 1]) },
+            exact: Spread {
+                mean: self.mean(),
+                p50: self.quantile(0.5),
+                p90: self.quantile(0.9),
+                p99: self.quantile(0.99),
+                max: self.sizes.bounds().1,
+            },
+        }
+    }
+
+    fn curves(&self, title: &str, sorted: &[u32]) -> Curves {
+        let largest = u64::from(sorted[sorted.len() - 1]).max(2);
+        let (mut drawn, mut exact) = (Vec::new(), Vec::new());
+        let mut before = (0.0, 0.0);
+        for size in grid(1, largest) {
+            let share = sorted.partition_point(|&length| u64::from(length) <= size) as f64 / sorted.len() as f64;
+            let now = (share, self.cdf(size));
+            if size <= 24 {
+                // Whole bytes: a step, not a slope.
+                drawn.push((size as f64, before.0));
+                exact.push((size as f64, before.1));
+            }
+            drawn.push((size as f64, now.0));
+            exact.push((size as f64, now.1));
+            before = now;
+        }
+        let (x, y) = ("bytes".to_owned(), "share not longer".to_owned());
+        Curves { title: title.to_owned(), x, unit: "1", y, drawn, exact }
+    }
+}
