@@ -6,7 +6,7 @@ use super::table::{Cell, Head, table};
 use crate::findings::{Estimate, Factor, Findings, MetricFinding, Row, RowState, UslFit};
 use crate::number;
 use crate::terminal::{cpus_cell, has_fewer_cpus, idle_word, limit_word};
-use crate::{markdown, table as wanted};
+use crate::{effects as of_factors, markdown, table as wanted};
 
 /// Metrics of the first table; the others are one click away.
 const FIRST: [&str; 4] = ["throughput", "latency_mean", "latency_p50", "latency_p99"];
@@ -210,6 +210,15 @@ pub(super) fn results(f: &Findings, hints: bool) -> String {
 
 /// The tables that the study asks for, each with its title.
 pub(super) fn wanted_tables(f: &Findings) -> Vec<(String, String)> {
+    laid_out(wanted::sheets(f))
+}
+
+/// The analyses of variance and the changes, each with its title.
+pub(super) fn effects(f: &Findings) -> Vec<(String, String)> {
+    laid_out(of_factors::sheets(f))
+}
+
+fn laid_out(sheets: Vec<wanted::Sheet>) -> Vec<(String, String)> {
     let sheet = |sheet: wanted::Sheet| {
         let heads: Vec<Head> = sheet.heads.iter().map(|(head, _)| Head::new(&**head)).collect();
         let cells = |row: Vec<String>| {
@@ -221,7 +230,7 @@ pub(super) fn wanted_tables(f: &Findings) -> Vec<(String, String)> {
         let html = table(&heads, &sheet.rows.into_iter().map(cells).collect::<Vec<_>>());
         (sheet.title, html)
     };
-    wanted::sheets(f).into_iter().map(sheet).collect()
+    sheets.into_iter().map(sheet).collect()
 }
 
 fn first_metrics(f: &Findings) -> Vec<&str> {
