@@ -487,6 +487,8 @@ pub(crate) enum Format {
     Csv,
     /// One row a trial, full precision
     CsvTrials,
+    /// Effects of the factors: sources of variation, levels, changes
+    CsvEffects,
     /// The findings
     Json,
     /// The run and its records, as they were stored

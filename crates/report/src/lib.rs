@@ -16,6 +16,7 @@ mod answer;
 mod asked;
 mod chart;
 mod csv;
+mod effects;
 mod enough;
 #[doc(hidden)]
 pub mod example;
@@ -43,7 +44,7 @@ pub mod workload;
 
 pub use analyze::analyze;
 pub use asked::asked;
-pub use csv::{csv, csv_trials};
+pub use csv::{csv, csv_effects, csv_trials};
 pub use findings::Findings;
 pub use html::{HtmlError, PAGE_LIMIT, figure_svgs, html};
 pub use json::json;
