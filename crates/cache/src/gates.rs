@@ -26,7 +26,7 @@ pub struct Gate {
 enum Popularity {
     /// Ranks by a power law, of so many keys; with this probability a key that is never asked for again.
     Zipf { exponent: f64, keys: u64, one_hit: f64 },
-    /// With this probability a key asked for before, as many requests ago as an age that is log-uniform; else a new one.
+    /// With this probability a key asked for before, as many new keys ago as an age that is log-uniform; else a new one.
     Recency { reuse: f64 },
     /// As `Zipf`, of a set of keys that is another one after every so many requests.
     Shift { exponent: f64, keys: u64, every: u64 },
@@ -165,6 +165,9 @@ fn etc_value(quantile: f64) -> u32 {
     bytes.min(1_048_576.0) as u32
 }
 
+/// Keys that are not ranks begin behind this number.
+const FRESH: u64 = 1 << 40;
+
 /// The requests of a gate, `requests` of them.
 pub struct Requests {
     gate: Gate,
@@ -174,7 +177,6 @@ pub struct Requests {
     requests: u64,
     /// Sums of probabilities over the ranks.
     cumulative: Vec<f64>,
-    history: Vec<u64>,
     fresh: u64,
 }
 
@@ -195,16 +197,7 @@ impl Gate {
             }
             _ => Vec::new(),
         };
-        Requests {
-            gate: *self,
-            seed,
-            state: seed,
-            number: 0,
-            requests,
-            cumulative,
-            history: Vec::new(),
-            fresh: 1 << 40,
-        }
+        Requests { gate: *self, seed, state: seed, number: 0, requests, cumulative, fresh: FRESH }
     }
 }
 
@@ -236,15 +229,14 @@ impl Iterator for Requests {
             Popularity::Shift { keys, every, .. } => number / every * keys + self.rank(),
             Popularity::Loop { keys } => number % keys,
             Popularity::Recency { reuse } => {
-                let id = if number > 0 && unit(&mut self.state) < reuse {
-                    let age = (number as f64).powf(unit(&mut self.state)) as u64;
-                    self.history[(number - age.clamp(1, number)) as usize]
+                if self.fresh > FRESH && unit(&mut self.state) < reuse {
+                    let keys = self.fresh - FRESH;
+                    let age = (keys as f64).powf(unit(&mut self.state)) as u64;
+                    self.fresh + 1 - age.clamp(1, keys)
                 } else {
                     self.fresh += 1;
                     self.fresh
-                };
-                self.history.push(id);
-                id
+                }
             }
         };
         let (key_bytes, value_bytes) = self.gate.sizes.of(id, self.seed);

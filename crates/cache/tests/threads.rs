@@ -9,7 +9,7 @@ const THREADS: u64 = 4;
 const STEPS: u64 = 60_000;
 
 fn check(evictor: Evictor) {
-    let cache = Cache::with_shards(Config { evictor, ..Config::new(96 << 10) }, 4).unwrap();
+    let cache = Cache::with_shards(Config { evictor, ..Config::new(32 << 10) }, 2).unwrap();
     // Whoever begins to read a key after this number was published must not see a smaller one.
     let floors: Vec<AtomicU64> = (0..KEYS).map(|_| AtomicU64::new(0)).collect();
     let texts: Vec<String> = (0..KEYS).map(|key| format!("key-{key}")).collect();
