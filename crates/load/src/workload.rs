@@ -492,7 +492,7 @@ mod tests {
             [("course", [0.67, 0.30, 0.03, 0.0]), ("ycsb-f", [0.5, 0.0, 0.0, 0.5]), ("ycsb-d", [0.95, 0.05, 0.0, 0.0])]
         {
             let mut stream = stream(&preset(name).unwrap(), 3);
-            let mut counts = [0.0; 4];
+            let mut counts = [0.0_f64; 4];
             (0..200_000).for_each(|_| counts[stream.next_operation().kind as usize] += 1.0 / 200_000.0);
             for (found, expected) in counts.into_iter().zip(expected) {
                 assert!((found - expected).abs() < 0.005, "{name}: {counts:?}");
@@ -677,9 +677,9 @@ mod tests {
     fn times_to_live_come_in_their_shares() {
         let mut stream = stream(&preset("twitter-c52").unwrap(), 1);
         let mut counts = BTreeMap::new();
-        (0..100_000).for_each(|_| *counts.entry(stream.next_operation().ttl_s).or_insert(0) += 1);
+        (0..100_000).for_each(|_| *counts.entry(stream.next_operation().ttl_s).or_insert(0_i32) += 1);
         let found = [0, 43_200, 86_400, 14 * 86_400].map(|ttl| counts[&ttl]);
-        for (found, expected) in found.into_iter().zip([1_000_i32, 7_000, 65_000, 27_000]) {
+        for (found, expected) in found.into_iter().zip([1_000, 7_000, 65_000, 27_000]) {
             assert!((found - expected).abs() < 700, "{counts:?}");
         }
     }
