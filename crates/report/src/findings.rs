@@ -60,7 +60,7 @@ pub struct Findings {
     /// One for every design point; two where a point was measured under both idle policies.
     pub rows: Vec<Row>,
     /// The searches for the capacities that the rates of other design points are shares of: no design points of the study.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default)]
     pub capacities: Vec<Row>,
     /// Scalability over a numeric factor, one for each series.
     pub scalability: Vec<Scalability>,
