@@ -155,8 +155,8 @@ pub fn workload_terminal(drawn: &WorkloadDrawn) -> String {
     if let Some(head) = drawn.head {
         let _ = writeln!(
             text,
-            "head           the {} had {:.2} % (law: {:.2} %)",
-            number::count(head.keys, "most popular key"),
+            "head           the {} most popular keys had {:.2} % (law: {:.2} %)",
+            head.keys,
             head.drawn * 100.0,
             head.exact * 100.0
         );
@@ -188,12 +188,12 @@ pub fn workload_terminal(drawn: &WorkloadDrawn) -> String {
     for fit in &drawn.fits {
         let _ = writeln!(
             text,
-            "{}: {} (p = {}, {}, {} degrees of freedom)",
+            "{}: {} (p = {}, {}, {} of freedom)",
             fit.of,
             fit.words,
             p_text(fit.p),
             fit.test,
-            fit.degrees
+            number::count(fit.degrees, "degree")
         );
     }
     text
@@ -215,7 +215,7 @@ pub fn workload_svg(drawn: &WorkloadDrawn) -> String {
             y: Axis::linear(0.0, 1.0, "1", &curves.y),
             layers: vec![
                 Layer::Curve { series: 0, points: curves.drawn.clone() },
-                Layer::Fit { series: 1, points: curves.exact.clone() },
+                Layer::Dust { series: 1, points: thinned(&curves.exact), hollow: true, aside: 0.0 },
             ],
             slot: 0.0,
         }
@@ -224,13 +224,18 @@ pub fn workload_svg(drawn: &WorkloadDrawn) -> String {
     let drawing = Drawing {
         name: "workload".to_owned(),
         title: format!("{}: drawn and law", drawn.name),
-        caption: format!("Solid: what {} drew. Dotted: the law.", number::count(drawn.operations, "operation")),
-        keys: vec![Key { series: 0, label: "drawn".to_owned() }, Key { series: 1, label: "law (dotted)".to_owned() }],
+        caption: format!("Line: what {} drew. Rings: the law.", number::count(drawn.operations, "operation")),
+        keys: vec![Key { series: 0, label: "drawn".to_owned() }, Key { series: 1, label: "law (rings)".to_owned() }],
         hollow: String::new(),
         panels: drawn.curves.iter().map(panel).collect(),
         notes: fits.collect(),
     };
     figure::svg_file(&drawing)
+}
+
+/// Of many points, as many as can be told apart.
+fn thinned(points: &[(f64, f64)]) -> Vec<(f64, f64)> {
+    points.iter().copied().step_by(points.len() / 40 + 1).chain(points.last().copied()).collect()
 }
 
 #[derive(Template)]

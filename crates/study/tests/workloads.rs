@@ -153,7 +153,7 @@ fn scans_are_refused_and_nothing_is_nothing() {
 
 #[test]
 fn a_load_that_carries_none_says_so() {
-    let text = "question = \"?\"\n[subject]\ncommand = \"x\"\n[load]\nprotocol = \"pingpong\"\nclients = 1\nstop = \"1s\"\n[load.workload]\npreset = \"course\"\n";
+    let text = "question = \"?\"\n[subject]\ncommand = \"x {port}\"\n[load]\nprotocol = \"pingpong\"\nclients = 1\nstop = \"1s\"\n[load.workload]\npreset = \"course\"\n";
     let mistakes = study::parse(text).unwrap_err();
     assert_eq!(mistakes.len(), 1, "{mistakes:?}");
     assert_eq!(mistakes[0].to_string(), "8:7: `load.workload` has no meaning with protocol `pingpong`");

@@ -156,11 +156,13 @@ fn given<T>(section: &Section, key: &str, value: Option<T>) -> Option<Option<T>>
 }
 
 fn operations(section: &Section, base: Option<&Option<Workload>>, traced: bool) -> Option<super::Operations> {
+    // What a mistaken preset would have brought is not missing too.
+    let mistaken = base.is_none();
     let base = base.and_then(Option::as_ref).map(|base| base.operations);
     if !section.has("operations") {
         // A trace brings its own.
         let reads = super::Operations { get: 1.0, ..Default::default() };
-        if base.is_none() && !traced {
+        if !mistaken && base.is_none() && !traced {
             section.required("operations", "{ get = 0.9, set = 0.1 }");
         }
         return base.or(traced.then_some(reads));
@@ -222,6 +224,7 @@ fn inner<'a>(section: &'a Section, name: &str, table: &'a Table, place: Place) -
 }
 
 fn keys(section: &Section, base: Option<&Option<Workload>>, traced: bool) -> Option<Keys> {
+    let mistaken = base.is_none();
     let base = base.and_then(Option::as_ref).map(|base| &base.keys);
     let empty = Table::default();
     let table = match section.has("keys") {
@@ -242,7 +245,7 @@ fn keys(section: &Section, base: Option<&Option<Workload>>, traced: bool) -> Opt
     let max_bytes = given(&table, "max", table.count("max", &KEY_BYTES));
     // The keys of a trace have lengths or are written with as few characters as tell them apart.
     let shortest = traced.then_some(SizeLaw::Constant { bytes: 1.0 });
-    let size = size(&table, base.map(|base| &base.size).or(shortest.as_ref()));
+    let size = size(&table, base.map(|base| &base.size).or(shortest.as_ref()), mistaken);
     Some(Keys {
         count: count?.or(base.map(|base| base.count)).unwrap_or(if fixed { 100_000 } else { 0 }),
         popularity: popularity?,
@@ -306,6 +309,7 @@ fn popularity(table: &Section, base: Option<Popularity>) -> Option<Popularity> {
 }
 
 fn values(section: &Section, base: Option<&Option<Workload>>) -> Option<Values> {
+    let mistaken = base.is_none();
     let base = base.and_then(Option::as_ref).map(|base| &base.values);
     let empty = Table::default();
     let table = match section.has("values") {
@@ -313,7 +317,7 @@ fn values(section: &Section, base: Option<&Option<Workload>>) -> Option<Values> 
         false => inner(section, "load.workload.values", &empty, section.place),
     };
     table.only(&["size", "max", "length"]);
-    let size = size(&table, base.map(|base| &base.size));
+    let size = size(&table, base.map(|base| &base.size), mistaken);
     let max_bytes = given(&table, "max", table.bytes("max", &VALUE_BYTES));
     let length = table.choice(
         "length",
@@ -328,9 +332,9 @@ fn values(section: &Section, base: Option<&Option<Workload>>) -> Option<Values> 
     })
 }
 
-fn size(table: &Section, base: Option<&SizeLaw>) -> Option<SizeLaw> {
+fn size(table: &Section, base: Option<&SizeLaw>, mistaken: bool) -> Option<SizeLaw> {
     if !table.has("size") {
-        if base.is_none() {
+        if base.is_none() && !mistaken {
             table.required("size", "{ law = \"gamma\", shape = 4, scale = 7 }");
         }
         return base.cloned();
