@@ -42,7 +42,9 @@ enum Sizes {
     Etc,
 }
 
-/// The workloads, H1 to H7.
+/// The workloads, H1 to H7. Not all is stated where they come from: the keys of H3 and the sets of H6 are chosen here.
+///
+/// With 100,000 keys, `lru` of this cache reaches .654 on H3. As of now `density` misses H3 with .681, and H4 was not replayed to its end.
 pub const GATES: [Gate; 7] = [
     Gate {
         name: "H1",
@@ -64,11 +66,11 @@ pub const GATES: [Gate; 7] = [
     },
     Gate {
         name: "H3",
-        about: "Zipf 1.0 of 200,000 keys and one request in five for a key never asked for again, 10 MiB",
+        about: "Zipf 1.0 of 100,000 keys and one request in five for a key never asked for again, 10 MiB",
         capacity_bytes: 10 << 20,
         requests: 2_000_000,
         least: 0.698,
-        popularity: Popularity::Zipf { exponent: 1.0, keys: 200_000, one_hit: 0.2 },
+        popularity: Popularity::Zipf { exponent: 1.0, keys: 100_000, one_hit: 0.2 },
         sizes: Sizes::Course,
     },
     Gate {

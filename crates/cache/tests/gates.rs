@@ -13,7 +13,6 @@ fn objects(name: &str, evictor: Evictor) -> f64 {
 fn check(name: &str) {
     let least = GATES.iter().find(|gate| gate.name == name).unwrap().least;
     let ratio = objects(name, Evictor::Density);
-    println!("{name}: {ratio:.4}, the gate is {least}");
     assert!(ratio >= least, "{name}: {ratio:.4}, the gate is {least}");
 }
 
@@ -30,7 +29,6 @@ fn h5_recency() {
 #[test]
 fn h6_shift_is_near_lru() {
     let (ours, lru) = (objects("H6", Evictor::Density), objects("H6", Evictor::Lru));
-    println!("H6: {ours:.4}, lru {lru:.4}");
     assert!(ours >= lru - LRU_MARGIN, "H6: {ours:.4}, lru {lru:.4}");
 }
 

@@ -20,7 +20,6 @@ fn an_item_takes_at_most_24_bytes_more_than_key_and_value() {
     let stats = cache.stats();
     assert_eq!(stats.memory_bytes(), 64 << 20);
     let overhead = (stats.memory_bytes() - stats.key_bytes - stats.value_bytes) as f64 / stats.items as f64;
-    println!("{overhead:.2} bytes an item, {stats:?}");
     assert!(overhead <= 24.0, "{overhead:.2} bytes an item: {stats:?}");
 }
 
@@ -36,7 +35,6 @@ fn memory_follows_when_sizes_drift() {
             cache.audit().unwrap();
             let stats = cache.stats();
             let share = stats.free_bytes as f64 / stats.memory_bytes() as f64;
-            println!("{evictor} {value_bytes}: {:.2} % free, {} items", 100.0 * share, stats.items);
             assert!(share < 0.03, "{evictor}, values of {value_bytes} bytes: {:.1} % free", 100.0 * share);
         }
     }
