@@ -11,7 +11,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use study::record::{Histogram, IdlePolicy, Measurement, Record};
-use study::spec::{LoadSpec, SPEC_VERSION, Stop, Target};
+use study::spec::{LoadSpec, SPEC_VERSION, Stop};
 
 type Done = Result<(), Box<dyn Error>>;
 
@@ -71,7 +71,7 @@ fn load(name: &str) -> Done {
     let mut text = String::new();
     std::io::stdin().read_to_string(&mut text)?;
     let spec: LoadSpec = serde_json::from_str(&text)?;
-    let (Target::Pingpong { address } | Target::Http { address, .. }) = &spec.target;
+    let address = spec.target.address();
     let progress = |phase: &str, requests: u64| {
         let live = serde_json::json!({"phase": phase, "requests": requests, "rate_per_s": 10.0, "latency_mean_ns": null, "errors": 0});
         say(serde_json::json!({ "progress": live }))
@@ -159,6 +159,7 @@ fn measurement(spec: &LoadSpec, requests: u64, wrong: u64) -> Measurement {
         received_bytes: 0,
         stop_reason: "the time was over".to_owned(),
         volley: None,
+        cache: None,
     }
 }
 

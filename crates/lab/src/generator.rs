@@ -100,7 +100,7 @@ fn parse(line: &[u8]) -> Result<Line, String> {
 /// After so long a generator that obeys `spec` has ended, whatever the subject does; `margin` is what it may take beside the load.
 pub(crate) fn patience(spec: &LoadSpec, margin: Duration) -> Duration {
     let warmup = match spec.warmup {
-        Warmup::DurationNs(ns) => Duration::from_nanos(ns),
+        Warmup::DurationNs(ns) | Warmup::Steady { max_ns: ns } => Duration::from_nanos(ns),
         Warmup::Requests(_) => WARMUP_MAX,
     };
     let (warmup, stop) = match spec.stop {

@@ -5,7 +5,7 @@ use std::io::Read;
 use std::path::Path;
 
 use study::plan::{BodyPlan, HttpPlan, HttpRequestPlan, LoadPlan, Plan};
-use study::spec::{HttpRequest, Target};
+use study::spec::{Dialect, HttpRequest, Target};
 
 use crate::ready;
 
@@ -26,7 +26,13 @@ pub(crate) fn target(load: &LoadPlan, port: u16, directory: &Path) -> Result<Tar
             Ok(Target::Http { address, requests, tls: http.tls.clone(), expect: http.expect.clone() })
         }
         ("http" | "https", None) => Err(format!("the plan does not say what is asked over `{}`", load.protocol)),
-        (other, _) => Err(format!("there is no protocol `{other}`")),
+        (other, _) => match (Dialect::named(other), &load.workload) {
+            (Some(dialect), Some(workload)) => {
+                Ok(Target::Cache { address, dialect, workload: Box::new(workload.clone()) })
+            }
+            (Some(_), None) => Err(format!("the plan does not say what the cache is asked over `{other}`")),
+            (None, _) => Err(format!("there is no protocol `{other}`")),
+        },
     }
 }
 
@@ -132,7 +138,7 @@ mod tests {
                 .map(|(name, value)| format!("{name}: {value}"))
                 .collect::<Vec<_>>()
                 .join(", "),
-            Target::Pingpong { .. } => unreachable!(),
+            Target::Pingpong { .. } | Target::Cache { .. } => unreachable!(),
         };
         assert_eq!(hosts("protocol = \"http\""), "Host: 127.0.0.1:7000");
         assert_eq!(

@@ -1,6 +1,7 @@
 //! What is wrong with a specification, all of it at once.
 
-use study::spec::{Arrivals, Connection, LoadSpec, SPEC_VERSION, Stop, Target, Warmup};
+use study::Workload;
+use study::spec::{Arrivals, Connection, Dialect, LoadSpec, SPEC_VERSION, Stop, Target, Warmup};
 
 use crate::protocol::Http;
 
@@ -15,6 +16,8 @@ const PIPELINE_MAX: u32 = 1024;
 const IN_FLIGHT_MAX: u64 = 4_000_000;
 /// Bytes of requests that may be in flight on one connection.
 const REQUEST_BYTES_MAX: u64 = 1 << 30;
+/// Keys of a population at most, where misses have causes: 2 GiB of bookkeeping.
+const KEYS_MAX: u64 = 1 << 30;
 
 /// Every mistake in `spec`, one sentence each; empty: none.
 pub fn check(spec: &LoadSpec) -> Vec<String> {
@@ -36,6 +39,7 @@ pub fn check(spec: &LoadSpec) -> Vec<String> {
     unless(spec.window_ns >= 1_000_000, format!("`window_ns` is {}, at least 1 ms", spec.window_ns));
     unless(spec.timeout_ns >= 1_000_000, format!("`timeout_ns` is {}, at least 1 ms", spec.timeout_ns));
     match &spec.target {
+        Target::Cache { .. } => {} // Below.
         Target::Pingpong { address } => unless(!address.is_empty(), "`address` is empty".to_owned()),
         Target::Http { address, requests, expect, .. } => {
             unless(!address.is_empty(), "`address` is empty".to_owned());
@@ -51,6 +55,20 @@ pub fn check(spec: &LoadSpec) -> Vec<String> {
                 wrong.into_iter().for_each(|text| unless(false, text));
             }
         }
+    }
+    if let Target::Cache { address, dialect, workload } = &spec.target {
+        unless(!address.is_empty(), "`address` is empty".to_owned());
+        cache(*dialect, workload, spec.pipeline).into_iter().for_each(|text| unless(false, text));
+        unless(
+            spec.connection == Connection::KeepAlive,
+            "`connection` is `per-request`, which loads of caches do not know".to_owned(),
+        );
+        unless(
+            !matches!(spec.stop, Stop::Volley { .. }),
+            "the stop rule `volley` is none of caches: what misses cause is in no round".to_owned(),
+        );
+    } else if let Warmup::Steady { .. } = spec.warmup {
+        unless(false, "the warm-up rule `steady` watches the hit ratio of a cache".to_owned());
     }
     unless(
         (1..=PIPELINE_MAX).contains(&spec.pipeline),
@@ -106,8 +124,34 @@ pub fn check(spec: &LoadSpec) -> Vec<String> {
         windows <= WINDOWS_MAX,
         format!("{windows} windows, at most {WINDOWS_MAX}: make `window_ns` longer or `{rule}` shorter"),
     );
-    if let Warmup::DurationNs(warmup_ns) = spec.warmup {
+    if let Warmup::DurationNs(warmup_ns) | Warmup::Steady { max_ns: warmup_ns } = spec.warmup {
         unless(warmup_ns < 86_400_000_000_000, format!("a warm-up of {warmup_ns} ns is longer than a day"));
+    }
+    mistakes
+}
+
+/// What is wrong with a workload, or with asking it in this dialect.
+fn cache(dialect: Dialect, workload: &Workload, pipeline: u32) -> Vec<String> {
+    let mut mistakes = Vec::new();
+    let problems = workload.problems();
+    mistakes.extend(problems.iter().map(|problem| format!("workload: `{}`: {}", problem.key, problem.message)));
+    if workload.trace.is_some() {
+        mistakes.push("workload: `trace`: traces are not replayed to a server yet; leave `trace` out".to_owned());
+    }
+    if workload.keys.count > KEYS_MAX {
+        mistakes.push(format!(
+            "workload: `keys.count` is {}, at most {KEYS_MAX}: two bytes a key tell why it is missed",
+            workload.keys.count
+        ));
+    }
+    if dialect == Dialect::HttpCache && !workload.ttl.is_empty() {
+        mistakes.push("workload: `ttl`: a cache over HTTP has no times to live; leave it out".to_owned());
+    }
+    if workload.values.max_bytes.saturating_mul(u64::from(pipeline)) > REQUEST_BYTES_MAX {
+        mistakes.push(format!(
+            "values of {} bytes in a pipeline of {pipeline}: at most 1 GiB in flight on a connection; lower `values.max`",
+            workload.values.max_bytes
+        ));
     }
     mistakes
 }

@@ -10,7 +10,9 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use net::Nanos;
 use stats::batch;
 use stats::stop::{self, Moments, Next, VolleyRule};
-use study::spec::{LoadSpec, Stop, Warmup};
+use study::spec::{LoadSpec, Stop, Target, Warmup};
+
+use crate::transient;
 
 /// A moment that has not been decided.
 pub(crate) const NEVER: Nanos = Nanos::MAX;
@@ -52,6 +54,8 @@ pub(crate) struct Gauge {
     pub(crate) reached: AtomicU32,
     pub(crate) warmup_requests: AtomicU64,
     pub(crate) round_done: AtomicU32,
+    /// Of a cache: all of the warm-up is sent and answered.
+    pub(crate) rested: AtomicBool,
     /// No ticket was left.
     pub(crate) drained: AtomicBool,
     pub(crate) last_answer: AtomicU64,
@@ -65,6 +69,8 @@ pub(crate) struct Live {
     pub(crate) errors: u64,
     /// Sum of latencies (ns) and number of answers of each window that has ended.
     pub(crate) windows: Vec<(f64, f64)>,
+    /// Of a cache: GETs that hit and GETs of each window of the warm-up that has ended.
+    pub(crate) transient: Vec<(u64, u64)>,
     /// Samples of the round that was done last, one a client; taken by the coordinator.
     pub(crate) rounds: Vec<Moments>,
     /// Why a connection did not come to stand, the last time.
@@ -88,7 +94,8 @@ impl Control {
             from: AtomicU64::new(NEVER),
             until: AtomicU64::new(NEVER),
             window_ns: spec.window_ns,
-            limited: limit.is_some(),
+            // Of a cache each worker knows what it may send.
+            limited: limit.is_some() && !matches!(spec.target, Target::Cache { .. }),
             tickets: AtomicU64::new(limit.unwrap_or(0)),
             // Few enough that no worker sits on a share that shows.
             tickets_at_once: (limit.unwrap_or(0) / (u64::from(workers) * 16)).clamp(1, TICKETS),
@@ -151,6 +158,7 @@ pub(crate) struct Ended {
     pub(crate) until: Nanos,
     pub(crate) reason: String,
     pub(crate) volley: Option<study::record::Volley>,
+    pub(crate) steadiness: Option<String>,
 }
 
 #[derive(Debug)]
@@ -175,6 +183,9 @@ pub(crate) struct Coordinator<'a> {
     look_at: usize,
     volley: Option<Rounds>,
     warmup_note: &'static str,
+    /// Of a cache: the windows of the warm-up at which to look again, and what was found of them.
+    look_at_transient: usize,
+    steadiness: Option<String>,
 }
 
 /// Volley's rule at work.
@@ -207,6 +218,8 @@ impl<'a> Coordinator<'a> {
             look_at: stop::next_look(0),
             volley,
             warmup_note: "",
+            look_at_transient: transient::FEWEST,
+            steadiness: None,
         }
     }
 
@@ -270,15 +283,48 @@ impl<'a> Coordinator<'a> {
     }
 
     fn warming_up(&mut self, now: Nanos) -> Option<Outcome> {
-        let Warmup::Requests(wanted) = self.spec.warmup else { return None };
-        let done = self.control.sum(|gauge| gauge.warmup_requests.load(Relaxed));
-        if done >= wanted {
+        let wanted = match self.spec.warmup {
+            Warmup::Requests(wanted) => wanted,
+            Warmup::Steady { max_ns } => {
+                self.steady(now, max_ns);
+                return None;
+            }
+            Warmup::DurationNs(_) => return None,
+        };
+        let done = if matches!(self.spec.target, Target::Cache { .. }) {
+            self.control.gauges.iter().all(|gauge| gauge.rested.load(Acquire))
+        } else {
+            self.control.sum(|gauge| gauge.warmup_requests.load(Relaxed)) >= wanted
+        };
+        if done {
             self.measure_from(now + NOTICE_NS);
         } else if now.saturating_sub(self.started) >= self.longest_ns() {
             self.warmup_note = "; the warm-up was cut short";
             self.measure_from(now + NOTICE_NS);
         }
         None
+    }
+
+    /// Of a cache: measuring begins when its hit ratio shows no trend any more.
+    fn steady(&mut self, now: Nanos, max_ns: Nanos) {
+        let elapsed = now.saturating_sub(self.started);
+        let finished = self.control.gauges.iter().map(|gauge| gauge.live().transient.len()).min().unwrap_or(0);
+        if finished < self.look_at_transient && elapsed < max_ns {
+            return;
+        }
+        self.look_at_transient = transient::next_look(finished);
+        let mut windows = vec![(0, 0); finished];
+        for gauge in &self.control.gauges {
+            for (all, one) in windows.iter_mut().zip(&gauge.live().transient) {
+                all.0 += one.0;
+                all.1 += one.1;
+            }
+        }
+        let seen = transient::judge(&windows);
+        if seen.steady || elapsed >= max_ns {
+            self.steadiness = Some(seen.words(elapsed, self.spec.window_ns));
+            self.measure_from(now + NOTICE_NS);
+        }
     }
 
     /// Volley's rule: one more round from `now` on, or the end.
@@ -397,7 +443,15 @@ impl<'a> Coordinator<'a> {
                 rounds: rounds.rule.rounds(),
             });
         }
-        let ended = Ended { duration_ns, warmup_ns: self.from - self.started, from: self.from, until, reason, volley };
+        let ended = Ended {
+            duration_ns,
+            warmup_ns: self.from - self.started,
+            from: self.from,
+            until,
+            reason,
+            volley,
+            steadiness: self.steadiness.take(),
+        };
         self.end(until, Outcome::Measured(ended))
     }
 

@@ -19,6 +19,7 @@ mod run;
 #[cfg(test)]
 mod simulated;
 mod tls;
+mod transient;
 mod worker;
 pub mod workload;
 

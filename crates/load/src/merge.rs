@@ -3,10 +3,12 @@
 use std::collections::BTreeMap;
 
 use stats::Histogram;
-use study::record::{self, Measurement, Window};
-use study::spec::{LoadSpec, SPEC_VERSION};
+use study::Workload;
+use study::record::{self, CacheCounts, CacheMeasurement, Measurement, MissCauses, Window};
+use study::spec::{LoadSpec, SPEC_VERSION, Target};
 
 use crate::coordinator::Ended;
+use crate::protocol::{Class, Shared};
 use crate::recorder::{Fault, Faults};
 use crate::worker::Done;
 
@@ -22,7 +24,18 @@ pub(crate) struct Process {
 }
 
 /// One measurement of the parts of all workers.
-pub(crate) fn merge(spec: &LoadSpec, ended: Ended, done: &[Done], process: Process) -> Measurement {
+pub(crate) fn merge(
+    spec: &LoadSpec,
+    ended: Ended,
+    done: &[Done],
+    process: Process,
+    shared: Option<&Shared>,
+) -> Measurement {
+    let cache = shared.zip(match &spec.target {
+        Target::Cache { workload, .. } => Some(workload),
+        _ => None,
+    });
+    let cache = cache.map(|(shared, workload)| cached(spec, &ended, done, shared, workload));
     let sum = |value: fn(&Done) -> u64| done.iter().map(value).sum::<u64>();
     let histogram = |part: fn(&Done) -> &Histogram| {
         let mut all = part(&done[0]).clone();
@@ -80,6 +93,70 @@ pub(crate) fn merge(spec: &LoadSpec, ended: Ended, done: &[Done], process: Proce
         received_bytes: sum(|worker| worker.recorder.received_bytes),
         stop_reason: ended.reason,
         volley: ended.volley,
+        cache,
+    }
+}
+
+/// What the workers saw of a cache.
+fn cached(
+    spec: &LoadSpec,
+    ended: &Ended,
+    done: &[Done],
+    shared: &Shared,
+    workload: &Workload,
+) -> Box<CacheMeasurement> {
+    let parts = || done.iter().filter_map(|worker| worker.recorder.cache.as_deref());
+    let class = |class: Class| {
+        let mut all = Histogram::with_precision(Histogram::WINDOW_PRECISION);
+        parts().for_each(|part| all.merge(&part.classes[class as usize]));
+        record::Histogram::from(&all)
+    };
+    let mut transient = Vec::new();
+    for part in parts() {
+        transient.resize(transient.len().max(part.transient.len()), (0, 0));
+        for (all, one) in transient.iter_mut().zip(&part.transient) {
+            all.0 += one.0;
+            all.1 += one.1;
+        }
+    }
+    let (footprint_keys, footprint_bytes) = shared.footprint();
+    Box::new(CacheMeasurement {
+        counts: parts().fold(CacheCounts::default(), |all, part| added(all, part.counts)),
+        warmup: parts().fold(CacheCounts::default(), |all, part| added(all, part.warmup)),
+        get_hit: class(Class::GetHit),
+        get_miss: class(Class::GetMiss),
+        set: class(Class::Set),
+        delete: class(Class::Delete),
+        fill: class(Class::Fill),
+        rewrite: class(Class::Rewrite),
+        footprint_keys,
+        footprint_bytes,
+        limit_bytes: None,
+        hit_ratio_of_mix: workload.hit_ratio_of_mix(),
+        transient_window_ns: spec.window_ns,
+        transient,
+        steadiness: ended.steadiness.clone(),
+    })
+}
+
+fn added(a: CacheCounts, b: CacheCounts) -> CacheCounts {
+    CacheCounts {
+        hits: a.hits + b.hits,
+        misses: a.misses + b.misses,
+        hit_bytes: a.hit_bytes + b.hit_bytes,
+        requested_bytes: a.requested_bytes + b.requested_bytes,
+        causes: MissCauses {
+            compulsory: a.causes.compulsory + b.causes.compulsory,
+            invalidation: a.causes.invalidation + b.causes.invalidation,
+            expiry: a.causes.expiry + b.causes.expiry,
+            refused: a.causes.refused + b.causes.refused,
+            capacity: a.causes.capacity + b.causes.capacity,
+        },
+        sets: a.sets + b.sets,
+        deletes: a.deletes + b.deletes,
+        fills: a.fills + b.fills,
+        rewrites: a.rewrites + b.rewrites,
+        refused_sets: a.refused_sets + b.refused_sets,
     }
 }
 

@@ -1,12 +1,23 @@
 //! What the engine must know of a protocol: how a request is made, and what the bytes that come back are.
 
+mod cache;
 mod http;
+mod http_cache;
+mod keys;
+mod memcached;
 mod pingpong;
+mod redis;
 
+use net::Nanos;
 use stats::Rng;
 
+pub(crate) use self::cache::{Cache, Codec};
 pub(crate) use self::http::Http;
+pub(crate) use self::http_cache::HttpCache;
+pub(crate) use self::keys::Shared;
+pub(crate) use self::memcached::Memcached;
 pub(crate) use self::pingpong::Pingpong;
+pub(crate) use self::redis::Redis;
 use crate::recorder::Fault;
 
 /// What the bytes at the front of a connection's stream come to.
@@ -24,9 +35,62 @@ pub(crate) enum Reading {
         status: u16,
         /// The subject answers no more on this connection, and has said so.
         last: bool,
+        /// What an operation on a cache came to.
+        seen: Seen,
     },
     /// No answer: nothing that follows can be trusted either.
     Broken(Fault),
+}
+
+/// What an operation on a cache came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Seen {
+    pub(crate) class: Class,
+    /// Of the value: of a miss, of the one that a SET would have had.
+    pub(crate) bytes: u32,
+    /// Of a miss.
+    pub(crate) cause: Cause,
+    /// A SET that was not stored.
+    pub(crate) refused: bool,
+}
+
+impl Seen {
+    /// No operation on a cache.
+    pub(crate) const NOTHING: Seen = Seen { class: Class::Plain, bytes: 0, cause: Cause::Capacity, refused: false };
+}
+
+/// Operations by what they are and come to, each with latencies of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Class {
+    GetHit,
+    GetMiss,
+    Set,
+    Delete,
+    Fill,
+    Rewrite,
+    /// None of a cache.
+    Plain,
+}
+
+impl Class {
+    /// Classes of caches.
+    pub(crate) const COUNT: usize = 6;
+
+    /// Whether an answer caused it: it is no operation of the workload, and in no timetable.
+    #[inline]
+    pub(crate) fn is_caused(self) -> bool {
+        matches!(self, Class::Fill | Class::Rewrite)
+    }
+}
+
+/// Why a GET missed; [`study::record::MissCauses`] says what each means.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Cause {
+    Compulsory,
+    Invalidation,
+    Expiry,
+    Refused,
+    Capacity,
 }
 
 /// The client's side of a protocol in which answers come in the order of the requests.
@@ -40,11 +104,16 @@ pub(crate) trait Protocol {
     /// The stream of a new connection.
     fn stream(&self) -> Self::Stream;
 
-    /// Appends the next request to `out`, and tells what its answer must be.
-    fn request(&mut self, rng: &mut Rng, out: &mut Vec<u8>) -> Self::Expected;
+    /// Requests that answers on this connection have caused, and that are not sent yet; they come before all others.
+    fn caused(&self, _: &Self::Stream) -> u32 {
+        0
+    }
+
+    /// Appends the next request of a connection to `out`, and tells what its answer must be.
+    fn request(&mut self, stream: &mut Self::Stream, now: Nanos, rng: &mut Rng, out: &mut Vec<u8>) -> Self::Expected;
 
     /// Reads on in the answer to the oldest request in flight.
-    fn read(&mut self, stream: &mut Self::Stream, expected: Self::Expected, bytes: &[u8]) -> Reading;
+    fn read(&mut self, stream: &mut Self::Stream, expected: Self::Expected, bytes: &[u8], now: Nanos) -> Reading;
 
     /// The subject's stream has ended while this answer was awaited: that may be its end.
     fn end(&mut self, stream: &mut Self::Stream, expected: Self::Expected) -> Reading;

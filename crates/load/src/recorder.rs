@@ -3,6 +3,9 @@
 use net::Nanos;
 use stats::Histogram;
 use stats::histogram::Parts;
+use study::record::CacheCounts;
+
+use crate::protocol::{Class, Seen};
 
 /// What can go wrong with a request, by the name that records give it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,10 +23,12 @@ pub(crate) enum Fault {
     HeadTooLarge,
     Truncated,
     Tls,
+    Value,
+    ErrorAnswer,
 }
 
 impl Fault {
-    pub(crate) const COUNT: usize = 13;
+    pub(crate) const COUNT: usize = 15;
     pub(crate) const ALL: [Fault; Fault::COUNT] = [
         Fault::WrongAnswer,
         Fault::Reset,
@@ -38,6 +43,8 @@ impl Fault {
         Fault::HeadTooLarge,
         Fault::Truncated,
         Fault::Tls,
+        Fault::Value,
+        Fault::ErrorAnswer,
     ];
 
     pub(crate) fn name(self) -> &'static str {
@@ -55,6 +62,8 @@ impl Fault {
             Fault::HeadTooLarge => "head-too-large",
             Fault::Truncated => "truncated",
             Fault::Tls => "tls",
+            Fault::Value => "value",
+            Fault::ErrorAnswer => "error-answer",
         }
     }
 }
@@ -92,6 +101,88 @@ pub(crate) struct OpenLoop {
     pub(crate) lag_connection: Histogram,
 }
 
+/// What one worker counts of a cache.
+#[derive(Clone, Debug)]
+pub(crate) struct CacheRecorder {
+    pub(crate) counts: CacheCounts,
+    pub(crate) warmup: CacheCounts,
+    /// Service times by class, coarse.
+    pub(crate) classes: [Histogram; Class::COUNT],
+    /// GETs that hit and GETs, by window of the warm-up.
+    pub(crate) transient: Vec<(u64, u64)>,
+    window: (u64, u64),
+    window_ns: Nanos,
+    window_end: Nanos,
+}
+
+impl CacheRecorder {
+    fn new(window_ns: Nanos) -> Self {
+        Self {
+            counts: CacheCounts::default(),
+            warmup: CacheCounts::default(),
+            classes: std::array::from_fn(|_| Histogram::with_precision(Histogram::WINDOW_PRECISION)),
+            transient: Vec::new(),
+            window: (0, 0),
+            window_ns,
+            window_end: Nanos::MAX,
+        }
+    }
+
+    /// Clients may send from `start` on.
+    pub(crate) fn begin(&mut self, start: Nanos) {
+        self.window_end = start + self.window_ns;
+    }
+
+    /// One right answer.
+    #[inline]
+    pub(crate) fn answer(&mut self, seen: Seen, service_ns: u64, at: Nanos, measured: bool) {
+        let counts = if measured { &mut self.counts } else { &mut self.warmup };
+        let bytes = u64::from(seen.bytes);
+        match seen.class {
+            Class::GetHit => {
+                counts.hits += 1;
+                counts.hit_bytes += bytes;
+                counts.requested_bytes += bytes;
+            }
+            Class::GetMiss => {
+                counts.misses += 1;
+                counts.requested_bytes += bytes;
+                *seen.cause.of(&mut counts.causes) += 1;
+            }
+            Class::Set | Class::Fill | Class::Rewrite if seen.refused => counts.refused_sets += 1,
+            Class::Set => counts.sets += 1,
+            Class::Fill => counts.fills += 1,
+            Class::Rewrite => counts.rewrites += 1,
+            Class::Delete => counts.deletes += 1,
+            Class::Plain => return,
+        }
+        if measured {
+            self.classes[seen.class as usize].record(service_ns);
+        } else if matches!(seen.class, Class::GetHit | Class::GetMiss) {
+            self.roll(at);
+            self.window.0 += u64::from(seen.class == Class::GetHit);
+            self.window.1 += 1;
+        }
+    }
+
+    /// Closes every window of the warm-up that has ended by `at`.
+    pub(crate) fn roll(&mut self, at: Nanos) {
+        while at >= self.window_end {
+            self.transient.push(std::mem::take(&mut self.window));
+            self.window_end += self.window_ns;
+        }
+    }
+
+    /// The warm-up has ended.
+    fn end_transient(&mut self, at: Nanos) {
+        self.roll(at);
+        if self.window.1 > 0 {
+            self.transient.push(std::mem::take(&mut self.window));
+        }
+        self.window_end = Nanos::MAX;
+    }
+}
+
 /// What one worker counts while measured, and a little of the time before.
 #[derive(Clone, Debug)]
 pub(crate) struct Recorder {
@@ -120,10 +211,11 @@ pub(crate) struct Recorder {
     pub(crate) resumed: u64,
     pub(crate) service: Histogram,
     pub(crate) open_loop: Option<Box<OpenLoop>>,
+    pub(crate) cache: Option<Box<CacheRecorder>>,
 }
 
 impl Recorder {
-    pub(crate) fn new(window_ns: Nanos, open_loop: bool, tls: bool) -> Self {
+    pub(crate) fn new(window_ns: Nanos, open_loop: bool, tls: bool, cache: bool) -> Self {
         let open_loop = open_loop.then(|| {
             Box::new(OpenLoop {
                 response: Histogram::new(),
@@ -154,6 +246,7 @@ impl Recorder {
             resumed: 0,
             service: Histogram::new(),
             open_loop,
+            cache: cache.then(|| Box::new(CacheRecorder::new(window_ns))),
         }
     }
 
@@ -161,6 +254,9 @@ impl Recorder {
     pub(crate) fn begin(&mut self, from: Nanos) {
         self.from = from;
         self.window_end = from + self.window_ns;
+        if let Some(cache) = &mut self.cache {
+            cache.end_transient(from);
+        }
     }
 
     /// One valid answer while measured.
@@ -268,7 +364,7 @@ mod tests {
 
     #[test]
     fn windows_have_no_gap_and_the_last_is_cut_short() {
-        let mut recorder = Recorder::new(100, false, false);
+        let mut recorder = Recorder::new(100, false, false, false);
         recorder.begin(1_000);
         recorder.answer(answered(1_000, 1_099));
         recorder.answer(answered(1_050, 1_100));
@@ -282,7 +378,7 @@ mod tests {
 
     #[test]
     fn an_end_on_a_boundary_leaves_no_empty_window() {
-        let mut recorder = Recorder::new(100, false, false);
+        let mut recorder = Recorder::new(100, false, false, false);
         recorder.begin(0);
         recorder.finish(300);
         assert_eq!(recorder.slices.len(), 3);
@@ -290,7 +386,7 @@ mod tests {
 
     #[test]
     fn errors_before_measuring_are_kept_apart() {
-        let mut recorder = Recorder::new(100, false, false);
+        let mut recorder = Recorder::new(100, false, false, false);
         recorder.fault(Fault::Refused, 5);
         recorder.begin(10);
         recorder.fault(Fault::Refused, 9);
@@ -309,7 +405,7 @@ mod tests {
             ((100, 130, 130, 150), (50, 30, 0)),
         ];
         for ((intended, free_since, sent_at, at), (response, connection, thread)) in table {
-            let mut recorder = Recorder::new(1_000, true, false);
+            let mut recorder = Recorder::new(1_000, true, false, false);
             recorder.begin(0);
             recorder.answer(Answered { intended, free_since, sent_at, at });
             let open = recorder.open_loop.unwrap();

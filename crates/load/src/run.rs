@@ -2,19 +2,22 @@
 
 use std::io;
 use std::net::TcpStream;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use net::{Address, Driver, Nanos};
+use study::Workload;
 use study::record::Measurement;
-use study::spec::{Backend, LoadSpec, Target};
+use study::spec::{Backend, Dialect, LoadSpec, Target};
 
 pub use crate::coordinator::Phase;
 use crate::coordinator::{Control, Coordinator, Outcome};
 use crate::merge::{Process, merge};
-use crate::protocol::{Http, Pingpong, Protocol};
+use crate::protocol::{Cache, Codec, Http, HttpCache, Memcached, Pingpong, Protocol, Redis, Shared};
 use crate::tls::Connector;
 use crate::worker::{self, Done, Task, Usage};
+use crate::workload::KEY_MAX_BYTES;
 
 /// The coordinator looks so often.
 const STEP: Duration = Duration::from_millis(5);
@@ -106,12 +109,20 @@ pub fn run(spec: &LoadSpec, progress: &mut dyn FnMut(Progress), abort: &AtomicBo
     let choice = match (spec.backend, &spec.target) {
         // As measured, 7 alternating runs against nginx: a request costs as much on either (0.97 and 0.98 of io_uring's
         // CPU time on epoll with 50 and 400 clients, no range without 1), and epoll takes less memory.
-        (Backend::Auto, Target::Http { .. }) | (Backend::Epoll, _) => net::Choice::Epoll,
+        // Caches were not measured: their requests are as small, and connections as many.
+        (Backend::Auto, Target::Http { .. } | Target::Cache { .. }) | (Backend::Epoll, _) => net::Choice::Epoll,
         (Backend::Auto, Target::Pingpong { .. }) => net::Choice::Auto,
         (Backend::IoUring, _) => net::Choice::IoUring,
     };
     let (backend, backend_note) = net::choose(choice).map_err(|source| kernel("backend", source))?;
 
+    let shared = match &spec.target {
+        Target::Cache { workload, .. } => {
+            let shared = Shared::new(workload, spec.seed, net::thread::monotonic_ns());
+            Some(Arc::new(shared.map_err(|error| LoadError::Spec(vec![error.to_string()]))?))
+        }
+        _ => None,
+    };
     let workers = spec.threads.min(spec.clients);
     let control = Control::new(spec, workers);
     let cpu_before = net::thread::process_cpu_ns();
@@ -129,9 +140,10 @@ pub fn run(spec: &LoadSpec, progress: &mut dyn FnMut(Progress), abort: &AtomicBo
                     control,
                     tls: tls.as_ref(),
                 };
+                let shared = shared.clone();
                 std::thread::Builder::new().name(format!("worker {index}")).spawn_scoped(scope, move || {
                     let flag = Flag(failed);
-                    let done = work(task, backend);
+                    let done = work(task, backend, shared);
                     if done.is_ok() {
                         std::mem::forget(flag);
                     }
@@ -168,7 +180,7 @@ pub fn run(spec: &LoadSpec, progress: &mut dyn FnMut(Progress), abort: &AtomicBo
                 rss_max_bytes: net::thread::process_peak_rss().unwrap_or(0),
                 cpus: (0..workers).map(|index| cpu_of(spec, index)).collect(),
             };
-            Ok(merge(spec, ended, &done, process))
+            Ok(merge(spec, ended, &done, process, shared.as_deref()))
         }
         Outcome::Unreachable(refusal) => Err(LoadError::Unreachable {
             address,
@@ -235,7 +247,7 @@ fn report(phase: Phase, elapsed_ns: Nanos, control: &Control) -> Progress {
 }
 
 /// The thread of one worker: its processor, its driver, its loop.
-fn work(task: Task<'_>, backend: net::Backend) -> Result<Done, LoadError> {
+fn work(task: Task<'_>, backend: net::Backend, shared: Option<Arc<Shared>>) -> Result<Done, LoadError> {
     if let Some(cpu) = cpu_of(task.spec, task.index) {
         net::thread::pin_current_thread(cpu)
             .map_err(|source| kernel(&format!("pin worker {} to processor {cpu}", task.index), source))?;
@@ -247,7 +259,41 @@ fn work(task: Task<'_>, backend: net::Backend) -> Result<Done, LoadError> {
             let request_bytes = http.request_bytes_max();
             drive(task, backend, http, request_bytes)
         }
+        Target::Cache { address, dialect, workload } => {
+            let shared = shared.expect("a load on a cache has one");
+            let most = workload.values.max_bytes;
+            // Around key and value: a line of memcached, five of Redis, a head.
+            let request_bytes = KEY_MAX_BYTES + 256 + most as usize;
+            match dialect {
+                Dialect::Memcached => {
+                    ask(task, backend, Memcached::<false>::new(most), workload, shared, request_bytes)
+                }
+                Dialect::MemcachedMeta => {
+                    ask(task, backend, Memcached::<true>::new(most), workload, shared, request_bytes)
+                }
+                Dialect::Redis => ask(task, backend, Redis::new(most), workload, shared, request_bytes),
+                Dialect::HttpCache => {
+                    let codec = HttpCache::new(if address.starts_with("unix:") { "localhost" } else { address });
+                    let request_bytes = request_bytes + codec.frame_bytes();
+                    ask(task, backend, codec, workload, shared, request_bytes)
+                }
+            }
+        }
     }
+}
+
+/// One worker of a load on a cache.
+fn ask(
+    task: Task<'_>,
+    backend: net::Backend,
+    codec: impl Codec,
+    workload: &Workload,
+    shared: Arc<Shared>,
+    request_bytes: usize,
+) -> Result<Done, LoadError> {
+    let part = (task.spec.seed, task.index, task.workers);
+    let cache = Cache::new(codec, workload, shared, part).map_err(|error| LoadError::Spec(vec![error.to_string()]))?;
+    drive(task, backend, cache, request_bytes)
 }
 
 /// The loop of one worker on the driver of its backend.

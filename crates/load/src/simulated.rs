@@ -59,7 +59,7 @@ fn outcome_of(
         outcome = outcome.take().or_else(|| coordinator.step(now, false));
     });
     match outcome.expect("the worker ends when the coordinator says so") {
-        Outcome::Measured(ended) => Ok(merge(spec, ended, &[done.unwrap()], Process::default())),
+        Outcome::Measured(ended) => Ok(merge(spec, ended, &[done.unwrap()], Process::default(), None)),
         other => Err(other),
     }
 }

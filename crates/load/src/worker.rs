@@ -8,11 +8,11 @@ use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use net::{Address, Close, CloseReason, Conn, Data, Driver, Event, Nanos};
 use stats::Rng;
 use stats::stop::Moments;
-use study::spec::{Arrivals, Connection, LoadSpec};
+use study::spec::{Arrivals, Connection, LoadSpec, Stop, Target, Warmup};
 
 use crate::arrivals::Timetable;
 use crate::coordinator::{Control, Gauge, NEVER};
-use crate::protocol::{Protocol, Reading};
+use crate::protocol::{Protocol, Reading, Seen};
 use crate::recorder::{Answered, Fault, Recorder};
 use crate::tls::{Connector, Session};
 
@@ -157,6 +157,13 @@ struct Worker<'a, D, P: Protocol> {
     measuring: bool,
     from: Nanos,
     until: Nanos,
+    /// Of a cache: operations that may still be sent, where their number is given; `None`: any.
+    quota: Option<u64>,
+    /// Of a cache: how many operations of the warm-up and of what is measured are this worker's.
+    warmup_quota: Option<u64>,
+    measured_quota: Option<u64>,
+    /// The coordinator knows that all that may be sent is answered.
+    told_done: bool,
     /// Requests rule: answers that may still be counted without asking for more.
     tickets: u64,
     /// No answer counts after this.
@@ -210,6 +217,7 @@ pub(crate) fn run<D: Driver, P: Protocol>(
         }
         worker.fire_timers(now);
         worker.send_due();
+        worker.tell_done();
         if now >= worker.tick_at {
             worker.housekeep(now)?;
         }
@@ -240,6 +248,16 @@ impl<'a, D: Driver, P: Protocol> Worker<'a, D, P> {
             Arrivals::Poisson { .. } | Arrivals::Constant { .. } => 0,
         };
         let rounds = task.control.has_rounds();
+        let cache = matches!(task.spec.target, Target::Cache { .. });
+        let share = |all: u64| share(all, task.index, task.workers);
+        let warmup_quota = match task.spec.warmup {
+            Warmup::Requests(requests) if cache => Some(share(requests)),
+            _ => None,
+        };
+        let measured_quota = match task.spec.stop {
+            Stop::Requests { requests, .. } if cache => Some(share(requests)),
+            _ => None,
+        };
         Self {
             gauge: &task.control.gauges[task.index as usize],
             rng: Rng::stream(task.spec.seed, u64::from(task.index) * 2),
@@ -263,6 +281,10 @@ impl<'a, D: Driver, P: Protocol> Worker<'a, D, P> {
             measuring: false,
             from: NEVER,
             until: NEVER,
+            quota: warmup_quota,
+            warmup_quota,
+            measured_quota,
+            told_done: false,
             tickets: 0,
             counted_until: NEVER,
             round: 0,
@@ -278,7 +300,7 @@ impl<'a, D: Driver, P: Protocol> Worker<'a, D, P> {
             spin_ns: 0,
             usage_before: Usage::default(),
             wall_from: 0,
-            recorder: Recorder::new(task.spec.window_ns, open_loop, task.tls.is_some()),
+            recorder: Recorder::new(task.spec.window_ns, open_loop, task.tls.is_some(), cache),
             driver,
             protocol,
             task,
@@ -292,6 +314,7 @@ impl<'a, D: Driver, P: Protocol> Worker<'a, D, P> {
         }
         if let Some(timetable) = &self.timetable
             && !self.idle.is_empty()
+            && self.quota != Some(0)
         {
             wake = wake.min(timetable.due().saturating_sub(self.task.spec.spin_ns));
         }
@@ -313,6 +336,7 @@ impl<'a, D: Driver, P: Protocol> Worker<'a, D, P> {
                 self.usage_before = usage();
                 self.wall_from = now;
                 self.turns_before = self.turns;
+                self.begin_measured_quota(now);
             }
         }
         self.until = control.until.load(Relaxed);
@@ -325,6 +349,9 @@ impl<'a, D: Driver, P: Protocol> Worker<'a, D, P> {
     /// Every client that stands may send from now on.
     fn start(&mut self) {
         self.started = true;
+        if let Some(cache) = &mut self.recorder.cache {
+            cache.begin(self.task.control.start.load(Relaxed));
+        }
         let spec = self.task.spec;
         let start = self.task.control.start.load(Relaxed);
         self.timetable = Timetable::new(spec.arrivals, spec.seed, self.task.index, self.task.workers, start);
@@ -335,6 +362,49 @@ impl<'a, D: Driver, P: Protocol> Worker<'a, D, P> {
         for id in 0..self.clients.len() as u32 {
             if self.is_free(id) {
                 self.go_on(id, now, self.depth);
+            }
+        }
+    }
+
+    /// What is measured has operations of its own; clients that had sent all of the warm-up go on.
+    fn begin_measured_quota(&mut self, now: Nanos) {
+        self.quota = self.measured_quota;
+        self.told_done = false;
+        if self.warmup_quota.is_none() || !self.started {
+            return;
+        }
+        let spec = self.task.spec;
+        // Nobody was late in the pause before; the gaps are others than before.
+        let (index, workers) = (self.task.index, self.task.workers);
+        self.timetable = Timetable::new(spec.arrivals, stats::random::mix(spec.seed), index, workers, self.from);
+        if self.timetable.is_none() {
+            for id in 0..self.clients.len() as u32 {
+                if self.is_free(id) {
+                    self.go_on(id, now, self.depth);
+                }
+            }
+        }
+    }
+
+    /// Takes up to `wanted` operations from what may still be sent.
+    #[inline]
+    fn take_quota(&mut self, wanted: u32) -> u32 {
+        let Some(quota) = &mut self.quota else { return wanted };
+        let taken = u64::from(wanted).min(*quota);
+        *quota -= taken;
+        taken as u32
+    }
+
+    /// Tells the coordinator when all that may be sent is answered.
+    #[inline]
+    fn tell_done(&mut self) {
+        if self.quota == Some(0) && self.in_flight == 0 && self.started && !self.told_done {
+            self.told_done = true;
+            if self.measuring {
+                self.gauge.last_answer.store(self.recorder.last_answer, Relaxed);
+                self.gauge.drained.store(true, Release);
+            } else {
+                self.gauge.rested.store(true, Release);
             }
         }
     }
@@ -420,12 +490,12 @@ impl<'a, D: Driver, P: Protocol> Worker<'a, D, P> {
                 }
             }
             let flight = self.flights[(id * self.depth + client.head) as usize];
-            match self.protocol.read(&mut client.stream, flight.expected, bytes) {
+            match self.protocol.read(&mut client.stream, flight.expected, bytes, at) {
                 Reading::More => break,
-                Reading::Answer { used, fault, status, last } => {
+                Reading::Answer { used, fault, status, last, seen } => {
                     offset += used;
                     answers += 1;
-                    self.answered(id, flight, fault, status, at);
+                    self.answered(id, flight, fault, status, seen, at);
                     if last {
                         return self.drain(id, at);
                     }
@@ -444,7 +514,15 @@ impl<'a, D: Driver, P: Protocol> Worker<'a, D, P> {
 
     /// The oldest request in flight of a client has its answer, right or wrong.
     #[inline]
-    fn answered(&mut self, id: u32, flight: Flight<P::Expected>, fault: Option<Fault>, status: u16, at: Nanos) {
+    fn answered(
+        &mut self,
+        id: u32,
+        flight: Flight<P::Expected>,
+        fault: Option<Fault>,
+        status: u16,
+        seen: Seen,
+        at: Nanos,
+    ) {
         self.take_flight(id, at);
         self.clients[id as usize].backoff_ns = BACKOFF_NS.0;
         if status != 0 && self.measuring && at < self.until {
@@ -455,10 +533,22 @@ impl<'a, D: Driver, P: Protocol> Worker<'a, D, P> {
         }
         let Flight { intended, free_since, sent_at, timed_out, .. } = flight;
         let service_ns = at.saturating_sub(sent_at);
-        if at < self.from {
-            self.recorder.warmup_requests += 1;
-        } else if at < self.until && at < self.counted_until && self.take_ticket(at) {
+        let caused = seen.class.is_caused();
+        // A number of operations is exact by what was sent after measuring began.
+        let began = if self.measured_quota.is_some() { sent_at } else { at };
+        let measured = began >= self.from && at < self.until && at < self.counted_until;
+        if began < self.from {
+            self.recorder.warmup_requests += u64::from(!caused);
+        } else if measured && !caused && self.take_ticket(at) {
             self.recorder.answer(Answered { intended, free_since, sent_at, at });
+        }
+        if (measured || began < self.from)
+            && let Some(cache) = &mut self.recorder.cache
+        {
+            cache.answer(seen, service_ns, at, measured);
+            if measured && caused {
+                self.recorder.last_answer = at;
+            }
         }
         if timed_out || service_ns > self.task.spec.timeout_ns {
             self.late(timed_out, at);
@@ -529,8 +619,13 @@ impl<'a, D: Driver, P: Protocol> Worker<'a, D, P> {
         if !self.started {
             return;
         }
+        let caused = self.protocol.caused(&self.clients[id as usize].stream).min(room);
+        let room = room - caused;
         if self.timetable.is_some() {
             self.idle.extend(std::iter::repeat_n((id, now), room as usize));
+            if caused > 0 {
+                self.ask(id, caused, now, now, now);
+            }
             return;
         }
         if self.round > 0 {
@@ -540,12 +635,15 @@ impl<'a, D: Driver, P: Protocol> Worker<'a, D, P> {
             }
             client.quota -= 1;
         }
-        if self.think_ns > 0 {
+        if self.think_ns > 0 && caused == 0 {
             self.clients[id as usize].state = State::Thinking;
             self.timers.push(Reverse((now + self.think_ns, id)));
             return;
         }
-        self.ask(id, room, now, now, now);
+        let count = caused + self.take_quota(room);
+        if count > 0 {
+            self.ask(id, count, now, now, now);
+        }
     }
 
     /// One more client has done its share of the round.
@@ -571,7 +669,8 @@ impl<'a, D: Driver, P: Protocol> Worker<'a, D, P> {
         }
         self.out.clear();
         for _ in 0..count {
-            let expected = self.protocol.request(&mut self.rng, &mut self.out);
+            let stream = &mut self.clients[id as usize].stream;
+            let expected = self.protocol.request(stream, now, &mut self.rng, &mut self.out);
             let client = &mut self.clients[id as usize];
             let mut place = client.head + client.in_flight;
             if place >= self.depth {
@@ -646,11 +745,12 @@ impl<'a, D: Driver, P: Protocol> Worker<'a, D, P> {
         {
             let due = timetable.due();
             let now = self.driver.now();
-            if due > now {
+            if due > now || self.quota == Some(0) {
                 return;
             }
             timetable.advance();
             self.idle.pop_front();
+            self.take_quota(1);
             self.ask(id, 1, due, free_since, now);
         }
     }
@@ -714,7 +814,8 @@ impl<'a, D: Driver, P: Protocol> Worker<'a, D, P> {
             return self.give_up(id, None, at); // It has shown that the subject can be reached.
         }
         self.out.clear();
-        self.flights[id as usize].expected = self.protocol.request(&mut self.rng, &mut self.out);
+        let stream = &mut self.clients[id as usize].stream;
+        self.flights[id as usize].expected = self.protocol.request(stream, at, &mut self.rng, &mut self.out);
         self.send_out(id);
     }
 
@@ -746,8 +847,8 @@ impl<'a, D: Driver, P: Protocol> Worker<'a, D, P> {
         if client.state == State::Open && client.in_flight > 0 {
             let flight = self.flights[(id * self.depth + client.head) as usize];
             match self.protocol.end(&mut client.stream, flight.expected) {
-                Reading::Answer { fault, status, .. } if in_order => {
-                    self.answered(id, flight, fault, status, at);
+                Reading::Answer { fault, status, seen, .. } if in_order => {
+                    self.answered(id, flight, fault, status, seen, at);
                     self.drain(id, at);
                 }
                 Reading::Answer { .. } => {
@@ -891,7 +992,12 @@ impl<'a, D: Driver, P: Protocol> Worker<'a, D, P> {
             }
             self.timers.pop();
             match self.clients[id as usize].state {
-                State::Thinking => self.ask(id, 1, now, now, now),
+                State::Thinking => {
+                    self.clients[id as usize].state = State::Open;
+                    if self.take_quota(1) == 1 {
+                        self.ask(id, 1, now, now, now);
+                    }
+                }
                 State::Down if self.per_request && self.clients[id as usize].connected_before => {
                     self.go_on(id, now, 1);
                 }
@@ -992,6 +1098,14 @@ impl<'a, D: Driver, P: Protocol> Worker<'a, D, P> {
         self.gauge.settled.store(self.settled, Relaxed);
         self.gauge.reached.store(self.reached, Relaxed);
         self.gauge.warmup_requests.store(self.recorder.warmup_requests, Relaxed);
+        if !self.measuring
+            && let Some(cache) = &mut self.recorder.cache
+        {
+            cache.roll(now);
+            let mut live = self.gauge.live();
+            let known = live.transient.len();
+            live.transient.extend_from_slice(&cache.transient[known..]);
+        }
         if self.measuring {
             self.recorder.roll(now.min(self.until));
             let mut live = self.gauge.live();
@@ -1018,7 +1132,9 @@ impl<'a, D: Driver, P: Protocol> Worker<'a, D, P> {
             }
         }
         let mut unsent = 0;
-        if let Some(timetable) = &mut self.timetable {
+        if let Some(timetable) = &mut self.timetable
+            && self.quota != Some(0)
+        {
             while timetable.due() < end {
                 timetable.advance();
                 unsent += 1;
@@ -1038,6 +1154,12 @@ impl<'a, D: Driver, P: Protocol> Worker<'a, D, P> {
             unsent,
         }
     }
+}
+
+/// What one worker has of a number: as even as it goes.
+fn share(all: u64, index: u32, workers: u32) -> u64 {
+    let workers = u64::from(workers);
+    all / workers + u64::from(u64::from(index) < all % workers)
 }
 
 /// The first bytes of what came, for a message.

@@ -26,7 +26,7 @@ const FILLER_STARTS: u64 = 4096;
 /// Bytes of the stamp at the front of a value.
 const STAMP_BYTES: usize = 8;
 /// Keys that are used once have numbers from here on.
-const ONCE_FROM: u64 = 1 << 48;
+pub(crate) const ONCE_FROM: u64 = 1 << 48;
 /// Bytes of the largest key.
 pub const KEY_MAX_BYTES: usize = 250;
 
@@ -414,12 +414,62 @@ impl Texts {
         value[..stamped] == stamp[..stamped]
     }
 
+    /// What the value of this length of this key must be, for a value that comes in pieces.
+    #[inline]
+    pub fn expectation(&self, key: u64, bytes: usize) -> Expectation {
+        let (stamp, start) = self.stamp(key, bytes);
+        Expectation { stamp, start, bytes }
+    }
+
+    /// Whether `piece` is what stands `at` so many bytes into the value: every byte is compared.
+    #[inline]
+    pub fn matches(&self, expectation: &Expectation, at: u64, piece: &[u8]) -> bool {
+        let Expectation { stamp, start, bytes } = *expectation;
+        let Some(at) = usize::try_from(at).ok().filter(|at| piece.len() <= bytes.saturating_sub(*at)) else {
+            return false;
+        };
+        let (mut rest, mut at) = (piece, at);
+        if at < STAMP_BYTES {
+            let stamped = rest.len().min(STAMP_BYTES - at);
+            if rest[..stamped] != stamp[at..at + stamped] {
+                return false;
+            }
+            (rest, at) = (&rest[stamped..], at + stamped);
+        }
+        // Behind the stamp the filler comes round and round, in the lengths that `value` writes.
+        const ROUND: usize = FILLER_BYTES - FILLER_STARTS as usize;
+        while !rest.is_empty() {
+            let into = (at - STAMP_BYTES) % ROUND;
+            let length = rest.len().min(ROUND - into);
+            if rest[..length] != self.filler[start + into..start + into + length] {
+                return false;
+            }
+            (rest, at) = (&rest[length..], at + length);
+        }
+        true
+    }
+
     /// The same of every byte.
     pub fn verify_all(&self, key: u64, value: &[u8]) -> bool {
         let (_, start) = self.stamp(key, value.len());
         let rest = &value[value.len().min(STAMP_BYTES)..];
         let mut pieces = rest.chunks(FILLER_BYTES - FILLER_STARTS as usize);
         self.verify(key, value) && pieces.all(|piece| piece == &self.filler[start..start + piece.len()])
+    }
+}
+
+/// What a value must be: [`Texts::expectation`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Expectation {
+    stamp: [u8; STAMP_BYTES],
+    start: usize,
+    bytes: usize,
+}
+
+impl Expectation {
+    /// Length of the value.
+    pub fn bytes(&self) -> u64 {
+        self.bytes as u64
     }
 }
 
@@ -656,6 +706,35 @@ mod tests {
         // Of one character, one in 64 wrong ones passes.
         let passed = (1..=64_000).filter(|&key| texts.verify(key, &value(0, 1))).count();
         assert!((700..1300).contains(&passed), "{passed}");
+    }
+
+    #[test]
+    fn values_are_known_in_pieces() {
+        let texts = Texts::new(&preset("course").unwrap(), 5).unwrap();
+        for length in [0, 1, 7, 8, 9, 200, 61_447, 61_448, 61_449, 300_000] {
+            let mut value = vec![0; length];
+            texts.value(77, &mut value);
+            let expectation = texts.expectation(77, length);
+            for cut in [1, 3, 8, 200, 5000, usize::MAX] {
+                let mut at = 0;
+                for piece in value.chunks(cut.min(length.max(1))) {
+                    assert!(texts.matches(&expectation, at, piece), "{length} {cut} {at}");
+                    at += piece.len() as u64;
+                }
+                if length > 5000 && cut < 200 {
+                    break;
+                }
+            }
+            if length > 0 {
+                for at in [0, length / 2, length - 1] {
+                    let mut torn = value.clone();
+                    torn[at] = b' ';
+                    assert!(!texts.matches(&expectation, 0, &torn), "{length} {at}");
+                }
+            }
+            assert!(!texts.matches(&expectation, 0, &[value.clone(), vec![b'x']].concat()), "{length}");
+            assert!(!texts.matches(&expectation, u64::MAX, b"x"));
+        }
     }
 
     #[test]

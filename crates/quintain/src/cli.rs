@@ -121,6 +121,7 @@ pub(crate) struct CheckArgs {
 /// Headings of `quintain load --help`.
 const REQUESTS: &str = "Requests";
 const SEARCH: &str = "Search";
+const CACHES: &str = "Caches";
 const TLS: &str = "TLS";
 const RIGHT: &str = "Right answers";
 const GENERATOR: &str = "Generator";
@@ -129,7 +130,7 @@ const OUTPUT: &str = "Output";
 #[derive(Debug, Args)]
 #[command(after_help = LOAD_HELP, override_usage = "quintain load [OPTIONS] URL\n       quintain load [OPTIONS] --urls FILE")]
 pub(crate) struct LoadArgs {
-    /// `http://host:port/path`, `https://...`, or `pingpong://host:port`
+    /// `http://host:port/path`, `https://...`, `pingpong://host:port`; of caches `memcached://`, `memcached+meta://`, `redis://`, `http-cache://`
     #[arg(required_unless_present_any = ["spec", "urls"], value_name = "URL")]
     pub(crate) url: Option<String>,
     /// Connections, over all threads
@@ -141,7 +142,7 @@ pub(crate) struct LoadArgs {
     /// How long to measure
     #[arg(short = 'd', long, short_alias = 'z', value_name = "TIME", default_value = "5s", allow_negative_numbers = true, value_parser = given(some_time))]
     pub(crate) duration: Given<Duration>,
-    /// Measure so many valid answers instead of a time
+    /// Measure so many valid answers instead of a time; of a cache, so many operations sent
     #[arg(short = 'n', long, value_name = "N", allow_negative_numbers = true, value_parser = given(count), conflicts_with_all = ["duration", "until", "volley"])]
     pub(crate) requests: Option<Given<u64>>,
     /// Measure until the interval of the mean latency is this narrow (`1%`), at most ten times --duration
@@ -171,12 +172,14 @@ pub(crate) struct LoadArgs {
     /// Closed loop: pause of a client between an answer and its next request
     #[arg(long, value_name = "TIME", allow_negative_numbers = true, value_parser = given(duration), default_value = "0s", conflicts_with = "open")]
     pub(crate) think: Given<Duration>,
-    /// Load so long before measuring
-    #[arg(long, value_name = "TIME", allow_negative_numbers = true, value_parser = given(duration), default_value = "500ms")]
-    pub(crate) warmup: Given<Duration>,
+    /// Load so long before measuring, `2s`; of a cache also `steady` or `50%` of -n [default: 500ms; of a cache `steady`, 1m at most]
+    #[arg(long, value_name = "TIME", allow_negative_numbers = true, value_parser = given(warmup))]
+    pub(crate) warmup: Option<Given<WarmupRule>>,
     /// An answer later than this counts as a timeout; if it still comes, its latency is kept
     #[arg(long, value_name = "TIME", allow_negative_numbers = true, value_parser = given(timeout), default_value = "2s")]
     pub(crate) timeout: Given<Duration>,
+    #[command(flatten)]
+    pub(crate) cache: CacheArgs,
     #[command(flatten)]
     pub(crate) http: HttpArgs,
     /// Door to the kernel
@@ -200,6 +203,53 @@ pub(crate) struct LoadArgs {
     /// Read a LoadSpec (JSON) from a file or, with `-`, from stdin, and print progress and Measurement as JSON lines
     #[arg(long, value_name = "FILE", hide = true, exclusive = true)]
     pub(crate) spec: Option<String>,
+}
+
+/// What is done before measuring.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum WarmupRule {
+    Time(Duration),
+    /// So much of the number of requests, a fraction.
+    Share(f64),
+    Steady,
+}
+
+impl Default for WarmupRule {
+    fn default() -> Self {
+        WarmupRule::Time(Duration::ZERO)
+    }
+}
+
+fn warmup(text: &str) -> Result<WarmupRule, String> {
+    if text == "steady" {
+        return Ok(WarmupRule::Steady);
+    }
+    if text.ends_with('%') {
+        let share = study::units::fraction(text).map_err(|error| error.to_string())?;
+        let fits = (0.0..=10.0).contains(&share);
+        return if fits { Ok(WarmupRule::Share(share)) } else { Err("expected 0% to 1000%".to_owned()) };
+    }
+    duration(text).map(WarmupRule::Time)
+}
+
+/// What loads of caches alone know.
+#[derive(Clone, Debug, Default, Args)]
+pub(crate) struct CacheArgs {
+    /// What a cache is asked: a preset (`quintain workload show` draws them), or a file with `[load.workload]` [default: etc-2012]
+    #[arg(long, value_name = "NAME|FILE", help_heading = CACHES)]
+    pub(crate) workload: Option<String>,
+    /// Keys of the population, instead of the workload's
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = given(count), help_heading = CACHES)]
+    pub(crate) key_count: Option<Given<u64>>,
+    /// Whether a GET that misses is followed by a SET of its key, instead of the workload's choice
+    #[arg(long, value_enum, value_name = "YES|NO", help_heading = CACHES)]
+    pub(crate) fill: Option<YesNo>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum YesNo {
+    Yes,
+    No,
 }
 
 /// What HTTP alone knows. Values are text here: they are read together, so that all mistakes are told at once.
@@ -265,6 +315,8 @@ const LOAD_HELP: &str = "Examples:\n  \
     quintain load -X POST --body '{\"n\":1}' -H 'Content-Type: application/json' --expect-status 201 URL\n  \
     quintain load --urls mix.txt -c 100 -d 1m --json > mix.json\n  \
     quintain load --no-keepalive -c 50 https://127.0.0.1:8443/ --cacert root.pem\n  \
+    quintain load memcached://127.0.0.1:11211 --workload etc-2012 -c 50\n      \
+        a cache: hit ratio with causes, misses filled, every value verified\n  \
     quintain load pingpong://127.0.0.1:7000 -c 80 -t 2 -d 5s\n\n\
     In a closed loop (no --rate) a client sends when it has its answer: latency is service time. With --rate requests are \
     sent by a timetable and latency is response time, from the moment each was meant to be sent.";

@@ -3,10 +3,10 @@
 use std::io::Read;
 use std::path::Path;
 
-use study::http;
-use study::spec::{Connection, Expect, HttpRequest, Target, Tls};
+use study::spec::{Connection, Dialect, Expect, HttpRequest, Target, Tls};
 use study::url::{Scheme, Url};
 use study::urls::Entry;
+use study::{Workload, http};
 
 use crate::cli::{ConnectionUse, HttpArgs};
 use crate::mistakes::Mistakes;
@@ -31,7 +31,12 @@ pub(crate) struct Asked {
 }
 
 /// Reads URL, file of URLs and flags. `None` where mistakes leave nothing to go on with; there may be mistakes beside `Some` too.
-pub(crate) fn asked(url: Option<&str>, args: &HttpArgs, mistakes: &mut Mistakes) -> Option<Asked> {
+pub(crate) fn asked(
+    url: Option<&str>,
+    args: &HttpArgs,
+    workload: impl FnOnce(&mut Mistakes) -> Option<Workload>,
+    mistakes: &mut Mistakes,
+) -> Option<Asked> {
     let mut notes = Vec::new();
     let entries = match (&args.urls, url) {
         (Some(path), _) => entries(path, mistakes),
@@ -60,6 +65,9 @@ pub(crate) fn asked(url: Option<&str>, args: &HttpArgs, mistakes: &mut Mistakes)
             name: url.to_string(),
             notes,
         });
+    }
+    if let Some(Url { scheme: Scheme::Cache(dialect), .. }) = &first {
+        return cache(first.as_ref()?, *dialect, args, workload, mistakes);
     }
     if args.script.is_some() {
         let hint = "mixes of requests are `--urls FILE`; `-X`, `-H` and `--body` say the rest".to_owned();
@@ -94,6 +102,32 @@ pub(crate) fn asked(url: Option<&str>, args: &HttpArgs, mistakes: &mut Mistakes)
     };
     let address = socket.map_or_else(|| first.address(), |path| format!("unix:{path}"));
     Some(Asked { target: Target::Http { address, requests, tls, expect }, pipeline, connection, name, notes })
+}
+
+/// The same of a cache, of which `workload` is asked.
+fn cache(
+    url: &Url,
+    dialect: Dialect,
+    args: &HttpArgs,
+    workload: impl FnOnce(&mut Mistakes) -> Option<Workload>,
+    mistakes: &mut Mistakes,
+) -> Option<Asked> {
+    let flags = given_flags(args).into_iter().filter(|flag| !["`--pipeline`", "`--unix-socket`"].contains(flag));
+    let flags = flags.collect::<Vec<_>>();
+    if !flags.is_empty() {
+        let (are, flags) = (if flags.len() == 1 { "is a flag" } else { "are flags" }, flags.join(", "));
+        let hint = "leave them out: `--workload` says what a cache is asked".to_owned();
+        mistakes.add(format!("{flags} {are} of HTTP, and {url} is a cache"), Some(hint));
+    }
+    let pipeline = pipeline(args, Connection::KeepAlive, mistakes);
+    let socket = socket(args, mistakes);
+    let workload = Box::new(workload(mistakes)?);
+    let over = socket.as_ref().map_or(String::new(), |path| format!(" over {path}"));
+    let asked = workload.preset.as_deref().unwrap_or("a workload of its own");
+    let name = format!("{url}{over}, {asked}");
+    let address = socket.map_or_else(|| url.address(), |path| format!("unix:{path}"));
+    let target = Target::Cache { address, dialect, workload };
+    Some(Asked { target, pipeline, connection: Connection::KeepAlive, name, notes: Vec::new() })
 }
 
 fn requests_words(count: usize) -> String {
@@ -312,7 +346,8 @@ mod tests {
     fn read(words: &[&str]) -> (Option<Asked>, Mistakes) {
         let line = Line::try_parse_from(std::iter::once(&"load").chain(words)).unwrap();
         let mut mistakes = Mistakes::default();
-        let asked = asked(line.url.as_deref(), &line.http, &mut mistakes);
+        let workload = |_: &mut Mistakes| study::workload::preset("etc-2012");
+        let asked = asked(line.url.as_deref(), &line.http, workload, &mut mistakes);
         (asked, mistakes)
     }
 
@@ -327,7 +362,7 @@ mod tests {
     fn requests(words: &[&str]) -> (String, Vec<HttpRequest>, Option<Tls>, Expect) {
         match good(words).target {
             Target::Http { address, requests, tls, expect } => (address, requests, tls, expect),
-            Target::Pingpong { .. } => panic!("pingpong"),
+            Target::Pingpong { .. } | Target::Cache { .. } => panic!("not HTTP"),
         }
     }
 
@@ -430,6 +465,12 @@ mod tests {
             (&["https://h", "--cacert", "/no/such"], "`--cacert`: cannot read"),
             (&["pingpong://h:1", "-k", "-X", "GET"], "`--method`, `--insecure` are flags of HTTP"),
             (&["pingpong://h:1", "--pipeline", "1"], "`--pipeline` is a flag of HTTP"),
+            (&["redis://h", "-X", "GET", "-k"], "`--method`, `--insecure` are flags of HTTP, and redis://h is a cache"),
+            (&["redis://u:p@h"], "loads of caches do not log in"),
+            (&["redis://h/1"], "redis has no paths"),
+            (&["memcached://h/x"], "memcached has no paths"),
+            (&["memcached://h", "--pipeline", "0"], "not in 1 to 1024"),
+            (&["memcache://h"], "did you mean `memcached`?"),
             (&["--urls", "/no/such"], "cannot read `/no/such`"),
             (&["htp://h"], "did you mean `http`?"),
         ] {

@@ -1,7 +1,7 @@
 //! What this machine must allow before a load is begun: open files, and ports to connect from.
 
 use study::LoadSpec;
-use study::spec::{Connection, Target};
+use study::spec::Connection;
 
 use crate::message::{Exit, Problem};
 
@@ -23,7 +23,7 @@ pub(crate) fn make_room(spec: &LoadSpec) -> Result<Vec<String>, Problem> {
     if let Err(most) = net::thread::raise_open_files(others + u64::from(spec.clients)) {
         return Err(too_many_files(u64::from(spec.clients), others, most));
     }
-    if matches!(&spec.target, Target::Http { address, .. } if address.starts_with("unix:")) {
+    if spec.target.address().starts_with("unix:") {
         return Ok(Vec::new());
     }
     let read = |name: &str| std::fs::read_to_string(format!("/proc/sys/net/ipv4/{name}")).unwrap_or_default();

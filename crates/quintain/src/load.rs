@@ -6,12 +6,12 @@ use std::time::Duration;
 use load::{LoadError, Phase, Progress};
 use study::Measurement;
 use study::plan::SearchPlan;
-use study::spec::{Arrivals, LoadSpec, SPEC_VERSION, Stop, Target, Warmup};
+use study::spec::{Arrivals, LoadSpec, SPEC_VERSION, Stop, Target};
 
 use crate::cli::{Gaps, LoadArgs};
 use crate::message::{Done, Exit, Problem};
 use crate::mistakes::Mistakes;
-use crate::{find, http, limits, output, signals};
+use crate::{cache, find, http, limits, output, signals};
 
 /// The open loop polls for so long before each intended send, ns.
 const SPIN_NS: u64 = 100_000;
@@ -84,7 +84,12 @@ pub(crate) fn prepare(args: &LoadArgs) -> Result<Prepared, Problem> {
 /// The command line as a load, and notes on it; or all of its mistakes.
 fn read(args: &LoadArgs) -> Result<(Prepared, Vec<String>), Problem> {
     let mut mistakes = Mistakes::default();
-    let asked = http::asked(args.url.as_deref(), &args.http, &mut mistakes);
+    let workload = |mistakes: &mut Mistakes| cache::workload(&args.cache, mistakes);
+    let asked = http::asked(args.url.as_deref(), &args.http, workload, &mut mistakes);
+    let is_cache = asked.as_ref().map(|asked| matches!(asked.target, Target::Cache { .. }));
+    if is_cache == Some(false) {
+        cache::flags_of_none(&args.cache, &mut mistakes);
+    }
     let clients = mistakes.flag("--clients", &args.clients);
     let threads = mistakes.flag("--threads", &args.threads);
     let nanos = |duration: Duration| u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX);
@@ -110,7 +115,8 @@ fn read(args: &LoadArgs) -> Result<(Prepared, Vec<String>), Problem> {
         (Some(rate_per_s), Gaps::Constant) => Arrivals::Constant { rate_per_s },
     };
     let cpus = mistakes.some("--cpus", args.cpus.as_ref()).map_or(Vec::new(), |cpus| cpus.0);
-    let warmup_ns = nanos(mistakes.flag("--warmup", &args.warmup));
+    let warmup = mistakes.some("--warmup", args.warmup.as_ref());
+    let warmup = cache::warmup(warmup, is_cache.unwrap_or(true), requests, &mut mistakes);
     let timeout_ns = nanos(mistakes.flag("--timeout", &args.timeout));
     if let Some(asked) = asked.as_ref().filter(|asked| asked.pipeline > 1) {
         let pipeline = format!("`--pipeline {}`", asked.pipeline);
@@ -132,6 +138,9 @@ fn read(args: &LoadArgs) -> Result<(Prepared, Vec<String>), Problem> {
         let hint = "leave one of them out".to_owned();
         mistakes.add("`--volley` is a rule of the closed loop, and `--rate` asks for an open one", Some(hint));
     }
+    if let (Some(true), true) = (is_cache, args.volley) {
+        mistakes.add("`--volley` is no rule of caches", Some("leave it out: `-d`, `-n` and `--until` are".to_owned()));
+    }
     let Some(asked) = asked else {
         return Err(mistakes.end().err().unwrap_or_else(|| Problem::text(Exit::Usage, "no URL to load")));
     };
@@ -146,7 +155,7 @@ fn read(args: &LoadArgs) -> Result<(Prepared, Vec<String>), Problem> {
         cpus,
         backend: args.backend.into(),
         arrivals,
-        warmup: Warmup::DurationNs(warmup_ns),
+        warmup,
         stop,
         window_ns: window_ns(longest_ns(&stop)),
         timeout_ns,

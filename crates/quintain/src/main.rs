@@ -2,6 +2,7 @@
 //!
 //! The sentence to read first stands in `run.rs`.
 
+mod cache;
 mod calibrate;
 mod check;
 mod child;

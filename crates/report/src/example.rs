@@ -434,6 +434,7 @@ impl Trial<'_> {
             workers: vec![worker],
             stop_reason: "250 ms measured".to_owned(),
             volley: None,
+            cache: None,
         };
         self.record(Outcome::Measured(measurement), Some(behaviour))
     }

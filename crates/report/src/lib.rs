@@ -14,6 +14,7 @@
 mod analyze;
 mod answer;
 mod asked;
+mod cache;
 mod chart;
 mod csv;
 mod effects;

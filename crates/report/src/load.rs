@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use study::record::{Histogram, Limit, Measurement, Volley};
 use study::spec::Connection;
 
+use crate::cache::{self, CacheReport};
 use crate::findings::{Clock, Estimate};
 use crate::number::{self, percent, quantity};
 use crate::terminal::{Paint, Style};
@@ -83,6 +84,10 @@ pub struct LoadReport {
     pub stop_reason: String,
     /// Volley's closing line, under its own rule.
     pub volley: Option<Volley>,
+    /// Hits over GETs of a cache; `null` for what is none, and where nothing was read.
+    pub hit_ratio: Option<f64>,
+    /// What a cache made of its workload; `null` for what is none.
+    pub cache: Option<CacheReport>,
     /// What the reader should know, one sentence each.
     pub warnings: Vec<String>,
 }
@@ -206,11 +211,20 @@ pub fn load(measurement: &Measurement, target: &str) -> LoadReport {
         late_answers: measurement.late_answers,
         unsent: measurement.unsent,
         in_flight_mean: measurement.in_flight_mean,
-        in_flight_by_latency: Some(a_second(measurement.service.sum / 1e9)).filter(|n| n.is_finite()).unwrap_or(0.0),
+        in_flight_by_latency: Some(a_second((measurement.service.sum + caused_ns(measurement)) / 1e9))
+            .filter(|n| n.is_finite())
+            .unwrap_or(0.0),
         stop_reason: measurement.stop_reason.clone(),
         volley: measurement.volley,
+        hit_ratio: measurement.cache.as_ref().and_then(|cache| cache.counts.hit_ratio()),
+        cache: measurement.cache.as_deref().map(cache::report),
         warnings: verdict::measurement_warnings(measurement),
     }
+}
+
+/// Service times of what misses and reads of read-modify-write have caused, summed up, ns: they are in flight, and no requests.
+fn caused_ns(measurement: &Measurement) -> f64 {
+    measurement.cache.as_ref().map_or(0.0, |cache| cache.fill.sum + cache.rewrite.sum)
 }
 
 /// A quantile that is not the maximum in disguise.
@@ -218,7 +232,7 @@ fn known_quantile(histogram: &stats::Histogram, q: f64) -> Option<f64> {
     histogram.quantile(q).filter(|_| (1.0 - q) * histogram.len() as f64 >= 1.0 - 1e-9)
 }
 
-fn spread(stored: &Histogram) -> SpreadNs {
+pub(crate) fn spread(stored: &Histogram) -> SpreadNs {
     let read = histogram::read(stored);
     let quantile = |q: f64| known_quantile(read.as_ref()?, q);
     SpreadNs {
@@ -313,6 +327,9 @@ pub fn load_terminal(measurement: &Measurement, target: &str, style: &Style) -> 
         quantity(report.duration_s * 1e9, "ns"),
         quantity(report.received_bytes as f64, "bytes")
     );
+    if let Some(cache) = &report.cache {
+        cache::lines(cache).into_iter().for_each(|(name, text)| line(name, text));
+    }
     line("requests", if errors == 0 { format!("{all}, no errors") } else { all });
     if !report.statuses.is_empty() {
         let statuses = report.statuses.iter().map(|(status, count)| format!("{status}: {count}"));

@@ -53,6 +53,20 @@ pub(crate) fn values(record: &Record, level: f64) -> BTreeMap<String, f64> {
     put("transfer", (seconds > 0.0).then(|| measurement.received_bytes as f64 / seconds));
     let handshake = measurement.handshake.as_ref().filter(|all| all.count > 0);
     put("handshake_mean", handshake.map(|all| all.sum / all.count as f64));
+    if let Some(cache) = &measurement.cache {
+        let counts = &cache.counts;
+        let gets = counts.hits.saturating_add(counts.misses) as f64;
+        put("hit_ratio", counts.hit_ratio());
+        put("byte_hit_ratio", counts.byte_hit_ratio());
+        for (cause, count) in counts.causes.named() {
+            put(&format!("miss_{cause}"), (gets > 0.0).then(|| count as f64 / gets));
+        }
+        put("refused_sets", Some(counts.refused_sets as f64));
+        put("fills", (seconds > 0.0).then(|| counts.fills as f64 / seconds));
+        let hits =
+            histogram::read(&cache.get_hit).filter(|hits| hits.len() >= stats::order::samples_needed(0.99, level));
+        put("get_latency_p99", hits.and_then(|hits| hits.quantile(0.99)));
+    }
     put("subject_rss", subject.rss_max_bytes.map(|bytes| bytes as f64));
     values
 }

@@ -436,7 +436,8 @@ pub struct Measurement {
     /// Completed and valid, while measured.
     pub requests: u64,
     /// What went wrong while measured, by kind: `wrong-answer`, `reset`, `timeout`, `refused`, `closed`, `connect-timeout`, `os`, and of HTTP
-    /// `status`, `body`, `framing`, `head-too-large`, `truncated`, `tls`.
+    /// `status`, `body`, `framing`, `head-too-large`, `truncated`, `tls`; of a cache `value` (not the value that was set, or another key's) and
+    /// `error-answer`.
     pub errors: BTreeMap<String, u64>,
     /// The first error of each kind that has more to say, in words.
     #[serde(default)]
@@ -492,6 +493,118 @@ pub struct Measurement {
     pub stop_reason: String,
     /// Volley's closing line, under its own rule.
     pub volley: Option<Volley>,
+    /// What a cache made of its workload; `None`: the subject is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cache: Option<Box<CacheMeasurement>>,
+}
+
+/// What a cache made of its workload. [`Measurement::requests`] are the operations of the workload; what they cause, fills and rewrites,
+/// stands here alone.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct CacheMeasurement {
+    /// What was answered while measured.
+    pub counts: CacheCounts,
+    /// The same before measuring began.
+    pub warmup: CacheCounts,
+    /// Latencies of GETs that hit. All latencies here are service times, from the write to the answer, and coarse as those of windows.
+    pub get_hit: Histogram,
+    /// Of GETs that missed.
+    pub get_miss: Histogram,
+    /// Of SETs of the workload.
+    pub set: Histogram,
+    /// Of DELETEs.
+    pub delete: Histogram,
+    /// Of SETs that misses caused.
+    pub fill: Histogram,
+    /// Of SETs that reads of read-modify-write caused.
+    pub rewrite: Histogram,
+    /// Distinct keys asked for, from the start of the load.
+    pub footprint_keys: u64,
+    /// Bytes of these keys and of their values: what a cache without overhead would need for all. Where each set has a length of its own,
+    /// that of the first operation on the key.
+    pub footprint_bytes: u64,
+    /// What the server said its limit is when it was asked before the load, bytes of its own accounting; `None`: not asked, not told, or none.
+    #[serde(default)]
+    pub limit_bytes: Option<u64>,
+    /// The hit ratio that the mix of operations decides by itself, however large the cache; `None`: it does not.
+    #[serde(default)]
+    pub hit_ratio_of_mix: Option<f64>,
+    /// Length of a window of the transient, ns.
+    pub transient_window_ns: u64,
+    /// GETs that hit and GETs in each window of the warm-up, in order; the last one may be shorter.
+    pub transient: Vec<(u64, u64)>,
+    /// Seconds after which the answers of the warm-up were called steady, or why not, in words; `None`: another rule of warm-up.
+    #[serde(default)]
+    pub steadiness: Option<String>,
+}
+
+/// What operations came to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct CacheCounts {
+    /// GETs answered with the right value.
+    pub hits: u64,
+    /// GETs answered with nothing.
+    pub misses: u64,
+    /// Bytes of the values that came.
+    pub hit_bytes: u64,
+    /// Bytes of the values that were asked for: of a miss, those that a SET of the key would have had.
+    pub requested_bytes: u64,
+    /// Misses by cause; they add up to [`CacheCounts::misses`].
+    pub causes: MissCauses,
+    /// SETs of the workload that were stored.
+    pub sets: u64,
+    /// DELETEs of the workload, whether there was something to delete or not.
+    pub deletes: u64,
+    /// SETs caused by misses that were stored.
+    pub fills: u64,
+    /// SETs caused by reads of read-modify-write that were stored.
+    pub rewrites: u64,
+    /// SETs of all kinds that a full cache refused (`SERVER_ERROR out of memory`, `-OOM`, 507), or because their value is too large for it.
+    pub refused_sets: u64,
+}
+
+impl CacheCounts {
+    /// Hits over GETs; `None` without one.
+    pub fn hit_ratio(&self) -> Option<f64> {
+        ratio(self.hits, self.hits.saturating_add(self.misses))
+    }
+
+    /// Bytes that came over bytes asked for; `None` without any.
+    pub fn byte_hit_ratio(&self) -> Option<f64> {
+        ratio(self.hit_bytes, self.requested_bytes)
+    }
+}
+
+fn ratio(part: u64, whole: u64) -> Option<f64> {
+    (whole > 0).then(|| part as f64 / whole as f64)
+}
+
+/// Why GETs missed, by what the generator had sent and heard before.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct MissCauses {
+    /// Nothing was ever stored under the key: it was asked for the first time, or its first value was still on its way, or nobody fills.
+    pub compulsory: u64,
+    /// The key was deleted, before or meanwhile.
+    pub invalidation: u64,
+    /// Its time to live was over, to the second.
+    pub expiry: u64,
+    /// Its last SET was refused.
+    pub refused: u64,
+    /// None of these: it was stored, and the cache let go of it.
+    pub capacity: u64,
+}
+
+impl MissCauses {
+    /// Each with its name.
+    pub fn named(&self) -> [(&'static str, u64); 5] {
+        [
+            ("compulsory", self.compulsory),
+            ("capacity", self.capacity),
+            ("invalidation", self.invalidation),
+            ("expiry", self.expiry),
+            ("refused", self.refused),
+        ]
+    }
 }
 
 fn one() -> u32 {

@@ -141,15 +141,16 @@ fn stream(block: u32, point: u32) -> u64 {
 
 /// Least and most of one trial, s.
 fn trial_seconds(point: &Point) -> (f64, f64) {
-    let warmup_ns = match point.load.warmup {
-        _ if matches!(point.load.stop, Stop::Volley { .. }) => 0,
-        Warmup::DurationNs(ns) => ns,
-        Warmup::Requests(_) => 0,
+    let (warmup_least_ns, warmup_most_ns) = match point.load.warmup {
+        _ if matches!(point.load.stop, Stop::Volley { .. }) => (0, 0),
+        Warmup::DurationNs(ns) => (ns, ns),
+        Warmup::Requests(_) => (0, 0),
+        Warmup::Steady { max_ns } => (0, max_ns),
     };
     let (least_ns, most_ns) = match point.load.stop {
         Stop::Duration { duration_ns } => (duration_ns, duration_ns),
         Stop::Requests { max_ns, .. } | Stop::Interval { max_ns, .. } | Stop::Volley { max_ns, .. } => (0, max_ns),
     };
-    let seconds = |ns: u64| START_S + (warmup_ns + ns) as f64 / 1e9;
-    (seconds(least_ns), seconds(most_ns))
+    let seconds = |ns: u64| START_S + ns as f64 / 1e9;
+    (seconds(warmup_least_ns + least_ns), seconds(warmup_most_ns + most_ns))
 }

@@ -3,6 +3,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::workload::Workload;
+
 /// The version of [`LoadSpec`] and of [`crate::record::Measurement`] that this build speaks.
 pub const SPEC_VERSION: u32 = 1;
 
@@ -67,6 +69,50 @@ pub enum Target {
         #[serde(default)]
         expect: Expect,
     },
+    /// A cache, asked by a workload. Every value that comes back is verified.
+    Cache {
+        /// `host:port`, resolved by the generator's process, or `unix:` and the path of a socket.
+        address: String,
+        /// How it is spoken to.
+        dialect: Dialect,
+        /// What it is asked. Each worker draws a partition of it: one seed and one number of threads are one stream of operations,
+        /// whatever the cache answers.
+        workload: Box<Workload>,
+    },
+}
+
+/// How a cache is spoken to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Dialect {
+    /// memcached's text protocol: `get`, `set`, `delete`.
+    Memcached,
+    /// memcached's meta commands: `mg`, `ms`, `md`.
+    MemcachedMeta,
+    /// RESP2, the protocol of Redis and Valkey: `GET`, `SET`, `DEL`.
+    Redis,
+    /// HTTP/1.1: `GET /key`, `PUT /key/value`, `DELETE /key`.
+    HttpCache,
+}
+
+impl Dialect {
+    /// All of them.
+    pub const ALL: [Dialect; 4] = [Dialect::Memcached, Dialect::MemcachedMeta, Dialect::Redis, Dialect::HttpCache];
+
+    /// Its name in studies and records.
+    pub fn name(self) -> &'static str {
+        match self {
+            Dialect::Memcached => "memcached",
+            Dialect::MemcachedMeta => "memcached-meta",
+            Dialect::Redis => "redis",
+            Dialect::HttpCache => "http-cache",
+        }
+    }
+
+    /// The dialect of that name.
+    pub fn named(name: &str) -> Option<Dialect> {
+        Dialect::ALL.into_iter().find(|dialect| dialect.name() == name)
+    }
 }
 
 impl Target {
@@ -76,13 +122,14 @@ impl Target {
             Target::Pingpong { .. } => "pingpong",
             Target::Http { tls: None, .. } => "http",
             Target::Http { tls: Some(_), .. } => "https",
+            Target::Cache { dialect, .. } => dialect.name(),
         }
     }
 
     /// Where the subject is: `host:port`, or `unix:` and a path.
     pub fn address(&self) -> &str {
         match self {
-            Target::Pingpong { address } | Target::Http { address, .. } => address,
+            Target::Pingpong { address } | Target::Http { address, .. } | Target::Cache { address, .. } => address,
         }
     }
 }
@@ -198,8 +245,13 @@ impl Arrivals {
 pub enum Warmup {
     /// So long, ns.
     DurationNs(u64),
-    /// So many requests, over all clients.
+    /// So many requests, over all clients. Of a cache: exactly so many operations, after which the clients wait until all are answered.
     Requests(u64),
+    /// Of a cache: until the hit ratio shows no trend any more over the second half of what was seen.
+    Steady {
+        /// At the latest then, ns; the measurement says that it was cut short.
+        max_ns: u64,
+    },
 }
 
 /// When measuring ends.
@@ -211,7 +263,8 @@ pub enum Stop {
         /// Nanoseconds.
         duration_ns: u64,
     },
-    /// After so many valid answers.
+    /// After so many valid answers. Of a cache: exactly so many operations are sent, whatever they come to; those that misses cause are
+    /// not among them.
     Requests {
         /// Over all clients.
         requests: u64,

@@ -7,6 +7,7 @@ use thiserror::Error;
 
 use crate::http::{self, HttpError};
 use crate::nearest::nearest;
+use crate::spec::Dialect;
 
 /// Bytes of a host at most (RFC 1035, 2.3.4, as text without the last dot).
 const HOST_MAX_BYTES: usize = 253;
@@ -35,11 +36,21 @@ pub enum Scheme {
     Http,
     /// HTTP/1.1 in TLS.
     Https,
+    /// A cache, and how it is spoken to.
+    Cache(Dialect),
 }
 
 impl Scheme {
     /// All of them.
-    pub const ALL: [Scheme; 3] = [Scheme::Http, Scheme::Https, Scheme::Pingpong];
+    pub const ALL: [Scheme; 7] = [
+        Scheme::Http,
+        Scheme::Https,
+        Scheme::Pingpong,
+        Scheme::Cache(Dialect::Memcached),
+        Scheme::Cache(Dialect::MemcachedMeta),
+        Scheme::Cache(Dialect::Redis),
+        Scheme::Cache(Dialect::HttpCache),
+    ];
 
     /// As it stands in a URL.
     pub fn name(self) -> &'static str {
@@ -47,6 +58,8 @@ impl Scheme {
             Scheme::Pingpong => "pingpong",
             Scheme::Http => "http",
             Scheme::Https => "https",
+            Scheme::Cache(Dialect::MemcachedMeta) => "memcached+meta",
+            Scheme::Cache(dialect) => dialect.name(),
         }
     }
 
@@ -56,6 +69,9 @@ impl Scheme {
             Scheme::Pingpong => None,
             Scheme::Http => Some(80),
             Scheme::Https => Some(443),
+            Scheme::Cache(Dialect::Memcached | Dialect::MemcachedMeta) => Some(11_211),
+            Scheme::Cache(Dialect::Redis) => Some(6379),
+            Scheme::Cache(Dialect::HttpCache) => Some(80),
         }
     }
 }
@@ -78,6 +94,12 @@ pub enum UrlError {
     /// `user:password@host`.
     #[error("a URL with a user or a password is not taken")]
     UserInfo,
+    /// The same of a cache.
+    #[error("a user or a password in `{scheme}://`: loads of caches do not log in")]
+    Login {
+        /// The scheme.
+        scheme: &'static str,
+    },
     /// No host.
     #[error("`{text}` names no host")]
     NoHost {
@@ -161,15 +183,20 @@ impl UrlError {
                 }
                 _ => match nearest(scheme, Scheme::ALL.map(Scheme::name)) {
                     Some(name) => format!("did you mean `{name}`?"),
-                    None => "this build speaks `http`, `https` and `pingpong`".to_owned(),
+                    None => {
+                        let names = Scheme::ALL.map(|scheme| format!("`{}`", scheme.name()));
+                        format!("this build speaks {}", names.join(", "))
+                    }
                 },
             },
+            UrlError::Login { .. } => "start the server without a password while it is measured".to_owned(),
             UrlError::UserInfo => "send it as a header field: `-H 'Authorization: Basic ...'`".to_owned(),
             UrlError::NoHost { .. } => "a URL looks like `http://127.0.0.1:8080/path`".to_owned(),
             UrlError::International { .. } => "write its ASCII form, `xn--...`".to_owned(),
             UrlError::Ipv6 { .. } => "an IPv6 address stands in brackets: `http://[::1]:8080/`".to_owned(),
             UrlError::NoPort { .. } => "a URL looks like `pingpong://127.0.0.1:7000`".to_owned(),
-            UrlError::Path { .. } => "leave it out: `pingpong://127.0.0.1:7000`".to_owned(),
+            UrlError::Path { scheme: "redis", .. } => "leave it out: the database is number 0".to_owned(),
+            UrlError::Path { scheme, .. } => format!("leave it out: `{scheme}://127.0.0.1:7000`"),
             UrlError::Target(error) => return error.hint(),
             _ => return None,
         })
@@ -196,7 +223,10 @@ pub fn parse(text: &str) -> Result<Url, UrlError> {
     let scheme = named.ok_or_else(|| UrlError::UnknownScheme { scheme: scheme.to_ascii_lowercase() })?;
     let (authority, path) = rest.split_at(rest.find(['/', '?', '#']).unwrap_or(rest.len()));
     if authority.contains('@') {
-        return Err(UrlError::UserInfo);
+        return Err(match scheme {
+            Scheme::Cache(_) => UrlError::Login { scheme: scheme.name() },
+            _ => UrlError::UserInfo,
+        });
     }
     let (host, port) = split_port(authority)?;
     if host.is_empty() {
@@ -215,8 +245,10 @@ pub fn parse(text: &str) -> Result<Url, UrlError> {
         None => (path, None),
     };
     let target = match (scheme, path) {
-        (Scheme::Pingpong, "" | "/") => String::new(),
-        (Scheme::Pingpong, path) => return Err(UrlError::Path { path: path.to_owned(), scheme: scheme.name() }),
+        (Scheme::Pingpong | Scheme::Cache(_), "" | "/") => String::new(),
+        (Scheme::Pingpong | Scheme::Cache(_), path) => {
+            return Err(UrlError::Path { path: path.to_owned(), scheme: scheme.name() });
+        }
         (_, path) if path.starts_with('/') => http::target(path)?,
         (_, path) => http::target(&format!("/{path}"))?,
     };

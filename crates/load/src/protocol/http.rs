@@ -1,10 +1,11 @@
 //! HTTP/1.1: requests composed once, answers framed exactly, status and body held against what is expected.
 
+use net::Nanos;
 use stats::Rng;
 use study::spec::{Connection, Expect, HttpRequest};
 use wire::http1::{self, Asked, Limits, Memo, Progress, ResponseError, ResponseReader};
 
-use super::{Protocol, Reading};
+use super::{Protocol, Reading, Seen};
 use crate::recorder::Fault;
 
 /// A request as it goes over the wire.
@@ -121,7 +122,7 @@ impl Protocol for Http {
     }
 
     #[inline]
-    fn request(&mut self, rng: &mut Rng, out: &mut Vec<u8>) -> u32 {
+    fn request(&mut self, _: &mut Stream, _: Nanos, rng: &mut Rng, out: &mut Vec<u8>) -> u32 {
         let index = match self.requests.as_slice() {
             [_] => 0,
             all => {
@@ -135,7 +136,7 @@ impl Protocol for Http {
     }
 
     #[inline]
-    fn read(&mut self, stream: &mut Stream, expected: u32, bytes: &[u8]) -> Reading {
+    fn read(&mut self, stream: &mut Stream, expected: u32, bytes: &[u8], _: Nanos) -> Reading {
         let asked = self.requests[expected as usize].asked;
         let as_expected = &mut stream.as_expected;
         let body = self.body.as_deref();
@@ -150,7 +151,13 @@ impl Protocol for Http {
             Ok(Progress::Done { used, response }) => {
                 let as_expected = stream.as_expected.replace(0);
                 let fault = self.judge(as_expected, response, asked);
-                Reading::Answer { used, fault, status: response.status, last: !response.keep_alive }
+                Reading::Answer {
+                    used,
+                    fault,
+                    status: response.status,
+                    last: !response.keep_alive,
+                    seen: Seen::NOTHING,
+                }
             }
             Err(error) => self.broken(error),
         }
@@ -161,7 +168,7 @@ impl Protocol for Http {
             Ok(Some(response)) => {
                 let as_expected = stream.as_expected.replace(0);
                 let fault = self.judge(as_expected, response, self.requests[expected as usize].asked);
-                Reading::Answer { used: 0, fault, status: response.status, last: true }
+                Reading::Answer { used: 0, fault, status: response.status, last: true, seen: Seen::NOTHING }
             }
             Ok(None) => {
                 self.problem = None;

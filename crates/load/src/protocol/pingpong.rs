@@ -1,9 +1,10 @@
 //! Volley's ping-pong.
 
+use net::Nanos;
 use stats::Rng;
 use wire::pingpong;
 
-use super::{Protocol, Reading};
+use super::{Protocol, Reading, Seen};
 use crate::recorder::Fault;
 
 /// Volley's ping-pong. Challenges are random words, zero left out because it terminates the server.
@@ -28,7 +29,7 @@ impl Protocol for Pingpong {
     }
 
     #[inline]
-    fn request(&mut self, rng: &mut Rng, out: &mut Vec<u8>) -> u32 {
+    fn request(&mut self, _: &mut Begun, _: Nanos, rng: &mut Rng, out: &mut Vec<u8>) -> u32 {
         let word = loop {
             match rng.next_u32() {
                 pingpong::TERMINATE => {}
@@ -40,7 +41,7 @@ impl Protocol for Pingpong {
     }
 
     #[inline]
-    fn read(&mut self, begun: &mut Begun, expected: u32, bytes: &[u8]) -> Reading {
+    fn read(&mut self, begun: &mut Begun, expected: u32, bytes: &[u8], _: Nanos) -> Reading {
         let (word, used) = if begun.len == 0
             && let Some(found) = pingpong::parse(bytes)
         {
@@ -57,7 +58,7 @@ impl Protocol for Pingpong {
             self.wrong = Some((word, expected));
             return Reading::Broken(Fault::WrongAnswer);
         }
-        Reading::Answer { used, fault: None, status: 0, last: false }
+        Reading::Answer { used, fault: None, status: 0, last: false, seen: Seen::NOTHING }
     }
 
     fn end(&mut self, _: &mut Begun, _: u32) -> Reading {
@@ -74,21 +75,21 @@ mod tests {
     use super::*;
 
     fn right(used: usize) -> Reading {
-        Reading::Answer { used, fault: None, status: 0, last: false }
+        Reading::Answer { used, fault: None, status: 0, last: false, seen: Seen::NOTHING }
     }
 
     #[test]
     fn a_word_is_answered_by_its_successor() {
         let mut protocol = Pingpong::default();
         let mut out = Vec::new();
-        let expected = protocol.request(&mut Rng::new(1), &mut out);
+        let expected = protocol.request(&mut Begun::default(), 0, &mut Rng::new(1), &mut out);
         let word = u32::from_be_bytes(out.try_into().unwrap());
         assert_eq!(expected, word.wrapping_add(1));
         let good = expected.to_be_bytes();
         let begun = || Begun::default();
-        assert_eq!(protocol.read(&mut begun(), expected, &good), right(4));
-        assert_eq!(protocol.read(&mut begun(), expected, &[good, [0; 4]].concat()), right(4));
-        assert_eq!(protocol.read(&mut begun(), expected, &word.to_be_bytes()), Reading::Broken(Fault::WrongAnswer));
+        assert_eq!(protocol.read(&mut begun(), expected, &good, 0), right(4));
+        assert_eq!(protocol.read(&mut begun(), expected, &[good, [0; 4]].concat(), 0), right(4));
+        assert_eq!(protocol.read(&mut begun(), expected, &word.to_be_bytes(), 0), Reading::Broken(Fault::WrongAnswer));
         assert_eq!(protocol.explain(), Some(format!("answered {word:#010x}, expected {expected:#010x}")));
     }
 
@@ -98,9 +99,9 @@ mod tests {
         let bytes = 7u32.to_be_bytes();
         for first in 1..4 {
             let mut begun = Begun::default();
-            assert_eq!(protocol.read(&mut begun, 7, &bytes[..first]), Reading::More);
-            assert_eq!(protocol.read(&mut begun, 7, &bytes[first..]), right(4 - first));
-            assert_eq!(protocol.read(&mut begun, 7, &bytes), right(4), "the next word begins anew");
+            assert_eq!(protocol.read(&mut begun, 7, &bytes[..first], 0), Reading::More);
+            assert_eq!(protocol.read(&mut begun, 7, &bytes[first..], 0), right(4 - first));
+            assert_eq!(protocol.read(&mut begun, 7, &bytes, 0), right(4), "the next word begins anew");
         }
     }
 
@@ -109,7 +110,9 @@ mod tests {
         let mut protocol = Pingpong::default();
         let mut rng = Rng::new(7);
         let mut out = Vec::new();
-        let words = (0..1000).map(|_| protocol.request(&mut rng, &mut out).wrapping_sub(1)).collect::<Vec<_>>();
+        let words = (0..1000)
+            .map(|_| protocol.request(&mut Begun::default(), 0, &mut rng, &mut out).wrapping_sub(1))
+            .collect::<Vec<_>>();
         assert!(words.iter().all(|&word| word != pingpong::TERMINATE));
         assert!(words.iter().collect::<std::collections::HashSet<_>>().len() > 990);
     }

@@ -7,7 +7,7 @@ use crate::http::{self, HttpError};
 use crate::node::{Place, Value};
 use crate::plan::{BodyPlan, HttpPlan, HttpRequestPlan};
 use crate::section::{Bounds, Section};
-use crate::spec::{Connection, Expect, HttpRequest, Tls};
+use crate::spec::{Connection, Dialect, Expect, HttpRequest, Tls};
 
 /// Keys of one request, in `[load]` or in `[[load.request]]`.
 const REQUEST: [&str; 5] = ["path", "method", "headers", "body", "body_file"];
@@ -44,11 +44,13 @@ pub(crate) fn check_keys(load: &Section) {
 /// What is asked with `protocol`; `None` only where a mistake was reported.
 pub(crate) fn read(load: &Section, protocol: &str) -> Option<Http> {
     if !["http", "https"].contains(&protocol) {
-        for key in keys().filter(|key| load.has(key)) {
+        let dialect = Dialect::named(protocol);
+        for key in keys().filter(|key| load.has(key) && !(dialect.is_some() && *key == "pipeline")) {
             let hint = "it belongs to `http` and `https`: change `protocol`, or drop it".to_owned();
             load.mistake(key, format!("`load.{key}` has no meaning with protocol `{protocol}`"), hint);
         }
-        return Some(Http { plan: None, pipeline: 1, connection: Connection::KeepAlive });
+        let pipeline = if dialect.is_some() { pipeline(load, Connection::KeepAlive)? } else { 1 };
+        return Some(Http { plan: None, pipeline, connection: Connection::KeepAlive });
     }
     let connection = load.choice(
         "connection",

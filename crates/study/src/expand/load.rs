@@ -5,7 +5,7 @@ use super::search;
 use crate::node::Value;
 use crate::plan::LoadPlan;
 use crate::section::{Bounds, Section};
-use crate::spec::{Arrivals, Backend, Stop, Warmup};
+use crate::spec::{Arrivals, Backend, Dialect, Stop, Warmup};
 use crate::workload::read as workload;
 
 const KEYS: [&str; 14] = [
@@ -24,8 +24,6 @@ const KEYS: [&str; 14] = [
     "window",
     "timeout",
 ];
-/// The protocols that are asked by a workload, by name. A cache's codec that the engine speaks is added here.
-const CARRIES_WORKLOAD: [&str; 0] = [];
 
 /// The keys that choose a rule in `load.stop`, each with those that may stand beside it.
 const STOP_RULES: [(&str, &[&str]); 4] = [
@@ -34,7 +32,7 @@ const STOP_RULES: [(&str, &[&str]); 4] = [
     ("relative", &["level", "max_time"]),
     ("rule", &["round", "half_width", "max_time"]),
 ];
-const WARMUP_RULES: [&str; 2] = ["duration", "requests"];
+const WARMUP_RULES: [&str; 4] = ["duration", "requests", "share", "steady"];
 
 const CLIENTS: Bounds<u64> = Bounds { low: 1, high: 1_000_000, text: "1 to 1,000,000" };
 const THREADS: Bounds<u64> = Bounds { low: 1, high: 1024, text: "1 to 1,024" };
@@ -43,6 +41,8 @@ const REQUESTS: Bounds<u64> = Bounds { low: 1, high: 1_000_000_000_000, text: "1
 const WARMUP_REQUESTS: Bounds<u64> = Bounds { low: 0, high: 1_000_000_000_000, text: "0 to 1,000,000,000,000" };
 const MEASURE_NS: Bounds<u64> = Bounds { low: 10_000_000, high: 86_400_000_000_000, text: "10ms to 24h" };
 const WARMUP_NS: Bounds<u64> = Bounds { low: 0, high: 3_600_000_000_000, text: "0s to 1h" };
+const WARMUP_SHARE: Bounds<f64> = Bounds { low: 0.0, high: 10.0, text: "0 to 10" };
+const STEADY_NS: Bounds<u64> = Bounds { low: 1_000_000_000, high: 3_600_000_000_000, text: "1s to 1h" };
 const WINDOW_NS: Bounds<u64> = Bounds { low: 1_000_000, high: 60_000_000_000, text: "1ms to 1m" };
 const TIMEOUT_NS: Bounds<u64> = Bounds { low: 1_000_000, high: 3_600_000_000_000, text: "1ms to 1h" };
 const THINK_NS: Bounds<u64> = Bounds { low: 0, high: 3_600_000_000_000, text: "0s to 1h" };
@@ -53,6 +53,8 @@ const LEVEL: Bounds<f64> = Bounds { low: 0.5, high: 0.9999, text: "50 % to 99.99
 /// Requests in flight of all clients together, as the engine has it.
 const IN_FLIGHT_MAX: u64 = 4_000_000;
 
+/// A cache warms up so long at most where nothing is said.
+const STEADY_MAX_NS: u64 = 60_000_000_000;
 const DEFAULT_WARMUP_NS: u64 = 1_000_000_000;
 const DEFAULT_WINDOW_NS: u64 = 100_000_000;
 const DEFAULT_TIMEOUT_NS: u64 = 5_000_000_000;
@@ -83,13 +85,17 @@ pub(crate) fn check_keys(load: &Section) {
 
 /// The load of one design point; `None` only where a mistake was reported.
 pub(crate) fn read(load: &Section) -> Option<LoadPlan> {
-    let protocol =
-        load.choice("protocol", "protocol", &[("pingpong", "pingpong"), ("http", "http"), ("https", "https")]);
+    let protocols = ["pingpong", "http", "https"].into_iter().chain(Dialect::ALL.map(Dialect::name));
+    let protocol = load.choice("protocol", "protocol", &protocols.map(|name| (name, name)).collect::<Vec<_>>());
     let http = protocol.map(|protocol| http::read(load, protocol));
     let workload = workload::read(load);
-    if let (Some(name), true) = (protocol, load.has("workload"))
-        && !CARRIES_WORKLOAD.contains(&name)
-    {
+    let dialect = protocol.and_then(Dialect::named);
+    if let (Some(_), false) = (dialect, load.has("workload")) {
+        let hint = "add `workload = { preset = \"etc-2012\" }`".to_owned();
+        load.report.missing(load.place_of("protocol"), "a cache is asked by `load.workload`", hint);
+        return None;
+    }
+    if let (Some(name), true, None) = (protocol, load.has("workload"), dialect) {
         let place = load.table.get("workload").map_or(load.place, |entry| entry.key_place);
         let hint = "a workload is for a cache; `quintain workload show` draws it all the same".to_owned();
         load.report.mistake(place, format!("`load.workload` has no meaning with protocol `{name}`"), hint);
@@ -103,7 +109,11 @@ pub(crate) fn read(load: &Section) -> Option<LoadPlan> {
         "backend",
         &[("auto", Backend::Auto), ("epoll", Backend::Epoll), ("io_uring", Backend::IoUring)],
     );
-    let (arrivals, warmup, stop) = (arrivals(load), warmup(load), stop(load));
+    let (arrivals, stop) = (arrivals(load), stop(load));
+    let warmup = warmup(load, dialect.is_some(), stop);
+    if let (Some(Stop::Volley { .. }), Some(_)) = (stop, dialect) {
+        load.mistake("stop", "volley's rule is none of caches", "write `stop = \"5s\"`".to_owned());
+    }
     let (search, share) = (search::read(load, "search", stop), search::share(load));
     let window_ns = load.duration_ns("window", &WINDOW_NS);
     let timeout_ns = load.duration_ns("timeout", &TIMEOUT_NS);
@@ -181,7 +191,21 @@ fn arrivals(load: &Section) -> Option<Arrivals> {
     Some(if poisson?.unwrap_or(true) { Arrivals::Poisson { rate_per_s } } else { Arrivals::Constant { rate_per_s } })
 }
 
-fn warmup(load: &Section) -> Option<Warmup> {
+fn warmup(load: &Section, is_cache: bool, stop: Option<Stop>) -> Option<Warmup> {
+    let steady = |max_ns| {
+        if is_cache {
+            return Some(Warmup::Steady { max_ns });
+        }
+        load.mistake("warmup", "`steady` watches the hit ratio of a cache", "write `warmup = \"1s\"`".to_owned());
+        None
+    };
+    if !load.has("warmup") && is_cache {
+        return steady(STEADY_MAX_NS);
+    }
+    if load.table.get("warmup").is_some_and(|entry| matches!(&entry.node.value, Value::Text(text) if text == "steady"))
+    {
+        return steady(STEADY_MAX_NS);
+    }
     if !load.has("warmup") {
         return Some(Warmup::DurationNs(DEFAULT_WARMUP_NS));
     }
@@ -192,6 +216,16 @@ fn warmup(load: &Section) -> Option<Warmup> {
     table.only(&WARMUP_RULES);
     match one_of(&table, &WARMUP_RULES)? {
         "duration" => table.duration_ns("duration", &WARMUP_NS).map(Warmup::DurationNs),
+        "share" => {
+            let share = table.fraction("share", &WARMUP_SHARE)?;
+            let Some(Stop::Requests { requests, .. }) = stop else {
+                let hint = "write `stop = { requests = 1_000_000 }`, or a time".to_owned();
+                table.mistake("share", "a share is one of a number of requests", hint);
+                return None;
+            };
+            Some(Warmup::Requests((requests as f64 * share).round() as u64))
+        }
+        "steady" => steady(table.duration_ns("steady", &STEADY_NS)?),
         _ => table.count("requests", &WARMUP_REQUESTS).map(Warmup::Requests),
     }
 }

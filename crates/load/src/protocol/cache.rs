@@ -1,0 +1,428 @@
+//! Caches: the operations of a workload, what each answer came to, and the work that an answer causes. How bytes look is a
+//! [`Codec`]'s matter.
+//!
+//! A GET that misses causes a SET of its key (the fill), a read of read-modify-write causes one too. It is the next request on the
+//! connection that heard the answer, before any other work.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use net::Nanos;
+use stats::Rng;
+use study::Workload;
+
+use super::keys::{Keys, Now, Shared};
+use super::{Cause, Class, Protocol, Reading, Seen};
+use crate::recorder::Fault;
+use crate::workload::{Expectation, KEY_MAX_BYTES, Kind, Operation, Stream as Operations, WorkloadError};
+
+/// Words of an error answer that are kept.
+const SAID_BYTES: usize = 120;
+
+/// What is asked of a cache.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Verb {
+    Get,
+    Set,
+    Delete,
+}
+
+/// What is found of a value.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Piece<'a> {
+    /// It begins, and will have so many bytes.
+    Length(u64),
+    /// The next bytes of it.
+    Data(&'a [u8]),
+}
+
+/// What an answer says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Reply {
+    /// The value, whose pieces were handed out.
+    Value,
+    /// There is nothing under the key.
+    Nothing,
+    /// It was stored, or deleted.
+    Done,
+    /// A full cache does not store it, or never stores values as large.
+    Refused,
+    /// An error; its words are in [`Said`].
+    Error,
+    /// An answer in step that means nothing here.
+    Wrong,
+}
+
+/// How far an answer is.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Step {
+    More,
+    Done { used: usize, reply: Reply, status: u16, last: bool },
+}
+
+/// The words of an error, the first of them.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Said(Vec<u8>);
+
+impl Said {
+    pub(crate) fn clear(&mut self) {
+        self.0.clear();
+    }
+
+    pub(crate) fn add(&mut self, text: &[u8]) {
+        let room = SAID_BYTES.saturating_sub(self.0.len());
+        self.0.extend_from_slice(&text[..text.len().min(room)]);
+    }
+
+    pub(crate) fn bytes(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+/// A cache's language, the client's side.
+pub(crate) trait Codec {
+    /// The answers of one connection.
+    type Reader;
+    /// Whether an answer to GET names its key, which [`Codec::read`] must then be told.
+    const NAMES_KEY: bool;
+
+    fn reader(&self) -> Self::Reader;
+    fn get(&mut self, key: &[u8], out: &mut Vec<u8>);
+    /// `ttl_s` 0: for ever.
+    fn set(&mut self, key: &[u8], value: &[u8], ttl_s: u32, out: &mut Vec<u8>);
+    fn delete(&mut self, key: &[u8], out: &mut Vec<u8>);
+
+    /// Reads on in the answer to `verb`.
+    ///
+    /// # Errors
+    /// The stream cannot be read on: which fault it is, and why in words.
+    fn read(
+        &mut self,
+        reader: &mut Self::Reader,
+        verb: Verb,
+        key: &[u8],
+        bytes: &[u8],
+        said: &mut Said,
+        sink: impl FnMut(Piece<'_>),
+    ) -> Result<Step, (Fault, String)>;
+
+    /// The stream has ended while an answer was awaited: in the middle of it, or before it began.
+    fn is_between(&self, reader: &mut Self::Reader) -> bool;
+}
+
+/// What a request in flight is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Doing {
+    #[default]
+    Get,
+    /// The read of read-modify-write.
+    ReadToModify,
+    Set,
+    Delete,
+    Fill,
+    Rewrite,
+}
+
+impl Doing {
+    fn verb(self) -> Verb {
+        match self {
+            Doing::Get | Doing::ReadToModify => Verb::Get,
+            Doing::Set | Doing::Fill | Doing::Rewrite => Verb::Set,
+            Doing::Delete => Verb::Delete,
+        }
+    }
+}
+
+/// What is remembered of a request in flight.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Expected {
+    key: u64,
+    value_bytes: u32,
+    ttl_s: u32,
+    doing: Doing,
+    /// What was known of the key when it was sent.
+    then: u16,
+    /// When that was, s since the start.
+    sent_s: u32,
+}
+
+/// One connection.
+#[derive(Debug)]
+pub(crate) struct Stream<R> {
+    reader: R,
+    value: Value,
+    /// What answers have caused and is not sent yet.
+    caused: VecDeque<Expected>,
+}
+
+/// The value that is being read.
+#[derive(Clone, Copy, Debug, Default)]
+struct Value {
+    expectation: Option<Expectation>,
+    /// Its first bytes, where its length comes at its end.
+    start: [u8; 8],
+    bytes: u64,
+    wrong: bool,
+}
+
+/// What was wrong last.
+#[derive(Clone, Debug)]
+enum Problem {
+    Value { bytes: u64, expected: Option<u32> },
+    Error,
+    Unexpected(Verb),
+    Broken(String),
+}
+
+/// The client of a cache. One for each worker.
+#[derive(Debug)]
+pub(crate) struct Cache<C> {
+    codec: C,
+    operations: Operations,
+    shared: Arc<Shared>,
+    keys: Keys,
+    fill: bool,
+    /// A value on its way out; kept for its memory.
+    value: Vec<u8>,
+    said: Said,
+    problem: Option<Problem>,
+}
+
+impl<C: Codec> Cache<C> {
+    /// Worker `index` of `workers`.
+    ///
+    /// # Errors
+    /// What is wrong with the workload.
+    pub(crate) fn new(
+        codec: C,
+        workload: &Workload,
+        shared: Arc<Shared>,
+        (seed, index, workers): (u64, u32, u32),
+    ) -> Result<Self, WorkloadError> {
+        Ok(Self {
+            codec,
+            operations: Operations::new(workload, seed, index, workers)?,
+            keys: Keys::new(workload, index, workers),
+            shared,
+            fill: workload.fill,
+            value: Vec::new(),
+            said: Said::default(),
+            problem: None,
+        })
+    }
+
+    fn send(&mut self, mut expected: Expected, now: Nanos, out: &mut Vec<u8>) -> Expected {
+        let mut buffer = [0; KEY_MAX_BYTES];
+        let key = self.shared.texts.key(expected.key, &mut buffer);
+        let at = self.shared.now(now);
+        expected.sent_s = at.seconds;
+        expected.then = match expected.doing.verb() {
+            Verb::Get => {
+                self.codec.get(key, out);
+                self.keys.asked(&self.shared, expected.key, key.len() as u32 + expected.value_bytes)
+            }
+            Verb::Set => {
+                self.value.resize(expected.value_bytes as usize, 0);
+                self.shared.texts.value(expected.key, &mut self.value);
+                self.codec.set(key, &self.value, expected.ttl_s, out);
+                self.keys.asked(&self.shared, expected.key, key.len() as u32 + expected.value_bytes)
+            }
+            Verb::Delete => {
+                self.codec.delete(key, out);
+                self.keys.asked(&self.shared, expected.key, key.len() as u32 + expected.value_bytes);
+                self.keys.delete_sent(&self.shared, expected.key)
+            }
+        };
+        expected
+    }
+
+    /// What a complete answer comes to.
+    #[inline]
+    fn judge(
+        &mut self,
+        value: Value,
+        caused: &mut VecDeque<Expected>,
+        expected: Expected,
+        reply: Reply,
+        now: Nanos,
+    ) -> Result<Seen, Fault> {
+        let (verb, key) = (expected.doing.verb(), expected.key);
+        match (verb, reply) {
+            (Verb::Get, Reply::Value) => {
+                let known = self.operations.value_bytes(key);
+                if !value.is_right(&self.shared, key, known) {
+                    self.problem = Some(Problem::Value { bytes: value.bytes, expected: known });
+                    return Err(Fault::Value);
+                }
+                if expected.doing == Doing::ReadToModify {
+                    caused.push_back(Expected { doing: Doing::Rewrite, ..expected });
+                }
+                Ok(Seen { class: Class::GetHit, bytes: value.bytes as u32, ..Seen::NOTHING })
+            }
+            (Verb::Get, Reply::Nothing) => {
+                let doing = if expected.doing == Doing::ReadToModify { Doing::Rewrite } else { Doing::Fill };
+                if self.fill || doing == Doing::Rewrite {
+                    caused.push_back(Expected { doing, ..expected });
+                }
+                let at = self.shared.now(now);
+                let cause = self.keys.cause(&self.shared, key, expected.then, at);
+                Ok(Seen { class: Class::GetMiss, bytes: expected.value_bytes, cause, refused: false })
+            }
+            (Verb::Set, Reply::Done | Reply::Refused) => {
+                let class = match expected.doing {
+                    Doing::Fill => Class::Fill,
+                    Doing::Rewrite => Class::Rewrite,
+                    _ => Class::Set,
+                };
+                let refused = reply == Reply::Refused;
+                let sent = Now { seconds: expected.sent_s };
+                self.keys.set_answered(&self.shared, key, expected.then, refused, sent, expected.ttl_s);
+                Ok(Seen { class, bytes: expected.value_bytes, refused, ..Seen::NOTHING })
+            }
+            (Verb::Delete, Reply::Done | Reply::Nothing) => {
+                self.keys.delete_answered(&self.shared, key);
+                Ok(Seen { class: Class::Delete, ..Seen::NOTHING })
+            }
+            (_, Reply::Error) => {
+                self.problem = Some(Problem::Error);
+                Err(Fault::ErrorAnswer)
+            }
+            _ => {
+                self.problem = Some(Problem::Unexpected(verb));
+                Err(Fault::WrongAnswer)
+            }
+        }
+    }
+}
+
+impl Value {
+    #[inline]
+    fn take(&mut self, shared: &Shared, key: u64, known: Option<u32>, piece: Piece<'_>) {
+        match piece {
+            Piece::Length(bytes) => {
+                self.expectation = usize::try_from(bytes).ok().map(|bytes| shared.texts.expectation(key, bytes));
+            }
+            Piece::Data(data) => {
+                // HTTP tells the length with the last byte. Where each key has one, it is known all the same.
+                if self.bytes == 0 && self.expectation.is_none() {
+                    self.expectation = known.map(|bytes| shared.texts.expectation(key, bytes as usize));
+                }
+                if let Some(expectation) = &self.expectation {
+                    self.wrong |= !shared.texts.matches(expectation, self.bytes, data);
+                } else if let Some(room) = self.start.get_mut(self.bytes.min(8) as usize..) {
+                    let kept = room.len().min(data.len());
+                    room[..kept].copy_from_slice(&data[..kept]);
+                }
+                self.bytes += data.len() as u64;
+            }
+        }
+    }
+
+    fn is_right(&self, shared: &Shared, key: u64, known: Option<u32>) -> bool {
+        let length_fits = known.is_none_or(|known| u64::from(known) == self.bytes);
+        length_fits
+            && match &self.expectation {
+                Some(expectation) => !self.wrong && expectation.bytes() == self.bytes,
+                None => usize::try_from(self.bytes).is_ok_and(|bytes| {
+                    let start = &self.start[..bytes.min(8)];
+                    shared.texts.matches(&shared.texts.expectation(key, bytes), 0, start)
+                }),
+            }
+    }
+}
+
+impl<C: Codec> Protocol for Cache<C> {
+    type Stream = Stream<C::Reader>;
+    type Expected = Expected;
+
+    fn stream(&self) -> Self::Stream {
+        Stream { reader: self.codec.reader(), value: Value::default(), caused: VecDeque::new() }
+    }
+
+    #[inline]
+    fn caused(&self, stream: &Self::Stream) -> u32 {
+        stream.caused.len() as u32
+    }
+
+    #[inline]
+    fn request(&mut self, stream: &mut Self::Stream, now: Nanos, _: &mut Rng, out: &mut Vec<u8>) -> Expected {
+        if let Some(caused) = stream.caused.pop_front() {
+            return self.send(caused, now, out);
+        }
+        let Operation { kind, key, value_bytes, ttl_s, .. } = self.operations.next_operation();
+        let doing = match kind {
+            Kind::Get => Doing::Get,
+            Kind::Set => Doing::Set,
+            Kind::Delete => Doing::Delete,
+            Kind::ReadModifyWrite => Doing::ReadToModify,
+        };
+        self.send(Expected { key, value_bytes, ttl_s, doing, then: 0, sent_s: 0 }, now, out)
+    }
+
+    #[inline]
+    fn read(&mut self, stream: &mut Self::Stream, expected: Expected, bytes: &[u8], now: Nanos) -> Reading {
+        let verb = expected.doing.verb();
+        let mut buffer = [0; KEY_MAX_BYTES];
+        let named = C::NAMES_KEY && verb == Verb::Get;
+        let key = if named { self.shared.texts.key(expected.key, &mut buffer) } else { &[] };
+        let Stream { reader, value, caused } = stream;
+        let known = self.operations.value_bytes(expected.key);
+        let shared = &*self.shared;
+        let sink = |piece: Piece<'_>| value.take(shared, expected.key, known, piece);
+        match self.codec.read(reader, verb, key, bytes, &mut self.said, sink) {
+            Ok(Step::More) => Reading::More,
+            Ok(Step::Done { used, reply, status, last }) => {
+                let value = std::mem::take(value);
+                let (seen, fault) = match self.judge(value, caused, expected, reply, now) {
+                    Ok(seen) => (seen, None),
+                    Err(fault) => (Seen::NOTHING, Some(fault)),
+                };
+                Reading::Answer { used, fault, status, last, seen }
+            }
+            Err((fault, words)) => {
+                self.problem = Some(Problem::Broken(words));
+                Reading::Broken(fault)
+            }
+        }
+    }
+
+    fn end(&mut self, stream: &mut Self::Stream, _: Expected) -> Reading {
+        self.problem = None;
+        Reading::Broken(if self.codec.is_between(&mut stream.reader) { Fault::Closed } else { Fault::Truncated })
+    }
+
+    fn explain(&self) -> Option<String> {
+        Some(match self.problem.as_ref()? {
+            Problem::Value { bytes, expected: Some(expected) } if u64::from(*expected) != *bytes => format!(
+                "a value of {bytes} bytes where {expected} were set; was the cache empty, or filled by another seed or workload?"
+            ),
+            Problem::Value { bytes, .. } => format!(
+                "a value of {bytes} bytes that is not what was set under its key; was the cache empty, or filled by another seed \
+                 or workload?"
+            ),
+            Problem::Error => format!("the server said `{}`", self.said.bytes().escape_ascii()),
+            Problem::Unexpected(verb) => format!(
+                "an answer that means nothing to {}",
+                match verb {
+                    Verb::Get => "a GET",
+                    Verb::Set => "a SET",
+                    Verb::Delete => "a DELETE",
+                }
+            ),
+            Problem::Broken(words) => words.clone(),
+        })
+    }
+}
+
+impl Cause {
+    /// The count of this cause.
+    pub(crate) fn of(self, causes: &mut study::record::MissCauses) -> &mut u64 {
+        match self {
+            Cause::Compulsory => &mut causes.compulsory,
+            Cause::Invalidation => &mut causes.invalidation,
+            Cause::Expiry => &mut causes.expiry,
+            Cause::Refused => &mut causes.refused,
+            Cause::Capacity => &mut causes.capacity,
+        }
+    }
+}

@@ -1,0 +1,137 @@
+//! A cache over HTTP/1.1: `GET /key`, `PUT /key/value`, `DELETE /key`. Keys and values of the engine need no escape in a target.
+
+use wire::http1::{Asked, Limits, Memo, Progress, ResponseError, ResponseReader};
+
+use super::cache::{Codec, Piece, Reply, Said, Step, Verb};
+use crate::recorder::Fault;
+
+#[derive(Clone, Debug)]
+pub(crate) struct HttpCache {
+    /// What stands behind the target of each request.
+    rest: Vec<u8>,
+    rest_of_put: Vec<u8>,
+    memo: Memo,
+}
+
+impl HttpCache {
+    /// `host` is the value of the Host field.
+    pub(crate) fn new(host: &str) -> Self {
+        Self {
+            rest: format!(" HTTP/1.1\r\nHost: {host}\r\n\r\n").into_bytes(),
+            // RFC 9110, 8.6: a method that may have a body says that it has none.
+            rest_of_put: format!(" HTTP/1.1\r\nHost: {host}\r\nContent-Length: 0\r\n\r\n").into_bytes(),
+            memo: Memo::new(),
+        }
+    }
+
+    /// Bytes of a request without key and value, at most.
+    pub(crate) fn frame_bytes(&self) -> usize {
+        self.rest_of_put.len() + "DELETE //".len()
+    }
+}
+
+impl Codec for HttpCache {
+    type Reader = ResponseReader;
+    const NAMES_KEY: bool = false;
+
+    fn reader(&self) -> ResponseReader {
+        ResponseReader::new(Limits::DEFAULT)
+    }
+
+    #[inline]
+    fn get(&mut self, key: &[u8], out: &mut Vec<u8>) {
+        [b"GET /", key, &self.rest].iter().for_each(|part| out.extend_from_slice(part));
+    }
+
+    #[inline]
+    fn set(&mut self, key: &[u8], value: &[u8], _: u32, out: &mut Vec<u8>) {
+        [b"PUT /", key, b"/", value, &self.rest_of_put].iter().for_each(|part| out.extend_from_slice(part));
+    }
+
+    #[inline]
+    fn delete(&mut self, key: &[u8], out: &mut Vec<u8>) {
+        [b"DELETE /", key, &self.rest].iter().for_each(|part| out.extend_from_slice(part));
+    }
+
+    #[inline]
+    fn read(
+        &mut self,
+        reader: &mut ResponseReader,
+        verb: Verb,
+        _: &[u8],
+        bytes: &[u8],
+        said: &mut Said,
+        mut sink: impl FnMut(Piece<'_>),
+    ) -> Result<Step, (Fault, String)> {
+        let read = reader.read(&mut self.memo, Asked::Get, bytes, |piece| sink(Piece::Data(piece)));
+        let (used, response) = match read {
+            Ok(Progress::More) => return Ok(Step::More),
+            Ok(Progress::Done { used, response }) => (used, response),
+            Err(error) => {
+                let fault = match error {
+                    ResponseError::HeadTooLarge { .. } | ResponseError::TooManyHeaders { .. } => Fault::HeadTooLarge,
+                    ResponseError::Truncated { .. } => Fault::Truncated,
+                    _ => Fault::Framing,
+                };
+                return Err((fault, error.to_string()));
+            }
+        };
+        let reply = match (verb, response.status) {
+            (Verb::Get, 200) => Reply::Value,
+            (Verb::Get | Verb::Delete, 404) => Reply::Nothing,
+            (Verb::Set | Verb::Delete, 200..=299) => Reply::Done,
+            // Content too large, URI too long (the value stands in it), insufficient storage.
+            (Verb::Set, 413 | 414 | 507) => Reply::Refused,
+            (_, status) => {
+                said.clear();
+                said.add(b"status ");
+                said.add(super::memcached::decimal(u32::from(status), &mut [0; 10]));
+                Reply::Error
+            }
+        };
+        Ok(Step::Done { used, reply, status: response.status, last: !response.keep_alive })
+    }
+
+    fn is_between(&self, reader: &mut ResponseReader) -> bool {
+        matches!(reader.end(), Ok(None))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use wire::{cache_http, http1};
+
+    #[test]
+    fn requests_are_what_a_server_reads() {
+        let mut codec = HttpCache::new("h:1");
+        let mut out = Vec::new();
+        codec.get(b"a-_Z", &mut out);
+        codec.set(b"a-_Z", b"", 0, &mut out);
+        codec.set(b"k", b"v_-9", 0, &mut out);
+        codec.delete(b"k", &mut out);
+        let mut seen = Vec::new();
+        let mut rest = out.as_slice();
+        while let Some((request, used)) = http1::parse_request(rest, &http1::Limits::DEFAULT).unwrap() {
+            seen.push(match cache_http::parse(&request, &cache_http::Limits::DEFAULT).unwrap() {
+                cache_http::Operation::Get { key, .. } => format!("get {:?}", key.as_plain().unwrap()),
+                cache_http::Operation::Put { key, value } => {
+                    format!("put {:?} {:?}", key.as_plain().unwrap(), value.as_plain().unwrap())
+                }
+                cache_http::Operation::Delete { key } => format!("delete {:?}", key.as_plain().unwrap()),
+                other => format!("{other:?}"),
+            });
+            rest = &rest[used..];
+        }
+        let text = |bytes: &[u8]| format!("{bytes:?}");
+        assert_eq!(
+            seen,
+            [
+                format!("get {}", text(b"a-_Z")),
+                format!("put {} []", text(b"a-_Z")),
+                format!("put {} {}", text(b"k"), text(b"v_-9")),
+                format!("delete {}", text(b"k")),
+            ]
+        );
+    }
+}

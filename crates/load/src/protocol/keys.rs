@@ -1,0 +1,330 @@
+//! What the generator knows of each key, so that it can say why a GET missed: a word of two bytes a key.
+//!
+//! Requests on other connections may overtake an answer. A miss that a deletion may explain is counted as an invalidation, and one before any
+//! SET was answered as compulsory; capacity is what nothing else explains.
+
+use std::sync::atomic::{AtomicU16, AtomicU32, AtomicU64, Ordering::Relaxed};
+
+use net::Nanos;
+use study::Workload;
+
+use super::Cause;
+use crate::workload::{ONCE_FROM, Texts, WorkloadError};
+
+// What a word holds: the state, how many deletions are in flight, and a count of deletions sent and answered that wraps.
+const STATE: u16 = 0b111;
+const FLYING: u16 = 0b11_1111_000;
+const ONE_FLYING: u16 = 0b1000;
+const CHANGES: u16 = 0xfe00;
+const ONE_CHANGE: u16 = 0x0200;
+
+/// Never asked for.
+const NEVER: u16 = 0;
+/// Asked for; nothing was stored yet.
+const ASKED: u16 = 1;
+const STORED: u16 = 2;
+/// Deleted, or set while it was deleted: nobody knows which came first.
+const DELETED: u16 = 3;
+const REFUSED: u16 = 4;
+
+/// What all workers share: the texts, and what is known of the keys of the population.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    pub(crate) texts: Texts,
+    words: Box<[AtomicU16]>,
+    /// Where values live for a while: when that of a key ends, s since the start.
+    ends: Box<[AtomicU32]>,
+    start: Nanos,
+    footprint_keys: AtomicU64,
+    footprint_bytes: AtomicU64,
+}
+
+/// A moment, for times to live.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Now {
+    pub(crate) seconds: u32,
+}
+
+impl Shared {
+    /// Nothing was asked for; `start` is now.
+    ///
+    /// # Errors
+    /// What is wrong with the workload.
+    pub(crate) fn new(workload: &Workload, seed: u64, start: Nanos) -> Result<Shared, WorkloadError> {
+        let population = workload.keys.count;
+        let timed = if workload.ttl.is_empty() { 0 } else { population };
+        Ok(Shared {
+            texts: Texts::new(workload, seed)?,
+            words: (0..population).map(|_| AtomicU16::new(NEVER)).collect(),
+            ends: (0..timed).map(|_| AtomicU32::new(u32::MAX)).collect(),
+            start,
+            footprint_keys: AtomicU64::new(0),
+            footprint_bytes: AtomicU64::new(0),
+        })
+    }
+
+    pub(crate) fn now(&self, at: Nanos) -> Now {
+        Now { seconds: (at.saturating_sub(self.start) / 1_000_000_000).min(u64::from(u32::MAX)) as u32 }
+    }
+
+    /// Distinct keys that were asked for, and their bytes with their values.
+    pub(crate) fn footprint(&self) -> (u64, u64) {
+        (self.footprint_keys.load(Relaxed), self.footprint_bytes.load(Relaxed))
+    }
+}
+
+/// What one worker knows of keys that it made itself, and the way to the others.
+#[derive(Debug)]
+pub(crate) struct Keys {
+    population: u64,
+    partition: u64,
+    partitions: u64,
+    timed: bool,
+    words: Vec<u16>,
+    ends: Vec<u32>,
+}
+
+/// Where the word of a key is.
+enum Place {
+    Shared(usize),
+    Own(usize),
+    /// It is used once: there is nothing to remember.
+    Nowhere,
+}
+
+impl Keys {
+    pub(crate) fn new(workload: &Workload, index: u32, workers: u32) -> Keys {
+        Keys {
+            population: workload.keys.count,
+            partition: u64::from(index),
+            partitions: u64::from(workers),
+            timed: !workload.ttl.is_empty(),
+            words: Vec::new(),
+            ends: Vec::new(),
+        }
+    }
+
+    #[inline]
+    fn place(&self, key: u64) -> Place {
+        if key < self.population {
+            Place::Shared(key as usize)
+        } else if key >= ONCE_FROM {
+            Place::Nowhere
+        } else if self.partitions == 1 {
+            Place::Own((key - self.population) as usize)
+        } else {
+            Place::Own(((key - self.population - self.partition) / self.partitions) as usize)
+        }
+    }
+
+    #[inline]
+    fn load(&self, shared: &Shared, key: u64) -> u16 {
+        match self.place(key) {
+            Place::Shared(index) => shared.words[index].load(Relaxed),
+            Place::Own(index) => self.words.get(index).copied().unwrap_or(NEVER),
+            Place::Nowhere => ASKED,
+        }
+    }
+
+    /// Changes the word of a key; gives what it was and what it is.
+    #[inline]
+    fn change(&mut self, shared: &Shared, key: u64, change: impl Fn(u16) -> u16) -> (u16, u16) {
+        match self.place(key) {
+            Place::Shared(index) => {
+                let word = &shared.words[index];
+                let mut was = word.load(Relaxed);
+                loop {
+                    let new = change(was);
+                    if new == was {
+                        return (was, was);
+                    }
+                    match word.compare_exchange_weak(was, new, Relaxed, Relaxed) {
+                        Ok(_) => return (was, new),
+                        Err(other) => was = other,
+                    }
+                }
+            }
+            Place::Own(index) => {
+                if index >= self.words.len() {
+                    self.words.resize(index + 1, NEVER);
+                    if self.timed {
+                        self.ends.resize(index + 1, u32::MAX);
+                    }
+                }
+                let was = self.words[index];
+                self.words[index] = change(was);
+                (was, self.words[index])
+            }
+            Place::Nowhere => (ASKED, ASKED),
+        }
+    }
+
+    /// A request for the key is sent, for the first time perhaps; what is known of it now.
+    #[inline]
+    pub(crate) fn asked(&mut self, shared: &Shared, key: u64, bytes: u32) -> u16 {
+        let first = |word: u16| if word & STATE == NEVER { word | ASKED } else { word };
+        let once = key >= ONCE_FROM && key >= self.population;
+        let (was, is) = self.change(shared, key, first);
+        if once || was & STATE == NEVER {
+            shared.footprint_keys.fetch_add(1, Relaxed);
+            shared.footprint_bytes.fetch_add(u64::from(bytes), Relaxed);
+        }
+        is
+    }
+
+    /// The same of a deletion, after [`Keys::asked`].
+    pub(crate) fn delete_sent(&mut self, shared: &Shared, key: u64) -> u16 {
+        self.change(shared, key, |word| {
+            let flying = if word & FLYING == FLYING { word } else { word + ONE_FLYING };
+            deleted(flying.wrapping_add(ONE_CHANGE))
+        })
+        .1
+    }
+
+    pub(crate) fn delete_answered(&mut self, shared: &Shared, key: u64) {
+        self.change(shared, key, |word| {
+            // As many as can be counted: nobody knows any more how many there are.
+            let flying = if matches!(word & FLYING, 0 | FLYING) { word } else { word - ONE_FLYING };
+            deleted(flying.wrapping_add(ONE_CHANGE))
+        });
+    }
+
+    /// A SET sent when the word was `then` is answered.
+    pub(crate) fn set_answered(&mut self, shared: &Shared, key: u64, then: u16, refused: bool, sent: Now, ttl_s: u32) {
+        self.change(shared, key, |word| {
+            let crossed = word & FLYING != 0 || (word ^ then) & CHANGES != 0;
+            let state = match (refused, crossed) {
+                (true, _) => REFUSED,
+                (false, true) => DELETED,
+                (false, false) => STORED,
+            };
+            word & !STATE | state
+        });
+        if self.timed {
+            // memcached counts in whole seconds: a value may end one second early.
+            let end = if ttl_s == 0 { u32::MAX } else { sent.seconds.saturating_add(ttl_s).saturating_sub(1) };
+            match self.place(key) {
+                Place::Shared(index) => shared.ends[index].store(end, Relaxed),
+                Place::Own(index) => self.ends[index] = end,
+                Place::Nowhere => {}
+            }
+        }
+    }
+
+    /// Why a GET missed that was sent when the word was `then`.
+    pub(crate) fn cause(&self, shared: &Shared, key: u64, then: u16, now: Now) -> Cause {
+        let word = self.load(shared, key);
+        let either = |state: u16| then & STATE == state || word & STATE == state;
+        let crossed = (word | then) & FLYING != 0 || (word ^ then) & CHANGES != 0;
+        if then & STATE <= ASKED && !either(DELETED) || word & STATE <= ASKED {
+            Cause::Compulsory
+        } else if either(DELETED) || crossed {
+            Cause::Invalidation
+        } else if either(REFUSED) {
+            Cause::Refused
+        } else if self.timed && self.end(shared, key) <= now.seconds {
+            Cause::Expiry
+        } else {
+            Cause::Capacity
+        }
+    }
+
+    fn end(&self, shared: &Shared, key: u64) -> u32 {
+        match self.place(key) {
+            Place::Shared(index) => shared.ends[index].load(Relaxed),
+            Place::Own(index) => self.ends.get(index).copied().unwrap_or(u32::MAX),
+            Place::Nowhere => u32::MAX,
+        }
+    }
+}
+
+/// The word of a key that is deleted; one under which nothing was stored stays so.
+fn deleted(word: u16) -> u16 {
+    if word & STATE <= ASKED { word } else { word & !STATE | DELETED }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Steps on key 0: `g`et sent, `m`iss of it judged, `s`et sent, `S` answered, `R` refused, `d`elete sent, `D` answered.
+    fn cause_after(steps: &str) -> Cause {
+        let mut workload = study::workload::preset("ycsb-c").unwrap();
+        workload.keys.count = 1;
+        let shared = Shared::new(&workload, 1, 0).unwrap();
+        let mut keys = Keys::new(&workload, 0, 1);
+        let (mut got, mut set) = (0, 0);
+        let mut cause = None;
+        let now = Now { seconds: 5 };
+        for step in steps.chars() {
+            match step {
+                'g' => got = keys.asked(&shared, 0, 10),
+                'm' => cause = Some(keys.cause(&shared, 0, got, now)),
+                's' => set = keys.asked(&shared, 0, 10),
+                'S' => keys.set_answered(&shared, 0, set, false, now, 0),
+                'R' => keys.set_answered(&shared, 0, set, true, now, 0),
+                'd' => {
+                    keys.asked(&shared, 0, 10);
+                    keys.delete_sent(&shared, 0);
+                }
+                'D' => keys.delete_answered(&shared, 0),
+                other => panic!("{other}"),
+            }
+        }
+        assert_eq!(shared.footprint(), (1, 10));
+        cause.unwrap()
+    }
+
+    #[test]
+    fn causes_of_misses() {
+        for (steps, expected) in [
+            ("gm", Cause::Compulsory),
+            ("gmgm", Cause::Compulsory),
+            // Asked for while the first value is on its way.
+            ("sgSm", Cause::Compulsory),
+            ("sSgm", Cause::Capacity),
+            ("dDgm", Cause::Compulsory),
+            ("sSdDgm", Cause::Invalidation),
+            ("sSdDsSgm", Cause::Capacity),
+            // The deletion overtakes the GET, also when the key is set again meanwhile.
+            ("sSgdm", Cause::Invalidation),
+            ("sSgdDsSm", Cause::Invalidation),
+            // Set while it is deleted: which came first is not known.
+            ("sSdsSDgm", Cause::Invalidation),
+            ("sSsdDSgm", Cause::Invalidation),
+            ("sSdsSDsSgm", Cause::Capacity),
+            ("sSdDsdDSgm", Cause::Invalidation),
+            ("sRgm", Cause::Refused),
+            ("sRsSgm", Cause::Capacity),
+        ] {
+            assert_eq!(cause_after(steps), expected, "{steps}");
+        }
+    }
+
+    #[test]
+    fn deletions_beyond_count_are_not_forgotten() {
+        let steps = format!("sS{}{}sSgm", "d".repeat(100), "D".repeat(100));
+        assert_eq!(cause_after(&steps), Cause::Invalidation);
+        let steps = format!("sS{}{}sSgm", "d".repeat(60), "D".repeat(60));
+        assert_eq!(cause_after(&steps), Cause::Capacity);
+    }
+
+    #[test]
+    fn keys_end_by_the_second() {
+        let mut workload = study::workload::preset("twitter-c12").unwrap();
+        workload.keys.count = 2;
+        let shared = Shared::new(&workload, 1, 1_000_000_000).unwrap();
+        let mut keys = Keys::new(&workload, 1, 2);
+        // One of the population, and the second that this worker made.
+        for key in [1, 2 + 2 + 1] {
+            let then = keys.asked(&shared, key, 1);
+            keys.set_answered(&shared, key, then, false, shared.now(11_000_000_000), 30);
+            let then = keys.asked(&shared, key, 1);
+            assert_eq!(keys.cause(&shared, key, then, shared.now(39_000_000_000)), Cause::Capacity);
+            assert_eq!(keys.cause(&shared, key, then, shared.now(40_000_000_000)), Cause::Expiry);
+            keys.set_answered(&shared, key, then, false, shared.now(11_000_000_000), 0);
+            assert_eq!(keys.cause(&shared, key, then, shared.now(u64::MAX)), Cause::Capacity);
+        }
+        assert_eq!(keys.words.len(), 2);
+    }
+}

@@ -1,0 +1,108 @@
+//! Whether the hit ratio of a cache that fills up has come to rest.
+
+use net::Nanos;
+use stats::drift;
+
+/// Windows without which nothing is said.
+pub(crate) const FEWEST: usize = 20;
+/// The second half is looked at in so many batches: neighbouring windows resemble each other, batches less.
+const BATCHES: usize = 10;
+/// A trend less clear than this is none.
+const P_VALUE: f64 = 0.1;
+/// A movement over the whole second half that is smaller does not matter, however clear: a tenth of a point.
+const MOVE: f64 = 0.001;
+
+/// What was found.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Seen {
+    pub(crate) steady: bool,
+    /// Movement of the hit ratio over the second half by Sen's slope; `None`: there is nothing to tell it from.
+    moved: Option<f64>,
+    windows: usize,
+}
+
+/// So many windows are needed for the next look: each sees a quarter more, so that few looks find rest by chance.
+pub(crate) fn next_look(seen: usize) -> usize {
+    (seen + seen / 4).max(FEWEST)
+}
+
+/// Looks at GETs that hit and GETs of each window, by Mann and Kendall's test over the second half.
+pub(crate) fn judge(windows: &[(u64, u64)]) -> Seen {
+    let half = &windows[windows.len() / 2..];
+    let unknown = Seen { steady: false, moved: None, windows: windows.len() };
+    if windows.len() < FEWEST {
+        return unknown;
+    }
+    let sums = half.chunks(half.len().div_ceil(BATCHES));
+    let sums = sums.map(|batch| batch.iter().fold((0, 0), |sum, window| (sum.0 + window.0, sum.1 + window.1)));
+    let ratios = sums.filter(|sum| sum.1 > 0).map(|(hits, gets)| hits as f64 / gets as f64).collect::<Vec<_>>();
+    if ratios.is_empty() {
+        // Nothing is read: there is no hit ratio to wait for.
+        return Seen { steady: true, ..unknown };
+    }
+    let Some(trend) = drift::mann_kendall(&ratios) else { return unknown };
+    let moved = trend.slope * (ratios.len() - 1) as f64;
+    Seen { steady: trend.p_value >= P_VALUE || moved.abs() < MOVE, moved: Some(moved), windows: windows.len() }
+}
+
+impl Seen {
+    /// The same for a reader.
+    pub(crate) fn words(&self, elapsed: Nanos, window_ns: Nanos) -> String {
+        let seconds = elapsed as f64 / 1e9;
+        let half_s = (self.windows - self.windows / 2) as f64 * window_ns as f64 / 1e9;
+        match (self.steady, self.moved) {
+            (true, Some(moved)) => {
+                format!("steady after {seconds:.1} s: the hit ratio moved by {moved:+.4} over the last {half_s:.1} s")
+            }
+            (true, None) => format!("after {seconds:.1} s: nothing was read, there is no hit ratio to wait for"),
+            (false, Some(moved)) => format!(
+                "not steady within {seconds:.1} s: the hit ratio still moved by {moved:+.4} over the last {half_s:.1} s"
+            ),
+            (false, None) => format!("not known after {seconds:.1} s: too few windows had a GET"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use stats::Rng;
+
+    /// A hundred windows of 1,000 GETs whose hit ratio is `ratio` of the window.
+    fn windows(count: usize, ratio: impl Fn(usize) -> f64) -> Vec<(u64, u64)> {
+        let mut rng = Rng::new(3);
+        (0..count).map(|index| ((0..1000).filter(|_| rng.unit_f64() < ratio(index)).count() as u64, 1000)).collect()
+    }
+
+    #[test]
+    fn a_cache_that_fills_is_not_steady_and_a_full_one_is() {
+        assert!(!judge(&windows(40, |index| 0.3 + 0.01 * index as f64)).steady);
+        assert!(!judge(&windows(100, |index| 0.9 - 0.5 * (-(index as f64) / 40.0).exp())).steady);
+        assert!(judge(&windows(100, |index| 0.9 - 0.5 * (-(index as f64) / 4.0).exp())).steady);
+        assert!(!judge(&windows(FEWEST - 1, |_| 0.8)).steady);
+    }
+
+    #[test]
+    fn a_clear_trend_too_small_to_matter_is_rest() {
+        let rising = (0..100).map(|index| (900_000 + 10 * index, 1_000_000)).collect::<Vec<_>>();
+        assert!(judge(&rising).steady);
+        assert!(judge(&[(0, 0); 30]).steady);
+    }
+
+    #[test]
+    fn rest_is_seldom_missed() {
+        let mut rng = Rng::new(7);
+        let missed = (0..500)
+            .filter(|_| {
+                let noise = (0..40).map(|_| ((800.0 + 12.0 * rng.normal()) as u64, 1000)).collect::<Vec<_>>();
+                !judge(&noise).steady
+            })
+            .count();
+        assert!(missed < 75, "{missed} of 500");
+    }
+
+    #[test]
+    fn looks_are_further_and_further_apart() {
+        assert_eq!((next_look(0), next_look(20), next_look(100)), (20, 25, 125));
+    }
+}

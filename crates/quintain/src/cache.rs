@@ -1,0 +1,145 @@
+//! What a command line asks of a cache: its workload and its warm-up.
+
+use std::path::Path;
+use std::time::Duration;
+
+use study::Workload;
+use study::spec::Warmup;
+use study::workload::PRESETS;
+
+use crate::cli::{CacheArgs, WarmupRule, YesNo};
+use crate::mistakes::Mistakes;
+
+/// What is asked where nothing is said: a population of its own size, so that the hit ratio comes to rest, and lengths that were measured.
+const DEFAULT_WORKLOAD: &str = "etc-2012";
+/// Warm-up of servers that are no caches.
+const WARMUP: Duration = Duration::from_millis(500);
+/// A cache warms up so long at most, ns.
+const STEADY_MAX_NS: u64 = 60_000_000_000;
+
+/// The workload, or all that is wrong with it.
+pub(crate) fn workload(args: &CacheArgs, mistakes: &mut Mistakes) -> Option<Workload> {
+    let key_count = mistakes.some("--key-count", args.key_count.as_ref());
+    let mut workload = base(args.workload.as_deref().unwrap_or(DEFAULT_WORKLOAD), mistakes)?;
+    if let Some(count) = key_count {
+        workload.keys.count = count;
+    }
+    if let Some(fill) = args.fill {
+        workload.fill = fill == YesNo::Yes;
+    }
+    for problem in workload.problems() {
+        mistakes.add(format!("workload: `{}`: {}", problem.key, problem.message), problem.hint.map(str::to_owned));
+    }
+    Some(workload)
+}
+
+/// A preset by its name, or what a file says.
+fn base(name: &str, mistakes: &mut Mistakes) -> Option<Workload> {
+    if let Some(workload) = study::workload::preset(name) {
+        return Some(workload);
+    }
+    let path = Path::new(name);
+    if !path.exists() && !name.contains(['/', '.']) {
+        let names = PRESETS.iter().map(|preset| preset.name).collect::<Vec<_>>().join(", ");
+        let hint = format!("presets are {names}; a file has `[load.workload]`");
+        mistakes.add(format!("`--workload`: there is no preset and no file `{name}`"), Some(hint));
+        return None;
+    }
+    match std::fs::read_to_string(path) {
+        Err(error) => {
+            mistakes.add(format!("`--workload`: cannot read `{name}`: {error}"), None);
+            None
+        }
+        Ok(text) => study::workload::parse(&text).map_err(|found| mistakes.in_file(path, &text, &found)).ok(),
+    }
+}
+
+/// Flags of caches that were given to something else.
+pub(crate) fn flags_of_none(args: &CacheArgs, mistakes: &mut Mistakes) {
+    let all = [
+        ("--workload", args.workload.is_some()),
+        ("--key-count", args.key_count.is_some()),
+        ("--fill", args.fill.is_some()),
+    ];
+    for (flag, _) in all.into_iter().filter(|(_, given)| *given) {
+        let hint = "caches are `memcached://`, `memcached+meta://`, `redis://` and `http-cache://`".to_owned();
+        mistakes.add(format!("`{flag}` is a flag of caches"), Some(hint));
+    }
+}
+
+/// The rule of the warm-up.
+pub(crate) fn warmup(
+    given: Option<WarmupRule>,
+    is_cache: bool,
+    requests: Option<u64>,
+    mistakes: &mut Mistakes,
+) -> Warmup {
+    let time = |time: Duration| Warmup::DurationNs(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX));
+    match (given, requests) {
+        (None, _) if !is_cache => time(WARMUP),
+        (Some(WarmupRule::Time(given)), _) => time(given),
+        (Some(WarmupRule::Share(share)), Some(requests)) => Warmup::Requests((requests as f64 * share).round() as u64),
+        (Some(WarmupRule::Share(_)), None) => {
+            let hint = "add `-n`, or write a time".to_owned();
+            mistakes.add("`--warmup`: a share is one of a number of requests", Some(hint));
+            time(WARMUP)
+        }
+        (Some(WarmupRule::Steady), _) if !is_cache => {
+            mistakes.add("`--warmup steady` watches the hit ratio of a cache", Some("write a time".to_owned()));
+            time(WARMUP)
+        }
+        (None | Some(WarmupRule::Steady), _) => Warmup::Steady { max_ns: STEADY_MAX_NS },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(args: CacheArgs) -> (Option<Workload>, String) {
+        let mut mistakes = Mistakes::default();
+        let workload = workload(&args, &mut mistakes);
+        (workload, mistakes.end().err().map(|problem| format!("{problem:?}")).unwrap_or_default())
+    }
+
+    #[test]
+    fn a_workload_is_a_preset_or_a_file() {
+        assert_eq!(of(CacheArgs::default()).0, study::workload::preset("etc-2012"));
+        let changed = of(CacheArgs {
+            workload: Some("ycsb-c".to_owned()),
+            key_count: Some(crate::cli::Given(Ok(77))),
+            fill: Some(YesNo::No),
+        });
+        let changed = changed.0.unwrap();
+        assert_eq!((changed.keys.count, changed.fill), (77, false));
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("own.toml");
+        std::fs::write(&path, "[load.workload]\npreset = \"course\"\n").unwrap();
+        let workload = |path: &Path| of(CacheArgs { workload: Some(path.display().to_string()), ..Default::default() });
+        assert_eq!(workload(&path).0, study::workload::preset("course"));
+        std::fs::write(&path, "[load.workload]\npreset = \"curse\"\n").unwrap();
+        assert!(workload(&path).1.contains("course"), "{}", workload(&path).1);
+        assert!(workload(Path::new("/no/such")).1.contains("cannot read"));
+        assert!(workload(Path::new("etc")).1.contains("presets are course"));
+    }
+
+    #[test]
+    fn warm_ups() {
+        let of = |given, is_cache, requests| {
+            let mut mistakes = Mistakes::default();
+            let rule = warmup(given, is_cache, requests, &mut mistakes);
+            mistakes.end().ok().map(|()| rule)
+        };
+        let steady = Warmup::Steady { max_ns: STEADY_MAX_NS };
+        for (given, is_cache, requests, rule) in [
+            (None, false, None, Some(Warmup::DurationNs(500_000_000))),
+            (None, true, Some(7), Some(steady)),
+            (Some(WarmupRule::Share(0.5)), true, Some(1_000_000), Some(Warmup::Requests(500_000))),
+            (Some(WarmupRule::Share(0.5)), false, Some(10), Some(Warmup::Requests(5))),
+            (Some(WarmupRule::Share(0.5)), true, None, None),
+            (Some(WarmupRule::Steady), false, None, None),
+        ] {
+            assert_eq!(of(given, is_cache, requests), rule, "{given:?} {is_cache} {requests:?}");
+        }
+    }
+}
