@@ -1,6 +1,6 @@
 //! What one operation of a workload's stream costs, with the text of its key:
 //! `cargo run --release -p quintain-load --example workload_cost`.
-#![allow(clippy::print_stdout, reason = "what it is for")]
+#![allow(clippy::print_stdout, clippy::disallowed_methods, reason = "it measures by itself and says so")]
 
 use std::hint::black_box;
 use std::time::{Duration, Instant};
