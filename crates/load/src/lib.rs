@@ -12,6 +12,7 @@
 mod arrivals;
 mod check;
 mod coordinator;
+mod limit;
 mod merge;
 mod protocol;
 mod recorder;

@@ -123,6 +123,10 @@ pub fn run(spec: &LoadSpec, progress: &mut dyn FnMut(Progress), abort: &AtomicBo
         }
         _ => None,
     };
+    let limit_bytes = match (&spec.target, &address) {
+        (Target::Cache { dialect, .. }, Address::Inet(address)) => crate::limit::of(*address, *dialect),
+        _ => None,
+    };
     let workers = spec.threads.min(spec.clients);
     let control = Control::new(spec, workers);
     let cpu_before = net::thread::process_cpu_ns();
@@ -180,7 +184,11 @@ pub fn run(spec: &LoadSpec, progress: &mut dyn FnMut(Progress), abort: &AtomicBo
                 rss_max_bytes: net::thread::process_peak_rss().unwrap_or(0),
                 cpus: (0..workers).map(|index| cpu_of(spec, index)).collect(),
             };
-            Ok(merge(spec, ended, &done, process, shared.as_deref()))
+            let mut measurement = merge(spec, ended, &done, process, shared.as_deref());
+            if let Some(cache) = &mut measurement.cache {
+                cache.limit_bytes = limit_bytes;
+            }
+            Ok(measurement)
         }
         Outcome::Unreachable(refusal) => Err(LoadError::Unreachable {
             address,

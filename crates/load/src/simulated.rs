@@ -1,5 +1,6 @@
 //! The whole engine on a simulated network: worker, coordinator and merge, to the nanosecond.
 
+mod cache;
 mod http;
 
 use net::Config;
@@ -11,7 +12,7 @@ use study::spec::{Arrivals, LoadSpec, Stop, Warmup};
 use crate::check::tests::spec;
 use crate::coordinator::{Control, Coordinator, Outcome};
 use crate::merge::{Process, merge};
-use crate::protocol::{Pingpong, Protocol};
+use crate::protocol::{Pingpong, Protocol, Shared};
 use crate::worker::{self, Task, Usage};
 
 const MS: u64 = 1_000_000;
@@ -32,6 +33,16 @@ fn outcome_of(
     protocol: impl Protocol,
     network: Network,
     serve: impl FnMut(u64) -> Answer + 'static,
+) -> Result<Measurement, Outcome> {
+    outcome_with(spec, protocol, network, serve, None)
+}
+
+fn outcome_with(
+    spec: &LoadSpec,
+    protocol: impl Protocol,
+    network: Network,
+    serve: impl FnMut(u64) -> Answer + 'static,
+    shared: Option<&Shared>,
 ) -> Result<Measurement, Outcome> {
     assert_eq!(crate::check(spec), Vec::<String>::new());
     let address: std::net::SocketAddr = "10.0.0.1:7".parse().unwrap();
@@ -59,7 +70,7 @@ fn outcome_of(
         outcome = outcome.take().or_else(|| coordinator.step(now, false));
     });
     match outcome.expect("the worker ends when the coordinator says so") {
-        Outcome::Measured(ended) => Ok(merge(spec, ended, &[done.unwrap()], Process::default(), None)),
+        Outcome::Measured(ended) => Ok(merge(spec, ended, &[done.unwrap()], Process::default(), shared)),
         other => Err(other),
     }
 }

@@ -7,7 +7,9 @@ use std::sync::atomic::AtomicBool;
 
 use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
 use study::Measurement;
-use study::spec::{Arrivals, Backend, Connection, Expect, HttpRequest, LoadSpec, SPEC_VERSION, Stop, Target, Warmup};
+use study::spec::{
+    Arrivals, Backend, Connection, Dialect, Expect, HttpRequest, LoadSpec, SPEC_VERSION, Stop, Target, Warmup,
+};
 
 #[global_allocator]
 static COUNTING: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
@@ -29,7 +31,13 @@ fn serve() -> String {
             std::thread::spawn(move || {
                 let mut bytes = [0; 4096];
                 while let Ok(1..) = socket.read(&mut bytes) {
-                    if socket.write_all(ANSWER).is_err() {
+                    // A cache that holds nothing: a miss, and its fill.
+                    let answer = match bytes[0] {
+                        b'g' => b"END\r\n",
+                        b's' => b"STORED\r\n",
+                        _ => ANSWER,
+                    };
+                    if socket.write_all(answer).is_err() {
                         return;
                     }
                 }
@@ -39,7 +47,7 @@ fn serve() -> String {
     address
 }
 
-fn load(address: &str, backend: Backend, arrivals: Arrivals, duration_ns: u64) -> (Measurement, usize) {
+fn load(address: &str, cache: bool, backend: Backend, arrivals: Arrivals, duration_ns: u64) -> (Measurement, usize) {
     let request = HttpRequest {
         weight: 1,
         method: "GET".to_owned(),
@@ -47,14 +55,19 @@ fn load(address: &str, backend: Backend, arrivals: Arrivals, duration_ns: u64) -
         headers: vec![("Host".to_owned(), "localhost".to_owned())],
         body: Vec::new(),
     };
+    let http = Target::Http {
+        address: address.to_owned(),
+        requests: vec![request],
+        tls: None,
+        expect: Expect { status: Some(vec![200]), body: Some(b"test".to_vec()) },
+    };
+    let mut workload = study::workload::preset("ycsb-a").unwrap();
+    workload.keys.count = 1000;
+    let memcached =
+        Target::Cache { address: address.to_owned(), dialect: Dialect::Memcached, workload: Box::new(workload) };
     let spec = LoadSpec {
         version: SPEC_VERSION,
-        target: Target::Http {
-            address: address.to_owned(),
-            requests: vec![request],
-            tls: None,
-            expect: Expect { status: Some(vec![200]), body: Some(b"test".to_vec()) },
-        },
+        target: if cache { memcached } else { http },
         clients: CLIENTS,
         pipeline: 1,
         connection: Connection::KeepAlive,
@@ -83,11 +96,13 @@ fn requests_allocate_nothing() {
         Ok(()) => backends.push(Backend::IoUring),
         Err(reason) => println!("not checked on io_uring: {reason}"),
     }
+    let open = Arrivals::Poisson { rate_per_s: 5_000.0 };
+    let closed = Arrivals::Closed { think_ns: 0 };
     for backend in backends {
-        for arrivals in [Arrivals::Closed { think_ns: 0 }, Arrivals::Poisson { rate_per_s: 5_000.0 }] {
-            load(&address, backend, arrivals, 2 * WINDOW_NS); // Whatever is made once.
-            let (short, few) = load(&address, backend, arrivals, 2 * WINDOW_NS);
-            let (long, many) = load(&address, backend, arrivals, 12 * WINDOW_NS);
+        for (cache, arrivals) in [(false, closed), (false, open), (true, closed), (true, open)] {
+            load(&address, cache, backend, arrivals, 2 * WINDOW_NS); // Whatever is made once.
+            let (short, few) = load(&address, cache, backend, arrivals, 2 * WINDOW_NS);
+            let (long, many) = load(&address, cache, backend, arrivals, 12 * WINDOW_NS);
             assert_eq!((short.errors_total(), long.errors_total()), (0, 0));
             assert!(long.requests > short.requests + 1_000, "{} and {}", short.requests, long.requests);
             let (more, windows) = (many.saturating_sub(few), long.windows.len() - short.windows.len());

@@ -1,0 +1,61 @@
+//! What a cache says its limit is: asked once before a load, on a connection of its own, and left unsaid where no answer comes.
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::time::{Duration, Instant};
+
+use study::spec::Dialect;
+
+/// A server has so long to answer.
+const PATIENCE: Duration = Duration::from_secs(1);
+/// Bytes of an answer that are looked at.
+const ANSWER_BYTES: usize = 64 * 1024;
+
+/// The limit, bytes of the server's own accounting; `None`: not told, or none.
+pub(crate) fn of(address: SocketAddr, dialect: Dialect) -> Option<u64> {
+    let (request, label): (&[u8], &[u8]) = match dialect {
+        Dialect::Memcached | Dialect::MemcachedMeta => (b"stats\r\n", b"STAT limit_maxbytes "),
+        Dialect::Redis => (b"*2\r\n$4\r\nINFO\r\n$6\r\nmemory\r\n", b"\nmaxmemory:"),
+        Dialect::HttpCache => return None,
+    };
+    let mut stream = TcpStream::connect_timeout(&address, PATIENCE).ok()?;
+    stream.set_read_timeout(Some(PATIENCE)).ok()?;
+    stream.write_all(request).ok()?;
+    let (begun, mut answer, mut piece) = (Instant::now(), Vec::new(), [0; 4096]);
+    while answer.len() < ANSWER_BYTES && begun.elapsed() < PATIENCE {
+        match stream.read(&mut piece).ok()? {
+            0 => return None,
+            read => answer.extend_from_slice(&piece[..read]),
+        }
+        if let Some(limit) = number_behind(label, &answer) {
+            return Some(limit).filter(|limit| *limit > 0);
+        }
+    }
+    None
+}
+
+/// The whole number that stands behind `label`, once the end of its line is there.
+fn number_behind(label: &[u8], answer: &[u8]) -> Option<u64> {
+    let at = answer.windows(label.len()).position(|window| window == label)? + label.len();
+    let digits = answer[at..].split(|byte| *byte == b'\r').next().filter(|digits| at + digits.len() < answer.len())?;
+    std::str::from_utf8(digits).ok()?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_read_when_they_are_whole() {
+        // As memcached 1.6.18 and Redis 7.0.15 write them.
+        for (label, answer, expected) in [
+            ("STAT limit_maxbytes ", "STAT pid 1\r\nSTAT limit_maxbytes 67108864\r\nEND\r\n", Some(67_108_864)),
+            ("STAT limit_maxbytes ", "STAT limit_maxbytes 671", None),
+            ("\nmaxmemory:", "$9\r\nused:1\r\nmaxmemory:0\r\nmaxmemory_human:0B\r\n", Some(0)),
+            ("\nmaxmemory:", "-ERR unknown\r\n", None),
+            ("\nmaxmemory:", "\nmaxmemory:x\r\n", None),
+        ] {
+            assert_eq!(number_behind(label.as_bytes(), answer.as_bytes()), expected, "{answer}");
+        }
+    }
+}
