@@ -68,7 +68,7 @@ impl Peer for Server {
         drop(store);
         self.bytes.drain(..at);
         if !out.is_empty() {
-            to.send(MS, &out);
+            to.send(MS, out);
         }
     }
 }
