@@ -13,6 +13,7 @@ pub mod replay;
 mod shard;
 mod sketch;
 mod stats;
+mod uses;
 
 pub use cache::Cache;
 pub use config::{Accounting, Config, ConfigError, Item, KEY_BYTES_MAX, MEMORY_BYTES_MIN, Meta, Mode, Refusal};

@@ -8,7 +8,7 @@ use crate::index::{Index, SLOTS_STEP, Slot, TAG_BITS};
 use crate::memory::{Memory, NOBODY};
 use crate::queue::Queue;
 use crate::stats::Stats;
-use crate::{ghosts, sketch};
+use crate::{ghosts, sketch, uses};
 
 // The owner's bits of a block's first word: the length of the key, then these. The second word is the length of the
 // value. Then, each only where it is needed: links (2 words), expiry (1), flags (1), version (2); then key and value.
@@ -27,8 +27,9 @@ const USES: u32 = 3 << USES_SHIFT;
 const SAMPLE: u32 = 64;
 /// Uses of `density` are halved once in so many accesses an item.
 ///
-/// Hit ratios at H1 and H2, one seed: 5: .856 and .734; 7: .8615 and .7493; 20: .837 and .711, as counts end at 15.
-const FADE: u64 = 7;
+/// Hit ratios at H1, H5 and H6, one seed: 3: .853, .777 and .867; 5: .8645, .782 and .8555; 7: -, .7775 and .842. Longer memory serves
+/// fixed popularity, shorter memory a drift of it.
+const FADE: u64 = 5;
 /// Slots looked at for expired items before an item is evicted.
 const EXPIRY_LOOK: u32 = 8;
 /// Free space tolerated between items, as a share of the arena, before neighbours are evicted to make one piece of it.
@@ -223,7 +224,8 @@ impl Shard {
         let Some(at) = self.find_live(key, tag, now_s) else {
             self.stats.misses += 1;
             if self.evictor == Evictor::Density {
-                sketch::add(&mut self.memory.words[self.index.extra() as usize..], self.index.slots(), tag);
+                let random = self.draw();
+                sketch::count(&mut self.memory.words[self.index.extra() as usize..], self.index.slots(), tag, random);
             }
             return None;
         };
@@ -399,9 +401,9 @@ impl Shard {
         let Some(block) = self.reserve(words, now_s) else { return Err(Refusal::Full { capacity_bytes: 0 }) };
         self.memory.set_owner_bits(block, bits);
         self.write(block, bits, key, value, meta, version);
+        let uses = self.enter(block, words, tag, past);
         self.stats.key_bytes += key.len() as u64;
         self.stats.value_bytes += value.len() as u64;
-        let uses = self.enter(block, words, tag, past);
         let class = size_class(words);
         self.index.insert(&mut self.memory, Slot { block, uses, tag, expires: meta.expires_s != 0, class });
         Ok(version)
@@ -602,9 +604,8 @@ impl Shard {
                 }
             }
             Evictor::Density => {
-                if slot.uses < 15 {
-                    self.index.set_slot(&mut self.memory, at, Slot { uses: slot.uses + 1, ..slot });
-                }
+                let random = self.draw();
+                self.index.set_slot(&mut self.memory, at, Slot { uses: uses::more(slot.uses, random), ..slot });
             }
         }
         block
@@ -613,8 +614,9 @@ impl Shard {
     /// Takes a new item under the evictor's care; returns the uses its slot begins with.
     fn enter(&mut self, block: u32, words: u32, tag: u32, past: Option<Past>) -> u32 {
         if self.evictor == Evictor::Density {
-            let known = || sketch::estimate(&self.memory.words[self.index.extra() as usize..], self.index.slots(), tag);
-            return past.map_or_else(known, |past| past.uses).max(1);
+            let table = &mut self.memory.words[self.index.extra() as usize..];
+            let level = past.map_or_else(|| sketch::recall(table, self.index.slots(), tag), |past| past.uses);
+            return level.max(uses::ONE);
         }
         if !self.evictor.queues() {
             return 0;
@@ -626,7 +628,12 @@ impl Shard {
             let table = &mut self.memory.words[self.index.extra() as usize..];
             let is_ghost = ghosts::remove(table, self.index.slots(), tag, self.ghost_count, live);
             // Until the first eviction the small queue would only grow: what it has no share for goes to the main one.
-            let is_small_full = self.queues[0].words >= u64::from(self.memory.arena_words()) / 10;
+            let [small, main] = [self.queues[0].words, self.queues[1].words];
+            let is_small_full = match self.values_bytes_cap {
+                None => small >= u64::from(self.memory.arena_words()) / 10,
+                // What the cap is in words is told by the items so far.
+                Some(cap) => small > 0 && small * 10 * self.stats.value_bytes >= (small + main) * cap,
+            };
             if is_ghost || (!self.has_evicted && is_small_full) {
                 bits |= MAIN;
             }
@@ -661,8 +668,9 @@ impl Shard {
             self.queues[usize::from(bits & MAIN != 0)].remove(&mut self.memory, block, words);
         }
         if self.evictor == Evictor::Density && matches!(why, Leaving::Evicted | Leaving::Displaced) {
+            let random = self.draw();
             let table = &mut self.memory.words[self.index.extra() as usize..];
-            sketch::raise(table, self.index.slots(), slot.tag, slot.uses);
+            sketch::remember(table, self.index.slots(), slot.tag, slot.uses, random);
         }
         self.index.remove(&mut self.memory, at);
         self.memory.release(block, words);
@@ -759,20 +767,26 @@ impl Shard {
         (u64::from(self.index.items()) * 9 / 10) as u32
     }
 
-    /// The slot with the fewest uses a byte among so many that lie side by side, from a random one on.
-    fn least_dense(&mut self) -> u32 {
-        // Marsaglia's xorshift64.
+    /// Marsaglia's xorshift64.
+    #[inline]
+    fn draw(&mut self) -> u64 {
         self.random ^= self.random << 13;
         self.random ^= self.random >> 7;
         self.random ^= self.random << 17;
+        self.random
+    }
+
+    /// The slot with the fewest uses a byte among so many that lie side by side, from a random one on.
+    fn least_dense(&mut self) -> u32 {
+        let random = self.draw();
         let slots = self.index.slots();
-        let mut at = (((self.random >> 32) * u64::from(slots)) >> 32) as u32;
+        let mut at = (((random >> 32) * u64::from(slots)) >> 32) as u32;
         let mut best = (i32::MAX, at);
         let mut seen = 0;
         while seen < SAMPLE || best.0 == i32::MAX {
             let slot = self.index.slot(&self.memory, at);
             if slot.block != NOBODY {
-                let mut score = USES_LOG[slot.uses as usize] - 16 * slot.class as i32;
+                let mut score = uses::score(slot.uses) - 16 * slot.class as i32;
                 if slot.class == 15 {
                     // The class ends here, sizes do not.
                     score -= 32 * (self.block_words(slot.block) / 1024).max(1).ilog2() as i32;
@@ -801,7 +815,7 @@ impl Shard {
             self.fade_hand = if hand + 1 >= self.index.slots() { 0 } else { hand + 1 };
             let slot = self.index.slot(&self.memory, hand);
             if slot.block != NOBODY {
-                self.index.set_slot(&mut self.memory, hand, Slot { uses: slot.uses / 2, ..slot });
+                self.index.set_slot(&mut self.memory, hand, Slot { uses: uses::half(slot.uses), ..slot });
             }
             sketch::halve(&mut self.memory.words[self.index.extra() as usize..], hand);
         }
@@ -876,9 +890,6 @@ impl Shard {
         Ok(())
     }
 }
-
-/// 32 times the binary logarithm of uses; of none, far below one. With half a use more for each, H1 lost 0.15 points.
-const USES_LOG: [i32; 16] = [-213, 0, 32, 51, 64, 74, 83, 90, 96, 101, 106, 111, 115, 118, 122, 125];
 
 /// The half octave of a block's length, from 8 words (32 bytes) up to 5.8 kB.
 fn size_class(words: u32) -> u32 {

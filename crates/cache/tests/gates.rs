@@ -22,6 +22,11 @@ fn h1_zipf() {
 }
 
 #[test]
+fn h3_one_hit() {
+    check("H3");
+}
+
+#[test]
 fn h5_recency() {
     check("H5");
 }

@@ -68,7 +68,8 @@ fn check(evictor: Evictor) {
     });
     cache.audit().unwrap();
     let stats = cache.stats();
-    assert!(seen.into_inner() > STEPS / 10, "too few hits to say anything");
+    // However the threads take turns, even one after the other: each reads its own keys too.
+    assert!(seen.into_inner() > STEPS / 200, "too few hits to say anything");
     assert!(if evictor == Evictor::None { stats.refused } else { stats.evictions } > 1_000, "{stats:?}");
 }
 
