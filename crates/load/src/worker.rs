@@ -325,9 +325,6 @@ impl<'a, D: Driver, P: Protocol> Worker<'a, D, P> {
     #[inline]
     fn observe(&mut self, now: Nanos, usage: &impl Fn() -> Usage) -> bool {
         let control = self.task.control;
-        if !self.started && now >= control.start.load(Acquire) {
-            self.start();
-        }
         if !self.measuring {
             self.from = control.from.load(Acquire);
             if now >= self.from {
@@ -339,6 +336,10 @@ impl<'a, D: Driver, P: Protocol> Worker<'a, D, P> {
                 self.begin_measured_quota(now);
             }
         }
+        // After what begins with it: without a warm-up the first request is one of those that are counted.
+        if !self.started && now >= control.start.load(Acquire) {
+            self.start();
+        }
         self.until = control.until.load(Relaxed);
         if control.has_rounds() && self.started {
             self.follow_rounds(now);
@@ -349,7 +350,9 @@ impl<'a, D: Driver, P: Protocol> Worker<'a, D, P> {
     /// Every client that stands may send from now on.
     fn start(&mut self) {
         self.started = true;
-        if let Some(cache) = &mut self.recorder.cache {
+        if !self.measuring
+            && let Some(cache) = &mut self.recorder.cache
+        {
             cache.begin(self.task.control.start.load(Relaxed));
         }
         let spec = self.task.spec;
