@@ -253,7 +253,10 @@ fn http_targets() {
         format!("HTTP/1.1 204 No Content\r\n{date}\r\n"),
         format!("HTTP/1.1 404 Not Found\r\n{date}Content-Length: 0\r\n\r\n"),
         format!("HTTP/1.1 204 No Content\r\n{date}\r\n"),
-        format!("HTTP/1.1 400 Bad Request\r\n{date}Content-Type: text/plain; charset=utf-8\r\nContent-Length: {}\r\n\r\n{body}", body.len()),
+        format!(
+            "HTTP/1.1 400 Bad Request\r\n{date}Content-Type: text/plain; charset=utf-8\r\nContent-Length: {}\r\n\r\n{body}",
+            body.len()
+        ),
         format!("HTTP/1.1 404 Not Found\r\n{date}Connection: close\r\nContent-Length: 0\r\n\r\n"),
     ];
     check(asked.as_bytes(), answered.concat().as_bytes());
@@ -322,9 +325,8 @@ fn a_full_cache_evicts_or_refuses() {
         assert_eq!(stats.refused as usize, refused);
         assert_eq!(stats.evictions > 0, evictor != cache::Evictor::None);
         cache.audit().unwrap();
-        let others = [
-            (b"SET last 1\r\n".repeat(1), "+OK\r\n", "-OOM command not allowed when used memory > 'maxmemory'.\r\n"),
-        ];
+        let others =
+            [(b"SET last 1\r\n".repeat(1), "+OK\r\n", "-OOM command not allowed when used memory > 'maxmemory'.\r\n")];
         let shared = Arc::clone(&world.server.core.shared);
         drop(world);
         for (asked, fine, full) in others {
@@ -345,9 +347,14 @@ fn values_over_the_limit_are_swallowed() {
     let config = cache::Config { value_bytes_max: 1000, ..config() };
     let mut world = World::with(config, CacheProtocol::Auto, CacheLimits::DEFAULT);
     let value = vec![b'x'; 300_000];
-    let asked = [b"set a 0 0 300000\r\n", value.as_slice(), b"\r\nget a\r\nset a 0 0 1001\r\n", &value[..1001], b"\r\nmn\r\n"].concat();
+    let asked =
+        [b"set a 0 0 300000\r\n", value.as_slice(), b"\r\nget a\r\nset a 0 0 1001\r\n", &value[..1001], b"\r\nmn\r\n"]
+            .concat();
     let said = world.say(&asked);
-    assert_eq!(show(&said), "SERVER_ERROR object too large for cache\\r\\nEND\\r\\nSERVER_ERROR object too large for cache\\r\\nMN\\r\\n");
+    assert_eq!(
+        show(&said),
+        "SERVER_ERROR object too large for cache\\r\\nEND\\r\\nSERVER_ERROR object too large for cache\\r\\nMN\\r\\n"
+    );
     let asked = [b"*3\r\n$3\r\nSET\r\n$1\r\na\r\n$300000\r\n", value.as_slice(), b"\r\nPING\r\n"].concat();
     assert_eq!(show(&world.say(&asked)), "-ERR an argument over the limit of 1000 bytes\\r\\n+PONG\\r\\n");
     assert!(world.largest_input < 64 << 10, "{}", world.largest_input);
