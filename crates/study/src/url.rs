@@ -392,8 +392,10 @@ mod tests {
             ("httpss://h", "unknown protocol `httpss`; did you mean `https`?"),
             ("ws://h", "unknown protocol `ws`; this build speaks HTTP/1.1: `http` and `https`"),
             ("unix:///run/s", "unknown protocol `unix`; write `--unix-socket PATH http://localhost/`"),
-            ("ftp://h", "unknown protocol `ftp`; this build speaks `http`, `https` and `pingpong`"),
-            ("memcached://h", "unknown protocol `memcached`; this build speaks `http`, `https` and `pingpong`"),
+            (
+                "ftp://h",
+                "unknown protocol `ftp`; this build speaks `http`, `https`, `pingpong`, `memcached`, `memcached+meta`, `redis`, `http-cache`",
+            ),
             (
                 "http://u:p@h/",
                 "a URL with a user or a password is not taken; send it as a header field: `-H 'Authorization: Basic ...'`",

@@ -274,7 +274,7 @@ fn rules_that_contradict_themselves() {
     insta::assert_snapshot!(mistakes(&with("stop = \"1s\"", "stop = { duration = \"1s\", requests = 5, level = 0.9 }\nwarmup = {}")), @r#"
     9:38: `load.stop` has `duration` and `requests`, of which it takes one
         here: "5"
-    10:1: `load.warmup` needs one of `duration`, `requests`
+    10:1: `load.warmup` needs one of `duration`, `requests`, `share`, `steady`
         here: "warmup"
     "#);
     insta::assert_snapshot!(mistakes(&with("stop = \"1s\"", "stop = { rule = \"volly\", level = 0.9 }\nloop = \"closed\"\nrate = \"10k\"\narrivals = \"poisson\"")), @r#"
