@@ -245,7 +245,8 @@ impl Executor {
         };
         let found = held.get(*now_s, write).is_some();
         if !found && !flags.has(b'q') {
-            out.extend_from_slice(b"EN\r\n");
+            out.extend_from_slice(b"EN");
+            push_flags(out, &flags, key, None, 0);
         }
     }
 
@@ -304,7 +305,7 @@ impl Executor {
             }
         };
         drop(held);
-        if flags.has(b'q') && word != b"EX" {
+        if flags.has(b'q') && word == b"HD" {
             return;
         }
         self.out.extend_from_slice(word);
@@ -331,11 +332,8 @@ impl Executor {
         let (value, meta) = match (found, vivified) {
             (None, None) => {
                 drop(held);
-                if !flags.has(b'q') {
-                    out.extend_from_slice(b"NF");
-                    push_flags(out, &flags, key, None, 0);
-                }
-                return;
+                out.extend_from_slice(b"NF");
+                return push_flags(out, &flags, key, None, 0);
             }
             (None, Some(expires_s)) => {
                 let start = flags.number(b'J').map_or(0, i64::cast_unsigned);
@@ -415,8 +413,13 @@ fn push_flags(out: &mut Vec<u8>, flags: &Flags<'_>, key: &[u8], item: Option<&It
     for (letter, argument) in flags.iter() {
         match (letter, item) {
             (b'O', _) => push_word(out, b'O', argument),
-            (b'k', _) => push_word(out, b'k', key),
-            (b'b', _) => push_word(out, b'b', b""),
+            // As memcached: that a key is in base64 is said behind the key.
+            (b'k', _) => {
+                push_word(out, b'k', key);
+                if flags.has(b'b') {
+                    push_word(out, b'b', b"");
+                }
+            }
             (b'c', Some(item)) => {
                 out.extend_from_slice(b" c");
                 number::push(out, item.version);

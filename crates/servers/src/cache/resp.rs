@@ -262,7 +262,7 @@ impl Executor {
     }
 
     fn redis_mset(&mut self, request: &Request<'_, '_>) {
-        if request.count() % 2 == 0 {
+        if request.count().is_multiple_of(2) {
             return self.out.extend_from_slice(b"-ERR wrong number of arguments for 'mset' command\r\n");
         }
         for pair in 0..request.count() / 2 {
