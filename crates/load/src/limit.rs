@@ -2,7 +2,7 @@
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use study::spec::Dialect;
 
@@ -21,8 +21,9 @@ pub(crate) fn of(address: SocketAddr, dialect: Dialect) -> Option<u64> {
     let mut stream = TcpStream::connect_timeout(&address, PATIENCE).ok()?;
     stream.set_read_timeout(Some(PATIENCE)).ok()?;
     stream.write_all(request).ok()?;
-    let (begun, mut answer, mut piece) = (Instant::now(), Vec::new(), [0; 4096]);
-    while answer.len() < ANSWER_BYTES && begun.elapsed() < PATIENCE {
+    let until_ns = net::thread::monotonic_ns() + PATIENCE.as_nanos() as u64;
+    let (mut answer, mut piece) = (Vec::new(), [0; 4096]);
+    while answer.len() < ANSWER_BYTES && net::thread::monotonic_ns() < until_ns {
         match stream.read(&mut piece).ok()? {
             0 => return None,
             read => answer.extend_from_slice(&piece[..read]),

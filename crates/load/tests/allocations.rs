@@ -32,9 +32,9 @@ fn serve() -> String {
                 let mut bytes = [0; 4096];
                 while let Ok(1..) = socket.read(&mut bytes) {
                     // A cache that holds nothing: a miss, and its fill.
-                    let answer = match bytes[0] {
-                        b'g' => &b"END\r\n"[..],
-                        b's' => &b"STORED\r\n"[..],
+                    let answer: &[u8] = match bytes[0] {
+                        b'g' => b"END\r\n",
+                        b's' => b"STORED\r\n",
                         _ => ANSWER,
                     };
                     if socket.write_all(answer).is_err() {

@@ -13,7 +13,7 @@ use crate::workload::{ONCE_FROM, Texts, WorkloadError};
 
 // What a word holds: the state, how many deletions are in flight, and a count of deletions sent and answered that wraps.
 const STATE: u16 = 0b111;
-const FLYING: u16 = 0b11_1111_000;
+const FLYING: u16 = 0b1_1111_1000;
 const ONE_FLYING: u16 = 0b1000;
 const CHANGES: u16 = 0xfe00;
 const ONE_CHANGE: u16 = 0x0200;
