@@ -3,6 +3,8 @@
 //! `cargo run --release -p quintain-cache --example speed`: 10 MiB, keys of 28 bytes, values of 200; the median of 1,400 rounds of 1,000, the
 //! hash of the key and the copy of the value included. Rounds are short so that most of them are not interrupted.
 
+#![allow(clippy::print_stdout, clippy::disallowed_methods, reason = "it measures time and prints it")]
+
 use std::hint::black_box;
 use std::time::Instant;
 
