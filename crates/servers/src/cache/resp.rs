@@ -144,8 +144,8 @@ impl Executor {
                 let left = match cache.peek(key, cache.hash(key), self.now_s, |item| item.expires_s) {
                     None => -2,
                     Some(0) => -1,
-                    // To the nearest second, as Redis does.
-                    Some(expires_s) if name == Name::Ttl => ((self.left_ms(expires_s) + 500) / 1000) as i64,
+                    // Whole seconds: what an item was given is rounded up when it is stored, so what is left is rounded down.
+                    Some(expires_s) if name == Name::Ttl => (self.left_ms(expires_s) / 1000) as i64,
                     Some(expires_s) => self.left_ms(expires_s) as i64,
                 };
                 compose_integer(&mut self.out, left);

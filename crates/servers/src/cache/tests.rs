@@ -91,6 +91,8 @@ impl World {
             driver.listen(&"10.0.0.1:11211".parse::<SocketAddr>().unwrap().into(), 64, false).unwrap();
         // Sun, 06 Nov 1994 08:49:37 GMT at the start.
         let shared = CacheShared::new(config, protocol, limits, || 784_111_777).unwrap();
+        // Between two seconds, so that no request sits on the edge of one.
+        shared.epoch_ns.set(784_111_777_300_000_000).unwrap();
         let server = CacheServer::new(Arc::new(shared), 0);
         let address = address.inet().unwrap();
         World { driver, server, listener, address, wake: None, connections: 60, largest_input: 0, largest_out: 0 }
