@@ -781,8 +781,8 @@ impl Shard {
     /// The slot with the fewest uses a byte among [`SAMPLE`] taken ones in a row, from a random one on.
     ///
     /// It starts at a taken slot and counts only such, so that each item is in as many samples as any other. Were any slot
-    /// a start, or empty ones counted, those next to empty stretches would leave more often: the stretches would grow, the rest
-    /// would crowd, and an insertion would pass hundreds of slots.
+    /// a start, those behind empty stretches would leave more often: the stretches would grow and the rest crowd. In the test
+    /// below slots then lie 7.4 from their homes on average, not 2.7; in the example `speed` a set takes 7.5 us, not 1.0.
     fn least_dense(&mut self) -> u32 {
         let slots = self.index.slots();
         let mut at = self.draw_slot();
