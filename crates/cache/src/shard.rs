@@ -23,8 +23,10 @@ const MAIN: u32 = 1 << 19;
 const USES_SHIFT: u32 = 20;
 const USES: u32 = 3 << USES_SHIFT;
 
-/// Slots from which `density` chooses a victim. Slots lie side by side, so 64 of them are 8 or 9 lines of the processor's cache.
+/// Items from which `density` chooses a victim. Their slots lie side by side, so 64 of them are about 10 lines of the processor's cache.
 const SAMPLE: u32 = 64;
+/// Draws for a taken slot to start a sample at. More than every other slot is taken unless many items were deleted.
+const STARTS: u32 = 16;
 /// Uses of `density` are halved once in so many accesses an item.
 ///
 /// Hit ratios at H1, H5 and H6, one seed: 3: .853, .777 and .867; 5: .8645, .782 and .8555; 7: -, .7775 and .842. Longer memory serves
@@ -776,14 +778,23 @@ impl Shard {
         self.random
     }
 
-    /// The slot with the fewest uses a byte among so many that lie side by side, from a random one on.
+    /// The slot with the fewest uses a byte among [`SAMPLE`] taken ones in a row, from a random one on.
+    ///
+    /// It starts at a taken slot and counts only such, so that each item is in as many samples as any other. Were any slot
+    /// a start, those behind empty stretches would leave more often: the stretches would grow and the rest crowd. In the test
+    /// below slots then lie 7.4 from their homes on average, not 2.7; in the example `speed` a set takes 7.5 us, not 1.0.
     fn least_dense(&mut self) -> u32 {
-        let random = self.draw();
         let slots = self.index.slots();
-        let mut at = (((random >> 32) * u64::from(slots)) >> 32) as u32;
+        let mut at = self.draw_slot();
+        for _ in 0..STARTS {
+            if self.index.slot(&self.memory, at).block != NOBODY {
+                break;
+            }
+            at = self.draw_slot();
+        }
         let mut best = (i32::MAX, at);
-        let mut seen = 0;
-        while seen < SAMPLE || best.0 == i32::MAX {
+        let mut wanted = SAMPLE.min(self.index.items());
+        while wanted > 0 {
             let slot = self.index.slot(&self.memory, at);
             if slot.block != NOBODY {
                 let mut score = uses::score(slot.uses) - 16 * slot.class as i32;
@@ -794,11 +805,16 @@ impl Shard {
                 if score < best.0 {
                     best = (score, at);
                 }
+                wanted -= 1;
             }
             at = if at + 1 == slots { 0 } else { at + 1 };
-            seen += 1;
         }
         best.1
+    }
+
+    #[inline]
+    fn draw_slot(&mut self) -> u32 {
+        (((self.draw() >> 32) * u64::from(self.index.slots())) >> 32) as u32
     }
 
     /// Lets uses fade: a hand goes round all slots and the sketch once in [`FADE`] accesses an item, and halves.
@@ -895,4 +911,30 @@ impl Shard {
 fn size_class(words: u32) -> u32 {
     let log = words.max(8).ilog2();
     (2 * log + (words.max(8) >> (log - 1) & 1) - 6).min(15)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// After 30 times as many evictions as there are items, slots are as far from their homes as chance has it: with linear probing and a
+    /// load of `a` on average `a / (2 (1 - a))` (Knuth, The Art of Computer Programming, volume 3, section 6.4).
+    #[test]
+    fn eviction_does_not_crowd_the_index() {
+        for evictor in [Evictor::Fifo, Evictor::Density] {
+            let mut shard = Shard::new(1 << 18, evictor, Hasher::new(1), false, None, 1);
+            let mut number = 0_u64;
+            while shard.stats.evictions < 30 * u64::from(shard.index.items().max(1)) {
+                let key = number.to_le_bytes();
+                let hash = shard.hasher.hash(&key);
+                let value = &[0; 400][..100 + 100 * (number % 4) as usize];
+                shard.store(Mode::Set, &key, tag_of(hash), value, Meta::default(), 0, 1000).unwrap();
+                number += 1;
+            }
+            let load = f64::from(shard.index.items()) / f64::from(shard.index.slots());
+            let by_chance = load / (2.0 * (1.0 - load));
+            let mean = shard.index.mean_distance(&shard.memory);
+            assert!(mean < 1.5 * by_chance, "{evictor}: {mean:.2} at load {load:.3}, by chance {by_chance:.2}");
+        }
+    }
 }
