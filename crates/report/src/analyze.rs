@@ -6,7 +6,7 @@ use study::plan::Level;
 use study::record::{IdlePolicy, Record, Run};
 
 use crate::findings::{Drift, FINDINGS_VERSION, Factor, Findings, MetricInfo, Row, RowState};
-use crate::{answer, asked, effects, method, row, scalability, value};
+use crate::{answer, asked, method, row, scalability, value};
 
 /// Below this adjusted p-value a drift is called one.
 const DRIFT_P: f64 = 0.05;
@@ -46,7 +46,6 @@ pub fn analyze(run: &Run, records: &[Record]) -> Findings {
         figures: plan.figures.clone(),
         tables: plan.tables.clone(),
         scalability: scalability::scalability(run, &factors, &rows),
-        effects: Vec::new(),
         factors,
         drift,
         network: row::network(records.iter().copied()),
@@ -59,7 +58,6 @@ pub fn analyze(run: &Run, records: &[Record]) -> Findings {
         rows,
         capacities,
     };
-    findings.effects = effects::effects(&findings, &plan.effects);
     findings.warnings = warnings(&findings, strange);
     findings.answer = answer::answer(&findings);
     findings
@@ -187,8 +185,7 @@ mod tests {
         let findings = analyze(&run, &records);
         let factors = findings.factors.iter().map(|factor| (factor.name.as_str(), factor.numeric, factor.levels.len()));
         assert_eq!(factors.collect::<Vec<_>>(), [("server", false, 3), ("cores", true, 2), ("clients", true, 2)]);
-        let caches = study::METRICS.iter().filter(|metric| crate::value::is_of_caches(metric.name)).count();
-        assert_eq!(findings.metrics.len(), study::METRICS.len() - 1 - caches, "all but TLS handshakes and caches");
+        assert_eq!(findings.metrics.len(), study::METRICS.len() - 11, "all but TLS handshakes and those of caches");
         assert!(analyze(&run, &[]).metrics.is_empty());
     }
 

@@ -71,13 +71,6 @@ pub(crate) fn values(record: &Record, level: f64) -> BTreeMap<String, f64> {
     values
 }
 
-/// Whether only loads on caches have a metric.
-#[cfg(test)]
-pub(crate) fn is_of_caches(name: &str) -> bool {
-    let others = ["hit_ratio", "byte_hit_ratio", "refused_sets", "fills", "get_latency_p99"];
-    name.starts_with("miss_") || others.contains(&name)
-}
-
 /// The value of the metric named so in one trial, in the metric's unit; `None` where the trial has none.
 pub fn metric_value(record: &Record, metric: &str, level: f64) -> Option<f64> {
     values(record, level).remove(metric)
@@ -145,8 +138,48 @@ mod tests {
     fn a_full_trial_has_every_metric() {
         let values = values(&measured(), 0.95);
         let names = study::METRICS.iter().map(|metric| metric.name).filter(|name| !values.contains_key(*name));
-        let names = names.filter(|name| !is_of_caches(name));
-        assert_eq!(names.collect::<Vec<_>>(), ["handshake_mean"], "without TLS");
+        let of_caches = [
+            "hit_ratio",
+            "byte_hit_ratio",
+            "miss_compulsory",
+            "miss_capacity",
+            "miss_invalidation",
+            "miss_expiry",
+            "miss_refused",
+            "refused_sets",
+            "fills",
+            "get_latency_p99",
+        ];
+        let missing = ["handshake_mean"].into_iter().chain(of_caches).collect::<Vec<_>>();
+        assert_eq!(names.collect::<Vec<_>>(), missing, "without TLS, and no cache");
+    }
+
+    #[test]
+    fn a_cache_has_its_ratios() {
+        use study::record::{CacheCounts, CacheMeasurement, MissCauses};
+        let causes = MissCauses { compulsory: 4, capacity: 6, invalidation: 3, expiry: 2, refused: 5 };
+        let mut latency = stats::Histogram::with_precision(stats::Histogram::WINDOW_PRECISION);
+        (0..10_000).for_each(|ns| latency.record(ns));
+        let counts = CacheCounts {
+            hits: 80,
+            misses: 20,
+            hit_bytes: 30,
+            requested_bytes: 120,
+            causes,
+            fills: 20,
+            refused_sets: 7,
+            ..CacheCounts::default()
+        };
+        let record = edited(|measurement| {
+            let get_hit = study::record::Histogram::from(&latency);
+            measurement.cache = Some(Box::new(CacheMeasurement { counts, get_hit, ..CacheMeasurement::default() }));
+        });
+        let values = values(&record, 0.95);
+        let shares = ["hit_ratio", "byte_hit_ratio", "miss_compulsory", "miss_capacity", "miss_expiry", "refused_sets"];
+        assert_eq!(shares.map(|name| values[name]), [0.8, 0.25, 0.04, 0.06, 0.02, 7.0]);
+        assert!((values["get_latency_p99"] / 9_900.0 - 1.0).abs() < 0.02, "{}", values["get_latency_p99"]);
+        let empty = edited(|measurement| measurement.cache = Some(Box::default()));
+        assert!(!super::values(&empty, 0.95).contains_key("hit_ratio"));
     }
 
     #[test]
