@@ -1,6 +1,6 @@
 """Real clients against a cache server: pymemcache, redis-py, curl, redis-benchmark, memcslap.
 
-    python3 cache_clients.py PORT [--like HOST:PORT]
+    python3 .ci/cache_clients.py PORT [--like HOST:PORT]
 
 Prints a line for each client and what it did; exits 1 where one failed. A client that is not installed is said to be skipped. With
 `--like`, a list of memcached commands is sent to that server, too, and answers that differ are shown.
