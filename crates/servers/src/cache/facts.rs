@@ -63,7 +63,8 @@ impl Executor {
                 self.stat("shards", self.shared.cache.shards());
             }
             // There are no slabs here, and nothing is said of those there are not.
-            _ => {}
+            b"items" | b"slabs" | b"sizes" | b"conns" => {}
+            _ => return self.out.extend_from_slice(b"ERROR\r\n"),
         }
         self.out.extend_from_slice(b"END\r\n");
     }
@@ -74,7 +75,7 @@ impl Executor {
         self.stat("pid", std::process::id());
         self.stat("uptime", self.uptime_s());
         self.stat("time", self.now_s);
-        self.stat("version", env!("CARGO_PKG_VERSION"));
+        self.stat("version", super::memcached::VERSION);
         self.stat("pointer_size", usize::BITS);
         self.stat("curr_connections", shared.open());
         self.stat("total_connections", shared.sum(|counters| &counters.accepted));

@@ -12,6 +12,8 @@ use super::executor::Executor;
 /// Flags of meta commands that ask for what this cache does not keep.
 const NOT_KEPT: &[u8] = b"CLIENT_ERROR flag asks for what this server does not keep\r\n";
 const NON_NUMERIC: &[u8] = b"CLIENT_ERROR cannot increment or decrement non-numeric value\r\n";
+/// The version of memcached whose protocol this is, by which clients decide what they may send; and our own.
+pub(super) const VERSION: &str = concat!("1.6.18 (quintain ", env!("CARGO_PKG_VERSION"), ")");
 /// Room for a key of 250 letters in base64, decoded.
 const KEY_ROOM: usize = 192;
 
@@ -179,7 +181,9 @@ impl Executor {
             }
             Command::Verbosity { noreply } => self.say(noreply, b"OK\r\n"),
             Command::Version => {
-                self.out.extend_from_slice(concat!("VERSION ", env!("CARGO_PKG_VERSION"), "\r\n").as_bytes());
+                self.out.extend_from_slice(b"VERSION ");
+                self.out.extend_from_slice(VERSION.as_bytes());
+                self.out.extend_from_slice(b"\r\n");
             }
             Command::Stats { argument } => self.text_stats(argument),
             Command::MetaGet { key, flags } => self.meta_get(key, flags),

@@ -196,7 +196,7 @@ fn memcached_mistakes_keep_the_connection_in_step() {
     let answered = "ERROR\r\nERROR\r\nCLIENT_ERROR bad command line format\r\nCLIENT_ERROR bad command line format\r\n\
          CLIENT_ERROR bad command line format\r\nCLIENT_ERROR bad data chunk\r\nERROR\r\nSTORED\r\nVALUE a 0 1\r\n1\r\nEND\r\n";
     let whole = World::new().say(format!("version\r\n{asked}").as_bytes());
-    let version = concat!("VERSION ", env!("CARGO_PKG_VERSION"), "\r\n");
+    let version = concat!("VERSION 1.6.18 (quintain ", env!("CARGO_PKG_VERSION"), ")\r\n");
     assert_eq!(show(&whole), show(format!("{version}{answered}").as_bytes()));
     let bytes = format!("mn\r\n{asked}");
     let pieces: Vec<&[u8]> = bytes.as_bytes().chunks(1).collect();

@@ -1,6 +1,6 @@
-"""Real clients against a cache server: pymemcache, redis-py, curl, redis-benchmark, memcslap.
+"""Real clients against a cache server: pymemcache, redis-py, curl, redis-benchmark, memcslap, memccapable.
 
-    python3 cache_clients.py PORT [--like HOST:PORT]
+    python3 .ci/cache_clients.py PORT [--like HOST:PORT]
 
 Prints a line for each client and what it did; exits 1 where one failed. A client that is not installed is said to be skipped. With
 `--like`, a list of memcached commands is sent to that server, too, and answers that differ are shown.
@@ -145,10 +145,17 @@ def _():
     return "set get mget"
 
 
+@part("memccapable")
+def _():
+    said = output(program("memccapable"), "-h", "127.0.0.1", "-p", str(port), "-a")
+    assert "All tests passed" in said, said
+    return "all of its tests of the text protocol"
+
+
 LINES = [
     "set a 7 0 3\r\nabc", "get a", "get b", "gets b", "add a 0 0 1\r\nx", "replace b 0 0 1\r\nx", "append a 0 0 1\r\nd",
     "prepend a 0 0 1\r\n_", "get a a b a", "touch a 0", "touch b 0", "incr a 1", "incr b 1", "set n 0 0 1\r\n9", "incr n 1", "delete n 0",
-    "delete n", "delete a 5", "cas b 0 0 1 1\r\nx", "flush_all noreply", "get a", "nonsense", "get", "set", "touch a", "incr a", "verbosity 1",
+    "delete n", "delete a 5", "cas b 0 0 1 1\r\nx", "flush_all noreply", "get a", "nonsense", "get", "set", "touch a", "incr a", "verbosity 1", "stats nothing",
     "gat 0 a", "mn", "mg a", "mg a v", "ms a S3", "ms a 3\r\nabc", "mg a", "mg a v", "mg a s v f t k Oxy", "mg b k Oxy", "mg b q", "md b",
     "md b q", "md a k Oxy", "ms b 2 T0 F3 k O1\r\nxy", "mg b f v", "ma b", "ma n", "ma n N0 J5 v", "ma n v", "ma n MD D9 v t", "ma n q", "ma z q",
     "ma z k O1", "ms b 1 ME\r\nz", "ms q 1 MR\r\nz", "ms q 1 MA\r\nz", "ms YQ== 1 b k\r\nd", "mg YQ== b k v", "ms b 1 C1\r\nx", "md b C1", "me none",
