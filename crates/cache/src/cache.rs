@@ -98,7 +98,7 @@ impl Cache {
     }
 
     #[inline]
-    fn shard(&self, hash: u64) -> MutexGuard<'_, Shard> {
+    pub(crate) fn shard(&self, hash: u64) -> MutexGuard<'_, Shard> {
         // With one shard the shift is 64, which `>>` does not do.
         let number = hash.checked_shr(self.shift).unwrap_or(0);
         lock(&self.shards[number as usize])
@@ -192,7 +192,7 @@ impl Cache {
         Ok(())
     }
 
-    fn check(&self, key: &[u8], value_bytes: usize) -> Result<(), Refusal> {
+    pub(crate) fn check(&self, key: &[u8], value_bytes: usize) -> Result<(), Refusal> {
         if key.is_empty() {
             return Err(Refusal::KeyEmpty);
         }
@@ -205,7 +205,7 @@ impl Cache {
         Ok(())
     }
 
-    fn count_refusal<T>(&self, shard: &mut Shard, result: Result<T, Refusal>) -> Result<T, Refusal> {
+    pub(crate) fn count_refusal<T>(&self, shard: &mut Shard, result: Result<T, Refusal>) -> Result<T, Refusal> {
         result.map_err(|refusal| match refusal {
             Refusal::Full { .. } => {
                 shard.refuse();

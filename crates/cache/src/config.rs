@@ -42,7 +42,7 @@ pub struct Config {
 }
 
 /// Smallest memory of one shard where a cap is split, in bytes: below it, the chance that some shards hold more popular
-/// keys than others costs hit ratio (measured; see `docs/CACHE.md`).
+/// keys than others costs hit ratio. Measured, of H1's 10 MiB in 1, 4, 8 and 32 shards: .8615, .8616, .8613 and .8602.
 pub(crate) const SHARD_BYTES_MIN: u64 = 1 << 20;
 
 /// Smallest memory of a cache, in bytes.

@@ -20,8 +20,8 @@ pub enum Evictor {
     /// as 90 % of what the cache holds; two hits move a newcomer to the main queue. Source: Yang et al., SOSP 2023, with the parameters of
     /// libCacheSim's S3FIFO.
     S3Fifo,
-    /// Quintain's own: of 64 items sampled, the one with the fewest uses a byte. Uses are counted for items and, in a sketch, for
-    /// keys that are not there, and fade with time.
+    /// Quintain's own: of 64 items sampled, the one with the fewest uses a byte. Uses fade with time, and are remembered, by
+    /// fingerprints, of about as many keys that left as items are there.
     Density,
 }
 

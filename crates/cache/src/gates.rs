@@ -26,7 +26,7 @@ pub struct Gate {
 enum Popularity {
     /// Ranks by a power law, of so many keys; with this probability a key that is never asked for again.
     Zipf { exponent: f64, keys: u64, one_hit: f64 },
-    /// With this probability a key asked for before, as many requests ago as an age that is log-uniform; else a new one.
+    /// With this probability a key asked for before, as many new keys ago as an age that is log-uniform; else a new one.
     Recency { reuse: f64 },
     /// As `Zipf`, of a set of keys that is another one after every so many requests.
     Shift { exponent: f64, keys: u64, every: u64 },
@@ -42,7 +42,9 @@ enum Sizes {
     Etc,
 }
 
-/// The workloads, H1 to H7.
+/// The workloads, H1 to H7. Not all is stated where they come from: the keys of H3 and the sets of H6 are chosen here.
+///
+/// With 100,000 keys, `lru` of this cache reaches .654 on H3, as the model the gate comes from (.659 with 16 bytes an item).
 pub const GATES: [Gate; 7] = [
     Gate {
         name: "H1",
@@ -64,11 +66,11 @@ pub const GATES: [Gate; 7] = [
     },
     Gate {
         name: "H3",
-        about: "Zipf 1.0 of 200,000 keys and one request in five for a key never asked for again, 10 MiB",
+        about: "Zipf 1.0 of 100,000 keys and one request in five for a key never asked for again, 10 MiB",
         capacity_bytes: 10 << 20,
         requests: 2_000_000,
         least: 0.698,
-        popularity: Popularity::Zipf { exponent: 1.0, keys: 200_000, one_hit: 0.2 },
+        popularity: Popularity::Zipf { exponent: 1.0, keys: 100_000, one_hit: 0.2 },
         sizes: Sizes::Course,
     },
     Gate {
@@ -165,6 +167,9 @@ fn etc_value(quantile: f64) -> u32 {
     bytes.min(1_048_576.0) as u32
 }
 
+/// Keys that are not ranks begin behind this number.
+const FRESH: u64 = 1 << 40;
+
 /// The requests of a gate, `requests` of them.
 pub struct Requests {
     gate: Gate,
@@ -174,7 +179,6 @@ pub struct Requests {
     requests: u64,
     /// Sums of probabilities over the ranks.
     cumulative: Vec<f64>,
-    history: Vec<u64>,
     fresh: u64,
 }
 
@@ -195,16 +199,7 @@ impl Gate {
             }
             _ => Vec::new(),
         };
-        Requests {
-            gate: *self,
-            seed,
-            state: seed,
-            number: 0,
-            requests,
-            cumulative,
-            history: Vec::new(),
-            fresh: 1 << 40,
-        }
+        Requests { gate: *self, seed, state: seed, number: 0, requests, cumulative, fresh: FRESH }
     }
 }
 
@@ -236,15 +231,14 @@ impl Iterator for Requests {
             Popularity::Shift { keys, every, .. } => number / every * keys + self.rank(),
             Popularity::Loop { keys } => number % keys,
             Popularity::Recency { reuse } => {
-                let id = if number > 0 && unit(&mut self.state) < reuse {
-                    let age = (number as f64).powf(unit(&mut self.state)) as u64;
-                    self.history[(number - age.clamp(1, number)) as usize]
+                if self.fresh > FRESH && unit(&mut self.state) < reuse {
+                    let keys = self.fresh - FRESH;
+                    let age = (keys as f64).powf(unit(&mut self.state)) as u64;
+                    self.fresh + 1 - age.clamp(1, keys)
                 } else {
                     self.fresh += 1;
                     self.fresh
-                };
-                self.history.push(id);
-                id
+                }
             }
         };
         let (key_bytes, value_bytes) = self.gate.sizes.of(id, self.seed);

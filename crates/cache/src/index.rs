@@ -219,6 +219,14 @@ impl Index {
         extra(&old[2 * old_slots as usize..], old_slots, &mut memory.words[from..], slots);
     }
 
+    /// How far the taken slots are from their homes, on average.
+    #[cfg(test)]
+    pub(crate) fn mean_distance(&self, memory: &Memory) -> f64 {
+        let taken = (0..self.slots).map(|at| (at, self.slot(memory, at))).filter(|(_, slot)| slot.block != NOBODY);
+        let sum: u64 = taken.map(|(at, slot)| u64::from(self.distance(slot.tag, at))).sum();
+        sum as f64 / f64::from(self.items.max(1))
+    }
+
     /// Says what is not as it must be.
     pub(crate) fn audit(&self, memory: &Memory) -> Result<(), String> {
         let mut items = 0;

@@ -5,6 +5,7 @@ mod config;
 mod evictor;
 pub mod gates;
 mod ghosts;
+mod held;
 mod index;
 mod memory;
 mod queue;
@@ -12,8 +13,10 @@ pub mod replay;
 mod shard;
 mod sketch;
 mod stats;
+mod uses;
 
 pub use cache::Cache;
 pub use config::{Accounting, Config, ConfigError, Item, KEY_BYTES_MAX, MEMORY_BYTES_MIN, Meta, Mode, Refusal};
 pub use evictor::{Evictor, UnknownEvictor};
+pub use held::Held;
 pub use stats::Stats;

@@ -9,7 +9,7 @@ const THREADS: u64 = 4;
 const STEPS: u64 = 60_000;
 
 fn check(evictor: Evictor) {
-    let cache = Cache::with_shards(Config { evictor, ..Config::new(96 << 10) }, 4).unwrap();
+    let cache = Cache::with_shards(Config { evictor, ..Config::new(32 << 10) }, 2).unwrap();
     // Whoever begins to read a key after this number was published must not see a smaller one.
     let floors: Vec<AtomicU64> = (0..KEYS).map(|_| AtomicU64::new(0)).collect();
     let texts: Vec<String> = (0..KEYS).map(|key| format!("key-{key}")).collect();
@@ -68,7 +68,8 @@ fn check(evictor: Evictor) {
     });
     cache.audit().unwrap();
     let stats = cache.stats();
-    assert!(seen.into_inner() > STEPS / 10, "too few hits to say anything");
+    // However the threads take turns, even one after the other: each reads its own keys too.
+    assert!(seen.into_inner() > STEPS / 200, "too few hits to say anything");
     assert!(if evictor == Evictor::None { stats.refused } else { stats.evictions } > 1_000, "{stats:?}");
 }
 

@@ -390,6 +390,8 @@ pub(crate) enum ServeKind {
     Calibrate(ServeCalibrateArgs),
     /// Serve HTTP/1.1: fixed answers, bodies of any length, an echo, delays by a stated law
     Http(Box<ServeHttpArgs>),
+    /// Serve a cache: memcached's text and meta protocol, RESP2/3 and HTTP on one port, under an exact cap of memory
+    Cache(Box<ServeCacheArgs>),
     /// Misbehave, to test generators
     #[command(hide = true)]
     Hostile(ServeHostileArgs),
@@ -472,6 +474,77 @@ pub(crate) struct ServeHttpArgs {
 }
 
 #[derive(Debug, Args)]
+#[command(
+    after_help = "memcached: get gets gat gats set add replace append prepend cas delete incr decr touch flush_all version stats \
+    verbosity quit, mg ms md ma mn me\nRESP: GET SET SETEX PSETEX SETNX DEL UNLINK MGET MSET EXISTS EXPIRE PEXPIRE TTL PTTL PING ECHO \
+    FLUSHALL INFO DBSIZE CONFIG COMMAND HELLO CLIENT SELECT QUIT RESET\nHTTP: GET /k, PUT /k/v, DELETE /k, HEAD /k, HEAD /, POST /reset\n\n\
+    SIGTERM ends it in order: it accepts no more, answers what was asked and closes; a second one ends it at once."
+)]
+pub(crate) struct ServeCacheArgs {
+    #[command(flatten)]
+    pub(crate) listen: ListenArgs,
+    /// The cap of the cache's memory: keys, values and all that it adds to them
+    #[arg(long, value_name = "BYTES", default_value = "64MB", value_parser = given(bytes))]
+    pub(crate) maxmem: Given<u64>,
+    /// Who leaves when there is no room: `density` (quintain's own, also `ours`), `s3-fifo`, `sieve`, `clock`, `lru`, `fifo`, or
+    /// `none`, which refuses instead
+    #[arg(long, value_name = "NAME", default_value = "density", value_parser = given(evictor))]
+    pub(crate) evict: Given<cache::Evictor>,
+    /// What the cap counts: `everything`, or `values` alone as small teaching caches do; then memory ends at twice the cap and 1 MiB
+    #[arg(long, value_enum, default_value_t = Counting::Everything)]
+    pub(crate) accounting: Counting,
+    /// What connections speak; `auto` tells by the first bytes of each
+    #[arg(long, value_enum, default_value_t = Speech::Auto)]
+    pub(crate) protocol: Speech,
+    /// Keep a version of each item for `cas`, 8 bytes an item [default: on where memcached may be spoken]
+    #[arg(long, value_enum)]
+    pub(crate) cas: Option<OnOff>,
+    /// The longest value; a small cache takes less, a quarter of one of its shards
+    #[arg(long, value_name = "BYTES", default_value = "1MiB", value_parser = given(bytes))]
+    pub(crate) value_max: Given<u64>,
+    /// The longest key; memcached's protocol has 250 at most
+    #[arg(long, value_name = "BYTES", default_value = "250B", value_parser = given(bytes))]
+    pub(crate) key_max: Given<u64>,
+    /// A connection may stand without a request for so long; 0s is for ever
+    #[arg(long, value_name = "TIME", default_value = "0s", value_parser = given(duration))]
+    pub(crate) idle_timeout: Given<Duration>,
+    /// A client may take so long to send the next bytes of a request, or to read 64 KiB of answers; then it is cut off
+    #[arg(long, value_name = "TIME", default_value = "30s", value_parser = given(duration))]
+    pub(crate) stall_timeout: Given<Duration>,
+    /// Connections open at the same time; one more is told so and closed [default: 65536, or what descriptors allow]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    pub(crate) connections: Option<u32>,
+    /// After SIGTERM, connections may go on for so long
+    #[arg(long, value_name = "TIME", default_value = "5s", value_parser = given(duration))]
+    pub(crate) drain: Given<Duration>,
+    /// Seed of the hash of keys and of the evictor's draws [default: another each time]
+    #[arg(long)]
+    pub(crate) seed: Option<u64>,
+}
+
+/// What the cap of a cache counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Counting {
+    Everything,
+    Values,
+}
+
+/// What the connections of a cache speak.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Speech {
+    Auto,
+    Memcached,
+    Redis,
+    Http,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum OnOff {
+    On,
+    Off,
+}
+
+#[derive(Debug, Args)]
 pub(crate) struct ServeCalibrateArgs {
     #[command(flatten)]
     pub(crate) listen: ListenArgs,
@@ -539,6 +612,8 @@ pub(crate) enum Format {
     Csv,
     /// One row a trial, full precision
     CsvTrials,
+    /// Effects of the factors: sources of variation, levels, changes
+    CsvEffects,
     /// The findings
     Json,
     /// The run and its records, as they were stored
@@ -699,6 +774,13 @@ fn duration(text: &str) -> Result<Duration, String> {
 
 fn bytes(text: &str) -> Result<u64, String> {
     study::units::bytes(text).map_err(|error| error.to_string())
+}
+
+fn evictor(text: &str) -> Result<cache::Evictor, String> {
+    if text == "ours" {
+        return Ok(cache::Evictor::Density);
+    }
+    text.parse().map_err(|error: cache::UnknownEvictor| error.to_string())
 }
 
 /// What each connection may keep in memory.

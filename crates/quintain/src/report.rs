@@ -25,6 +25,7 @@ pub(crate) fn report(args: ReportArgs) -> Done {
         (None, Format::Md) => report::markdown(&findings),
         (None, Format::Csv) => report::csv(&findings),
         (None, Format::CsvTrials) => report::csv_trials(&findings),
+        (None, Format::CsvEffects) => report::csv_effects(&findings),
         (None, Format::Json) => json(&findings)?,
         (None, Format::Records) => json(&serde_json::json!({ "run": run, "records": records }))?,
     };

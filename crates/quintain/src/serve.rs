@@ -3,12 +3,18 @@
 use std::sync::Arc;
 
 use lab::clock::nanos;
-use servers::{Calibrate, Hostile, Http, HttpLimits, Listen, Log, Pauses, Pingpong, ServeError, Shutdown};
+use servers::{
+    CacheLimits, CacheProtocol, CacheServer, CacheShared, Calibrate, Hostile, Http, HttpLimits, Listen, Log, Pauses,
+    Pingpong, ServeError, Shutdown,
+};
 use stats::{Distribution, Histogram};
 use study::units;
 
-use crate::cli::{Backend, Hostility, ListenArgs, ServeArgs, ServeHttpArgs, ServeKind};
+use crate::cli::{
+    Backend, Counting, Hostility, ListenArgs, OnOff, ServeArgs, ServeCacheArgs, ServeHttpArgs, ServeKind, Speech,
+};
 use crate::message::{Done, Exit, Problem};
+use crate::mistakes::Mistakes;
 use crate::{output, signals};
 
 /// The law of the delays of `serve calibrate`.
@@ -95,6 +101,7 @@ pub(crate) fn serve(args: ServeArgs) -> Done {
             output::json_line(&TrueTimes::of(handlers.iter().map(Calibrate::log)))?;
         }
         ServeKind::Http(args) => http(*args, &shutdown)?,
+        ServeKind::Cache(args) => serve_cache(*args, &shutdown)?,
         ServeKind::Hostile(args) => {
             let kind = match args.kind {
                 Hostility::WrongWords => servers::Kind::WrongWords,
@@ -138,6 +145,86 @@ fn http(args: ServeHttpArgs, shutdown: &Shutdown) -> Result<(), Problem> {
     }
     let text = serde_json::to_string(&times).map_err(|error| Problem::new(Exit::Machine, error))?;
     output::file(&path, &(text + "\n"))
+}
+
+fn serve_cache(args: ServeCacheArgs, shutdown: &Shutdown) -> Result<(), Problem> {
+    let mut mistakes = Mistakes::default();
+    let capacity_bytes = mistakes.flag("--maxmem", &args.maxmem);
+    let evictor = match &args.evict.0 {
+        Ok(evictor) => *evictor,
+        Err(error) => {
+            mistakes.add(format!("`--evict`: {error}"), None);
+            cache::Evictor::None
+        }
+    };
+    let value_bytes_max = mistakes.flag("--value-max", &args.value_max);
+    let key_bytes_max = mistakes.flag("--key-max", &args.key_max);
+    let idle = mistakes.flag("--idle-timeout", &args.idle_timeout);
+    let stall = mistakes.flag("--stall-timeout", &args.stall_timeout);
+    let drain = mistakes.flag("--drain", &args.drain);
+    if args.maxmem.0.is_ok() && capacity_bytes < cache::MEMORY_BYTES_MIN {
+        let text =
+            format!("`--maxmem`: {capacity_bytes} bytes, and the bookkeeping alone needs {}", cache::MEMORY_BYTES_MIN);
+        mistakes.add(text, Some("`--maxmem 1MB` holds some thousand items".to_owned()));
+    }
+    if args.value_max.0.is_ok() && !(1..1 << 28).contains(&value_bytes_max) {
+        mistakes.add(format!("`--value-max`: {value_bytes_max} bytes, expected 1 byte to less than 256MiB"), None);
+    }
+    if args.key_max.0.is_ok() && !(1..=cache::KEY_BYTES_MAX as u64).contains(&key_bytes_max) {
+        let text = format!("`--key-max`: {key_bytes_max} bytes, expected 1 to {} bytes", cache::KEY_BYTES_MAX);
+        mistakes.add(text, None);
+    }
+    if args.stall_timeout.0.is_ok() && stall.is_zero() {
+        mistakes.add("`--stall-timeout`: no client is that fast, expected more than 0s", None);
+    }
+    let speaks_memcached = matches!(args.protocol, Speech::Auto | Speech::Memcached);
+    let versions = args.cas.map_or(speaks_memcached, |cas| cas == OnOff::On);
+    if versions && !speaks_memcached {
+        mistakes.add("`--cas on`: only memcached's protocol has versions of items", Some("leave it out".to_owned()));
+    }
+    mistakes.end()?;
+    let config = cache::Config {
+        capacity_bytes,
+        accounting: match args.accounting {
+            Counting::Everything => cache::Accounting::Everything,
+            Counting::Values => {
+                cache::Accounting::ValuesOnly { memory_bytes: capacity_bytes.saturating_mul(2).saturating_add(1 << 20) }
+            }
+        },
+        evictor,
+        threads: args.listen.threads as usize,
+        key_bytes_max: key_bytes_max as usize,
+        value_bytes_max: value_bytes_max as usize,
+        versions,
+        seed: args.seed.unwrap_or_else(drawn),
+    };
+    let protocol = match args.protocol {
+        Speech::Auto => CacheProtocol::Auto,
+        Speech::Memcached => CacheProtocol::Memcached,
+        Speech::Redis => CacheProtocol::Redis,
+        Speech::Http => CacheProtocol::Http,
+    };
+    let limits = CacheLimits {
+        idle_ns: if idle.is_zero() { CacheLimits::DEFAULT.idle_ns } else { nanos(idle) },
+        request_ns: nanos(stall),
+        send_ns: nanos(stall),
+        ..CacheLimits::DEFAULT
+    };
+    let shared = CacheShared::new(config, protocol, limits, lab::clock::unix_seconds);
+    let shared = Arc::new(shared.map_err(|error| Problem::new(Exit::Usage, error))?);
+    let listen = Listen {
+        connections: Some(connections(args.connections)? as usize),
+        drain_ns: nanos(drain),
+        ..args.listen.into()
+    };
+    servers::serve(&listen, |thread| CacheServer::new(Arc::clone(&shared), thread), shutdown, ready)?;
+    Ok(())
+}
+
+/// A number that nobody who sends keys knows, so that nobody can choose keys of one hash.
+fn drawn() -> u64 {
+    use std::hash::{BuildHasher, RandomState};
+    RandomState::new().hash_one(std::process::id())
 }
 
 /// As many connections as were asked for, or as descriptors allow.

@@ -8,11 +8,12 @@ use std::path::PathBuf;
 fn main() -> Result<(), Box<dyn Error>> {
     let mut arguments = std::env::args().skip(1);
     let (Some(which), Some(path)) = (arguments.next(), arguments.next().map(PathBuf::from)) else {
-        return Err("usage: page volley|sweep|threads|one FILE.html".into());
+        return Err("usage: page volley|sweep|threads|builds|one FILE.html".into());
     };
     let (mut run, mut records) = match which.as_str() {
         "sweep" => report::example::sweep(),
         "threads" => report::example::threads(),
+        "builds" => report::example::builds(),
         _ => report::example::volley(),
     };
     if which == "one" {

@@ -6,7 +6,7 @@ use study::plan::Level;
 use study::record::{IdlePolicy, Record, Run};
 
 use crate::findings::{Drift, FINDINGS_VERSION, Factor, Findings, MetricInfo, Row, RowState};
-use crate::{answer, asked, method, row, scalability, value};
+use crate::{answer, asked, effects, method, row, scalability, value};
 
 /// Below this adjusted p-value a drift is called one.
 const DRIFT_P: f64 = 0.05;
@@ -46,6 +46,7 @@ pub fn analyze(run: &Run, records: &[Record]) -> Findings {
         figures: plan.figures.clone(),
         tables: plan.tables.clone(),
         scalability: scalability::scalability(run, &factors, &rows),
+        effects: Vec::new(),
         factors,
         drift,
         network: row::network(records.iter().copied()),
@@ -58,6 +59,7 @@ pub fn analyze(run: &Run, records: &[Record]) -> Findings {
         rows,
         capacities,
     };
+    findings.effects = effects::effects(&findings, &plan.effects);
     findings.warnings = warnings(&findings, strange);
     findings.answer = answer::answer(&findings);
     findings

@@ -37,6 +37,11 @@ pub(crate) fn answer(findings: &Findings) -> Vec<String> {
     // A law that was not fitted is worth a sentence where points were there and had to be left out.
     let told = |found: &&Scalability| found.fit.is_some() || found.points.iter().any(|point| point.left_out.is_some());
     sentences.extend(findings.scalability.iter().filter(told).map(|found| found.sentence.clone()));
+    // Of the metric that the study is about, what matters most, where it is about the subject alone.
+    let effects = findings.effects.iter().find(|effects| effects.metric == findings.metric && effects.marked.is_none());
+    sentences.extend(
+        effects.into_iter().flat_map(|effects| effects.sentences.iter().take(effects.shown.min(NAMED)).cloned()),
+    );
     // Where most numbers are about something else, that is the answer.
     let measured = findings.rows.iter().filter(|row| row.n > 0).count();
     let marked = || findings.rows.iter().filter(|row| row.is_marked() && row.n > 0);

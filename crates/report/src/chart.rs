@@ -317,6 +317,11 @@ impl Panel {
         Some((frame.x(&self.x.scale, x)? + dx, frame.y(&self.y.scale, y)? + dy))
     }
 
+    /// Room of each of so many slots that stand side by side, in the panel's units, at least.
+    pub(crate) fn slot_room(count: usize) -> f64 {
+        (WIDTH - NAMES) / count.max(1) as f64
+    }
+
     /// How far apart the closest marks of x are, in the panel's units: the room for markers side by side.
     pub(crate) fn room_aside(x: &Axis) -> f64 {
         let levels: Vec<f64> = x.major.iter().map(|(value, _)| *value).collect();

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use study::plan::Level;
 
-use crate::findings::{Findings, Row};
+use crate::findings::{EffectScale, Estimate, Findings, Row, SourceKind};
 use crate::terminal::{idle_word, limit_word};
 
 /// One row for each design point and metric-wise columns: `_mean`, `_low`, `_high`, `_stddev`. What is not known is an empty
@@ -76,6 +76,80 @@ pub fn csv_trials(findings: &Findings) -> String {
         cells.extend(findings.metrics.iter().map(|metric| number(trial.values.get(&metric.name).copied())));
         cells.push(trial.failed.clone().unwrap_or_default());
         out += &line(&cells);
+    }
+    out
+}
+
+/// One row for each source of variation, effect of a level, interaction of two and change, of each metric and scale (`ratio` or
+/// `difference`). What has no meaning in a row is an empty field.
+pub fn csv_effects(findings: &Findings) -> String {
+    const HEADS: [&str; 19] = [
+        "run",
+        "metric",
+        "idle",
+        "design",
+        "scale",
+        "what",
+        "factor",
+        "level",
+        "to",
+        "other",
+        "other_level",
+        "share",
+        "squares",
+        "df",
+        "f",
+        "p_adjusted",
+        "point",
+        "low",
+        "high",
+    ];
+    let mut out = line(&HEADS.map(str::to_owned));
+    for effects in &findings.effects {
+        for found in &effects.analyses {
+            let scale = match found.scale {
+                EffectScale::Ratio => "ratio",
+                EffectScale::Difference => "difference",
+            };
+            let start = [&findings.run, &effects.metric, idle_word(effects.idle), effects.design.word(), scale]
+                .map(str::to_owned);
+            let mut row = |what: &str, names: [String; 5], numbers: [String; 5], estimate: Option<&Estimate>| {
+                let ends = estimate.map_or([None; 3], |e| [Some(e.point), Some(e.low), Some(e.high)]).map(number);
+                let cells = [start.as_slice(), &[what.to_owned()], &names, &numbers, &ends].concat();
+                out += &line(&cells);
+            };
+            let none = || [(); 5].map(|()| String::new());
+            for source in &found.sources {
+                let what = match source.kind {
+                    SourceKind::Main => "main",
+                    SourceKind::Interaction => "interaction",
+                    SourceKind::Higher => "higher",
+                    SourceKind::Points => "points",
+                    SourceKind::Blocks => "blocks",
+                    SourceKind::Error => "error",
+                };
+                let name = |index: usize| source.factors.get(index).cloned().unwrap_or_default();
+                let names = [name(0), String::new(), String::new(), name(1), String::new()];
+                let numbers =
+                    [Some(source.share), Some(source.squares), Some(source.df as f64), source.f, source.p_adjusted];
+                row(what, names, numbers.map(number), None);
+            }
+            for level in &found.levels {
+                let names =
+                    [level.factor.clone(), level.level.to_string(), String::new(), String::new(), String::new()];
+                row("level", names, none(), Some(&level.effect));
+            }
+            for both in &found.interactions {
+                let ([a, b], [of_a, of_b]) = (both.factors.clone(), [0, 1].map(|index| both.levels[index].to_string()));
+                row("levels", [a, of_a, String::new(), b, of_b], none(), Some(&both.effect));
+            }
+            for change in &found.changes {
+                let (other, at) =
+                    change.at.as_ref().map_or_else(Default::default, |at| (at.factor.clone(), at.level.to_string()));
+                let names = [change.factor.clone(), change.from.to_string(), change.to.to_string(), other, at];
+                row("change", names, none(), Some(&change.change));
+            }
+        }
     }
     out
 }

@@ -7,8 +7,8 @@ use std::sync::LazyLock;
 use stats::{Distribution, Rng};
 use study::Next;
 use study::plan::{
-    CapacityShare, Figure, FigureKind, HttpPlan, HttpRequestPlan, Level, LoadPlan, Plan, Point, SearchPlan,
-    SubjectPlan, Table, TableKind, TrialRule,
+    CapacityShare, EffectsPlan, Figure, FigureKind, HttpPlan, HttpRequestPlan, Level, LoadPlan, Plan, Point,
+    SearchPlan, SubjectPlan, Table, TableKind, TrialRule,
 };
 use study::record::{
     Build, BuildOutcome, Calibration, Cpu, Failure, FailureKind, Finding, FindingState, Histogram, Host, IdlePolicy,
@@ -205,6 +205,60 @@ fn make_capacity() -> (Run, Vec<Record>) {
 
 /// What the subject of [`capacity`] can do, per second.
 const CAPACITY_PER_S: f64 = 71_000.0;
+
+/// A full factorial of words and numbers: two builds of one server, two sizes of its memory, two numbers of clients. The build matters most, memory
+/// matters in the fast build alone, clients hardly matter, and one trial is lost.
+pub fn builds() -> (Run, Vec<Record>) {
+    static ONCE: LazyLock<(Run, Vec<Record>)> = LazyLock::new(make_builds);
+    ONCE.clone()
+}
+
+fn make_builds() -> (Run, Vec<Record>) {
+    let mut run = run(&["O0", "O2"], &[1, 10], &[40, 80]);
+    let mut records = Vec::new();
+    for block in 0..TRIALS {
+        let mut order = (0..run.plan.points.len()).collect::<Vec<_>>();
+        Rng::stream(run.plan.seed, u64::from(block)).shuffle(&mut order);
+        for point in order {
+            let trial = Trial { run: &run, point, block, order: records.len() as u32 };
+            let rate_per_s =
+                [20_000.0, 20_000.0, 40_000.0, 50_000.0][point / 2] * if point % 2 == 1 { 1.002 } else { 1.0 };
+            let behaviour = Behaviour { rate_per_s, subject_busy: 0.95, generator_busy: 0.6, spread: 0.02 };
+            records.push(match (point, block) {
+                (6, 2) => trial.failed(FailureKind::NotReady, "the subject did not listen within 5 s"),
+                _ => trial.measured(&behaviour),
+            });
+        }
+    }
+    run.id = "builds-20261121-100000".to_owned();
+    let plan = &mut run.plan;
+    plan.study = "builds".to_owned();
+    plan.question = "What changes the throughput of the server?".to_owned();
+    plan.trials.metric = "throughput".to_owned();
+    plan.factors = ["build", "maxmem", "clients"].map(str::to_owned).to_vec();
+    let renamed = |levels: &BTreeMap<String, Level>| {
+        let maxmem = Level::Text(format!("{}MB", levels["cores"]));
+        BTreeMap::from([
+            ("build".to_owned(), levels["server"].clone()),
+            ("maxmem".to_owned(), maxmem),
+            ("clients".to_owned(), levels["clients"].clone()),
+        ])
+    };
+    plan.points.iter_mut().for_each(|point| point.factors = renamed(&point.factors));
+    records.iter_mut().for_each(|record| record.factors = renamed(&record.factors));
+    let mut figures = plan.figures.drain(..);
+    let figure = figures.next().expect("the example has figures");
+    drop(figures);
+    let interaction = |x: &str, series: &str| Figure {
+        kind: FigureKind::Interaction,
+        x: Some(x.to_owned()),
+        series: Some(series.to_owned()),
+        facet: None,
+        ..figure.clone()
+    };
+    plan.figures = vec![interaction("maxmem", "build"), interaction("clients", "build")];
+    (run, records)
+}
 
 struct Trial<'a> {
     run: &'a Run,
@@ -448,6 +502,7 @@ fn run(servers: &[&str], cores: &[i64], clients: &[i64]) -> Run {
                 figure(FigureKind::Timeline, None, Some("throughput")),
             ],
             tables: Vec::new(),
+            effects: EffectsPlan::default(),
         },
     }
 }

@@ -93,6 +93,7 @@ pub(crate) fn figures(findings: &Findings, detail: Detail) -> Vec<Drawing> {
     let drawn = wanted.iter().map(|figure| match figure.kind {
         FigureKind::Line => over::line(findings, figure, detail),
         FigureKind::Scatter => over::scatter(findings, figure, detail),
+        FigureKind::Interaction => over::interaction(findings, figure, detail),
         FigureKind::Ecdf => distribution::ecdf(findings, figure, detail),
         FigureKind::Quantiles => distribution::quantiles(findings, figure, detail),
         FigureKind::Timeline => timeline::timeline(findings, figure, detail),

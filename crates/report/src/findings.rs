@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use study::plan::{Figure, Level, Table};
+use study::plan::{Design, Figure, Level, Table};
 use study::record::{
     Build, Calibration, FailureKind, Finding, Histogram, Host, IdlePolicy, Limit, NetworkCounters, Purpose,
 };
@@ -60,10 +60,14 @@ pub struct Findings {
     /// One for every design point; two where a point was measured under both idle policies.
     pub rows: Vec<Row>,
     /// The searches for the capacities that the rates of other design points are shares of: no design points of the study.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default)]
     pub capacities: Vec<Row>,
     /// Scalability over a numeric factor, one for each series.
     pub scalability: Vec<Scalability>,
+    /// What the factors do, and what each does differently at the levels of another: one for each metric that is asked for, and each idle
+    /// policy. Empty where fewer than two factors vary.
+    #[serde(default)]
+    pub effects: Vec<Effects>,
     /// Tests for a drift over the time of the run, one for each row with trials enough.
     pub drift: Vec<Drift>,
     /// Counters of the network stack, all trials together.
@@ -597,6 +601,157 @@ pub struct UslFit {
     pub peak_high: Option<f64>,
     /// Share of the variation that the fit explains.
     pub r_squared: f64,
+}
+
+/// What the factors of a study do to one metric.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Effects {
+    /// The metric.
+    pub metric: String,
+    /// What idle processors did; trials under two policies are never mixed.
+    pub idle: IdlePolicy,
+    /// Which combinations of levels were measured.
+    pub design: Design,
+    /// The factors that vary, with the levels that have trials.
+    pub factors: Vec<Factor>,
+    /// Levels at which nothing was measured, `cores 8`: the rest is analysed.
+    pub left_out: Vec<String>,
+    /// Why there is no analysis; `None`: there is.
+    pub refused: Option<String>,
+    /// Why it is not about the subject alone; `None`: it is.
+    pub marked: Option<String>,
+    /// The analyses, that of the sentences first: of ratios where the metric has a zero that means none, and of differences.
+    pub analyses: Vec<EffectAnalysis>,
+    /// What it means: what was shown first, the largest share of the variation first.
+    pub sentences: Vec<String>,
+    /// How many of the sentences say something that was shown.
+    pub shown: usize,
+}
+
+/// In which terms factors act.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum EffectScale {
+    /// Effects multiply: the analysis is of logarithms, and every effect is a ratio of geometric means.
+    Ratio,
+    /// Effects add: every effect is a difference of means in the metric's own unit.
+    Difference,
+}
+
+/// One analysis of variance with its effects (Jain 1991, chapters 17, 18, 22).
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct EffectAnalysis {
+    /// In which terms.
+    pub scale: EffectScale,
+    /// Design points.
+    pub points: usize,
+    /// Trials.
+    pub trials: usize,
+    /// Whether every point has as many trials as every other; else sums of squares are of type III, and shares are of their sum.
+    pub equal: bool,
+    /// Standard deviation between trials of one point, pooled over all points: of logarithms, or in the metric's unit.
+    pub error: f64,
+    /// Degrees of freedom of the error.
+    pub error_df: usize,
+    /// Blocks that were told apart from the error; 1: none were.
+    pub blocks: usize,
+    /// The chance of points that scatter so unlike where all scatter alike, at most; `None`: not known.
+    pub uneven_p: Option<f64>,
+    /// Where the variation comes from; the shares sum to 1.
+    pub sources: Vec<EffectSource>,
+    /// What each level does: mean over all levels of the other factors against the mean of all points. Empty for one-at-a-time designs.
+    pub levels: Vec<LevelEffect>,
+    /// What two levels do together beyond what each does. Empty for one-at-a-time designs.
+    pub interactions: Vec<InteractionEffect>,
+    /// What going from one level to another does: from the first level to each other, from the first to the last of numbers.
+    pub changes: Vec<EffectChange>,
+}
+
+/// A line of an analysis of variance.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct EffectSource {
+    /// What it is.
+    pub kind: SourceKind,
+    /// The factors: one for a main effect, two for an interaction, else none.
+    pub factors: Vec<String>,
+    /// Share of the variation, a fraction.
+    pub share: f64,
+    /// Sum of squares.
+    pub squares: f64,
+    /// Degrees of freedom.
+    pub df: usize,
+    /// Mean square over that of the error; `None` for the error itself and where the error is zero.
+    pub f: Option<f64>,
+    /// p-value of the F test; `None` for the error itself.
+    pub p: Option<f64>,
+    /// The same, adjusted for the number of effects tested of this metric (Holm); `None` for what is not an effect of factors.
+    pub p_adjusted: Option<f64>,
+}
+
+/// Kinds of [`EffectSource`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum SourceKind {
+    /// A factor by itself.
+    Main,
+    /// Two factors.
+    Interaction,
+    /// Three and more, all together.
+    Higher,
+    /// The design points of a one-at-a-time design, all together.
+    Points,
+    /// What blocks did to all points alike.
+    Blocks,
+    /// What differs between the trials of a point.
+    Error,
+}
+
+/// What a level does.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct LevelEffect {
+    /// The factor.
+    pub factor: String,
+    /// The level.
+    pub level: Level,
+    /// Against the mean of all points.
+    pub effect: Estimate,
+}
+
+/// What two levels do together.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct InteractionEffect {
+    /// The two factors.
+    pub factors: [String; 2],
+    /// Their levels.
+    pub levels: [Level; 2],
+    /// Beyond what each does.
+    pub effect: Estimate,
+}
+
+/// What going from one level to another does.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct EffectChange {
+    /// The factor.
+    pub factor: String,
+    /// The level before.
+    pub from: Level,
+    /// The level after.
+    pub to: Level,
+    /// At this level of another factor; `None`: on average over all levels of all others (in a one-at-a-time design: at their first).
+    pub at: Option<ChangeAt>,
+    /// The change.
+    pub change: Estimate,
+    /// The smallest change that so many trials of such a spread would show in four of five attempts: a fraction of the value, or in the metric's unit.
+    pub detectable: f64,
+}
+
+/// A level of another factor.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ChangeAt {
+    /// The factor.
+    pub factor: String,
+    /// Its level.
+    pub level: Level,
 }
 
 /// A test for a trend over the trials of one row, in the order they ran.

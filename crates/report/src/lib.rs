@@ -17,6 +17,7 @@ mod asked;
 mod cache;
 mod chart;
 mod csv;
+mod effects;
 mod enough;
 #[doc(hidden)]
 pub mod example;
@@ -44,7 +45,7 @@ pub mod workload;
 
 pub use analyze::analyze;
 pub use asked::asked;
-pub use csv::{csv, csv_trials};
+pub use csv::{csv, csv_effects, csv_trials};
 pub use findings::Findings;
 pub use html::{HtmlError, PAGE_LIMIT, figure_svgs, html};
 pub use json::json;

@@ -6,7 +6,7 @@ use study::record::FindingState;
 
 use crate::findings::{Findings, Row};
 use crate::terminal::{cell, cpus_cell, has_fewer_cpus, idle_word, limit_word};
-use crate::{number, table, terminal};
+use crate::{effects, number, table, terminal};
 
 /// The question, the answer, the table, warnings, machine, method, how to do it again.
 pub fn markdown(findings: &Findings) -> String {
@@ -31,6 +31,10 @@ pub fn markdown(findings: &Findings) -> String {
         let _ = writeln!(out, "\nLoad: {}.", plain(&findings.load));
     }
     section(&mut out, "Scalability", findings.scalability.iter().map(|found| found.sentence.clone()));
+    section(&mut out, "Effects", findings.effects.iter().flat_map(|effects| effects.sentences.iter().cloned()));
+    for sheet in effects::sheets(findings) {
+        out += &laid_out(&sheet);
+    }
     section(&mut out, "Trials", findings.all_rows().filter(|row| row.n > 0).map(|row| trials(findings, row)));
     section(&mut out, "What went wrong", findings.all_rows().flat_map(wrong));
     section(&mut out, "Warnings", findings.warnings.iter().cloned());
@@ -240,6 +244,11 @@ mod tests {
         Mean over trials ± half of its 95 % interval; n: trials with fresh subjects; \*: not about the subject.
 
         Load: pingpong, closed loop, 40 or 80 clients.
+
+        ## Effects
+
+        - Effects on mean latency: none computed, because 2 of 12 design points have no trial: the factors are not fully crossed.
+        - Effects on throughput: none computed, because 2 of 12 design points have no trial: the factors are not fully crossed.
 
         ## Trials
 

@@ -88,6 +88,14 @@ pub fn terminal(findings: &Findings, style: &Style) -> String {
         let _ = writeln!(out, "\n{}", wrap(&paint.bold(&sheet.title), style.width, 0));
         out += &laid_out(&sheet, style);
     }
+    // A study that never was a factorial on this machine is not told so each time; the page is where that stands.
+    let analysed = findings.effects.iter().filter(|effects| !effects.analyses.is_empty()).collect::<Vec<_>>();
+    if !analysed.is_empty() {
+        let _ = writeln!(out, "\n{}", paint.bold("Effects"));
+        for sentence in analysed.iter().flat_map(|effects| &effects.sentences) {
+            out += &wrap(&format!("  {sentence}\n"), style.width, 4);
+        }
+    }
     out.push('\n');
     out += &wrap(&format!("{}\n", paint.dim(&legend(findings))), style.width, 2);
     out += &wrap(&format!("{}\n", paint.dim(&stopped(findings))), style.width, 2);

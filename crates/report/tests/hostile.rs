@@ -44,6 +44,7 @@ fn render_everything(run: &Run, records: &[Record]) {
     report::markdown(&findings);
     report::csv(&findings);
     report::csv_trials(&findings);
+    report::csv_effects(&findings);
     report::volley(run, records);
     report::figure_svgs(&findings);
     report::html(&findings).unwrap();

@@ -21,7 +21,6 @@ mod delay;
 mod exchange;
 mod request;
 mod route;
-mod timers;
 
 #[cfg(test)]
 mod tests;
@@ -33,9 +32,9 @@ use self::answers::Answers;
 use self::connection::{Connection, Phase, Stream};
 use self::delay::Delays;
 use self::request::{Asked, Memo};
-use self::timers::{NEVER, Timers};
 use crate::calibrate::Log;
 use crate::pool::{Handler, Next};
+use crate::timers::{NEVER, Timers};
 
 /// Bytes of a long body handed over at once. With a head it is less than half of the 64 KiB up to which a driver keeps the
 /// memory of what waits to be sent, and so is found there however that has grown.

@@ -6,6 +6,7 @@
 
 use crate::compare::{self, LogRatio};
 use crate::distribution::Distribution;
+use crate::effects::{self, Scale};
 use crate::histogram::Histogram;
 use crate::interval::{self, Estimate};
 use crate::random::Rng;
@@ -79,6 +80,28 @@ enum Kind {
     /// The law of scalability through seven points of so many trials, which scatter alike at all N, or eight times as much beyond the
     /// peak as before it.
     Scalability { trials: usize, even: bool, of: Scaling },
+    /// A factorial of two factors, three levels by two, with so many trials a point in blocks that differ by 10 %.
+    Factorial { trials: usize, sample: Sample, of: Effect },
+}
+
+/// How the trials of a factorial come about.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Sample {
+    /// All are there and scatter alike.
+    Whole,
+    /// One in six is lost.
+    Lost,
+    /// One point scatters eight times as much as the others.
+    Uneven,
+}
+
+/// What is estimated of a factorial.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Effect {
+    /// From the first level of the first factor to the last, on average.
+    Change,
+    /// By how much that differs between the levels of the second.
+    Interaction,
 }
 
 /// What is estimated of the law of scalability.
@@ -233,6 +256,29 @@ pub fn cases() -> Vec<Case> {
             kind,
         );
     }
+    let between = |low, high| Promise::Between(low, high);
+    for (trials, sample, of, name, promise) in [
+        (2, Sample::Whole, Effect::Change, "main effect in a factorial, 6 points of 2 trials", between(0.93, 0.97)),
+        (8, Sample::Whole, Effect::Change, "main effect in a factorial, 6 points of 8 trials", between(0.93, 0.97)),
+        (
+            8,
+            Sample::Whole,
+            Effect::Interaction,
+            "interaction in a factorial, 6 points of 8 trials",
+            between(0.93, 0.97),
+        ),
+        (8, Sample::Lost, Effect::Change, "main effect, one trial in six lost", between(0.93, 0.97)),
+        (8, Sample::Lost, Effect::Interaction, "interaction, one trial in six lost", between(0.93, 0.97)),
+        (
+            8,
+            Sample::Uneven,
+            Effect::Interaction,
+            "interaction where one point scatters eight times as much",
+            Promise::Nothing,
+        ),
+    ] {
+        add(name.to_owned(), promise, Kind::Factorial { trials, sample, of });
+    }
     cases
 }
 
@@ -265,6 +311,10 @@ impl Kind {
             Kind::Ratio { .. } => RATIO,
             // In terms of the subject's own capacity, which differs from study to study.
             Kind::Search { .. } => 1.0,
+            Kind::Factorial { of, .. } => match of {
+                Effect::Change => FACTORIAL[2][0].midpoint(FACTORIAL[2][1]).exp(),
+                Effect::Interaction => (FACTORIAL[2][1] - FACTORIAL[2][0]).exp(),
+            },
             Kind::Scalability { of, .. } => match of {
                 Scaling::Contention => LAW.sigma,
                 Scaling::Coherency => LAW.kappa,
@@ -324,8 +374,35 @@ impl Kind {
             Kind::Ratio { paired } => ratio(rng, paired).map(|found| found.ratio(LEVEL)),
             Kind::Search { between, blind } => Knee::draw(between, rng).range(blind, rng),
             Kind::Scalability { trials, even, of } => scaling(rng, trials, even, of),
+            Kind::Factorial { trials, sample, of } => effect(rng, trials, sample, of),
         }
     }
+}
+
+/// Logarithms of the simulated factorial's means, less those at the first level of the first factor: three levels by two.
+const FACTORIAL: [[f64; 2]; 3] = [[0.0, 0.0], [0.1, 0.12], [0.3, 0.5]];
+
+fn effect(rng: &mut Rng, trials: usize, sample: Sample, of: Effect) -> Option<Estimate> {
+    let mut values = Vec::new();
+    for block in 0..trials as u32 {
+        let slow = 0.1 * rng.normal();
+        for (a, means) in FACTORIAL.iter().enumerate() {
+            for (b, mean) in means.iter().enumerate() {
+                let spread = if sample == Sample::Uneven && (a, b) == (2, 1) { 0.16 } else { 0.02 };
+                let value = 1000.0 * (mean + slow + 0.2 * b as f64 + spread * rng.normal()).exp();
+                if sample == Sample::Lost && rng.below(6) == 0 {
+                    continue;
+                }
+                values.push(effects::Trial { levels: vec![a, b], block, value });
+            }
+        }
+    }
+    let found = effects::factorial(&[3, 2], &values, Scale::Log).ok()?;
+    let contrast = match of {
+        Effect::Change => found.change(0, 0, 2),
+        Effect::Interaction => found.change_of_change((0, 0, 2), (1, 0, 1)),
+    };
+    Some(contrast.ratio(LEVEL))
 }
 
 /// The simulated law of scalability; its peak is at 9.7.

@@ -12,6 +12,7 @@ pub mod compare;
 pub mod coverage;
 pub mod distribution;
 pub mod drift;
+pub mod effects;
 pub mod empirical;
 pub mod fit;
 pub mod histogram;

@@ -1,5 +1,6 @@
 //! A [`Study`] becomes a [`Plan`]: factors times levels, each design point with its own commands and numbers.
 
+mod effects;
 mod factors;
 mod figures;
 mod http;
@@ -19,7 +20,7 @@ use crate::diagnostic::Diagnostic;
 use crate::nearest::suggestion;
 use crate::node::{Place, Table, Value};
 use crate::parse::{Profile, Study, in_profile};
-use crate::plan::{self, Figure, LoadPlan, Plan, Point, TrialRule};
+use crate::plan::{self, Design, EffectsPlan, Figure, LoadPlan, Plan, Point, TrialRule};
 use crate::report::Report;
 use crate::section::{self, Section, Setting};
 use crate::{sets, template};
@@ -63,10 +64,10 @@ pub fn expand(study: &Study, options: &ExpandOptions) -> Result<Plan, Vec<Diagno
     sets::apply(&mut root, &options.sets, &report);
     let expanded = points_of(&root, options.profile, options.machine_cpus, &report);
     report.finish()?;
-    let Expanded { question, factors, points, trials, figures, tables } =
+    let Expanded { question, factors, points, trials, figures, tables, effects } =
         expanded.expect("what is not there has been reported");
     let (study, text) = (options.name.clone(), study.text.clone());
-    Ok(Plan { study, question, text, seed: options.seed, factors, points, trials, figures, tables })
+    Ok(Plan { study, question, text, seed: options.seed, factors, points, trials, figures, tables, effects })
 }
 
 /// What the tables of a study say, whatever its name and seed.
@@ -77,13 +78,16 @@ pub(crate) struct Expanded {
     trials: TrialRule,
     figures: Vec<Figure>,
     tables: Vec<plan::Table>,
+    effects: EffectsPlan,
 }
 
 /// Reads the tables of a study in one profile; `None` only where a mistake was reported.
 pub(crate) fn points_of(root: &Table, profile: Profile, machine_cpus: u32, report: &Report) -> Option<Expanded> {
     let top =
         Section { name: String::new(), table: Cow::Borrowed(root), place: Place::default(), settings: &[], report };
-    top.only(&["question", "subject", "load", "factors", "trials", "figure", "table", "quick", "full"]);
+    top.only(&[
+        "question", "design", "subject", "load", "factors", "trials", "effects", "figure", "table", "quick", "full",
+    ]);
     top.required("question", "\"Which server is fastest?\"");
     let question = top.text("question");
     if question.as_ref().is_some_and(|question| question.trim().is_empty()) {
@@ -97,7 +101,9 @@ pub(crate) fn points_of(root: &Table, profile: Profile, machine_cpus: u32, repor
     let trials = trials::read(root, profile, report);
     let figures = figures::read(root, &factors, trials.as_ref(), report);
     let tables = tables::read(root, report);
-    let points = points(root, &factors, subject, load, machine_cpus, report);
+    let effects = effects::read(&top);
+    let design = effects.as_ref().map_or(Design::Full, |effects| effects.design);
+    let points = points(root, &factors, design, subject, load, machine_cpus, report);
     Some(Expanded {
         question: question?,
         factors: factors.iter().map(|factor| factor.name.clone()).collect(),
@@ -105,6 +111,7 @@ pub(crate) fn points_of(root: &Table, profile: Profile, machine_cpus: u32, repor
         trials: trials?,
         figures: figures?,
         tables: tables?,
+        effects: effects?,
     })
 }
 
@@ -131,6 +138,7 @@ fn section<'a>(root: &'a Table, name: &str, report: &'a Report<'a>) -> Option<Se
 fn points(
     root: &Table,
     factors: &[Factor],
+    design: Design,
     subject: Option<Section>,
     load: Option<Section>,
     machine_cpus: u32,
@@ -149,7 +157,8 @@ fn points(
     // Every point is read even after a mistake, and both tables whatever is wrong with the other, so that all mistakes
     // are found; of too many points one will do.
     let mut capacities = Vec::new();
-    let points = (0..count.unwrap_or(1)).map(|index| {
+    let wanted = (0..count.unwrap_or(1)).filter(|&index| design == Design::Full || changed(factors, index) < 2);
+    let points = wanted.map(|index| {
         let settings = settings(factors, index);
         let subject = subject.as_ref().map(|subject| subject::read(&subject.at(&settings)));
         let section = load.as_ref().map(|load| load.at(&settings));
@@ -181,6 +190,12 @@ fn settings(factors: &[Factor], index: usize) -> Vec<Setting<'_>> {
     }
     settings.reverse();
     settings
+}
+
+/// How many factors are not at their first level.
+fn changed(factors: &[Factor], index: usize) -> usize {
+    let first = |(setting, factor): (&Setting<'_>, &Factor)| *setting.level == factor.levels[0].0;
+    settings(factors, index).iter().zip(factors).filter(|pair| !first((pair.0, pair.1))).count()
 }
 
 /// The processors that a subject gets, and those it would have used where this machine leaves it fewer.

@@ -8,6 +8,7 @@
 //! | Key | Meaning | When it is missing |
 //! |---|---|---|
 //! | `question` | what the study asks | a mistake |
+//! | `design` | which combinations of levels are measured: `full`, or `one-at-a-time` (from the first level of each factor; blind to interactions) | `full` |
 //! | `subject.command` | starts the server; `{port}` is its port, a leading `quintain` this binary | a mistake |
 //! | `subject.build` | run once before the first trial | nothing is built |
 //! | `subject.cpus` | processors of the server: a count, `{ up_to = 8 }` (fewer where the generator leaves fewer), `"all"` that it leaves | 1 |
@@ -41,7 +42,8 @@
 //! | `[load.workload]` | caches: operations, keys, values or a trace, or a preset; [`crate::workload`] has the keys | none |
 //! | `factors.NAME` | a list of levels, or `"auto"`: powers of two up to the processors the generator leaves | one design point |
 //! | `trials.stop` | `{ relative, level, metric, min, max, max_time }` | 8 trials |
-//! | `[[figure]]` | `kind` (`line`, `scatter`, `ecdf`, `quantiles`, `timeline`), `x`, `y` (a metric, or a list of some of one unit), `series`, `facet`, `interval`, `title` | no figure |
+//! | `effects.metrics` | in which metrics the effects of the factors are looked for; an empty list: in none | that of `trials.stop` and those of the figures |
+//! | `[[figure]]` | `kind` (`line`, `scatter`, `interaction`, `ecdf`, `quantiles`, `timeline`), `x`, `y` (a metric, or a list of some of one unit; of an interaction a figure each), `series`, `facet`, `interval`, `title` | no figure |
 //! | `[[table]]` | `metric` (sample mean, sample standard deviation, interval, trials) or `metrics` (a column each), `title` | no further table |
 //! | `[quick]`, `[full]` | tables of the same names, whose keys replace those above in that profile | |
 

@@ -66,6 +66,39 @@ pub struct Plan {
     /// Tables to show beside the one that every report has.
     #[serde(default)]
     pub tables: Vec<Table>,
+    /// Which combinations of levels the design points are, and what the effects of the factors are looked for in.
+    #[serde(default)]
+    pub effects: EffectsPlan,
+}
+
+/// Which combinations of levels the design points are, and what the effects of the factors are looked for in.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct EffectsPlan {
+    /// Which combinations of levels are design points.
+    pub design: Design,
+    /// The metrics whose effects are reported; `None`: that of the stop rule and those of the figures.
+    pub metrics: Option<Vec<String>>,
+}
+
+/// Which combinations of levels are design points.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Design {
+    /// All of them: effects and interactions can be told apart.
+    #[default]
+    Full,
+    /// The first level of every factor, and from there each other level of one factor at a time: few points, and blind to interactions.
+    OneAtATime,
+}
+
+impl Design {
+    /// The word in a study.
+    pub fn word(self) -> &'static str {
+        match self {
+            Design::Full => "full",
+            Design::OneAtATime => "one-at-a-time",
+        }
+    }
 }
 
 /// One design point.
@@ -332,6 +365,9 @@ pub enum FigureKind {
     Line,
     /// Points, one a trial.
     Scatter,
+    /// Lines with error bars over the levels of one factor, numbers or words, one for each level of another: where they are not parallel,
+    /// the effect of one factor depends on the other.
+    Interaction,
     /// Cumulative distribution of latency.
     Ecdf,
     /// Latency over quantile, on a log axis.

@@ -397,10 +397,6 @@ mod tests {
                 "unknown protocol `ftp`; this build speaks `http`, `https`, `pingpong`, `memcached`, `memcached+meta`, `redis`, `http-cache`",
             ),
             (
-                "gopher://h",
-                "unknown protocol `gopher`; this build speaks `http`, `https`, `pingpong`, `memcached`, `memcached+meta`, `redis`, `http-cache`",
-            ),
-            (
                 "http://u:p@h/",
                 "a URL with a user or a password is not taken; send it as a header field: `-H 'Authorization: Basic ...'`",
             ),

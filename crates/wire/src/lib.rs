@@ -4,6 +4,6 @@ pub mod cache_http;
 pub mod detect;
 pub mod http1;
 pub mod memcached;
-mod number;
+pub mod number;
 pub mod pingpong;
 pub mod resp;

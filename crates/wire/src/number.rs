@@ -2,7 +2,7 @@
 
 /// The number that `text` is, `None` where it is empty, has another character, or does not fit.
 #[inline]
-pub(crate) fn unsigned(text: &[u8]) -> Option<u64> {
+pub fn unsigned(text: &[u8]) -> Option<u64> {
     if text.is_empty() || text.len() > 20 {
         return None;
     }
@@ -19,7 +19,7 @@ pub(crate) fn unsigned(text: &[u8]) -> Option<u64> {
 
 /// The same with an optional minus sign.
 #[inline]
-pub(crate) fn signed(text: &[u8]) -> Option<i64> {
+pub fn signed(text: &[u8]) -> Option<i64> {
     match text {
         [b'-', digits @ ..] => 0i64.checked_sub_unsigned(unsigned(digits)?),
         digits => i64::try_from(unsigned(digits)?).ok(),
@@ -28,7 +28,7 @@ pub(crate) fn signed(text: &[u8]) -> Option<i64> {
 
 /// Appends `value` in decimal digits, without the machinery of `std::fmt`: headers of answers are mostly numbers.
 #[inline]
-pub(crate) fn push(out: &mut Vec<u8>, mut value: u64) {
+pub fn push(out: &mut Vec<u8>, mut value: u64) {
     let mut digits = [0u8; 20];
     let mut at = digits.len();
     loop {
@@ -43,7 +43,7 @@ pub(crate) fn push(out: &mut Vec<u8>, mut value: u64) {
 }
 
 /// Appends `value` in decimal digits with its sign.
-pub(crate) fn push_signed(out: &mut Vec<u8>, value: i64) {
+pub fn push_signed(out: &mut Vec<u8>, value: i64) {
     if value < 0 {
         out.push(b'-');
     }

@@ -87,6 +87,7 @@ fn plan(points: Vec<Point>, max: u32) -> Plan {
         trials,
         figures: Vec::new(),
         tables: Vec::new(),
+        effects: study::plan::EffectsPlan::default(),
     }
 }
 

@@ -14,12 +14,24 @@ use crate::terminal::idle_word;
 /// Lines over a numeric factor with at least two levels measured; else the estimates one below the other, because a line needs
 /// an axis and names need room.
 pub(super) fn line(findings: &Findings, wanted: &Wanted, detail: Detail) -> Drawing {
-    draw(findings, wanted, detail, false)
+    draw(findings, wanted, detail, Kind::Line)
 }
 
 /// The same with every trial in place of the estimate.
 pub(super) fn scatter(findings: &Findings, wanted: &Wanted, detail: Detail) -> Drawing {
-    draw(findings, wanted, detail, true)
+    draw(findings, wanted, detail, Kind::Scatter)
+}
+
+/// Lines over the levels of a factor, be they numbers or words, one for each level of another.
+pub(super) fn interaction(findings: &Findings, wanted: &Wanted, detail: Detail) -> Drawing {
+    draw(findings, wanted, detail, Kind::Interaction)
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Line,
+    Scatter,
+    Interaction,
 }
 
 /// Metrics over one factor: one, or several of one unit, which then are the series.
@@ -28,6 +40,8 @@ struct Over<'a> {
     metrics: Vec<String>,
     unit: String,
     level: f64,
+    /// Lines between words, too.
+    interaction: bool,
     /// A point for each trial.
     trials: bool,
     /// Of so many that each is a dot.
@@ -42,11 +56,14 @@ enum Across<'a> {
     Levels(&'a Factor, Vec<(f64, String)>),
     /// Words: a slot each.
     Words(&'a Factor, Vec<usize>),
+    /// Words side by side, so that lines can join them.
+    Steps(&'a Factor, Vec<usize>),
     /// One level alone: a slot for each series.
     Series(Vec<usize>),
 }
 
-fn draw(findings: &Findings, wanted: &Wanted, detail: Detail, trials: bool) -> Drawing {
+fn draw(findings: &Findings, wanted: &Wanted, detail: Detail, kind: Kind) -> Drawing {
+    let trials = kind == Kind::Scatter;
     let grid = Grid::new(findings, wanted, true, detail);
     let mut metrics = vec![wanted.y.clone().unwrap_or_else(|| findings.metric.clone())];
     metrics.extend(wanted.y_more.iter().cloned());
@@ -58,6 +75,7 @@ fn draw(findings: &Findings, wanted: &Wanted, detail: Detail, trials: bool) -> D
         metrics,
         unit,
         level: wanted.interval,
+        interaction: kind == Kind::Interaction,
         trials,
         dust: false,
         labels,
@@ -165,7 +183,11 @@ impl<'a> Over<'a> {
         };
         let levels: Vec<(f64, String)> = used.iter().filter_map(level).collect();
         let spread = levels.len() == used.len() && levels.windows(2).all(|pair| pair[0].0 < pair[1].0);
-        if factor.numeric && spread { Across::Levels(factor, levels) } else { Across::Words(factor, used) }
+        match (factor.numeric && spread, self.interaction) {
+            (true, _) => Across::Levels(factor, levels),
+            (false, true) => Across::Steps(factor, used),
+            (false, false) => Across::Words(factor, used),
+        }
     }
 }
 
@@ -193,10 +215,21 @@ impl Over<'_> {
 
     /// Name of the file, title, caption.
     fn words(&self, findings: &Findings, wanted: &Wanted) -> (String, String, String) {
-        let kind = if self.trials { "scatter" } else { "line" };
+        let kind = match (self.trials, self.interaction) {
+            (true, _) => "scatter",
+            (_, true) => "interaction",
+            _ => "line",
+        };
         let name = format!("{kind}-{}", self.metrics[0]);
         let over = match &self.across {
-            Across::Levels(factor, _) | Across::Words(factor, _) => format!(" over {}", factor.name),
+            Across::Levels(factor, _) | Across::Words(factor, _) | Across::Steps(factor, _) => {
+                let by = self
+                    .grid
+                    .series
+                    .filter(|_| self.interaction)
+                    .map_or(String::new(), |by| format!(", by {}", by.name));
+                format!(" over {}{by}", factor.name)
+            }
             Across::Series(_) => String::new(),
         };
         let names = self.metrics.join(", ").replace('_', " ");
@@ -230,7 +263,14 @@ impl Over<'_> {
             }
             _ => String::new(),
         };
-        (name, title, what + &fixed.unwrap_or_default() + &fitted)
+        let parallel = match self.interaction {
+            true => {
+                " Where lines are parallel, the effect of one factor does not depend on the other; effects that multiply are parallel on a log \
+                 axis and fan out on others. Whether it is more than chance: see the effects."
+            }
+            false => "",
+        };
+        (name, title, what + &fixed.unwrap_or_default() + &fitted + parallel)
     }
 
     /// The marks of a row with its place on the axis of the factor, trials within `spread` units; `y` is always the value
@@ -306,6 +346,19 @@ impl Over<'_> {
                 let mut layers = self.fits(facet, &x, values);
                 layers.extend(self.layers(facet, &place, width, !self.trials, false));
                 Panel { title, x, y: values.clone(), layers, slot: 0.0 }
+            }
+            Across::Steps(factor, places) => {
+                let room = Panel::slot_room(places.len());
+                let fitted = |place: &usize| {
+                    crate::chart::text::fit(&factor.levels[*place].to_string(), room - 6.0, crate::chart::FONT)
+                };
+                let names: Vec<String> = places.iter().map(fitted).collect();
+                let place = |row: &Row, _| {
+                    let level = super::place_of(factor, row)?;
+                    Some(places.iter().position(|known| *known == level)? as f64)
+                };
+                let layers = self.layers(facet, &place, (room * 0.7).min(28.0), true, false);
+                Panel { title, x: Axis::slots(&names, &factor.name), y: values.clone(), layers, slot: 0.0 }
             }
             Across::Words(factor, places) => {
                 let names: Vec<String> = places.iter().map(|place| factor.levels[*place].to_string()).collect();

@@ -6,7 +6,7 @@ use super::table::{Cell, Head, table};
 use crate::findings::{Estimate, Factor, Findings, MetricFinding, Row, RowState, UslFit};
 use crate::number;
 use crate::terminal::{cpus_cell, has_fewer_cpus, idle_word, limit_word};
-use crate::{markdown, table as wanted};
+use crate::{effects as of_factors, markdown, table as wanted};
 
 /// Metrics of the first table; the others are one click away.
 const FIRST: [&str; 4] = ["throughput", "latency_mean", "latency_p50", "latency_p99"];
@@ -206,6 +206,11 @@ pub(super) fn results(f: &Findings, hints: bool) -> String {
         })
         .collect();
     table(&heads, &rows)
+}
+
+/// The analyses of variance and the changes, each with its title.
+pub(super) fn effects(f: &Findings) -> Vec<(String, String)> {
+    sheets(of_factors::sheets(f))
 }
 
 /// Tables that stand ready, each with its title.

@@ -42,6 +42,7 @@ pub(super) fn nothing() -> Findings {
         rows: Vec::new(),
         capacities: Vec::new(),
         scalability: Vec::new(),
+        effects: Vec::new(),
         drift: Vec::new(),
         network: NetworkCounters::default(),
         machine: Host::default(),
@@ -60,6 +61,31 @@ fn volley() -> Findings {
         crate::analyze(&run, &records)
     });
     VOLLEY.clone()
+}
+
+#[test]
+fn an_interaction_joins_words() {
+    let (run, records) = example::builds();
+    let findings = crate::analyze(&run, &records);
+    let drawings = figure::figures(&findings, Detail::FULL);
+    let words = &drawings[0];
+    assert_eq!(
+        (words.name.as_str(), words.title.as_str()),
+        ("1-interaction-throughput", "Throughput over maxmem, by build")
+    );
+    assert_eq!(words.panels.len(), 2, "one for each number of clients");
+    for panel in &words.panels {
+        assert!(matches!(panel.x.scale, Scale::Slots { count: 2 }), "{:?}", panel.x);
+        assert!(!matches!(panel.y.scale, Scale::Slots { .. }));
+        for layer in &panel.layers {
+            let Layer::Marks { marks, joined: true, .. } = layer else { panic!("{layer:?}") };
+            assert!(marks.len() == 2 && marks.iter().all(|mark| mark.bar.is_some()), "{marks:?}");
+        }
+    }
+    assert_eq!(words.keys.iter().map(|key| key.label.as_str()).collect::<Vec<_>>(), ["O0", "O2"]);
+    assert!(matches!(drawings[1].panels[0].x.scale, Scale::Linear { .. } | Scale::Log { .. }), "clients are numbers");
+    let page = html(&findings).unwrap();
+    assert!(page.contains("<h2 id=\"effects\">") && page.contains(&findings.effects[0].sentences[0]));
 }
 
 fn figure(kind: FigureKind, y: &str) -> Figure {

@@ -6,7 +6,7 @@ use wire::http1::BodyReader;
 use super::answers::{self, Goes};
 use super::delay::Law;
 use super::request::Asked;
-use super::timers::NEVER;
+use crate::timers::NEVER;
 
 /// A slot for connections, and the one that has it.
 #[derive(Debug)]

@@ -9,9 +9,10 @@ use crate::plan::{Figure, FigureKind, TrialRule};
 use crate::report::Report;
 use crate::section::{Bounds, Section};
 
-const KINDS: [(&str, FigureKind); 5] = [
+const KINDS: [(&str, FigureKind); 6] = [
     ("line", FigureKind::Line),
     ("scatter", FigureKind::Scatter),
+    ("interaction", FigureKind::Interaction),
     ("ecdf", FigureKind::Ecdf),
     ("quantiles", FigureKind::Quantiles),
     ("timeline", FigureKind::Timeline),
@@ -42,17 +43,18 @@ pub(crate) fn read(
         }
     });
     let figures = figures.collect::<Vec<_>>();
-    figures.into_iter().collect()
+    Some(figures.into_iter().collect::<Option<Vec<_>>>()?.into_iter().flatten().collect())
 }
 
-fn figure(figure: &Section, factors: &[Factor], trials: Option<&TrialRule>) -> Option<Figure> {
+/// The figure of a table; of an interaction one for each metric.
+fn figure(figure: &Section, factors: &[Factor], trials: Option<&TrialRule>) -> Option<Vec<Figure>> {
     figure.only(&["kind", "x", "y", "series", "facet", "interval", "title"]);
     figure.required("kind", "\"line\"");
     let kind = figure.choice("kind", "figure kind", &KINDS);
     let names = factors.iter().map(|factor| (factor.name.as_str(), factor)).collect::<Vec<_>>();
     let factor = |key: &str| if lost(figure, key) { None } else { figure.choice(key, "factor", &names) };
     let (x, series, facet) = (factor("x"), factor("series"), factor("facet"));
-    let y = metrics(figure);
+    let y = metrics(figure, figure.is_word("kind", "interaction"));
     let interval = figure.fraction("interval", &LEVEL);
     let title = figure.text("title");
     let read = [
@@ -71,7 +73,10 @@ fn figure(figure: &Section, factors: &[Factor], trials: Option<&TrialRule>) -> O
     let name = |factor: &Factor| factor.name.clone();
     let mut y = y.unwrap_or_default().into_iter().map(str::to_owned);
     let (y, y_more) = (y.next(), y.collect::<Vec<_>>());
-    if !y_more.is_empty() {
+    if kind == FigureKind::Interaction && figure.has("x") && x.map(|x| &x.name) == series.map(|series| &series.name) {
+        figure.mistake("series", "an interaction is one of two factors, `x` and `series`", None);
+    }
+    if !y_more.is_empty() && kind != FigureKind::Interaction {
         check_several(figure, kind);
     }
     let y = match kind {
@@ -79,17 +84,23 @@ fn figure(figure: &Section, factors: &[Factor], trials: Option<&TrialRule>) -> O
         _ => y,
     };
     let interval = interval.unwrap_or(trials?.level);
-    Some(Figure { kind, x: x.map(name), y, y_more, series: series.map(name), facet: facet.map(name), interval, title })
+    let (x, series, facet) = (x.map(name), series.map(name), facet.map(name));
+    let first = Figure { kind, x, y, y_more: Vec::new(), series, facet, interval, title };
+    if kind == FigureKind::Interaction {
+        let more = y_more.into_iter().map(|y| Figure { y: Some(y), ..first.clone() }).collect::<Vec<_>>();
+        return Some([first].into_iter().chain(more).collect());
+    }
+    Some(vec![Figure { y_more, ..first }])
 }
 
-/// The metrics of `y`: one, or a list of some that have one unit.
-fn metrics(figure: &Section) -> Option<Vec<&'static str>> {
+/// The metrics of `y`: one, or a list of some that have one unit, which those of `apart` need not.
+fn metrics(figure: &Section, apart: bool) -> Option<Vec<&'static str>> {
     let known = METRICS.iter().map(|metric| (metric.name, metric.name)).collect::<Vec<_>>();
     let Some(Value::List(items)) = figure.table.get("y").map(|entry| &entry.node.value) else {
         return figure.choice("y", "metric", &known).map(|name| vec![name]);
     };
     let metrics = super::tables::metrics(figure, "y", items)?;
-    if let Some(other) = metrics.iter().find(|metric| metric.unit != metrics[0].unit) {
+    if let Some(other) = metrics.iter().find(|metric| metric.unit != metrics[0].unit && !apart) {
         let message = format!("`{}` and `{}` have no unit in common", metrics[0].name, other.name);
         figure.mistake("y", message, "draw two figures".to_owned());
         return None;
@@ -113,11 +124,17 @@ fn check_axes(figure: &Section, kind: FigureKind, x: Option<&Factor>) {
     let word = KINDS.iter().find(|(_, known)| *known == kind).map_or("", |(word, _)| *word);
     let (needed, foreign): (&[&str], &[&str]) = match kind {
         FigureKind::Line | FigureKind::Scatter => (&["x", "y"], &[]),
+        FigureKind::Interaction => (&["x", "series", "y"], &[]),
         FigureKind::Ecdf | FigureKind::Quantiles => (&[], &["x", "y"]),
         FigureKind::Timeline => (&[], &["x"]),
     };
     for key in needed {
-        figure.required(key, if *key == "x" { "\"cores\"" } else { "\"throughput\"" });
+        let example = match *key {
+            "x" => "\"cores\"",
+            "series" => "\"clients\"",
+            _ => "\"throughput\"",
+        };
+        figure.required(key, example);
     }
     for key in foreign.iter().filter(|key| figure.has(key)) {
         figure.mistake(key, format!("`{key}` has no meaning in a figure of kind `{word}`"), None);

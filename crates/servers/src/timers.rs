@@ -12,11 +12,11 @@ use std::collections::BinaryHeap;
 use net::Nanos;
 
 /// No deadline.
-pub(super) const NEVER: Nanos = Nanos::MAX;
+pub(crate) const NEVER: Nanos = Nanos::MAX;
 
 /// When which slot is to be looked at.
 #[derive(Debug, Default)]
-pub(super) struct Timers {
+pub(crate) struct Timers {
     heap: BinaryHeap<Reverse<(Nanos, u32)>>,
     /// By slot, its earliest entry in `heap`; later ones are left over and found to be so.
     earliest: Vec<Nanos>,
@@ -25,7 +25,7 @@ pub(super) struct Timers {
 impl Timers {
     /// `slot` is looked at by `deadline` at the latest.
     #[inline]
-    pub(super) fn by(&mut self, slot: usize, deadline: Nanos) {
+    pub(crate) fn by(&mut self, slot: usize, deadline: Nanos) {
         if deadline < self.earliest.get(slot).copied().unwrap_or(NEVER) {
             self.enter(slot, deadline);
         }
@@ -40,7 +40,7 @@ impl Timers {
     }
 
     /// A slot whose time to be looked at has come by `now`. Its entry is gone.
-    pub(super) fn pop(&mut self, now: Nanos) -> Option<usize> {
+    pub(crate) fn pop(&mut self, now: Nanos) -> Option<usize> {
         while let Some(&Reverse((at, slot))) = self.heap.peek() {
             if at > now {
                 return None;
@@ -57,7 +57,7 @@ impl Timers {
 
     /// When [`Timers::pop`] may have something.
     #[inline]
-    pub(super) fn next(&self) -> Option<Nanos> {
+    pub(crate) fn next(&self) -> Option<Nanos> {
         self.heap.peek().map(|&Reverse((at, _))| at)
     }
 }

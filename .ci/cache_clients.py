@@ -1,0 +1,195 @@
+"""Real clients against a cache server: pymemcache, redis-py, curl, redis-benchmark, memcslap, memccapable.
+
+    python3 .ci/cache_clients.py PORT [--like HOST:PORT]
+
+Prints a line for each client and what it did; exits 1 where one failed. A client that is not installed is said to be skipped. With
+`--like`, a list of memcached commands is sent to that server, too, and answers that differ are shown.
+"""
+
+import shutil
+import socket
+import subprocess
+import sys
+import urllib.error
+import urllib.request
+
+port = int(sys.argv[1])
+failed = []
+
+
+def part(name):
+    def run(body):
+        try:
+            print(f"ok    {name}: {body()}")
+        except ImportError as error:
+            print(f"skip  {name}: {error}")
+        except Exception as error:  # Whatever a client raises is what it thinks of the server.
+            failed.append(name)
+            print(f"FAIL  {name}: {type(error).__name__}: {error}")
+
+    return run
+
+
+def program(name):
+    if shutil.which(name) is None:
+        raise ImportError(f"{name} is not installed")
+    return name
+
+
+def output(*command, timeout=120):
+    done = subprocess.run(command, capture_output=True, text=True, timeout=timeout)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout + done.stderr
+
+
+@part("pymemcache")
+def _():
+    from pymemcache.client.base import Client
+
+    client = Client(("127.0.0.1", port), default_noreply=False)
+    client.flush_all()
+    assert client.set("a", b"1" * 1000) and client.get("a") == b"1" * 1000
+    assert client.add("a", b"2") is False and client.add("b", b"2")
+    assert client.replace("c", b"3") is False and client.replace("b", b"3")
+    assert client.append("b", b"4") and client.prepend("b", b"2") and client.get("b") == b"234"
+    value, cas = client.gets("b")
+    assert client.cas("b", b"x", cas) is True and client.cas("b", b"y", cas) is False and client.cas("no", b"", b"1") is None
+    assert client.set("n", b"10") and client.incr("n", 5) == 15 and client.decr("n", 20) == 0
+    assert client.touch("n", 100) and not client.touch("no", 100)
+    assert client.set_many({f"k{i}": str(i) for i in range(500)}) == []
+    assert client.get_many([f"k{i}" for i in range(600)]) == {f"k{i}": str(i).encode() for i in range(500)}
+    assert client.delete("n") and not client.delete("n")
+    assert client.set("big", b"v" * (1 << 18)) and len(client.get("big")) == 1 << 18
+    assert client.set("empty", b"") and client.get("empty") == b""
+    assert client.stats()[b"get_hits"] > 0 and client.version()
+    client.set("quiet", b"1", noreply=True)
+    assert client.get("quiet") == b"1"
+    client.quit()
+    return "18 commands"
+
+
+for version in (2, 3):
+
+    @part(f"redis-py, RESP{version}")
+    def _():
+        import redis
+
+        client = redis.Redis(port=port, protocol=version)
+        client.flushall()
+        assert client.ping() and client.set("a", b"1" * 1000) and client.get("a") == b"1" * 1000
+        assert client.get("no") is None and client.set("a", "2", nx=True) is None and client.set("z", "2", xx=True) is None
+        assert client.set("a", "3", get=True) == b"1" * 1000
+        assert client.setex("t", 10, "v") and 0 < client.ttl("t") <= 10 and 0 < client.pttl("t") <= 11000
+        assert client.expire("a", 100) and client.ttl("a") > 90 and client.set("a", "4", keepttl=True) and client.ttl("a") > 90
+        assert client.mset({f"k{i}": i for i in range(500)})
+        assert client.mget([f"k{i}" for i in range(501)]) == [str(i).encode() for i in range(500)] + [None]
+        assert client.exists("a", "k1", "no") == 2 and client.delete("k1", "no") == 1 and client.unlink("k2") == 1
+        assert client.dbsize() == 500 and client.info()["keyspace_hits"] > 0 and client.info("memory")["maxmemory"] > 0
+        assert "maxmemory" in client.config_get("maxmemory*") and client.echo("hi") == b"hi"
+        with client.pipeline(transaction=False) as pipe:
+            for i in range(1000):
+                pipe.set(f"p{i}", i).get(f"p{i}")
+            said = pipe.execute()
+        assert said[1::2] == [str(i).encode() for i in range(1000)]
+        assert client.set("big", b"v" * (1 << 18)) and len(client.get("big")) == 1 << 18
+        try:
+            client.execute_command("LPUSH", "l", "1")
+            raise AssertionError("LPUSH is not there")
+        except redis.ResponseError:
+            pass
+        client.close()
+        return "23 commands, a pipeline of 2000"
+
+
+@part("curl")
+def _():
+    program("curl")
+    base = f"http://127.0.0.1:{port}"
+    status = lambda method, path: output("curl", "-s", "-o", "/dev/null", "-w", "%{http_code}", "-X", method, base + path)
+    assert output("curl", "-s", "-X", "POST", base + "/reset") == ""
+    assert status("PUT", "/k/some%20value") == "201" and status("PUT", "/k/other") == "204"
+    assert output("curl", "-s", base + "/k") == "other" and status("GET", "/no") == "404"
+    assert "Items: 1" in output("curl", "-s", "-I", base + "/") and "Content-Length: 5" in output("curl", "-s", "-I", base + "/k")
+    assert status("DELETE", "/k") == "204" and status("DELETE", "/k") == "404" and status("PUT", "/k") == "400"
+    assert output("curl", "-s", "--http1.1", "-d", "body", "-o", "/dev/null", "-w", "%{http_code}", "-X", "PUT", base + "/k/v") == "400"
+    return "GET PUT DELETE HEAD POST"
+
+
+@part("urllib")
+def _():
+    base = f"http://127.0.0.1:{port}"
+    urllib.request.urlopen(urllib.request.Request(base + "/u/1", method="PUT"), timeout=10).read()
+    assert urllib.request.urlopen(base + "/u", timeout=10).read() == b"1"
+    try:
+        urllib.request.urlopen(base + "/none", timeout=10)
+        raise AssertionError("it is not there")
+    except urllib.error.HTTPError as error:
+        assert error.code == 404
+    return "GET PUT"
+
+
+@part("redis-benchmark")
+def _():
+    said = output(program("redis-benchmark"), "-p", str(port), "-t", "ping,set,get,mset", "-n", "20000", "-r", "1000", "-P", "8", "-q")
+    assert "rror" not in said, said
+    said += output("redis-benchmark", "-p", str(port), "-t", "set,get", "-n", "20000", "-r", "1000", "-3", "-q")
+    assert "rror" not in said, said
+    return "ping set get mset, depth 8; set get, RESP3"
+
+
+@part("memcslap")
+def _():
+    for test in ("set", "get", "mget"):
+        said = output(program("memcslap"), f"--servers=127.0.0.1:{port}", f"--test={test}", "--concurrency=4", "--execute-number=2000")
+        assert "rror" not in said and "ail" not in said, said
+    return "set get mget"
+
+
+@part("memccapable")
+def _():
+    said = output(program("memccapable"), "-h", "127.0.0.1", "-p", str(port), "-a")
+    assert "All tests passed" in said, said
+    return "all of its tests of the text protocol"
+
+
+LINES = [
+    "set a 7 0 3\r\nabc", "get a", "get b", "gets b", "add a 0 0 1\r\nx", "replace b 0 0 1\r\nx", "append a 0 0 1\r\nd",
+    "prepend a 0 0 1\r\n_", "get a a b a", "touch a 0", "touch b 0", "incr a 1", "incr b 1", "set n 0 0 1\r\n9", "incr n 1", "delete n 0",
+    "delete n", "delete a 5", "cas b 0 0 1 1\r\nx", "flush_all noreply", "get a", "nonsense", "get", "set", "touch a", "incr a", "verbosity 1", "stats nothing",
+    "gat 0 a", "mn", "mg a", "mg a v", "ms a S3", "ms a 3\r\nabc", "mg a", "mg a v", "mg a s v f t k Oxy", "mg b k Oxy", "mg b q", "md b",
+    "md b q", "md a k Oxy", "ms b 2 T0 F3 k O1\r\nxy", "mg b f v", "ma b", "ma n", "ma n N0 J5 v", "ma n v", "ma n MD D9 v t", "ma n q", "ma z q",
+    "ma z k O1", "ms b 1 ME\r\nz", "ms q 1 MR\r\nz", "ms q 1 MA\r\nz", "ms YQ== 1 b k\r\nd", "mg YQ== b k v", "ms b 1 C1\r\nx", "md b C1", "me none",
+    "ms b 1 q\r\nz", "mg b v q", "md b q", "mg b X", "mg b v v", "ms b 1 Tx\r\nz", "ms b 1 MZ\r\nz", "mn", "set s 0 0 0\r\n", "get s", "set t 0 -1 1\r\nx", "get t",
+]  # fmt: skip
+
+
+@part("memcached itself, the same commands")
+def _():
+    if "--like" not in sys.argv:
+        raise ImportError("no --like")
+    host, other = sys.argv[sys.argv.index("--like") + 1].split(":")
+    ours, theirs = (socket.create_connection(address, 10) for address in (("127.0.0.1", port), (host, int(other))))
+    differ = 0
+    for stream in (ours, theirs):
+        stream.sendall(b"flush_all\r\n")
+        assert stream.recv(99) == b"OK\r\n"
+
+    def ask(stream, line):
+        # The barrier says where the answer ends.
+        stream.sendall(line.encode() + b"\r\nmn\r\n")
+        said = b""
+        while not said.endswith(b"MN\r\n"):
+            piece = stream.recv(65536)
+            assert piece, f"{line!r}: closed"
+            said += piece
+        return said
+
+    for line in LINES:
+        said = [ask(stream, line) for stream in (ours, theirs)]
+        if said[0] != said[1]:
+            differ += 1
+            print(f"      {line!r}: {said[0]!r}, memcached {said[1]!r}")
+    return f"{len(LINES)} lines, {differ} answered otherwise"
+
+
+sys.exit(1 if failed else 0)

@@ -1,0 +1,60 @@
+//! What does an operation cost? Nanoseconds of gets that hit and of sets that evict, of each evictor, on one thread.
+//!
+//! `cargo run --release -p quintain-cache --example speed`: 10 MiB, keys of 28 bytes, values of 200; the median of 1,400 rounds of 1,000, the
+//! hash of the key and the copy of the value included. Rounds are short so that most of them are not interrupted. Names of evictors (`-- density fifo`) measure only these.
+
+#![allow(clippy::print_stdout, clippy::disallowed_methods, reason = "it measures time and prints it")]
+
+use std::hint::black_box;
+use std::time::Instant;
+
+use cache::{Cache, Config, Evictor, Meta};
+
+const ROUNDS: usize = 1_400;
+const OPERATIONS: usize = 1_000;
+
+/// The median over rounds of the nanoseconds an operation takes; `operation` is told how many came before.
+fn median_ns(mut operation: impl FnMut(usize)) -> f64 {
+    let mut rounds_ns = Vec::with_capacity(ROUNDS);
+    for round in 0..ROUNDS {
+        let start = Instant::now();
+        (0..OPERATIONS).for_each(|number| operation(round * OPERATIONS + number));
+        rounds_ns.push(start.elapsed().as_nanos() as f64 / OPERATIONS as f64);
+    }
+    rounds_ns.sort_by(f64::total_cmp);
+    rounds_ns[ROUNDS / 2]
+}
+
+fn main() {
+    let keys: Vec<[u8; 28]> = (0..ROUNDS * OPERATIONS + 100_000)
+        .map(|number| format!("{number:028}").into_bytes().try_into().expect("28 digits"))
+        .collect();
+    let value = [7; 200];
+    println!("evictor     get hit  set and evict");
+    let wanted: Vec<String> = std::env::args().skip(1).collect();
+    for evictor in Evictor::ALL {
+        if !wanted.is_empty() && !wanted.contains(&evictor.to_string()) {
+            continue;
+        }
+        let cache = Cache::new(Config { evictor, ..Config::new(10 << 20) }).expect("a cache of 10 MiB");
+        let set = |key: &[u8; 28]| cache.set(key, cache.hash(key), &value, Meta::default(), 0);
+        for key in &keys[..20_000] {
+            set(key).expect("20,000 items fit");
+        }
+        let mut into = Vec::with_capacity(200);
+        let get_ns = median_ns(|number| {
+            let key = &keys[number * 7_919 % 20_000];
+            into.clear();
+            cache.get(key, cache.hash(key), 0, |item| into.extend_from_slice(item.value)).expect("it was stored");
+            black_box(&into);
+        });
+        for key in &keys[20_000..100_000] {
+            let _ = set(key);
+        }
+        // Where nobody leaves, this is what a refusal costs.
+        let set_ns = median_ns(|number| {
+            let _ = black_box(set(&keys[100_000 + number]));
+        });
+        println!("{evictor:10} {get_ns:6.0} ns {set_ns:11.0} ns");
+    }
+}

@@ -1,0 +1,99 @@
+//! Several operations on one key as one.
+
+use std::sync::MutexGuard;
+
+use crate::cache::Cache;
+use crate::config::{Item, Meta, Mode, Refusal};
+use crate::shard::{Shard, tag_of};
+
+/// A key of a cache whose shard stays locked: what is done through it happens at one moment for everybody else. It is meant to be short, and the thread
+/// that has it must not ask the cache for anything else meanwhile, which would wait for itself.
+pub struct Held<'c, 'k> {
+    cache: &'c Cache,
+    shard: MutexGuard<'c, Shard>,
+    key: &'k [u8],
+    tag: u32,
+}
+
+impl Cache {
+    /// Holds a key, for conditions that one operation cannot say: a swap, a store that keeps the expiry, a delete of one version.
+    ///
+    /// ```
+    /// let cache = cache::Cache::new(cache::Config::new(1 << 20)).unwrap();
+    /// let (key, now_s) = (b"seat", 0);
+    /// let mut held = cache.hold(key, cache.hash(key));
+    /// let before = held.peek(now_s, |item| item.value.to_vec());
+    /// held.store(cache::Mode::Set, b"taken", cache::Meta::default(), now_s).unwrap();
+    /// assert_eq!(before, None);
+    /// ```
+    pub fn hold<'c, 'k>(&'c self, key: &'k [u8], hash: u64) -> Held<'c, 'k> {
+        Held { cache: self, shard: self.shard(hash), key, tag: tag_of(hash) }
+    }
+}
+
+impl Held<'_, '_> {
+    /// As [`Cache::get`].
+    pub fn get<R>(&mut self, now_s: u32, use_it: impl FnOnce(Item<'_>) -> R) -> Option<R> {
+        self.shard.get(self.key, self.tag, now_s, use_it)
+    }
+
+    /// As [`Cache::peek`].
+    pub fn peek<R>(&self, now_s: u32, use_it: impl FnOnce(Item<'_>) -> R) -> Option<R> {
+        self.shard.peek(self.key, self.tag, now_s, use_it)
+    }
+
+    /// As [`Cache::store`].
+    ///
+    /// # Errors
+    /// Those of [`Cache::store`].
+    pub fn store(&mut self, mode: Mode, value: &[u8], meta: Meta, now_s: u32) -> Result<u64, Refusal> {
+        let checked = self.cache.check(self.key, value.len());
+        let most = self.cache.value_bytes_max();
+        let stored = checked.and_then(|()| self.shard.store(mode, self.key, self.tag, value, meta, now_s, most));
+        self.cache.count_refusal(&mut self.shard, stored)
+    }
+
+    /// As [`Cache::delete`].
+    pub fn delete(&mut self, now_s: u32) -> bool {
+        self.shard.delete(self.key, self.tag, now_s)
+    }
+
+    /// As [`Cache::touch`].
+    ///
+    /// # Errors
+    /// Those of [`Cache::touch`].
+    pub fn touch(&mut self, expires_s: u32, now_s: u32) -> Result<bool, Refusal> {
+        let touched = self.shard.touch(self.key, self.tag, expires_s, now_s);
+        self.cache.count_refusal(&mut self.shard, touched)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Config;
+
+    #[test]
+    fn what_is_held_is_as_the_cache_has_it() {
+        let cache = Cache::new(Config { versions: true, ..Config::new(1 << 20) }).unwrap();
+        let key = b"key".as_slice();
+        let hash = cache.hash(key);
+        let mut held = cache.hold(key, hash);
+        assert_eq!(held.store(Mode::Replace, b"a", Meta::default(), 1), Err(Refusal::NotStored));
+        let version = held.store(Mode::Set, b"a", Meta { flags: 7, expires_s: 9 }, 1).unwrap();
+        assert_eq!(held.peek(1, |item| (item.version, item.flags)), Some((version, 7)));
+        assert_eq!(held.touch(5, 1), Ok(true));
+        assert_eq!(held.get(4, |item| item.expires_s), Some(5));
+        assert_eq!(held.get(5, |_| ()), None);
+        held.store(Mode::Set, b"b", Meta::default(), 1).unwrap();
+        drop(held);
+        assert_eq!(cache.get(key, hash, 1, |item| item.value.to_vec()), Some(b"b".to_vec()));
+        assert!(cache.hold(key, hash).delete(1));
+        let stats = cache.stats();
+        assert_eq!((stats.hits, stats.misses, stats.stores, stats.deletes), (2, 1, 3, 1));
+        let long = vec![0; cache.value_bytes_max() + 1];
+        assert!(cache.hold(key, hash).store(Mode::Set, &long, Meta::default(), 1).is_err());
+        assert_eq!(cache.stats().refused, 1);
+        cache.audit().unwrap();
+    }
+}

@@ -1,0 +1,78 @@
+//! How many uses fit into 4 bits? Levels that stand for ever more of them, reached by a draw (Morris 1978, Counting large
+//! numbers of events in small registers), and for parts of a use, so that what fades does not forget at once.
+
+/// Quarters of a use that each level stands for.
+const QUARTERS: [u32; 16] = [0, 1, 2, 4, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384];
+
+/// The level of one use.
+pub(crate) const ONE: u32 = 3;
+
+/// 32 times the binary logarithm of the quarters of each level; of none, as for a quarter of a quarter.
+const SCORE: [i32; 16] = [-64, 0, 32, 64, 96, 115, 128, 147, 160, 179, 192, 211, 224, 243, 256, 275];
+
+/// The level after one more use: the one below the sum or the one above, so that it is right on average over draws.
+#[inline]
+pub(crate) fn more(level: u32, random: u64) -> u32 {
+    let sum = QUARTERS[level as usize] + 4;
+    let mut below = level as usize;
+    while below < 15 && QUARTERS[below + 1] <= sum {
+        below += 1;
+    }
+    if below == 15 {
+        return 15;
+    }
+    let step = QUARTERS[below + 1] - QUARTERS[below];
+    let draw = ((random >> 32) * u64::from(step)) >> 32;
+    below as u32 + u32::from(draw < u64::from(sum - QUARTERS[below]))
+}
+
+/// The level of half the uses, rounded down to a level.
+#[inline]
+pub(crate) fn half(level: u32) -> u32 {
+    match level {
+        0 => 0,
+        1..=4 => level - 1,
+        5 => 3,
+        _ => level - 2,
+    }
+}
+
+/// What a level is worth among items of one size.
+#[inline]
+pub(crate) fn score(level: u32) -> i32 {
+    SCORE[level as usize]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn half_a_level_is_the_level_of_half_the_uses() {
+        for level in 0..16 {
+            let half_quarters = QUARTERS[level as usize] / 2;
+            let largest = (0..16).rev().find(|&at| QUARTERS[at as usize] <= half_quarters);
+            assert_eq!(Some(half(level)), largest, "level {level}");
+        }
+    }
+
+    #[test]
+    fn scores_are_logarithms() {
+        for level in 1..16 {
+            let exact = 32.0 * f64::from(QUARTERS[level as usize]).log2();
+            assert!((f64::from(score(level)) - exact).abs() < 0.51, "level {level}");
+        }
+    }
+
+    #[test]
+    fn one_more_use_is_one_more_on_average() {
+        assert_eq!(more(0, 0), ONE);
+        for level in 0..15 {
+            let draws = 1 << 16;
+            let sum: u64 = (0..draws).map(|draw| u64::from(QUARTERS[more(level, draw << 48) as usize])).sum();
+            let mean = sum as f64 / draws as f64;
+            assert!((mean - f64::from(QUARTERS[level as usize] + 4)).abs() < 0.01, "level {level}: {mean}");
+        }
+        assert_eq!(more(15, u64::MAX), 15);
+    }
+}

@@ -1,0 +1,41 @@
+//! What the memory of a cache is spent on.
+
+use cache::{Cache, Config, Evictor, Meta};
+
+fn fill(cache: &Cache, from: u64, items: u64, key_bytes: usize, value_bytes: usize) {
+    let value = vec![7; value_bytes];
+    for id in from..from + items {
+        let key = format!("{id:0key_bytes$}");
+        cache.set(key.as_bytes(), cache.hash(key.as_bytes()), &value, Meta::default(), 0).unwrap();
+    }
+}
+
+/// Overhead of a full cache of keys of 28 and values of 200 bytes: all memory, free space and bookkeeping included, that
+/// is neither key nor value.
+#[test]
+fn an_item_takes_at_most_24_bytes_more_than_key_and_value() {
+    let cache = Cache::new(Config::new(64 << 20)).unwrap();
+    fill(&cache, 0, 600_000, 28, 200);
+    cache.audit().unwrap();
+    let stats = cache.stats();
+    assert_eq!(stats.memory_bytes(), 64 << 20);
+    let overhead = (stats.memory_bytes() - stats.key_bytes - stats.value_bytes) as f64 / stats.items as f64;
+    assert!(overhead <= 24.0, "{overhead:.2} bytes an item: {stats:?}");
+}
+
+/// Memory that was cut for small items serves large ones, and back.
+#[test]
+fn memory_follows_when_sizes_drift() {
+    for evictor in [Evictor::Fifo, Evictor::Lru, Evictor::S3Fifo, Evictor::Density] {
+        let cache = Cache::new(Config { evictor, ..Config::new(4 << 20) }).unwrap();
+        // As many bytes of each size as fill the cache three times: uses of the older items fade.
+        for (phase, value_bytes) in [50usize, 5_000, 50].into_iter().enumerate() {
+            let items = 3 * (4 << 20) / (value_bytes as u64 + 40);
+            fill(&cache, phase as u64 * 1_000_000, items, 16, value_bytes);
+            cache.audit().unwrap();
+            let stats = cache.stats();
+            let share = stats.free_bytes as f64 / stats.memory_bytes() as f64;
+            assert!(share < 0.03, "{evictor}, values of {value_bytes} bytes: {:.1} % free", 100.0 * share);
+        }
+    }
+}

@@ -1,0 +1,130 @@
+//! Misses of the published evictors on items of one size, as libCacheSim counts them.
+//!
+//! The figures are of libcachesim 0.3.5 from PyPI, with its defaults (`Clock` with one bit; `S3FIFO` with a small queue of 10 %, ghosts of
+//! 90 %, and two hits to move), by `python oracle.py`, the script being:
+//!
+//! ```python
+//! import libcachesim as l
+//! M, state = (1 << 64) - 1, 7
+//! def mix():
+//!     global state
+//!     state = z = (state + 0x9e3779b97f4a7c15) & M
+//!     z = ((z ^ (z >> 30)) * 0xbf58476d1ce4e5b9) & M
+//!     z = ((z ^ (z >> 27)) * 0x94d049bb133111eb) & M
+//!     return z ^ (z >> 31)
+//! def key(number):
+//!     draw = mix()
+//!     octave = (draw >> 60) % 12
+//!     within = (draw & 0xffffffff) >> (32 - octave)
+//!     return 10_000_000 + number if (draw >> 32) % 8 == 0 else (1 << octave) + within
+//! keys = [key(number) for number in range(60_000)]
+//! never, following, last = (1 << 63) - 1, [], {}
+//! for number in reversed(range(len(keys))):
+//!     following.append(last.get(keys[number], never))
+//!     last[keys[number]] = number
+//! following.reverse()
+//! for items in (100, 300, 1000):
+//!     for policy in (l.FIFO, l.LRU, l.Clock, l.Sieve, l.S3FIFO, l.Belady):
+//!         cache, misses = policy(items, hashpower=16), 0
+//!         for number, key in enumerate(keys):
+//!             request = l.Request()
+//!             request.obj_id, request.obj_size, request.clock_time = key, 1, number
+//!             request.next_access_vtime = following[number]
+//!             misses += not cache.get(request)
+//!         print(items, policy.__name__, misses)
+//! ```
+
+use cache::replay::{Request, clairvoyant, replay};
+use cache::{Accounting, Cache, Config, Evictor};
+
+const ITEMS: [u64; 3] = [100, 300, 1_000];
+const FIFO: [u64; 3] = [35_006, 28_509, 21_809];
+const LRU: [u64; 3] = [31_585, 26_077, 19_648];
+const CLOCK: [u64; 3] = [30_956, 25_484, 19_037];
+const SIEVE: [u64; 3] = [26_610, 21_714, 16_785];
+const S3_FIFO: [u64; 3] = [26_208, 21_377, 16_377];
+const BELADY: [u64; 3] = [22_759, 17_763, 13_103];
+
+/// The script's keys. Their law is no matter; integers alone make both languages draw the same.
+fn requests() -> Vec<Request> {
+    let mut state = 7u64;
+    let key = |number: u64| {
+        state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut draw = (state ^ (state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        draw = (draw ^ (draw >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        draw ^= draw >> 31;
+        let octave = (draw >> 60) % 12;
+        let within = (draw & 0xffff_ffff) >> (32 - octave);
+        if (draw >> 32).is_multiple_of(8) { 10_000_000 + number } else { (1 << octave) + within }
+    };
+    (0..60_000).map(key).map(|id| Request { id, key_bytes: 8, value_bytes: 1 }).collect()
+}
+
+/// Misses of a cache of so many items: values of 1 byte, of which as many are the cap.
+fn misses(evictor: Evictor, items: u64) -> u64 {
+    let accounting = Accounting::ValuesOnly { memory_bytes: 1 << 20 };
+    let cache = Cache::with_shards(Config { accounting, evictor, ..Config::new(items) }, 1).unwrap();
+    let ratio = replay(&cache, requests(), 0);
+    assert_eq!(cache.stats().items, items);
+    ratio.requests - ratio.hits
+}
+
+#[test]
+fn fifo_lru_clock_and_sieve_miss_what_libcachesim_misses() {
+    for (at, items) in ITEMS.into_iter().enumerate() {
+        for (evictor, expected) in
+            [(Evictor::Fifo, FIFO), (Evictor::Lru, LRU), (Evictor::Clock, CLOCK), (Evictor::Sieve, SIEVE)]
+        {
+            assert_eq!(misses(evictor, items), expected[at], "{evictor} of {items} items");
+        }
+    }
+}
+
+/// Its ghosts are told apart by 27 bits and counted by departures: a ghost that came back does not make the others stay longer, as it does
+/// in libCacheSim. Misses differ by at most 0.15 % here.
+#[test]
+fn s3_fifo_misses_what_libcachesim_misses_but_for_its_ghosts() {
+    for (at, items) in ITEMS.into_iter().enumerate() {
+        let (ours, theirs) = (misses(Evictor::S3Fifo, items), S3_FIFO[at]);
+        assert!(ours.abs_diff(theirs) * 1_000 <= theirs * 2, "{items} items: {ours}, libCacheSim {theirs}");
+    }
+}
+
+/// libCacheSim's Belady must take in what is asked for; ours may let it pass, and so misses a little less: .17 % of 100 items, .02 % of 1000.
+#[test]
+fn belady_misses_what_libcachesim_misses_but_for_what_passes() {
+    let requests = requests();
+    for (at, items) in ITEMS.into_iter().enumerate() {
+        let ratio = clairvoyant(&requests, 9 * items, 0, false, 0);
+        let (ours, theirs) = (ratio.requests - ratio.hits, BELADY[at]);
+        assert!(ours <= theirs && (theirs - ours) * 1_000 <= theirs * 2, "{items}: {ours}, libCacheSim {theirs}");
+        // Of equal sizes, both ways to choose are one.
+        assert_eq!(clairvoyant(&requests, 9 * items, 0, true, 0), ratio);
+        for evictor in Evictor::ALL {
+            let misses = misses(evictor, items);
+            assert!(ours <= misses, "{evictor} of {items} items: {misses} misses, the clairvoyant's {ours}");
+        }
+    }
+}
+
+/// By hand: two items of 1 byte, keys a b c a d b a c.
+#[test]
+fn a_clairvoyant_by_hand() {
+    let of = |ids: &[u64]| ids.iter().map(|&id| Request { id, key_bytes: 0, value_bytes: 1 }).collect::<Vec<_>>();
+    // a, b: missed and kept. c: missed, and passes, as it is wanted last. a: hit. d: passes. b, a: hits. c: missed.
+    let ratio = clairvoyant(&of(&[1, 2, 3, 1, 4, 2, 1, 3]), 2, 0, false, 0);
+    assert_eq!((ratio.requests, ratio.hits), (8, 3));
+    // Nothing fits, all fits, one fits, and only the second half counts.
+    for (capacity_bytes, warm_up, requests, hits) in [(0, 0, 8, 0), (4, 0, 8, 4), (1, 0, 8, 2), (2, 4, 4, 2)] {
+        let ratio = clairvoyant(&of(&[1, 2, 3, 1, 4, 2, 1, 3]), capacity_bytes, 0, false, warm_up);
+        assert_eq!((ratio.requests, ratio.hits), (requests, hits), "{capacity_bytes} bytes from {warm_up} on");
+    }
+    // Of a large item wanted soon and small ones wanted later, the size-blind keeps the large one.
+    let sized = [(1, 3), (2, 1), (3, 1), (4, 1), (1, 3), (2, 1), (3, 1), (4, 1)].map(|(id, value_bytes)| Request {
+        id,
+        key_bytes: 0,
+        value_bytes,
+    });
+    assert_eq!(clairvoyant(&sized, 3, 0, false, 0).hits, 1);
+    assert_eq!(clairvoyant(&sized, 3, 0, true, 0).hits, 3);
+}

@@ -1,0 +1,523 @@
+//! A cache server: one cache, shared by all threads, that speaks memcached's text and meta protocol, RESP2 and RESP3, and
+//! the HTTP of small teaching caches, told apart by the first bytes of each connection.
+//!
+//! Requests that came in one read are carried out in one go, in order, and answered in one write. A value is copied from the
+//! cache into that write under the lock of its shard; a hit allocates nothing. What a client does or leaves undone has a limit: see
+//! [`CacheLimits`].
+//!
+//! # What differs from the servers whose protocols these are
+//!
+//! - An item ends within the second after its time, never before it. memcached may end it up to a second early.
+//! - `MSET`, `MGET`, `DEL` of several keys and `get` of several are not one step: each key is.
+//! - `flush_all` and `FLUSHALL` go through the cache shard by shard; what is stored meanwhile may stay or go.
+//! - `decr` stores `9` after `10`, without the space that memcached leaves.
+//! - The meta flags `h`, `l`, `N` of `mg`, `R`, `I`, `E`, `x` ask for what this cache does not keep, and are refused by `CLIENT_ERROR`.
+
+mod connection;
+mod executor;
+mod facts;
+mod http;
+mod memcached;
+mod resp;
+
+#[cfg(test)]
+mod tests;
+
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, OnceLock};
+
+use cache::Cache;
+use net::{Close, Conn, Data, Driver, Nanos, SendError};
+use wire::{http1, memcached as text, resp as redis};
+
+use self::connection::{Connection, Over, Speech};
+use self::executor::Executor;
+use crate::pool::{Handler, Next};
+use crate::timers::{NEVER, Timers};
+
+/// With so many bytes of answers to be sent, a connection is not served on until they are gone.
+const OUT_BYTES_MAX: usize = 32 << 10;
+/// Bytes of one long answer handed to the driver at once, and what is kept of a thread's buffer of answers.
+const PIECE_BYTES: usize = 64 << 10;
+/// A connection whose answers wait is not read from once it has so much to be served.
+const INPUT_BYTES_MAX: usize = 16 << 10;
+/// A buffer for input beyond this is not kept once it is empty.
+const INPUT_KEPT_BYTES: usize = 4 << 10;
+/// How long a server that ends waits for requests that may be under way to it, ns.
+const GRACE_NS: Nanos = 100_000_000;
+/// How long at most it lingers then, ns.
+const ENDING_LINGER_NS: Nanos = 500_000_000;
+/// Bytes of a head beyond key and value.
+const HEAD_BYTES: usize = 8 << 10;
+/// Bytes of a head at most: values over a third of it are stored over another protocol.
+const HEAD_BYTES_MAX: usize = 1 << 20;
+
+/// What the connections of a cache server speak.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CacheProtocol {
+    /// Each what its first bytes say, see [`wire::detect`].
+    Auto,
+    /// memcached's text and meta protocol.
+    Memcached,
+    /// RESP2 and RESP3.
+    Redis,
+    /// HTTP/1.1, see [`wire::cache_http`].
+    Http,
+}
+
+/// What a client may do, and for how long. Times are in ns; [`Nanos::MAX`] is for ever.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CacheLimits {
+    /// How long a connection may stand without a request.
+    pub idle_ns: Nanos,
+    /// How long a request that has begun may rest without a byte of it coming.
+    pub request_ns: Nanos,
+    /// How long a client may take to read 64 KiB of answers; then it is cut off.
+    pub send_ns: Nanos,
+    /// How long a connection is still read from after an answer that closes it, so that the client sees the answer.
+    pub linger_ns: Nanos,
+}
+
+impl CacheLimits {
+    /// Idle as long as it likes, as caches have it; 30 s of rest within a request, 30 s to read, 2 s of lingering.
+    pub const DEFAULT: CacheLimits =
+        CacheLimits { idle_ns: NEVER, request_ns: 30_000_000_000, send_ns: 30_000_000_000, linger_ns: 2_000_000_000 };
+}
+
+/// What one thread counts; written by it alone.
+#[derive(Debug, Default)]
+#[repr(align(128))]
+struct Counters {
+    open: AtomicU64,
+    accepted: AtomicU64,
+    refused: AtomicU64,
+    read_bytes: AtomicU64,
+    written_bytes: AtomicU64,
+}
+
+impl Counters {
+    /// Adds where nobody else does, without the price of an atomic addition.
+    #[inline]
+    fn add(counter: &AtomicU64, more: u64) {
+        counter.store(counter.load(Ordering::Relaxed).wrapping_add(more), Ordering::Relaxed);
+    }
+}
+
+/// What the threads of one cache server have in common.
+pub struct CacheShared {
+    cache: Cache,
+    config: cache::Config,
+    protocol: CacheProtocol,
+    limits: CacheLimits,
+    wall_s: fn() -> u64,
+    /// What to add to a driver's clock to have ns since 1970: asked once, so that time never goes back.
+    epoch_ns: OnceLock<u64>,
+    started_s: AtomicU32,
+    /// The second at which everything is to be forgotten; 0: none.
+    flush_at_s: AtomicU32,
+    /// What the statistics were when they were last reset.
+    before: Mutex<cache::Stats>,
+    threads: Box<[Counters]>,
+    text: text::Limits,
+    redis: redis::Limits,
+    heads: http1::Limits,
+    targets: wire::cache_http::Limits,
+}
+
+impl std::fmt::Debug for CacheShared {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("CacheShared")
+            .field("config", &self.config)
+            .field("limits", &self.limits)
+            .finish_non_exhaustive()
+    }
+}
+
+impl CacheShared {
+    /// A cache of this configuration for `config.threads` threads. `wall_s` is asked for the seconds since 1970.
+    ///
+    /// # Errors
+    /// A configuration that no cache can have.
+    pub fn new(
+        config: cache::Config,
+        protocol: CacheProtocol,
+        limits: CacheLimits,
+        wall_s: fn() -> u64,
+    ) -> Result<Self, cache::ConfigError> {
+        let cache = Cache::new(config.clone())?;
+        let (key_bytes, value_bytes) = (cache.key_bytes_max(), cache.value_bytes_max());
+        Ok(Self {
+            protocol,
+            limits,
+            wall_s,
+            epoch_ns: OnceLock::new(),
+            started_s: AtomicU32::new(0),
+            flush_at_s: AtomicU32::new(0),
+            before: Mutex::default(),
+            threads: (0..config.threads.max(1)).map(|_| Counters::default()).collect(),
+            text: text::Limits {
+                key_bytes: key_bytes.min(text::Limits::DEFAULT.key_bytes),
+                value_bytes,
+                whole_bytes: value_bytes,
+                ..text::Limits::DEFAULT
+            },
+            redis: redis::Limits {
+                bulk_bytes: value_bytes.max(key_bytes),
+                request_bytes: (value_bytes + key_bytes).max(1 << 20) + HEAD_BYTES,
+                ..redis::Limits::DEFAULT
+            },
+            heads: http1::Limits {
+                head_bytes: (3 * (key_bytes + value_bytes) + HEAD_BYTES).min(HEAD_BYTES_MAX),
+                headers: 100,
+            },
+            targets: wire::cache_http::Limits { key_bytes, value_bytes },
+            cache,
+            config,
+        })
+    }
+
+    /// The cache.
+    pub fn cache(&self) -> &Cache {
+        &self.cache
+    }
+
+    /// Connections that are open, over all threads.
+    fn open(&self) -> u64 {
+        self.sum(|counters| &counters.open)
+    }
+
+    fn sum(&self, which: impl Fn(&Counters) -> &AtomicU64) -> u64 {
+        self.threads.iter().fold(0, |sum, counters| sum.wrapping_add(which(counters).load(Ordering::Relaxed)))
+    }
+}
+
+/// The cache server, one thread's part.
+#[derive(Debug)]
+pub struct CacheServer {
+    core: Executor,
+    connections: Vec<Connection>,
+    timers: Timers,
+    open: usize,
+    /// The time when this turn began.
+    now: Nanos,
+    /// Set once the server is ending: when connections without a request are closed.
+    ending: Option<Nanos>,
+}
+
+impl CacheServer {
+    /// The part of thread `thread`, below `config.threads`.
+    pub fn new(shared: Arc<CacheShared>, thread: u32) -> Self {
+        Self {
+            core: Executor::new(shared, thread as usize),
+            connections: Vec::new(),
+            timers: Timers::default(),
+            open: 0,
+            now: 0,
+            ending: None,
+        }
+    }
+
+    fn limits(&self) -> CacheLimits {
+        self.core.shared.limits
+    }
+
+    /// Takes what has gathered in the input.
+    fn take_input(&mut self, slot: usize) {
+        let connection = &mut self.connections[slot];
+        let mut input = std::mem::take(&mut connection.input);
+        let used = self.core.take(connection, &input);
+        if connection.is_over() {
+            input.clear();
+        } else {
+            input.drain(..used);
+        }
+        if !input.is_empty() || input.capacity() <= INPUT_KEPT_BYTES {
+            connection.input = input;
+        }
+    }
+
+    /// Takes what came behind an answer that has left.
+    fn go_on(&mut self, slot: usize) {
+        let connection = &self.connections[slot];
+        if connection.takes() && (!connection.input.is_empty() || connection.rest.is_some()) {
+            self.take_input(slot);
+        }
+    }
+
+    /// Sends the answers, and sees to what `conn` waits for next.
+    #[inline]
+    fn settle<D: Driver>(&mut self, driver: &mut D, conn: Conn) {
+        let slot = conn.index();
+        let limits = self.limits();
+        let out = &mut self.core.out;
+        let connection = &mut self.connections[slot];
+        if !out.is_empty() {
+            Counters::add(&self.core.shared.threads[self.core.thread].written_bytes, out.len() as u64);
+            if out.len() <= PIECE_BYTES {
+                let sent = driver.send(conn, out);
+                out.clear();
+                if let Err(error) = sent {
+                    return self.undeliverable(driver, conn, error);
+                }
+            } else {
+                // Its memory goes with it, and ends with it.
+                connection.unsent = std::mem::take(out);
+                connection.unsent_from = 0;
+            }
+        }
+        if !connection.unsent.is_empty() {
+            return self.send_piece(driver, conn);
+        }
+        if connection.blocked && !connection.is_over() {
+            connection.deadline = self.now.saturating_add(limits.send_ns);
+            driver.tell_sent(conn);
+        } else {
+            match connection.over {
+                Over::No if connection.end_received => return self.close(driver, conn),
+                Over::No => {
+                    let patience = if connection.input.is_empty() { limits.idle_ns } else { limits.request_ns };
+                    connection.deadline = self.now.saturating_add(patience);
+                    if self.ending.is_some_and(|at| at <= self.now) && connection.input.is_empty() {
+                        return self.close(driver, conn);
+                    }
+                }
+                Over::Answered { linger: false } => return self.close(driver, conn),
+                Over::Answered { linger: true } => {
+                    let most = if self.ending.is_some() { ENDING_LINGER_NS } else { NEVER };
+                    connection.input = Vec::new();
+                    connection.over = Over::Lingering;
+                    connection.deadline = self.now.saturating_add(limits.linger_ns.min(most));
+                    driver.end_stream(conn);
+                }
+                Over::Lingering | Over::Closing => {}
+            }
+        }
+        self.timers.by(slot, self.connections[slot].deadline);
+        self.pace(driver, conn);
+    }
+
+    /// Stops reading from `conn` while its answers wait and its input is full, and goes on when that is over.
+    #[inline]
+    fn pace<D: Driver>(&mut self, driver: &mut D, conn: Conn) {
+        let connection = &mut self.connections[conn.index()];
+        let is_full = !connection.takes() && connection.input.len() > INPUT_BYTES_MAX;
+        if connection.paused != is_full {
+            connection.paused = is_full;
+            driver.pause_reads(conn, is_full);
+        }
+    }
+
+    /// Sends the next piece of a long answer.
+    fn send_piece<D: Driver>(&mut self, driver: &mut D, conn: Conn) {
+        let connection = &mut self.connections[conn.index()];
+        let from = connection.unsent_from;
+        let to = connection.unsent.len().min(from + PIECE_BYTES);
+        let sent = driver.send(conn, &connection.unsent[from..to]);
+        connection.unsent_from = to;
+        if to == connection.unsent.len() {
+            connection.unsent = Vec::new();
+        }
+        connection.blocked = true;
+        match sent {
+            Ok(()) => {
+                connection.deadline = self.now.saturating_add(self.core.shared.limits.send_ns);
+                self.timers.by(conn.index(), connection.deadline);
+                driver.tell_sent(conn);
+                self.pace(driver, conn);
+            }
+            Err(error) => self.undeliverable(driver, conn, error),
+        }
+    }
+
+    /// Sends what is left and closes.
+    fn close<D: Driver>(&mut self, driver: &mut D, conn: Conn) {
+        let connection = &mut self.connections[conn.index()];
+        connection.over = Over::Closing;
+        connection.deadline = self.now.saturating_add(self.core.shared.limits.send_ns);
+        self.timers.by(conn.index(), connection.deadline);
+        driver.close(conn, Close::Graceful);
+    }
+
+    /// Closes at once.
+    fn cut_off<D: Driver>(&mut self, driver: &mut D, conn: Conn) {
+        let connection = &mut self.connections[conn.index()];
+        connection.over = Over::Closing;
+        connection.deadline = NEVER;
+        connection.unsent = Vec::new();
+        driver.close(conn, Close::Reset);
+    }
+
+    #[cold]
+    fn undeliverable<D: Driver>(&mut self, driver: &mut D, conn: Conn, error: SendError) {
+        match error {
+            // Its end is on the way.
+            SendError::Closed => {
+                let connection = &mut self.connections[conn.index()];
+                connection.over = Over::Closing;
+                connection.deadline = NEVER;
+                connection.unsent = Vec::new();
+            }
+            SendError::Full { .. } => self.cut_off(driver, conn),
+        }
+    }
+
+    /// The deadline of `conn` has passed.
+    fn expire<D: Driver>(&mut self, driver: &mut D, conn: Conn) {
+        let slot = conn.index();
+        let connection = &mut self.connections[slot];
+        match connection.over {
+            Over::No if connection.blocked => self.cut_off(driver, conn),
+            Over::No if connection.input.is_empty() => self.close(driver, conn),
+            Over::No => {
+                connection.input = Vec::new();
+                self.core.too_slow(connection);
+                self.settle(driver, conn);
+            }
+            Over::Answered { .. } | Over::Closing => self.cut_off(driver, conn),
+            Over::Lingering => self.close(driver, conn),
+        }
+    }
+
+    /// A connection stands, in a slot that may have had others.
+    fn begin(&mut self, conn: Conn, now: Nanos) {
+        let slot = conn.index();
+        if self.connections.len() <= slot {
+            self.connections.resize_with(slot + 1, Connection::new);
+        }
+        let shared = &self.core.shared;
+        let connection = &mut self.connections[slot];
+        *connection = Connection {
+            conn: Some(conn),
+            input: std::mem::take(&mut connection.input),
+            deadline: now.saturating_add(shared.limits.idle_ns),
+            speech: Speech::begin(shared),
+            ..Connection::new()
+        };
+        let counters = &shared.threads[self.core.thread];
+        Counters::add(&counters.open, 1);
+        Counters::add(&counters.accepted, 1);
+        self.open += 1;
+        self.timers.by(slot, connection.deadline);
+    }
+
+    /// Closes the connections without a request that has begun.
+    fn close_idle<D: Driver>(&mut self, driver: &mut D) {
+        for slot in 0..self.connections.len() {
+            if let Connection { conn: Some(conn), over: Over::No, blocked: false, input, .. } = &self.connections[slot]
+                && input.is_empty()
+            {
+                self.close(driver, *conn);
+            }
+        }
+    }
+}
+
+impl Handler for CacheServer {
+    const DRAINS: bool = true;
+
+    fn turning<D: Driver>(&mut self, driver: &mut D) {
+        self.now = driver.now();
+        self.core.turn(self.now);
+    }
+
+    fn accepted<D: Driver>(&mut self, driver: &mut D, conn: Conn) {
+        self.begin(conn, driver.now());
+    }
+
+    fn refused<D: Driver>(&mut self, driver: &mut D, conn: Conn) {
+        self.begin(conn, driver.now());
+        let connection = &mut self.connections[conn.index()];
+        self.core.too_many(connection);
+        self.settle(driver, conn);
+    }
+
+    #[inline]
+    fn data<D: Driver>(&mut self, driver: &mut D, conn: Conn, data: Data) -> Next {
+        let slot = conn.index();
+        let bytes = driver.bytes(data);
+        Counters::add(&self.core.shared.threads[self.core.thread].read_bytes, bytes.len() as u64);
+        let connection = &mut self.connections[slot];
+        if connection.is_over() {
+            return Next::Serve;
+        }
+        if !connection.takes() {
+            connection.input.extend_from_slice(bytes);
+            self.pace(driver, conn);
+            return Next::Serve;
+        }
+        if connection.input.is_empty() {
+            let used = self.core.take(connection, bytes);
+            if used < bytes.len() && !connection.is_over() {
+                connection.keep(&bytes[used..]);
+            }
+        } else {
+            connection.keep(bytes);
+            // A request that is known to lack more is not looked at again.
+            if connection.lacks == 0 {
+                self.take_input(slot);
+            }
+        }
+        self.settle(driver, conn);
+        Next::Serve
+    }
+
+    fn sent<D: Driver>(&mut self, driver: &mut D, conn: Conn) {
+        let slot = conn.index();
+        let connection = &mut self.connections[slot];
+        if !connection.unsent.is_empty() {
+            return self.send_piece(driver, conn);
+        }
+        if connection.blocked {
+            connection.blocked = false;
+            self.go_on(slot);
+            self.settle(driver, conn);
+        }
+    }
+
+    fn end_of_stream<D: Driver>(&mut self, driver: &mut D, conn: Conn) {
+        let connection = &mut self.connections[conn.index()];
+        connection.end_received = true;
+        if connection.takes() {
+            self.settle(driver, conn);
+        }
+    }
+
+    fn closed(&mut self, conn: Conn) {
+        let connection = &mut self.connections[conn.index()];
+        let mut input = std::mem::take(&mut connection.input);
+        input.clear();
+        if input.capacity() > INPUT_KEPT_BYTES {
+            input = Vec::new();
+        }
+        *connection = Connection { input, ..Connection::new() };
+        self.open -= 1;
+        Counters::add(&self.core.shared.threads[self.core.thread].open, u64::MAX);
+    }
+
+    fn turned<D: Driver>(&mut self, driver: &mut D) -> Option<Nanos> {
+        while let Some(slot) = self.timers.pop(self.now) {
+            let connection = &self.connections[slot];
+            match connection.conn {
+                Some(conn) if connection.deadline <= self.now => self.expire(driver, conn),
+                Some(_) => self.timers.by(slot, connection.deadline),
+                None => {}
+            }
+        }
+        let mut wake = self.timers.next().unwrap_or(NEVER);
+        match self.ending {
+            Some(at) if at <= self.now => self.close_idle(driver),
+            Some(at) => wake = wake.min(at),
+            None => {}
+        }
+        (wake < NEVER).then_some(wake)
+    }
+
+    fn end<D: Driver>(&mut self, driver: &mut D) {
+        self.ending = Some(driver.now().saturating_add(GRACE_NS));
+        self.core.is_ending = true;
+    }
+
+    fn is_done(&self) -> bool {
+        self.open == 0
+    }
+}

@@ -1,0 +1,209 @@
+//! From bytes to answers, without a network: what all protocols have in common.
+
+use std::io::Write;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, SystemTime};
+
+use net::Nanos;
+use wire::detect::{Detected, detect};
+
+use super::connection::{Connection, Over, RestKind, Speech};
+use super::{CacheProtocol, CacheShared, OUT_BYTES_MAX, PIECE_BYTES};
+
+/// What carries requests out.
+#[derive(Debug)]
+pub(super) struct Executor {
+    pub(super) shared: Arc<CacheShared>,
+    pub(super) thread: usize,
+    /// What the connection being served is to be sent; empty between events.
+    pub(super) out: Vec<u8>,
+    /// Now, in ns since 1970.
+    pub(super) unix_ns: u64,
+    /// The same in seconds: the clock of the cache.
+    pub(super) now_s: u32,
+    /// Key and value of a request that have to be decoded.
+    pub(super) scratch: [Vec<u8>; 2],
+    /// `Date`, with its line end.
+    pub(super) date: Vec<u8>,
+    pub(super) is_ending: bool,
+}
+
+const MS: u64 = 1_000_000;
+const S: u64 = 1_000_000_000;
+
+impl Executor {
+    pub(super) fn new(shared: Arc<CacheShared>, thread: usize) -> Self {
+        assert!(thread < shared.threads.len(), "`thread` is one of `config.threads`");
+        Self {
+            shared,
+            thread,
+            out: Vec::new(),
+            unix_ns: 0,
+            now_s: 0,
+            scratch: Default::default(),
+            date: Vec::new(),
+            is_ending: false,
+        }
+    }
+
+    /// A turn begins at `now`.
+    #[inline]
+    pub(super) fn turn(&mut self, now: Nanos) {
+        let shared = &self.shared;
+        let epoch_ns = shared.epoch_ns.get_or_init(|| (shared.wall_s)().wrapping_mul(S).wrapping_sub(now));
+        self.unix_ns = epoch_ns.wrapping_add(now);
+        // Until the year 2106.
+        let now_s = (self.unix_ns / S) as u32;
+        if now_s != self.now_s {
+            self.now_s = now_s;
+            self.second();
+        }
+        if self.out.capacity() > PIECE_BYTES {
+            self.out = Vec::new();
+        }
+    }
+
+    /// What is done once a second.
+    fn second(&mut self) {
+        let date = httpdate::HttpDate::from(SystemTime::UNIX_EPOCH + Duration::from_secs(u64::from(self.now_s)));
+        self.date.clear();
+        let _ = write!(self.date, "Date: {date}\r\n");
+        let shared = &self.shared;
+        let _ = shared.started_s.compare_exchange(0, self.now_s, Ordering::Relaxed, Ordering::Relaxed);
+        let at = shared.flush_at_s.load(Ordering::Relaxed);
+        if at != 0
+            && at <= self.now_s
+            && shared.flush_at_s.compare_exchange(at, 0, Ordering::Relaxed, Ordering::Relaxed).is_ok()
+        {
+            shared.cache.clear();
+        }
+    }
+
+    /// Forgets everything in so many seconds.
+    pub(super) fn flush(&self, delay_s: u32) {
+        let at = if delay_s == 0 { 0 } else { self.now_s.saturating_add(delay_s) };
+        self.shared.flush_at_s.store(at, Ordering::Relaxed);
+        if delay_s == 0 {
+            self.shared.cache.clear();
+        }
+    }
+
+    /// The second from which on an item is gone that is to live until `unix_ms`: not before it.
+    pub(super) fn second_of(&self, unix_ms: u64) -> u32 {
+        // The end of the clock is for ever to all purposes, and 0 would mean never.
+        u32::try_from(unix_ms.div_ceil(1000)).unwrap_or(u32::MAX).max(1)
+    }
+
+    /// The same of a span from now.
+    pub(super) fn second_in(&self, ms: u64) -> u32 {
+        self.second_of((self.unix_ns / MS).saturating_add(ms))
+    }
+
+    /// What is left of an item's time, ms.
+    pub(super) fn left_ms(&self, expires_s: u32) -> u64 {
+        (u64::from(expires_s) * 1000).saturating_sub(self.unix_ns / MS)
+    }
+
+    /// Takes requests from `bytes` until there is no whole one left or answers have to leave first. How many bytes were used.
+    #[inline]
+    pub(super) fn take(&mut self, connection: &mut Connection, bytes: &[u8]) -> usize {
+        connection.lacks = 0;
+        if connection.rest.is_some() && !self.take_rest(connection) {
+            return 0;
+        }
+        match connection.speech {
+            Speech::Memcached(_) => self.take_memcached(connection, bytes),
+            Speech::Redis(_) => self.take_redis(connection, bytes),
+            Speech::Http(_) => self.take_http(connection, bytes),
+            Speech::Unknown => self.take_first(connection, bytes),
+        }
+    }
+
+    /// Whether answers have to leave before more are made.
+    #[inline]
+    pub(super) fn is_full(&self) -> bool {
+        self.out.len() >= OUT_BYTES_MAX
+    }
+
+    #[cold]
+    fn take_first(&mut self, connection: &mut Connection, bytes: &[u8]) -> usize {
+        connection.speech = match detect(bytes) {
+            Detected::Need => return 0,
+            Detected::Memcached => Speech::memcached(&self.shared),
+            Detected::RespArray | Detected::RespInline => Speech::redis(&self.shared),
+            Detected::Http => Speech::http(),
+            Detected::Tls => {
+                // An alert that this is no TLS would have to be in TLS.
+                connection.over = Over::Answered { linger: false };
+                return bytes.len();
+            }
+            Detected::MemcachedBinary => {
+                self.out.extend_from_slice(b"ERROR memcached's binary protocol is not spoken here, its text is\r\n");
+                connection.over = Over::Answered { linger: true };
+                return bytes.len();
+            }
+            Detected::Unknown => {
+                self.out.extend_from_slice(b"ERROR not memcached's text, RESP or HTTP/1.1\r\n");
+                connection.over = Over::Answered { linger: true };
+                return bytes.len();
+            }
+        };
+        // memcached's words for an empty line are an error; before the first request they were nobody's.
+        let from = match &connection.speech {
+            Speech::Memcached(_) => bytes.iter().position(|byte| !byte.is_ascii_whitespace()).unwrap_or(0),
+            _ => 0,
+        };
+        from + self.take(connection, &bytes[from..])
+    }
+
+    /// Goes on with a request for many values; whether it is done.
+    fn take_rest(&mut self, connection: &mut Connection) -> bool {
+        let Some(mut rest) = connection.rest.take() else { return true };
+        let kind = rest.kind;
+        loop {
+            if self.is_full() {
+                connection.blocked = true;
+                connection.rest = Some(rest);
+                return false;
+            }
+            let Some(key) = rest.next() else { break };
+            match kind {
+                RestKind::Memcached { with_cas, touch } => self.text_value(key, with_cas, touch),
+                RestKind::Redis(version) => self.redis_value(key, version),
+            }
+        }
+        if let RestKind::Memcached { .. } = kind {
+            self.out.extend_from_slice(b"END\r\n");
+        }
+        true
+    }
+
+    /// The rest of a request did not come in time.
+    pub(super) fn too_slow(&mut self, connection: &mut Connection) {
+        match &connection.speech {
+            Speech::Memcached(_) => {
+                self.out.extend_from_slice(b"SERVER_ERROR the rest of the request did not come\r\n")
+            }
+            Speech::Redis(_) => self.out.extend_from_slice(b"-ERR the rest of the request did not come\r\n"),
+            Speech::Http(_) => self.http_failure(408, "the rest of the request did not come", false, false),
+            Speech::Unknown => {}
+        }
+        connection.over = Over::Answered { linger: true };
+    }
+
+    /// There are as many connections as there may be.
+    pub(super) fn too_many(&mut self, connection: &mut Connection) {
+        super::Counters::add(&self.shared.threads[self.thread].refused, 1);
+        match self.shared.protocol {
+            CacheProtocol::Auto | CacheProtocol::Memcached => {
+                self.out.extend_from_slice(b"ERROR Too many open connections\r\n");
+            }
+            CacheProtocol::Redis => self.out.extend_from_slice(b"-ERR max number of clients reached\r\n"),
+            CacheProtocol::Http => {
+                self.http_failure(503, "all connections that this server may have are in use", false, false);
+            }
+        }
+        connection.over = Over::Answered { linger: true };
+    }
+}

@@ -1,0 +1,264 @@
+//! HTTP/1.1: the interface of small teaching caches. See [`wire::cache_http`].
+
+use std::io::Write;
+
+use cache::{Meta, Mode, Refusal};
+use wire::cache_http::{self, ALLOW, Encoded, Operation};
+use wire::http1::{Body, BodyProgress, BodyReader, parse_request};
+use wire::number;
+
+use super::connection::{Connection, Over, Speech};
+use super::executor::Executor;
+use super::facts::item_bytes;
+
+/// Bytes of a body that is read over; it is no part of any request here.
+const BODY_BYTES_MAX: u64 = 16 << 20;
+
+/// What is common to the answers of one connection.
+#[derive(Clone, Copy)]
+struct Goes {
+    /// It stays open, and a client of HTTP/1.0 is told.
+    on: bool,
+    said: bool,
+}
+
+impl Executor {
+    /// Takes requests from `bytes`; how many of them were used.
+    pub(super) fn take_http(&mut self, connection: &mut Connection, bytes: &[u8]) -> usize {
+        let Speech::Http(http) = &mut connection.speech else { return 0 };
+        let heads = self.shared.heads;
+        let mut at = 0;
+        while at < bytes.len() {
+            if self.is_full() {
+                connection.blocked = true;
+                break;
+            }
+            let rest = &bytes[at..];
+            if let Some((reader, refusal, keep_alive)) = &mut http.body {
+                match reader.read(rest, |_| {}) {
+                    Ok(BodyProgress::More) => return bytes.len(),
+                    Ok(BodyProgress::Done { used }) => {
+                        at += used;
+                        let (refusal, keep_alive) = (*refusal, *keep_alive && !self.is_ending);
+                        http.body = None;
+                        self.http_failure(refusal.status(), refusal, keep_alive, false);
+                        if keep_alive {
+                            continue;
+                        }
+                        connection.over = Over::Answered { linger: true };
+                    }
+                    Err(error) => {
+                        self.http_failure(error.status(), error, false, false);
+                        connection.over = Over::Answered { linger: true };
+                    }
+                }
+                break;
+            }
+            if rest.len() < http.parse_at {
+                let from = http.seen.saturating_sub(3).min(rest.len());
+                http.seen = rest.len();
+                if !rest[from..].windows(4).any(|end| end == b"\r\n\r\n") {
+                    break;
+                }
+            }
+            let (request, head_bytes) = match parse_request(rest, &heads) {
+                Ok(Some(read)) => read,
+                Ok(None) => {
+                    http.parse_at = 2 * rest.len();
+                    http.seen = rest.len();
+                    break;
+                }
+                Err(error) => {
+                    self.http_failure(error.status(), error, false, false);
+                    connection.over = Over::Answered { linger: true };
+                    break;
+                }
+            };
+            at += head_bytes;
+            (http.parse_at, http.seen) = (0, 0);
+            let on = request.keep_alive && !self.is_ending;
+            let goes = Goes { on, said: request.minor_version == 0 };
+            match cache_http::parse(&request, &self.shared.targets) {
+                Ok(operation) => self.http_answer(operation, goes),
+                // A client that waits to be told to go on is told the end instead; whether the body still comes cannot be known.
+                Err(refusal) if request.expect_continue && at == bytes.len() => {
+                    self.http_failure(refusal.status(), refusal, false, request.method == "HEAD");
+                    connection.over = Over::Answered { linger: true };
+                    break;
+                }
+                Err(refusal) if !matches!(request.body, Body::None | Body::Length(0)) => {
+                    let reader = BodyReader::with_limits(request.body, &heads, BODY_BYTES_MAX);
+                    http.body = Some((reader, refusal, on));
+                    continue;
+                }
+                Err(refusal) => self.http_failure(refusal.status(), refusal, on, request.method == "HEAD"),
+            }
+            if !on {
+                connection.over = Over::Answered { linger: request.keep_alive };
+                break;
+            }
+        }
+        at
+    }
+
+    fn http_answer(&mut self, operation: Operation<'_>, goes: Goes) {
+        let Self { shared, out, now_s, scratch: [first, second], date, .. } = self;
+        let (cache, now_s) = (&shared.cache, *now_s);
+        match operation {
+            Operation::Get { key, head } => {
+                let key = plain(key, first);
+                let hash = cache.hash(key);
+                let write = |item: cache::Item<'_>| {
+                    out.reserve(item.value.len() + 160);
+                    begin(out, "200 OK", goes, date);
+                    out.extend_from_slice(b"Content-Length: ");
+                    number::push(out, item.value.len() as u64);
+                    out.extend_from_slice(b"\r\n\r\n");
+                    if !head {
+                        out.extend_from_slice(item.value);
+                    }
+                };
+                // To ask whether it is there is no use of it.
+                let found = if head { cache.peek(key, hash, now_s, write) } else { cache.get(key, hash, now_s, write) };
+                if found.is_none() {
+                    begin(out, "404 Not Found", goes, date);
+                    out.extend_from_slice(b"Content-Length: 0\r\n\r\n");
+                }
+            }
+            Operation::Put { key, value } => {
+                let (key, value) = (plain(key, first), plain(value, second));
+                let mut held = cache.hold(key, cache.hash(key));
+                let was_there = held.peek(now_s, |_| ()).is_some();
+                let stored = held.store(Mode::Set, value, Meta::default(), now_s);
+                drop(held);
+                match stored {
+                    Ok(_) if was_there => empty(out, "204 No Content", goes, date),
+                    Ok(_) => {
+                        begin(out, "201 Created", goes, date);
+                        out.extend_from_slice(b"Content-Length: 0\r\n\r\n");
+                    }
+                    Err(refusal) => {
+                        let status = match refusal {
+                            Refusal::Full { .. } => 507,
+                            Refusal::ValueTooLong { .. } => 413,
+                            Refusal::KeyTooLong { .. } => 414,
+                            _ => 400,
+                        };
+                        self.http_failure(status, refusal, goes.on, false);
+                    }
+                }
+                self.shrink();
+            }
+            Operation::Delete { key } => {
+                let key = plain(key, first);
+                if cache.delete(key, cache.hash(key), now_s) {
+                    empty(out, "204 No Content", goes, date);
+                } else {
+                    begin(out, "404 Not Found", goes, date);
+                    out.extend_from_slice(b"Content-Length: 0\r\n\r\n");
+                }
+            }
+            Operation::Status => {
+                let stats = shared.stats();
+                begin(out, "200 OK", goes, date);
+                let _ = write!(
+                    out,
+                    "Space-Used: {}\r\nMemory-Used: {}\r\nMaxmem: {}\r\nItems: {}\r\nHits: {}\r\nMisses: {}\r\n\
+                     Evictions: {}\r\nRefused: {}\r\nEvictor: {}\r\nContent-Length: 0\r\n\r\n",
+                    match shared.config.accounting {
+                        cache::Accounting::Everything => item_bytes(&stats),
+                        cache::Accounting::ValuesOnly { .. } => stats.value_bytes,
+                    },
+                    stats.memory_bytes(),
+                    shared.config.capacity_bytes,
+                    stats.items,
+                    stats.hits,
+                    stats.misses,
+                    stats.evictions,
+                    stats.refused,
+                    shared.config.evictor,
+                );
+            }
+            Operation::Reset => {
+                cache.clear();
+                shared.forget_counts();
+                empty(out, "204 No Content", goes, date);
+            }
+        }
+    }
+
+    /// Large values are not kept room for.
+    fn shrink(&mut self) {
+        for scratch in &mut self.scratch {
+            if scratch.capacity() > super::PIECE_BYTES {
+                *scratch = Vec::new();
+            }
+        }
+    }
+
+    /// Answers a request that is not carried out.
+    #[cold]
+    pub(super) fn http_failure(&mut self, status: u16, why: impl std::fmt::Display, on: bool, is_head: bool) {
+        let text = format!("{why}\n");
+        let allow = if status == 405 { format!("Allow: {ALLOW}\r\n") } else { String::new() };
+        let close = if on { "" } else { "Connection: close\r\n" };
+        let _ = write!(self.out, "HTTP/1.1 {status} {}\r\n", reason(status));
+        self.out.extend_from_slice(&self.date);
+        let _ = write!(
+            self.out,
+            "{allow}{close}Content-Type: text/plain; charset=utf-8\r\nContent-Length: {}\r\n\r\n",
+            text.len()
+        );
+        if !is_head {
+            self.out.extend_from_slice(text.as_bytes());
+        }
+    }
+}
+
+/// What stands for itself or is decoded into `room`.
+fn plain<'a>(encoded: Encoded<'a>, room: &'a mut Vec<u8>) -> &'a [u8] {
+    if let Some(plain) = encoded.as_plain() {
+        return plain;
+    }
+    room.clear();
+    encoded.decode_into(room);
+    room
+}
+
+/// The head up to the fields that differ.
+#[inline]
+fn begin(out: &mut Vec<u8>, status: &str, goes: Goes, date: &[u8]) {
+    out.extend_from_slice(b"HTTP/1.1 ");
+    out.extend_from_slice(status.as_bytes());
+    out.extend_from_slice(b"\r\n");
+    out.extend_from_slice(date);
+    if !goes.on {
+        out.extend_from_slice(b"Connection: close\r\n");
+    } else if goes.said {
+        out.extend_from_slice(b"Connection: keep-alive\r\n");
+    }
+}
+
+/// An answer that has no body and says so by its status.
+fn empty(out: &mut Vec<u8>, status: &str, goes: Goes, date: &[u8]) {
+    begin(out, status, goes, date);
+    out.extend_from_slice(b"\r\n");
+}
+
+/// Source: RFC 9110 section 15, RFC 6585, RFC 4918 for 507.
+fn reason(status: u16) -> &'static str {
+    match status {
+        400 => "Bad Request",
+        404 => "Not Found",
+        405 => "Method Not Allowed",
+        408 => "Request Timeout",
+        413 => "Content Too Large",
+        414 => "URI Too Long",
+        431 => "Request Header Fields Too Large",
+        501 => "Not Implemented",
+        503 => "Service Unavailable",
+        505 => "HTTP Version Not Supported",
+        507 => "Insufficient Storage",
+        _ => "Error",
+    }
+}

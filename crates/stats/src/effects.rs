@@ -1,0 +1,1020 @@
+//! How much does each factor matter, and does the effect of one depend on another?
+//!
+//! A factorial experiment with replications: `y = mean of the design point + block + error`. A replication is a trial with a fresh
+//! subject, a block is a round of the plan in which every point had one; what a round does to all alike is not taken for error. Main effects,
+//! interactions and changes are contrasts of the means of the points, estimated by least squares; with equal numbers of trials they are the
+//! textbook's (Jain 1991, The Art of Computer Systems Performance Analysis, chapters 17, 18 and 22).
+//!
+//! Where trials are lost, points that have more of them do not pull an effect their way: every level counts alike (type III sums of squares;
+//! Searle 1987, Linear Models for Unbalanced Data, chapter 4).
+//!
+//! ```
+//! use stats::effects::{Scale, Source, Trial, factorial};
+//!
+//! // Jain 1991, section 18.1: MIPS over memory (first factor) and cache (second factor), three trials each.
+//! let measured = [(0, 0, [15., 18., 12.]), (1, 0, [45., 48., 51.]), (0, 1, [25., 28., 19.]), (1, 1, [75., 75., 81.])];
+//! let trials = measured.iter().flat_map(|&(memory, cache, values)| {
+//!     values.map(|value| Trial { levels: vec![memory, cache], block: 0, value })
+//! });
+//! let found = factorial(&[2, 2], &trials.collect::<Vec<_>>(), Scale::Linear).unwrap();
+//! assert_eq!(found.terms()[0].source, Source::Main(0));
+//! assert_eq!(format!("{:.2}", found.terms()[0].share), "0.79");
+//! assert_eq!(format!("{:.1}", found.main(0, 1).point), "21.5");
+//! ```
+
+use std::collections::BTreeMap;
+
+use crate::interval::{self, Estimate};
+use crate::special;
+
+/// More design points than this are refused: the arithmetic grows with the third power, and no reader with it.
+pub const POINTS_MAX: usize = 256;
+
+/// One trial.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Trial {
+    /// Which level of each factor, from 0.
+    pub levels: Vec<usize>,
+    /// The round it belongs to; one number for all where there were no rounds.
+    pub block: u32,
+    /// What was measured, in the metric's own unit.
+    pub value: f64,
+}
+
+/// In which terms factors act.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scale {
+    /// Effects add; changes are in the metric's own unit.
+    Linear,
+    /// Effects multiply: the analysis is of natural logarithms, and `exp` of a change is a ratio (of geometric means).
+    Log,
+}
+
+/// Why there is no analysis.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refusal {
+    /// Design points without any trial.
+    Missing {
+        /// How many.
+        points: usize,
+        /// Of how many.
+        of: usize,
+    },
+    /// Too few trials to know the error from the effects.
+    NoReplication,
+    /// More than [`POINTS_MAX`].
+    TooLarge {
+        /// Design points.
+        points: usize,
+    },
+    /// A value is not a finite number, or not positive where logarithms were asked for.
+    Value,
+    /// All trials have one value.
+    Constant,
+}
+
+impl std::fmt::Display for Refusal {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Refusal::Missing { points, of } => {
+                let have = if *points == 1 { "has" } else { "have" };
+                write!(f, "{points} of {of} design points {have} no trial: the factors are not fully crossed")
+            }
+            Refusal::NoReplication => {
+                write!(f, "the error is not known: two trials of each design point at least, in the same blocks")
+            }
+            Refusal::TooLarge { points } => write!(f, "{points} design points, at most {POINTS_MAX} are analysed"),
+            Refusal::Value => write!(f, "a value is not a finite number, or has no logarithm"),
+            Refusal::Constant => write!(f, "every trial has the same value"),
+        }
+    }
+}
+
+/// What a share of the variation belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Source {
+    /// A factor, by its index.
+    Main(usize),
+    /// What one factor does differently at the levels of another.
+    Interaction(usize, usize),
+    /// Interactions of three factors and more, all together.
+    Higher,
+    /// Rounds of the plan: what the machine did to all points alike.
+    Blocks,
+    /// What differs between trials of one point.
+    Error,
+}
+
+/// A line of the analysis of variance.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Term {
+    /// Whose it is.
+    pub source: Source,
+    /// Sum of squares, type III; of logarithms with [`Scale::Log`].
+    pub squares: f64,
+    /// Degrees of freedom.
+    pub df: usize,
+    /// Share of the variation: `squares` over the sum of all terms, a fraction. Even what has no effect gets `df / total df` of the error's by
+    /// chance: see `p_value`.
+    pub share: f64,
+    /// Mean square over that of the error; `None` for the error itself.
+    pub f: Option<f64>,
+    /// Chance of so large an `f` where there is no effect; `None` for the error itself.
+    pub p_value: Option<f64>,
+}
+
+/// A difference between means of design points, with what is needed for its interval.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Contrast {
+    /// The difference; a logarithm of a ratio with [`Scale::Log`].
+    pub point: f64,
+    /// Its standard error, from the error pooled over all points.
+    pub standard_error: f64,
+    /// Degrees of freedom of that error.
+    pub df: f64,
+    /// Trials of the analysis.
+    pub n: u64,
+}
+
+impl Contrast {
+    /// The difference with its t interval.
+    ///
+    /// # Panics
+    /// When `level` is not strictly between 0 and 1.
+    pub fn interval(&self, level: f64) -> Estimate {
+        let half_width = interval::t_two_sided(level, self.df) * self.standard_error;
+        Estimate { point: self.point, low: self.point - half_width, high: self.point + half_width, level, n: self.n }
+    }
+
+    /// `exp` of [`Contrast::interval`]: with [`Scale::Log`] a ratio.
+    ///
+    /// # Panics
+    /// When `level` is not strictly between 0 and 1.
+    pub fn ratio(&self, level: f64) -> Estimate {
+        let log = self.interval(level);
+        Estimate { point: log.point.exp(), low: log.low.exp(), high: log.high.exp(), ..log }
+    }
+
+    /// Chance of a difference at least so large, either way, where there is none.
+    pub fn p_value(&self) -> f64 {
+        match self.standard_error > 0.0 {
+            true => (2.0 * interval::t_cdf(-self.point.abs() / self.standard_error, self.df)).min(1.0),
+            false if self.point == 0.0 => 1.0,
+            false => 0.0,
+        }
+    }
+
+    /// The smallest difference that so many trials of such a spread would show with chance `power` at this level.
+    ///
+    /// # Panics
+    /// When `level` is not strictly between 0 and 1, or `power` is not a fraction.
+    pub fn detectable(&self, level: f64, power: f64) -> f64 {
+        (interval::t_two_sided(level, self.df) + interval::t_quantile(power, self.df)) * self.standard_error
+    }
+}
+
+/// A factorial experiment, analysed.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Factorial {
+    levels: Vec<usize>,
+    /// Means of the points, the last factor changing fastest, without what blocks did.
+    means: Vec<f64>,
+    /// Covariance of `means` up to a constant that no contrast sees, over the variance of the error.
+    covariance: Matrix,
+    terms: Vec<Term>,
+    variance: f64,
+    df: usize,
+    trials: usize,
+    blocks: usize,
+    equal: bool,
+    spreads: Vec<(f64, usize)>,
+}
+
+/// Analyses the trials of a full factorial: `levels` has the number of levels of each factor.
+///
+/// # Errors
+/// [`Refusal`], the reason in words.
+///
+/// # Panics
+/// When a trial names a factor or a level that there is not.
+pub fn factorial(levels: &[usize], trials: &[Trial], scale: Scale) -> Result<Factorial, Refusal> {
+    let points = levels.iter().try_fold(1usize, |product, &count| product.checked_mul(count)).unwrap_or(usize::MAX);
+    if points > POINTS_MAX {
+        return Err(Refusal::TooLarge { points });
+    }
+    let mut data = Vec::with_capacity(trials.len());
+    for trial in trials {
+        assert_eq!(trial.levels.len(), levels.len(), "a trial has a level of each factor");
+        let point = trial.levels.iter().zip(levels).fold(0, |point, (&level, &count)| {
+            assert!(level < count, "level {level} of {count}");
+            point * count + level
+        });
+        let value = match scale {
+            Scale::Linear => trial.value,
+            Scale::Log if trial.value > 0.0 => trial.value.ln(),
+            Scale::Log => f64::NAN,
+        };
+        if !value.is_finite() {
+            return Err(Refusal::Value);
+        }
+        data.push(Datum { point, block: trial.block, value });
+    }
+    analyse(levels, points, data)
+}
+
+struct Datum {
+    point: usize,
+    block: u32,
+    value: f64,
+}
+
+fn analyse(levels: &[usize], points: usize, mut data: Vec<Datum>) -> Result<Factorial, Refusal> {
+    let mut counts = vec![0usize; points];
+    data.iter().for_each(|datum| counts[datum.point] += 1);
+    let missing = counts.iter().filter(|&&count| count == 0).count();
+    if missing > 0 {
+        return Err(Refusal::Missing { points: missing, of: points });
+    }
+    // Around zero, so that large values keep their digits.
+    let middle = data.iter().map(|datum| datum.value / data.len() as f64).sum::<f64>();
+    data.iter_mut().for_each(|datum| datum.value -= middle);
+    let total = data.iter().map(|datum| datum.value * datum.value).sum::<f64>();
+    let largest = data.iter().map(|datum| datum.value.abs()).fold(0.0, f64::max);
+    if largest <= middle.abs() * 1e-12 || !total.is_finite() {
+        return Err(if total.is_finite() { Refusal::Constant } else { Refusal::Value });
+    }
+
+    let plain = fit(&data, points, false);
+    let blocks = data.iter().map(|datum| datum.block).collect::<std::collections::BTreeSet<_>>().len();
+    // Blocks that have no point in common with the others leave open which of both made the difference.
+    let blocked = (blocks > 1 && connected(&data, points)).then(|| fit(&data, points, true));
+    let blocked = blocked.filter(|fit| data.len() > points + fit.blocks - 1);
+    let fitted = blocked.as_ref().unwrap_or(&plain);
+    let df = data.len().saturating_sub(points + fitted.blocks - 1);
+    if df == 0 {
+        return Err(Refusal::NoReplication);
+    }
+    // What is left of rounding is no variation.
+    let tiny = total * 1e-24;
+    let residual = if fitted.residual > tiny { fitted.residual } else { 0.0 };
+    let variance = residual / df as f64;
+
+    let mut terms = Vec::new();
+    let mut add = |source, squares: f64, df: usize| {
+        let squares = if squares > tiny { squares } else { 0.0 };
+        let f = squares / df as f64 / variance;
+        let p_value = match (squares > 0.0, variance > 0.0) {
+            (false, _) => 1.0,
+            (true, false) => 0.0,
+            (true, true) => f_upper(f, df as f64, (data.len() - points - fitted.blocks + 1) as f64),
+        };
+        let f = if squares > 0.0 { f } else { 0.0 };
+        terms.push(Term { source, squares, df, share: 0.0, f: Some(f), p_value: Some(p_value) });
+    };
+    for source in sources(levels) {
+        let rows = hypothesis(levels, source);
+        add(source, squares(&rows, &fitted.means, &fitted.covariance), rows.len());
+    }
+    if blocked.is_some() {
+        add(Source::Blocks, plain.residual - fitted.residual, fitted.blocks - 1);
+    }
+    terms.push(Term { source: Source::Error, squares: residual, df, share: 0.0, f: None, p_value: None });
+    let sum = terms.iter().map(|term| term.squares).sum::<f64>();
+    terms.iter_mut().for_each(|term| term.share = term.squares / sum);
+
+    let mut spreads = vec![(0.0, 0); points];
+    for (point, spread) in spreads.iter_mut().enumerate() {
+        let values = data.iter().filter(|datum| datum.point == point).map(|datum| datum.value).collect::<Vec<_>>();
+        *spread = (interval::variance(&values).unwrap_or(0.0).sqrt(), values.len());
+    }
+    let shift =
+        middle + data.iter().map(|datum| datum.value - fitted.means[datum.point]).sum::<f64>() / data.len() as f64;
+    Ok(Factorial {
+        levels: levels.to_vec(),
+        means: fitted.means.iter().map(|mean| mean + shift).collect(),
+        covariance: fitted.covariance.clone(),
+        terms,
+        variance,
+        df,
+        trials: data.len(),
+        blocks: fitted.blocks,
+        equal: counts.windows(2).all(|two| two[0] == two[1]),
+        spreads,
+    })
+}
+
+/// Least squares for points and, where `blocked`, blocks: the normal equations with the blocks eliminated.
+struct Fitted {
+    means: Vec<f64>,
+    covariance: Matrix,
+    residual: f64,
+    blocks: usize,
+}
+
+fn fit(data: &[Datum], points: usize, blocked: bool) -> Fitted {
+    let mut members = BTreeMap::<u32, Vec<usize>>::new();
+    for (index, datum) in data.iter().enumerate() {
+        members.entry(if blocked { datum.block } else { 0 }).or_default().push(index);
+    }
+    let mut normal = Matrix::zero(points);
+    let mut right = vec![0.0; points];
+    for datum in data {
+        *normal.at(datum.point, datum.point) += 1.0;
+        right[datum.point] += datum.value;
+    }
+    for members in members.values() {
+        let size = members.len() as f64;
+        let sum = members.iter().map(|&index| data[index].value).sum::<f64>();
+        for &a in members {
+            right[data[a].point] -= sum / size;
+            for &b in members {
+                *normal.at(data[a].point, data[b].point) -= 1.0 / size;
+            }
+        }
+    }
+    // The sum of all means is not determined, and no contrast asks for it: this sets it to zero.
+    let weight = data.len() as f64 / (points * points) as f64;
+    normal.cells.iter_mut().for_each(|cell| *cell += weight);
+    let covariance = normal.inverse().expect("points and blocks are connected");
+    let means = (0..points).map(|row| (0..points).map(|column| covariance.get(row, column) * right[column]).sum());
+    let means = means.collect::<Vec<f64>>();
+    let mut residual = 0.0;
+    for members in members.values() {
+        let rests = members.iter().map(|&index| data[index].value - means[data[index].point]).collect::<Vec<_>>();
+        let middle = rests.iter().sum::<f64>() / rests.len() as f64;
+        residual += rests.iter().map(|rest| (rest - middle).powi(2)).sum::<f64>();
+    }
+    Fitted { means, covariance, residual, blocks: members.len() }
+}
+
+/// Whether every point can be reached from every other over blocks that they share.
+fn connected(data: &[Datum], points: usize) -> bool {
+    let mut reached = vec![false; points];
+    let mut blocks = std::collections::BTreeSet::new();
+    reached[data[0].point] = true;
+    loop {
+        let before = blocks.len();
+        blocks.extend(data.iter().filter(|datum| reached[datum.point]).map(|datum| datum.block));
+        data.iter().filter(|datum| blocks.contains(&datum.block)).for_each(|datum| reached[datum.point] = true);
+        if blocks.len() == before {
+            return reached.into_iter().all(|point| point);
+        }
+    }
+}
+
+/// Main effects, two-way interactions, the rest.
+fn sources(levels: &[usize]) -> Vec<Source> {
+    let varied = (0..levels.len()).filter(|&factor| levels[factor] > 1).collect::<Vec<_>>();
+    let mut sources = varied.iter().map(|&factor| Source::Main(factor)).collect::<Vec<_>>();
+    for (place, &a) in varied.iter().enumerate() {
+        sources.extend(varied[place + 1..].iter().map(|&b| Source::Interaction(a, b)));
+    }
+    if varied.len() > 2 {
+        sources.push(Source::Higher);
+    }
+    sources
+}
+
+/// Contrasts of the means of points that are all zero where the source has no effect.
+fn hypothesis(levels: &[usize], source: Source) -> Vec<Vec<f64>> {
+    let factors = levels.len();
+    let of = |set: &dyn Fn(usize) -> bool| {
+        let mut rows = vec![vec![1.0]];
+        for (factor, &count) in levels.iter().enumerate() {
+            let parts = if set(factor) { helmert(count) } else { vec![vec![1.0 / count as f64; count]] };
+            let product = |row: &Vec<f64>, part: &Vec<f64>| {
+                row.iter().flat_map(|a| part.iter().map(move |b| a * b)).collect::<Vec<_>>()
+            };
+            rows =
+                rows.iter().flat_map(|row| parts.iter().map(|part| product(row, part)).collect::<Vec<_>>()).collect();
+        }
+        rows
+    };
+    match source {
+        Source::Main(a) => of(&|factor| factor == a),
+        Source::Interaction(a, b) => of(&|factor| factor == a || factor == b),
+        Source::Higher => {
+            let sets = (0u32..1 << factors).filter(|set| set.count_ones() > 2);
+            sets.flat_map(|set| of(&|factor| set >> factor & 1 == 1)).collect()
+        }
+        Source::Blocks | Source::Error => Vec::new(),
+    }
+}
+
+/// Orthonormal contrasts between so many levels, one fewer than these.
+fn helmert(count: usize) -> Vec<Vec<f64>> {
+    let row = |k: usize| {
+        let norm = ((k * (k + 1)) as f64).sqrt();
+        (0..count).map(move |level| match level.cmp(&k) {
+            std::cmp::Ordering::Less => 1.0 / norm,
+            std::cmp::Ordering::Equal => -(k as f64) / norm,
+            std::cmp::Ordering::Greater => 0.0,
+        })
+    };
+    (1..count).map(|k| row(k).collect()).collect()
+}
+
+/// `(Cm)' (C V C')^-1 (Cm)`: the sum of squares of a hypothesis that `Cm = 0`.
+fn squares(rows: &[Vec<f64>], means: &[f64], covariance: &Matrix) -> f64 {
+    let points = means.len();
+    let found = rows.iter().map(|row| dot(row, means)).collect::<Vec<_>>();
+    let spread = rows.iter().map(|row| {
+        (0..points).map(|column| (0..points).map(|k| row[k] * covariance.get(k, column)).sum()).collect::<Vec<f64>>()
+    });
+    let spread = spread.collect::<Vec<_>>();
+    let mut matrix = Matrix::zero(rows.len());
+    for (a, spread) in spread.iter().enumerate() {
+        for (b, row) in rows.iter().enumerate() {
+            *matrix.at(a, b) = dot(spread, row);
+        }
+    }
+    let inverse = matrix.inverse().expect("contrasts are independent");
+    let mut sum = 0.0;
+    for (a, one) in found.iter().enumerate() {
+        sum += found.iter().enumerate().map(|(b, other)| one * other * inverse.get(a, b)).sum::<f64>();
+    }
+    sum
+}
+
+fn dot(a: &[f64], b: &[f64]) -> f64 {
+    a.iter().zip(b).map(|(a, b)| a * b).sum()
+}
+
+/// P(X > f) for X Fisher's F with so many degrees of freedom.
+fn f_upper(f: f64, above: f64, below: f64) -> f64 {
+    let scaled = above * f / below;
+    special::incomplete_beta(0.5 * below, 0.5 * above, 1.0 / (1.0 + scaled), scaled / (1.0 + scaled))
+}
+
+/// A symmetric matrix, all of it.
+#[derive(Clone, Debug, PartialEq)]
+struct Matrix {
+    size: usize,
+    cells: Vec<f64>,
+}
+
+impl Matrix {
+    fn zero(size: usize) -> Matrix {
+        Matrix { size, cells: vec![0.0; size * size] }
+    }
+
+    fn get(&self, row: usize, column: usize) -> f64 {
+        self.cells[row * self.size + column]
+    }
+
+    fn at(&mut self, row: usize, column: usize) -> &mut f64 {
+        &mut self.cells[row * self.size + column]
+    }
+
+    /// By Gauss and Jordan; pivots stay on the diagonal, because the matrix is positive definite. `None` where it is not.
+    fn inverse(mut self) -> Option<Matrix> {
+        let size = self.size;
+        let scale = (0..size).map(|i| self.get(i, i)).fold(0.0, f64::max);
+        for k in 0..size {
+            let pivot = self.get(k, k);
+            if pivot.partial_cmp(&(scale * 1e-13)) != Some(std::cmp::Ordering::Greater) {
+                return None;
+            }
+            let row = self.cells[k * size..(k + 1) * size].iter().map(|cell| cell / pivot).collect::<Vec<_>>();
+            for i in (0..size).filter(|&i| i != k) {
+                let factor = self.get(i, k);
+                if factor != 0.0 {
+                    let cells = &mut self.cells[i * size..(i + 1) * size];
+                    cells.iter_mut().zip(&row).for_each(|(cell, of_pivot)| *cell -= factor * of_pivot);
+                }
+                *self.at(i, k) = -factor / pivot;
+            }
+            self.cells[k * size..(k + 1) * size].copy_from_slice(&row);
+            *self.at(k, k) = 1.0 / pivot;
+        }
+        Some(self)
+    }
+}
+
+impl Factorial {
+    /// The analysis of variance: main effects in the order of the factors, two-way interactions, [`Source::Higher`] where there are three
+    /// factors or more, [`Source::Blocks`] where there are several, [`Source::Error`]. The shares sum to 1.
+    pub fn terms(&self) -> &[Term] {
+        &self.terms
+    }
+
+    /// The line of a source; `None`: there is none.
+    pub fn term(&self, source: Source) -> Option<&Term> {
+        self.terms.iter().find(|term| term.source == source)
+    }
+
+    /// Standard deviation between trials of one point, pooled over all points; of logarithms with [`Scale::Log`].
+    pub fn error(&self) -> f64 {
+        self.variance.sqrt()
+    }
+
+    /// Degrees of freedom of [`Factorial::error`].
+    pub fn error_df(&self) -> usize {
+        self.df
+    }
+
+    /// Trials.
+    pub fn trials(&self) -> usize {
+        self.trials
+    }
+
+    /// Blocks that were told apart from the error; 1 where there are none, or where too few trials are left to do so.
+    pub fn blocks(&self) -> usize {
+        self.blocks
+    }
+
+    /// Whether all points have the same number of trials: then the sums of squares are those of the textbook, and sum to the total.
+    pub fn is_equal(&self) -> bool {
+        self.equal
+    }
+
+    /// Mean of a point, of logarithms with [`Scale::Log`], with what blocks did taken out.
+    ///
+    /// # Panics
+    /// When there is no such point.
+    pub fn mean(&self, levels: &[usize]) -> f64 {
+        let point = levels.iter().zip(&self.levels).fold(0, |point, (&level, &count)| {
+            assert!(level < count, "level {level} of {count}");
+            point * count + level
+        });
+        self.means[point]
+    }
+
+    /// Standard deviation of the trials of each point with their number, the last factor changing fastest: an error that is pooled presumes
+    /// that they are alike.
+    pub fn spreads(&self) -> &[(f64, usize)] {
+        &self.spreads
+    }
+
+    /// Largest over smallest variance between points, with the chance of as large a ratio where all points scatter alike (normal values, the
+    /// smaller number of trials taken for all; Hartley 1950 by Bonferroni's bound, so that the chance is at most this). `None` where a point has fewer
+    /// than two trials or does not scatter at all.
+    pub fn uneven(&self) -> Option<(f64, f64)> {
+        let fewest = self.spreads.iter().map(|spread| spread.1).min()?;
+        let variances = self.spreads.iter().map(|spread| spread.0 * spread.0);
+        let (low, high) = variances.fold((f64::INFINITY, 0.0), |(low, high): (f64, f64), v| (low.min(v), high.max(v)));
+        if fewest < 2 || low <= 0.0 || self.spreads.len() < 2 {
+            return None;
+        }
+        let df = (fewest - 1) as f64;
+        let pairs = (self.spreads.len() * (self.spreads.len() - 1)) as f64;
+        Some((high / low, (pairs * f_upper(high / low, df, df)).min(1.0)))
+    }
+
+    /// Any difference between means: a weight for each point, the last factor changing fastest.
+    ///
+    /// # Panics
+    /// When the weights are not as many as the points, or do not sum to zero.
+    pub fn contrast(&self, weights: &[f64]) -> Contrast {
+        assert_eq!(weights.len(), self.means.len(), "a weight for each point");
+        let size = weights.iter().map(|weight| weight.abs()).sum::<f64>();
+        assert!(weights.iter().sum::<f64>().abs() <= 1e-9 * size, "the weights of a difference sum to zero");
+        let mut square = 0.0;
+        for (row, weight) in weights.iter().enumerate().filter(|(_, weight)| **weight != 0.0) {
+            square +=
+                weights.iter().enumerate().map(|(k, other)| weight * other * self.covariance.get(row, k)).sum::<f64>();
+        }
+        Contrast {
+            point: dot(weights, &self.means),
+            standard_error: (square.max(0.0) * self.variance).sqrt(),
+            df: self.df as f64,
+            n: self.trials as u64,
+        }
+    }
+
+    /// A weight for each point: the product of what each factor's level has, or, with `None`, of one over its number of levels.
+    fn weights(&self, of: impl Fn(usize, usize) -> Option<f64>) -> Vec<f64> {
+        let weight = |mut point: usize| {
+            let mut product = 1.0;
+            for (factor, &count) in self.levels.iter().enumerate().rev() {
+                product *= of(factor, point % count).unwrap_or(1.0 / count as f64);
+                point /= count;
+            }
+            product
+        };
+        (0..self.means.len()).map(weight).collect()
+    }
+
+    /// Main effect of a level: its mean over all levels of the other factors, less the mean of all points.
+    ///
+    /// # Panics
+    /// When there is no such level.
+    pub fn main(&self, factor: usize, level: usize) -> Contrast {
+        let count = self.count(factor, level);
+        self.contrast(&self.weights(|other, at| (other == factor).then(|| deviation(at, level, count))))
+    }
+
+    /// Interaction of two levels: what their mean is beyond the mean of all points and both main effects.
+    ///
+    /// # Panics
+    /// When the factors are one, or there is no such level.
+    pub fn interaction(&self, (a, of_a): (usize, usize), (b, of_b): (usize, usize)) -> Contrast {
+        assert_ne!(a, b, "a factor does not interact with itself");
+        let (count_a, count_b) = (self.count(a, of_a), self.count(b, of_b));
+        self.contrast(&self.weights(|factor, at| match factor {
+            _ if factor == a => Some(deviation(at, of_a, count_a)),
+            _ if factor == b => Some(deviation(at, of_b, count_b)),
+            _ => None,
+        }))
+    }
+
+    /// What going from one level of a factor to another does, over all levels of the others alike.
+    ///
+    /// # Panics
+    /// When there is no such level.
+    pub fn change(&self, factor: usize, from: usize, to: usize) -> Contrast {
+        self.count(factor, from.max(to));
+        self.contrast(&self.weights(|other, at| (other == factor).then(|| step(at, from, to))))
+    }
+
+    /// The same at one level of another factor.
+    ///
+    /// # Panics
+    /// When the factors are one, or there is no such level.
+    pub fn change_at(&self, factor: usize, from: usize, to: usize, (other, level): (usize, usize)) -> Contrast {
+        assert_ne!(factor, other, "a factor stands at one level");
+        self.count(factor, from.max(to));
+        self.count(other, level);
+        self.contrast(&self.weights(|of, at| match of {
+            _ if of == factor => Some(step(at, from, to)),
+            _ if of == other => Some(f64::from(u8::from(at == level))),
+            _ => None,
+        }))
+    }
+
+    /// By how much [`Factorial::change_at`] differs between two levels of the other factor: the second less the first.
+    ///
+    /// # Panics
+    /// When the factors are one, or there is no such level.
+    pub fn change_of_change(
+        &self,
+        (a, from_a, to_a): (usize, usize, usize),
+        (b, from_b, to_b): (usize, usize, usize),
+    ) -> Contrast {
+        assert_ne!(a, b, "a factor does not interact with itself");
+        self.count(a, from_a.max(to_a));
+        self.count(b, from_b.max(to_b));
+        self.contrast(&self.weights(|of, at| match of {
+            _ if of == a => Some(step(at, from_a, to_a)),
+            _ if of == b => Some(step(at, from_b, to_b)),
+            _ => None,
+        }))
+    }
+
+    /// Levels of a factor.
+    fn count(&self, factor: usize, level: usize) -> usize {
+        let count = self.levels[factor];
+        assert!(level < count, "level {level} of {count}");
+        count
+    }
+}
+
+fn deviation(at: usize, level: usize, count: usize) -> f64 {
+    f64::from(u8::from(at == level)) - 1.0 / count as f64
+}
+
+fn step(at: usize, from: usize, to: usize) -> f64 {
+    f64::from(u8::from(at == to)) - f64::from(u8::from(at == from))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Rng;
+    use proptest::prelude::*;
+
+    fn close(found: f64, expected: f64) {
+        assert!((found - expected).abs() <= 1e-8 * expected.abs().max(1e-3), "{found:?}, expected {expected:?}");
+    }
+
+    fn trials(points: &[(&[usize], &[f64])]) -> Vec<Trial> {
+        let of = |&(levels, values): &(&[usize], &[f64])| {
+            let of = |&value: &f64| Trial { levels: levels.to_vec(), block: 0, value };
+            values.iter().map(of).collect::<Vec<_>>()
+        };
+        points.iter().flat_map(of).collect()
+    }
+
+    /// Jain 1991, section 18.1: a workstation's MIPS over memory (first) and cache (second).
+    fn workstation() -> Vec<Trial> {
+        trials(&[
+            (&[0, 0], &[15.0, 18.0, 12.0]),
+            (&[1, 0], &[45.0, 48.0, 51.0]),
+            (&[0, 1], &[25.0, 28.0, 19.0]),
+            (&[1, 1], &[75.0, 75.0, 81.0]),
+        ])
+    }
+
+    // The book: effects 41, 21.5, 9.5, 5; 78.88 %, 15.4 %, 4.27 %, error 1.45 %; 90 % intervals ±1.92. R 4.2.2:
+    // y <- c(15,18,12, 45,48,51, 25,28,19, 75,75,81); memory <- gl(2,3,12); cache <- gl(2,6)
+    // summary(aov(y ~ memory*cache)); options(contrasts=c("contr.sum","contr.poly")); confint(lm(y ~ memory*cache), level=.9)
+    #[test]
+    fn the_book_s_workstation() {
+        let found = factorial(&[2, 2], &workstation(), Scale::Linear).unwrap();
+        let [memory, cache, both, error] = found.terms() else { panic!("{:?}", found.terms()) };
+        assert_eq!((memory.source, cache.source), (Source::Main(0), Source::Main(1)));
+        assert_eq!((both.source, error.source), (Source::Interaction(0, 1), Source::Error));
+        for (term, squares, f, p) in [
+            (memory, 5547.0, 435.05882352941, 2.9277e-08),
+            (cache, 1083.0, 84.941176470588, 1.5557e-05),
+            (both, 300.0, 23.529411764706, 0.0012707),
+        ] {
+            close(term.squares, squares);
+            close(term.f.unwrap(), f);
+            assert!((term.p_value.unwrap() / p - 1.0).abs() < 1e-4, "{term:?}");
+        }
+        close(error.squares, 102.0);
+        close(found.error(), 12.75f64.sqrt());
+        assert_eq!((found.error_df(), found.trials(), found.blocks(), found.is_equal()), (8, 12, 1, true));
+        let shares = found.terms().iter().map(|term| format!("{:.2}", term.share * 100.0)).collect::<Vec<_>>();
+        assert_eq!(shares, ["78.88", "15.40", "4.27", "1.45"]);
+        close(found.main(0, 1).point, 21.5);
+        close(found.main(1, 1).point, 9.5);
+        close(found.interaction((0, 1), (1, 1)).point, 5.0);
+        close(found.main(0, 1).interval(0.9).low, 19.58322175634);
+        close(found.interaction((0, 1), (1, 1)).interval(0.9).high, 6.91677824366);
+        close(found.mean(&[1, 1]), 77.0);
+    }
+
+    // Jain 1991, section 17.1: 15, 45, 25, 75 without repetition is 40 + 20 memory + 10 cache + 5 both; 76 %, 19 %, 5 %.
+    #[test]
+    fn the_book_s_first_example_has_effects_and_no_error() {
+        let once = [(&[0, 0][..], &[15.0][..]), (&[1, 0], &[45.0]), (&[0, 1], &[25.0]), (&[1, 1], &[75.0])];
+        assert_eq!(factorial(&[2, 2], &trials(&once), Scale::Linear), Err(Refusal::NoReplication));
+        let twice = [trials(&once), trials(&once)].concat();
+        let found = factorial(&[2, 2], &twice, Scale::Linear).unwrap();
+        for (found, effect) in
+            [(found.main(0, 1), 20.0), (found.main(1, 1), 10.0), (found.interaction((0, 1), (1, 1)), 5.0)]
+        {
+            close(found.point, effect);
+            assert_eq!((found.standard_error, found.p_value()), (0.0, 0.0));
+        }
+        let shares = found.terms().iter().map(|term| format!("{:.0}", term.share * 100.0)).collect::<Vec<_>>();
+        assert_eq!(shares, ["76", "19", "5", "0"]);
+    }
+
+    /// Three levels by two, trials lost, in three blocks that differ.
+    fn lost() -> Vec<Trial> {
+        let a = [1, 1, 1, 2, 2, 3, 3, 3, 1, 1, 2, 2, 2, 3, 3, 3];
+        let block = [1, 2, 3, 1, 3, 1, 2, 3, 1, 3, 1, 2, 3, 1, 2, 3];
+        let value = [10.2, 11.1, 9.7, 14.8, 15.9, 20.4, 22.0, 19.9, 12.1, 13.0, 16.2, 17.5, 15.8, 30.3, 31.9, 29.5];
+        (0..16).map(|i| Trial { levels: vec![a[i] - 1, i / 8], block: block[i], value: value[i] }).collect()
+    }
+
+    // R 4.2.2: options(contrasts=c("contr.sum","contr.poly")), a, b, blk, v as above, all but v factors
+    // drop1(lm(v ~ a*b), .~., test="F"): type III
+    #[test]
+    fn unequal_replication_matches_r() {
+        let mut trials = lost();
+        trials.iter_mut().for_each(|trial| trial.block = 7);
+        let found = factorial(&[3, 2], &trials, Scale::Linear).unwrap();
+        assert!(!found.is_equal());
+        let expected = [(578.457076923, 2), (74.297619048, 1), (61.495230769, 2), (8.99, 10)];
+        for (term, (squares, df)) in found.terms().iter().zip(expected) {
+            close(term.squares, squares);
+            assert_eq!(term.df, df);
+        }
+        close(found.terms()[0].f.unwrap(), 321.72251);
+        close(found.error(), 0.948156105291);
+        close(found.terms().iter().map(|term| term.share).sum(), 1.0);
+    }
+
+    // g <- lm(v ~ blk + a*b); drop1(g, .~., test="F"); summary(g)$sigma^2; coef(g); confint(g)
+    #[test]
+    fn blocks_match_r() {
+        let found = factorial(&[3, 2], &lost(), Scale::Linear).unwrap();
+        let expected = [536.001222222, 74.297619048, 63.333927739, 7.045, 1.945];
+        for (term, squares) in found.terms().iter().zip(expected) {
+            close(term.squares, squares);
+        }
+        assert_eq!(found.terms()[3].source, Source::Blocks);
+        assert!((found.terms()[3].p_value.unwrap() / 0.002191 - 1.0).abs() < 1e-3);
+        close(found.error().powi(2), 0.243125);
+        let of = |found: Contrast, point: f64, low: f64, high: f64| {
+            let interval = found.interval(0.95);
+            close(interval.point, point);
+            close(interval.low, low);
+            close(interval.high, high);
+        };
+        of(found.main(0, 0), -6.145833333333, -6.564251903177, -5.727414763490);
+        of(found.main(1, 0), -2.194444444444, -2.483920091487, -1.904968797401);
+        of(found.interaction((0, 1), (1, 0)), 1.890277777778, 1.457790808964, 2.322764746592);
+        // coef(lm(v ~ blk + a*b, contrasts=list(a="contr.treatment"))) has the change 1 to 2 as the difference of a1 and a2.
+        close(found.change(0, 0, 1).point, -1.6625 + 6.145833333333);
+    }
+
+    // l <- lm(log(v) ~ blk + a*b); drop1(l, .~., test="F"); confint(l)
+    #[test]
+    fn logarithms_match_r() {
+        let found = factorial(&[3, 2], &lost(), Scale::Log).unwrap();
+        for (term, squares) in found.terms().iter().zip([1.602302705921, 0.183385911636, 0.077320233764]) {
+            close(term.squares, squares);
+        }
+        let effect = found.main(0, 0).interval(0.95);
+        close(effect.low, -0.3984863181299);
+        close(effect.high, -0.34469901773924);
+        let ratio = found.main(0, 0).ratio(0.95);
+        close(ratio.low, (-0.3984863181299f64).exp());
+    }
+
+    // R 4.2.2: d <- expand.grid(k=0:1, j=0:2, i=0:1, blk=0:2)
+    // d$v <- with(d, 100 + 7*i + 5*j*j + 3*k + 2*i*j - i*j*k + ((i*13+j*7+k*5+blk*11) %% 9)/4)
+    // without (i 1, j 2, k 0, blk 1) and (i 0, j 0, k 1, blk 2); all but v factors, contr.sum
+    // drop1(lm(v ~ blk + i*j*k, d), .~., test="F")
+    #[test]
+    fn three_factors_match_r() {
+        let mut trials = Vec::new();
+        for n in 0..36 {
+            let (k, j, i, block) = (n % 2, n / 2 % 3, n / 6 % 2, n / 12);
+            if (i, j, k, block) == (1, 2, 0, 1) || (i, j, k, block) == (0, 0, 1, 2) {
+                continue;
+            }
+            let noise = ((i * 13 + j * 7 + k * 5 + block * 11) % 9) as f64 / 4.0;
+            let value = (100 + 7 * i + 5 * j * j + 3 * k + 2 * i * j) as f64 - (i * j * k) as f64 + noise;
+            trials.push(Trial { levels: vec![i, j, k], block: block as u32, value });
+        }
+        let found = factorial(&[2, 3, 2], &trials, Scale::Linear).unwrap();
+        let expected = [
+            (Source::Main(0), 581.299204193),
+            (Source::Main(1), 2572.467569229),
+            (Source::Main(2), 55.092682453),
+            (Source::Interaction(0, 1), 11.181639013),
+            (Source::Interaction(0, 2), 5.875679348),
+            (Source::Interaction(1, 2), 1.085485167),
+            (Source::Higher, 0.207152562),
+            (Source::Blocks, 0.230590062),
+            (Source::Error, 9.894409938),
+        ];
+        assert_eq!(found.error_df(), 20);
+        for (source, squares) in expected {
+            close(found.term(source).unwrap().squares, squares);
+        }
+    }
+
+    #[test]
+    fn changes_are_differences_of_means() {
+        let found = factorial(&[2, 2], &workstation(), Scale::Linear).unwrap();
+        close(found.change(0, 0, 1).point, 43.0);
+        close(found.change(0, 1, 0).point, -43.0);
+        close(found.change_at(0, 0, 1, (1, 0)).point, 33.0);
+        close(found.change_at(0, 0, 1, (1, 1)).point, 53.0);
+        close(found.change_of_change((0, 0, 1), (1, 0, 1)).point, 20.0);
+        // Of 12 trials two groups of 6 differ: sqrt(12.75 * (1/6 + 1/6)).
+        close(found.change(0, 0, 1).standard_error, (12.75f64 / 3.0).sqrt());
+        close(found.change_at(0, 0, 1, (1, 1)).standard_error, (12.75f64 * 2.0 / 3.0).sqrt());
+        // (t(.975, 8) + t(.8, 8)) * se, of scipy 1.17: 2.306004135204166 and 0.8888895176660304
+        close(found.change(0, 0, 1).detectable(0.95, 0.8), (2.306004135204166 + 0.8888895176660304) * 4.25f64.sqrt());
+    }
+
+    #[test]
+    fn what_cannot_be_analysed_is_said() {
+        let said =
+            |levels: &[usize], trials: &[Trial], scale| factorial(levels, trials, scale).unwrap_err().to_string();
+        let some = workstation();
+        let table = [
+            (
+                said(&[2, 2], &some[..9], Scale::Linear),
+                "1 of 4 design points has no trial: the factors are not fully crossed",
+            ),
+            (
+                said(&[2, 2], &[], Scale::Linear),
+                "4 of 4 design points have no trial: the factors are not fully crossed",
+            ),
+            (said(&[30, 30], &[], Scale::Linear), "900 design points, at most 256 are analysed"),
+            (
+                said(&[usize::MAX, 3], &[], Scale::Linear),
+                &format!("{} design points, at most 256 are analysed", usize::MAX),
+            ),
+        ];
+        for (found, expected) in table {
+            assert_eq!(found, expected);
+        }
+        let with = |value: f64| {
+            let mut trials = workstation();
+            trials[3].value = value;
+            trials
+        };
+        for value in [f64::NAN, f64::INFINITY, 1e300] {
+            assert_eq!(factorial(&[2, 2], &with(value), Scale::Linear), Err(Refusal::Value), "{value}");
+        }
+        assert_eq!(factorial(&[2, 2], &with(0.0), Scale::Log), Err(Refusal::Value));
+        let same = workstation().into_iter().map(|trial| Trial { value: 1e9 + 1e-7, ..trial }).collect::<Vec<_>>();
+        assert_eq!(factorial(&[2, 2], &same, Scale::Linear), Err(Refusal::Constant));
+    }
+
+    #[test]
+    fn blocks_that_share_no_point_are_not_told_apart() {
+        let mut trials = workstation();
+        trials.iter_mut().for_each(|trial| trial.block = trial.levels[0] as u32);
+        let found = factorial(&[2, 2], &trials, Scale::Linear).unwrap();
+        assert_eq!((found.blocks(), found.error_df()), (1, 8));
+        close(found.terms()[0].squares, 5547.0);
+    }
+
+    #[test]
+    fn points_that_scatter_unlike_are_noticed() {
+        let mut rng = Rng::new(5);
+        let mut uneven = |spread: f64| {
+            let value = |point: usize, rng: &mut Rng| rng.normal() * if point == 3 { spread } else { 1.0 };
+            let trials = (0..32).map(|i| {
+                let point = i % 4;
+                Trial { levels: vec![point / 2, point % 2], block: 0, value: value(point, &mut rng) }
+            });
+            factorial(&[2, 2], &trials.collect::<Vec<_>>(), Scale::Linear).unwrap().uneven().unwrap()
+        };
+        let (ratio, p) = uneven(10.0);
+        assert!(ratio > 20.0 && p < 0.01, "{ratio} {p}");
+        let alarms = (0..200).filter(|_| uneven(1.0).1 < 0.05).count();
+        assert!(alarms <= 16, "{alarms} of 200");
+        let once = factorial(&[2, 2], &workstation()[..10], Scale::Linear).unwrap();
+        assert_eq!(once.uneven(), None, "one trial of a point has no spread");
+    }
+
+    #[test]
+    #[should_panic(expected = "sum to zero")]
+    fn a_mean_is_no_contrast() {
+        factorial(&[2, 2], &workstation(), Scale::Linear).unwrap().contrast(&[1.0, 0.0, 0.0, 0.0]);
+    }
+
+    /// A design of up to four factors, with trials lost by chance where asked.
+    fn designs() -> impl Strategy<Value = (Vec<usize>, Vec<Trial>)> {
+        let sizes = prop::collection::vec(1usize..4, 1..5);
+        (sizes, 2u32..4, any::<u64>(), any::<bool>()).prop_map(|(levels, blocks, seed, lossy)| {
+            let mut rng = Rng::new(seed);
+            let points = levels.iter().product::<usize>();
+            let mut trials = Vec::new();
+            for block in 0..blocks {
+                for point in 0..points {
+                    if lossy && block > 0 && rng.below(6) == 0 {
+                        continue;
+                    }
+                    let mut rest = point;
+                    let mut at = levels.iter().rev().map(|&count| {
+                        let level = rest % count;
+                        rest /= count;
+                        level
+                    });
+                    let mut at = at.by_ref().collect::<Vec<_>>();
+                    at.reverse();
+                    trials.push(Trial { levels: at, block, value: 50.0 + 10.0 * rng.normal() });
+                }
+            }
+            (levels, trials)
+        })
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(64))]
+
+        #[test]
+        fn shares_sum_to_one_and_equal_numbers_to_the_total((levels, trials) in designs()) {
+            let Ok(found) = factorial(&levels, &trials, Scale::Linear) else { return Ok(()) };
+            prop_assert!((found.terms().iter().map(|term| term.share).sum::<f64>() - 1.0).abs() < 1e-9);
+            prop_assert!(found.terms().iter().all(|term| term.share >= 0.0));
+            let df = found.terms().iter().map(|term| term.df).sum::<usize>();
+            prop_assert_eq!(df, trials.len() - 1);
+            if found.is_equal() {
+                let values = trials.iter().map(|trial| trial.value).collect::<Vec<_>>();
+                let total = interval::variance(&values).unwrap() * (values.len() - 1) as f64;
+                let sum = found.terms().iter().map(|term| term.squares).sum::<f64>();
+                prop_assert!((sum / total - 1.0).abs() < 1e-9, "{} {}", sum, total);
+            }
+        }
+
+        #[test]
+        fn another_unit_and_another_zero_change_nothing((levels, trials) in designs(), factor in 0.001f64..1000.0, shift in -1e3f64..1e3) {
+            let moved = trials.iter().map(|trial| Trial { value: trial.value * factor + shift, ..trial.clone() });
+            match (factorial(&levels, &trials, Scale::Linear), factorial(&levels, &moved.collect::<Vec<_>>(), Scale::Linear)) {
+                (Ok(before), Ok(after)) => {
+                    for (before, after) in before.terms().iter().zip(after.terms()) {
+                        prop_assert!((before.share - after.share).abs() < 1e-6, "{:?} {:?}", before, after);
+                    }
+                }
+                (before, after) => prop_assert_eq!(before.err(), after.err()),
+            }
+        }
+
+        #[test]
+        fn what_a_block_does_to_all_is_no_effect((levels, trials) in designs(), slow in -40.0f64..40.0) {
+            let Ok(before) = factorial(&levels, &trials, Scale::Linear) else { return Ok(()) };
+            let drifted = trials.iter().map(|t| Trial { value: t.value + slow * f64::from(t.block), ..t.clone() });
+            let after = factorial(&levels, &drifted.collect::<Vec<_>>(), Scale::Linear).unwrap();
+            prop_assume!(before.blocks() > 1);
+            prop_assert!((before.error() / after.error() - 1.0).abs() < 1e-6);
+            for (factor, &count) in levels.iter().enumerate() {
+                for level in 0..count {
+                    prop_assert!((before.main(factor, level).point - after.main(factor, level).point).abs() < 1e-7);
+                }
+            }
+        }
+
+        #[test]
+        fn main_effects_of_a_factor_cancel((levels, trials) in designs()) {
+            let Ok(found) = factorial(&levels, &trials, Scale::Linear) else { return Ok(()) };
+            for (factor, &count) in levels.iter().enumerate() {
+                let sum = (0..count).map(|level| found.main(factor, level).point).sum::<f64>();
+                prop_assert!(sum.abs() < 1e-7, "{sum}");
+            }
+        }
+    }
+}
