@@ -9,6 +9,8 @@ use study::record::{
     Build, Calibration, FailureKind, Finding, Histogram, Host, IdlePolicy, Limit, NetworkCounters, Purpose,
 };
 
+pub use crate::miss_ratio::{CurvePolicy, MissRatioCurve, MissRatioPoint, MissRatios, PolicyPoint};
+
 /// The version of [`Findings`] that this build writes.
 pub const FINDINGS_VERSION: u32 = 1;
 
@@ -68,6 +70,9 @@ pub struct Findings {
     /// policy. Empty where fewer than two factors vary.
     #[serde(default)]
     pub effects: Vec<Effects>,
+    /// Miss-ratio curves of caches, in the order of the figures that ask for them.
+    #[serde(default)]
+    pub miss_ratios: Vec<MissRatios>,
     /// Tests for a drift over the time of the run, one for each row with trials enough.
     pub drift: Vec<Drift>,
     /// Counters of the network stack, all trials together.
