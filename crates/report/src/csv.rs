@@ -147,7 +147,9 @@ pub fn csv_effects(findings: &Findings) -> String {
                 let (other, at) =
                     change.at.as_ref().map_or_else(Default::default, |at| (at.factor.clone(), at.level.to_string()));
                 let names = [change.factor.clone(), change.from.to_string(), change.to.to_string(), other, at];
-                row("change", names, none(), Some(&change.change));
+                let mut numbers = none();
+                numbers[4] = number(change.p_adjusted);
+                row("change", names, numbers, Some(&change.change));
             }
         }
     }

@@ -748,6 +748,10 @@ pub struct EffectChange {
     pub change: Estimate,
     /// The smallest change that so many trials of such a spread would show in four of five attempts: a fraction of the value, or in the metric's unit.
     pub detectable: f64,
+    /// In a one-at-a-time design: probability of a change as large if there were none, adjusted for all changes of the metric (Holm); `None` in
+    /// others, where the sources of variation are tested.
+    #[serde(default)]
+    pub p_adjusted: Option<f64>,
 }
 
 /// A level of another factor.

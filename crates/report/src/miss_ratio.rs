@@ -305,6 +305,17 @@ fn p_value(differences: &[f64]) -> Option<f64> {
     Some((2.0 * (1.0 - stats::interval::t_cdf((mean / error).abs(), n - 1.0))).clamp(0.0, 1.0))
 }
 
+/// A capacity as people write it: `1 MiB`, `4.77 MiB`.
+pub(crate) fn capacity(bytes: u64) -> String {
+    let text = quantity(bytes as f64, "bytes");
+    match text.split_once(' ') {
+        Some((number, unit)) if number.contains('.') => {
+            format!("{} {unit}", number.trim_end_matches('0').trim_end_matches('.'))
+        }
+        _ => text,
+    }
+}
+
 /// A difference of miss ratios in points: `+1.20`.
 fn points(fraction: f64) -> String {
     format!("{:+.2}", fraction * 100.0)
@@ -315,14 +326,19 @@ fn sentence(findings: &Findings, curve: &MissRatioCurve) -> Option<String> {
     let policy = curve.policy.as_ref()?;
     let compared = curve.points.iter().filter_map(|point| Some((point, point.difference?))).collect::<Vec<_>>();
     let largest = compared.iter().max_by(|a, b| a.1.point.abs().total_cmp(&b.1.point.abs()))?;
-    let at = |point: &MissRatioPoint| quantity(point.capacity_bytes as f64, "bytes");
+    let at = |point: &MissRatioPoint| capacity(point.capacity_bytes);
     let astray = compared.iter().filter(|(point, _)| point.strays).collect::<Vec<_>>();
     let all = crate::number::count(compared.len() as u64, "capacity");
     let label = &curve.label;
     if astray.is_empty() {
-        let verb = if curve.is_own { "keeps to" } else { "misses no more and no less than" };
+        // What is not shown is not shown to be nothing.
+        let verb = match (largest.1.point.abs() < SMALL, curve.is_own) {
+            (true, true) => "keeps to",
+            (true, false) => "misses as much as",
+            (false, _) => "is not shown to stray from",
+        };
         return Some(format!(
-            "{label} {verb} the simulated {policy} at all of {all}: the largest difference is {} points of miss ratio, at {}.",
+            "{label} {verb} the simulated {policy} at {all}: the largest difference is {} points of miss ratio, at {}.",
             points(largest.1.point),
             at(largest.0)
         ));
@@ -374,7 +390,7 @@ fn sheet(findings: &Findings, found: &MissRatios) -> Sheet {
     heads.extend(found.policies.iter().map(|policy| (format!("simulated {}", policy.name), true)));
     let row = |curve: &MissRatioCurve, point: &MissRatioPoint| {
         let missing = || "-".to_owned();
-        let mut cells = vec![curve.label.clone(), quantity(point.capacity_bytes as f64, "bytes")];
+        let mut cells = vec![curve.label.clone(), capacity(point.capacity_bytes)];
         cells.push(point.footprint_share.map_or_else(missing, percent));
         cells.push(point.memory_bytes.map_or_else(missing, |bytes| quantity(bytes, "bytes")));
         cells.push(match point.estimate {

@@ -48,7 +48,7 @@ pub const METRICS: &[Metric] = &[
     metric("subject_cpu_per_request", "ns", Better::Lower, "CPU time of the subject a request"),
     metric("generator_cpu_per_request", "ns", Better::Lower, "CPU time of the generator a request"),
     metric("subject_rss", "bytes", Better::Lower, "peak resident set of the subject"),
-    metric("subject_memory", "bytes", Better::Lower, "the same beyond what it had before the load"),
+    metric("subject_memory", "bytes", Better::Lower, "memory of the subject beyond what it had before the load"),
 ];
 
 const fn metric(name: &'static str, unit: &'static str, better: Better, text: &'static str) -> Metric {

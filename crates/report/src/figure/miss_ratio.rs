@@ -8,6 +8,7 @@ use study::plan::Figure as Wanted;
 use super::{Detail, Drawing, Key, percent};
 use crate::chart::{Axis, Layer, Mark, Panel};
 use crate::findings::{Findings, MissRatioCurve, MissRatioPoint, MissRatios};
+use crate::miss_ratio::capacity;
 use crate::number::{self, quantity};
 
 /// A panel for each combination of the levels of the other factors.
@@ -37,7 +38,7 @@ pub(super) fn miss_ratio(findings: &Findings, index: usize, wanted: &Wanted, det
     let y = Axis::linear(0.0, most.clamp(0.01, 1.0), "1", "misses over GETs");
     let capacities = measured().map(|point| point.capacity_bytes).chain(simulated().map(|point| point.capacity_bytes));
     let levels = capacities.collect::<BTreeSet<_>>().into_iter();
-    let levels = levels.map(|bytes| (bytes as f64, quantity(bytes as f64, "bytes"))).collect::<Vec<_>>();
+    let levels = levels.map(|bytes| (bytes as f64, capacity(bytes))).collect::<Vec<_>>();
     let x = match levels.as_slice() {
         [] => Axis::linear(0.0, 1.0, "bytes", "capacity"),
         [(bytes, _)] => Axis::linear(0.0, *bytes, "bytes", "capacity"),

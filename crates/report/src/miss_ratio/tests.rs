@@ -110,7 +110,7 @@ fn every_form_has_the_curves() {
         assert!(page.contains(words), "{words}");
     }
     let text = crate::markdown(&findings);
-    assert!(text.contains("## Miss ratio") && text.contains("| ours-lru | 1.000 MiB | 12 % |"), "{text}");
+    assert!(text.contains("## Miss ratio") && text.contains("| ours-lru | 1 MiB | 12 % |"), "{text}");
     assert!(crate::terminal(&findings, &crate::Style::PLAIN).contains("keeps to the simulated lru"));
     let rows = crate::csv_miss_ratios(&findings);
     assert_eq!(rows.lines().count(), 1 + 10 + 8);
