@@ -23,6 +23,7 @@ pub mod popularity;
 pub mod random;
 pub mod search;
 pub mod sizes;
+pub mod slope;
 mod special;
 pub mod steady;
 pub mod stop;

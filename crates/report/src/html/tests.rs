@@ -44,6 +44,8 @@ pub(super) fn nothing() -> Findings {
         scalability: Vec::new(),
         effects: Vec::new(),
         miss_ratios: Vec::new(),
+        added: Vec::new(),
+        over_requests: Vec::new(),
         drift: Vec::new(),
         network: NetworkCounters::default(),
         machine: Host::default(),
