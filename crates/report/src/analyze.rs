@@ -195,7 +195,7 @@ mod tests {
         assert_eq!(factors.collect::<Vec<_>>(), [("server", false, 3), ("cores", true, 2), ("clients", true, 2)]);
         assert_eq!(
             findings.metrics.len(),
-            study::METRICS.len() - 22,
+            study::METRICS.len() - 24,
             "all but TLS handshakes, and those of caches and middles"
         );
         assert!(analyze(&run, &[]).metrics.is_empty());
