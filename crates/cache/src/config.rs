@@ -144,7 +144,7 @@ pub enum Refusal {
         /// The limit.
         limit: usize,
     },
-    /// The value is too long.
+    /// The value is too long; of a plain store an older value of the key is gone.
     #[error("value of {bytes} bytes: the longest is {limit} bytes")]
     ValueTooLong {
         /// Its length.
