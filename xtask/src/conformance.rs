@@ -7,9 +7,9 @@ mod cases;
 mod http;
 mod kind;
 mod pingpong;
-mod process;
+pub(crate) mod process;
 mod response;
-mod server;
+pub(crate) mod server;
 
 use std::fs;
 use std::path::{Path, PathBuf};
