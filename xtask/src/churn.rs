@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use crate::built;
 use crate::conformance::process::{Process, until};
 use crate::conformance::server::{NotStarted, free_port};
 
@@ -53,7 +54,7 @@ pub fn run(arguments: &[String]) -> Result<(), String> {
     let request = parse(arguments)?;
     let server = match &request.server {
         Some(path) => path.clone(),
-        None => built()?,
+        None => built::quintain()?,
     };
     let mut above = Vec::new();
     println!("backend   maxmem B    idle B      peak B      allowed B   commands   evictions  verdict");
@@ -119,17 +120,6 @@ fn parse(arguments: &[String]) -> Result<Request, String> {
         return Err(format!("error: `--connections {}`: a multiple of {}", request.connections, clients::THREADS));
     }
     Ok(request)
-}
-
-/// The release build beside the build of this program.
-fn built() -> Result<PathBuf, String> {
-    let program = std::env::current_exe().map_err(|error| format!("error: the path of this program: {error}"))?;
-    let target = program.parent().and_then(Path::parent).ok_or("error: this program lies in no target folder")?;
-    let server = target.join("release/quintain");
-    if server.is_file() {
-        return Ok(server);
-    }
-    Err(format!("error: {} is not there\n\nhint: `cargo build --release`", server.display()))
 }
 
 /// What one run has shown.

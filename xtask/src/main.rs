@@ -1,5 +1,6 @@
 //! Chores of this repository.
 
+mod built;
 mod churn;
 mod conformance;
 mod coverage;

@@ -161,6 +161,7 @@ impl Client {
         match self.kind {
             Kind::PingPong => self.expect_words([number]),
             Kind::Http => self.expect_page(&TEST),
+            Kind::Cache => super::cache::expect_miss(self),
         }
     }
 
