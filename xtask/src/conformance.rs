@@ -64,13 +64,9 @@ pub fn run(arguments: &[String]) -> Result<(), String> {
         print(command, &outcomes[0]);
     }
     let all_caches = request.kind == Some(Kind::Cache) && request.command.is_none() && request.names.is_empty();
-    for (name, command) in if all_caches { cache::standard()? } else { Vec::new() } {
-        let outcome = match cache::is_installed(&command) {
-            true => check(Kind::Cache, &command, root, &chosen(Kind::Cache, &request.cases)),
-            false => Outcome::Skipped("not installed".to_owned()),
-        };
-        print(name, &outcome);
-        outcomes.push(outcome);
+    for server in if all_caches { cache::standard()? } else { Vec::new() } {
+        outcomes.push(server.check(&chosen(Kind::Cache, &request.cases), root));
+        print(server.name, &outcomes[outcomes.len() - 1]);
     }
     let names = if request.command.is_some() || all_caches { Vec::new() } else { present(root, &request.names)? };
     for name in names {

@@ -6,10 +6,13 @@
 mod rows;
 
 use std::io::{ErrorKind, Read, Write};
+use std::path::Path;
 use std::thread;
 use std::time::Duration;
 
+use super::Outcome;
 use super::cases::{self, Case, Miss};
+use super::kind::Kind;
 use super::server::{Client, Server, reason};
 use rows::{Answer, Row, Whose};
 
@@ -73,22 +76,51 @@ pub(super) const CASES: [Case; 16] = [
 ];
 
 /// The servers that are checked unless one is named: ours on both backends, and those whose protocols it speaks, where they are installed.
-pub(super) fn standard() -> Result<Vec<(&'static str, String)>, String> {
+pub(super) fn standard() -> Result<Vec<Standard>, String> {
     let ours = crate::built::quintain()?;
     let ours =
         |backend| format!("'{}' serve cache --threads 2 --backend {backend} --drain 300ms -p {{port}}", ours.display());
     // memcached changes to another user where it is root.
     let user = if rustix::process::geteuid().is_root() { " -u nobody" } else { "" };
+    let memcached = format!("memcached -l 127.0.0.1 -c 4096{user} -p {{port}}");
+    let redis = "redis-server --save '' --port {port}".to_owned();
+    let slow = "memcached looks after SIGTERM once a second, and the contract gives it one";
     Ok(vec![
-        ("serve cache, epoll", ours("epoll")),
-        ("serve cache, io_uring", ours("io_uring")),
-        ("memcached", format!("memcached -l 127.0.0.1 -c 4096{user} -p {{port}}")),
-        ("redis-server", "redis-server --save '' --port {port}".to_owned()),
+        Standard { name: "serve cache, epoll", command: ours("epoll"), spared: &[], why: "" },
+        Standard { name: "serve cache, io_uring", command: ours("io_uring"), spared: &[], why: "" },
+        Standard { name: "memcached", command: memcached, spared: &["sigterm", "sigterm-idle", "restart"], why: slow },
+        Standard { name: "redis-server", command: redis, spared: &[], why: "" },
     ])
 }
 
+/// A server that is checked without being asked for.
+pub(super) struct Standard {
+    pub(super) name: &'static str,
+    pub(super) command: String,
+    /// The cases that it is not held to, and why.
+    spared: &'static [&'static str],
+    why: &'static str,
+}
+
+impl Standard {
+    /// Checks it, where it is installed.
+    pub(super) fn check(&self, cases: &[&'static Case], root: &Path) -> Outcome {
+        if !is_installed(&self.command) {
+            return Outcome::Skipped("not installed".to_owned());
+        }
+        let (spared, held): (Vec<_>, Vec<_>) = cases.iter().partition(|case| self.spared.contains(&case.name));
+        match super::check(Kind::Cache, &self.command, root, &held) {
+            Outcome::Checked { passed, mut misses } => {
+                misses.extend(spared.iter().map(|case| (case.name, Miss::NotChecked(self.why.to_owned()))));
+                Outcome::Checked { passed, misses }
+            }
+            other => other,
+        }
+    }
+}
+
 /// Whether a program is somewhere in `PATH`; one of a path of its own is.
-pub(super) fn is_installed(command: &str) -> bool {
+fn is_installed(command: &str) -> bool {
     let name = command.split(' ').next().unwrap_or_default();
     let paths = std::env::var_os("PATH").unwrap_or_default();
     name.starts_with('\'') || std::env::split_paths(&paths).any(|folder| folder.join(name).is_file())
@@ -282,12 +314,24 @@ fn compose(known: &Known, key: &str, value: &[u8]) -> [Vec<u8>; 4] {
     [set, stored.into_bytes(), get.into_bytes(), [front.as_bytes(), value, back.as_bytes()].concat()]
 }
 
+/// Reads an answer, up to the first byte of it that is wrong.
 fn expect(client: &mut Client, answer: &[u8]) -> Result<(), String> {
     let mut said = vec![0; answer.len()];
-    client.stream.read_exact(&mut said).map_err(|error| format!("no right answer: {}", reason(&error)))?;
-    let Some(at) = (0..said.len()).find(|&at| said[at] != answer[at]) else { return Ok(()) };
-    let shown = |bytes: &[u8]| bytes[at..bytes.len().min(at + 40)].escape_ascii().to_string();
-    Err(format!("at byte {at} of an answer `{}` instead of `{}`", shown(&said), shown(answer)))
+    let mut got = 0;
+    while got < said.len() {
+        let before = got;
+        got += match client.stream.read(&mut said[before..]) {
+            Ok(0) => return Err(format!("no right answer: the connection was closed after {before} bytes")),
+            Ok(bytes) => bytes,
+            Err(error) => return Err(format!("no right answer: {} after {before} bytes", reason(&error))),
+        };
+        if let Some(at) = (before..got).find(|&at| said[at] != answer[at]) {
+            let shown = |bytes: &[u8], end: usize| bytes[at..end.min(at + 40)].escape_ascii().to_string();
+            let (is, wanted) = (shown(&said, got), shown(answer, answer.len()));
+            return Err(format!("at byte {at} of an answer `{is}` instead of `{wanted}`"));
+        }
+    }
+    Ok(())
 }
 
 fn large(server: &mut Server) -> Result<(), Miss> {
