@@ -478,6 +478,7 @@ pub(crate) struct ServeHttpArgs {
     after_help = "memcached: get gets gat gats set add replace append prepend cas delete incr decr touch flush_all version stats \
     verbosity quit, mg ms md ma mn me\nRESP: GET SET SETEX PSETEX SETNX DEL UNLINK MGET MSET EXISTS EXPIRE PEXPIRE TTL PTTL PING ECHO \
     FLUSHALL INFO DBSIZE CONFIG COMMAND HELLO CLIENT SELECT QUIT RESET\nHTTP: GET /k, PUT /k/v, DELETE /k, HEAD /k, HEAD /, POST /reset\n\n\
+    Its own memory stays below --maxmem, 4 MiB and 16 KiB a connection, and what values over 16 KiB take that are on their way.\n\n\
     SIGTERM ends it in order: it accepts no more, answers what was asked and closes; a second one ends it at once."
 )]
 pub(crate) struct ServeCacheArgs {
