@@ -615,6 +615,8 @@ pub(crate) enum Format {
     CsvTrials,
     /// Effects of the factors: sources of variation, levels, changes
     CsvEffects,
+    /// Miss-ratio curves, measured and simulated
+    CsvMissRatio,
     /// The findings
     Json,
     /// The run and its records, as they were stored

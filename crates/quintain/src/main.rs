@@ -16,6 +16,7 @@ mod message;
 mod mistakes;
 mod output;
 mod progress;
+mod references;
 mod report;
 mod run;
 mod runs;

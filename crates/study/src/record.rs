@@ -40,6 +40,37 @@ pub struct Run {
     pub calibration: Option<Calibration>,
     /// Subjects that were built, or why not.
     pub builds: Vec<Build>,
+    /// What policies made of the operations of trials, worked out when the run had ended: kept, so that a report of it always draws the
+    /// same.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub references: Vec<Reference>,
+}
+
+/// What a policy made of the very operations of one trial, in a replay.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Reference {
+    /// The policy, one of [`crate::plan::POLICIES`].
+    pub policy: String,
+    /// Index of the design point whose trial it is.
+    pub point: usize,
+    /// Block of the trial.
+    pub block: u32,
+    /// The cap of its memory, bytes; an evictor counts all of its memory against it, a clairvoyant keys and values alone.
+    pub capacity_bytes: u64,
+    /// GETs after the warm-up.
+    pub gets: u64,
+    /// Those that missed.
+    pub misses: u64,
+    /// Why there is none; the counts are then 0.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub problem: Option<String>,
+}
+
+impl Reference {
+    /// Misses over GETs; `None` without one.
+    pub fn miss_ratio(&self) -> Option<f64> {
+        ratio(self.misses, self.gets)
+    }
 }
 
 /// The outcome of building one subject.

@@ -76,7 +76,13 @@ pub(crate) fn chooses(table: &str, key: &str) -> bool {
 
 /// Reports unknown keys and those that the point does not matter for.
 pub(crate) fn check_keys(load: &Section) {
-    load.only(&KEYS.into_iter().chain(["workload"]).chain(http::keys()).chain(search::KEYS).collect::<Vec<_>>());
+    let keys = KEYS.into_iter().chain(["workload"]).chain(http::keys()).chain(search::KEYS).collect::<Vec<_>>();
+    load.only(&[keys.as_slice(), &["variants"]].concat());
+    if let Some(variants) = load.has("variants").then(|| load.section("variants")).flatten() {
+        for entry in variants.table.iter() {
+            variants.section(&entry.key).iter().for_each(|variant| variant.only(&keys));
+        }
+    }
     http::check_keys(load);
     load.required("protocol", "\"pingpong\"");
     load.required("clients", "40");
