@@ -109,6 +109,20 @@ pub(crate) trait Protocol {
         0
     }
 
+    /// Up to `wanted` requests that answers have not caused can be had now; fewer: there will be no more of them.
+    #[inline]
+    fn available(&mut self, wanted: u32) -> u32 {
+        wanted
+    }
+
+    /// Where a trace says when requests are sent: when the next one is, ns since the first; `None`: there is no more.
+    fn next_at(&mut self) -> Option<Nanos> {
+        None
+    }
+
+    /// Leaves the next one out.
+    fn skip(&mut self) {}
+
     /// Appends the next request of a connection to `out`, and tells what its answer must be.
     fn request(&mut self, stream: &mut Self::Stream, now: Nanos, rng: &mut Rng, out: &mut Vec<u8>) -> Self::Expected;
 

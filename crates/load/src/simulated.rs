@@ -2,6 +2,7 @@
 
 mod cache;
 mod http;
+mod trace;
 
 use net::Config;
 use net::sim::{Answer, Network, Sim, peers};

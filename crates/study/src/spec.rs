@@ -227,15 +227,22 @@ pub enum Arrivals {
         /// Offered rate, per second.
         rate_per_s: f64,
     },
+    /// Open loop: at the times of the trace that the workload replays, whose `gaps` are `recorded`.
+    Recorded,
 }
 
 impl Arrivals {
-    /// The rate that is offered, per second; `None` in a closed loop.
+    /// The rate that is offered, per second; `None` in a closed loop, and where a trace decides.
     pub fn offered_per_s(&self) -> Option<f64> {
         match *self {
-            Arrivals::Closed { .. } => None,
+            Arrivals::Closed { .. } | Arrivals::Recorded => None,
             Arrivals::Poisson { rate_per_s } | Arrivals::Constant { rate_per_s } => Some(rate_per_s),
         }
+    }
+
+    /// Whether requests are sent by a timetable.
+    pub fn is_open(&self) -> bool {
+        !matches!(self, Arrivals::Closed { .. })
     }
 }
 

@@ -93,6 +93,8 @@ impl Codec for Redis {
             (Verb::Delete, Kind::Integer(_)) => Reply::Done,
             // `maxmemory` is reached and the policy evicts nothing, or nothing more.
             (Verb::Set, Kind::Error) if said.bytes().starts_with(b"OOM ") => Reply::Refused,
+            // The value is longer than the server takes: so `quintain serve cache` says it.
+            (Verb::Set, Kind::Error) if said.bytes().starts_with(b"ERR an argument over the limit") => Reply::Refused,
             (_, Kind::Error) => Reply::Error,
             _ => Reply::Wrong,
         };
