@@ -126,6 +126,11 @@ pub(crate) trait Protocol {
     /// Appends the next request of a connection to `out`, and tells what its answer must be.
     fn request(&mut self, stream: &mut Self::Stream, now: Nanos, rng: &mut Rng, out: &mut Vec<u8>) -> Self::Expected;
 
+    /// Whether these bytes, which came while nothing was asked, are of a kind that the protocol lets a subject send by itself; they were read then.
+    fn unasked(&mut self, _: &mut Self::Stream, _: &[u8]) -> bool {
+        false
+    }
+
     /// Reads on in the answer to the oldest request in flight.
     fn read(&mut self, stream: &mut Self::Stream, expected: Self::Expected, bytes: &[u8], now: Nanos) -> Reading;
 

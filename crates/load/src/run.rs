@@ -327,7 +327,11 @@ fn work(
                 Dialect::MemcachedMeta => {
                     ask(task, backend, Memcached::<true>::new(most), workload, shared, request_bytes)
                 }
-                Dialect::Redis => ask(task, backend, Redis::new(most), workload, shared, request_bytes),
+                Dialect::Redis => ask(task, backend, Redis::new(most, None), workload, shared, request_bytes),
+                Dialect::RedisResp3 => {
+                    let hello = Some(shared.0.hello.clone());
+                    ask(task, backend, Redis::new(most, hello), workload, shared, request_bytes)
+                }
                 Dialect::HttpCache => {
                     let codec = HttpCache::new(if address.starts_with("unix:") { "localhost" } else { address });
                     let request_bytes = request_bytes + codec.frame_bytes();

@@ -2,6 +2,7 @@
 
 mod cache;
 mod http;
+mod resp;
 mod trace;
 
 use net::Config;

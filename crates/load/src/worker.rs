@@ -516,6 +516,7 @@ impl<'a, D: Driver, P: Protocol> Worker<'a, D, P> {
             }
             match client.state {
                 State::Open if client.in_flight > 0 => {}
+                State::Open | State::Thinking if self.protocol.unasked(&mut client.stream, bytes) => break,
                 State::Draining | State::Closing => return,
                 _ => {
                     let begins = begins(bytes);

@@ -130,7 +130,7 @@ const OUTPUT: &str = "Output";
 #[derive(Debug, Args)]
 #[command(after_help = LOAD_HELP, override_usage = "quintain load [OPTIONS] URL\n       quintain load [OPTIONS] --urls FILE")]
 pub(crate) struct LoadArgs {
-    /// `http://host:port/path`, `https://...`, `pingpong://host:port`; of caches `memcached://`, `memcached+meta://`, `redis://`, `http-cache://`
+    /// `http://host:port/path`, `https://...`, `pingpong://host:port`; of caches `memcached://`, `memcached+meta://`, `redis://`, `redis+resp3://`, `http-cache://`
     #[arg(required_unless_present_any = ["spec", "urls"], value_name = "URL")]
     pub(crate) url: Option<String>,
     /// Connections, over all threads
@@ -235,13 +235,13 @@ fn warmup(text: &str) -> Result<WarmupRule, String> {
 /// What loads of caches alone know.
 #[derive(Clone, Debug, Default, Args)]
 pub(crate) struct CacheArgs {
-    /// What a cache is asked: a preset (`quintain workload show` draws them), or a file with `[load.workload]` [default: etc-2012]
+    /// What a cache is asked: a preset (`quintain workload show` draws them), or a file with `[load.workload]` or its content alone [default: etc-2012]
     #[arg(long, value_name = "NAME|FILE", help_heading = CACHES)]
     pub(crate) workload: Option<String>,
     /// Replay this trace instead, `.zst` or plain; its end is the end of the load
     #[arg(long, value_name = "FILE", requires = "trace_format", conflicts_with_all = ["key_count", "find"], help_heading = CACHES)]
     pub(crate) trace: Option<String>,
-    /// How it is written
+    /// Whose it is: Twitter's CSV, Meta's CSV, libCacheSim's binary records, or one key a line
     #[arg(long, value_enum, value_name = "FORMAT", requires = "trace", help_heading = CACHES)]
     pub(crate) trace_format: Option<TraceFormat>,
     /// When its operations are sent: at their `recorded` times, an open loop, or as the load says [default: none]
@@ -265,13 +265,9 @@ fn factor(text: &str) -> Result<f64, String> {
 /// How a trace is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum TraceFormat {
-    /// Twitter's CSV: time, key, key bytes, value bytes, client, operation, TTL
     Twitter,
-    /// Meta's CSV with a line of names: key, op, size, op_count, key_size, ttl
     MetaKv,
-    /// libCacheSim's binary records of 24 bytes
     OracleGeneral,
-    /// One key a line
     Plain,
 }
 
@@ -391,7 +387,7 @@ pub(crate) enum WorkloadKind {
 
 #[derive(Debug, Args)]
 pub(crate) struct WorkloadShowArgs {
-    /// A study with `[load.workload]`, of whose factors the first levels count
+    /// A study with `[load.workload]`, of whose factors the first levels count, or the content of that table
     #[arg(conflicts_with = "preset")]
     pub(crate) study: Option<String>,
     /// course, course-no-fill, etc-2012, etc-2012-location-0, twitter-c12, -c45, -c52, ycsb-a to -d, ycsb-f [default: etc-2012]

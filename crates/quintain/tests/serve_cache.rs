@@ -9,7 +9,7 @@ use std::time::Duration;
 use common::{Folder, Server};
 use serde_json::{Value, json};
 
-const SCHEMES: [&str; 4] = ["memcached", "memcached+meta", "redis", "http-cache"];
+const SCHEMES: [&str; 5] = ["memcached", "memcached+meta", "redis", "redis+resp3", "http-cache"];
 
 fn connect(server: &Server) -> TcpStream {
     let stream = TcpStream::connect(("127.0.0.1", server.port)).unwrap();
@@ -88,12 +88,15 @@ const MIXED: &str = "preset = \"ycsb-a\"\noperations = { get = 70, set = 20, del
 #[test]
 fn every_scheme_counts_what_the_server_counts() {
     let folder = Folder::new();
-    folder.write("mixed.toml", &format!("[load.workload]\n{MIXED}"));
+    folder.write("mixed.toml", MIXED);
     for scheme in SCHEMES {
         let server = Server::start(&["cache", "--threads", "2"]);
         let flags = ["-c", "6", "-t", "2", "-n", "6000", "--warmup", "0s", "--workload", "mixed.toml"];
         let json = load(&folder, &server, scheme, &flags);
         assert_eq!((number(&json, "/requests"), &json["errors"]), (6_000, &json!({})), "{scheme}: {json}");
+        if scheme == "redis+resp3" {
+            assert_eq!(json["cache"]["hello"], json!({ "accepted": 6, "refused": 0 }));
+        }
         let counts = json.pointer("/cache/counts").unwrap();
         let count = |name: &str| number(counts, &format!("/{name}"));
         let ours = [count("hits"), count("misses"), count("sets") + count("fills") + count("rewrites")];

@@ -91,13 +91,16 @@ pub enum Dialect {
     MemcachedMeta,
     /// RESP2, the protocol of Redis and Valkey: `GET`, `SET`, `DEL`.
     Redis,
+    /// RESP3, asked for by `HELLO 3` on each connection; where that is refused, RESP2. The measurement says which was spoken.
+    RedisResp3,
     /// HTTP/1.1: `GET /key`, `PUT /key/value`, `DELETE /key`.
     HttpCache,
 }
 
 impl Dialect {
     /// All of them.
-    pub const ALL: [Dialect; 4] = [Dialect::Memcached, Dialect::MemcachedMeta, Dialect::Redis, Dialect::HttpCache];
+    pub const ALL: [Dialect; 5] =
+        [Dialect::Memcached, Dialect::MemcachedMeta, Dialect::Redis, Dialect::RedisResp3, Dialect::HttpCache];
 
     /// Its name in studies and records.
     pub fn name(self) -> &'static str {
@@ -105,6 +108,7 @@ impl Dialect {
             Dialect::Memcached => "memcached",
             Dialect::MemcachedMeta => "memcached-meta",
             Dialect::Redis => "redis",
+            Dialect::RedisResp3 => "redis-resp3",
             Dialect::HttpCache => "http-cache",
         }
     }

@@ -93,6 +93,18 @@ fn a_trace() {
 }
 
 #[test]
+fn a_file_may_be_the_table_alone() {
+    let body = "preset = \"course\"\nfill = false\nkeys.reuse = 0.5\n";
+    assert_eq!(read(body), read(&format!("[load.workload]\n{body}")));
+    assert_eq!(
+        mistakes("preset = \"course\"\nfil = 3"),
+        "2:1: unknown key `fil` in `load.workload` | did you mean `fill`?"
+    );
+    // What has a load is a study, and its workload stands there.
+    assert_eq!(read("preset = \"x\"\n[load.workload]\npreset = \"course\"").preset.as_deref(), Some("course"));
+}
+
+#[test]
 fn levels_of_factors_fill_it_in() {
     let text = "[load.workload]\npreset = \"course\"\nvalues.size = { law = \"gamma\", shape = \"{a}\", scale = 200 }\n[factors]\na = [2.5, 1]";
     assert_eq!(read(text).values.size, SizeLaw::Gamma { shape: 2.5, scale: 200.0 });

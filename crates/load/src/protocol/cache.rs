@@ -95,6 +95,15 @@ pub(crate) trait Codec {
     fn set(&mut self, key: &[u8], value: &[u8], ttl_s: u32, out: &mut Vec<u8>);
     fn delete(&mut self, key: &[u8], out: &mut Vec<u8>);
 
+    /// Appends what a connection begins with, before its first request; the answer to it is read with that of the first request.
+    #[inline]
+    fn greet(&mut self, _: &mut Self::Reader, _: &mut Vec<u8>) {}
+
+    /// As [`Protocol::unasked`].
+    fn unasked(&mut self, _: &mut Self::Reader, _: &[u8]) -> bool {
+        false
+    }
+
     /// Reads on in the answer to `verb`.
     ///
     /// # Errors
@@ -181,6 +190,7 @@ enum Problem {
 
 /// Where operations come from.
 #[derive(Debug)]
+#[expect(clippy::large_enum_variant, reason = "there is one a worker, and it is asked at every operation")]
 enum Source {
     Drawn(Operations),
     Traced(Tape),
@@ -395,6 +405,7 @@ impl<C: Codec> Protocol for Cache<C> {
 
     #[inline]
     fn request(&mut self, stream: &mut Self::Stream, now: Nanos, _: &mut Rng, out: &mut Vec<u8>) -> Expected {
+        self.codec.greet(&mut stream.reader, out);
         if let Some(caused) = stream.caused.pop_front() {
             return self.send(caused, now, out);
         }
@@ -443,6 +454,10 @@ impl<C: Codec> Protocol for Cache<C> {
                 Reading::Broken(fault)
             }
         }
+    }
+
+    fn unasked(&mut self, stream: &mut Self::Stream, bytes: &[u8]) -> bool {
+        self.codec.unasked(&mut stream.reader, bytes)
     }
 
     fn end(&mut self, stream: &mut Self::Stream, _: Expected) -> Reading {

@@ -7,7 +7,7 @@ use super::{
     preset, trace,
 };
 use crate::diagnostic::Diagnostic;
-use crate::node::{self, Place, Table, Value};
+use crate::node::{self, Entry, Node, Place, Table, Value};
 use crate::parse::TEXT_MAX_BYTES;
 use crate::report::Report;
 use crate::section::{Bounds, Section, Setting};
@@ -44,7 +44,7 @@ const TTL_NS: Bounds<u64> =
 /// Points and ranges of an empirical law in a file at most.
 const VALUES_MAX: usize = 4096;
 
-/// The workload in the `[load.workload]` of a text of TOML, whatever else stands there; where its values name factors, with the
+/// The workload in the `[load.workload]` of a text of TOML, whatever else stands there, or in a text that is the content of that table alone; where its values name factors, with the
 /// first level of each.
 ///
 /// # Errors
@@ -63,9 +63,21 @@ pub fn parse(text: &str) -> Result<Workload, Vec<Diagnostic>> {
         Some(Setting { factor: &factor.name, level, place: *place })
     });
     let settings = settings.collect::<Vec<_>>();
-    let load = root.get("load").map(|entry| &entry.node.value);
+    // A file may be the content of the table alone.
+    let bare = root.get("load").is_none() && root.keys().any(|key| KEYS.contains(&key));
+    let wrapped = bare.then(|| {
+        let (key, place) = ("workload".to_owned(), Place::default());
+        let mut load = Table::default();
+        load.put(Entry { key, key_place: place, node: Node { value: Value::Table(root.clone()), place } });
+        load
+    });
+    let load = match (&wrapped, root.get("load").map(|entry| &entry.node.value)) {
+        (Some(wrapped), _) => Some(wrapped),
+        (None, Some(Value::Table(table))) => Some(table),
+        _ => None,
+    };
     let workload = match load {
-        Some(Value::Table(table)) => {
+        Some(table) => {
             let (table, place) = (Cow::Borrowed(table), Place::default());
             read(&Section { name: "load".to_owned(), table, place, settings: &settings, report: &report })
         }
