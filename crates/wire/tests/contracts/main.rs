@@ -1,3 +1,4 @@
 //! The codecs that contracts are checked on: Thrift by IDL, SOAP by WSDL, REST by templates.
 
 mod idl;
+mod thrift;
