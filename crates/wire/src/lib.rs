@@ -8,5 +8,6 @@ pub mod mistake;
 pub mod number;
 pub mod pingpong;
 pub mod resp;
+pub mod soap;
 pub mod thrift;
 pub mod value;
