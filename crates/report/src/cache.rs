@@ -2,7 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use study::record::{CacheCounts, CacheMeasurement, Hello, MissCauses, TraceReplay};
+use study::record::{CacheCounts, CacheMeasurement, Hello, Measurement, MissCauses, TraceReplay};
 
 use crate::load::{SpreadNs, spread};
 use crate::number::{percent, quantity};
@@ -89,6 +89,13 @@ pub(crate) fn report(cache: &CacheMeasurement) -> CacheReport {
         transient: cache.transient.iter().map(|&(hits, gets)| (gets > 0).then(|| hits as f64 / gets as f64)).collect(),
         operations: operations.map(|(name, histogram)| (name.to_owned(), spread(histogram))).collect(),
     }
+}
+
+/// Service times of what misses and reads of read-modify-write have caused, summed up, ns, and how many there were: they are in
+/// flight, and no requests.
+pub(crate) fn caused(measurement: &Measurement) -> (f64, u64) {
+    let cache = measurement.cache.as_ref();
+    cache.map_or((0.0, 0), |cache| (cache.fill.sum + cache.rewrite.sum, cache.fill.count + cache.rewrite.count))
 }
 
 fn classes(cache: &CacheMeasurement) -> [(&'static str, &study::record::Histogram); 6] {
