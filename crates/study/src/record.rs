@@ -578,6 +578,44 @@ pub struct CacheMeasurement {
     /// Seconds after which the answers of the warm-up were called steady, or why not, in words; `None`: another rule of warm-up.
     #[serde(default)]
     pub steadiness: Option<String>,
+    /// What connections spoke that asked for RESP3; `None`: none asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hello: Option<Hello>,
+    /// The trace that was replayed; `None`: the workload was drawn.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trace: Option<TraceReplay>,
+}
+
+/// Answers to `HELLO 3`, one a connection, from the start of the load.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Hello {
+    /// Connections that spoke RESP3.
+    pub accepted: u64,
+    /// Connections whose greeting was answered by an error: they spoke RESP2.
+    pub refused: u64,
+}
+
+/// What was replayed of a trace, from the start of the load.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct TraceReplay {
+    /// The file.
+    pub file: String,
+    /// How it is written.
+    pub format: crate::workload::trace::Format,
+    /// Operations of it that were sent, repeats among them.
+    pub operations: u64,
+    /// Distinct keys among them.
+    pub keys: u64,
+    /// Mean length of these keys as they were sent, bytes.
+    pub key_bytes_mean: Option<f64>,
+    /// The same as recorded, of those whose length is.
+    pub key_bytes_recorded_mean: Option<f64>,
+    /// Keys that were sent longer than recorded, to be unlike all others.
+    pub keys_lengthened: u64,
+    /// Whether the trace came to its end.
+    pub ended: bool,
+    /// Time in which a worker waited for the trace to be read, over all workers, ns: the load was late by that.
+    pub stalled_ns: u64,
 }
 
 /// What operations came to.

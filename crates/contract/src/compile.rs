@@ -1,0 +1,272 @@
+//! A tree to a contract: names resolved, types checked, clauses compiled.
+
+mod expression;
+mod signature;
+
+use std::collections::BTreeMap;
+
+use self::expression::{Compiler, Place, described};
+use self::signature::Shape;
+use crate::code::Id;
+use crate::contract::{Clause, Contract, Identify, Operation, Service, ServiceId, Walk};
+use crate::finding::{Found, Places, Span, suggestion};
+use crate::syntax::{self, ClauseKind, Direction, Expr, ExprKind, Name, Step};
+use crate::types::{Schema, Type};
+
+/// So many services, operations of a service, and steps of an `identifies` clause may be there.
+const MANY_MAX: usize = 1000;
+
+/// Steps of one `identifies` clause: each loop goes one deeper.
+const STEPS_MAX: usize = 16;
+
+/// Compiles a tree. The contract is of use only where nothing found is a mistake.
+pub(crate) fn compile(file: &syntax::File, text: &str, schema: Option<&Schema>, found: &mut Found) -> Contract {
+    let empty = Schema::default();
+    let compile =
+        Whole { file, text, places: Places::new(text), given: schema.is_some(), schema: schema.unwrap_or(&empty) };
+    let mut services = Vec::new();
+    let mut names = BTreeMap::new();
+    if file.services.len() > MANY_MAX {
+        found.mistake("size", file.services[MANY_MAX].name.span, format!("there are more than {MANY_MAX} services"));
+    }
+    for service in file.services.iter().take(MANY_MAX) {
+        unique(&mut names, &service.name, "service", found);
+        services.push(compile.service(service, found));
+    }
+    let hash = rapidhash::v3::rapidhash_v3(crate::print::file(file).as_bytes());
+    Contract { services, schemas: file.schemas.iter().map(|schema| schema.text.clone()).collect(), hash }
+}
+
+fn unique<'f>(names: &mut BTreeMap<&'f str, Span>, name: &'f Name, what: &str, found: &mut Found) {
+    if names.insert(&name.text, name.span).is_some() {
+        found.mistake("twice", name.span, format!("the {what} `{}` is there twice", name.text));
+    }
+}
+
+struct Whole<'c> {
+    file: &'c syntax::File,
+    text: &'c str,
+    places: Places<'c>,
+    /// Whether a schema was given at all.
+    given: bool,
+    schema: &'c Schema,
+}
+
+impl Whole<'_> {
+    fn service(&self, service: &syntax::Service, found: &mut Found) -> Service {
+        let known = self.schema.services.get(&service.name.text);
+        if self.given && known.is_none() && service.operations.iter().any(|operation| operation.method.is_none()) {
+            let hint = suggestion(&service.name.text, self.schema.services.keys().map(String::as_str));
+            let message = format!("the schema has no service `{}`", service.name.text);
+            found.mistake_hint("unknown-service", service.name.span, message, hint);
+        }
+        if service.operations.len() > MANY_MAX {
+            let message = format!("`{}` has more than {MANY_MAX} operations", service.name.text);
+            found.mistake("size", service.name.span, message);
+        }
+        let mut names = BTreeMap::new();
+        let mut operations = Vec::new();
+        for operation in service.operations.iter().take(MANY_MAX) {
+            let name = signature::full_name(operation);
+            if names.insert(name.clone(), ()).is_some() {
+                found.mistake("twice", operation.name.span, format!("the operation `{name}` is there twice"));
+            }
+            let shape = signature::shape(operation, known, self.schema, found);
+            operations.push(self.operation(&service.name.text, name, operation, &shape, found));
+        }
+        Service { name: service.name.text.clone(), operations }
+    }
+
+    fn operation(
+        &self,
+        service: &str,
+        name: String,
+        operation: &syntax::Operation,
+        shape: &Shape,
+        found: &mut Found,
+    ) -> Operation {
+        let params = shape.params.iter().map(|(name, _)| name.clone()).collect();
+        let mut out = Operation {
+            name,
+            params,
+            index: None,
+            requires: Vec::new(),
+            ensures: Vec::new(),
+            on_error: Vec::new(),
+            identifies: Vec::new(),
+        };
+        let mut labels = BTreeMap::new();
+        for clause in &operation.clauses {
+            if let Some(label) = &clause.label {
+                unique(&mut labels, label, "label", found);
+            }
+            let (kind, number, expr) = match &clause.kind {
+                ClauseKind::Index(expr) => ("index", 0, expr),
+                ClauseKind::Requires(expr) => ("requires", out.requires.len(), expr),
+                ClauseKind::Ensures(expr) => ("ensures", out.ensures.len(), expr),
+                ClauseKind::OnError(expr) => ("on_error", out.on_error.len(), expr),
+                ClauseKind::Identifies(identifies) => ("identifies", out.identifies.len(), &identifies.at),
+            };
+            let end = match &clause.label {
+                Some(label) => label.text.clone(),
+                None if kind == "index" => kind.to_owned(),
+                None => format!("{kind}.{}", number + 1),
+            };
+            let id = format!("{service}.{}.{end}", out.name);
+            let blank = |span: Span, secret: bool| {
+                let (line, column) = self.places.of(span.start as usize);
+                Clause {
+                    id,
+                    text: self.text[span.range()].to_owned(),
+                    line: line as u32,
+                    column: column as u32,
+                    start: span.start,
+                    code: Default::default(),
+                    root: 0,
+                    secret,
+                }
+            };
+            let mut compiler = self.compiler(&clause.kind, shape, found);
+            match &clause.kind {
+                ClauseKind::Index(expr) => {
+                    let (root, of) = compiler.expression(expr);
+                    let code = std::mem::take(&mut compiler.code);
+                    index_type(&of, expr, found);
+                    if out.index.is_some() {
+                        let hint = "a call uses one member of a service";
+                        found.mistake_hint("twice", clause.span, "there are two indexes", hint);
+                    }
+                    out.index = Some(Clause { code, root, ..blank(expr.span, is_secret(expr)) });
+                }
+                ClauseKind::Identifies(identifies) => {
+                    if let Some(identify) = self.identify(identifies, compiler, blank(clause.span, false)) {
+                        out.identifies.push(identify);
+                    }
+                }
+                ClauseKind::Requires(_) | ClauseKind::Ensures(_) | ClauseKind::OnError(_) => {
+                    let root = compiler.truth(expr, "a clause");
+                    let code = std::mem::take(&mut compiler.code);
+                    let list = match kind {
+                        "requires" => &mut out.requires,
+                        "ensures" => &mut out.ensures,
+                        _ => &mut out.on_error,
+                    };
+                    list.push(Clause { code, root, ..blank(expr.span, is_secret(expr)) });
+                }
+            }
+        }
+        out
+    }
+
+    fn compiler<'c>(&'c self, kind: &ClauseKind, shape: &Shape, found: &'c mut Found) -> Compiler<'c> {
+        let param = |(at, (name, of)): (usize, &(String, Type))| (name.clone(), Place::Param(at as u16), of.clone());
+        let mut scope = shape.params.iter().enumerate().map(param).collect::<Vec<_>>();
+        scope.push(("receiver".to_owned(), Place::Receiver, Type::Text));
+        let reply = match kind {
+            ClauseKind::Ensures(_) => true,
+            ClauseKind::Identifies(identifies) => identifies.direction == Direction::Reply,
+            _ => false,
+        };
+        let mut absent = Vec::new();
+        if reply {
+            scope.push(("result".to_owned(), Place::Outcome, shape.result.clone()));
+        } else {
+            absent.push(("result", "`ensures` and `reply identifies` have the result"));
+        }
+        if matches!(kind, ClauseKind::OnError(_)) {
+            scope.push(("error".to_owned(), Place::Outcome, shape.error.clone()));
+        } else {
+            absent.push(("error", "`on_error` has the exception or fault"));
+        }
+        let mut compiler = Compiler::new(self.schema, found, scope);
+        compiler.absent = absent;
+        compiler
+    }
+
+    fn identify(&self, identifies: &syntax::Identifies, mut compiler: Compiler<'_>, blank: Clause) -> Option<Identify> {
+        let names = self.file.services.iter().map(|service| service.name.text.as_str());
+        let service = names.clone().position(|name| name == identifies.service.text);
+        if service.is_none() {
+            let hint = suggestion(&identifies.service.text, names);
+            let message = format!("there is no service `{}` in this contract", identifies.service.text);
+            compiler.found.mistake_hint("unknown-service", identifies.service.span, message, hint);
+        }
+        if identifies.steps.len() > STEPS_MAX {
+            let message = format!("there are more than {STEPS_MAX} steps after one `identifies`");
+            compiler.found.mistake("depth", identifies.service.span, message);
+            return None;
+        }
+        let mut steps = Vec::new();
+        for step in &identifies.steps {
+            steps.push(match step {
+                Step::For(name, within) => {
+                    let (id, of) = compiler.expression(within);
+                    let item = compiler.items_of(&of, within.span);
+                    Walk::For { local: compiler.bind(name, item), within: id }
+                }
+                Step::When(condition) => Walk::When(compiler.truth(condition, "what stands after `when`")),
+                Step::Let(name, value) => {
+                    let (value, of) = compiler.expression(value);
+                    Walk::Let { local: compiler.bind(name, of), value }
+                }
+            });
+        }
+        let (at, of) = compiler.expression(&identifies.at);
+        if !matches!(of, Type::Text | Type::Choice(_) | Type::Any) {
+            let message = format!("an endpoint is a text, and this is {}", described(&of));
+            compiler.found.mistake("type", identifies.at.span, message);
+        }
+        let mut secret = false;
+        let index: Option<Id> = identifies.index.as_ref().map(|index| {
+            let (id, of) = compiler.expression(index);
+            index_type(&of, index, compiler.found);
+            // A name that a step gave stands for what it was made of.
+            let made_of = identifies.steps.iter().any(|step| match step {
+                Step::Let(_, value) => is_secret(value),
+                Step::For(..) | Step::When(_) => false,
+            });
+            secret = is_secret(index) || made_of;
+            id
+        });
+        let code = std::mem::take(&mut compiler.code);
+        let clause = Clause { code, secret, ..blank };
+        Some(Identify {
+            clause,
+            direction: identifies.direction,
+            service: ServiceId(service? as u16),
+            steps,
+            at,
+            index,
+        })
+    }
+}
+
+fn index_type(of: &Type, expr: &Expr, found: &mut Found) {
+    if matches!(of, Type::Record(_) | Type::Named(_) | Type::Map(..) | Type::Bytes) {
+        let hint = "take a field of it, or `text((a, b))` of several";
+        found.mistake_hint("type", expr.span, format!("an index is a text, and this is {}", described(of)), hint);
+    }
+}
+
+/// Words in names whose values are not shown. What loggers commonly redact, too.
+pub(crate) const SECRETS: [&str; 5] = ["password", "token", "secret", "key", "authorization"];
+
+/// Whether a value of this name is not to be shown.
+pub(crate) fn is_secret_name(name: &str) -> bool {
+    let contains = |word: &str| {
+        name.len() >= word.len()
+            && name.as_bytes().windows(word.len()).any(|part| part.eq_ignore_ascii_case(word.as_bytes()))
+    };
+    SECRETS.iter().any(|word| contains(word))
+}
+
+/// Whether an expression reads what is not to be shown, judged by the names in it.
+fn is_secret(expr: &Expr) -> bool {
+    let named = match &expr.kind {
+        ExprKind::Name(name) => is_secret_name(name),
+        ExprKind::Field(_, field) => is_secret_name(&field.text),
+        ExprKind::Text(text) => is_secret_name(text),
+        _ => false,
+    };
+    named || expr.parts().into_iter().any(is_secret)
+}

@@ -1,0 +1,487 @@
+//! Expressions to operations, their types checked on the way.
+
+use regex_lite::RegexBuilder;
+
+use crate::code::{Arithmetic, Code, Compare, Id, Op};
+use crate::finding::{Found, Span, suggestion};
+use crate::functions::{self, Function, Gives, Takes};
+use crate::syntax::{Binary, Expr, ExprKind, Name};
+use crate::types::{Field, Schema, Type};
+
+/// Longest pattern of `matches` and `split`, bytes.
+pub(crate) const PATTERN_MAX_BYTES: usize = 256;
+
+/// A pattern may take so much memory when compiled, bytes: what bounds the time of each byte it is held against.
+const PATTERN_PROGRAM_MAX_BYTES: usize = 16 << 10;
+
+/// So many local values may be visible at once.
+const LOCALS_MAX: u16 = 64;
+
+/// What a name stands for.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Place {
+    Param(u16),
+    Outcome,
+    Receiver,
+    Local(u16),
+}
+
+/// The compiler of one clause.
+pub(super) struct Compiler<'c> {
+    pub(super) schema: &'c Schema,
+    pub(super) found: &'c mut Found,
+    pub(super) code: Code,
+    /// Visible names; the last one of a name counts.
+    pub(super) scope: Vec<(String, Place, Type)>,
+    /// Names that exist in other clauses, and why not here.
+    pub(super) absent: Vec<(&'static str, &'static str)>,
+    locals: u16,
+}
+
+impl<'c> Compiler<'c> {
+    pub(super) fn new(schema: &'c Schema, found: &'c mut Found, scope: Vec<(String, Place, Type)>) -> Self {
+        Self { schema, found, code: Code::default(), scope, absent: Vec::new(), locals: 0 }
+    }
+
+    fn op(&mut self, op: Op, span: Span) -> Id {
+        self.code.ops.push(op);
+        self.code.spans.push(span);
+        (self.code.ops.len() - 1) as Id
+    }
+
+    fn text_id(&mut self, text: &str) -> u32 {
+        if let Some(known) = self.code.texts.iter().position(|known| **known == *text) {
+            return known as u32;
+        }
+        self.code.texts.push(text.into());
+        (self.code.texts.len() - 1) as u32
+    }
+
+    /// Makes a local value visible and gives its number.
+    pub(super) fn bind(&mut self, name: &Name, of: Type) -> u16 {
+        let local = self.locals;
+        if local == LOCALS_MAX {
+            let message = format!("more than {LOCALS_MAX} names are visible at once here");
+            self.found.mistake("depth", name.span, message);
+            return local - 1;
+        }
+        if ["result", "error", "receiver", "true", "false", "let"].contains(&name.text.as_str()) {
+            let message = format!("`{}` has a meaning of its own and cannot be a name", name.text);
+            self.found.mistake("reserved", name.span, message);
+        }
+        self.locals += 1;
+        self.code.locals = self.code.locals.max(self.locals);
+        self.scope.push((name.text.clone(), Place::Local(local), of));
+        local
+    }
+
+    fn unbind(&mut self) {
+        if let Some((_, Place::Local(local), _)) = self.scope.pop() {
+            self.locals = local;
+        }
+    }
+
+    /// An expression that is asked whether it holds.
+    pub(super) fn truth(&mut self, expr: &Expr, what: &str) -> Id {
+        let (id, of) = self.expression(expr);
+        self.expect_bool(&of, expr.span, what);
+        id
+    }
+
+    fn expect_bool(&mut self, of: &Type, span: Span, what: &str) {
+        if !matches!(of, Type::Bool | Type::Any) {
+            self.found.mistake("type", span, format!("{what} is a bool, and this is {}", described(of)));
+        }
+    }
+
+    /// The type of the items of what a loop goes over.
+    pub(super) fn items_of(&mut self, of: &Type, span: Span) -> Type {
+        match of {
+            Type::List(of) => (**of).clone(),
+            Type::Any => Type::Any,
+            Type::Map(key, _) => (**key).clone(),
+            _ => {
+                self.found.mistake("type", span, format!("a loop goes over a list, and this is {}", described(of)));
+                Type::Any
+            }
+        }
+    }
+
+    pub(super) fn expression(&mut self, expr: &Expr) -> (Id, Type) {
+        let span = expr.span;
+        match &expr.kind {
+            ExprKind::Bool(value) => (self.op(Op::Bool(*value), span), Type::Bool),
+            ExprKind::Int(value) => (self.op(Op::Int(*value), span), Type::Int),
+            ExprKind::Float(value) => (self.op(Op::Float(*value), span), Type::Float),
+            ExprKind::Text(text) => {
+                let text = self.text_id(text);
+                (self.op(Op::Text(text), span), Type::Text)
+            }
+            ExprKind::Name(name) => self.name(name, span),
+            ExprKind::Field(of, field) => self.field(of, field, span),
+            ExprKind::Index(of, at) => self.index(of, at, span),
+            ExprKind::Call(function, arguments) => self.call(function, arguments, span),
+            ExprKind::Each(each, name, within, body) => {
+                let (within_id, of) = self.expression(within);
+                let item = self.items_of(&of, within.span);
+                let local = self.bind(name, item);
+                let body = self.truth(body, "what is asked of each item");
+                self.unbind();
+                let of = if *each == crate::syntax::Each::Count { Type::Int } else { Type::Bool };
+                (self.op(Op::Each { each: *each, local, within: within_id, body }, span), of)
+            }
+            ExprKind::Not(of) => {
+                let of = self.truth(of, "what stands after `!`");
+                (self.op(Op::Not(of), span), Type::Bool)
+            }
+            ExprKind::Minus(of) => {
+                let (id, kind) = self.expression(of);
+                if !Takes::Number.accepts(&kind) {
+                    let message = format!("`-` takes a number, and this is {}", described(&kind));
+                    self.found.mistake("type", of.span, message);
+                }
+                (self.op(Op::Minus(id), span), kind)
+            }
+            ExprKind::Binary(operator, a, b) => self.binary(*operator, a, b, span),
+            ExprKind::If(condition, yes, no) => {
+                let condition = self.truth(condition, "what stands before `?`");
+                let ((yes, yes_type), (no, no_type)) = (self.expression(yes), self.expression(no));
+                let of = match joined(&yes_type, &no_type) {
+                    Some(of) => of,
+                    None => {
+                        let (yes, no) = (described(&yes_type), described(&no_type));
+                        self.found.mistake(
+                            "type",
+                            span,
+                            format!("both values are of one type, and these are {yes} and {no}"),
+                        );
+                        Type::Any
+                    }
+                };
+                (self.op(Op::If { condition, yes, no }, span), of)
+            }
+            ExprKind::List(items) => {
+                let (first, count, types) = self.operands(items);
+                let mut of = types.first().cloned().unwrap_or(Type::Any);
+                for next in types.iter().skip(1) {
+                    of = joined(&of, next).unwrap_or(Type::Any);
+                }
+                (self.op(Op::List { first, count }, span), Type::List(Box::new(of)))
+            }
+            ExprKind::Tuple(items) => {
+                let (first, count, types) = self.operands(items);
+                (self.op(Op::Tuple { first, count }, span), Type::Tuple(types))
+            }
+            ExprKind::Let(name, value, body) => {
+                let (value, of) = self.expression(value);
+                let local = self.bind(name, of);
+                let (body, of) = self.expression(body);
+                self.unbind();
+                (self.op(Op::Let { local, value, body }, span), of)
+            }
+        }
+    }
+
+    fn operands(&mut self, items: &[Expr]) -> (u32, u32, Vec<Type>) {
+        let (ids, types): (Vec<_>, Vec<_>) = items.iter().map(|item| self.expression(item)).unzip();
+        let first = self.code.operands.len() as u32;
+        self.code.operands.extend(ids);
+        (first, items.len() as u32, types)
+    }
+
+    fn name(&mut self, name: &str, span: Span) -> (Id, Type) {
+        let known = self.scope.iter().rev().find(|(known, ..)| known == name);
+        if let Some((_, place, of)) = known {
+            let of = of.clone();
+            let op = match *place {
+                Place::Param(at) => Op::Param(at),
+                Place::Outcome => Op::Outcome,
+                Place::Receiver => Op::Receiver,
+                Place::Local(at) => Op::Local(at),
+            };
+            return (self.op(op, span), of);
+        }
+        if let Some((_, why)) = self.absent.iter().find(|(absent, _)| *absent == name) {
+            self.found.mistake("unknown-name", span, format!("there is no `{name}` here: {why}"));
+        } else {
+            let names = self.scope.iter().map(|(name, ..)| name.clone()).collect::<Vec<_>>();
+            let hint = suggestion(name, names.iter().map(String::as_str));
+            self.found.mistake_hint("unknown-name", span, format!("nothing here is called `{name}`"), hint);
+        }
+        (self.op(Op::Bool(false), span), Type::Any)
+    }
+
+    fn field(&mut self, of: &Expr, field: &Name, span: Span) -> (Id, Type) {
+        let (of, kind) = self.expression(of);
+        let gives = match &kind {
+            Type::Any => Type::Any,
+            Type::Map(key, value) if matches!(**key, Type::Text | Type::Any) => (**value).clone(),
+            Type::Record(_) | Type::Named(_) => match self.schema.fields(&kind).map(<[Field]>::to_vec) {
+                Some(fields) => match fields.iter().find(|known| known.name == field.text) {
+                    Some(known) => known.of.clone(),
+                    None => {
+                        let hint = suggestion(&field.text, fields.iter().map(|field| field.name.as_str()));
+                        let message = format!("{} has no field `{}`", described(&kind), field.text);
+                        self.found.mistake_hint("unknown-field", field.span, message, hint);
+                        Type::Any
+                    }
+                },
+                None => Type::Any,
+            },
+            _ => {
+                let message = format!("{} has no fields", described(&kind));
+                self.found.mistake("type", field.span, message);
+                Type::Any
+            }
+        };
+        let name = self.text_id(&field.text);
+        (self.op(Op::Field { of, name }, span), gives)
+    }
+
+    fn index(&mut self, of: &Expr, at: &Expr, span: Span) -> (Id, Type) {
+        let (of_id, kind) = self.expression(of);
+        let (at_id, at_kind) = self.expression(at);
+        let (wanted, gives) = match &kind {
+            Type::List(of) => (Type::Int, (**of).clone()),
+            Type::Map(key, value) => ((**key).clone(), (**value).clone()),
+            Type::Tuple(items) => {
+                let known = match at.kind {
+                    ExprKind::Int(at) => usize::try_from(at).ok().and_then(|at| items.get(at)).cloned(),
+                    _ => None,
+                };
+                (Type::Int, known.unwrap_or(Type::Any))
+            }
+            // A field by a text, as in `a["b"]`.
+            Type::Record(_) | Type::Named(_) => (Type::Text, Type::Any),
+            Type::Any => (Type::Any, Type::Any),
+            _ => {
+                self.found.mistake("type", of.span, format!("{} has no items", described(&kind)));
+                (Type::Any, Type::Any)
+            }
+        };
+        if joined(&wanted, &at_kind).is_none() {
+            let message = format!("the index is {}, and this is {}", described(&wanted), described(&at_kind));
+            self.found.mistake("type", at.span, message);
+        }
+        (self.op(Op::At { of: of_id, at: at_id }, span), gives)
+    }
+
+    fn call(&mut self, name: &Name, arguments: &[Expr], span: Span) -> (Id, Type) {
+        let Some(row) = functions::find(&name.text) else {
+            let names = functions::TABLE.iter().map(|row| row.name).chain(["all", "any", "count"]);
+            let hint = suggestion(&name.text, names);
+            self.found.mistake_hint(
+                "unknown-function",
+                name.span,
+                format!("there is no function `{}`", name.text),
+                hint,
+            );
+            arguments.iter().for_each(|argument| drop(self.expression(argument)));
+            return (self.op(Op::Bool(false), span), Type::Any);
+        };
+        let wanted = row.takes.len();
+        if arguments.len() < wanted || (arguments.len() > wanted && !row.more) {
+            let (least, s) = (if row.more { "at least " } else { "" }, if wanted == 1 { "" } else { "s" });
+            let message = format!("`{}` takes {least}{wanted} argument{s}, not {}", row.name, arguments.len());
+            self.found.mistake("arguments", span, message);
+        }
+        if matches!(row.function, Function::Matches | Function::Split) {
+            return self.pattern(row.function == Function::Split, arguments, span);
+        }
+        let (first, count, types) = self.operands(arguments);
+        for (at, (argument, of)) in arguments.iter().zip(&types).enumerate() {
+            let takes = row.takes[at.min(wanted - 1)];
+            if !takes.accepts(of) {
+                let message = format!("`{}` takes {} here, and this is {}", row.name, takes.words(), described(of));
+                self.found.mistake("type", argument.span, message);
+            }
+        }
+        let gives = match row.gives {
+            Gives::Bool => Type::Bool,
+            Gives::Int => Type::Int,
+            Gives::Float => Type::Float,
+            Gives::Text => Type::Text,
+            Gives::Texts => Type::List(Box::new(Type::Text)),
+            Gives::Last => types.last().cloned().unwrap_or(Type::Any),
+            Gives::Number if types.contains(&Type::Any) => Type::Any,
+            Gives::Number if types.contains(&Type::Float) => Type::Float,
+            Gives::Number => Type::Int,
+        };
+        // A wrong number of arguments has been reported; nothing is ever run then.
+        (self.op(Op::Call { function: row.function, first, count }, span), gives)
+    }
+
+    fn pattern(&mut self, splits: bool, arguments: &[Expr], span: Span) -> (Id, Type) {
+        let gives = if splits { Type::List(Box::new(Type::Text)) } else { Type::Bool };
+        let [text, pattern] = arguments else {
+            return (self.op(Op::Bool(false), span), gives);
+        };
+        let (of, kind) = self.expression(text);
+        if !Takes::Text.accepts(&kind) {
+            let message = format!("a pattern is held against a text, and this is {}", described(&kind));
+            self.found.mistake("type", text.span, message);
+        }
+        let ExprKind::Text(source) = &pattern.kind else {
+            let message = "a pattern is written between quotes where it is used";
+            self.found.mistake("pattern", pattern.span, message);
+            return (self.op(Op::Bool(false), span), gives);
+        };
+        if source.len() > PATTERN_MAX_BYTES {
+            let message = format!("a pattern has at most {PATTERN_MAX_BYTES} bytes, this one has {}", source.len());
+            self.found.mistake("pattern", pattern.span, message);
+            return (self.op(Op::Bool(false), span), gives);
+        }
+        match RegexBuilder::new(source).size_limit(PATTERN_PROGRAM_MAX_BYTES).nest_limit(16).build() {
+            Ok(compiled) => self.code.patterns.push(compiled),
+            Err(error) => {
+                self.found.mistake("pattern", pattern.span, format!("this is no pattern: {error}"));
+                return (self.op(Op::Bool(false), span), gives);
+            }
+        }
+        let pattern = (self.code.patterns.len() - 1) as u32;
+        (self.op(Op::Pattern { splits, of, pattern }, span), gives)
+    }
+
+    fn binary(&mut self, operator: Binary, a: &Expr, b: &Expr, span: Span) -> (Id, Type) {
+        if let Binary::And | Binary::Or = operator {
+            let what = if operator == Binary::And { "each side of `&&`" } else { "each side of `||`" };
+            let (a, b) = (self.truth(a, what), self.truth(b, what));
+            let op = if operator == Binary::And { Op::And { a, b } } else { Op::Or { a, b } };
+            return (self.op(op, span), Type::Bool);
+        }
+        let ((a_id, a_type), (b_id, b_type)) = (self.expression(a), self.expression(b));
+        let compare = match operator {
+            Binary::Equal => Some(Compare::Equal),
+            Binary::Unequal => Some(Compare::Unequal),
+            Binary::Less => Some(Compare::Less),
+            Binary::LessEqual => Some(Compare::LessEqual),
+            Binary::Greater => Some(Compare::Greater),
+            Binary::GreaterEqual => Some(Compare::GreaterEqual),
+            _ => None,
+        };
+        if let Some(how) = compare {
+            self.comparable(how, (a, &a_type), (b, &b_type), span);
+            return (self.op(Op::Compare { how, a: a_id, b: b_id }, span), Type::Bool);
+        }
+        if operator == Binary::In {
+            let item = match &b_type {
+                Type::List(of) => (**of).clone(),
+                Type::Map(key, _) => (**key).clone(),
+                Type::Record(_) | Type::Named(_) => Type::Text,
+                Type::Any | Type::Tuple(_) => Type::Any,
+                other => {
+                    let hint = "for texts write `contains(text, part)`";
+                    let message = format!("`in` looks into a list or a map, and this is {}", described(other));
+                    self.found.mistake_hint("type", b.span, message, hint);
+                    Type::Any
+                }
+            };
+            if joined(&item, &a_type).is_none() {
+                let message = format!("the items are {}, and this is {}", described(&item), described(&a_type));
+                self.found.mistake("type", a.span, message);
+            }
+            return (self.op(Op::In { item: a_id, within: b_id }, span), Type::Bool);
+        }
+        let how = match operator {
+            Binary::Plus => Arithmetic::Plus,
+            Binary::Minus => Arithmetic::Minus,
+            Binary::Times => Arithmetic::Times,
+            Binary::Divided => Arithmetic::Divided,
+            _ => Arithmetic::Remainder,
+        };
+        let of = self.arithmetic(operator, (a, &a_type), (b, &b_type), span);
+        (self.op(Op::Arithmetic { how, a: a_id, b: b_id }, span), of)
+    }
+
+    fn comparable(&mut self, how: Compare, a: (&Expr, &Type), b: (&Expr, &Type), span: Span) {
+        if joined(a.1, b.1).is_none() {
+            let message = format!("{} is compared with {}", described(a.1), described(b.1));
+            let numeral = |x: &Type, y: &Type| Takes::Text.accepts(x) && Takes::Number.accepts(y);
+            if numeral(a.1, b.1) || numeral(b.1, a.1) {
+                self.found.mistake_hint("type", span, message, "`int(text)` makes a number of a text");
+            } else {
+                self.found.mistake("type", span, message);
+            }
+            return;
+        }
+        let ordered =
+            |of: &Type| matches!(of, Type::Any | Type::Int | Type::Float | Type::Text | Type::Bytes | Type::Choice(_));
+        if !matches!(how, Compare::Equal | Compare::Unequal) {
+            for (side, of) in [a, b] {
+                if !ordered(of) {
+                    let message = format!("numbers and texts have an order, and this is {}", described(of));
+                    self.found.mistake("type", side.span, message);
+                    return;
+                }
+            }
+        }
+        for ((_, choice), (literal, _)) in [(a, b), (b, a)] {
+            let (Type::Choice(choices), ExprKind::Text(text)) = (choice, &literal.kind) else { continue };
+            if !choices.contains(text) {
+                let hint = suggestion(text, choices.iter().map(String::as_str));
+                self.found.mistake_hint("choice", literal.span, format!("this is never {text:?}"), hint);
+            }
+        }
+    }
+
+    fn arithmetic(&mut self, operator: Binary, a: (&Expr, &Type), b: (&Expr, &Type), span: Span) -> Type {
+        let sign = operator.sign().0;
+        let plus = operator == Binary::Plus;
+        match (a.1, b.1) {
+            (Type::Any, other) | (other, Type::Any) => match other {
+                Type::Any => Type::Any,
+                Type::Text | Type::Choice(_) if plus => Type::Text,
+                Type::List(_) if plus => Type::List(Box::new(Type::Any)),
+                Type::Int | Type::Float => Type::Any,
+                _ => {
+                    self.found.mistake("type", span, format!("`{sign}` does not take {}", described(other)));
+                    Type::Any
+                }
+            },
+            (Type::Int, Type::Int) => Type::Int,
+            (Type::Int | Type::Float, Type::Int | Type::Float) => Type::Float,
+            (Type::Text | Type::Choice(_), Type::Text | Type::Choice(_)) if plus => Type::Text,
+            (Type::List(x), Type::List(y)) if plus => Type::List(Box::new(joined(x, y).unwrap_or(Type::Any))),
+            (x, y) => {
+                let message = format!("`{sign}` does not take {} and {}", described(x), described(y));
+                if plus && (Takes::Text.accepts(x) || Takes::Text.accepts(y)) {
+                    self.found.mistake_hint("type", span, message, "`text(value)` makes a text of a value");
+                } else {
+                    self.found.mistake("type", span, message);
+                }
+                Type::Any
+            }
+        }
+    }
+}
+
+/// A type with its article, for messages.
+pub(super) fn described(of: &Type) -> String {
+    match of {
+        Type::Any => "anything".to_owned(),
+        Type::Int => "an int".to_owned(),
+        Type::Bytes => "bytes".to_owned(),
+        Type::Record(_) | Type::Tuple(_) => of.to_string(),
+        other => format!("a {other}"),
+    }
+}
+
+/// The type that values of both types are of; `None`: they have nothing in common.
+pub(super) fn joined(a: &Type, b: &Type) -> Option<Type> {
+    let is_record = |of: &Type| matches!(of, Type::Record(_) | Type::Named(_));
+    Some(match (a, b) {
+        (Type::Any, _) | (_, Type::Any) => Type::Any,
+        (Type::Int, Type::Float) | (Type::Float, Type::Int) => Type::Float,
+        (Type::Choice(a), Type::Choice(b)) if a == b => Type::Choice(a.clone()),
+        (Type::Text | Type::Choice(_), Type::Text | Type::Choice(_)) => Type::Text,
+        (Type::List(a), Type::List(b)) => Type::List(Box::new(joined(a, b)?)),
+        (Type::Map(k, a), Type::Map(l, b)) => Type::Map(Box::new(joined(k, l)?), Box::new(joined(a, b)?)),
+        (Type::Tuple(a), Type::Tuple(b)) if a.len() == b.len() => {
+            Type::Tuple(a.iter().zip(b).map(|(a, b)| joined(a, b)).collect::<Option<_>>()?)
+        }
+        (Type::Named(a), Type::Named(b)) if a == b => Type::Named(a.clone()),
+        (a, b) if is_record(a) && is_record(b) => Type::Any,
+        (a, b) if a == b => a.clone(),
+        _ => return None,
+    })
+}

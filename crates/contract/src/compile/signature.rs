@@ -1,0 +1,156 @@
+//! What an operation takes and gives, by its own words or by the schema.
+
+use std::collections::BTreeMap;
+
+use crate::finding::{Found, suggestion};
+use crate::syntax::{Operation, TypeKind, TypeTree};
+use crate::types::{Field, Schema, Signature, Type};
+
+/// Parameters, result and error of an operation.
+pub(super) struct Shape {
+    pub(super) params: Vec<(String, Type)>,
+    pub(super) result: Type,
+    pub(super) error: Type,
+}
+
+/// More parameters than any IDL has.
+const PARAMS_MAX: usize = 256;
+
+/// `findNotes`, `GET /1.1/friends/list.json`.
+pub(super) fn full_name(operation: &Operation) -> String {
+    match &operation.method {
+        Some(method) => format!("{} {}", method.text, operation.name.text),
+        None => operation.name.text.clone(),
+    }
+}
+
+pub(super) fn shape(
+    operation: &Operation,
+    service: Option<&BTreeMap<String, Signature>>,
+    schema: &Schema,
+    found: &mut Found,
+) -> Shape {
+    let mut names = BTreeMap::new();
+    for param in &operation.params {
+        super::unique(&mut names, &param.name, "parameter", found);
+        if ["result", "error", "receiver", "true", "false", "let"].contains(&param.name.text.as_str()) {
+            let message = format!("`{}` has a meaning of its own and cannot be a parameter", param.name.text);
+            found.mistake("reserved", param.name.span, message);
+        }
+    }
+    if operation.params.len() > PARAMS_MAX {
+        found.mistake("size", operation.name.span, format!("there are more than {PARAMS_MAX} parameters"));
+    }
+    if operation.method.is_some() {
+        return of_http(operation, schema, found);
+    }
+    let signature = service.and_then(|service| {
+        let signature = service.get(&operation.name.text);
+        if signature.is_none() {
+            let hint = suggestion(&operation.name.text, service.keys().map(String::as_str));
+            let message = format!("the schema has no operation `{}`", operation.name.text);
+            found.mistake_hint("unknown-operation", operation.name.span, message, hint);
+        }
+        signature
+    });
+    if let Some(signature) = signature.filter(|signature| signature.params.len() != operation.params.len()) {
+        let (theirs, ours) = (signature.params.len(), operation.params.len());
+        let names = signature.params.iter().map(|param| param.name.as_str()).collect::<Vec<_>>().join(", ");
+        let message = format!("`{}` has {ours} parameters here and {theirs} in the schema", operation.name.text);
+        found.mistake_hint("parameters", operation.name.span, message, format!("the schema has `({names})`"));
+    }
+    let params = operation.params.iter().enumerate().map(|(at, param)| {
+        let theirs = signature.and_then(|signature| signature.params.get(at)).map(|param| param.of.clone());
+        let ours = param.of.as_ref().map(|of| read(of, schema, found));
+        (param.name.text.clone(), ours.or(theirs).unwrap_or(Type::Any))
+    });
+    let params = params.collect();
+    let ours = operation.result.as_ref().map(|of| read(of, schema, found));
+    let theirs = signature.and_then(|signature| signature.result.clone());
+    let result = ours.or(theirs).unwrap_or(Type::Any);
+    // Which exception comes is known when it comes; `error.kind` is its name.
+    Shape { params, result, error: Type::Any }
+}
+
+/// Of HTTP, parameters are known by their names: query, headers, body, and the variables of the path.
+fn of_http(operation: &Operation, schema: &Schema, found: &mut Found) -> Shape {
+    let variables = variables(&operation.name.text);
+    if variables.is_none() {
+        let hint = "a variable is a name between braces, `/users/{id}`";
+        found.mistake_hint("path", operation.name.span, "the braces of this path do not match", hint);
+    }
+    let variables = variables.unwrap_or_default();
+    let texts = || Type::Map(Box::new(Type::Text), Box::new(Type::Text));
+    let params = operation.params.iter().map(|param| {
+        let ours = param.of.as_ref().map(|of| read(of, schema, found));
+        let by_name = match param.name.text.as_str() {
+            "args" | "headers" => texts(),
+            "body" => Type::Any,
+            name if variables.contains(&name) => Type::Text,
+            name => {
+                let known = ["args", "headers", "body"].into_iter().chain(variables.iter().copied());
+                let hint = suggestion(name, known);
+                let message = format!("a request of HTTP has no `{name}`");
+                found.mistake_hint("parameters", param.name.span, message, hint);
+                Type::Any
+            }
+        };
+        (param.name.text.clone(), ours.unwrap_or(by_name))
+    });
+    let params = params.collect();
+    let body = operation.result.as_ref().map_or(Type::Any, |of| read(of, schema, found));
+    let result = vec![Field::new("code", Type::Int), Field::new("headers", texts()), Field::optional("body", body)];
+    Shape { params, result: Type::Record(result), error: Type::Any }
+}
+
+/// The variables of a template, `/users/{id}`; `None`: its braces do not match.
+fn variables(path: &str) -> Option<Vec<&str>> {
+    let mut variables = Vec::new();
+    let mut rest = path;
+    while let Some(at) = rest.find(['{', '}']) {
+        let (name, after) = rest[at..].strip_prefix('{')?.split_once('}')?;
+        let mut bytes = name.bytes();
+        let first = bytes.next()?;
+        if !(first.is_ascii_alphabetic() || first == b'_') || !bytes.all(|b| b.is_ascii_alphanumeric() || b == b'_') {
+            return None;
+        }
+        variables.push(name);
+        rest = after;
+    }
+    Some(variables)
+}
+
+fn read(of: &TypeTree, schema: &Schema, found: &mut Found) -> Type {
+    match &of.kind {
+        TypeKind::List(of) => Type::List(Box::new(read(of, schema, found))),
+        TypeKind::Map(key, value) => {
+            Type::Map(Box::new(read(key, schema, found)), Box::new(read(value, schema, found)))
+        }
+        TypeKind::Record(fields) => {
+            let mut names = BTreeMap::new();
+            let field = |(name, optional, of): &(crate::syntax::Name, bool, TypeTree)| {
+                if names.insert(name.text.clone(), ()).is_some() {
+                    found.mistake("twice", name.span, format!("the field `{}` is there twice", name.text));
+                }
+                Field { name: name.text.clone(), of: read(of, schema, found), optional: *optional }
+            };
+            Type::Record(fields.iter().map(field).collect())
+        }
+        TypeKind::Named(name) => match name.as_str() {
+            "any" => Type::Any,
+            "bool" => Type::Bool,
+            "int" => Type::Int,
+            "float" => Type::Float,
+            "text" => Type::Text,
+            "bytes" => Type::Bytes,
+            _ if schema.types.contains_key(name) => Type::Named(name.clone()),
+            _ => {
+                let own = ["any", "bool", "int", "float", "text", "bytes", "list", "map"];
+                let known = own.into_iter().chain(schema.types.keys().map(String::as_str));
+                let hint = suggestion(name, known);
+                found.mistake_hint("unknown-type", of.span, format!("there is no type `{name}`"), hint);
+                Type::Any
+            }
+        },
+    }
+}

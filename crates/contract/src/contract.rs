@@ -1,0 +1,202 @@
+//! A contract that is ready to judge calls.
+
+use crate::code::{Code, Id};
+use crate::eval::{self, Env, Scratch, Stop, Verdict};
+use crate::syntax::Direction;
+
+/// A contract that is ready to judge calls. It is never changed, so threads may share it.
+#[derive(Clone, Debug)]
+pub struct Contract {
+    pub(crate) services: Vec<Service>,
+    pub(crate) schemas: Vec<String>,
+    pub(crate) hash: u64,
+}
+
+/// Number of a service in its contract.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ServiceId(pub(crate) u16);
+
+/// Number of an operation in its contract.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct OperationId {
+    pub(crate) service: ServiceId,
+    pub(crate) operation: u16,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Service {
+    pub(crate) name: String,
+    pub(crate) operations: Vec<Operation>,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Operation {
+    /// `findNotes`, `GET /1.1/friends/list.json`.
+    pub(crate) name: String,
+    pub(crate) params: Vec<String>,
+    pub(crate) index: Option<Clause>,
+    pub(crate) requires: Vec<Clause>,
+    pub(crate) ensures: Vec<Clause>,
+    pub(crate) on_error: Vec<Clause>,
+    pub(crate) identifies: Vec<Identify>,
+}
+
+/// A clause with one expression.
+#[derive(Clone, Debug)]
+pub(crate) struct Clause {
+    /// Stable name: `Service.operation.label`, or kind and number where it has no label.
+    pub(crate) id: String,
+    /// The expression as its author wrote it.
+    pub(crate) text: String,
+    pub(crate) line: u32,
+    pub(crate) column: u32,
+    /// The first byte of `text` in the contract.
+    pub(crate) start: u32,
+    pub(crate) code: Code,
+    pub(crate) root: Id,
+    /// Whether it reads what must not be shown, judged by names.
+    pub(crate) secret: bool,
+}
+
+/// A clause that introduces endpoints.
+#[derive(Clone, Debug)]
+pub(crate) struct Identify {
+    pub(crate) clause: Clause,
+    pub(crate) direction: Direction,
+    pub(crate) service: ServiceId,
+    pub(crate) steps: Vec<Walk>,
+    pub(crate) at: Id,
+    pub(crate) index: Option<Id>,
+}
+
+/// One step of an `identifies` clause.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Walk {
+    For { local: u16, within: Id },
+    When(Id),
+    Let { local: u16, value: Id },
+}
+
+impl Contract {
+    /// The number of a service.
+    pub fn service(&self, name: &str) -> Option<ServiceId> {
+        self.services.iter().position(|service| service.name == name).map(|at| ServiceId(at as u16))
+    }
+
+    /// The name of a service.
+    pub fn service_name(&self, service: ServiceId) -> &str {
+        &self.services[usize::from(service.0)].name
+    }
+
+    /// Every service, in the order of the text.
+    pub fn services(&self) -> impl Iterator<Item = ServiceId> + use<> {
+        (0..self.services.len() as u16).map(ServiceId)
+    }
+
+    /// The number of an operation. Of HTTP its name is method and template: `GET /users/{id}`.
+    pub fn operation(&self, service: ServiceId, name: &str) -> Option<OperationId> {
+        let operations = &self.services[usize::from(service.0)].operations;
+        let at = operations.iter().position(|operation| operation.name == name)?;
+        Some(OperationId { service, operation: at as u16 })
+    }
+
+    /// The names of a service's operations, in the order of the text: the order in which templates of paths are tried.
+    pub fn operations(&self, service: ServiceId) -> impl Iterator<Item = &str> {
+        self.services[usize::from(service.0)].operations.iter().map(|operation| operation.name.as_str())
+    }
+
+    /// The names of the values that a call of this operation is judged by, in their order.
+    pub fn params(&self, operation: OperationId) -> &[String] {
+        &self.op(operation).params
+    }
+
+    /// Whether any clause of the operation reads its reply.
+    pub fn reads_reply(&self, operation: OperationId) -> bool {
+        let operation = self.op(operation);
+        let identifies = operation.identifies.iter().any(|identify| identify.direction == Direction::Reply);
+        identifies || !operation.ensures.is_empty() || !operation.on_error.is_empty()
+    }
+
+    /// The paths of the schemas that the text names.
+    pub fn schemas(&self) -> &[String] {
+        &self.schemas
+    }
+
+    /// A number that differs between contracts which differ by more than layout and comments.
+    pub fn hash(&self) -> u64 {
+        self.hash
+    }
+
+    pub(crate) fn op(&self, id: OperationId) -> &Operation {
+        &self.services[usize::from(id.service.0)].operations[usize::from(id.operation)]
+    }
+}
+
+/// Which clauses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Asked {
+    /// `requires`.
+    Requires,
+    /// `ensures`.
+    Ensures,
+    /// `on_error`.
+    OnError,
+}
+
+/// A clause that can be asked by itself, without a monitor.
+#[derive(Clone, Copy, Debug)]
+pub struct ClauseRef<'c> {
+    clause: &'c Clause,
+}
+
+impl<'c> ClauseRef<'c> {
+    /// Its stable name, `Service.operation.label`.
+    pub fn id(&self) -> &'c str {
+        &self.clause.id
+    }
+
+    /// Its expression, as it stands in the contract.
+    pub fn text(&self) -> &'c str {
+        &self.clause.text
+    }
+
+    /// What it comes to for a call, in at most so many steps.
+    pub fn judge(&self, env: Env<'_>, steps_max: u64, scratch: &mut Scratch) -> Verdict {
+        eval::judge(&self.clause.code, self.clause.root, env, steps_max, scratch)
+    }
+}
+
+impl Contract {
+    /// The clauses of one kind, in the order of the text.
+    pub fn clauses(&self, operation: OperationId, asked: Asked) -> impl Iterator<Item = ClauseRef<'_>> {
+        let operation = self.op(operation);
+        let clauses = match asked {
+            Asked::Requires => &operation.requires,
+            Asked::Ensures => &operation.ensures,
+            Asked::OnError => &operation.on_error,
+        };
+        clauses.iter().map(|clause| ClauseRef { clause })
+    }
+
+    /// Shows each endpoint that a message introduces, with its service and index, in the order of the text; one that several
+    /// clauses introduce, several times.
+    ///
+    /// # Errors
+    /// The first reason why something could not be said; what else is introduced was shown all the same.
+    pub fn identified(
+        &self,
+        operation: OperationId,
+        direction: Direction,
+        env: Env<'_>,
+        steps_max: u64,
+        scratch: &mut Scratch,
+        show: &mut dyn FnMut(ServiceId, &str, Option<&str>),
+    ) -> Result<(), Stop> {
+        let mut first = Ok(());
+        for identify in self.op(operation).identifies.iter().filter(|each| each.direction == direction) {
+            let mut take = |endpoint: &str, index: Option<&str>| show(identify.service, endpoint, index);
+            first = first.and(eval::identify(identify, env, steps_max, scratch, &mut take));
+        }
+        first
+    }
+}

@@ -1,0 +1,175 @@
+//! The functions of the language.
+
+use super::{BYTES_A_STEP, Outcome, Run, Why};
+use crate::code::Id;
+use crate::formats;
+use crate::functions::Function;
+use crate::value::{Shape, Value};
+
+impl<'a> Run<'a> {
+    pub(super) fn call(&mut self, id: Id, function: Function, first: u32, count: u32) -> Outcome<Value<'a>> {
+        let operand = |at: u32| first + at;
+        let argument = |run: &Self, at: u32| run.code.operands[operand(at) as usize];
+        let one = argument(self, 0);
+        match function {
+            Function::Has => match self.value(one) {
+                Ok(Value::Missing) => Ok(Value::Bool(false)),
+                Ok(_) => Ok(Value::Bool(true)),
+                Err(stop) if stop.why == Why::Missing => Ok(Value::Bool(false)),
+                Err(stop) => Err(stop),
+            },
+            Function::IsInt => Ok(Value::Bool(matches!(self.needed(one)?, Value::Int(_)))),
+            Function::IsText => Ok(Value::Bool(matches!(self.needed(one)?, Value::Text(_)))),
+            Function::IsList => Ok(Value::Bool(match self.needed(one)? {
+                Value::Node(node) => node.shape() == Shape::List,
+                other => matches!(other, Value::List(_)),
+            })),
+            Function::IsMap => {
+                let value = self.needed(one)?;
+                Ok(Value::Bool(matches!(value, Value::Node(node) if node.shape() == Shape::Map)))
+            }
+            Function::Len => self.length(one),
+            Function::Get => self.get(id, one, argument(self, 1), argument(self, 2)),
+            Function::Int | Function::Float => self.number(id, one, function == Function::Float),
+            Function::Text => {
+                let value = self.needed(one)?;
+                self.shown(id, value).map(Value::Text)
+            }
+            Function::Min | Function::Max => self.extreme(one, first, count, function == Function::Max),
+            Function::Contains | Function::StartsWith | Function::EndsWith => {
+                let (text, part) = (self.text(one)?, self.text(argument(self, 1))?);
+                // Finding a part is linear: two-way search.
+                self.charge_bytes(id, text.len() + part.len())?;
+                Ok(Value::Bool(match function {
+                    Function::Contains => text.contains(part),
+                    Function::StartsWith => text.starts_with(part),
+                    _ => text.ends_with(part),
+                }))
+            }
+            Function::Lower => {
+                let text = self.text(one)?;
+                // Lower case may take three times the bytes.
+                self.charge_bytes(id, 4 * text.len())?;
+                let lower = text.chars().flat_map(char::to_lowercase);
+                Ok(Value::Text(bumpalo::collections::String::from_iter_in(lower, self.bump).into_bump_str()))
+            }
+            Function::QueryParam => {
+                let (url, name) = (self.text(one)?, self.text(argument(self, 1))?);
+                self.charge_bytes(id, url.len())?;
+                Ok(formats::query_param(url, name).map_or(Value::Missing, Value::Text))
+            }
+            Function::UrlHost => {
+                let url = self.text(one)?;
+                self.charge_bytes(id, url.len())?;
+                formats::url_host(url)
+                    .map_or_else(|| self.stop(id, Why::NotA("URL with a host")), |host| Ok(Value::Text(host)))
+            }
+            Function::TimeMs => {
+                let text = self.text(one)?;
+                self.charge_bytes(id, text.len())?;
+                let time = formats::time_ms(text, false);
+                time.map_or_else(|| self.stop(id, Why::NotA("time of RFC 3339")), |time| Ok(Value::Int(time)))
+            }
+            Function::MimeValid | Function::PgnValid | Function::Rfc3339 | Function::Rfc822Date | Function::Uuid4 => {
+                let text = self.text(one)?;
+                self.charge_bytes(id, text.len())?;
+                Ok(Value::Bool(match function {
+                    Function::MimeValid => formats::mime_valid(text),
+                    Function::PgnValid => formats::pgn_valid(text),
+                    Function::Rfc3339 => formats::time_ms(text, true).is_some(),
+                    Function::Rfc822Date => formats::rfc822_date(text),
+                    _ => formats::uuid4(text),
+                }))
+            }
+            Function::Matches | Function::Split => unreachable!("these are operations of their own"),
+        }
+    }
+
+    fn length(&mut self, of: Id) -> Outcome<Value<'a>> {
+        let length = match self.needed(of)? {
+            Value::Text(text) => {
+                self.charge_bytes(of, text.len())?;
+                text.chars().count()
+            }
+            Value::Bytes(bytes) => bytes.len(),
+            Value::Node(node) => node.len(),
+            Value::List(items) | Value::Tuple(items) => items.len(),
+            other => return self.kind(of, "what has a length", other),
+        };
+        Ok(Value::Int(length as i64))
+    }
+
+    /// The value of a key, or what is given for where there is none.
+    fn get(&mut self, id: Id, map: Id, key: Id, otherwise: Id) -> Outcome<Value<'a>> {
+        let found = match self.at(id, map, key) {
+            Err(stop) if stop.why == Why::Missing => Value::Missing,
+            other => other?,
+        };
+        match found {
+            Value::Missing => self.value(otherwise),
+            found => Ok(found),
+        }
+    }
+
+    fn number(&mut self, id: Id, of: Id, float: bool) -> Outcome<Value<'a>> {
+        match (self.needed(of)?, float) {
+            (Value::Int(number), false) => Ok(Value::Int(number)),
+            (Value::Int(number), true) => Ok(Value::Float(number as f64)),
+            (Value::Float(number), true) => Ok(Value::Float(number)),
+            (Value::Float(number), false) => {
+                let whole = number.trunc();
+                let fits = super::operators::int_to_float(i64::MIN, whole).is_some_and(|order| order.is_le())
+                    && super::operators::int_to_float(i64::MAX, whole).is_some_and(|order| order.is_ge());
+                if fits { Ok(Value::Int(whole as i64)) } else { self.stop(id, Why::Overflow) }
+            }
+            (Value::Text(text), false) => {
+                self.charge_bytes(id, text.len())?;
+                text.parse().map_or_else(|_| self.stop(id, Why::NotA("whole number")), |number| Ok(Value::Int(number)))
+            }
+            (Value::Text(text), true) => {
+                self.charge_bytes(id, text.len())?;
+                let number = text.parse::<f64>().ok().filter(|number| number.is_finite());
+                number.map_or_else(|| self.stop(id, Why::NotA("number")), |number| Ok(Value::Float(number)))
+            }
+            (other, _) => self.kind(of, "a number, or a text that is one", other),
+        }
+    }
+
+    fn extreme(&mut self, id: Id, first: u32, count: u32, largest: bool) -> Outcome<Value<'a>> {
+        let values = self.operands(id, first, count)?;
+        let mut best: Option<Value<'a>> = None;
+        for &value in values {
+            if !matches!(value, Value::Int(_) | Value::Float(_)) {
+                return self.kind(id, "a number", value);
+            }
+            let order = match (best, value) {
+                (None, _) => None,
+                (Some(Value::Int(best)), Value::Int(value)) => Some(value.cmp(&best)),
+                (Some(Value::Int(best)), Value::Float(value)) => {
+                    super::operators::int_to_float(best, value).map(std::cmp::Ordering::reverse)
+                }
+                (Some(Value::Float(best)), Value::Int(value)) => super::operators::int_to_float(value, best),
+                (Some(Value::Float(best)), Value::Float(value)) => value.partial_cmp(&best),
+                _ => None,
+            };
+            if best.is_none() || order.is_some_and(|order| if largest { order.is_gt() } else { order.is_lt() }) {
+                best = Some(value);
+            }
+        }
+        Ok(best.unwrap_or(Value::Missing))
+    }
+
+    pub(super) fn pattern(&mut self, id: Id, splits: bool, of: Id, pattern: u32) -> Outcome<Value<'a>> {
+        let text = self.text(of)?;
+        let pattern = &self.code.patterns[pattern as usize];
+        // Each byte is looked at by as many states as the pattern has; its length stands for them, and a repetition that
+        // says more in fewer letters is bounded by the memory that a compiled pattern may take.
+        let states = 1 + pattern.as_str().len() / BYTES_A_STEP;
+        self.charge(id, (text.len() * states) as u64)?;
+        if !splits {
+            return Ok(Value::Bool(pattern.is_match(text)));
+        }
+        let parts = pattern.split(text).map(Value::Text);
+        Ok(Value::List(bumpalo::collections::Vec::from_iter_in(parts, self.bump).into_bump_slice()))
+    }
+}

@@ -1,0 +1,213 @@
+//! Comparisons, arithmetic, membership.
+
+use std::cmp::Ordering;
+
+use super::{NESTING_MAX, Outcome, Run, Why};
+use crate::code::{Arithmetic, Compare, Id};
+use crate::value::{Node, Shape, Value};
+
+impl<'a> Run<'a> {
+    pub(super) fn compare(&mut self, id: Id, how: Compare, a: Id, b: Id) -> Outcome<bool> {
+        let (left, right) = (self.needed(a)?, self.needed(b)?);
+        // By far the most common.
+        let order = if let (Value::Int(left), Value::Int(right)) = (left, right) {
+            Some(left.cmp(&right))
+        } else if matches!(how, Compare::Equal | Compare::Unequal) {
+            return Ok(self.equal(id, left, right, 0)? == (how == Compare::Equal));
+        } else {
+            self.order(b, left, right)?
+        };
+        Ok(match how {
+            Compare::Equal => order == Some(Ordering::Equal),
+            Compare::Unequal => order != Some(Ordering::Equal),
+            Compare::Less => order == Some(Ordering::Less),
+            Compare::LessEqual => matches!(order, Some(Ordering::Less | Ordering::Equal)),
+            Compare::Greater => order == Some(Ordering::Greater),
+            Compare::GreaterEqual => matches!(order, Some(Ordering::Greater | Ordering::Equal)),
+        })
+    }
+
+    /// The order of two values; `None`: a number that is none (NaN).
+    fn order(&mut self, at: Id, a: Value<'a>, b: Value<'a>) -> Outcome<Option<Ordering>> {
+        match (a, b) {
+            (Value::Int(a), Value::Int(b)) => Ok(Some(a.cmp(&b))),
+            (Value::Int(a), Value::Float(b)) => Ok(int_to_float(a, b)),
+            (Value::Float(a), Value::Int(b)) => Ok(int_to_float(b, a).map(Ordering::reverse)),
+            (Value::Float(a), Value::Float(b)) => Ok(a.partial_cmp(&b)),
+            (Value::Text(a), Value::Text(b)) => {
+                self.charge_bytes(at, a.len().min(b.len()))?;
+                Ok(Some(a.cmp(b)))
+            }
+            (Value::Bytes(a), Value::Bytes(b)) => {
+                self.charge_bytes(at, a.len().min(b.len()))?;
+                Ok(Some(a.cmp(b)))
+            }
+            (Value::Int(_) | Value::Float(_), other) => self.kind(at, "a number", other),
+            (Value::Text(_), other) => self.kind(at, "a text", other),
+            (Value::Bytes(_), other) => self.kind(at, "bytes", other),
+            (other, _) => self.kind(at, "a number or a text", other),
+        }
+    }
+
+    /// Whether two values are the same. Values of different kinds are not.
+    pub(super) fn equal(&mut self, at: Id, a: Value<'a>, b: Value<'a>, depth: u16) -> Outcome<bool> {
+        if depth > NESTING_MAX {
+            return self.stop(at, Why::Depth);
+        }
+        self.charge(at, 1)?;
+        match (a, b) {
+            (Value::Missing, _) | (_, Value::Missing) => self.stop(at, Why::Missing),
+            (Value::Opaque, _) | (_, Value::Opaque) => self.stop(at, Why::Opaque),
+            (Value::Bool(a), Value::Bool(b)) => Ok(a == b),
+            (Value::Int(_) | Value::Float(_), Value::Int(_) | Value::Float(_)) => {
+                Ok(self.order(at, a, b)? == Some(Ordering::Equal))
+            }
+            (Value::Text(a), Value::Text(b)) => {
+                self.charge_bytes(at, a.len().min(b.len()))?;
+                Ok(a == b)
+            }
+            (Value::Bytes(a), Value::Bytes(b)) => {
+                self.charge_bytes(at, a.len().min(b.len()))?;
+                Ok(a == b)
+            }
+            (Value::Node(a), Value::Node(b)) if (a.shape(), b.shape()) == (Shape::Map, Shape::Map) => {
+                self.equal_maps(at, a, b, depth)
+            }
+            (Value::Tuple(_), other) | (other, Value::Tuple(_)) if !matches!(other, Value::Tuple(_)) => Ok(false),
+            _ => match (length_of_list(a), length_of_list(b)) {
+                (Some(left), Some(right)) if left == right => {
+                    for position in 0..left {
+                        if !self.equal(at, item_of_list(a, position), item_of_list(b, position), depth + 1)? {
+                            return Ok(false);
+                        }
+                    }
+                    Ok(true)
+                }
+                _ => Ok(false),
+            },
+        }
+    }
+
+    fn equal_maps(&mut self, at: Id, a: Node<'a>, b: Node<'a>, depth: u16) -> Outcome<bool> {
+        if a.len() != b.len() {
+            return Ok(false);
+        }
+        for position in 0..a.len() {
+            let (key, value) = (a.key(position), a.at(position));
+            let mut found = None;
+            for other in 0..b.len() {
+                if self.equal(at, key, b.key(other), depth + 1)? {
+                    found = Some(b.at(other));
+                    break;
+                }
+            }
+            let Some(found) = found else { return Ok(false) };
+            if !self.equal(at, value, found, depth + 1)? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    pub(super) fn within(&mut self, id: Id, item: Id, within: Id) -> Outcome<bool> {
+        let item = self.needed(item)?;
+        let items = self.items(within)?;
+        for at in 0..items.len() {
+            if self.equal(id, item, items.at(at), 0)? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    pub(super) fn arithmetic(&mut self, id: Id, how: Arithmetic, a: Id, b: Id) -> Outcome<Value<'a>> {
+        let (left, right) = (self.needed(a)?, self.needed(b)?);
+        match (left, right) {
+            (Value::Int(left), Value::Int(right)) => {
+                if right == 0 && matches!(how, Arithmetic::Divided | Arithmetic::Remainder) {
+                    return self.stop(id, Why::ByZero);
+                }
+                let value = match how {
+                    Arithmetic::Plus => left.checked_add(right),
+                    Arithmetic::Minus => left.checked_sub(right),
+                    Arithmetic::Times => left.checked_mul(right),
+                    Arithmetic::Divided => left.checked_div(right),
+                    Arithmetic::Remainder => left.checked_rem(right),
+                };
+                value.map_or_else(|| self.stop(id, Why::Overflow), |value| Ok(Value::Int(value)))
+            }
+            (Value::Int(_) | Value::Float(_), Value::Int(_) | Value::Float(_)) => {
+                let float = |value| match value {
+                    Value::Int(number) => number as f64,
+                    Value::Float(number) => number,
+                    _ => unreachable!("both are numbers"),
+                };
+                let (left, right) = (float(left), float(right));
+                Ok(Value::Float(match how {
+                    Arithmetic::Plus => left + right,
+                    Arithmetic::Minus => left - right,
+                    Arithmetic::Times => left * right,
+                    Arithmetic::Divided => left / right,
+                    Arithmetic::Remainder => left % right,
+                }))
+            }
+            (Value::Text(left), Value::Text(right)) if how == Arithmetic::Plus => {
+                self.charge_bytes(id, left.len() + right.len())?;
+                let mut text = bumpalo::collections::String::with_capacity_in(left.len() + right.len(), self.bump);
+                text.push_str(left);
+                text.push_str(right);
+                Ok(Value::Text(text.into_bump_str()))
+            }
+            _ if how == Arithmetic::Plus => match (length_of_list(left), length_of_list(right)) {
+                (Some(first), Some(second)) => {
+                    self.charge(id, (first + second) as u64)?;
+                    let items = (0..first).map(|at| item_of_list(left, at));
+                    let items = items.chain((0..second).map(|at| item_of_list(right, at)));
+                    let items = bumpalo::collections::Vec::from_iter_in(items, self.bump);
+                    Ok(Value::List(items.into_bump_slice()))
+                }
+                _ => match left {
+                    Value::Text(_) => self.kind(b, "a text", right),
+                    Value::Int(_) | Value::Float(_) => self.kind(b, "a number", right),
+                    Value::List(_) => self.kind(b, "a list", right),
+                    other => self.kind(a, "a number, a text or a list", other),
+                },
+            },
+            (Value::Int(_) | Value::Float(_), other) => self.kind(b, "a number", other),
+            (other, _) => self.kind(a, "a number", other),
+        }
+    }
+}
+
+fn length_of_list(value: Value<'_>) -> Option<usize> {
+    match value {
+        Value::Node(node) if node.shape() == Shape::List => Some(node.len()),
+        Value::List(items) | Value::Tuple(items) => Some(items.len()),
+        _ => None,
+    }
+}
+
+fn item_of_list(value: Value<'_>, position: usize) -> Value<'_> {
+    match value {
+        Value::Node(node) => node.at(position),
+        Value::List(items) | Value::Tuple(items) => items[position],
+        _ => Value::Missing,
+    }
+}
+
+/// The order of a whole number and one with a point, without rounding either; `None`: the latter is no number.
+pub(super) fn int_to_float(int: i64, float: f64) -> Option<Ordering> {
+    const TWO_TO_63: f64 = 9_223_372_036_854_775_808.0;
+    if float.is_nan() {
+        return None;
+    }
+    if float >= TWO_TO_63 {
+        return Some(Ordering::Less);
+    }
+    if float < -TWO_TO_63 {
+        return Some(Ordering::Greater);
+    }
+    // Within these bounds the whole part fits.
+    let whole = float.trunc();
+    Some(int.cmp(&(whole as i64)).then_with(|| 0.0.partial_cmp(&(float - whole)).unwrap_or(Ordering::Equal)))
+}

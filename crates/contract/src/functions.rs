@@ -1,0 +1,152 @@
+//! The functions that clauses may call: names, what they take and give.
+
+use crate::types::Type;
+
+/// A function of the language.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Function {
+    Contains,
+    EndsWith,
+    Float,
+    Get,
+    Has,
+    Int,
+    IsInt,
+    IsList,
+    IsMap,
+    IsText,
+    Len,
+    Lower,
+    Matches,
+    Max,
+    MimeValid,
+    Min,
+    PgnValid,
+    QueryParam,
+    Rfc3339,
+    Rfc822Date,
+    Split,
+    StartsWith,
+    Text,
+    TimeMs,
+    UrlHost,
+    Uuid4,
+}
+
+/// What a function takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Takes {
+    /// Whatever it is.
+    Any,
+    Text,
+    /// A text that is written out where it is used, because it is read before any message comes.
+    Pattern,
+    /// `int` or `float`.
+    Number,
+    /// A number, or a text that is one.
+    Numeral,
+    /// What has a length: text, bytes, list, map.
+    Sized,
+    /// A map or record.
+    Map,
+}
+
+/// What a function gives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Gives {
+    Bool,
+    Int,
+    Float,
+    Text,
+    Texts,
+    /// What its last argument is.
+    Last,
+    /// What of its arguments is largest in kind: `float` where one is.
+    Number,
+}
+
+/// One row of the table.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Row {
+    pub(crate) name: &'static str,
+    pub(crate) function: Function,
+    pub(crate) takes: &'static [Takes],
+    /// Whether the last one may be repeated.
+    pub(crate) more: bool,
+    pub(crate) gives: Gives,
+}
+
+const fn row(name: &'static str, function: Function, takes: &'static [Takes], gives: Gives) -> Row {
+    Row { name, function, takes, more: false, gives }
+}
+
+/// Every function, by name.
+pub(crate) const TABLE: [Row; 26] = {
+    use Takes::{Any, Map, Number, Numeral, Pattern, Sized, Text};
+    [
+        row("contains", Function::Contains, &[Text, Text], Gives::Bool),
+        row("ends_with", Function::EndsWith, &[Text, Text], Gives::Bool),
+        row("float", Function::Float, &[Numeral], Gives::Float),
+        row("get", Function::Get, &[Map, Any, Any], Gives::Last),
+        row("has", Function::Has, &[Any], Gives::Bool),
+        row("int", Function::Int, &[Numeral], Gives::Int),
+        row("is_int", Function::IsInt, &[Any], Gives::Bool),
+        row("is_list", Function::IsList, &[Any], Gives::Bool),
+        row("is_map", Function::IsMap, &[Any], Gives::Bool),
+        row("is_text", Function::IsText, &[Any], Gives::Bool),
+        row("len", Function::Len, &[Sized], Gives::Int),
+        row("lower", Function::Lower, &[Text], Gives::Text),
+        row("matches", Function::Matches, &[Text, Pattern], Gives::Bool),
+        Row { name: "max", function: Function::Max, takes: &[Number, Number], more: true, gives: Gives::Number },
+        row("mime_valid", Function::MimeValid, &[Text], Gives::Bool),
+        Row { name: "min", function: Function::Min, takes: &[Number, Number], more: true, gives: Gives::Number },
+        row("pgn_valid", Function::PgnValid, &[Text], Gives::Bool),
+        row("query_param", Function::QueryParam, &[Text, Text], Gives::Text),
+        row("rfc3339", Function::Rfc3339, &[Text], Gives::Bool),
+        row("rfc822_date", Function::Rfc822Date, &[Text], Gives::Bool),
+        row("split", Function::Split, &[Text, Pattern], Gives::Texts),
+        row("starts_with", Function::StartsWith, &[Text, Text], Gives::Bool),
+        row("text", Function::Text, &[Any], Gives::Text),
+        row("time_ms", Function::TimeMs, &[Text], Gives::Int),
+        row("url_host", Function::UrlHost, &[Text], Gives::Text),
+        row("uuid4", Function::Uuid4, &[Text], Gives::Bool),
+    ]
+};
+
+/// The row of a name.
+pub(crate) fn find(name: &str) -> Option<&'static Row> {
+    TABLE.iter().find(|row| row.name == name)
+}
+
+impl Takes {
+    /// Whether a value of this type may be one.
+    pub(crate) fn accepts(self, of: &Type) -> bool {
+        match self {
+            _ if *of == Type::Any => true,
+            Self::Any => true,
+            Self::Text | Self::Pattern => matches!(of, Type::Text | Type::Choice(_)),
+            Self::Number => matches!(of, Type::Int | Type::Float),
+            Self::Numeral => matches!(of, Type::Int | Type::Float | Type::Text | Type::Choice(_)),
+            Self::Sized => {
+                matches!(
+                    of,
+                    Type::Text | Type::Choice(_) | Type::Bytes | Type::List(_) | Type::Map(..) | Type::Tuple(_)
+                )
+            }
+            Self::Map => matches!(of, Type::Map(..) | Type::Record(_) | Type::Named(_)),
+        }
+    }
+
+    /// What it is, for messages.
+    pub(crate) fn words(self) -> &'static str {
+        match self {
+            Self::Any => "anything",
+            Self::Text => "a text",
+            Self::Pattern => "a pattern between quotes",
+            Self::Number => "a number",
+            Self::Numeral => "a number, or a text that is one",
+            Self::Sized => "what has a length: text, bytes, list or map",
+            Self::Map => "a map or record",
+        }
+    }
+}

@@ -1,0 +1,255 @@
+//! What a contract says that cannot be meant: clauses that decide nothing, services that nobody reaches.
+
+mod constant;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use self::constant::{Bounds, constant};
+use crate::finding::{Found, Severity, Span};
+use crate::functions;
+use crate::print::expression;
+use crate::syntax::{Clause, ClauseKind, Expr, ExprKind, File, Identifies, Name, Operation, Step};
+
+/// Looks through a tree that has no mistakes.
+pub(crate) fn lint(file: &File, found: &mut Found) {
+    let mut lint = Lint { found };
+    lint.services(file);
+    for service in &file.services {
+        let mut templates: Vec<(&Operation, Vec<&str>)> = Vec::new();
+        for operation in &service.operations {
+            if operation.method.is_some() {
+                lint.template(operation, &mut templates);
+            }
+            lint.operation(operation);
+        }
+    }
+}
+
+struct Lint<'f> {
+    found: &'f mut Found,
+}
+
+impl Lint<'_> {
+    fn warn(&mut self, rule: &'static str, span: Span, message: String, hint: &str) {
+        self.found.push(Severity::Warning, rule, span, message, Some(hint.to_owned()));
+    }
+
+    fn note(&mut self, rule: &'static str, span: Span, message: String, hint: &str) {
+        self.found.push(Severity::Note, rule, span, message, Some(hint.to_owned()));
+    }
+
+    /// Who is introduced by whom, with an index or without.
+    fn services(&mut self, file: &File) {
+        let operations = || file.services.iter().flat_map(|service| &service.operations);
+        let clauses = || operations().flat_map(|operation| &operation.clauses);
+        let identified = || {
+            clauses().filter_map(|clause| match &clause.kind {
+                ClauseKind::Identifies(identifies) => Some(identifies),
+                _ => None,
+            })
+        };
+        let named = identified().map(|identifies| identifies.service.text.as_str()).collect::<BTreeSet<_>>();
+        let indexed = identified().filter(|identifies| identifies.index.is_some());
+        let indexed = indexed.map(|identifies| identifies.service.text.as_str()).collect::<BTreeSet<_>>();
+        for service in &file.services {
+            let Name { text: name, span } = &service.name;
+            let own = || service.operations.iter().flat_map(|operation| &operation.clauses);
+            let index = own().find(|clause| matches!(clause.kind, ClauseKind::Index(_)));
+            if service.operations.is_empty() {
+                let message = format!("the service `{name}` has no operation, so nothing is asked of it");
+                self.warn("empty-service", *span, message, "give it operations, or leave it out");
+            } else if !named.contains(name.as_str()) {
+                let message = format!("no message introduces a `{name}`: only a configuration can bring one in");
+                self.note("unused-service", *span, message, "where it is configured this is as it should be");
+            }
+            if let Some(clause) = index.filter(|_| !indexed.contains(name.as_str())) {
+                let message = format!(
+                    "no message introduces a `{name}` with an index, so every member is vouched for by its caller"
+                );
+                self.note(
+                    "index-nobody-identifies",
+                    clause.span,
+                    message,
+                    "add an index to an `identifies` clause, or leave this one out",
+                );
+            }
+            if index.is_none()
+                && let Some(identifies) = identified().find(|each| each.service.text == *name && each.index.is_some())
+            {
+                let message =
+                    format!("members of `{name}` are told apart here, but none of its operations has an `index`");
+                self.warn(
+                    "index-nobody-uses",
+                    identifies.service.span,
+                    message,
+                    "a call then uses the default member, for which nobody vouched here",
+                );
+            }
+        }
+    }
+
+    /// A template that an earlier one of the same method takes everything from.
+    fn template<'f>(&mut self, operation: &'f Operation, before: &mut Vec<(&'f Operation, Vec<&'f str>)>) {
+        let parts = operation.name.text.split('/').collect::<Vec<_>>();
+        let method = |operation: &Operation| operation.method.as_ref().map(|method| method.text.clone());
+        let covers =
+            |earlier: &str, later: &str| earlier == later || (earlier.starts_with('{') && earlier.ends_with('}'));
+        let hides = |(earlier, earlier_parts): &&(&Operation, Vec<&str>)| {
+            method(earlier) == method(operation)
+                && earlier_parts.len() == parts.len()
+                && earlier_parts.iter().zip(&parts).all(|(earlier, later)| covers(earlier, later))
+        };
+        if let Some((earlier, _)) = before.iter().find(hides) {
+            let message = format!("`{}` above takes every path that this one would", earlier.name.text);
+            self.warn(
+                "shadowed",
+                operation.name.span,
+                message,
+                "templates are tried in the order of the text: put this one first",
+            );
+        }
+        before.push((operation, parts));
+    }
+
+    fn operation(&mut self, operation: &Operation) {
+        let mut texts = BTreeMap::new();
+        // What all clauses of one kind ask together.
+        let (mut required, mut ensured) = (Bounds::default(), Bounds::default());
+        let names = operation.params.iter().map(|param| param.name.text.clone()).collect::<Vec<_>>();
+        for clause in &operation.clauses {
+            let (kind, expr) = match &clause.kind {
+                ClauseKind::Identifies(identifies) => {
+                    self.identifies(identifies, &names);
+                    continue;
+                }
+                ClauseKind::Index(expr) => {
+                    self.inside(expr, &names);
+                    if let Some(value) = constant(expr) {
+                        let message = format!("this index is always {value}, so all calls use one member");
+                        self.warn("constant", expr.span, message, "an index tells calls apart: make it of an argument");
+                    }
+                    continue;
+                }
+                ClauseKind::Requires(expr) => ("requires", expr),
+                ClauseKind::Ensures(expr) => ("ensures", expr),
+                ClauseKind::OnError(expr) => ("on_error", expr),
+            };
+            self.inside(expr, &names);
+            if texts.insert((kind, expression(expr)), ()).is_some() {
+                self.warn("repeated", expr.span, "this clause is there twice".to_owned(), "leave one of them out");
+                continue;
+            }
+            let bounds = match kind {
+                "requires" => Some(&mut required),
+                "ensures" => Some(&mut ensured),
+                _ => None,
+            };
+            self.decides(clause, expr, bounds);
+        }
+    }
+
+    /// Whether a clause can come to both values.
+    fn decides(&mut self, clause: &Clause, expr: &Expr, together: Option<&mut Bounds>) {
+        match constant(expr) {
+            Some(constant::Known::Bool(true)) => {
+                self.warn(
+                    "constant",
+                    expr.span,
+                    "this clause always holds".to_owned(),
+                    "it asks nothing: leave it out",
+                );
+                return;
+            }
+            Some(_) => {
+                let message = "this clause can never hold".to_owned();
+                self.warn("contradiction", expr.span, message, "every call would be reported");
+                return;
+            }
+            None => {}
+        }
+        let mut alone = Bounds::default();
+        if let Some(term) = alone.add(expr) {
+            let message = format!("this clause can never hold: nothing is left for `{term}`");
+            self.warn("contradiction", clause.span, message, "every call would be reported");
+            return;
+        }
+        if let Some(term) = together.and_then(|bounds| bounds.add(expr)) {
+            let message =
+                format!("this clause and those before it can never hold together: nothing is left for `{term}`");
+            self.warn("contradiction", clause.span, message, "every call would be reported");
+        }
+    }
+
+    fn identifies(&mut self, identifies: &Identifies, names: &[String]) {
+        let mut names = names.to_vec();
+        for step in &identifies.steps {
+            let (name, expr) = match step {
+                Step::For(name, expr) | Step::Let(name, expr) => (Some(name), expr),
+                Step::When(expr) => (None, expr),
+            };
+            self.inside(expr, &names);
+            if let Some(name) = name {
+                self.shadows(name, &names);
+                names.push(name.text.clone());
+            }
+            match (step, constant(expr)) {
+                (Step::When(_), Some(constant::Known::Bool(true))) => {
+                    let message = "this condition always holds".to_owned();
+                    self.warn("constant", expr.span, message, "leave it out");
+                }
+                (Step::When(_), Some(_)) => {
+                    let message = "this condition never holds, so nothing is ever introduced here".to_owned();
+                    self.warn("unreachable", expr.span, message, "leave the clause out");
+                }
+                _ => {}
+            }
+            if matches!(step, Step::For(..)) && matches!(&expr.kind, ExprKind::List(items) if items.is_empty()) {
+                let message = "this list is empty, so nothing is ever introduced here".to_owned();
+                self.warn("unreachable", expr.span, message, "leave the clause out");
+            }
+        }
+        self.inside(&identifies.at, &names);
+        identifies.index.iter().for_each(|index| self.inside(index, &names));
+    }
+
+    fn shadows(&mut self, name: &Name, names: &[String]) {
+        if names.contains(&name.text) {
+            let message = format!("`{}` hides another `{}`", name.text, name.text);
+            self.warn("shadowed", name.span, message, "take another name");
+        } else if functions::find(&name.text).is_some() {
+            let message = format!("`{}` is also a function", name.text);
+            self.note("shadowed", name.span, message, "it works, but reads badly: take another name");
+        }
+    }
+
+    /// Parts of an expression that nothing depends on, and names that hide others.
+    fn inside(&mut self, expr: &Expr, names: &[String]) {
+        let mut unreachable = |part: &Expr, why: &str| {
+            let message = format!("`{}` is never looked at: {why}", expression(part));
+            self.warn("unreachable", part.span, message, "leave it out");
+        };
+        match &expr.kind {
+            ExprKind::If(condition, yes, no) => match constant(condition) {
+                Some(constant::Known::Bool(true)) => unreachable(no, "the condition always holds"),
+                Some(_) => unreachable(yes, "the condition never holds"),
+                None => {}
+            },
+            ExprKind::Binary(crate::syntax::Binary::And, a, b) if constant(a) == Some(constant::Known::Bool(false)) => {
+                unreachable(b, "what stands before it never holds");
+            }
+            ExprKind::Binary(crate::syntax::Binary::Or, a, b) if constant(a) == Some(constant::Known::Bool(true)) => {
+                unreachable(b, "what stands before it always holds");
+            }
+            _ => {}
+        }
+        let mut within = names.to_vec();
+        if let ExprKind::Each(_, name, first, _) | ExprKind::Let(name, first, _) = &expr.kind {
+            self.shadows(name, names);
+            within.push(name.text.clone());
+            self.inside(first, names);
+            let body = expr.parts().pop().expect("the body is its last part");
+            return self.inside(body, &within);
+        }
+        expr.parts().into_iter().for_each(|part| self.inside(part, names));
+    }
+}

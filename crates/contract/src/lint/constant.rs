@@ -1,0 +1,230 @@
+//! What an expression comes to without any message, and what is left for a term under several comparisons.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use crate::print::expression;
+use crate::syntax::{Binary, Each, Expr, ExprKind};
+
+/// A value that is known before any message comes.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Known {
+    Bool(bool),
+    Int(i64),
+    Float(f64),
+    Text(String),
+}
+
+impl fmt::Display for Known {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Bool(value) => write!(f, "`{value}`"),
+            Self::Int(value) => write!(f, "`{value}`"),
+            Self::Float(value) => write!(f, "`{value:?}`"),
+            Self::Text(value) => write!(f, "{value:?}"),
+        }
+    }
+}
+
+/// What an expression always comes to; `None`: a message decides, or it is not seen.
+pub(super) fn constant(expr: &Expr) -> Option<Known> {
+    match &expr.kind {
+        ExprKind::Bool(value) => Some(Known::Bool(*value)),
+        ExprKind::Int(value) => Some(Known::Int(*value)),
+        ExprKind::Float(value) => Some(Known::Float(*value)),
+        ExprKind::Text(value) => Some(Known::Text(value.clone())),
+        ExprKind::Not(of) => match constant(of)? {
+            Known::Bool(value) => Some(Known::Bool(!value)),
+            _ => None,
+        },
+        ExprKind::Minus(of) => match constant(of)? {
+            Known::Int(value) => value.checked_neg().map(Known::Int),
+            Known::Float(value) => Some(Known::Float(-value)),
+            _ => None,
+        },
+        ExprKind::If(condition, yes, no) => match constant(condition)? {
+            Known::Bool(true) => constant(yes),
+            _ => constant(no),
+        },
+        ExprKind::Let(_, _, body) => constant(body),
+        ExprKind::Each(each, _, within, body) => {
+            let empty = matches!(&within.kind, ExprKind::List(items) if items.is_empty());
+            match (each, constant(body)) {
+                (Each::All, Some(Known::Bool(true))) => Some(Known::Bool(true)),
+                (Each::Any, Some(Known::Bool(false))) => Some(Known::Bool(false)),
+                (Each::All, _) if empty => Some(Known::Bool(true)),
+                (Each::Any, _) if empty => Some(Known::Bool(false)),
+                _ => None,
+            }
+        }
+        ExprKind::Binary(operator, a, b) => binary(*operator, a, b),
+        _ => None,
+    }
+}
+
+fn binary(operator: Binary, a: &Expr, b: &Expr) -> Option<Known> {
+    let (left, right) = (constant(a), constant(b));
+    if let Binary::And | Binary::Or = operator {
+        let decides = Known::Bool(operator == Binary::Or);
+        if left.as_ref() == Some(&decides) || right.as_ref() == Some(&decides) {
+            return Some(decides);
+        }
+        return left.and(right);
+    }
+    // A length is not negative.
+    if let Some((_, interval)) = compared(operator, a, b)
+        && let Some(term) = term_of(a, b)
+        && is_length(term)
+    {
+        if Interval::LENGTH.meet(interval).whole().is_empty() {
+            return Some(Known::Bool(false));
+        }
+        let always = if interval.not { interval.least < 0 } else { interval.least <= 0 && interval.most == i128::MAX };
+        if always {
+            return Some(Known::Bool(true));
+        }
+    }
+    // Neither side is a message's: `a == a` is left alone, since what is missing makes it unknown.
+    let order = match (left?, right?) {
+        (Known::Int(a), Known::Int(b)) => {
+            let sum = match operator {
+                Binary::Plus => a.checked_add(b),
+                Binary::Minus => a.checked_sub(b),
+                Binary::Times => a.checked_mul(b),
+                _ => None,
+            };
+            if let Some(sum) = sum {
+                return Some(Known::Int(sum));
+            }
+            a.partial_cmp(&b)
+        }
+        (Known::Float(a), Known::Float(b)) => a.partial_cmp(&b),
+        (Known::Text(a), Known::Text(b)) => {
+            if operator == Binary::Plus {
+                return Some(Known::Text(a + &b));
+            }
+            a.partial_cmp(&b)
+        }
+        (Known::Bool(a), Known::Bool(b)) => a.partial_cmp(&b),
+        _ => None,
+    }?;
+    let holds = match operator {
+        Binary::Equal => order.is_eq(),
+        Binary::Unequal => order.is_ne(),
+        Binary::Less => order.is_lt(),
+        Binary::LessEqual => order.is_le(),
+        Binary::Greater => order.is_gt(),
+        Binary::GreaterEqual => order.is_ge(),
+        _ => return None,
+    };
+    Some(Known::Bool(holds))
+}
+
+fn is_length(expr: &Expr) -> bool {
+    match &expr.kind {
+        ExprKind::Call(function, _) => function.text == "len",
+        ExprKind::Each(Each::Count, ..) => true,
+        _ => false,
+    }
+}
+
+/// Numbers from `least` to `most`, both doubled: 6 is three, 7 is all between three and four. Or, where `not`, all but the
+/// one that both are.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Interval {
+    least: i128,
+    most: i128,
+    not: bool,
+}
+
+impl Interval {
+    const ALL: Self = Self { least: i128::MIN, most: i128::MAX, not: false };
+    const LENGTH: Self = Self { least: 0, ..Self::ALL };
+
+    fn meet(self, other: Self) -> Self {
+        if other.not {
+            let at = other.least;
+            return match (self.least == at, self.most == at) {
+                (true, _) => Self { least: at + 1, ..self },
+                (_, true) => Self { most: at - 1, ..self },
+                _ => self,
+            };
+        }
+        if self.not {
+            return other.meet(self);
+        }
+        Self { least: self.least.max(other.least), most: self.most.min(other.most), not: false }
+    }
+
+    /// Without what lies between whole numbers.
+    fn whole(self) -> Self {
+        let odd = |bound: i128| bound & 1;
+        Self { least: self.least + odd(self.least), most: self.most - odd(self.most), not: self.not }
+    }
+
+    fn is_empty(self) -> bool {
+        self.least > self.most
+    }
+}
+
+/// The side that is no number.
+fn term_of<'e>(a: &'e Expr, b: &'e Expr) -> Option<&'e Expr> {
+    match (constant(a), constant(b)) {
+        (None, Some(Known::Int(_))) => Some(a),
+        (Some(Known::Int(_)), None) => Some(b),
+        _ => None,
+    }
+}
+
+/// A comparison of a term with a whole number: the term, and what is left for it.
+fn compared(operator: Binary, a: &Expr, b: &Expr) -> Option<(String, Interval)> {
+    let term = term_of(a, b)?;
+    let flipped = std::ptr::eq(term, b);
+    let Some(Known::Int(number)) = constant(if flipped { a } else { b }) else { return None };
+    let number = 2 * i128::from(number);
+    let interval = match (operator, flipped) {
+        (Binary::Equal, _) => Interval { least: number, most: number, not: false },
+        (Binary::Unequal, _) => Interval { least: number, most: number, not: true },
+        (Binary::Less, false) | (Binary::Greater, true) => Interval { most: number - 1, ..Interval::ALL },
+        (Binary::LessEqual, false) | (Binary::GreaterEqual, true) => Interval { most: number, ..Interval::ALL },
+        (Binary::Greater, false) | (Binary::Less, true) => Interval { least: number + 1, ..Interval::ALL },
+        (Binary::GreaterEqual, false) | (Binary::LessEqual, true) => Interval { least: number, ..Interval::ALL },
+        _ => return None,
+    };
+    Some((expression(term), interval))
+}
+
+/// What comparisons that must all hold leave for each term.
+#[derive(Default)]
+pub(super) struct Bounds {
+    left: BTreeMap<String, Interval>,
+    /// The text that a term must be.
+    texts: BTreeMap<String, String>,
+}
+
+impl Bounds {
+    /// Adds the comparisons that an expression asks all of; the term for which nothing is left.
+    pub(super) fn add(&mut self, expr: &Expr) -> Option<String> {
+        let ExprKind::Binary(operator, a, b) = &expr.kind else { return None };
+        if *operator == Binary::And {
+            return self.add(a).or_else(|| self.add(b));
+        }
+        if let Some((term, interval)) = compared(*operator, a, b) {
+            // Only of lengths it is sure that they are whole and not negative.
+            let whole = term_of(a, b).is_some_and(is_length);
+            let start = if whole { Interval::LENGTH } else { Interval::ALL };
+            let left = self.left.get(&term).copied().unwrap_or(start).meet(interval);
+            let left = if whole { left.whole() } else { left };
+            self.left.insert(term.clone(), left);
+            return left.is_empty().then_some(term);
+        }
+        let (term, text) = match (operator, constant(a), constant(b)) {
+            (Binary::Equal, Some(Known::Text(text)), None) => (b, text),
+            (Binary::Equal, None, Some(Known::Text(text))) => (a, text),
+            _ => return None,
+        };
+        let term = expression(term);
+        let before = self.texts.insert(term.clone(), text.clone());
+        before.filter(|before| *before != text).map(|_| term)
+    }
+}

@@ -1,0 +1,362 @@
+//! The small block that adapters put beside a message: who sends, who vouches for what, which endpoints it introduces.
+//!
+//! Both ends know the call: the endpoint it goes to, its service, and after the request its sender. What is the same as
+//! there is not written again. The original message travels beside it, byte for byte.
+//!
+//! ```text
+//! request = head sender [labels] [entries]      head = version * 16 + flags: 1 labels of the invoked entry, 2 entries
+//! reply   = ""  |  head entries
+//! entries = count { entry }
+//! entry   = flags [endpoint] [service] [index] [peer] [labels]
+//!           flags: 3 endpoint (0 the receiver, 1 as before, 2 written), 12 service (likewise), 16 index, 32 peer,
+//!                  64 not to be shown, 128 labels as before (of the first entry: the sender's alone)
+//! labels  = count { 0 text | k }                 k: the k-th of "unknown", the sender, and those written so far
+//! text    = count bytes                          counts are LEB128
+//! ```
+
+use crate::monitor::UNKNOWN;
+
+/// The version of the block that this crate writes and reads.
+pub const VERSION: u8 = 1;
+
+/// Longest block, bytes.
+pub const BLOCK_MAX_BYTES: usize = 1 << 20;
+
+/// So many entries may stand in one block; a sender leaves out what is beyond, which costs precision of blame.
+pub const ENTRIES_MAX: usize = 16_384;
+
+/// So many labels may vouch for one entry.
+pub const LABELS_MAX: usize = 64;
+
+/// Longest endpoint, index, label, name or address, bytes.
+pub const TEXT_MAX_BYTES: usize = 1024;
+
+/// An endpoint that a message introduces, with those who vouch for it.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Identified {
+    /// Where it answers.
+    pub endpoint: String,
+    /// The service that it is to be.
+    pub service: String,
+    /// Which member of the service; `None`: the default one.
+    pub index: Option<String>,
+    /// The address of its adapter, where one is known.
+    pub peer: Option<String>,
+    /// Whether the index is not to be shown.
+    pub secret: bool,
+    /// Who vouches for it, in ascending order.
+    pub labels: Vec<String>,
+}
+
+/// What goes beside a request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RequestMetadata {
+    /// The label of the adapter that sends it.
+    pub sender: String,
+    /// Who vouches for the entry that the request invokes, in ascending order.
+    pub invoked: Vec<String>,
+    /// The endpoints that the request introduces.
+    pub entries: Vec<Identified>,
+}
+
+/// What goes beside a reply.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ReplyMetadata {
+    /// The endpoints that the reply introduces.
+    pub entries: Vec<Identified>,
+}
+
+/// What both ends know of a call.
+#[derive(Clone, Copy, Debug)]
+pub struct Known<'a> {
+    /// The endpoint that the request goes to.
+    pub receiver: &'a str,
+    /// Its service.
+    pub service: &'a str,
+    /// The label of the request's sender: known of replies, written in requests.
+    pub sender: &'a str,
+}
+
+/// What is wrong with a block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum MetadataError {
+    /// It ends in the middle.
+    #[error("the block ends after {0} bytes, in the middle")]
+    Short(usize),
+    /// Bytes are left behind its end.
+    #[error("{0} bytes are left behind the end of the block")]
+    Long(usize),
+    /// A version that this crate does not read.
+    #[error("the block has version {0}, and version {VERSION} is understood")]
+    Version(u8),
+    /// Something is longer, or more, than it may be.
+    #[error("{what} is over the limit of {limit}")]
+    Limit {
+        /// What.
+        what: &'static str,
+        /// The limit.
+        limit: usize,
+    },
+    /// A text that is not UTF-8.
+    #[error("the text at byte {0} is not UTF-8")]
+    Utf8(usize),
+    /// A reference to something that was not written, or a flag that means nothing.
+    #[error("the byte at {0} refers to what is not there")]
+    Reference(usize),
+}
+
+/// The block of a request.
+pub fn encode_request(metadata: &RequestMetadata, known: Known<'_>) -> Vec<u8> {
+    let mut out = Vec::with_capacity(16);
+    let own = [metadata.sender.clone()];
+    let labels = metadata.invoked != own;
+    let entries = !metadata.entries.is_empty();
+    out.push(VERSION << 4 | u8::from(labels) | u8::from(entries) << 1);
+    put_text(&mut out, &metadata.sender);
+    let mut table = Table::new(&metadata.sender);
+    if labels {
+        table.put(&mut out, &metadata.invoked);
+    }
+    if entries {
+        put_entries(&mut out, &metadata.entries, known, &mut table);
+    }
+    out
+}
+
+/// The block of a reply: empty where nothing is introduced.
+pub fn encode_reply(metadata: &ReplyMetadata, known: Known<'_>) -> Vec<u8> {
+    let mut out = Vec::new();
+    if !metadata.entries.is_empty() {
+        out.push(VERSION << 4 | 2);
+        put_entries(&mut out, &metadata.entries, known, &mut Table::new(known.sender));
+    }
+    out
+}
+
+/// Reads the block of a request. [`Known::sender`] is not looked at.
+///
+/// # Errors
+/// What is wrong with it; a hostile block costs no more memory than a few times its own length.
+pub fn decode_request(block: &[u8], known: Known<'_>) -> Result<RequestMetadata, MetadataError> {
+    let mut reader = Reader::new(block)?;
+    let flags = reader.head()?;
+    let sender = reader.text()?.to_owned();
+    let mut table = Table::new(&sender);
+    let invoked = if flags & 1 == 0 { vec![sender.clone()] } else { table.take(&mut reader)? };
+    let entries = if flags & 2 == 0 { Vec::new() } else { reader.entries(known, &mut table)? };
+    reader.end()?;
+    Ok(RequestMetadata { sender, invoked, entries })
+}
+
+/// Reads the block of a reply.
+///
+/// # Errors
+/// As of [`decode_request`].
+pub fn decode_reply(block: &[u8], known: Known<'_>) -> Result<ReplyMetadata, MetadataError> {
+    if block.is_empty() {
+        return Ok(ReplyMetadata::default());
+    }
+    let mut reader = Reader::new(block)?;
+    if reader.head()? != 2 {
+        return Err(MetadataError::Reference(0));
+    }
+    let entries = reader.entries(known, &mut Table::new(known.sender))?;
+    reader.end()?;
+    Ok(ReplyMetadata { entries })
+}
+
+/// How Whip would count the bytes of a call's metadata, whatever our own block takes: the figure to compare with its paper.
+///
+/// `16 + |sender|` for the request, and for each entry `16 + |endpoint?index|` and `4 + |label|` for each label; with
+/// `peers` also `7 + |host| + 7` where the peer's address is known. Source: the Thrift binary encoding of Whip's `Annotated` and
+/// `PortConfiguration`, of which its adapters log the length without the payload.
+pub fn whip_bytes(request: &RequestMetadata, reply: &ReplyMetadata, peers: bool) -> usize {
+    let entry = |entry: &Identified| {
+        let identifier = entry.endpoint.len() + entry.index.as_ref().map_or(0, |index| 1 + index.len());
+        let host = |address: &String| address.rsplit_once(':').map_or(address.len(), |(host, _)| host.len());
+        let peer = entry.peer.as_ref().filter(|_| peers).map_or(0, |address| 14 + host(address));
+        16 + identifier + peer + entry.labels.iter().map(|label| 4 + label.len()).sum::<usize>()
+    };
+    16 + request.sender.len() + request.entries.iter().chain(&reply.entries).map(entry).sum::<usize>()
+}
+
+fn put_count(out: &mut Vec<u8>, mut count: usize) {
+    while count >= 0x80 {
+        out.push(count as u8 | 0x80);
+        count >>= 7;
+    }
+    out.push(count as u8);
+}
+
+fn put_text(out: &mut Vec<u8>, text: &str) {
+    put_count(out, text.len());
+    out.extend_from_slice(text.as_bytes());
+}
+
+fn put_entries(out: &mut Vec<u8>, entries: &[Identified], known: Known<'_>, table: &mut Table) {
+    let entries = &entries[..entries.len().min(ENTRIES_MAX)];
+    put_count(out, entries.len());
+    let first_labels = [table.sender().to_owned()];
+    let mut before: Option<&Identified> = None;
+    for entry in entries {
+        let reference = |text: &str, known: &str, before: Option<&String>| match () {
+            () if text == known => 0,
+            () if before.is_some_and(|before| before == text) => 1,
+            () => 2,
+        };
+        let endpoint = reference(&entry.endpoint, known.receiver, before.map(|before| &before.endpoint));
+        let service = reference(&entry.service, known.service, before.map(|before| &before.service));
+        let labels_before = before.map_or(&first_labels[..], |before| &before.labels);
+        let same = entry.labels == labels_before;
+        let bit = |is: bool, at: u8| u8::from(is) << at;
+        out.push(
+            endpoint
+                | service << 2
+                | bit(entry.index.is_some(), 4)
+                | bit(entry.peer.is_some(), 5)
+                | bit(entry.secret, 6)
+                | bit(same, 7),
+        );
+        if endpoint == 2 {
+            put_text(out, &entry.endpoint);
+        }
+        if service == 2 {
+            put_text(out, &entry.service);
+        }
+        entry.index.iter().chain(&entry.peer).for_each(|text| put_text(out, text));
+        if !same {
+            table.put(out, &entry.labels);
+        }
+        before = Some(entry);
+    }
+}
+
+/// Labels that need not be written again.
+struct Table {
+    labels: Vec<String>,
+}
+
+impl Table {
+    fn new(sender: &str) -> Self {
+        Self { labels: vec![UNKNOWN.to_owned(), sender.to_owned()] }
+    }
+
+    fn sender(&self) -> &str {
+        &self.labels[1]
+    }
+
+    fn put(&mut self, out: &mut Vec<u8>, labels: &[String]) {
+        let labels = &labels[..labels.len().min(LABELS_MAX)];
+        put_count(out, labels.len());
+        for label in labels {
+            match self.labels.iter().position(|known| known == label) {
+                Some(at) => put_count(out, at + 1),
+                None => {
+                    out.push(0);
+                    put_text(out, label);
+                    self.labels.push(label.clone());
+                }
+            }
+        }
+    }
+
+    fn take(&mut self, reader: &mut Reader<'_>) -> Result<Vec<String>, MetadataError> {
+        let count = reader.count("the number of labels", LABELS_MAX)?;
+        let mut labels = Vec::new();
+        for _ in 0..count {
+            let at = reader.at;
+            let label = match reader.count("a label's number", usize::MAX >> 8)? {
+                0 => {
+                    self.labels.push(reader.text()?.to_owned());
+                    self.labels.last()
+                }
+                known => self.labels.get(known - 1),
+            };
+            labels.push(label.cloned().ok_or(MetadataError::Reference(at))?);
+        }
+        Ok(labels)
+    }
+}
+
+struct Reader<'b> {
+    block: &'b [u8],
+    at: usize,
+}
+
+impl<'b> Reader<'b> {
+    fn new(block: &'b [u8]) -> Result<Self, MetadataError> {
+        if block.len() > BLOCK_MAX_BYTES {
+            return Err(MetadataError::Limit { what: "the block's length", limit: BLOCK_MAX_BYTES });
+        }
+        Ok(Self { block, at: 0 })
+    }
+
+    fn byte(&mut self) -> Result<u8, MetadataError> {
+        let byte = *self.block.get(self.at).ok_or(MetadataError::Short(self.block.len()))?;
+        self.at += 1;
+        Ok(byte)
+    }
+
+    fn head(&mut self) -> Result<u8, MetadataError> {
+        let head = self.byte()?;
+        match (head >> 4, head & 15) {
+            (VERSION, flags @ 0..=3) => Ok(flags),
+            (VERSION, _) => Err(MetadataError::Reference(0)),
+            (other, _) => Err(MetadataError::Version(other)),
+        }
+    }
+
+    fn count(&mut self, what: &'static str, limit: usize) -> Result<usize, MetadataError> {
+        let mut count = 0_usize;
+        for shift in [0, 7, 14, 21] {
+            let byte = self.byte()?;
+            count |= usize::from(byte & 0x7f) << shift;
+            if byte & 0x80 == 0 {
+                return if count > limit { Err(MetadataError::Limit { what, limit }) } else { Ok(count) };
+            }
+        }
+        Err(MetadataError::Limit { what, limit })
+    }
+
+    fn text(&mut self) -> Result<&'b str, MetadataError> {
+        let count = self.count("the length of a text", TEXT_MAX_BYTES)?;
+        let bytes = self.block.get(self.at..self.at + count).ok_or(MetadataError::Short(self.block.len()))?;
+        let text = std::str::from_utf8(bytes).map_err(|_| MetadataError::Utf8(self.at))?;
+        self.at += count;
+        Ok(text)
+    }
+
+    fn entries(&mut self, known: Known<'_>, table: &mut Table) -> Result<Vec<Identified>, MetadataError> {
+        let count = self.count("the number of entries", ENTRIES_MAX)?;
+        let mut entries: Vec<Identified> = Vec::new();
+        for _ in 0..count {
+            let at = self.at;
+            let flags = self.byte()?;
+            let before = entries.last();
+            let mut reference = |code: u8, known: &str, before: Option<&String>| match (code, before) {
+                (0, _) => Ok(known.to_owned()),
+                (1, Some(before)) => Ok(before.clone()),
+                (2, _) => self.text().map(str::to_owned),
+                _ => Err(MetadataError::Reference(at)),
+            };
+            let endpoint = reference(flags & 3, known.receiver, before.map(|before| &before.endpoint))?;
+            let service = reference(flags >> 2 & 3, known.service, before.map(|before| &before.service))?;
+            let index = if flags & 16 == 0 { None } else { Some(self.text()?.to_owned()) };
+            let peer = if flags & 32 == 0 { None } else { Some(self.text()?.to_owned()) };
+            let labels = match (flags & 128 == 0, entries.last()) {
+                (true, _) => table.take(self)?,
+                (false, Some(before)) => before.labels.clone(),
+                (false, None) => vec![table.sender().to_owned()],
+            };
+            entries.push(Identified { endpoint, service, index, peer, secret: flags & 64 != 0, labels });
+        }
+        Ok(entries)
+    }
+
+    fn end(&self) -> Result<(), MetadataError> {
+        match self.block.len() - self.at {
+            0 => Ok(()),
+            left => Err(MetadataError::Long(left)),
+        }
+    }
+}

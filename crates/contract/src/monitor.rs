@@ -1,0 +1,492 @@
+//! Whether contracts are kept, and who vouched: a state and a step function, without sockets, files or clocks.
+//!
+//! Source of the rules: Waye, Chong and Dimoulas, "Whip: Higher-Order Contracts for Modern Services", ICFP 2017. Where its
+//! text and its pseudo-code differ (an entry that is known already and introduced by a request) the text is followed.
+
+mod entry;
+mod event;
+mod judge;
+mod keep;
+pub mod report;
+mod store;
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use self::entry::{Entry, NameId, Origin, key_of};
+pub use self::event::{Action, Call, Event, Outcome, Stepped, Ticket};
+use self::keep::Kept;
+use self::report::{Found, Kind, Link, Report};
+pub use self::store::{Key, MemoryStore, Store};
+use crate::contract::{Contract, OperationId, ServiceId};
+use crate::eval::{Env, STEPS_MAX, Scratch};
+use crate::metadata::{ReplyMetadata, RequestMetadata};
+use crate::syntax::Direction;
+use crate::value::Value;
+
+/// The label of all parties without an adapter, together.
+pub const UNKNOWN: &str = "unknown";
+
+/// Which adapter asks a clause of a message that goes between two.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Side {
+    /// The one whose party sends the message.
+    Sender,
+    /// The one whose party receives it.
+    Receiver,
+    /// Both of them.
+    Both,
+}
+
+/// Which adapter asks which clauses. Where the other side has no adapter, the one that is there asks them all.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Placement {
+    /// Of `requires`; the message is the request.
+    pub requires: Side,
+    /// Of `ensures` and `on_error`; the message is the reply.
+    pub ensures: Side,
+}
+
+impl Placement {
+    /// Preconditions at the server's adapter, postconditions at the client's: as Whip does it.
+    pub const RECEIVER: Self = Self { requires: Side::Receiver, ensures: Side::Receiver };
+
+    /// Each clause where it can first be asked: as the paper has it.
+    pub const SENDER: Self = Self { requires: Side::Sender, ensures: Side::Sender };
+}
+
+/// What a monitor is set to.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// The label of the own adapter.
+    pub label: String,
+    /// Which clauses it asks.
+    pub placement: Placement,
+    /// Steps that one clause may take.
+    pub steps_max: u64,
+    /// Whether values are shown whose names say that they are secret.
+    pub show_secrets: bool,
+    /// Longest value in a report, bytes.
+    pub value_max_bytes: usize,
+}
+
+impl Settings {
+    /// What is usual, for an adapter of this label.
+    pub fn new(label: &str) -> Self {
+        Self {
+            label: label.to_owned(),
+            placement: Placement::RECEIVER,
+            steps_max: STEPS_MAX,
+            show_secrets: false,
+            value_max_bytes: 200,
+        }
+    }
+}
+
+/// How an endpoint stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Standing {
+    /// Nothing is promised of it: its messages pass.
+    Unlisted,
+    /// It is to be this service.
+    Service(ServiceId),
+    /// Two services are promised of it and neither is confirmed alone: its messages pass unchecked.
+    Conflict,
+}
+
+/// What a monitor has counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Clauses that hold.
+    pub holds: u64,
+    /// Clauses that fail.
+    pub fails: u64,
+    /// Clauses of which it cannot be said, for want of something in the message.
+    pub unknown: u64,
+    /// Clauses that ask for what is not possible, or for too much.
+    pub errors: u64,
+    /// Calls that went unchecked because of a conflict.
+    pub bypassed: u64,
+    /// Entries that were new.
+    pub entries: u64,
+    /// Entries in metadata that the message beside it does not introduce, which are not believed.
+    pub refused: u64,
+    /// Entries that were not remembered, because too many names are known already.
+    pub forgotten: u64,
+}
+
+/// Memory for endpoints, labels and addresses. Names are never forgotten, so this is what a peer that makes them up can use.
+const NAMES_MAX_BYTES: usize = 64 << 20;
+
+/// What a name takes beside its own bytes, twice in a table and once in a list. An estimate.
+const NAME_BYTES: usize = 96;
+
+/// One service that an endpoint was promised to be.
+#[derive(Clone, Copy, Debug)]
+struct Promise {
+    service: ServiceId,
+    peer: Option<NameId>,
+}
+
+/// The state of an adapter, and its step function.
+pub struct Monitor<S> {
+    contract: Arc<Contract>,
+    settings: Settings,
+    store: S,
+    names: Vec<Arc<str>>,
+    names_bytes: usize,
+    numbers: HashMap<Arc<str>, NameId>,
+    own: NameId,
+    endpoints: HashMap<NameId, Vec<Promise>>,
+    scratch: Scratch,
+    counts: Counts,
+}
+
+impl<S: Store> Monitor<S> {
+    /// A monitor that goes on where the store's last one ended.
+    ///
+    /// `now_s`: seconds since any fixed time, the same one for all calls and for all uses of the store.
+    pub fn new(contract: Arc<Contract>, settings: Settings, mut store: S, now_s: u64) -> Self {
+        let names = store.names().into_iter().map(Arc::<str>::from).collect::<Vec<_>>();
+        let numbers = names.iter().enumerate().map(|(at, name)| (name.clone(), at as NameId)).collect();
+        let names_bytes = names.iter().map(|name| name.len() + NAME_BYTES).sum();
+        let mut monitor = Self {
+            contract,
+            settings,
+            store,
+            names,
+            names_bytes,
+            numbers,
+            own: 0,
+            endpoints: HashMap::new(),
+            scratch: Scratch::new(),
+            counts: Counts::default(),
+        };
+        monitor.number(UNKNOWN);
+        let label = monitor.settings.label.clone();
+        monitor.own = monitor.number(&label).unwrap_or(0);
+        let mut entries = Vec::new();
+        monitor.store.each(now_s, &mut |_, bytes| entries.extend(Entry::decode(bytes)));
+        for entry in entries {
+            let known = monitor.names.get(entry.service as usize).and_then(|name| monitor.contract.service(name));
+            if let Some(service) = known.filter(|_| (entry.endpoint as usize) < monitor.names.len()) {
+                monitor.promise(entry.endpoint, service, entry.peer);
+            }
+        }
+        monitor
+    }
+
+    /// What it has counted so far.
+    pub fn counts(&self) -> Counts {
+        self.counts
+    }
+
+    /// The contract.
+    pub fn contract(&self) -> &Arc<Contract> {
+        &self.contract
+    }
+
+    /// The store, to look at or to flush.
+    pub fn store(&mut self) -> &mut S {
+        &mut self.store
+    }
+
+    /// Says what the configuration knows of an endpoint: its service, who vouches for it, and its adapter's address.
+    pub fn configure(&mut self, endpoint: &str, service: ServiceId, labels: &[&str], peer: Option<&str>, now_s: u64) {
+        let labels = labels.iter().filter_map(|label| self.number(label)).collect::<Vec<_>>();
+        let peer = peer.and_then(|peer| self.number(peer));
+        let kept = Kept {
+            endpoint,
+            service,
+            index: None,
+            secret: false,
+            peer,
+            fresh: &labels,
+            more: &labels,
+            origin: Origin::Configured,
+        };
+        self.keep(&kept, now_s, &mut Stepped::default());
+    }
+
+    /// How an endpoint stands: what an adapter must know before it can decode a message to it.
+    pub fn standing(&self, endpoint: &str) -> Standing {
+        let promises = self.numbers.get(endpoint).and_then(|number| self.endpoints.get(number));
+        match promises.map(Vec::as_slice) {
+            None | Some([]) => Standing::Unlisted,
+            Some([one]) => Standing::Service(one.service),
+            // What is confirmed wins over what is not.
+            Some(many) => match many.iter().filter(|promise| promise.peer.is_some()).collect::<Vec<_>>()[..] {
+                [one] => Standing::Service(one.service),
+                _ => Standing::Conflict,
+            },
+        }
+    }
+
+    /// The address of the adapter of an endpoint, where one is known.
+    pub fn peer(&self, endpoint: &str) -> Option<&str> {
+        let Standing::Service(service) = self.standing(endpoint) else { return None };
+        let promises = self.endpoints.get(self.numbers.get(endpoint)?)?;
+        let promise = promises.iter().find(|promise| promise.service == service)?;
+        promise.peer.map(|peer| &*self.names[peer as usize])
+    }
+
+    /// Who vouches that an endpoint is a member of a service, ascending; `None`: it is not known.
+    pub fn vouched(
+        &mut self,
+        endpoint: &str,
+        service: ServiceId,
+        index: Option<&str>,
+        now_s: u64,
+    ) -> Option<Vec<String>> {
+        let (_, entry) = self.find(endpoint, service, index, now_s)?;
+        Some(self.shown_labels(&entry.labels))
+    }
+
+    /// Why those who vouch for an entry do so: the chain back to configurations and requests.
+    pub fn explain(&mut self, endpoint: &str, service: ServiceId, index: Option<&str>, now_s: u64) -> Vec<Link> {
+        let key = key_of(endpoint, self.contract.service_name(service), index);
+        self.provenance(key, now_s)
+    }
+
+    /// What follows from what an adapter saw.
+    pub fn step(&mut self, event: Event<'_>, now_s: u64) -> Stepped {
+        match event {
+            Event::RequestSent(call) => self.request_sent(call, now_s),
+            Event::RequestReceived(call, metadata) => self.request_received(call, metadata, now_s),
+            Event::ReplySent(call, ticket, outcome) => self.reply_sent(call, ticket, outcome, now_s),
+            Event::ReplyReceived(call, ticket, outcome, metadata) => {
+                self.reply_received(call, ticket, outcome, metadata, now_s)
+            }
+        }
+    }
+
+    fn request_sent(&mut self, call: Call<'_>, now_s: u64) -> Stepped {
+        let mut stepped = Stepped::default();
+        let own = [self.own];
+        let peer = self.peer(call.endpoint).map(str::to_owned);
+        if self.is_bypassed(call) {
+            return self.bypass(self.settings.label.clone());
+        }
+        let peer_number = peer.as_deref().and_then(|peer| self.number(peer));
+        let invoked = self.invoked_index(call, &mut stepped);
+        let ticket = self.invoke(call, invoked, &own, &[], Origin::Request(self.own), peer_number, now_s, &mut stepped);
+        let ticket =
+            Ticket { enhanced: peer.is_some(), other: peer_number, sender: self.settings.label.clone(), ..ticket };
+        let mut entries = Vec::new();
+        for found in self.introduced(call, Value::Missing, Direction::Request, &ticket, &mut stepped) {
+            let kept = Kept { fresh: &own, more: &own, origin: Origin::Request(self.own), ..found.kept(None) };
+            entries.extend(self.keep(&kept, now_s, &mut stepped));
+        }
+        let asks = peer.is_none() || matches!(self.settings.placement.requires, Side::Sender | Side::Both);
+        if asks {
+            self.ask(Kind::Precondition, call, Value::Missing, &ticket, now_s, &mut stepped);
+        }
+        stepped.actions.push(match peer {
+            None => Action::Forward,
+            Some(peer) => {
+                let invoked = self.shown_labels(&ticket.labels);
+                let metadata = RequestMetadata { sender: self.settings.label.clone(), invoked, entries };
+                Action::ForwardRequest { peer, metadata }
+            }
+        });
+        stepped.ticket = Some(ticket);
+        stepped
+    }
+
+    fn request_received(&mut self, call: Call<'_>, metadata: Option<&RequestMetadata>, now_s: u64) -> Stepped {
+        let mut stepped = Stepped::default();
+        let sender = metadata.map_or(UNKNOWN, |metadata| &metadata.sender).to_owned();
+        if self.is_bypassed(call) {
+            return self.bypass(sender);
+        }
+        let sender_number = self.number(&sender).unwrap_or(0);
+        let invoked = self.invoked_index(call, &mut stepped);
+        let ticket = match metadata {
+            Some(metadata) => {
+                let labels = metadata.invoked.iter().filter_map(|label| self.number(label)).collect::<Vec<_>>();
+                let origin = Origin::Carried(sender_number);
+                self.invoke(call, invoked, &labels, &labels, origin, None, now_s, &mut stepped)
+            }
+            None => self.invoke(call, invoked, &[0], &[], Origin::Request(0), None, now_s, &mut stepped),
+        };
+        let ticket = Ticket { enhanced: metadata.is_some(), other: Some(sender_number), sender, ..ticket };
+        let introduced = self.introduced(call, Value::Missing, Direction::Request, &ticket, &mut stepped);
+        self.check_carried(&introduced, metadata.map_or(&[], |metadata| &metadata.entries));
+        for found in introduced {
+            match metadata.and_then(|metadata| found.carried(&metadata.entries, &self.contract)) {
+                Some(carried) => self.keep_carried(&found, carried, sender_number, now_s, &mut stepped),
+                None => {
+                    // A sender with an adapter that says nothing of it vouches for it all the same, as it sent it.
+                    let origin = Origin::Request(sender_number);
+                    let label = [sender_number];
+                    let kept = Kept { fresh: &label, more: &label, origin, ..found.kept(None) };
+                    self.keep(&kept, now_s, &mut stepped);
+                }
+            }
+        }
+        if metadata.is_none() || matches!(self.settings.placement.requires, Side::Receiver | Side::Both) {
+            self.ask(Kind::Precondition, call, Value::Missing, &ticket, now_s, &mut stepped);
+        }
+        stepped.actions.push(Action::Forward);
+        stepped.ticket = Some(ticket);
+        stepped
+    }
+
+    fn reply_sent(&mut self, call: Call<'_>, ticket: &Ticket, outcome: Outcome<'_>, now_s: u64) -> Stepped {
+        let mut stepped = Stepped::default();
+        if ticket.bypassed {
+            stepped.actions.push(Action::Forward);
+            return stepped;
+        }
+        let mut entries = Vec::new();
+        if let Outcome::Result(result) = outcome {
+            for found in self.introduced(call, result, Direction::Reply, ticket, &mut stepped) {
+                entries.extend(self.keep_replied(&found, ticket, now_s, &mut stepped));
+            }
+        }
+        if !ticket.enhanced || matches!(self.settings.placement.ensures, Side::Sender | Side::Both) {
+            self.ask_outcome(call, outcome, ticket, now_s, &mut stepped);
+        }
+        stepped.actions.push(match ticket.enhanced {
+            true => Action::ForwardReply { metadata: ReplyMetadata { entries } },
+            false => Action::Forward,
+        });
+        stepped
+    }
+
+    fn reply_received(
+        &mut self,
+        call: Call<'_>,
+        ticket: &Ticket,
+        outcome: Outcome<'_>,
+        metadata: Option<&ReplyMetadata>,
+        now_s: u64,
+    ) -> Stepped {
+        let mut stepped = Stepped::default();
+        if ticket.bypassed {
+            stepped.actions.push(Action::Forward);
+            return stepped;
+        }
+        if let Outcome::Result(result) = outcome {
+            let introduced = self.introduced(call, result, Direction::Reply, ticket, &mut stepped);
+            self.check_carried(&introduced, metadata.map_or(&[], |metadata| &metadata.entries));
+            for found in introduced {
+                match metadata.and_then(|metadata| found.carried(&metadata.entries, &self.contract)) {
+                    Some(carried) => {
+                        let other = ticket.other.unwrap_or(0);
+                        self.keep_carried(&found, carried, other, now_s, &mut stepped);
+                    }
+                    None => drop(self.keep_replied(&found, ticket, now_s, &mut stepped)),
+                }
+            }
+        }
+        if metadata.is_none() || matches!(self.settings.placement.ensures, Side::Receiver | Side::Both) {
+            self.ask_outcome(call, outcome, ticket, now_s, &mut stepped);
+        }
+        stepped.actions.push(Action::Forward);
+        stepped
+    }
+
+    fn is_bypassed(&self, call: Call<'_>) -> bool {
+        self.standing(call.endpoint) != Standing::Service(call.operation.service)
+    }
+
+    fn bypass(&mut self, sender: String) -> Stepped {
+        self.counts.bypassed += 1;
+        let ticket = Ticket {
+            entry: None,
+            index: None,
+            secret: false,
+            labels: vec![0],
+            enhanced: false,
+            bypassed: true,
+            other: None,
+            sender,
+        };
+        Stepped { actions: vec![Action::Forward], reports: Vec::new(), ticket: Some(ticket) }
+    }
+
+    fn number(&mut self, name: &str) -> Option<NameId> {
+        if let Some(known) = self.numbers.get(name) {
+            return Some(*known);
+        }
+        let bytes = self.names_bytes + name.len() + NAME_BYTES;
+        if bytes > NAMES_MAX_BYTES || name.len() > crate::metadata::TEXT_MAX_BYTES {
+            return None;
+        }
+        self.names_bytes = bytes;
+        let number = self.names.len() as NameId;
+        let name = Arc::<str>::from(name);
+        self.store.put_name(number, &name);
+        self.names.push(name.clone());
+        self.numbers.insert(name, number);
+        Some(number)
+    }
+
+    fn name(&self, number: NameId) -> &str {
+        // A store that was tampered with may have numbers without names.
+        self.names.get(number as usize).map_or("?", |name| name)
+    }
+
+    fn shown_labels(&self, labels: &[NameId]) -> Vec<String> {
+        let mut shown = labels.iter().map(|&label| self.name(label).to_owned()).collect::<Vec<_>>();
+        shown.sort();
+        shown
+    }
+
+    fn find(&mut self, endpoint: &str, service: ServiceId, index: Option<&str>, now_s: u64) -> Option<(Key, Entry)> {
+        let name = self.contract.service_name(service);
+        let key = key_of(endpoint, name, index);
+        let entry = Entry::decode(&self.store.get(&key, now_s)?)?;
+        // Two entries may have one key; then the later one is the one that is known.
+        let same = self.name(entry.endpoint) == endpoint
+            && self.name(entry.service) == self.contract.service_name(service)
+            && entry.index.as_deref() == index;
+        same.then_some((key, entry))
+    }
+
+    /// An operation's environment for its clauses.
+    fn env<'a>(call: Call<'a>, outcome: Value<'a>) -> Env<'a> {
+        Env { args: call.args, outcome, receiver: call.endpoint }
+    }
+
+    fn conflict(&self, endpoint: &str) -> Report {
+        let promises = self.numbers.get(endpoint).and_then(|number| self.endpoints.get(number));
+        let services = promises.into_iter().flatten();
+        let mut services = services.map(|promise| self.contract.service_name(promise.service)).collect::<Vec<_>>();
+        services.sort_unstable();
+        Report {
+            adapter: self.settings.label.clone(),
+            kind: Kind::Conflict,
+            found: Found::Unknown,
+            reason: Some(format!(
+                "the endpoint is promised to be {}, so its calls are not checked",
+                services.join(" and ")
+            )),
+            clause: String::new(),
+            code: String::new(),
+            line: 0,
+            column: 0,
+            service: services.join(", "),
+            operation: String::new(),
+            endpoint: endpoint.to_owned(),
+            index: None,
+            index_known: false,
+            vouched_for_by: Vec::new(),
+            blamed: Vec::new(),
+            variables: Vec::new(),
+            provenance: Vec::new(),
+        }
+    }
+}
+
+impl<S> std::fmt::Debug for Monitor<S> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "monitor of `{}`, {:?}", self.settings.label, self.counts)
+    }
+}
+
+/// The operation of a call, for reports.
+fn operation_name(contract: &Contract, operation: OperationId) -> String {
+    contract.op(operation).name.clone()
+}

@@ -1,0 +1,242 @@
+//! A service entry: this endpoint is to behave as that member of that service, and these vouch for it.
+
+use super::store::Key;
+
+/// Number of a name.
+pub(crate) type NameId = u32;
+
+/// How an entry came to be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Origin {
+    /// It was configured.
+    Configured,
+    /// The party of this label sent a request that invoked or introduced it.
+    Request(NameId),
+    /// A reply of that entry introduced it.
+    Reply(Key),
+    /// The adapter of this label, or at this address, vouched that it is so.
+    Carried(NameId),
+}
+
+/// So many origins are kept of an entry; more would make it large, and the first ones say most.
+const ORIGINS_MAX: usize = 4;
+
+/// A service entry.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Entry {
+    pub(crate) endpoint: NameId,
+    pub(crate) service: NameId,
+    pub(crate) index: Option<String>,
+    /// Whether the index is not to be shown.
+    pub(crate) secret: bool,
+    /// Who vouches for it, ascending.
+    pub(crate) labels: Vec<NameId>,
+    /// The address of its adapter.
+    pub(crate) peer: Option<NameId>,
+    pub(crate) origins: Vec<Origin>,
+    /// Whether there were more origins than are kept.
+    pub(crate) more_origins: bool,
+}
+
+impl Entry {
+    /// Adds a label; whether it is new.
+    pub(crate) fn vouch(&mut self, label: NameId) -> bool {
+        match self.labels.binary_search(&label) {
+            Ok(_) => false,
+            Err(_) if self.labels.len() >= crate::metadata::LABELS_MAX => false,
+            Err(at) => {
+                self.labels.insert(at, label);
+                true
+            }
+        }
+    }
+
+    pub(crate) fn came(&mut self, origin: Origin) -> bool {
+        if self.origins.contains(&origin) || self.more_origins {
+            return false;
+        }
+        if self.origins.len() == ORIGINS_MAX {
+            self.more_origins = true;
+        } else {
+            self.origins.push(origin);
+        }
+        true
+    }
+
+    /// The bytes that a store keeps.
+    pub(crate) fn encode(&self) -> Vec<u8> {
+        let bit = |is: bool, at: u8| u8::from(is) << at;
+        let flags = bit(self.index.is_some(), 0)
+            | bit(self.secret, 1)
+            | bit(self.peer.is_some(), 2)
+            | bit(self.more_origins, 3)
+            | (self.origins.len() as u8) << 4;
+        let mut out = Vec::with_capacity(48);
+        out.push(flags);
+        put(&mut out, self.endpoint);
+        put(&mut out, self.service);
+        if let Some(index) = &self.index {
+            put(&mut out, index.len() as u32);
+            out.extend_from_slice(index.as_bytes());
+        }
+        put(&mut out, self.labels.len() as u32);
+        self.labels.iter().chain(&self.peer).for_each(|&name| put(&mut out, name));
+        for origin in &self.origins {
+            match origin {
+                Origin::Configured => out.push(0),
+                Origin::Request(label) => {
+                    out.push(1);
+                    put(&mut out, *label);
+                }
+                Origin::Reply(key) => {
+                    out.push(2);
+                    out.extend_from_slice(key);
+                }
+                Origin::Carried(name) => {
+                    out.push(3);
+                    put(&mut out, *name);
+                }
+            }
+        }
+        out
+    }
+
+    /// What the bytes of a store say; `None`: they are no entry.
+    pub(crate) fn decode(bytes: &[u8]) -> Option<Self> {
+        let mut rest = bytes;
+        let flags = *take(&mut rest, 1)?.first()?;
+        let (endpoint, service) = (number(&mut rest)?, number(&mut rest)?);
+        let index = match flags & 1 {
+            0 => None,
+            _ => {
+                let length = number(&mut rest)? as usize;
+                Some(std::str::from_utf8(take(&mut rest, length)?).ok()?.to_owned())
+            }
+        };
+        let count = number(&mut rest)? as usize;
+        let labels = (0..count.min(rest.len() + 1)).map(|_| number(&mut rest)).collect::<Option<Vec<_>>>()?;
+        let peer = if flags & 4 == 0 { None } else { Some(number(&mut rest)?) };
+        let mut origins = Vec::new();
+        for _ in 0..flags >> 4 {
+            origins.push(match *take(&mut rest, 1)?.first()? {
+                0 => Origin::Configured,
+                1 => Origin::Request(number(&mut rest)?),
+                2 => Origin::Reply(take(&mut rest, 12)?.try_into().ok()?),
+                3 => Origin::Carried(number(&mut rest)?),
+                _ => return None,
+            });
+        }
+        let (secret, more_origins) = (flags & 2 != 0, flags & 8 != 0);
+        rest.is_empty().then_some(Self { endpoint, service, index, secret, labels, peer, origins, more_origins })
+    }
+}
+
+/// The key of an entry, by the names themselves, so that it stays the same when names are numbered anew.
+pub(crate) fn key_of(endpoint: &str, service: &str, index: Option<&str>) -> Key {
+    let mut identity = Vec::with_capacity(endpoint.len() + service.len() + 32);
+    for part in [endpoint, service] {
+        identity.extend_from_slice(part.as_bytes());
+        identity.push(0xff); // which UTF-8 never has
+    }
+    if let Some(index) = index {
+        identity.push(0xfe);
+        identity.extend_from_slice(index.as_bytes());
+    }
+    let half = |seed: u64| {
+        let secrets = rapidhash::v3::RapidSecrets::seed(seed);
+        rapidhash::v3::rapidhash_v3_seeded(&identity, &secrets).to_le_bytes()
+    };
+    let (first, second) = (half(1), half(2));
+    std::array::from_fn(|at| if at < 8 { first[at] } else { second[at - 8] })
+}
+
+fn put(out: &mut Vec<u8>, mut number: u32) {
+    while number >= 0x80 {
+        out.push(number as u8 | 0x80);
+        number >>= 7;
+    }
+    out.push(number as u8);
+}
+
+fn take<'b>(rest: &mut &'b [u8], count: usize) -> Option<&'b [u8]> {
+    let (taken, left) = rest.split_at_checked(count)?;
+    *rest = left;
+    Some(taken)
+}
+
+fn number(rest: &mut &[u8]) -> Option<u32> {
+    let mut number = 0;
+    for shift in [0, 7, 14, 21, 28] {
+        let byte = *take(rest, 1)?.first()?;
+        number |= u32::from(byte & 0x7f).checked_shl(shift)?;
+        if byte & 0x80 == 0 {
+            return Some(number);
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Evernote's token, the longest index of the case studies: 55 letters and a decimal.
+    fn evernote() -> Entry {
+        Entry {
+            endpoint: 300,
+            service: 3,
+            index: Some("t".repeat(55) + "1999"),
+            secret: true,
+            labels: vec![1, 2],
+            peer: Some(200),
+            origins: vec![Origin::Reply([7; 12])],
+            more_origins: false,
+        }
+    }
+
+    #[test]
+    fn an_entry_takes_less_than_100_bytes_with_its_key() {
+        let bytes = evernote().encode().len() + std::mem::size_of::<Key>();
+        assert!(bytes < 100, "{bytes}");
+    }
+
+    #[test]
+    fn what_is_kept_is_what_was() {
+        let mut entries = vec![evernote(), Entry { index: None, secret: false, peer: None, ..evernote() }];
+        entries.push(Entry {
+            labels: vec![u32::MAX],
+            origins: vec![Origin::Configured, Origin::Request(1), Origin::Carried(2), Origin::Reply([0; 12])],
+            more_origins: true,
+            ..evernote()
+        });
+        for entry in entries {
+            let bytes = entry.encode();
+            assert_eq!(Entry::decode(&bytes), Some(entry));
+            for cut in 0..bytes.len() {
+                assert_eq!(Entry::decode(&bytes[..cut]), None, "cut at {cut}");
+            }
+            assert_eq!(Entry::decode(&[&bytes[..], &[0]].concat()), None);
+        }
+    }
+
+    #[test]
+    fn keys_tell_apart() {
+        let key = key_of("a:1", "K", None);
+        for other in
+            [key_of("a:1", "K", Some("")), key_of("a:1K", "", None), key_of("a:1", "L", None), key_of("a", "1K", None)]
+        {
+            assert_ne!(key, other);
+        }
+    }
+
+    #[test]
+    fn labels_and_origins_are_sets() {
+        let mut entry = evernote();
+        assert!(!entry.vouch(2) && entry.vouch(0) && entry.labels == [0, 1, 2]);
+        assert!(!entry.came(Origin::Reply([7; 12])));
+        for label in 0..10 {
+            entry.came(Origin::Request(label));
+        }
+        assert!(entry.origins.len() == ORIGINS_MAX && entry.more_origins);
+    }
+}

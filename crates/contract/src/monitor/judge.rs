@@ -1,0 +1,259 @@
+//! Asking clauses, and what is told of those that are not kept.
+
+use super::entry::{Entry, Origin};
+use super::event::{Call, Outcome, Stepped, Ticket};
+use super::keep::Introduced;
+use super::report::{Found, Kind, Link, Report, Variable};
+use super::store::{Key, Store};
+use super::{Monitor, operation_name};
+use crate::compile::is_secret_name;
+use crate::contract::Clause;
+use crate::eval::show::{HIDDEN, excerpt};
+use crate::eval::{self, Stop, Verdict};
+use crate::finding::Places;
+use crate::syntax::Direction;
+use crate::value::Value;
+
+/// A chain of provenance is followed so far.
+const LINKS_MAX: usize = 32;
+
+impl<S: Store> Monitor<S> {
+    /// The index of the member that a call uses, and whether it is not to be shown; `None`: it cannot be said.
+    pub(super) fn invoked_index(&mut self, call: Call<'_>, stepped: &mut Stepped) -> Option<(Option<String>, bool)> {
+        let contract = self.contract.clone();
+        let Some(clause) = &contract.op(call.operation).index else { return Some((None, false)) };
+        let mut index = None;
+        let env = Self::env(call, Value::Missing);
+        let steps = self.settings.steps_max;
+        let done = eval::index(&clause.code, clause.root, env, steps, &mut self.scratch, |text| {
+            index = Some(text.to_owned());
+        });
+        match done {
+            Ok(()) => Some((index, clause.secret)),
+            Err(stop) => {
+                self.undecided(Kind::Index, clause, stop, call, None, stepped);
+                None
+            }
+        }
+    }
+
+    /// The endpoints that a message introduces, each once.
+    pub(super) fn introduced(
+        &mut self,
+        call: Call<'_>,
+        outcome: Value<'_>,
+        direction: Direction,
+        ticket: &Ticket,
+        stepped: &mut Stepped,
+    ) -> Vec<Introduced> {
+        let contract = self.contract.clone();
+        let mut all: Vec<Introduced> = Vec::new();
+        let mut seen = std::collections::HashSet::new();
+        for identify in contract.op(call.operation).identifies.iter().filter(|each| each.direction == direction) {
+            let env = Self::env(call, outcome);
+            let mut take = |endpoint: &str, index: Option<&str>| {
+                if seen.insert((endpoint.to_owned(), identify.service, index.map(str::to_owned))) {
+                    all.push(Introduced {
+                        endpoint: endpoint.to_owned(),
+                        service: identify.service,
+                        index: index.map(str::to_owned),
+                        secret: identify.clause.secret,
+                    });
+                }
+            };
+            let steps = self.settings.steps_max;
+            if let Err(stop) = eval::identify(identify, env, steps, &mut self.scratch, &mut take) {
+                self.undecided(Kind::Identifies, &identify.clause, stop, call, Some((outcome, ticket)), stepped);
+            }
+        }
+        all
+    }
+
+    pub(super) fn ask_outcome(
+        &mut self,
+        call: Call<'_>,
+        outcome: Outcome<'_>,
+        ticket: &Ticket,
+        now_s: u64,
+        stepped: &mut Stepped,
+    ) {
+        match outcome {
+            Outcome::Result(result) => self.ask(Kind::Postcondition, call, result, ticket, now_s, stepped),
+            Outcome::Error(error) => self.ask(Kind::Exception, call, error, ticket, now_s, stepped),
+        }
+    }
+
+    /// Asks all clauses of one kind. Each is asked, whatever the others come to.
+    pub(super) fn ask(
+        &mut self,
+        kind: Kind,
+        call: Call<'_>,
+        outcome: Value<'_>,
+        ticket: &Ticket,
+        now_s: u64,
+        stepped: &mut Stepped,
+    ) {
+        let contract = self.contract.clone();
+        let operation = contract.op(call.operation);
+        let clauses = match kind {
+            Kind::Precondition => &operation.requires,
+            Kind::Postcondition => &operation.ensures,
+            _ => &operation.on_error,
+        };
+        for clause in clauses {
+            let env = Self::env(call, outcome);
+            match eval::judge(&clause.code, clause.root, env, self.settings.steps_max, &mut self.scratch) {
+                Verdict::Holds => self.counts.holds += 1,
+                Verdict::Fails => {
+                    self.counts.fails += 1;
+                    let blamed = match kind {
+                        Kind::Precondition => vec![ticket.sender.clone()],
+                        _ => self.shown_labels(&ticket.labels),
+                    };
+                    let provenance = ticket.entry.map_or(Vec::new(), |key| self.provenance(key, now_s));
+                    let report = self.report(kind, clause, call, Some((outcome, ticket)));
+                    stepped.reports.push(Report { blamed, provenance, ..report });
+                }
+                Verdict::Unknown(stop) | Verdict::Error(stop) => {
+                    self.undecided(kind, clause, stop, call, Some((outcome, ticket)), stepped);
+                }
+            }
+        }
+    }
+
+    fn undecided(
+        &mut self,
+        kind: Kind,
+        clause: &Clause,
+        stop: Stop,
+        call: Call<'_>,
+        seen: Option<(Value<'_>, &Ticket)>,
+        stepped: &mut Stepped,
+    ) {
+        let found = match Verdict::of(stop) {
+            Verdict::Unknown(_) => {
+                self.counts.unknown += 1;
+                Found::Unknown
+            }
+            _ => {
+                self.counts.errors += 1;
+                Found::Error
+            }
+        };
+        let reason = Some(reason(clause, stop));
+        let report = self.report(kind, clause, call, seen);
+        stepped.reports.push(Report { found, reason, ..report });
+    }
+
+    fn report(&self, kind: Kind, clause: &Clause, call: Call<'_>, seen: Option<(Value<'_>, &Ticket)>) -> Report {
+        let operation = self.contract.op(call.operation);
+        let show_secrets = self.settings.show_secrets;
+        let hide: fn(&str) -> bool = if show_secrets { |_| false } else { is_secret_name };
+        let variable = |name: &str, value: Value<'_>| {
+            let value =
+                if hide(name) { HIDDEN.to_owned() } else { excerpt(value, self.settings.value_max_bytes, hide) };
+            Variable { name: name.to_owned(), value }
+        };
+        let args = operation.params.iter().enumerate();
+        let mut variables = args
+            .map(|(at, name)| variable(name, call.args.get(at).copied().unwrap_or(Value::Missing)))
+            .collect::<Vec<_>>();
+        match (kind, seen) {
+            (Kind::Postcondition | Kind::Identifies, Some((result, _))) if !matches!(result, Value::Missing) => {
+                variables.push(variable("result", result));
+            }
+            (Kind::Exception, Some((error, _))) => variables.push(variable("error", error)),
+            _ => {}
+        }
+        let ticket = seen.map(|(_, ticket)| ticket);
+        let labels = ticket.map_or_else(|| self.shown_labels(&[0]), |ticket| self.shown_labels(&ticket.labels));
+        let index = ticket.and_then(|ticket| {
+            let key = ticket.entry.unwrap_or_default();
+            ticket.index.as_ref().map(|index| self.shown_index(index, ticket.secret, &key))
+        });
+        Report {
+            adapter: self.settings.label.clone(),
+            kind,
+            found: Found::Fails,
+            reason: None,
+            clause: clause.id.clone(),
+            code: clause.text.clone(),
+            line: clause.line,
+            column: clause.column,
+            service: self.contract.service_name(call.operation.service).to_owned(),
+            operation: operation_name(&self.contract, call.operation),
+            endpoint: call.endpoint.to_owned(),
+            index,
+            index_known: ticket.is_some_and(|ticket| ticket.entry.is_some()),
+            vouched_for_by: labels,
+            blamed: Vec::new(),
+            variables,
+            provenance: Vec::new(),
+        }
+    }
+
+    /// An index as reports show it. One that is not to be shown is told from others by the beginning of its entry's key.
+    fn shown_index(&self, index: &str, secret: bool, key: &Key) -> String {
+        if !secret || self.settings.show_secrets {
+            return index.to_owned();
+        }
+        format!("[redacted {:02x}{:02x}{:02x}{:02x}]", key[0], key[1], key[2], key[3])
+    }
+
+    /// The chain from an entry back to those who vouched for it.
+    pub(super) fn provenance(&mut self, key: Key, now_s: u64) -> Vec<Link> {
+        let mut links = Vec::new();
+        let mut seen = std::collections::HashSet::new();
+        let mut open = vec![(key, 0)];
+        while let Some((key, depth)) = open.pop() {
+            if links.len() == LINKS_MAX || !seen.insert(key) {
+                continue;
+            }
+            let Some(entry) = self.store.get(&key, now_s).and_then(|bytes| Entry::decode(&bytes)) else {
+                let because = "the store has forgotten it".to_owned();
+                links.push(Link { depth, entry: "an entry".to_owned(), vouched_for_by: Vec::new(), because });
+                continue;
+            };
+            let mut because = Vec::new();
+            for origin in &entry.origins {
+                because.push(match origin {
+                    Origin::Configured => "the configuration says so".to_owned(),
+                    Origin::Request(label) => format!("a request of {} invoked or introduced it", self.name(*label)),
+                    Origin::Carried(name) => format!("the adapter {} said so", self.name(*name)),
+                    Origin::Reply(of) => {
+                        open.push((*of, depth + 1));
+                        "a reply introduced it, of whom the next line tells".to_owned()
+                    }
+                });
+            }
+            if entry.more_origins {
+                because.push("there were more occasions than are kept".to_owned());
+            }
+            let index = entry.index.as_ref().map(|index| self.shown_index(index, entry.secret, &key));
+            let index = index.map_or(String::new(), |index| format!("<{index}>"));
+            links.push(Link {
+                depth,
+                entry: format!("{}{index} at {}", self.name(entry.service), self.name(entry.endpoint)),
+                vouched_for_by: self.shown_labels(&entry.labels),
+                because: because.join("; "),
+            });
+        }
+        links
+    }
+}
+
+/// Why a clause has no verdict: the expression, and what is the matter with it.
+fn reason(clause: &Clause, stop: Stop) -> String {
+    // The clause's text begins at its own place in the file; how far in the expression stands is the difference.
+    let within = stop.span.start.checked_sub(clause.start).map(|start| start as usize);
+    let expression = within.and_then(|start| clause.text.get(start..start + stop.span.range().len()));
+    match expression {
+        Some(expression) => {
+            let (line, column) = Places::new(&clause.text).of(within.unwrap_or(0));
+            let line = clause.line as usize + line - 1;
+            let column = if line == clause.line as usize { clause.column as usize + column - 1 } else { column };
+            format!("`{expression}` at {line}:{column}: {}", stop.why)
+        }
+        None => stop.why.to_string(),
+    }
+}

@@ -1,0 +1,201 @@
+//! Keeping entries: new ones, known ones, and what is believed of those that another adapter tells of.
+
+use super::entry::{Entry, NameId, Origin, key_of};
+use super::event::{Action, Call, Stepped, Ticket};
+use super::store::Store;
+use super::{Monitor, Promise, Standing};
+use crate::contract::{Contract, ServiceId};
+use crate::metadata::Identified;
+
+/// What is known of one side of an entry when it is to be kept.
+pub(super) struct Kept<'a> {
+    pub(super) endpoint: &'a str,
+    pub(super) service: ServiceId,
+    pub(super) index: Option<&'a str>,
+    pub(super) secret: bool,
+    pub(super) peer: Option<NameId>,
+    /// Who vouches where it is new.
+    pub(super) fresh: &'a [NameId],
+    /// Who vouches in addition where it is known already.
+    pub(super) more: &'a [NameId],
+    pub(super) origin: Origin,
+}
+
+pub(super) struct Promised {
+    pub(super) is_new: bool,
+    pub(super) peer: Option<NameId>,
+}
+
+/// An endpoint that a message introduces, as its clause says.
+pub(super) struct Introduced {
+    pub(super) endpoint: String,
+    pub(super) service: ServiceId,
+    pub(super) index: Option<String>,
+    pub(super) secret: bool,
+}
+
+impl Introduced {
+    pub(super) fn kept(&self, peer: Option<NameId>) -> Kept<'_> {
+        Kept {
+            endpoint: &self.endpoint,
+            service: self.service,
+            index: self.index.as_deref(),
+            secret: self.secret,
+            peer,
+            fresh: &[],
+            more: &[],
+            origin: Origin::Configured,
+        }
+    }
+
+    /// What metadata says of it.
+    pub(super) fn carried<'m>(&self, entries: &'m [Identified], contract: &Contract) -> Option<&'m Identified> {
+        entries.iter().find(|entry| {
+            entry.endpoint == self.endpoint
+                && entry.index == self.index
+                && entry.service == contract.service_name(self.service)
+        })
+    }
+}
+
+impl<S: Store> Monitor<S> {
+    /// Keeps the entry that a request invokes, and begins what is to be remembered of the call.
+    #[allow(clippy::too_many_arguments, reason = "each is a fact of one event, used once")]
+    pub(super) fn invoke(
+        &mut self,
+        call: Call<'_>,
+        invoked: Option<(Option<String>, bool)>,
+        fresh: &[NameId],
+        more: &[NameId],
+        origin: Origin,
+        peer: Option<NameId>,
+        now_s: u64,
+        stepped: &mut Stepped,
+    ) -> Ticket {
+        let blank = Ticket {
+            entry: None,
+            index: None,
+            secret: false,
+            labels: vec![0],
+            enhanced: false,
+            bypassed: false,
+            other: None,
+            sender: String::new(),
+        };
+        // Without an index it cannot be said who vouches.
+        let Some((index, secret)) = invoked else { return blank };
+        let service = call.operation.service;
+        let kept =
+            Kept { endpoint: call.endpoint, service, index: index.as_deref(), secret, peer, fresh, more, origin };
+        self.keep(&kept, now_s, stepped);
+        let found = self.find(call.endpoint, service, index.as_deref(), now_s);
+        let labels = found.as_ref().map_or_else(|| fresh.to_vec(), |(_, entry)| entry.labels.clone());
+        Ticket { entry: found.map(|(key, _)| key), index, secret, labels, ..blank }
+    }
+
+    /// What a reply introduces is vouched for by those who vouched for whoever replied; what is known stays as it is.
+    pub(super) fn keep_replied(
+        &mut self,
+        found: &Introduced,
+        ticket: &Ticket,
+        now_s: u64,
+        stepped: &mut Stepped,
+    ) -> Option<Identified> {
+        let origin = ticket.entry.map_or(Origin::Request(0), Origin::Reply);
+        let kept = Kept { fresh: &ticket.labels, more: &[], origin, ..found.kept(None) };
+        self.keep(&kept, now_s, stepped)
+    }
+
+    pub(super) fn keep_carried(
+        &mut self,
+        found: &Introduced,
+        carried: &Identified,
+        other: NameId,
+        now_s: u64,
+        stepped: &mut Stepped,
+    ) {
+        let labels = carried.labels.iter().filter_map(|label| self.number(label)).collect::<Vec<_>>();
+        let peer = carried.peer.as_ref().and_then(|peer| self.number(peer));
+        let kept = Kept { fresh: &labels, more: &labels, origin: Origin::Carried(other), ..found.kept(peer) };
+        self.keep(&kept, now_s, stepped);
+    }
+
+    /// Counts what metadata says of endpoints that its message does not introduce.
+    pub(super) fn check_carried(&mut self, introduced: &[Introduced], entries: &[Identified]) {
+        let believed = introduced.iter().filter_map(|found| found.carried(entries, &self.contract));
+        let believed = believed.collect::<std::collections::HashSet<_>>();
+        self.counts.refused += entries.iter().filter(|entry| !believed.contains(entry)).count() as u64;
+    }
+
+    /// Keeps an entry, new or known, and gives what another adapter is to be told of it.
+    pub(super) fn keep(&mut self, kept: &Kept<'_>, now_s: u64, stepped: &mut Stepped) -> Option<Identified> {
+        let contract = self.contract.clone();
+        let service_name = contract.service_name(kept.service);
+        let (Some(endpoint), Some(service)) = (self.number(kept.endpoint), self.number(service_name)) else {
+            self.counts.forgotten += 1;
+            return None;
+        };
+        // What is promised of an endpoint holds for all members of its service.
+        let known_peer = self.promise(endpoint, kept.service, kept.peer);
+        let peer = kept.peer.or(known_peer.peer);
+        if known_peer.is_new {
+            let address = peer.map(|peer| self.name(peer).to_owned());
+            let endpoint = kept.endpoint.to_owned();
+            stepped.actions.push(Action::Intercept { endpoint, service: kept.service, peer: address });
+            if self.standing(kept.endpoint) == Standing::Conflict {
+                stepped.reports.push(self.conflict(kept.endpoint));
+            }
+        }
+        let key = key_of(kept.endpoint, service_name, kept.index);
+        let found = self.find(kept.endpoint, kept.service, kept.index, now_s);
+        let is_new = found.is_none();
+        let mut entry = found.map_or_else(
+            || Entry {
+                endpoint,
+                service,
+                index: kept.index.map(str::to_owned),
+                secret: kept.secret,
+                labels: Vec::new(),
+                peer: None,
+                origins: Vec::new(),
+                more_origins: false,
+            },
+            |(_, entry)| entry,
+        );
+        let labels = if is_new { kept.fresh } else { kept.more };
+        let mut changed = is_new || entry.peer != peer;
+        for &label in labels {
+            changed |= entry.vouch(label);
+        }
+        if is_new || !kept.more.is_empty() {
+            changed |= entry.came(kept.origin);
+        }
+        entry.peer = peer;
+        if changed {
+            self.store.put(&key, &entry.encode(), now_s);
+        }
+        self.counts.entries += u64::from(is_new);
+        Some(Identified {
+            endpoint: kept.endpoint.to_owned(),
+            service: service_name.to_owned(),
+            index: kept.index.map(str::to_owned),
+            peer: peer.map(|peer| self.name(peer).to_owned()),
+            secret: kept.secret,
+            labels: self.shown_labels(&entry.labels),
+        })
+    }
+
+    pub(super) fn promise(&mut self, endpoint: NameId, service: ServiceId, peer: Option<NameId>) -> Promised {
+        let promises = self.endpoints.entry(endpoint).or_default();
+        match promises.iter_mut().find(|promise| promise.service == service) {
+            Some(known) => {
+                known.peer = peer.or(known.peer);
+                Promised { is_new: false, peer: known.peer }
+            }
+            None => {
+                promises.push(Promise { service, peer });
+                Promised { is_new: true, peer }
+            }
+        }
+    }
+}

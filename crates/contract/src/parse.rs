@@ -1,0 +1,442 @@
+//! A text to its tree: services, operations, clauses. All mistakes at once.
+
+mod expression;
+
+use crate::finding::{Found, Span, suggestion};
+use crate::syntax::{
+    Clause, ClauseKind, Direction, File, Identifies, Name, Operation, Param, Service, Step, TypeKind, TypeTree,
+};
+use crate::token::{Token, tokens};
+
+/// Longest text of a contract, bytes.
+pub const TEXT_MAX_BYTES: usize = 1 << 20;
+
+/// Expressions and types may nest so deep.
+pub const DEPTH_MAX: u16 = 64;
+
+/// So many expressions, parentheses and types may be open at once: a level of the tree can need three.
+const NESTING_MAX: u16 = 3 * DEPTH_MAX;
+
+/// The version of the language that this crate reads.
+pub const VERSION: i64 = 1;
+
+/// What was broken has been reported; the caller looks for a place to go on.
+pub(crate) struct Broken;
+
+type Parsed<T> = Result<T, Broken>;
+
+/// The words that a clause begins with.
+const CLAUSES: [&str; 6] = ["index", "requires", "ensures", "on_error", "request", "reply"];
+
+/// The tree of a text. What is broken is left out and reported.
+pub(crate) fn parse(text: &str, found: &mut Found) -> File {
+    if text.len() > TEXT_MAX_BYTES {
+        let message = format!("a contract has at most {TEXT_MAX_BYTES} bytes, this one has {}", text.len());
+        found.mistake("size", Span::default(), message);
+        return File::default();
+    }
+    let tokens = tokens(text, found);
+    Parser { text, tokens, at: 0, found, nesting: 0 }.file()
+}
+
+pub(crate) struct Parser<'t> {
+    text: &'t str,
+    tokens: Vec<(Token, Span)>,
+    at: usize,
+    found: &'t mut Found,
+    /// How many expressions and types are open.
+    nesting: u16,
+}
+
+impl Parser<'_> {
+    fn token(&self) -> &Token {
+        &self.tokens[self.at].0
+    }
+
+    fn span(&self) -> Span {
+        self.tokens[self.at].1
+    }
+
+    /// Where the token before this one stands.
+    fn last_span(&self) -> Span {
+        self.tokens[self.at.saturating_sub(1)].1
+    }
+
+    fn advance(&mut self) {
+        // The end stays the end.
+        self.at = (self.at + 1).min(self.tokens.len() - 1);
+    }
+
+    fn at_end(&self) -> bool {
+        *self.token() == Token::End
+    }
+
+    fn word_at(&self, ahead: usize) -> Option<&str> {
+        match self.tokens.get(self.at + ahead)? {
+            (Token::Name, span) => Some(&self.text[span.range()]),
+            _ => None,
+        }
+    }
+
+    fn is_word(&self, word: &str) -> bool {
+        self.word_at(0) == Some(word)
+    }
+
+    fn is_sign(&self, sign: &str) -> bool {
+        matches!(self.token(), Token::Sign(found) if *found == sign)
+    }
+
+    fn is_sign_at(&self, ahead: usize, sign: &str) -> bool {
+        matches!(self.tokens.get(self.at + ahead), Some((Token::Sign(found), _)) if *found == sign)
+    }
+
+    fn take_word(&mut self, word: &str) -> bool {
+        let is = self.is_word(word);
+        if is {
+            self.advance();
+        }
+        is
+    }
+
+    fn take_sign(&mut self, sign: &str) -> bool {
+        let is = self.is_sign(sign);
+        if is {
+            self.advance();
+        }
+        is
+    }
+
+    /// What stands here, for messages.
+    fn here(&self) -> String {
+        match self.token() {
+            Token::End => "the end of the file".to_owned(),
+            _ => format!("`{}`", &self.text[self.span().range()]),
+        }
+    }
+
+    fn broken<T>(&mut self, expected: &str) -> Parsed<T> {
+        let message = format!("here stands {} where {expected} is expected", self.here());
+        self.found.mistake("syntax", self.span(), message);
+        Err(Broken)
+    }
+
+    fn broken_hint<T>(&mut self, expected: &str, hint: String) -> Parsed<T> {
+        let message = format!("here stands {} where {expected} is expected", self.here());
+        self.found.mistake_hint("syntax", self.span(), message, hint);
+        Err(Broken)
+    }
+
+    fn expect_sign(&mut self, sign: &str, what: &str) -> Parsed<()> {
+        if self.take_sign(sign) { Ok(()) } else { self.broken(&format!("`{sign}` {what}")) }
+    }
+
+    fn expect_word(&mut self, word: &str) -> Parsed<()> {
+        if self.take_word(word) { Ok(()) } else { self.broken(&format!("`{word}`")) }
+    }
+
+    fn name(&mut self, what: &str) -> Parsed<Name> {
+        let Some(text) = self.word_at(0).map(str::to_owned) else { return self.broken(what) };
+        let span = self.span();
+        self.advance();
+        Ok(Name { text, span })
+    }
+
+    /// Skips what is open here, up to and with the brace that closes it, or to the next service.
+    fn skip_block(&mut self) {
+        let mut open = 0_usize;
+        while !self.at_end() {
+            if self.is_sign("{") {
+                open += 1;
+            } else if self.is_sign("}") {
+                open = open.saturating_sub(1);
+                if open == 0 {
+                    self.advance();
+                    return;
+                }
+            } else if self.is_sign(";") && open == 0 {
+                self.advance();
+                return;
+            } else if self.is_service() {
+                return;
+            }
+            self.advance();
+        }
+    }
+
+    fn is_service(&self) -> bool {
+        self.is_word("service") && self.word_at(1).is_some() && self.is_sign_at(2, "{")
+    }
+
+    fn file(&mut self) -> File {
+        let mut file = File::default();
+        if self.take_word("contract") {
+            match *self.token() {
+                Token::Int(VERSION) => self.advance(),
+                Token::Int(other) => {
+                    let message = format!("this is a contract of version {other}, and version {VERSION} is understood");
+                    self.found.mistake("version", self.span(), message);
+                    self.advance();
+                }
+                _ => drop(self.broken::<()>("the version of the language, `1`,")),
+            }
+        } else {
+            let message = "a contract begins with its language's version";
+            self.found.mistake_hint("version", self.span(), message, "write `contract 1` in the first line");
+        }
+        while self.take_word("schema") {
+            let span = self.span();
+            match self.token().clone() {
+                Token::Text(text) => {
+                    file.schemas.push(Name { text, span });
+                    self.advance();
+                }
+                _ => drop(self.broken::<()>("the path of a schema, between quotes,")),
+            }
+        }
+        while !self.at_end() {
+            if !self.is_word("service") {
+                let near = self.word_at(0).map(|word| suggestion(word, ["service", "schema"]));
+                let near = near.filter(|near| near.starts_with("did"));
+                match near {
+                    Some(near) => drop(self.broken_hint::<()>("`service`", near)),
+                    None => drop(self.broken::<()>("`service`")),
+                }
+                self.advance();
+                while !self.at_end() && !self.is_service() {
+                    self.advance();
+                }
+                continue;
+            }
+            self.advance();
+            match self.service() {
+                Ok(service) => file.services.push(service),
+                Err(Broken) => {
+                    while !self.at_end() && !self.is_service() {
+                        self.advance();
+                    }
+                }
+            }
+        }
+        file
+    }
+
+    fn service(&mut self) -> Parsed<Service> {
+        let name = self.name("the service's name")?;
+        self.expect_sign("{", "before the operations")?;
+        let mut operations = Vec::new();
+        while !self.take_sign("}") {
+            if self.at_end() || self.is_service() {
+                let message = format!("the service `{}` is not closed", name.text);
+                self.found.mistake_hint("syntax", name.span, message, "a `}` is missing");
+                break;
+            }
+            match self.operation() {
+                Ok(operation) => operations.push(operation),
+                Err(Broken) => self.skip_block(),
+            }
+        }
+        Ok(Service { name, operations })
+    }
+
+    fn operation(&mut self) -> Parsed<Operation> {
+        let mut method = None;
+        let template = |at: &(Token, Span)| match at {
+            (Token::Text(text), span) => Some(Name { text: text.clone(), span: *span }),
+            _ => None,
+        };
+        let name = match template(&self.tokens[self.at]) {
+            Some(name) => {
+                let hint = "write for instance `GET \"/path\"(args, headers, body)`";
+                self.found.mistake_hint("method", name.span, "the path has no method before it", hint);
+                self.advance();
+                name
+            }
+            None => {
+                let name = self.name("an operation's name, or a method and a path,")?;
+                match template(&self.tokens[self.at]) {
+                    Some(path) => {
+                        method = Some(name);
+                        self.advance();
+                        path
+                    }
+                    None => name,
+                }
+            }
+        };
+        let mut params = Vec::new();
+        self.expect_sign("(", "before the parameters")?;
+        while !self.take_sign(")") {
+            let name = self.name("a parameter's name")?;
+            let of = if self.take_sign(":") { Some(self.type_tree()?) } else { None };
+            params.push(Param { name, of });
+            if !self.take_sign(",") && !self.is_sign(")") {
+                return self.broken("`,` or `)` after a parameter");
+            }
+        }
+        let result = if self.take_sign("->") { Some(self.type_tree()?) } else { None };
+        let mut clauses = Vec::new();
+        if !self.take_sign(";") {
+            if !self.take_sign("{") {
+                return self.broken("`{` before the clauses, or `;` where there are none,");
+            }
+            self.clauses(&name, &mut clauses);
+        }
+        Ok(Operation { method, name, params, result, clauses })
+    }
+
+    fn clauses(&mut self, operation: &Name, clauses: &mut Vec<Clause>) {
+        loop {
+            if self.take_sign("}") {
+                return;
+            }
+            if self.at_end() || self.is_service() {
+                let message = format!("the operation `{}` is not closed", operation.text);
+                self.found.mistake_hint("syntax", operation.span, message, "a `}` is missing");
+                return;
+            }
+            if self.take_sign(";") {
+                continue;
+            }
+            let start = self.span();
+            match self.clause() {
+                Ok((label, kind)) => clauses.push(Clause { label, kind, span: start.to(self.last_span()) }),
+                Err(Broken) => self.skip_clause(),
+            }
+        }
+    }
+
+    /// To the next word that a clause begins with, or the brace that closes this one's operation.
+    fn skip_clause(&mut self) {
+        let mut open = 0_usize;
+        while !self.at_end() && !self.is_service() {
+            if open == 0 && (self.is_sign("}") || self.is_clause()) {
+                return;
+            }
+            if self.is_sign("{") {
+                open += 1;
+            } else if self.is_sign("}") {
+                open -= 1;
+            }
+            self.advance();
+        }
+    }
+
+    fn is_clause(&self) -> bool {
+        match self.word_at(0) {
+            Some("request" | "reply") => self.word_at(1) == Some("identifies"),
+            Some("requires" | "ensures" | "on_error") => true,
+            _ => false,
+        }
+    }
+
+    fn clause(&mut self) -> Parsed<(Option<Name>, ClauseKind)> {
+        let Some(word) = self.word_at(0).map(str::to_owned) else { return self.broken("a clause") };
+        if !CLAUSES.contains(&word.as_str()) {
+            let hint = suggestion(&word, CLAUSES);
+            let result = self.broken_hint("a clause", hint);
+            // This word may be a clause's beginning by its look alone; not to stand still matters more.
+            self.advance();
+            return result;
+        }
+        self.advance();
+        Ok(match word.as_str() {
+            "index" => (None, ClauseKind::Index(self.expression()?)),
+            "requires" => (self.label(), ClauseKind::Requires(self.expression()?)),
+            "ensures" => (self.label(), ClauseKind::Ensures(self.expression()?)),
+            "on_error" => (self.label(), ClauseKind::OnError(self.expression()?)),
+            _ => {
+                let direction = if word == "request" { Direction::Request } else { Direction::Reply };
+                (None, ClauseKind::Identifies(self.identifies(direction)?))
+            }
+        })
+    }
+
+    fn label(&mut self) -> Option<Name> {
+        if !self.is_sign_at(1, ":") {
+            return None;
+        }
+        let text = self.word_at(0)?.to_owned();
+        let span = self.span();
+        self.advance();
+        self.advance();
+        Some(Name { text, span })
+    }
+
+    fn identifies(&mut self, direction: Direction) -> Parsed<Identifies> {
+        self.expect_word("identifies")?;
+        let service = self.name("the name of the service that the endpoint is to be")?;
+        self.expect_word("at")?;
+        let at = self.expression()?;
+        let index = if self.take_word("index") { Some(self.expression()?) } else { None };
+        let mut steps = Vec::new();
+        loop {
+            if self.take_word("for") {
+                let name = self.name("the name of an item")?;
+                self.expect_word("in")?;
+                steps.push(Step::For(name, self.expression()?));
+            } else if self.take_word("when") {
+                steps.push(Step::When(self.expression()?));
+            } else if self.take_word("let") {
+                let name = self.name("a name")?;
+                self.expect_sign("=", "after the name")?;
+                steps.push(Step::Let(name, self.expression()?));
+            } else {
+                return Ok(Identifies { direction, service, at, index, steps });
+            }
+        }
+    }
+
+    /// Runs `inner` one level deeper, as deep as is allowed.
+    fn deeper<T>(&mut self, inner: impl FnOnce(&mut Self) -> Parsed<T>) -> Parsed<T> {
+        if self.nesting == NESTING_MAX {
+            let message = format!("this nests deeper than {DEPTH_MAX} levels");
+            self.found.mistake("depth", self.span(), message);
+            return Err(Broken);
+        }
+        self.nesting += 1;
+        let result = inner(self);
+        self.nesting -= 1;
+        result
+    }
+
+    fn type_tree(&mut self) -> Parsed<TypeTree> {
+        self.deeper(Self::type_inside)
+    }
+
+    fn type_inside(&mut self) -> Parsed<TypeTree> {
+        let start = self.span();
+        let kind = if self.take_sign("{") {
+            let mut fields = Vec::new();
+            while !self.take_sign("}") {
+                let name = self.name("a field's name, or `}`,")?;
+                let optional = self.take_sign("?");
+                self.expect_sign(":", "before the field's type")?;
+                fields.push((name, optional, self.type_tree()?));
+                if !self.take_sign(",") && !self.is_sign("}") {
+                    return self.broken("`,` or `}` after a field");
+                }
+            }
+            TypeKind::Record(fields)
+        } else {
+            let name = self.name("a type")?;
+            match name.text.as_str() {
+                "list" => {
+                    self.expect_sign("<", "and the type of the items")?;
+                    let of = Box::new(self.type_tree()?);
+                    self.expect_sign(">", "after the type of the items")?;
+                    TypeKind::List(of)
+                }
+                "map" => {
+                    self.expect_sign("<", "and the types of keys and values")?;
+                    let key = Box::new(self.type_tree()?);
+                    self.expect_sign(",", "between the types of keys and values")?;
+                    let value = Box::new(self.type_tree()?);
+                    self.expect_sign(">", "after the type of the values")?;
+                    TypeKind::Map(key, value)
+                }
+                _ => TypeKind::Named(name.text),
+            }
+        };
+        Ok(TypeTree { kind, span: start.to(self.last_span()) })
+    }
+}

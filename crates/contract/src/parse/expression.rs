@@ -1,0 +1,198 @@
+//! Expressions, by precedence climbing.
+
+use super::{Broken, DEPTH_MAX, Parsed, Parser};
+use crate::finding::Span;
+use crate::syntax::{Binary, Each, Expr, ExprKind, Name};
+use crate::token::Token;
+
+impl Parser<'_> {
+    pub(super) fn expression(&mut self) -> Parsed<Expr> {
+        self.deeper(Self::expression_inside)
+    }
+
+    fn expression_inside(&mut self) -> Parsed<Expr> {
+        let start = self.span();
+        if self.is_word("let") && self.word_at(1).is_some() && self.is_sign_at(2, "=") {
+            self.advance();
+            let name = self.name("a name")?;
+            self.expect_sign("=", "after the name")?;
+            let value = self.expression()?;
+            self.expect_sign(";", "after the value of a name")?;
+            let body = self.expression()?;
+            return Ok(self.node(start, ExprKind::Let(name, Box::new(value), Box::new(body))));
+        }
+        let condition = self.binary(1)?;
+        if !self.take_sign("?") {
+            return Ok(condition);
+        }
+        let yes = self.expression()?;
+        self.expect_sign(":", "between the two values")?;
+        let no = self.expression()?;
+        Ok(self.node(start, ExprKind::If(Box::new(condition), Box::new(yes), Box::new(no))))
+    }
+
+    /// A tree's node. One that nests too deep is reported and replaced, so that walking a tree needs a limited stack.
+    fn node(&mut self, start: Span, kind: ExprKind) -> Expr {
+        let span = start.to(self.last_span());
+        let mut expr = Expr { kind, span, depth: 1 };
+        let below = expr.parts().iter().map(|part| part.depth).max().unwrap_or(0);
+        expr.depth = below + 1;
+        if expr.depth > DEPTH_MAX {
+            let message = format!("this nests deeper than {DEPTH_MAX} levels");
+            self.found.mistake_hint(
+                "depth",
+                span,
+                message,
+                "divide it into several clauses, or name parts of it with `let`",
+            );
+            return Expr { kind: ExprKind::Bool(true), span, depth: 1 };
+        }
+        expr
+    }
+
+    fn operator(&self) -> Option<(&'static str, Binary, u8)> {
+        let sign = match self.token() {
+            Token::Sign(sign) => sign,
+            Token::Name => self.word_at(0).filter(|word| *word == "in")?,
+            _ => return None,
+        };
+        Binary::SIGNS.iter().find(|(known, ..)| *known == sign).copied()
+    }
+
+    fn binary(&mut self, least: u8) -> Parsed<Expr> {
+        let start = self.span();
+        let mut left = self.unary()?;
+        let mut compared = false;
+        while let Some((_, operator, strength)) = self.operator().filter(|(.., strength)| *strength >= least) {
+            if strength == Binary::COMPARISON && compared {
+                let hint = "write `a < b && b < c`";
+                self.found.mistake_hint("syntax", self.span(), "comparisons do not chain", hint);
+                return Err(Broken);
+            }
+            compared |= strength == Binary::COMPARISON;
+            self.advance();
+            let right = self.deeper(|parser| parser.binary(strength + 1))?;
+            left = self.node(start, ExprKind::Binary(operator, Box::new(left), Box::new(right)));
+        }
+        for (wrong, right) in [("=", "=="), ("&", "&&"), ("|", "||")] {
+            if self.is_sign(wrong) {
+                return self.broken_hint("an operator or the clause's end", format!("did you mean `{right}`?"));
+            }
+        }
+        for (wrong, right) in [("and", "&&"), ("or", "||"), ("is", "==")] {
+            if self.is_word(wrong) {
+                return self.broken_hint("an operator or the clause's end", format!("did you mean `{right}`?"));
+            }
+        }
+        Ok(left)
+    }
+
+    fn unary(&mut self) -> Parsed<Expr> {
+        let start = self.span();
+        if self.take_sign("!") {
+            let of = self.deeper(Self::unary)?;
+            return Ok(self.node(start, ExprKind::Not(Box::new(of))));
+        }
+        if self.take_sign("-") {
+            let of = self.deeper(Self::unary)?;
+            return Ok(self.node(start, ExprKind::Minus(Box::new(of))));
+        }
+        self.postfix()
+    }
+
+    fn postfix(&mut self) -> Parsed<Expr> {
+        let start = self.span();
+        let mut of = self.primary()?;
+        loop {
+            if self.take_sign(".") {
+                let field = self.name("a field's name")?;
+                of = self.node(start, ExprKind::Field(Box::new(of), field));
+            } else if self.take_sign("[") {
+                let at = self.expression()?;
+                self.expect_sign("]", "after an index")?;
+                of = self.node(start, ExprKind::Index(Box::new(of), Box::new(at)));
+            } else {
+                return Ok(of);
+            }
+        }
+    }
+
+    fn primary(&mut self) -> Parsed<Expr> {
+        let start = self.span();
+        let kind = match self.token().clone() {
+            Token::Int(number) => ExprKind::Int(number),
+            Token::Float(number) => ExprKind::Float(number),
+            Token::Text(text) => ExprKind::Text(text),
+            Token::Name => return self.word(start),
+            Token::Sign("(") => {
+                self.advance();
+                return self.parenthesis(start);
+            }
+            Token::Sign("[") => {
+                self.advance();
+                let items = self.items("]")?;
+                return Ok(self.node(start, ExprKind::List(items)));
+            }
+            _ => return self.broken("an expression"),
+        };
+        self.advance();
+        Ok(self.node(start, kind))
+    }
+
+    fn parenthesis(&mut self, start: Span) -> Parsed<Expr> {
+        if self.take_sign(")") {
+            return Ok(self.node(start, ExprKind::Tuple(Vec::new())));
+        }
+        let first = self.expression()?;
+        if self.take_sign(")") {
+            return Ok(first);
+        }
+        self.expect_sign(",", "or `)`")?;
+        let mut items = vec![first];
+        items.extend(self.items(")")?);
+        Ok(self.node(start, ExprKind::Tuple(items)))
+    }
+
+    /// Expressions between commas, up to and with the closing sign. A comma may stand at the end.
+    fn items(&mut self, close: &str) -> Parsed<Vec<Expr>> {
+        let mut items = Vec::new();
+        while !self.take_sign(close) {
+            items.push(self.expression()?);
+            if !self.take_sign(",") && !self.is_sign(close) {
+                return self.broken(&format!("`,` or `{close}`"));
+            }
+        }
+        Ok(items)
+    }
+
+    fn word(&mut self, start: Span) -> Parsed<Expr> {
+        let name = self.name("a name")?;
+        match name.text.as_str() {
+            "true" => return Ok(self.node(start, ExprKind::Bool(true))),
+            "false" => return Ok(self.node(start, ExprKind::Bool(false))),
+            "not" => {
+                let hint = "did you mean `!`?";
+                self.found.mistake_hint("syntax", name.span, "`not` is no operator", hint);
+                return Err(Broken);
+            }
+            _ => {}
+        }
+        if !self.is_sign("(") {
+            return Ok(self.node(start, ExprKind::Name(name.text)));
+        }
+        self.advance();
+        let each = Each::WORDS.iter().find(|(word, _)| *word == name.text);
+        if let Some((_, each)) = each {
+            let item = self.name("the name of an item")?;
+            self.expect_word("in")?;
+            let within = self.expression()?;
+            self.expect_sign(":", "before what is asked of each item")?;
+            let body = self.expression()?;
+            self.expect_sign(")", "after what is asked of each item")?;
+            return Ok(self.node(start, ExprKind::Each(*each, item, Box::new(within), Box::new(body))));
+        }
+        let arguments = self.items(")")?;
+        let Name { .. } = name;
+        Ok(self.node(start, ExprKind::Call(name, arguments)))
+    }
+}

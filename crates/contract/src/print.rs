@@ -1,0 +1,159 @@
+//! A tree back to text, in one form: what `parse` makes of it is the same tree.
+
+use std::fmt::Write as _;
+
+use crate::parse::VERSION;
+use crate::syntax::{Binary, ClauseKind, Direction, Each, Expr, ExprKind, File, Operation, Step, TypeKind, TypeTree};
+
+/// The text of a contract.
+pub fn file(file: &File) -> String {
+    let mut out = format!("contract {VERSION}\n");
+    for schema in &file.schemas {
+        out += &format!("schema {}\n", quoted(&schema.text));
+    }
+    for service in &file.services {
+        out += &format!("\nservice {} {{\n", service.name.text);
+        for each in &service.operations {
+            operation(&mut out, each);
+        }
+        out += "}\n";
+    }
+    out
+}
+
+fn operation(out: &mut String, operation: &Operation) {
+    let head = match &operation.method {
+        Some(method) => format!("{} {}", method.text, quoted(&operation.name.text)),
+        None => operation.name.text.clone(),
+    };
+    let param = |param: &crate::syntax::Param| match &param.of {
+        Some(of) => format!("{}: {}", param.name.text, type_tree(of)),
+        None => param.name.text.clone(),
+    };
+    let params = operation.params.iter().map(param).collect::<Vec<_>>().join(", ");
+    let result = operation.result.as_ref().map_or(String::new(), |of| format!(" -> {}", type_tree(of)));
+    if operation.clauses.is_empty() {
+        *out += &format!("    {head}({params}){result};\n");
+        return;
+    }
+    *out += &format!("    {head}({params}){result} {{\n");
+    for clause in &operation.clauses {
+        let label = clause.label.as_ref().map_or(String::new(), |label| format!("{}: ", label.text));
+        let text = match &clause.kind {
+            ClauseKind::Index(expr) => format!("index {}", expression(expr)),
+            ClauseKind::Requires(expr) => format!("requires {label}{}", expression(expr)),
+            ClauseKind::Ensures(expr) => format!("ensures {label}{}", expression(expr)),
+            ClauseKind::OnError(expr) => format!("on_error {label}{}", expression(expr)),
+            ClauseKind::Identifies(identifies) => {
+                let message = match identifies.direction {
+                    Direction::Request => "request",
+                    Direction::Reply => "reply",
+                };
+                let mut text =
+                    format!("{message} identifies {} at {}", identifies.service.text, expression(&identifies.at));
+                if let Some(index) = &identifies.index {
+                    text += &format!(" index {}", expression(index));
+                }
+                for step in &identifies.steps {
+                    text += &match step {
+                        Step::For(name, within) => format!(" for {} in {}", name.text, expression(within)),
+                        Step::When(condition) => format!(" when {}", expression(condition)),
+                        Step::Let(name, value) => format!(" let {} = {}", name.text, expression(value)),
+                    };
+                }
+                text
+            }
+        };
+        *out += &format!("        {text}\n");
+    }
+    *out += "    }\n";
+}
+
+fn type_tree(of: &TypeTree) -> String {
+    match &of.kind {
+        TypeKind::Named(name) => name.clone(),
+        TypeKind::List(of) => format!("list<{}>", type_tree(of)),
+        TypeKind::Map(key, value) => format!("map<{}, {}>", type_tree(key), type_tree(value)),
+        TypeKind::Record(fields) => {
+            let field = |(name, optional, of): &(crate::syntax::Name, bool, TypeTree)| {
+                format!("{}{}: {}", name.text, if *optional { "?" } else { "" }, type_tree(of))
+            };
+            format!("{{{}}}", fields.iter().map(field).collect::<Vec<_>>().join(", "))
+        }
+    }
+}
+
+/// The text of an expression.
+pub fn expression(expr: &Expr) -> String {
+    at_least(expr, 0)
+}
+
+/// How strong an expression binds: 0 for `let` and `?:`, 1 to 5 for operators, 6 for signs before, 7 for what stands alone.
+fn strength(expr: &Expr) -> u8 {
+    match &expr.kind {
+        ExprKind::Let(..) | ExprKind::If(..) => 0,
+        ExprKind::Binary(operator, ..) => operator.sign().1,
+        ExprKind::Not(_) | ExprKind::Minus(_) => 6,
+        _ => 7,
+    }
+}
+
+fn at_least(expr: &Expr, least: u8) -> String {
+    let text = bare(expr);
+    if strength(expr) < least { format!("({text})") } else { text }
+}
+
+fn bare(expr: &Expr) -> String {
+    let list = |items: &[Expr]| items.iter().map(expression).collect::<Vec<_>>().join(", ");
+    match &expr.kind {
+        ExprKind::Bool(value) => value.to_string(),
+        ExprKind::Int(number) => number.to_string(),
+        // Debug keeps the point or the exponent, by which it stays a number with a point.
+        ExprKind::Float(number) => format!("{number:?}"),
+        ExprKind::Text(text) => quoted(text),
+        ExprKind::Name(name) => name.clone(),
+        ExprKind::Field(of, field) => {
+            // `1.a` would be read as a number and a rest.
+            format!("{}.{}", at_least(of, 7), field.text)
+        }
+        ExprKind::Index(of, at) => format!("{}[{}]", at_least(of, 7), expression(at)),
+        ExprKind::Call(function, arguments) => format!("{}({})", function.text, list(arguments)),
+        ExprKind::Each(each, name, within, body) => {
+            let word = Each::WORDS.iter().find(|(_, known)| known == each).expect("every one has a word").0;
+            format!("{word}({} in {} : {})", name.text, expression(within), expression(body))
+        }
+        ExprKind::Not(of) => format!("!{}", at_least(of, 6)),
+        ExprKind::Minus(of) => format!("-{}", at_least(of, 6)),
+        ExprKind::Binary(operator, left, right) => {
+            let (sign, strength) = operator.sign();
+            // To the left the same strength needs no parentheses, but for comparisons, which do not chain.
+            let left_least = if strength == Binary::COMPARISON { strength + 1 } else { strength };
+            format!("{} {sign} {}", at_least(left, left_least), at_least(right, strength + 1))
+        }
+        ExprKind::If(condition, yes, no) => {
+            format!("{} ? {} : {}", at_least(condition, 1), expression(yes), expression(no))
+        }
+        ExprKind::List(items) => format!("[{}]", list(items)),
+        ExprKind::Tuple(items) if items.len() == 1 => format!("({},)", expression(&items[0])),
+        ExprKind::Tuple(items) => format!("({})", list(items)),
+        ExprKind::Let(name, value, body) => {
+            format!("let {} = {}; {}", name.text, expression(value), expression(body))
+        }
+    }
+}
+
+fn quoted(text: &str) -> String {
+    let mut out = String::from("\"");
+    for character in text.chars() {
+        match character {
+            '"' => out += "\\\"",
+            '\\' => out += "\\\\",
+            '\n' => out += "\\n",
+            '\t' => out += "\\t",
+            '\r' => out += "\\r",
+            other if other.is_control() => write!(out, "\\u{{{:x}}}", u32::from(other)).expect("memory takes it"),
+            other => out.push(other),
+        }
+    }
+    out + "\""
+}

@@ -1,0 +1,173 @@
+//! A message as a flat array of values: what a codec without a tree of its own fills.
+
+use std::borrow::Cow;
+
+use crate::value::{Node, Shape, Tree, Value};
+
+/// A message: texts and bytes are borrowed or owned, lists and maps are ranges of one array.
+///
+/// ```
+/// use contract::{Tape, Value};
+///
+/// let mut tape = Tape::new();
+/// let id = tape.text("117");
+/// let user = tape.map([("id_str", id)]);
+/// let users = tape.list([user]);
+/// let body = tape.map([("users", users)]);
+/// let Value::Node(body) = tape.value(body) else { unreachable!() };
+/// assert!(matches!(body.field("users"), Value::Node(users) if users.len() == 1));
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct Tape<'m> {
+    cells: Vec<Cell<'m>>,
+    /// Keys and values of maps, values of lists; each list or map is a range of it.
+    links: Vec<(Option<Id>, Id)>,
+}
+
+/// A value on a [`Tape`]; the default is the first one there.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Id(u32);
+
+#[derive(Clone, Debug)]
+enum Cell<'m> {
+    Missing,
+    Opaque,
+    Bool(bool),
+    Int(i64),
+    Float(f64),
+    Text(Cow<'m, str>),
+    Bytes(Cow<'m, [u8]>),
+    Many { shape: Shape, first: u32, count: u32 },
+}
+
+impl<'m> Tape<'m> {
+    /// Nothing yet.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Forgets everything and keeps the memory.
+    pub fn clear(&mut self) {
+        self.cells.clear();
+        self.links.clear();
+    }
+
+    fn push(&mut self, cell: Cell<'m>) -> Id {
+        let id = Id(u32::try_from(self.cells.len()).expect("a codec limits messages to fewer values"));
+        self.cells.push(cell);
+        id
+    }
+
+    /// A field that is not there, or null.
+    pub fn missing(&mut self) -> Id {
+        self.push(Cell::Missing)
+    }
+
+    /// Something that could not be decoded.
+    pub fn opaque(&mut self) -> Id {
+        self.push(Cell::Opaque)
+    }
+
+    /// A bool.
+    pub fn bool(&mut self, value: bool) -> Id {
+        self.push(Cell::Bool(value))
+    }
+
+    /// A whole number.
+    pub fn int(&mut self, value: i64) -> Id {
+        self.push(Cell::Int(value))
+    }
+
+    /// A number with a point.
+    pub fn float(&mut self, value: f64) -> Id {
+        self.push(Cell::Float(value))
+    }
+
+    /// A text.
+    pub fn text(&mut self, value: impl Into<Cow<'m, str>>) -> Id {
+        self.push(Cell::Text(value.into()))
+    }
+
+    /// Bytes.
+    pub fn bytes(&mut self, value: impl Into<Cow<'m, [u8]>>) -> Id {
+        self.push(Cell::Bytes(value.into()))
+    }
+
+    fn many(&mut self, shape: Shape, links: impl IntoIterator<Item = (Option<Id>, Id)>) -> Id {
+        let first = self.links.len();
+        self.links.extend(links);
+        let count = (self.links.len() - first) as u32;
+        let first = u32::try_from(first).expect("a codec limits messages to fewer values");
+        self.push(Cell::Many { shape, first, count })
+    }
+
+    /// A list of what is on the tape already.
+    pub fn list(&mut self, items: impl IntoIterator<Item = Id>) -> Id {
+        self.many(Shape::List, items.into_iter().map(|item| (None, item)))
+    }
+
+    /// A map or record with texts as keys.
+    pub fn map<K: Into<Cow<'m, str>>>(&mut self, fields: impl IntoIterator<Item = (K, Id)>) -> Id {
+        let fields = fields.into_iter().map(|(key, value)| (Some(self.text(key)), value)).collect::<Vec<_>>();
+        self.many(Shape::Map, fields)
+    }
+
+    /// A map with keys of any kind, which are on the tape already.
+    pub fn map_of(&mut self, pairs: impl IntoIterator<Item = (Id, Id)>) -> Id {
+        self.many(Shape::Map, pairs.into_iter().map(|(key, value)| (Some(key), value)))
+    }
+
+    /// What stands there.
+    pub fn value(&self, id: Id) -> Value<'_> {
+        match self.cells.get(id.0 as usize) {
+            None | Some(Cell::Missing) => Value::Missing,
+            Some(Cell::Opaque) => Value::Opaque,
+            Some(Cell::Bool(value)) => Value::Bool(*value),
+            Some(Cell::Int(value)) => Value::Int(*value),
+            Some(Cell::Float(value)) => Value::Float(*value),
+            Some(Cell::Text(value)) => Value::Text(value),
+            Some(Cell::Bytes(value)) => Value::Bytes(value),
+            Some(Cell::Many { .. }) => Value::Node(Node { tree: erased(self), id: id.0 }),
+        }
+    }
+
+    fn links_of(&self, node: u32) -> (Shape, &[(Option<Id>, Id)]) {
+        match self.cells.get(node as usize) {
+            Some(&Cell::Many { shape, first, count }) => (shape, &self.links[first as usize..(first + count) as usize]),
+            _ => (Shape::List, &[]),
+        }
+    }
+}
+
+/// A shorter life for what is borrowed in the tape; a reference to a trait's object may not outlive it.
+fn erased<'a>(tape: &'a Tape<'_>) -> &'a dyn Tree {
+    tape
+}
+
+impl Tree for Tape<'_> {
+    fn shape(&self, node: u32) -> Shape {
+        self.links_of(node).0
+    }
+
+    fn len(&self, node: u32) -> usize {
+        self.links_of(node).1.len()
+    }
+
+    fn at(&self, node: u32, position: usize) -> Value<'_> {
+        self.links_of(node).1.get(position).map_or(Value::Missing, |&(_, value)| self.value(value))
+    }
+
+    fn key(&self, node: u32, position: usize) -> Value<'_> {
+        let key = self.links_of(node).1.get(position).and_then(|&(key, _)| key);
+        key.map_or(Value::Missing, |key| self.value(key))
+    }
+
+    fn field(&self, node: u32, name: &str) -> Value<'_> {
+        let (_, links) = self.links_of(node);
+        let is = |key: &Id| matches!(&self.cells[key.0 as usize], Cell::Text(text) if text == name);
+        links
+            .iter()
+            .find(|(key, _)| key.as_ref().is_some_and(is))
+            .map_or(Value::Missing, |&(_, value)| self.value(value))
+    }
+}

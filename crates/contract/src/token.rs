@@ -1,0 +1,190 @@
+//! Words, numbers, texts and signs of a contract.
+
+use crate::finding::{Found, Span};
+
+/// One token.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Token {
+    /// A word: `[A-Za-z_][A-Za-z0-9_]*`.
+    Name,
+    /// A text between quotes, its escapes resolved.
+    Text(String),
+    Int(i64),
+    Float(f64),
+    Sign(&'static str),
+    /// The end of the file.
+    End,
+}
+
+/// Longer signs first, so that `<=` is not `<` and `=`.
+const SIGNS: [&str; 31] = [
+    "&&", "||", "==", "!=", "<=", ">=", "->", "{", "}", "(", ")", "[", "]", "<", ">", ",", ";", ":", ".", "?", "+",
+    "-", "*", "/", "%", "!", "=", "&", "|", "@", "$",
+];
+
+/// All tokens with their places, an [`Token::End`] at the end. What is no token is a mistake and left out.
+pub(crate) fn tokens(text: &str, found: &mut Found) -> Vec<(Token, Span)> {
+    let bytes = text.as_bytes();
+    let mut tokens = Vec::new();
+    let mut at = 0;
+    while at < bytes.len() {
+        let start = at;
+        let rest = &text[at..];
+        let byte = bytes[at];
+        if byte.is_ascii_whitespace() {
+            at += 1;
+        } else if byte == b'#' || rest.starts_with("//") {
+            at += rest.find('\n').unwrap_or(rest.len());
+        } else if byte.is_ascii_alphabetic() || byte == b'_' {
+            at += rest.bytes().take_while(|byte| byte.is_ascii_alphanumeric() || *byte == b'_').count();
+            tokens.push((Token::Name, Span::new(start, at)));
+        } else if byte.is_ascii_digit() {
+            at += number_length(rest.as_bytes());
+            let (span, digits) = (Span::new(start, at), &text[start..at]);
+            let token = match digits.parse::<i64>() {
+                Ok(number) => Some(Token::Int(number)),
+                Err(_) if digits.contains(['.', 'e', 'E']) => {
+                    digits.parse::<f64>().ok().filter(|number| number.is_finite()).map(Token::Float)
+                }
+                Err(_) => None,
+            };
+            if token.is_none() {
+                found.mistake(
+                    "number",
+                    span,
+                    format!("the number `{digits}` is too large: whole numbers have 64 bits"),
+                );
+            }
+            // Something stands there all the same, so that the grammar does not stumble, too.
+            tokens.push((token.unwrap_or(Token::Int(0)), span));
+        } else if byte == b'"' || byte == b'\'' {
+            let (value, length) = quoted(rest, start, found);
+            at += length;
+            tokens.push((Token::Text(value), Span::new(start, at)));
+        } else if let Some(sign) = SIGNS.iter().find(|sign| rest.starts_with(**sign)) {
+            at += sign.len();
+            tokens.push((Token::Sign(sign), Span::new(start, at)));
+        } else {
+            let stranger = rest.chars().next().expect("there are bytes left");
+            at += stranger.len_utf8();
+            let span = Span::new(start, at);
+            found.mistake("character", span, format!("the character {stranger:?} means nothing here"));
+        }
+    }
+    tokens.push((Token::End, Span::new(text.len(), text.len())));
+    tokens
+}
+
+/// `12`, `1.5`, `1e9`, `1.5e-3`; `1.` is the number 1 and a point.
+fn number_length(bytes: &[u8]) -> usize {
+    let digits = |from: usize| bytes[from..].iter().take_while(|byte| byte.is_ascii_digit()).count();
+    let mut length = digits(0);
+    if bytes.get(length) == Some(&b'.') && digits(length + 1) > 0 {
+        length += 1 + digits(length + 1);
+    }
+    if matches!(bytes.get(length), Some(b'e' | b'E')) {
+        let sign = usize::from(matches!(bytes.get(length + 1), Some(b'+' | b'-')));
+        let from = length + 1 + sign;
+        if from <= bytes.len() && digits(from) > 0 {
+            length = from + digits(from);
+        }
+    }
+    length
+}
+
+/// The value of the text that `rest` begins with, and how many bytes it takes.
+fn quoted(rest: &str, start: usize, found: &mut Found) -> (String, usize) {
+    let quote = rest.chars().next().expect("the quote");
+    let mut value = String::new();
+    let mut chars = rest.char_indices().skip(1);
+    while let Some((at, character)) = chars.next() {
+        match character {
+            _ if character == quote => return (value, at + 1),
+            '\n' => {
+                let span = Span::new(start, start + at);
+                found.mistake_hint("text", span, "a text ends on the line it begins on", "write a line's end as `\\n`");
+                return (value, at);
+            }
+            '\\' => match chars.next() {
+                Some((_, 'n')) => value.push('\n'),
+                Some((_, 't')) => value.push('\t'),
+                Some((_, 'r')) => value.push('\r'),
+                Some((_, escaped @ ('\\' | '"' | '\''))) => value.push(escaped),
+                Some((_, 'u')) => {
+                    let code = rest[at + 2..].strip_prefix('{').and_then(|code| code.split_once('}'));
+                    let code = code.map(|(code, _)| code).filter(|code| (1..=6).contains(&code.len()));
+                    let known = code.and_then(|code| u32::from_str_radix(code, 16).ok()).and_then(char::from_u32);
+                    match (code, known) {
+                        (Some(code), Some(known)) => {
+                            value.push(known);
+                            chars.nth(code.chars().count() + 1);
+                        }
+                        _ => found.mistake_hint(
+                            "escape",
+                            Span::new(start + at, start + at + 2),
+                            "`\\u` is followed by a character's number",
+                            "for instance `\\u{e4}`",
+                        ),
+                    }
+                }
+                Some((after, other)) => found.mistake_hint(
+                    "escape",
+                    Span::new(start + at, start + after + other.len_utf8()),
+                    format!("`\\{other}` is no escape"),
+                    "there is `\\n`, `\\t`, `\\r`, `\\\\`, `\\\"`, `\\'`, `\\u{e4}`",
+                ),
+                None => break,
+            },
+            _ => value.push(character),
+        }
+    }
+    found.mistake("text", Span::new(start, start + rest.len()), format!("this text has no closing {quote}"));
+    (value, rest.len())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(text: &str, expected: &str) {
+        let mut found = Found::default();
+        let shown = tokens(text, &mut found).into_iter().map(|(token, span)| match token {
+            Token::Name => text[span.range()].to_owned(),
+            Token::Text(value) => format!("{value:?}"),
+            Token::Int(number) => number.to_string(),
+            Token::Float(number) => format!("{number:?}"),
+            Token::Sign(sign) => sign.to_owned(),
+            Token::End => ".".to_owned(),
+        });
+        let mut all = shown.collect::<Vec<_>>().join(" ");
+        for finding in found.finish(text) {
+            all += &format!(" | {finding}");
+        }
+        assert_eq!(all, expected, "{text}");
+    }
+
+    #[test]
+    fn words_numbers_texts_signs() {
+        check("requires a.b_1>=0", "requires a . b_1 >= 0 .");
+        check("1 1.5 1e3 1.5e-3 1.x 1e", "1 1.5 1000.0 0.0015 1 . x 1 e .");
+        check(r#""a\"b\\\n" 'it"s' "\u{e4}""#, r#""a\"b\\\n" "it\"s" "ä" ."#);
+        check("a # rest\nb // rest\nc", "a b c .");
+        check("a->b!c!=d", "a -> b ! c != d .");
+    }
+
+    #[test]
+    fn mistakes_have_places() {
+        check(
+            "99999999999999999999",
+            "0 . | 1:1: the number `99999999999999999999` is too large: whole numbers have 64 bits",
+        );
+        check("a \"b\nc", "a \"b\" c . | 1:3: a text ends on the line it begins on");
+        check("'abc", "\"abc\" . | 1:1: this text has no closing '");
+        check("\"a\\", "\"a\" . | 1:1: this text has no closing \"");
+        check(
+            r#""\q\u{110000}""#,
+            r#""{110000}" . | 1:2: `\q` is no escape | 1:4: `\u` is followed by a character's number"#,
+        );
+        check("ä ~", ". | 1:1: the character 'ä' means nothing here | 1:3: the character '~' means nothing here");
+    }
+}

@@ -1,0 +1,177 @@
+//! A few adapters that talk to each other in memory, every block between them encoded and decoded.
+#![allow(dead_code, unreachable_pub, reason = "each test uses a part of what is public to all of them")]
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use contract::metadata::{self, Known, ReplyMetadata, RequestMetadata};
+use contract::monitor::report::Report;
+use contract::monitor::{Action, Call, Event, MemoryStore, Monitor, Outcome, Placement, Settings, Standing, UNKNOWN};
+use contract::{Contract, Tape, TapeId, Value, check};
+use serde_json::Value as Json;
+
+/// A contract of this crate's folder.
+pub fn contract(name: &str) -> Arc<Contract> {
+    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("contracts/{name}.contract"));
+    let text = std::fs::read_to_string(&path).unwrap();
+    let checked = check(&text, None);
+    Arc::new(checked.contract.unwrap_or_else(|| panic!("{}", contract::to_text(name, &checked.findings))))
+}
+
+/// JSON on a tape.
+pub fn put(tape: &mut Tape<'static>, json: &Json) -> TapeId {
+    match json {
+        Json::Null => tape.missing(),
+        Json::Bool(value) => tape.bool(*value),
+        Json::Number(number) => match number.as_i64() {
+            Some(number) => tape.int(number),
+            None => tape.float(number.as_f64().unwrap()),
+        },
+        Json::String(text) => tape.text(text.clone()),
+        Json::Array(items) => {
+            let items = items.iter().map(|item| put(tape, item)).collect::<Vec<_>>();
+            tape.list(items)
+        }
+        Json::Object(fields) => {
+            let fields = fields.iter().map(|(name, value)| (name.clone(), put(tape, value))).collect::<Vec<_>>();
+            tape.map(fields)
+        }
+    }
+}
+
+/// What one call left.
+#[derive(Debug, Default)]
+pub struct Seen {
+    pub reports: Vec<Report>,
+    pub request: Option<RequestMetadata>,
+    pub reply: ReplyMetadata,
+    /// Bytes of both blocks.
+    pub block_bytes: usize,
+}
+
+/// Adapters by their addresses.
+pub struct World {
+    pub contract: Arc<Contract>,
+    pub adapters: BTreeMap<String, Monitor<MemoryStore>>,
+    pub now_s: u64,
+}
+
+pub struct Asked<'a> {
+    pub client: Option<&'a str>,
+    /// The server's adapter, where requests without metadata pass it, too.
+    pub public: Option<&'a str>,
+    pub endpoint: &'a str,
+    pub operation: &'a str,
+    pub args: Json,
+    pub result: Json,
+    pub is_error: bool,
+}
+
+pub fn ask<'a>(client: &'a str, endpoint: &'a str, operation: &'a str, args: Json, result: Json) -> Asked<'a> {
+    Asked { client: Some(client), public: None, endpoint, operation, args, result, is_error: false }
+}
+
+impl World {
+    pub fn new(name: &str) -> Self {
+        Self { contract: contract(name), adapters: BTreeMap::new(), now_s: 0 }
+    }
+
+    pub fn of_text(text: &str) -> Self {
+        let contract = Arc::new(check(text, None).contract.unwrap());
+        Self { contract, adapters: BTreeMap::new(), now_s: 0 }
+    }
+
+    pub fn adapter(&mut self, address: &str, label: &str) -> &mut Monitor<MemoryStore> {
+        self.adapter_at(address, label, Placement::RECEIVER)
+    }
+
+    pub fn adapter_at(&mut self, address: &str, label: &str, placement: Placement) -> &mut Monitor<MemoryStore> {
+        let settings = Settings { placement, ..Settings::new(label) };
+        let monitor = Monitor::new(self.contract.clone(), settings, MemoryStore::new(1 << 24, None), 0);
+        self.adapters.entry(address.to_owned()).or_insert(monitor)
+    }
+
+    pub fn configure(&mut self, adapter: &str, endpoint: &str, service: &str, labels: &[&str], peer: Option<&str>) {
+        let service = self.contract.service(service).unwrap();
+        let now_s = self.now_s;
+        self.adapters.get_mut(adapter).unwrap().configure(endpoint, service, labels, peer, now_s);
+    }
+
+    /// One call from end to end.
+    pub fn call(&mut self, asked: &Asked<'_>) -> Seen {
+        let mut seen = Seen::default();
+        let mut tape = Tape::new();
+        let args = asked.args.as_array().unwrap().iter().map(|arg| put(&mut tape, arg)).collect::<Vec<_>>();
+        let result = put(&mut tape, &asked.result);
+        let args = args.into_iter().map(|arg| tape.value(arg)).collect::<Vec<_>>();
+        let result = tape.value(result);
+        let outcome = if asked.is_error { Outcome::Error(result) } else { Outcome::Result(result) };
+
+        let mut server = asked.public.map(str::to_owned);
+        let mut at_client = None;
+        if let Some(client) = asked.client
+            && let Some(call) = self.known(client, asked, &args)
+        {
+            let stepped = self.step(client, Event::RequestSent(call));
+            seen.reports.extend(stepped.reports);
+            for action in stepped.actions {
+                if let Action::ForwardRequest { peer, metadata } = action {
+                    server = Some(peer);
+                    seen.request = Some(metadata);
+                }
+            }
+            at_client = Some((call, stepped.ticket.unwrap()));
+        }
+        let service = at_client.as_ref().map(|(call, _)| self.service_of(call)).unwrap_or_default();
+        let sender = seen.request.as_ref().map_or(UNKNOWN.to_owned(), |metadata| metadata.sender.clone());
+        let known = Known { receiver: asked.endpoint, service: &service, sender: &sender };
+        if let Some(sent) = &seen.request {
+            let block = metadata::encode_request(sent, known);
+            seen.block_bytes += block.len();
+            assert_eq!(metadata::decode_request(&block, known).as_ref(), Ok(sent));
+        }
+        let mut replied = None;
+        if let Some(server) = &server
+            && let Some(call) = self.known(server, asked, &args)
+        {
+            let stepped = self.step(server, Event::RequestReceived(call, seen.request.as_ref()));
+            seen.reports.extend(stepped.reports);
+            let stepped = self.step(server, Event::ReplySent(call, &stepped.ticket.unwrap(), outcome));
+            seen.reports.extend(stepped.reports);
+            for action in stepped.actions {
+                if let Action::ForwardReply { metadata } = action {
+                    let block = metadata::encode_reply(&metadata, known);
+                    seen.block_bytes += block.len();
+                    assert_eq!(metadata::decode_reply(&block, known).as_ref(), Ok(&metadata));
+                    replied = Some(metadata);
+                }
+            }
+        }
+        if let Some((call, ticket)) = at_client {
+            let event = Event::ReplyReceived(call, &ticket, outcome, replied.as_ref());
+            let stepped = self.step(asked.client.unwrap(), event);
+            seen.reports.extend(stepped.reports);
+        }
+        seen.reply = replied.unwrap_or_default();
+        seen
+    }
+
+    fn service_of(&self, call: &Call<'_>) -> String {
+        let services = self.contract.services();
+        let of =
+            |id| self.contract.operations(id).any(|name| self.contract.operation(id, name) == Some(call.operation));
+        let service = services.into_iter().find(|id| of(*id)).unwrap();
+        self.contract.service_name(service).to_owned()
+    }
+
+    fn known<'a>(&self, adapter: &str, asked: &Asked<'a>, args: &'a [Value<'a>]) -> Option<Call<'a>> {
+        let Standing::Service(service) = self.adapters[adapter].standing(asked.endpoint) else { return None };
+        let operation = self.contract.operation(service, asked.operation)?;
+        Some(Call { endpoint: asked.endpoint, operation, args })
+    }
+
+    fn step(&mut self, adapter: &str, event: Event<'_>) -> contract::monitor::Stepped {
+        let now_s = self.now_s;
+        self.adapters.get_mut(adapter).unwrap_or_else(|| panic!("no adapter at {adapter}")).step(event, now_s)
+    }
+}

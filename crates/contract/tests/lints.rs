@@ -1,0 +1,114 @@
+//! What the linter says, and that it says nothing of what is well.
+
+use contract::{Severity, check, to_text};
+
+fn of(clauses: &str) -> String {
+    let text = format!("contract 1 service S {{ f(a, b) {{ {clauses} }} }}");
+    let findings = check(&text, None).findings;
+    assert!(findings.iter().all(|finding| finding.severity != Severity::Mistake), "{}", to_text("", &findings));
+    let said = findings.iter().filter(|finding| finding.rule != "unused-service");
+    said.map(|finding| format!("{} {}", finding.rule, &text[finding.span.clone()])).collect::<Vec<_>>().join("; ")
+}
+
+#[test]
+fn what_decides_nothing() {
+    for (clauses, expected) in [
+        ("requires true", "constant true"),
+        ("requires 1 < 2", "constant 1 < 2"),
+        ("requires a > 1 || true", "constant a > 1 || true"),
+        ("requires false", "contradiction false"),
+        ("requires len(a) < 0", "contradiction len(a) < 0"),
+        ("requires 0 <= len(a)", "constant 0 <= len(a)"),
+        ("requires len(a) != -1", "constant len(a) != -1"),
+        ("requires \"a\" + \"b\" == \"ab\"", "constant \"a\" + \"b\" == \"ab\""),
+        ("requires a > 3 && a < 3", "contradiction requires a > 3 && a < 3"),
+        ("requires a >= 4 && a < 4", "contradiction requires a >= 4 && a < 4"),
+        ("requires len(a) > 3 && len(a) < 4", "contradiction requires len(a) > 3 && len(a) < 4"),
+        ("requires a == 1 && a != 1", "contradiction requires a == 1 && a != 1"),
+        ("requires a == \"x\" && \"y\" == a", "contradiction requires a == \"x\" && \"y\" == a"),
+        ("requires a > 3 requires b == 1 requires a < 2", "contradiction requires a < 2"),
+        ("requires a > 3 requires a > 3", "repeated a > 3"),
+        ("index 1", "constant 1"),
+    ] {
+        let found = of(clauses);
+        let found =
+            found.replace("; index-nobody-identifies index 1", "").replace("index-nobody-identifies index 1; ", "");
+        assert_eq!(found, expected, "{clauses}");
+    }
+}
+
+#[test]
+fn what_is_never_reached_or_hidden() {
+    for (clauses, expected) in [
+        ("requires true ? a == 1 : b == 1", "unreachable b == 1"),
+        ("ensures a == 1 || (false && b == 1)", "unreachable b == 1"),
+        ("request identifies S at a for x in []", "unreachable []"),
+        ("request identifies S at a when 1 == 2", "unreachable 1 == 2"),
+        ("request identifies S at a when true", "constant true"),
+        ("requires all(a in b : a == 1)", "shadowed a"),
+        ("requires let b = 2; a == b", "shadowed b"),
+        ("requires let len = 2; a == len", "shadowed len"),
+        ("request identifies S at a for b in b", "shadowed b"),
+    ] {
+        assert_eq!(of(clauses), expected, "{clauses}");
+    }
+}
+
+#[test]
+fn what_is_well_is_left_alone() {
+    for clauses in [
+        "requires a > 3 && a < 4",
+        "requires a > 3 requires b < 3",
+        "requires a == a",
+        "requires a == 1 || a == 2",
+        "requires !(a > 3) && a > 3 - 1",
+        "requires len(a) > 0 ensures len(a) < 1",
+        "requires a >= 1 && a <= 1",
+        "requires a != 1 && a != 2",
+        "request identifies S at a for x in b when x == 1",
+    ] {
+        assert_eq!(of(clauses), "", "{clauses}");
+    }
+}
+
+#[test]
+fn services_and_templates() {
+    let text = r#"contract 1
+service Empty {}
+service Told { f(a) { reply identifies Plain at a index a } }
+service Plain { g(a); }
+service Alone { h(a) { index a } }
+service Web { GET "/u/{id}"(id); GET "/u/me"(); POST "/u/me"(); GET "/u/{id}/x"(id); }
+"#;
+    insta::assert_snapshot!(to_text("c", &check(text, None).findings));
+}
+
+/// The shipped contracts have nothing worse than notes.
+#[test]
+fn shipped_contracts() {
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("contracts");
+    let mut paths = std::fs::read_dir(folder).unwrap().map(|file| file.unwrap().path()).collect::<Vec<_>>();
+    paths.sort();
+    let mut all = String::new();
+    for path in paths {
+        let text = std::fs::read_to_string(&path).unwrap();
+        let checked = check(&text, None);
+        assert!(checked.contract.is_some());
+        let name = path.file_name().unwrap().to_str().unwrap();
+        all += &to_text(name, &checked.findings);
+        let printed = contract::print::file(&checked.file);
+        assert_eq!(contract::print::file(&check(&printed, None).file), printed, "{name}");
+        let hash = check(&printed, None).contract.unwrap().hash();
+        assert_eq!(hash, checked.contract.unwrap().hash(), "layout and comments do not change the hash");
+    }
+    insta::assert_snapshot!(all);
+}
+
+/// What `contract check` gives to scripts.
+#[test]
+fn findings_as_json() {
+    let text = "contract 1 service S { f(a: int) { requires a > \"1\" } }";
+    let findings = check(text, None).findings;
+    let report = contract::FindingsReport::new("c.contract", &findings);
+    insta::assert_snapshot!(serde_json::to_string_pretty(&report).unwrap());
+}

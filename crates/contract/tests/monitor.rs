@@ -1,0 +1,345 @@
+//! The walkthrough with the calculator and what else a monitor promises, as calls between a few parties in memory.
+
+mod common;
+
+use common::{Asked, Seen, World, ask};
+use contract::monitor::report::{Found, Kind, Report};
+use contract::monitor::{MemoryStore, Monitor, Placement, Settings, Standing, Store};
+use serde_json::json;
+
+/// The calculator as the walkthrough has it: an adder that registers itself, a discovery, a client; adapters at `discovery:38000`, `adder:38001`
+/// and `client`. With `full` the client knows the discovery's adapter.
+fn calculator(contract: &str, full: bool, placement: Placement) -> World {
+    let mut world = World::new(contract);
+    world.adapter_at("client", "client", placement);
+    let peer = full.then_some("discovery:38000");
+    world.configure("client", "discovery:8000", "AdderDiscovery", &["unknown"], peer);
+    if full {
+        world.adapter_at("discovery:38000", "discovery", placement);
+        world.configure("discovery:38000", "discovery:8000", "AdderDiscovery", &["discovery"], Some("discovery:38000"));
+        world.adapter_at("adder:38001", "adder", placement);
+        world.configure("adder:38001", "adder:8001", "Adder", &["adder"], Some("adder:38001"));
+        world.configure("adder:38001", "discovery:8000", "AdderDiscovery", &["unknown"], Some("discovery:38000"));
+        let registered =
+            world.call(&ask("adder:38001", "discovery:8000", "register_adder", json!(["adder", 8001]), json!(null)));
+        assert!(registered.reports.is_empty());
+    }
+    let found = world.call(&ask(
+        "client",
+        "discovery:8000",
+        "get_adder_info",
+        json!([]),
+        json!({"host": "adder", "port": 8001}),
+    ));
+    assert!(found.reports.is_empty(), "{:?}", found.reports);
+    world
+}
+
+fn add(world: &mut World, a: i64, b: i64, result: i64) -> Vec<Report> {
+    world.call(&ask("client", "adder:8001", "add", json!([a, b]), json!(result))).reports
+}
+
+fn text(reports: &[Report]) -> String {
+    reports.iter().map(|report| format!("at {}: {report}", report.adapter)).collect()
+}
+
+#[test]
+fn at_2_and_3_one_adapter_alone_blames_the_unknown() {
+    let mut world = calculator("calculator-plain", false, Placement::RECEIVER);
+    let reports = add(&mut world, 2, 2, 3);
+    insta::assert_snapshot!(text(&reports), @r"
+    at client: [Whip] Contract Failure: Failed postcondition result == a + b
+    	 Occurring at: service Adder with default index at adder:8001 vouched for by unknown
+    	 Variables: 
+    	   - a = 2
+    	   - b = 2
+    	   - result = 3
+    ");
+    assert_eq!(reports[0].blamed, ["unknown"]);
+}
+
+#[test]
+fn at_3_without_the_identify_clause_nothing_is_seen() {
+    let mut world = World::new("calculator-plain");
+    world.adapter("client", "client");
+    world.configure("client", "discovery:8000", "AdderDiscovery", &["unknown"], None);
+    assert_eq!(world.adapters["client"].standing("adder:8001"), Standing::Unlisted);
+    assert!(add(&mut world, 2, 2, 3).is_empty());
+}
+
+#[test]
+fn at_4_with_all_adapters_the_adder_is_blamed() {
+    let mut world = calculator("calculator-plain", true, Placement::RECEIVER);
+    let reports = add(&mut world, 2, 2, 3);
+    assert_eq!(reports.len(), 1);
+    assert_eq!(reports[0].blamed, ["adder"]);
+    assert_eq!(reports[0].adapter, "client");
+    let adder = world.contract.service("Adder").unwrap();
+    let client = world.adapters.get_mut("client").unwrap();
+    assert_eq!(client.vouched("adder:8001", adder, None, 0).unwrap(), ["adder"]);
+    assert_eq!(client.peer("adder:8001"), Some("adder:38001"));
+    insta::assert_snapshot!(reports[0].explain(), @r"
+    adder vouched for what was called.
+      Adder at adder:8001, vouched for by adder: the adapter discovery:38000 said so
+    ");
+}
+
+#[test]
+fn at_5_an_index_tells_whose_promise_it_was() {
+    let mut world = calculator("calculator-indexed", true, Placement::RECEIVER);
+    let one = add(&mut world, 1, 1, 1);
+    let two = add(&mut world, 2, 2, 3);
+    insta::assert_snapshot!(text(&[one, two].concat()), @r"
+    at client: [Whip] Contract Failure: Failed postcondition result == a + b
+    	 Occurring at: service Adder with index 1 at adder:8001 vouched for by adder
+    	 Variables: 
+    	   - a = 1
+    	   - b = 1
+    	   - result = 1
+
+    at client: [Whip] Contract Failure: Failed postcondition result == a + b
+    	 Occurring at: service Adder with index 2 at adder:8001 vouched for by client
+    	 Variables: 
+    	   - a = 2
+    	   - b = 2
+    	   - result = 3
+    ");
+}
+
+#[test]
+fn at_6_a_precondition_blames_the_sender_at_the_receiver() {
+    let mut world = calculator("calculator-plain", true, Placement::RECEIVER);
+    insta::assert_snapshot!(text(&add(&mut world, 0, 0, -1)), @r"
+    at adder: [Whip] Contract Failure: Failed precondition for RPC add (a > 0 && b > 0)
+    	 Blaming: client (precondition failure)
+    	 Occurring at: service Adder with default index at adder:8001 vouched for by adder
+    	 Variables: 
+    	   - a = 0
+    	   - b = 0
+
+    at client: [Whip] Contract Failure: Failed postcondition result == a + b
+    	 Occurring at: service Adder with default index at adder:8001 vouched for by adder
+    	 Variables: 
+    	   - a = 0
+    	   - b = 0
+    	   - result = -1
+    ");
+}
+
+#[test]
+fn at_7_what_is_kept_is_not_reported() {
+    for full in [false, true] {
+        let mut world = calculator("calculator-plain", full, Placement::RECEIVER);
+        assert!(add(&mut world, 2, 2, 4).is_empty());
+        let counts = world.adapters["client"].counts();
+        assert_eq!((counts.fails, counts.unknown, counts.errors, counts.refused), (0, 0, 0, 0));
+        assert_eq!(counts.holds, if full { 1 } else { 2 }, "with all adapters the adder's asks the precondition");
+    }
+}
+
+#[test]
+fn each_clause_is_asked_once_where_it_is_placed() {
+    use contract::monitor::Side::{Both, Receiver, Sender};
+    let rows = [
+        (Receiver, Receiver, ["adder", "client"].as_slice()),
+        (Sender, Sender, &["client", "adder"]),
+        (Sender, Receiver, &["client", "client"]),
+        (Both, Both, &["client", "adder", "adder", "client"]),
+    ];
+    for (requires, ensures, expected) in rows {
+        let mut world = calculator("calculator-plain", true, Placement { requires, ensures });
+        let reports = add(&mut world, 0, 0, -1);
+        let adapters = reports.iter().map(|report| report.adapter.as_str()).collect::<Vec<_>>();
+        assert_eq!(adapters, expected, "{requires:?} {ensures:?}");
+        let kinds = reports.iter().map(|report| report.kind).collect::<Vec<_>>();
+        let half = expected.len() / 2;
+        assert!(kinds[..half].iter().all(|kind| *kind == Kind::Precondition), "{kinds:?}");
+        assert!(kinds[half..].iter().all(|kind| *kind == Kind::Postcondition), "{kinds:?}");
+    }
+}
+
+#[test]
+fn a_client_without_adapter_is_unknown_to_the_server() {
+    let mut world = calculator("calculator-plain", true, Placement::RECEIVER);
+    let asked =
+        Asked { client: None, public: Some("adder:38001"), ..ask("", "adder:8001", "add", json!([0, 0]), json!(1)) };
+    let reports = world.call(&asked).reports;
+    assert_eq!(reports.len(), 2, "one adapter alone asks everything");
+    assert_eq!((reports[0].kind, &reports[0].blamed[..]), (Kind::Precondition, &["unknown".to_owned()][..]));
+    assert_eq!((reports[1].kind, &reports[1].blamed[..]), (Kind::Postcondition, &["adder".to_owned()][..]));
+}
+
+const TWO: &str = "contract 1
+service A { both() -> {x: text, y: text} { reply identifies B at result.x  reply identifies B at result.y index 7 }
+            other(x: text) { request identifies A at x }
+            fails() -> int { ensures result == 0  on_error known: error.kind == \"Known\" } }
+service B { f(n: int, password: text) -> {n?: int, apiKey: text} { index n ensures result.n / n == 1 } }";
+
+#[test]
+fn two_entries_of_one_reply_are_both_kept() {
+    let mut world = World::of_text(TWO);
+    world.adapter("c", "c");
+    world.configure("c", "a:1", "A", &["a"], None);
+    world.call(&ask("c", "a:1", "both", json!([]), json!({"x": "b:1", "y": "b:1"})));
+    let b = world.contract.service("B").unwrap();
+    let monitor = world.adapters.get_mut("c").unwrap();
+    assert_eq!(monitor.vouched("b:1", b, None, 0).unwrap(), ["a"]);
+    assert_eq!(monitor.vouched("b:1", b, Some("7"), 0).unwrap(), ["a"]);
+    assert_eq!(monitor.vouched("b:1", b, Some("8"), 0), None);
+    insta::assert_snapshot!(contract::monitor::report::chain(&monitor.explain("b:1", b, Some("7"), 0)), @r"
+      B<7> at b:1, vouched for by a: a reply introduced it, of whom the next line tells
+        A at a:1, vouched for by a: the configuration says so
+    ");
+}
+
+#[test]
+fn two_services_at_one_endpoint_are_a_conflict_and_pass() {
+    let mut world = World::of_text(TWO);
+    world.adapter("c", "c");
+    world.configure("c", "a:1", "A", &["a"], None);
+    let identified = world.call(&ask("c", "a:1", "both", json!([]), json!({"x": "b:1", "y": "b:2"})));
+    assert!(identified.reports.is_empty());
+    let seen = world.call(&ask("c", "a:1", "other", json!(["b:1"]), json!(null)));
+    insta::assert_snapshot!(text(&seen.reports), @r"
+    at c: [Whip] Contract Conflict: the endpoint is promised to be A and B, so its calls are not checked
+    	 Occurring at: b:1
+    ");
+    assert_eq!(world.adapters["c"].standing("b:1"), Standing::Conflict);
+    let again = world.call(&ask("c", "a:1", "other", json!(["b:1"]), json!(null)));
+    assert!(again.reports.is_empty(), "a conflict is told once");
+    // What is confirmed wins.
+    world.configure("c", "b:1", "B", &["b"], Some("b:9"));
+    let b = world.contract.service("B").unwrap();
+    assert_eq!(world.adapters["c"].standing("b:1"), Standing::Service(b));
+}
+
+#[test]
+fn what_cannot_be_said_is_told_and_breaks_nothing() {
+    let mut world = World::of_text(TWO);
+    world.adapter("c", "c");
+    world.configure("c", "b:1", "B", &["b"], None);
+    let missing = world.call(&ask("c", "b:1", "f", json!([1, "p"]), json!({"apiKey": "k"}))).reports;
+    let by_zero = world.call(&ask("c", "b:1", "f", json!([0, "p"]), json!({"n": 1, "apiKey": "k"}))).reports;
+    let no_index = world.call(&ask("c", "b:1", "f", json!([null, "p"]), json!({"n": 1, "apiKey": "k"}))).reports;
+    insta::assert_snapshot!(text(&[missing, by_zero, no_index].concat()));
+    let counts = world.adapters["c"].counts();
+    assert_eq!((counts.unknown, counts.errors, counts.fails), (3, 1, 0));
+}
+
+#[test]
+fn an_exception_is_asked_of_on_error_alone() {
+    let mut world = World::of_text(TWO);
+    world.adapter("c", "c");
+    world.configure("c", "a:1", "A", &["a"], None);
+    let error = |kind: &str| Asked { is_error: true, ..ask("c", "a:1", "fails", json!([]), json!({"kind": kind})) };
+    assert!(world.call(&error("Known")).reports.is_empty());
+    let Seen { reports, .. } = world.call(&error("Other"));
+    assert_eq!((reports.len(), reports[0].kind, reports[0].found), (1, Kind::Exception, Found::Fails));
+    assert_eq!(reports[0].clause, "A.fails.known");
+    assert_eq!(reports[0].blamed, ["a"]);
+}
+
+#[test]
+fn secrets_are_not_shown_unless_asked_for() {
+    let text = "contract 1 service S { f(token: text, n: int) -> {apiKey: text, n: int} { index token ensures result.n == n } }";
+    for show_secrets in [false, true] {
+        let mut world = World::of_text(text);
+        let settings = Settings { show_secrets, ..Settings::new("c") };
+        let monitor = Monitor::new(world.contract.clone(), settings, MemoryStore::new(1 << 20, None), 0);
+        world.adapters.insert("c".to_owned(), monitor);
+        world.configure("c", "s:1", "S", &["s"], None);
+        let asked = ask("c", "s:1", "f", json!(["hunter2", 1]), json!({"apiKey": "hunter2", "n": 2}));
+        let reports = world.call(&asked).reports;
+        let all = format!("{}{}{}", reports[0], reports[0].explain(), serde_json::to_string(&reports).unwrap());
+        assert_eq!(all.contains("hunter2"), show_secrets, "{all}");
+        let back = serde_json::from_str::<Vec<Report>>(&serde_json::to_string(&reports).unwrap()).unwrap();
+        assert_eq!(back, reports);
+    }
+}
+
+#[test]
+fn labels_survive_a_restart_and_what_was_forgotten_costs_precision_alone() {
+    let mut world = calculator("calculator-indexed", true, Placement::RECEIVER);
+    let client = world.adapters.get_mut("client").unwrap();
+    let mut kept = MemoryStore::new(1 << 20, None);
+    for (number, name) in client.store().names().iter().enumerate() {
+        kept.put_name(number as u32, name);
+    }
+    client.store().each(0, &mut |key, entry| kept.put(key, entry, 0));
+    for (store, blamed) in [(kept, "adder"), (MemoryStore::new(1 << 20, None), "client")] {
+        let mut again = Monitor::new(world.contract.clone(), Settings::new("client"), store, 0);
+        let adder = world.contract.service("Adder").unwrap();
+        if blamed == "client" {
+            assert_eq!(again.standing("adder:8001"), Standing::Unlisted);
+            again.configure("adder:8001", adder, &["unknown"], None, 0);
+        }
+        assert_eq!(again.standing("adder:8001"), Standing::Service(adder));
+        world.adapters.insert("client".to_owned(), again);
+        let reports = add(&mut world, 1, 1, 1);
+        assert_eq!(reports.last().unwrap().blamed, [blamed]);
+    }
+}
+
+#[test]
+fn metadata_is_believed_only_of_what_its_message_introduces() {
+    use contract::metadata::{Identified, RequestMetadata};
+    use contract::monitor::{Call, Event};
+    let mut world = World::of_text(TWO);
+    world.adapter("s", "s");
+    world.configure("s", "a:1", "A", &["s"], Some("s"));
+    let a = world.contract.service("A").unwrap();
+    let operation = world.contract.operation(a, "other").unwrap();
+    let entry = |endpoint: &str| Identified {
+        endpoint: endpoint.to_owned(),
+        service: "A".to_owned(),
+        index: None,
+        peer: Some("p:1".to_owned()),
+        secret: false,
+        labels: vec!["victim".to_owned()],
+    };
+    let entries = vec![entry("x:1"), entry("evil:1")];
+    let metadata = RequestMetadata { sender: "c".to_owned(), invoked: vec!["s".to_owned()], entries };
+    let args = [contract::Value::Text("x:1")];
+    let monitor = world.adapters.get_mut("s").unwrap();
+    monitor.step(Event::RequestReceived(Call { endpoint: "a:1", operation, args: &args }, Some(&metadata)), 0);
+    assert_eq!(monitor.vouched("x:1", a, None, 0).unwrap(), ["victim"]);
+    assert_eq!(monitor.standing("evil:1"), Standing::Unlisted);
+    assert_eq!(monitor.counts().refused, 1);
+}
+
+/// Accepting a draw that nobody offered is the client's own promise: no reply told of such a member.
+#[test]
+fn an_accepted_draw_that_was_not_offered_blames_the_client_alone() {
+    let mut world = World::new("chess");
+    world.adapter("c", "client");
+    world.adapter("s", "server");
+    world.configure("c", "127.0.0.1:8000", "Chess", &["unknown"], Some("s"));
+    world.configure("s", "127.0.0.1:8000", "Chess", &["server"], Some("s"));
+    let call = |world: &mut World, operation: &str, args, result| {
+        world.call(&ask("c", "127.0.0.1:8000", operation, args, result)).reports
+    };
+    assert!(call(&mut world, "MakeGame", json!(["w", "b"]), json!(7)).is_empty());
+    let offered = |offered: bool| json!([{"id": 7, "moves": "1. e4 *", "drawOffered": offered}]);
+    assert!(call(&mut world, "GetMyGames", json!(["b", "p"]), offered(false)).is_empty());
+    let accept = json!(["b", "p", 7, false, true, 2, "", false, false, ""]);
+    let reports = call(&mut world, "MakeAMove", accept.clone(), json!("NoDrawWasOffered"));
+    assert_eq!(reports.len(), 1);
+    assert_eq!(
+        (&reports[0].blamed[..], reports[0].index.as_deref()),
+        (&["client".to_owned()][..], Some("(7, True, 2)"))
+    );
+    // Once it is offered, the server promised that it can be accepted, for the other members of the same game still nobody.
+    let mut world = World::new("chess");
+    world.adapter("c", "client");
+    world.configure("c", "127.0.0.1:8000", "Chess", &["server"], None);
+    assert!(call(&mut world, "GetMyGames", json!(["b", "p"]), offered(true)).is_empty());
+    let reports = call(&mut world, "MakeAMove", accept, json!("NoDrawWasOffered"));
+    assert_eq!(reports[0].blamed, ["server"]);
+    let chess = world.contract.service("Chess").unwrap();
+    let client = world.adapters.get_mut("c").unwrap();
+    assert_eq!(client.vouched("127.0.0.1:8000", chess, Some("(7, False, 2)"), 0).unwrap(), ["server"]);
+    let bad =
+        call(&mut world, "GetMyGames", json!(["b", "p"]), json!([{"id": 7, "moves": "1. e9", "drawOffered": false}]));
+    assert_eq!(bad[0].clause, "Chess.GetMyGames.pgn");
+    assert!(!format!("{}", bad[0]).contains("password = p\n"), "{}", bad[0]);
+}

@@ -1,0 +1,75 @@
+//! Contracts checked against what an IDL or a WSDL says.
+
+use std::collections::BTreeMap;
+
+use contract::{Field, Schema, Signature, Type, check, to_text};
+
+fn schema() -> Schema {
+    let note = vec![
+        Field::new("guid", Type::Text),
+        Field::optional("parent", Type::Named("Note".to_owned())),
+        Field::optional("tags", Type::List(Box::new(Type::Text))),
+        Field::optional("counts", Type::Map(Box::new(Type::Int), Box::new(Type::Float))),
+    ];
+    let find = Signature {
+        params: vec![Field::new("token", Type::Text), Field::new("offset", Type::Int)],
+        result: Some(Type::List(Box::new(Type::Named("Note".to_owned())))),
+        errors: vec![Field::new("EDAMUserException", Type::Record(Vec::new()))],
+    };
+    let outcomes = ["Success", "NoDrawWasOffered", "InvalidGameID"].map(str::to_owned).to_vec();
+    let play = Signature { params: Vec::new(), result: Some(Type::Choice(outcomes)), errors: Vec::new() };
+    Schema {
+        types: BTreeMap::from([("Note".to_owned(), note)]),
+        services: BTreeMap::from([(
+            "Notes".to_owned(),
+            BTreeMap::from([("find".to_owned(), find), ("play".to_owned(), play)]),
+        )]),
+    }
+}
+
+fn said(text: &str) -> String {
+    to_text("c", &check(text, Some(&schema())).findings)
+}
+
+#[test]
+fn what_fits_is_a_contract() {
+    let text = r#"contract 1
+schema "notes.thrift"
+service Notes {
+    find(t, from) {
+        index t
+        requires from >= 0
+        ensures all(n in result : n.parent.parent.guid != n.guid && "x" in n.tags && n.counts[7] < 1.5)
+        reply identifies Notes at n.guid index (n.guid, from) for n in result
+    }
+    play() { ensures result != "NoDrawWasOffered" }
+}"#;
+    let checked = check(text, Some(&schema()));
+    assert!(checked.contract.is_some(), "{}", to_text("c", &checked.findings));
+    assert_eq!(checked.contract.unwrap().schemas(), ["notes.thrift"]);
+    assert_eq!(said(text), "");
+}
+
+#[test]
+fn what_does_not_fit_is_told() {
+    insta::assert_snapshot!(said(
+        r#"contract 1
+service Notes {
+    find(t) { requires t > 0 }
+    find2() ;
+    play() {
+        ensures result != "NoDrawWasOfered"
+        ensures result + 1 == 2
+    }
+}
+service Note { x(); }
+service Other {
+    f(n: Note, m: list<Nite>) -> Note {
+        requires n.gid == "" || n.parent.tags.a == "" || n.counts["7"] == 1.0 || n == 1 || "a" in n.counts
+        ensures result.parent.parent.tgs == []
+        request identifies Notes at n index n
+        request identifies Notes at n.guid for tag in n.guid
+    }
+}"#
+    ));
+}

@@ -1,0 +1,99 @@
+//! What is asserted of any contract, any message and any block between adapters.
+#![allow(dead_code, reason = "each target uses one of these")]
+
+use contract::metadata::{Known, decode_reply, decode_request, encode_reply, encode_request};
+use contract::{Asked, Env, STEPS_MAX, Scratch, Severity, Tape, TapeId, Value, Verdict, check, print};
+
+/// Any text is a contract, or has mistakes that point into it; what is printed is read as the same tree.
+pub(crate) fn contract_parse(bytes: &[u8]) {
+    let Ok(text) = std::str::from_utf8(bytes) else { return };
+    let checked = check(text, None);
+    let lines = text.split('\n').count();
+    for finding in &checked.findings {
+        assert!(text.get(finding.span.clone()).is_some() || text.len() > contract::TEXT_MAX_BYTES, "{finding:?}");
+        assert!((1..=lines).contains(&finding.line) && finding.column >= 1, "{finding:?}");
+    }
+    let mistaken = checked.findings.iter().any(|finding| finding.severity == Severity::Mistake);
+    assert_eq!(checked.contract.is_none(), mistaken);
+    if let Some(contract) = checked.contract {
+        let printed = print::file(&checked.file);
+        let again = check(&printed, None);
+        assert_eq!(format!("{:?}", again.file), format!("{:?}", checked.file), "{printed}");
+        assert_eq!(again.contract.map(|contract| contract.hash()), Some(contract.hash()));
+    }
+}
+
+/// A clause, a line's end, and a message: it comes to a verdict within its budget, the same one each time.
+pub(crate) fn contract_eval(bytes: &[u8]) {
+    let Some(end) = bytes.iter().position(|byte| *byte == b'\n') else { return };
+    let Ok(clause) = std::str::from_utf8(&bytes[..end]) else { return };
+    let Some(contract) = check(&format!("contract 1 service S {{ f(m) {{ requires {clause} }} }}"), None).contract
+    else {
+        return;
+    };
+    let Some(operation) = contract.service("S").and_then(|service| contract.operation(service, "f")) else { return };
+    let mut tape = Tape::new();
+    let mut rest = &bytes[end + 1..];
+    let message = value(&mut rest, &mut tape, 0);
+    let args = [tape.value(message)];
+    let env = Env { args: &args, outcome: Value::Missing, receiver: "host:1" };
+    let mut scratch = Scratch::new();
+    for clause in contract.clauses(operation, Asked::Requires) {
+        let whole = clause.judge(env, STEPS_MAX, &mut scratch);
+        assert_eq!(clause.judge(env, STEPS_MAX, &mut scratch), whole);
+        let cut = clause.judge(env, 20, &mut scratch);
+        assert!(!matches!(cut, Verdict::Holds | Verdict::Fails) || cut == whole, "{cut:?} {whole:?}");
+    }
+}
+
+/// A message from bytes: a kind, then what it takes.
+fn value(rest: &mut &[u8], tape: &mut Tape<'static>, depth: u16) -> TapeId {
+    let mut byte = || match rest.split_first() {
+        Some((first, after)) => {
+            *rest = after;
+            *first
+        }
+        None => 0,
+    };
+    match byte() % 9 {
+        1 => tape.opaque(),
+        2 => {
+            let value = byte() & 1 == 1;
+            tape.bool(value)
+        }
+        3 => {
+            let value = i64::from(byte() as i8);
+            tape.int(value << (8 * (value & 7)))
+        }
+        4 => {
+            let value = f64::from_bits(u64::from_le_bytes(std::array::from_fn(|_| byte())));
+            tape.float(value)
+        }
+        kind @ (5 | 8) => {
+            let length = usize::from(byte());
+            let taken = (0..length).map(|_| byte()).collect::<Vec<_>>();
+            if kind == 5 { tape.text(String::from_utf8_lossy(&taken).into_owned()) } else { tape.bytes(taken) }
+        }
+        kind @ (6 | 7) if depth < 200 => {
+            let count = byte() % 16;
+            let mut items = Vec::new();
+            for _ in 0..count {
+                let name = if kind == 6 { value(rest, tape, 200) } else { TapeId::default() };
+                items.push((name, value(rest, tape, depth + 1)));
+            }
+            if kind == 6 { tape.map_of(items) } else { tape.list(items.into_iter().map(|(_, item)| item)) }
+        }
+        _ => tape.missing(),
+    }
+}
+
+/// Any block is metadata or an error, and what is read can be written and read again.
+pub(crate) fn metadata_block(bytes: &[u8]) {
+    let known = Known { receiver: "127.0.0.1:8000", service: "Chess", sender: "a" };
+    if let Ok(request) = decode_request(bytes, known) {
+        assert_eq!(decode_request(&encode_request(&request, known), known), Ok(request));
+    }
+    if let Ok(reply) = decode_reply(bytes, known) {
+        assert_eq!(decode_reply(&encode_reply(&reply, known), known), Ok(reply));
+    }
+}

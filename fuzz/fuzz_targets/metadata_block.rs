@@ -1,0 +1,6 @@
+#![no_main]
+
+#[path = "../contract.rs"]
+mod contracts;
+
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| contracts::metadata_block(bytes));

@@ -1,0 +1,122 @@
+//! How long clauses take, beside the same in CEL: `cargo run --release --manifest-path yardstick/Cargo.toml`.
+//!
+//! Both engines take turns, eleven rounds each; printed are the medians and the ranges of the rounds. CEL is given its values
+//! ready made; what converting a message into them would take is not counted.
+#![allow(clippy::print_stdout, clippy::disallowed_methods, reason = "an example measures and prints")]
+
+use std::collections::HashMap;
+use std::hint::black_box;
+use std::time::Instant;
+
+use contract::syntax::Direction;
+use contract::{Asked, Contract, Env, OperationId, STEPS_MAX, Scratch, Tape, Value, Verdict, check};
+
+const ROUNDS: usize = 11;
+
+const TEXT: &str = r#"contract 1
+service S {
+    find(offset: int) { requires offset >= 0 }
+    users() -> {users: list<{id_str: text}>} { reply identifies S at receiver index "u" + u.id_str for u in result.users }
+}"#;
+
+fn main() {
+    let checked = check(TEXT, None);
+    let contract = checked.contract.expect("this text is a contract");
+    let service = contract.service("S").expect("it has this service");
+    let operation = |name| contract.operation(service, name).expect("it has this operation");
+
+    let ours = clause(&contract, operation("find"));
+    let theirs = cel_clause();
+    print("offset >= 0", "ns", &compare(200_000, ours, theirs));
+
+    let ours = identify(&contract, operation("users"));
+    let theirs = cel_identify();
+    print("20 index strings", "ns", &compare(5_000, ours, theirs));
+}
+
+/// Nanoseconds per evaluation, by engine and round, the engines in turns.
+fn compare(count: u32, mut ours: impl FnMut(), mut theirs: impl FnMut()) -> [Vec<f64>; 2] {
+    let mut times = [Vec::new(), Vec::new()];
+    let round = |run: &mut dyn FnMut()| {
+        let start = Instant::now();
+        (0..count).for_each(|_| run());
+        start.elapsed().as_nanos() as f64 / f64::from(count)
+    };
+    // One round of each is thrown away: caches and branch predictors are cold.
+    round(&mut ours);
+    round(&mut theirs);
+    for at in 0..ROUNDS {
+        // Who begins changes, so that neither always runs in the other's wake.
+        let (first, second): (&mut dyn FnMut(), &mut dyn FnMut()) =
+            if at % 2 == 0 { (&mut ours, &mut theirs) } else { (&mut theirs, &mut ours) };
+        let (first, second) = (round(first), round(second));
+        let (ours, theirs) = if at % 2 == 0 { (first, second) } else { (second, first) };
+        times[0].push(ours);
+        times[1].push(theirs);
+    }
+    times
+}
+
+fn print(what: &str, unit: &str, [ours, theirs]: &[Vec<f64>; 2]) {
+    let shown = |times: &[f64]| {
+        let mut sorted = times.to_vec();
+        sorted.sort_by(f64::total_cmp);
+        (sorted[sorted.len() / 2], sorted[0], sorted[sorted.len() - 1])
+    };
+    let ratios = theirs.iter().zip(ours).map(|(theirs, ours)| theirs / ours).collect::<Vec<_>>();
+    for (name, times) in [("ours", ours), ("cel", theirs)] {
+        let (median, least, most) = shown(times);
+        println!("{what:<18} {name:<5} {median:8.1} {unit}   [{least:.1}, {most:.1}]");
+    }
+    let (median, least, most) = shown(&ratios);
+    println!("{what:<18} cel takes {median:.1} times as long   [{least:.1}, {most:.1}]");
+}
+
+fn clause(contract: &Contract, operation: OperationId) -> impl FnMut() {
+    let clause = contract.clauses(operation, Asked::Requires).next().expect("it has one");
+    let mut scratch = Scratch::new();
+    move || {
+        let args = [Value::Int(black_box(7))];
+        let env = Env { args: &args, outcome: Value::Missing, receiver: "127.0.0.1:3912" };
+        assert_eq!(black_box(clause.judge(env, STEPS_MAX, &mut scratch)), Verdict::Holds);
+    }
+}
+
+fn identify(contract: &Contract, operation: OperationId) -> impl FnMut() {
+    let mut tape = Tape::new();
+    let users = (0..20)
+        .map(|user| {
+            let id = tape.text(format!("11{user:010}"));
+            tape.map([("id_str", id)])
+        })
+        .collect::<Vec<_>>();
+    let users = tape.list(users);
+    let reply = tape.map([("users", users)]);
+    let mut scratch = Scratch::new();
+    move || {
+        let env = Env { args: &[], outcome: black_box(tape.value(reply)), receiver: "127.0.0.1:3912" };
+        let mut bytes = 0;
+        let mut show = |_, endpoint: &str, index: Option<&str>| bytes += endpoint.len() + index.map_or(0, str::len);
+        let done = contract.identified(operation, Direction::Reply, env, STEPS_MAX, &mut scratch, &mut show);
+        assert_eq!((done, black_box(bytes)), (Ok(()), 20 * (14 + 13)));
+    }
+}
+
+fn cel_clause() -> impl FnMut() {
+    let program = cel::Program::compile("offset >= 0").expect("CEL understands it");
+    let mut context = cel::Context::default();
+    context.add_variable_from_value("offset", 7_i64);
+    move || assert_eq!(black_box(program.execute(black_box(&context))).expect("it has a value"), true.into())
+}
+
+fn cel_identify() -> impl FnMut() {
+    let program = cel::Program::compile("result.users.map(u, 'u' + u.id_str)").expect("CEL understands it");
+    let user = |user: i32| cel::Value::from(HashMap::from([("id_str", format!("11{user:010}"))]));
+    let users = (0..20).map(user).collect::<Vec<_>>();
+    let mut context = cel::Context::default();
+    context.add_variable_from_value("result", HashMap::from([("users", cel::Value::from(users))]));
+    move || match black_box(program.execute(black_box(&context))).expect("it has a value") {
+        cel::Value::List(list) => assert_eq!(list.len(), 20),
+        other => panic!("{other:?}"),
+    }
+}
