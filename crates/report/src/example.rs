@@ -76,6 +76,9 @@ pub fn through() -> (Run, Vec<Record>) {
         figure(FigureKind::ThroughputChart, None, None),
         figure(FigureKind::NetworkChart, None, None),
     ];
+    for figure in &mut run.plan.figures {
+        (figure.series, figure.facet) = (Some(study::middle::THROUGH.to_owned()), None);
+    }
     let mut records = Vec::new();
     for block in 0..TRIALS {
         // What a block does to both cancels in the difference.
@@ -517,18 +520,6 @@ fn run(servers: &[&str], cores: &[i64], clients: &[i64]) -> Run {
             points.extend(clients.iter().map(|&clients| point(server, cores, clients)));
         }
     }
-    let figure = |kind, x: Option<&str>, y: Option<&str>| Figure {
-        kind,
-        x: x.map(str::to_owned),
-        y: y.map(str::to_owned),
-        y_more: Vec::new(),
-        series: Some("server".to_owned()),
-        facet: Some("clients".to_owned()),
-        interval: 0.95,
-        title: None,
-        policies: Vec::new(),
-        x_unit_bytes: None,
-    };
     let build = |server: &&str| Build {
         command: format!("make -C subjects/{server} {server}"),
         points: (0..points.len())
@@ -578,6 +569,21 @@ fn run(servers: &[&str], cores: &[i64], clients: &[i64]) -> Run {
             effects: EffectsPlan::default(),
             slopes: Vec::new(),
         },
+    }
+}
+
+fn figure(kind: FigureKind, x: Option<&str>, y: Option<&str>) -> Figure {
+    Figure {
+        kind,
+        x: x.map(str::to_owned),
+        y: y.map(str::to_owned),
+        y_more: Vec::new(),
+        series: Some("server".to_owned()),
+        facet: Some("clients".to_owned()),
+        interval: 0.95,
+        title: None,
+        policies: Vec::new(),
+        x_unit_bytes: None,
     }
 }
 
