@@ -59,9 +59,10 @@ fn requests_pass_a_middle_whose_use_and_bytes_are_known() {
     assert!(middle.ready_ns.is_some() && !middle.used.samples.is_empty() && middle.used.threads_max >= 2, "{middle:?}");
     assert!(middle.used.measured_ns >= 100_000_000 && middle.used.measured_from_ns > 0, "{middle:?}");
     assert!(middle.used.rss_max_bytes.is_some_and(|bytes| bytes > 100_000));
-    // Four bytes there and four back for each request; it asks the subject twice.
+    // Four bytes there and four back for each request; it asks the subject twice. What is sent counts once it is acknowledged, which may be a
+    // moment late for the last answer of each connection.
     let wire = middle.wire.unwrap();
-    assert_eq!((wire.front_bytes, wire.back_bytes), (160, 320));
+    assert!((120..=160).contains(&wire.front_bytes) && (280..=320).contains(&wire.back_bytes), "{wire:?}");
     assert!(!crate::ready::answers(own, std::time::Duration::from_secs(1)));
 }
 
@@ -74,7 +75,8 @@ fn a_chain_is_started_from_the_subject_and_entered_at_its_front() {
     let port = |words: &[String], at: usize| words[at].parse::<u16>().unwrap();
     assert_eq!((a.name.as_str(), port(&a.used.command, 4)), ("a", b.used.port.unwrap()));
     assert_eq!((b.name.as_str(), port(&b.used.command, 4)), ("b", record.subject.port.unwrap()));
-    assert_eq!(a.wire.unwrap().back_bytes, b.wire.unwrap().front_bytes);
+    let between = [a.wire.unwrap().back_bytes, b.wire.unwrap().front_bytes];
+    assert!(between.iter().all(|bytes| (280..=320).contains(bytes)), "{between:?}");
 }
 
 #[test]
