@@ -38,6 +38,10 @@ pub(crate) fn open(args: &StudyArgs, machine_cpus: u32) -> Result<Opened, Proble
     let mut options = ExpandOptions { name, seed: args.seed, profile, machine_cpus, sets: args.sets.clone() };
     let plan = study::parse(&text)
         .and_then(|study| {
+            #[expect(
+                clippy::disallowed_methods,
+                reason = "this is the binary, which reads the environment for all rooms"
+            )]
             let ops = std::env::var(NUM_OPS).ok();
             options.sets.splice(0..0, ops_of_environment(&study, ops));
             study::expand(&study, &options)
