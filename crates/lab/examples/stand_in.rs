@@ -167,7 +167,7 @@ fn serve(kind: &str, rest: &[&str]) -> Done {
     let (port, more) = rest.split_first().ok_or("a port is missing")?;
     let listen = || TcpListener::bind(("127.0.0.1", port.parse::<u16>()?)).map_err(Box::<dyn Error>::from);
     match (kind, more) {
-        ("well", []) => answer(&listen()?),
+        ("well", [] | [_]) => answer(&listen()?),
         ("early-exit", []) => Err("bind: permission denied".into()),
         ("deaf", []) => sleep_for_ever(),
         ("chatty", []) => {
@@ -190,7 +190,7 @@ fn serve(kind: &str, rest: &[&str]) -> Done {
             Err(_) => answer(&listen()?),
         },
         // Middles: one that goes on to another port, and what it does beside that.
-        ("forward", [next]) => forward(&listen()?, next),
+        ("forward", [next] | [next, _, _]) => forward(&listen()?, next),
         ("forward-file", [file]) => {
             let text = std::fs::read_to_string(file)?;
             let [next, subject, level] = text.split_whitespace().collect::<Vec<_>>()[..] else {

@@ -45,6 +45,7 @@ pub(crate) struct Place<'a> {
     /// Where what stands behind it listens.
     pub(crate) next_port: u16,
     pub(crate) subject_port: u16,
+    pub(crate) second_port: u16,
 }
 
 impl<'a> Middle<'a> {
@@ -64,6 +65,7 @@ impl<'a> Middle<'a> {
                 "port" => Some(port.to_string()),
                 "next_port" => Some(place.next_port.to_string()),
                 "subject_port" => Some(place.subject_port.to_string()),
+                "second_port" => Some(place.second_port.to_string()),
                 "admin_port" => Some(admin_port.to_string()),
                 "peer_port" => Some(peer_port.to_string()),
                 "folder" => Some(folder.path().display().to_string()),
@@ -121,12 +123,12 @@ impl<'a> Middle<'a> {
     pub(crate) fn finish(
         mut self,
         readings: Option<(Reading, Reading)>,
-        tables: Option<(&Table, &Table)>,
+        tables: &[(&Table, &Table)],
         used: &mut MiddleUse,
     ) -> Vec<String> {
         used.used.exit = Some(self.started.child.stop(Duration::from_nanos(self.plan.stop_timeout_ns)));
         used.used.stderr_tail = self.started.child.last_words();
-        used.wire = tables.and_then(|(begin, end)| wire::between(begin, end, self.port, self.next_port));
+        used.wire = tables.iter().find_map(|(begin, end)| wire::between(begin, end, self.port, self.next_port));
         self.sampler.finish(readings, &mut used.used);
         let Some(file) = &self.plan.calls else { return Vec::new() };
         match calls(&self.folder.path().join(file)) {

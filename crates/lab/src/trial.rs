@@ -18,12 +18,14 @@ use crate::process::{Child, Supervisor, wait_readable};
 use crate::sample::{Reading, Sampler};
 use crate::server::{Server, Started};
 use crate::topology::{self, Share};
-use crate::{clock, network, target, wire, words};
+use crate::{clock, network, ready, target, wire, words};
 
 /// The open loop polls for so long before each intended send, where the generator has its processors for itself, ns.
 const SPIN_NS: u64 = 100_000;
 /// The longest wait before we look whether to end.
 const LOOK: Duration = Duration::from_millis(50);
+/// The time between looks at the connections of middles while measuring: with very many connections one takes milliseconds.
+const LOOK_AT_WIRE: Duration = Duration::from_millis(200);
 
 /// Which trial of what.
 pub(crate) struct Trial<'a> {
@@ -87,9 +89,12 @@ impl Trial<'_> {
         record.generator_cpus.clone_from(&share.generator);
         record.cpus_shared = share.shared;
 
-        let Started { child: mut subject, at: started, .. } = self.start(&share, record)?;
+        // Not its main port, which is tried again where it was taken meanwhile: few subjects have a second one.
+        let second_port = ready::free_port()
+            .map_err(|error| failed(FailureKind::Start, format!("there is no second free port: {error}")))?;
+        let Started { child: mut subject, at: started, .. } = self.start(&share, second_port, record)?;
         let mut sampler = Sampler::new(Path::new("/proc"), subject.pid(), started);
-        let mut middles = self.start_middles(&middle_cpus, record)?;
+        let mut middles = self.start_middles(&middle_cpus, second_port, record)?;
         let own_net = Path::new("/proc/self/net");
         let subject_net = format!("/proc/{}/net", subject.pid());
         let before = network::read(Path::new(&subject_net));
@@ -110,12 +115,11 @@ impl Trial<'_> {
             return result;
         }
         say(Phase::Stop, None);
-        let tables = readings.begin.as_ref().zip(readings.end.as_ref());
-        let tables = tables.and_then(|(begin, end)| begin.wire.as_ref().zip(end.wire.as_ref()));
+        let tables = readings.tables();
         for (index, middle) in middles.into_iter().enumerate() {
             let of_it = |moment: &Option<Moment>| moment.as_ref().and_then(|moment| moment.middles.get(index).copied());
             let ends = of_it(&readings.begin).zip(of_it(&readings.end));
-            record.warnings.extend(middle.finish(ends, tables, &mut record.middles[index]));
+            record.warnings.extend(middle.finish(ends, &tables, &mut record.middles[index]));
         }
         let exit = subject.stop(Duration::from_nanos(self.point().subject.stop_timeout_ns));
         record.subject.exit = Some(exit);
@@ -126,12 +130,19 @@ impl Trial<'_> {
     }
 
     /// A subject whose port answers.
-    fn start(&self, share: &Share, record: &mut Record) -> Result<Started, End> {
+    fn start(&self, share: &Share, second_port: u16, record: &mut Record) -> Result<Started, End> {
         let plan = &self.point().subject;
         let words = words::split(&plan.command).map_err(|text| failed(FailureKind::Start, text))?;
+        let fill = |word: &str, port: u16| {
+            study::fill(word, |name| match name {
+                "port" => Some(port.to_string()),
+                "second_port" => Some(second_port.to_string()),
+                _ => None,
+            })
+        };
         let server = Server {
             command: &plan.command,
-            words: &|port| Ok(words.iter().map(|word| word.replace("{port}", &port.to_string())).collect()),
+            words: &|port| Ok(words.iter().map(|word| fill(word, port)).collect()),
             environment: &|_| plan.environment.clone(),
             directory: self.options.directory.join(plan.directory.as_deref().unwrap_or("")),
             cpus: &share.subject,
@@ -148,7 +159,12 @@ impl Trial<'_> {
 
     /// What stands between generator and subject, the generator's neighbour first. What of it had been started when one could not be is
     /// stopped.
-    fn start_middles(&self, middle_cpus: &[u32], record: &mut Record) -> Result<Vec<Middle<'_>>, End> {
+    fn start_middles(
+        &self,
+        middle_cpus: &[u32],
+        second_port: u16,
+        record: &mut Record,
+    ) -> Result<Vec<Middle<'_>>, End> {
         let plans = &self.point().middles;
         let subject_port = record.subject.port.unwrap_or(0);
         record.middles = vec![MiddleUse::default(); plans.len()];
@@ -167,6 +183,7 @@ impl Trial<'_> {
                 cpus: if plan.cpus == 0 { &record.subject.cpus } else { own },
                 next_port,
                 subject_port,
+                second_port,
             };
             let middle = Middle::start(plan, &place, used)?;
             next_port = middle.port();
@@ -212,6 +229,7 @@ impl Trial<'_> {
             let ends = middles.iter().map(|middle| middle.started.child.pidfd());
             let handles = [generator.output(), subject.pidfd()].into_iter().chain(ends).collect::<Vec<_>>();
             let readable = wait_readable(&handles, timeout);
+            readings.look_between(clock::now());
             if readable[0]
                 && let Some(result) = hear(
                     &mut generator,
@@ -257,6 +275,27 @@ struct Subject<'a> {
 struct Readings {
     begin: Option<Moment>,
     end: Option<Moment>,
+    /// The connections at a moment between, as those of the generator are closed by the end where nobody holds it up.
+    between: Option<(Instant, Option<wire::Table>)>,
+}
+
+impl Readings {
+    /// Looks at the connections while measuring goes on, now and then.
+    fn look_between(&mut self, now: Instant) {
+        if self.begin.as_ref().is_some_and(|begin| begin.wire.is_some())
+            && self.between.as_ref().is_none_or(|(last, _)| now.duration_since(*last) >= LOOK_AT_WIRE)
+        {
+            self.between = Some((now, wire::read()));
+        }
+    }
+
+    /// The connections when measuring began, each with a later moment: the latest first.
+    fn tables(&self) -> Vec<(&wire::Table, &wire::Table)> {
+        let Some(begin) = self.begin.as_ref().and_then(|begin| begin.wire.as_ref()) else { return Vec::new() };
+        let end = self.end.as_ref().and_then(|end| end.wire.as_ref());
+        let between = self.between.as_ref().and_then(|(_, table)| table.as_ref());
+        [end, between].into_iter().flatten().map(|later| (begin, later)).collect()
+    }
 }
 
 /// What subject and middles had used at one moment.

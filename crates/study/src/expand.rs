@@ -273,9 +273,9 @@ fn check_templates(root: &Table, factors: &[Factor], report: &Report) {
             if of_middles.contains(&place) && template::is_reserved(name) {
                 continue;
             }
-            if name == template::PORT {
+            if template::SUBJECT.contains(&name) {
                 if !commands.is_empty() && !commands.contains(&place) {
-                    report.mistake(at, "`{port}` has a meaning in `subject.command` alone", None);
+                    report.mistake(at, format!("`{written}` has a meaning in `subject.command` alone"), None);
                 }
             } else if !factors.iter().any(|factor| factor.name == name) && !lost(name, report) {
                 let known = factors.iter().map(|factor| factor.name.as_str());

@@ -17,8 +17,8 @@ pub const DIRECT: &str = "direct";
 /// How to build and start a middle.
 ///
 /// In `command`, `environment` and the files these templates are left, which the lab fills in: `{port}` where it listens, `{next_port}`
-/// where what stands behind it listens (the next middle, or the subject), `{subject_port}` where the subject does, `{admin_port}` and
-/// `{peer_port}` two more free ports of its own, `{folder}` a folder that it has for itself.
+/// where what stands behind it listens (the next middle, or the subject), `{subject_port}` and `{second_port}` where the subject does,
+/// `{admin_port}` and `{peer_port}` two more free ports of its own, `{folder}` a folder that it has for itself.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct MiddlePlan {
     /// Its name, which the levels of the factor `through` use.
@@ -57,7 +57,7 @@ pub struct MiddleUse {
     pub shares_cpus: bool,
     /// Wall time from its start to its first answer on the port, ns; `None` if never ready.
     pub ready_ns: Option<u64>,
-    /// Bytes that passed its sockets while measured; `None`: they could not be read in full.
+    /// Bytes that passed its sockets while measured, or from its beginning to a moment within; `None`: they could not be read in full.
     pub wire: Option<WireUse>,
     /// What it wrote of its calls, where the study asks for that.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -129,7 +129,7 @@ pub struct Point {
 pub struct SubjectPlan {
     /// Build command, run once before the first trial.
     pub build: Option<String>,
-    /// Command; `{port}` is the only template left in it.
+    /// Command; `{port}` and `{second_port}` are the only templates left in it.
     pub command: String,
     /// Working directory, relative to the folder that `run` was started in.
     pub directory: Option<String>,

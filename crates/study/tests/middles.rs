@@ -71,6 +71,15 @@ fn processors_of_middles_are_kept_free_everywhere() {
 }
 
 #[test]
+fn subjects_may_have_a_second_port() {
+    let study = STUDY.replace("server -p {port}", "server -p {port} -q {second_port}");
+    let plan = expand(&parse(&study).unwrap(), &options(8, &[])).unwrap();
+    assert_eq!(plan.points[0].subject.command, "server -p {port} -q {second_port}");
+    let told = mistakes("kind = [\"plain\", \"large\"]", "kind = [\"plain\"]\nsecond_port = [1]");
+    assert!(told.iter().any(|told| told.contains("`second_port` cannot be the name of a factor")), "{told:?}");
+}
+
+#[test]
 fn points_differ_in_what_they_pass_alone() {
     let plan = plan(8);
     assert_eq!(plan.points[0].besides_through(), plan.points[2].besides_through());

@@ -80,6 +80,18 @@ fn a_chain_is_started_from_the_subject_and_entered_at_its_front() {
 }
 
 #[test]
+fn a_subject_with_two_ports_is_known_by_both() {
+    let mut plan = through(vec![middle("m", "quintain serve forward {port} {next_port} {subject_port} {second_port}")]);
+    plan.points[0].subject.command = format!("{WELL} {{second_port}}");
+    let record = run(&plan);
+    assert!(record.measurement().is_some(), "{:?}", record.outcome);
+    let [.., port, second] = record.subject.command.as_slice() else { panic!("{:?}", record.subject.command) };
+    let own = record.subject.port.unwrap().to_string();
+    assert!(*port == own && second.parse::<u16>().is_ok_and(|second| second.to_string() != own), "{port} {second}");
+    assert_eq!(record.middles[0].used.command[4..], [port, port, second].map(String::clone));
+}
+
+#[test]
 fn files_are_made_of_templates_and_calls_are_read() {
     let folder = tempfile::tempdir().unwrap();
     let template = folder.path().join("template");
