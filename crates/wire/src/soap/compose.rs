@@ -1,0 +1,229 @@
+//! Envelopes from values, by a WSDL: for mocks, clients and tests.
+
+use std::fmt::Write;
+
+use base64::Engine;
+
+use super::envelope::SOAP_11;
+use super::types::{Builtin, ComplexId, Field, Message, Type, Wsdl};
+use super::xml::escape_into;
+use crate::value::Value;
+
+/// Values in one another that are written.
+const DEPTH_MAX: usize = 64;
+
+/// Why a value is none of its type.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{path}: {what}")]
+pub struct ComposeError {
+    /// Which value: names of fields and places of elements, from the message's element on.
+    pub path: String,
+    /// What is wrong with it.
+    pub what: String,
+}
+
+/// Appends an envelope with one message in its body: a request with its arguments, a response with its result.
+///
+/// Fields are written in the order of their type. [`Value::Null`] is written as nil where the type lets it, and is left out where the field may be missing.
+///
+/// # Errors
+///
+/// A value that is none of its type, a field that is missing and must not be, a field that the type has not. `out` is then as it was.
+pub fn compose_envelope(out: &mut String, wsdl: &Wsdl, message: &Message, value: &Value) -> Result<(), ComposeError> {
+    let before = out.len();
+    begin(out);
+    let mut writer = Writer { out, wsdl, path: vec![message.element.clone()], namespaces: vec![String::new()] };
+    let composed =
+        writer.wrapped(&message.element, &message.namespace, |writer| writer.complex(message.content, value));
+    match composed {
+        Ok(()) => end(out),
+        Err(_) => out.truncate(before),
+    }
+    composed
+}
+
+/// Appends an envelope with a fault: `code` is `Client`, `Server` and so on, `detail` a text.
+pub fn compose_fault(out: &mut String, code: &str, string: &str, detail: Option<&str>) {
+    begin(out);
+    out.push_str("<soap:Fault><faultcode>soap:");
+    escape_into(out, code);
+    out.push_str("</faultcode><faultstring>");
+    escape_into(out, string);
+    out.push_str("</faultstring>");
+    if let Some(detail) = detail {
+        out.push_str("<detail><message>");
+        escape_into(out, detail);
+        out.push_str("</message></detail>");
+    }
+    out.push_str("</soap:Fault>");
+    end(out);
+}
+
+fn begin(out: &mut String) {
+    out.push_str("<?xml version=\"1.0\" encoding=\"utf-8\"?><soap:Envelope xmlns:soap=\"");
+    out.push_str(SOAP_11);
+    out.push_str("\" xmlns:xsi=\"http://www.w3.org/2001/XMLSchema-instance\"><soap:Body>");
+}
+
+fn end(out: &mut String) {
+    out.push_str("</soap:Body></soap:Envelope>");
+}
+
+struct Writer<'w> {
+    out: &'w mut String,
+    wsdl: &'w Wsdl,
+    path: Vec<String>,
+    /// The namespace of names without a prefix, by element.
+    namespaces: Vec<String>,
+}
+
+impl Writer<'_> {
+    fn wrong<T>(&self, what: String) -> Result<T, ComposeError> {
+        Err(ComposeError { path: self.path.join("."), what })
+    }
+
+    /// An element with what `inner` writes behind its name: attributes, then `>` and its content.
+    fn wrapped(
+        &mut self,
+        name: &str,
+        namespace: &str,
+        inner: impl FnOnce(&mut Self) -> Result<(), ComposeError>,
+    ) -> Result<(), ComposeError> {
+        if self.namespaces.len() > DEPTH_MAX {
+            return self.wrong(format!("more than {DEPTH_MAX} values in one another"));
+        }
+        self.out.push('<');
+        self.out.push_str(name);
+        if self.namespaces.last().is_none_or(|outer| outer != namespace) {
+            self.out.push_str(" xmlns=\"");
+            escape_into(self.out, namespace);
+            self.out.push('"');
+        }
+        self.namespaces.push(namespace.to_owned());
+        inner(self)?;
+        self.namespaces.pop();
+        self.out.push_str("</");
+        self.out.push_str(name);
+        self.out.push('>');
+        Ok(())
+    }
+
+    fn complex(&mut self, id: ComplexId, value: &Value) -> Result<(), ComposeError> {
+        let wsdl = self.wsdl;
+        let complex = wsdl.complex(id);
+        if let (Some(field), Value::List(_)) = (complex.array(), value) {
+            self.out.push('>');
+            return self.field(field, value);
+        }
+        let Value::Record(given) = value else {
+            return self.wrong(format!("`{}` expected, {} given", complex.name, value.kind()));
+        };
+        if let Some((name, _)) = given.iter().find(|(name, _)| complex.field(name).is_none()) {
+            return self.wrong(format!("`{}` has no field `{name}`", complex.name));
+        }
+        for field in complex.fields.iter().filter(|field| field.is_attribute) {
+            match value.get(&field.name).filter(|value| **value != Value::Null) {
+                Some(value) => {
+                    self.path.push(field.name.clone());
+                    let text = self.text(field.ty, value)?;
+                    self.path.pop();
+                    let _ = write!(self.out, " {}=\"", field.name);
+                    escape_into(self.out, &text);
+                    self.out.push('"');
+                }
+                None if field.min > 0 => return self.wrong(format!("the attribute `{}` is missing", field.name)),
+                None => {}
+            }
+        }
+        self.out.push('>');
+        if complex.is_choice && given.iter().filter(|(_, value)| *value != Value::Null).count() > 1 {
+            return self.wrong("a choice has one field, more are given".to_owned());
+        }
+        for field in complex.fields.iter().filter(|field| !field.is_attribute) {
+            match value.get(&field.name) {
+                Some(Value::Null) | None if field.min == 0 => {}
+                Some(value) => self.field(field, value)?,
+                None if field.is_nillable => self.field(field, &Value::Null)?,
+                None => return self.wrong(format!("`{}` is missing", field.name)),
+            }
+        }
+        Ok(())
+    }
+
+    fn field(&mut self, field: &Field, value: &Value) -> Result<(), ComposeError> {
+        self.path.push(field.name.clone());
+        match (field.is_list(), value) {
+            (true, Value::List(elements)) => {
+                let count = elements.len() as u64;
+                if count < u64::from(field.min) || field.max.is_some_and(|max| count > u64::from(max)) {
+                    return self.wrong(format!("{count} elements, which its type does not allow"));
+                }
+                for (index, value) in elements.iter().enumerate() {
+                    self.path.push(format!("[{index}]"));
+                    self.element(field, value)?;
+                    self.path.pop();
+                }
+            }
+            (true, other) => return self.wrong(format!("list expected, {} given", other.kind())),
+            (false, value) => self.element(field, value)?,
+        }
+        self.path.pop();
+        Ok(())
+    }
+
+    fn element(&mut self, field: &Field, value: &Value) -> Result<(), ComposeError> {
+        self.wrapped(&field.name, &field.namespace, |writer| match (value, field.ty) {
+            (Value::Null, _) if field.is_nillable => {
+                writer.out.push_str(" xsi:nil=\"true\">");
+                Ok(())
+            }
+            (value, Type::Complex(id)) => writer.complex(id, value),
+            (value, ty) => {
+                let text = writer.text(ty, value)?;
+                writer.out.push('>');
+                escape_into(writer.out, &text);
+                Ok(())
+            }
+        })
+    }
+
+    fn text(&self, ty: Type, value: &Value) -> Result<String, ComposeError> {
+        let base = self.wsdl.base(ty).unwrap_or(Builtin::Text);
+        let text = match (base, value) {
+            (Builtin::Text, Value::Text(text)) => text.clone(),
+            (Builtin::Boolean, Value::Bool(bool)) => bool.to_string(),
+            (Builtin::Integer { min, max }, Value::Integer(integer)) if (min..=max).contains(integer) => {
+                integer.to_string()
+            }
+            (Builtin::Integer { .. }, Value::Integer(integer)) => {
+                return self.wrong(format!("{integer} is beyond the bounds of its type"));
+            }
+            (Builtin::Float, Value::Double(double)) => match double {
+                _ if double.is_nan() => "NaN".to_owned(),
+                _ if double.is_infinite() => (if *double > 0.0 { "INF" } else { "-INF" }).to_owned(),
+                _ => format!("{double:?}"),
+            },
+            (Builtin::Float, Value::Integer(integer)) => integer.to_string(),
+            (Builtin::Base64, Value::Bytes(bytes)) => base64::engine::general_purpose::STANDARD.encode(bytes),
+            (Builtin::Hex, Value::Bytes(bytes)) => bytes.iter().map(|byte| format!("{byte:02X}")).collect(),
+            (base, value) => return self.wrong(format!("{} expected, {} given", name(base), value.kind())),
+        };
+        if let Type::Simple(id) = ty {
+            let simple = self.wsdl.simple(id);
+            if !simple.values.is_empty() && !simple.values.contains(&text) {
+                return self.wrong(format!("{text:?} is no `{}`", simple.name));
+            }
+        }
+        Ok(text)
+    }
+}
+
+fn name(base: Builtin) -> &'static str {
+    match base {
+        Builtin::Text => "text",
+        Builtin::Boolean => "bool",
+        Builtin::Integer { .. } => "integer",
+        Builtin::Float => "double",
+        Builtin::Base64 | Builtin::Hex => "bytes",
+    }
+}

@@ -1,0 +1,223 @@
+//! An IDL file as words.
+
+/// What a word is.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Word<'t> {
+    /// A name or a keyword; names may have dots in them.
+    Name(&'t str),
+    /// An integer; `None` where it is wider than 64 bits.
+    Integer(Option<i64>),
+    /// A number with a fraction or an exponent.
+    Double(f64),
+    /// A text in quotes, its escapes resolved.
+    Text(String),
+    /// Any other character.
+    Sign(char),
+    /// The end of the file.
+    End,
+}
+
+/// A word and where it is.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Token<'t> {
+    pub(super) word: Word<'t>,
+    /// The byte where it begins.
+    pub(super) at: usize,
+    /// Nothing but blanks is before it on its line.
+    pub(super) is_first: bool,
+    /// The doc comment right before it.
+    pub(super) doc: Option<&'t str>,
+}
+
+/// Cuts `text` into words; the last is [`Word::End`]. Mistakes go to `mistake` with their place.
+pub(super) fn words<'t>(text: &'t str, mut mistake: impl FnMut(usize, String)) -> Vec<Token<'t>> {
+    let bytes = text.as_bytes();
+    let mut tokens = Vec::new();
+    let (mut at, mut is_first, mut doc) = (0, true, None);
+    while at < bytes.len() {
+        let rest = &text[at..];
+        let start = at;
+        match bytes[at] {
+            b'\n' => {
+                is_first = true;
+                at += 1;
+                continue;
+            }
+            byte if byte.is_ascii_whitespace() => {
+                at += 1;
+                continue;
+            }
+            b'#' => {
+                at += rest.find('\n').unwrap_or(rest.len());
+                continue;
+            }
+            b'/' if rest.starts_with("//") => {
+                at += rest.find('\n').unwrap_or(rest.len());
+                continue;
+            }
+            b'/' if rest.starts_with("/*") => {
+                let Some(end) = rest[2..].find("*/") else {
+                    mistake(at, "this comment has no end".to_owned());
+                    break;
+                };
+                // `/**/` and rows of stars are decoration, no documentation.
+                let inner = &rest[2..2 + end];
+                if inner.starts_with('*') && !inner.trim_matches(['*', ' ']).is_empty() {
+                    doc = Some(&inner[1..]);
+                }
+                at += end + 4;
+                continue;
+            }
+            quote @ (b'"' | b'\'') => {
+                let (read, used) = quoted(rest, quote, |offset, what| mistake(start + offset, what));
+                tokens.push(Token { word: Word::Text(read), at, is_first, doc: doc.take() });
+                at += used;
+            }
+            byte if byte.is_ascii_alphabetic() || byte == b'_' => {
+                let is_part = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_' || *byte == b'.';
+                at += rest.bytes().take_while(is_part).count();
+                tokens.push(Token { word: Word::Name(&text[start..at]), at: start, is_first, doc: doc.take() });
+            }
+            byte if byte.is_ascii_digit()
+                || (b"+-.".contains(&byte) && bytes.get(at + 1).is_some_and(is_digit_or_dot)) =>
+            {
+                let used = number_length(rest.as_bytes());
+                let word = number(&rest[..used]);
+                if word == Word::Integer(None) {
+                    mistake(at, format!("`{}` is no number of 64 bits", &rest[..used]));
+                }
+                at += used;
+                tokens.push(Token { word, at: start, is_first, doc: doc.take() });
+            }
+            _ => {
+                let sign = rest.chars().next().unwrap_or('\0');
+                if !"{}()<>[],;:=&*".contains(sign) {
+                    mistake(at, format!("`{}` has no meaning here", sign.escape_default()));
+                }
+                at += sign.len_utf8();
+                tokens.push(Token { word: Word::Sign(sign), at: start, is_first, doc: doc.take() });
+            }
+        }
+        is_first = false;
+    }
+    tokens.push(Token { word: Word::End, at: text.len(), is_first: true, doc: None });
+    tokens
+}
+
+fn is_digit_or_dot(byte: &u8) -> bool {
+    byte.is_ascii_digit() || *byte == b'.'
+}
+
+fn number_length(bytes: &[u8]) -> usize {
+    let mut used = usize::from(b"+-".contains(&bytes[0]));
+    let is_hexadecimal = bytes[used..].starts_with(b"0x") || bytes[used..].starts_with(b"0X");
+    while let Some(byte) = bytes.get(used) {
+        let after_exponent = b"eE".contains(&bytes[used.max(1) - 1]) && !is_hexadecimal;
+        if byte.is_ascii_alphanumeric() || *byte == b'.' || (b"+-".contains(byte) && after_exponent) {
+            used += 1;
+        } else {
+            break;
+        }
+    }
+    used
+}
+
+fn number(text: &str) -> Word<'static> {
+    let (sign, digits) = match text.strip_prefix('-') {
+        Some(digits) => (-1, digits),
+        None => (1, text.strip_prefix('+').unwrap_or(text)),
+    };
+    if let Some(digits) = digits.strip_prefix("0x").or_else(|| digits.strip_prefix("0X")) {
+        let magnitude = if digits.starts_with('+') { None } else { i128::from_str_radix(digits, 16).ok() };
+        return Word::Integer(magnitude.and_then(|value| i64::try_from(sign * value).ok()));
+    }
+    if digits.bytes().all(|byte| byte.is_ascii_digit()) {
+        return Word::Integer(digits.parse::<i128>().ok().and_then(|value| i64::try_from(sign * value).ok()));
+    }
+    match text.parse::<f64>() {
+        Ok(value) if value.is_finite() => Word::Double(value),
+        _ => Word::Integer(None),
+    }
+}
+
+/// A text in quotes and how many bytes it has with them.
+fn quoted(text: &str, quote: u8, mut mistake: impl FnMut(usize, String)) -> (String, usize) {
+    let mut read = String::new();
+    let mut characters = text.char_indices().skip(1);
+    while let Some((at, character)) = characters.next() {
+        match character {
+            '\\' => match characters.next() {
+                Some((_, 'n')) => read.push('\n'),
+                Some((_, 't')) => read.push('\t'),
+                Some((_, 'r')) => read.push('\r'),
+                Some((_, escaped @ ('"' | '\'' | '\\'))) => read.push(escaped),
+                Some((_, other)) => {
+                    mistake(at, format!("`\\{}` is no escape", other.escape_default()));
+                    read.push(other);
+                }
+                None => break,
+            },
+            end if end == char::from(quote) => return (read, at + 1),
+            // A text may be longer than a line, as the Apache compiler has it.
+            other => read.push(other),
+        }
+    }
+    mistake(0, "this text has no end".to_owned());
+    (read, text.len())
+}
+
+/// The text of a doc comment without the stars at the beginnings of its lines.
+pub(super) fn doc_text(raw: &str) -> Option<String> {
+    let lines = raw.lines().map(|line| {
+        let line = line.trim();
+        line.strip_prefix('*').unwrap_or(line).trim()
+    });
+    let text = lines.collect::<Vec<_>>().join("\n").trim().to_owned();
+    (!text.is_empty()).then_some(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(text: &str, expect: &str) {
+        let mut found = Vec::new();
+        let tokens = words(text, |at, what| found.push(format!("{at}: {what}")));
+        let mut said = tokens.iter().map(|token| format!("{:?}", token.word)).collect::<Vec<_>>();
+        said.append(&mut found);
+        assert_eq!(said.join(" "), expect, "of {text:?}");
+    }
+
+    #[test]
+    fn words_of_all_kinds() {
+        check("a.b _c9 // x\n# y\n/* z */ /**/", r#"Name("a.b") Name("_c9") End"#);
+        check(
+            "1 -2 +3 0xFf -0x10",
+            "Integer(Some(1)) Integer(Some(-2)) Integer(Some(3)) Integer(Some(255)) Integer(Some(-16)) End",
+        );
+        check("1.5 -2e-3 .5 1E+2", "Double(1.5) Double(-0.002) Double(0.5) Double(100.0) End");
+        check(r#""a\"b\n" 'c"d'"#, r#"Text("a\"b\n") Text("c\"d") End"#);
+        check("-9223372036854775808", "Integer(Some(-9223372036854775808)) End");
+        check("{x:1}", "Sign('{') Name(\"x\") Sign(':') Integer(Some(1)) Sign('}') End");
+    }
+
+    #[test]
+    fn mistakes_of_words() {
+        check("9223372036854775808", "Integer(None) End 0: `9223372036854775808` is no number of 64 bits");
+        check("0x", "Integer(None) End 0: `0x` is no number of 64 bits");
+        check("12ab", "Integer(None) End 0: `12ab` is no number of 64 bits");
+        check("/* a", "End 0: this comment has no end");
+        check("'a", "Text(\"a\") End 0: this text has no end");
+        check("'\\q'", "Text(\"q\") End 1: `\\q` is no escape");
+        check("é", "Sign('é') End 0: `\\u{e9}` has no meaning here");
+    }
+
+    #[test]
+    fn doc_comments_lose_their_stars() {
+        assert_eq!(doc_text("\n * One.\n *\n * Two.\n ").as_deref(), Some("One.\n\nTwo."));
+        assert_eq!(doc_text(" * ").as_deref(), None);
+        let tokens = words("/** One. */ struct /** lost */ /* kept */ X", |_, _| panic!("no mistake"));
+        assert_eq!(tokens[0].doc.and_then(doc_text).as_deref(), Some("One."));
+        assert_eq!(tokens[1].doc.and_then(doc_text).as_deref(), Some("lost"));
+    }
+}

@@ -1,0 +1,477 @@
+//! An IDL file as a tree, its names not yet looked up. A mistake costs what it stands in, and reading goes on behind it.
+
+use super::lexer::{Token, Word, doc_text, words};
+use crate::thrift::schema::{Annotation, Requirement, StructKind};
+
+/// Containers within containers that a type or a constant may have.
+const DEPTH_MAX: usize = 32;
+
+/// Fields of a struct, members of an enum, methods of a service.
+const MEMBERS_MAX: usize = 4096;
+
+pub(super) struct Document {
+    pub(super) includes: Vec<(usize, String)>,
+    pub(super) namespaces: Vec<(String, String)>,
+    pub(super) definitions: Vec<Definition>,
+}
+
+pub(super) struct Definition {
+    /// The byte where its name begins.
+    pub(super) at: usize,
+    pub(super) name: String,
+    pub(super) doc: Option<String>,
+    pub(super) annotations: Vec<Annotation>,
+    pub(super) body: Body,
+}
+
+pub(super) enum Body {
+    Constant { ty: TypeRef, value: Const },
+    Typedef { ty: TypeRef },
+    Enum { members: Vec<(usize, String, Option<i64>)> },
+    Struct { kind: StructKind, fields: Vec<FieldDef> },
+    Service { extends: Option<(usize, String)>, methods: Vec<MethodDef> },
+}
+
+pub(super) struct FieldDef {
+    pub(super) at: usize,
+    pub(super) id: Option<i64>,
+    pub(super) name: String,
+    pub(super) ty: TypeRef,
+    pub(super) requirement: Requirement,
+    pub(super) default: Option<Const>,
+    pub(super) doc: Option<String>,
+    pub(super) annotations: Vec<Annotation>,
+}
+
+pub(super) struct MethodDef {
+    pub(super) at: usize,
+    pub(super) name: String,
+    pub(super) is_oneway: bool,
+    pub(super) returns: Option<TypeRef>,
+    pub(super) arguments: Vec<FieldDef>,
+    pub(super) throws: Vec<FieldDef>,
+    pub(super) doc: Option<String>,
+    pub(super) annotations: Vec<Annotation>,
+}
+
+/// A type by name, with the byte where it begins.
+pub(super) enum TypeRef {
+    Named(usize, String),
+    List(Box<TypeRef>),
+    Set(Box<TypeRef>),
+    Map(Box<TypeRef>, Box<TypeRef>),
+}
+
+pub(super) struct Const {
+    pub(super) at: usize,
+    pub(super) kind: ConstKind,
+}
+
+pub(super) enum ConstKind {
+    Integer(i64),
+    Double(f64),
+    Text(String),
+    Name(String),
+    List(Vec<Const>),
+    Map(Vec<(Const, Const)>),
+}
+
+/// A mistake of grammar: its place, what it is, and what helps. `None` inside means that it was told already.
+type Wrong = Option<(usize, String)>;
+
+pub(super) struct Found {
+    pub(super) at: usize,
+    pub(super) text: String,
+}
+
+/// Reads a file; its mistakes stand behind it.
+pub(super) fn read(text: &str) -> (Document, Vec<Found>) {
+    let mut found = Vec::new();
+    let tokens = words(text, |at, text| found.push(Found { at, text }));
+    let mut parser = Parser { tokens, next: 0, found };
+    let document = parser.document();
+    parser.found.sort_by_key(|found| found.at);
+    (document, parser.found)
+}
+
+struct Parser<'t> {
+    tokens: Vec<Token<'t>>,
+    next: usize,
+    found: Vec<Found>,
+}
+
+const DEFINITIONS: [&str; 9] =
+    ["const", "typedef", "enum", "struct", "union", "exception", "service", "namespace", "include"];
+
+impl<'t> Parser<'t> {
+    fn peek(&self) -> &Token<'t> {
+        &self.tokens[self.next]
+    }
+
+    fn advance(&mut self) -> Token<'t> {
+        let token = self.tokens[self.next].clone();
+        // The end stays the end.
+        self.next = (self.next + 1).min(self.tokens.len() - 1);
+        token
+    }
+
+    fn is_name(&self, name: &str) -> bool {
+        matches!(self.peek().word, Word::Name(other) if other == name)
+    }
+
+    fn take_name(&mut self, name: &str) -> bool {
+        let is = self.is_name(name);
+        if is {
+            self.advance();
+        }
+        is
+    }
+
+    fn is_sign(&self, sign: char) -> bool {
+        self.peek().word == Word::Sign(sign)
+    }
+
+    fn take_sign(&mut self, sign: char) -> bool {
+        let is = self.is_sign(sign);
+        if is {
+            self.advance();
+        }
+        is
+    }
+
+    fn wrong<T>(&self, expected: &str) -> Result<T, Wrong> {
+        let token = self.peek();
+        let found = match &token.word {
+            Word::Name(name) => format!("`{name}`"),
+            Word::Integer(Some(value)) => format!("`{value}`"),
+            // The lexer told it.
+            Word::Integer(None) => return Err(None),
+            Word::Double(value) => format!("`{value}`"),
+            Word::Text(text) => format!("the text {text:?}"),
+            Word::Sign(sign) if "{}()<>[],;:=&*".contains(*sign) => format!("`{sign}`"),
+            Word::Sign(_) => return Err(None),
+            Word::End => "the end of the file".to_owned(),
+        };
+        Err(Some((token.at, format!("{expected} expected, {found} found"))))
+    }
+
+    fn sign(&mut self, sign: char) -> Result<(), Wrong> {
+        if self.take_sign(sign) { Ok(()) } else { self.wrong(&format!("`{sign}`")) }
+    }
+
+    fn name(&mut self, what: &str) -> Result<(usize, String), Wrong> {
+        match self.peek().word {
+            Word::Name(name) => Ok((self.advance().at, name.to_owned())),
+            _ => self.wrong(what),
+        }
+    }
+
+    /// A name that is defined here, and so has no dots.
+    fn own_name(&mut self, what: &str) -> Result<(usize, String), Wrong> {
+        let (at, name) = self.name(what)?;
+        if name.contains('.') {
+            self.tell(Some((at, format!("{what} `{name}` has a dot in it"))));
+        }
+        Ok((at, name))
+    }
+
+    fn text(&mut self, what: &str) -> Result<(usize, String), Wrong> {
+        match &self.peek().word {
+            Word::Text(text) => {
+                let text = text.clone();
+                Ok((self.advance().at, text))
+            }
+            _ => self.wrong(what),
+        }
+    }
+
+    fn tell(&mut self, wrong: Wrong) {
+        if let Some((at, text)) = wrong {
+            self.found.push(Found { at, text });
+        }
+    }
+
+    fn separator(&mut self) {
+        let _ = self.take_sign(',') || self.take_sign(';');
+    }
+
+    fn document(&mut self) -> Document {
+        let mut document = Document { includes: Vec::new(), namespaces: Vec::new(), definitions: Vec::new() };
+        while self.peek().word != Word::End {
+            let before = self.next;
+            if let Err(wrong) = self.definition(&mut document) {
+                self.tell(wrong);
+                self.next = self.next.max(before + 1).min(self.tokens.len() - 1);
+                while !self.begins_definition() && self.peek().word != Word::End {
+                    self.advance();
+                }
+            }
+        }
+        document
+    }
+
+    fn begins_definition(&self) -> bool {
+        let token = self.peek();
+        token.is_first && matches!(token.word, Word::Name(name) if DEFINITIONS.contains(&name))
+    }
+
+    fn definition(&mut self, document: &mut Document) -> Result<(), Wrong> {
+        let doc = self.peek().doc.and_then(doc_text);
+        let Word::Name(keyword) = self.peek().word else { return self.wrong("a definition") };
+        let begin = self.peek().at;
+        if !DEFINITIONS.contains(&keyword) && keyword != "cpp_include" {
+            let hint = match keyword {
+                "senum" | "slist" => " (it is no longer part of the language)",
+                _ => "",
+            };
+            return self
+                .wrong(&format!("`const`, `typedef`, `enum`, `struct`, `union`, `exception` or `service`{hint}"));
+        }
+        self.advance();
+        let (at, name, body) = match keyword {
+            "include" => {
+                document.includes.push(self.text("the path of a file in quotes")?);
+                return Ok(());
+            }
+            "cpp_include" => {
+                self.text("the path of a file in quotes")?;
+                return Ok(());
+            }
+            "namespace" => {
+                let scope = if self.take_sign('*') { "*".to_owned() } else { self.name("`*` or a language")?.1 };
+                let name = self.name("a name")?.1;
+                self.annotations()?;
+                document.namespaces.push((scope, name));
+                return Ok(());
+            }
+            "const" => {
+                let ty = self.field_type(0)?;
+                let (at, name) = self.own_name("a constant's name")?;
+                self.sign('=')?;
+                let value = self.constant(0)?;
+                (at, name, Body::Constant { ty, value })
+            }
+            "typedef" => {
+                let ty = self.field_type(0)?;
+                let (at, name) = self.own_name("a type's name")?;
+                (at, name, Body::Typedef { ty })
+            }
+            "enum" => {
+                let (at, name) = self.own_name("an enum's name")?;
+                self.sign('{')?;
+                let members = self.members(begin, Parser::member);
+                (at, name, Body::Enum { members })
+            }
+            "service" => {
+                let (at, name) = self.own_name("a service's name")?;
+                let extends = if self.take_name("extends") { Some(self.name("a service's name")?) } else { None };
+                self.sign('{')?;
+                let methods = self.members(begin, Parser::method);
+                (at, name, Body::Service { extends, methods })
+            }
+            _ => {
+                let kind = match keyword {
+                    "union" => StructKind::Union,
+                    "exception" => StructKind::Exception,
+                    _ => StructKind::Struct,
+                };
+                let (at, name) = self.own_name("a struct's name")?;
+                self.take_name("xsd_all");
+                self.sign('{')?;
+                let fields = self.members(begin, Parser::field);
+                (at, name, Body::Struct { kind, fields })
+            }
+        };
+        let annotations = self.annotations()?;
+        self.separator();
+        document.definitions.push(Definition { at, name, doc, annotations, body });
+        Ok(())
+    }
+
+    /// What is between braces, up to and with the closing one. After a mistake it goes on behind the next separator or on the next line.
+    fn members<T>(&mut self, begin: usize, read: impl Fn(&mut Parser<'t>) -> Result<T, Wrong>) -> Vec<T> {
+        let mut members = Vec::new();
+        loop {
+            if self.take_sign('}') {
+                return members;
+            }
+            if self.peek().word == Word::End {
+                self.tell(Some((begin, "`}` is missing at the end of this".to_owned())));
+                return members;
+            }
+            // A definition within another: the brace of that one is missing.
+            if self.begins_definition() {
+                self.tell(Some((self.peek().at, "`}` expected before this".to_owned())));
+                return members;
+            }
+            let before = self.next;
+            match read(self) {
+                Ok(member) if members.len() < MEMBERS_MAX => members.push(member),
+                Ok(_) => {
+                    self.tell(Some((begin, format!("more than {MEMBERS_MAX} members"))));
+                    while !self.is_sign('}') && self.peek().word != Word::End {
+                        self.advance();
+                    }
+                }
+                Err(wrong) => {
+                    self.tell(wrong);
+                    if self.next == before && !self.is_sign('}') {
+                        self.advance();
+                    }
+                    while !self.is_sign('}') && !self.peek().is_first {
+                        if self.take_sign(',') || self.take_sign(';') {
+                            break;
+                        }
+                        self.advance();
+                    }
+                }
+            }
+        }
+    }
+
+    fn member(&mut self) -> Result<(usize, String, Option<i64>), Wrong> {
+        let (at, name) = self.own_name("an enum's member")?;
+        let number = if self.take_sign('=') { Some(self.integer("a number")?) } else { None };
+        self.annotations()?;
+        self.separator();
+        Ok((at, name, number))
+    }
+
+    fn integer(&mut self, what: &str) -> Result<i64, Wrong> {
+        match self.peek().word {
+            Word::Integer(Some(value)) => {
+                self.advance();
+                Ok(value)
+            }
+            _ => self.wrong(what),
+        }
+    }
+
+    fn field(&mut self) -> Result<FieldDef, Wrong> {
+        let doc = self.peek().doc.and_then(doc_text);
+        let id = match self.peek().word {
+            Word::Integer(_) => {
+                let id = self.integer("a field's number")?;
+                self.sign(':')?;
+                Some(id)
+            }
+            _ => None,
+        };
+        let requirement = if self.take_name("required") {
+            Requirement::Required
+        } else if self.take_name("optional") {
+            Requirement::Optional
+        } else {
+            Requirement::Default
+        };
+        let ty = self.field_type(0)?;
+        self.take_sign('&');
+        let (at, name) = self.own_name("a field's name")?;
+        let default = if self.take_sign('=') { Some(self.constant(0)?) } else { None };
+        let annotations = self.annotations()?;
+        self.separator();
+        Ok(FieldDef { at, id, name, ty, requirement, default, doc, annotations })
+    }
+
+    fn method(&mut self) -> Result<MethodDef, Wrong> {
+        let doc = self.peek().doc.and_then(doc_text);
+        let is_oneway = self.take_name("oneway") || self.take_name("async");
+        let returns = if self.take_name("void") { None } else { Some(self.field_type(0)?) };
+        let (at, name) = self.own_name("a method's name")?;
+        let arguments = self.fields_in_parentheses()?;
+        let throws = if self.take_name("throws") { self.fields_in_parentheses()? } else { Vec::new() };
+        let annotations = self.annotations()?;
+        self.separator();
+        Ok(MethodDef { at, name, is_oneway, returns, arguments, throws, doc, annotations })
+    }
+
+    fn fields_in_parentheses(&mut self) -> Result<Vec<FieldDef>, Wrong> {
+        self.sign('(')?;
+        let mut fields = Vec::new();
+        while !self.take_sign(')') {
+            fields.push(self.field()?);
+        }
+        Ok(fields)
+    }
+
+    fn field_type(&mut self, depth: usize) -> Result<TypeRef, Wrong> {
+        if depth > DEPTH_MAX {
+            return self.wrong(&format!("a type with at most {DEPTH_MAX} types in one another"));
+        }
+        let (at, name) = self.name("a type")?;
+        let ty = match name.as_str() {
+            "list" | "set" | "map" => {
+                if self.take_name("cpp_type") {
+                    self.text("a type of C++ in quotes")?;
+                }
+                self.sign('<')?;
+                let first = Box::new(self.field_type(depth + 1)?);
+                let ty = match name.as_str() {
+                    "map" => {
+                        self.sign(',')?;
+                        TypeRef::Map(first, Box::new(self.field_type(depth + 1)?))
+                    }
+                    "list" => TypeRef::List(first),
+                    _ => TypeRef::Set(first),
+                };
+                self.sign('>')?;
+                if self.take_name("cpp_type") {
+                    self.text("a type of C++ in quotes")?;
+                }
+                ty
+            }
+            _ => TypeRef::Named(at, name),
+        };
+        self.annotations()?;
+        Ok(ty)
+    }
+
+    fn constant(&mut self, depth: usize) -> Result<Const, Wrong> {
+        if depth > DEPTH_MAX {
+            return self.wrong(&format!("a value with at most {DEPTH_MAX} values in one another"));
+        }
+        let at = self.peek().at;
+        let kind = match &self.peek().word {
+            Word::Integer(Some(value)) => ConstKind::Integer(*value),
+            Word::Double(value) => ConstKind::Double(*value),
+            Word::Text(text) => ConstKind::Text(text.clone()),
+            Word::Name(name) => ConstKind::Name((*name).to_owned()),
+            Word::Sign('[') => {
+                self.advance();
+                let mut elements = Vec::new();
+                while !self.take_sign(']') {
+                    elements.push(self.constant(depth + 1)?);
+                    self.separator();
+                }
+                return Ok(Const { at, kind: ConstKind::List(elements) });
+            }
+            Word::Sign('{') => {
+                self.advance();
+                let mut pairs = Vec::new();
+                while !self.take_sign('}') {
+                    let key = self.constant(depth + 1)?;
+                    self.sign(':')?;
+                    pairs.push((key, self.constant(depth + 1)?));
+                    self.separator();
+                }
+                return Ok(Const { at, kind: ConstKind::Map(pairs) });
+            }
+            _ => return self.wrong("a value"),
+        };
+        self.advance();
+        Ok(Const { at, kind })
+    }
+
+    fn annotations(&mut self) -> Result<Vec<Annotation>, Wrong> {
+        let mut annotations = Vec::new();
+        if self.take_sign('(') {
+            while !self.take_sign(')') {
+                let (_, name) = self.name("an annotation's name")?;
+                let value = if self.take_sign('=') { self.text("a text in quotes")?.1 } else { "1".to_owned() };
+                self.separator();
+                annotations.push(Annotation { name, value });
+            }
+        }
+        Ok(annotations)
+    }
+}

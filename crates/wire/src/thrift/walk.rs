@@ -1,0 +1,181 @@
+//! A message's structure, checked once: no limit is passed, nothing is missing. What was walked through is then read without fear.
+
+use super::cursor::{Cursor, Protocol, WireType};
+use super::error::{Fault, Limits, Stop};
+
+#[derive(Debug, Clone, Copy)]
+enum Level {
+    Struct { last: i16, is_first: bool },
+    Elements { wire: WireType, left: u32 },
+    Pairs { key: WireType, value: WireType, left: u32, is_value: bool },
+}
+
+/// Walks through one struct, on as its bytes come: each is looked at once, but for those of a length or number that was cut.
+#[derive(Debug, Clone)]
+pub(super) struct Walk {
+    levels: [Level; Limits::DEPTH_MAX],
+    depth: usize,
+    /// Where to go on.
+    at: usize,
+    values: u32,
+    /// Every struct had its fields in rising order, so none of them twice.
+    pub(super) is_ascending: bool,
+}
+
+impl Walk {
+    /// From the first byte of a struct.
+    pub(super) fn new(at: usize) -> Walk {
+        let levels = [Level::Struct { last: 0, is_first: true }; Limits::DEPTH_MAX];
+        Walk { levels, depth: 1, at, values: 0, is_ascending: true }
+    }
+
+    /// Goes on in `bytes`, which are those of before and more; gives the byte behind the struct.
+    pub(super) fn go_on(&mut self, bytes: &[u8], protocol: Protocol, limits: &Limits) -> Result<usize, Stop> {
+        let limit = limits.depth.min(Limits::DEPTH_MAX);
+        while self.depth > 0 {
+            let mut cursor = Cursor { bytes, at: self.at, protocol };
+            let start = cursor;
+            // What becomes of this level is written down only when the value, or its beginning, is there as a whole.
+            let mut level = self.levels[self.depth - 1];
+            let wire = match &mut level {
+                Level::Struct { last, is_first } => match cursor.field(*last)? {
+                    None => {
+                        self.pop(cursor.at);
+                        continue;
+                    }
+                    Some(field) => {
+                        self.is_ascending &= *is_first || field.id > *last;
+                        (*last, *is_first) = (field.id, false);
+                        if field.bool.is_some() {
+                            self.levels[self.depth - 1] = level;
+                            self.count(&start, limits)?;
+                            self.at = cursor.at;
+                            continue;
+                        }
+                        field.wire
+                    }
+                },
+                Level::Elements { left: 0, .. } | Level::Pairs { left: 0, is_value: false, .. } => {
+                    self.pop(cursor.at);
+                    continue;
+                }
+                Level::Elements { wire, left } => {
+                    *left -= 1;
+                    *wire
+                }
+                Level::Pairs { value, is_value: is_value @ true, .. } => {
+                    *is_value = false;
+                    *value
+                }
+                Level::Pairs { key, left, is_value, .. } => {
+                    *left -= 1;
+                    *is_value = true;
+                    *key
+                }
+            };
+            let deeper = Walk::begin(&mut cursor, wire, limits)?;
+            self.count(&start, limits)?;
+            self.levels[self.depth - 1] = level;
+            if let Some(deeper) = deeper {
+                if self.depth == limit {
+                    return start.wrong(Fault::TooDeep { limit });
+                }
+                self.levels[self.depth] = deeper;
+                self.depth += 1;
+            }
+            self.at = cursor.at;
+        }
+        Ok(self.at)
+    }
+
+    fn pop(&mut self, at: usize) {
+        self.depth -= 1;
+        self.at = at;
+    }
+
+    fn count(&mut self, start: &Cursor<'_>, limits: &Limits) -> Result<(), Stop> {
+        if self.values == limits.values {
+            return start.wrong(Fault::TooMany { count: u64::from(self.values) + 1, limit: u64::from(limits.values) });
+        }
+        self.values += 1;
+        Ok(())
+    }
+
+    /// A whole value, or the beginning of one that has others in it.
+    fn begin(cursor: &mut Cursor<'_>, wire: WireType, limits: &Limits) -> Result<Option<Level>, Stop> {
+        let start = *cursor;
+        let check = |count: u32| match count > limits.elements {
+            true => start.wrong(Fault::TooMany { count: u64::from(count), limit: u64::from(limits.elements) }),
+            false => Ok(()),
+        };
+        match wire {
+            WireType::Bool => drop(cursor.bool()?),
+            WireType::Byte | WireType::I16 | WireType::I32 | WireType::I64 => drop(cursor.integer(wire)?),
+            WireType::Double => drop(cursor.double()?),
+            WireType::Uuid => drop(cursor.take(16)?),
+            WireType::Bytes => drop(cursor.string(limits.string_bytes)?),
+            WireType::Struct => return Ok(Some(Level::Struct { last: 0, is_first: true })),
+            WireType::List | WireType::Set => {
+                let (wire, left) = cursor.list()?;
+                check(left)?;
+                return Ok(Some(Level::Elements { wire, left }));
+            }
+            WireType::Map => {
+                let header = cursor.map()?;
+                check(header.count)?;
+                let (key, value) = header.types.unwrap_or((WireType::Byte, WireType::Byte));
+                return Ok(Some(Level::Pairs { key, value, left: header.count, is_value: false }));
+            }
+        }
+        Ok(None)
+    }
+}
+
+/// Goes behind a value in bytes that a [`Walk`] has been through.
+pub(super) fn skip(cursor: &mut Cursor<'_>, wire: WireType) -> Result<(), Stop> {
+    match wire {
+        WireType::Bool | WireType::Byte => drop(cursor.byte()?),
+        WireType::I16 | WireType::I32 | WireType::I64 => drop(cursor.integer(wire)?),
+        WireType::Double => drop(cursor.take(8)?),
+        WireType::Uuid => drop(cursor.take(16)?),
+        WireType::Bytes => drop(cursor.string(usize::MAX)?),
+        WireType::Struct => {
+            let mut last = 0;
+            while let Some(field) = cursor.field(last)? {
+                last = field.id;
+                if field.bool.is_none() {
+                    skip(cursor, field.wire)?;
+                }
+            }
+        }
+        WireType::List | WireType::Set => {
+            let (wire, count) = cursor.list()?;
+            match width(cursor.protocol, wire) {
+                Some(width) => drop(cursor.take(width * count as usize)?),
+                None => (0..count).try_for_each(|_| skip(cursor, wire))?,
+            }
+        }
+        WireType::Map => {
+            let header = cursor.map()?;
+            let (key, value) = header.types.unwrap_or((WireType::Byte, WireType::Byte));
+            for _ in 0..header.count {
+                skip(cursor, key)?;
+                skip(cursor, value)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Bytes of an element, where all of its type have as many.
+pub(super) fn width(protocol: Protocol, wire: WireType) -> Option<usize> {
+    match (wire, protocol) {
+        (WireType::Bool | WireType::Byte, _) => Some(1),
+        (WireType::Double, _) => Some(8),
+        (WireType::Uuid, _) => Some(16),
+        (WireType::I16, Protocol::Binary) => Some(2),
+        (WireType::I32, Protocol::Binary) => Some(4),
+        (WireType::I64, Protocol::Binary) => Some(8),
+        _ => None,
+    }
+}
