@@ -232,4 +232,5 @@ fn trace_of<R: std::io::BufRead>(mut reader: study::workload::trace::Reader<R>) 
     }
 }
 
+#[allow(unused_imports, reason = "each target uses one of these")]
 pub(crate) use contracts::{json, rest, soap, thrift_binary, thrift_compact, thrift_idl, wsdl};

@@ -64,7 +64,7 @@ impl Trial<'_> {
             factors: self.point().factors.clone(),
             block: self.block,
             order: self.order,
-            seed: self.plan.trial_seed(self.point, self.block),
+            seed: self.plan.trial_seed(self.block),
             step: self.step,
             started: clock::rfc3339(),
             elapsed_ns: 0,

@@ -18,6 +18,7 @@ mod message;
 mod mistakes;
 mod output;
 mod progress;
+mod references;
 mod report;
 mod run;
 mod runs;

@@ -114,6 +114,7 @@ fn arrivals(load: &LoadPlan) -> String {
         }
         Arrivals::Poisson { .. } => "open loop, Poisson arrivals".to_owned(),
         Arrivals::Constant { .. } => "open loop, constant arrivals".to_owned(),
+        Arrivals::Recorded => "open loop at the times of a trace".to_owned(),
     }
 }
 

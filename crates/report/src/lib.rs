@@ -29,6 +29,8 @@ mod json;
 mod load;
 mod markdown;
 mod method;
+mod miss_causes;
+mod miss_ratio;
 mod number;
 mod outlier;
 mod row;
@@ -45,7 +47,7 @@ pub mod workload;
 
 pub use analyze::analyze;
 pub use asked::asked;
-pub use csv::{csv, csv_effects, csv_trials};
+pub use csv::{csv, csv_effects, csv_miss_ratios, csv_trials};
 pub use findings::Findings;
 pub use html::{HtmlError, PAGE_LIMIT, figure_svgs, html};
 pub use json::json;

@@ -162,6 +162,7 @@ fn points(
         let settings = settings(factors, index);
         let subject = subject.as_ref().map(|subject| subject::read(&subject.at(&settings)));
         let section = load.as_ref().map(|load| load.at(&settings));
+        let section = section.as_ref().map(subject::with_variant);
         let load = section.as_ref().map(load::read);
         let stop = load.as_ref().and_then(|load| load.as_ref().map(|load| load.stop));
         let capacity = section.as_ref().map(|load| search::read(load, "capacity", stop));

@@ -94,7 +94,7 @@ y = "throughputs"
         here: "30"
     18:8: unknown figure kind `pie`
         here: "\"pie\""
-        hint: there is `line`, `scatter`, `interaction`, `ecdf`, `quantiles`, `timeline`
+        hint: there is `line`, `scatter`, `interaction`, `ecdf`, `quantiles`, `timeline`, `miss-ratio`
     20:5: unknown metric `throughputs`
         here: "\"throughputs\""
         hint: did you mean `throughput`?
