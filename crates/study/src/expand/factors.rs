@@ -82,6 +82,7 @@ fn level(factor: &str, item: &Node, report: &Report) -> Option<(Level, Place)> {
     let level = match &item.value {
         Value::Integer(level) => Level::Integer(*level),
         Value::Number(level) => Level::Number(*level),
+        Value::Flag(level) => Level::Text(level.to_string()),
         Value::Text(level) => {
             let problem = if level.trim().is_empty() {
                 "is empty"
