@@ -175,6 +175,7 @@ pub fn start(config: &Config, checked: Checked, out: Box<dyn Write + Send>) -> R
         learned_max: config.limits.listeners + config.consuming.len(),
         local: config.local,
         paths: Mutex::default(),
+        silent_peers: Mutex::default(),
     });
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(config.threads)

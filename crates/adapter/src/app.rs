@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use tokio::sync::{Semaphore, watch};
 
@@ -13,6 +14,14 @@ use crate::endpoint::{Endpoint, Scheme};
 use crate::metrics::count;
 use crate::pool::Pool;
 use crate::watch::Watch;
+
+/// Most endpoints at one authority that are told apart by their paths. Calls of others pass as unlisted.
+const PATHS_MAX: usize = 1024;
+/// An adapter that did not answer in time is not dialled for so long: otherwise each call would wait for it again.
+const LEFT_ALONE: Duration = Duration::from_secs(10);
+
+/// A path, and the endpoint that it is the path of.
+type Placed = (String, Arc<str>);
 
 /// What all tasks of an adapter share.
 pub(crate) struct App {
@@ -30,7 +39,9 @@ pub(crate) struct App {
     pub(crate) learned_max: usize,
     pub(crate) local: std::net::IpAddr,
     /// Endpoints over HTTP by scheme and authority, the longest path first.
-    pub(crate) paths: Mutex<HashMap<(Scheme, String), Vec<(String, Arc<str>)>>>,
+    pub(crate) paths: Mutex<HashMap<(Scheme, String), Vec<Placed>>>,
+    /// Adapters that did not answer in time, and since when.
+    pub(crate) silent_peers: Mutex<HashMap<String, Instant>>,
 }
 
 impl App {
@@ -46,6 +57,20 @@ impl App {
                 .note(format!("The adapter at {peer} cannot be reached: {error}. Its service is called plainly"));
         }
         count(failed);
+        if error.kind() == io::ErrorKind::TimedOut {
+            let now = crate::clock::now();
+            let mut silent = self.silent_peers.lock().unwrap_or_else(PoisonError::into_inner);
+            silent.retain(|_, since| now.duration_since(*since) < LEFT_ALONE);
+            silent.insert(peer.to_owned(), now);
+        }
+    }
+
+    /// Where the adapter of an endpoint's service is to be dialled, if there is one to be dialled now.
+    pub(crate) fn peer(&self, endpoint: &str) -> Option<String> {
+        let peer = self.watch.peer(endpoint)?;
+        let silent = self.silent_peers.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_silent = silent.get(&peer).is_some_and(|since| since.elapsed() < LEFT_ALONE);
+        (!is_silent).then_some(peer)
     }
 
     /// Comes to its end when the adapter is to end.
@@ -60,7 +85,7 @@ impl App {
         let Some(parsed) = Endpoint::parse(endpoint) else { return };
         let mut paths = self.paths.lock().unwrap_or_else(PoisonError::into_inner);
         let of = paths.entry((parsed.scheme, parsed.authority())).or_default();
-        if of.iter().all(|(_, known)| **known != *endpoint) {
+        if of.len() < PATHS_MAX && of.iter().all(|(_, known)| **known != *endpoint) {
             of.push((plain_path(&parsed.path), endpoint.into()));
             of.sort_by_key(|(path, _)| std::cmp::Reverse(path.len()));
         }

@@ -3,11 +3,15 @@
 use std::collections::VecDeque;
 use std::pin::Pin;
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use http_body_util::BodyExt;
 use hyper::HeaderMap;
 use hyper::body::{Body as HttpBody, Frame, Incoming, SizeHint};
+use tokio::time::timeout_at;
+
+use crate::metrics::Skip;
 
 /// A body to be sent on: what was read of it, and the rest as it comes.
 #[derive(Debug, Default)]
@@ -29,17 +33,23 @@ impl Body {
         Self { rest: Some(rest), ..Self::default() }
     }
 
-    /// Reads a body, but no more than so much of it.
+    /// Reads a body, but no more than so much of it, and for no longer than so long.
     ///
     /// # Errors
     /// Its connection failed.
-    pub(crate) async fn read(mut from: Incoming, limit: usize) -> Result<Read, hyper::Error> {
+    pub(crate) async fn read(mut from: Incoming, limit: usize, within: Duration) -> Result<Read, hyper::Error> {
         if from.size_hint().lower() > limit as u64 {
-            return Ok(Read::Long(Self::streaming(from)));
+            return Ok(Read::Part(Self::streaming(from), Skip::Size));
         }
         let mut body = Self::default();
         let mut length = 0;
-        while let Some(frame) = from.frame().await {
+        let until = tokio::time::Instant::now() + within;
+        loop {
+            let Ok(frame) = timeout_at(until, from.frame()).await else {
+                body.rest = Some(from);
+                return Ok(Read::Part(body, Skip::Slow));
+            };
+            let Some(frame) = frame else { break };
             match frame?.into_data() {
                 Ok(data) => {
                     length += data.len();
@@ -49,7 +59,7 @@ impl Body {
             }
             if length > limit {
                 body.rest = Some(from);
-                return Ok(Read::Long(body));
+                return Ok(Read::Part(body, Skip::Size));
             }
         }
         let whole = match body.read.len() {
@@ -70,8 +80,8 @@ impl Body {
 pub(crate) enum Read {
     /// All of it.
     Whole(Bytes, Body),
-    /// It is longer than what is read.
-    Long(Body),
+    /// Not all of it, and why: the rest streams through.
+    Part(Body, Skip),
 }
 
 impl HttpBody for Body {

@@ -8,6 +8,7 @@ use contract::monitor::{Call, Event, Ticket};
 
 use crate::app::App;
 use crate::calls::Line;
+use crate::dial::Whom;
 use crate::metrics::{Skip, count};
 use crate::read::{Op, Reply, Request, Service};
 use crate::watch::{Block, Step, known};
@@ -38,6 +39,13 @@ pub(crate) struct Hop {
     pub(crate) identity: Option<String>,
 }
 
+impl Hop {
+    /// As whom the service itself is dialled.
+    pub(crate) fn whom(&self) -> Whom {
+        if self.is_tls { Whom::Tls } else { Whom::Plain }
+    }
+}
+
 /// What is to become of a message.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Way {
@@ -61,6 +69,7 @@ pub(crate) struct Passing<'a> {
     sent: Option<RequestMetadata>,
     got: ReplyMetadata,
     own_ns: u64,
+    waited_ns: u64,
     since: Instant,
     pub(crate) metadata_bytes: usize,
     verdict: &'static str,
@@ -86,6 +95,7 @@ impl<'a> Passing<'a> {
             sent: None,
             got: ReplyMetadata::default(),
             own_ns: 0,
+            waited_ns: 0,
             since,
             metadata_bytes: 0,
             verdict: "checked",
@@ -138,6 +148,13 @@ impl<'a> Passing<'a> {
             Step::Refuse(clause) => Way::Refuse(clause),
             _ => Way::Pass(None),
         }
+    }
+
+    /// The adapter on the other side ended before it had the request, which went to the service itself.
+    pub(crate) fn lost(&mut self, request: &Request<'_>) -> Way {
+        self.sent = None;
+        self.metadata_bytes = 0;
+        self.alone(&request.values())
     }
 
     /// What another adapter said beside its request; `None`: nothing that is believed.
@@ -203,12 +220,18 @@ impl<'a> Passing<'a> {
 
     /// From now on somebody else is waited for.
     pub(crate) fn pause(&mut self) {
-        self.own_ns += self.since.elapsed().as_nanos() as u64;
+        self.own_ns += self.lap_ns();
     }
 
     /// The wait is over.
     pub(crate) fn resume(&mut self) {
-        self.since = crate::clock::now();
+        self.waited_ns += self.lap_ns();
+    }
+
+    /// Time since the last pause or resumption, which begins anew.
+    fn lap_ns(&mut self) -> u64 {
+        let now = crate::clock::now();
+        now.duration_since(std::mem::replace(&mut self.since, now)).as_nanos() as u64
     }
 
     pub(crate) fn skipped(&mut self, skip: Skip) {
@@ -229,6 +252,7 @@ impl<'a> Passing<'a> {
             side: if self.hop.side == Side::Client { "client" } else { "server" },
             operation: self.op.name.clone(),
             own_ns: self.own_ns,
+            waited_ns: self.waited_ns,
             whip_bytes: whip(false),
             whip_bytes_with_peers: whip(true),
             metadata_bytes: self.metadata_bytes,

@@ -8,7 +8,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 /// The first line of the file.
-pub const HEADER: &str = "call,side,operation,own_ns,whip_bytes,whip_bytes_with_peers,metadata_bytes,extra_bytes,entries,store_bytes,verdict";
+pub const HEADER: &str = "call,side,operation,own_ns,waited_ns,whip_bytes,whip_bytes_with_peers,metadata_bytes,extra_bytes,entries,store_bytes,verdict";
 
 /// Lines that may wait; with more waiting a call waits for the writer, as a line that is missing would be a wrong mean.
 const WAITING_MAX: usize = 65_536;
@@ -23,6 +23,8 @@ pub(crate) struct Line {
     pub(crate) operation: Arc<str>,
     /// From request in to request out and from reply in to reply out, ns.
     pub(crate) own_ns: u64,
+    /// What stands behind the adapter was waited for so long, connecting included, ns.
+    pub(crate) waited_ns: u64,
     /// What Whip would have counted, without addresses of peers (M1a).
     pub(crate) whip_bytes: usize,
     /// The same with them (M1b).
@@ -74,12 +76,12 @@ fn write(mut file: BufWriter<std::fs::File>, from: &Receiver<Line>) {
     loop {
         match from.recv_timeout(Duration::from_millis(200)) {
             Ok(line) => {
-                let Line { call, side, operation, own_ns, whip_bytes, whip_bytes_with_peers, .. } = &line;
+                let Line { call, side, operation, own_ns, waited_ns, whip_bytes, whip_bytes_with_peers, .. } = &line;
                 let Line { metadata_bytes, extra_bytes, entries, store_bytes, verdict, .. } = &line;
                 // A name of REST has no comma or quote in it: templates of paths are checked.
                 let written = writeln!(
                     file,
-                    "{call},{side},{operation},{own_ns},{whip_bytes},{whip_bytes_with_peers},{metadata_bytes},{extra_bytes},{entries},{store_bytes},{verdict}"
+                    "{call},{side},{operation},{own_ns},{waited_ns},{whip_bytes},{whip_bytes_with_peers},{metadata_bytes},{extra_bytes},{entries},{store_bytes},{verdict}"
                 );
                 if written.is_err() {
                     return;

@@ -1,21 +1,22 @@
 //! HTTP: one connection of a client, requests one after another, each to its service or to the adapter before it.
 
+mod fields;
+
 use std::convert::Infallible;
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use base64::Engine;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use contract::monitor::Standing;
 use hyper::body::Incoming;
-use hyper::header::{
-    CONNECTION, CONTENT_TYPE, HOST, HeaderName, HeaderValue, PROXY_AUTHENTICATE, PROXY_AUTHORIZATION, UPGRADE,
-};
+use hyper::header::{CONTENT_TYPE, HOST, HeaderValue, UPGRADE};
 use hyper::http::request::Parts;
+use hyper::http::uri::PathAndQuery;
 use hyper::{HeaderMap, Method, Request, Response, StatusCode, Uri};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::time::timeout;
 
+pub(crate) use self::fields::greet;
+use self::fields::{Block, META, block_of, drop_hop_fields, field_bytes, field_of, greeted};
 use crate::app::App;
 use crate::body::{Body, Read};
 use crate::call::{Hop, Passing, Side, Way};
@@ -26,9 +27,6 @@ use crate::metrics::{Skip, count};
 use crate::pool::Conn;
 use crate::read::{Called, HttpReply, HttpRequest, Op, Service};
 use crate::stream::Stream;
-
-/// The field that carries metadata between adapters: base64url without padding.
-const META: HeaderName = HeaderName::from_static("whip-meta");
 
 /// Where the requests of a connection go.
 #[derive(Clone, Debug)]
@@ -90,6 +88,9 @@ async fn answer(app: &Arc<App>, target: &Target, kept: &Keeping, request: Reques
     if *target == Target::Any && request.method() == Method::CONNECT {
         return crate::proxy::connect(app, request).await;
     }
+    if let Some(response) = greeted(target, &request) {
+        return response;
+    }
     let Some(going) = going(app, target, &request) else {
         let text = "this is a forward proxy: a whole URL is needed, `GET http://host/path`\n";
         return plain(StatusCode::BAD_REQUEST, text);
@@ -136,6 +137,7 @@ enum Failed {
     Body(hyper::Error),
     Late,
     Broken,
+    Full,
     Refused { clause: String, service: Arc<Service>, code: StatusCode },
 }
 
@@ -157,6 +159,7 @@ impl Failed {
             }
             Self::Late => plain(StatusCode::GATEWAY_TIMEOUT, "the service did not answer in time\n"),
             Self::Broken => plain(StatusCode::BAD_GATEWAY, "the adapter failed\n"),
+            Self::Full => plain(StatusCode::SERVICE_UNAVAILABLE, "there are too many connections\n"),
             Self::Refused { clause, service, code } => refusal(&service, &clause, code),
         }
     }
@@ -191,40 +194,6 @@ fn refusal(service: &Service, clause: &str, code: StatusCode) -> Response<Body> 
     response
 }
 
-/// Fields that are of one connection alone. Source: RFC 9110, section 7.6.1.
-fn drop_hop_fields(headers: &mut HeaderMap, keep_upgrade: bool) {
-    let named = headers.get_all(CONNECTION).iter().filter_map(|value| value.to_str().ok());
-    let named = named.flat_map(|value| value.split(',')).filter_map(|name| name.trim().parse::<HeaderName>().ok());
-    let named = named.collect::<Vec<_>>();
-    for name in named.iter().filter(|name| !keep_upgrade || **name != UPGRADE) {
-        headers.remove(name);
-    }
-    if !keep_upgrade {
-        headers.remove(CONNECTION);
-        headers.remove(UPGRADE);
-    }
-    for name in ["keep-alive", "proxy-connection"] {
-        headers.remove(name);
-    }
-    headers.remove(PROXY_AUTHENTICATE);
-    headers.remove(PROXY_AUTHORIZATION);
-}
-
-/// The block of a field; `None`: there is none, or it is none that could be read.
-fn block_of(headers: &mut HeaderMap) -> Option<Vec<u8>> {
-    let value = headers.remove(&META)?;
-    URL_SAFE_NO_PAD.decode(value.as_bytes()).ok()
-}
-
-fn field_of(block: &[u8]) -> Option<HeaderValue> {
-    HeaderValue::from_str(&URL_SAFE_NO_PAD.encode(block)).ok()
-}
-
-/// Bytes of the field line of a block: name, colon, blank, value, CR LF.
-fn field_bytes(value: &HeaderValue) -> usize {
-    META.as_str().len() + 4 + value.len()
-}
-
 async fn pass(
     app: &Arc<App>,
     going: &Going,
@@ -256,7 +225,7 @@ async fn pass(
         _ if is_upgrade => Some(Skip::Unreadable),
         None | Some(Some(None)) => Some(Skip::Unlisted),
         // With an empty block the adapter before says that it has not looked at the call, so neither does this one.
-        Some(_) if !is_sampled || block.as_ref().is_some_and(Vec::is_empty) => Some(Skip::Sample),
+        Some(_) if !is_sampled || block.as_ref().is_some_and(|block| block.bytes.is_empty()) => Some(Skip::Sample),
         Some(_) => None,
     };
     if let (None, Some(service)) = (skip, &service) {
@@ -266,13 +235,13 @@ async fn pass(
             return checked(app, going, kept, service, parts, whole, Body::streaming(incoming), block, number, since)
                 .await;
         }
-        match Body::read(incoming, app.limits.body_bytes).await.map_err(Failed::Body)? {
+        match Body::read(incoming, app.limits.body_bytes, app.limits.request).await.map_err(Failed::Body)? {
             Read::Whole(whole, body) => {
                 let since = crate::clock::now();
                 return checked(app, going, kept, service, parts, whole, body, block, number, since).await;
             }
-            Read::Long(body) => {
-                app.watch.metrics.skip(Skip::Size);
+            Read::Part(body, skip) => {
+                app.watch.metrics.skip(skip);
                 return send(app, going, kept, parts, body, None).await.map(|sent| unchecked(sent, is_upgrade));
             }
         }
@@ -284,7 +253,7 @@ async fn pass(
     let upgrading = is_upgrade.then(|| parts.extensions.remove::<hyper::upgrade::OnUpgrade>()).flatten();
     let sent = send(app, going, kept, parts, Body::streaming(incoming), None).await?;
     if let (StatusCode::SWITCHING_PROTOCOLS, Some(upgrading)) = (sent.response.status(), upgrading) {
-        return Ok(switch(app, sent.response, upgrading));
+        return switch(app, sent.response, upgrading);
     }
     Ok(unchecked(sent, is_upgrade))
 }
@@ -297,15 +266,25 @@ fn unchecked(sent: Sent, keep_upgrade: bool) -> Response<Body> {
 }
 
 /// Another protocol begins on both sides: its bytes pass as they are.
-fn switch(app: &Arc<App>, mut response: Response<Incoming>, client: hyper::upgrade::OnUpgrade) -> Response<Body> {
+fn switch(
+    app: &Arc<App>,
+    mut response: Response<Incoming>,
+    client: hyper::upgrade::OnUpgrade,
+) -> Result<Response<Body>, Failed> {
+    // It outlives the connection that it began as, so it has a slot of its own.
+    let Ok(slot) = app.slots.clone().try_acquire_owned() else {
+        count(&app.watch.metrics.connections_over);
+        return Err(Failed::Full);
+    };
     let service = hyper::upgrade::on(&mut response);
     let idle = app.limits.idle;
     tokio::spawn(async move {
+        let _slot = slot;
         let (Ok(client), Ok(service)) = (client.await, service.await) else { return };
         let (mut client, mut service) = (Stream::new(TokioIo::new(client)), Stream::new(TokioIo::new(service)));
         let _ = crate::thrift::copy(idle, &mut client, &mut service).await;
     });
-    response.map(Body::streaming)
+    Ok(response.map(Body::streaming))
 }
 
 /// A response with what was seen of its connection.
@@ -322,17 +301,22 @@ struct Held {
     conn: Conn,
 }
 
+/// Whether a reply is one of events that come while it is open: <https://html.spec.whatwg.org/multipage/server-sent-events.html>, section 9.2.
+fn is_endless(headers: &HeaderMap) -> bool {
+    headers.get(CONTENT_TYPE).is_some_and(|kind| kind.as_bytes().to_ascii_lowercase().starts_with(b"text/event-stream"))
+}
+
 /// Whom a request goes to: the adapter of the service where one is known and answers, else the service.
 async fn connection(app: &App, going: &Going, kept: &Keeping, fresh: bool) -> io::Result<Held> {
     let hop = &going.hop;
-    let peer = if hop.side == Side::Client && going.is_listed { app.watch.peer(&hop.endpoint) } else { None };
+    let peer = if hop.side == Side::Client && going.is_listed { app.peer(&hop.endpoint) } else { None };
     if let Some(authority) = peer {
         match connection_to(app, &authority, Whom::Peer, kept, fresh).await {
             Ok(held) => return Ok(held),
             Err(error) => app.peer_failed(&authority, &error),
         }
     }
-    connection_to(app, &hop.forward, if hop.is_tls { Whom::Tls } else { Whom::Plain }, kept, fresh).await
+    connection_to(app, &hop.forward, hop.whom(), kept, fresh).await
 }
 
 async fn connection_to(app: &App, authority: &str, whom: Whom, kept: &Keeping, fresh: bool) -> io::Result<Held> {
@@ -340,10 +324,11 @@ async fn connection_to(app: &App, authority: &str, whom: Whom, kept: &Keeping, f
     if !fresh {
         let last = kept.lock().unwrap_or_else(PoisonError::into_inner).take();
         match last {
+            // The response before may still be on its way; hyper says when it has gone.
             Some(mut last) if last.authority == authority && last.whom == whom => {
-                // The response before may still be on its way; hyper says when it has gone.
-                if last.conn.sender.ready().await.is_ok() {
-                    last.conn.is_used = true;
+                let is_there = last.conn.sender.ready().await.is_ok();
+                last.conn.is_used = true;
+                if is_there {
                     return Ok(last);
                 }
             }
@@ -382,10 +367,19 @@ async fn send(
             }
             Ok(Err(mut error)) => match error.take_message() {
                 // Nothing of it was sent, and the connection was an old one.
-                Some(message) if held.conn.is_used => {
+                Some(mut message) if held.conn.is_used => {
+                    held = match connection_to(app, &held.authority, held.whom, kept, true).await {
+                        Ok(held) => held,
+                        Err(error) if is_adapter => {
+                            app.peer_failed(&held.authority, &error);
+                            message.headers_mut().remove(&META);
+                            connection_to(app, &going.hop.forward, going.hop.whom(), kept, true)
+                                .await
+                                .map_err(Failed::Upstream)?
+                        }
+                        Err(error) => return Err(Failed::Upstream(error)),
+                    };
                     request = message;
-                    held =
-                        connection_to(app, &held.authority, held.whom, kept, true).await.map_err(Failed::Upstream)?;
                 }
                 _ => return Err(Failed::Reply(error.into_error())),
             },
@@ -399,8 +393,8 @@ async fn send(
 
 /// The request as a server is asked: path and query, and the host that the client means.
 fn origin_form(going: &Going, mut parts: Parts) -> Parts {
-    let path = parts.uri.path_and_query().map_or("/", |path| path.as_str());
-    parts.uri = path.parse::<Uri>().unwrap_or_default();
+    let path = parts.uri.path_and_query().cloned();
+    parts.uri = Uri::from(path.unwrap_or(PathAndQuery::from_static("/")));
     // A client that was told the listener's address names that; the service is to see its own name.
     if going.hop.side == Side::Client
         && let Ok(host) = HeaderValue::from_str(&host_of(going))
@@ -427,7 +421,7 @@ async fn checked(
     mut parts: Parts,
     whole: bytes::Bytes,
     body: Body,
-    block: Option<Vec<u8>>,
+    block: Option<Block>,
     number: u64,
     since: std::time::Instant,
 ) -> Result<Response<Body>, Failed> {
@@ -454,7 +448,8 @@ async fn checked(
     let held = connection(app, going, kept, false).await.map_err(Failed::Upstream)?;
     passing.resume();
     let to_adapter = held.whom == Whom::Peer;
-    match passing.request(&request, block.as_deref(), to_adapter) {
+    passing.metadata_bytes += block.as_ref().map_or(0, |block| block.around_bytes);
+    match passing.request(&request, block.as_ref().map(|block| &block.bytes[..]), to_adapter) {
         Way::Pass(Some(block)) => {
             if let Some(field) = field_of(&block) {
                 passing.metadata_bytes += field_bytes(&field) - block.len();
@@ -473,15 +468,27 @@ async fn checked(
     let sent = send(app, going, kept, parts, body, Some(held)).await;
     passing.resume();
     let Sent { response, is_adapter } = sent?;
+    if to_adapter && !is_adapter {
+        match passing.lost(&request) {
+            Way::Pass(_) => {}
+            Way::Refuse(clause) => {
+                passing.end(0);
+                return Err(Failed::Refused { clause, service: service.clone(), code: StatusCode::FORBIDDEN });
+            }
+            Way::Broken => return Err(Failed::Broken),
+        }
+    }
     let (mut parts, incoming) = response.into_parts();
     drop_hop_fields(&mut parts.headers, false);
-    let reply_field = parts.headers.get(&META).map_or(0, field_bytes);
     let block = block_of(&mut parts.headers).filter(|_| is_adapter);
     let reads = passing.reads_reply() || passing.is_enhanced();
     let reads_body = passing.reads_reply();
-    let body = if reads_body {
+    let body = if reads_body && is_endless(&parts.headers) {
+        passing.skipped(Skip::Slow);
+        Body::streaming(incoming)
+    } else if reads_body {
         passing.pause();
-        let read = Body::read(incoming, app.limits.body_bytes).await;
+        let read = Body::read(incoming, app.limits.body_bytes, app.limits.request).await;
         passing.resume();
         match read.map_err(Failed::Reply)? {
             Read::Whole(whole, body) => {
@@ -489,28 +496,20 @@ async fn checked(
                 let reply = HttpReply { code: parts.status.as_u16(), headers: &headers, body: &whole };
                 let reply = app.watch.guarded(|| service.http_reply(&op, &reply));
                 let reply = reply.unwrap_or_else(crate::read::Reply::opaque);
-                finish(&mut passing, &request, &reply, block.as_deref(), &mut parts.headers, service)?;
+                finish(&mut passing, &request, &reply, block.as_ref(), &mut parts.headers, service)?;
                 body
             }
-            Read::Long(body) => {
-                passing.skipped(Skip::Size);
+            Read::Part(body, skip) => {
+                passing.skipped(skip);
                 body
             }
         }
     } else {
         if reads {
-            finish(
-                &mut passing,
-                &request,
-                &crate::read::Reply::opaque(),
-                block.as_deref(),
-                &mut parts.headers,
-                service,
-            )?;
+            finish(&mut passing, &request, &crate::read::Reply::opaque(), block.as_ref(), &mut parts.headers, service)?;
         }
         Body::streaming(incoming)
     };
-    passing.metadata_bytes += reply_field.saturating_sub(block.map_or(0, |block| block.len()));
     // Over HTTP the messages keep their form between adapters, so what is added to them is the fields.
     let extra = if is_adapter { passing.metadata_bytes as i64 } else { 0 };
     passing.end(extra);
@@ -521,11 +520,12 @@ fn finish(
     passing: &mut Passing<'_>,
     request: &crate::read::Request<'_>,
     reply: &crate::read::Reply<'_>,
-    block: Option<&[u8]>,
+    block: Option<&Block>,
     headers: &mut HeaderMap,
     service: &Arc<Service>,
 ) -> Result<(), Failed> {
-    match passing.reply(request, reply, block) {
+    passing.metadata_bytes += block.map_or(0, |block| block.around_bytes);
+    match passing.reply(request, reply, block.map(|block| &block.bytes[..])) {
         Way::Pass(Some(block)) if !block.is_empty() => {
             if let Some(field) = field_of(&block) {
                 passing.metadata_bytes += field_bytes(&field) - block.len();

@@ -10,6 +10,8 @@ pub(crate) enum Skip {
     Unlisted,
     /// It was too long to be looked at.
     Size,
+    /// It did not come as a whole in time, or is one that never does.
+    Slow,
     /// It could not be read.
     Unreadable,
     /// It was not drawn into the sample.
@@ -26,6 +28,7 @@ impl Skip {
         [
             "skipped:unlisted",
             "skipped:size",
+            "skipped:slow",
             "skipped:unreadable",
             "skipped:sample",
             "skipped:encrypted",
@@ -34,7 +37,8 @@ impl Skip {
     }
 }
 
-const SKIPS: [Skip; 6] = [Skip::Unlisted, Skip::Size, Skip::Unreadable, Skip::Sample, Skip::Encrypted, Skip::Failed];
+const SKIPS: [Skip; 7] =
+    [Skip::Unlisted, Skip::Size, Skip::Slow, Skip::Unreadable, Skip::Sample, Skip::Encrypted, Skip::Failed];
 
 /// Upper bounds of the histogram of own time, microseconds.
 const BOUNDS_US: [u64; 16] = [2, 5, 10, 15, 20, 30, 40, 60, 80, 100, 150, 250, 500, 1_000, 10_000, 100_000];
@@ -58,6 +62,7 @@ pub(crate) struct Metrics {
     pub(crate) reports_left_out: AtomicU64,
     pub(crate) panics: AtomicU64,
     pub(crate) store_dropped: AtomicU64,
+    pub(crate) store_written: AtomicU64,
     pub(crate) store_bytes: AtomicU64,
     skipped: [AtomicU64; SKIPS.len()],
     own: [AtomicU64; BOUNDS_US.len() + 1],
@@ -163,6 +168,12 @@ impl Metrics {
                 "counter",
                 "Service entries that were not kept, for want of names.",
                 counts.forgotten,
+            ),
+            (
+                "store_written_total",
+                "counter",
+                "Service entries that are in the store's file, counted anew each time that one changes.",
+                read(&self.store_written),
             ),
             (
                 "store_dropped_total",

@@ -13,6 +13,8 @@ use crate::dial::{Dial, Whom};
 
 /// Most connections that wait for one server. More are closed.
 const WAITING_MAX: usize = 64;
+/// With more servers than these, those of which no connection waits any more are looked for and forgotten.
+const SERVERS_MAX: usize = 256;
 
 /// A connection to a server.
 #[derive(Debug)]
@@ -55,8 +57,15 @@ impl Pool {
         }
         let conn = Conn { is_used: true, since: crate::clock::now(), ..conn };
         let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        let waits = |conn: &Conn| conn.sender.is_ready() && conn.since.elapsed() < self.idle;
+        if waiting.len() > SERVERS_MAX {
+            waiting.retain(|_, of| {
+                of.retain(waits);
+                !of.is_empty()
+            });
+        }
         let of = waiting.entry((whom, authority.to_owned())).or_default();
-        of.retain(|conn| conn.sender.is_ready() && conn.since.elapsed() < self.idle);
+        of.retain(waits);
         if of.len() < WAITING_MAX {
             of.push(conn);
         }
@@ -70,11 +79,15 @@ impl Pool {
         let stream = dial.connect(authority, whom).await?;
         let mut builder = Builder::new();
         builder.preserve_header_case(true).max_buf_size(self.head_bytes);
-        let (sender, connection) = builder.handshake(TokioIo::new(stream)).await.map_err(io::Error::other)?;
+        let (mut sender, connection) = builder.handshake(TokioIo::new(stream)).await.map_err(io::Error::other)?;
         tokio::spawn(async move {
             // What goes wrong here goes wrong for the request, too, which tells of it.
             let _ = connection.await;
         });
+        if whom == Whom::Peer {
+            let greeted = tokio::time::timeout(dial.connect, crate::http::greet(&mut sender, authority)).await;
+            greeted.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))?;
+        }
         Ok(Conn { sender, is_used: false, since: crate::clock::now() })
     }
 }

@@ -30,6 +30,11 @@ pub(crate) async fn connect(app: &Arc<App>, request: Request<Incoming>) -> Respo
         crate::metrics::count(&app.watch.metrics.dials_refused);
         return told(StatusCode::FORBIDDEN, format!("`{endpoint}` is not allowed: no rule of `allow` matches\n"));
     }
+    // A tunnel outlives the connection that it began as, so it has a slot of its own.
+    let Ok(slot) = app.slots.clone().try_acquire_owned() else {
+        crate::metrics::count(&app.watch.metrics.connections_over);
+        return told(StatusCode::SERVICE_UNAVAILABLE, "there are too many connections\n".to_owned());
+    };
     let is_thrift = match app.watch.standing(&endpoint) {
         Standing::Service(id) => app.watch.services.get(id).is_some_and(|service| service.family == Family::Thrift),
         Standing::Unlisted | Standing::Conflict => false,
@@ -44,6 +49,7 @@ pub(crate) async fn connect(app: &Arc<App>, request: Request<Incoming>) -> Respo
     };
     let app = app.clone();
     tokio::spawn(async move {
+        let _slot = slot;
         let Ok(upgraded) = hyper::upgrade::on(request).await else { return };
         let mut client = Stream::new(TokioIo::new(upgraded));
         // What goes wrong with a tunnel is told by its end.

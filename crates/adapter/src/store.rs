@@ -6,7 +6,6 @@ mod tests;
 mod writer;
 
 use std::borrow::Cow;
-use std::collections::HashMap;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -14,7 +13,7 @@ use contract::monitor::{Key, MemoryStore, Store};
 
 use self::file::{About, Opened};
 pub use self::file::{Kept, StoreError, look, purge};
-use self::writer::{Batch, Writer};
+use self::writer::{Batch, Entries, Writer};
 use crate::config::{OnMismatch, StoreSettings};
 use crate::metrics::{Metrics, count};
 
@@ -49,7 +48,7 @@ struct Shared {
 struct Waiting {
     batch: Batch,
     /// What is being written: still to be found, as it may have left the cache.
-    going: Arc<HashMap<Key, (Box<[u8]>, u64)>>,
+    going: Arc<Entries>,
     bytes: usize,
 }
 

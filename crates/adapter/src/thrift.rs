@@ -14,7 +14,6 @@ use wire::thrift::{Header, MessageKind, compose_application_exception};
 use crate::app::App;
 use crate::call::{Hop, Passing, Side, Way};
 use crate::config::Family;
-use crate::dial::Whom;
 use crate::messages::{Got, Messages};
 use crate::metrics::{Skip, count};
 use crate::read::{Called, Service};
@@ -41,13 +40,13 @@ pub(crate) async fn serve(app: &Arc<App>, client: Stream, hop: &Hop, from_adapte
 /// The next one on the way: the adapter of the service where one is known and answers, else the service.
 async fn upstream(app: &App, hop: &Hop, is_listed: bool) -> io::Result<Messages> {
     let limit = app.limits.body_bytes;
-    if let Some(peer) = app.watch.peer(&hop.endpoint).filter(|_| hop.side == Side::Client && is_listed) {
+    if let Some(peer) = app.peer(&hop.endpoint).filter(|_| hop.side == Side::Client && is_listed) {
         match app.dial.greet(&peer).await {
             Ok(stream) => return Ok(Messages::new(stream, true, limit)),
             Err(error) => app.peer_failed(&peer, &error),
         }
     }
-    let stream = app.dial.connect(&hop.forward, if hop.is_tls { Whom::Tls } else { Whom::Plain }).await?;
+    let stream = app.dial.connect(&hop.forward, hop.whom()).await?;
     Ok(Messages::new(stream, false, limit))
 }
 
@@ -59,23 +58,32 @@ async fn calls(
     up: &mut Messages,
 ) -> io::Result<()> {
     // What passed before is the greeting between adapters, which the first call is charged with.
-    let (count_up, mut seen) = (up.stream.count(), 0);
+    let (mut count_up, mut seen) = (up.stream.count(), 0);
+    let mut was_called = false;
     loop {
-        // Both sides are listened to while nothing is under way: either may end.
+        // Both sides are listened to while nothing is under way: either may end. First the service's, as what it has closed can take no request.
         let got = tokio::select! {
             biased;
-            got = timeout(app.limits.idle, down.next()) => match got {
-                Ok(got) => got?,
-                Err(_) => return Ok(()),
-            },
             filled = up.fill(), if !up.has_bytes() => {
-                if filled? == 0 {
-                    return Ok(());
+                match filled {
+                    // The adapter of the service has ended, while the service itself may be there: the party need not see it.
+                    Ok(0) | Err(_) if up.is_adapter && was_called => {
+                        *up = upstream(app, hop, true).await?;
+                        (count_up, seen, was_called) = (up.stream.count(), 0, false);
+                        continue;
+                    }
+                    Ok(0) => return Ok(()),
+                    Err(error) => return Err(error),
+                    Ok(_) => {}
                 }
                 // A service that speaks unasked is none that can be cut into calls.
                 app.watch.metrics.skip(Skip::Unreadable);
                 return tunnel(app, down, up).await;
             }
+            got = timeout(app.limits.idle, down.next()) => match got {
+                Ok(got) => got?,
+                Err(_) => return Ok(()),
+            },
             () = app.ending(), if !down.has_bytes() => return Ok(()),
         };
         match got {
@@ -90,6 +98,7 @@ async fn calls(
                 unchecked_reply(app, down, up).await?;
             }
             Got::Message { block, bytes, begin, protocol, framing } => {
+                was_called = true;
                 let since = crate::clock::now();
                 let message = app.watch.guarded(|| crate::read::thrift_message(protocol, &bytes[begin..]));
                 let Some(Ok(message)) = message else {

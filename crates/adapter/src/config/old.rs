@@ -155,7 +155,7 @@ fn interpreters(section: &Section<'_>) -> Vec<Protocol> {
                 continue;
             }
         };
-        let schema = file.and_then(|key| argument(key));
+        let schema = file.and_then(argument);
         if let Some(missing) = file.filter(|_| schema.is_none()) {
             table.mistake(&service, format!("`{missing}` is missing"), None);
         }

@@ -15,10 +15,13 @@ use super::Shared;
 use super::file::{self, About, ENTRIES, NAMES, Opened, Row};
 use crate::metrics::Metrics;
 
+/// Entries with the second since 1970 at which each was changed.
+pub(super) type Entries = HashMap<Key, (Box<[u8]>, u64)>;
+
 /// What waits to be written.
 #[derive(Debug, Default)]
 pub(super) struct Batch {
-    pub(super) entries: HashMap<Key, (Box<[u8]>, u64)>,
+    pub(super) entries: Entries,
     pub(super) names: Vec<String>,
 }
 
@@ -159,14 +162,17 @@ impl Work {
         }
         let names_from = self.names.len();
         self.names.extend(names);
-        if (!entries.is_empty() || names_from < self.names.len()) && !self.is_broken() {
-            if let Err(error) = self.commit(&entries, names_from) {
+        let is_new = !entries.is_empty() || names_from < self.names.len();
+        match is_new.then(|| self.commit(&entries, names_from)) {
+            Some(Ok(written)) => drop(self.metrics.store_written.fetch_add(written, Ordering::Relaxed)),
+            Some(Err(error)) => {
                 self.is_broken.store(true, Ordering::Relaxed);
                 self.note(format!(
                     "the store {} cannot be written: {error}. Calls pass and are checked; entries are kept in memory alone",
                     self.path.display()
                 ));
             }
+            None => {}
         }
         self.shared.waiting.lock().unwrap_or_else(PoisonError::into_inner).going = Arc::default();
         if let Ok(about) = std::fs::metadata(&self.path) {
@@ -174,9 +180,10 @@ impl Work {
         }
     }
 
-    fn commit(&self, entries: &HashMap<Key, (Box<[u8]>, u64)>, names_from: usize) -> Result<(), redb::Error> {
+    /// How many entries are in the file now that were to be written.
+    fn commit(&self, entries: &Entries, names_from: usize) -> Result<u64, redb::Error> {
         let db = self.db.read().unwrap_or_else(PoisonError::into_inner);
-        let Some(db) = db.as_ref() else { return Ok(()) };
+        let Some(db) = db.as_ref().filter(|_| !self.is_broken()) else { return Ok(0) };
         let write = db.begin_write()?;
         {
             let mut table = write.open_table(NAMES)?;
@@ -189,7 +196,7 @@ impl Work {
             }
         }
         write.commit()?;
-        Ok(())
+        Ok(entries.len() as u64)
     }
 
     /// The file was removed under the adapter: a new one is begun with the names. Entries come again as they change.
@@ -204,7 +211,7 @@ impl Work {
             file::open(&self.path, &self.about).map(|opened| *db = Some(opened.db))
         };
         let begun = opened.map_err(|error| error.to_string());
-        if let Err(error) = begun.and_then(|()| self.commit(&HashMap::new(), 0).map_err(|error| error.to_string())) {
+        if let Err(error) = begun.and_then(|()| self.commit(&Entries::new(), 0).map_err(|error| error.to_string())) {
             self.is_broken.store(true, Ordering::Relaxed);
             self.note(format!("the store {} cannot be begun: {error}", self.path.display()));
         }
