@@ -3,6 +3,7 @@
 #![allow(dead_code, reason = "each target uses one of these")]
 
 mod cache;
+mod contracts;
 mod http1;
 
 use study::{ExpandOptions, LoadSpec, Profile};
@@ -230,3 +231,6 @@ fn trace_of<R: std::io::BufRead>(mut reader: study::workload::trace::Reader<R>) 
         }
     }
 }
+
+#[allow(unused_imports, reason = "each target uses one of these")]
+pub(crate) use contracts::{json, rest, soap, thrift_binary, thrift_compact, thrift_idl, wsdl};

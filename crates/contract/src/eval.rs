@@ -273,10 +273,31 @@ impl<'a> Run<'a> {
         }
     }
 
+    /// The value of an operation that has no parts, without the way through [`Self::value`]; `None`: it has parts, or the
+    /// budget is used up.
+    #[inline]
+    fn leaf(&mut self, id: Id) -> Option<Value<'a>> {
+        let left = self.left.checked_sub(1)?;
+        let value = match self.code.ops[id as usize] {
+            Op::Int(value) => Value::Int(value),
+            Op::Text(text) => Value::Text(&self.code.texts[text as usize]),
+            Op::Param(at) => self.env.args.get(usize::from(at)).copied().unwrap_or(Value::Missing),
+            Op::Local(local) => self.locals[usize::from(local)],
+            Op::Outcome => self.env.outcome,
+            _ => return None,
+        };
+        self.left = left;
+        Some(value)
+    }
+
     /// A value that is needed: a missing one is a reason to stop.
     #[inline]
     fn needed(&mut self, id: Id) -> Outcome<Value<'a>> {
-        match self.value(id)? {
+        let value = match self.leaf(id) {
+            Some(value) => value,
+            None => self.value(id)?,
+        };
+        match value {
             Value::Missing => self.stop(id, Why::Missing),
             Value::Opaque => self.stop(id, Why::Opaque),
             value => Ok(value),

@@ -115,8 +115,11 @@ pub struct Counts {
     pub forgotten: u64,
 }
 
-/// Endpoints, labels and addresses that a monitor remembers at most. A peer that makes up names cannot use up the memory.
-const NAMES_MAX: usize = 1 << 20;
+/// Memory for endpoints, labels and addresses. Names are never forgotten, so this is what a peer that makes them up can use.
+const NAMES_MAX_BYTES: usize = 64 << 20;
+
+/// What a name takes beside its own bytes, twice in a table and once in a list. An estimate.
+const NAME_BYTES: usize = 96;
 
 /// One service that an endpoint was promised to be.
 #[derive(Clone, Copy, Debug)]
@@ -131,6 +134,7 @@ pub struct Monitor<S> {
     settings: Settings,
     store: S,
     names: Vec<Arc<str>>,
+    names_bytes: usize,
     numbers: HashMap<Arc<str>, NameId>,
     own: NameId,
     endpoints: HashMap<NameId, Vec<Promise>>,
@@ -145,11 +149,13 @@ impl<S: Store> Monitor<S> {
     pub fn new(contract: Arc<Contract>, settings: Settings, mut store: S, now_s: u64) -> Self {
         let names = store.names().into_iter().map(Arc::<str>::from).collect::<Vec<_>>();
         let numbers = names.iter().enumerate().map(|(at, name)| (name.clone(), at as NameId)).collect();
+        let names_bytes = names.iter().map(|name| name.len() + NAME_BYTES).sum();
         let mut monitor = Self {
             contract,
             settings,
             store,
             names,
+            names_bytes,
             numbers,
             own: 0,
             endpoints: HashMap::new(),
@@ -158,7 +164,7 @@ impl<S: Store> Monitor<S> {
         };
         monitor.number(UNKNOWN);
         let label = monitor.settings.label.clone();
-        monitor.own = monitor.number(&label).expect("there is room for a few names");
+        monitor.own = monitor.number(&label).unwrap_or(0);
         let mut entries = Vec::new();
         monitor.store.each(now_s, &mut |_, bytes| entries.extend(Entry::decode(bytes)));
         for entry in entries {
@@ -267,7 +273,7 @@ impl<S: Store> Monitor<S> {
         let ticket =
             Ticket { enhanced: peer.is_some(), other: peer_number, sender: self.settings.label.clone(), ..ticket };
         let mut entries = Vec::new();
-        for found in self.introduced(call, Value::Missing, Direction::Request, &ticket, now_s, &mut stepped) {
+        for found in self.introduced(call, Value::Missing, Direction::Request, &ticket, &mut stepped) {
             let kept = Kept { fresh: &own, more: &own, origin: Origin::Request(self.own), ..found.kept(None) };
             entries.extend(self.keep(&kept, now_s, &mut stepped));
         }
@@ -304,7 +310,7 @@ impl<S: Store> Monitor<S> {
             None => self.invoke(call, invoked, &[0], &[], Origin::Request(0), None, now_s, &mut stepped),
         };
         let ticket = Ticket { enhanced: metadata.is_some(), other: Some(sender_number), sender, ..ticket };
-        let introduced = self.introduced(call, Value::Missing, Direction::Request, &ticket, now_s, &mut stepped);
+        let introduced = self.introduced(call, Value::Missing, Direction::Request, &ticket, &mut stepped);
         self.check_carried(&introduced, metadata.map_or(&[], |metadata| &metadata.entries));
         for found in introduced {
             match metadata.and_then(|metadata| found.carried(&metadata.entries, &self.contract)) {
@@ -334,7 +340,7 @@ impl<S: Store> Monitor<S> {
         }
         let mut entries = Vec::new();
         if let Outcome::Result(result) = outcome {
-            for found in self.introduced(call, result, Direction::Reply, ticket, now_s, &mut stepped) {
+            for found in self.introduced(call, result, Direction::Reply, ticket, &mut stepped) {
                 entries.extend(self.keep_replied(&found, ticket, now_s, &mut stepped));
             }
         }
@@ -362,7 +368,7 @@ impl<S: Store> Monitor<S> {
             return stepped;
         }
         if let Outcome::Result(result) = outcome {
-            let introduced = self.introduced(call, result, Direction::Reply, ticket, now_s, &mut stepped);
+            let introduced = self.introduced(call, result, Direction::Reply, ticket, &mut stepped);
             self.check_carried(&introduced, metadata.map_or(&[], |metadata| &metadata.entries));
             for found in introduced {
                 match metadata.and_then(|metadata| found.carried(&metadata.entries, &self.contract)) {
@@ -404,9 +410,11 @@ impl<S: Store> Monitor<S> {
         if let Some(known) = self.numbers.get(name) {
             return Some(*known);
         }
-        if self.names.len() >= NAMES_MAX || name.len() > crate::metadata::TEXT_MAX_BYTES {
+        let bytes = self.names_bytes + name.len() + NAME_BYTES;
+        if bytes > NAMES_MAX_BYTES || name.len() > crate::metadata::TEXT_MAX_BYTES {
             return None;
         }
+        self.names_bytes = bytes;
         let number = self.names.len() as NameId;
         let name = Arc::<str>::from(name);
         self.store.put_name(number, &name);

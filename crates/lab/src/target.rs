@@ -1,10 +1,12 @@
 //! Whom the generator asks: what the plan says of it, once the subject's port is known.
 
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
-use study::plan::{BodyPlan, HttpPlan, HttpRequestPlan, LoadPlan, Plan};
+use study::Journey;
+use study::plan::{BodyPlan, HttpPlan, HttpRequestPlan, JourneyPlan, LoadPlan, Plan};
 use study::spec::{Dialect, HttpRequest, Target};
 
 use crate::ready;
@@ -17,6 +19,9 @@ pub const BODY_MAX_BYTES: u64 = 4 * 1024 * 1024;
 /// Errors: a protocol that there is none of, a body that cannot be read.
 pub(crate) fn target(load: &LoadPlan, port: u16, directory: &Path) -> Result<Target, String> {
     let address = ready::address(port).to_string();
+    if let Some(plan) = &load.journey {
+        return journey(plan, port, directory);
+    }
     match (load.protocol.as_str(), &load.http) {
         ("pingpong", _) => Ok(Target::Pingpong { address }),
         ("http" | "https", Some(http)) => {
@@ -33,6 +38,64 @@ pub(crate) fn target(load: &LoadPlan, port: u16, directory: &Path) -> Result<Tar
             (Some(_), None) => Err(format!("the plan does not say what the cache is asked over `{other}`")),
             (None, _) => Err(format!("there is no protocol `{other}`")),
         },
+    }
+}
+
+/// Longest file of a journey and of each of its schemas, bytes. They travel to the generator as JSON.
+const JOURNEY_MAX_BYTES: u64 = 4 * 1024 * 1024;
+
+/// What a journey asks of the subject on `port`. Targets that the plan does not name are the subject itself, as their own URLs encrypt it.
+fn journey(plan: &JourneyPlan, port: u16, directory: &Path) -> Result<Target, String> {
+    let journey = read_journey(plan, directory).map_err(|mistakes| mistakes.join("; "))?;
+    let filled = |text: &String| text.replace("{port}", &port.to_string());
+    let url = |(name, own): &(String, String)| {
+        let scheme = if own.starts_with("http://") { "http" } else { "https" };
+        let given = plan.targets.get(name).map(filled);
+        (name.clone(), given.unwrap_or_else(|| format!("{scheme}://{}", ready::address(port))))
+    };
+    let mut targets = journey.targets.iter().map(url).collect::<BTreeMap<_, _>>();
+    // One that the journey has not is a mistake that the generator tells.
+    plan.targets.iter().for_each(|(name, url)| drop(targets.entry(name.clone()).or_insert_with(|| filled(url))));
+    Ok(Target::Journey {
+        journey: Box::new(journey),
+        targets,
+        resolve: plan.resolve.as_ref().map(filled),
+        insecure: plan.insecure,
+        ca_file: plan.ca_file.clone(),
+        keep_calls: plan.keep_calls,
+    })
+}
+
+/// The journey of a plan with the texts of its schemas, or all that is wrong with it.
+fn read_journey(plan: &JourneyPlan, directory: &Path) -> Result<Journey, Vec<String>> {
+    if let Some(journey) = study::journey::preset(&plan.source) {
+        return Ok(journey);
+    }
+    let path = directory.join(&plan.source);
+    let text = text(&path).map_err(|why| vec![why])?;
+    let words = |mistake: &study::Diagnostic| format!("{}:{mistake}", plan.source);
+    let mut journey = study::journey::parse(&text).map_err(|found| found.iter().map(words).collect::<Vec<_>>())?;
+    let files = journey.files().map(str::to_owned).collect::<Vec<_>>();
+    let beside = path.parent().unwrap_or(directory);
+    let mut mistakes = Vec::new();
+    for schema in journey.schemas.iter_mut().filter(|schema| files.contains(&schema.file)) {
+        match self::text(&beside.join(&schema.file)) {
+            Ok(text) => schema.text = text,
+            Err(why) => mistakes.push(why),
+        }
+    }
+    if mistakes.is_empty() { Ok(journey) } else { Err(mistakes) }
+}
+
+fn text(path: &Path) -> Result<String, String> {
+    let mut text = String::new();
+    let read = File::open(path).and_then(|file| file.take(JOURNEY_MAX_BYTES + 1).read_to_string(&mut text));
+    match read {
+        Err(error) => Err(format!("`{}` cannot be read: {error}", path.display())),
+        Ok(bytes) if bytes as u64 > JOURNEY_MAX_BYTES => {
+            Err(format!("`{}` has more than {JOURNEY_MAX_BYTES} bytes", path.display()))
+        }
+        Ok(_) => Ok(text),
     }
 }
 
@@ -87,6 +150,9 @@ pub fn missing_files(plan: &Plan, directory: &Path) -> Vec<String> {
                 .extend(read.map(|error| format!("the roots to trust, `{}`, cannot be read: {error}", path.display())));
         }
     }
+    for journey in plan.points.iter().filter_map(|point| point.load.journey.as_ref()) {
+        missing.extend(read_journey(journey, directory).err().into_iter().flatten());
+    }
     missing.sort_unstable();
     missing.dedup();
     missing
@@ -138,7 +204,7 @@ mod tests {
                 .map(|(name, value)| format!("{name}: {value}"))
                 .collect::<Vec<_>>()
                 .join(", "),
-            Target::Pingpong { .. } | Target::Cache { .. } => unreachable!(),
+            _ => unreachable!(),
         };
         assert_eq!(hosts("protocol = \"http\""), "Host: 127.0.0.1:7000");
         assert_eq!(

@@ -25,6 +25,7 @@ mod figure;
 pub mod findings;
 mod histogram;
 mod html;
+mod journey;
 mod json;
 mod load;
 mod markdown;

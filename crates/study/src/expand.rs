@@ -4,6 +4,7 @@ mod effects;
 mod factors;
 mod figures;
 mod http;
+mod journey;
 mod load;
 mod search;
 mod subject;
@@ -237,14 +238,19 @@ fn texts(root: &Table) -> Vec<(&str, Place)> {
 /// Templates that name no factor, and `{port}` where nobody fills it in.
 fn check_templates(root: &Table, factors: &[Factor], report: &Report) {
     // A misspelt `command` is one mistake, not two.
-    let commands = subject::commands(root);
+    let mut commands = subject::commands(root);
+    commands.extend(journey::with_ports(root));
     for (text, place) in texts(root) {
         for (_, name) in template::templates(text) {
             let written = format!("{{{name}}}");
             let at = report.source(place).find(&written).map_or(place, |at| place.part(at..at + written.len()));
             if name == template::PORT {
                 if !commands.is_empty() && !commands.contains(&place) {
-                    report.mistake(at, "`{port}` has a meaning in `subject.command` alone", None);
+                    report.mistake(
+                        at,
+                        "`{port}` has a meaning in `subject.command` and the targets of a journey alone",
+                        None,
+                    );
                 }
             } else if !factors.iter().any(|factor| factor.name == name) && !lost(name, report) {
                 let known = factors.iter().map(|factor| factor.name.as_str());

@@ -36,6 +36,7 @@ pub mod diagnostic;
 pub mod expand;
 pub mod histogram;
 pub mod http;
+pub mod journey;
 pub mod metric;
 mod nearest;
 mod node;
@@ -57,6 +58,7 @@ pub mod workload;
 
 pub use diagnostic::Diagnostic;
 pub use expand::{ExpandOptions, expand};
+pub use journey::Journey;
 pub use metric::{Better, METRICS, Metric};
 pub use objective::Objective;
 pub use parse::{Profile, Study, parse};

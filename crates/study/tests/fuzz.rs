@@ -10,7 +10,7 @@ use proptest::prelude::*;
 
 type Body = fn(&[u8]);
 
-const TARGETS: [(&str, Body); 17] = [
+const TARGETS: [(&str, Body); 24] = [
     ("study_parse", bodies::study_parse),
     ("objective", bodies::objective),
     ("pingpong", bodies::pingpong),
@@ -28,6 +28,13 @@ const TARGETS: [(&str, Body); 17] = [
     ("detect_protocol", bodies::detect_protocol),
     ("workload_parse", bodies::workload_parse),
     ("trace", bodies::trace),
+    ("thrift_idl", bodies::thrift_idl),
+    ("thrift_binary", bodies::thrift_binary),
+    ("thrift_compact", bodies::thrift_compact),
+    ("soap", bodies::soap),
+    ("wsdl", bodies::wsdl),
+    ("json", bodies::json),
+    ("rest", bodies::rest),
 ];
 
 fn seeds(target: &str) -> Vec<Vec<u8>> {

@@ -1,6 +1,6 @@
 //! The functions of the language.
 
-use super::{Outcome, Run, Why};
+use super::{BYTES_A_STEP, Outcome, Run, Why};
 use crate::code::Id;
 use crate::formats;
 use crate::functions::Function;
@@ -161,9 +161,11 @@ impl<'a> Run<'a> {
 
     pub(super) fn pattern(&mut self, id: Id, splits: bool, of: Id, pattern: u32) -> Outcome<Value<'a>> {
         let text = self.text(of)?;
-        // A pattern looks at each byte some times over, at most as often as its own program is long.
-        self.charge(id, text.len() as u64)?;
         let pattern = &self.code.patterns[pattern as usize];
+        // Each byte is looked at by as many states as the pattern has; its length stands for them, and a repetition that
+        // says more in fewer letters is bounded by the memory that a compiled pattern may take.
+        let states = 1 + pattern.as_str().len() / BYTES_A_STEP;
+        self.charge(id, (text.len() * states) as u64)?;
         if !splits {
             return Ok(Value::Bool(pattern.is_match(text)));
         }

@@ -44,7 +44,6 @@ impl<S: Store> Monitor<S> {
         outcome: Value<'_>,
         direction: Direction,
         ticket: &Ticket,
-        _now_s: u64,
         stepped: &mut Stepped,
     ) -> Vec<Introduced> {
         let contract = self.contract.clone();

@@ -263,16 +263,16 @@ impl MessageReader {
                 Some(more) => Ok(Progress::Need { more }),
             };
         }
-        let found = self.unframed(bytes);
-        match found {
-            Ok(used) if used > limit => Err(over(used)),
+        // What lies beyond the limit is not looked at, so that the error is the same however the stream is cut.
+        let shown = &bytes[..bytes.len().min(limit)];
+        match self.unframed(shown) {
             Ok(used) => {
                 self.walk = None;
                 Ok(Progress::Message { used, begin: 0 })
             }
             Err(Stop::Wrong(error)) => Err(error),
-            Err(Stop::Need(more)) if bytes.len().saturating_add(more) > limit => {
-                Err(over(bytes.len().saturating_add(more)))
+            Err(Stop::Need(more)) if shown.len().saturating_add(more) > limit => {
+                Err(over(shown.len().saturating_add(more)))
             }
             Err(Stop::Need(more)) => Ok(Progress::Need { more }),
         }

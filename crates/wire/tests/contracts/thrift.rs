@@ -295,10 +295,14 @@ fn frames_and_messages_over_the_limit_are_refused_by_their_first_bytes() {
     assert_eq!(said(reader.read(&[0, 0, 0, 9, 1])), Ok(Progress::Need { more: 8 }));
     assert_eq!(said(reader.read(&[0, 0, 0, 197])), Err("at byte 0: 201 bytes, over the limit of 200".to_owned()));
     assert_eq!(said(reader.read(&[0xff; 4])), Err("at byte 0: a length below zero".to_owned()));
-    let long = Limits { message_bytes: 16, string_bytes: 100, ..NARROW };
+    let long = Limits { message_bytes: 17, string_bytes: 100, ..NARROW };
     let mut reader = MessageReader::new(Protocol::Binary, Framing::Unframed, long);
     let bytes = unhex(&format!("{OLD} 0b0001 00000032").replace(' ', ""));
-    assert_eq!(said(reader.read(&bytes)), Err("at byte 0: 67 bytes, over the limit of 16".to_owned()));
+    assert_eq!(said(reader.read(&bytes)), Err("at byte 0: 67 bytes, over the limit of 17".to_owned()));
+    // A mistake beyond the limit is not told, whether its bytes have come or not.
+    let beyond = unhex(&format!("{OLD} 030001 01 030002 01 05").replace(' ', ""));
+    let mut reader = MessageReader::new(Protocol::Binary, Framing::Unframed, long);
+    assert_eq!(said(reader.read(&beyond)), Err("at byte 0: 18 bytes, over the limit of 17".to_owned()));
 }
 
 #[test]
