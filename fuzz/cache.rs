@@ -77,11 +77,13 @@ pub(crate) fn memcached_requests(limits: memcached::Limits, pieces: &[&[u8]]) ->
                     });
                     used
                 }
-                Read::Refused { used, refusal, noreply, close } => {
+                Read::Refused { used, refusal, noreply, close, outdated } => {
                     assert!(refusal.reply().ends_with(b"\r\n"));
                     let silent = if noreply { " silent" } else { "" };
                     let close_word = if close { " close" } else { "" };
-                    words.push(format!("refused {}{silent}{close_word}", refusal.name()));
+                    let outdated_word = outdated.map_or(String::new(), |of| format!(" outdates {}", text(of.key)));
+                    assert!(outdated.is_none() || refusal == memcached::Refusal::TooLarge);
+                    words.push(format!("refused {}{silent}{close_word}{outdated_word}", refusal.name()));
                     if close {
                         return words;
                     }

@@ -3,13 +3,14 @@
 //! A suite of cases runs against each server as a process; it knows nothing of its language. Every wait is bounded, and no
 //! server outlives the suite.
 
+mod cache;
 mod cases;
 mod http;
 mod kind;
 mod pingpong;
-mod process;
+pub(crate) mod process;
 mod response;
-mod server;
+pub(crate) mod server;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -62,7 +63,12 @@ pub fn run(arguments: &[String]) -> Result<(), String> {
         outcomes.push(check(kind, command, &directory, &chosen(kind, &request.cases)));
         print(command, &outcomes[0]);
     }
-    let names = if request.command.is_some() { Vec::new() } else { present(root, &request.names)? };
+    let all_caches = request.kind == Some(Kind::Cache) && request.command.is_none() && request.names.is_empty();
+    for server in if all_caches { cache::standard()? } else { Vec::new() } {
+        outcomes.push(server.check(&chosen(Kind::Cache, &request.cases), root));
+        print(server.name, &outcomes[outcomes.len() - 1]);
+    }
+    let names = if request.command.is_some() || all_caches { Vec::new() } else { present(root, &request.names)? };
     for name in names {
         let kind = Kind::of_folder(&name);
         let cases = chosen(kind, &request.cases);
@@ -104,7 +110,8 @@ Checks that servers keep subjects/CONTRACT.md.
 Usage: cargo xtask subjects [NAME...] [--kind KIND] [--case CASE]...
        cargo xtask subjects --command 'CMD with {port}' [--kind KIND] [--case CASE]...
 
-Without a name every folder of subjects/ is built and checked, or those of a kind. A command is one that a shell could `exec`;
+Without a name every folder of subjects/ is built and checked, or those of a kind; `--kind cache` checks the release build of
+`quintain serve cache` on both backends, and memcached and redis-server where they are installed. A command is one that a shell could `exec`;
 its kind is ping-pong unless another is said."
         .to_owned();
     for kind in Kind::ALL {
@@ -256,7 +263,7 @@ mod tests {
             assert!(parse(&words(wrong)).is_err(), "{wrong:?}");
         }
         assert!(check_known(&words(&["zero", "nought"])).is_err());
-        assert!(parse(&words(&["--kind", "htpp"])).unwrap_err().ends_with("there are ping-pong, http"));
+        assert!(parse(&words(&["--kind", "htpp"])).unwrap_err().ends_with("there are ping-pong, http, cache"));
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
         assert!(present(root, &words(&["no-such-subject"])).unwrap_err().contains("c-threaded"));
     }

@@ -1,5 +1,7 @@
 //! Chores of this repository.
 
+mod built;
+mod churn;
 mod conformance;
 mod coverage;
 mod hit_ratio;
@@ -14,6 +16,7 @@ Usage: cargo xtask <VERB> [ARGUMENTS]
 
 Verbs:
   tidy      check architecture, documents, terms and sources
+  churn     check that the memory of the cache server stays within its cap; `cargo xtask churn --help` says more
   coverage  simulate how often the intervals of the statistics hold what they promise
   hit-ratio replay the gates' workloads against every evictor of the cache
   subjects  check that servers keep subjects/CONTRACT.md; `cargo xtask subjects --help` says more
@@ -27,6 +30,7 @@ fn main() -> ExitCode {
     };
     let done = match verb.as_str() {
         "tidy" => tidy::run(rest),
+        "churn" => churn::run(rest),
         "coverage" => coverage::run(rest),
         "hit-ratio" => hit_ratio::run(rest),
         "subjects" => conformance::run(rest),

@@ -33,12 +33,23 @@ fn misses(defect: &str, cases: &[&str]) -> (bool, Vec<String>, String) {
 
 /// As `misses`, against the server of `examples/broken_http.rs`; `around` is a command of a shell with `{}` where that stands.
 fn http_misses(around: &str, defect: &str, cases: &[&str]) -> (bool, Vec<String>, String) {
+    example_misses("http", "broken_http", around, defect, cases)
+}
+
+/// As `misses`, against an example.
+fn example_misses(
+    kind: &str,
+    example: &str,
+    around: &str,
+    defect: &str,
+    cases: &[&str],
+) -> (bool, Vec<String>, String) {
     let tests = std::env::current_exe().expect("the path of this test");
-    let program = tests.ancestors().nth(2).expect("the target folder").join("examples/broken_http");
+    let program = tests.ancestors().nth(2).expect("the target folder").join("examples").join(example);
     assert!(program.exists(), "{} is built by `cargo test -p xtask` without `--test`", program.display());
     let server = format!("{} {defect} -p {{port}}", program.display());
     let command = around.replace("{}", &server);
-    let mut arguments = vec!["--kind", "http", "--command", &command];
+    let mut arguments = vec!["--kind", kind, "--command", &command];
     arguments.extend(cases.iter().flat_map(|case| ["--case", case]));
     let (output, text) = suite(&arguments);
     let rows = text.lines().filter_map(|line| line.strip_prefix("    ")?.split(':').next());
@@ -161,6 +172,35 @@ fn each_case_of_http_says_what_is_wrong() {
         assert_eq!(failed, [*case], "{defect}: {text}");
         assert!(!success && text.contains(says), "{defect}: {text}");
     });
+}
+
+/// The cases of caches whose conversations are more than a table of questions and answers, and one that is.
+#[test]
+fn each_case_of_caches_says_what_is_wrong() {
+    let cases = ["answers", "large", "many-keys", "pipelined", "slow-reader"];
+    let rows = [
+        ("none", "", ""),
+        ("deletes-anything", "answers", "DELETED"),
+        ("keeps-outdated", "large", "`VALUE large 0` instead of `END"),
+        ("does-not-swallow", "large", "at byte 42 of an answer"),
+        ("cuts-values", "large", "`65536"),
+        ("few-keys", "many-keys", "`END"),
+        ("answers-backwards", "pipelined", "instead of"),
+        ("one-lock", "slow-reader", "beside a client that does not read, client "),
+    ];
+    for_each_row(&rows, |(defect, case, says)| {
+        let chosen = if case.is_empty() { &cases[..] } else { std::slice::from_ref(case) };
+        let (success, failed, text) = example_misses("cache", "broken_cache", "{}", defect, chosen);
+        let expected: &[&str] = if case.is_empty() { &[] } else { std::slice::from_ref(case) };
+        assert_eq!(failed, expected, "{defect}: {text}");
+        assert_eq!(success, case.is_empty(), "{defect}: {text}");
+        assert!(text.contains(says), "{defect}: {text}");
+    });
+    // A server of the same words that are not all of the protocol.
+    let (success, failed, text) = example_misses("cache", "broken_cache", "{}", "none", &["text", "resp", "split"]);
+    assert!(!success && failed == ["text", "resp", "split"], "{text}");
+    assert!(text.contains("not checked: this server does not speak Resp"), "{text}");
+    assert!(text.contains("a key of 251") && text.contains("cut after 1 bytes"), "{text}");
 }
 
 #[test]

@@ -123,7 +123,8 @@ impl Cache {
     /// Stores an item under a condition; returns its version, 0 where the cache keeps none. An item that has expired already
     /// is stored and never found.
     ///
-    /// A store that is refused for want of room has removed the older item of its key.
+    /// A store that is refused for want of room has removed the older item of its key, and so has a [`Mode::Set`] of a value that is too
+    /// long: nobody is answered with what its owner wanted to be gone. Source: memcached 1.6.18, `process_update_command`.
     pub fn store(
         &self,
         mode: Mode,
@@ -134,10 +135,34 @@ impl Cache {
         now_s: u32,
     ) -> Result<u64, Refusal> {
         let mut shard = self.shard(hash);
+        self.store_in(&mut shard, mode, key, tag_of(hash), value, meta, now_s)
+    }
+
+    #[allow(clippy::too_many_arguments)] // The fields of one request, and where.
+    pub(crate) fn store_in(
+        &self,
+        shard: &mut Shard,
+        mode: Mode,
+        key: &[u8],
+        tag: u32,
+        value: &[u8],
+        meta: Meta,
+        now_s: u32,
+    ) -> Result<u64, Refusal> {
         let checked = self.check(key, value.len());
-        let stored =
-            checked.and_then(|()| shard.store(mode, key, tag_of(hash), value, meta, now_s, self.value_bytes_max));
-        self.count_refusal(&mut shard, stored)
+        if let (Mode::Set, Err(Refusal::ValueTooLong { .. })) = (mode, &checked) {
+            shard.outdate(key, tag, now_s);
+        }
+        let stored = checked.and_then(|()| shard.store(mode, key, tag, value, meta, now_s, self.value_bytes_max));
+        self.count_refusal(shard, stored)
+    }
+
+    /// A newer value of this key was refused for its length before it came here: the older item goes, and a refusal is counted, as
+    /// [`Cache::store`] would have done.
+    pub fn outdate(&self, key: &[u8], hash: u64, now_s: u32) {
+        let mut shard = self.shard(hash);
+        shard.outdate(key, tag_of(hash), now_s);
+        shard.refuse();
     }
 
     /// Removes the item of a key; whether there was one.

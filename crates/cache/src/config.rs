@@ -45,6 +45,10 @@ pub struct Config {
 /// keys than others costs hit ratio. Measured, of H1's 10 MiB in 1, 4, 8 and 32 shards: .8615, .8616, .8613 and .8602.
 pub(crate) const SHARD_BYTES_MIN: u64 = 1 << 20;
 
+/// Largest memory of one shard where that can be chosen, in bytes: a shard that grows its index lets its users wait. Measured with values of 20
+/// bytes, see `examples/growth.rs`.
+pub(crate) const SHARD_BYTES_WANTED: u64 = 8 << 20;
+
 /// Smallest memory of a cache, in bytes.
 pub const MEMORY_BYTES_MIN: u64 = 16 << 10;
 
@@ -75,12 +79,13 @@ impl Config {
         }
     }
 
-    /// How many shards the cache has, a power of two: one for one thread, else up to 16 a thread, but none smaller than
-    /// 1 MiB or than four of the largest values.
+    /// How many shards the cache has, a power of two: so many that none is larger than 8 MiB, and up to 16 a thread where there are several
+    /// threads, but none smaller than 1 MiB or than four of the largest values.
     pub fn shards(&self) -> usize {
         let least = SHARD_BYTES_MIN.max(4 * self.value_bytes_max as u64);
         let may = (self.memory_bytes().min(self.capacity_bytes) / least).max(1);
-        let wanted = if self.threads <= 1 { 1 } else { 16 * self.threads.next_power_of_two() as u64 };
+        let of_threads = if self.threads <= 1 { 1 } else { 16 * self.threads.next_power_of_two() as u64 };
+        let wanted = of_threads.max(self.memory_bytes().div_ceil(SHARD_BYTES_WANTED).next_power_of_two());
         let must = self.memory_bytes().div_ceil(SHARD_BYTES_MAX).next_power_of_two();
         let below = 1 << may.min(wanted).ilog2();
         u64::max(below, must) as usize
@@ -144,7 +149,7 @@ pub enum Refusal {
         /// The limit.
         limit: usize,
     },
-    /// The value is too long.
+    /// The value is too long; of a plain store an older value of the key is gone.
     #[error("value of {bytes} bytes: the longest is {limit} bytes")]
     ValueTooLong {
         /// Its length.

@@ -47,10 +47,7 @@ impl Held<'_, '_> {
     /// # Errors
     /// Those of [`Cache::store`].
     pub fn store(&mut self, mode: Mode, value: &[u8], meta: Meta, now_s: u32) -> Result<u64, Refusal> {
-        let checked = self.cache.check(self.key, value.len());
-        let most = self.cache.value_bytes_max();
-        let stored = checked.and_then(|()| self.shard.store(mode, self.key, self.tag, value, meta, now_s, most));
-        self.cache.count_refusal(&mut self.shard, stored)
+        self.cache.store_in(&mut self.shard, mode, self.key, self.tag, value, meta, now_s)
     }
 
     /// As [`Cache::delete`].

@@ -194,29 +194,78 @@ impl Index {
 
     /// Lays the index out anew with so many slots, ending where it ended. The words it grows into must be free for it.
     ///
-    /// It copies itself for that: for a moment the cache takes so much more memory, one shard at a time.
+    /// Slots lie in the order of their homes and stay in it, so that all is done in place and in a few passes: those taken move together at
+    /// the low end, then to the high end, and from there each to its new place, which is never above the next to be moved. Only the
+    /// policy state is copied, and the few slots that wrap around the end.
     pub(crate) fn resize(
         &mut self,
         memory: &mut Memory,
         slots: u32,
         mut extra: impl FnMut(&[u32], u32, &mut [u32], u32),
     ) {
-        let old = memory.words[self.start as usize..].to_vec();
-        let old_slots = self.slots;
-        let first_after_gap = old.chunks_exact(2).take(old_slots as usize).position(|pair| pair[0] >> 4 == NOBODY);
-        let first = first_after_gap.map_or(0, |gap| gap as u32 + 1);
-        *self = Index::new(memory.words.len() as u32, slots, self.extra_per_two);
-        memory.words[self.start as usize..].fill(0);
-        // From a gap on, so that those which wrapped around come last, as they do in the order of homes.
-        for step in 0..old_slots {
-            let at = ((first + step) % old_slots) as usize;
-            let slot = Slot::decode(old[2 * at], old[2 * at + 1]);
-            if slot.block != NOBODY {
-                self.insert(memory, slot);
+        let old = self.clone();
+        let words = &mut memory.words;
+        let old_extra = words[old.extra() as usize..].to_vec();
+        let mut new = Index::new(words.len() as u32, slots, old.extra_per_two);
+        let (old_start, start) = (old.start as usize, new.start as usize);
+
+        // Those that had wrapped around have the highest tags and come last.
+        let is_wrapped =
+            |at: usize, pair: &[u32]| pair[0] >> 4 != NOBODY && Index::scale(pair[1] >> 5, old.slots) as usize > at;
+        let all = &words[old_start..old_start + 2 * old.slots as usize];
+        let wrapped = all.chunks_exact(2).enumerate().take_while(|(at, pair)| is_wrapped(*at, pair)).count();
+        let last = all[..2 * wrapped].to_vec();
+
+        // Together, and those of one home, which lie as they came, in the order of their tags.
+        let low = old_start.min(start);
+        let mut end = low;
+        let mut append = |words: &mut [u32], pair: [u32; 2]| {
+            let mut at = end;
+            while at > low && words[at - 1] >> 5 > pair[1] >> 5 {
+                words.copy_within(at - 2..at, at);
+                at -= 2;
+            }
+            words[at..at + 2].copy_from_slice(&pair);
+            end += 2;
+        };
+        for at in (old_start + 2 * wrapped..old_start + 2 * old.slots as usize).step_by(2) {
+            if words[at] >> 4 != NOBODY {
+                append(words, [words[at], words[at + 1]]);
             }
         }
-        let from = self.extra() as usize;
-        extra(&old[2 * old_slots as usize..], old_slots, &mut memory.words[from..], slots);
+        last.chunks_exact(2).for_each(|pair| append(words, [pair[0], pair[1]]));
+
+        // Those that will wrap around.
+        let home = |high: u32| Index::scale(high >> 5, slots) as usize;
+        let (mut fit, mut next) = (low, 0);
+        while fit < end && home(words[fit + 1]).max(next) < slots as usize {
+            next = home(words[fit + 1]).max(next) + 1;
+            fit += 2;
+        }
+        let wrapping = words[fit..end].to_vec();
+
+        // Up, and to their places.
+        let mut from = start + 2 * slots as usize - (fit - low);
+        words.copy_within(low..fit, from);
+        let mut next = start;
+        while from < start + 2 * slots as usize {
+            let (low, high) = (words[from], words[from + 1]);
+            let at = (start + 2 * home(high)).max(next);
+            words[next..at].fill(0);
+            (words[at], words[at + 1]) = (low, high);
+            next = at + 2;
+            from += 2;
+        }
+        words[next..start + 2 * slots as usize].fill(0);
+
+        let new_extra = &mut words[new.extra() as usize..];
+        new_extra.fill(0);
+        extra(&old_extra, old.slots, new_extra, slots);
+        new.items = ((fit - low) / 2) as u32;
+        *self = new;
+        for pair in wrapping.chunks_exact(2) {
+            self.insert(memory, Slot::decode(pair[0], pair[1]));
+        }
     }
 
     /// How far the taken slots are from their homes, on average.
@@ -252,5 +301,54 @@ impl Index {
             return Err(format!("{items} slots are taken, {} are counted", self.items));
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// Tags of all kinds, and such as crowd at either end, so that slots wrap around.
+    fn tag() -> impl Strategy<Value = u32> {
+        let all = 1_u32 << TAG_BITS;
+        prop_oneof![4 => 0..all, 1 => 0..all / 64, 2 => all - all / 64..all, 1 => Just(all - 1), 1 => Just(0)]
+    }
+
+    proptest! {
+        #[test]
+        fn an_index_of_another_size_has_the_same_slots(
+            tags in proptest::collection::vec(tag(), 1..180),
+            sizes in proptest::collection::vec(12u32..40, 1..5),
+            extra_per_two in 0u32..3,
+        ) {
+            let mut memory = Memory::new(4_000, 2_000);
+            let mut index = Index::new(4_000, 256, extra_per_two);
+            // Two slots may have one tag, and tell themselves apart by their blocks.
+            for (block, &tag) in tags.iter().enumerate() {
+                index.insert(&mut memory, Slot { block: block as u32 + 1, uses: block as u32 % 16, tag, expires: false, class: 3 });
+            }
+            for size in sizes {
+                let slots = size * SLOTS_STEP;
+                // What lies below the index is the arena's, or was the index's: anything.
+                let above = Index::words(slots.max(index.slots()), extra_per_two) as usize;
+                memory.words[..4_000 - above].fill(0xdead_beef);
+                let (old_slots, old_extra) = (index.slots(), index.extra() as usize);
+                memory.words[old_extra..].fill(7);
+                index.resize(&mut memory, slots, |old, of, new, to| {
+                    assert_eq!((of, to), (old_slots, slots));
+                    assert!(old.iter().all(|word| *word == 7) && new.iter().all(|word| *word == 0));
+                    assert_eq!(old.len() as u32, of / 2 * extra_per_two);
+                    assert_eq!(new.len() as u32, to / 2 * extra_per_two);
+                });
+                index.audit(&memory).map_err(TestCaseError::fail)?;
+                prop_assert!(memory.words[..4_000 - above].iter().all(|word| *word == 0xdead_beef));
+                for (block, &tag) in tags.iter().enumerate() {
+                    let at = index.find(&memory, tag, |_, other| other == block as u32 + 1);
+                    let slot = at.map(|at| index.slot(&memory, at)).ok_or(TestCaseError::fail(format!("{tag} is lost")))?;
+                    prop_assert_eq!((slot.uses, slot.class), (block as u32 % 16, 3));
+                }
+            }
+        }
     }
 }

@@ -4,6 +4,46 @@ use std::collections::{BTreeSet, HashMap};
 
 use crate::{Cache, Meta};
 
+/// What is done with an item.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Action {
+    /// It is read, and stored where it was not found and [`Rules::fill`] holds.
+    Get,
+    /// It is stored.
+    Set,
+    /// It is deleted.
+    Delete,
+    /// It is read and then stored, found or not.
+    ReadModifyWrite,
+}
+
+impl Action {
+    fn reads(self) -> bool {
+        matches!(self, Action::Get | Action::ReadModifyWrite)
+    }
+}
+
+/// One operation of a workload.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Operation {
+    /// What is done.
+    pub action: Action,
+    /// With which item; the length of the value is that of a store.
+    pub request: Request,
+}
+
+/// How operations are replayed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rules {
+    /// Whether what a [`Action::Get`] misses is stored.
+    pub fill: bool,
+    /// So many operations before anything counts.
+    pub warm_up: u64,
+    /// So many clients take turns, each with one operation at a time: what an answer causes is a client's next operation, and those of
+    /// the others come before it. A clairvoyant has no use for it: it stores at once.
+    pub clients: usize,
+}
+
 /// A request for an item, which is stored where it is not found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Request {
@@ -57,24 +97,90 @@ impl HitRatio {
 ///
 /// The text of a key begins with its number and the value is zeros: a cache keeps no other books for other bytes.
 pub fn replay(cache: &Cache, requests: impl IntoIterator<Item = Request>, warm_up: u64) -> HitRatio {
+    let operations = requests.into_iter().map(|request| Operation { action: Action::Get, request });
+    replay_operations(cache, operations, Rules { fill: true, warm_up, clients: 1 })
+}
+
+/// Does every operation to `cache`, and counts what was read. All that the warm-up caused is done before anything counts, as a load does
+/// that lets it come to rest.
+pub fn replay_operations(cache: &Cache, operations: impl IntoIterator<Item = Operation>, rules: Rules) -> HitRatio {
+    let mut replay = Replay::new(cache);
     let mut ratio = HitRatio::default();
-    let mut text = vec![b'.'; cache.key_bytes_max().max(8)];
-    let zeros = vec![0; cache.value_bytes_max()];
-    for (number, request) in requests.into_iter().enumerate() {
-        text[..8].copy_from_slice(&request.id.to_le_bytes());
-        let key = &text[..(request.key_bytes as usize).clamp(8, cache.key_bytes_max().max(8))];
-        let hash = cache.hash(key);
-        let is_hit = cache.get(key, hash, 0, |_| ()).is_some();
-        if !is_hit {
-            let value = &zeros[..(request.value_bytes as usize).min(zeros.len())];
-            // What is refused is missed again; that is the cache's doing and counted as such.
-            let _ = cache.set(key, hash, value, Meta::default(), 0);
+    let mut caused: Vec<Option<Request>> = vec![None; rules.clients.max(1)];
+    let mut turn = 0;
+    for (number, operation) in operations.into_iter().enumerate() {
+        if number as u64 == rules.warm_up {
+            caused.iter_mut().filter_map(Option::take).for_each(|request| replay.store(&request));
         }
-        if number as u64 >= warm_up {
-            ratio.count(&request, is_hit);
+        // Whose answer has caused something does that and waits for its next turn.
+        let client = loop {
+            let client = turn % caused.len();
+            turn += 1;
+            match caused[client].take() {
+                Some(request) => replay.store(&request),
+                None => break client,
+            }
+        };
+        let Operation { action, request } = operation;
+        match action {
+            Action::Set => replay.store(&request),
+            Action::Delete => replay.delete(&request),
+            Action::Get | Action::ReadModifyWrite => {
+                let is_hit = replay.is_hit(&request);
+                if number as u64 >= rules.warm_up {
+                    ratio.count(&request, is_hit);
+                }
+                let causes = action == Action::ReadModifyWrite || !is_hit && rules.fill;
+                if causes && caused.len() == 1 {
+                    replay.store(&request);
+                } else if causes {
+                    caused[client] = Some(request);
+                }
+            }
         }
     }
     ratio
+}
+
+/// A cache with the texts of keys and values.
+struct Replay<'a> {
+    cache: &'a Cache,
+    text: Vec<u8>,
+    zeros: Vec<u8>,
+}
+
+impl Replay<'_> {
+    fn new(cache: &Cache) -> Replay<'_> {
+        Replay { cache, text: vec![b'.'; cache.key_bytes_max().max(8)], zeros: vec![0; cache.value_bytes_max()] }
+    }
+
+    /// The key of a request and its hash.
+    fn key(&mut self, request: &Request) -> (&[u8], u64) {
+        self.text[..8].copy_from_slice(&request.id.to_le_bytes());
+        let key = &self.text[..(request.key_bytes as usize).clamp(8, self.text.len())];
+        (key, self.cache.hash(key))
+    }
+
+    fn is_hit(&mut self, request: &Request) -> bool {
+        let cache = self.cache;
+        let (key, hash) = self.key(request);
+        cache.get(key, hash, 0, |_| ()).is_some()
+    }
+
+    fn store(&mut self, request: &Request) {
+        let cache = self.cache;
+        let zeros = std::mem::take(&mut self.zeros);
+        let (key, hash) = self.key(request);
+        // What is refused is missed again; that is the cache's doing and counted as such.
+        let _ = cache.set(key, hash, &zeros[..(request.value_bytes as usize).min(zeros.len())], Meta::default(), 0);
+        self.zeros = zeros;
+    }
+
+    fn delete(&mut self, request: &Request) {
+        let cache = self.cache;
+        let (key, hash) = self.key(request);
+        cache.delete(key, hash, 0);
+    }
 }
 
 /// The hit ratio of a clairvoyant, counted from request `warm_up` on: where there is no room, whatever is asked for
@@ -89,11 +195,26 @@ pub fn clairvoyant(
     by_size: bool,
     warm_up: u64,
 ) -> HitRatio {
-    let mut next = vec![u64::MAX; requests.len()];
-    let mut last = HashMap::new();
-    for (number, request) in requests.iter().enumerate().rev() {
-        if let Some(later) = last.insert(request.id, number as u64) {
-            next[number] = later;
+    let operations = requests.iter().map(|&request| Operation { action: Action::Get, request }).collect::<Vec<_>>();
+    let rules = Rules { fill: true, warm_up, clients: 1 };
+    clairvoyant_operations(&operations, capacity_bytes, overhead_bytes, by_size, rules)
+}
+
+/// The same of operations: what is next stored or deleted, and not read, is of no use and not kept.
+pub fn clairvoyant_operations(
+    operations: &[Operation],
+    capacity_bytes: u64,
+    overhead_bytes: u64,
+    by_size: bool,
+    rules: Rules,
+) -> HitRatio {
+    let mut next = vec![u64::MAX; operations.len()];
+    let mut last: HashMap<u64, usize> = HashMap::new();
+    for (number, operation) in operations.iter().enumerate().rev() {
+        if let Some(later) = last.insert(operation.request.id, number)
+            && operations[later].action.reads()
+        {
+            next[number] = later as u64;
         }
     }
     let mut ratio = HitRatio::default();
@@ -102,17 +223,25 @@ pub fn clairvoyant(
     let mut sizes: HashMap<u64, (u64, u64)> = HashMap::new();
     let mut used = 0;
     let class = |bytes: u64| if by_size { (4.0 * (bytes as f64).log2()) as usize % 128 } else { 0 };
-    for (number, request) in requests.iter().enumerate() {
-        let bytes = request.bytes() + overhead_bytes;
+    for (number, Operation { action, request }) in operations.iter().enumerate() {
+        let mut bytes = request.bytes() + overhead_bytes;
         let found = sizes.remove(&request.id);
-        if let Some((bytes, _)) = found {
-            held[class(bytes)].remove(&(number as u64, request.id));
-            used -= bytes;
+        if let Some((there, _)) = found {
+            held[class(there)].remove(&(number as u64, request.id));
+            used -= there;
+            if *action == Action::Get {
+                bytes = there;
+            }
         }
-        if number as u64 >= warm_up {
+        if action.reads() && number as u64 >= rules.warm_up {
             ratio.count(request, found.is_some());
         }
-        if next[number] == u64::MAX || bytes > capacity_bytes {
+        let is_stored = match action {
+            Action::Get => found.is_some() || rules.fill,
+            Action::Set | Action::ReadModifyWrite => true,
+            Action::Delete => false,
+        };
+        if !is_stored || next[number] == u64::MAX || bytes > capacity_bytes {
             continue;
         }
         held[class(bytes)].insert((next[number], request.id));

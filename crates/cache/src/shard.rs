@@ -66,7 +66,7 @@ enum Leaving {
     Displaced,
     Expired,
     Deleted,
-    /// Its successor is about to be stored.
+    /// Its successor is about to be stored, or is refused.
     Replaced,
 }
 
@@ -333,6 +333,13 @@ impl Shard {
             self.put(key, tag, &value, meta, now_s, Some(at))?;
         }
         Ok(Some(answer))
+    }
+
+    /// Removes an item whose successor is refused; no deletion.
+    pub(crate) fn outdate(&mut self, key: &[u8], tag: u32, now_s: u32) {
+        if let Some(at) = self.find_live(key, tag, now_s) {
+            self.leave(at, Leaving::Replaced);
+        }
     }
 
     pub(crate) fn clear(&mut self) {

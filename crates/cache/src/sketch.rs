@@ -81,12 +81,17 @@ pub(crate) fn stretch(old: &[u32], old_slots: u32, new: &mut [u32], slots: u32) 
     for bucket in 0..to {
         let first = (bucket * from / to) as u32 * BUCKET;
         let last = (((bucket + 1) * from - 1) / to) as u32 * BUCKET + BUCKET;
-        let mut entries =
-            (first..last).map(|entry| read(old, entry)).filter(|entry| entry & 15 != 0).collect::<Vec<_>>();
-        entries.sort_by_key(|entry| std::cmp::Reverse(entry & 15));
-        for place in 0..BUCKET {
-            let entry = entries.get(place as usize).copied().unwrap_or(0);
-            write(new, bucket as u32 * BUCKET + place, entry);
+        // No vector of them: there are as many buckets as an eighth of the slots.
+        let mut best = [0; BUCKET as usize];
+        for entry in (first..last).map(|entry| read(old, entry)).filter(|entry| entry & 15 != 0) {
+            let place = best.iter().position(|other| other & 15 < entry & 15);
+            if let Some(place) = place {
+                best[place..].rotate_right(1);
+                best[place] = entry;
+            }
+        }
+        for (place, entry) in best.into_iter().enumerate() {
+            write(new, bucket as u32 * BUCKET + place as u32, entry);
         }
     }
 }

@@ -106,6 +106,10 @@ fn check(config: Config, shards: usize, steps: &[(u32, Step)]) -> Result<(), Tes
                     }
                     (Err(Refusal::ValueTooLong { bytes, limit }), _) => {
                         prop_assert!(bytes > limit && limit == cache.value_bytes_max());
+                        if *mode == Mode::Set {
+                            prop_assert!(cache.peek(text, hash, now_s, |_| ()).is_none(), "an outdated value");
+                            model.remove(key);
+                        }
                     }
                     (Err(Refusal::NotStored), live) => match mode {
                         Mode::Add => prop_assert!(live.is_some()),

@@ -34,7 +34,9 @@
 //!         print(items, policy.__name__, misses)
 //! ```
 
-use cache::replay::{Request, clairvoyant, replay};
+use cache::replay::{
+    Action, Operation, Request, Rules, clairvoyant, clairvoyant_operations, replay, replay_operations,
+};
 use cache::{Accounting, Cache, Config, Evictor};
 
 const ITEMS: [u64; 3] = [100, 300, 1_000];
@@ -127,4 +129,69 @@ fn a_clairvoyant_by_hand() {
     });
     assert_eq!(clairvoyant(&sized, 3, 0, false, 0).hits, 1);
     assert_eq!(clairvoyant(&sized, 3, 0, true, 0).hits, 3);
+}
+
+/// `g`et, `s`et, `d`elete or read-`m`odify-write of a key of a letter; items of 9 bytes, of which so many fit.
+fn operations(text: &str) -> Vec<Operation> {
+    let one = |word: &str| {
+        let (action, key) = word.split_at(1);
+        let action = match action {
+            "g" => Action::Get,
+            "s" => Action::Set,
+            "d" => Action::Delete,
+            _ => Action::ReadModifyWrite,
+        };
+        let id = u64::from(key.as_bytes()[0]);
+        Operation { action, request: Request { id, key_bytes: 8, value_bytes: 1 } }
+    };
+    text.split_whitespace().map(one).collect()
+}
+
+/// By hand: what the same operations come to with and without fill, and what clients that take turns change.
+#[test]
+fn operations_by_hand() {
+    let accounting = Accounting::ValuesOnly { memory_bytes: 1 << 20 };
+    let hits = |text: &str, items: u64, fill: bool, clients: usize| {
+        let cache = Cache::with_shards(Config { accounting, evictor: Evictor::Lru, ..Config::new(items) }, 1).unwrap();
+        let ratio = replay_operations(&cache, operations(text), Rules { fill, warm_up: 0, clients });
+        (ratio.requests, ratio.hits)
+    };
+    for (text, items, fill, clients, found) in [
+        ("ga ga sb gb db gb", 9, true, 1, (4, 2)),
+        ("ga ga sb gb db gb", 9, false, 1, (4, 1)),
+        // Found or not, read-modify-write stores.
+        ("ma ga mb gb", 9, false, 1, (4, 2)),
+        // LRU of two: c lets a go.
+        ("sa sb sc ga gb", 2, false, 1, (2, 1)),
+        // Of two clients the second asks before the first has filled; the first then fills, and the second asks again.
+        ("ga ga ga ga", 9, true, 2, (4, 2)),
+        ("ga ga ga ga", 9, true, 1, (4, 3)),
+    ] {
+        assert_eq!(hits(text, items, fill, clients), found, "{text} {items} {fill} {clients}");
+    }
+    // What the warm-up caused is done before it counts.
+    let cache = Cache::with_shards(Config { accounting, evictor: Evictor::Lru, ..Config::new(9) }, 1).unwrap();
+    let ratio = replay_operations(&cache, operations("ga ga"), Rules { fill: true, warm_up: 1, clients: 2 });
+    assert_eq!((ratio.requests, ratio.hits), (1, 1));
+}
+
+#[test]
+fn a_clairvoyant_of_operations_by_hand() {
+    let of = |text: &str, items: u64, fill: bool| {
+        let rules = Rules { fill, warm_up: 0, clients: 1 };
+        let ratio = clairvoyant_operations(&operations(text), items * 9, 0, false, rules);
+        (ratio.requests, ratio.hits)
+    };
+    for (text, items, fill, found) in [
+        ("ga ga sb gb db gb", 9, true, (4, 2)),
+        ("ga ga sb gb db gb", 9, false, (4, 1)),
+        // Room for one: a is set again before it is read, so b is kept instead.
+        ("sa sb sa gb ga", 1, false, (2, 1)),
+        ("sa sb gb ga", 1, false, (2, 1)),
+        // Deleted before it is read: no use of it.
+        ("sa sb da gb ga", 1, false, (2, 1)),
+        ("ma ma ga", 1, false, (3, 2)),
+    ] {
+        assert_eq!(of(text, items, fill), found, "{text} {items} {fill}");
+    }
 }

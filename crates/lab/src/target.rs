@@ -14,13 +14,45 @@ use crate::ready;
 /// Longest body that is read from a file, bytes. It travels to the generator as JSON, and in each request from there.
 pub const BODY_MAX_BYTES: u64 = 4 * 1024 * 1024;
 
-/// The target of a load on the subject that listens on `port`; files are relative to `directory`.
+/// The ports of a trial, as the generator meets them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Ports {
+    /// Where the generator's connections go: the first process in front of the subject, or the subject.
+    pub(crate) port: u16,
+    /// Where the subject listens.
+    pub(crate) subject_port: u16,
+    /// Where the first process in front of the subject tells how endpoints are dialled; `None`: there is no such process.
+    pub(crate) admin_port: Option<u16>,
+}
+
+impl Ports {
+    /// Those of a trial in which nothing stands in front of the subject.
+    pub(crate) fn direct(port: u16) -> Self {
+        Self { port, subject_port: port, admin_port: None }
+    }
+
+    /// A text of the load with its ports filled in; `None`: it has one that this trial lacks.
+    fn fill(&self, text: &str) -> Option<String> {
+        let ports = [
+            ("{port}", Some(self.port)),
+            ("{subject_port}", Some(self.subject_port)),
+            ("{admin_port}", self.admin_port),
+        ];
+        ports.iter().try_fold(text.to_owned(), |text, (template, port)| match port {
+            _ if !text.contains(template) => Some(text),
+            port => port.map(|port| text.replace(template, &port.to_string())),
+        })
+    }
+}
+
+/// The target of a load on the subject of a trial; files are relative to `directory`.
 ///
 /// Errors: a protocol that there is none of, a body that cannot be read.
-pub(crate) fn target(load: &LoadPlan, port: u16, directory: &Path) -> Result<Target, String> {
+pub(crate) fn target(load: &LoadPlan, ports: Ports, directory: &Path) -> Result<Target, String> {
+    let port = ports.port;
     let address = ready::address(port).to_string();
     if let Some(plan) = &load.journey {
-        return journey(plan, port, directory);
+        return journey(plan, ports, directory);
     }
     match (load.protocol.as_str(), &load.http) {
         ("pingpong", _) => Ok(Target::Pingpong { address }),
@@ -44,22 +76,25 @@ pub(crate) fn target(load: &LoadPlan, port: u16, directory: &Path) -> Result<Tar
 /// Longest file of a journey and of each of its schemas, bytes. They travel to the generator as JSON.
 const JOURNEY_MAX_BYTES: u64 = 4 * 1024 * 1024;
 
-/// What a journey asks of the subject on `port`. Targets that the plan does not name are the subject itself, as their own URLs encrypt it.
-fn journey(plan: &JourneyPlan, port: u16, directory: &Path) -> Result<Target, String> {
+/// What a journey asks. Targets that the plan does not name are where the generator's connections go, as their own URLs encrypt it.
+fn journey(plan: &JourneyPlan, ports: Ports, directory: &Path) -> Result<Target, String> {
     let journey = read_journey(plan, directory).map_err(|mistakes| mistakes.join("; "))?;
-    let filled = |text: &String| text.replace("{port}", &port.to_string());
-    let url = |(name, own): &(String, String)| {
+    let mut targets = BTreeMap::new();
+    for (name, own) in &journey.targets {
         let scheme = if own.starts_with("http://") { "http" } else { "https" };
-        let given = plan.targets.get(name).map(filled);
-        (name.clone(), given.unwrap_or_else(|| format!("{scheme}://{}", ready::address(port))))
-    };
-    let mut targets = journey.targets.iter().map(url).collect::<BTreeMap<_, _>>();
+        targets.insert(name.clone(), format!("{scheme}://{}", ready::address(ports.port)));
+    }
     // One that the journey has not is a mistake that the generator tells.
-    plan.targets.iter().for_each(|(name, url)| drop(targets.entry(name.clone()).or_insert_with(|| filled(url))));
+    for (name, url) in &plan.targets {
+        let filled =
+            ports.fill(url).ok_or_else(|| format!("the target `{name}` has a port that nobody has: `{url}`"))?;
+        targets.insert(name.clone(), filled);
+    }
     Ok(Target::Journey {
         journey: Box::new(journey),
         targets,
-        resolve: plan.resolve.as_ref().map(filled),
+        // Where nothing stands in front of the subject there is nobody to ask, and all is dialled as its URL says.
+        resolve: plan.resolve.as_ref().and_then(|url| ports.fill(url)),
         insecure: plan.insecure,
         ca_file: plan.ca_file.clone(),
         keep_calls: plan.keep_calls,
@@ -180,7 +215,7 @@ mod tests {
     }
 
     fn target_of(lines: &str, directory: &Path) -> Result<Target, String> {
-        target(&plan(lines).points[0].load, 7000, directory)
+        target(&plan(lines).points[0].load, Ports::direct(7000), directory)
     }
 
     #[test]
@@ -190,9 +225,12 @@ mod tests {
         assert_eq!(target_of("protocol = \"pingpong\"", here), Ok(Target::Pingpong { address }));
         let mut load = plan("protocol = \"pingpong\"").points[0].load.clone();
         load.protocol = "gopher".to_owned();
-        assert_eq!(target(&load, 7000, here), Err("there is no protocol `gopher`".to_owned()));
+        assert_eq!(target(&load, Ports::direct(7000), here), Err("there is no protocol `gopher`".to_owned()));
         load.protocol = "http".to_owned();
-        assert_eq!(target(&load, 7000, here), Err("the plan does not say what is asked over `http`".to_owned()));
+        assert_eq!(
+            target(&load, Ports::direct(7000), here),
+            Err("the plan does not say what is asked over `http`".to_owned())
+        );
     }
 
     #[test]
@@ -237,6 +275,47 @@ mod tests {
             body: body.to_vec(),
         };
         assert_eq!(requests, [request(3, "PUT", "/x?y", &[0, 255, 10]), request(1, "GET", "/", b"{}")]);
+    }
+
+    #[test]
+    fn ports_are_filled_in_as_a_trial_has_them() {
+        let load = |lines: &str| plan(&format!("journey = \"evernote\"\n{lines}")).points[0].load.clone();
+        let asked = |lines: &str, ports: Ports| match target(&load(lines), ports, Path::new(".")) {
+            Ok(Target::Journey { targets, resolve, .. }) => (targets["user"].clone(), resolve),
+            other => panic!("{other:?}"),
+        };
+        let through = Ports { port: 8000, subject_port: 9000, admin_port: Some(7000) };
+        assert_eq!(asked("", through), ("https://127.0.0.1:8000".to_owned(), None));
+        let lines =
+            "targets = { user = \"https://127.0.0.1:{subject_port}\" }\nresolve = \"http://127.0.0.1:{admin_port}\"";
+        let beside = Some("http://127.0.0.1:7000".to_owned());
+        assert_eq!(asked(lines, through), ("https://127.0.0.1:9000".to_owned(), beside));
+        assert_eq!(asked(lines, Ports::direct(9000)), ("https://127.0.0.1:9000".to_owned(), None), "nobody to ask");
+        let fixed = "targets = { user = \"https://localhost:{port}\" }\nresolve = \"http://127.0.0.1:5000\"";
+        let asker = Some("http://127.0.0.1:5000".to_owned());
+        assert_eq!(asked(fixed, Ports::direct(9000)), ("https://localhost:9000".to_owned(), asker));
+    }
+
+    #[test]
+    fn a_journey_is_read_with_the_schemas_beside_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let source = "name = \"own\"\ntargets = { a = \"http://127.0.0.1:1\" }\nschemas = { s = \"s.thrift\" }\n[[step]]\nurl = \"{a}\"\nthrift = \"s S.m\"\n";
+        std::fs::write(folder.path().join("own.toml"), source).unwrap();
+        let lines = "journey = \"own.toml\"";
+        let missing = format!(
+            "`{}` cannot be read: No such file or directory (os error 2)",
+            folder.path().join("s.thrift").display()
+        );
+        assert_eq!(missing_files(&plan(lines), folder.path()), std::slice::from_ref(&missing));
+        assert_eq!(target_of(lines, folder.path()), Err(missing));
+        std::fs::write(folder.path().join("s.thrift"), "service S { void m() }").unwrap();
+        assert_eq!(missing_files(&plan(lines), folder.path()), Vec::<String>::new());
+        let Target::Journey { journey, targets, .. } = target_of(lines, folder.path()).unwrap() else { unreachable!() };
+        assert_eq!(journey.schemas[0].text, "service S { void m() }");
+        assert_eq!(targets["a"], "http://127.0.0.1:7000");
+        std::fs::write(folder.path().join("own.toml"), "name = 5").unwrap();
+        let told = missing_files(&plan(lines), folder.path());
+        assert!(told.len() >= 2 && told.iter().all(|mistake| mistake.starts_with("own.toml:")), "{told:?}");
     }
 
     #[test]

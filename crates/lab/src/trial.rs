@@ -64,7 +64,7 @@ impl Trial<'_> {
             factors: self.point().factors.clone(),
             block: self.block,
             order: self.order,
-            seed: self.plan.trial_seed(self.point, self.block),
+            seed: self.plan.trial_seed(self.block),
             step: self.step,
             started: clock::rfc3339(),
             elapsed_ns: 0,
@@ -382,7 +382,7 @@ pub(crate) fn share(point: &Point, options: &Options) -> Result<Share, String> {
 }
 
 fn load_spec(load: &LoadPlan, share: &Share, port: u16, seed: u64, directory: &Path) -> Result<LoadSpec, String> {
-    let target = target::target(load, port, directory)?;
+    let target = target::target(load, target::Ports::direct(port), directory)?;
     let cpus = u32::try_from(share.generator.len()).unwrap_or(u32::MAX);
     // A worker without a client would only turn.
     let threads = load.threads.unwrap_or(cpus.min(load.clients)).max(1);

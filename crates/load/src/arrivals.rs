@@ -4,10 +4,19 @@ use net::Nanos;
 use stats::Rng;
 use study::spec::Arrivals;
 
+use crate::coordinator::NEVER;
+
 /// Intended send times of one worker, ascending without end. They depend on the seed alone, never on how the subject
 /// or the generator fares, and are drawn one ahead so that a backlog costs no memory.
 #[derive(Debug)]
-pub(crate) struct Timetable {
+pub(crate) enum Timetable {
+    Drawn(Drawn),
+    Recorded(Recorded),
+}
+
+/// By a law.
+#[derive(Debug)]
+pub(crate) struct Drawn {
     rng: Rng,
     /// Mean gap of this worker's sends, ns, with its fraction: the rate is met in the long run.
     gap_ns: f64,
@@ -19,7 +28,20 @@ pub(crate) struct Timetable {
     count: u64,
 }
 
+/// As a trace has it: [`Timetable::set_next`] tells of each send before it is due.
+#[derive(Debug)]
+pub(crate) struct Recorded {
+    start: Nanos,
+    /// Since `start`; `None`: there is no more.
+    next: Option<Nanos>,
+}
+
 impl Timetable {
+    /// The timetable of a trace whose next send is `next` after the first one, so that the first one falls on `start`.
+    pub(crate) fn recorded(start: Nanos, next: Option<Nanos>) -> Self {
+        Timetable::Recorded(Recorded { start, next })
+    }
+
     /// The timetable of worker `index` of `workers`, which share the offered rate evenly; `None` in a closed loop.
     pub(crate) fn new(arrivals: Arrivals, seed: u64, index: u32, workers: u32, start: Nanos) -> Option<Self> {
         let gap_ns = 1e9 / arrivals.offered_per_s()? * f64::from(workers);
@@ -28,16 +50,39 @@ impl Timetable {
         let mut rng = Rng::stream(seed, u64::from(index) * 2 + 1);
         // Workers of a constant rate take turns. The sum of Poisson timetables is one.
         let next_ns = if poisson { rng.exponential(gap_ns) } else { gap_ns * f64::from(index) / f64::from(workers) };
-        Some(Self { rng, gap_ns, poisson, start, first_ns: next_ns, next_ns, count: 0 })
+        Some(Timetable::Drawn(Drawn { rng, gap_ns, poisson, start, first_ns: next_ns, next_ns, count: 0 }))
     }
 
     /// The next intended send time.
     pub(crate) fn due(&self) -> Nanos {
-        self.start + self.next_ns as Nanos
+        match self {
+            Timetable::Drawn(drawn) => drawn.start + drawn.next_ns as Nanos,
+            Timetable::Recorded(Recorded { start, next }) => next.map_or(NEVER, |next| start.saturating_add(next)),
+        }
     }
 
-    /// Goes on to the one after.
+    /// Goes on to the one after; of a trace [`Timetable::set_next`] does.
     pub(crate) fn advance(&mut self) {
+        if let Timetable::Drawn(drawn) = self {
+            drawn.advance();
+        }
+    }
+
+    /// Whether a trace says when to send.
+    pub(crate) fn is_recorded(&self) -> bool {
+        matches!(self, Timetable::Recorded(_))
+    }
+
+    /// The next send of a trace, since its first one.
+    pub(crate) fn set_next(&mut self, at: Option<Nanos>) {
+        if let Timetable::Recorded(recorded) = self {
+            recorded.next = at;
+        }
+    }
+}
+
+impl Drawn {
+    fn advance(&mut self) {
         self.count += 1;
         self.next_ns = if self.poisson {
             self.next_ns + self.rng.exponential(self.gap_ns)

@@ -100,6 +100,16 @@ pub fn check(spec: &LoadSpec) -> Vec<String> {
             "the stop rule `volley` has one request in flight: `pipeline` is 1 with it".to_owned(),
         );
     }
+    let recorded = match &spec.target {
+        Target::Cache { workload, .. } => {
+            workload.trace.as_ref().is_some_and(|trace| trace.gaps == study::workload::Gaps::Recorded)
+        }
+        _ => false,
+    };
+    unless(
+        recorded == matches!(spec.arrivals, Arrivals::Recorded),
+        "`arrivals` are `recorded` where the workload replays a trace with its gaps, and only there".to_owned(),
+    );
     if let Some(rate) = spec.arrivals.offered_per_s() {
         unless(
             rate.is_finite() && rate > 0.0 && rate <= 1e9,
@@ -180,16 +190,13 @@ fn cache(dialect: Dialect, workload: &Workload, pipeline: u32) -> Vec<String> {
     let mut mistakes = Vec::new();
     let problems = workload.problems();
     mistakes.extend(problems.iter().map(|problem| format!("workload: `{}`: {}", problem.key, problem.message)));
-    if workload.trace.is_some() {
-        mistakes.push("workload: `trace`: traces are not replayed to a server yet; leave `trace` out".to_owned());
-    }
-    if workload.keys.count > KEYS_MAX {
+    if workload.trace.is_none() && workload.keys.count > KEYS_MAX {
         mistakes.push(format!(
             "workload: `keys.count` is {}, at most {KEYS_MAX}: two bytes a key tell why it is missed",
             workload.keys.count
         ));
     }
-    if dialect == Dialect::HttpCache && !workload.ttl.is_empty() {
+    if dialect == Dialect::HttpCache && workload.trace.is_none() && !workload.ttl.is_empty() {
         mistakes.push("workload: `ttl`: a cache over HTTP has no times to live; leave it out".to_owned());
     }
     if workload.values.max_bytes.saturating_mul(u64::from(pipeline)) > REQUEST_BYTES_MAX {

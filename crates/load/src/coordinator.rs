@@ -56,6 +56,8 @@ pub(crate) struct Gauge {
     pub(crate) round_done: AtomicU32,
     /// Of a cache: all of the warm-up is sent and answered.
     pub(crate) rested: AtomicBool,
+    /// The trace that is replayed has no more operations for it, and all are answered.
+    pub(crate) exhausted: AtomicBool,
     /// No ticket was left.
     pub(crate) drained: AtomicBool,
     pub(crate) last_answer: AtomicU64,
@@ -145,6 +147,8 @@ pub(crate) enum Outcome {
     Measured(Ended),
     /// Not one connection could be opened.
     Unreachable(Option<String>),
+    /// The trace that is replayed came to its end in the warm-up.
+    TraceEnded,
     /// The caller gave up before anything was measured.
     Interrupted,
 }
@@ -248,12 +252,32 @@ impl<'a> Coordinator<'a> {
             }
             return self.measured(now, "interrupted".to_owned());
         }
+        if self.control.gauges.iter().all(|gauge| gauge.exhausted.load(Acquire)) && self.started < now {
+            return self.trace_ended(now);
+        }
         match self.state {
             State::Connecting { since } => self.connecting(now, since),
             State::WarmingUp => self.warming_up(now),
             State::Measuring => self.measuring(now),
             State::Ended => None,
         }
+    }
+
+    /// The end of a trace is the end of the load, whatever the rule.
+    fn trace_ended(&mut self, now: Nanos) -> Option<Outcome> {
+        let last = self.control.gauges.iter().map(|gauge| gauge.last_answer.load(Relaxed)).max();
+        let last = last.unwrap_or(now).max(self.from.saturating_add(1));
+        if !matches!(self.state, State::Measuring) || now <= self.from {
+            return self.end(now, Outcome::TraceEnded);
+        }
+        let rest = match self.spec.stop {
+            Stop::Requests { requests, .. } if !self.control.gauges.iter().all(|gauge| gauge.drained.load(Acquire)) => {
+                format!(", before {requests} requests")
+            }
+            Stop::Requests { requests, .. } => return self.measured(last, format!("{requests} requests")),
+            _ => String::new(),
+        };
+        self.measured(last, format!("the end of the trace{rest}"))
     }
 
     fn connecting(&mut self, now: Nanos, since: Nanos) -> Option<Outcome> {

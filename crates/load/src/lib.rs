@@ -21,9 +21,11 @@ mod run;
 #[cfg(test)]
 mod simulated;
 mod tls;
+mod trace;
 mod transient;
 mod worker;
 pub mod workload;
 
 pub use check::check;
 pub use run::{LoadError, Phase, Progress, run};
+pub use trace::ReplayError;

@@ -1,11 +1,12 @@
 //! The parts of all workers, made one [`Measurement`].
 
 use std::collections::BTreeMap;
+use std::sync::atomic::Ordering::Relaxed;
 
 use stats::Histogram;
 use study::Workload;
 use study::record::{self, CacheCounts, CacheMeasurement, Measurement, MissCauses, Window};
-use study::spec::{LoadSpec, SPEC_VERSION, Target};
+use study::spec::{Arrivals, Dialect, LoadSpec, SPEC_VERSION, Target};
 
 use crate::coordinator::Ended;
 use crate::protocol::{Class, Shared};
@@ -73,7 +74,10 @@ pub(crate) fn merge(
         warmup_errors: named(done, |worker| &worker.recorder.warmup_faults),
         late_answers: sum(|worker| worker.recorder.late_answers),
         reconnects: sum(|worker| worker.recorder.reconnects),
-        offered_per_s: spec.arrivals.offered_per_s(),
+        offered_per_s: match spec.arrivals {
+            Arrivals::Recorded => Some(sum(|worker| worker.due) as f64 / (ended.duration_ns as f64 / 1e9).max(1e-9)),
+            arrivals => arrivals.offered_per_s(),
+        },
         unsent: sum(|worker| worker.unsent),
         unfinished: sum(|worker| worker.unfinished),
         in_flight_mean: flight_integral as f64 / (ended.duration_ns as f64).max(1.0),
@@ -137,6 +141,11 @@ fn cached(
         transient_window_ns: spec.window_ns,
         transient,
         steadiness: ended.steadiness.clone(),
+        hello: matches!(spec.target, Target::Cache { dialect: Dialect::RedisResp3, .. }).then(|| {
+            let [accepted, refused] = [0, 1].map(|index| shared.hello[index].load(Relaxed));
+            record::Hello { accepted, refused }
+        }),
+        trace: shared.trace_seen().zip(workload.trace.as_ref()).map(|(seen, trace)| seen.replay(trace)),
     })
 }
 

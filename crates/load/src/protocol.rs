@@ -109,8 +109,27 @@ pub(crate) trait Protocol {
         0
     }
 
+    /// Up to `wanted` requests that answers have not caused can be had now; fewer: there will be no more of them.
+    #[inline]
+    fn available(&mut self, wanted: u32) -> u32 {
+        wanted
+    }
+
+    /// Where a trace says when requests are sent: when the next one is, ns since the first; `None`: there is no more.
+    fn next_at(&mut self) -> Option<Nanos> {
+        None
+    }
+
+    /// Leaves the next one out.
+    fn skip(&mut self) {}
+
     /// Appends the next request of a connection to `out`, and tells what its answer must be.
     fn request(&mut self, stream: &mut Self::Stream, now: Nanos, rng: &mut Rng, out: &mut Vec<u8>) -> Self::Expected;
+
+    /// Whether these bytes, which came while nothing was asked, are of a kind that the protocol lets a subject send by itself; they were read then.
+    fn unasked(&mut self, _: &mut Self::Stream, _: &[u8]) -> bool {
+        false
+    }
 
     /// Reads on in the answer to the oldest request in flight.
     fn read(&mut self, stream: &mut Self::Stream, expected: Self::Expected, bytes: &[u8], now: Nanos) -> Reading;

@@ -16,6 +16,7 @@ use crate::coordinator::{Control, Coordinator, Outcome};
 use crate::merge::{Process, merge};
 use crate::protocol::{Cache, Codec, Http, HttpCache, Memcached, Pingpong, Protocol, Redis, Shared};
 use crate::tls::Connector;
+use crate::trace::{self, Dealer, ReplayError, Tape};
 use crate::worker::{self, Done, Task, Usage};
 use crate::workload::KEY_MAX_BYTES;
 
@@ -64,6 +65,12 @@ pub enum LoadError {
     /// What TLS needs is not there.
     #[error("{0}")]
     Tls(crate::tls::TlsError),
+    /// The trace cannot be replayed.
+    #[error("{0}")]
+    Trace(ReplayError),
+    /// The trace came to its end before anything was measured.
+    #[error("the trace `{0}` ended in the warm-up")]
+    TraceEnded(String),
     /// Not one connection stood within the time for it.
     #[error("none of {clients} connections to {address} could be opened: {reason}")]
     Unreachable {
@@ -131,11 +138,36 @@ pub fn run(spec: &LoadSpec, progress: &mut dyn FnMut(Progress), abort: &AtomicBo
         _ => None,
     };
     let workers = spec.threads.min(spec.clients);
+    let replayed = match (&spec.target, &shared) {
+        (Target::Cache { workload, .. }, Some(shared)) => {
+            workload.trace.as_ref().zip(shared.trace_seen()).map(|(trace, seen)| -> Result<_, LoadError> {
+                let input = trace::open(&trace.file).map_err(LoadError::Trace)?;
+                let (dealer, tapes) = Dealer::new(workload, &shared.texts, spec.seed, workers, seen)
+                    .map_err(|error| LoadError::Spec(vec![error.to_string()]))?;
+                Ok((trace, input, dealer, tapes))
+            })
+        }
+        _ => None,
+    };
+    let (trace_file, dealer, mut tapes) = match replayed.transpose()? {
+        None => (None, None, Vec::new()),
+        Some((trace, input, dealer, tapes)) => (Some(&trace.file), Some((dealer, input)), tapes),
+    };
+    tapes.reverse();
     let control = Control::new(spec, workers);
     let cpu_before = net::thread::process_cpu_ns();
     let failed = &AtomicBool::new(false);
-    let (outcome, done) = std::thread::scope(|scope| {
+    let (outcome, done, dealt) = std::thread::scope(|scope| {
         let control = &control;
+        let reading = dealer.map(|(dealer, input)| {
+            std::thread::Builder::new().name("trace".to_owned()).spawn_scoped(scope, move || {
+                let dealt = dealer.deal(input);
+                if dealt.is_err() {
+                    failed.store(true, Ordering::Relaxed);
+                }
+                dealt
+            })
+        });
         let threads = (0..workers)
             .map(|index| {
                 let task = Task {
@@ -148,9 +180,10 @@ pub fn run(spec: &LoadSpec, progress: &mut dyn FnMut(Progress), abort: &AtomicBo
                     tls: tls.as_ref(),
                 };
                 let shared = shared.clone();
+                let tape = tapes.pop();
                 std::thread::Builder::new().name(format!("worker {index}")).spawn_scoped(scope, move || {
                     let flag = Flag(failed);
-                    let done = work(task, backend, shared);
+                    let done = work(task, backend, shared, tape);
                     if done.is_ok() {
                         std::mem::forget(flag);
                     }
@@ -171,8 +204,17 @@ pub fn run(spec: &LoadSpec, progress: &mut dyn FnMut(Progress), abort: &AtomicBo
                 thread.join().map_err(|_| LoadError::Panicked(index))?
             })
             .collect::<Result<Vec<Done>, LoadError>>();
-        (outcome, done)
+        let dealt = match reading {
+            None => Ok(()),
+            Some(Err(source)) => Err(kernel("start the thread that reads the trace", source)),
+            Some(Ok(thread)) => thread
+                .join()
+                .map_err(|_| LoadError::Panicked(workers))
+                .and_then(|dealt| dealt.map_err(LoadError::Trace)),
+        };
+        (outcome, done, dealt)
     });
+    dealt?;
     let done = done?;
     match outcome {
         Outcome::Measured(ended) => {
@@ -198,6 +240,7 @@ pub fn run(spec: &LoadSpec, progress: &mut dyn FnMut(Progress), abort: &AtomicBo
             clients: spec.clients,
             reason: refusal.unwrap_or_else(|| "no answer in time".to_owned()),
         }),
+        Outcome::TraceEnded => Err(LoadError::TraceEnded(trace_file.cloned().unwrap_or_default())),
         Outcome::Interrupted => Err(LoadError::Interrupted),
     }
 }
@@ -258,7 +301,12 @@ fn report(phase: Phase, elapsed_ns: Nanos, control: &Control) -> Progress {
 }
 
 /// The thread of one worker: its processor, its driver, its loop.
-fn work(task: Task<'_>, backend: net::Backend, shared: Option<Arc<Shared>>) -> Result<Done, LoadError> {
+fn work(
+    task: Task<'_>,
+    backend: net::Backend,
+    shared: Option<Arc<Shared>>,
+    tape: Option<Tape>,
+) -> Result<Done, LoadError> {
     if let Some(cpu) = cpu_of(task.spec, task.index) {
         net::thread::pin_current_thread(cpu)
             .map_err(|source| kernel(&format!("pin worker {} to processor {cpu}", task.index), source))?;
@@ -272,7 +320,7 @@ fn work(task: Task<'_>, backend: net::Backend, shared: Option<Arc<Shared>>) -> R
             drive(task, backend, http, request_bytes)
         }
         Target::Cache { address, dialect, workload } => {
-            let shared = shared.expect("a load on a cache has one");
+            let shared = (shared.expect("a load on a cache has one"), tape);
             let most = workload.values.max_bytes;
             // Around key and value: a line of memcached, five of Redis, a head.
             let request_bytes = KEY_MAX_BYTES + 256 + most as usize;
@@ -283,7 +331,11 @@ fn work(task: Task<'_>, backend: net::Backend, shared: Option<Arc<Shared>>) -> R
                 Dialect::MemcachedMeta => {
                     ask(task, backend, Memcached::<true>::new(most), workload, shared, request_bytes)
                 }
-                Dialect::Redis => ask(task, backend, Redis::new(most), workload, shared, request_bytes),
+                Dialect::Redis => ask(task, backend, Redis::new(most, None), workload, shared, request_bytes),
+                Dialect::RedisResp3 => {
+                    let hello = Some(shared.0.hello.clone());
+                    ask(task, backend, Redis::new(most, hello), workload, shared, request_bytes)
+                }
                 Dialect::HttpCache => {
                     let codec = HttpCache::new(if address.starts_with("unix:") { "localhost" } else { address });
                     let request_bytes = request_bytes + codec.frame_bytes();
@@ -300,11 +352,12 @@ fn ask(
     backend: net::Backend,
     codec: impl Codec,
     workload: &Workload,
-    shared: Arc<Shared>,
+    (shared, tape): (Arc<Shared>, Option<Tape>),
     request_bytes: usize,
 ) -> Result<Done, LoadError> {
     let part = (task.spec.seed, task.index, task.workers);
-    let cache = Cache::new(codec, workload, shared, part).map_err(|error| LoadError::Spec(vec![error.to_string()]))?;
+    let cache =
+        Cache::new(codec, workload, shared, part, tape).map_err(|error| LoadError::Spec(vec![error.to_string()]))?;
     drive(task, backend, cache, request_bytes)
 }
 

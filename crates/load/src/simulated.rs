@@ -2,6 +2,8 @@
 
 mod cache;
 mod http;
+mod resp;
+mod trace;
 
 use net::Config;
 use net::sim::{Answer, Network, Sim, peers};

@@ -61,6 +61,8 @@ pub(crate) struct Done {
     pub(crate) flight_integral: u128,
     pub(crate) unfinished: u64,
     pub(crate) unsent: u64,
+    /// Of recorded gaps: operations meant to be sent while measured, those not sent among them.
+    pub(crate) due: u64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -164,6 +166,11 @@ struct Worker<'a, D, P: Protocol> {
     measured_quota: Option<u64>,
     /// The coordinator knows that all that may be sent is answered.
     told_done: bool,
+    /// The trace has no more operations for this worker, and the coordinator knows that all are answered.
+    exhausted: bool,
+    told_exhausted: bool,
+    /// Of recorded gaps: operations meant to be sent while measured.
+    due: u64,
     /// Requests rule: answers that may still be counted without asking for more.
     tickets: u64,
     /// No answer counts after this.
@@ -242,10 +249,10 @@ impl<'a, D: Driver, P: Protocol> Worker<'a, D, P> {
             quota: 0,
         };
         let depth = task.spec.pipeline;
-        let open_loop = task.spec.arrivals.offered_per_s().is_some();
+        let open_loop = task.spec.arrivals.is_open();
         let think_ns = match task.spec.arrivals {
             Arrivals::Closed { think_ns } => think_ns,
-            Arrivals::Poisson { .. } | Arrivals::Constant { .. } => 0,
+            Arrivals::Poisson { .. } | Arrivals::Constant { .. } | Arrivals::Recorded => 0,
         };
         let rounds = task.control.has_rounds();
         let cache = matches!(task.spec.target, Target::Cache { .. });
@@ -285,6 +292,9 @@ impl<'a, D: Driver, P: Protocol> Worker<'a, D, P> {
             warmup_quota,
             measured_quota,
             told_done: false,
+            exhausted: false,
+            told_exhausted: false,
+            due: 0,
             tickets: 0,
             counted_until: NEVER,
             round: 0,
@@ -357,7 +367,10 @@ impl<'a, D: Driver, P: Protocol> Worker<'a, D, P> {
         }
         let spec = self.task.spec;
         let start = self.task.control.start.load(Relaxed);
-        self.timetable = Timetable::new(spec.arrivals, spec.seed, self.task.index, self.task.workers, start);
+        self.timetable = match spec.arrivals {
+            Arrivals::Recorded => Some(Timetable::recorded(start, self.protocol.next_at())),
+            arrivals => Timetable::new(arrivals, spec.seed, self.task.index, self.task.workers, start),
+        };
         if self.task.control.has_rounds() {
             return; // The first round starts them.
         }
@@ -379,7 +392,14 @@ impl<'a, D: Driver, P: Protocol> Worker<'a, D, P> {
         let spec = self.task.spec;
         // Nobody was late in the pause before; the gaps are others than before.
         let (index, workers) = (self.task.index, self.task.workers);
-        self.timetable = Timetable::new(spec.arrivals, stats::random::mix(spec.seed), index, workers, self.from);
+        self.timetable = match spec.arrivals {
+            Arrivals::Recorded => {
+                // The trace stood still in the pause.
+                let next = self.protocol.next_at();
+                Some(Timetable::recorded(self.from.saturating_sub(next.unwrap_or(0)), next))
+            }
+            arrivals => Timetable::new(arrivals, stats::random::mix(spec.seed), index, workers, self.from),
+        };
         if self.timetable.is_none() {
             for id in 0..self.clients.len() as u32 {
                 if self.is_free(id) {
@@ -392,6 +412,11 @@ impl<'a, D: Driver, P: Protocol> Worker<'a, D, P> {
     /// Takes up to `wanted` operations from what may still be sent.
     #[inline]
     fn take_quota(&mut self, wanted: u32) -> u32 {
+        let there = if self.quota == Some(0) { 0 } else { self.protocol.available(wanted) };
+        if there < wanted && self.quota != Some(0) {
+            self.exhausted = true;
+        }
+        let wanted = there;
         let Some(quota) = &mut self.quota else { return wanted };
         let taken = u64::from(wanted).min(*quota);
         *quota -= taken;
@@ -409,6 +434,11 @@ impl<'a, D: Driver, P: Protocol> Worker<'a, D, P> {
             } else {
                 self.gauge.rested.store(true, Release);
             }
+        }
+        if self.exhausted && self.in_flight == 0 && !self.told_exhausted {
+            self.told_exhausted = true;
+            self.gauge.last_answer.store(self.recorder.last_answer, Relaxed);
+            self.gauge.exhausted.store(true, Release);
         }
     }
 
@@ -486,6 +516,7 @@ impl<'a, D: Driver, P: Protocol> Worker<'a, D, P> {
             }
             match client.state {
                 State::Open if client.in_flight > 0 => {}
+                State::Open | State::Thinking if self.protocol.unasked(&mut client.stream, bytes) => break,
                 State::Draining | State::Closing => return,
                 _ => {
                     let begins = begins(bytes);
@@ -748,13 +779,31 @@ impl<'a, D: Driver, P: Protocol> Worker<'a, D, P> {
         {
             let due = timetable.due();
             let now = self.driver.now();
+            if due == NEVER {
+                self.exhausted = true;
+            }
             if due > now || self.quota == Some(0) {
                 return;
             }
             timetable.advance();
+            let recorded = timetable.is_recorded();
             self.idle.pop_front();
-            self.take_quota(1);
+            if self.take_quota(1) == 0 {
+                return;
+            }
             self.ask(id, 1, due, free_since, now);
+            if recorded {
+                self.due += u64::from(due >= self.from);
+                self.next_recorded();
+            }
+        }
+    }
+
+    /// The time of the next operation of a trace.
+    fn next_recorded(&mut self) {
+        let next = self.protocol.next_at();
+        if let Some(timetable) = &mut self.timetable {
+            timetable.set_next(next);
         }
     }
 
@@ -1141,6 +1190,11 @@ impl<'a, D: Driver, P: Protocol> Worker<'a, D, P> {
             while timetable.due() < end {
                 timetable.advance();
                 unsent += 1;
+                if timetable.is_recorded() {
+                    self.due += 1;
+                    self.protocol.skip();
+                    timetable.set_next(self.protocol.next_at());
+                }
             }
         }
         self.recorder.finish(end);
@@ -1155,6 +1209,7 @@ impl<'a, D: Driver, P: Protocol> Worker<'a, D, P> {
             flight_integral: self.flight_integral,
             unfinished,
             unsent,
+            due: self.due,
         }
     }
 }

@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use stats::popularity::log_uniform_age;
 use stats::random::mix;
-use stats::{Permutation, Rng, Sizes, Zipf};
+use stats::{Permutation, Rng, Sizes, Zipf, ZipfRanks};
 use study::Workload;
 use study::workload::{NewKey, Popularity, ValueLength};
 
@@ -63,7 +63,7 @@ pub struct Operation {
 #[derive(Clone, Debug)]
 enum Choice {
     Uniform,
-    Zipf(Zipf),
+    Zipf(ZipfRanks),
     HotSet {
         keys: u64,
         share: f64,
@@ -125,6 +125,12 @@ pub struct Stream {
 #[error("the workload cannot be drawn: {0}")]
 pub struct WorkloadError(String);
 
+impl WorkloadError {
+    pub(crate) fn new(problem: String) -> WorkloadError {
+        WorkloadError(problem)
+    }
+}
+
 fn checked(workload: &Workload) -> Result<(), WorkloadError> {
     let problems = workload.problems();
     let text = |problem: &study::workload::Problem| format!("`{}`: {}", problem.key, problem.message);
@@ -160,7 +166,7 @@ impl Stream {
             }
             (Some(_), Popularity::Recency) => Choice::Growing(Age::LogUniform),
             (Some(_), _) => Choice::Growing(Age::Uniform),
-            (None, Popularity::Zipf { exponent }) => Choice::Zipf(Zipf::new(keys.count, exponent)),
+            (None, Popularity::Zipf { exponent }) => Choice::Zipf(ZipfRanks::new(Zipf::new(keys.count, exponent))),
             (None, Popularity::HotSet { keys, share }) => Choice::HotSet { keys, share },
             (None, Popularity::Loop) => Choice::Loop { next: partition % keys.count },
             (None, Popularity::Uniform | Popularity::Recency) => Choice::Uniform,
@@ -348,6 +354,12 @@ impl Texts {
     /// alike, whatever their lengths, and neighbours differ at the front.
     #[inline]
     pub fn key<'a>(&self, key: u64, buffer: &'a mut [u8; KEY_MAX_BYTES]) -> &'a [u8] {
+        self.key_of_bytes(key, 0, buffer)
+    }
+
+    /// The same of a key whose length a trace tells, bytes; 0: its law does.
+    #[inline]
+    pub fn key_of_bytes<'a>(&self, key: u64, told: u8, buffer: &'a mut [u8; KEY_MAX_BYTES]) -> &'a [u8] {
         let mut rest = key;
         let mut code = 0;
         while rest >= 32 {
@@ -358,7 +370,8 @@ impl Texts {
         buffer[code] = ALPHABET[32 + rest as usize];
         code += 1;
         let bits = mix(self.seed ^ key);
-        let length = (self.key_sizes.at(bits) as usize).clamp(code, KEY_MAX_BYTES);
+        let wanted = if told > 0 { usize::from(told) } else { self.key_sizes.at(bits) as usize };
+        let length = wanted.clamp(code, KEY_MAX_BYTES);
         let start = (mix(bits) % FILLER_STARTS) as usize;
         buffer[code..length].copy_from_slice(&self.filler[start..start + length - code]);
         &buffer[..length]
@@ -379,10 +392,14 @@ impl Texts {
         None
     }
 
+    /// Bytes that tell a key from all others.
+    pub(crate) fn least_key_bytes(key: u64) -> u32 {
+        (64 - key.leading_zeros()).div_ceil(5).max(1)
+    }
+
     /// Bytes of the text of a key.
     pub fn key_bytes(&self, key: u64) -> u32 {
-        let digits = (64 - key.leading_zeros()).div_ceil(5).max(1) as u64;
-        self.key_sizes.at(mix(self.seed ^ key)).max(digits) as u32
+        self.key_sizes.at(mix(self.seed ^ key)).max(u64::from(Texts::least_key_bytes(key))) as u32
     }
 
     /// Eight characters of the key and the length of its value, and where its filler begins.

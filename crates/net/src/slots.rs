@@ -2,11 +2,15 @@
 
 use crate::driver::Conn;
 
-/// A table of `T`, one for each connection that stands. Nothing is allocated after [`Slots::new`].
+/// A table of `T`, one for each connection that stands. Nothing is allocated after [`Slots::new`], and memory becomes resident
+/// as slots are first taken.
 #[derive(Debug)]
 pub(crate) struct Slots<T> {
+    /// Slots that were ever taken.
     entries: Vec<Entry<T>>,
+    /// Those of them that are free.
     free: Vec<u32>,
+    count: usize,
 }
 
 #[derive(Debug)]
@@ -17,16 +21,19 @@ struct Entry<T> {
 
 impl<T> Slots<T> {
     pub(crate) fn new(count: usize) -> Self {
-        let count = u32::try_from(count).expect("the backend has checked its limit");
-        Self {
-            entries: (0..count).map(|_| Entry { generation: 0, value: None }).collect(),
-            free: (0..count).rev().collect(),
-        }
+        assert!(u32::try_from(count).is_ok(), "the backend has checked its limit");
+        Self { entries: Vec::with_capacity(count), free: Vec::with_capacity(count), count }
     }
 
     /// Puts `value` into a free slot; gives it back when there is none.
     pub(crate) fn insert(&mut self, value: T) -> Result<Conn, T> {
-        let Some(slot) = self.free.pop() else { return Err(value) };
+        if self.is_full() {
+            return Err(value);
+        }
+        let slot = self.free.pop().unwrap_or_else(|| {
+            self.entries.push(Entry { generation: 0, value: None });
+            (self.entries.len() - 1) as u32
+        });
         let entry = &mut self.entries[slot as usize];
         entry.value = Some(value);
         Ok(Conn { slot, generation: entry.generation })
@@ -50,12 +57,17 @@ impl<T> Slots<T> {
         Some(value)
     }
 
+    /// How many slots are taken.
+    pub(crate) fn len(&self) -> usize {
+        self.entries.len() - self.free.len()
+    }
+
     pub(crate) fn is_full(&self) -> bool {
-        self.free.is_empty()
+        self.len() == self.count
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        self.free.len() == self.entries.len()
+        self.len() == 0
     }
 }
 

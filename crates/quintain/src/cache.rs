@@ -5,9 +5,10 @@ use std::time::Duration;
 
 use study::Workload;
 use study::spec::Warmup;
-use study::workload::PRESETS;
+use study::workload::trace::Format;
+use study::workload::{Gaps, PRESETS, Trace};
 
-use crate::cli::{CacheArgs, WarmupRule, YesNo};
+use crate::cli::{CacheArgs, TraceFormat, TraceGaps, WarmupRule, YesNo};
 use crate::mistakes::Mistakes;
 
 /// What is asked where nothing is said: a population of its own size, so that the hit ratio comes to rest, and lengths that were measured.
@@ -20,7 +21,17 @@ const STEADY_MAX_NS: u64 = 60_000_000_000;
 /// The workload, or all that is wrong with it.
 pub(crate) fn workload(args: &CacheArgs, mistakes: &mut Mistakes) -> Option<Workload> {
     let key_count = mistakes.some("--key-count", args.key_count.as_ref());
-    let mut workload = base(args.workload.as_deref().unwrap_or(DEFAULT_WORKLOAD), mistakes)?;
+    let speed = mistakes.some("--trace-speed", args.trace_speed.as_ref());
+    let mut workload = match (&args.trace, args.trace_format) {
+        (Some(file), Some(format)) => traced(args.workload.as_deref(), file, format, mistakes)?,
+        _ => base(args.workload.as_deref().unwrap_or(DEFAULT_WORKLOAD), mistakes)?,
+    };
+    if let Some(trace) = &mut workload.trace {
+        if let Some(gaps) = args.trace_gaps {
+            trace.gaps = if gaps == TraceGaps::Recorded { Gaps::Recorded } else { Gaps::None };
+        }
+        trace.speed = speed.unwrap_or(trace.speed);
+    }
     if let Some(count) = key_count {
         workload.keys.count = count;
     }
@@ -31,6 +42,31 @@ pub(crate) fn workload(args: &CacheArgs, mistakes: &mut Mistakes) -> Option<Work
         mistakes.add(format!("workload: `{}`: {}", problem.key, problem.message), problem.hint.map(str::to_owned));
     }
     Some(workload)
+}
+
+/// A trace; what it does not tell of lengths is as a workload has it.
+fn traced(named: Option<&str>, file: &str, format: TraceFormat, mistakes: &mut Mistakes) -> Option<Workload> {
+    let format = match format {
+        TraceFormat::Twitter => Format::Twitter,
+        TraceFormat::MetaKv => Format::MetaKv,
+        TraceFormat::OracleGeneral => Format::OracleGeneral,
+        TraceFormat::Plain => Format::Plain,
+    };
+    let trace = Trace { file: file.to_owned(), format, gaps: Gaps::None, speed: 1.0 };
+    if let Some(named) = named {
+        let base = base(named, mistakes)?;
+        return Some(Workload { trace: Some(trace), fill: !format.has_writes(), ..base });
+    }
+    if !format.has_lengths() {
+        let hint = "add `--workload`, for instance `--workload etc-2012`".to_owned();
+        let name = format.name();
+        mistakes.add(format!("`--trace-format {name}`: such a trace has no lengths of keys and values"), Some(hint));
+        return None;
+    }
+    // The text of a study knows what is missing then.
+    let text = format!("load.workload.trace = {{ file = \"t\", format = \"{}\" }}\n", format.name());
+    let workload = study::workload::parse(&text).expect("a trace that has lengths needs nothing else");
+    Some(Workload { trace: Some(trace), ..workload })
 }
 
 /// A preset by its name, or what a file says.
@@ -60,6 +96,7 @@ pub(crate) fn flags_of_none(args: &CacheArgs, mistakes: &mut Mistakes) {
         ("--workload", args.workload.is_some()),
         ("--key-count", args.key_count.is_some()),
         ("--fill", args.fill.is_some()),
+        ("--trace", args.trace.is_some()),
     ];
     for (flag, _) in all.into_iter().filter(|(_, given)| *given) {
         let hint = "caches are `memcached://`, `memcached+meta://`, `redis://` and `http-cache://`".to_owned();
@@ -109,6 +146,7 @@ mod tests {
             workload: Some("ycsb-c".to_owned()),
             key_count: Some(crate::cli::Given(Ok(77))),
             fill: Some(YesNo::No),
+            ..CacheArgs::default()
         });
         let changed = changed.0.unwrap();
         assert_eq!((changed.keys.count, changed.fill), (77, false));

@@ -2,12 +2,17 @@
 
 use crate::cli::{ExecArgs, SpinArgs};
 use crate::message::{Done, Exit, Problem};
+use crate::output;
 
 /// Becomes a command, pinned, bound to the life of its parent.
 pub(crate) fn exec(args: ExecArgs) -> Done {
     let cpus = args.cpus.map(|cpus| cpus.0).unwrap_or_default();
     let error = lab::exec::become_command(&cpus, args.parent, &args.command);
     let name = args.command[0].to_string_lossy().into_owned();
+    // A program that is looked for on the path is one of the machine's: the lab takes this line for a row of the report, not a failure.
+    if error.kind() == std::io::ErrorKind::NotFound && !name.contains('/') {
+        output::message(&format!("cannot run here: `{name}` is not installed"));
+    }
     Err(Problem::new(Exit::Machine, anyhow::Error::new(error).context(format!("cannot start `{name}`"))))
 }
 

@@ -131,7 +131,7 @@ const OUTPUT: &str = "Output";
 #[derive(Debug, Args)]
 #[command(after_help = LOAD_HELP, override_usage = "quintain load [OPTIONS] URL\n       quintain load [OPTIONS] --urls FILE\n       quintain load [OPTIONS] --journey NAME|FILE")]
 pub(crate) struct LoadArgs {
-    /// `http://host:port/path`, `https://...`, `pingpong://host:port`; of caches `memcached://`, `memcached+meta://`, `redis://`, `http-cache://`
+    /// `http://host:port/path`, `https://...`, `pingpong://host:port`; of caches `memcached://`, `memcached+meta://`, `redis://`, `redis+resp3://`, `http-cache://`
     #[arg(required_unless_present_any = ["spec", "urls", "journey"], value_name = "URL")]
     pub(crate) url: Option<String>,
     /// Connections, over all threads
@@ -140,9 +140,9 @@ pub(crate) struct LoadArgs {
     /// Worker threads
     #[arg(short = 't', long, value_name = "N", default_value = "1", allow_negative_numbers = true, value_parser = given(threads))]
     pub(crate) threads: Given<u32>,
-    /// How long to measure
-    #[arg(short = 'd', long, short_alias = 'z', value_name = "TIME", default_value = "5s", allow_negative_numbers = true, value_parser = given(some_time))]
-    pub(crate) duration: Given<Duration>,
+    /// How long to measure [default: 5s; of a trace to its end, 10m at most]
+    #[arg(short = 'd', long, short_alias = 'z', value_name = "TIME", allow_negative_numbers = true, value_parser = given(some_time))]
+    pub(crate) duration: Option<Given<Duration>>,
     /// Measure so many valid answers instead of a time; of a cache, so many operations sent
     #[arg(short = 'n', long, value_name = "N", allow_negative_numbers = true, value_parser = given(count), conflicts_with_all = ["duration", "until", "volley"])]
     pub(crate) requests: Option<Given<u64>>,
@@ -173,7 +173,7 @@ pub(crate) struct LoadArgs {
     /// Closed loop: pause of a client between an answer and its next request
     #[arg(long, value_name = "TIME", allow_negative_numbers = true, value_parser = given(duration), default_value = "0s", conflicts_with = "open")]
     pub(crate) think: Given<Duration>,
-    /// Load so long before measuring, `2s`; of a cache also `steady` or `50%` of -n [default: 500ms; of a cache `steady`, 1m at most]
+    /// Load so long before measuring, `2s`; of a cache also `steady` or `50%` of -n [default: 500ms; of a cache `steady`, 1m at most; of a trace 0s]
     #[arg(long, value_name = "TIME", allow_negative_numbers = true, value_parser = given(warmup))]
     pub(crate) warmup: Option<Given<WarmupRule>>,
     /// An answer later than this counts as a timeout; if it still comes, its latency is kept
@@ -255,15 +255,47 @@ fn warmup(text: &str) -> Result<WarmupRule, String> {
 /// What loads of caches alone know.
 #[derive(Clone, Debug, Default, Args)]
 pub(crate) struct CacheArgs {
-    /// What a cache is asked: a preset (`quintain workload show` draws them), or a file with `[load.workload]` [default: etc-2012]
+    /// What a cache is asked: a preset (`quintain workload show` draws them), or a file with `[load.workload]` or its content alone [default: etc-2012]
     #[arg(long, value_name = "NAME|FILE", help_heading = CACHES)]
     pub(crate) workload: Option<String>,
+    /// Replay this trace instead, `.zst` or plain; its end is the end of the load
+    #[arg(long, value_name = "FILE", requires = "trace_format", conflicts_with_all = ["key_count", "find"], help_heading = CACHES)]
+    pub(crate) trace: Option<String>,
+    /// Whose it is: Twitter's CSV, Meta's CSV, libCacheSim's binary records, or one key a line
+    #[arg(long, value_enum, value_name = "FORMAT", requires = "trace", help_heading = CACHES)]
+    pub(crate) trace_format: Option<TraceFormat>,
+    /// When its operations are sent: at their `recorded` times, an open loop, or as the load says [default: none]
+    #[arg(long, value_enum, value_name = "RULE", requires = "trace", help_heading = CACHES)]
+    pub(crate) trace_gaps: Option<TraceGaps>,
+    /// With recorded gaps: so many times as fast [default: 1]
+    #[arg(long, value_name = "FACTOR", requires = "trace_gaps", allow_negative_numbers = true, value_parser = given(factor), help_heading = CACHES)]
+    pub(crate) trace_speed: Option<Given<f64>>,
     /// Keys of the population, instead of the workload's
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = given(count), help_heading = CACHES)]
     pub(crate) key_count: Option<Given<u64>>,
     /// Whether a GET that misses is followed by a SET of its key, instead of the workload's choice
     #[arg(long, value_enum, value_name = "YES|NO", help_heading = CACHES)]
     pub(crate) fill: Option<YesNo>,
+}
+
+fn factor(text: &str) -> Result<f64, String> {
+    text.parse::<f64>().ok().filter(|factor| factor.is_finite()).ok_or_else(|| "expected a number".to_owned())
+}
+
+/// How a trace is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum TraceFormat {
+    Twitter,
+    MetaKv,
+    OracleGeneral,
+    Plain,
+}
+
+/// When the operations of a trace are sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum TraceGaps {
+    None,
+    Recorded,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -337,6 +369,8 @@ const LOAD_HELP: &str = "Examples:\n  \
     quintain load --no-keepalive -c 50 https://127.0.0.1:8443/ --cacert root.pem\n  \
     quintain load memcached://127.0.0.1:11211 --workload etc-2012 -c 50\n      \
         a cache: hit ratio with causes, misses filled, every value verified\n  \
+    quintain load redis://127.0.0.1:6379 --trace cluster52.zst --trace-format twitter --trace-gaps recorded\n      \
+        a recorded trace, its operations at their own times\n  \
     quintain load pingpong://127.0.0.1:7000 -c 80 -t 2 -d 5s\n\n\
     In a closed loop (no --rate) a client sends when it has its answer: latency is service time. With --rate requests are \
     sent by a timetable and latency is response time, from the moment each was meant to be sent.";
@@ -373,7 +407,7 @@ pub(crate) enum WorkloadKind {
 
 #[derive(Debug, Args)]
 pub(crate) struct WorkloadShowArgs {
-    /// A study with `[load.workload]`, of whose factors the first levels count
+    /// A study with `[load.workload]`, of whose factors the first levels count, or the content of that table
     #[arg(conflicts_with = "preset")]
     pub(crate) study: Option<String>,
     /// course, course-no-fill, etc-2012, etc-2012-location-0, twitter-c12, -c45, -c52, ycsb-a to -d, ycsb-f [default: etc-2012]
@@ -504,6 +538,7 @@ pub(crate) struct ServeHttpArgs {
     after_help = "memcached: get gets gat gats set add replace append prepend cas delete incr decr touch flush_all version stats \
     verbosity quit, mg ms md ma mn me\nRESP: GET SET SETEX PSETEX SETNX DEL UNLINK MGET MSET EXISTS EXPIRE PEXPIRE TTL PTTL PING ECHO \
     FLUSHALL INFO DBSIZE CONFIG COMMAND HELLO CLIENT SELECT QUIT RESET\nHTTP: GET /k, PUT /k/v, DELETE /k, HEAD /k, HEAD /, POST /reset\n\n\
+    Its own memory stays below --maxmem, 4 MiB and 16 KiB a connection, and what values over 16 KiB take that are on their way.\n\n\
     SIGTERM ends it in order: it accepts no more, answers what was asked and closes; a second one ends it at once."
 )]
 pub(crate) struct ServeCacheArgs {
@@ -723,6 +758,8 @@ pub(crate) enum Format {
     CsvTrials,
     /// Effects of the factors: sources of variation, levels, changes
     CsvEffects,
+    /// Miss-ratio curves, measured and simulated
+    CsvMissRatio,
     /// The findings
     Json,
     /// The run and its records, as they were stored

@@ -6,9 +6,9 @@ use std::time::Duration;
 use load::{LoadError, Phase, Progress};
 use study::Measurement;
 use study::plan::SearchPlan;
-use study::spec::{Arrivals, LoadSpec, SPEC_VERSION, Stop, Target};
+use study::spec::{Arrivals, LoadSpec, SPEC_VERSION, Stop, Target, Warmup};
 
-use crate::cli::{Gaps, LoadArgs, WarmupRule};
+use crate::cli::{Gaps, LoadArgs};
 use crate::message::{Done, Exit, Problem};
 use crate::mistakes::Mistakes;
 use crate::{cache, find, http, journey, limits, output, signals};
@@ -17,7 +17,9 @@ use crate::{cache, find, http, journey, limits, output, signals};
 const SPIN_NS: u64 = 100_000;
 /// `--until` gives up after so many times `--duration`.
 const UNTIL_DURATIONS: u64 = 10;
-/// `-n` gives up after so long, ns.
+/// How long is measured where nothing else is said, ns.
+const DURATION_NS: u64 = 5_000_000_000;
+/// `-n`, and a trace without `-d`, give up after so long, ns.
 const REQUESTS_MAX_NS: u64 = 600_000_000_000;
 /// Volley's own constants: iterations of a round, half-width, patience.
 const VOLLEY: Stop = Stop::Volley { round_requests: 1_000_000, half_width_ns: 5_000, max_ns: 180_000_000_000 };
@@ -99,7 +101,12 @@ fn read(args: &LoadArgs) -> Result<(Prepared, Vec<String>), Problem> {
     let clients = mistakes.flag("--clients", &args.clients);
     let threads = mistakes.flag("--threads", &args.threads);
     let nanos = |duration: Duration| u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX);
-    let duration_ns = nanos(mistakes.flag("--duration", &args.duration));
+    let trace = asked.as_ref().and_then(|asked| match &asked.target {
+        Target::Cache { workload, .. } => workload.trace.as_ref(),
+        _ => None,
+    });
+    let duration = mistakes.some("--duration", args.duration.as_ref());
+    let duration_ns = duration.map_or(if trace.is_some() { REQUESTS_MAX_NS } else { DURATION_NS }, nanos);
     let search = find::plan(args, duration_ns, &mut mistakes);
     let until = mistakes.some("--until", args.until.as_ref());
     let requests = mistakes.some("--requests", args.requests.as_ref());
@@ -112,22 +119,32 @@ fn read(args: &LoadArgs) -> Result<(Prepared, Vec<String>), Problem> {
         _ => Stop::Duration { duration_ns },
     };
     let think_ns = nanos(mistakes.flag("--think", &args.think));
+    let recorded = trace.is_some_and(|trace| trace.gaps == study::workload::Gaps::Recorded);
+    if recorded {
+        let foreign = [("--rate", args.rate.is_some()), ("--find", args.find.is_some()), ("--think", think_ns > 0)];
+        for (flag, _) in foreign.into_iter().filter(|(_, given)| *given) {
+            let hint = "leave it out, or replay the trace without its gaps".to_owned();
+            mistakes.add(format!("`{flag}` has no meaning with the recorded gaps of a trace"), Some(hint));
+        }
+    }
     let arrivals = match (mistakes.some("--rate", args.rate.as_ref()), args.arrivals) {
         // The search sets the rate of each of its trials.
         (None, Gaps::Poisson) if args.find.is_some() => Arrivals::Poisson { rate_per_s: 1.0 },
         (None, Gaps::Constant) if args.find.is_some() => Arrivals::Constant { rate_per_s: 1.0 },
+        (None, _) if recorded => Arrivals::Recorded,
         (None, _) => Arrivals::Closed { think_ns },
         (Some(rate_per_s), Gaps::Poisson) => Arrivals::Poisson { rate_per_s },
         (Some(rate_per_s), Gaps::Constant) => Arrivals::Constant { rate_per_s },
     };
     let cpus = mistakes.some("--cpus", args.cpus.as_ref()).map_or(Vec::new(), |cpus| cpus.0);
     let warmup = mistakes.some("--warmup", args.warmup.as_ref());
-    let warmup = if args.journey.journey.is_some() && warmup.is_none() {
-        Some(WarmupRule::default()) // What is counted is whole journeys, from the first.
-    } else {
-        warmup
+    let warmup = match (warmup, trace) {
+        // A trace is measured from its first operation on.
+        (None, Some(_)) => Warmup::DurationNs(0),
+        // What is counted is whole journeys, from the first.
+        (None, None) if args.journey.journey.is_some() => Warmup::DurationNs(0),
+        (warmup, _) => cache::warmup(warmup, is_cache.unwrap_or(true), requests, &mut mistakes),
     };
-    let warmup = cache::warmup(warmup, is_cache.unwrap_or(true), requests, &mut mistakes);
     let timeout_ns = nanos(mistakes.flag("--timeout", &args.timeout));
     if let Some(asked) = asked.as_ref().filter(|asked| asked.pipeline > 1) {
         let pipeline = format!("`--pipeline {}`", asked.pipeline);
@@ -192,7 +209,11 @@ fn window_ns(longest_ns: u64) -> u64 {
 /// What the user is told when there is no measurement.
 pub(crate) fn problem(error: &LoadError, target: &Target) -> Problem {
     let exit = match error {
-        LoadError::Spec(_) | LoadError::Resolve { .. } | LoadError::Tls(_) => Exit::Usage,
+        LoadError::Spec(_)
+        | LoadError::Resolve { .. }
+        | LoadError::Tls(_)
+        | LoadError::Trace(_)
+        | LoadError::TraceEnded(_) => Exit::Usage,
         LoadError::Unreachable { .. } => Exit::Subject,
         LoadError::Kernel { .. } | LoadError::Panicked(_) => Exit::Machine,
         LoadError::Interrupted => Exit::Interrupted,
@@ -211,6 +232,7 @@ pub(crate) fn problem(error: &LoadError, target: &Target) -> Problem {
             problem.hint("is the server running, and is this the path of its socket?")
         }
         LoadError::Unreachable { .. } => problem.hint("is the server running, and listening on this address?"),
+        LoadError::TraceEnded(_) => problem.hint("warm up for less: `--warmup 0s` measures all of it"),
         LoadError::Kernel { source, .. } if source.raw_os_error() == Some(EMFILE) => {
             problem.hint("raise the limit of open files: `ulimit -n`")
         }

@@ -18,6 +18,7 @@ mod mistakes;
 mod mock;
 mod output;
 mod progress;
+mod references;
 mod report;
 mod run;
 mod runs;

@@ -47,9 +47,10 @@ impl Bar {
         };
         let estimate = plan.estimate();
         bar.line(&format!(
-            "{}: {} design points, {} to {} trials, {} to {}",
+            "{}: {} design point{}, {} to {} trials, {} to {}",
             plan.study,
             plan.points.len(),
+            if plan.points.len() == 1 { "" } else { "s" },
             estimate.trials_min,
             estimate.trials_max,
             output::time_words(estimate.seconds_min),

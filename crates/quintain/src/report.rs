@@ -7,12 +7,16 @@ use store::Store;
 
 use crate::cli::{Format, Raw, ReportArgs};
 use crate::message::{Done, Exit, Problem};
-use crate::output;
+use crate::{output, references};
 
 pub(crate) fn report(args: ReportArgs) -> Done {
     let store = Store::open_existing(&args.store.store)?;
-    let run = store.run(&args.run)?;
+    let mut run = store.run(&args.run)?;
     let records = store.records(&run.id)?;
+    if references::complete(&mut run, &records) {
+        // Kept, so that it need not be worked out again; a store that only may be read is read all the same.
+        let _ = store.update_run(&run);
+    }
     let findings = report::analyze(&run, &records);
     if let Some(folder) = &args.figures {
         figures(&findings, folder)?;
@@ -26,6 +30,7 @@ pub(crate) fn report(args: ReportArgs) -> Done {
         (None, Format::Csv) => report::csv(&findings),
         (None, Format::CsvTrials) => report::csv_trials(&findings),
         (None, Format::CsvEffects) => report::csv_effects(&findings),
+        (None, Format::CsvMissRatio) => report::csv_miss_ratios(&findings),
         (None, Format::Json) => json(&findings)?,
         (None, Format::Records) => json(&serde_json::json!({ "run": run, "records": records }))?,
     };

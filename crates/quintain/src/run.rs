@@ -12,7 +12,7 @@ use crate::cli::{Cpus, RunArgs};
 use crate::message::{Done, Exit, Problem};
 use crate::progress::Bar;
 use crate::study_file::{self, Opened};
-use crate::{doctor, output, signals};
+use crate::{doctor, output, references, signals};
 
 /// The data path: a study becomes a plan, the lab makes records of it, the report makes findings of them.
 pub(crate) fn run(args: RunArgs) -> Done {
@@ -52,6 +52,9 @@ pub(crate) fn run(args: RunArgs) -> Done {
     let ended = ended.map_err(machine)?;
 
     let records = store.records(&run.id)?;
+    if references::complete(&mut run, &records) {
+        store.update_run(&run)?;
+    }
     let findings = report::analyze(&run, &records);
     render(&args, &run, &records, &findings)?;
     Ok(exit(&findings, ended.cause))
@@ -77,6 +80,7 @@ fn begin(args: &RunArgs, opened: Opened, store: &Store) -> Result<Run, Problem> 
         doctor: doctor::examine(&host),
         calibration: store.calibration(&host.name, &protocol, idle)?,
         builds: Vec::new(),
+        references: Vec::new(),
         host,
         plan,
     };

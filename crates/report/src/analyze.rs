@@ -6,7 +6,7 @@ use study::plan::Level;
 use study::record::{IdlePolicy, Record, Run};
 
 use crate::findings::{Drift, FINDINGS_VERSION, Factor, Findings, MetricInfo, Row, RowState};
-use crate::{answer, asked, effects, method, row, scalability, value};
+use crate::{answer, asked, effects, method, miss_ratio, operations, row, scalability, value};
 
 /// Below this adjusted p-value a drift is called one.
 const DRIFT_P: f64 = 0.05;
@@ -47,6 +47,8 @@ pub fn analyze(run: &Run, records: &[Record]) -> Findings {
         tables: plan.tables.clone(),
         scalability: scalability::scalability(run, &factors, &rows),
         effects: Vec::new(),
+        miss_ratios: Vec::new(),
+        operations: Vec::new(),
         factors,
         drift,
         network: row::network(records.iter().copied()),
@@ -60,6 +62,8 @@ pub fn analyze(run: &Run, records: &[Record]) -> Findings {
         capacities,
     };
     findings.effects = effects::effects(&findings, &plan.effects);
+    findings.miss_ratios = miss_ratio::miss_ratios(&findings, run, &records);
+    findings.operations = operations::operations(&findings, &records);
     findings.warnings = warnings(&findings, strange);
     findings.answer = answer::answer(&findings);
     findings
@@ -187,7 +191,7 @@ mod tests {
         let findings = analyze(&run, &records);
         let factors = findings.factors.iter().map(|factor| (factor.name.as_str(), factor.numeric, factor.levels.len()));
         assert_eq!(factors.collect::<Vec<_>>(), [("server", false, 3), ("cores", true, 2), ("clients", true, 2)]);
-        assert_eq!(findings.metrics.len(), study::METRICS.len() - 11, "all but TLS handshakes and those of caches");
+        assert_eq!(findings.metrics.len(), study::METRICS.len() - 12, "all but TLS handshakes and those of caches");
         assert!(analyze(&run, &[]).metrics.is_empty());
     }
 

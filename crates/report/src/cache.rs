@@ -2,7 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use study::record::{CacheCounts, CacheMeasurement, MissCauses};
+use study::record::{CacheCounts, CacheMeasurement, Hello, Measurement, MissCauses, TraceReplay};
 
 use crate::load::{SpreadNs, spread};
 use crate::number::{percent, quantity};
@@ -30,6 +30,10 @@ pub struct CacheReport {
     pub hit_ratio_of_mix: Option<f64>,
     /// Whether the hit ratio had come to rest before measuring, in words; `null`: another rule of warm-up.
     pub steadiness: Option<String>,
+    /// What connections spoke that asked for RESP3; `null`: none asked.
+    pub hello: Option<Hello>,
+    /// The trace that was replayed; `null`: the workload was drawn.
+    pub trace: Option<TraceReplay>,
     /// Length of a window of the transient, s.
     pub transient_window_s: f64,
     /// The hit ratio in each window of the warm-up; `null` in one without a GET.
@@ -79,10 +83,19 @@ pub(crate) fn report(cache: &CacheMeasurement) -> CacheReport {
             .map(|limit| cache.footprint_bytes as f64 / limit as f64),
         hit_ratio_of_mix: cache.hit_ratio_of_mix.filter(|ratio| ratio.is_finite()),
         steadiness: cache.steadiness.clone(),
+        hello: cache.hello,
+        trace: cache.trace.clone(),
         transient_window_s: cache.transient_window_ns as f64 / 1e9,
         transient: cache.transient.iter().map(|&(hits, gets)| (gets > 0).then(|| hits as f64 / gets as f64)).collect(),
         operations: operations.map(|(name, histogram)| (name.to_owned(), spread(histogram))).collect(),
     }
+}
+
+/// Service times of what misses and reads of read-modify-write have caused, summed up, ns, and how many there were: they are in
+/// flight, and no requests.
+pub(crate) fn caused(measurement: &Measurement) -> (f64, u64) {
+    let cache = measurement.cache.as_ref();
+    cache.map_or((0.0, 0), |cache| (cache.fill.sum + cache.rewrite.sum, cache.fill.count + cache.rewrite.count))
 }
 
 fn classes(cache: &CacheMeasurement) -> [(&'static str, &study::record::Histogram); 6] {
@@ -94,6 +107,22 @@ fn classes(cache: &CacheMeasurement) -> [(&'static str, &study::record::Histogra
         ("fill", &cache.fill),
         ("rewrite", &cache.rewrite),
     ]
+}
+
+/// What was replayed of a trace, in words.
+fn replayed(trace: &TraceReplay) -> String {
+    let end = if trace.ended { "to its end" } else { "not to its end" };
+    let mut words = format!("{} operations of {}, {end}", trace.operations, trace.file);
+    if let Some(mean) = trace.key_bytes_mean {
+        words += &format!("; keys of {mean:.1} B on average");
+        if let Some(recorded) = trace.key_bytes_recorded_mean.filter(|_| trace.keys_lengthened > 0) {
+            words += &format!(", {recorded:.1} B as recorded: {} were too short to be unlike", trace.keys_lengthened);
+        }
+    }
+    if trace.stalled_ns > 0 {
+        words += &format!("; {} late because it was read too slowly", quantity(trace.stalled_ns as f64, "ns"));
+    }
+    words
 }
 
 /// For a person: names and texts of lines.
@@ -135,6 +164,13 @@ pub(crate) fn lines(cache: &CacheReport) -> Vec<(&'static str, String)> {
             quantity(cache.footprint_bytes as f64, "bytes")
         ),
     ));
+    if let Some(Hello { accepted, refused }) = cache.hello {
+        let fallen = if refused > 0 { format!("; RESP2 on {refused}, which refused HELLO 3") } else { String::new() };
+        lines.push(("spoken", format!("RESP3 on {accepted} connections{fallen}")));
+    }
+    if let Some(trace) = &cache.trace {
+        lines.push(("trace", replayed(trace)));
+    }
     for (key, spread) in &cache.operations {
         let name = match key.as_str() {
             "get_hit" => "  get hit",

@@ -54,6 +54,8 @@ pub(crate) enum Layer {
     Curve { series: usize, points: Vec<(f64, f64)> },
     /// A dotted line: not measured but fitted.
     Fit { series: usize, points: Vec<(f64, f64)> },
+    /// A thin dashed line behind what was measured: what a replay made of the same.
+    Simulated { series: usize, points: Vec<(f64, f64)> },
     /// The interval around a line that was fitted: x with its lower and upper end.
     Band { series: usize, points: Vec<(f64, f64, f64)> },
     /// Markers with bars, moved aside by so many units so that series do not hide each other.
@@ -204,6 +206,7 @@ impl Panel {
             }
             Layer::Curve { series, .. }
             | Layer::Fit { series, .. }
+            | Layer::Simulated { series, .. }
             | Layer::Band { series, .. }
             | Layer::Marks { series, .. }
             | Layer::Dust { series, .. } => *series,
@@ -214,6 +217,7 @@ impl Panel {
             Layer::Rule(_) => {}
             Layer::Curve { points, .. } => self.draw_line(svg, frame, line_class(series), points, 0.0),
             Layer::Fit { points, .. } => self.draw_line(svg, frame, "l ft", points, 0.0),
+            Layer::Simulated { series, points } => self.draw_line(svg, frame, style::simulated(*series), points, 0.0),
             Layer::Band { points, .. } => self.draw_band(svg, frame, points),
             Layer::Dust { points, hollow, aside, .. } => {
                 let mut path = Path::default();

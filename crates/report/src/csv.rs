@@ -147,8 +147,64 @@ pub fn csv_effects(findings: &Findings) -> String {
                 let (other, at) =
                     change.at.as_ref().map_or_else(Default::default, |at| (at.factor.clone(), at.level.to_string()));
                 let names = [change.factor.clone(), change.from.to_string(), change.to.to_string(), other, at];
-                row("change", names, none(), Some(&change.change));
+                let mut numbers = none();
+                numbers[4] = number(change.p_adjusted);
+                row("change", names, numbers, Some(&change.change));
             }
+        }
+    }
+    out
+}
+
+/// One row for each point of each miss-ratio curve, `measured` or `simulated`. What has no meaning in a row is an empty field.
+pub fn csv_miss_ratios(findings: &Findings) -> String {
+    const HEADS: [&str; 18] = [
+        "run",
+        "panel",
+        "what",
+        "series",
+        "capacity_bytes",
+        "footprint_share",
+        "memory_bytes",
+        "n",
+        "miss_ratio",
+        "low",
+        "high",
+        "policy",
+        "simulated",
+        "difference",
+        "difference_low",
+        "difference_high",
+        "p_adjusted",
+        "strays",
+    ];
+    let mut out = line(&HEADS.map(str::to_owned));
+    for found in &findings.miss_ratios {
+        let start = |what: &str, series: &str| [&findings.run, &found.panel, what, series].map(str::to_owned).to_vec();
+        for (curve, point) in found.curves.iter().flat_map(|curve| curve.points.iter().map(move |point| (curve, point)))
+        {
+            let mut cells = start("measured", &curve.label);
+            cells.push(point.capacity_bytes.to_string());
+            cells.extend([point.footprint_share, point.memory_bytes].map(number));
+            cells.push(findings.rows[point.row].n.to_string());
+            let (estimate, difference) = (point.estimate.as_ref(), point.difference.as_ref());
+            cells.extend([Some(point.miss_ratio), estimate.map(|e| e.low), estimate.map(|e| e.high)].map(number));
+            cells.push(curve.policy.clone().unwrap_or_default());
+            let of_difference = [|e: &Estimate| e.point, |e: &Estimate| e.low, |e: &Estimate| e.high];
+            cells.push(number(point.simulated));
+            cells.extend(of_difference.map(|part| number(difference.map(part))));
+            cells.push(number(point.p_adjusted));
+            cells.push(point.p_adjusted.map_or(String::new(), |_| point.strays.to_string()));
+            out += &line(&cells);
+        }
+        for (policy, point) in
+            found.policies.iter().flat_map(|policy| policy.points.iter().map(move |point| (policy, point)))
+        {
+            let mut cells = start("simulated", &policy.name);
+            cells.extend([point.capacity_bytes.to_string(), String::new(), String::new(), point.replays.to_string()]);
+            cells.push(number(Some(point.miss_ratio)));
+            cells.resize(HEADS.len(), String::new());
+            out += &line(&cells);
         }
     }
     out

@@ -197,12 +197,16 @@ fn analysis(
                 why => why.to_string(),
             })?;
             let mut analysis = bare(&found, scale, &[]);
+            let tested = (1..points.len()).map(|index| found.change(0, 0, index).p_value()).collect::<Vec<_>>();
+            let adjusted = compare::holm(&tested);
             for (index, point) in points.iter().enumerate().skip(1) {
                 let factor = point.iter().position(|level| *level > 0).unwrap_or(0);
                 let levels = &input.factors[factor].levels;
                 let (from, to) = (levels[0].clone(), levels[point[factor]].clone());
                 let name = input.factors[factor].name.clone();
-                analysis.changes.extend(shown.change(name, from, to, None, &found.change(0, 0, index)));
+                let change = shown.change(name, from, to, None, &found.change(0, 0, index));
+                let p_adjusted = Some(adjusted[index - 1]);
+                analysis.changes.extend(change.map(|change| EffectChange { p_adjusted, ..change }));
             }
             Ok(analysis)
         }
@@ -241,7 +245,7 @@ impl Shown {
         found: &Contrast,
     ) -> Option<EffectChange> {
         let change = self.estimate(found)?;
-        Some(EffectChange { factor, from, to, at, change, detectable: self.detectable(found) })
+        Some(EffectChange { factor, from, to, at, change, detectable: self.detectable(found), p_adjusted: None })
     }
 }
 
@@ -551,12 +555,11 @@ impl Speaker<'_> {
         if rest < 2 { parts.join(", ") } else { format!("{}, and {rest} more", parts[..NAMED].join(", ")) }
     }
 
-    /// Each change by itself, tested by its interval with Holm's adjustment.
+    /// Each change, tested with Holm's adjustment for all of them.
     fn one_at_a_time(&self) -> (Vec<String>, Vec<String>) {
         let (mut shown, mut unclear) = (Vec::new(), Vec::new());
-        let none = if self.found.scale == EffectScale::Ratio { 1.0 } else { 0.0 };
         for found in &self.found.changes {
-            let apart = !(found.change.low..=found.change.high).contains(&none);
+            let apart = found.p_adjusted.is_some_and(|p| p < self.error);
             let steps = format!("{} from {} to {}", found.factor, found.from, found.to);
             if apart {
                 shown.push(format!("{steps}: {} {}, with all else at its first level.", self.noun, self.change(found)));
@@ -592,7 +595,7 @@ impl Speaker<'_> {
         if self.effects.design == Design::OneAtATime {
             notes.push(
                 "One factor at a time: blind to interactions. Each change holds where all other factors are at their first level, and \
-                 says nothing of elsewhere; each interval stands by itself."
+                 says nothing of elsewhere. What is called a change is so after Holm's adjustment for all changes; each interval stands by itself."
                     .to_owned(),
             );
         }
@@ -689,7 +692,12 @@ fn p_text(p: f64) -> String {
 
 fn changes(effects: &Effects, metric: &MetricInfo, title: String) -> Sheet {
     let heads = ["factor", "from", "to", "where"].map(|head| (head.to_owned(), false)).into_iter();
-    let heads = heads.chain(effects.analyses.iter().map(|found| (scale_name(found.scale).to_owned(), true))).collect();
+    let is_tested = |found: &EffectAnalysis| found.changes.iter().any(|change| change.p_adjusted.is_some());
+    let scales = |found: &EffectAnalysis| {
+        let p = is_tested(found).then(|| ("p, adjusted".to_owned(), true));
+        [Some((scale_name(found.scale).to_owned(), true)), p].into_iter().flatten().collect::<Vec<_>>()
+    };
+    let heads = heads.chain(effects.analyses.iter().flat_map(scales)).collect();
     let same =
         |a: &EffectChange, b: &EffectChange| (&a.factor, &a.from, &a.to, &a.at) == (&b.factor, &b.from, &b.to, &b.at);
     let mut all = Vec::<&EffectChange>::new();
@@ -706,10 +714,13 @@ fn changes(effects: &Effects, metric: &MetricInfo, title: String) -> Sheet {
             (None, Design::OneAtATime) => "all else first".to_owned(),
         };
         let mut row = vec![wanted.factor.clone(), wanted.from.to_string(), wanted.to.to_string(), at];
-        row.extend(effects.analyses.iter().map(|analysis| {
+        for analysis in &effects.analyses {
             let found = analysis.changes.iter().find(|found| same(found, wanted));
-            found.map_or_else(String::new, |found| change(analysis.scale, &found.change, &metric.unit))
-        }));
+            row.push(found.map_or_else(String::new, |found| change(analysis.scale, &found.change, &metric.unit)));
+            if is_tested(analysis) {
+                row.push(found.and_then(|found| found.p_adjusted).map_or_else(String::new, p_text));
+            }
+        }
         row
     };
     Sheet { title, heads, rows: all.into_iter().map(row).collect() }
@@ -819,8 +830,45 @@ mod tests {
         maxmem from 1MB to 10MB: no effect on throughput shown (could detect ≥ 3.3 %).
         clients from 40 to 80: no effect on throughput shown (could detect ≥ 3.3 %).
         Shares of the variation of the logarithm of throughput, so that changes are ratios: design points 100 %, 2 others under 0.5 % each.
-        One factor at a time: blind to interactions. Each change holds where all other factors are at their first level, and says nothing of elsewhere; each interval stands by itself.
+        One factor at a time: blind to interactions. Each change holds where all other factors are at their first level, and says nothing of elsewhere. What is called a change is so after Holm's adjustment for all changes; each interval stands by itself.
         ");
+    }
+
+    /// Of many changes that do nothing, one looks like something by its own interval: adjusted for all of them it does not.
+    #[test]
+    fn changes_one_at_a_time_are_tested_together() {
+        let findings = of(|run, records| {
+            run.plan.effects.design = Design::OneAtATime;
+            let kept = [0, 1, 2, 4];
+            records.retain(|record| kept.contains(&record.point));
+            for record in records.iter_mut() {
+                record.point = kept.iter().position(|point| *point == record.point).unwrap();
+            }
+            run.plan.points = kept.iter().map(|&point| run.plan.points[point].clone()).collect();
+        });
+        let changes = &findings.effects[0].analyses[0].changes;
+        let input = input(&findings, findings.metric_info("throughput").unwrap(), IdlePolicy::Machine);
+        let raw = |point: usize| {
+            let of = |(row, _): &(&Row, Vec<usize>)| {
+                let levels = vec![row.point];
+                values(row, "throughput").map(|(block, value)| Trial { levels: levels.clone(), block, value }).collect()
+            };
+            let trials = input.rows.iter().flat_map(|row| -> Vec<Trial> { of(row) }).collect::<Vec<_>>();
+            factorial(&[4], &trials, Scale::Log).unwrap().change(0, 0, point).p_value()
+        };
+        // Points in the order of the factors' first levels: clients, maxmem, build.
+        let raw = [1, 2, 3].map(raw);
+        let mut adjusted = compare::holm(&raw);
+        let mut found = changes.iter().map(|change| change.p_adjusted.unwrap()).collect::<Vec<_>>();
+        adjusted.sort_by(f64::total_cmp);
+        found.sort_by(f64::total_cmp);
+        for (found, expected) in found.iter().zip(&adjusted) {
+            assert!((found - expected).abs() < 1e-12, "{found} {expected}");
+        }
+        assert!(found[1] > raw.iter().copied().fold(f64::INFINITY, f64::min), "more than one is tested");
+        let sheet = &sheets(&findings)[1];
+        assert!(sheet.heads.iter().filter(|(head, _)| head == "p, adjusted").count() == 2, "{:?}", sheet.heads);
+        assert!(sheet.rows.iter().all(|row| row.len() == sheet.heads.len()));
     }
 
     #[test]

@@ -457,6 +457,8 @@ fn run(servers: &[&str], cores: &[i64], clients: &[i64]) -> Run {
         facet: Some("clients".to_owned()),
         interval: 0.95,
         title: None,
+        policies: Vec::new(),
+        x_unit_bytes: None,
     };
     let build = |server: &&str| Build {
         command: format!("make -C subjects/{server} {server}"),
@@ -478,6 +480,7 @@ fn run(servers: &[&str], cores: &[i64], clients: &[i64]) -> Run {
         doctor: doctor(),
         calibration: Some(calibration()),
         builds: servers.iter().map(build).collect(),
+        references: Vec::new(),
         plan: Plan {
             study: "volley".to_owned(),
             question: "How does ping-pong latency scale with server cores and clients?".to_owned(),

@@ -2,6 +2,7 @@
 
 mod distribution;
 mod file;
+mod miss_ratio;
 mod over;
 mod steps;
 mod timeline;
@@ -15,7 +16,7 @@ use crate::chart::Panel;
 use crate::findings::{Estimate, Factor, Findings, Mark, Row};
 use crate::terminal::idle_word;
 
-pub(crate) use file::{key_svg, svg_file};
+pub(crate) use file::{Face, key_svg, svg_file};
 
 /// A figure, ready to be drawn.
 #[derive(Debug)]
@@ -39,6 +40,8 @@ pub(crate) struct Drawing {
 pub(crate) struct Key {
     pub(crate) series: usize,
     pub(crate) label: String,
+    /// Its line is not measured but comes from a replay.
+    pub(crate) simulated: bool,
 }
 
 /// How much is drawn: a report stays below its size by saying less at each place, not by leaving places out.
@@ -79,6 +82,8 @@ pub(crate) fn figures(findings: &Findings, detail: Detail) -> Vec<Drawing> {
         facet: None,
         interval: findings.level,
         title: None,
+        policies: Vec::new(),
+        x_unit_bytes: None,
     };
     let mut wanted = findings.figures.clone();
     if wanted.is_empty() {
@@ -90,13 +95,14 @@ pub(crate) fn figures(findings: &Findings, detail: Detail) -> Vec<Drawing> {
     if !wanted.iter().any(|figure| figure.kind == FigureKind::Timeline) {
         wanted.push(plain(FigureKind::Timeline, None));
     }
-    let drawn = wanted.iter().map(|figure| match figure.kind {
+    let drawn = wanted.iter().enumerate().map(|(index, figure)| match figure.kind {
         FigureKind::Line => over::line(findings, figure, detail),
         FigureKind::Scatter => over::scatter(findings, figure, detail),
         FigureKind::Interaction => over::interaction(findings, figure, detail),
         FigureKind::Ecdf => distribution::ecdf(findings, figure, detail),
         FigureKind::Quantiles => distribution::quantiles(findings, figure, detail),
         FigureKind::Timeline => timeline::timeline(findings, figure, detail),
+        FigureKind::MissRatio => miss_ratio::miss_ratio(findings, index, figure, detail),
     });
     let drawn = drawn.chain(steps::steps(findings, detail));
     let number = |(index, mut drawing): (usize, Drawing)| {
@@ -214,7 +220,8 @@ impl<'a> Grid<'a> {
         let mut used: Vec<usize> = rows().filter_map(|row| self.series_of(row)).collect();
         used.sort_unstable();
         used.dedup();
-        let keys = used.into_iter().map(|series| Key { series, label: labels[series].clone() }).collect();
+        let keys =
+            used.into_iter().map(|series| Key { series, label: labels[series].clone(), simulated: false }).collect();
         let mut marks: Vec<Mark> = rows().flat_map(|row| row.marks.iter().copied()).collect();
         marks.sort_unstable();
         marks.dedup();
@@ -245,7 +252,7 @@ fn metric_of(findings: &Findings, name: &str) -> (String, String) {
 }
 
 /// The interval of a metric at the level that the figure asks for, from the values of the trials where analysis used another.
-fn estimate_at(row: &Row, metric: &str, level: f64) -> Option<Estimate> {
+pub(crate) fn estimate_at(row: &Row, metric: &str, level: f64) -> Option<Estimate> {
     let known = row.estimate(metric)?;
     if (known.level - level).abs() < 1e-9 || !(0.5..1.0).contains(&level) {
         return Some(*known);

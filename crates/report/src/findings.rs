@@ -9,6 +9,9 @@ use study::record::{
     Build, Calibration, FailureKind, Finding, Histogram, Host, IdlePolicy, Limit, NetworkCounters, Purpose,
 };
 
+pub use crate::miss_ratio::{CurvePolicy, MissRatioCurve, MissRatioPoint, MissRatios, PolicyPoint};
+pub use crate::operations::{OperationFinding, OverTrials, RowOperations};
+
 /// The version of [`Findings`] that this build writes.
 pub const FINDINGS_VERSION: u32 = 1;
 
@@ -68,6 +71,12 @@ pub struct Findings {
     /// policy. Empty where fewer than two factors vary.
     #[serde(default)]
     pub effects: Vec<Effects>,
+    /// Miss-ratio curves of caches, in the order of the figures that ask for them.
+    #[serde(default)]
+    pub miss_ratios: Vec<MissRatios>,
+    /// What each operation took, for every row whose trials are journeys.
+    #[serde(default)]
+    pub operations: Vec<RowOperations>,
     /// Tests for a drift over the time of the run, one for each row with trials enough.
     pub drift: Vec<Drift>,
     /// Counters of the network stack, all trials together.
@@ -743,6 +752,10 @@ pub struct EffectChange {
     pub change: Estimate,
     /// The smallest change that so many trials of such a spread would show in four of five attempts: a fraction of the value, or in the metric's unit.
     pub detectable: f64,
+    /// In a one-at-a-time design: probability of a change as large if there were none, adjusted for all changes of the metric (Holm); `None` in
+    /// others, where the sources of variation are tested.
+    #[serde(default)]
+    pub p_adjusted: Option<f64>,
 }
 
 /// A level of another factor.

@@ -11,7 +11,7 @@ use crate::chart::style::{self, Sheet};
 use crate::chart::{self};
 use crate::figure::{self, Detail, Drawing};
 use crate::findings::Findings;
-use crate::table as wanted;
+use crate::{miss_ratio, table as wanted};
 
 /// A page may not be larger, bytes: it is sent by mail and opened on telephones.
 pub const PAGE_LIMIT: usize = 1_000_000;
@@ -75,6 +75,7 @@ struct Page<'a> {
     results_caption: String,
     results: String,
     tables: Vec<(String, String)>,
+    miss_ratios: Vec<(String, String)>,
     steps: Vec<(String, String)>,
     more: Option<String>,
     variances: String,
@@ -133,6 +134,7 @@ impl<'a> Page<'a> {
             results_caption: sections::results_caption(f),
             results: sections::results(f, detail.tips),
             tables: sections::sheets(wanted::sheets(f)),
+            miss_ratios: sections::sheets(miss_ratio::sheets(f)),
             steps: sections::sheets(wanted::steps(f)),
             more: sections::other_metrics(f),
             variances: sections::variances(f),
@@ -156,7 +158,7 @@ fn figure_html(drawing: &Drawing) -> FigureHtml {
     let key = |key: &figure::Key| KeyHtml {
         series: key.series,
         label: key.label.clone(),
-        svg: figure::key_svg(key.series, false),
+        svg: figure::key_svg(key.series, figure::Face::of(key)),
     };
     let panel = |panel: &chart::Panel| {
         let title = if panel.title.is_empty() { String::new() } else { format!(": {}", panel.title) };
@@ -168,7 +170,7 @@ fn figure_html(drawing: &Drawing) -> FigureHtml {
         caption: drawing.caption.clone(),
         keys: drawing.keys.iter().map(key).collect(),
         hollow: drawing.hollow.clone(),
-        hollow_svg: figure::key_svg(drawing.keys.first().map_or(0, |key| key.series), true),
+        hollow_svg: figure::key_svg(drawing.keys.first().map_or(0, |key| key.series), figure::Face::Hollow),
         panels: drawing.panels.iter().map(panel).collect(),
         notes: drawing.notes.clone(),
     }

@@ -214,7 +214,7 @@ pub fn load(measurement: &Measurement, target: &str) -> LoadReport {
         late_answers: measurement.late_answers,
         unsent: measurement.unsent,
         in_flight_mean: measurement.in_flight_mean,
-        in_flight_by_latency: Some(a_second((measurement.service.sum + caused_ns(measurement)) / 1e9))
+        in_flight_by_latency: Some(a_second((measurement.service.sum + crate::cache::caused(measurement).0) / 1e9))
             .filter(|n| n.is_finite())
             .unwrap_or(0.0),
         stop_reason: measurement.stop_reason.clone(),
@@ -224,11 +224,6 @@ pub fn load(measurement: &Measurement, target: &str) -> LoadReport {
         journey: measurement.journey.as_deref().map(journey::report),
         warnings: verdict::measurement_warnings(measurement),
     }
-}
-
-/// Service times of what misses and reads of read-modify-write have caused, summed up, ns: they are in flight, and no requests.
-fn caused_ns(measurement: &Measurement) -> f64 {
-    measurement.cache.as_ref().map_or(0.0, |cache| cache.fill.sum + cache.rewrite.sum)
 }
 
 /// A quantile that is not the maximum in disguise.

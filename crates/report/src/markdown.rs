@@ -6,7 +6,7 @@ use study::record::FindingState;
 
 use crate::findings::{Findings, Row};
 use crate::terminal::{cell, cpus_cell, has_fewer_cpus, idle_word, limit_word};
-use crate::{effects, number, table, terminal};
+use crate::{effects, miss_ratio, number, table, terminal};
 
 /// The question, the answer, the table, warnings, machine, method, how to do it again.
 pub fn markdown(findings: &Findings) -> String {
@@ -29,6 +29,10 @@ pub fn markdown(findings: &Findings) -> String {
     }
     if !findings.load.is_empty() {
         let _ = writeln!(out, "\nLoad: {}.", plain(&findings.load));
+    }
+    section(&mut out, "Miss ratio", miss_ratio::words(findings));
+    for sheet in miss_ratio::sheets(findings) {
+        out += &laid_out(&sheet);
     }
     section(&mut out, "Scalability", findings.scalability.iter().map(|found| found.sentence.clone()));
     section(&mut out, "Effects", findings.effects.iter().flat_map(|effects| effects.sentences.iter().cloned()));

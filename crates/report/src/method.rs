@@ -67,7 +67,7 @@ pub(crate) fn paragraphs(run: &Run, records: &[&Record]) -> Vec<String> {
 
     let think = plan.points.iter().filter_map(|point| match point.load.arrivals {
         Arrivals::Closed { think_ns } => Some(think_ns),
-        Arrivals::Poisson { .. } | Arrivals::Constant { .. } => None,
+        Arrivals::Poisson { .. } | Arrivals::Constant { .. } | Arrivals::Recorded => None,
     });
     if think.max().is_some_and(|longest| longest > 0) {
         paragraphs

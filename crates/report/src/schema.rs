@@ -2,11 +2,17 @@
 
 use schemars::{JsonSchema, Schema, schema_for};
 
+use crate::workload::WorkloadDrawn;
 use crate::{FindReport, Findings, LoadReport};
 
 /// The stem of each file in schemas/ that this crate owns, with its text.
-pub fn schemas() -> [(&'static str, String); 3] {
-    [("findings", text::<Findings>()), ("load", text::<LoadReport>()), ("find", text::<FindReport>())]
+pub fn schemas() -> [(&'static str, String); 4] {
+    [
+        ("findings", text::<Findings>()),
+        ("load", text::<LoadReport>()),
+        ("find", text::<FindReport>()),
+        ("workload", text::<WorkloadDrawn>()),
+    ]
 }
 
 fn text<T: JsonSchema>() -> String {

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use study::record::{FindingState, IdlePolicy, Limit};
 
 use crate::findings::{Findings, Row};
-use crate::{number, table};
+use crate::{miss_ratio, number, table};
 
 /// How a text is to look; the caller knows whether it goes to a terminal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -87,6 +87,12 @@ pub fn terminal(findings: &Findings, style: &Style) -> String {
     for sheet in table::sheets(findings) {
         let _ = writeln!(out, "\n{}", wrap(&paint.bold(&sheet.title), style.width, 0));
         out += &laid_out(&sheet, style);
+    }
+    if !findings.miss_ratios.is_empty() {
+        let _ = writeln!(out, "\n{}", paint.bold("Miss ratio"));
+        for sentence in miss_ratio::words(findings) {
+            out += &wrap(&format!("  {sentence}\n"), style.width, 4);
+        }
     }
     // A study that never was a factorial on this machine is not told so each time; the page is where that stands.
     let analysed = findings.effects.iter().filter(|effects| !effects.analyses.is_empty()).collect::<Vec<_>>();

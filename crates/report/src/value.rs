@@ -61,6 +61,7 @@ pub(crate) fn values(record: &Record, level: f64) -> BTreeMap<String, f64> {
         for (cause, count) in counts.causes.named() {
             put(&format!("miss_{cause}"), (gets > 0.0).then(|| count as f64 / gets));
         }
+        put("footprint", (cache.footprint_bytes > 0).then_some(cache.footprint_bytes as f64));
         put("refused_sets", Some(counts.refused_sets as f64));
         put("fills", (seconds > 0.0).then(|| counts.fills as f64 / seconds));
         let hits =
@@ -68,6 +69,9 @@ pub(crate) fn values(record: &Record, level: f64) -> BTreeMap<String, f64> {
         put("get_latency_p99", hits.and_then(|hits| hits.quantile(0.99)));
     }
     put("subject_rss", subject.rss_max_bytes.map(|bytes| bytes as f64));
+    // The first sample is taken when the port answers and the generator is just being started.
+    let before = subject.samples.first().map(|sample| sample.rss_bytes);
+    put("subject_memory", subject.rss_max_bytes.zip(before).map(|(peak, before)| peak.saturating_sub(before) as f64));
     values
 }
 
@@ -146,6 +150,7 @@ mod tests {
             "miss_invalidation",
             "miss_expiry",
             "miss_refused",
+            "footprint",
             "refused_sets",
             "fills",
             "get_latency_p99",
@@ -208,6 +213,20 @@ mod tests {
     }
 
     #[test]
+    fn memory_is_counted_from_before_the_load() {
+        let mut record = measured();
+        record.subject.rss_max_bytes = Some(10_000);
+        let samples = [4_000, 9_000].map(|rss_bytes| study::record::Sample { rss_bytes, ..Default::default() });
+        record.subject.samples = samples.to_vec();
+        assert_eq!(
+            (values(&record, 0.95)["subject_rss"], values(&record, 0.95)["subject_memory"]),
+            (10_000.0, 6_000.0)
+        );
+        record.subject.samples.clear();
+        assert!(!values(&record, 0.95).contains_key("subject_memory"), "what it was before is not known");
+    }
+
+    #[test]
     fn too_few_answers_for_a_quantile() {
         let few = edited(|measurement| {
             let mut latency = stats::Histogram::new();
@@ -227,6 +246,7 @@ mod tests {
             measurement.requests = 0;
         });
         empty.subject.rss_max_bytes = None;
+        empty.subject.samples.clear();
         let values = values(&empty, 0.95);
         assert_eq!(values.keys().collect::<Vec<_>>(), ["errors", "throughput", "transfer"]);
         assert_eq!(values["throughput"], 0.0);

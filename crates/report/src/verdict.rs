@@ -249,8 +249,10 @@ fn little_warning(measurement: &Measurement) -> Option<String> {
     if errors_total(measurement) > 0 || measurement.late_answers > 0 || measurement.requests == 0 {
         return None;
     }
-    let mean = measurement.service.sum / measurement.service.count.max(1) as f64;
-    let ratio = stats::little::ratio(measurement.in_flight_mean, measurement.rate_per_s(), mean)?;
+    let (caused_ns, caused) = crate::cache::caused(measurement);
+    let (sum, answers) = (measurement.service.sum + caused_ns, measurement.service.count + caused);
+    let rate_per_s = answers as f64 * 1e9 / (measurement.duration_ns as f64).max(1.0);
+    let ratio = stats::little::ratio(measurement.in_flight_mean, rate_per_s, sum / answers.max(1) as f64)?;
     let edges = 2.0 * measurement.service.max.unwrap_or(0) as f64 / (measurement.duration_ns as f64).max(1.0);
     ((ratio - 1.0).abs() > LITTLE_TOLERANCE + edges).then(|| {
         format!(
@@ -280,7 +282,7 @@ fn network_warnings(record: &Record) -> Vec<String> {
 mod tests {
     use super::*;
     use crate::example;
-    use study::record::{Histogram, IdlePolicy, NetworkCounters, Outcome};
+    use study::record::{CacheMeasurement, Histogram, IdlePolicy, NetworkCounters, Outcome};
 
     const DURATION_NS: u64 = 250_000_000;
 
@@ -524,6 +526,17 @@ mod tests {
         check(
             "Little",
             edit(|m| m.in_flight_mean = 42.0),
+            &["Little's law is off by 5.0 %: in flight, rate and latency do not tell one story"],
+        );
+        fn with_fills(m: &mut Measurement, in_flight_mean: f64) {
+            let fill = Histogram { sum: m.service.sum / 20.0, count: 1_000, ..Histogram::default() };
+            m.cache = Some(Box::new(CacheMeasurement { fill, ..CacheMeasurement::default() }));
+            m.in_flight_mean = in_flight_mean;
+        }
+        check("fills in flight", edit(|m| with_fills(m, 42.0)), &[]);
+        check(
+            "fills, and more in flight than they are",
+            edit(|m| with_fills(m, 44.1)),
             &["Little's law is off by 5.0 %: in flight, rate and latency do not tell one story"],
         );
         check(

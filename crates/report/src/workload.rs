@@ -220,12 +220,13 @@ pub fn workload_svg(drawn: &WorkloadDrawn) -> String {
             slot: 0.0,
         }
     };
+    let key = |(series, label): (usize, &str)| Key { series, label: label.to_owned(), simulated: false };
     let fits = drawn.fits.iter().map(|fit| format!("{}: {}, p = {}.", fit.of, fit.words, p_text(fit.p)));
     let drawing = Drawing {
         name: "workload".to_owned(),
         title: format!("{}: drawn and law", drawn.name),
         caption: format!("Line: what {} drew. Rings: the law.", number::count(drawn.operations, "operation")),
-        keys: vec![Key { series: 0, label: "drawn".to_owned() }, Key { series: 1, label: "law (rings)".to_owned() }],
+        keys: ["drawn", "law (rings)"].into_iter().enumerate().map(key).collect(),
         hollow: String::new(),
         panels: drawn.curves.iter().map(panel).collect(),
         notes: fits.collect(),

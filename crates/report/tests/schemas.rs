@@ -43,6 +43,17 @@ fn the_schema_of_a_load_has_the_keys_that_scripts_rely_on() {
 }
 
 #[test]
+fn the_schema_of_a_workload_has_its_keys_described() {
+    let schemas = report::schema::schemas();
+    let schema: serde_json::Value = serde_json::from_str(&schemas[3].1).unwrap();
+    let (required, described) = keys(&schema);
+    for key in ["version", "operations", "kinds", "distinct_keys", "footprint_bytes", "lengths", "fits"] {
+        assert!(required.iter().any(|other| other == key), "{key} is required");
+    }
+    assert_eq!(described.len(), schema["properties"].as_object().unwrap().len(), "every key is described");
+}
+
+#[test]
 fn findings_have_every_key_that_their_schema_requires() {
     let (run, records) = report::example::volley();
     let value = serde_json::to_value(report::analyze(&run, &records)).unwrap();

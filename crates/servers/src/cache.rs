@@ -10,6 +10,9 @@
 //! - An item ends within the second after its time, never before it. memcached may end it up to a second early.
 //! - `MSET`, `MGET`, `DEL` of several keys and `get` of several are not one step: each key is.
 //! - `flush_all` and `FLUSHALL` go through the cache shard by shard; what is stored meanwhile may stay or go.
+//! - A value over the limit is refused and drops the older one of its key, as memcached 1.6.18 does for `set` and `ms`; so does `PUT`. A
+//!   store refused because the cache is full (`--evict none`) drops it, too, in every protocol; Redis leaves it in both cases, and here `SET`
+//!   leaves it where its value is over the limit.
 //! - `decr` stores `9` after `10`, without the space that memcached leaves.
 //! - The meta flags `h`, `l`, `N` of `mg`, `R`, `I`, `E`, `x` ask for what this cache does not keep, and are refused by `CLIENT_ERROR`.
 

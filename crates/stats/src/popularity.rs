@@ -47,6 +47,11 @@ impl Zipf {
         self.n
     }
 
+    /// The exponent.
+    pub fn exponent(&self) -> f64 {
+        self.exponent
+    }
+
     /// Never: there is a rank at least.
     pub fn is_empty(&self) -> bool {
         false

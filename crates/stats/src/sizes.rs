@@ -8,12 +8,12 @@ use crate::random::mix;
 const TABLE: u64 = 4096;
 
 /// A cell of Walker's alias table.
-#[derive(Clone, Copy, Debug, PartialEq)]
-struct Cell {
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct Cell {
     /// Of 2^64, how much of this cell is its own.
-    own: u64,
+    pub(crate) own: u64,
     /// Whose the rest is.
-    other: u32,
+    pub(crate) other: u32,
 }
 
 /// A law of sizes, rounded to the nearest byte and kept within two bounds: what lies outside is moved to the bound.
@@ -135,7 +135,7 @@ impl Sizes {
 }
 
 /// Walker's table of these shares, which need not add up to 1.
-fn alias(shares: &[f64]) -> Vec<Cell> {
+pub(crate) fn alias(shares: &[f64]) -> Vec<Cell> {
     let total = shares.iter().sum::<f64>();
     let n = shares.len();
     let mut scaled = shares.iter().map(|share| share / total * n as f64).collect::<Vec<_>>();

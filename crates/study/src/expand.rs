@@ -163,6 +163,7 @@ fn points(
         let settings = settings(factors, index);
         let subject = subject.as_ref().map(|subject| subject::read(&subject.at(&settings)));
         let section = load.as_ref().map(|load| load.at(&settings));
+        let section = section.as_ref().map(subject::with_variant);
         let load = section.as_ref().map(load::read);
         let stop = load.as_ref().and_then(|load| load.as_ref().map(|load| load.stop));
         let capacity = section.as_ref().map(|load| search::read(load, "capacity", stop));
@@ -238,20 +239,22 @@ fn texts(root: &Table) -> Vec<(&str, Place)> {
 /// Templates that name no factor, and `{port}` where nobody fills it in.
 fn check_templates(root: &Table, factors: &[Factor], report: &Report) {
     // A misspelt `command` is one mistake, not two.
-    let mut commands = subject::commands(root);
-    commands.extend(journey::with_ports(root));
+    let commands = subject::commands(root);
+    let with_ports = journey::with_ports(root);
     for (text, place) in texts(root) {
         for (_, name) in template::templates(text) {
             let written = format!("{{{name}}}");
             let at = report.source(place).find(&written).map_or(place, |at| place.part(at..at + written.len()));
+            if with_ports.contains(&place) && journey::PORTS.contains(&name) {
+                continue;
+            }
             if name == template::PORT {
                 if !commands.is_empty() && !commands.contains(&place) {
-                    report.mistake(
-                        at,
-                        "`{port}` has a meaning in `subject.command` and the targets of a journey alone",
-                        None,
-                    );
+                    let message = "`{port}` has a meaning in `subject.command` and the targets of a journey alone";
+                    report.mistake(at, message, None);
                 }
+            } else if journey::PORTS.contains(&name) && !factors.iter().any(|factor| factor.name == name) {
+                report.mistake(at, format!("`{written}` has a meaning in the targets of a journey alone"), None);
             } else if !factors.iter().any(|factor| factor.name == name) && !lost(name, report) {
                 let known = factors.iter().map(|factor| factor.name.as_str());
                 report.mistake(at, format!("`{written}` names no factor"), suggestion(name, known));

@@ -40,6 +40,7 @@ pub const METRICS: &[Metric] = &[
     metric("miss_invalidation", "1", Better::Lower, "GETs of what was deleted, over GETs"),
     metric("miss_expiry", "1", Better::Lower, "GETs of what had lived its time, over GETs"),
     metric("miss_refused", "1", Better::Lower, "GETs of what the cache had refused to store, over GETs"),
+    metric("footprint", "bytes", Better::Lower, "keys and values that a cache was asked for, each once"),
     metric("refused_sets", "1", Better::Lower, "SETs that the cache refused"),
     metric("fills", "1/s", Better::Lower, "SETs that misses caused, a second"),
     metric("get_latency_p99", "ns", Better::Lower, "p99 of the service time of GETs that hit, coarse"),
@@ -47,6 +48,7 @@ pub const METRICS: &[Metric] = &[
     metric("subject_cpu_per_request", "ns", Better::Lower, "CPU time of the subject a request"),
     metric("generator_cpu_per_request", "ns", Better::Lower, "CPU time of the generator a request"),
     metric("subject_rss", "bytes", Better::Lower, "peak resident set of the subject"),
+    metric("subject_memory", "bytes", Better::Lower, "memory of the subject beyond what it had before the load"),
 ];
 
 const fn metric(name: &'static str, unit: &'static str, better: Better, text: &'static str) -> Metric {

@@ -15,7 +15,7 @@
 //! | `subject.port` | its port | a free one |
 //! | `subject.directory`, `subject.environment` | where and with what it is started | as the lab |
 //! | `subject.ready_timeout`, `subject.stop_timeout` | to answer on its port; to end when asked | 10s, 2s |
-//! | `subject.variants.LEVEL` | any of the keys above, where a factor has this level | |
+//! | `subject.variants.LEVEL`, `load.variants.LEVEL` | any of the keys of that section, where a factor has this level | |
 //! | `load.protocol` | `pingpong`, `http`, `https` | a mistake |
 //! | `load.clients` | connections | a mistake |
 //! | `load.threads`, `load.cpus` | workers and processors of the generator | one each; all that are left |
@@ -43,7 +43,7 @@
 //! | `factors.NAME` | a list of levels, or `"auto"`: powers of two up to the processors the generator leaves | one design point |
 //! | `trials.stop` | `{ relative, level, metric, min, max, max_time }` | 8 trials |
 //! | `effects.metrics` | in which metrics the effects of the factors are looked for; an empty list: in none | that of `trials.stop` and those of the figures |
-//! | `[[figure]]` | `kind` (`line`, `scatter`, `interaction`, `ecdf`, `quantiles`, `timeline`), `x`, `y` (a metric, or a list of some of one unit; of an interaction a figure each), `series`, `facet`, `interval`, `title` | no figure |
+//! | `[[figure]]` | `kind` (`line`, `scatter`, `interaction`, `ecdf`, `quantiles`, `timeline`, `miss-ratio`), `x`, `y` (a metric, or a list of some of one unit; of an interaction a figure each), `series`, `facet`, `interval`, `title`; of a miss-ratio curve `x` (capacities), `unit` of numbers on it, `policies` | no figure |
 //! | `[[table]]` | `metric` (sample mean, sample standard deviation, interval, trials) or `metrics` (a column each), `title` | no further table |
 //! | `[quick]`, `[full]` | tables of the same names, whose keys replace those above in that profile | |
 

@@ -208,9 +208,11 @@ pub struct HttpPlan {
 pub struct JourneyPlan {
     /// A preset's name, or a file relative to the folder that `run` was started in.
     pub source: String,
-    /// URLs of its targets by name; `{port}` in them is the subject's. A target that is not here is the subject.
+    /// URLs of its targets by name. In them the lab fills in `{port}`, where the generator's connections go, and `{subject_port}`, where the subject listens;
+    /// the two are one where nothing stands between. A target that is not here is `{port}`.
     pub targets: BTreeMap<String, String>,
-    /// Whom to ask where endpoints are to be dialled, `http://host:port`.
+    /// Whom to ask where endpoints are to be dialled, `http://host:port`. `{admin_port}` in it is that of the process that stands in front of the generator;
+    /// in trials without one nobody is asked.
     pub resolve: Option<String>,
     /// https: any certificate is right.
     pub insecure: bool,
@@ -354,6 +356,46 @@ pub struct Figure {
     pub interval: f64,
     /// Title; `None`: made of the rest.
     pub title: Option<String>,
+    /// Of a miss-ratio curve: the policies ([`POLICIES`]) whose misses are worked out for the same operations; empty elsewhere.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub policies: Vec<String>,
+    /// Of a miss-ratio curve: bytes that 1 of a number on `x` stands for; `None`: 1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub x_unit_bytes: Option<u64>,
+}
+
+/// The policies that a miss-ratio curve may name, and what each is: quintain's own evictors, and two clairvoyants, who know what will be
+/// asked for.
+pub const POLICIES: [(&str, &str); 9] = [
+    ("lru", "the evictor `lru`"),
+    ("density", "the evictor `density`"),
+    ("fifo", "the evictor `fifo`"),
+    ("clock", "the evictor `clock`"),
+    ("sieve", "the evictor `sieve`"),
+    ("s3-fifo", "the evictor `s3-fifo`"),
+    ("none", "no eviction: a full cache refuses"),
+    ("belady", "a clairvoyant that lets go what is read last (Belady 1966), without overhead"),
+    ("belady-size", "a clairvoyant that lets go what has most time until its next read times bytes, without overhead"),
+];
+
+impl Figure {
+    /// The bytes that a level of `x` of a miss-ratio curve stands for: a number in its unit, or a word such as `250kB`.
+    pub fn capacity_bytes(&self, level: &Level) -> Option<u64> {
+        let bytes = match level {
+            Level::Text(word) => crate::units::bytes(word).ok()?,
+            number => (number.as_f64()? * self.x_unit_bytes.unwrap_or(1) as f64).round() as u64,
+        };
+        (bytes > 0).then_some(bytes)
+    }
+
+    /// The policy that a series says it has: the level is its name, or ends with it after a hyphen, as in `redis-lru`.
+    pub fn policy_of(&self, series: Option<&Level>) -> Option<&str> {
+        let Some(Level::Text(word)) = series else { return None };
+        let named = |policy: &&String| {
+            word.strip_suffix(policy.as_str()).is_some_and(|before| before.is_empty() || before.ends_with('-'))
+        };
+        self.policies.iter().filter(named).max_by_key(|policy| policy.len()).map(String::as_str)
+    }
 }
 
 /// A table that the study asks for: every design point, with these metrics.
@@ -394,4 +436,6 @@ pub enum FigureKind {
     Quantiles,
     /// Trials in the order they ran.
     Timeline,
+    /// Misses over GETs of a cache over its capacity, with what policies would have made of the same operations.
+    MissRatio,
 }

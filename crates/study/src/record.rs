@@ -40,6 +40,37 @@ pub struct Run {
     pub calibration: Option<Calibration>,
     /// Subjects that were built, or why not.
     pub builds: Vec<Build>,
+    /// What policies made of the operations of trials, worked out when the run had ended: kept, so that a report of it always draws the
+    /// same.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub references: Vec<Reference>,
+}
+
+/// What a policy made of the very operations of one trial, in a replay.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Reference {
+    /// The policy, one of [`crate::plan::POLICIES`].
+    pub policy: String,
+    /// Index of the design point whose trial it is.
+    pub point: usize,
+    /// Block of the trial.
+    pub block: u32,
+    /// The cap of its memory, bytes; an evictor counts all of its memory against it, a clairvoyant keys and values alone.
+    pub capacity_bytes: u64,
+    /// GETs after the warm-up.
+    pub gets: u64,
+    /// Those that missed.
+    pub misses: u64,
+    /// Why there is none; the counts are then 0.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub problem: Option<String>,
+}
+
+impl Reference {
+    /// Misses over GETs; `None` without one.
+    pub fn miss_ratio(&self) -> Option<f64> {
+        ratio(self.misses, self.gets)
+    }
 }
 
 /// The outcome of building one subject.
@@ -588,6 +619,44 @@ pub struct CacheMeasurement {
     /// Seconds after which the answers of the warm-up were called steady, or why not, in words; `None`: another rule of warm-up.
     #[serde(default)]
     pub steadiness: Option<String>,
+    /// What connections spoke that asked for RESP3; `None`: none asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hello: Option<Hello>,
+    /// The trace that was replayed; `None`: the workload was drawn.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trace: Option<TraceReplay>,
+}
+
+/// Answers to `HELLO 3`, one a connection, from the start of the load.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Hello {
+    /// Connections that spoke RESP3.
+    pub accepted: u64,
+    /// Connections whose greeting was answered by an error: they spoke RESP2.
+    pub refused: u64,
+}
+
+/// What was replayed of a trace, from the start of the load.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct TraceReplay {
+    /// The file.
+    pub file: String,
+    /// How it is written.
+    pub format: crate::workload::trace::Format,
+    /// Operations of it that were sent, repeats among them.
+    pub operations: u64,
+    /// Distinct keys among them.
+    pub keys: u64,
+    /// Mean length of these keys as they were sent, bytes.
+    pub key_bytes_mean: Option<f64>,
+    /// The same as recorded, of those whose length is.
+    pub key_bytes_recorded_mean: Option<f64>,
+    /// Keys that were sent longer than recorded, to be unlike all others.
+    pub keys_lengthened: u64,
+    /// Whether the trace came to its end.
+    pub ended: bool,
+    /// Time in which a worker waited for the trace to be read, over all workers, ns: the load was late by that.
+    pub stalled_ns: u64,
 }
 
 /// What operations came to.

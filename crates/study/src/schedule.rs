@@ -55,14 +55,10 @@ impl Plan {
         self.points[point].load.search.as_ref().map_or(self.trials.max, |search| search.trials_max)
     }
 
-    /// The seed of one trial, the same whatever ran before it.
-    ///
-    /// # Panics
-    /// When the plan has no such point.
-    pub fn trial_seed(&self, point: usize, block: u32) -> u64 {
-        assert!(point < self.points.len(), "point {point} of {}", self.points.len());
-        let point = u32::try_from(point).expect("a plan has far fewer points");
-        stats::Rng::stream(self.seed, stream(block, point)).next_u64()
+    /// The seed of the trials of a block, the same whatever ran before them. All points of a block have one seed, so that every subject is asked
+    /// the same stream (common random numbers; Law, Simulation Modeling and Analysis, 5th ed., section 11.2).
+    pub fn trial_seed(&self, block: u32) -> u64 {
+        stats::Rng::stream(self.seed, stream(block, 0)).next_u64()
     }
 
     /// How much work it is on the machine that it was expanded for.

@@ -116,13 +116,16 @@ pub enum Dialect {
     MemcachedMeta,
     /// RESP2, the protocol of Redis and Valkey: `GET`, `SET`, `DEL`.
     Redis,
+    /// RESP3, asked for by `HELLO 3` on each connection; where that is refused, RESP2. The measurement says which was spoken.
+    RedisResp3,
     /// HTTP/1.1: `GET /key`, `PUT /key/value`, `DELETE /key`.
     HttpCache,
 }
 
 impl Dialect {
     /// All of them.
-    pub const ALL: [Dialect; 4] = [Dialect::Memcached, Dialect::MemcachedMeta, Dialect::Redis, Dialect::HttpCache];
+    pub const ALL: [Dialect; 5] =
+        [Dialect::Memcached, Dialect::MemcachedMeta, Dialect::Redis, Dialect::RedisResp3, Dialect::HttpCache];
 
     /// Its name in studies and records.
     pub fn name(self) -> &'static str {
@@ -130,6 +133,7 @@ impl Dialect {
             Dialect::Memcached => "memcached",
             Dialect::MemcachedMeta => "memcached-meta",
             Dialect::Redis => "redis",
+            Dialect::RedisResp3 => "redis-resp3",
             Dialect::HttpCache => "http-cache",
         }
     }
@@ -257,15 +261,22 @@ pub enum Arrivals {
         /// Offered rate, per second.
         rate_per_s: f64,
     },
+    /// Open loop: at the times of the trace that the workload replays, whose `gaps` are `recorded`.
+    Recorded,
 }
 
 impl Arrivals {
-    /// The rate that is offered, per second; `None` in a closed loop.
+    /// The rate that is offered, per second; `None` in a closed loop, and where a trace decides.
     pub fn offered_per_s(&self) -> Option<f64> {
         match *self {
-            Arrivals::Closed { .. } => None,
+            Arrivals::Closed { .. } | Arrivals::Recorded => None,
             Arrivals::Poisson { rate_per_s } | Arrivals::Constant { rate_per_s } => Some(rate_per_s),
         }
+    }
+
+    /// Whether requests are sent by a timetable.
+    pub fn is_open(&self) -> bool {
+        !matches!(self, Arrivals::Closed { .. })
     }
 }
 

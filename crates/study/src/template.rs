@@ -8,6 +8,14 @@ use std::ops::Range;
 /// The name that the lab fills in when it starts the subject.
 pub(crate) const PORT: &str = "port";
 
+/// Names that the lab fills in when it starts a middle, in its commands and files.
+pub(crate) const MIDDLE: [&str; 6] = [PORT, "next_port", "subject_port", "admin_port", "peer_port", "folder"];
+
+/// Whether a name is filled in by the lab, so that no factor can have it.
+pub(crate) fn is_reserved(name: &str) -> bool {
+    MIDDLE.contains(&name)
+}
+
 /// The templates of `text`, in order: the bytes with the braces, and the name.
 pub(crate) fn templates(text: &str) -> Vec<(Range<usize>, &str)> {
     let mut found = Vec::new();

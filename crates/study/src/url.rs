@@ -42,13 +42,14 @@ pub enum Scheme {
 
 impl Scheme {
     /// All of them.
-    pub const ALL: [Scheme; 7] = [
+    pub const ALL: [Scheme; 8] = [
         Scheme::Http,
         Scheme::Https,
         Scheme::Pingpong,
         Scheme::Cache(Dialect::Memcached),
         Scheme::Cache(Dialect::MemcachedMeta),
         Scheme::Cache(Dialect::Redis),
+        Scheme::Cache(Dialect::RedisResp3),
         Scheme::Cache(Dialect::HttpCache),
     ];
 
@@ -59,6 +60,7 @@ impl Scheme {
             Scheme::Http => "http",
             Scheme::Https => "https",
             Scheme::Cache(Dialect::MemcachedMeta) => "memcached+meta",
+            Scheme::Cache(Dialect::RedisResp3) => "redis+resp3",
             Scheme::Cache(dialect) => dialect.name(),
         }
     }
@@ -70,7 +72,7 @@ impl Scheme {
             Scheme::Http => Some(80),
             Scheme::Https => Some(443),
             Scheme::Cache(Dialect::Memcached | Dialect::MemcachedMeta) => Some(11_211),
-            Scheme::Cache(Dialect::Redis) => Some(6379),
+            Scheme::Cache(Dialect::Redis | Dialect::RedisResp3) => Some(6379),
             Scheme::Cache(Dialect::HttpCache) => Some(80),
         }
     }
@@ -195,7 +197,9 @@ impl UrlError {
             UrlError::International { .. } => "write its ASCII form, `xn--...`".to_owned(),
             UrlError::Ipv6 { .. } => "an IPv6 address stands in brackets: `http://[::1]:8080/`".to_owned(),
             UrlError::NoPort { .. } => "a URL looks like `pingpong://127.0.0.1:7000`".to_owned(),
-            UrlError::Path { scheme: "redis", .. } => "leave it out: the database is number 0".to_owned(),
+            UrlError::Path { scheme: "redis" | "redis+resp3", .. } => {
+                "leave it out: the database is number 0".to_owned()
+            }
             UrlError::Path { scheme, .. } => format!("leave it out: `{scheme}://127.0.0.1:7000`"),
             UrlError::Target(error) => return error.hint(),
             _ => return None,
@@ -394,7 +398,7 @@ mod tests {
             ("unix:///run/s", "unknown protocol `unix`; write `--unix-socket PATH http://localhost/`"),
             (
                 "ftp://h",
-                "unknown protocol `ftp`; this build speaks `http`, `https`, `pingpong`, `memcached`, `memcached+meta`, `redis`, `http-cache`",
+                "unknown protocol `ftp`; this build speaks `http`, `https`, `pingpong`, `memcached`, `memcached+meta`, `redis`, `redis+resp3`, `http-cache`",
             ),
             (
                 "http://u:p@h/",

@@ -21,7 +21,12 @@
 //! | `keys.size`, `values.size` | a law of bytes, `{ law = "gamma", shape = 4, scale = 7 }` | a mistake |
 //! | `keys.max`, `values.max` | longer ones are cut to it, bytes | 250; 1 MiB |
 //! | `values.length` | whether a key's value has one length, `per-key`, or another at each set, `per-set` | `per-key` |
-//! | `trace`, `format`, `gaps` | a file that is replayed instead: `twitter`, `meta-kv`, `oracle-general`, `plain`; `recorded` gaps or `none` | no trace; a mistake; `none` |
+//! | `trace.file`, `trace.format` | a file that is replayed instead, may be compressed (zstd): `twitter`, `meta-kv`, `oracle-general`, `plain` | no trace; a mistake |
+//! | `trace.gaps`, `trace.speed` | `recorded` gaps, so many times as fast, or `none`: as the load says | `none`; 1 |
+//!
+//! With a trace, operations, keys, times to live (not over HTTP) and lengths are its own; `fill` is `true` where its format has no writes.
+//! `keys.size` is then of keys whose length it does not tell, as short as they can be told apart where it is missing, and `values.size` of
+//! such values: needed with `plain`, 0 bytes elsewhere. A key is longer than recorded where it would not be unlike all others.
 //!
 //! Laws are `constant` (`bytes`), `uniform` (`low`, `high`), `exponential` (`mean`), `lognormal` (`median`, `sigma`), `bimodal`
 //! (`low`, `high`, `high_share`), `gamma` (`shape`, `scale`), `gev` and `pareto` (`location`, `scale`, `shape`; generalised),
@@ -322,7 +327,7 @@ impl SizeLaw {
 }
 
 /// A recorded trace.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Trace {
     /// The file, relative to where the lab was started.
@@ -332,6 +337,13 @@ pub struct Trace {
     /// Whether operations keep the gaps that were recorded, or the load's own arrivals rule.
     #[serde(default)]
     pub gaps: Gaps,
+    /// With recorded gaps: so many times as fast as recorded.
+    #[serde(default = "recorded_speed")]
+    pub speed: f64,
+}
+
+fn recorded_speed() -> f64 {
+    1.0
 }
 
 /// When the operations of a trace are sent.
@@ -377,6 +389,18 @@ impl Workload {
                 "times to live must be 1s to 30 days, and their shares no more than 1 together".to_owned(),
                 None,
             );
+        }
+        if let Some(Trace { format, gaps, speed, .. }) = &self.trace {
+            if !(1e-6..=1e6).contains(speed) {
+                add("trace.speed", format!("must be 0.000001 to 1,000,000, not {speed}"), None);
+            }
+            if *gaps == Gaps::Recorded && *format == trace::Format::Plain {
+                add("trace.gaps", "a `plain` trace has no times".to_owned(), Some("drop `gaps`"));
+            }
+            if *gaps == Gaps::None && *speed != 1.0 {
+                let hint = Some("add `gaps = \"recorded\"`");
+                add("trace.speed", "has a meaning with recorded gaps alone".to_owned(), hint);
+            }
         }
         let keys = &self.keys;
         let needed = u64::from(keys.reuse.is_none());

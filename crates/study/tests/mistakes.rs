@@ -94,7 +94,7 @@ y = "throughputs"
         here: "30"
     18:8: unknown figure kind `pie`
         here: "\"pie\""
-        hint: there is `line`, `scatter`, `interaction`, `ecdf`, `quantiles`, `timeline`
+        hint: there is `line`, `scatter`, `interaction`, `ecdf`, `quantiles`, `timeline`, `miss-ratio`
     20:5: unknown metric `throughputs`
         here: "\"throughputs\""
         hint: did you mean `throughput`?
@@ -318,7 +318,7 @@ fn rules_that_contradict_themselves() {
 
 #[test]
 fn factors_levels_and_templates() {
-    insta::assert_snapshot!(mistakes(&with("cores = [1, 2]", "cores = [1, 1.0, 2, \"1\", \"\", \"{server}\", true]\nport = [1]\n\"a b\" = 5")), @r#"
+    insta::assert_snapshot!(mistakes(&with("cores = [1, 2]", "cores = [1, 1.0, 2, \"1\", \"\", \"{server}\", [1]]\nport = [1]\n\"a b\" = 5")), @r#"
     4:11: `subject.command` has no `{port}`
         here: "\"{server} -p {port}\""
         hint: pass `{port}` to the server, or set `port` to the one it always uses
@@ -330,8 +330,8 @@ fn factors_levels_and_templates() {
         here: "\"\""
     12:30: a level of factor `cores` holds a template, which is not filled in there
         here: "\"{server}\""
-    12:42: a level of factor `cores` is a number or a word, not a boolean
-        here: "true"
+    12:42: a level of factor `cores` is a number or a word, not a list
+        here: "[1]"
     13:1: `port` cannot be the name of a factor
         here: "port"
         hint: `{port}` is the subject's port

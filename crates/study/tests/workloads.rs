@@ -75,13 +75,33 @@ fn no_preset() {
 
 #[test]
 fn a_trace() {
-    let text = "[load.workload]\ntrace = \"t.csv\"\nformat = \"twitter\"\ngaps = \"recorded\"\nvalues.size = { law = \"constant\", bytes = 10 }";
+    let text = "[load.workload]\ntrace = { file = \"t.csv\", format = \"twitter\", gaps = \"recorded\", speed = 2 }";
     let workload = read(text);
     let trace = workload.trace.unwrap();
     assert_eq!(
         (trace.file.as_str(), trace.format, trace.gaps),
         ("t.csv", trace::Format::Twitter, workload::Gaps::Recorded)
     );
+    assert_eq!((trace.speed, workload.fill), (2.0, false));
+    let filled = |rest: &str| read(&format!("[load.workload]\ntrace = {{ file = \"t\", {rest}")).fill;
+    assert!(filled("format = \"oracle-general\" }"));
+    assert!(filled("format = \"meta-kv\" }\nfill = true"));
+    assert_eq!(
+        mistakes("[load.workload]\ntrace = { file = \"t\", format = \"plain\", gaps = \"recorded\" }"),
+        "1:7: `load.workload.values` has no `size` | add `size = { law = \"gamma\", shape = 4, scale = 7 }`"
+    );
+}
+
+#[test]
+fn a_file_may_be_the_table_alone() {
+    let body = "preset = \"course\"\nfill = false\nkeys.reuse = 0.5\n";
+    assert_eq!(read(body), read(&format!("[load.workload]\n{body}")));
+    assert_eq!(
+        mistakes("preset = \"course\"\nfil = 3"),
+        "2:1: unknown key `fil` in `load.workload` | did you mean `fill`?"
+    );
+    // What has a load is a study, and its workload stands there.
+    assert_eq!(read("preset = \"x\"\n[load.workload]\npreset = \"course\"").preset.as_deref(), Some("course"));
 }
 
 #[test]
@@ -147,7 +167,7 @@ fn scans_are_refused_and_nothing_is_nothing() {
     );
     assert_eq!(
         mistakes("[load.workload]\npreset = \"course\"\ngaps = \"recorded\""),
-        "3:8: `load.workload.gaps` has no meaning without a `trace`"
+        "3:1: unknown key `gaps` in `load.workload` | there is `preset`, `operations`, `fill`, `ttl`, `keys`, `values`, `trace`"
     );
 }
 

@@ -492,7 +492,7 @@ mod tests {
         check("[[[1]]]", "List([List([List([Integer(1)])])])");
         check("1e999", "line 1, column 5: number out of range");
         check("[[[[]]]]", "line 1, column 5: more than 3 values in one another");
-        check("[1,2,3,4,5,6,7,8]", "line 1, column 16: more than 8 values");
+        check("[1,2,3,4,5,6,7,8]", "line 1, column 15: more than 8 values");
         check(r#"{"a":1,"\u0061":2}"#, "line 1, column 15: the name `a` is there twice");
         check(&" ".repeat(61), "line 1, column 1: 61 bytes, over the limit of 60");
         let bad = Json::parse(b"\n\xff", &Limits::DEFAULT).unwrap_err();

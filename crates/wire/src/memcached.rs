@@ -25,6 +25,9 @@
 //! | a block that does not end in CRLF where its length says | `CLIENT_ERROR bad data chunk` | the announced block and two bytes |
 //! | a line over the limit | `CLIENT_ERROR line too long` | the line; of a storage command everything, see below |
 //!
+//! A value over the limit outdates the one before it: `set` and `ms` name the key whose older value is to go ([`Outdated`]), as
+//! memcached 1.6.18 does.
+//!
 //! Two have no known extent, and the connection is closed after the answer: a storage command whose line is over the limit, since its length
 //! was not read, and one that announces more than [`Limits::swallow_bytes`].
 //!
@@ -51,7 +54,7 @@ pub use compose::{
     compose_number, compose_store, compose_touch, compose_value, compose_value_end,
 };
 pub use meta::{Flags, Mode, decode_key, encode_key};
-pub use request::{Command, Expiry, Get, Keys, Read, Refusal, RequestReader, Store, Verb};
+pub use request::{Command, Expiry, Get, Keys, Outdated, Read, Refusal, RequestReader, Store, Verb};
 pub use response::{Answer, Asked, Event, Outcome, Progress, ResponseError, ResponseReader};
 
 /// How much of a request, or of an answer, is read before it is refused.

@@ -1,7 +1,7 @@
 //! The kinds of server that the suite knows.
 
 use super::cases::Case;
-use super::{http, pingpong};
+use super::{cache, http, pingpong};
 
 /// What a server speaks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -11,16 +11,19 @@ pub(super) enum Kind {
     PingPong,
     /// HTTP/1.1.
     Http,
+    /// The protocols of caches.
+    Cache,
 }
 
 impl Kind {
-    pub(super) const ALL: [Kind; 2] = [Kind::PingPong, Kind::Http];
+    pub(super) const ALL: [Kind; 3] = [Kind::PingPong, Kind::Http, Kind::Cache];
 
     /// As `--kind` and the contract call it.
     pub(super) fn name(self) -> &'static str {
         match self {
             Kind::PingPong => "ping-pong",
             Kind::Http => "http",
+            Kind::Cache => "cache",
         }
     }
 
@@ -34,6 +37,7 @@ impl Kind {
         match self {
             Kind::PingPong => &pingpong::CASES,
             Kind::Http => &http::CASES,
+            Kind::Cache => &cache::CASES,
         }
     }
 
@@ -42,6 +46,7 @@ impl Kind {
         match self {
             Kind::PingPong => number.to_be_bytes().to_vec(),
             Kind::Http => http::TEST.request(),
+            Kind::Cache => cache::question(number),
         }
     }
 
@@ -50,6 +55,7 @@ impl Kind {
         match self {
             Kind::PingPong => &[1, 2],
             Kind::Http => b"GET / HTTP/1.1\r\nHo",
+            Kind::Cache => b"get nothi",
         }
     }
 }

@@ -70,6 +70,11 @@ impl Process {
         Ok(Process { child, group, last_words })
     }
 
+    /// Its process id, which becoming the command does not change.
+    pub(crate) fn id(&self) -> i32 {
+        self.group.as_raw_nonzero().get()
+    }
+
     /// How it ended, if it did.
     pub(crate) fn ended(&mut self) -> Option<ExitStatus> {
         self.child.try_wait().ok().flatten()

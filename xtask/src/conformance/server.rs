@@ -20,7 +20,7 @@ const READY: Duration = Duration::from_secs(10);
 pub(super) const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Why a server was not started.
-pub(super) enum NotStarted {
+pub(crate) enum NotStarted {
     /// It says that this machine cannot run it.
     Unrunnable(String),
     /// Anything else.
@@ -120,7 +120,7 @@ impl Server {
     }
 }
 
-fn free_port() -> Result<u16, NotStarted> {
+pub(crate) fn free_port() -> Result<u16, NotStarted> {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).and_then(|listener| listener.local_addr());
     listener.map(|address| address.port()).map_err(|error| NotStarted::Failed(format!("no free port: {error}")))
 }
@@ -161,6 +161,7 @@ impl Client {
         match self.kind {
             Kind::PingPong => self.expect_words([number]),
             Kind::Http => self.expect_page(&TEST),
+            Kind::Cache => super::cache::expect_miss(self),
         }
     }
 

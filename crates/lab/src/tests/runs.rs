@@ -74,7 +74,7 @@ fn a_trial_that_goes_well() {
     let record = one("quintain", point("quintain serve well {port}"));
     let measurement = record.measurement().unwrap();
     assert_eq!((measurement.requests, measurement.errors_total()), (20, 0));
-    assert_eq!(record.seed, plan(vec![point("x")], 1).trial_seed(0, 0));
+    assert_eq!(record.seed, plan(vec![point("x")], 1).trial_seed(0));
     assert!(record.ready_ns.is_some_and(|ready| ready > 0 && ready < record.elapsed_ns), "{record:?}");
     assert_eq!(record.verdict.as_ref().map(|verdict| verdict.limited_by), Some(Limit::Neither));
     let subject = &record.subject;

@@ -155,7 +155,8 @@ pub(crate) fn run(
             clients,
             reason: refusal.unwrap_or_else(|| "no answer in time".to_owned()),
         }),
-        Outcome::Interrupted => Err(LoadError::Interrupted),
+        // A journey replays no trace.
+        Outcome::TraceEnded | Outcome::Interrupted => Err(LoadError::Interrupted),
     }
 }
 
@@ -310,6 +311,7 @@ fn work(
         flight_integral,
         unfinished,
         unsent: 0,
+        due: 0,
     };
     Ok((done, client.made))
 }

@@ -281,7 +281,7 @@ expect = { "body.ok" = true }
         let (path, query) = request.target.split_once('?').unwrap_or((request.target, ""));
         let number = query.trim_start_matches("n=").parse::<u64>().unwrap_or(0);
         match (path, number % 5) {
-            ("/first", 0) => (200, r#"{"id": "good"}"#.to_owned()),
+            ("/first", 0) => (200u16, r#"{"id": "good"}"#.to_owned()),
             ("/first", 1) => (200, r#"{"id": "bad"}"#.to_owned()),
             ("/first", 2) => (200, "{}".to_owned()),
             ("/first", 3) => (503, "{}".to_owned()),

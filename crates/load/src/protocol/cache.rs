@@ -14,6 +14,7 @@ use study::Workload;
 use super::keys::{Keys, Now, Shared};
 use super::{Cause, Class, Protocol, Reading, Seen};
 use crate::recorder::Fault;
+use crate::trace::Tape;
 use crate::workload::{Expectation, KEY_MAX_BYTES, Kind, Operation, Stream as Operations, WorkloadError};
 
 /// Words of an error answer that are kept.
@@ -85,12 +86,23 @@ pub(crate) trait Codec {
     type Reader;
     /// Whether an answer to GET names its key, which [`Codec::read`] must then be told.
     const NAMES_KEY: bool;
+    /// Whether values can be given a time to live.
+    const HAS_TTL: bool = true;
 
     fn reader(&self) -> Self::Reader;
     fn get(&mut self, key: &[u8], out: &mut Vec<u8>);
     /// `ttl_s` 0: for ever.
     fn set(&mut self, key: &[u8], value: &[u8], ttl_s: u32, out: &mut Vec<u8>);
     fn delete(&mut self, key: &[u8], out: &mut Vec<u8>);
+
+    /// Appends what a connection begins with, before its first request; the answer to it is read with that of the first request.
+    #[inline]
+    fn greet(&mut self, _: &mut Self::Reader, _: &mut Vec<u8>) {}
+
+    /// As [`Protocol::unasked`].
+    fn unasked(&mut self, _: &mut Self::Reader, _: &[u8]) -> bool {
+        false
+    }
 
     /// Reads on in the answer to `verb`.
     ///
@@ -137,6 +149,8 @@ impl Doing {
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Expected {
     key: u64,
+    /// Bytes of the key where a trace tells; 0: its law does.
+    key_bytes: u8,
     value_bytes: u32,
     ttl_s: u32,
     doing: Doing,
@@ -174,11 +188,30 @@ enum Problem {
     Broken(String),
 }
 
+/// Where operations come from.
+#[derive(Debug)]
+#[expect(clippy::large_enum_variant, reason = "there is one a worker, and it is asked at every operation")]
+enum Source {
+    Drawn(Operations),
+    Traced(Tape),
+}
+
+impl Source {
+    /// Bytes of the value of a key that keeps its length.
+    #[inline]
+    fn value_bytes(&self, key: u64) -> Option<u32> {
+        match self {
+            Source::Drawn(operations) => operations.value_bytes(key),
+            Source::Traced(_) => None,
+        }
+    }
+}
+
 /// The client of a cache. One for each worker.
 #[derive(Debug)]
 pub(crate) struct Cache<C> {
     codec: C,
-    operations: Operations,
+    operations: Source,
     shared: Arc<Shared>,
     keys: Keys,
     fill: bool,
@@ -189,7 +222,7 @@ pub(crate) struct Cache<C> {
 }
 
 impl<C: Codec> Cache<C> {
-    /// Worker `index` of `workers`.
+    /// Worker `index` of `workers`, whose operations are those of `tape` where there is one.
     ///
     /// # Errors
     /// What is wrong with the workload.
@@ -198,10 +231,15 @@ impl<C: Codec> Cache<C> {
         workload: &Workload,
         shared: Arc<Shared>,
         (seed, index, workers): (u64, u32, u32),
+        tape: Option<Tape>,
     ) -> Result<Self, WorkloadError> {
+        let operations = match tape {
+            Some(tape) => Source::Traced(tape),
+            None => Source::Drawn(Operations::new(workload, seed, index, workers)?),
+        };
         Ok(Self {
             codec,
-            operations: Operations::new(workload, seed, index, workers)?,
+            operations,
             keys: Keys::new(workload, index, workers),
             shared,
             fill: workload.fill,
@@ -213,7 +251,7 @@ impl<C: Codec> Cache<C> {
 
     fn send(&mut self, mut expected: Expected, now: Nanos, out: &mut Vec<u8>) -> Expected {
         let mut buffer = [0; KEY_MAX_BYTES];
-        let key = self.shared.texts.key(expected.key, &mut buffer);
+        let key = self.shared.texts.key_of_bytes(expected.key, expected.key_bytes, &mut buffer);
         let at = self.shared.now(now);
         expected.sent_s = at.seconds;
         expected.then = match expected.doing.verb() {
@@ -345,18 +383,49 @@ impl<C: Codec> Protocol for Cache<C> {
     }
 
     #[inline]
+    fn available(&mut self, wanted: u32) -> u32 {
+        match &mut self.operations {
+            Source::Drawn(_) => wanted,
+            Source::Traced(tape) => tape.available(wanted),
+        }
+    }
+
+    fn next_at(&mut self) -> Option<Nanos> {
+        match &mut self.operations {
+            Source::Drawn(_) => None,
+            Source::Traced(tape) => tape.next_at(),
+        }
+    }
+
+    fn skip(&mut self) {
+        if let Source::Traced(tape) = &mut self.operations {
+            tape.next();
+        }
+    }
+
+    #[inline]
     fn request(&mut self, stream: &mut Self::Stream, now: Nanos, _: &mut Rng, out: &mut Vec<u8>) -> Expected {
+        self.codec.greet(&mut stream.reader, out);
         if let Some(caused) = stream.caused.pop_front() {
             return self.send(caused, now, out);
         }
-        let Operation { kind, key, value_bytes, ttl_s, .. } = self.operations.next_operation();
+        let (Operation { kind, key, value_bytes, ttl_s, .. }, key_bytes) = match &mut self.operations {
+            Source::Drawn(operations) => (operations.next_operation(), 0),
+            Source::Traced(tape) => {
+                let traced = tape.next().expect("as many are asked for as are available");
+                self.shared.sent(&traced);
+                let crate::trace::Traced { kind, key, value_bytes, ttl_s, new, key_bytes, .. } = traced;
+                let ttl_s = if C::HAS_TTL { ttl_s } else { 0 };
+                (Operation { kind, key, value_bytes, ttl_s, new }, key_bytes)
+            }
+        };
         let doing = match kind {
             Kind::Get => Doing::Get,
             Kind::Set => Doing::Set,
             Kind::Delete => Doing::Delete,
             Kind::ReadModifyWrite => Doing::ReadToModify,
         };
-        self.send(Expected { key, value_bytes, ttl_s, doing, then: 0, sent_s: 0 }, now, out)
+        self.send(Expected { key, key_bytes, value_bytes, ttl_s, doing, then: 0, sent_s: 0 }, now, out)
     }
 
     #[inline]
@@ -364,7 +433,8 @@ impl<C: Codec> Protocol for Cache<C> {
         let verb = expected.doing.verb();
         let mut buffer = [0; KEY_MAX_BYTES];
         let named = C::NAMES_KEY && verb == Verb::Get;
-        let key = if named { self.shared.texts.key(expected.key, &mut buffer) } else { &[] };
+        let key =
+            if named { self.shared.texts.key_of_bytes(expected.key, expected.key_bytes, &mut buffer) } else { &[] };
         let Stream { reader, value, caused } = stream;
         let known = self.operations.value_bytes(expected.key);
         let shared = &*self.shared;
@@ -384,6 +454,10 @@ impl<C: Codec> Protocol for Cache<C> {
                 Reading::Broken(fault)
             }
         }
+    }
+
+    fn unasked(&mut self, stream: &mut Self::Stream, bytes: &[u8]) -> bool {
+        self.codec.unasked(&mut stream.reader, bytes)
     }
 
     fn end(&mut self, stream: &mut Self::Stream, _: Expected) -> Reading {

@@ -33,6 +33,7 @@ impl HttpCache {
 impl Codec for HttpCache {
     type Reader = ResponseReader;
     const NAMES_KEY: bool = false;
+    const HAS_TTL: bool = false;
 
     fn reader(&self) -> ResponseReader {
         ResponseReader::new(Limits::DEFAULT)

@@ -4,11 +4,13 @@
 //! SET was answered as compulsory; capacity is what nothing else explains.
 
 use std::sync::atomic::{AtomicU16, AtomicU32, AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, OnceLock};
 
 use net::Nanos;
 use study::Workload;
 
 use super::Cause;
+use crate::trace::{self, KEYS_MAX, Traced};
 use crate::workload::{ONCE_FROM, Texts, WorkloadError};
 
 // What a word holds: the state, how many deletions are in flight, and a count of deletions sent and answered that wraps.
@@ -35,8 +37,40 @@ pub(crate) struct Shared {
     /// Where values live for a while: when that of a key ends, s since the start.
     ends: Box<[AtomicU32]>,
     start: Nanos,
+    traced: Option<TracedKeys>,
+    /// Greetings of RESP3: accepted, refused.
+    pub(crate) hello: Arc<[AtomicU64; 2]>,
     footprint_keys: AtomicU64,
     footprint_bytes: AtomicU64,
+}
+
+/// What is known of the keys of a trace, of which nobody knows how many there are: chunks that come when they are asked for.
+#[derive(Debug)]
+struct TracedKeys {
+    words: Box<[OnceLock<Box<[AtomicU16]>>]>,
+    ends: Box<[OnceLock<Box<[AtomicU32]>>]>,
+    seen: Arc<trace::Seen>,
+}
+
+const CHUNK: usize = 1 << 16;
+
+impl TracedKeys {
+    fn new() -> TracedKeys {
+        let chunks = KEYS_MAX as usize / CHUNK;
+        TracedKeys {
+            words: (0..chunks).map(|_| OnceLock::new()).collect(),
+            ends: (0..chunks).map(|_| OnceLock::new()).collect(),
+            seen: Arc::default(),
+        }
+    }
+
+    fn word(&self, index: usize) -> &AtomicU16 {
+        &self.words[index / CHUNK].get_or_init(|| (0..CHUNK).map(|_| AtomicU16::new(NEVER)).collect())[index % CHUNK]
+    }
+
+    fn end(&self, index: usize) -> &AtomicU32 {
+        &self.ends[index / CHUNK].get_or_init(|| (0..CHUNK).map(|_| AtomicU32::new(u32::MAX)).collect())[index % CHUNK]
+    }
 }
 
 /// A moment, for times to live.
@@ -51,16 +85,48 @@ impl Shared {
     /// # Errors
     /// What is wrong with the workload.
     pub(crate) fn new(workload: &Workload, seed: u64, start: Nanos) -> Result<Shared, WorkloadError> {
-        let population = workload.keys.count;
+        let population = if workload.trace.is_some() { 0 } else { workload.keys.count };
         let timed = if workload.ttl.is_empty() { 0 } else { population };
         Ok(Shared {
             texts: Texts::new(workload, seed)?,
             words: (0..population).map(|_| AtomicU16::new(NEVER)).collect(),
             ends: (0..timed).map(|_| AtomicU32::new(u32::MAX)).collect(),
             start,
+            traced: workload.trace.as_ref().map(|_| TracedKeys::new()),
+            hello: Arc::default(),
             footprint_keys: AtomicU64::new(0),
             footprint_bytes: AtomicU64::new(0),
         })
+    }
+
+    fn word(&self, index: usize) -> &AtomicU16 {
+        match &self.traced {
+            None => &self.words[index],
+            Some(traced) => traced.word(index),
+        }
+    }
+
+    fn end(&self, index: usize) -> &AtomicU32 {
+        match &self.traced {
+            None => &self.ends[index],
+            Some(traced) => traced.end(index),
+        }
+    }
+
+    /// What the workers have seen of the trace; `None`: there is none.
+    pub(crate) fn trace_seen(&self) -> Option<&Arc<trace::Seen>> {
+        self.traced.as_ref().map(|traced| &traced.seen)
+    }
+
+    /// An operation of a trace is sent.
+    pub(crate) fn sent(&self, operation: &Traced) {
+        if let Some(traced) = &self.traced {
+            let key_bytes = match operation.key_bytes {
+                0 => self.texts.key_bytes(operation.key),
+                told => Texts::least_key_bytes(operation.key).max(u32::from(told)),
+            };
+            traced.seen.sent(operation, key_bytes);
+        }
     }
 
     pub(crate) fn now(&self, at: Nanos) -> Now {
@@ -95,10 +161,14 @@ enum Place {
 impl Keys {
     pub(crate) fn new(workload: &Workload, index: u32, workers: u32) -> Keys {
         Keys {
-            population: workload.keys.count,
+            // The keys of a trace are everybody's.
+            population: if workload.trace.is_some() { KEYS_MAX } else { workload.keys.count },
             partition: u64::from(index),
             partitions: u64::from(workers),
-            timed: !workload.ttl.is_empty(),
+            timed: match &workload.trace {
+                None => !workload.ttl.is_empty(),
+                Some(trace) => trace.format.has_ttl(),
+            },
             words: Vec::new(),
             ends: Vec::new(),
         }
@@ -120,7 +190,7 @@ impl Keys {
     #[inline]
     fn load(&self, shared: &Shared, key: u64) -> u16 {
         match self.place(key) {
-            Place::Shared(index) => shared.words[index].load(Relaxed),
+            Place::Shared(index) => shared.word(index).load(Relaxed),
             Place::Own(index) => self.words.get(index).copied().unwrap_or(NEVER),
             Place::Nowhere => ASKED,
         }
@@ -131,7 +201,7 @@ impl Keys {
     fn change(&mut self, shared: &Shared, key: u64, change: impl Fn(u16) -> u16) -> (u16, u16) {
         match self.place(key) {
             Place::Shared(index) => {
-                let word = &shared.words[index];
+                let word = shared.word(index);
                 let mut was = word.load(Relaxed);
                 loop {
                     let new = change(was);
@@ -204,7 +274,7 @@ impl Keys {
             // memcached counts in whole seconds: a value may end one second early.
             let end = if ttl_s == 0 { u32::MAX } else { sent.seconds.saturating_add(ttl_s).saturating_sub(1) };
             match self.place(key) {
-                Place::Shared(index) => shared.ends[index].store(end, Relaxed),
+                Place::Shared(index) => shared.end(index).store(end, Relaxed),
                 Place::Own(index) => self.ends[index] = end,
                 Place::Nowhere => {}
             }
@@ -231,7 +301,7 @@ impl Keys {
 
     fn end(&self, shared: &Shared, key: u64) -> u32 {
         match self.place(key) {
-            Place::Shared(index) => shared.ends[index].load(Relaxed),
+            Place::Shared(index) => shared.end(index).load(Relaxed),
             Place::Own(index) => self.ends.get(index).copied().unwrap_or(u32::MAX),
             Place::Nowhere => u32::MAX,
         }

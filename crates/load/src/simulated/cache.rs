@@ -19,12 +19,12 @@ use crate::protocol::{Cache, Memcached, Shared};
 
 /// A cache of memcached's text protocol, shared by all connections, that counts what it is asked.
 #[derive(Default)]
-struct Store {
-    values: BTreeMap<Vec<u8>, Vec<u8>>,
-    hits: u64,
-    misses: u64,
-    sets: u64,
-    deletes: u64,
+pub(super) struct Store {
+    pub(super) values: BTreeMap<Vec<u8>, Vec<u8>>,
+    pub(super) hits: u64,
+    pub(super) misses: u64,
+    pub(super) sets: u64,
+    pub(super) deletes: u64,
     /// It keeps so many values and refuses further ones; 0: any number.
     room: usize,
     /// It forgets everything at each so many sets; 0: never.
@@ -32,7 +32,9 @@ struct Store {
     /// The value of every so many hits has one byte changed; 0: none.
     tears_every: u64,
     /// All requests, in the order they were seen.
-    seen: Vec<String>,
+    pub(super) seen: Vec<String>,
+    /// When each was seen.
+    pub(super) seen_at: Vec<Nanos>,
 }
 
 struct Server {
@@ -41,13 +43,13 @@ struct Server {
     bytes: Vec<u8>,
 }
 
-fn serve(store: &Rc<RefCell<Store>>) -> impl FnMut(u64) -> Answer + 'static {
+pub(super) fn serve(store: &Rc<RefCell<Store>>) -> impl FnMut(u64) -> Answer + 'static {
     let store = store.clone();
     move |_| Server { store: store.clone(), reader: RequestReader::new(Limits::DEFAULT), bytes: Vec::new() }.into()
 }
 
 impl Peer for Server {
-    fn on_data(&mut self, bytes: &[u8], _: Nanos, to: &mut Actions) {
+    fn on_data(&mut self, bytes: &[u8], now: Nanos, to: &mut Actions) {
         self.bytes.extend_from_slice(bytes);
         let mut out = Vec::new();
         let mut store = self.store.borrow_mut();
@@ -57,6 +59,7 @@ impl Peer for Server {
                 Read::Command { used, command } => {
                     at += used;
                     store.answer(command, &mut out);
+                    store.seen_at.push(now);
                 }
                 Read::Need { used, .. } => {
                     at += used;
@@ -141,7 +144,8 @@ fn measure_on(network: Network, spec: &LoadSpec, store: &Rc<RefCell<Store>>) -> 
     let Target::Cache { workload, .. } = &spec.target else { unreachable!("all of these load caches") };
     let shared = Arc::new(Shared::new(workload, spec.seed, 0).unwrap());
     let most = workload.values.max_bytes;
-    let protocol = Cache::new(Memcached::<false>::new(most), workload, shared.clone(), (spec.seed, 0, 1)).unwrap();
+    let protocol =
+        Cache::new(Memcached::<false>::new(most), workload, shared.clone(), (spec.seed, 0, 1), None).unwrap();
     outcome_with(spec, protocol, network, serve(store), Some(&shared)).unwrap()
 }
 
@@ -150,12 +154,12 @@ fn measure(spec: &LoadSpec, store: Store) -> (Measurement, Rc<RefCell<Store>>) {
     (measure_on(Network::PERFECT, spec, &store), store)
 }
 
-fn of(measurement: &Measurement) -> &CacheMeasurement {
+pub(super) fn of(measurement: &Measurement) -> &CacheMeasurement {
     measurement.cache.as_ref().expect("it is a cache")
 }
 
 /// Every count equals the server's own, and they add up.
-fn agrees(measurement: &Measurement, store: &Store) {
+pub(super) fn agrees(measurement: &Measurement, store: &Store) {
     let CacheMeasurement { counts, warmup, .. } = of(measurement);
     let both = |of: fn(&CacheCounts) -> u64| of(counts) + of(warmup);
     assert_eq!((both(|c| c.hits), both(|c| c.misses)), (store.hits, store.misses));

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU16, Ordering};
 use io_uring::types::BufRingEntry;
 use rustix::mm::{MapFlags, ProtFlags};
 
-/// The pool. Each buffer is either the kernel's or, between its completion and [`Buffers::give_back`], ours.
+/// The pool. Each buffer that was handed over is either the kernel's or, between its completion and [`Buffers::give_back`], ours.
 #[derive(Debug)]
 pub(super) struct Buffers {
     /// `count` entries of the ring; its tail hides in the first.
@@ -18,6 +18,8 @@ pub(super) struct Buffers {
     bytes: Mapping,
     count: u16,
     size: usize,
+    /// How many of them the kernel has been told of, the first ones. The others take no memory.
+    handed_over: u16,
     tail: u16,
 }
 
@@ -25,16 +27,20 @@ impl Buffers {
     /// The most that the kernel takes.
     pub(super) const COUNT_MAX: u16 = 1 << 15;
 
-    /// A pool of `count` buffers, a power of two, of `size` bytes each; all are the kernel's once it knows the ring.
+    /// A pool of up to `count` buffers, a power of two, of `size` bytes each, none of which is the kernel's yet.
     pub(super) fn new(count: u16, size: usize) -> io::Result<Self> {
         assert!(count.is_power_of_two() && count <= Self::COUNT_MAX, "the kernel takes no ring of {count}");
         let ring = Mapping::new(size_of::<BufRingEntry>() * usize::from(count))?;
         let bytes = Mapping::new(size * usize::from(count))?;
-        let mut buffers = Self { ring, bytes, count, size, tail: 0 };
-        for buffer in 0..count {
-            buffers.give_back(buffer);
+        Ok(Self { ring, bytes, count, size, handed_over: 0, tail: 0 })
+    }
+
+    /// Hands buffers over until the kernel has `wanted` or all of them: it goes round those it has, and each becomes resident.
+    pub(super) fn hand_over(&mut self, wanted: usize) {
+        while self.handed_over < self.count && usize::from(self.handed_over) < wanted {
+            self.handed_over += 1;
+            self.give_back(self.handed_over - 1);
         }
-        Ok(buffers)
     }
 
     /// Where the ring lies, for the kernel.
@@ -62,7 +68,7 @@ impl Buffers {
     /// Makes `buffer` the kernel's again.
     #[inline]
     pub(super) fn give_back(&mut self, buffer: u16) {
-        assert!(buffer < self.count, "the kernel named a buffer that is not there");
+        assert!(buffer < self.handed_over, "the kernel named a buffer that it was not given");
         let base = self.ring.start.as_ptr().cast::<BufRingEntry>();
         // SAFETY: the entry lies within the mapping and, being at the tail, is ours to write until the tail moves on.
         // Only its three fields are written: the fourth is the tail where the entry is the first. The address is

@@ -40,8 +40,8 @@ use crate::slots::Slots;
 use crate::socket;
 use crate::thread::monotonic_ns;
 
-/// All receive buffers together, unless that would be fewer than 8. The kernel goes round them all, so that all become
-/// resident, and come from further away than the nearest cache.
+/// All receive buffers together, unless that would be fewer than 8. The kernel goes round all that it was handed, so that all of
+/// those become resident, and come from further away than the nearest cache.
 const RECEIVE_BYTES_MAX: usize = 2 << 20;
 /// The kernel takes no more than just below 2 GiB at once, and would not say that it was less than asked.
 const SEND_BYTES_MAX: usize = 1 << 30;
@@ -96,7 +96,10 @@ impl Uring {
         let submissions = connections.clamp(16, 1024).next_power_of_two() as u32;
         // Each buffer can be in a completion; of each connection two operations can end besides.
         let completions = (count + 2 * connections + 16).min(1 << 15).next_power_of_two() as u32;
-        let ring = Ring::new(submissions, completions, Buffers::new(count as u16, receive_bytes)?)?;
+        let mut ring = Ring::new(submissions, completions, Buffers::new(count as u16, receive_bytes)?)?;
+        if receives_again(config) {
+            ring.buffers.hand_over(count);
+        }
         socket::precise_timers();
         Ok(Self {
             ring,
@@ -123,6 +126,8 @@ impl Uring {
     fn begin(&mut self, socket: OwnedFd, phase: Phase) -> io::Result<Conn> {
         let connection = Connection::new(socket, phase);
         let conn = self.connections.insert(connection).map_err(|_| socket::no_slot(self.config.connections))?;
+        // Asked for each time, a receive holds one buffer at most, so there need be no more of them than connections.
+        self.ring.buffers.hand_over(self.connections.len());
         self.change(conn);
         Ok(conn)
     }
@@ -235,8 +240,7 @@ impl Uring {
             if wanted.has(op) && !connection.armed.has(op) {
                 match kind {
                     Kind::Receive => {
-                        let again = self.config.pause_reads_above_bytes == usize::MAX;
-                        self.ring.receive(socket.as_fd(), again, tag)?;
+                        self.ring.receive(socket.as_fd(), receives_again(&self.config), tag)?;
                     }
                     Kind::Writable => self.ring.poll(socket.as_fd(), PollFlags::OUT, false, tag)?,
                     _ => self.ring.poll(socket.as_fd(), PollFlags::empty(), true, tag)?,
@@ -434,6 +438,11 @@ impl Uring {
         let in_order = connection.end_received && connection.shut;
         self.finish(conn, reason.unwrap_or(if in_order { CloseReason::Local } else { CloseReason::Reset }));
     }
+}
+
+/// Whether receiving is asked for once for each connection.
+fn receives_again(config: &Config) -> bool {
+    config.pause_reads_above_bytes == usize::MAX
 }
 
 impl Driver for Uring {

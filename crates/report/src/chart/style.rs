@@ -24,6 +24,11 @@ pub(crate) fn is_dashed(series: usize) -> bool {
     series >= ON_LIGHT.len()
 }
 
+/// The class of a line that was simulated; neighbours have other dashes.
+pub(crate) fn simulated(series: usize) -> &'static str {
+    ["l s0", "l s1", "l s2", "l s3"][series % 4]
+}
+
 /// The marker of a series, around a centre; area alike for all shapes.
 pub(crate) fn marker(path: &mut Path, series: usize, x: f64, y: f64, radius: f64) {
     let r = radius;
@@ -61,6 +66,7 @@ pub(crate) fn css(sheet: Sheet) -> String {
          svg.q .gr,svg.q .gm,svg.q .ax,svg.q .l,svg.q .e{fill:none}svg.q .gr,svg.q .gm,svg.q .ax{stroke-width:1}\
          svg.q .gm{stroke-opacity:.45}svg.q .rf{fill:none;stroke-width:1;stroke-dasharray:4 3}\
          svg.q .l{stroke-width:1.75;stroke-linejoin:round}svg.q .l2{stroke-dasharray:5 3}svg.q .ft{stroke-width:1.4;stroke-dasharray:1.5 3.5;stroke-linecap:round}svg.q .e{stroke-width:1.3}\
+         svg.q .s0,svg.q .s1,svg.q .s2,svg.q .s3{stroke-width:1}svg.q .s0{stroke-dasharray:6 3}svg.q .s1{stroke-dasharray:2 2}svg.q .s2{stroke-dasharray:8 2 2 2}svg.q .s3{stroke-dasharray:4 4}\
          svg.q .k{stroke-width:1.5}svg.q .d,svg.q .dh{fill:none;stroke-width:3.6;stroke-linecap:round}svg.q .dh{stroke-width:1.8}svg.q .bd{stroke:none;fill-opacity:.14}\
          ",
     );

@@ -1,6 +1,6 @@
 //! A figure as an SVG file of its own, for a paper or a slide: panels in a grid, legend and notes inside.
 
-use super::Drawing;
+use super::{Drawing, Key};
 use crate::chart::style::{self, Sheet};
 use crate::chart::{FONT, WIDTH, text};
 use crate::svg::{Path, Svg};
@@ -69,23 +69,49 @@ pub(crate) fn svg_file(drawing: &Drawing) -> String {
 }
 
 /// A marker of a series alone, for a legend in HTML.
-pub(crate) fn key_svg(series: usize, hollow: bool) -> String {
+pub(crate) fn key_svg(series: usize, face: Face) -> String {
     let mut svg = Svg::default();
     svg.element("svg").attr("class", "q key").attr("viewBox", "0 0 26 12").attr("aria-hidden", "true").open();
-    draw_key(&mut svg, series, 0.0, 6.0, hollow);
+    draw_key(&mut svg, series, 0.0, 6.0, face);
     svg.close();
     svg.finish()
 }
 
-fn draw_key(svg: &mut Svg, series: usize, x: f64, y: f64, hollow: bool) {
+/// What a legend shows of a series.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Face {
+    /// Line and marker.
+    Measured,
+    /// The same, hollow.
+    Hollow,
+    /// A thin dashed line.
+    Simulated,
+}
+
+impl Face {
+    /// Of a line of a legend.
+    pub(crate) fn of(key: &Key) -> Face {
+        if key.simulated { Face::Simulated } else { Face::Measured }
+    }
+}
+
+fn draw_key(svg: &mut Svg, series: usize, x: f64, y: f64, face: Face) {
     svg.element("g").attr("class", &format!("c{}", style::colour_class(series))).open();
     let mut line = Path::default();
     line.to(x + 1.0, y).across(x + 25.0);
-    let class = if style::is_dashed(series) { "l l2" } else { "l" };
+    let class = match face {
+        Face::Simulated => style::simulated(series),
+        _ if style::is_dashed(series) => "l l2",
+        _ => "l",
+    };
     svg.element("path").attr("class", class).attr("d", line.as_str()).empty();
+    if face == Face::Simulated {
+        svg.close();
+        return;
+    }
     let mut marker = Path::default();
     style::marker(&mut marker, series, x + 13.0, y, 3.8);
-    svg.element("g").attr("class", if hollow { "h" } else { "f" }).open();
+    svg.element("g").attr("class", if face == Face::Hollow { "h" } else { "f" }).open();
     svg.element("path").attr("class", "k").attr("d", marker.as_str()).empty();
     svg.close();
     svg.close();
@@ -93,35 +119,35 @@ fn draw_key(svg: &mut Svg, series: usize, x: f64, y: f64, hollow: bool) {
 
 /// Entries in lines that wrap.
 struct Legend {
-    entries: Vec<(f64, f64, usize, bool, String)>,
+    entries: Vec<(f64, f64, usize, Face, String)>,
     height: f64,
 }
 
 impl Legend {
     fn new(drawing: &Drawing, width: f64) -> Legend {
-        let mut wanted: Vec<(usize, bool, String)> =
-            drawing.keys.iter().map(|key| (key.series, false, text::fit(&key.label, width - 40.0, FONT))).collect();
+        let fitted = |key: &Key| (key.series, Face::of(key), text::fit(&key.label, width - 40.0, FONT));
+        let mut wanted: Vec<(usize, Face, String)> = drawing.keys.iter().map(fitted).collect();
         if !drawing.hollow.is_empty() {
             let first = drawing.keys.first().map_or(0, |key| key.series);
-            wanted.push((first, true, format!("hollow: {}", drawing.hollow)));
+            wanted.push((first, Face::Hollow, format!("hollow: {}", drawing.hollow)));
         }
         let (mut x, mut line, mut entries) = (0.0, 0.0, Vec::new());
-        for (series, hollow, label) in wanted {
+        for (series, face, label) in wanted {
             let needed = 26.0 + 6.0 + text::width(&label, FONT) + 16.0;
             if x > 0.0 && x + needed > width {
                 x = 0.0;
                 line += 1.0;
             }
-            entries.push((x, line * LINE, series, hollow, label));
+            entries.push((x, line * LINE, series, face, label));
             x += needed;
         }
         Legend { height: if entries.is_empty() { 0.0 } else { (line + 1.0) * LINE }, entries }
     }
 
     fn draw(&self, svg: &mut Svg, top: f64) {
-        for (x, y, series, hollow, label) in &self.entries {
+        for (x, y, series, face, label) in &self.entries {
             let (x, y) = (MARGIN + 4.0 + x, top + y + LINE / 2.0);
-            draw_key(svg, *series, x, y, *hollow);
+            draw_key(svg, *series, x, y, *face);
             svg.element("text").num("x", x + 32.0).num("y", y + 4.0).text(label);
         }
     }

@@ -102,7 +102,7 @@ fn draw(findings: &Findings, wanted: &Wanted, detail: Detail, kind: Kind) -> Dra
     let used = over.used(points());
     let mut drawing = over.grid.drawing(name, title, caption, &facets, panels);
     if over.metrics.len() > 1 {
-        let key = |series: usize| Key { series, label: over.labels[series].clone() };
+        let key = |series: usize| Key { series, label: over.labels[series].clone(), simulated: false };
         drawing.keys = used.into_iter().map(key).collect();
     }
     if trials {

@@ -50,7 +50,7 @@ pub(super) fn steps(findings: &Findings, detail: Detail) -> Option<Drawing> {
         caption: "One marker a trial with a fresh subject, by what it says alone. Dashed: the ends of the range that was found; between \
                   them the answer is not known."
             .to_owned(),
-        keys: used.into_iter().map(|series| Key { series, label: VERDICTS[series].to_owned() }).collect(),
+        keys: used.into_iter().map(|series| Key { series, label: VERDICTS[series].to_owned(), simulated: false }).collect(),
         hollow: String::new(),
         panels: shown().map(panel).collect(),
         notes: (left_out > 0).then(|| format!("{left_out} more panels are not drawn.")).into_iter().collect(),

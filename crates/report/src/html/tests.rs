@@ -43,6 +43,8 @@ pub(super) fn nothing() -> Findings {
         capacities: Vec::new(),
         scalability: Vec::new(),
         effects: Vec::new(),
+        miss_ratios: Vec::new(),
+        operations: Vec::new(),
         drift: Vec::new(),
         network: NetworkCounters::default(),
         machine: Host::default(),
@@ -98,6 +100,8 @@ fn figure(kind: FigureKind, y: &str) -> Figure {
         facet: None,
         interval: 0.95,
         title: None,
+        policies: Vec::new(),
+        x_unit_bytes: None,
     }
 }
 
@@ -203,12 +207,13 @@ fn assert_in_bounds(f: &Findings) {
             for layer in &panel.layers {
                 match layer {
                     Layer::Rule(value) => within(&panel.y.scale, *value),
-                    Layer::Curve { points, .. } | Layer::Fit { points, .. } | Layer::Dust { points, .. } => {
-                        points.iter().for_each(|(x, y)| {
-                            within(&panel.x.scale, *x);
-                            within(&panel.y.scale, *y);
-                        })
-                    }
+                    Layer::Curve { points, .. }
+                    | Layer::Fit { points, .. }
+                    | Layer::Simulated { points, .. }
+                    | Layer::Dust { points, .. } => points.iter().for_each(|(x, y)| {
+                        within(&panel.x.scale, *x);
+                        within(&panel.y.scale, *y);
+                    }),
                     Layer::Band { points, .. } => points.iter().for_each(|(x, low, high)| {
                         within(&panel.x.scale, *x);
                         within(&panel.y.scale, *low);

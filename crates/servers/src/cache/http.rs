@@ -4,7 +4,7 @@ use std::io::Write;
 
 use cache::{Meta, Mode, Refusal};
 use wire::cache_http::{self, ALLOW, Encoded, Operation};
-use wire::http1::{Body, BodyProgress, BodyReader, parse_request};
+use wire::http1::{Body, BodyProgress, BodyReader, Request, parse_request};
 use wire::number;
 
 use super::connection::{Connection, Over, Speech};
@@ -78,7 +78,11 @@ impl Executor {
             (http.parse_at, http.seen) = (0, 0);
             let on = request.keep_alive && !self.is_ending;
             let goes = Goes { on, said: request.minor_version == 0 };
-            match cache_http::parse(&request, &self.shared.targets) {
+            let parsed = cache_http::parse(&request, &self.shared.targets);
+            if let Err(cache_http::Refusal::ValueTooLarge { .. }) = parsed {
+                self.http_outdate(&request);
+            }
+            match parsed {
                 Ok(operation) => self.http_answer(operation, goes),
                 // A client that waits to be told to go on is told the end instead; whether the body still comes cannot be known.
                 Err(refusal) if request.expect_continue && at == bytes.len() => {
@@ -99,6 +103,17 @@ impl Executor {
             }
         }
         at
+    }
+
+    /// The value of a key is too long to be stored, and the one before it is not what its owner wants to be read.
+    #[cold]
+    fn http_outdate(&mut self, request: &Request<'_>) {
+        let Self { shared, now_s, scratch: [first, _], .. } = self;
+        let unlimited = cache_http::Limits { value_bytes: usize::MAX, ..shared.targets };
+        if let Ok(Operation::Put { key, .. }) = cache_http::parse(request, &unlimited) {
+            let key = plain(key, first);
+            shared.cache.outdate(key, shared.cache.hash(key), *now_s);
+        }
     }
 
     fn http_answer(&mut self, operation: Operation<'_>, goes: Goes) {

@@ -2,7 +2,8 @@
 
 use cache::{Item, Meta, Mode, Refusal};
 use wire::memcached::{
-    Command, Expiry, Flags, Get, Read, Store, Verb, compose_number, compose_value, compose_value_end, decode_key,
+    Command, Expiry, Flags, Get, Outdated, Read, Store, Verb, compose_number, compose_value, compose_value_end,
+    decode_key,
 };
 use wire::number;
 
@@ -60,8 +61,11 @@ impl Executor {
                     connection.lacks = more;
                     break;
                 }
-                Read::Refused { used, refusal, noreply, close } => {
+                Read::Refused { used, refusal, noreply, close, outdated } => {
                     at += used;
+                    if let Some(outdated) = outdated {
+                        self.text_outdate(outdated);
+                    }
                     if !noreply {
                         self.out.extend_from_slice(refusal.reply());
                     }
@@ -194,6 +198,18 @@ impl Executor {
             // These are dealt with where they were read.
             Command::Get(_) | Command::Store(_) | Command::Quit => {}
         }
+    }
+
+    /// The value of a key is too long to be stored, and the one before it is not what its owner wants to be read.
+    #[cold]
+    fn text_outdate(&mut self, outdated: Outdated<'_>) {
+        let mut room = [0; KEY_ROOM];
+        let key = match outdated.is_base64 {
+            true => decode_key(outdated.key, &mut room).unwrap_or(outdated.key),
+            false => outdated.key,
+        };
+        let cache = &self.shared.cache;
+        cache.outdate(key, cache.hash(key), self.now_s);
     }
 
     fn say(&mut self, noreply: bool, line: &[u8]) {

@@ -355,6 +355,40 @@ fn values_over_the_limit_are_swallowed() {
     assert!(world.largest_input < 64 << 10, "{}", world.largest_input);
 }
 
+/// As memcached 1.6.18 answers the same lines; and nobody reads what was to be overwritten.
+#[test]
+fn a_value_over_the_limit_drops_the_older_one() {
+    let config = cache::Config { value_bytes_max: 1000, ..config() };
+    let mut world = World::with(config, CacheProtocol::Auto, CacheLimits::DEFAULT);
+    let long = "x".repeat(1001);
+    let too_large = "SERVER_ERROR object too large for cache\\r\\n";
+    for (verb, is_kept) in [
+        ("set a 0 0 1001", false),
+        ("set a 0 0 1001 noreply", false),
+        ("add a 0 0 1001", true),
+        ("replace a 0 0 1001", true),
+        ("append a 0 0 1001", true),
+        ("cas a 0 0 1001 1", true),
+        ("ms a 1001", false),
+        ("ms YQ== 1001 b", false),
+        ("ms a 1001 MA", false),
+    ] {
+        let said = world.say(format!("set a 0 0 1\r\n1\r\n{verb}\r\n{long}\r\nget a\r\n").as_bytes());
+        let answer = if verb.ends_with("noreply") { "" } else { too_large };
+        let value = if is_kept { "VALUE a 0 1\\r\\n1\\r\\n" } else { "" };
+        assert_eq!(show(&said), format!("STORED\\r\\n{answer}{value}END\\r\\n"), "{verb}");
+    }
+    let put = format!("PUT /a/1 HTTP/1.1\r\nHost: a\r\n\r\nPUT /%61/{long} HTTP/1.1\r\nHost: a\r\n\r\n");
+    let said = show(&world.say(format!("{put}GET /a HTTP/1.1\r\nHost: a\r\n\r\n").as_bytes()));
+    let of = |status: &str| said.find(&format!("HTTP/1.1 {status}")).unwrap_or_else(|| panic!("no {status}: {said}"));
+    assert!(of("201") < of("413") && of("413") < of("404"), "{said}");
+    // Redis leaves it.
+    let set = "*3\r\n$3\r\nSET\r\n$1\r\na\r\n$1\r\n1\r\n*3\r\n$3\r\nSET\r\n$1\r\na\r\n$1001\r\n";
+    let said = show(&world.say(format!("{set}{long}\r\n*2\r\n$3\r\nGET\r\n$1\r\na\r\n").as_bytes()));
+    assert!(said.ends_with("$1\\r\\n1\\r\\n"), "{said}");
+    assert_eq!(world.server.core.shared.cache().stats().refused, 6);
+}
+
 #[test]
 fn large_values_go_through_whole() {
     let config = cache::Config { value_bytes_max: 1 << 20, ..config() };

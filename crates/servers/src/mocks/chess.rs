@@ -3,7 +3,7 @@
 mod game;
 mod san;
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use wire::soap::{self, Envelope, Limits, Request, View, Wsdl, compose_envelope, compose_fault};
@@ -32,10 +32,45 @@ pub struct Chess {
     clock: fn() -> u64,
 }
 
+/// Found by number and by player without a search, so that a call takes no longer when there are more of them.
 #[derive(Debug, Default)]
 struct Games {
     last_id: i64,
+    /// In the order of their numbers, none of which is left out.
     all: VecDeque<Game>,
+    of_player: HashMap<String, VecDeque<i64>>,
+}
+
+impl Games {
+    fn begin(&mut self, white: String, black: String, begun: String, games_max: usize) -> i64 {
+        self.last_id += 1;
+        let game = Game::new(self.last_id, white, black, begun);
+        for player in game.players() {
+            self.of_player.entry(player.to_owned()).or_default().push_back(game.id);
+        }
+        self.all.push_back(game);
+        while self.all.len() > games_max {
+            let forgotten = self.all.pop_front();
+            for player in forgotten.iter().flat_map(Game::players) {
+                let Some(ids) = self.of_player.get_mut(player) else { continue };
+                ids.pop_front(); // The oldest of all is the oldest of its players.
+                if ids.is_empty() {
+                    self.of_player.remove(player);
+                }
+            }
+        }
+        self.last_id
+    }
+
+    fn place(&self, id: i64) -> Option<usize> {
+        let first = self.all.front()?.id;
+        usize::try_from(id.checked_sub(first)?).ok().filter(|place| *place < self.all.len())
+    }
+
+    fn of(&self, player: &str) -> impl Iterator<Item = &Game> {
+        let ids = self.of_player.get(player).into_iter().flatten();
+        ids.filter_map(|id| self.all.get(self.place(*id)?))
+    }
 }
 
 impl Chess {
@@ -75,19 +110,14 @@ impl Chess {
     }
 
     fn make(&self, white: String, black: String) -> Result<Value, String> {
-        let mut games = self.games();
-        games.last_id += 1;
-        let id = games.last_id;
-        games.all.push_back(Game::new(id, white, black, date((self.clock)())));
-        while games.all.len() > self.games_max {
-            games.all.pop_front();
-        }
-        Ok(Value::Integer(id))
+        let begun = date((self.clock)());
+        Ok(Value::Integer(self.games().begin(white, black, begun, self.games_max)))
     }
 
     fn act(&self, user: &str, id: i64, wish: &Wish) -> Result<(), &'static str> {
         let mut games = self.games();
-        let game = games.all.iter_mut().find(|game| game.id == id).ok_or("InvalidGameID")?;
+        let place = games.place(id).ok_or("InvalidGameID")?;
+        let game = &mut games.all[place];
         if !game.is_player(user) {
             return Err("NotYourGame");
         }
@@ -120,7 +150,7 @@ impl Chess {
                 ("eventDate", game.begun.as_str().into()),
             ])
         };
-        Value::List(games.all.iter().filter(|game| game.is_player(user)).map(row).collect())
+        Value::List(games.of(user).map(row).collect())
     }
 
     fn soap(&self, request: &MockRequest<'_>) -> MockAnswer {

@@ -4,19 +4,23 @@ use std::borrow::Cow;
 
 use crate::expand::factors::Factor;
 use crate::metric::METRICS;
+use crate::nearest::suggestion;
 use crate::node::{Table, Value};
-use crate::plan::{Figure, FigureKind, TrialRule};
+use crate::plan::{Figure, FigureKind, POLICIES, TrialRule};
 use crate::report::Report;
 use crate::section::{Bounds, Section};
 
-const KINDS: [(&str, FigureKind); 6] = [
+const KINDS: [(&str, FigureKind); 7] = [
     ("line", FigureKind::Line),
     ("scatter", FigureKind::Scatter),
     ("interaction", FigureKind::Interaction),
     ("ecdf", FigureKind::Ecdf),
     ("quantiles", FigureKind::Quantiles),
     ("timeline", FigureKind::Timeline),
+    ("miss-ratio", FigureKind::MissRatio),
 ];
+/// Policies of a miss-ratio curve that names none.
+const USUAL_POLICIES: [&str; 3] = ["lru", "belady", "belady-size"];
 const LEVEL: Bounds<f64> = Bounds { low: 0.5, high: 0.9999, text: "50 % to 99.99 %" };
 
 /// The figures; `None` only where a mistake was reported.
@@ -48,7 +52,7 @@ pub(crate) fn read(
 
 /// The figure of a table; of an interaction one for each metric.
 fn figure(figure: &Section, factors: &[Factor], trials: Option<&TrialRule>) -> Option<Vec<Figure>> {
-    figure.only(&["kind", "x", "y", "series", "facet", "interval", "title"]);
+    figure.only(&["kind", "x", "y", "series", "facet", "interval", "title", "policies", "unit"]);
     figure.required("kind", "\"line\"");
     let kind = figure.choice("kind", "figure kind", &KINDS);
     let names = factors.iter().map(|factor| (factor.name.as_str(), factor)).collect::<Vec<_>>();
@@ -57,6 +61,8 @@ fn figure(figure: &Section, factors: &[Factor], trials: Option<&TrialRule>) -> O
     let y = metrics(figure, figure.is_word("kind", "interaction"));
     let interval = figure.fraction("interval", &LEVEL);
     let title = figure.text("title");
+    let policies = policies(figure);
+    let unit = unit(figure);
     let read = [
         ("x", x.is_some()),
         ("y", y.is_some()),
@@ -64,6 +70,8 @@ fn figure(figure: &Section, factors: &[Factor], trials: Option<&TrialRule>) -> O
         ("facet", facet.is_some()),
         ("interval", interval.is_some()),
         ("title", title.is_some()),
+        ("policies", policies.is_some()),
+        ("unit", unit.is_some()),
     ];
     let kind = kind?;
     check_axes(figure, kind, x);
@@ -85,7 +93,13 @@ fn figure(figure: &Section, factors: &[Factor], trials: Option<&TrialRule>) -> O
     };
     let interval = interval.unwrap_or(trials?.level);
     let (x, series, facet) = (x.map(name), series.map(name), facet.map(name));
-    let first = Figure { kind, x, y, y_more: Vec::new(), series, facet, interval, title };
+    let is_curve = kind == FigureKind::MissRatio;
+    let policies = policies.filter(|_| is_curve).unwrap_or_default();
+    let first =
+        Figure { kind, x, y, y_more: Vec::new(), series, facet, interval, title, policies, x_unit_bytes: unit? };
+    if is_curve {
+        check_capacities(figure, &first, factors)?;
+    }
     if kind == FigureKind::Interaction {
         let more = y_more.into_iter().map(|y| Figure { y: Some(y), ..first.clone() }).collect::<Vec<_>>();
         return Some([first].into_iter().chain(more).collect());
@@ -108,6 +122,65 @@ fn metrics(figure: &Section, apart: bool) -> Option<Vec<&'static str>> {
     Some(metrics.into_iter().map(|metric| metric.name).collect())
 }
 
+/// The policies that a miss-ratio curve is held against; `None` only where a mistake was reported.
+fn policies(figure: &Section) -> Option<Vec<String>> {
+    if !figure.has("policies") {
+        return Some(USUAL_POLICIES.map(str::to_owned).to_vec());
+    }
+    let Some(Value::List(items)) = figure.table.get("policies").map(|entry| &entry.node.value) else {
+        let hint = "write `policies = [\"lru\", \"belady\"]`; an empty list asks for none".to_owned();
+        figure.mistake("policies", "`figure.policies` is a list of policies", hint);
+        return None;
+    };
+    let mut all = Vec::new();
+    let mut fine = true;
+    for item in items {
+        let (message, hint) = match &item.value {
+            Value::Text(name) if all.contains(name) => (format!("policy `{name}` is named twice"), None),
+            Value::Text(name) if POLICIES.iter().any(|(known, _)| known == name) => {
+                all.push(name.clone());
+                continue;
+            }
+            Value::Text(name) => {
+                let known = POLICIES.iter().map(|(known, _)| *known);
+                (format!("unknown policy `{}`", name.escape_debug()), Some(suggestion(name, known)))
+            }
+            other => (format!("a policy is a name, not {}", other.kind()), None),
+        };
+        figure.report.mistake(item.place, message, hint);
+        fine = false;
+    }
+    fine.then_some(all)
+}
+
+/// The unit of numbers on `x`, bytes; `Some(None)`: not given, `None` only where a mistake was reported.
+fn unit(figure: &Section) -> Option<Option<u64>> {
+    if !figure.has("unit") {
+        return Some(None);
+    }
+    let text = figure.text("unit")?;
+    match crate::units::bytes(&format!("1{text}")) {
+        Ok(bytes) => Some(Some(bytes)),
+        Err(_) => {
+            let hint = "B, kB, MB, GB, KiB, MiB or GiB".to_owned();
+            figure.mistake("unit", format!("`{}` is not a unit of memory", text.escape_debug()), hint);
+            None
+        }
+    }
+}
+
+/// Each level on `x` of a miss-ratio curve is a capacity; `None` only where a mistake was reported.
+fn check_capacities(figure: &Section, wanted: &Figure, factors: &[Factor]) -> Option<()> {
+    let x = factors.iter().find(|factor| Some(&factor.name) == wanted.x.as_ref())?;
+    let is_none = |(level, _): &&(_, _)| wanted.capacity_bytes(level).is_none();
+    let Some((level, _)) = x.levels.iter().find(is_none) else { return Some(()) };
+    let message =
+        format!("a miss-ratio curve needs capacities on `x`, and factor `{}` has the level `{level}`", x.name);
+    let hint = "levels such as `250kB`, or numbers and `unit = \"MiB\"`".to_owned();
+    figure.mistake("x", message, hint);
+    None
+}
+
 /// Several metrics are series of their own.
 fn check_several(figure: &Section, kind: FigureKind) {
     if kind == FigureKind::Timeline {
@@ -127,7 +200,9 @@ fn check_axes(figure: &Section, kind: FigureKind, x: Option<&Factor>) {
         FigureKind::Interaction => (&["x", "series", "y"], &[]),
         FigureKind::Ecdf | FigureKind::Quantiles => (&[], &["x", "y"]),
         FigureKind::Timeline => (&[], &["x"]),
+        FigureKind::MissRatio => (&["x"], &["y"]),
     };
+    let of_curves: &[&str] = if kind == FigureKind::MissRatio { &[] } else { &["policies", "unit"] };
     for key in needed {
         let example = match *key {
             "x" => "\"cores\"",
@@ -136,7 +211,7 @@ fn check_axes(figure: &Section, kind: FigureKind, x: Option<&Factor>) {
         };
         figure.required(key, example);
     }
-    for key in foreign.iter().filter(|key| figure.has(key)) {
+    for key in foreign.iter().chain(of_curves).filter(|key| figure.has(key)) {
         figure.mistake(key, format!("`{key}` has no meaning in a figure of kind `{word}`"), None);
     }
     if let (FigureKind::Line, Some(x)) = (kind, x)

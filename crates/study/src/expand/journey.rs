@@ -8,6 +8,7 @@ use crate::node::{Place, Table, Value};
 use crate::plan::{JourneyPlan, LoadPlan};
 use crate::section::Section;
 use crate::spec::{Arrivals, Backend, Connection, Stop, Warmup};
+use crate::template;
 use crate::url::{self, Scheme};
 
 /// Keys that belong to journeys alone.
@@ -54,7 +55,7 @@ pub(super) fn load(section: &Section) -> Option<LoadPlan> {
         let hint = crate::nearest::suggestion(name, names);
         Err((format!("there is no journey `{}`", name.escape_debug()), Some(format!("{hint}; a file ends in `.toml`"))))
     });
-    let resolve = given(section, "resolve", section.text_as("resolve", |text| origin(text, &[Scheme::Http])));
+    let resolve = given(section, "resolve", section.text_as("resolve", |text| origin(text, &[Scheme::Http], &PORTS)));
     let insecure = given(section, "insecure", section.flag("insecure"));
     let ca_file = given(section, "ca_file", section.text("ca_file"));
     if insecure == Some(Some(true)) && section.has("ca_file") {
@@ -110,9 +111,16 @@ pub(super) fn load(section: &Section) -> Option<LoadPlan> {
     })
 }
 
-/// Scheme, host and port, where `{port}` may stand for the port.
-fn origin(text: &str, schemes: &[Scheme]) -> Result<String, (String, Option<String>)> {
-    let filled = text.replace("{port}", "1");
+/// Templates that the lab fills in in `targets` and `resolve`: where the generator's connections go, where the subject listens, and, in `resolve` alone, whom
+/// the process in front of the generator answers.
+pub(super) const PORTS: [&str; 3] = [template::PORT, "subject_port", "admin_port"];
+
+/// Scheme, host and port, where a template may stand for the port.
+fn origin(text: &str, schemes: &[Scheme], ports: &[&str]) -> Result<String, (String, Option<String>)> {
+    if let Some((_, name)) = template::templates(text).into_iter().find(|(_, name)| !ports.contains(name)) {
+        return Err((format!("`{{{name}}}` has a meaning in `resolve` alone"), None));
+    }
+    let filled = template::fill(text, |_| Some("1".to_owned()));
     let url = url::parse(&filled).map_err(|error| (error.to_string(), error.hint()))?;
     if !schemes.contains(&url.scheme) || url.target != "/" || filled.ends_with('/') {
         let names = schemes.iter().map(|scheme| format!("`{}://host:port`", scheme.name())).collect::<Vec<_>>();
@@ -127,7 +135,7 @@ fn targets(section: &Section) -> Option<BTreeMap<String, String>> {
     }
     let table = section.section("targets")?;
     let read = |key: &str| {
-        let url = table.text_as(key, |text| origin(text, &[Scheme::Http, Scheme::Https]))?;
+        let url = table.text_as(key, |text| origin(text, &[Scheme::Http, Scheme::Https], &PORTS[..2]))?;
         Some((key.to_owned(), url))
     };
     // Every one is read, so that all mistakes are told.
@@ -135,7 +143,7 @@ fn targets(section: &Section) -> Option<BTreeMap<String, String>> {
     all.into_iter().collect()
 }
 
-/// Where texts of a journey stand in which `{port}` is filled in.
+/// Where texts of a journey stand in which [`PORTS`] are filled in.
 pub(super) fn with_ports(root: &Table) -> Vec<Place> {
     let Some(load) = root.table("load") else { return Vec::new() };
     let targets = load.table("targets").map(Table::iter).into_iter().flatten();
@@ -181,6 +189,15 @@ mod tests {
     }
 
     #[test]
+    fn the_same_load_goes_directly_and_through_others() {
+        let lines = "journey = \"evernote\"\nclients = 1\nstop = \"1s\"\nresolve = \"http://127.0.0.1:{admin_port}\"\n\
+                     targets = { user = \"https://127.0.0.1:{subject_port}\" }";
+        let journey = plan(lines).unwrap().journey.unwrap();
+        assert_eq!(journey.targets["user"], "https://127.0.0.1:{subject_port}");
+        assert_eq!(journey.resolve.as_deref(), Some("http://127.0.0.1:{admin_port}"));
+    }
+
+    #[test]
     fn all_mistakes_are_told() {
         let lines = "journey = \"ches\"\nprotocol = \"http\"\nrate = \"1k\"\nloop = \"open\"\nclients = 0\n\
                      stop = { rule = \"volley\" }\nresolve = \"https://x:1\"\ntargets = { a = \"http://x:1/path\", b = 5 }\n\
@@ -204,6 +221,13 @@ mod tests {
         }
         let told = plan("protocol = \"http\"\nresolve = \"http://x:1\"\nclients = 1\nstop = \"1s\"").unwrap_err();
         assert!(told[0].contains("`load.resolve` has no meaning without `load.journey`"), "{told:?}");
+        let told = plan(
+            "journey = \"chess\"\nclients = 1\nstop = \"1s\"\ntargets = { chess = \"http://127.0.0.1:{admin_port}\" }",
+        );
+        let told = told.unwrap_err();
+        assert!(told[0].contains("`{admin_port}` has a meaning in `resolve` alone"), "{told:?}");
+        let told = plan("journey = \"chess\"\nclients = 1\nstop = \"1s\"\nca_file = \"{subject_port}\"").unwrap_err();
+        assert!(told[0].contains("`{subject_port}` has a meaning in the targets of a journey alone"), "{told:?}");
         let told = plan("protocol = \"journey\"\nclients = 1\nstop = \"1s\"").unwrap_err();
         assert!(told[0].contains("`load` has no `journey`"), "{told:?}");
     }

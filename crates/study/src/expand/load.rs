@@ -7,7 +7,7 @@ use crate::node::Value;
 use crate::plan::LoadPlan;
 use crate::section::{Bounds, Section};
 use crate::spec::{Arrivals, Backend, Dialect, Stop, Warmup};
-use crate::workload::read as workload;
+use crate::workload::{Gaps, read as workload};
 
 const KEYS: [&str; 14] = [
     "protocol",
@@ -77,15 +77,19 @@ pub(crate) fn chooses(table: &str, key: &str) -> bool {
 
 /// Reports unknown keys and those that the point does not matter for.
 pub(crate) fn check_keys(load: &Section) {
-    load.only(
-        &KEYS
-            .into_iter()
-            .chain(["workload"])
-            .chain(journey::KEYS)
-            .chain(http::keys())
-            .chain(search::KEYS)
-            .collect::<Vec<_>>(),
-    );
+    let keys = KEYS
+        .into_iter()
+        .chain(["workload"])
+        .chain(journey::KEYS)
+        .chain(http::keys())
+        .chain(search::KEYS)
+        .collect::<Vec<_>>();
+    load.only(&[keys.as_slice(), &["variants"]].concat());
+    if let Some(variants) = load.has("variants").then(|| load.section("variants")).flatten() {
+        for entry in variants.table.iter() {
+            variants.section(&entry.key).iter().for_each(|variant| variant.only(&keys));
+        }
+    }
     http::check_keys(load);
     if !load.has("journey") {
         load.required("protocol", "\"pingpong\"");
@@ -127,8 +131,14 @@ pub(crate) fn read(load: &Section) -> Option<LoadPlan> {
         "backend",
         &[("auto", Backend::Auto), ("epoll", Backend::Epoll), ("io_uring", Backend::IoUring)],
     );
-    let (arrivals, stop) = (arrivals(load), stop(load));
-    let warmup = warmup(load, dialect.is_some(), stop);
+    let trace = workload.as_ref().and_then(|workload| workload.as_ref()?.trace.as_ref());
+    let recorded = trace.is_some_and(|trace| trace.gaps == Gaps::Recorded);
+    let (arrivals, stop) = (if recorded { recorded_arrivals(load) } else { arrivals(load) }, stop(load));
+    let warmup = match trace {
+        // A trace is measured from its first operation on.
+        Some(_) if !load.has("warmup") => Some(Warmup::DurationNs(0)),
+        _ => warmup(load, dialect.is_some(), stop),
+    };
     if let (Some(Stop::Volley { .. }), Some(_)) = (stop, dialect) {
         load.mistake("stop", "volley's rule is none of caches", "write `stop = \"5s\"`".to_owned());
     }
@@ -177,6 +187,18 @@ pub(crate) fn read(load: &Section) -> Option<LoadPlan> {
 /// Tells a key that is not there, `Some(None)`, from one whose value is mistaken, `None`.
 pub(super) fn given<T>(section: &Section, key: &str, value: Option<T>) -> Option<Option<T>> {
     if section.has(key) { value.map(Some) } else { Some(None) }
+}
+
+/// The times of a trace leave nothing to say.
+fn recorded_arrivals(load: &Section) -> Option<Arrivals> {
+    let foreign = ["loop", "rate", "arrivals", "think", "search"].into_iter().filter(|key| load.has(key));
+    let mut fine = true;
+    for key in foreign {
+        let hint = "drop it, or the trace's `gaps`".to_owned();
+        load.mistake(key, format!("`load.{key}` has no meaning with the recorded gaps of a trace"), hint);
+        fine = false;
+    }
+    fine.then_some(Arrivals::Recorded)
 }
 
 pub(super) fn arrivals(load: &Section) -> Option<Arrivals> {

@@ -13,6 +13,8 @@ use crate::template::{self, PORT};
 
 const KEYS: [&str; 9] =
     ["build", "command", "cpus", "directory", "environment", "port", "ready_timeout", "stop_timeout", "variants"];
+/// The sections that a level may have otherwise.
+const VARIED: [&str; 2] = ["subject", "load"];
 const CPUS: Bounds<u64> = Bounds { low: 1, high: 4096, text: "1 to 4,096" };
 const PORTS: Bounds<u64> = Bounds { low: 1, high: 65_535, text: "1 to 65,535" };
 const TIMEOUT_NS: Bounds<u64> = Bounds { low: 10_000_000, high: 600_000_000_000, text: "10ms to 10m" };
@@ -118,8 +120,8 @@ fn environment(subject: &Section) -> Option<BTreeMap<String, String>> {
     environment.into_iter().map(|(key, value)| Some((key, value?))).collect()
 }
 
-/// The subject with the keys of the variant that one of this point's levels has.
-fn with_variant<'a>(subject: &Section<'a>) -> Section<'a> {
+/// `[subject]` or `[load]` with the keys of the variant that one of this point's levels has.
+pub(crate) fn with_variant<'a>(subject: &Section<'a>) -> Section<'a> {
     let variants = subject.table.table("variants");
     let levels = subject.settings.iter().map(|setting| setting.level.to_string());
     let chosen = levels.filter_map(|level| variants?.table(&level)).collect::<Vec<_>>();
@@ -133,8 +135,8 @@ fn with_variant<'a>(subject: &Section<'a>) -> Section<'a> {
 
 /// Whether the level of some variant is one of `factor`'s.
 pub(crate) fn has_variant_of(root: &Table, factor: &Factor) -> bool {
-    let variants = root.table("subject").and_then(|subject| subject.table("variants"));
-    variants.is_some_and(|variants| factor.levels.iter().any(|(level, _)| variants.get(&level.to_string()).is_some()))
+    let names = |variants: &Table| factor.levels.iter().any(|(level, _)| variants.get(&level.to_string()).is_some());
+    VARIED.iter().filter_map(|section| root.table(section)?.table("variants")).any(names)
 }
 
 /// Where the commands stand, the only texts in which `{port}` is filled in.
@@ -169,9 +171,11 @@ pub(crate) fn check_variants(root: &Table, report: &Report) {
                 words.entry(level).or_default().insert(entry.key.clone());
             }
         }
-        let found =
-            merged.table("subject").and_then(|subject| subject.table("variants")).into_iter().flat_map(Table::iter);
-        variants.extend(found.map(|entry| (entry.key_place, entry.key.clone())));
+        for section in VARIED {
+            let found =
+                merged.table(section).and_then(|table| table.table("variants")).into_iter().flat_map(Table::iter);
+            variants.extend(found.map(|entry| (entry.key_place, entry.key.clone())));
+        }
     }
     for (place, variant) in variants {
         let factors = words.get(&variant);

@@ -446,7 +446,7 @@ arguments = 5
 [[step]]
 url = "{api}/{random:3}"
 soap = "a M"
-expect = { "body.x" = 1979-05-27 }
+expect = { "body.x" = 1979-05-27, "body.z" = -inf }
 take = { a = "result[", t = "result" }
 
 [[step]]
@@ -473,6 +473,7 @@ expect = { status = 99, "body..x" = 1 }
             "`{random:N}` has a meaning in `let` alone",
             "the schema `a` is no `.wsdl`",
             "a date is no value of a call",
+            "16:46: a number that is not finite",
             "`body`: a path begins with `result` here",
             "`result[` is no path into a reply",
             "the name `t` is there already",

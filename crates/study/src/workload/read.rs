@@ -7,12 +7,12 @@ use super::{
     preset, trace,
 };
 use crate::diagnostic::Diagnostic;
-use crate::node::{self, Place, Table, Value};
+use crate::node::{self, Entry, Node, Place, Table, Value};
 use crate::parse::TEXT_MAX_BYTES;
 use crate::report::Report;
 use crate::section::{Bounds, Section, Setting};
 
-const KEYS: [&str; 9] = ["preset", "operations", "fill", "ttl", "keys", "values", "trace", "format", "gaps"];
+const KEYS: [&str; 7] = ["preset", "operations", "fill", "ttl", "keys", "values", "trace"];
 const KEYS_OF_KEYS: [&str; 13] = [
     "count",
     "popularity",
@@ -34,6 +34,7 @@ const COUNT: Bounds<u64> = Bounds { low: 0, high: KEYS_MAX, text: "0 to 4,294,96
 const EVERY: Bounds<u64> = Bounds { low: 1, high: 1_000_000_000_000, text: "1 to 1,000,000,000,000" };
 const SHARE: Bounds<f64> = Bounds { low: 0.0, high: 1.0, text: "0 to 1" };
 const EXPONENT: Bounds<f64> = Bounds { low: 0.0, high: 20.0, text: "0 to 20" };
+const SPEED: Bounds<f64> = Bounds { low: 1e-6, high: 1e6, text: "0.000001 to 1,000,000" };
 const WEIGHT: Bounds<f64> = Bounds { low: 0.0, high: 1e9, text: "0 to 1e9" };
 const PARAMETER: Bounds<f64> = Bounds { low: -1e12, high: 1e12, text: "-1e12 to 1e12" };
 const KEY_BYTES: Bounds<u64> = Bounds { low: trace::KEY_LEAST_BYTES, high: super::KEY_MAX_BYTES, text: "13 to 250" };
@@ -43,7 +44,7 @@ const TTL_NS: Bounds<u64> =
 /// Points and ranges of an empirical law in a file at most.
 const VALUES_MAX: usize = 4096;
 
-/// The workload in the `[load.workload]` of a text of TOML, whatever else stands there; where its values name factors, with the
+/// The workload in the `[load.workload]` of a text of TOML, whatever else stands there, or in a text that is the content of that table alone; where its values name factors, with the
 /// first level of each.
 ///
 /// # Errors
@@ -62,9 +63,21 @@ pub fn parse(text: &str) -> Result<Workload, Vec<Diagnostic>> {
         Some(Setting { factor: &factor.name, level, place: *place })
     });
     let settings = settings.collect::<Vec<_>>();
-    let load = root.get("load").map(|entry| &entry.node.value);
+    // A file may be the content of the table alone.
+    let bare = root.get("load").is_none() && root.keys().any(|key| KEYS.contains(&key));
+    let wrapped = bare.then(|| {
+        let (key, place) = ("workload".to_owned(), Place::default());
+        let mut load = Table::default();
+        load.put(Entry { key, key_place: place, node: Node { value: Value::Table(root.clone()), place } });
+        load
+    });
+    let load = match (&wrapped, root.get("load").map(|entry| &entry.node.value)) {
+        (Some(wrapped), _) => Some(wrapped),
+        (None, Some(Value::Table(table))) => Some(table),
+        _ => None,
+    };
     let workload = match load {
-        Some(Value::Table(table)) => {
+        Some(table) => {
             let (table, place) = (Cow::Borrowed(table), Place::default());
             read(&Section { name: "load".to_owned(), table, place, settings: &settings, report: &report })
         }
@@ -92,14 +105,20 @@ pub(crate) fn read(load: &Section) -> Option<Option<Workload>> {
     let fill = given(&section, "fill", section.flag("fill"));
     let ttl = ttl(&section);
     let keys = keys(&section, base.as_ref(), traced);
-    let values = values(&section, base.as_ref());
     let trace = trace_of(&section);
+    // What a mistaken trace would have told is not missing too.
+    let told =
+        traced && trace.as_ref().is_none_or(|trace| trace.as_ref().is_some_and(|trace| trace.format.has_lengths()));
+    let values = values(&section, base.as_ref(), told);
     let base = base?;
     let name = base.as_ref().and_then(|base| base.preset.clone());
     let workload = Workload {
         preset: name,
         operations: operations?,
-        fill: fill?.unwrap_or(base.as_ref().is_none_or(|base| base.fill)),
+        fill: fill?.unwrap_or(match &trace {
+            Some(Some(trace)) => !trace.format.has_writes(),
+            _ => base.as_ref().is_none_or(|base| base.fill),
+        }),
         ttl: ttl?.unwrap_or_else(|| base.map(|base| base.ttl).unwrap_or_default()),
         keys: keys?,
         values: values?,
@@ -308,7 +327,7 @@ fn popularity(table: &Section, base: Option<Popularity>) -> Option<Popularity> {
     })
 }
 
-fn values(section: &Section, base: Option<&Option<Workload>>) -> Option<Values> {
+fn values(section: &Section, base: Option<&Option<Workload>>, told: bool) -> Option<Values> {
     let mistaken = base.is_none();
     let base = base.and_then(Option::as_ref).map(|base| &base.values);
     let empty = Table::default();
@@ -317,7 +336,8 @@ fn values(section: &Section, base: Option<&Option<Workload>>) -> Option<Values> 
         false => inner(section, "load.workload.values", &empty, section.place),
     };
     table.only(&["size", "max", "length"]);
-    let size = size(&table, base.map(|base| &base.size), mistaken);
+    let empty = told.then_some(SizeLaw::Constant { bytes: 0.0 });
+    let size = size(&table, base.map(|base| &base.size).or(empty.as_ref()), mistaken);
     let max_bytes = given(&table, "max", table.bytes("max", &VALUE_BYTES));
     let length = table.choice(
         "length",
@@ -448,25 +468,19 @@ fn empirical(table: &Section) -> Option<SizeLaw> {
 /// `Some(None)`: no trace.
 fn trace_of(section: &Section) -> Option<Option<Trace>> {
     if !section.has("trace") {
-        for key in ["format", "gaps"].iter().filter(|key| section.has(key)) {
-            section.mistake(key, format!("`load.workload.{key}` has no meaning without a `trace`"), None);
-        }
         return Some(None);
     }
-    section.required("format", "\"twitter\"");
-    let file = section.text("trace");
+    let table = section.section("trace")?;
+    table.only(&["file", "format", "gaps", "speed"]);
+    table.required("file", "\"cluster52.zst\"");
+    table.required("format", "\"twitter\"");
+    let file = table.text("file");
     if file.as_deref() == Some("") {
-        section.mistake("trace", "`load.workload.trace` is empty", "name a file".to_owned());
+        table.mistake("file", "`load.workload.trace.file` is empty", "name a file".to_owned());
         return None;
     }
-    let format =
-        section.choice("format", "format of traces", &trace::Format::ALL.map(|format| (format.name(), format)));
-    let gaps = section.choice("gaps", "rule for gaps", &[("none", Gaps::None), ("recorded", Gaps::Recorded)]);
-    let gaps = given(section, "gaps", gaps)?.unwrap_or_default();
-    let (file, format) = (file?, format?);
-    if gaps == Gaps::Recorded && format == trace::Format::Plain {
-        section.mistake("gaps", "a `plain` trace has no times", "drop `gaps`".to_owned());
-        return None;
-    }
-    Some(Some(Trace { file, format, gaps }))
+    let format = table.choice("format", "format of traces", &trace::Format::ALL.map(|format| (format.name(), format)));
+    let gaps = table.choice("gaps", "rule for gaps", &[("none", Gaps::None), ("recorded", Gaps::Recorded)]);
+    let (gaps, speed) = (given(&table, "gaps", gaps), given(&table, "speed", table.number("speed", &SPEED)));
+    Some(Some(Trace { file: file?, format: format?, gaps: gaps?.unwrap_or_default(), speed: speed?.unwrap_or(1.0) }))
 }

@@ -35,6 +35,21 @@ impl Format {
     /// Every format.
     pub const ALL: [Format; 4] = [Format::Twitter, Format::MetaKv, Format::OracleGeneral, Format::Plain];
 
+    /// Whether its records may be writes. Where they may not, a read that misses is what brings a value in.
+    pub fn has_writes(self) -> bool {
+        matches!(self, Format::Twitter | Format::MetaKv)
+    }
+
+    /// Whether its records tell how long values are.
+    pub fn has_lengths(self) -> bool {
+        self != Format::Plain
+    }
+
+    /// Whether its records may have times to live.
+    pub fn has_ttl(self) -> bool {
+        matches!(self, Format::Twitter | Format::MetaKv)
+    }
+
     /// Its name in a study.
     pub fn name(self) -> &'static str {
         match self {

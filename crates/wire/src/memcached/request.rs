@@ -288,6 +288,15 @@ impl Refusal {
     }
 }
 
+/// A key whose older value is to go, though the newer one is refused for its size: nobody shall read what its owner wanted to be gone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Outdated<'a> {
+    /// The key, as it was sent.
+    pub key: &'a [u8],
+    /// Whether it was sent in base64, see [`decode_key`](crate::memcached::decode_key).
+    pub is_base64: bool,
+}
+
 /// What the bytes at the front of a connection's stream come to. `used` bytes are done with when what was lent of them is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Read<'a> {
@@ -336,6 +345,8 @@ pub enum Read<'a> {
         noreply: bool,
         /// Where it ends is not known: the connection is to be closed after the answer, and whatever comes is skipped.
         close: bool,
+        /// Whose older value is to go all the same.
+        outdated: Option<Outdated<'a>>,
     },
 }
 
@@ -371,7 +382,7 @@ pub struct RequestReader {
 /// A line as it was understood.
 enum Line<'a> {
     Command(Command<'a>),
-    Refused { refusal: Refusal, noreply: bool, block_bytes: Option<u64> },
+    Refused { refusal: Refusal, noreply: bool, block_bytes: Option<u64>, outdated: Option<Outdated<'a>> },
 }
 
 impl RequestReader {
@@ -466,7 +477,8 @@ impl RequestReader {
             if shown.len() == limit {
                 let close = is_storage(shown);
                 self.state = if close { State::Closed } else { State::SwallowLine };
-                return Read::Refused { used: at + shown.len(), refusal: Refusal::LineTooLong, noreply: false, close };
+                let refusal = Refusal::LineTooLong;
+                return Read::Refused { used: at + shown.len(), refusal, noreply: false, close, outdated: None };
             }
             self.state = State::Line { scanned: rest.len() };
             return Read::Need { used: at, more: 1 };
@@ -477,14 +489,14 @@ impl RequestReader {
         match parse_line(line, &self.limits) {
             Line::Command(Command::Store(store)) => self.read_block(rest, at, line_bytes, store),
             Line::Command(command) => Read::Command { used: at + line_bytes, command },
-            Line::Refused { refusal, noreply, block_bytes } => {
+            Line::Refused { refusal, noreply, block_bytes, outdated } => {
                 let mut close = false;
                 if let Some(block_bytes) = block_bytes {
                     close = block_bytes > self.limits.swallow_bytes;
                     self.state =
                         if close { State::Closed } else { State::Swallow { left: block_bytes.saturating_add(2) } };
                 }
-                Read::Refused { used: at + line_bytes, refusal, noreply, close }
+                Read::Refused { used: at + line_bytes, refusal, noreply, close, outdated }
             }
         }
     }
@@ -502,7 +514,7 @@ impl RequestReader {
         }
         if &rest[total - 2..total] != b"\r\n" {
             let (refusal, noreply) = (Refusal::BadChunk, store.noreply);
-            return Read::Refused { used: at + total, refusal, noreply, close: false };
+            return Read::Refused { used: at + total, refusal, noreply, close: false, outdated: None };
         }
         store.data = &rest[line_bytes..total - 2];
         Read::Command { used: at + total, command: Command::Store(store) }
@@ -560,7 +572,7 @@ impl<'a> Words<'a> {
 }
 
 const fn refused<'a>(refusal: Refusal) -> Line<'a> {
-    Line::Refused { refusal, noreply: false, block_bytes: None }
+    Line::Refused { refusal, noreply: false, block_bytes: None, outdated: None }
 }
 
 fn parse_line<'a>(line: &'a [u8], limits: &Limits) -> Line<'a> {
@@ -627,7 +639,7 @@ fn store<'a>(verb: Verb, rest: &'a [u8], limits: &Limits) -> Line<'a> {
     let noreply = found.last == b"noreply" && found.count > wanted;
     // Whatever else is wrong: the block that was announced will come.
     let block_bytes = if found.count >= 4 { number::unsigned(bytes_word) } else { None };
-    let refuse = |refusal| Line::Refused { refusal, noreply, block_bytes };
+    let refuse = |refusal| Line::Refused { refusal, noreply, block_bytes, outdated: None };
     if found.count < wanted || found.count > wanted + 1 {
         return refuse(Refusal::UnknownCommand);
     }
@@ -651,7 +663,11 @@ fn store<'a>(verb: Verb, rest: &'a [u8], limits: &Limits) -> Line<'a> {
             data: b"",
             meta: None,
         })),
-        _ => refuse(Refusal::TooLarge),
+        _ => {
+            // Of `set` alone, as memcached 1.6.18 has it: the others leave the older value.
+            let outdated = (verb == Verb::Set).then_some(Outdated { key, is_base64: false });
+            Line::Refused { refusal: Refusal::TooLarge, noreply, block_bytes, outdated }
+        }
     }
 }
 
@@ -660,7 +676,7 @@ fn on_a_key<'a>(name: &[u8], rest: &'a [u8], limits: &Limits) -> Line<'a> {
     let [key, argument, ..] = found.words;
     let wanted = if name == b"delete" { 1 } else { 2 };
     let noreply = found.last == b"noreply" && found.count > wanted;
-    let refuse = |refusal| Line::Refused { refusal, noreply, block_bytes: None };
+    let refuse = |refusal| Line::Refused { refusal, noreply, block_bytes: None, outdated: None };
     if found.count < wanted || found.count > 3 {
         return refuse(Refusal::UnknownCommand);
     }
@@ -693,7 +709,7 @@ fn on_a_key<'a>(name: &[u8], rest: &'a [u8], limits: &Limits) -> Line<'a> {
 fn on_the_server<'a>(name: &[u8], rest: &'a [u8]) -> Line<'a> {
     let found = Words::of(rest);
     let noreply = found.last == b"noreply";
-    let refuse = |refusal| Line::Refused { refusal, noreply, block_bytes: None };
+    let refuse = |refusal| Line::Refused { refusal, noreply, block_bytes: None, outdated: None };
     match name {
         b"version" => Line::Command(Command::Version),
         b"quit" => Line::Command(Command::Quit),
@@ -730,7 +746,7 @@ fn meta<'a>(command: u8, rest: &'a [u8], limits: &Limits) -> Line<'a> {
             return refused(Refusal::BadLine);
         }
     }
-    let refuse = |refusal| Line::Refused { refusal, noreply: false, block_bytes };
+    let refuse = |refusal| Line::Refused { refusal, noreply: false, block_bytes, outdated: None };
     if key.len() > limits.key_bytes {
         return refuse(Refusal::BadLine);
     }
@@ -753,7 +769,11 @@ fn meta<'a>(command: u8, rest: &'a [u8], limits: &Limits) -> Line<'a> {
         _ => {
             let data_bytes = match block_bytes.map(usize::try_from) {
                 Some(Ok(data_bytes)) if data_bytes <= limits.value_bytes => data_bytes,
-                _ => return refuse(Refusal::TooLarge),
+                // Whatever the mode, as memcached 1.6.18 has it.
+                _ => {
+                    let outdated = Some(Outdated { key, is_base64: flags.has(b'b') });
+                    return Line::Refused { refusal: Refusal::TooLarge, noreply: false, block_bytes, outdated };
+                }
             };
             let verb = match mode {
                 Mode::Add => Verb::Add,

@@ -98,8 +98,8 @@ const STORAGE: &[Case] = &[
     ("a length that is none", b"set k 0 0 x\r\n", "refused bad-line"),
     ("a length over 64 bits", b"set k 0 0 18446744073709551616\r\n", "refused bad-line"),
     ("a length with a sign", b"set k 0 0 +5\r\n", "refused bad-line"),
-    ("a length beyond what is skipped", b"set k 0 0 2147483649\r\nget x\r\n", "refused too-large close"),
-    ("a length of 64 bits", b"set k 0 0 18446744073709551615\r\nget x\r\n", "refused too-large close"),
+    ("a length beyond what is skipped", b"set k 0 0 2147483649\r\nget x\r\n", "refused too-large close outdates \"k\""),
+    ("a length of 64 bits", b"set k 0 0 18446744073709551615\r\nget x\r\n", "refused too-large close outdates \"k\""),
 ];
 
 #[rustfmt::skip]
@@ -195,10 +195,12 @@ const NARROW: &[Case] = &[
     ("in pieces without its end", b"set k 0 0 17\r\n01234567890123456XXget x\r\n", r#"refused bad-chunk; get "x""#),
     ("in pieces, half", b"set k 0 0 17\r\n0123", "more"),
     ("a value of the limit", b"set k 0 0 40\r\n0123456789012345678901234567890123456789\r\n", r#"set "k" 0 Never "0123456789012345678901234567890123456789""#),
-    ("a value over it", b"set k 0 0 41\r\n0123456789012345678901234567890123456789x\r\n", "refused too-large"),
-    ("silently over it", b"set k 0 0 41 noreply\r\n0123456789012345678901234567890123456789x\r\n", "refused too-large silent"),
-    ("ms over it", b"ms k 41\r\n0123456789012345678901234567890123456789x\r\n", "refused too-large"),
-    ("a block over what is skipped", b"set k 0 0 101\r\nget x\r\n", "refused too-large close"),
+    ("a value over it", b"set k 0 0 41\r\n0123456789012345678901234567890123456789x\r\n", "refused too-large outdates \"k\""),
+    ("silently over it", b"set k 0 0 41 noreply\r\n0123456789012345678901234567890123456789x\r\n", "refused too-large silent outdates \"k\""),
+    ("add over it", b"add k 0 0 41\r\n0123456789012345678901234567890123456789x\r\n", "refused too-large"),
+    ("cas over it", b"cas k 0 0 41 1\r\n0123456789012345678901234567890123456789x\r\n", "refused too-large"),
+    ("ms over it", b"ms k 41\r\n0123456789012345678901234567890123456789x\r\n", "refused too-large outdates \"k\""),
+    ("a block over what is skipped", b"set k 0 0 101\r\nget x\r\n", "refused too-large close outdates \"k\""),
     ("a long key and such a block", b"set 12345678901 0 0 101\r\nget x\r\n", "refused bad-line close"),
     ("a line over the limit", b"delete aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa\r\n", "refused line-too-long"),
     ("a line of nothing over it", b"                                                        \r\n", "refused line-too-long"),

@@ -80,6 +80,12 @@ impl Game {
         Game { id, white, black, begun, outcome, draw_offered: false, board, moves: Vec::new(), positions }
     }
 
+    /// One where somebody plays against himself, else two.
+    pub(crate) fn players(&self) -> impl Iterator<Item = &str> {
+        let black = Some(self.black.as_str()).filter(|black| *black != self.white);
+        [self.white.as_str()].into_iter().chain(black)
+    }
+
     pub(crate) fn is_player(&self, name: &str) -> bool {
         self.white == name || self.black == name
     }

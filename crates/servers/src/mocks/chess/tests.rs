@@ -196,6 +196,14 @@ fn the_oldest_games_are_forgotten() {
     assert_eq!((begin(&chess), begin(&chess)), (1, 2));
     assert_eq!(act(&chess, "anna", 1, 1, "e4", &[]), "InvalidGameID");
     assert_eq!(act(&chess, "anna", 2, 1, "e4", &[]), "Success");
+    assert_eq!(list(&chess, "anna"), ["2 | 1. e4 * | false | false | Ongoing"]);
+    let alone = [("whiteUser", "carl".into()), ("blackUser", "carl".into())];
+    assert_eq!(call(&chess, "MakeGame", &alone), Ok(Value::Integer(3)));
+    assert_eq!(list(&chess, "anna"), Vec::<String>::new());
+    assert_eq!(list(&chess, "carl"), ["3 | * | true | false | Ongoing"], "once, though both sides are his");
+    assert_eq!(begin(&chess), 4);
+    assert_eq!(list(&chess, "carl"), Vec::<String>::new());
+    assert_eq!(chess.games().of_player.len(), 2, "who has no game is forgotten");
 }
 
 #[test]

@@ -1,0 +1,172 @@
+//! Whether what threads saw of a cache can have happened one after the other: linearizability (Herlihy and Wing 1990), key by key.
+//!
+//! Each write has a value of its own, so a history is decided by its zones (Gibbons and Korach 1997, Testing shared memories, theorem 4.2). The
+//! zone of a value reaches from the first end to the last start of its write and reads. Where that is forward in time the key had this value
+//! all the while, so two such zones must not overlap, and none may hold the whole zone of another value.
+//!
+//! A cache may evict at any moment. So to find nothing is to see a key that was emptied at a moment of one's own: it says nothing of the
+//! time before, and afterwards no older value may come back. A miss, a deletion and a refused store are therefore all one: the key is emptied.
+
+#![allow(dead_code, reason = "each test that includes this file uses its part of it")]
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
+
+/// What one operation did to a key, or saw of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum What {
+    /// Wrote this value, as nobody else does.
+    Wrote(u64),
+    /// Found this value.
+    Found(u64),
+    /// Deleted, or found nothing, or was refused room.
+    Emptied,
+}
+
+/// An operation on a key: it took its effect at some moment between these two.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Seen {
+    pub(crate) key: u64,
+    pub(crate) start: u64,
+    pub(crate) end: u64,
+    pub(crate) what: What,
+}
+
+/// A clock that all threads share: no two moments are the same.
+#[derive(Debug, Default)]
+pub(crate) struct Clock(AtomicU64);
+
+impl Clock {
+    pub(crate) fn now(&self) -> u64 {
+        self.0.fetch_add(1, SeqCst)
+    }
+}
+
+/// The time that a value was there, as far as it was seen.
+#[derive(Clone, Copy, Debug)]
+struct Zone {
+    value: Option<u64>,
+    first_end: u64,
+    last_start: u64,
+}
+
+impl Zone {
+    fn of(value: Option<u64>, seen: &Seen) -> Zone {
+        Zone { value, first_end: seen.end, last_start: seen.start }
+    }
+
+    fn is_forward(&self) -> bool {
+        self.first_end < self.last_start
+    }
+}
+
+/// Says of which key no order of the operations explains what was seen.
+pub(crate) fn check(seen: &[Seen]) -> Result<(), String> {
+    let mut keys: HashMap<u64, Vec<Seen>> = HashMap::new();
+    seen.iter().for_each(|seen| keys.entry(seen.key).or_default().push(*seen));
+    keys.iter().try_for_each(|(key, seen)| check_key(seen).map_err(|why| format!("key {key}: {why}")))
+}
+
+fn check_key(seen: &[Seen]) -> Result<(), String> {
+    let mut zones: HashMap<u64, (Zone, u64)> = HashMap::new();
+    let mut empty = Vec::new();
+    for seen in seen {
+        match seen.what {
+            What::Wrote(value) => {
+                let known = zones.insert(value, (Zone::of(Some(value), seen), seen.start));
+                assert!(known.is_none(), "{value} was written twice: the history says nothing");
+            }
+            What::Emptied => empty.push(Zone::of(None, seen)),
+            What::Found(_) => {}
+        }
+    }
+    for seen in seen {
+        let What::Found(value) = seen.what else { continue };
+        let Some((zone, written)) = zones.get_mut(&value) else {
+            return Err(format!("{value} was found and never written: {seen:?}"));
+        };
+        if seen.end < *written {
+            return Err(format!("{value} was found before it was written: {seen:?}"));
+        }
+        zone.first_end = zone.first_end.min(seen.end);
+        zone.last_start = zone.last_start.max(seen.start);
+    }
+    let all = zones.into_values().map(|(zone, _)| zone).chain(empty);
+    let (mut forward, backward): (Vec<Zone>, Vec<Zone>) = all.partition(Zone::is_forward);
+    forward.sort_unstable_by_key(|zone| zone.first_end);
+    if let Some(pair) = forward.windows(2).find(|pair| pair[1].first_end < pair[0].last_start) {
+        return Err(format!("two values at one time: {pair:?}"));
+    }
+    for zone in backward {
+        // The only forward zone that can hold it is the last one that began before it.
+        let before = forward.partition_point(|other| other.first_end < zone.last_start);
+        if let Some(around) = before.checked_sub(1).map(|at| forward[at])
+            && zone.first_end < around.last_start
+        {
+            return Err(format!("{:?} came back: {around:?} around {zone:?}", around.value));
+        }
+    }
+    Ok(())
+}
+
+/// A value that says its number and is of one piece.
+pub(crate) fn compose(number: u64, pieces: usize) -> Vec<u8> {
+    format!("{number:015};").into_bytes().repeat(pieces.max(1))
+}
+
+/// The number of a value; the error is one that is torn.
+pub(crate) fn read(value: &[u8]) -> Result<u64, String> {
+    let shown = || String::from_utf8_lossy(value).into_owned();
+    let (pieces, rest) = value.as_chunks::<16>();
+    let first = pieces.first().ok_or_else(|| format!("no value: `{}`", shown()))?;
+    if !rest.is_empty() || pieces.iter().any(|piece| piece != first) {
+        return Err(format!("a torn value: {}", shown()));
+    }
+    let number = std::str::from_utf8(&first[..15]).ok().and_then(|digits| digits.parse().ok());
+    number.ok_or_else(|| format!("a value that nobody wrote: {}", shown()))
+}
+
+/// What one thread asks a cache for, in turn.
+pub(crate) trait Ask {
+    /// Whether it was stored.
+    fn set(&mut self, key: u64, value: &[u8]) -> bool;
+    fn get(&mut self, key: u64) -> Option<Vec<u8>>;
+    fn delete(&mut self, key: u64);
+}
+
+/// Asks for sets, gets and deletes of `keys` keys, `steps` times, and says what was seen. `thread` tells threads apart.
+pub(crate) fn ask(
+    cache: &mut impl Ask,
+    clock: &Clock,
+    thread: u64,
+    keys: u64,
+    steps: u64,
+) -> Result<Vec<Seen>, String> {
+    let mut state = 0x9e37_79b9_7f4a_7c15_u64.wrapping_mul(thread + 1);
+    let mut seen = Vec::with_capacity(steps as usize);
+    for step in 0..steps {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        // A few keys are asked for by all at the same time; the others make room scarce.
+        let key = if state & 1 == 0 { (state >> 40) % 4 } else { (state >> 40) % keys };
+        let number = thread << 32 | step;
+        let start = clock.now();
+        let what = match state >> 8 & 7 {
+            0..=2 => match cache.set(key, &compose(number, 1 + (state >> 16) as usize % 40)) {
+                true => What::Wrote(number),
+                false => What::Emptied,
+            },
+            3 => {
+                cache.delete(key);
+                What::Emptied
+            }
+            _ => match cache.get(key) {
+                Some(value) => What::Found(read(&value)?),
+                None => What::Emptied,
+            },
+        };
+        seen.push(Seen { key, start, end: clock.now(), what });
+    }
+    Ok(seen)
+}

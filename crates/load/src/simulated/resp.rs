@@ -1,0 +1,130 @@
+//! RESP on the simulated network: greetings, and pushes that answer nothing.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use net::Nanos;
+use net::sim::{Actions, Network, Peer};
+use study::Measurement;
+use study::record::Hello;
+use study::spec::{Arrivals, Dialect, LoadSpec, Stop, Target, Warmup};
+use study::workload::{Operations, preset};
+use wire::resp::{Limits, Read, RequestReader};
+
+use super::cache::of;
+use super::{MS, S, errors, outcome_with};
+use crate::check::tests::spec;
+use crate::protocol::{Cache, Redis, Shared};
+
+type Values = Rc<RefCell<BTreeMap<Vec<u8>, Vec<u8>>>>;
+
+/// A server that may know `HELLO`; if it does, it sends a push before each answer and two after it.
+struct Server {
+    values: Values,
+    knows_hello: bool,
+    greeted: bool,
+    reader: RequestReader,
+    bytes: Vec<u8>,
+}
+
+const PUSH: &[u8] = b">2\r\n$10\r\ninvalidate\r\n*1\r\n$5\r\nhello\r\n";
+
+impl Server {
+    fn answer(&mut self, arguments: &[Vec<u8>]) -> Vec<u8> {
+        let mut values = self.values.borrow_mut();
+        match arguments[0].as_slice() {
+            b"HELLO" if self.knows_hello => {
+                assert_eq!(arguments[1], b"3");
+                self.greeted = true;
+                b"%2\r\n$6\r\nserver\r\n$1\r\nx\r\n$5\r\nproto\r\n:3\r\n".to_vec()
+            }
+            b"HELLO" => b"-ERR unknown command 'HELLO'\r\n".to_vec(),
+            b"GET" => match values.get(&arguments[1]) {
+                Some(value) => [format!("${}\r\n", value.len()).as_bytes(), value, b"\r\n"].concat(),
+                None if self.greeted => b"_\r\n".to_vec(),
+                None => b"$-1\r\n".to_vec(),
+            },
+            b"SET" => {
+                values.insert(arguments[1].clone(), arguments[2].clone());
+                b"+OK\r\n".to_vec()
+            }
+            b"DEL" => format!(":{}\r\n", u8::from(values.remove(&arguments[1]).is_some())).into_bytes(),
+            other => panic!("{}", other.escape_ascii()),
+        }
+    }
+}
+
+impl Peer for Server {
+    fn on_data(&mut self, bytes: &[u8], _: Nanos, to: &mut Actions) {
+        self.bytes.extend_from_slice(bytes);
+        let mut requests = Vec::new();
+        let mut at = 0;
+        loop {
+            match self.reader.read(&self.bytes[at..]) {
+                Read::Request { used, request } => {
+                    at += used;
+                    requests.push(request.arguments().map(<[u8]>::to_vec).collect::<Vec<_>>());
+                }
+                Read::Need { used, .. } => {
+                    at += used;
+                    break;
+                }
+                other => panic!("{other:?}"),
+            }
+        }
+        self.bytes.drain(..at);
+        let mut out = Vec::new();
+        for request in requests {
+            let pushes = self.greeted;
+            let answer = self.answer(&request);
+            out.extend_from_slice(if pushes { PUSH } else { b"" });
+            out.extend_from_slice(&answer);
+        }
+        to.send(MS, out);
+        if self.greeted {
+            // While the client thinks: nothing is asked then.
+            to.send(MS / 4, [PUSH, PUSH].concat());
+        }
+    }
+}
+
+fn measure(knows_hello: bool, network: Network, arrivals: Arrivals) -> Measurement {
+    let mut workload = preset("ycsb-c").unwrap();
+    workload.operations = Operations { get: 0.8, set: 0.1, delete: 0.1, read_modify_write: 0.0 };
+    workload.keys.count = 100;
+    workload.values.size = study::workload::SizeLaw::Constant { bytes: 40.0 };
+    let dialect = Dialect::RedisResp3;
+    let target = Target::Cache { address: "a:1".to_owned(), dialect, workload: Box::new(workload.clone()) };
+    let stop = Stop::Requests { requests: 2_000, max_ns: 60 * S };
+    let spec = LoadSpec { target, warmup: Warmup::DurationNs(0), stop, arrivals, ..spec() };
+    let shared = Arc::new(Shared::new(&workload, spec.seed, 0).unwrap());
+    let codec = Redis::new(1000, Some(shared.hello.clone()));
+    let protocol = Cache::new(codec, &workload, shared.clone(), (spec.seed, 0, 1), None).unwrap();
+    let values = Values::default();
+    let serve = move |_| {
+        let (values, reader) = (values.clone(), RequestReader::new(Limits::DEFAULT));
+        Server { values, knows_hello, greeted: false, reader, bytes: Vec::new() }.into()
+    };
+    outcome_with(&spec, protocol, network, serve, Some(&shared)).unwrap()
+}
+
+#[test]
+fn resp3_is_spoken_where_it_can_be_and_pushes_answer_nothing() {
+    let pieces = Network { segment_bytes: 1..=7, read_bytes: 1..=7, ..Network::PERFECT };
+    for network in [Network::PERFECT, pieces] {
+        for think_ns in [0, 3 * MS] {
+            let arrivals = Arrivals::Closed { think_ns };
+            let (new, old) = (measure(true, network.clone(), arrivals), measure(false, network.clone(), arrivals));
+            for (measurement, hello) in
+                [(&new, Hello { accepted: 4, refused: 0 }), (&old, Hello { accepted: 0, refused: 4 })]
+            {
+                assert_eq!((errors(measurement), measurement.requests), (vec![], 2_000), "{hello:?}");
+                assert_eq!((of(measurement).hello, measurement.reconnects), (Some(hello), 0));
+            }
+            let counts = of(&new).counts;
+            assert!(counts.hits > 1_000 && counts.misses > 100, "{counts:?}");
+        }
+    }
+}

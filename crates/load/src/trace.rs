@@ -1,0 +1,530 @@
+//! A recorded trace on its way to the workers: one thread reads it, numbers its keys and deals its operations out in turn.
+//!
+//! Operation i goes to worker i modulo their number, so one file and one number of workers are one stream for each, whatever the
+//! cache answers, and no worker is more than [`BATCHES`] batches ahead of another. Memory is that of the batches and of [`Known`] for
+//! each distinct key, never that of the file.
+
+use std::collections::HashMap;
+use std::collections::VecDeque;
+use std::fs::File;
+use std::hash::{BuildHasherDefault, DefaultHasher, Hasher};
+use std::io::{self, BufRead, BufReader};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, sync_channel};
+
+use net::Nanos;
+use stats::Sizes;
+use stats::random::mix;
+use study::Workload;
+use study::record::TraceReplay;
+use study::workload::trace::{Access, Action, Format, Reader, TTL_MAX_S, TraceError};
+use study::workload::{Gaps, Trace};
+
+use crate::workload::{Kind, Texts, WorkloadError};
+
+/// Operations that change hands at once.
+const BATCH: usize = 512;
+/// Batches that wait for a worker at most: 256 KiB.
+const BATCHES: usize = 16;
+/// Bytes of the file that are read at once.
+const READ_BYTES: usize = 256 * 1024;
+/// Distinct keys at most: as many as are told apart by 64 bits of hash with a chance of 1 in 30 that two are taken for one.
+pub(crate) const KEYS_MAX: u64 = 1 << 30;
+/// Records of one second that are spread over it at most.
+const SECOND_RECORDS: usize = 1 << 20;
+const SECOND_NS: u128 = 1_000_000_000;
+
+/// Why a trace cannot be replayed.
+#[derive(Debug, thiserror::Error)]
+pub enum ReplayError {
+    /// The file cannot be opened.
+    #[error("cannot read the trace `{file}`: {source}")]
+    Open {
+        /// The file.
+        file: String,
+        /// What the system says.
+        source: io::Error,
+    },
+    /// A line or record is not what the format says, or cannot be replayed.
+    #[error("{place}: {problem}")]
+    Record {
+        /// The file and the number of the line, `trace.csv:7`, or of the record.
+        place: String,
+        /// What is wrong.
+        problem: String,
+    },
+    /// It has not one operation.
+    #[error("the trace `{0}` is empty")]
+    Empty(String),
+}
+
+/// One operation of a trace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Traced {
+    /// When it is meant to be sent, ns after the first; 0 where the gaps are not kept.
+    pub(crate) at_ns: Nanos,
+    /// The number of its key: keys are numbered as they come.
+    pub(crate) key: u64,
+    pub(crate) value_bytes: u32,
+    pub(crate) ttl_s: u32,
+    /// Bytes that its key has by the trace, as many of them as a key may have; 0: not recorded.
+    pub(crate) key_bytes: u8,
+    pub(crate) kind: Kind,
+    /// Nothing in the trace had this key before.
+    pub(crate) new: bool,
+}
+
+/// What is known of a key.
+#[derive(Clone, Copy, Debug)]
+struct Known {
+    number: u32,
+    /// The length of its value that was recorded last; [`UNTOLD`]: none was.
+    value_bytes: u32,
+    key_bytes: u8,
+}
+
+const UNTOLD: u32 = u32::MAX;
+
+/// The keys of the map below are hashes already.
+#[derive(Clone, Copy, Debug, Default)]
+struct Hashed(u64);
+
+impl Hasher for Hashed {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, _: &[u8]) {
+        unreachable!("keys are numbers of 64 bits");
+    }
+
+    fn write_u64(&mut self, hash: u64) {
+        self.0 = hash;
+    }
+}
+
+/// What the workers have seen of a trace.
+#[derive(Debug, Default)]
+pub(crate) struct Seen {
+    operations: AtomicU64,
+    keys: AtomicU64,
+    /// Bytes of distinct keys, as sent; and as recorded, of those where that is.
+    key_bytes: AtomicU64,
+    recorded_keys: AtomicU64,
+    recorded_bytes: AtomicU64,
+    lengthened: AtomicU64,
+    stalled_ns: AtomicU64,
+    ended: AtomicBool,
+}
+
+impl Seen {
+    /// An operation is sent, whose key has so many bytes.
+    #[inline]
+    pub(crate) fn sent(&self, operation: &Traced, key_bytes: u32) {
+        self.operations.fetch_add(1, Relaxed);
+        if operation.new {
+            self.keys.fetch_add(1, Relaxed);
+            self.key_bytes.fetch_add(u64::from(key_bytes), Relaxed);
+            if operation.key_bytes > 0 {
+                self.recorded_keys.fetch_add(1, Relaxed);
+                self.recorded_bytes.fetch_add(u64::from(operation.key_bytes), Relaxed);
+                self.lengthened.fetch_add(u64::from(key_bytes > u32::from(operation.key_bytes)), Relaxed);
+            }
+        }
+    }
+
+    /// The same for a record.
+    pub(crate) fn replay(&self, trace: &Trace) -> TraceReplay {
+        let get = |number: &AtomicU64| number.load(Relaxed);
+        let mean = |sum: &AtomicU64, count: &AtomicU64| (get(count) > 0).then(|| get(sum) as f64 / get(count) as f64);
+        TraceReplay {
+            file: trace.file.clone(),
+            format: trace.format,
+            operations: get(&self.operations),
+            keys: get(&self.keys),
+            key_bytes_mean: mean(&self.key_bytes, &self.keys),
+            key_bytes_recorded_mean: mean(&self.recorded_bytes, &self.recorded_keys),
+            keys_lengthened: get(&self.lengthened),
+            ended: self.ended.load(Relaxed),
+            stalled_ns: get(&self.stalled_ns),
+        }
+    }
+}
+
+/// Opens the file of a trace, which may be compressed by zstd whatever its name says.
+///
+/// # Errors
+/// It is no file, or cannot be read.
+pub(crate) fn open(file: &str) -> Result<Box<dyn BufRead + Send>, ReplayError> {
+    let wrong = |source| ReplayError::Open { file: file.to_owned(), source };
+    let opened = File::open(file).map_err(wrong)?;
+    if !opened.metadata().map_err(wrong)?.is_file() {
+        // A pipe that nothing comes from would hold a worker for ever.
+        return Err(wrong(io::Error::other("it is no regular file")));
+    }
+    let mut input = BufReader::with_capacity(READ_BYTES, opened);
+    if input.fill_buf().map_err(wrong)?.is_empty() {
+        return Err(ReplayError::Empty(file.to_owned()));
+    }
+    if !input.buffer().starts_with(&[0x28, 0xb5, 0x2f, 0xfd]) {
+        return Ok(Box::new(input));
+    }
+    let frames = Frames { decoder: ruzstd::decoding::FrameDecoder::new(), input, begun: false };
+    Ok(Box::new(BufReader::with_capacity(READ_BYTES, frames)))
+}
+
+/// All frames of a file of zstd's, one after the other, as parallel compressors write them.
+struct Frames<R> {
+    decoder: ruzstd::decoding::FrameDecoder,
+    input: R,
+    begun: bool,
+}
+
+impl<R: BufRead> io::Read for Frames<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        use ruzstd::decoding::BlockDecodingStrategy::UptoBytes;
+        use ruzstd::decoding::errors::{FrameDecoderError, ReadFrameHeaderError};
+        loop {
+            if self.begun {
+                while self.decoder.can_collect() == 0 && !self.decoder.is_finished() {
+                    self.decoder.decode_blocks(&mut self.input, UptoBytes(READ_BYTES)).map_err(io::Error::other)?;
+                }
+                let read = io::Read::read(&mut self.decoder, buffer)?;
+                if read > 0 || buffer.is_empty() {
+                    return Ok(read);
+                }
+            }
+            if self.input.fill_buf()?.is_empty() {
+                return Ok(0);
+            }
+            match self.decoder.reset(&mut self.input) {
+                Ok(()) => self.begun = true,
+                Err(FrameDecoderError::ReadFrameHeaderError(ReadFrameHeaderError::SkipFrame { length, .. })) => {
+                    io::copy(&mut io::Read::take(&mut self.input, u64::from(length)), &mut io::sink())?;
+                    self.begun = false;
+                }
+                Err(error) => return Err(io::Error::other(error)),
+            }
+        }
+    }
+}
+
+/// Deals a trace out.
+#[derive(Debug)]
+pub(crate) struct Dealer<'a> {
+    workload: &'a Workload,
+    trace: &'a Trace,
+    texts: &'a Texts,
+    value_sizes: Sizes,
+    value_seed: u64,
+    hands: Vec<SyncSender<Vec<Traced>>>,
+    batches: Vec<Vec<Traced>>,
+    turn: usize,
+    known: HashMap<u64, Known, BuildHasherDefault<Hashed>>,
+    /// Of recorded gaps: the first second, this one, and what was recorded in it, with repeats.
+    first_s: Option<u64>,
+    second: u64,
+    in_second: Vec<(Traced, u64)>,
+    line: &'static str,
+}
+
+/// Nobody takes operations any more.
+struct Left;
+
+impl<'a> Dealer<'a> {
+    /// A dealer and the hands of so many workers.
+    ///
+    /// # Errors
+    /// What is wrong with the workload.
+    ///
+    /// # Panics
+    /// When the workload has no trace.
+    pub(crate) fn new(
+        workload: &'a Workload,
+        texts: &'a Texts,
+        seed: u64,
+        workers: u32,
+        seen: &Arc<Seen>,
+    ) -> Result<(Dealer<'a>, Vec<Tape>), WorkloadError> {
+        let trace = workload.trace.as_ref().expect("a workload with a trace");
+        let (mut hands, mut tapes) = (Vec::new(), Vec::new());
+        for _ in 0..workers {
+            let (hand, from) = sync_channel(BATCHES);
+            hands.push(hand);
+            tapes.push(Tape { from, ahead: VecDeque::new(), ended: false, seen: seen.clone() });
+        }
+        let dealer = Dealer {
+            workload,
+            trace,
+            texts,
+            value_sizes: workload.value_sizes().map_err(WorkloadError::new)?,
+            value_seed: mix(seed ^ 0x7661_6c75_6573),
+            batches: vec![Vec::with_capacity(BATCH); hands.len()],
+            hands,
+            turn: 0,
+            known: HashMap::default(),
+            first_s: None,
+            second: 0,
+            in_second: Vec::new(),
+            line: if trace.format == Format::OracleGeneral { "record" } else { "line" },
+        };
+        Ok((dealer, tapes))
+    }
+
+    /// Reads `input` to its end, or until no worker takes operations any more.
+    ///
+    /// # Errors
+    /// What cannot be replayed, with its place.
+    pub(crate) fn deal(mut self, input: impl BufRead) -> Result<(), ReplayError> {
+        let mut reader = Reader::new(input, self.trace.format);
+        loop {
+            let read = reader.next();
+            let Some(access) = read.map_err(|error| self.broken(error))? else { break };
+            let taken = self.take(&access);
+            let at = reader.position();
+            match taken {
+                Ok(Ok(())) => {}
+                Ok(Err(Left)) => return Ok(()),
+                Err(problem) => return Err(self.wrong(at, problem)),
+            }
+        }
+        if reader.position() == 0 {
+            return Err(ReplayError::Empty(self.trace.file.clone()));
+        }
+        let _ = self.end_second().and_then(|()| self.hand_out());
+        Ok(())
+    }
+
+    fn wrong(&self, at: u64, problem: String) -> ReplayError {
+        let file = &self.trace.file;
+        let place = if self.line == "line" { format!("{file}:{at}") } else { format!("{file}: {} {at}", self.line) };
+        ReplayError::Record { place, problem }
+    }
+
+    fn broken(&self, error: TraceError) -> ReplayError {
+        match error {
+            TraceError::Record { at, problem, .. } => self.wrong(at, problem),
+            TraceError::Io { at, source, .. } => self.wrong(at, source.to_string()),
+            TraceError::Compressed { .. } => {
+                ReplayError::Open { file: self.trace.file.clone(), source: io::Error::other(error.to_string()) }
+            }
+        }
+    }
+
+    /// One record. The outer error is a record that cannot be replayed.
+    fn take(&mut self, access: &Access<'_>) -> Result<Result<(), Left>, String> {
+        let operation = self.operation(access)?;
+        if self.trace.gaps == Gaps::None {
+            return Ok(self.deal_out(operation, access.repeat));
+        }
+        let Some(time_s) = access.time_s else { return Err("no time, and `gaps` are to be kept".to_owned()) };
+        let mut dealt = Ok(());
+        if self.first_s.is_none() {
+            (self.first_s, self.second) = (Some(time_s), time_s);
+        } else if time_s > self.second {
+            dealt = self.end_second();
+            self.second = time_s;
+        } else if time_s < self.second {
+            return Err(format!("the time {time_s} after {}: times of a trace do not go back", self.second));
+        }
+        if self.in_second.len() == SECOND_RECORDS {
+            return Err(format!(
+                "more than {SECOND_RECORDS} records of the time {time_s}: replay them with `gaps = \"none\"`"
+            ));
+        }
+        self.in_second.push((operation, access.repeat));
+        Ok(dealt)
+    }
+
+    fn operation(&mut self, access: &Access<'_>) -> Result<Traced, String> {
+        let mut hasher = DefaultHasher::new();
+        hasher.write(access.key);
+        let next = self.known.len() as u64;
+        let most = self.workload.keys.max_bytes;
+        let known = self.known.entry(hasher.finish());
+        let new = matches!(known, std::collections::hash_map::Entry::Vacant(_));
+        if new && next >= KEYS_MAX {
+            return Err(format!("more than {KEYS_MAX} distinct keys"));
+        }
+        let known = known.or_insert_with(|| Known {
+            number: next as u32,
+            value_bytes: UNTOLD,
+            // A key has one text, so the length that came first counts.
+            key_bytes: access.key_bytes.map_or(0, |bytes| u64::from(bytes).clamp(1, most) as u8),
+        });
+        let key = u64::from(known.number);
+        let most = self.workload.values.max_bytes.min(u64::from(UNTOLD - 1)) as u32;
+        if let Some(bytes) = access.value_bytes {
+            // libCacheSim's lengths are of whole objects.
+            let of_key = match self.trace.format {
+                Format::OracleGeneral => self.texts.key_bytes(key),
+                _ => 0,
+            };
+            known.value_bytes = bytes.saturating_sub(of_key).min(most);
+        }
+        let value_bytes = match known.value_bytes {
+            UNTOLD => self.value_sizes.at(mix(self.value_seed ^ key)) as u32,
+            told => told,
+        };
+        Ok(Traced {
+            at_ns: 0,
+            key,
+            value_bytes,
+            ttl_s: access.ttl_s.unwrap_or(0).min(TTL_MAX_S),
+            key_bytes: known.key_bytes,
+            kind: match access.action {
+                Action::Get => Kind::Get,
+                Action::Set => Kind::Set,
+                Action::Delete => Kind::Delete,
+            },
+            new,
+        })
+    }
+
+    /// A second is over: its operations are spread evenly over it. A trace tells whole seconds, and a burst at the start of each would be
+    /// the clock's doing.
+    fn end_second(&mut self) -> Result<(), Left> {
+        let mut second = std::mem::take(&mut self.in_second);
+        let all = second.iter().map(|(_, repeat)| u128::from(*repeat)).sum::<u128>();
+        let begins = u128::from(self.second - self.first_s.unwrap_or(self.second)) * SECOND_NS;
+        let speed = self.trace.speed;
+        let mut index = 0;
+        for (operation, repeat) in second.drain(..) {
+            let mut operation = operation;
+            for _ in 0..repeat {
+                let at = begins + index * SECOND_NS / all;
+                index += 1;
+                // Exact at the recorded speed; a float saturates.
+                operation.at_ns =
+                    if speed == 1.0 { u64::try_from(at).unwrap_or(u64::MAX) } else { (at as f64 / speed) as u64 };
+                self.deal_one(operation)?;
+                operation.new = false;
+            }
+        }
+        self.in_second = second;
+        Ok(())
+    }
+
+    fn deal_out(&mut self, mut operation: Traced, repeat: u64) -> Result<(), Left> {
+        for _ in 0..repeat {
+            self.deal_one(operation)?;
+            operation.new = false;
+        }
+        Ok(())
+    }
+
+    fn deal_one(&mut self, operation: Traced) -> Result<(), Left> {
+        let turn = self.turn;
+        self.turn = if turn + 1 == self.hands.len() { 0 } else { turn + 1 };
+        self.batches[turn].push(operation);
+        if self.batches[turn].len() < BATCH {
+            return Ok(());
+        }
+        let batch = std::mem::replace(&mut self.batches[turn], Vec::with_capacity(BATCH));
+        self.hands[turn].send(batch).map_err(|_| Left)
+    }
+
+    fn hand_out(&mut self) -> Result<(), Left> {
+        for (hand, batch) in self.hands.iter().zip(self.batches.drain(..)) {
+            hand.send(batch).map_err(|_| Left)?;
+        }
+        Ok(())
+    }
+}
+
+/// A worker's operations of a trace, in order.
+#[derive(Debug)]
+pub(crate) struct Tape {
+    from: Receiver<Vec<Traced>>,
+    ahead: VecDeque<Traced>,
+    ended: bool,
+    seen: Arc<Seen>,
+}
+
+impl Tape {
+    /// So many operations of `wanted` are there; fewer: the trace has no more for this worker.
+    pub(crate) fn available(&mut self, wanted: u32) -> u32 {
+        while self.ahead.len() < wanted as usize && !self.ended {
+            match self.from.try_recv() {
+                Ok(batch) => self.ahead.extend(batch),
+                Err(TryRecvError::Disconnected) => self.end(),
+                Err(TryRecvError::Empty) => {
+                    // The trace is read slower than it is replayed: the load is late by our doing, and the record says how long.
+                    let began = net::thread::monotonic_ns();
+                    match self.from.recv() {
+                        Ok(batch) => self.ahead.extend(batch),
+                        Err(_) => self.end(),
+                    }
+                    self.seen.stalled_ns.fetch_add(net::thread::monotonic_ns().saturating_sub(began), Relaxed);
+                }
+            }
+        }
+        wanted.min(self.ahead.len() as u32)
+    }
+
+    fn end(&mut self) {
+        self.ended = true;
+        self.seen.ended.store(true, Relaxed);
+    }
+
+    /// When the next one is meant to be sent, ns after the first of the trace; `None`: there is none.
+    pub(crate) fn next_at(&mut self) -> Option<Nanos> {
+        self.available(1);
+        self.ahead.front().map(|operation| operation.at_ns)
+    }
+
+    /// The next one.
+    #[inline]
+    pub(crate) fn next(&mut self) -> Option<Traced> {
+        self.available(1);
+        self.ahead.pop_front()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Read;
+
+    use ruzstd::encoding::{CompressionLevel, compress_to_vec};
+
+    use super::*;
+
+    fn read(bytes: &[u8]) -> Result<Vec<u8>, String> {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("t.csv");
+        std::fs::write(&path, bytes).unwrap();
+        let mut input = open(path.to_str().unwrap()).map_err(|error| error.to_string())?;
+        let mut all = Vec::new();
+        input.read_to_end(&mut all).map_err(|error| error.to_string())?;
+        Ok(all)
+    }
+
+    #[test]
+    fn a_compressed_trace_reads_as_the_plain_one() {
+        let plain = (0..200_000).map(|n| format!("{n},k{},5,1,7,get,0\n", n * 7919 % 1000)).collect::<String>();
+        let (begin, end) = plain.as_bytes().split_at(1_000_000);
+        let compress = |bytes: &[u8]| compress_to_vec(bytes, CompressionLevel::Fastest);
+        assert_eq!(read(plain.as_bytes()).unwrap(), plain.as_bytes());
+        assert_eq!(read(&compress(plain.as_bytes())).unwrap(), plain.as_bytes());
+        // Several frames, and one to be skipped (RFC 8878, 3.1.2), as pzstd writes them.
+        let skipped = [&[0x5a, 0x2a, 0x4d, 0x18, 3, 0, 0, 0][..], b"abc"].concat();
+        let frames = [compress(begin), skipped, compress(end), compress(b"")].concat();
+        assert_eq!(read(&frames).unwrap(), plain.as_bytes());
+        // Cut off, or followed by something else: an error, never a shorter trace.
+        for broken in [frames[..frames.len() / 2].to_vec(), [&frames[..], b"0,k,5"].concat()] {
+            assert!(read(&broken).is_err());
+        }
+    }
+
+    #[test]
+    fn what_is_no_trace_is_told() {
+        let folder = tempfile::tempdir().unwrap();
+        let problem = |path: &std::path::Path| open(path.to_str().unwrap()).err().unwrap().to_string();
+        assert!(problem(&folder.path().join("none")).contains("No such file"));
+        assert!(problem(folder.path()).contains("no regular file"));
+        let empty = folder.path().join("empty");
+        std::fs::write(&empty, "").unwrap();
+        assert!(problem(&empty).ends_with("is empty"));
+    }
+}

@@ -1,0 +1,237 @@
+//! What policies would have made of the operations of a run's trials: the generator's stream, drawn again and replayed.
+//!
+//! Both halves are pure: `load` draws the operations of a seed, `cache` replays them. `report` is given the outcome as data, so that it
+//! need not know either; the store keeps it with the run.
+
+use std::collections::BTreeSet;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use cache::replay::{Action, Operation, Request, Rules, clairvoyant_operations, replay_operations};
+use load::workload::{Kind, Stream, Texts};
+use study::Workload;
+use study::plan::{Figure, FigureKind, LoadPlan};
+use study::record::{Measurement, Record, Reference, Run};
+use study::spec::Arrivals;
+
+/// So many trials of a design point are replayed with its own policy: enough for an interval of the difference, which is narrow.
+const TRIALS: usize = 3;
+
+/// What is to be replayed.
+#[derive(Clone, Debug, PartialEq)]
+struct Job {
+    policy: String,
+    capacity_bytes: u64,
+    point: usize,
+    block: u32,
+    /// Index of the record.
+    record: usize,
+}
+
+/// Works out what is missing, on as many threads as there are processors for it; whether there was anything.
+pub(crate) fn complete(run: &mut Run, records: &[Record]) -> bool {
+    let jobs = jobs(run, records);
+    if jobs.is_empty() {
+        return false;
+    }
+    let (next, done) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
+    let threads = std::thread::available_parallelism().map_or(1, usize::from).min(jobs.len());
+    std::thread::scope(|scope| {
+        for _ in 0..threads {
+            scope.spawn(|| {
+                while let Some(job) = jobs.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    let load = &run.plan.points[job.point].load;
+                    let reference = reference(job, load, records[job.record].measurement(), records[job.record].seed);
+                    done.lock().expect("nobody panics with the lock").push(reference);
+                }
+            });
+        }
+    });
+    run.references.extend(done.into_inner().expect("nobody panicked with the lock"));
+    // Whoever was first: the same run is the same text.
+    run.references.sort_by(|a, b| (a.point, a.block, &a.policy).cmp(&(b.point, b.block, &b.policy)));
+    true
+}
+
+/// Of each design point some trials with the policy that it is held against; of each capacity one trial with every policy.
+fn jobs(run: &Run, records: &[Record]) -> Vec<Job> {
+    let mut jobs: Vec<Job> = Vec::new();
+    for figure in run.plan.figures.iter().filter(|figure| figure.kind == FigureKind::MissRatio) {
+        let mut drawn = BTreeSet::new();
+        for (index, point) in run.plan.points.iter().enumerate() {
+            let Some(level) = figure.x.as_ref().and_then(|x| point.factors.get(x)) else { continue };
+            let Some(capacity_bytes) = figure.capacity_bytes(level) else { continue };
+            let mut trials = records.iter().enumerate().filter(|(_, record)| {
+                record.point == index && record.measurement().is_some_and(|found| found.cache.is_some())
+            });
+            let trials = trials.by_ref().take(TRIALS).collect::<Vec<_>>();
+            let own = own_policy(figure, figure.series.as_ref().and_then(|series| point.factors.get(series)));
+            // Where the load differs between points, so do the curves of policies.
+            let rest = point.factors.iter().filter(|(name, _)| Some(*name) != figure.series.as_ref());
+            let is_first = !trials.is_empty()
+                && drawn.insert(rest.map(|(name, level)| format!("{name} {level}")).collect::<Vec<_>>());
+            for policy in &figure.policies {
+                let wanted = match (own == Some(policy.as_str()), is_first) {
+                    (true, _) => trials.len(),
+                    (false, true) => 1,
+                    (false, false) => 0,
+                };
+                for &(at, record) in &trials[..wanted] {
+                    let (policy, block) = (policy.clone(), record.block);
+                    jobs.push(Job { policy, capacity_bytes, point: index, block, record: at });
+                }
+            }
+        }
+    }
+    let is_known = |job: &Job| {
+        let same = |known: &Reference| (&known.policy, known.point, known.block) == (&job.policy, job.point, job.block);
+        run.references.iter().any(same)
+    };
+    jobs.retain(|job| !is_known(job));
+    jobs
+}
+
+/// The policy that a series is held against: its own, else the first that is no clairvoyant.
+fn own_policy<'a>(figure: &'a Figure, series: Option<&study::plan::Level>) -> Option<&'a str> {
+    let first = || figure.policies.iter().find(|policy| policy.parse::<cache::Evictor>().is_ok());
+    figure.policy_of(series).or_else(|| first().map(String::as_str))
+}
+
+fn reference(job: &Job, load: &LoadPlan, measurement: Option<&Measurement>, seed: u64) -> Reference {
+    let found = match (&load.workload, measurement) {
+        (Some(workload), Some(measurement)) => replayed(job, load, workload, measurement, seed),
+        _ => Err("the trial has no workload".to_owned()),
+    };
+    let (counts, problem) = match found {
+        Ok(counts) => (counts, None),
+        Err(problem) => ((0, 0), Some(problem)),
+    };
+    let Job { policy, capacity_bytes, point, block, .. } = job.clone();
+    Reference { policy, point, block, capacity_bytes, gets: counts.0, misses: counts.1, problem }
+}
+
+/// GETs and misses.
+fn replayed(
+    job: &Job,
+    load: &LoadPlan,
+    workload: &Workload,
+    measurement: &Measurement,
+    seed: u64,
+) -> Result<(u64, u64), String> {
+    if workload.trace.is_some() {
+        return Err("a recorded trace is not replayed".to_owned());
+    }
+    let seconds = (measurement.warmup_ns + measurement.duration_ns) as f64 / 1e9;
+    if let Some(ttl) = workload.ttl.iter().filter(|ttl| ttl.share > 0.0).find(|ttl| f64::from(ttl.seconds) < seconds) {
+        return Err(format!("values end after {} s, while trials take longer, and a replay has no clock", ttl.seconds));
+    }
+    let warm_up = measurement.warmup_requests;
+    let measured = measurement.requests + measurement.errors_total();
+    let rules = Rules { fill: workload.fill, warm_up, clients: turns(load, measurement) };
+    let operations = Operations::new(workload, seed, measurement.threads.max(1), [warm_up, measured])?;
+    let ratio = match job.policy.as_str() {
+        "belady" | "belady-size" => {
+            let by_size = job.policy == "belady-size";
+            clairvoyant_operations(&operations.collect::<Vec<_>>(), job.capacity_bytes, 0, by_size, rules)
+        }
+        evictor => {
+            // As `quintain serve cache` has it unless told otherwise: all memory counts, and items have versions.
+            let evictor = evictor.parse().map_err(|error| format!("{error}"))?;
+            let config = cache::Config { evictor, versions: true, ..cache::Config::new(job.capacity_bytes) };
+            let cache = cache::Cache::new(config).map_err(|error| error.to_string())?;
+            replay_operations(&cache, operations, rules)
+        }
+    };
+    Ok((ratio.requests, ratio.requests - ratio.hits))
+}
+
+/// How many clients take turns: in a closed loop all requests that may be in flight, in an open one as many as were.
+fn turns(load: &LoadPlan, measurement: &Measurement) -> usize {
+    let in_flight = measurement.clients as usize * measurement.pipeline as usize;
+    match load.arrivals {
+        Arrivals::Closed { think_ns: 0 } => in_flight.max(1),
+        _ => (measurement.in_flight_mean.round() as usize).clamp(1, in_flight.max(1)),
+    }
+}
+
+/// The operations of all workers, each its share, by turns.
+struct Operations {
+    streams: Vec<Stream>,
+    texts: Texts,
+    /// Operations left to each, of the warm-up and of what is measured.
+    left: [Vec<u64>; 2],
+    turn: usize,
+}
+
+impl Operations {
+    fn new(workload: &Workload, seed: u64, workers: u32, counts: [u64; 2]) -> Result<Operations, String> {
+        let stream = |worker| Stream::new(workload, seed, worker, workers).map_err(|error| error.to_string());
+        let share = |all: u64, worker: u64| all / u64::from(workers) + u64::from(worker < all % u64::from(workers));
+        Ok(Operations {
+            streams: (0..workers).map(stream).collect::<Result<_, _>>()?,
+            texts: Texts::new(workload, seed).map_err(|error| error.to_string())?,
+            left: counts.map(|all| (0..u64::from(workers)).map(|worker| share(all, worker)).collect()),
+            turn: 0,
+        })
+    }
+}
+
+impl Iterator for Operations {
+    type Item = Operation;
+
+    fn next(&mut self) -> Option<Operation> {
+        let left = self.left.iter_mut().find(|left| left.iter().any(|count| *count > 0))?;
+        let worker = loop {
+            let worker = self.turn % left.len();
+            self.turn += 1;
+            if left[worker] > 0 {
+                break worker;
+            }
+        };
+        left[worker] -= 1;
+        let operation = self.streams[worker].next_operation();
+        let action = match operation.kind {
+            Kind::Get => Action::Get,
+            Kind::Set => Action::Set,
+            Kind::Delete => Action::Delete,
+            Kind::ReadModifyWrite => Action::ReadModifyWrite,
+        };
+        let key_bytes = self.texts.key_bytes(operation.key);
+        Some(Operation {
+            action,
+            request: Request { id: operation.key, key_bytes, value_bytes: operation.value_bytes },
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn policies_of_studies_are_those_that_can_be_replayed() {
+        let is_known = |name: &str| name.starts_with("belady") || name.parse::<cache::Evictor>().is_ok();
+        assert!(study::plan::POLICIES.iter().all(|(name, _)| is_known(name)));
+        assert_eq!(study::plan::POLICIES.len(), cache::Evictor::ALL.len() + 2);
+    }
+
+    #[test]
+    fn operations_are_those_of_the_generator() {
+        let workload = study::workload::preset("course").unwrap();
+        let of = |workers, counts| Operations::new(&workload, 7, workers, counts).unwrap();
+        assert_eq!(of(1, [100, 200]).count(), 300);
+        let mut stream = Stream::new(&workload, 7, 0, 1).unwrap();
+        for found in of(1, [50, 50]) {
+            let operation = stream.next_operation();
+            assert_eq!((found.request.id, found.request.value_bytes), (operation.key, operation.value_bytes));
+        }
+        // Of three workers each has its share of both parts: 4, 3, 3 and 2, 2, 1.
+        let streams = (0..3).map(|worker| Stream::new(&workload, 7, worker, 3).unwrap());
+        let mut streams = streams.collect::<Vec<_>>();
+        let counted = of(3, [10, 5]).collect::<Vec<_>>();
+        assert_eq!(counted.len(), 15);
+        for worker in [0, 1, 2, 0, 1, 2, 0, 1, 2, 0].into_iter().zip(&counted) {
+            assert_eq!(streams[worker.0].next_operation().key, worker.1.request.id);
+        }
+    }
+}

@@ -1,0 +1,146 @@
+//! Misses over the capacity of a cache: what was measured, and behind it, thin and dashed, what policies would have missed of the same
+//! operations.
+
+use std::collections::BTreeSet;
+
+use study::plan::Figure as Wanted;
+
+use super::{Detail, Drawing, Key, percent};
+use crate::chart::{Axis, Layer, Mark, Panel};
+use crate::findings::{Findings, MissRatioCurve, MissRatioPoint, MissRatios};
+use crate::miss_ratio::capacity;
+use crate::number::{self, quantity};
+
+/// A panel for each combination of the levels of the other factors.
+pub(super) fn miss_ratio(findings: &Findings, index: usize, wanted: &Wanted, detail: Detail) -> Drawing {
+    let found = || findings.miss_ratios.iter().filter(|found| found.figure == index);
+    // One series has one colour in all panels.
+    let mut labels: Vec<&str> = Vec::new();
+    let mut policies: Vec<&str> = Vec::new();
+    for panel in found() {
+        let of_panel = panel.curves.iter().map(|curve| curve.label.as_str());
+        of_panel.for_each(|label| {
+            if !labels.contains(&label) {
+                labels.push(label)
+            }
+        });
+        let of_panel = panel.policies.iter().map(|policy| policy.name.as_str());
+        of_panel.for_each(|name| {
+            if !policies.contains(&name) {
+                policies.push(name)
+            }
+        });
+    }
+    let measured = || found().flat_map(|panel| panel.curves.iter().flat_map(|curve| &curve.points));
+    let simulated = || found().flat_map(|panel| panel.policies.iter().flat_map(|policy| &policy.points));
+    let ends = |point: &MissRatioPoint| point.estimate.map_or(point.miss_ratio, |estimate| estimate.high);
+    let most = measured().map(ends).chain(simulated().map(|point| point.miss_ratio)).fold(0.0, f64::max);
+    let y = Axis::linear(0.0, most.clamp(0.01, 1.0), "1", "misses over GETs");
+    let capacities = measured().map(|point| point.capacity_bytes).chain(simulated().map(|point| point.capacity_bytes));
+    let levels = capacities.collect::<BTreeSet<_>>().into_iter();
+    let levels = levels.map(|bytes| (bytes as f64, capacity(bytes))).collect::<Vec<_>>();
+    let x = match levels.as_slice() {
+        [] => Axis::linear(0.0, 1.0, "bytes", "capacity"),
+        [(bytes, _)] => Axis::linear(0.0, *bytes, "bytes", "capacity"),
+        several => Axis::levels(several, "capacity", 0.04),
+    };
+    let panel = |found: &MissRatios| {
+        let behind = found.policies.iter().filter_map(|policy| {
+            let place = policies.iter().position(|name| *name == policy.name)?;
+            let points = policy.points.iter().map(|point| (point.capacity_bytes as f64, point.miss_ratio)).collect();
+            Some(Layer::Simulated { series: labels.len() + place, points })
+        });
+        let before = found.curves.iter().filter_map(|curve| {
+            let series = labels.iter().position(|label| *label == curve.label)?;
+            let marks = curve.points.iter().map(|point| mark(findings, curve, point, detail)).collect();
+            Some(Layer::Marks { series, marks, joined: true, aside: 0.0 })
+        });
+        let mut x = x.clone();
+        if let Some(range) = shares(found) {
+            x.label = format!("{}: {range} of the footprint", x.label);
+        }
+        let layers = behind.chain(before).collect();
+        Panel { title: found.panel.clone(), x, y: y.clone(), layers, slot: 0.0 }
+    };
+    let all = found().count();
+    let panels = found().take(detail.panels).map(panel).collect::<Vec<_>>();
+    let key = |(series, label): (usize, &&str)| Key { series, label: (*label).to_owned(), simulated: false };
+    let mut keys = labels.iter().enumerate().map(key).collect::<Vec<_>>();
+    keys.extend(policies.iter().enumerate().map(|(place, name)| Key {
+        series: labels.len() + place,
+        label: format!("{name}, simulated"),
+        simulated: true,
+    }));
+    let mut notes = super::not_shown(findings);
+    for note in found().flat_map(|found| &found.notes) {
+        if !notes.contains(note) {
+            notes.push(note.clone());
+        }
+    }
+    if all > panels.len() {
+        notes.insert(0, format!("{} more panels are not drawn; the table has their numbers.", all - panels.len()));
+    }
+    let bars = match findings.quick {
+        true => "bars: a quick look, which claims no level of confidence".to_owned(),
+        false => format!(
+            "bars: {} % intervals; where none is seen, it is narrower than the marker",
+            percent(wanted.interval)
+        ),
+    };
+    Drawing {
+        name: "miss-ratio".to_owned(),
+        title: wanted
+            .title
+            .clone()
+            .unwrap_or_else(|| format!("Misses over {}", wanted.x.as_deref().unwrap_or("capacity"))),
+        caption: format!(
+            "Markers: means over trials; {bars}. Thin and dashed: policies, replayed on the operations of the trials."
+        ),
+        keys,
+        hollow: hollow(findings, measured()),
+        panels,
+        notes,
+    }
+}
+
+/// The smallest and the largest capacity of a panel over the footprint.
+fn shares(found: &MissRatios) -> Option<String> {
+    let shares = found.curves.iter().flat_map(|curve| curve.points.iter().filter_map(|point| point.footprint_share));
+    let (low, high) = shares.fold((f64::INFINITY, 0.0_f64), |(low, high), share| (low.min(share), high.max(share)));
+    (low <= high).then(|| format!("{} to {}", number::percent(low), number::percent(high)))
+}
+
+fn hollow<'a>(findings: &Findings, points: impl Iterator<Item = &'a MissRatioPoint>) -> String {
+    let mut marks = points.flat_map(|point| findings.rows[point.row].marks.clone()).collect::<Vec<_>>();
+    marks.sort_unstable();
+    marks.dedup();
+    marks.into_iter().map(|mark| mark.text()).collect::<Vec<_>>().join(" or ")
+}
+
+fn mark(findings: &Findings, curve: &MissRatioCurve, point: &MissRatioPoint, detail: Detail) -> Mark {
+    let row = &findings.rows[point.row];
+    let words = || {
+        let mut text = match point.estimate {
+            Some(estimate) => format!("misses {:.4} ± {:.4}", estimate.point, estimate.half_width()),
+            None => format!("misses {:.4}, no interval", point.miss_ratio),
+        };
+        if let Some(share) = point.footprint_share {
+            text += &format!("\ncapacity {} of the footprint", number::percent(share));
+        }
+        if let Some(bytes) = point.memory_bytes {
+            text += &format!("\n{} of memory used", quantity(bytes, "bytes"));
+        }
+        if let (Some(simulated), Some(policy)) = (point.simulated, &curve.policy) {
+            text += &format!("\nsimulated {policy} {simulated:.4}{}", if point.strays { ": strays" } else { "" });
+        }
+        super::tip(&curve.label, row, &text)
+    };
+    Mark {
+        x: point.capacity_bytes as f64,
+        y: point.miss_ratio,
+        aside: 0.0,
+        bar: point.estimate.map(|estimate| (estimate.low.max(0.0), estimate.high.min(1.0))),
+        hollow: row.is_marked(),
+        tip: if detail.tips { words() } else { String::new() },
+    }
+}

@@ -1,0 +1,67 @@
+//! Why the GETs of caches missed, for every design point that has a hit ratio.
+
+use crate::chart::drawable;
+use crate::findings::{Findings, MetricFinding, Row};
+use crate::table::Sheet;
+
+/// Heading and metric of each cause.
+const CAUSES: [(&str, &str); 5] = [
+    ("compulsory", "miss_compulsory"),
+    ("capacity", "miss_capacity"),
+    ("invalidation", "miss_invalidation"),
+    ("expiry", "miss_expiry"),
+    ("refused", "miss_refused"),
+];
+
+/// The table; `None` where no design point is one of a cache.
+pub(crate) fn sheet(findings: &Findings) -> Option<Sheet> {
+    let mean = |row: &Row, metric: &str| {
+        row.metrics.get(metric).and_then(|found: &MetricFinding| found.mean).filter(|mean| drawable(*mean))
+    };
+    let rows = findings.rows.iter().filter(|row| mean(row, "hit_ratio").is_some()).collect::<Vec<_>>();
+    if rows.is_empty() {
+        return None;
+    }
+    let cells = |row: &&Row| {
+        let share = |found: f64, half: Option<f64>| match half {
+            Some(half) => format!("{:.2} ±{:.2}", found * 100.0, half * 100.0),
+            None => format!("{:.2}", found * 100.0),
+        };
+        let half =
+            |metric: &str| row.estimate(metric).map(|estimate| estimate.half_width()).filter(|half| drawable(*half));
+        let misses = mean(row, "hit_ratio").map(|ratio| share(1.0 - ratio, half("hit_ratio")));
+        let causes = CAUSES.iter().map(|(_, metric)| mean(row, metric).map(|found| share(found, half(metric))));
+        let cells = [misses].into_iter().chain(causes).map(|cell| cell.unwrap_or_else(|| "-".to_owned()));
+        [row.label.clone()].into_iter().chain(cells).collect()
+    };
+    let heads = [("design point", false), ("misses", true)].into_iter().chain(CAUSES.map(|(cause, _)| (cause, true)));
+    Some(Sheet {
+        title: "Why GETs missed, % of GETs".to_owned(),
+        heads: heads.map(|(head, right)| (head.to_owned(), right)).collect(),
+        rows: rows.iter().map(cells).collect(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{analyze, example};
+    use study::record::{CacheCounts, CacheMeasurement, MissCauses, Outcome};
+
+    #[test]
+    fn causes_add_up_to_the_misses() {
+        let (run, mut records) = example::volley();
+        assert_eq!(sheet(&analyze(&run, &records)), None, "no cache");
+        for record in records.iter_mut().filter(|record| record.point == 1) {
+            let Outcome::Measured(measurement) = &mut record.outcome else { continue };
+            let causes = MissCauses { compulsory: 4, capacity: 6, invalidation: 3, expiry: 2, refused: 5 };
+            let counts = CacheCounts { hits: 60, misses: 20, causes, ..CacheCounts::default() };
+            measurement.cache = Some(Box::new(CacheMeasurement { counts, ..CacheMeasurement::default() }));
+        }
+        let sheet = sheet(&analyze(&run, &records)).unwrap();
+        assert_eq!(sheet.rows.len(), 1);
+        let cells = ["25.00 ±0.00", "5.00 ±0.00", "7.50 ±0.00", "3.75 ±0.00", "2.50 ±0.00", "6.25 ±0.00"];
+        assert_eq!(sheet.rows[0][1..], cells.map(str::to_owned));
+        assert_eq!(sheet.rows[0].len(), sheet.heads.len());
+    }
+}

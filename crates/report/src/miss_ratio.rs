@@ -1,0 +1,429 @@
+//! Miss-ratio curves: what caches missed at each capacity, beside what policies would have missed of the very same operations.
+//!
+//! A trial and the replay of its operations ([`study::record::Reference`]) are a pair: both had the same luck with keys. So their difference is
+//! told far more sharply than the curves themselves.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use study::plan::{Figure, FigureKind, Level, POLICIES};
+use study::record::{IdlePolicy, Record, Reference, Run};
+
+use crate::findings::{Estimate, Findings, Row};
+use crate::number::{percent, quantity};
+use crate::table::Sheet;
+use crate::terminal::idle_word;
+
+/// A difference that is smaller does not matter, however sure: a tenth of a point.
+const SMALL: f64 = 0.001;
+
+/// So many capacities are named in a sentence.
+const NAMED: usize = 3;
+
+/// The curves of one panel of a figure.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct MissRatios {
+    /// Index of the figure among [`Findings::figures`].
+    pub figure: usize,
+    /// The factor whose levels are capacities.
+    pub x: String,
+    /// Levels of the factors that are neither capacity nor series, `clients 50`; empty: there are none that vary.
+    pub panel: String,
+    /// What was measured, one a series.
+    pub curves: Vec<MissRatioCurve>,
+    /// What policies would have missed.
+    pub policies: Vec<CurvePolicy>,
+    /// Where measured curves stray from policies, or that they do not; one sentence a series.
+    pub sentences: Vec<String>,
+    /// What the policies are, and what could not be worked out.
+    pub notes: Vec<String>,
+}
+
+/// A measured curve.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct MissRatioCurve {
+    /// Name of the series.
+    pub label: String,
+    /// Level of the factor that makes the series.
+    pub series: Option<Level>,
+    /// The policy that it is held against; `None`: none was worked out.
+    pub policy: Option<String>,
+    /// Whether the series says that this is its own policy.
+    pub is_own: bool,
+    /// By capacity, ascending.
+    pub points: Vec<MissRatioPoint>,
+}
+
+/// A measured point.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct MissRatioPoint {
+    /// Index of its row among [`Findings::rows`].
+    pub row: usize,
+    /// The capacity as the study has it.
+    pub capacity: Level,
+    /// The same, bytes.
+    pub capacity_bytes: u64,
+    /// Capacity over footprint, a fraction; the footprint is the bytes of the keys and values that were asked for, each once.
+    pub footprint_share: Option<f64>,
+    /// Memory of the server beyond what it had before the load, bytes, mean over trials.
+    pub memory_bytes: Option<f64>,
+    /// Misses over GETs, mean over trials.
+    pub miss_ratio: f64,
+    /// The same with its interval.
+    pub estimate: Option<Estimate>,
+    /// What the policy of the curve missed of the operations of these trials, mean.
+    pub simulated: Option<f64>,
+    /// Measured less simulated, over trials, each with its own operations.
+    pub difference: Option<Estimate>,
+    /// Probability of a difference as large if there were none, adjusted for the capacities of the curve (Holm); `None` below two trials.
+    pub p_adjusted: Option<f64>,
+    /// Whether it strays: the difference is more than chance, and more than a tenth of a point.
+    pub strays: bool,
+}
+
+/// The curve of a policy.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct CurvePolicy {
+    /// Its name.
+    pub name: String,
+    /// What it is.
+    pub text: String,
+    /// By capacity, ascending.
+    pub points: Vec<PolicyPoint>,
+}
+
+/// A point of it.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct PolicyPoint {
+    /// Bytes.
+    pub capacity_bytes: u64,
+    /// Misses over GETs, mean over replays.
+    pub miss_ratio: f64,
+    /// Replays that it rests on.
+    pub replays: usize,
+}
+
+/// The curves that the figures of a study ask for.
+pub(crate) fn miss_ratios(findings: &Findings, run: &Run, records: &[&Record]) -> Vec<MissRatios> {
+    let wanted = findings.figures.iter().enumerate().filter(|(_, figure)| figure.kind == FigureKind::MissRatio);
+    wanted.flat_map(|(index, figure)| panels(findings, run, records, index, figure)).collect()
+}
+
+/// One panel for each combination of the levels of factors that are neither capacity nor series.
+fn panels(findings: &Findings, run: &Run, records: &[&Record], index: usize, figure: &Figure) -> Vec<MissRatios> {
+    let Some(x) = figure.x.as_ref() else { return Vec::new() };
+    let is_axis = |name: &String| name == x || Some(name) == figure.series.as_ref();
+    let rest = findings.factors.iter().filter(|factor| factor.levels.len() > 1 && !is_axis(&factor.name));
+    let rest = rest.map(|factor| factor.name.clone()).collect::<Vec<_>>();
+    let mut panels: Vec<(String, Vec<usize>)> = Vec::new();
+    for (row, found) in findings.rows.iter().enumerate() {
+        let title = if rest.is_empty() { String::new() } else { crate::row::label(&rest, &found.factors) };
+        match panels.iter_mut().find(|(known, _)| *known == title) {
+            Some((_, rows)) => rows.push(row),
+            None => panels.push((title, vec![row])),
+        }
+    }
+    let all = All { findings, run, records, figure, x };
+    let found = panels.into_iter().map(|(panel, rows)| all.panel(index, panel, &rows));
+    found.filter(|found| !found.curves.is_empty()).collect()
+}
+
+/// What a panel is made of.
+struct All<'a> {
+    findings: &'a Findings,
+    run: &'a Run,
+    records: &'a [&'a Record],
+    figure: &'a Figure,
+    x: &'a str,
+}
+
+impl All<'_> {
+    fn panel(&self, index: usize, panel: String, rows: &[usize]) -> MissRatios {
+        let mut keys: Vec<(Option<&Level>, Option<IdlePolicy>)> = Vec::new();
+        let key = |row: &usize| {
+            let row = &self.findings.rows[*row];
+            (self.figure.series.as_ref().and_then(|series| row.factors.get(series)), row.idle)
+        };
+        for row in rows.iter().filter(|row| self.findings.rows[**row].n > 0) {
+            if !keys.contains(&key(row)) {
+                keys.push(key(row));
+            }
+        }
+        let both = keys.iter().any(|(_, idle)| *idle != keys[0].1);
+        let curve = |&(series, idle): &(Option<&Level>, Option<IdlePolicy>)| {
+            let mut label = match (series, &self.figure.series) {
+                (Some(Level::Text(word)), _) => word.clone(),
+                (Some(level), Some(factor)) => format!("{factor} {level}"),
+                _ => "measured".to_owned(),
+            };
+            if let Some(idle) = idle.filter(|_| both) {
+                label += &format!(", idle {}", idle_word(idle));
+            }
+            let of_it = rows.iter().copied().filter(|row| key(row) == (series, idle)).collect::<Vec<_>>();
+            self.curve(label, series, &of_it)
+        };
+        let curves = keys.iter().map(curve).filter(|curve| !curve.points.is_empty()).collect::<Vec<_>>();
+        let points = rows.iter().map(|row| self.findings.rows[*row].point).collect::<Vec<_>>();
+        let mut found = MissRatios {
+            figure: index,
+            x: self.x.to_owned(),
+            panel,
+            policies: self.figure.policies.iter().filter_map(|name| self.policy(name, &points)).collect(),
+            sentences: curves.iter().filter_map(|curve| sentence(self.findings, curve)).collect(),
+            curves,
+            notes: Vec::new(),
+        };
+        found.notes = self.notes(&found, &points);
+        found
+    }
+
+    fn references<'s>(&'s self, policy: &'s str) -> impl Iterator<Item = &'s Reference> {
+        self.run.references.iter().filter(move |reference| reference.policy == policy)
+    }
+
+    fn curve(&self, label: String, series: Option<&Level>, rows: &[usize]) -> MissRatioCurve {
+        let own = self.figure.policy_of(series);
+        let first = || self.figure.policies.iter().find(|name| !is_clairvoyant(name)).map(String::as_str);
+        let policy = own.or_else(first).filter(|policy| self.references(policy).any(|found| found.gets > 0));
+        let mut points = rows.iter().filter_map(|row| self.point(*row, policy)).collect::<Vec<_>>();
+        points.sort_by_key(|point| point.capacity_bytes);
+        let tested = points.iter().filter_map(|point| point.p_adjusted).collect::<Vec<_>>();
+        let mut adjusted = stats::compare::holm(&tested).into_iter();
+        for point in points.iter_mut().filter(|point| point.p_adjusted.is_some()) {
+            point.p_adjusted = adjusted.next();
+            let sure = point.p_adjusted.is_some_and(|p| p < 1.0 - self.findings.level);
+            point.strays = sure && point.difference.is_some_and(|found| found.point.abs() >= SMALL);
+        }
+        MissRatioCurve {
+            label,
+            series: series.cloned(),
+            policy: policy.map(str::to_owned),
+            is_own: own.is_some(),
+            points,
+        }
+    }
+
+    fn point(&self, index: usize, policy: Option<&str>) -> Option<MissRatioPoint> {
+        let row = &self.findings.rows[index];
+        let capacity = row.factors.get(self.x)?;
+        let capacity_bytes = self.figure.capacity_bytes(capacity)?;
+        let mean = |metric: &str| {
+            row.metrics.get(metric).and_then(|found| found.mean).filter(|mean| crate::chart::drawable(*mean))
+        };
+        let miss_ratio = 1.0 - mean("hit_ratio")?;
+        let hits = crate::figure::estimate_at(row, "hit_ratio", self.figure.interval);
+        let pairs = policy.map_or_else(Vec::new, |policy| self.pairs(row, policy));
+        let simulated = pairs.iter().map(|(_, simulated)| *simulated).collect::<Vec<_>>();
+        let differences = pairs.iter().map(|(measured, simulated)| measured - simulated).collect::<Vec<_>>();
+        let difference = stats::interval::mean(&differences, self.findings.level).map(Estimate::from);
+        Some(MissRatioPoint {
+            row: index,
+            capacity: capacity.clone(),
+            capacity_bytes,
+            footprint_share: mean("footprint").map(|footprint| capacity_bytes as f64 / footprint),
+            memory_bytes: mean("subject_memory"),
+            miss_ratio,
+            estimate: hits.map(|hits| Estimate {
+                point: 1.0 - hits.point,
+                low: 1.0 - hits.high,
+                high: 1.0 - hits.low,
+                ..hits
+            }),
+            simulated: stats::interval::average(&simulated),
+            difference,
+            // Adjusted when all points of the curve are there.
+            p_adjusted: difference.and_then(|_| p_value(&differences)),
+            strays: false,
+        })
+    }
+
+    /// Miss ratios of the trials of a row, each with that of the replay of its operations.
+    fn pairs(&self, row: &Row, policy: &str) -> Vec<(f64, f64)> {
+        let of_row = self.records.iter().filter(|record| record.point == row.point && Some(record.idle) == row.idle);
+        let pair = |record: &&Record| {
+            let hit_ratio = record.measurement()?.cache.as_ref()?.counts.hit_ratio()?;
+            let replay = |found: &&Reference| (found.point, found.block) == (record.point, record.block);
+            Some((1.0 - hit_ratio, self.references(policy).find(replay)?.miss_ratio()?))
+        };
+        of_row.filter_map(pair).collect()
+    }
+
+    fn policy(&self, name: &str, points: &[usize]) -> Option<CurvePolicy> {
+        let mut by_capacity: BTreeMap<u64, Vec<f64>> = BTreeMap::new();
+        for reference in self.references(name).filter(|found| points.contains(&found.point)) {
+            by_capacity.entry(reference.capacity_bytes).or_default().extend(reference.miss_ratio());
+        }
+        let point = |(capacity_bytes, ratios): (u64, Vec<f64>)| {
+            let miss_ratio = stats::interval::average(&ratios)?;
+            Some(PolicyPoint { capacity_bytes, miss_ratio, replays: ratios.len() })
+        };
+        let points = by_capacity.into_iter().filter_map(point).collect::<Vec<_>>();
+        let text = POLICIES.iter().find(|(known, _)| *known == name).map_or("", |(_, text)| text);
+        (!points.is_empty()).then(|| CurvePolicy { name: name.to_owned(), text: text.to_owned(), points })
+    }
+
+    fn notes(&self, found: &MissRatios, points: &[usize]) -> Vec<String> {
+        let mut notes = Vec::new();
+        if !found.policies.is_empty() {
+            let texts = found.policies.iter().map(|policy| format!("{}: {}", policy.name, policy.text));
+            notes.push(format!(
+                "Simulated: the same operations as in the trials (seed, order, warm-up, fills, sets, deletions) replayed. {}.",
+                texts.collect::<Vec<_>>().join("; ")
+            ));
+        }
+        if found.policies.iter().any(|policy| !is_clairvoyant(&policy.name)) {
+            notes.push(
+                "Evictors are replayed in quintain's own engine, which counts keys, values and its overhead against the capacity: another \
+                 server strays from them by its overhead, by how it counts, and by how it evicts."
+                    .to_owned(),
+            );
+        }
+        for reference in self.run.references.iter().filter(|reference| points.contains(&reference.point)) {
+            let Some(problem) = &reference.problem else { continue };
+            let note = format!("No simulated {}: {problem}.", reference.policy);
+            if !notes.contains(&note) {
+                notes.push(note);
+            }
+        }
+        notes
+    }
+}
+
+fn is_clairvoyant(policy: &str) -> bool {
+    policy.starts_with("belady")
+}
+
+/// Probability that differences with a mean of zero stray as far (Student's t test of pairs); `None` below two.
+fn p_value(differences: &[f64]) -> Option<f64> {
+    let (mean, variance) = (stats::interval::average(differences)?, stats::interval::variance(differences)?);
+    let n = differences.len() as f64;
+    let error = (variance / n).sqrt();
+    if error == 0.0 {
+        return Some(if mean == 0.0 { 1.0 } else { 0.0 });
+    }
+    Some((2.0 * (1.0 - stats::interval::t_cdf((mean / error).abs(), n - 1.0))).clamp(0.0, 1.0))
+}
+
+/// A capacity as people write it: `1 MiB`, `4.77 MiB`.
+pub(crate) fn capacity(bytes: u64) -> String {
+    let text = quantity(bytes as f64, "bytes");
+    match text.split_once(' ') {
+        Some((number, unit)) if number.contains('.') => {
+            format!("{} {unit}", number.trim_end_matches('0').trim_end_matches('.'))
+        }
+        _ => text,
+    }
+}
+
+/// A difference of miss ratios in points: `+1.20`.
+fn points(fraction: f64) -> String {
+    format!("{:+.2}", fraction * 100.0)
+}
+
+/// What the comparison of a curve with its policy says; `None`: nothing could be compared.
+fn sentence(findings: &Findings, curve: &MissRatioCurve) -> Option<String> {
+    let policy = curve.policy.as_ref()?;
+    let compared = curve.points.iter().filter_map(|point| Some((point, point.difference?))).collect::<Vec<_>>();
+    let largest = compared.iter().max_by(|a, b| a.1.point.abs().total_cmp(&b.1.point.abs()))?;
+    let at = |point: &MissRatioPoint| capacity(point.capacity_bytes);
+    let astray = compared.iter().filter(|(point, _)| point.strays).collect::<Vec<_>>();
+    let all = crate::number::count(compared.len() as u64, "capacity");
+    let label = &curve.label;
+    if astray.is_empty() {
+        // What is not shown is not shown to be nothing.
+        let verb = match (largest.1.point.abs() < SMALL, curve.is_own) {
+            (true, true) => "keeps to",
+            (true, false) => "misses as much as",
+            (false, _) => "is not shown to stray from",
+        };
+        return Some(format!(
+            "{label} {verb} the simulated {policy} at {all}: the largest difference is {} points of miss ratio, at {}.",
+            points(largest.1.point),
+            at(largest.0)
+        ));
+    }
+    let interval = |(point, found): &(&MissRatioPoint, Estimate)| {
+        let ends =
+            if findings.quick { String::new() } else { format!(" [{}, {}]", points(found.low), points(found.high)) };
+        format!("{} points{ends} at {}", points(found.point), at(point))
+    };
+    let named = astray.iter().take(NAMED).map(|found| interval(found)).collect::<Vec<_>>().join(", ");
+    let more = astray.len().saturating_sub(NAMED);
+    let more = if more > 0 { format!(", and {more} more") } else { String::new() };
+    let verb =
+        match (curve.is_own, astray.iter().all(|(_, d)| d.point < 0.0), astray.iter().all(|(_, d)| d.point > 0.0)) {
+            (true, ..) => "strays from",
+            (false, true, _) => "misses less than",
+            (false, _, true) => "misses more than",
+            _ => "misses otherwise than",
+        };
+    Some(format!("{label} {verb} the simulated {policy} at {} of {all}: {named}{more}.", astray.len()))
+}
+
+/// The sentences of all panels and their notes, each once, where there are several panels with its panel.
+pub(crate) fn words(findings: &Findings) -> impl Iterator<Item = String> {
+    let mut all = Vec::new();
+    for found in &findings.miss_ratios {
+        let place = if found.panel.is_empty() { String::new() } else { format!("{}: ", found.panel) };
+        all.extend(found.sentences.iter().map(|sentence| format!("{place}{sentence}")));
+    }
+    for note in findings.miss_ratios.iter().flat_map(|found| &found.notes) {
+        if !all.contains(note) {
+            all.push(note.clone());
+        }
+    }
+    all.into_iter()
+}
+
+/// A table for each panel: every measured point, and what the policies make of its capacity.
+pub(crate) fn sheets(findings: &Findings) -> Vec<Sheet> {
+    findings.miss_ratios.iter().map(|found| sheet(findings, found)).collect()
+}
+
+fn sheet(findings: &Findings, found: &MissRatios) -> Sheet {
+    let place = if found.panel.is_empty() { String::new() } else { format!(", {}", found.panel) };
+    let heads =
+        [("", false), (&*found.x, true), ("of the footprint", true), ("memory used", true), ("misses over GETs", true)];
+    let mut heads = heads.map(|(head, right)| (head.to_owned(), right)).to_vec();
+    heads.push(("less its policy, points".to_owned(), true));
+    heads.extend(found.policies.iter().map(|policy| (format!("simulated {}", policy.name), true)));
+    let row = |curve: &MissRatioCurve, point: &MissRatioPoint| {
+        let missing = || "-".to_owned();
+        let mut cells = vec![curve.label.clone(), capacity(point.capacity_bytes)];
+        cells.push(point.footprint_share.map_or_else(missing, percent));
+        cells.push(point.memory_bytes.map_or_else(missing, |bytes| quantity(bytes, "bytes")));
+        cells.push(match point.estimate {
+            Some(estimate) => format!("{:.4} ± {:.4}", estimate.point, estimate.half_width()),
+            None => format!("{:.4}", point.miss_ratio),
+        });
+        cells.push(point.difference.map_or_else(missing, |difference| {
+            let ends = if findings.quick {
+                String::new()
+            } else {
+                format!(" [{}, {}]", points(difference.low), points(difference.high))
+            };
+            let policy = curve.policy.as_deref().unwrap_or_default();
+            format!("{}{ends} {policy}{}", points(difference.point), if point.strays { " *" } else { "" })
+        }));
+        let at = |policy: &CurvePolicy| {
+            policy
+                .points
+                .iter()
+                .find(|known| known.capacity_bytes == point.capacity_bytes)
+                .map(|known| known.miss_ratio)
+        };
+        cells
+            .extend(found.policies.iter().map(|policy| at(policy).map_or_else(missing, |ratio| format!("{ratio:.4}"))));
+        cells
+    };
+    let rows = found.curves.iter().flat_map(|curve| curve.points.iter().map(move |point| (curve, point)));
+    Sheet {
+        title: format!("Misses by capacity{place} (*: strays from its policy)"),
+        heads,
+        rows: rows.map(|(curve, point)| row(curve, point)).collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,428 @@
+//! What caches promise, in the protocols of memcached and Redis and over HTTP: subjects/CONTRACT.md, "Caches".
+//!
+//! A server is asked what it speaks and who it is. Conversations in a protocol that it does not speak are not held; where memcached
+//! or Redis is known to answer otherwise, the row says how, and why that is as good.
+
+mod rows;
+
+use std::io::{ErrorKind, Read, Write};
+use std::path::Path;
+use std::thread;
+use std::time::Duration;
+
+use super::Outcome;
+use super::cases::{self, Case, Miss};
+use super::kind::Kind;
+use super::server::{Client, Server, reason};
+use rows::{Answer, Row, Whose};
+
+pub(super) const CASES: [Case; 16] = [
+    Case { name: "answers", promise: "what was stored is found, and deleted is gone", ends: false, check: answers },
+    Case {
+        name: "text",
+        promise: "memcached's text: limits, wrong lengths, junk and `noreply` leave the connection in step",
+        ends: false,
+        check: |server| converse(server, Speech::Text),
+    },
+    Case {
+        name: "resp",
+        promise: "RESP: inline commands, blank lines, wrong lengths and counts are answered or close",
+        ends: false,
+        check: |server| converse(server, Speech::Resp),
+    },
+    Case {
+        name: "http-cache",
+        promise: "HTTP: targets are decoded, ambiguous framing is refused",
+        ends: false,
+        check: http_cache,
+    },
+    Case {
+        name: "split",
+        promise: "every conversation is the same wherever it is cut in two, and byte by byte",
+        ends: false,
+        check: split,
+    },
+    Case {
+        name: "large",
+        promise: "a value of 500 kB comes back whole; one over the limit is swallowed and drops the older",
+        ends: false,
+        check: large,
+    },
+    Case {
+        name: "many-keys",
+        promise: "1,000 keys in one request are answered, and 10 MB of values behind them",
+        ends: false,
+        check: many_keys,
+    },
+    Case {
+        name: "pipelined",
+        promise: "5,000 requests in one write are answered in order",
+        ends: false,
+        check: pipelined,
+    },
+    Case {
+        name: "slow-reader",
+        promise: "a client that does not read keeps no other waiting and loses nothing",
+        ends: false,
+        check: slow_reader,
+    },
+    cases::CONNECTIONS,
+    cases::RESET,
+    cases::CHURN,
+    cases::NODELAY,
+    cases::SIGTERM,
+    cases::SIGTERM_IDLE,
+    cases::RESTART,
+];
+
+/// The servers that are checked unless one is named: ours on both backends, and those whose protocols it speaks, where they are installed.
+pub(super) fn standard() -> Result<Vec<Standard>, String> {
+    let ours = crate::built::quintain()?;
+    let ours =
+        |backend| format!("'{}' serve cache --threads 2 --backend {backend} --drain 300ms -p {{port}}", ours.display());
+    // memcached changes to another user where it is root.
+    let user = if rustix::process::geteuid().is_root() { " -u nobody" } else { "" };
+    let memcached = format!("memcached -l 127.0.0.1 -c 4096{user} -p {{port}}");
+    let redis = "redis-server --save '' --port {port}".to_owned();
+    let slow = "memcached looks after SIGTERM once a second, and the contract gives it one";
+    Ok(vec![
+        Standard { name: "serve cache, epoll", command: ours("epoll"), spared: &[], why: "" },
+        Standard { name: "serve cache, io_uring", command: ours("io_uring"), spared: &[], why: "" },
+        Standard { name: "memcached", command: memcached, spared: &["sigterm", "sigterm-idle", "restart"], why: slow },
+        Standard { name: "redis-server", command: redis, spared: &[], why: "" },
+    ])
+}
+
+/// A server that is checked without being asked for.
+pub(super) struct Standard {
+    pub(super) name: &'static str,
+    pub(super) command: String,
+    /// The cases that it is not held to, and why.
+    spared: &'static [&'static str],
+    why: &'static str,
+}
+
+impl Standard {
+    /// Checks it, where it is installed.
+    pub(super) fn check(&self, cases: &[&'static Case], root: &Path) -> Outcome {
+        if !is_installed(&self.command) {
+            return Outcome::Skipped("not installed".to_owned());
+        }
+        let (spared, held): (Vec<_>, Vec<_>) = cases.iter().partition(|case| self.spared.contains(&case.name));
+        match super::check(Kind::Cache, &self.command, root, &held) {
+            Outcome::Checked { passed, mut misses } => {
+                misses.extend(spared.iter().map(|case| (case.name, Miss::NotChecked(self.why.to_owned()))));
+                Outcome::Checked { passed, misses }
+            }
+            other => other,
+        }
+    }
+}
+
+/// Whether a program is somewhere in `PATH`; one of a path of its own is.
+fn is_installed(command: &str) -> bool {
+    let name = command.split(' ').next().unwrap_or_default();
+    let paths = std::env::var_os("PATH").unwrap_or_default();
+    name.starts_with('\'') || std::env::split_paths(&paths).any(|folder| folder.join(name).is_file())
+}
+
+/// A question to caches of both protocols: one line, and a miss.
+pub(super) fn question(number: u32) -> Vec<u8> {
+    format!("get nothing-{number}\r\n").into_bytes()
+}
+
+/// The answer to it.
+pub(super) fn expect_miss(client: &mut Client) -> Result<(), String> {
+    let mut answer = [0; 5];
+    client.stream.read_exact(&mut answer).map_err(|error| format!("no right answer: {}", reason(&error)))?;
+    match &answer {
+        b"END\r\n" | b"$-1\r\n" => Ok(()),
+        _ => Err(format!("a key that is not there is answered by `{}`", answer.escape_ascii())),
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Speech {
+    Text,
+    Resp,
+    Http,
+}
+
+/// Who the server is, and which protocols it speaks.
+struct Known {
+    whose: Whose,
+    speaks: Vec<Speech>,
+}
+
+fn know(server: &Server) -> Result<Known, String> {
+    let said = |words: &[u8]| -> Result<Vec<u8>, String> {
+        let mut client = server.connect()?;
+        client.send(words)?;
+        let mut room = [0; 256];
+        // Whoever does not speak this may close instead of answering.
+        let bytes = client.stream.read(&mut room).unwrap_or(0);
+        Ok(room[..bytes].to_vec())
+    };
+    let version = said(b"version\r\n")?;
+    let whose = match version.starts_with(b"VERSION") {
+        true if version.windows(8).any(|word| word == b"quintain") => Whose::Ours,
+        true => Whose::Memcached,
+        false => Whose::Redis,
+    };
+    let mut speaks = Vec::new();
+    for (speech, asked, begins) in [
+        (Speech::Text, &b"version\r\n"[..], &b"VERSION"[..]),
+        (Speech::Resp, b"*1\r\n$4\r\nPING\r\n", b"+PONG"),
+        (Speech::Http, b"HEAD / HTTP/1.1\r\nHost: a\r\n\r\n", b"HTTP/1.1"),
+    ] {
+        if said(asked)?.starts_with(begins) {
+            speaks.push(speech);
+        }
+    }
+    if speaks.is_empty() {
+        return Err(format!("speaks none of the protocols: `{}`", version.escape_ascii()));
+    }
+    Ok(Known { whose, speaks })
+}
+
+fn spoken(known: &Known, speech: Speech) -> Result<(), Miss> {
+    if known.speaks.contains(&speech) {
+        return Ok(());
+    }
+    Err(Miss::NotChecked(format!("this server does not speak {speech:?}")))
+}
+
+/// Sends pieces, 1 ms apart, and compares all that comes back.
+fn hold(server: &Server, row: &Row, whose: Whose, pieces: &[&[u8]]) -> Result<(), String> {
+    let mut client = server.connect()?;
+    let Answer { bytes: answer, closes, .. } = row.answer(whose);
+    for (index, piece) in pieces.iter().enumerate() {
+        if index > 0 {
+            thread::sleep(Duration::from_millis(1));
+        }
+        // A server that closes in the middle may do so before the rest is sent.
+        if client.send(piece).is_err() && !closes {
+            return Err("the connection was closed".to_owned());
+        }
+    }
+    let mut said = vec![0; answer.len()];
+    let mut got = 0;
+    while got < said.len() {
+        match client.stream.read(&mut said[got..]) {
+            Ok(bytes @ 1..) => got += bytes,
+            Ok(0) => break,
+            Err(error) if error.kind() == ErrorKind::ConnectionReset && closes => break,
+            Err(error) => return Err(format!("{}, after `{}`", reason(&error), said[..got].escape_ascii())),
+        }
+        if !answer.starts_with(&said[..got]) {
+            break;
+        }
+    }
+    if said[..got] != *answer {
+        return Err(format!("`{}` instead of `{}`", said[..got].escape_ascii(), answer.escape_ascii()));
+    }
+    if !closes {
+        return client.expect_silence(Duration::from_millis(2)).map_err(|why| format!("behind the answer: {why}"));
+    }
+    match client.stream.read(&mut [0]) {
+        Ok(0) => Ok(()),
+        Err(error) if error.kind() == ErrorKind::ConnectionReset => Ok(()),
+        Ok(_) => Err("an answer behind the last one".to_owned()),
+        Err(error) => Err(format!("the connection was not closed: {}", reason(&error))),
+    }
+}
+
+fn answers(server: &mut Server) -> Result<(), Miss> {
+    let known = know(server)?;
+    for row in [rows::text_basic(), rows::resp_basic()] {
+        if known.speaks.contains(&row.speech) {
+            hold(server, &row, known.whose, &[&row.asked])?;
+        }
+    }
+    Ok(())
+}
+
+fn converse(server: &mut Server, speech: Speech) -> Result<(), Miss> {
+    let known = know(server)?;
+    spoken(&known, speech)?;
+    let wrong: Vec<String> = rows::all()
+        .iter()
+        .filter(|row| row.speech == speech)
+        .filter_map(|row| {
+            let why = hold(server, row, known.whose, &[&row.asked]).err()?;
+            let reason = row.answer(known.whose).reason;
+            Some(format!("{}: {why}{}", row.name, reason.map_or(String::new(), |reason| format!(" ({reason})"))))
+        })
+        .collect();
+    if wrong.is_empty() { Ok(()) } else { Err(Miss::Failed(wrong.join("; "))) }
+}
+
+fn split(server: &mut Server) -> Result<(), Miss> {
+    let known = know(server)?;
+    for row in rows::all().iter().filter(|row| known.speaks.contains(&row.speech) && row.asked.len() <= 200) {
+        for cut in 1..row.asked.len() {
+            let (front, rest) = row.asked.split_at(cut);
+            hold(server, row, known.whose, &[front, rest])
+                .map_err(|why| format!("{}, cut after {cut} bytes: {why}", row.name))?;
+        }
+        if row.asked.len() <= 60 {
+            let bytes: Vec<&[u8]> = row.asked.chunks(1).collect();
+            hold(server, row, known.whose, &bytes).map_err(|why| format!("{}, byte by byte: {why}", row.name))?;
+        }
+    }
+    Ok(())
+}
+
+fn http_cache(server: &mut Server) -> Result<(), Miss> {
+    let known = know(server)?;
+    spoken(&known, Speech::Http)?;
+    for (name, asked, statuses) in rows::HTTP {
+        let mut client = server.connect()?;
+        client.send(asked.as_bytes())?;
+        for status in *statuses {
+            let wrong = |is: String| format!("{name}: {is} instead of {status}");
+            match client.receive(false).map_err(&wrong)? {
+                Some(response) if response.status == *status => {}
+                Some(response) => return Err(wrong(response.status.to_string()).into()),
+                None => return Err(wrong("the end".to_owned()).into()),
+            }
+        }
+    }
+    Ok(())
+}
+
+/// `set` and `get` in the protocol that the server speaks, and what a hit is answered with.
+fn compose(known: &Known, key: &str, value: &[u8]) -> [Vec<u8>; 4] {
+    let (bytes, length) = (value.len(), key.len());
+    let [set, stored, get, front, back] = match known.speaks.contains(&Speech::Text) {
+        true => [
+            format!("set {key} 0 0 {bytes}\r\n"),
+            "STORED\r\n".to_owned(),
+            format!("get {key}\r\n"),
+            format!("VALUE {key} 0 {bytes}\r\n"),
+            "\r\nEND\r\n".to_owned(),
+        ],
+        false => [
+            format!("*3\r\n$3\r\nSET\r\n${length}\r\n{key}\r\n${bytes}\r\n"),
+            "+OK\r\n".to_owned(),
+            format!("*2\r\n$3\r\nGET\r\n${length}\r\n{key}\r\n"),
+            format!("${bytes}\r\n"),
+            "\r\n".to_owned(),
+        ],
+    };
+    let set = [set.as_bytes(), value, b"\r\n"].concat();
+    [set, stored.into_bytes(), get.into_bytes(), [front.as_bytes(), value, back.as_bytes()].concat()]
+}
+
+/// Reads an answer, up to the first byte of it that is wrong.
+fn expect(client: &mut Client, answer: &[u8]) -> Result<(), String> {
+    let mut said = vec![0; answer.len()];
+    let mut got = 0;
+    while got < said.len() {
+        let before = got;
+        got += match client.stream.read(&mut said[before..]) {
+            Ok(0) => return Err(format!("no right answer: the connection was closed after {before} bytes")),
+            Ok(bytes) => bytes,
+            Err(error) => return Err(format!("no right answer: {} after {before} bytes", reason(&error))),
+        };
+        if let Some(at) = (before..got).find(|&at| said[at] != answer[at]) {
+            let shown = |bytes: &[u8], end: usize| bytes[at..end.min(at + 40)].escape_ascii().to_string();
+            let (is, wanted) = (shown(&said, got), shown(answer, answer.len()));
+            return Err(format!("at byte {at} of an answer `{is}` instead of `{wanted}`"));
+        }
+    }
+    Ok(())
+}
+
+fn large(server: &mut Server) -> Result<(), Miss> {
+    let known = know(server)?;
+    let mut client = server.connect()?;
+    let value: Vec<u8> = (0..500_000_u32).map(|at| b'a' + (at % 23) as u8).collect();
+    let [set, stored, get, hit] = compose(&known, "large", &value);
+    client.send(&set)?;
+    expect(&mut client, &stored)?;
+    client.send(&get.repeat(3))?;
+    expect(&mut client, &hit.repeat(3))?;
+    if !known.speaks.contains(&Speech::Text) {
+        return Ok(()); // Redis stores up to 512 MB.
+    }
+    let mut over = b"set large 0 0 2000000\r\n".to_vec();
+    over.resize(over.len() + 2_000_000, b'x');
+    over.extend_from_slice(b"\r\nget large\r\nadd large 0 0 1\r\n1\r\n");
+    client.send(&over)?;
+    expect(&mut client, b"SERVER_ERROR object too large for cache\r\nEND\r\nSTORED\r\n")?;
+    Ok(())
+}
+
+fn many_keys(server: &mut Server) -> Result<(), Miss> {
+    let known = know(server)?;
+    let mut client = server.connect()?;
+    let (value, is_text) = (vec![b'v'; 10_000], known.speaks.contains(&Speech::Text));
+    let [set, stored, ..] = compose(&known, "many", &value);
+    client.send(&set)?;
+    expect(&mut client, &stored)?;
+    let keys = |key: &str| match is_text {
+        true => format!("get{}\r\n", format!(" {key}").repeat(1000)),
+        false => {
+            format!("*1001\r\n$4\r\nMGET\r\n{}", format!("${}\r\n{key}\r\n", key.len()).repeat(1000))
+        }
+    };
+    client.send(keys("none").as_bytes())?;
+    let misses = if is_text { "END\r\n".to_owned() } else { format!("*1000\r\n{}", "$-1\r\n".repeat(1000)) };
+    expect(&mut client, misses.as_bytes())?;
+    client.send(keys("many").as_bytes())?;
+    let (front, one, back) = match is_text {
+        true => (&b""[..], [b"VALUE many 0 10000\r\n", &value[..], b"\r\n"].concat(), &b"END\r\n"[..]),
+        false => (&b"*1000\r\n"[..], [b"$10000\r\n", &value[..], b"\r\n"].concat(), &b""[..]),
+    };
+    expect(&mut client, &[front, &one.repeat(1000), back].concat())?;
+    Ok(())
+}
+
+fn pipelined(server: &mut Server) -> Result<(), Miss> {
+    let known = know(server)?;
+    let mut client = server.connect()?;
+    let (mut asked, mut answered) = (Vec::new(), Vec::new());
+    for number in 0..2_500 {
+        let [set, stored, get, hit] = compose(&known, &format!("p{}", number % 50), format!("{number}").as_bytes());
+        asked.extend([set, get].concat());
+        answered.extend([stored, hit].concat());
+    }
+    client.send(&asked)?;
+    expect(&mut client, &answered)?;
+    Ok(())
+}
+
+fn slow_reader(server: &mut Server) -> Result<(), Miss> {
+    /// More than the buffers of both sides of a connection hold of answers, bytes.
+    const ENOUGH: usize = 24 << 20;
+    let known = know(server)?;
+    let mut slow = server.connect()?;
+    let value: Vec<u8> = (0..100_000_u32).map(|at| b'a' + (at % 19) as u8).collect();
+    let [set, stored, get, hit] = compose(&known, "slow", &value);
+    slow.send(&set)?;
+    expect(&mut slow, &stored)?;
+    let io_error = |error: std::io::Error| format!("cannot send: {}", reason(&error));
+    slow.stream.set_write_timeout(Some(Duration::from_millis(150))).map_err(io_error)?;
+    let asked = get.repeat(ENOUGH / hit.len());
+    let mut sent = 0;
+    while sent < asked.len() {
+        match slow.stream.write(&asked[sent..]) {
+            Ok(taken) => sent += taken,
+            Err(error) if error.kind() == ErrorKind::WouldBlock => break,
+            Err(error) => return Err(io_error(error).into()),
+        }
+    }
+    let mut others = (0..16).map(|_| server.connect()).collect::<Result<Vec<_>, _>>()?;
+    for _ in 0..4 {
+        for (index, other) in others.iter_mut().enumerate() {
+            other.ask(1).map_err(|why| format!("beside a client that does not read, client {}: {why}", index + 1))?;
+        }
+        thread::sleep(Duration::from_millis(50));
+    }
+    let whole = sent / get.len();
+    for index in 0..whole {
+        expect(&mut slow, &hit).map_err(|why| format!("answer {} of {whole} to a late reader: {why}", index + 1))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,235 @@
+//! Conversations with caches, and where memcached and Redis are known to answer otherwise.
+
+use super::Speech;
+
+/// Whose server it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Whose {
+    Ours,
+    /// 1.6.18.
+    Memcached,
+    /// 7.0.
+    Redis,
+}
+
+/// What is said on a new connection, and what is answered. It may be said again and again.
+pub(super) struct Row {
+    pub(super) name: &'static str,
+    pub(super) speech: Speech,
+    pub(super) asked: Vec<u8>,
+    answered: Vec<u8>,
+    closes: bool,
+    differs: Option<Differs>,
+}
+
+/// Who answers otherwise, how, and why that is right, too.
+struct Differs {
+    whose: Whose,
+    answered: Vec<u8>,
+    closes: bool,
+    reason: &'static str,
+}
+
+/// What a server is to answer.
+pub(super) struct Answer<'a> {
+    pub(super) bytes: &'a [u8],
+    /// Whether it closes then.
+    pub(super) closes: bool,
+    /// Why this is not what others do.
+    pub(super) reason: Option<&'static str>,
+}
+
+impl Row {
+    pub(super) fn answer(&self, whose: Whose) -> Answer<'_> {
+        match &self.differs {
+            Some(other) if other.whose == whose => {
+                Answer { bytes: &other.answered, closes: other.closes, reason: Some(other.reason) }
+            }
+            _ => Answer { bytes: &self.answered, closes: self.closes, reason: None },
+        }
+    }
+
+    fn closing(self) -> Row {
+        Row { closes: true, ..self }
+    }
+
+    fn but_closing(self, whose: Whose, answered: &str, reason: &'static str) -> Row {
+        let row = self.but(whose, answered, reason);
+        Row { differs: row.differs.map(|differs| Differs { closes: true, ..differs }), ..row }
+    }
+
+    fn but(self, whose: Whose, answered: &str, reason: &'static str) -> Row {
+        let front = if self.speech == Speech::Text { "MN\r\n" } else { "+PONG\r\n" };
+        let answered = format!("{front}{answered}").into_bytes();
+        Row { differs: Some(Differs { whose, answered, closes: false, reason }), ..self }
+    }
+}
+
+/// A row of memcached's text. It begins with a barrier, so that a server that tells protocols apart knows this one.
+fn text(name: &'static str, asked: impl AsRef<[u8]>, answered: &str) -> Row {
+    let asked = [b"mn\r\n", asked.as_ref()].concat();
+    let answered = format!("MN\r\n{answered}").into_bytes();
+    Row { name, speech: Speech::Text, asked, answered, closes: false, differs: None }
+}
+
+/// A row of RESP, begun likewise.
+fn resp(name: &'static str, asked: impl AsRef<[u8]>, answered: &str) -> Row {
+    let asked = [b"PING\r\n", asked.as_ref()].concat();
+    let answered = format!("+PONG\r\n{answered}").into_bytes();
+    Row { name, speech: Speech::Resp, asked, answered, closes: false, differs: None }
+}
+
+pub(super) fn text_basic() -> Row {
+    text(
+        "text",
+        "set a 7 0 3\r\nabc\r\nget a\r\ndelete a\r\nget a\r\ndelete a\r\n",
+        "STORED\r\nVALUE a 7 3\r\nabc\r\nEND\r\nDELETED\r\nEND\r\nNOT_FOUND\r\n",
+    )
+}
+
+pub(super) fn resp_basic() -> Row {
+    resp(
+        "resp",
+        "*3\r\n$3\r\nSET\r\n$1\r\na\r\n$3\r\nabc\r\n*2\r\n$3\r\nGET\r\n$1\r\na\r\nDEL a\r\nGET a\r\nDEL a\r\n",
+        "+OK\r\n$3\r\nabc\r\n:1\r\n$-1\r\n:0\r\n",
+    )
+}
+
+const LINE: &str = "CLIENT_ERROR bad command line format\r\n";
+const CHUNK: &str = "CLIENT_ERROR bad data chunk\r\n";
+const LARGE: &str = "SERVER_ERROR object too large for cache\r\n";
+const SKIPS_THE_LINE: &str = "memcached skips the line alone and takes the block for commands";
+const ENDS: &str = "mn\r\n";
+
+pub(super) fn all() -> Vec<Row> {
+    use Whose::{Memcached, Redis};
+    let (longest, too_long) = ("k".repeat(250), "k".repeat(251));
+    vec![
+        text_basic(),
+        text(
+            "a key of 250 letters",
+            format!("set {longest} 0 0 1\r\n1\r\nget {longest}\r\n"),
+            &format!("STORED\r\nVALUE {longest} 0 1\r\n1\r\nEND\r\n"),
+        ),
+        text("a store of a key of 251", format!("set {too_long} 0 0 7\r\nversion\r\n{ENDS}"), &format!("{LINE}MN\r\n"))
+            .but(Memcached, &format!("{LINE}VERSION 1.6.18\r\nMN\r\n"), SKIPS_THE_LINE),
+        text("a get of a key of 251", format!("get {too_long}\r\n{ENDS}"), &format!("{LINE}MN\r\n")),
+        text("no bytes", "set a 0 0 0\r\n\r\nget a\r\n", "STORED\r\nVALUE a 0 0\r\n\r\nEND\r\n"),
+        text(
+            "a value that looks like commands",
+            "set a 0 0 14\r\n\r\nget a\r\nEND\r\n\r\nget a\r\n",
+            "STORED\r\nVALUE a 0 14\r\n\r\nget a\r\nEND\r\n\r\nEND\r\n",
+        ),
+        text(
+            "a block longer than its length",
+            format!("set a 0 0 3\r\nabcdef\r\n{ENDS}"),
+            &format!("{CHUNK}ERROR\r\nMN\r\n"),
+        ),
+        text(
+            "a block shorter than its length",
+            format!("set a 0 0 9\r\nabc\r\n{ENDS}{ENDS}"),
+            &format!("{CHUNK}ERROR\r\n"),
+        ),
+        text("a length below 0", format!("set a 0 0 -1\r\n{ENDS}"), &format!("{LINE}MN\r\n")),
+        text("a length that is none", format!("set a 0 0 x\r\n{ENDS}"), &format!("{LINE}MN\r\n")),
+        text("no length", format!("set a 0 0\r\n{ENDS}"), "ERROR\r\nMN\r\n"),
+        text("a length of 64 bits", "set a 0 0 18446744073709551615\r\n", LARGE).closing().but(
+            Memcached,
+            LINE,
+            "memcached takes the length for no number and, as ever, skips the line alone",
+        ),
+        text("flags that are none", format!("set a x 0 2\r\nmn\r\n{ENDS}"), &format!("{LINE}MN\r\n")).but(
+            Memcached,
+            &format!("{LINE}MN\r\nMN\r\n"),
+            SKIPS_THE_LINE,
+        ),
+        text(
+            "no such command",
+            format!("frobnicate a\r\n\x01\x02 \r\n\r\n{ENDS}"),
+            "ERROR\r\nERROR\r\nERROR\r\nMN\r\n",
+        ),
+        text("get of nothing", format!("get\r\n{ENDS}"), "ERROR\r\nMN\r\n"),
+        text("noreply, and a length that is none", format!("set a 0 0 x noreply\r\n{ENDS}"), "MN\r\n"),
+        text("noreply, and a time to delete", format!("delete a 5 noreply\r\n{ENDS}"), "MN\r\n"),
+        text("noreply", format!("set a 0 0 1 noreply\r\n1\r\ndelete a noreply\r\nget a\r\n{ENDS}"), "END\r\nMN\r\n"),
+        text(
+            "counting wraps and stops",
+            "set a 0 0 20\r\n18446744073709551615\r\nincr a 2\r\ndecr a 5\r\nset a 0 0 1\r\nx\r\nincr a 1\r\nincr a -1\r\n",
+            "STORED\r\n1\r\n0\r\nSTORED\r\nCLIENT_ERROR cannot increment or decrement non-numeric value\r\n\
+             CLIENT_ERROR invalid numeric delta argument\r\n",
+        ),
+        text("a time in the past", "set a 0 -1 1\r\n1\r\nget a\r\n", "STORED\r\nEND\r\n"),
+        text("quiet", format!("ms a 1 q\r\n1\r\nmg a v q\r\nmd a q\r\nmg a v q\r\n{ENDS}"), "VA 1\r\n1\r\nMN\r\n"),
+        text(
+            "a key in base64",
+            "ms YQ== 1 b\r\n1\r\nmg a v k\r\nmg YQ== k b\r\n",
+            "HD\r\nVA 1 ka\r\n1\r\nHD kYQ== b\r\n",
+        )
+        .but(
+            Memcached,
+            "HD\r\nVA 1 kYQ== b\r\n1\r\nHD kYQ== b\r\n",
+            "memcached keeps with an item that its key came in base64, 1 bit that is not there here",
+        ),
+        text("a flag that none has", format!("mg a !\r\n{ENDS}"), "CLIENT_ERROR invalid flag\r\nMN\r\n"),
+        resp_basic(),
+        resp(
+            "inline, and blank lines",
+            "\r\nSET a 1\r\n\r\nGET a\r\nset b \"x y\"\r\nget b\r\n",
+            "+OK\r\n$1\r\n1\r\n+OK\r\n$3\r\nx y\r\n",
+        ),
+        resp("no arguments at all", "*0\r\n*-1\r\nPING\r\n", "+PONG\r\n"),
+        resp("no bytes", "*3\r\n$3\r\nSET\r\n$1\r\na\r\n$0\r\n\r\nGET a\r\n", "+OK\r\n$0\r\n\r\n"),
+        resp("an argument below 0", "*2\r\n$3\r\nGET\r\n$-1\r\n", "-ERR Protocol error: invalid bulk length\r\n")
+            .closing(),
+        resp("a count beyond all", "*99999999999\r\n", "-ERR Protocol error: invalid multibulk length\r\n").closing(),
+        resp("no argument where one must be", "*1\r\n+PING\r\n", "-ERR Protocol error: expected '$', got '+'\r\n")
+            .closing(),
+        resp("a quote without its end", "SET a \"b\r\n", "-ERR Protocol error: unbalanced quotes in request\r\n")
+            .but_closing(
+                Redis,
+                "-ERR Protocol error: unbalanced quotes in request\r\n",
+                "Redis closes, though the line says where the next request begins",
+            ),
+        resp("too few arguments", "GET\r\nPING\r\n", "-ERR wrong number of arguments for 'get' command\r\n+PONG\r\n"),
+        resp("no such command", "FROB a\r\nPING\r\n", "-ERR unknown command 'FROB'\r\n+PONG\r\n").but(
+            Redis,
+            "-ERR unknown command 'FROB', with args beginning with: 'a' \r\n+PONG\r\n",
+            "Redis repeats the arguments",
+        ),
+        resp(
+            "misses among hits",
+            "SET a 1\r\nDEL none\r\nMGET a none a\r\n",
+            "+OK\r\n:0\r\n*3\r\n$1\r\n1\r\n$-1\r\n$1\r\n1\r\n",
+        ),
+        resp("the third version", "HELLO 9\r\nPING\r\n", "-NOPROTO unsupported protocol version\r\n+PONG\r\n"),
+    ]
+}
+
+/// Requests over HTTP, and the statuses that answer them.
+pub(super) const HTTP: &[(&str, &str, &[u16])] = &[
+    (
+        "put, get, delete",
+        "DELETE /a HTTP/1.1\r\nHost: a\r\nConnection: keep-alive\r\n\r\nPUT /b/1 HTTP/1.1\r\nHost: a\r\n\r\nGET /b HTTP/1.1\r\nHost: a\r\n\r\nDELETE /b HTTP/1.1\r\nHost: a\r\n\r\nGET /b HTTP/1.1\r\nHost: a\r\n\r\n",
+        &[404, 201, 200, 204, 404],
+    ),
+    (
+        "a key with a slash in it",
+        "PUT /a%2Fb/1 HTTP/1.1\r\nHost: a\r\n\r\nGET /a%2fb HTTP/1.1\r\nHost: a\r\n\r\nDELETE /a%2Fb HTTP/1.1\r\nHost: a\r\n\r\n",
+        &[201, 200, 204],
+    ),
+    ("an escape that is none", "GET /a%zz HTTP/1.1\r\nHost: a\r\n\r\n", &[400]),
+    ("no value", "PUT /a HTTP/1.1\r\nHost: a\r\n\r\n", &[400]),
+    (
+        "an empty value",
+        "DELETE /e HTTP/1.1\r\nHost: a\r\n\r\nPUT /e/ HTTP/1.1\r\nHost: a\r\n\r\nGET /e HTTP/1.1\r\nHost: a\r\n\r\nDELETE /e HTTP/1.1\r\nHost: a\r\n\r\n",
+        &[404, 201, 200, 204],
+    ),
+    (
+        "a length and chunks",
+        "POST /reset HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+        &[400],
+    ),
+    ("two lengths", "GET /a HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nxx", &[400]),
+    ("a folded line", "GET /a HTTP/1.1\r\nHost: a\r\nX: a\r\n b\r\n\r\n", &[400]),
+    ("no host", "GET /a HTTP/1.1\r\n\r\n", &[400]),
+];
