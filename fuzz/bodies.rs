@@ -179,6 +179,35 @@ pub(crate) fn urls(bytes: &[u8]) {
     }
 }
 
+/// A journey of any text is steps whose templates and paths can be read, and goes to the generator as it was read; or a list of mistakes that point into it.
+pub(crate) fn journey_parse(bytes: &[u8]) {
+    use study::journey::{path, template};
+    let Ok(text) = std::str::from_utf8(bytes) else { return };
+    match study::journey::parse(text) {
+        Ok(journey) => {
+            let operations = journey.operations();
+            assert!(!journey.steps.is_empty() && !operations.is_empty());
+            for step in &journey.steps {
+                assert!(operations.contains(&step.operation.as_str()));
+                assert!((1..=text.split('\n').count()).contains(&(step.line as usize)), "{step:?}");
+                let texts = [&step.url].into_iter().chain(step.headers.iter().map(|header| &header.1));
+                texts.for_each(|text| assert!(template::parts(text).is_ok(), "{text}"));
+                let paths =
+                    step.take.iter().map(|taken| &taken.1).chain(step.expect.iter().map(|expected| &expected.0));
+                paths.for_each(|text| assert!(path::parse(text).is_ok(), "{text}"));
+            }
+            let written = serde_json::to_string(&journey).expect("what was read can be written");
+            let read = serde_json::from_str::<study::Journey>(&written).expect("what was written can be read");
+            assert_eq!(read, journey);
+        }
+        Err(mistakes) => {
+            assert!(!mistakes.is_empty());
+            let fine = |mistake: &study::Diagnostic| text.get(mistake.span.clone()).is_some();
+            assert!(mistakes.iter().all(fine) || text.len() > study::journey::TEXT_MAX_BYTES, "{mistakes:?}");
+        }
+    }
+}
+
 /// A workload of any text can be drawn, or is a list of mistakes that point into it.
 pub(crate) fn workload_parse(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else { return };

@@ -160,6 +160,7 @@ fn measurement(spec: &LoadSpec, requests: u64, wrong: u64) -> Measurement {
         stop_reason: "the time was over".to_owned(),
         volley: None,
         cache: None,
+        journey: None,
     }
 }
 

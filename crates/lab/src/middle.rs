@@ -1,5 +1,6 @@
 //! Middles of a trial: started after the subject, its neighbour first, each with a folder of its own; stopped before it.
 
+use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
@@ -30,6 +31,8 @@ pub(crate) struct Middle<'a> {
     pub(crate) sampler: Sampler,
     port: u16,
     next_port: u16,
+    /// Where it tells of itself, if it was told of such a port at all.
+    admin_port: Option<u16>,
     /// Removed when dropped, which is after the process has ended: fields are dropped in this order.
     folder: tempfile::TempDir,
 }
@@ -60,13 +63,17 @@ impl<'a> Middle<'a> {
         let folder = folder.map_err(|error| broken(format!("it has no folder: {error}")))?;
         let free_port = || ready::free_port().map_err(|error| broken(format!("there is no free port: {error}")));
         let (admin_port, peer_port) = (free_port()?, free_port()?);
+        let has_admin = Cell::new(false);
         let fill = |text: &str, port: u16| {
             study::fill(text, |name| match name {
                 "port" => Some(port.to_string()),
                 "next_port" => Some(place.next_port.to_string()),
                 "subject_port" => Some(place.subject_port.to_string()),
                 "second_port" => Some(place.second_port.to_string()),
-                "admin_port" => Some(admin_port.to_string()),
+                "admin_port" => {
+                    has_admin.set(true);
+                    Some(admin_port.to_string())
+                }
                 "peer_port" => Some(peer_port.to_string()),
                 "folder" => Some(folder.path().display().to_string()),
                 factor => place.levels.get(factor).map(Level::to_string),
@@ -100,7 +107,13 @@ impl<'a> Middle<'a> {
         used.ready_ns = Some(started.ready_ns);
         let port = used.used.port.unwrap_or(0);
         let sampler = Sampler::new(Path::new("/proc"), started.child.pid(), started.at);
-        Ok(Self { plan, started, sampler, port, next_port: place.next_port, folder })
+        let admin_port = has_admin.get().then_some(admin_port);
+        Ok(Self { plan, started, sampler, port, next_port: place.next_port, admin_port, folder })
+    }
+
+    /// Where it tells of itself, if anywhere.
+    pub(crate) fn admin_port(&self) -> Option<u16> {
+        self.admin_port
     }
 
     /// Where it listens.

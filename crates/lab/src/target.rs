@@ -1,10 +1,12 @@
 //! Whom the generator asks: what the plan says of it, once the subject's port is known.
 
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
-use study::plan::{BodyPlan, HttpPlan, HttpRequestPlan, LoadPlan, Plan};
+use study::Journey;
+use study::plan::{BodyPlan, HttpPlan, HttpRequestPlan, JourneyPlan, LoadPlan, Plan};
 use study::spec::{Dialect, HttpRequest, Target};
 
 use crate::ready;
@@ -12,11 +14,46 @@ use crate::ready;
 /// Longest body that is read from a file, bytes. It travels to the generator as JSON, and in each request from there.
 pub const BODY_MAX_BYTES: u64 = 4 * 1024 * 1024;
 
-/// The target of a load on the subject that listens on `port`; files are relative to `directory`.
+/// The ports of a trial, as the generator meets them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Ports {
+    /// Where the generator's connections go: the first process in front of the subject, or the subject.
+    pub(crate) port: u16,
+    /// Where the subject listens.
+    pub(crate) subject_port: u16,
+    /// Where the first process in front of the subject tells how endpoints are dialled; `None`: there is no such process.
+    pub(crate) admin_port: Option<u16>,
+}
+
+impl Ports {
+    /// Those of a trial in which nothing stands in front of the subject.
+    pub(crate) fn direct(port: u16) -> Self {
+        Self { port, subject_port: port, admin_port: None }
+    }
+
+    /// A text of the load with its ports filled in; `None`: it has one that this trial lacks.
+    fn fill(&self, text: &str) -> Option<String> {
+        let ports = [
+            ("{port}", Some(self.port)),
+            ("{subject_port}", Some(self.subject_port)),
+            ("{admin_port}", self.admin_port),
+        ];
+        ports.iter().try_fold(text.to_owned(), |text, (template, port)| match port {
+            _ if !text.contains(template) => Some(text),
+            port => port.map(|port| text.replace(template, &port.to_string())),
+        })
+    }
+}
+
+/// The target of a load on the subject of a trial; files are relative to `directory`.
 ///
 /// Errors: a protocol that there is none of, a body that cannot be read.
-pub(crate) fn target(load: &LoadPlan, port: u16, directory: &Path) -> Result<Target, String> {
+pub(crate) fn target(load: &LoadPlan, ports: Ports, directory: &Path) -> Result<Target, String> {
+    let port = ports.port;
     let address = ready::address(port).to_string();
+    if let Some(plan) = &load.journey {
+        return journey(plan, ports, directory);
+    }
     match (load.protocol.as_str(), &load.http) {
         ("pingpong", _) => Ok(Target::Pingpong { address }),
         ("http" | "https", Some(http)) => {
@@ -33,6 +70,67 @@ pub(crate) fn target(load: &LoadPlan, port: u16, directory: &Path) -> Result<Tar
             (Some(_), None) => Err(format!("the plan does not say what the cache is asked over `{other}`")),
             (None, _) => Err(format!("there is no protocol `{other}`")),
         },
+    }
+}
+
+/// Longest file of a journey and of each of its schemas, bytes. They travel to the generator as JSON.
+const JOURNEY_MAX_BYTES: u64 = 4 * 1024 * 1024;
+
+/// What a journey asks. Targets that the plan does not name are where the generator's connections go, as their own URLs encrypt it.
+fn journey(plan: &JourneyPlan, ports: Ports, directory: &Path) -> Result<Target, String> {
+    let journey = read_journey(plan, directory).map_err(|mistakes| mistakes.join("; "))?;
+    let mut targets = BTreeMap::new();
+    for (name, own) in &journey.targets {
+        let scheme = if own.starts_with("http://") { "http" } else { "https" };
+        targets.insert(name.clone(), format!("{scheme}://{}", ready::address(ports.port)));
+    }
+    // One that the journey has not is a mistake that the generator tells.
+    for (name, url) in &plan.targets {
+        let filled =
+            ports.fill(url).ok_or_else(|| format!("the target `{name}` has a port that nobody has: `{url}`"))?;
+        targets.insert(name.clone(), filled);
+    }
+    Ok(Target::Journey {
+        journey: Box::new(journey),
+        targets,
+        // Where nothing stands in front of the subject there is nobody to ask, and all is dialled as its URL says.
+        resolve: plan.resolve.as_ref().and_then(|url| ports.fill(url)),
+        insecure: plan.insecure,
+        ca_file: plan.ca_file.clone(),
+        keep_calls: plan.keep_calls,
+    })
+}
+
+/// The journey of a plan with the texts of its schemas, or all that is wrong with it.
+fn read_journey(plan: &JourneyPlan, directory: &Path) -> Result<Journey, Vec<String>> {
+    if let Some(journey) = study::journey::preset(&plan.source) {
+        return Ok(journey);
+    }
+    let path = directory.join(&plan.source);
+    let text = text(&path).map_err(|why| vec![why])?;
+    let words = |mistake: &study::Diagnostic| format!("{}:{mistake}", plan.source);
+    let mut journey = study::journey::parse(&text).map_err(|found| found.iter().map(words).collect::<Vec<_>>())?;
+    let files = journey.files().map(str::to_owned).collect::<Vec<_>>();
+    let beside = path.parent().unwrap_or(directory);
+    let mut mistakes = Vec::new();
+    for schema in journey.schemas.iter_mut().filter(|schema| files.contains(&schema.file)) {
+        match self::text(&beside.join(&schema.file)) {
+            Ok(text) => schema.text = text,
+            Err(why) => mistakes.push(why),
+        }
+    }
+    if mistakes.is_empty() { Ok(journey) } else { Err(mistakes) }
+}
+
+fn text(path: &Path) -> Result<String, String> {
+    let mut text = String::new();
+    let read = File::open(path).and_then(|file| file.take(JOURNEY_MAX_BYTES + 1).read_to_string(&mut text));
+    match read {
+        Err(error) => Err(format!("`{}` cannot be read: {error}", path.display())),
+        Ok(bytes) if bytes as u64 > JOURNEY_MAX_BYTES => {
+            Err(format!("`{}` has more than {JOURNEY_MAX_BYTES} bytes", path.display()))
+        }
+        Ok(_) => Ok(text),
     }
 }
 
@@ -87,6 +185,9 @@ pub fn missing_files(plan: &Plan, directory: &Path) -> Vec<String> {
                 .extend(read.map(|error| format!("the roots to trust, `{}`, cannot be read: {error}", path.display())));
         }
     }
+    for journey in plan.points.iter().filter_map(|point| point.load.journey.as_ref()) {
+        missing.extend(read_journey(journey, directory).err().into_iter().flatten());
+    }
     missing.sort_unstable();
     missing.dedup();
     missing
@@ -114,7 +215,7 @@ mod tests {
     }
 
     fn target_of(lines: &str, directory: &Path) -> Result<Target, String> {
-        target(&plan(lines).points[0].load, 7000, directory)
+        target(&plan(lines).points[0].load, Ports::direct(7000), directory)
     }
 
     #[test]
@@ -124,9 +225,12 @@ mod tests {
         assert_eq!(target_of("protocol = \"pingpong\"", here), Ok(Target::Pingpong { address }));
         let mut load = plan("protocol = \"pingpong\"").points[0].load.clone();
         load.protocol = "gopher".to_owned();
-        assert_eq!(target(&load, 7000, here), Err("there is no protocol `gopher`".to_owned()));
+        assert_eq!(target(&load, Ports::direct(7000), here), Err("there is no protocol `gopher`".to_owned()));
         load.protocol = "http".to_owned();
-        assert_eq!(target(&load, 7000, here), Err("the plan does not say what is asked over `http`".to_owned()));
+        assert_eq!(
+            target(&load, Ports::direct(7000), here),
+            Err("the plan does not say what is asked over `http`".to_owned())
+        );
     }
 
     #[test]
@@ -138,7 +242,7 @@ mod tests {
                 .map(|(name, value)| format!("{name}: {value}"))
                 .collect::<Vec<_>>()
                 .join(", "),
-            Target::Pingpong { .. } | Target::Cache { .. } => unreachable!(),
+            _ => unreachable!(),
         };
         assert_eq!(hosts("protocol = \"http\""), "Host: 127.0.0.1:7000");
         assert_eq!(
@@ -171,6 +275,47 @@ mod tests {
             body: body.to_vec(),
         };
         assert_eq!(requests, [request(3, "PUT", "/x?y", &[0, 255, 10]), request(1, "GET", "/", b"{}")]);
+    }
+
+    #[test]
+    fn ports_are_filled_in_as_a_trial_has_them() {
+        let load = |lines: &str| plan(&format!("journey = \"evernote\"\n{lines}")).points[0].load.clone();
+        let asked = |lines: &str, ports: Ports| match target(&load(lines), ports, Path::new(".")) {
+            Ok(Target::Journey { targets, resolve, .. }) => (targets["user"].clone(), resolve),
+            other => panic!("{other:?}"),
+        };
+        let through = Ports { port: 8000, subject_port: 9000, admin_port: Some(7000) };
+        assert_eq!(asked("", through), ("https://127.0.0.1:8000".to_owned(), None));
+        let lines =
+            "targets = { user = \"https://127.0.0.1:{subject_port}\" }\nresolve = \"http://127.0.0.1:{admin_port}\"";
+        let beside = Some("http://127.0.0.1:7000".to_owned());
+        assert_eq!(asked(lines, through), ("https://127.0.0.1:9000".to_owned(), beside));
+        assert_eq!(asked(lines, Ports::direct(9000)), ("https://127.0.0.1:9000".to_owned(), None), "nobody to ask");
+        let fixed = "targets = { user = \"https://localhost:{port}\" }\nresolve = \"http://127.0.0.1:5000\"";
+        let asker = Some("http://127.0.0.1:5000".to_owned());
+        assert_eq!(asked(fixed, Ports::direct(9000)), ("https://localhost:9000".to_owned(), asker));
+    }
+
+    #[test]
+    fn a_journey_is_read_with_the_schemas_beside_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let source = "name = \"own\"\ntargets = { a = \"http://127.0.0.1:1\" }\nschemas = { s = \"s.thrift\" }\n[[step]]\nurl = \"{a}\"\nthrift = \"s S.m\"\n";
+        std::fs::write(folder.path().join("own.toml"), source).unwrap();
+        let lines = "journey = \"own.toml\"";
+        let missing = format!(
+            "`{}` cannot be read: No such file or directory (os error 2)",
+            folder.path().join("s.thrift").display()
+        );
+        assert_eq!(missing_files(&plan(lines), folder.path()), std::slice::from_ref(&missing));
+        assert_eq!(target_of(lines, folder.path()), Err(missing));
+        std::fs::write(folder.path().join("s.thrift"), "service S { void m() }").unwrap();
+        assert_eq!(missing_files(&plan(lines), folder.path()), Vec::<String>::new());
+        let Target::Journey { journey, targets, .. } = target_of(lines, folder.path()).unwrap() else { unreachable!() };
+        assert_eq!(journey.schemas[0].text, "service S { void m() }");
+        assert_eq!(targets["a"], "http://127.0.0.1:7000");
+        std::fs::write(folder.path().join("own.toml"), "name = 5").unwrap();
+        let told = missing_files(&plan(lines), folder.path());
+        assert!(told.len() >= 2 && told.iter().all(|mistake| mistake.starts_with("own.toml:")), "{told:?}");
     }
 
     #[test]

@@ -17,6 +17,7 @@ use crate::middle::{Middle, Place};
 use crate::process::{Child, Supervisor, wait_readable};
 use crate::sample::{Reading, Sampler};
 use crate::server::{Server, Started};
+use crate::target::Ports;
 use crate::topology::{self, Share};
 use crate::{clock, network, ready, target, wire, words};
 
@@ -204,10 +205,14 @@ impl Trial<'_> {
         say: &mut dyn FnMut(Phase, Option<&Live>),
     ) -> Result<Measurement, End> {
         let Subject { child: subject, sampler } = subject;
-        let port = middles.first().map_or(record.subject.port, |middle| Some(middle.port()));
-        let spec =
-            load_spec(&self.point().load.at(self.step), share, port.unwrap_or(0), record.seed, &self.options.directory)
-                .map_err(|text| failed(FailureKind::Generator, text))?;
+        let subject_port = record.subject.port.unwrap_or(0);
+        let ports = middles.first().map_or(Ports::direct(subject_port), |middle| Ports {
+            port: middle.port(),
+            subject_port,
+            admin_port: middle.admin_port(),
+        });
+        let spec = load_spec(&self.point().load.at(self.step), share, ports, record.seed, &self.options.directory)
+            .map_err(|text| failed(FailureKind::Generator, text))?;
         let mut generator = Generator::start(self.supervisor, &spec, &share.generator, &self.options.directory)
             .map_err(|error| failed(FailureKind::Generator, format!("the generator cannot be started: {error}")))?;
         say(Phase::Warmup, None);
@@ -432,8 +437,8 @@ pub(crate) fn share(point: &Point, options: &Options) -> Result<Share, String> {
     topology::share(&options.cpus, behind, point.load.cpus, point.load.share_cpus)
 }
 
-fn load_spec(load: &LoadPlan, share: &Share, port: u16, seed: u64, directory: &Path) -> Result<LoadSpec, String> {
-    let target = target::target(load, port, directory)?;
+fn load_spec(load: &LoadPlan, share: &Share, ports: Ports, seed: u64, directory: &Path) -> Result<LoadSpec, String> {
+    let target = target::target(load, ports, directory)?;
     let cpus = u32::try_from(share.generator.len()).unwrap_or(u32::MAX);
     // A worker without a client would only turn.
     let threads = load.threads.unwrap_or(cpus.min(load.clients)).max(1);

@@ -1,8 +1,12 @@
 //! What is wrong with a specification, all of it at once.
 
-use study::Workload;
-use study::spec::{Arrivals, Connection, Dialect, LoadSpec, SPEC_VERSION, Stop, Target, Warmup};
+use std::collections::BTreeMap;
 
+use study::spec::{Arrivals, Connection, Dialect, LoadSpec, SPEC_VERSION, Stop, Target, Warmup};
+use study::url::{self, Scheme};
+use study::{Journey, Workload};
+
+use crate::journey::Program;
 use crate::protocol::Http;
 
 /// Windows of one measurement at most: at 100 ms, nearly three hours.
@@ -11,6 +15,8 @@ const WINDOWS_MAX: u64 = 100_000;
 const THREADS_MAX: u32 = 4096;
 /// Connections at most, over all workers.
 const CLIENTS_MAX: u32 = 1_000_000;
+/// Clients of a journey at most.
+const JOURNEY_CLIENTS_MAX: u32 = 1024;
 /// Requests in flight on one connection at most, and on all together.
 const PIPELINE_MAX: u32 = 1024;
 const IN_FLIGHT_MAX: u64 = 4_000_000;
@@ -39,7 +45,7 @@ pub fn check(spec: &LoadSpec) -> Vec<String> {
     unless(spec.window_ns >= 1_000_000, format!("`window_ns` is {}, at least 1 ms", spec.window_ns));
     unless(spec.timeout_ns >= 1_000_000, format!("`timeout_ns` is {}, at least 1 ms", spec.timeout_ns));
     match &spec.target {
-        Target::Cache { .. } => {} // Below.
+        Target::Cache { .. } | Target::Journey { .. } => {} // Below.
         Target::Pingpong { address } => unless(!address.is_empty(), "`address` is empty".to_owned()),
         Target::Http { address, requests, expect, .. } => {
             unless(!address.is_empty(), "`address` is empty".to_owned());
@@ -69,6 +75,9 @@ pub fn check(spec: &LoadSpec) -> Vec<String> {
         );
     } else if let Warmup::Steady { .. } = spec.warmup {
         unless(false, "the warm-up rule `steady` watches the hit ratio of a cache".to_owned());
+    }
+    if let Target::Journey { journey, targets, resolve, .. } = &spec.target {
+        self::journey(spec, journey, targets, resolve.as_deref()).into_iter().for_each(|text| unless(false, text));
     }
     unless(
         (1..=PIPELINE_MAX).contains(&spec.pipeline),
@@ -137,6 +146,42 @@ pub fn check(spec: &LoadSpec) -> Vec<String> {
     if let Warmup::DurationNs(warmup_ns) | Warmup::Steady { max_ns: warmup_ns } = spec.warmup {
         unless(warmup_ns < 86_400_000_000_000, format!("a warm-up of {warmup_ns} ns is longer than a day"));
     }
+    mistakes
+}
+
+/// What is wrong with a journey, or with a load of it.
+fn journey(
+    spec: &LoadSpec,
+    journey: &Journey,
+    targets: &BTreeMap<String, String>,
+    resolve: Option<&str>,
+) -> Vec<String> {
+    let mut mistakes = Program::new(journey, targets).err().unwrap_or_default();
+    let mut unless = |good: bool, text: String| {
+        if !good {
+            mistakes.push(text);
+        }
+    };
+    unless(
+        spec.clients <= JOURNEY_CLIENTS_MAX,
+        format!("`clients` is {}, a journey has {JOURNEY_CLIENTS_MAX} at most: each is a thread", spec.clients),
+    );
+    unless(
+        matches!(spec.arrivals, Arrivals::Closed { think_ns: 0 }),
+        "a journey is a closed loop without think time".to_owned(),
+    );
+    unless(spec.pipeline == 1, format!("`pipeline` is {}, which journeys do not know", spec.pipeline));
+    unless(
+        spec.connection == Connection::KeepAlive,
+        "`connection` is `per-request`, which journeys do not know".to_owned(),
+    );
+    unless(!matches!(spec.stop, Stop::Volley { .. }), "the stop rule `volley` is none of journeys".to_owned());
+    if let Stop::Requests { requests, .. } = spec.stop {
+        let calls = journey.steps.len() as u64;
+        unless(requests >= calls, format!("`requests` is {requests}, and one journey has {calls} calls"));
+    }
+    let good = resolve.is_none_or(|text| url::parse(text).is_ok_and(|url| url.scheme == Scheme::Http));
+    unless(good, format!("`resolve` is `{}`, no `http://host:port`", resolve.unwrap_or_default()));
     mistakes
 }
 

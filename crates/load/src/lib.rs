@@ -7,11 +7,12 @@
 //! Each worker is a thread with its own driver, connections and histograms ([`worker`]); nothing is shared while
 //! requests fly but a few numbers that the [`coordinator`] sets: when measuring begins, when it ends. Histograms are
 //! merged once, at the end. A protocol is one implementation of [`protocol::Protocol`]; arrivals and stop rule are
-//! values.
+//! values. Journeys, loads of several operations that follow from each other, have an engine of their own ([`journey`]).
 
 mod arrivals;
 mod check;
 mod coordinator;
+mod journey;
 mod limit;
 mod merge;
 mod protocol;

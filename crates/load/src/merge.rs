@@ -98,6 +98,7 @@ pub(crate) fn merge(
         stop_reason: ended.reason,
         volley: ended.volley,
         cache,
+        journey: None,
     }
 }
 

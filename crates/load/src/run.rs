@@ -74,8 +74,8 @@ pub enum LoadError {
     /// Not one connection stood within the time for it.
     #[error("none of {clients} connections to {address} could be opened: {reason}")]
     Unreachable {
-        /// Where.
-        address: Address,
+        /// Where, as it was given or resolved.
+        address: String,
         /// How many were tried.
         clients: u32,
         /// Why, in a few words.
@@ -108,6 +108,9 @@ pub fn run(spec: &LoadSpec, progress: &mut dyn FnMut(Progress), abort: &AtomicBo
     if !mistakes.is_empty() {
         return Err(LoadError::Spec(mistakes));
     }
+    if let Target::Journey { .. } = &spec.target {
+        return crate::journey::run(spec, progress, abort);
+    }
     let address = resolve(spec.target.address())?;
     let tls = match &spec.target {
         Target::Http { tls: Some(tls), .. } => Some(Connector::new(tls).map_err(LoadError::Tls)?),
@@ -118,7 +121,7 @@ pub fn run(spec: &LoadSpec, progress: &mut dyn FnMut(Progress), abort: &AtomicBo
         // CPU time on epoll with 50 and 400 clients, no range without 1), and epoll takes less memory.
         // Caches were not measured: their requests are as small, and connections as many.
         (Backend::Auto, Target::Http { .. } | Target::Cache { .. }) | (Backend::Epoll, _) => net::Choice::Epoll,
-        (Backend::Auto, Target::Pingpong { .. }) => net::Choice::Auto,
+        (Backend::Auto, Target::Pingpong { .. } | Target::Journey { .. }) => net::Choice::Auto,
         (Backend::IoUring, _) => net::Choice::IoUring,
     };
     let (backend, backend_note) = net::choose(choice).map_err(|source| kernel("backend", source))?;
@@ -233,7 +236,7 @@ pub fn run(spec: &LoadSpec, progress: &mut dyn FnMut(Progress), abort: &AtomicBo
             Ok(measurement)
         }
         Outcome::Unreachable(refusal) => Err(LoadError::Unreachable {
-            address,
+            address: address.to_string(),
             clients: spec.clients,
             reason: refusal.unwrap_or_else(|| "no answer in time".to_owned()),
         }),
@@ -243,7 +246,7 @@ pub fn run(spec: &LoadSpec, progress: &mut dyn FnMut(Progress), abort: &AtomicBo
 }
 
 /// Says that a worker has failed, unless it is told to forget it: also when the worker panics.
-struct Flag<'a>(&'a AtomicBool);
+pub(crate) struct Flag<'a>(pub(crate) &'a AtomicBool);
 
 impl Drop for Flag<'_> {
     fn drop(&mut self) {
@@ -252,7 +255,7 @@ impl Drop for Flag<'_> {
 }
 
 /// Steps the coordinator to the end and tells of progress.
-fn watch(
+pub(crate) fn watch(
     coordinator: &mut Coordinator<'_>,
     control: &Control,
     progress: &mut dyn FnMut(Progress),
@@ -309,6 +312,7 @@ fn work(
             .map_err(|source| kernel(&format!("pin worker {} to processor {cpu}", task.index), source))?;
     }
     match &task.spec.target {
+        Target::Journey { .. } => unreachable!("journeys have an engine of their own"),
         Target::Pingpong { .. } => drive(task, backend, Pingpong::default(), 0),
         Target::Http { requests, expect, .. } => {
             let http = Http::new(requests, expect, task.spec.connection).map_err(LoadError::Spec)?;
@@ -383,7 +387,7 @@ fn run_on(task: Task<'_>, mut driver: impl Driver, protocol: impl Protocol) -> i
     worker::run(task, &mut driver, protocol, usage, |_| {})
 }
 
-fn kernel(what: &str, source: io::Error) -> LoadError {
+pub(crate) fn kernel(what: &str, source: io::Error) -> LoadError {
     LoadError::Kernel { what: what.to_owned(), source }
 }
 
@@ -398,7 +402,7 @@ fn share(clients: u32, index: u32, workers: u32) -> u32 {
 }
 
 /// What this thread has used so far.
-fn usage() -> Usage {
+pub(crate) fn usage() -> Usage {
     let schedstat = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
     let run_queue_ns = schedstat.split_ascii_whitespace().nth(1).and_then(|word| word.parse().ok());
     Usage { cpu_ns: net::thread::thread_cpu_ns(), run_queue_ns }

@@ -205,16 +205,17 @@ pub(crate) struct CheckArgs {
 const REQUESTS: &str = "Requests";
 const SEARCH: &str = "Search";
 const CACHES: &str = "Caches";
+const JOURNEYS: &str = "Journeys";
 const TLS: &str = "TLS";
 const RIGHT: &str = "Right answers";
 const GENERATOR: &str = "Generator";
 const OUTPUT: &str = "Output";
 
 #[derive(Debug, Args)]
-#[command(after_help = LOAD_HELP, override_usage = "quintain load [OPTIONS] URL\n       quintain load [OPTIONS] --urls FILE")]
+#[command(after_help = LOAD_HELP, override_usage = "quintain load [OPTIONS] URL\n       quintain load [OPTIONS] --urls FILE\n       quintain load [OPTIONS] --journey NAME|FILE")]
 pub(crate) struct LoadArgs {
     /// `http://host:port/path`, `https://...`, `pingpong://host:port`; of caches `memcached://`, `memcached+meta://`, `redis://`, `redis+resp3://`, `http-cache://`
-    #[arg(required_unless_present_any = ["spec", "urls"], value_name = "URL")]
+    #[arg(required_unless_present_any = ["spec", "urls", "journey"], value_name = "URL")]
     pub(crate) url: Option<String>,
     /// Connections, over all threads
     #[arg(short = 'c', long, alias = "connections", value_name = "N", default_value = "10", allow_negative_numbers = true, value_parser = given(clients))]
@@ -262,6 +263,8 @@ pub(crate) struct LoadArgs {
     #[arg(long, value_name = "TIME", allow_negative_numbers = true, value_parser = given(timeout), default_value = "2s")]
     pub(crate) timeout: Given<Duration>,
     #[command(flatten)]
+    pub(crate) journey: JourneyArgs,
+    #[command(flatten)]
     pub(crate) cache: CacheArgs,
     #[command(flatten)]
     pub(crate) http: HttpArgs,
@@ -286,6 +289,23 @@ pub(crate) struct LoadArgs {
     /// Read a LoadSpec (JSON) from a file or, with `-`, from stdin, and print progress and Measurement as JSON lines
     #[arg(long, value_name = "FILE", hide = true, exclusive = true)]
     pub(crate) spec: Option<String>,
+}
+
+/// What loads of journeys alone know.
+#[derive(Clone, Debug, Default, Args)]
+pub(crate) struct JourneyArgs {
+    /// Instead of a URL: what users do call by call, `evernote`, `chess`, `twitter`, or a file; -n is calls, made in whole journeys
+    #[arg(long, value_name = "NAME|FILE", conflicts_with_all = ["url", "urls", "rate", "find", "volley", "think"], help_heading = JOURNEYS)]
+    pub(crate) journey: Option<String>,
+    /// Where one of its services is, instead of what the journey says; may be given several times
+    #[arg(long = "target", value_name = "NAME=URL", value_parser = key_value, requires = "journey", help_heading = JOURNEYS)]
+    pub(crate) targets: Vec<(String, String)>,
+    /// Ask here where an endpoint is to be dialled: GET /resolve?endpoint=URL gives {"address": "ip:port"}, or 404
+    #[arg(long, value_name = "URL", requires = "journey", help_heading = JOURNEYS)]
+    pub(crate) resolve: Option<String>,
+    /// Write the times of every call to this file, CSV
+    #[arg(long, value_name = "FILE", requires = "journey", help_heading = JOURNEYS)]
+    pub(crate) calls: Option<PathBuf>,
 }
 
 /// What is done before measuring.
@@ -509,6 +529,12 @@ pub(crate) enum ServeKind {
     Http(Box<ServeHttpArgs>),
     /// Serve a cache: memcached's text and meta protocol, RESP2/3 and HTTP on one port, under an exact cap of memory
     Cache(Box<ServeCacheArgs>),
+    /// Answer as Evernote does in the benchmark of Whip: Thrift in HTTPS, an account and, on a port that it tells, its notes
+    MockEvernote(Box<ServeEvernoteArgs>),
+    /// Play chess by mail as in the benchmark of Whip: SOAP, the WSDL at /?wsdl
+    MockChess(Box<ServeChessArgs>),
+    /// Answer as Twitter does in the benchmark of Whip: REST in HTTPS
+    MockTwitter(Box<ServeTwitterArgs>),
     /// Misbehave, to test generators
     #[command(hide = true)]
     Hostile(ServeHostileArgs),
@@ -638,6 +664,89 @@ pub(crate) struct ServeCacheArgs {
     /// Seed of the hash of keys and of the evictor's draws [default: another each time]
     #[arg(long)]
     pub(crate) seed: Option<u64>,
+}
+
+/// What all mocks have.
+#[derive(Debug, Args)]
+pub(crate) struct MockArgs {
+    /// Port; 0 lets the kernel choose
+    #[arg(short = 'p', long, default_value_t = 0)]
+    pub(crate) port: u16,
+    /// Address to listen on
+    #[arg(long, default_value = "127.0.0.1")]
+    pub(crate) host: std::net::IpAddr,
+    /// Threads
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1024))]
+    pub(crate) threads: u32,
+    /// Connections open at the same time; more wait to be accepted
+    #[arg(long, value_name = "N", default_value_t = 4096, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    pub(crate) connections: u32,
+    /// Bytes of a request's body; more is answered with 413
+    #[arg(long, value_name = "BYTES", default_value = "1MiB", value_parser = bytes)]
+    pub(crate) max_body: u64,
+    /// A connection may stand without a whole head of a request for so long
+    #[arg(long, value_name = "TIME", default_value = "60s", value_parser = some_time)]
+    pub(crate) idle_timeout: Duration,
+    /// A body, and a TLS handshake, may take so long
+    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = some_time)]
+    pub(crate) body_timeout: Duration,
+    /// Law of the delay of each answer, as of `serve calibrate`; to the millisecond
+    #[arg(long, default_value = "null", value_parser = crate::serve::law)]
+    pub(crate) delay: crate::serve::Law,
+    /// Seed of the delays
+    #[arg(long, default_value_t = 1)]
+    pub(crate) seed: u64,
+    /// After SIGTERM, connections may go on for so long
+    #[arg(long, value_name = "TIME", default_value = "5s", value_parser = duration)]
+    pub(crate) drain: Duration,
+}
+
+/// What mocks have that are encrypted.
+#[derive(Debug, Args)]
+pub(crate) struct MockTlsArgs {
+    /// Write the root of the certificate, which is made at start, to this file (PEM), for clients to trust
+    #[arg(long, value_name = "FILE")]
+    pub(crate) cert_out: Option<PathBuf>,
+    /// A further name or address that the certificate has, beside `localhost` and the address; may be given several times
+    #[arg(long = "cert-name", value_name = "NAME")]
+    pub(crate) cert_names: Vec<String>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ServeEvernoteArgs {
+    #[command(flatten)]
+    pub(crate) mock: MockArgs,
+    #[command(flatten)]
+    pub(crate) tls: MockTlsArgs,
+    /// Port of the notes; 0 lets the kernel choose
+    #[arg(long, value_name = "PORT", default_value_t = 0)]
+    pub(crate) notes_port: u16,
+    /// Replies as the benchmark was published, or those that the paper's contracts are about: keys and tokens of their own for each user
+    #[arg(long, value_enum, default_value_t = MockProfile::Shipped)]
+    pub(crate) profile: MockProfile,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum MockProfile {
+    Shipped,
+    Paper,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ServeChessArgs {
+    #[command(flatten)]
+    pub(crate) mock: MockArgs,
+    /// Games that are kept, the oldest being forgotten first; the published benchmark kept one
+    #[arg(long, value_name = "N", default_value_t = 1024, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    pub(crate) games: u32,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ServeTwitterArgs {
+    #[command(flatten)]
+    pub(crate) mock: MockArgs,
+    #[command(flatten)]
+    pub(crate) tls: MockTlsArgs,
 }
 
 /// What the cap of a cache counts.

@@ -362,7 +362,7 @@ mod tests {
     fn requests(words: &[&str]) -> (String, Vec<HttpRequest>, Option<Tls>, Expect) {
         match good(words).target {
             Target::Http { address, requests, tls, expect } => (address, requests, tls, expect),
-            Target::Pingpong { .. } | Target::Cache { .. } => panic!("not HTTP"),
+            _ => panic!("not HTTP"),
         }
     }
 

@@ -11,7 +11,7 @@ use study::spec::{Arrivals, LoadSpec, SPEC_VERSION, Stop, Target, Warmup};
 use crate::cli::{Gaps, LoadArgs};
 use crate::message::{Done, Exit, Problem};
 use crate::mistakes::Mistakes;
-use crate::{cache, find, http, limits, output, signals};
+use crate::{cache, find, http, journey, limits, output, signals};
 
 /// The open loop polls for so long before each intended send, ns.
 const SPIN_NS: u64 = 100_000;
@@ -58,6 +58,9 @@ pub(crate) fn load(args: LoadArgs) -> Done {
     let result = load::run(&spec, &mut progress, &interrupted);
     line.clear();
     let measurement = result.map_err(|error| problem(&error, &spec.target))?;
+    if let Some(path) = &args.journey.calls {
+        journey::write_calls(path, &measurement)?;
+    }
     if args.json {
         output::data(&report::load_json(&measurement, &name).map_err(|error| Problem::new(Exit::Machine, error))?)?;
     } else {
@@ -87,7 +90,10 @@ pub(crate) fn prepare(args: &LoadArgs) -> Result<Prepared, Problem> {
 fn read(args: &LoadArgs) -> Result<(Prepared, Vec<String>), Problem> {
     let mut mistakes = Mistakes::default();
     let workload = |mistakes: &mut Mistakes| cache::workload(&args.cache, mistakes);
-    let asked = http::asked(args.url.as_deref(), &args.http, workload, &mut mistakes);
+    let asked = match &args.journey.journey {
+        Some(name) => journey::asked(name, &args.journey, &args.http, &mut mistakes),
+        None => http::asked(args.url.as_deref(), &args.http, workload, &mut mistakes),
+    };
     let is_cache = asked.as_ref().map(|asked| matches!(asked.target, Target::Cache { .. }));
     if is_cache == Some(false) {
         cache::flags_of_none(&args.cache, &mut mistakes);
@@ -135,6 +141,8 @@ fn read(args: &LoadArgs) -> Result<(Prepared, Vec<String>), Problem> {
     let warmup = match (warmup, trace) {
         // A trace is measured from its first operation on.
         (None, Some(_)) => Warmup::DurationNs(0),
+        // What is counted is whole journeys, from the first.
+        (None, None) if args.journey.journey.is_some() => Warmup::DurationNs(0),
         (warmup, _) => cache::warmup(warmup, is_cache.unwrap_or(true), requests, &mut mistakes),
     };
     let timeout_ns = nanos(mistakes.flag("--timeout", &args.timeout));

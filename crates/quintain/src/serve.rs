@@ -102,6 +102,9 @@ pub(crate) fn serve(args: ServeArgs) -> Done {
         }
         ServeKind::Http(args) => http(*args, &shutdown)?,
         ServeKind::Cache(args) => serve_cache(*args, &shutdown)?,
+        ServeKind::MockEvernote(args) => crate::mock::evernote(*args, &shutdown)?,
+        ServeKind::MockChess(args) => crate::mock::chess(*args, &shutdown)?,
+        ServeKind::MockTwitter(args) => crate::mock::twitter(*args, &shutdown)?,
         ServeKind::Hostile(args) => {
             let kind = match args.kind {
                 Hostility::WrongWords => servers::Kind::WrongWords,

@@ -6,7 +6,7 @@ use study::plan::Level;
 use study::record::{IdlePolicy, Record, Run};
 
 use crate::findings::{Drift, FINDINGS_VERSION, Factor, Findings, MetricInfo, Row, RowState};
-use crate::{added, answer, asked, effects, method, miss_ratio, over_requests, row, scalability, value};
+use crate::{added, answer, asked, effects, method, miss_ratio, operations, over_requests, row, scalability, value};
 
 /// Below this adjusted p-value a drift is called one.
 const DRIFT_P: f64 = 0.05;
@@ -50,6 +50,7 @@ pub fn analyze(run: &Run, records: &[Record]) -> Findings {
         miss_ratios: Vec::new(),
         added: Vec::new(),
         over_requests: Vec::new(),
+        operations: Vec::new(),
         factors,
         drift,
         network: row::network(records.iter().copied()),
@@ -66,6 +67,7 @@ pub fn analyze(run: &Run, records: &[Record]) -> Findings {
     findings.miss_ratios = miss_ratio::miss_ratios(&findings, run, &records);
     findings.added = added::added(&findings);
     findings.over_requests = over_requests::over_requests(&findings, plan, &records);
+    findings.operations = operations::operations(&findings, &records);
     findings.warnings = warnings(&findings, strange);
     findings.answer = answer::answer(&findings);
     findings

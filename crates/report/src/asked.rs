@@ -36,7 +36,11 @@ fn parts(load: &LoadPlan) -> [Part; 8] {
         Connection::PerRequest => "a connection for each request",
     };
     [
-        told(load.protocol.clone()),
+        told(
+            load.journey
+                .as_ref()
+                .map_or_else(|| load.protocol.clone(), |journey| format!("journey {}", journey.source)),
+        ),
         told(http.map_or_else(String::new, requests)),
         told(arrivals(load)),
         told(count(u64::from(load.clients), "client")),

@@ -508,6 +508,7 @@ impl Trial<'_> {
             stop_reason: "250 ms measured".to_owned(),
             volley: None,
             cache: None,
+            journey: None,
         };
         self.record(Outcome::Measured(measurement), Some(behaviour))
     }
@@ -611,6 +612,7 @@ fn point(server: &str, cores: i64, clients: i64) -> Point {
             protocol: "pingpong".to_owned(),
             http: None,
             workload: None,
+            journey: None,
             clients: clients as u32,
             pipeline: 1,
             connection: Connection::KeepAlive,

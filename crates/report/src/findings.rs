@@ -11,6 +11,7 @@ use study::record::{
 
 pub use crate::added::{Added, AddedMetric};
 pub use crate::miss_ratio::{CurvePolicy, MissRatioCurve, MissRatioPoint, MissRatios, PolicyPoint};
+pub use crate::operations::{OperationFinding, OverTrials, RowOperations};
 pub use crate::over_requests::{OverRequests, RequestPoint};
 
 /// The version of [`Findings`] that this build writes.
@@ -81,6 +82,9 @@ pub struct Findings {
     /// What happens over the requests of a trial, where the study asks for it.
     #[serde(default)]
     pub over_requests: Vec<OverRequests>,
+    /// What each operation took, for every row whose trials are journeys.
+    #[serde(default)]
+    pub operations: Vec<RowOperations>,
     /// Tests for a drift over the time of the run, one for each row with trials enough.
     pub drift: Vec<Drift>,
     /// Counters of the network stack, all trials together.

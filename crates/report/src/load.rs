@@ -10,6 +10,7 @@ use study::spec::Connection;
 
 use crate::cache::{self, CacheReport};
 use crate::findings::{Clock, Estimate};
+use crate::journey::{self, JourneyReport};
 use crate::number::{self, percent, quantity};
 use crate::terminal::{Paint, Style};
 use crate::{histogram, value, verdict};
@@ -88,6 +89,8 @@ pub struct LoadReport {
     pub hit_ratio: Option<f64>,
     /// What a cache made of its workload; `null` for what is none.
     pub cache: Option<CacheReport>,
+    /// What a journey's operations came to; `null` for what is none.
+    pub journey: Option<JourneyReport>,
     /// What the reader should know, one sentence each.
     pub warnings: Vec<String>,
 }
@@ -218,6 +221,7 @@ pub fn load(measurement: &Measurement, target: &str) -> LoadReport {
         volley: measurement.volley,
         hit_ratio: measurement.cache.as_ref().and_then(|cache| cache.counts.hit_ratio()),
         cache: measurement.cache.as_deref().map(cache::report),
+        journey: measurement.journey.as_deref().map(journey::report),
         warnings: verdict::measurement_warnings(measurement),
     }
 }
@@ -324,6 +328,9 @@ pub fn load_terminal(measurement: &Measurement, target: &str, style: &Style) -> 
     );
     if let Some(cache) = &report.cache {
         cache::lines(cache).into_iter().for_each(|(name, text)| line(name, text));
+    }
+    if let Some(journey) = &report.journey {
+        journey::lines(journey).into_iter().for_each(|(name, text)| line(name, text));
     }
     line("requests", if errors == 0 { format!("{all}, no errors") } else { all });
     if !report.statuses.is_empty() {

@@ -5,7 +5,7 @@ use study::record::Purpose;
 
 use crate::findings::{Findings, Row, SearchEnd, SearchFinding, SearchStep};
 use crate::terminal::{cell, cpus_cell, has_fewer_cpus, idle_word, limited_by};
-use crate::{miss_causes, number};
+use crate::{miss_causes, number, operations};
 
 /// A table, ready to be laid out.
 #[derive(Clone, Debug, PartialEq)]
@@ -17,10 +17,15 @@ pub(crate) struct Sheet {
     pub(crate) rows: Vec<Vec<String>>,
 }
 
-/// Every table of the findings: what searches found, then those of the study in its order, then why the GETs of caches missed.
+/// Every table of the findings: what searches found, then those of the study in its order, then why the GETs of caches missed, then what operations of journeys took.
 pub(crate) fn sheets(findings: &Findings) -> Vec<Sheet> {
     let asked = findings.tables.iter().map(|table| sheet(findings, table));
-    searches(findings).into_iter().chain(asked).chain(miss_causes::sheet(findings)).collect()
+    searches(findings)
+        .into_iter()
+        .chain(asked)
+        .chain(miss_causes::sheet(findings))
+        .chain(operations::sheet(findings))
+        .collect()
 }
 
 /// The range that each search found.

@@ -90,11 +90,11 @@ impl Shutdown {
     }
 
     #[inline]
-    fn asked(&self) -> bool {
+    pub(crate) fn asked(&self) -> bool {
         self.level.load(Ordering::Acquire) >= Self::ASKED
     }
 
-    fn forced(&self) -> bool {
+    pub(crate) fn forced(&self) -> bool {
         self.level.load(Ordering::Acquire) >= Self::FORCED
     }
 }

@@ -4,6 +4,7 @@ mod effects;
 mod factors;
 mod figures;
 mod http;
+mod journey;
 mod load;
 mod middle;
 mod search;
@@ -266,17 +267,24 @@ fn check_templates(root: &Table, factors: &[Factor], report: &Report) {
     let mut of_middles = Vec::new();
     root.get("middle").iter().for_each(|entry| section::texts(&entry.node, &mut of_middles));
     let of_middles = of_middles.into_iter().map(|(_, place)| place).collect::<BTreeSet<_>>();
+    let with_ports = journey::with_ports(root);
     for (text, place) in texts(root) {
         for (_, name) in template::templates(text) {
             let written = format!("{{{name}}}");
             let at = report.source(place).find(&written).map_or(place, |at| place.part(at..at + written.len()));
-            if of_middles.contains(&place) && template::is_reserved(name) {
+            if of_middles.contains(&place) && template::is_reserved(name)
+                || with_ports.contains(&place) && journey::PORTS.contains(&name)
+            {
                 continue;
             }
             if template::SUBJECT.contains(&name) {
                 if !commands.is_empty() && !commands.contains(&place) {
-                    report.mistake(at, format!("`{written}` has a meaning in `subject.command` alone"), None);
+                    let also = if name == template::PORT { " and the targets of a journey" } else { "" };
+                    let message = format!("`{written}` has a meaning in `subject.command`{also} alone");
+                    report.mistake(at, message, None);
                 }
+            } else if journey::PORTS.contains(&name) && !factors.iter().any(|factor| factor.name == name) {
+                report.mistake(at, format!("`{written}` has a meaning in the targets of a journey alone"), None);
             } else if !factors.iter().any(|factor| factor.name == name) && !lost(name, report) {
                 let known = factors.iter().map(|factor| factor.name.as_str());
                 report.mistake(at, format!("`{written}` names no factor"), suggestion(name, known));

@@ -160,6 +160,9 @@ pub struct LoadPlan {
     /// What a cache is asked; `None`: another protocol, or nothing said.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub workload: Option<Workload>,
+    /// What journey its users make; `None`: another protocol.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub journey: Option<JourneyPlan>,
     /// Connections.
     pub clients: u32,
     /// Requests in flight on one connection at most.
@@ -208,6 +211,25 @@ pub struct HttpPlan {
     pub tls: Option<Tls>,
     /// Which answers are right.
     pub expect: Expect,
+}
+
+/// A journey of several operations. The file is read, and ports are filled in, by the lab.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct JourneyPlan {
+    /// A preset's name, or a file relative to the folder that `run` was started in.
+    pub source: String,
+    /// URLs of its targets by name. In them the lab fills in `{port}`, where the generator's connections go, and `{subject_port}`, where the subject listens;
+    /// the two are one where nothing stands between. A target that is not here is `{port}`.
+    pub targets: BTreeMap<String, String>,
+    /// Whom to ask where endpoints are to be dialled, `http://host:port`. `{admin_port}` in it is that of the process that stands in front of the generator;
+    /// in trials without one nobody is asked.
+    pub resolve: Option<String>,
+    /// https: any certificate is right.
+    pub insecure: bool,
+    /// https: the roots to trust, PEM.
+    pub ca_file: Option<String>,
+    /// Whether the times of every call are kept in the record.
+    pub keep_calls: bool,
 }
 
 /// One request of a mix.

@@ -538,6 +538,58 @@ pub struct Measurement {
     /// What a cache made of its workload; `None`: the subject is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cache: Option<Box<CacheMeasurement>>,
+    /// What a journey's operations came to; `None`: the load is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub journey: Option<Box<JourneyMeasurement>>,
+}
+
+/// What a journey's operations came to. [`Measurement::requests`] are its calls.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct JourneyMeasurement {
+    /// The journey's name.
+    pub name: String,
+    /// Journeys that were made to their end while measured.
+    pub completed: u64,
+    /// Journeys that ended at an error.
+    pub abandoned: u64,
+    /// Operations in the order of the journey, each once.
+    pub operations: Vec<OperationMeasurement>,
+    /// Calls in the order in which they were sent, where they were asked for; else empty.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub calls: Vec<CallTime>,
+    /// Calls that there was no room for in `calls`.
+    #[serde(default)]
+    pub calls_left_out: u64,
+}
+
+/// One operation of a journey.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct OperationMeasurement {
+    /// Its name.
+    pub name: String,
+    /// Calls that were answered as they must be.
+    pub requests: u64,
+    /// Calls that were not.
+    pub errors: u64,
+    /// Latency, from the write of the request to the end of its reply, coarse as those of windows.
+    pub service: Histogram,
+}
+
+/// The times of one call.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct CallTime {
+    /// Place of its operation among [`JourneyMeasurement::operations`].
+    pub operation: u32,
+    /// The client that made it, from 0.
+    pub client: u32,
+    /// Number of its journey, from 0 over all clients, those of the warm-up among them.
+    pub journey: u64,
+    /// When it was written, ns since measuring began. In a closed loop it is intended then.
+    pub sent_ns: u64,
+    /// Latency, ns.
+    pub latency_ns: u64,
+    /// The reply was as it must be.
+    pub is_right: bool,
 }
 
 /// What a cache made of its workload. [`Measurement::requests`] are the operations of the workload; what they cause, fills and rewrites,

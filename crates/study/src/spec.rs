@@ -1,8 +1,11 @@
 //! What the load engine is told: one JSON object, from the lab to the generator's process.
 
+use std::collections::BTreeMap;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::journey::Journey;
 use crate::workload::Workload;
 
 /// The version of [`LoadSpec`] and of [`crate::record::Measurement`] that this build speaks.
@@ -79,6 +82,28 @@ pub enum Target {
         /// whatever the cache answers.
         workload: Box<Workload>,
     },
+    /// A journey of several operations, what replies say going into later requests. Every reply is verified. Each client is a cursor with a connection for
+    /// each endpoint that it comes to; requests are counted by call, and of a number of requests whole journeys are made.
+    Journey {
+        /// What each client does, again and again.
+        journey: Box<Journey>,
+        /// URLs of its targets by name, instead of those that the journey has.
+        #[serde(default)]
+        targets: BTreeMap<String, String>,
+        /// `http://host:port` of whom to ask where an endpoint is to be dialled: `GET /resolve?endpoint=URL` gives `{"address": "ip:port"}`, or 404 for dialling
+        /// what the URL says. `None`: nobody.
+        #[serde(default)]
+        resolve: Option<String>,
+        /// https: accept any certificate.
+        #[serde(default)]
+        insecure: bool,
+        /// https: PEM file with the roots to trust, instead of the public ones.
+        #[serde(default)]
+        ca_file: Option<String>,
+        /// Keep the times of every call in the measurement.
+        #[serde(default)]
+        keep_calls: bool,
+    },
 }
 
 /// How a cache is spoken to.
@@ -127,12 +152,17 @@ impl Target {
             Target::Http { tls: None, .. } => "http",
             Target::Http { tls: Some(_), .. } => "https",
             Target::Cache { dialect, .. } => dialect.name(),
+            Target::Journey { .. } => "journey",
         }
     }
 
-    /// Where the subject is: `host:port`, or `unix:` and a path.
+    /// Where the subject is: `host:port`, or `unix:` and a path; of a journey the URL of its first target, empty where it has none.
     pub fn address(&self) -> &str {
         match self {
+            Target::Journey { journey, targets, .. } => {
+                let first = journey.targets.first();
+                first.map_or("", |(name, url)| targets.get(name).unwrap_or(url))
+            }
             Target::Pingpong { address } | Target::Http { address, .. } | Target::Cache { address, .. } => address,
         }
     }

@@ -10,7 +10,7 @@ use proptest::prelude::*;
 
 type Body = fn(&[u8]);
 
-const TARGETS: [(&str, Body); 24] = [
+const TARGETS: [(&str, Body); 25] = [
     ("study_parse", bodies::study_parse),
     ("objective", bodies::objective),
     ("pingpong", bodies::pingpong),
@@ -27,6 +27,7 @@ const TARGETS: [(&str, Body); 24] = [
     ("cache_http", bodies::cache_http),
     ("detect_protocol", bodies::detect_protocol),
     ("workload_parse", bodies::workload_parse),
+    ("journey_parse", bodies::journey_parse),
     ("trace", bodies::trace),
     ("thrift_idl", bodies::thrift_idl),
     ("thrift_binary", bodies::thrift_binary),

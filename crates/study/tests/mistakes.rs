@@ -67,7 +67,7 @@ y = "throughputs"
     3:1: unknown key `comand` in `subject`
         here: "comand"
         hint: did you mean `command`?
-    3:25: `{port}` has a meaning in `subject.command` alone
+    3:25: `{port}` has a meaning in `subject.command` and the targets of a journey alone
         here: "{port}"
     4:21: `{sever}` names no factor
         here: "{sever}"
@@ -262,7 +262,7 @@ fn types_and_units() {
         here: "70000"
     8:17: `A=B` cannot be the name of an environment variable
         here: "\"A=B\""
-    8:35: `{port}` has a meaning in `subject.command` alone
+    8:35: `{port}` has a meaning in `subject.command` and the targets of a journey alone
         here: "{port}"
     8:48: `subject.environment.D` is a text, not a list
         here: "[]"
@@ -354,7 +354,7 @@ fn factors_levels_and_templates() {
     insta::assert_snapshot!(mistakes(&with("clients = 40", "clients = \"{port}\"")), @r#"
     8:11: `load.clients`: `{port}` is not a number
         here: "\"{port}\""
-    8:12: `{port}` has a meaning in `subject.command` alone
+    8:12: `{port}` has a meaning in `subject.command` and the targets of a journey alone
         here: "{port}"
     "#);
     insta::assert_snapshot!(mistakes(&with("command = \"{server} -p {port}\"", "command = \"{server}\"")), @r#"

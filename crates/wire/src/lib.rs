@@ -14,6 +14,7 @@ pub mod number;
 pub mod pingpong;
 pub mod resp;
 pub mod rest;
+pub mod schemas;
 pub mod soap;
 pub mod thrift;
 pub mod value;

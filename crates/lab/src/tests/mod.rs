@@ -50,6 +50,7 @@ fn point(command: &str) -> Point {
             protocol: "pingpong".to_owned(),
             http: None,
             workload: None,
+            journey: None,
             clients: 1,
             pipeline: 1,
             connection: Connection::KeepAlive,

@@ -46,6 +46,7 @@ pub(super) fn nothing() -> Findings {
         miss_ratios: Vec::new(),
         added: Vec::new(),
         over_requests: Vec::new(),
+        operations: Vec::new(),
         drift: Vec::new(),
         network: NetworkCounters::default(),
         machine: Host::default(),

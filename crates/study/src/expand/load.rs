@@ -1,6 +1,7 @@
 //! `[load]`: who asks, how many, how fast, how long.
 
 use super::http::{self, Http};
+use super::journey;
 use super::search;
 use crate::node::Value;
 use crate::plan::LoadPlan;
@@ -34,17 +35,17 @@ const STOP_RULES: [(&str, &[&str]); 4] = [
 ];
 const WARMUP_RULES: [&str; 4] = ["duration", "requests", "share", "steady"];
 
-const CLIENTS: Bounds<u64> = Bounds { low: 1, high: 1_000_000, text: "1 to 1,000,000" };
-const THREADS: Bounds<u64> = Bounds { low: 1, high: 1024, text: "1 to 1,024" };
-const CPUS: Bounds<u64> = Bounds { low: 1, high: 4096, text: "1 to 4,096" };
+pub(super) const CLIENTS: Bounds<u64> = Bounds { low: 1, high: 1_000_000, text: "1 to 1,000,000" };
+pub(super) const THREADS: Bounds<u64> = Bounds { low: 1, high: 1024, text: "1 to 1,024" };
+pub(super) const CPUS: Bounds<u64> = Bounds { low: 1, high: 4096, text: "1 to 4,096" };
 const REQUESTS: Bounds<u64> = Bounds { low: 1, high: 1_000_000_000_000, text: "1 to 1,000,000,000,000" };
 const WARMUP_REQUESTS: Bounds<u64> = Bounds { low: 0, high: 1_000_000_000_000, text: "0 to 1,000,000,000,000" };
 const MEASURE_NS: Bounds<u64> = Bounds { low: 10_000_000, high: 86_400_000_000_000, text: "10ms to 24h" };
 const WARMUP_NS: Bounds<u64> = Bounds { low: 0, high: 3_600_000_000_000, text: "0s to 1h" };
 const WARMUP_SHARE: Bounds<f64> = Bounds { low: 0.0, high: 10.0, text: "0 to 10" };
 const STEADY_NS: Bounds<u64> = Bounds { low: 1_000_000_000, high: 3_600_000_000_000, text: "1s to 1h" };
-const WINDOW_NS: Bounds<u64> = Bounds { low: 1_000_000, high: 60_000_000_000, text: "1ms to 1m" };
-const TIMEOUT_NS: Bounds<u64> = Bounds { low: 1_000_000, high: 3_600_000_000_000, text: "1ms to 1h" };
+pub(super) const WINDOW_NS: Bounds<u64> = Bounds { low: 1_000_000, high: 60_000_000_000, text: "1ms to 1m" };
+pub(super) const TIMEOUT_NS: Bounds<u64> = Bounds { low: 1_000_000, high: 3_600_000_000_000, text: "1ms to 1h" };
 const THINK_NS: Bounds<u64> = Bounds { low: 0, high: 3_600_000_000_000, text: "0s to 1h" };
 const HALF_WIDTH_NS: Bounds<u64> = Bounds { low: 1, high: 1_000_000_000, text: "1ns to 1s" };
 const RELATIVE: Bounds<f64> = Bounds { low: 0.0001, high: 0.5, text: "0.01 % to 50 %" };
@@ -56,8 +57,8 @@ const IN_FLIGHT_MAX: u64 = 4_000_000;
 /// A cache warms up so long at most where nothing is said.
 const STEADY_MAX_NS: u64 = 60_000_000_000;
 const DEFAULT_WARMUP_NS: u64 = 1_000_000_000;
-const DEFAULT_WINDOW_NS: u64 = 100_000_000;
-const DEFAULT_TIMEOUT_NS: u64 = 5_000_000_000;
+pub(super) const DEFAULT_WINDOW_NS: u64 = 100_000_000;
+pub(super) const DEFAULT_TIMEOUT_NS: u64 = 5_000_000_000;
 const DEFAULT_LEVEL: f64 = 0.95;
 const DEFAULT_MAX_NS: u64 = 60_000_000_000;
 // Volley's own constants, from its client.
@@ -76,7 +77,13 @@ pub(crate) fn chooses(table: &str, key: &str) -> bool {
 
 /// Reports unknown keys and those that the point does not matter for.
 pub(crate) fn check_keys(load: &Section) {
-    let keys = KEYS.into_iter().chain(["workload"]).chain(http::keys()).chain(search::KEYS).collect::<Vec<_>>();
+    let keys = KEYS
+        .into_iter()
+        .chain(["workload"])
+        .chain(journey::KEYS)
+        .chain(http::keys())
+        .chain(search::KEYS)
+        .collect::<Vec<_>>();
     load.only(&[keys.as_slice(), &["variants"]].concat());
     if let Some(variants) = load.has("variants").then(|| load.section("variants")).flatten() {
         for entry in variants.table.iter() {
@@ -84,13 +91,22 @@ pub(crate) fn check_keys(load: &Section) {
         }
     }
     http::check_keys(load);
-    load.required("protocol", "\"pingpong\"");
+    if !load.has("journey") {
+        load.required("protocol", "\"pingpong\"");
+    }
     load.required("clients", "40");
     load.required("stop", "\"5s\"");
 }
 
 /// The load of one design point; `None` only where a mistake was reported.
 pub(crate) fn read(load: &Section) -> Option<LoadPlan> {
+    if load.has("journey") || load.is_word("protocol", "journey") {
+        return journey::load(load);
+    }
+    for key in journey::OWN.iter().filter(|key| load.has(key)) {
+        let hint = "add `journey = \"evernote\"`, or drop it".to_owned();
+        load.mistake(key, format!("`load.{key}` has no meaning without `load.journey`"), hint);
+    }
     let protocols = ["pingpong", "http", "https"].into_iter().chain(Dialect::ALL.map(Dialect::name));
     let protocol = load.choice("protocol", "protocol", &protocols.map(|name| (name, name)).collect::<Vec<_>>());
     let http = protocol.map(|protocol| http::read(load, protocol));
@@ -150,6 +166,7 @@ pub(crate) fn read(load: &Section) -> Option<LoadPlan> {
         protocol: protocol?.to_owned(),
         http,
         workload: workload?,
+        journey: None,
         clients: clients?,
         pipeline,
         connection,
@@ -184,7 +201,7 @@ fn recorded_arrivals(load: &Section) -> Option<Arrivals> {
     fine.then_some(Arrivals::Recorded)
 }
 
-fn arrivals(load: &Section) -> Option<Arrivals> {
+pub(super) fn arrivals(load: &Section) -> Option<Arrivals> {
     if load.has("search") {
         return search::arrivals(load);
     }
@@ -215,7 +232,7 @@ fn arrivals(load: &Section) -> Option<Arrivals> {
     Some(if poisson?.unwrap_or(true) { Arrivals::Poisson { rate_per_s } } else { Arrivals::Constant { rate_per_s } })
 }
 
-fn warmup(load: &Section, is_cache: bool, stop: Option<Stop>) -> Option<Warmup> {
+pub(super) fn warmup(load: &Section, is_cache: bool, stop: Option<Stop>) -> Option<Warmup> {
     let steady = |max_ns| {
         if is_cache {
             return Some(Warmup::Steady { max_ns });
@@ -254,7 +271,7 @@ fn warmup(load: &Section, is_cache: bool, stop: Option<Stop>) -> Option<Warmup> 
     }
 }
 
-fn stop(load: &Section) -> Option<Stop> {
+pub(super) fn stop(load: &Section) -> Option<Stop> {
     if !load.has("stop") {
         return None;
     }

@@ -1,0 +1,320 @@
+//! One client: it makes journeys, one after the other.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use net::Nanos;
+use stats::Histogram;
+use study::record::CallTime;
+
+use super::connection::{Connection, Piece};
+use super::dial::{self, Dial, Endpoint, Place};
+use super::program::{Program, Step};
+use super::values::Values;
+use crate::recorder::{Answered, Fault, Recorder};
+use crate::tls::Connector;
+
+/// Endpoints to which one client has connections at the same time; beyond that it closes all and begins anew.
+const CONNECTIONS_MAX: usize = 64;
+/// Bytes of a reply's body at most.
+const BODY_BYTES_MAX: usize = 16 << 20;
+/// First pause after a journey that failed without a reply; it doubles up to the second figure.
+const BACKOFF: (Duration, Duration) = (Duration::from_millis(1), Duration::from_millis(100));
+/// Calls whose times are kept at most, over all clients.
+pub(crate) const CALLS_MAX: usize = 1_000_000;
+
+/// What one client counts of one operation.
+#[derive(Clone, Debug)]
+pub(crate) struct OperationCount {
+    pub(crate) requests: u64,
+    pub(crate) errors: u64,
+    pub(crate) service: Histogram,
+}
+
+/// What one client leaves beside what every load counts.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Made {
+    pub(crate) operations: Vec<OperationCount>,
+    pub(crate) completed: u64,
+    pub(crate) abandoned: u64,
+    pub(crate) calls: Vec<CallTime>,
+    pub(crate) calls_left_out: u64,
+    /// Requests in flight, times ns.
+    pub(crate) flight_integral: u128,
+    pub(crate) unfinished: u64,
+}
+
+/// How a journey ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Ended {
+    /// At its end.
+    Completed,
+    /// At an error.
+    Abandoned,
+    /// The load was over.
+    Cut,
+}
+
+/// What a client is told of its journey.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Order {
+    pub(crate) number: u64,
+    /// It counts.
+    pub(crate) is_measured: bool,
+    /// When measuring began; 0 before that.
+    pub(crate) from: Nanos,
+}
+
+/// Makes a connector for the name that a certificate must have.
+pub(crate) type Connect<'c> = dyn Fn(&str) -> Result<Connector, String> + Sync + 'c;
+
+pub(crate) struct Client<'a> {
+    pub(crate) recorder: Recorder,
+    pub(crate) made: Made,
+    program: &'a Program,
+    tls: &'a HashMap<String, Connector>,
+    connect: &'a Connect<'a>,
+    seed: u64,
+    index: u32,
+    timeout_ns: Nanos,
+    calls_kept: usize,
+    dial: Dial,
+    connections: HashMap<(Place, String), Connection>,
+    connectors: HashMap<String, Connector>,
+    opened: std::collections::HashSet<(Place, String)>,
+    sequence: i32,
+    request: Vec<u8>,
+    body: Vec<u8>,
+    backoff: Duration,
+}
+
+/// What all clients of a load share.
+pub(crate) struct Common<'a> {
+    pub(crate) program: &'a Program,
+    /// Connectors by the name that the certificate must have: sessions of one are resumed by others.
+    pub(crate) tls: &'a HashMap<String, Connector>,
+    /// Makes one for a name that was learned on the way.
+    pub(crate) connect: &'a Connect<'a>,
+    pub(crate) seed: u64,
+    pub(crate) timeout_ns: Nanos,
+    pub(crate) resolve: Option<Endpoint>,
+    /// Calls whose times one client keeps at most; 0: none are asked for.
+    pub(crate) calls_kept: usize,
+}
+
+impl<'a> Client<'a> {
+    pub(crate) fn new(common: &Common<'a>, index: u32, recorder: Recorder) -> Client<'a> {
+        let count = || OperationCount {
+            requests: 0,
+            errors: 0,
+            service: Histogram::with_precision(Histogram::WINDOW_PRECISION),
+        };
+        let operations = common.program.operations.iter().map(|_| count()).collect();
+        Client {
+            recorder,
+            made: Made { operations, ..Made::default() },
+            program: common.program,
+            tls: common.tls,
+            connect: common.connect,
+            seed: common.seed,
+            index,
+            timeout_ns: common.timeout_ns,
+            calls_kept: common.calls_kept,
+            dial: Dial::new(common.resolve.clone(), common.timeout_ns),
+            connections: HashMap::new(),
+            connectors: HashMap::new(),
+            opened: std::collections::HashSet::new(),
+            sequence: 0,
+            request: Vec::new(),
+            body: Vec::new(),
+            backoff: BACKOFF.0,
+        }
+    }
+
+    /// Opens the connection that the first step needs, where that is known without a reply.
+    ///
+    /// # Errors
+    /// Why it does not come to stand.
+    pub(crate) fn reach(&mut self) -> Result<(), String> {
+        let mut values = self.program.begin(self.seed, 0);
+        let url = values.text(&self.program.steps[0].url);
+        let endpoint = dial::endpoint(&url)?;
+        self.connected(&url, &endpoint).map(drop).map_err(|(_, why)| why)
+    }
+
+    /// Makes one journey. `is_over` says whether the load has ended, and is asked while a reply is waited for.
+    pub(crate) fn make(&mut self, order: Order, is_over: &mut dyn FnMut(&mut Recorder) -> bool) -> Ended {
+        let mut values = self.program.begin(self.seed, order.number);
+        for step in &self.program.steps {
+            match self.call(step, &mut values, order, is_over) {
+                Ok(true) => {}
+                Ok(false) => return Ended::Cut,
+                Err((fault, why)) => {
+                    self.wrong(step, fault, why, order);
+                    return Ended::Abandoned;
+                }
+            }
+        }
+        self.backoff = BACKOFF.0;
+        self.made.completed += u64::from(order.is_measured);
+        Ended::Completed
+    }
+
+    /// How long to wait after a journey that was abandoned.
+    pub(crate) fn pause(&mut self) -> Duration {
+        let pause = self.backoff;
+        self.backoff = (self.backoff * 2).min(BACKOFF.1);
+        pause
+    }
+
+    fn wrong(&mut self, step: &Step, fault: Fault, why: String, order: Order) {
+        let name = &self.program.operations[step.operation];
+        self.recorder.example(fault, || Some(format!("`{name}`: {why}")));
+        if order.is_measured {
+            self.made.operations[step.operation].errors += 1;
+            self.made.abandoned += 1;
+            self.recorder.fault(fault, net::thread::monotonic_ns());
+        } else {
+            self.recorder.warmup_faults[fault as usize] += 1;
+        }
+    }
+
+    /// One call; `Ok(false)`: the load was over before it was answered.
+    fn call(
+        &mut self,
+        step: &Step,
+        values: &mut Values,
+        order: Order,
+        is_over: &mut dyn FnMut(&mut Recorder) -> bool,
+    ) -> Result<bool, (Fault, String)> {
+        let url = values.text(&step.url);
+        let endpoint = dial::endpoint(&url).map_err(|why| (Fault::Value, format!("what it is to call: {why}")))?;
+        self.sequence = self.sequence.wrapping_add(1) & i32::MAX;
+        let sequence = self.sequence;
+        self.request.clear();
+        let place = (endpoint.host_field.as_str(), endpoint.target.as_str());
+        let composed = self.program.compose(step, values, place, sequence, &mut self.request);
+        composed.map_err(|why| (Fault::Value, format!("what it is to send: {why}")))?;
+        let key = self.connected(&url, &endpoint)?;
+        let mut connection = self.connections.remove(&key).expect("it was just opened, or kept");
+        let (sent_before, received_before) = (connection.sent_bytes, connection.received_bytes);
+        let sent_at = net::thread::monotonic_ns();
+        let outcome = self.exchange(&mut connection, step, sent_at, is_over);
+        let at = net::thread::monotonic_ns();
+        let service_ns = at.saturating_sub(sent_at);
+        if order.is_measured {
+            self.recorder.sent_bytes += connection.sent_bytes - sent_before;
+            self.recorder.received_bytes += connection.received_bytes - received_before;
+            self.made.flight_integral += u128::from(service_ns);
+        }
+        let outcome = match outcome {
+            Ok(Some(_)) if is_over(&mut self.recorder) => {
+                self.made.unfinished += u64::from(order.is_measured);
+                return Ok(false); // What comes after the end counts nowhere.
+            }
+            Ok(Some(response)) => {
+                if order.is_measured {
+                    self.recorder.status(response.status);
+                }
+                let judged = self.program.judge(step, values, response.status, &self.body, sequence);
+                if response.keep_alive && !connection.has_more() {
+                    self.connections.insert(key, connection);
+                } else if connection.has_more() {
+                    // What follows an answer and was not asked for makes the next one doubtful.
+                    return Err((Fault::Framing, "bytes behind the reply that nobody asked for".to_owned()));
+                }
+                judged
+            }
+            Ok(None) => {
+                self.made.unfinished += u64::from(order.is_measured);
+                return Ok(false);
+            }
+            Err(error) => Err(error),
+        };
+        if order.is_measured {
+            let times = CallTime {
+                operation: step.operation as u32,
+                client: self.index,
+                journey: order.number,
+                sent_ns: sent_at.saturating_sub(order.from),
+                latency_ns: service_ns,
+                is_right: outcome.is_ok(),
+            };
+            if self.made.calls.len() < self.calls_kept {
+                self.made.calls.push(times);
+            } else if self.calls_kept > 0 {
+                self.made.calls_left_out += 1;
+            }
+        }
+        outcome?;
+        if order.is_measured {
+            let operation = &mut self.made.operations[step.operation];
+            operation.requests += 1;
+            operation.service.record(service_ns);
+            self.recorder.answer(Answered { intended: sent_at, free_since: sent_at, sent_at, at });
+        } else {
+            self.recorder.warmup_requests += 1;
+        }
+        Ok(true)
+    }
+
+    /// Sends the request and waits for the whole reply; `None`: the load was over before.
+    fn exchange(
+        &mut self,
+        connection: &mut Connection,
+        step: &Step,
+        sent_at: Nanos,
+        is_over: &mut dyn FnMut(&mut Recorder) -> bool,
+    ) -> Result<Option<wire::http1::Response>, (Fault, String)> {
+        self.body.clear();
+        connection.send(&self.request)?;
+        loop {
+            match connection.receive(step.asked, &mut self.body, BODY_BYTES_MAX)? {
+                Piece::Done(response) => return Ok(Some(response)),
+                Piece::More => {
+                    let now = net::thread::monotonic_ns();
+                    if now.saturating_sub(sent_at) >= self.timeout_ns {
+                        let waited = self.timeout_ns as f64 / 1e9;
+                        return Err((Fault::Timeout, format!("no reply within {waited} s")));
+                    }
+                    if is_over(&mut self.recorder) {
+                        return Ok(None);
+                    }
+                }
+            }
+        }
+    }
+
+    /// The key of an open connection to an endpoint, opened where there is none.
+    fn connected(&mut self, url: &str, endpoint: &Endpoint) -> Result<(Place, String), (Fault, String)> {
+        let place = self.dial.place(url, endpoint)?;
+        // Two names at one address are two servers, as certificates have it.
+        let key = (place, endpoint.host.clone());
+        if self.connections.contains_key(&key) {
+            return Ok(key);
+        }
+        if self.connections.len() >= CONNECTIONS_MAX {
+            self.connections.clear();
+            self.opened.clear();
+        }
+        let tls = if place.is_encrypted { Some(self.connector(&endpoint.host)?) } else { None };
+        let patience = Duration::from_nanos(self.timeout_ns);
+        let connection = Connection::open(place.address, tls.as_ref(), patience).inspect_err(|_| self.dial.forget())?;
+        self.recorder.connect.record(connection.connect_ns);
+        if let Some((elapsed_ns, resumed)) = connection.handshake {
+            self.recorder.handshake(elapsed_ns, resumed);
+        }
+        self.recorder.reconnects += u64::from(!self.opened.insert(key.clone()));
+        self.connections.insert(key.clone(), connection);
+        Ok(key)
+    }
+
+    fn connector(&mut self, host: &str) -> Result<Connector, (Fault, String)> {
+        if let Some(connector) = self.tls.get(host).or_else(|| self.connectors.get(host)) {
+            return Ok(connector.clone());
+        }
+        let connector = (self.connect)(host).map_err(|why| (Fault::Tls, why))?;
+        self.connectors.insert(host.to_owned(), connector.clone());
+        Ok(connector)
+    }
+}

@@ -1,0 +1,212 @@
+//! A connection of a journey: a socket that blocks, TLS within, one response at a time.
+
+use std::io::{ErrorKind, Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::time::Duration;
+
+use wire::http1::{Asked, Limits, Memo, Progress, Response, ResponseReader};
+
+use crate::recorder::Fault;
+use crate::tls::{Connector, Session};
+
+/// A wait ends so often to see whether the load is over.
+pub(crate) const SLICE: Duration = Duration::from_millis(50);
+/// Bytes taken in one receive at most.
+const RECEIVE_BYTES: usize = 16_384;
+
+/// What a receive came to.
+#[derive(Debug)]
+pub(crate) enum Piece {
+    /// The response goes on.
+    More,
+    /// It is complete, its body appended.
+    Done(Response),
+}
+
+/// An open connection.
+#[derive(Debug)]
+pub(crate) struct Connection {
+    stream: TcpStream,
+    tls: Option<Box<Session>>,
+    reader: ResponseReader,
+    memo: Memo,
+    /// What came and was not read yet, decrypted.
+    inbox: Vec<u8>,
+    buffer: Vec<u8>,
+    wire: Vec<u8>,
+    /// How long the handshake took, ns, and whether it resumed a session.
+    pub(crate) handshake: Option<(u64, bool)>,
+    pub(crate) connect_ns: u64,
+    pub(crate) sent_bytes: u64,
+    pub(crate) received_bytes: u64,
+}
+
+impl Connection {
+    /// Connects, and shakes hands where there is a connector.
+    ///
+    /// # Errors
+    /// Why there is none.
+    pub(crate) fn open(
+        address: SocketAddr,
+        tls: Option<&Connector>,
+        patience: Duration,
+    ) -> Result<Connection, (Fault, String)> {
+        let began = net::thread::monotonic_ns();
+        let stream = TcpStream::connect_timeout(&address, patience).map_err(|error| {
+            let fault = match error.kind() {
+                ErrorKind::ConnectionRefused => Fault::Refused,
+                ErrorKind::TimedOut | ErrorKind::WouldBlock => Fault::ConnectTimeout,
+                _ => Fault::Os,
+            };
+            (fault, format!("{address}: {error}"))
+        })?;
+        let connected = net::thread::monotonic_ns();
+        let set = stream.set_nodelay(true).and_then(|()| stream.set_read_timeout(Some(SLICE)));
+        set.and_then(|()| stream.set_write_timeout(Some(patience))).map_err(|error| lost(&error))?;
+        let mut connection = Connection {
+            stream,
+            tls: tls.map(|connector| Box::new(connector.start())),
+            reader: ResponseReader::new(Limits::DEFAULT),
+            memo: Memo::new(),
+            inbox: Vec::new(),
+            buffer: vec![0; RECEIVE_BYTES],
+            wire: Vec::new(),
+            handshake: None,
+            connect_ns: connected - began,
+            sent_bytes: 0,
+            received_bytes: 0,
+        };
+        let until = connected + patience.as_nanos() as u64;
+        while connection.tls.as_ref().is_some_and(|session| session.is_handshaking()) {
+            connection.flush()?;
+            if connection.tls.as_ref().is_some_and(|session| !session.is_handshaking()) {
+                break;
+            }
+            if connection.fill()? == Some(0) {
+                return Err((Fault::Tls, "the server ended the connection within the TLS handshake".to_owned()));
+            }
+            if net::thread::monotonic_ns() > until {
+                return Err((Fault::ConnectTimeout, "the TLS handshake did not end in time".to_owned()));
+            }
+        }
+        connection.flush()?;
+        let took = net::thread::monotonic_ns() - connected;
+        connection.handshake = connection.tls.as_ref().map(|session| (took, session.resumed()));
+        Ok(connection)
+    }
+
+    /// Writes a request.
+    ///
+    /// # Errors
+    /// Why the connection is of no more use.
+    pub(crate) fn send(&mut self, request: &[u8]) -> Result<(), (Fault, String)> {
+        match &mut self.tls {
+            Some(session) => {
+                session.write(request).map_err(|error| (Fault::Tls, error.to_string()))?;
+                self.flush()
+            }
+            None => {
+                self.sent_bytes += request.len() as u64;
+                self.stream.write_all(request).map_err(|error| lost(&error))
+            }
+        }
+    }
+
+    /// Reads on in a response, for [`SLICE`] at most.
+    ///
+    /// # Errors
+    /// Why the connection is of no more use; also where the body has more than `limit` bytes.
+    pub(crate) fn receive(&mut self, asked: Asked, body: &mut Vec<u8>, limit: usize) -> Result<Piece, (Fault, String)> {
+        if self.inbox.is_empty() {
+            match self.fill()? {
+                None => return Ok(Piece::More),
+                Some(0) => return self.ended(),
+                Some(_) => {}
+            }
+        }
+        let progress = self.reader.read(&mut self.memo, asked, &self.inbox, |piece| body.extend_from_slice(piece));
+        if body.len() > limit {
+            return Err((Fault::Body, format!("a body of more than {limit} bytes")));
+        }
+        match progress.map_err(framing)? {
+            Progress::More => {
+                self.inbox.clear();
+                Ok(Piece::More)
+            }
+            Progress::Done { used, response } => {
+                self.inbox.drain(..used);
+                Ok(Piece::Done(response))
+            }
+        }
+    }
+
+    fn ended(&mut self) -> Result<Piece, (Fault, String)> {
+        match self.reader.end().map_err(framing)? {
+            Some(response) => Ok(Piece::Done(response)),
+            None => Err((Fault::Closed, "the server ended the connection before it answered".to_owned())),
+        }
+    }
+
+    /// Whether bytes have come that nobody asked for.
+    pub(crate) fn has_more(&self) -> bool {
+        !self.inbox.is_empty()
+    }
+
+    /// Takes what has come; `None`: nothing within [`SLICE`], 0: the end of the stream.
+    fn fill(&mut self) -> Result<Option<usize>, (Fault, String)> {
+        let count = match self.stream.read(&mut self.buffer) {
+            Ok(count) => count,
+            Err(error)
+                if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut | ErrorKind::Interrupted) =>
+            {
+                return Ok(None);
+            }
+            Err(error) => return Err(lost(&error)),
+        };
+        self.received_bytes += count as u64;
+        let bytes = &self.buffer[..count];
+        let Some(session) = &mut self.tls else {
+            self.inbox.extend_from_slice(bytes);
+            return Ok(Some(count));
+        };
+        let read = session.read(bytes, &mut self.inbox);
+        let has_ended = session.ended();
+        // An alert may wait to be sent, also after an error.
+        let flushed = self.flush();
+        read.map_err(|error| (Fault::Tls, error.to_string()))?;
+        flushed?;
+        match (self.inbox.is_empty(), count, has_ended) {
+            (true, 0, _) | (true, _, true) => Ok(Some(0)),
+            (true, ..) => Ok(None), // Records of TLS alone.
+            (false, ..) => Ok(Some(self.inbox.len())),
+        }
+    }
+
+    /// Sends what TLS has to send.
+    fn flush(&mut self) -> Result<(), (Fault, String)> {
+        let Some(session) = &mut self.tls else { return Ok(()) };
+        self.wire.clear();
+        session.take(&mut self.wire);
+        self.sent_bytes += self.wire.len() as u64;
+        self.stream.write_all(&self.wire).map_err(|error| lost(&error))
+    }
+}
+
+fn lost(error: &std::io::Error) -> (Fault, String) {
+    let fault = match error.kind() {
+        ErrorKind::ConnectionReset | ErrorKind::BrokenPipe | ErrorKind::ConnectionAborted => Fault::Reset,
+        ErrorKind::WouldBlock | ErrorKind::TimedOut => Fault::Timeout,
+        _ => Fault::Os,
+    };
+    (fault, error.to_string())
+}
+
+fn framing(error: wire::http1::ResponseError) -> (Fault, String) {
+    use wire::http1::ResponseError;
+    let fault = match error {
+        ResponseError::HeadTooLarge { .. } | ResponseError::TooManyHeaders { .. } => Fault::HeadTooLarge,
+        ResponseError::Truncated { .. } => Fault::Truncated,
+        _ => Fault::Framing,
+    };
+    (fault, error.to_string())
+}

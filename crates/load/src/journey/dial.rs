@@ -1,0 +1,226 @@
+//! Where an endpoint is dialled: as its URL says, or as whoever stands beside us says.
+
+use std::collections::HashMap;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use net::{Address, Nanos};
+use study::url::{self, Scheme};
+use wire::http1::Asked;
+use wire::json::Json;
+
+use super::connection::{Connection, Piece};
+use crate::recorder::Fault;
+
+/// Endpoints whose place one client remembers; when there are more, it forgets all.
+const KNOWN_MAX: usize = 1024;
+/// An answer to where an endpoint is has so many bytes at most.
+const ANSWER_BYTES_MAX: usize = 4096;
+
+/// An endpoint, as a URL has it.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Endpoint {
+    pub(crate) is_encrypted: bool,
+    /// A name or an address, without brackets.
+    pub(crate) host: String,
+    pub(crate) port: u16,
+    /// Path and query.
+    pub(crate) target: String,
+    /// `Host` as it is sent.
+    pub(crate) host_field: String,
+}
+
+/// Reads a URL that a journey has come to.
+///
+/// # Errors
+/// Why it is none that can be called, in words.
+pub(crate) fn endpoint(text: &str) -> Result<Endpoint, String> {
+    let found = url::parse(text).map_err(|error| error.to_string())?;
+    if !matches!(found.scheme, Scheme::Http | Scheme::Https) {
+        return Err(format!("`{}` is no URL of HTTP", text.escape_debug()));
+    }
+    Ok(Endpoint {
+        is_encrypted: found.scheme == Scheme::Https,
+        host_field: found.host_field(),
+        host: found.host,
+        port: found.port,
+        target: found.target,
+    })
+}
+
+/// A place to dial.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Place {
+    pub(crate) address: SocketAddr,
+    pub(crate) is_encrypted: bool,
+}
+
+/// Knows where endpoints are. One for each client.
+#[derive(Debug)]
+pub(crate) struct Dial {
+    /// Whom to ask, `http://host:port`; `None`: nobody.
+    resolve: Option<Endpoint>,
+    names: HashMap<(String, u16), SocketAddr>,
+    /// By the URL without its query.
+    places: HashMap<String, Place>,
+    timeout_ns: Nanos,
+}
+
+impl Dial {
+    pub(crate) fn new(resolve: Option<Endpoint>, timeout_ns: Nanos) -> Dial {
+        Dial { resolve, names: HashMap::new(), places: HashMap::new(), timeout_ns }
+    }
+
+    /// Where the endpoint of a URL is dialled.
+    ///
+    /// # Errors
+    /// Why that is not known.
+    pub(crate) fn place(&mut self, url: &str, endpoint: &Endpoint) -> Result<Place, (Fault, String)> {
+        let bare = url.split(['?', '#']).next().unwrap_or(url);
+        if let Some(place) = self.places.get(bare) {
+            return Ok(*place);
+        }
+        let place = match self.resolve.clone() {
+            None => None,
+            Some(resolver) => self.ask(&resolver, bare, endpoint)?,
+        };
+        let is_told = place.is_some();
+        let place = match place {
+            Some(place) => place,
+            None => {
+                let address = self.name(&endpoint.host, endpoint.port)?;
+                Place { address, is_encrypted: endpoint.is_encrypted }
+            }
+        };
+        // Who knows nothing of an endpoint now may know of it after the next reply.
+        if is_told || self.resolve.is_none() {
+            if self.places.len() == KNOWN_MAX {
+                self.places.clear();
+            }
+            self.places.insert(bare.to_owned(), place);
+        }
+        Ok(place)
+    }
+
+    /// Forgets where endpoints are: one of them could not be reached.
+    pub(crate) fn forget(&mut self) {
+        self.places.clear();
+        self.names.clear();
+    }
+
+    fn name(&mut self, host: &str, port: u16) -> Result<SocketAddr, (Fault, String)> {
+        let key = (host.to_owned(), port);
+        if let Some(address) = self.names.get(&key) {
+            return Ok(*address);
+        }
+        let text = if host.contains(':') { format!("[{host}]:{port}") } else { format!("{host}:{port}") };
+        let found =
+            Address::resolve(&text).map_err(|error| (Fault::Os, format!("cannot resolve `{text}`: {error}")))?;
+        let found = found.iter().find_map(Address::inet);
+        let address = found.ok_or_else(|| (Fault::Os, format!("`{text}` has no address")))?;
+        if self.names.len() == KNOWN_MAX {
+            self.names.clear();
+        }
+        self.names.insert(key, address);
+        Ok(address)
+    }
+
+    /// `GET /resolve?endpoint=URL`.
+    fn ask(&mut self, resolver: &Endpoint, url: &str, endpoint: &Endpoint) -> Result<Option<Place>, (Fault, String)> {
+        let about =
+            |(fault, why): (Fault, String)| (fault, format!("asking {} for `{url}`: {why}", resolver.host_field));
+        let address = self.name(&resolver.host, resolver.port).map_err(about)?;
+        let patience = Duration::from_nanos(self.timeout_ns);
+        let mut connection = Connection::open(address, None, patience).map_err(about)?;
+        let target = format!("/resolve?endpoint={}", escaped(url));
+        let mut request = Vec::new();
+        let headers = [("Host", resolver.host_field.as_str())];
+        wire::http1::compose_request(&mut request, "GET", &target, &headers, b"", true)
+            .map_err(|error| about((Fault::Os, error.to_string())))?;
+        connection.send(&request).map_err(about)?;
+        let until_ns = net::thread::monotonic_ns() + self.timeout_ns;
+        let mut body = Vec::new();
+        let response = loop {
+            match connection.receive(Asked::Get, &mut body, ANSWER_BYTES_MAX).map_err(about)? {
+                Piece::Done(response) => break response,
+                Piece::More if net::thread::monotonic_ns() >= until_ns => {
+                    return Err(about((Fault::Timeout, "no answer in time".to_owned())));
+                }
+                Piece::More => {}
+            }
+        };
+        read_answer(response.status, &body, endpoint).map_err(|why| about((Fault::WrongAnswer, why)))
+    }
+}
+
+/// What an answer says: `{"address": "ip:port"}`, with `"tls": false` where that differs from the URL; 404 says that nobody knows.
+fn read_answer(status: u16, body: &[u8], endpoint: &Endpoint) -> Result<Option<Place>, String> {
+    if status == 404 {
+        return Ok(None);
+    }
+    if status != 200 {
+        return Err(format!("status {status}, expected 200 or 404"));
+    }
+    let answer = Json::parse(body, &wire::json::Limits::DEFAULT).map_err(|error| format!("no JSON: {error}"))?;
+    let address = answer.view().get("address").and_then(|address| address.as_str()?.parse().ok());
+    let address = address.ok_or("no `address` that is `ip:port`")?;
+    let is_encrypted = match answer.view().get("tls") {
+        None => endpoint.is_encrypted,
+        Some(tls) => tls.as_bool().ok_or("`tls` is neither true nor false")?,
+    };
+    Ok(Some(Place { address, is_encrypted }))
+}
+
+/// A text as the value of a query's parameter. Source: RFC 3986 section 2.3.
+fn escaped(text: &str) -> String {
+    let mut out = String::new();
+    for byte in text.bytes() {
+        if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
+            out.push(char::from(byte));
+        } else {
+            out.push_str(&format!("%{byte:02X}"));
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn urls_become_endpoints() {
+        let found = endpoint("https://127.0.0.1:9443//edam/user?x=1").unwrap();
+        assert_eq!((found.is_encrypted, found.port, found.target.as_str()), (true, 9443, "//edam/user?x=1"));
+        assert_eq!(found.host_field, "127.0.0.1:9443");
+        assert_eq!(endpoint("http://a").unwrap().port, 80);
+        for wrong in ["", "a", "redis://a:1", "http://", "http://u:p@a/", "http://a:b/", "http://a/ b"] {
+            assert!(endpoint(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn answers_of_whom_we_asked_are_read() {
+        let endpoint = endpoint("https://a:1/").unwrap();
+        let read = |status, body: &str| read_answer(status, body.as_bytes(), &endpoint);
+        let place = |is_encrypted| Some(Place { address: "127.0.0.1:9441".parse().unwrap(), is_encrypted });
+        assert_eq!(read(404, "whatever"), Ok(None));
+        assert_eq!(read(200, r#"{"address": "127.0.0.1:9441"}"#), Ok(place(true)));
+        assert_eq!(read(200, r#"{"address": "127.0.0.1:9441", "tls": false}"#), Ok(place(false)));
+        for (status, body) in [
+            (500, "{}"),
+            (200, ""),
+            (200, "{}"),
+            (200, r#"{"address": 5}"#),
+            (200, r#"{"address": "localhost:5"}"#),
+            (200, r#"{"address": "127.0.0.1:5", "tls": 1}"#),
+        ] {
+            assert!(read(status, body).is_err(), "{status} {body}");
+        }
+    }
+
+    #[test]
+    fn urls_are_escaped() {
+        assert_eq!(escaped("https://a:1/b?c=ü"), "https%3A%2F%2Fa%3A1%2Fb%3Fc%3D%C3%BC");
+    }
+}

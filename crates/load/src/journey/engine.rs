@@ -1,0 +1,363 @@
+//! A load of journeys: a thread for each client, measured as every load is.
+
+use std::collections::HashMap;
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64};
+use std::time::Duration;
+
+use net::Nanos;
+use stats::Histogram;
+use study::record::{self, JourneyMeasurement, Measurement, OperationMeasurement};
+use study::spec::{LoadSpec, Stop, Target, Tls, Warmup};
+
+use super::client::{CALLS_MAX, Client, Common, Ended, Made, Order};
+use super::dial::{self, Endpoint};
+use super::program::Program;
+use crate::coordinator::{Control, Coordinator, Gauge, NEVER, Outcome};
+use crate::merge::{Process, merge};
+use crate::recorder::Recorder;
+use crate::run::{Flag, LoadError, Progress, kernel, usage, watch};
+use crate::tls::Connector;
+use crate::worker::{Done, Usage};
+
+/// A client looks so often whether it may begin.
+const START_STEP: Duration = Duration::from_micros(200);
+/// A client publishes what it has counted so often, ns.
+const PUBLISH_NS: Nanos = 10_000_000;
+
+/// What a journey needs of its target.
+struct Asked<'a> {
+    program: Program,
+    resolve: Option<Endpoint>,
+    insecure: bool,
+    ca_file: Option<&'a str>,
+    keep_calls: bool,
+}
+
+/// What clients deal out among themselves.
+struct Deal {
+    /// The number of the next journey.
+    next: AtomicU64,
+    /// Measured journeys that may still begin, where their number is given.
+    left: Option<AtomicI64>,
+}
+
+/// Carries out a load of journeys.
+///
+/// # Errors
+/// [`LoadError`].
+pub(crate) fn run(
+    spec: &LoadSpec,
+    progress: &mut dyn FnMut(Progress),
+    abort: &AtomicBool,
+) -> Result<Measurement, LoadError> {
+    let Target::Journey { journey, targets, resolve, insecure, ca_file, keep_calls } = &spec.target else {
+        unreachable!("the caller has looked");
+    };
+    let program = Program::new(journey, targets).map_err(LoadError::Spec)?;
+    let asked = Asked {
+        program,
+        resolve: resolve.as_deref().map(dial::endpoint).transpose().map_err(|why| LoadError::Spec(vec![why]))?,
+        insecure: *insecure,
+        ca_file: ca_file.as_deref(),
+        keep_calls: *keep_calls,
+    };
+    let steps = asked.program.steps.len() as u64;
+    let mut spec = spec.clone();
+    if spec.warmup == Warmup::Requests(0) {
+        spec.warmup = Warmup::DurationNs(0); // The same, and no client begins before.
+    }
+    let journeys = match &mut spec.stop {
+        Stop::Requests { requests, .. } => {
+            let journeys = *requests / steps;
+            *requests = journeys * steps;
+            Some(journeys)
+        }
+        _ => None,
+    };
+    let deal = Deal {
+        next: AtomicU64::new(0),
+        left: journeys.map(|journeys| AtomicI64::new(i64::try_from(journeys).unwrap_or(i64::MAX))),
+    };
+    // Whom to trust is read once, before anything is asked.
+    let is_encrypted = asked.program.is_encrypted();
+    let connect = |host: &str| connector(host, asked.insecure, asked.ca_file);
+    let mut tls = HashMap::new();
+    for host in hosts(&asked.program, spec.seed) {
+        let connector = connect(&host).map_err(LoadError::Tls)?;
+        tls.insert(host, connector);
+    }
+    let connect = |host: &str| connect(host).map_err(|error| error.to_string());
+
+    let clients = spec.clients;
+    let control = Control::new(&spec, clients);
+    let cpu_before = net::thread::process_cpu_ns();
+    let failed = &AtomicBool::new(false);
+    let spec = &spec;
+    let (outcome, done) = std::thread::scope(|scope| {
+        let (control, asked, tls, deal, connect) = (&control, &asked, &tls, &deal, &connect);
+        let threads = (0..clients)
+            .map(|index| {
+                std::thread::Builder::new().name(format!("client {index}")).stack_size(1 << 20).spawn_scoped(
+                    scope,
+                    move || {
+                        let flag = Flag(failed);
+                        let common = Common {
+                            program: &asked.program,
+                            tls,
+                            connect,
+                            seed: spec.seed,
+                            timeout_ns: spec.timeout_ns,
+                            resolve: asked.resolve.clone(),
+                            calls_kept: if asked.keep_calls { CALLS_MAX / clients as usize } else { 0 },
+                        };
+                        let done = work(spec, control, deal, &common, index, is_encrypted);
+                        if done.is_ok() {
+                            std::mem::forget(flag);
+                        }
+                        done
+                    },
+                )
+            })
+            .collect::<Vec<_>>();
+        let mut coordinator = Coordinator::new(spec, control, net::thread::monotonic_ns());
+        let unstarted = threads.iter().any(Result::is_err);
+        let outcome =
+            watch(&mut coordinator, control, progress, &|| abort.load(Relaxed) || unstarted || failed.load(Relaxed));
+        let done = threads
+            .into_iter()
+            .zip(0..)
+            .map(|(thread, index)| {
+                let thread = thread.map_err(|source| kernel("start a client's thread", source))?;
+                thread.join().map_err(|_| LoadError::Panicked(index))?
+            })
+            .collect::<Result<Vec<_>, LoadError>>();
+        (outcome, done)
+    });
+    let (done, made): (Vec<Done>, Vec<Made>) = done?.into_iter().unzip();
+    match outcome {
+        Outcome::Measured(ended) => {
+            let process = Process {
+                backend: "threads".to_owned(),
+                backend_note: None,
+                cpu_ns: net::thread::process_cpu_ns().saturating_sub(cpu_before),
+                rss_max_bytes: net::thread::process_peak_rss().unwrap_or(0),
+                cpus: Vec::new(),
+            };
+            let mut measurement = merge(spec, ended, &done, process, None);
+            measurement.workers = workers(spec, &done);
+            measurement.threads = measurement.workers.len() as u32;
+            measurement.journey = Some(Box::new(journey_of(&asked.program, made)));
+            Ok(measurement)
+        }
+        Outcome::Unreachable(refusal) => Err(LoadError::Unreachable {
+            address: spec.target.address().to_owned(),
+            clients,
+            reason: refusal.unwrap_or_else(|| "no answer in time".to_owned()),
+        }),
+        // A journey replays no trace.
+        Outcome::TraceEnded | Outcome::Interrupted => Err(LoadError::Interrupted),
+    }
+}
+
+/// The hosts of endpoints that are known beforehand and encrypted.
+fn hosts(program: &Program, seed: u64) -> Vec<String> {
+    if !program.is_encrypted() {
+        return Vec::new();
+    }
+    let mut values = program.begin(seed, 0);
+    let mut hosts = Vec::new();
+    for step in &program.steps {
+        if let Ok(endpoint) = dial::endpoint(&values.text(&step.url))
+            && endpoint.is_encrypted
+            && !hosts.contains(&endpoint.host)
+        {
+            hosts.push(endpoint.host);
+        }
+    }
+    hosts
+}
+
+fn connector(host: &str, insecure: bool, ca_file: Option<&str>) -> Result<Connector, crate::tls::TlsError> {
+    Connector::new(&Tls { server_name: host.to_owned(), insecure, ca_file: ca_file.map(str::to_owned), resume: true })
+}
+
+/// Which of the groups of threads that share a processor a client is in, and which processor that is.
+fn group(spec: &LoadSpec, index: u32) -> (u32, Option<u32>) {
+    let groups = spec.threads.min(spec.clients).max(1);
+    let group = index % groups;
+    let cpu = (!spec.cpus.is_empty()).then(|| spec.cpus[group as usize % spec.cpus.len()]);
+    (group, cpu)
+}
+
+/// The threads of a group, which share a processor, as one worker: what keeps one busy is what all of them do.
+fn workers(spec: &LoadSpec, done: &[Done]) -> Vec<record::Worker> {
+    let groups = spec.threads.min(spec.clients).max(1);
+    let worker = |wanted: u32| {
+        let of = || done.iter().zip(0u32..).filter(|(_, index)| group(spec, *index).0 == wanted).map(|(done, _)| done);
+        let sum = |value: fn(&Done) -> u64| of().map(value).sum::<u64>();
+        record::Worker {
+            cpu: group(spec, wanted).1,
+            requests: sum(|done| done.recorder.requests),
+            cpu_ns: sum(|done| done.usage.cpu_ns),
+            spin_ns: 0,
+            // Threads of one group wait for each other, and the kernel does not tell that from waiting for others.
+            run_queue_ns: if of().count() == 1 { of().find_map(|done| done.usage.run_queue_ns) } else { None },
+            wall_ns: of().map(|done| done.wall_ns).max().unwrap_or(0),
+            turns: sum(|done| done.turns),
+        }
+    };
+    (0..groups).map(worker).collect()
+}
+
+fn journey_of(program: &Program, made: Vec<Made>) -> JourneyMeasurement {
+    let operation = |(index, name): (usize, &String)| {
+        let mut service = Histogram::with_precision(Histogram::WINDOW_PRECISION);
+        made.iter().for_each(|client| service.merge(&client.operations[index].service));
+        OperationMeasurement {
+            name: name.clone(),
+            requests: made.iter().map(|client| client.operations[index].requests).sum(),
+            errors: made.iter().map(|client| client.operations[index].errors).sum(),
+            service: (&service).into(),
+        }
+    };
+    let operations = program.operations.iter().enumerate().map(operation).collect();
+    let mut calls = made.iter().flat_map(|client| client.calls.iter().copied()).collect::<Vec<_>>();
+    calls.sort_by_key(|call| (call.sent_ns, call.client));
+    JourneyMeasurement {
+        name: program.name.clone(),
+        completed: made.iter().map(|client| client.completed).sum(),
+        abandoned: made.iter().map(|client| client.abandoned).sum(),
+        operations,
+        calls,
+        calls_left_out: made.iter().map(|client| client.calls_left_out).sum(),
+    }
+}
+
+/// The thread of one client.
+fn work(
+    spec: &LoadSpec,
+    control: &Control,
+    deal: &Deal,
+    common: &Common<'_>,
+    index: u32,
+    is_encrypted: bool,
+) -> Result<(Done, Made), LoadError> {
+    if let (_, Some(cpu)) = group(spec, index) {
+        net::thread::pin_current_thread(cpu)
+            .map_err(|source| kernel(&format!("pin client {index} to processor {cpu}"), source))?;
+    }
+    let gauge = &control.gauges[index as usize];
+    let mut client = Client::new(common, index, Recorder::new(spec.window_ns, false, is_encrypted, false));
+    match client.reach() {
+        Ok(()) => gauge.reached.store(1, Relaxed),
+        Err(why) => gauge.live().last_problem = Some(why),
+    }
+    gauge.settled.store(1, Release);
+    while net::thread::monotonic_ns() < control.start.load(Acquire) {
+        if control.until.load(Relaxed) != NEVER && control.start.load(Acquire) == NEVER {
+            break; // Ended before it began.
+        }
+        std::thread::sleep(START_STEP);
+    }
+    let mut watch = Watch { control, gauge, from: NEVER, usage_before: Usage::default(), wall_from: 0, published: 0 };
+    let (mut turns, mut is_drained) = (0, false);
+    loop {
+        if watch.is_over(&mut client.recorder) {
+            break;
+        }
+        let now = net::thread::monotonic_ns();
+        let is_measured = now >= watch.from;
+        if is_measured && !is_drained {
+            is_drained = deal.left.as_ref().is_some_and(|left| left.fetch_sub(1, Relaxed) <= 0);
+            if is_drained {
+                gauge.last_answer.store(client.recorder.last_answer, Relaxed);
+                watch.publish(&mut client.recorder, now);
+                gauge.drained.store(true, Release);
+            }
+        }
+        if is_drained {
+            std::thread::sleep(START_STEP);
+            continue;
+        }
+        turns += u64::from(is_measured);
+        let from = if is_measured { watch.from } else { 0 };
+        let order = Order { number: deal.next.fetch_add(1, Relaxed), is_measured, from };
+        let ended = client.make(order, &mut |recorder| watch.is_over(recorder));
+        match ended {
+            Ended::Completed => {}
+            Ended::Abandoned => std::thread::sleep(client.pause()),
+            Ended::Cut => break,
+        }
+    }
+    let now = net::thread::monotonic_ns();
+    let end = control.until.load(Acquire).min(now);
+    client.recorder.finish(end);
+    let after = usage();
+    let before = watch.usage_before;
+    let Made { flight_integral, unfinished, .. } = client.made;
+    let done = Done {
+        recorder: client.recorder,
+        usage: Usage {
+            cpu_ns: after.cpu_ns.saturating_sub(before.cpu_ns),
+            run_queue_ns: after
+                .run_queue_ns
+                .zip(before.run_queue_ns)
+                .map(|(after, before)| after.saturating_sub(before)),
+        },
+        wall_ns: now.saturating_sub(watch.wall_from),
+        turns,
+        spin_ns: 0,
+        flight_integral,
+        unfinished,
+        unsent: 0,
+        due: 0,
+    };
+    Ok((done, client.made))
+}
+
+/// Follows what the coordinator says, for one client.
+struct Watch<'a> {
+    control: &'a Control,
+    gauge: &'a Gauge,
+    /// When measuring began; [`NEVER`] until it has.
+    from: Nanos,
+    usage_before: Usage,
+    wall_from: Nanos,
+    published: Nanos,
+}
+
+impl Watch<'_> {
+    /// Whether the load is over; begins measuring when it is time for that, and lets the coordinator see what was counted.
+    fn is_over(&mut self, recorder: &mut Recorder) -> bool {
+        let now = net::thread::monotonic_ns();
+        if self.from == NEVER {
+            let from = self.control.from.load(Acquire);
+            if now >= from {
+                self.from = from;
+                recorder.begin(from);
+                self.usage_before = usage();
+                self.wall_from = now;
+            }
+        }
+        if now >= self.published + PUBLISH_NS {
+            self.publish(recorder, now);
+        }
+        now >= self.control.until.load(Relaxed)
+    }
+
+    fn publish(&mut self, recorder: &mut Recorder, now: Nanos) {
+        self.published = now;
+        self.gauge.warmup_requests.store(recorder.warmup_requests, Relaxed);
+        if self.from == NEVER {
+            return;
+        }
+        recorder.roll(now.min(self.control.until.load(Relaxed)));
+        let mut live = self.gauge.live();
+        live.requests = recorder.requests;
+        live.errors = recorder.faults.iter().sum();
+        for slice in &recorder.slices[live.windows.len()..] {
+            live.windows.push((slice.latency.sum as f64, slice.answers as f64));
+        }
+    }
+}

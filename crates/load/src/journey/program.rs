@@ -1,0 +1,499 @@
+//! A journey, made ready: schemas read, names looked up, arguments held against the types that they have.
+
+use std::collections::BTreeMap;
+
+use study::Journey;
+use study::journey::path::{self, Path};
+use study::journey::{Call, Schema, Step as Written};
+use wire::http1::Asked;
+use wire::json::Json;
+use wire::soap::{self, Wsdl};
+use wire::thrift::{self, Framing, Header, MessageKind, Protocol};
+use wire::value::Value;
+
+use super::reply;
+use super::values::{Given, Names, Template, Values};
+use crate::recorder::Fault;
+
+/// A journey that can be made.
+#[derive(Debug)]
+pub(crate) struct Program {
+    pub(crate) name: String,
+    pub(crate) steps: Vec<Step>,
+    /// Names of operations, each once.
+    pub(crate) operations: Vec<String>,
+    /// What stands behind the targets, from the first slot on.
+    targets: Vec<String>,
+    lets: Vec<(usize, Template)>,
+    slots: usize,
+    schemas: Vec<Codec>,
+}
+
+#[derive(Debug)]
+enum Codec {
+    Thrift(Box<thrift::Schema>),
+    Soap(Box<Wsdl>),
+}
+
+/// One call.
+#[derive(Debug)]
+pub(crate) struct Step {
+    /// Place among the operations.
+    pub(crate) operation: usize,
+    pub(crate) url: Template,
+    pub(crate) asked: Asked,
+    method: String,
+    headers: Vec<(String, Template)>,
+    body: Body,
+    take: Vec<(usize, Path, String)>,
+    expect: Vec<(Path, String, Given)>,
+}
+
+#[derive(Debug)]
+enum Body {
+    Rest { body: Option<Template>, status: Vec<u16> },
+    Thrift { schema: usize, method: Box<thrift::Method>, arguments: Given },
+    Soap { schema: usize, operation: Box<soap::Operation>, arguments: Given },
+}
+
+impl Program {
+    /// Reads schemas and steps.
+    ///
+    /// # Errors
+    /// All mistakes, one sentence each.
+    pub(crate) fn new(journey: &Journey, targets: &BTreeMap<String, String>) -> Result<Program, Vec<String>> {
+        let mut mistakes = Vec::new();
+        let mut names = Names::default();
+        for name in targets.keys().filter(|name| !journey.targets.iter().any(|known| known.0 == **name)) {
+            let known = journey.targets.iter().map(|target| format!("`{}`", target.0)).collect::<Vec<_>>().join(", ");
+            mistakes.push(format!("the journey `{}` has no target `{name}`, but {known}", journey.name));
+        }
+        let mut bases = Vec::new();
+        for (name, url) in &journey.targets {
+            names.add(name);
+            let url = targets.get(name).unwrap_or(url);
+            match study::url::parse(url) {
+                Ok(parsed) if matches!(parsed.scheme, study::url::Scheme::Http | study::url::Scheme::Https) => {}
+                Ok(_) => mistakes.push(format!("target `{name}`: `{url}` is no URL of HTTP")),
+                Err(_) if url.is_empty() => mistakes.push(format!("target `{name}` of the journey has no URL")),
+                Err(error) => mistakes.push(format!("target `{name}`: {error}")),
+            }
+            bases.push(url.trim_end_matches('/').to_owned());
+        }
+        let mut lets = Vec::new();
+        for (name, text) in &journey.lets {
+            let template = names.template(text).map_err(|error| mistakes.push(format!("`{name}`: {error}")));
+            let slot = names.add(name);
+            lets.extend(template.ok().map(|template| (slot, template)));
+        }
+        let schemas = journey.schemas.iter().map(|schema| codec(schema, &mut mistakes)).collect::<Vec<_>>();
+        let operations = journey.operations().into_iter().map(str::to_owned).collect::<Vec<_>>();
+        let mut steps = Vec::new();
+        for step in &journey.steps {
+            let place = format!("step `{}` (line {})", step.operation, step.line);
+            let operation = operations.iter().position(|known| *known == step.operation).unwrap_or(0);
+            match read(step, operation, journey, &schemas, &mut names) {
+                Ok(step) => steps.push(step),
+                Err(found) => mistakes.extend(found.into_iter().map(|mistake| format!("{place}: {mistake}"))),
+            }
+        }
+        if journey.steps.is_empty() {
+            mistakes.push("the journey has no steps".to_owned());
+        }
+        if !mistakes.is_empty() {
+            return Err(mistakes);
+        }
+        let schemas = schemas.into_iter().flatten().collect();
+        Ok(Program {
+            name: journey.name.clone(),
+            steps,
+            operations,
+            targets: bases,
+            lets,
+            slots: names.0.len(),
+            schemas,
+        })
+    }
+
+    /// What the journey of that number knows when it begins.
+    pub(crate) fn begin(&self, seed: u64, number: u64) -> Values {
+        let mut values = Values::new(self.slots, seed, number);
+        for (slot, url) in self.targets.iter().enumerate() {
+            values.slots[slot] = Value::Text(url.clone());
+        }
+        for (slot, template) in &self.lets {
+            values.slots[*slot] = Value::Text(values.text(template));
+        }
+        values
+    }
+
+    /// Whether any endpoint that is known beforehand is encrypted.
+    pub(crate) fn is_encrypted(&self) -> bool {
+        self.targets.iter().any(|url| url.starts_with("https://"))
+    }
+
+    /// Appends the request of a step, whose URL is `target` at `host`.
+    ///
+    /// # Errors
+    /// What cannot be sent, in words: a reply's value that is none of its type here.
+    pub(crate) fn compose(
+        &self,
+        step: &Step,
+        values: &mut Values,
+        (host, target): (&str, &str),
+        sequence: i32,
+        out: &mut Vec<u8>,
+    ) -> Result<(), String> {
+        let mut headers = vec![("Host".to_owned(), host.to_owned())];
+        let body = match &step.body {
+            Body::Rest { body, .. } => body.as_ref().map(|body| values.text(body).into_bytes()).unwrap_or_default(),
+            Body::Thrift { schema, method, arguments } => {
+                headers.push(("Content-Type".to_owned(), "application/x-thrift".to_owned()));
+                headers.push(("Accept".to_owned(), "application/x-thrift".to_owned()));
+                let arguments = values.value(arguments);
+                compose_thrift(self.thrift(*schema), method, &arguments, sequence)?
+            }
+            Body::Soap { schema, operation, arguments } => {
+                headers.push(("Content-Type".to_owned(), "text/xml; charset=utf-8".to_owned()));
+                headers.push(("SOAPAction".to_owned(), format!("\"{}\"", operation.action)));
+                let arguments = values.value(arguments);
+                let mut text = String::new();
+                let composed = soap::compose_envelope(&mut text, self.soap(*schema), &operation.input, &arguments);
+                composed.map_err(|error| error.to_string())?;
+                text.into_bytes()
+            }
+        };
+        for (name, template) in &step.headers {
+            headers.retain(|header| !header.0.eq_ignore_ascii_case(name));
+            headers.push((name.clone(), values.text(template)));
+        }
+        let composed = wire::http1::compose_request(out, &step.method, target, &headers, &body, false);
+        composed.map_err(|error| error.to_string())
+    }
+
+    /// Verifies a reply and takes from it what later steps need.
+    ///
+    /// # Errors
+    /// What is wrong with it, and that in words.
+    pub(crate) fn judge(
+        &self,
+        step: &Step,
+        values: &mut Values,
+        status: u16,
+        body: &[u8],
+        sequence: i32,
+    ) -> Result<(), (Fault, String)> {
+        let wrong_body = |why: String| (Fault::Body, why);
+        let said = match &step.body {
+            Body::Rest { status: right, .. } => {
+                if if right.is_empty() { !(200..=299).contains(&status) } else { !right.contains(&status) } {
+                    let expected =
+                        if right.is_empty() { "200 to 299".to_owned() } else { study::http::statuses_words(right) };
+                    return Err((Fault::Status, format!("status {status}, expected {expected}")));
+                }
+                if step.take.is_empty() && step.expect.is_empty() {
+                    return Ok(());
+                }
+                json(body).map_err(|why| wrong_body(format!("no JSON: {why}")))?
+            }
+            Body::Thrift { schema, method, .. } => {
+                if status != 200 {
+                    return Err((Fault::Status, format!("status {status}, expected 200")));
+                }
+                thrift_reply(self.thrift(*schema), method, body, sequence)?
+            }
+            Body::Soap { schema, operation, .. } => soap_reply(self.soap(*schema), operation, status, body)?,
+        };
+        let wrong_value = |why: String| (Fault::Value, why);
+        for (path, words, given) in &step.expect {
+            let expected = values.value(given);
+            reply::expect(path, words, &expected, &said).map_err(wrong_value)?;
+        }
+        for (slot, path, words) in &step.take {
+            values.slots[*slot] = reply::take(path, words, &said).map_err(wrong_value)?;
+        }
+        Ok(())
+    }
+
+    fn thrift(&self, schema: usize) -> &thrift::Schema {
+        match &self.schemas[schema] {
+            Codec::Thrift(schema) => schema,
+            Codec::Soap(_) => unreachable!("a step was looked up in a schema of its own codec"),
+        }
+    }
+
+    fn soap(&self, schema: usize) -> &Wsdl {
+        match &self.schemas[schema] {
+            Codec::Soap(wsdl) => wsdl,
+            Codec::Thrift(_) => unreachable!("a step was looked up in a schema of its own codec"),
+        }
+    }
+}
+
+/// A schema's file; `None` where it has mistakes.
+fn codec(schema: &Schema, mistakes: &mut Vec<String>) -> Option<Codec> {
+    let own = wire::schemas::named(&schema.file).filter(|_| schema.text.is_empty());
+    let text = own.unwrap_or(&schema.text);
+    if text.is_empty() {
+        mistakes.push(format!("schema `{}`: the file `{}` was not read", schema.name, schema.file));
+        return None;
+    }
+    let mut include = |path: &str| Err(format!("a journey's schema is one file, and `{path}` another"));
+    let read = if schema.file.ends_with(".wsdl") {
+        soap::wsdl::parse(&schema.file, text, &mut include).map(|wsdl| Codec::Soap(Box::new(wsdl)))
+    } else {
+        thrift::idl::parse(&schema.file, text, &mut include).map(|schema| Codec::Thrift(Box::new(schema)))
+    };
+    read.map_err(|found| mistakes.extend(found.0.iter().map(ToString::to_string))).ok()
+}
+
+fn read(
+    step: &Written,
+    operation: usize,
+    journey: &Journey,
+    schemas: &[Option<Codec>],
+    names: &mut Names,
+) -> Result<Step, Vec<String>> {
+    let mut mistakes = Vec::new();
+    let mut told = |error: String| mistakes.push(error);
+    let schema_of = |name: &str| journey.schemas.iter().position(|schema| schema.name == name);
+    let url = names.template(&step.url).map_err(&mut told).ok();
+    let headers = step
+        .headers
+        .iter()
+        .filter_map(|(name, text)| Some((name.clone(), names.template(text).map_err(&mut told).ok()?)));
+    let headers = headers.collect();
+    let (method, body) = match &step.call {
+        Call::Rest { method, body, status } => {
+            let body = body.as_ref().and_then(|body| names.template(body).map_err(&mut told).ok());
+            (method.clone(), Some(Body::Rest { body, status: status.clone() }))
+        }
+        Call::Thrift { schema, method, arguments } => {
+            let found = schema_of(schema).and_then(|at| Some((at, schemas[at].as_ref()?)));
+            let body = match found {
+                Some((at, Codec::Thrift(schema))) => {
+                    let called =
+                        method.split_once('.').and_then(|(service, name)| schema.service(service)?.method(name));
+                    match (called, names.argument(arguments)) {
+                        (None, _) => {
+                            told(format!("`{}` has no method `{method}`", journey.schemas[at].file));
+                            None
+                        }
+                        (Some(called), _) if called.is_oneway => {
+                            told(format!("`{method}` is oneway, and has no reply to verify"));
+                            None
+                        }
+                        (_, Err(error)) => {
+                            told(error);
+                            None
+                        }
+                        (Some(called), Ok(arguments)) => {
+                            let sample = thrift_sample(schema, &thrift::Type::Struct(called.arguments), &arguments);
+                            let _ = compose_thrift(schema, called, &sample, 0).map_err(&mut told);
+                            let unset = unset(schema, called, &arguments);
+                            unset
+                                .into_iter()
+                                .for_each(|name| told(format!("the argument `{name}` of `{method}` is missing")));
+                            Some(Body::Thrift { schema: at, method: Box::new(called.clone()), arguments })
+                        }
+                    }
+                }
+                Some((_, Codec::Soap(_))) => {
+                    told(format!("the schema `{schema}` is no Thrift"));
+                    None
+                }
+                None => None, // Its mistakes are told.
+            };
+            ("POST".to_owned(), body)
+        }
+        Call::Soap { schema, operation, arguments } => {
+            let found = schema_of(schema).and_then(|at| Some((at, schemas[at].as_ref()?)));
+            let body = match found {
+                Some((at, Codec::Soap(wsdl))) => match (wsdl.operation(operation), names.argument(arguments)) {
+                    (None, _) => {
+                        told(format!("`{}` has no operation `{operation}`", journey.schemas[at].file));
+                        None
+                    }
+                    (_, Err(error)) => {
+                        told(error);
+                        None
+                    }
+                    (Some(called), Ok(arguments)) => {
+                        let sample = soap_sample(wsdl, soap::Type::Complex(called.input.content), &arguments);
+                        let composed = soap::compose_envelope(&mut String::new(), wsdl, &called.input, &sample);
+                        let _ = composed.map_err(|error| told(error.to_string()));
+                        Some(Body::Soap { schema: at, operation: Box::new(called.clone()), arguments })
+                    }
+                },
+                Some((_, Codec::Thrift(_))) => {
+                    told(format!("the schema `{schema}` is no WSDL"));
+                    None
+                }
+                None => None,
+            };
+            ("POST".to_owned(), body)
+        }
+    };
+    let mut expect = Vec::new();
+    for (text, argument) in &step.expect {
+        match (path::parse(text), names.argument(argument)) {
+            (Ok(path), Ok(given)) => expect.push((path, text.clone(), given)),
+            (path, given) => path.err().into_iter().chain(given.err()).for_each(&mut told),
+        }
+    }
+    // After all else: a step cannot use what its own reply says.
+    let mut take = Vec::new();
+    for (name, text) in &step.take {
+        let slot = names.add(name);
+        take.extend(path::parse(text).map_err(&mut told).ok().map(|path| (slot, path, text.clone())));
+    }
+    let asked = Asked::by(&method);
+    match (url, body) {
+        (Some(url), Some(body)) if mistakes.is_empty() => {
+            Ok(Step { operation, url, asked, method, headers, body, take, expect })
+        }
+        _ => Err(mistakes),
+    }
+}
+
+fn compose_thrift(
+    schema: &thrift::Schema,
+    method: &thrift::Method,
+    arguments: &Value,
+    sequence: i32,
+) -> Result<Vec<u8>, String> {
+    let mut body = Vec::new();
+    let header = Header { name: &method.name, kind: MessageKind::Call, sequence, is_strict: true };
+    let composed = thrift::compose_message(
+        &mut body,
+        Protocol::Binary,
+        Framing::Unframed,
+        &header,
+        schema,
+        method.arguments,
+        arguments,
+    );
+    composed.map(|()| body).map_err(|error| error.to_string())
+}
+
+/// Arguments that a step leaves out. Thrift lets it, and servers read their default, which is nothing that a person means.
+fn unset(schema: &thrift::Schema, method: &thrift::Method, arguments: &Given) -> Vec<String> {
+    let Given::Record(given) = arguments else { return Vec::new() };
+    let all = schema.structure(method.arguments).in_order();
+    let missing = all.filter(|field| field.default.is_none() && !given.iter().any(|(name, _)| *name == field.name));
+    missing.map(|field| field.name.clone()).collect()
+}
+
+/// The arguments with a value of the right type for each name whose value is not known yet, so that all the rest can be tried.
+fn thrift_sample(schema: &thrift::Schema, ty: &thrift::Type, given: &Given) -> Value {
+    use thrift::Type;
+    match (given, ty) {
+        (Given::Fixed(value), _) => value.clone(),
+        (Given::Text(_), _) => Value::Text(String::new()),
+        (Given::Slot(_), Type::Bool) => Value::Bool(false),
+        (Given::Slot(_), Type::Byte | Type::I16 | Type::I32 | Type::I64 | Type::Enum(_)) => Value::Integer(0),
+        (Given::Slot(_), Type::Double) => Value::Double(0.0),
+        (Given::Slot(_), Type::Uuid) => Value::Bytes(vec![0; 16]),
+        (Given::Slot(_), _) => Value::Text(String::new()),
+        (Given::List(items), Type::List(element) | Type::Set(element)) => {
+            Value::List(items.iter().map(|item| thrift_sample(schema, element, item)).collect())
+        }
+        (Given::List(items), _) => Value::List(vec![Value::Null; items.len()]),
+        (Given::Record(fields), Type::Struct(id)) => {
+            let structure = schema.structure(*id);
+            let sample = |(name, given): &(String, Given)| {
+                let value = structure.field(name).map_or(Value::Null, |field| thrift_sample(schema, &field.ty, given));
+                (name.clone(), value)
+            };
+            Value::Record(fields.iter().map(sample).collect())
+        }
+        (Given::Record(_), _) => Value::Record(Vec::new()),
+    }
+}
+
+/// The same of SOAP.
+fn soap_sample(wsdl: &Wsdl, ty: soap::Type, given: &Given) -> Value {
+    use soap::{Builtin, Type};
+    let base = |base: Builtin| match base {
+        Builtin::Text => Value::Text(String::new()),
+        Builtin::Boolean => Value::Bool(false),
+        Builtin::Integer { min, .. } => Value::Integer(min.max(0)),
+        Builtin::Float => Value::Double(0.0),
+        Builtin::Base64 | Builtin::Hex => Value::Bytes(Vec::new()),
+    };
+    match (given, ty) {
+        (Given::Fixed(value), _) => value.clone(),
+        (Given::Text(_), _) => Value::Text(String::new()),
+        (Given::Slot(_), Type::Builtin(builtin)) => base(builtin),
+        (Given::Slot(_), Type::Simple(id)) => {
+            let simple = wsdl.simple(id);
+            simple.values.first().map_or_else(|| base(simple.base), |value| Value::Text(value.clone()))
+        }
+        (Given::Slot(_), _) => Value::Text(String::new()),
+        (Given::List(items), Type::Complex(id)) => match wsdl.complex(id).array() {
+            Some(field) => Value::List(items.iter().map(|item| soap_sample(wsdl, field.ty, item)).collect()),
+            None => Value::List(Vec::new()),
+        },
+        (Given::List(items), ty) => Value::List(items.iter().map(|item| soap_sample(wsdl, ty, item)).collect()),
+        (Given::Record(fields), Type::Complex(id)) => {
+            let complex = wsdl.complex(id);
+            let sample = |(name, given): &(String, Given)| {
+                let value = complex.field(name).map_or(Value::Null, |field| soap_sample(wsdl, field.ty, given));
+                (name.clone(), value)
+            };
+            Value::Record(fields.iter().map(sample).collect())
+        }
+        (Given::Record(_), _) => Value::Record(Vec::new()),
+    }
+}
+
+fn thrift_reply(
+    schema: &thrift::Schema,
+    method: &thrift::Method,
+    body: &[u8],
+    sequence: i32,
+) -> Result<Value, (Fault, String)> {
+    let message = thrift::Message::decode(Protocol::Binary, body, &thrift::Limits::DEFAULT)
+        .map_err(|error| (Fault::Body, format!("no Thrift message: {error}")))?;
+    let header = message.header;
+    if !matches!(header.kind, MessageKind::Reply | MessageKind::Exception) {
+        return Err((Fault::WrongAnswer, "a message that is no reply".to_owned()));
+    }
+    if header.name != method.name || header.sequence != sequence {
+        let found = format!("the reply to `{}`, number {}", header.name.escape_debug(), header.sequence);
+        return Err((Fault::WrongAnswer, format!("{found}, to `{}`, number {sequence}", method.name)));
+    }
+    match message.outcome(schema, method) {
+        thrift::Outcome::Returned(value) => Ok(value.map_or(Value::Null, |value| value.to_value())),
+        thrift::Outcome::Threw(name, _) => Err((Fault::ErrorAnswer, format!("`{}` threw `{name}`", method.name))),
+        thrift::Outcome::Failed(exception) => {
+            let why = String::from_utf8_lossy(exception.message).chars().take(200).collect::<String>();
+            Err((Fault::ErrorAnswer, format!("`{}` failed: {why}", method.name)))
+        }
+        thrift::Outcome::Missing => Err((Fault::Body, format!("the reply to `{}` has no result", method.name))),
+    }
+}
+
+fn soap_reply(wsdl: &Wsdl, operation: &soap::Operation, status: u16, body: &[u8]) -> Result<Value, (Fault, String)> {
+    // A fault comes with 500 (SOAP 1.1, section 6.2), and says more than the status.
+    if status != 200 && status != 500 {
+        return Err((Fault::Status, format!("status {status}, expected 200")));
+    }
+    let wrong = |error: soap::SoapError| (Fault::Body, error.to_string());
+    let envelope = soap::Envelope::parse(body, &soap::Limits::DEFAULT).map_err(wrong)?;
+    match envelope.response(wsdl, operation).map_err(wrong)? {
+        soap::Response::Fault(fault) => {
+            let why = fault.string.chars().take(200).collect::<String>();
+            Err((Fault::ErrorAnswer, format!("`{}` failed: {}: {why}", operation.name, fault.code_name())))
+        }
+        soap::Response::Returned { .. } if status != 200 => {
+            Err((Fault::Status, format!("status {status}, expected 200")))
+        }
+        soap::Response::Returned { result, all } => Ok(result.unwrap_or(all).to_value()),
+    }
+}
+
+fn json(body: &[u8]) -> Result<Value, String> {
+    let json = Json::parse(body, &wire::json::Limits::DEFAULT).map_err(|error| error.to_string())?;
+    Ok(json.view().to_value())
+}

@@ -1,0 +1,152 @@
+//! What a reply says: found by its path, held against what it must be.
+
+use study::journey::path::{Part, Path};
+use wire::value::Value;
+
+/// Longest text of a value in a message, characters.
+const SHOWN: usize = 60;
+
+/// What stands at a path.
+pub(crate) fn find<'v>(path: &Path, reply: &'v Value) -> Option<&'v Value> {
+    path.parts.iter().try_fold(reply, |value, part| match (part, value) {
+        (Part::Field(name), Value::Record(_)) => value.get(name),
+        (Part::Field(name), Value::Map(pairs)) => {
+            pairs.iter().find(|(key, _)| matches!(key, Value::Text(key) if key == name)).map(|pair| &pair.1)
+        }
+        (Part::Element(place), Value::List(items)) => items.get(*place),
+        _ => None,
+    })
+}
+
+/// The single value at a path, or the count of what is there.
+///
+/// # Errors
+/// Why there is none, in words.
+pub(crate) fn take(path: &Path, words: &str, reply: &Value) -> Result<Value, String> {
+    let found = find(path, reply).ok_or_else(|| format!("`{words}` is not in the reply"))?;
+    if path.is_count {
+        return match found {
+            Value::List(items) => Ok(Value::Integer(items.len() as i64)),
+            Value::Map(pairs) => Ok(Value::Integer(pairs.len() as i64)),
+            other => Err(format!("`{words}` counts {}, which is no list", article(other))),
+        };
+    }
+    match found {
+        Value::Null | Value::List(_) | Value::Map(_) | Value::Record(_) => {
+            Err(format!("`{words}` is {}, no single value", article(found)))
+        }
+        single => Ok(single.clone()),
+    }
+}
+
+/// Whether a reply says what it must.
+///
+/// # Errors
+/// What it says instead, in words.
+pub(crate) fn expect(path: &Path, words: &str, expected: &Value, reply: &Value) -> Result<(), String> {
+    let found = match (path.is_count, find(path, reply)) {
+        (true, _) => take(path, words, reply)?,
+        (false, Some(found)) => found.clone(),
+        (false, None) => return Err(format!("`{words}` is not in the reply, expected {}", show(expected))),
+    };
+    if is_same(&found, expected) {
+        return Ok(());
+    }
+    Err(format!("`{words}` is {}, expected {}", show(&found), show(expected)))
+}
+
+/// Records may have more than is expected of them.
+fn is_same(found: &Value, expected: &Value) -> bool {
+    match (found, expected) {
+        (Value::Double(found), Value::Integer(expected)) => *found == *expected as f64,
+        (Value::Bytes(found), Value::Text(expected)) => found == expected.as_bytes(),
+        (Value::List(found), Value::List(expected)) => {
+            found.len() == expected.len()
+                && found.iter().zip(expected).all(|(found, expected)| is_same(found, expected))
+        }
+        (Value::Record(_), Value::Record(expected)) => {
+            let mut fields = expected.iter();
+            fields.all(|(name, expected)| found.get(name).is_some_and(|found| is_same(found, expected)))
+        }
+        _ => found == expected,
+    }
+}
+
+fn article(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "nothing",
+        Value::List(_) => "a list",
+        Value::Map(_) => "a map",
+        Value::Record(_) => "a record",
+        _ => "a single value",
+    }
+}
+
+fn show(value: &Value) -> String {
+    let text = match value {
+        Value::Text(text) => format!("{text:?}"),
+        Value::Integer(integer) => integer.to_string(),
+        Value::Bool(flag) => flag.to_string(),
+        Value::Double(double) => double.to_string(),
+        Value::Bytes(bytes) => format!("{} bytes", bytes.len()),
+        other => return article(other).to_owned(),
+    };
+    match text.char_indices().nth(SHOWN) {
+        Some((at, _)) => format!("{}...", &text[..at]),
+        None => text,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use study::journey::path;
+
+    use super::*;
+
+    fn reply() -> Value {
+        Value::record([
+            ("total", Value::Integer(2)),
+            (
+                "notes",
+                Value::List(vec![Value::record([("title", "one".into())]), Value::record([("title", "two".into())])]),
+            ),
+            ("nothing", Value::Null),
+        ])
+    }
+
+    fn taken(text: &str) -> String {
+        match take(&path::parse(text).unwrap(), text, &reply()) {
+            Ok(value) => show(&value),
+            Err(error) => error,
+        }
+    }
+
+    #[test]
+    fn values_are_found_by_their_paths() {
+        for (path, expected) in [
+            ("result.total", "2"),
+            ("result.notes[1].title", "\"two\""),
+            ("count(result.notes)", "2"),
+            ("result.notes[2].title", "`result.notes[2].title` is not in the reply"),
+            ("result.notes", "`result.notes` is a list, no single value"),
+            ("result.nothing", "`result.nothing` is nothing, no single value"),
+            ("result.total.x", "`result.total.x` is not in the reply"),
+            ("count(result.total)", "`count(result.total)` counts a single value, which is no list"),
+        ] {
+            assert_eq!(taken(path), expected);
+        }
+    }
+
+    #[test]
+    fn what_is_expected_is_compared() {
+        let told = |text: &str, expected: Value| expect(&path::parse(text).unwrap(), text, &expected, &reply()).err();
+        assert_eq!(told("result.total", Value::Integer(2)), None);
+        assert_eq!(told("count(result.notes)", Value::Integer(2)), None);
+        assert_eq!(told("result", Value::record([("total", Value::Integer(2))])), None, "records may have more");
+        assert_eq!(told("result.total", Value::Integer(3)).unwrap(), "`result.total` is 2, expected 3");
+        assert_eq!(told("result.total", "2".into()).unwrap(), "`result.total` is 2, expected \"2\"");
+        assert_eq!(told("result.x", true.into()).unwrap(), "`result.x` is not in the reply, expected true");
+        let long = told("result.notes[0].title", "x".repeat(100).into()).unwrap();
+        assert!(long.ends_with("..."), "{long}");
+    }
+}

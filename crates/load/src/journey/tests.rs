@@ -1,0 +1,365 @@
+//! Whole journeys on the mocks, in one process, on ports that the kernel chose.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::sync::atomic::AtomicBool;
+use std::sync::mpsc::channel;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use servers::{
+    Chess, EvernoteNotes, EvernoteUser, MockAnswer, MockListen, MockRequest, Profile, Service, Shutdown, Twitter,
+    serve_mock,
+};
+use study::Journey;
+use study::record::Measurement;
+use study::spec::{LoadSpec, Stop, Target, Warmup};
+
+use crate::check::tests::spec;
+
+/// What came to a service: method, target and host of every request.
+type Log = Arc<Mutex<Vec<String>>>;
+
+struct Logged<S> {
+    inner: S,
+    log: Log,
+}
+
+impl<S: Service> Service for Logged<S> {
+    fn answer(&self, request: &MockRequest<'_>) -> MockAnswer {
+        let line = format!("{} {} {}", request.method, request.host, request.target);
+        self.log.lock().unwrap().push(line);
+        self.inner.answer(request)
+    }
+}
+
+struct Answers<F>(F);
+
+impl<F: Fn(&MockRequest<'_>) -> (u16, String) + Send + Sync + 'static> Service for Answers<F> {
+    fn answer(&self, request: &MockRequest<'_>) -> MockAnswer {
+        let (status, text) = (self.0)(request);
+        MockAnswer { status, content_type: "application/json", body: text.into_bytes(), allow: None }
+    }
+}
+
+/// Serves while `then` runs with the addresses.
+fn served<T>(
+    count: usize,
+    names: &[&str],
+    cert_out: Option<std::path::PathBuf>,
+    services: impl FnOnce(&[SocketAddr]) -> Vec<Arc<dyn Service>> + Send,
+    then: impl FnOnce(&[SocketAddr]) -> T,
+) -> T {
+    struct Ask<'s>(&'s Shutdown);
+    impl Drop for Ask<'_> {
+        fn drop(&mut self) {
+            self.0.force(); // Also when a test has failed.
+        }
+    }
+    let listen = MockListen {
+        threads: 1,
+        connections: 100,
+        body_bytes: 1 << 20,
+        idle: Duration::from_secs(60),
+        patience: Duration::from_secs(10),
+        drain: Duration::from_secs(5),
+        delay: None,
+        seed: 1,
+        names: names.iter().map(|name| (*name).to_owned()).collect(),
+        cert_out,
+    };
+    let shutdown = Shutdown::default();
+    let any = vec![SocketAddr::from(([127, 0, 0, 1], 0)); count];
+    let (tell, told) = channel();
+    std::thread::scope(|scope| {
+        let _ask = Ask(&shutdown);
+        let (shutdown, listen, any) = (&shutdown, &listen, &any);
+        scope.spawn(move || {
+            serve_mock(listen, any, services, shutdown, |bound| tell.send(bound.to_vec()).unwrap()).unwrap();
+        });
+        let bound = told.recv_timeout(Duration::from_secs(60)).expect("the mock listens");
+        then(&bound)
+    })
+}
+
+fn target(journey: Journey, targets: &[(&str, String)]) -> Target {
+    let targets = targets.iter().map(|(name, url)| ((*name).to_owned(), url.clone())).collect::<BTreeMap<_, _>>();
+    Target::Journey {
+        journey: Box::new(journey),
+        targets,
+        resolve: None,
+        insecure: true,
+        ca_file: None,
+        keep_calls: true,
+    }
+}
+
+fn load(target: Target, clients: u32, requests: u64) -> Measurement {
+    let stop = Stop::Requests { requests, max_ns: 60_000_000_000 };
+    let warmup = Warmup::DurationNs(0);
+    let spec = LoadSpec { target, clients, stop, warmup, timeout_ns: 20_000_000_000, ..spec() };
+    crate::run(&spec, &mut |_| {}, &AtomicBool::new(false)).unwrap_or_else(|error| panic!("{error}"))
+}
+
+fn counts(measurement: &Measurement) -> Vec<(String, u64, u64)> {
+    let journey = measurement.journey.as_ref().unwrap();
+    journey.operations.iter().map(|one| (one.name.clone(), one.requests, one.errors)).collect()
+}
+
+fn preset(name: &str) -> Journey {
+    study::journey::preset(name).unwrap()
+}
+
+fn of_text(text: &str) -> Journey {
+    study::journey::parse(text).unwrap_or_else(|mistakes| panic!("{mistakes:?}"))
+}
+
+const LOCAL: [&str; 2] = ["localhost", "127.0.0.1"];
+
+fn evernote(profile: Profile, logs: &[Log; 2]) -> impl FnOnce(&[SocketAddr]) -> Vec<Arc<dyn Service>> + Send {
+    let [first, second] = logs.clone();
+    move |bound| {
+        let url = format!("https://{}/", bound[1]);
+        let user = Arc::new(Logged { inner: EvernoteUser::new(url.clone()), log: first }) as Arc<dyn Service>;
+        vec![user, Arc::new(Logged { inner: EvernoteNotes::new(profile, url), log: second })]
+    }
+}
+
+#[test]
+fn evernote_goes_where_replies_say() {
+    for profile in [Profile::Shipped, Profile::Paper] {
+        let logs = [Log::default(), Log::default()];
+        served(2, &LOCAL, None, evernote(profile, &logs), |bound| {
+            let measurement = load(target(preset("evernote"), &[("user", format!("https://{}", bound[0]))]), 1, 52);
+            assert_eq!((measurement.requests, measurement.errors_total()), (50, 0), "whole journeys of 5 calls");
+            let expected =
+                preset("evernote").steps.iter().map(|step| (step.operation.clone(), 10, 0)).collect::<Vec<_>>();
+            assert_eq!(counts(&measurement), expected);
+            let journey = measurement.journey.unwrap();
+            assert_eq!((journey.completed, journey.abandoned, journey.calls.len()), (10, 0, 50));
+            assert!(journey.calls.iter().zip(0u64..).all(|(call, place)| call.journey == place / 5 && call.is_right));
+            assert_eq!(measurement.handshake.unwrap().count, 2, "a connection for each endpoint, kept");
+            assert_eq!(logs[0].lock().unwrap().len(), 10);
+            let host = bound[0].to_string();
+            assert!(logs[0].lock().unwrap().iter().all(|line| *line == format!("POST {host} //edam/user")));
+            assert_eq!(logs[1].lock().unwrap().len(), 40);
+        });
+    }
+}
+
+#[test]
+fn chess_is_played_by_several_at_once() {
+    served(
+        1,
+        &[],
+        None,
+        |_| vec![Arc::new(Chess::new(100, || 0)) as Arc<dyn Service>],
+        |bound| {
+            let measurement =
+                load(target(preset("chess"), &[("chess", format!("http://{}", bound[0]))]), 4, 7 * 20 + 6);
+            assert_eq!(
+                (measurement.requests, measurement.errors_total()),
+                (140, 0),
+                "{:?}",
+                measurement.error_examples
+            );
+            let expected = [("MakeGame", 20), ("GetMyGames", 80), ("MakeAMove", 40)];
+            assert_eq!(counts(&measurement), expected.map(|(name, count)| (name.to_owned(), count, 0)));
+            assert_eq!(measurement.service.count, 140);
+            assert_eq!(measurement.statuses, BTreeMap::from([(200, 140)]));
+            let windows = measurement.windows.iter().map(|window| window.requests).sum::<u64>();
+            assert_eq!(windows, 140);
+        },
+    );
+}
+
+#[test]
+fn twitter_s_ids_go_from_reply_to_request() {
+    let log = Log::default();
+    let twitter = Logged { inner: Twitter::default(), log: Arc::clone(&log) };
+    served(
+        1,
+        &LOCAL,
+        None,
+        |_| vec![Arc::new(twitter) as Arc<dyn Service>],
+        |bound| {
+            let host = bound[0].to_string();
+            let measurement = load(target(preset("twitter"), &[("twitter", format!("https://{host}"))]), 1, 6);
+            assert_eq!((measurement.requests, measurement.errors_total()), (6, 0), "{:?}", measurement.error_examples);
+            let expected = [
+                "friends/list.json?user_id=0",
+                "statuses/user_timeline.json?user_id=110000000000",
+                "statuses/retweet/__id__.json?tweet_id=210000000001",
+                "friends/list.json?user_id=3",
+                "statuses/user_timeline.json?user_id=110000000003",
+                "statuses/retweet/__id__.json?tweet_id=210000000004",
+            ];
+            assert_eq!(*log.lock().unwrap(), expected.map(|target| format!("GET {host} /1.1/{target}")));
+        },
+    );
+}
+
+#[test]
+fn certificates_are_checked_against_the_root_that_was_written() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("root.pem");
+    served(
+        1,
+        &LOCAL,
+        Some(path.clone()),
+        |_| vec![Arc::new(Twitter::default()) as Arc<dyn Service>],
+        |bound| {
+            let with = |ca_file: Option<String>, host: &str| {
+                let url = format!("https://{host}:{}", bound[0].port());
+                let Target::Journey { journey, targets, resolve, keep_calls, .. } =
+                    target(preset("twitter"), &[("twitter", url)])
+                else {
+                    unreachable!()
+                };
+                Target::Journey { journey, targets, resolve, insecure: false, ca_file, keep_calls }
+            };
+            let root = path.to_str().map(str::to_owned);
+            for host in ["127.0.0.1", "localhost"] {
+                assert_eq!(load(with(root.clone(), host), 1, 3).requests, 3, "{host}");
+            }
+            let spec = LoadSpec { target: with(None, "127.0.0.1"), clients: 1, ..spec() };
+            let error = crate::run(&spec, &mut |_| {}, &AtomicBool::new(false)).unwrap_err().to_string();
+            assert!(error.contains("could be opened"), "{error}");
+        },
+    );
+}
+
+#[test]
+fn whoever_stands_beside_says_where_to_dial() {
+    // The journey's URL has a port where nobody listens; the second listener says where its service is.
+    let asked = Log::default();
+    let log = Arc::clone(&asked);
+    let services = |bound: &[SocketAddr]| {
+        let real = bound[0];
+        let resolver = Logged {
+            inner: Answers(move |request: &MockRequest<'_>| match request.target.contains("%3A1%2F") {
+                true => (200, format!("{{\"address\": \"{real}\"}}")),
+                false => (404, String::new()),
+            }),
+            log,
+        };
+        vec![Arc::new(Chess::new(10, || 0)) as Arc<dyn Service>, Arc::new(resolver)]
+    };
+    served(2, &[], None, services, |bound| {
+        let resolved = |url: String| {
+            let mut target = target(preset("chess"), &[("chess", url)]);
+            if let Target::Journey { resolve, .. } = &mut target {
+                *resolve = Some(format!("http://{}", bound[1]));
+            }
+            let measurement = load(target, 1, 14);
+            assert_eq!((measurement.requests, measurement.errors_total()), (14, 0), "{:?}", measurement.error_examples);
+        };
+        resolved("http://127.0.0.1:1".to_owned());
+        assert_eq!(
+            *asked.lock().unwrap(),
+            [format!("GET {} /resolve?endpoint=http%3A%2F%2F127.0.0.1%3A1%2F", bound[1])]
+        );
+        resolved(format!("http://{}", bound[0]));
+    });
+}
+
+#[test]
+fn wrong_replies_are_errors_of_their_kind() {
+    let text = r#"
+name = "wrong"
+targets = { api = "" }
+[[step]]
+name = "first"
+url = "{api}/first?n={number}"
+take = { id = "body.id" }
+[[step]]
+name = "second"
+url = "{api}/{id}"
+expect = { "body.ok" = true }
+"#;
+    let answer = |request: &MockRequest<'_>| {
+        let (path, query) = request.target.split_once('?').unwrap_or((request.target, ""));
+        let number = query.trim_start_matches("n=").parse::<u64>().unwrap_or(0);
+        match (path, number % 5) {
+            ("/first", 0) => (200u16, r#"{"id": "good"}"#.to_owned()),
+            ("/first", 1) => (200, r#"{"id": "bad"}"#.to_owned()),
+            ("/first", 2) => (200, "{}".to_owned()),
+            ("/first", 3) => (503, "{}".to_owned()),
+            ("/first", _) => (200, "no json".to_owned()),
+            ("/good", _) => (200, r#"{"ok": true}"#.to_owned()),
+            _ => (200, r#"{"ok": false}"#.to_owned()),
+        }
+    };
+    served(
+        1,
+        &[],
+        None,
+        move |_| vec![Arc::new(Answers(answer)) as Arc<dyn Service>],
+        |bound| {
+            let measurement = load(target(of_text(text), &[("api", format!("http://{}", bound[0]))]), 1, 20);
+            let errors = measurement.errors.iter().map(|(kind, count)| (kind.as_str(), *count)).collect::<Vec<_>>();
+            assert_eq!(errors, [("body", 2), ("status", 2), ("value", 4)]);
+            assert_eq!(counts(&measurement), [("first".to_owned(), 4, 6), ("second".to_owned(), 2, 2)]);
+            let journey = measurement.journey.as_ref().unwrap();
+            assert_eq!((journey.completed, journey.abandoned), (2, 8));
+            assert_eq!(measurement.requests, 6);
+            let example = &measurement.error_examples["value"];
+            assert_eq!(example, "`second`: `body.ok` is false, expected true");
+        },
+    );
+}
+
+#[test]
+fn nobody_there_is_told() {
+    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let target = target(preset("chess"), &[("chess", format!("http://127.0.0.1:{port}"))]);
+    let spec = LoadSpec { target, clients: 2, ..spec() };
+    let error = crate::run(&spec, &mut |_| {}, &AtomicBool::new(false)).unwrap_err().to_string();
+    assert!(error.contains(&format!("none of 2 connections to http://127.0.0.1:{port}")), "{error}");
+}
+
+#[test]
+fn all_mistakes_are_told_before_anything_is_asked() {
+    let text = r#"
+name = "mistaken"
+targets = { user = "", other = "https://a" }
+schemas = { notes = "evernote.thrift", chess = "chess.wsdl", mine = "mine.thrift" }
+[[step]]
+url = "{user}/"
+thrift = "notes NoteStore.findNotes"
+arguments = { authenticationToken = "t", offset = "zero", maxNote = 1 }
+[[step]]
+url = "{user}/"
+thrift = "notes UserStore.findNotes"
+[[step]]
+url = "{user}/"
+soap = "chess MakeAMove"
+arguments = { gameId = "{user}", resign = 5 }
+[[step]]
+url = "{user}/"
+soap = "chess Resign"
+"#;
+    let target = target(of_text(text), &[("others", "https://a".to_owned())]);
+    let spec = LoadSpec {
+        target,
+        clients: 2000,
+        stop: Stop::Requests { requests: 3, max_ns: 1_000_000_000 },
+        pipeline: 2,
+        ..spec()
+    };
+    let told = crate::check(&spec);
+    for expected in [
+        "has no target `others`",
+        "target `user` of the journey has no URL",
+        "the file `mine.thrift` was not read",
+        "step `findNotes` (line 6): NoteStore.findNotes.arguments",
+        "`evernote.thrift` has no method `UserStore.findNotes`",
+        "step `MakeAMove` (line 13)",
+        "`chess.wsdl` has no operation `Resign`",
+        "a journey has 1024 at most",
+        "`pipeline` is 2",
+        "`requests` is 3, and one journey has 4 calls",
+    ] {
+        assert!(told.iter().any(|mistake| mistake.contains(expected)), "{expected} in {told:#?}");
+    }
+}

@@ -1,0 +1,164 @@
+//! What a journey knows while it is made, and texts and arguments made of it.
+
+use stats::Rng;
+use study::journey::{Argument, template};
+use wire::value::Value;
+
+/// A template whose names are looked up.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Template(pub(crate) Vec<Piece>);
+
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Piece {
+    Text(String),
+    /// A place among the values of the journey.
+    Slot(usize),
+    Number(u64),
+    Random(u32),
+}
+
+/// An argument whose templates are looked up.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Given {
+    Fixed(Value),
+    Text(Template),
+    /// A template that is one name alone has the type of what stands behind it.
+    Slot(usize),
+    List(Vec<Given>),
+    Record(Vec<(String, Given)>),
+}
+
+/// Names of a journey, in the order in which they come to stand for something.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Names(pub(crate) Vec<String>);
+
+impl Names {
+    pub(crate) fn add(&mut self, name: &str) -> usize {
+        self.0.push(name.to_owned());
+        self.0.len() - 1
+    }
+
+    pub(crate) fn template(&self, text: &str) -> Result<Template, String> {
+        let piece = |part: template::Part| {
+            Ok(match part {
+                template::Part::Text(text) => Piece::Text(text),
+                template::Part::Number { times } => Piece::Number(times),
+                template::Part::Random { length } => Piece::Random(length),
+                template::Part::Name(name) => {
+                    let slot = self.0.iter().position(|known| *known == name);
+                    Piece::Slot(slot.ok_or_else(|| format!("nothing stands behind the name `{name}`"))?)
+                }
+            })
+        };
+        template::parts(text)?.into_iter().map(piece).collect::<Result<_, String>>().map(Template)
+    }
+
+    pub(crate) fn argument(&self, argument: &Argument) -> Result<Given, String> {
+        Ok(match argument {
+            Argument::Flag(flag) => Given::Fixed(Value::Bool(*flag)),
+            Argument::Integer(integer) => Given::Fixed(Value::Integer(*integer)),
+            Argument::Number(number) => Given::Fixed(Value::Double(*number)),
+            Argument::Text(text) => match self.template(text)?.0.as_slice() {
+                [Piece::Slot(slot)] => Given::Slot(*slot),
+                [Piece::Text(text)] => Given::Fixed(Value::Text(text.clone())),
+                pieces => Given::Text(Template(pieces.to_vec())),
+            },
+            Argument::List(items) => {
+                Given::List(items.iter().map(|item| self.argument(item)).collect::<Result<_, _>>()?)
+            }
+            Argument::Record(fields) => {
+                let field = |(name, value): &(String, Argument)| Ok((name.clone(), self.argument(value)?));
+                Given::Record(fields.iter().map(field).collect::<Result<_, String>>()?)
+            }
+        })
+    }
+}
+
+/// What one journey knows.
+#[derive(Debug)]
+pub(crate) struct Values {
+    pub(crate) slots: Vec<Value>,
+    number: u64,
+    rng: Rng,
+}
+
+impl Values {
+    /// The journey of that number: what it draws follows from it and the seed alone.
+    pub(crate) fn new(count: usize, seed: u64, number: u64) -> Values {
+        Values { slots: vec![Value::Null; count], number, rng: Rng::stream(seed, number) }
+    }
+
+    pub(crate) fn text(&mut self, template: &Template) -> String {
+        const LETTERS: &[u8; 36] = b"abcdefghijklmnopqrstuvwxyz0123456789";
+        let mut text = String::new();
+        for piece in &template.0 {
+            match piece {
+                Piece::Text(piece) => text.push_str(piece),
+                Piece::Slot(slot) => text.push_str(&words(&self.slots[*slot])),
+                Piece::Number(times) => text.push_str(&(self.number.wrapping_mul(*times)).to_string()),
+                Piece::Random(length) => text
+                    .extend((0..*length).map(|_| char::from(LETTERS[self.rng.below(LETTERS.len() as u64) as usize]))),
+            }
+        }
+        text
+    }
+
+    pub(crate) fn value(&mut self, given: &Given) -> Value {
+        match given {
+            Given::Fixed(value) => value.clone(),
+            Given::Text(template) => Value::Text(self.text(template)),
+            Given::Slot(slot) => self.slots[*slot].clone(),
+            Given::List(items) => Value::List(items.iter().map(|item| self.value(item)).collect()),
+            Given::Record(fields) => {
+                Value::Record(fields.iter().map(|(name, given)| (name.clone(), self.value(given))).collect())
+            }
+        }
+    }
+}
+
+/// A value within a text.
+fn words(value: &Value) -> String {
+    match value {
+        Value::Text(text) => text.clone(),
+        Value::Integer(integer) => integer.to_string(),
+        Value::Bool(flag) => flag.to_string(),
+        Value::Double(double) => double.to_string(),
+        Value::Bytes(bytes) => String::from_utf8_lossy(bytes).into_owned(),
+        // Replies give single values alone, and what a journey knows comes from replies.
+        Value::Null | Value::List(_) | Value::Map(_) | Value::Record(_) => String::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_journey_follows_from_seed_and_number() {
+        let mut names = Names::default();
+        names.add("a");
+        let template = names.template("{a}-{number*3}-{random:8}").unwrap();
+        let text = |seed, number| {
+            let mut values = Values::new(1, seed, number);
+            values.slots[0] = Value::Integer(7);
+            values.text(&template)
+        };
+        assert_eq!(text(1, 4), text(1, 4));
+        assert!(text(1, 4).starts_with("7-12-"));
+        assert_ne!(text(1, 4)[5..], text(1, 5)[5..]);
+        assert_ne!(text(1, 4)[5..], text(2, 4)[5..]);
+        assert_eq!(text(1, 4).len(), 13);
+    }
+
+    #[test]
+    fn a_name_alone_keeps_its_type() {
+        let mut names = Names::default();
+        names.add("game");
+        let given = |text: &str| names.argument(&Argument::Text(text.to_owned())).unwrap();
+        let mut values = Values::new(1, 1, 0);
+        values.slots[0] = Value::Integer(7);
+        assert_eq!(values.value(&given("{game}")), Value::Integer(7));
+        assert_eq!(values.value(&given("game {game}")), Value::from("game 7"));
+        assert!(names.template("{other}").is_err());
+    }
+}

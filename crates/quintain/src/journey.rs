@@ -1,0 +1,90 @@
+//! What a command line asks of a journey.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use study::Journey;
+use study::journey::PRESETS;
+use study::record::Measurement;
+use study::spec::{Connection, Target};
+
+use crate::cli::{HttpArgs, JourneyArgs};
+use crate::http::Asked;
+use crate::message::Problem;
+use crate::mistakes::Mistakes;
+use crate::output;
+
+/// Reads the journey and its flags; `None` where mistakes leave none.
+pub(crate) fn asked(name: &str, args: &JourneyArgs, http: &HttpArgs, mistakes: &mut Mistakes) -> Option<Asked> {
+    let mut targets = BTreeMap::new();
+    for (name, url) in &args.targets {
+        if targets.insert(name.clone(), url.clone()).is_some() {
+            mistakes.add(format!("`--target {name}=...` is given twice"), None);
+        }
+    }
+    let journey = journey(name, mistakes)?;
+    let name = journey.name.clone();
+    let ca_file = http.cacert.as_ref().map(|path| path.display().to_string());
+    let target = Target::Journey {
+        journey: Box::new(journey),
+        targets,
+        resolve: args.resolve.clone(),
+        insecure: http.insecure,
+        ca_file,
+        keep_calls: args.calls.is_some(),
+    };
+    let notes = Vec::new();
+    Some(Asked { target, pipeline: 1, connection: Connection::KeepAlive, name: format!("journey {name}"), notes })
+}
+
+/// A preset by its name, or what a file says, with the schemas beside it.
+fn journey(name: &str, mistakes: &mut Mistakes) -> Option<Journey> {
+    if let Some(journey) = study::journey::preset(name) {
+        return Some(journey);
+    }
+    let path = Path::new(name);
+    if !path.exists() && !name.contains(['/', '.']) {
+        let names = PRESETS.map(|preset| preset.0).join(", ");
+        mistakes.add(
+            format!("`--journey`: there is no journey and no file `{name}`"),
+            Some(format!("quintain's own are {names}")),
+        );
+        return None;
+    }
+    let mut read = |path: &Path| {
+        let text = std::fs::read_to_string(path);
+        let unreadable = |error| mistakes.add(format!("`--journey`: cannot read `{}`: {error}", path.display()), None);
+        text.map_err(unreadable).ok()
+    };
+    let text = read(path)?;
+    let mut journey = match study::journey::parse(&text) {
+        Ok(journey) => journey,
+        Err(found) => {
+            mistakes.in_file(path, &text, &found);
+            return None;
+        }
+    };
+    let files = journey.files().map(str::to_owned).collect::<Vec<_>>();
+    let beside = path.parent().unwrap_or(Path::new(""));
+    for schema in journey.schemas.iter_mut().filter(|schema| files.contains(&schema.file)) {
+        schema.text = read(&beside.join(&schema.file))?;
+    }
+    Some(journey)
+}
+
+/// The times of every call as CSV: number, client, journey, operation, intended and sent since measuring began, latency, whether the reply was right.
+pub(crate) fn write_calls(path: &Path, measurement: &Measurement) -> Result<(), Problem> {
+    let mut text = String::from("number,client,journey,operation,intended_ns,sent_ns,latency_ns,right\n");
+    let journey = measurement.journey.as_deref();
+    for (number, call) in journey.into_iter().flat_map(|journey| &journey.calls).enumerate() {
+        let operation = journey.and_then(|journey| journey.operations.get(call.operation as usize));
+        let operation = operation.map_or("", |operation| operation.name.as_str()).replace('"', "\"\"");
+        let (client, journey, sent, latency) = (call.client, call.journey, call.sent_ns, call.latency_ns);
+        // In a closed loop a call is intended when it is sent.
+        text.push_str(&format!(
+            "{number},{client},{journey},\"{operation}\",{sent},{sent},{latency},{}\n",
+            call.is_right
+        ));
+    }
+    output::file(path, &text)
+}

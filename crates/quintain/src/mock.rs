@@ -1,0 +1,89 @@
+//! `quintain serve mock-...`: services to measure what stands before them.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use servers::{
+    Chess, EvernoteNotes, EvernoteUser, MockError, MockListen, Profile, Service, Shutdown, Twitter, serve_mock,
+};
+
+use crate::cli::{MockArgs, MockProfile, MockTlsArgs, ServeChessArgs, ServeEvernoteArgs, ServeTwitterArgs};
+use crate::message::{Exit, Problem};
+use crate::output;
+use crate::serve::Law;
+
+pub(crate) fn evernote(args: ServeEvernoteArgs, shutdown: &Shutdown) -> Result<(), Problem> {
+    let listen = listen(&args.mock, Some(args.tls));
+    let addresses = [SocketAddr::new(args.mock.host, args.mock.port), SocketAddr::new(args.mock.host, args.notes_port)];
+    let profile = match args.profile {
+        MockProfile::Shipped => Profile::Shipped,
+        MockProfile::Paper => Profile::Paper,
+    };
+    let services = |bound: &[SocketAddr]| {
+        let url = format!("https://{}/", bound[1]);
+        let user = Arc::new(EvernoteUser::new(url.clone())) as Arc<dyn Service>;
+        vec![user, Arc::new(EvernoteNotes::new(profile, url))]
+    };
+    serve_mock(&listen, &addresses, services, shutdown, ready)?;
+    Ok(())
+}
+
+pub(crate) fn chess(args: ServeChessArgs, shutdown: &Shutdown) -> Result<(), Problem> {
+    let listen = listen(&args.mock, None);
+    let chess = Arc::new(Chess::new(args.games as usize, lab::clock::unix_seconds)) as Arc<dyn Service>;
+    let address = SocketAddr::new(args.mock.host, args.mock.port);
+    serve_mock(&listen, &[address], |_| vec![chess], shutdown, ready)?;
+    Ok(())
+}
+
+pub(crate) fn twitter(args: ServeTwitterArgs, shutdown: &Shutdown) -> Result<(), Problem> {
+    let listen = listen(&args.mock, Some(args.tls));
+    let twitter = Arc::new(Twitter::default()) as Arc<dyn Service>;
+    let address = SocketAddr::new(args.mock.host, args.mock.port);
+    serve_mock(&listen, &[address], |_| vec![twitter], shutdown, ready)?;
+    Ok(())
+}
+
+fn listen(args: &MockArgs, tls: Option<MockTlsArgs>) -> MockListen {
+    let (mut names, mut cert_out) = (Vec::new(), None);
+    if let Some(tls) = tls {
+        names = vec!["localhost".to_owned(), args.host.to_string()];
+        names.extend(tls.cert_names);
+        cert_out = tls.cert_out;
+    }
+    MockListen {
+        threads: args.threads,
+        connections: args.connections as usize,
+        body_bytes: usize::try_from(args.max_body).unwrap_or(usize::MAX),
+        idle: args.idle_timeout,
+        patience: args.body_timeout,
+        drain: args.drain,
+        delay: match args.delay {
+            Law::Null => None,
+            Law::Drawn(law) => Some(law),
+        },
+        seed: args.seed,
+        names,
+        cert_out,
+    }
+}
+
+/// The first port is the one that clients begin at.
+fn ready(bound: &[SocketAddr]) {
+    if let Some(first) = bound.first() {
+        // Whoever started it without a reader knows the port already.
+        let _ = output::data(&format!("ready {}", first.port()));
+    }
+}
+
+impl From<MockError> for Problem {
+    fn from(error: MockError) -> Self {
+        match &error {
+            MockError::Listen { source, .. } if source.kind() == std::io::ErrorKind::AddrInUse => {
+                Problem::new(Exit::Usage, error).hint("`-p 0` lets the kernel choose a free port")
+            }
+            MockError::Certificate { .. } | MockError::Write { .. } => Problem::new(Exit::Usage, error),
+            MockError::Listen { .. } | MockError::Kernel { .. } => Problem::new(Exit::Machine, error),
+        }
+    }
+}

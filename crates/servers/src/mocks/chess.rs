@@ -1,0 +1,258 @@
+//! Chess by mail in the manner of Xfcc, over SOAP 1.1.
+
+mod game;
+mod san;
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use wire::soap::{self, Envelope, Limits, Request, View, Wsdl, compose_envelope, compose_fault};
+use wire::value::Value;
+
+use self::game::{Game, Wish};
+use super::{MockAnswer, MockRequest, Service};
+
+/// Days that a player has for a move; nobody's time is counted.
+const DAYS: i64 = 30;
+/// Longest name of a player, bytes.
+const NAME_BYTES_MAX: usize = 256;
+const XML: &str = "text/xml; charset=utf-8";
+
+/// What a request is held to.
+const LIMITS: Limits =
+    Limits { document_bytes: 1 << 20, depth: 32, elements: 4096, attributes: 32, text_bytes: 64 << 10 };
+
+/// The mock: the games that were begun last, numbered from 1.
+#[derive(Debug)]
+pub struct Chess {
+    wsdl: Wsdl,
+    games: Mutex<Games>,
+    games_max: usize,
+    /// Seconds since 1970, for the date of a game.
+    clock: fn() -> u64,
+}
+
+/// Found by number and by player without a search, so that a call takes no longer when there are more of them.
+#[derive(Debug, Default)]
+struct Games {
+    last_id: i64,
+    /// In the order of their numbers, none of which is left out.
+    all: VecDeque<Game>,
+    of_player: HashMap<String, VecDeque<i64>>,
+}
+
+impl Games {
+    fn begin(&mut self, white: String, black: String, begun: String, games_max: usize) -> i64 {
+        self.last_id += 1;
+        let game = Game::new(self.last_id, white, black, begun);
+        for player in game.players() {
+            self.of_player.entry(player.to_owned()).or_default().push_back(game.id);
+        }
+        self.all.push_back(game);
+        while self.all.len() > games_max {
+            let forgotten = self.all.pop_front();
+            for player in forgotten.iter().flat_map(Game::players) {
+                let Some(ids) = self.of_player.get_mut(player) else { continue };
+                ids.pop_front(); // The oldest of all is the oldest of its players.
+                if ids.is_empty() {
+                    self.of_player.remove(player);
+                }
+            }
+        }
+        self.last_id
+    }
+
+    fn place(&self, id: i64) -> Option<usize> {
+        let first = self.all.front()?.id;
+        usize::try_from(id.checked_sub(first)?).ok().filter(|place| *place < self.all.len())
+    }
+
+    fn of(&self, player: &str) -> impl Iterator<Item = &Game> {
+        let ids = self.of_player.get(player).into_iter().flatten();
+        ids.filter_map(|id| self.all.get(self.place(*id)?))
+    }
+}
+
+impl Chess {
+    /// With so many games kept, the oldest being forgotten first; the mock of the case study keeps one.
+    pub fn new(games_max: usize, clock: fn() -> u64) -> Chess {
+        let read =
+            soap::wsdl::parse("chess.wsdl", wire::schemas::CHESS_WSDL, &mut |_| Err("it is one file".to_owned()));
+        let wsdl = read.expect("a test reads it");
+        Chess { wsdl, games: Mutex::default(), games_max: games_max.max(1), clock }
+    }
+
+    fn games(&self) -> MutexGuard<'_, Games> {
+        self.games.lock().unwrap_or_else(PoisonError::into_inner) // No game is left half changed.
+    }
+
+    /// What an operation returns, or why it is the caller's mistake.
+    fn call(&self, request: &Request<'_>) -> Result<Value, String> {
+        let arguments = Arguments(request.arguments);
+        match request.operation.name.as_str() {
+            "MakeGame" => self.make(arguments.name("whiteUser")?, arguments.name("blackUser")?),
+            "GetMyGames" => Ok(self.list(&arguments.text("username")?)),
+            "MakeAMove" => {
+                let wish = Wish {
+                    accept_draw: arguments.flag("acceptDraw")?,
+                    claim_draw: arguments.flag("claimDraw")?,
+                    resign: arguments.flag("resign")?,
+                    movecount: arguments.integer("movecount")?.unwrap_or(0),
+                    mv: arguments.text("myMove")?,
+                    offer_draw: arguments.flag("offerDraw")?,
+                };
+                let id = arguments.integer("gameId")?.ok_or("`gameId` is missing")?;
+                let result = self.act(&arguments.text("username")?, id, &wish);
+                Ok(Value::from(result.err().unwrap_or("Success")))
+            }
+            other => Err(format!("`{other}` is not served")),
+        }
+    }
+
+    fn make(&self, white: String, black: String) -> Result<Value, String> {
+        let begun = date((self.clock)());
+        Ok(Value::Integer(self.games().begin(white, black, begun, self.games_max)))
+    }
+
+    fn act(&self, user: &str, id: i64, wish: &Wish) -> Result<(), &'static str> {
+        let mut games = self.games();
+        let place = games.place(id).ok_or("InvalidGameID")?;
+        let game = &mut games.all[place];
+        if !game.is_player(user) {
+            return Err("NotYourGame");
+        }
+        if !game.is_turn(user) {
+            return Err("NotYourTurn");
+        }
+        game.act(wish)
+    }
+
+    fn list(&self, user: &str) -> Value {
+        let games = self.games();
+        let row = |game: &Game| {
+            let days = Value::Integer(DAYS);
+            let none = Value::Integer(0);
+            Value::record([
+                ("id", Value::Integer(game.id)),
+                ("white", game.white.as_str().into()),
+                ("black", game.black.as_str().into()),
+                ("myTurn", game.is_turn(user).into()),
+                ("hasWhite", (game.white == user).into()),
+                ("daysPlayer", days.clone()),
+                ("hoursPlayer", none.clone()),
+                ("minutesPlayer", none.clone()),
+                ("daysOpponent", days),
+                ("hoursOpponent", none.clone()),
+                ("minutesOpponent", none),
+                ("moves", game.movetext().into()),
+                ("drawOffered", game.draw_offered.into()),
+                ("result", game.outcome.name().into()),
+                ("eventDate", game.begun.as_str().into()),
+            ])
+        };
+        Value::List(games.of(user).map(row).collect())
+    }
+
+    fn soap(&self, request: &MockRequest<'_>) -> MockAnswer {
+        let envelope = match Envelope::parse(request.body, &LIMITS) {
+            Ok(envelope) => envelope,
+            Err(error) => return fault(&error.to_string()),
+        };
+        let action = request.headers.get("soapaction").and_then(|action| action.to_str().ok());
+        let asked = match envelope.request(&self.wsdl, action) {
+            Ok(asked) if asked.is_action_other => {
+                return fault(&format!("SOAPAction and the body's `{}` are two operations", asked.operation.name));
+            }
+            Ok(asked) => asked,
+            Err(error) => return fault(&error.to_string()),
+        };
+        let Some(output) = &asked.operation.output else { return fault("an operation without an answer") };
+        match self.call(&asked) {
+            Err(why) => fault(&why),
+            Ok(result) => {
+                let mut text = String::new();
+                let result = Value::record([(format!("{}Result", asked.operation.name).as_str(), result)]);
+                match compose_envelope(&mut text, &self.wsdl, output, &result) {
+                    Ok(()) => MockAnswer::new(200, XML, text),
+                    Err(error) => MockAnswer::text(500, &error.to_string()),
+                }
+            }
+        }
+    }
+
+    /// The WSDL with the address at which it was asked for.
+    fn described(host: &str) -> MockAnswer {
+        let is_host =
+            !host.is_empty() && host.bytes().all(|byte| byte.is_ascii_alphanumeric() || b".:-[]_".contains(&byte));
+        if !is_host {
+            return MockAnswer::text(400, "`Host` is no host");
+        }
+        let address = format!("location=\"http://{host}/\"");
+        MockAnswer::new(200, XML, wire::schemas::CHESS_WSDL.replace("location=\"http://127.0.0.1:8000/\"", &address))
+    }
+}
+
+impl Service for Chess {
+    fn answer(&self, request: &MockRequest<'_>) -> MockAnswer {
+        let (path, query) = request.target.split_once('?').unwrap_or((request.target, ""));
+        match (request.method, path) {
+            ("GET", "/") if query.eq_ignore_ascii_case("wsdl") => Chess::described(request.host),
+            ("GET", "/") => MockAnswer::text(200, "chess over SOAP 1.1; the WSDL is at /?wsdl"),
+            ("POST", "/") => self.soap(request),
+            (_, "/") => MockAnswer::only("GET, POST"),
+            _ => MockAnswer::text(404, "only / is served"),
+        }
+    }
+}
+
+/// The caller's mistake. Source: SOAP 1.1, sections 4.4 and 6.2.
+fn fault(why: &str) -> MockAnswer {
+    let mut text = String::new();
+    compose_fault(&mut text, "Client", why, None);
+    MockAnswer::new(500, XML, text)
+}
+
+/// Arguments, nil or missing being empty, false or none.
+struct Arguments<'e>(View<'e>);
+
+impl Arguments<'_> {
+    fn get(&self, name: &str) -> Option<View<'_>> {
+        self.0.get(name).filter(|view| !view.is_nil())
+    }
+
+    fn text(&self, name: &str) -> Result<String, String> {
+        let Some(view) = self.get(name) else { return Ok(String::new()) };
+        view.as_str().map(str::to_owned).ok_or_else(|| format!("`{name}` is no text"))
+    }
+
+    fn name(&self, name: &str) -> Result<String, String> {
+        let text = self.text(name)?;
+        let fits = (1..=NAME_BYTES_MAX).contains(&text.len());
+        if fits { Ok(text) } else { Err(format!("`{name}` has {} bytes, expected 1 to {NAME_BYTES_MAX}", text.len())) }
+    }
+
+    fn flag(&self, name: &str) -> Result<bool, String> {
+        let Some(view) = self.get(name) else { return Ok(false) };
+        view.as_bool().ok_or_else(|| format!("`{name}` is neither true nor false"))
+    }
+
+    fn integer(&self, name: &str) -> Result<Option<i64>, String> {
+        let Some(view) = self.get(name) else { return Ok(None) };
+        view.as_i64().map(Some).ok_or_else(|| format!("`{name}` is no integer"))
+    }
+}
+
+/// The day as PGN has it, `YYYY.MM.DD`, of seconds since 1970.
+fn date(seconds: u64) -> String {
+    let time = std::time::UNIX_EPOCH + std::time::Duration::from_secs(seconds);
+    // `Sun, 22 Nov 2026 04:10:00 GMT` (RFC 9110, section 5.6.7).
+    let text = httpdate::fmt_http_date(time);
+    let mut words = text.split(' ').skip(1);
+    let (day, month, year) = (words.next(), words.next(), words.next());
+    const MONTHS: [&str; 12] = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
+    let number = MONTHS.iter().position(|name| Some(*name) == month).map_or(0, |index| index + 1);
+    format!("{}.{number:02}.{}", year.unwrap_or("????"), day.unwrap_or("??"))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,249 @@
+//! The scenarios of the case study's functional suite, and what is no scenario, at the codec.
+
+use super::*;
+
+fn chess() -> Chess {
+    Chess::new(8, || 1_795_305_600)
+}
+
+/// The status, and what the operation returned or why it did not.
+fn call(chess: &Chess, operation: &str, arguments: &[(&str, Value)]) -> Result<Value, String> {
+    let wsdl = &chess.wsdl;
+    let operation = wsdl.operation(operation).unwrap();
+    let mut text = String::new();
+    let arguments = Value::record(arguments.iter().cloned());
+    compose_envelope(&mut text, wsdl, &operation.input, &arguments).unwrap();
+    let mut headers = hyper::HeaderMap::new();
+    headers.insert("soapaction", format!("\"{}\"", operation.action).parse().unwrap());
+    let request = MockRequest { method: "POST", target: "/", host: "a:1", headers: &headers, body: text.as_bytes() };
+    let answer = chess.answer(&request);
+    let envelope = Envelope::parse(&answer.body, &Limits::DEFAULT).unwrap();
+    match envelope.response(wsdl, operation).unwrap() {
+        soap::Response::Returned { result, .. } => Ok(result.unwrap().to_value()),
+        soap::Response::Fault(fault) => Err(format!("{} {} {}", answer.status, fault.code_name(), fault.string)),
+    }
+}
+
+fn begin(chess: &Chess) -> i64 {
+    match call(chess, "MakeGame", &[("whiteUser", "anna".into()), ("blackUser", "ben".into())]) {
+        Ok(Value::Integer(id)) => id,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn act(chess: &Chess, user: &str, game: i64, movecount: i64, mv: &str, wishes: &[&str]) -> String {
+    let flag = |name: &'static str| (name, Value::Bool(wishes.contains(&name)));
+    let arguments = [
+        ("username", user.into()),
+        ("password", "password".into()),
+        ("gameId", Value::Integer(game)),
+        flag("resign"),
+        flag("acceptDraw"),
+        ("movecount", Value::Integer(movecount)),
+        ("myMove", mv.into()),
+        flag("offerDraw"),
+        flag("claimDraw"),
+        ("myMessage", "".into()),
+    ];
+    match call(chess, "MakeAMove", &arguments) {
+        Ok(Value::Text(result)) => result,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// `id moves myTurn drawOffered result` of the games of a player.
+fn list(chess: &Chess, user: &str) -> Vec<String> {
+    let games = call(chess, "GetMyGames", &[("username", user.into()), ("password", "password".into())]);
+    let Ok(Value::List(games)) = games else { panic!("{games:?}") };
+    let word = |game: &Value, name: &str| match game.get(name) {
+        Some(Value::Text(text)) => text.clone(),
+        Some(Value::Integer(integer)) => integer.to_string(),
+        Some(Value::Bool(flag)) => flag.to_string(),
+        other => panic!("{name}: {other:?}"),
+    };
+    let row =
+        |game: &Value| ["id", "moves", "myTurn", "drawOffered", "result"].map(|name| word(game, name)).join(" | ");
+    games.iter().map(row).collect()
+}
+
+#[test]
+fn a_fresh_game() {
+    let chess = chess();
+    let game = begin(&chess);
+    assert_eq!(list(&chess, "anna"), [format!("{game} | * | true | false | Ongoing")]);
+    assert_eq!(list(&chess, "ben"), [format!("{game} | * | false | false | Ongoing")]);
+    assert_eq!(list(&chess, "carl"), Vec::<String>::new());
+    let games = call(&chess, "GetMyGames", &[("username", "ben".into())]).unwrap();
+    let Value::List(games) = games else { panic!() };
+    let expected = Value::record([
+        ("id", Value::Integer(game)),
+        ("white", "anna".into()),
+        ("black", "ben".into()),
+        ("myTurn", false.into()),
+        ("hasWhite", false.into()),
+        ("daysPlayer", Value::Integer(30)),
+        ("hoursPlayer", Value::Integer(0)),
+        ("minutesPlayer", Value::Integer(0)),
+        ("daysOpponent", Value::Integer(30)),
+        ("hoursOpponent", Value::Integer(0)),
+        ("minutesOpponent", Value::Integer(0)),
+        ("moves", "*".into()),
+        ("drawOffered", false.into()),
+        ("result", "Ongoing".into()),
+        ("eventDate", "2026.11.22".into()),
+    ]);
+    assert_eq!(games, [expected], "event and site are left out");
+}
+
+#[test]
+fn one_move() {
+    let chess = chess();
+    let game = begin(&chess);
+    assert_eq!(act(&chess, "anna", game, 1, "e4", &[]), "Success");
+    assert_eq!(list(&chess, "anna"), [format!("{game} | 1. e4 * | false | false | Ongoing")]);
+    assert_eq!(list(&chess, "ben"), [format!("{game} | 1. e4 * | true | false | Ongoing")]);
+}
+
+#[test]
+fn two_moves_and_more() {
+    let chess = chess();
+    let game = begin(&chess);
+    assert_eq!(act(&chess, "anna", game, 1, "e4", &[]), "Success");
+    assert_eq!(act(&chess, "ben", game, 2, "d5", &[]), "Success");
+    assert_eq!(list(&chess, "anna"), [format!("{game} | 1. e4 d5 * | true | false | Ongoing")]);
+    assert_eq!(act(&chess, "anna", game, 3, "exd5", &[]), "Success", "the number is that of the ply");
+    assert_eq!(act(&chess, "ben", game, 4, "Qxd5", &[]), "Success");
+}
+
+#[test]
+fn not_your_turn() {
+    let chess = chess();
+    let game = begin(&chess);
+    assert_eq!(act(&chess, "ben", game, 1, "e5", &[]), "NotYourTurn");
+    assert_eq!(act(&chess, "anna", game, 1, "e4", &[]), "Success");
+    assert_eq!(act(&chess, "anna", game, 2, "d4", &[]), "NotYourTurn");
+    assert_eq!(act(&chess, "carl", game, 2, "d5", &[]), "NotYourGame");
+}
+
+#[test]
+fn an_invalid_move() {
+    let chess = chess();
+    let game = begin(&chess);
+    for mv in ["e5", "Nd2", "O-O", "", "e4 e5", "<x>", "\u{1F600}"] {
+        assert_eq!(act(&chess, "anna", game, 1, mv, &[]), "InvalidMove", "{mv:?}");
+    }
+    assert_eq!(list(&chess, "anna"), [format!("{game} | * | true | false | Ongoing")]);
+}
+
+#[test]
+fn an_invalid_game() {
+    let chess = chess();
+    let game = begin(&chess);
+    for id in [game + 1, 0, -1, i64::MAX] {
+        assert_eq!(act(&chess, "anna", id, 1, "e4", &[]), "InvalidGameID");
+    }
+}
+
+#[test]
+fn no_draw_was_offered() {
+    let chess = chess();
+    let game = begin(&chess);
+    assert_eq!(act(&chess, "anna", game, 1, "e4", &[]), "Success");
+    assert_eq!(act(&chess, "ben", game, 2, "", &["acceptDraw"]), "NoDrawWasOffered");
+    assert_eq!(act(&chess, "ben", game, 2, "", &["claimDraw"]), "InvalidMove");
+}
+
+#[test]
+fn a_wrong_move_number() {
+    let chess = chess();
+    let game = begin(&chess);
+    for movecount in [0, 2, -1] {
+        assert_eq!(act(&chess, "anna", game, movecount, "e4", &[]), "InvalidMoveNumber");
+    }
+}
+
+#[test]
+fn a_draw_is_offered_and_accepted() {
+    let chess = chess();
+    let game = begin(&chess);
+    assert_eq!(act(&chess, "anna", game, 1, "e4", &["offerDraw"]), "Success");
+    assert_eq!(list(&chess, "ben"), [format!("{game} | 1. e4 * | true | true | Ongoing")]);
+    assert_eq!(act(&chess, "ben", game, 2, "", &["acceptDraw"]), "Success");
+    assert_eq!(list(&chess, "ben"), [format!("{game} | 1. e4 1/2-1/2 | false | false | Draw")]);
+    assert_eq!(act(&chess, "ben", game, 2, "d5", &[]), "NotYourTurn", "it is over");
+}
+
+#[test]
+fn an_offer_lasts_for_one_move() {
+    let chess = chess();
+    let game = begin(&chess);
+    assert_eq!(act(&chess, "anna", game, 1, "e4", &["offerDraw"]), "Success");
+    assert_eq!(act(&chess, "ben", game, 2, "d5", &[]), "Success");
+    assert_eq!(act(&chess, "anna", game, 3, "", &["acceptDraw"]), "NoDrawWasOffered");
+}
+
+#[test]
+fn who_resigns_loses() {
+    let chess = chess();
+    let game = begin(&chess);
+    assert_eq!(act(&chess, "anna", game, 9, "", &["resign"]), "Success");
+    assert_eq!(list(&chess, "anna"), [format!("{game} | 0-1 | false | false | BlackWins")]);
+}
+
+#[test]
+fn the_oldest_games_are_forgotten() {
+    let chess = Chess::new(1, || 0);
+    assert_eq!((begin(&chess), begin(&chess)), (1, 2));
+    assert_eq!(act(&chess, "anna", 1, 1, "e4", &[]), "InvalidGameID");
+    assert_eq!(act(&chess, "anna", 2, 1, "e4", &[]), "Success");
+    assert_eq!(list(&chess, "anna"), ["2 | 1. e4 * | false | false | Ongoing"]);
+    let alone = [("whiteUser", "carl".into()), ("blackUser", "carl".into())];
+    assert_eq!(call(&chess, "MakeGame", &alone), Ok(Value::Integer(3)));
+    assert_eq!(list(&chess, "anna"), Vec::<String>::new());
+    assert_eq!(list(&chess, "carl"), ["3 | * | true | false | Ongoing"], "once, though both sides are his");
+    assert_eq!(begin(&chess), 4);
+    assert_eq!(list(&chess, "carl"), Vec::<String>::new());
+    assert_eq!(chess.games().of_player.len(), 2, "who has no game is forgotten");
+}
+
+#[test]
+fn wrong_input_is_told_by_faults() {
+    let chess = chess();
+    assert_eq!(
+        call(&chess, "MakeGame", &[("whiteUser", "anna".into())]).unwrap_err(),
+        "500 Client `blackUser` has 0 bytes, expected 1 to 256"
+    );
+    assert_eq!(call(&chess, "MakeAMove", &[]).unwrap_err(), "500 Client `gameId` is missing");
+    let headers = hyper::HeaderMap::new();
+    let answer = |method: &str, target: &str, body: &str| {
+        let request = MockRequest { method, target, host: "a:1", headers: &headers, body: body.as_bytes() };
+        let answer = chess.answer(&request);
+        (answer.status, String::from_utf8(answer.body).unwrap())
+    };
+    let body = |inner: &str| {
+        format!(
+            "<e:Envelope xmlns:e=\"http://schemas.xmlsoap.org/soap/envelope/\"><e:Body>{inner}</e:Body></e:Envelope>"
+        )
+    };
+    let space = "xmlns=\"http://www.bennedik.com/webservices/XfccBasic\"";
+    for (text, why) in [
+        (String::new(), ""),
+        ("no xml".to_owned(), ""),
+        ("<!DOCTYPE x [<!ENTITY a \"b\">]><x/>".to_owned(), ""),
+        (body(""), "0 elements in the body"),
+        (body("<Other/>"), "no operation has the element `Other`"),
+        (body(&format!("<MakeAMove {space}><gameId>x</gameId></MakeAMove>")), "`gameId` is no integer"),
+        (
+            body(&format!("<MakeAMove {space}><gameId>1</gameId><resign>maybe</resign></MakeAMove>")),
+            "`resign` is neither",
+        ),
+        ("<a>".repeat(100_000), ""),
+    ] {
+        let (status, said) = answer("POST", "/", &text);
+        assert!(status == 500 && said.contains("soap:Client") && said.contains(why), "{status} {said}");
+    }
+    assert_eq!(answer("POST", "/other", "").0, 404);
+    assert_eq!(answer("DELETE", "/", "").0, 405);
+    let (status, wsdl) = answer("GET", "/?wsdl", "");
+    assert!(status == 200 && wsdl.contains("location=\"http://a:1/\""));
+}

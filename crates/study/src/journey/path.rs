@@ -1,0 +1,105 @@
+//! Paths into replies: `result[0].noteStoreUrl`, `body.users`, `count(result.notes)`.
+
+/// Parts of a path at most.
+const PARTS_MAX: usize = 32;
+
+/// A path into a reply.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Path {
+    /// The number of elements of what is there, instead of that itself.
+    pub is_count: bool,
+    /// `result`, `body`.
+    pub root: String,
+    /// The way from there.
+    pub parts: Vec<Part>,
+}
+
+/// One part of the way.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Part {
+    /// A field, by its name.
+    Field(String),
+    /// An element of a list, by its place from 0.
+    Element(usize),
+}
+
+/// Reads a path.
+///
+/// # Errors
+/// What is wrong with it, in words.
+pub fn parse(text: &str) -> Result<Path, String> {
+    let wrong = |why: &str| format!("`{}` is no path into a reply: {why}", text.escape_debug());
+    let (is_count, inner) = match text.strip_prefix("count(") {
+        Some(rest) => (true, rest.strip_suffix(')').ok_or_else(|| wrong("`count(` without `)` at the end"))?),
+        None => (false, text),
+    };
+    let end = inner.find(['.', '[']).unwrap_or(inner.len());
+    let (root, mut rest) = inner.split_at(end);
+    if !is_name(root) {
+        return Err(wrong("it begins with a name, such as `result`"));
+    }
+    let mut parts = Vec::new();
+    while !rest.is_empty() {
+        if parts.len() == PARTS_MAX {
+            return Err(wrong("it is longer than 32 parts"));
+        }
+        if let Some(after) = rest.strip_prefix('.') {
+            let end = after.find(['.', '[']).unwrap_or(after.len());
+            let (name, after) = after.split_at(end);
+            if !is_name(name) {
+                return Err(wrong("a name stands behind `.`"));
+            }
+            parts.push(Part::Field(name.to_owned()));
+            rest = after;
+        } else {
+            let inner = rest.strip_prefix('[').and_then(|after| after.split_once(']'));
+            let Some((place, after)) = inner.and_then(|(place, after)| Some((place.parse().ok()?, after))) else {
+                return Err(wrong("a place stands in brackets, `[0]`"));
+            };
+            parts.push(Part::Element(place));
+            rest = after;
+        }
+    }
+    Ok(Path { is_count, root: root.to_owned(), parts })
+}
+
+fn is_name(text: &str) -> bool {
+    !text.is_empty()
+        && text.chars().all(|letter| letter.is_alphanumeric() || letter == '_' || letter == '-' || letter == '$')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(text: &str, expected: &str) {
+        let found = match parse(text) {
+            Ok(path) => {
+                let parts = path.parts.iter().map(|part| match part {
+                    Part::Field(name) => format!(" {name}"),
+                    Part::Element(place) => format!(" #{place}"),
+                });
+                format!("{}{}{}", if path.is_count { "count " } else { "" }, path.root, parts.collect::<String>())
+            }
+            Err(error) => error,
+        };
+        assert_eq!(found, expected, "{text}");
+    }
+
+    #[test]
+    fn paths_are_names_and_places() {
+        check("result", "result");
+        check("result[0].noteStoreUrl", "result #0 noteStoreUrl");
+        check("body.users[12].id_str", "body users #12 id_str");
+        check("body[0][1]", "body #0 #1");
+        check("count(result.notes)", "count result notes");
+    }
+
+    #[test]
+    fn what_is_no_path_is_told() {
+        for text in ["", ".a", "a.", "a..b", "a[", "a[]", "a[x]", "a[-1]", "a[0", "a[0]b", "count(a", "a b"] {
+            assert!(parse(text).unwrap_err().contains("is no path into a reply"), "{text}");
+        }
+        assert!(parse(&format!("a{}", ".b".repeat(33))).is_err());
+    }
+}

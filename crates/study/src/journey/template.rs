@@ -1,0 +1,130 @@
+//! Texts with names in them: `https://{host}/users/{number*3}`.
+
+/// Longest text that is drawn by `{random:N}`.
+pub const RANDOM_MAX: u32 = 64;
+
+/// A piece of a template.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Part {
+    /// As it stands.
+    Text(String),
+    /// What stands behind a name.
+    Name(String),
+    /// The journey's number, so many times.
+    Number {
+        /// The factor.
+        times: u64,
+    },
+    /// So many characters of `a-z0-9`, drawn.
+    Random {
+        /// How many.
+        length: u32,
+    },
+}
+
+/// Cuts a text into its parts. A brace that begins no `{name}`, `{number}`, `{number*N}` or `{random:N}` stands for itself.
+///
+/// # Errors
+/// What is wrong with a number in it, in words.
+pub fn parts(text: &str) -> Result<Vec<Part>, String> {
+    let mut parts = Vec::new();
+    let mut plain = String::new();
+    let mut rest = text;
+    while let Some(open) = rest.find('{') {
+        plain.push_str(&rest[..open]);
+        rest = &rest[open..];
+        let inner = rest[1..].find(['{', '}']).filter(|end| rest[1 + end..].starts_with('}')).map(|end| &rest[1..=end]);
+        match inner.map(part).transpose()?.flatten() {
+            Some(found) => {
+                if !plain.is_empty() {
+                    parts.push(Part::Text(std::mem::take(&mut plain)));
+                }
+                parts.push(found);
+                rest = &rest[inner.map_or(0, str::len) + 2..];
+            }
+            None => {
+                plain.push('{');
+                rest = &rest[1..];
+            }
+        }
+    }
+    plain.push_str(rest);
+    if !plain.is_empty() || parts.is_empty() {
+        parts.push(Part::Text(plain));
+    }
+    Ok(parts)
+}
+
+/// What a pair of braces holds; `None` where that is no template.
+fn part(inner: &str) -> Result<Option<Part>, String> {
+    let number = |text: &str, low: u64, high: u64| {
+        let number = text.parse::<u64>().ok().filter(|number| (low..=high).contains(number));
+        number.ok_or_else(|| format!("`{{{inner}}}`: `{}` is no number from {low} to {high}", text.escape_debug()))
+    };
+    if inner == "number" {
+        return Ok(Some(Part::Number { times: 1 }));
+    }
+    if let Some(times) = inner.strip_prefix("number*") {
+        return Ok(Some(Part::Number { times: number(times, 1, 1_000_000)? }));
+    }
+    if let Some(length) = inner.strip_prefix("random:") {
+        return Ok(Some(Part::Random { length: number(length, 1, u64::from(RANDOM_MAX))? as u32 }));
+    }
+    Ok(is_name(inner).then(|| Part::Name(inner.to_owned())))
+}
+
+/// Whether a text can be a name: a letter or `_`, then letters, digits and `_`.
+pub fn is_name(text: &str) -> bool {
+    text.starts_with(|first: char| first.is_ascii_alphabetic() || first == '_')
+        && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(text: &str, expected: &str) {
+        let words = |part: &Part| match part {
+            Part::Text(text) => format!("{text:?}"),
+            Part::Name(name) => name.clone(),
+            Part::Number { times } => format!("number*{times}"),
+            Part::Random { length } => format!("random:{length}"),
+        };
+        let found = match parts(text) {
+            Ok(parts) => parts.iter().map(words).collect::<Vec<_>>().join(" "),
+            Err(error) => error,
+        };
+        assert_eq!(found, expected, "{text}");
+    }
+
+    #[test]
+    fn texts_are_cut_at_names_and_numbers() {
+        check("", "\"\"");
+        check("plain", "\"plain\"");
+        check("{url}", "url");
+        check("a{b}c{number}", "\"a\" b \"c\" number*1");
+        check("/x?id={number*3}", "\"/x?id=\" number*3");
+        check("user-{random:8}", "\"user-\" random:8");
+        check("{a}{b}", "a b");
+    }
+
+    #[test]
+    fn other_braces_stand_for_themselves() {
+        check(r#"{"id": 1}"#, r#""{\"id\": 1}""#);
+        check(r#"{"id": {id}}"#, r#""{\"id\": " id "}""#);
+        check("{", "\"{\"");
+        check("}{", "\"}{\"");
+        check("{a", "\"{a\"");
+        check("{{a}}", "\"{\" a \"}\"");
+        check("{1a}", "\"{1a}\"");
+        check("{é}", "\"{é}\"");
+    }
+
+    #[test]
+    fn numbers_have_bounds() {
+        check("{number*0}", "`{number*0}`: `0` is no number from 1 to 1000000");
+        check("{number*x}", "`{number*x}`: `x` is no number from 1 to 1000000");
+        check("{random:65}", "`{random:65}`: `65` is no number from 1 to 64");
+        check("{random:}", "`{random:}`: `` is no number from 1 to 64");
+    }
+}
