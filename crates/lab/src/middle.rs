@@ -62,7 +62,7 @@ impl<'a> Middle<'a> {
         let folder = tempfile::Builder::new().prefix("quintain-middle-").tempdir();
         let folder = folder.map_err(|error| broken(format!("it has no folder: {error}")))?;
         let free_port = || ready::free_port().map_err(|error| broken(format!("there is no free port: {error}")));
-        let (admin_port, peer_port) = (free_port()?, free_port()?);
+        let (admin_port, peer_port, second_peer_port) = (free_port()?, free_port()?, free_port()?);
         let has_admin = Cell::new(false);
         let fill = |text: &str, port: u16| {
             study::fill(text, |name| match name {
@@ -75,6 +75,7 @@ impl<'a> Middle<'a> {
                     Some(admin_port.to_string())
                 }
                 "peer_port" => Some(peer_port.to_string()),
+                "second_peer_port" => Some(second_peer_port.to_string()),
                 "folder" => Some(folder.path().display().to_string()),
                 factor => place.levels.get(factor).map(Level::to_string),
             })

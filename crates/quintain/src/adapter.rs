@@ -36,7 +36,9 @@ pub(crate) fn adapter(args: AdapterArgs) -> Done {
         output::message(&format!("{what}: {address}"));
     }
     let (ends, wait) = sync_channel(2);
-    signals::on_end(move |_| drop(ends.try_send(())))?;
+    signals::on_end(move |_| {
+        let _ = ends.try_send(());
+    })?;
     // An error means that nobody is left to ask for the end.
     let _ = wait.recv();
     running.end();

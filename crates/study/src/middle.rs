@@ -18,7 +18,7 @@ pub const DIRECT: &str = "direct";
 ///
 /// In `command`, `environment` and the files these templates are left, which the lab fills in: `{port}` where it listens, `{next_port}`
 /// where what stands behind it listens (the next middle, or the subject), `{subject_port}` and `{second_port}` where the subject does,
-/// `{admin_port}` and `{peer_port}` two more free ports of its own, `{folder}` a folder that it has for itself.
+/// `{admin_port}`, `{peer_port}` and `{second_peer_port}` more free ports of its own, `{folder}` a folder that it has for itself.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct MiddlePlan {
     /// Its name, which the levels of the factor `through` use.

@@ -16,7 +16,8 @@ pub(super) const OWN: [&str; 3] = ["targets", "resolve", "keep_calls"];
 /// Keys that are read here and nowhere else.
 pub(super) const KEYS: [&str; 4] = ["journey", "targets", "resolve", "keep_calls"];
 /// Keys of `[load]` that have a meaning with a journey.
-const KNOWN: [&str; 16] = [
+const KNOWN: [&str; 17] = [
+    "variants",
     "protocol",
     "journey",
     "targets",
