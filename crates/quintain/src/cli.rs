@@ -736,7 +736,7 @@ pub(crate) enum MockProfile {
 pub(crate) struct ServeChessArgs {
     #[command(flatten)]
     pub(crate) mock: MockArgs,
-    /// Games that are kept, the oldest being forgotten first; the published benchmark kept one
+    /// Games that are kept, the oldest being forgotten first, and one of two players when they begin another; the published benchmark kept one
     #[arg(long, value_name = "N", default_value_t = 1024, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub(crate) games: u32,
 }

@@ -204,12 +204,17 @@ impl Reader<'_> {
             }
         }
         let headers = headers.into_iter().map(|(entry, value)| (entry.key.clone(), value.to_owned())).collect();
-        let root = if matches!(call, Some((Call::Rest { .. }, _))) { "body" } else { "result" };
+        // Also where a mistake leaves no call.
+        let is_rest = table.get("thrift").is_none() && table.get("soap").is_none();
+        let root = if is_rest { "body" } else { "result" };
         let mut call = call;
         let mut expect = Vec::new();
         for entry in self.table_of(table, "expect").map(Table::iter).into_iter().flatten() {
-            if let (Some((Call::Rest { status, .. }, _)), "status") = (&mut call, entry.key.as_str()) {
-                status.extend(self.statuses(&entry.node));
+            if is_rest && entry.key == "status" {
+                let read = self.statuses(&entry.node);
+                if let Some((Call::Rest { status, .. }, _)) = &mut call {
+                    *status = read;
+                }
                 continue;
             }
             self.path(&entry.key, entry.key_place, root);
@@ -457,6 +462,10 @@ body = "x"
 url = 5
 method = "G T"
 expect = { status = 99, "body..x" = 1 }
+
+[[step]]
+url = "{api}"
+thrift = "a m"
 "#;
         let found = told(text);
         for expected in [

@@ -193,7 +193,8 @@ fn who_resigns_loses() {
 #[test]
 fn the_oldest_games_are_forgotten() {
     let chess = Chess::new(1, || 0);
-    assert_eq!((begin(&chess), begin(&chess)), (1, 2));
+    let other = [("whiteUser", "anna".into()), ("blackUser", "carl".into())];
+    assert_eq!((call(&chess, "MakeGame", &other), begin(&chess)), (Ok(Value::Integer(1)), 2));
     assert_eq!(act(&chess, "anna", 1, 1, "e4", &[]), "InvalidGameID");
     assert_eq!(act(&chess, "anna", 2, 1, "e4", &[]), "Success");
     assert_eq!(list(&chess, "anna"), ["2 | 1. e4 * | false | false | Ongoing"]);
@@ -204,6 +205,15 @@ fn the_oldest_games_are_forgotten() {
     assert_eq!(begin(&chess), 4);
     assert_eq!(list(&chess, "carl"), Vec::<String>::new());
     assert_eq!(chess.games().of_player.len(), 2, "who has no game is forgotten");
+}
+
+#[test]
+fn the_same_two_have_one_game() {
+    let chess = chess();
+    let other = [("whiteUser", "ben".into()), ("blackUser", "anna".into())];
+    assert_eq!((begin(&chess), call(&chess, "MakeGame", &other), begin(&chess)), (1, Ok(Value::Integer(2)), 3));
+    assert_eq!(list(&chess, "anna"), [2, 3].map(|id| format!("{id} | * | {} | false | Ongoing", id == 3)));
+    assert_eq!(act(&chess, "anna", 1, 1, "e4", &[]), "InvalidGameID");
 }
 
 #[test]
