@@ -202,6 +202,9 @@ pub struct Resolved {
     pub address: String,
     /// For endpoints over HTTP the URL to ask.
     pub url: Option<String>,
+    /// For endpoints over HTTP that are reached through the adapter: whether it is spoken to over TLS.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tls: Option<bool>,
     /// The service that it is to be, where it is promised to be one.
     pub service: Option<String>,
 }
@@ -214,15 +217,23 @@ pub struct Resolved {
 pub(crate) async fn resolve(app: &Arc<App>, endpoint: &str) -> Result<Resolved, String> {
     let parsed = Endpoint::parse(endpoint).ok_or_else(|| format!("`{endpoint}` is no endpoint"))?;
     let authority = parsed.authority();
-    let service = match app.watch.standing(endpoint) {
+    let service_of = |endpoint: &str| match app.watch.standing(endpoint) {
         Standing::Service(id) => app.watch.services.get(id).cloned(),
         Standing::Unlisted | Standing::Conflict => None,
     };
+    // Who asks may have a URL below the endpoint.
+    let above = || {
+        let (above, _) = app.endpoint_of(parsed.scheme, &authority, &parsed.path)?;
+        Some((service_of(&above)?, above))
+    };
+    let listed = service_of(endpoint).map(|service| (service, endpoint.into())).or_else(above);
+    let (service, listed): (_, Arc<str>) = listed.map_or((None, endpoint.into()), |(service, at)| (Some(service), at));
     let direct = Resolved {
         endpoint: endpoint.to_owned(),
         intercepted: false,
         address: authority.clone(),
         url: (parsed.scheme != Scheme::Tcp).then(|| endpoint.to_owned()),
+        tls: None,
         service: service.as_ref().map(|service| service.name.clone()),
     };
     let Some(service) = service.filter(|service| crate::config::fits(service.family, &parsed)) else {
@@ -231,13 +242,13 @@ pub(crate) async fn resolve(app: &Arc<App>, endpoint: &str) -> Result<Resolved, 
     if !app.dial.may(&authority) {
         return Ok(direct);
     }
-    let Ok(address) = listener_for(app, endpoint, &parsed, service.family, None).await else { return Ok(direct) };
-    let scheme = match parsed.scheme {
-        Scheme::Https if app.dial.tls.listen.is_some() => "https",
-        _ => "http",
-    };
-    let url = (parsed.scheme != Scheme::Tcp).then(|| format!("{scheme}://{address}{}", parsed.path));
-    Ok(Resolved { intercepted: true, address: address.to_string(), url, ..direct })
+    let Ok(address) = listener_for(app, &listed, &parsed, service.family, None).await else { return Ok(direct) };
+    let is_http = parsed.scheme != Scheme::Tcp;
+    let is_encrypted = parsed.scheme == Scheme::Https && app.dial.tls.listen.is_some();
+    let scheme = if is_encrypted { "https" } else { "http" };
+    let url = is_http.then(|| format!("{scheme}://{address}{}", parsed.path));
+    let tls = is_http.then_some(is_encrypted);
+    Ok(Resolved { intercepted: true, address: address.to_string(), url, tls, ..direct })
 }
 
 /// The client's side: a listener that stands for an endpoint, or for all at its authority.

@@ -153,7 +153,8 @@ impl Dial {
     }
 }
 
-/// What an answer says: `{"address": "ip:port"}`, with `"tls": false` where that differs from the URL; 404 says that nobody knows.
+/// What an answer says: `{"address": "ip:port"}`, with `"tls": false` where that differs from the URL; 404 and `"intercepted": false` say that
+/// nobody knows.
 fn read_answer(status: u16, body: &[u8], endpoint: &Endpoint) -> Result<Option<Place>, String> {
     if status == 404 {
         return Ok(None);
@@ -162,6 +163,9 @@ fn read_answer(status: u16, body: &[u8], endpoint: &Endpoint) -> Result<Option<P
         return Err(format!("status {status}, expected 200 or 404"));
     }
     let answer = Json::parse(body, &wire::json::Limits::DEFAULT).map_err(|error| format!("no JSON: {error}"))?;
+    if answer.view().get("intercepted").and_then(|known| known.as_bool()) == Some(false) {
+        return Ok(None);
+    }
     let address = answer.view().get("address").and_then(|address| address.as_str()?.parse().ok());
     let address = address.ok_or("no `address` that is `ip:port`")?;
     let is_encrypted = match answer.view().get("tls") {
