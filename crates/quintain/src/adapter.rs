@@ -35,8 +35,12 @@ pub(crate) fn adapter(args: AdapterArgs) -> Done {
     for (what, address) in &running.addresses {
         output::message(&format!("{what}: {address}"));
     }
+    output::message("ready");
     let (ends, wait) = sync_channel(2);
-    signals::on_end(move |_| drop(ends.try_send(())))?;
+    signals::on_end(move |_| {
+        // Whoever asks twice has been heard already.
+        let _ = ends.try_send(());
+    })?;
     // An error means that nobody is left to ask for the end.
     let _ = wait.recv();
     running.end();
