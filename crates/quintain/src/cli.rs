@@ -713,9 +713,13 @@ pub(crate) struct ReportArgs {
     /// Write to this file instead of stdout
     #[arg(short = 'o', long, value_name = "FILE")]
     pub(crate) out: Option<PathBuf>,
-    /// The data file of a seed: `volley` gives `server clients cores mean stddev num_samples`
+    /// The data files of a seed: `volley` gives `server clients cores mean stddev num_samples`, `whip` writes `bytes clientcalls memory times` of each
+    /// trial whose middle tells its calls into DIR
     #[arg(long, value_enum)]
     pub(crate) raw: Option<Raw>,
+    /// Folder for `--raw whip`
+    #[arg(value_name = "DIR", requires = "raw")]
+    pub(crate) folder: Option<PathBuf>,
     /// Write every figure as an SVG file into this folder
     #[arg(long, value_name = "DIR")]
     pub(crate) figures: Option<PathBuf>,
@@ -734,6 +738,10 @@ pub(crate) enum Format {
     CsvEffects,
     /// Miss-ratio curves, measured and simulated
     CsvMissRatio,
+    /// What middles add, by design point and metric
+    CsvAdded,
+    /// Series over requests, with their slopes
+    CsvOverRequests,
     /// The findings
     Json,
     /// The run and its records, as they were stored
@@ -743,6 +751,7 @@ pub(crate) enum Format {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Raw {
     Volley,
+    Whip,
 }
 
 #[derive(Debug, Args)]

@@ -9,7 +9,9 @@ use study::record::{
     Build, Calibration, FailureKind, Finding, Histogram, Host, IdlePolicy, Limit, NetworkCounters, Purpose,
 };
 
+pub use crate::added::{Added, AddedMetric};
 pub use crate::miss_ratio::{CurvePolicy, MissRatioCurve, MissRatioPoint, MissRatios, PolicyPoint};
+pub use crate::over_requests::{OverRequests, RequestPoint};
 
 /// The version of [`Findings`] that this build writes.
 pub const FINDINGS_VERSION: u32 = 1;
@@ -73,6 +75,12 @@ pub struct Findings {
     /// Miss-ratio curves of caches, in the order of the figures that ask for them.
     #[serde(default)]
     pub miss_ratios: Vec<MissRatios>,
+    /// What passing middles adds to each design point, against the same at `direct`.
+    #[serde(default)]
+    pub added: Vec<Added>,
+    /// What happens over the requests of a trial, where the study asks for it.
+    #[serde(default)]
+    pub over_requests: Vec<OverRequests>,
     /// Tests for a drift over the time of the run, one for each row with trials enough.
     pub drift: Vec<Drift>,
     /// Counters of the network stack, all trials together.

@@ -32,11 +32,13 @@
 //! assert_eq!(plan.points.iter().map(|point| point.load.clients).collect::<Vec<_>>(), [1, 10]);
 //! ```
 
+pub mod calls;
 pub mod diagnostic;
 pub mod expand;
 pub mod histogram;
 pub mod http;
 pub mod metric;
+pub mod middle;
 mod nearest;
 mod node;
 pub mod objective;
@@ -55,6 +57,7 @@ pub mod url;
 pub mod urls;
 pub mod workload;
 
+pub use calls::Calls;
 pub use diagnostic::Diagnostic;
 pub use expand::{ExpandOptions, expand};
 pub use metric::{Better, METRICS, Metric};
@@ -64,4 +67,5 @@ pub use plan::{Level, Plan, Point};
 pub use record::{Measurement, Record, Run};
 pub use schedule::{Effort, Next};
 pub use spec::LoadSpec;
+pub use template::fill;
 pub use workload::Workload;

@@ -272,7 +272,7 @@ impl<'a> Section<'a> {
         // Of `"{clients}"` the level is the value: a mistake in it stands where the level stands. A factor that is not
         // there has been reported with the template.
         let (place, name) = match template::templates(text).first() {
-            Some((span, factor)) if *span == (0..text.len()) && *factor != template::PORT => {
+            Some((span, factor)) if *span == (0..text.len()) && !template::is_reserved(factor) => {
                 let setting = setting(factor)?;
                 (setting.place, format!("{name} from level `{}` of `{factor}`", setting.level))
             }
@@ -283,7 +283,7 @@ impl<'a> Section<'a> {
     }
 
     fn unfilled(&self, text: &str) -> bool {
-        template::templates(text).iter().any(|(_, name)| *name != template::PORT)
+        template::templates(text).iter().any(|(_, name)| !template::is_reserved(name))
     }
 
     fn unit<T>(&self, found: &Found<'_>, read: Result<T, UnitError>) -> Option<T> {

@@ -32,10 +32,11 @@ pub(crate) fn read(root: &Table, machine_cpus: u32, report: &Report) -> Vec<Fact
 
 fn factor(entry: &Entry, auto: Vec<i64>, report: &Report) -> Factor {
     let Entry { key, key_place, node } = entry;
-    if !template::is_name(key) || key == template::PORT {
+    if !template::is_name(key) || template::is_reserved(key) {
         let message = format!("`{}` cannot be the name of a factor", key.escape_debug());
         let hint = match key.as_str() {
             template::PORT => "`{port}` is the subject's port",
+            key if template::is_reserved(key) => "the lab fills it in when it starts a middle",
             _ => "a letter, then letters, digits, `_` or `-`, so that `{name}` can name it",
         };
         report.mistake(*key_place, message, hint.to_owned());
