@@ -5,6 +5,7 @@ use std::io::Write;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use contract::monitor::report::{Found, Kind, Report};
@@ -20,7 +21,9 @@ const KNOWN_MAX: usize = 4096;
 /// Where reports go. Telling one never waits.
 #[derive(Debug)]
 pub(crate) struct Reports {
-    to: SyncSender<Message>,
+    /// Gone when this is dropped, which ends the thread.
+    to: Option<SyncSender<Message>>,
+    thread: Option<JoinHandle<()>>,
     metrics: Arc<Metrics>,
 }
 
@@ -111,7 +114,7 @@ impl Gate {
 }
 
 impl Reports {
-    /// Starts to write to `out`. The thread ends when the last sender is gone.
+    /// Starts to write to `out`.
     pub(crate) fn start(
         settings: ReportSettings,
         metrics: Arc<Metrics>,
@@ -119,20 +122,23 @@ impl Reports {
     ) -> std::io::Result<Self> {
         let (to, from) = sync_channel(WAITING_MAX);
         let counts = metrics.clone();
-        std::thread::Builder::new().name("reports".to_owned()).spawn(move || write(settings, &counts, out, &from))?;
-        Ok(Self { to, metrics })
+        let thread = std::thread::Builder::new().name("reports".to_owned());
+        let thread = thread.spawn(move || write(settings, &counts, out, &from))?;
+        Ok(Self { to: Some(to), thread: Some(thread), metrics })
     }
 
     /// Tells of a clause that is not kept. `call`: the call's number.
     pub(crate) fn tell(&self, report: Report, call: u64) {
-        if self.to.try_send(Message::Report(Box::new(report), call)).is_err() {
-            count(&self.metrics.reports_left_out);
-        }
+        self.send(Message::Report(Box::new(report), call));
     }
 
     /// Tells of something else that somebody should know.
     pub(crate) fn note(&self, text: String) {
-        if self.to.try_send(Message::Note(text)).is_err() {
+        self.send(Message::Note(text));
+    }
+
+    fn send(&self, message: Message) {
+        if self.to.as_ref().is_none_or(|to| to.try_send(message).is_err()) {
             count(&self.metrics.reports_left_out);
         }
     }
@@ -140,8 +146,18 @@ impl Reports {
     /// Waits until what was told so far has been written.
     pub(crate) fn flush(&self) {
         let (done, wait) = sync_channel(1);
-        if self.to.send(Message::Flush(done)).is_ok() {
+        if self.to.as_ref().is_some_and(|to| to.send(Message::Flush(done)).is_ok()) {
             let _ = wait.recv_timeout(Duration::from_secs(2));
+        }
+    }
+}
+
+/// What was told is written when this is gone, and how much was left out.
+impl Drop for Reports {
+    fn drop(&mut self) {
+        self.to = None;
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
         }
     }
 }
@@ -175,7 +191,7 @@ fn write(settings: ReportSettings, metrics: &Metrics, mut out: Box<dyn Write + S
     }
     let left_out = metrics.reports_left_out.load(Ordering::Relaxed);
     if left_out > 0 && format == Format::Text {
-        let _ = writeln!(out, "[Whip] {left_out} reports were left out, as repeated or as too many");
+        let _ = writeln!(out, "[Whip] Left out as repeated or as too many: {left_out}");
     }
 }
 

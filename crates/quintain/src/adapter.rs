@@ -35,8 +35,10 @@ pub(crate) fn adapter(args: AdapterArgs) -> Done {
     for (what, address) in &running.addresses {
         output::message(&format!("{what}: {address}"));
     }
+    output::message("ready");
     let (ends, wait) = sync_channel(2);
     signals::on_end(move |_| {
+        // Whoever asks twice has been heard already.
         let _ = ends.try_send(());
     })?;
     // An error means that nobody is left to ask for the end.

@@ -106,11 +106,10 @@ fn state(args: StateArgs) -> Done {
 }
 
 fn print<'s>(shown: impl Iterator<Item = &'s Shown>, json: bool) -> Result<(), Problem> {
+    if json {
+        return output::json(&shown.collect::<Vec<_>>());
+    }
     for entry in shown {
-        if json {
-            output::json(entry)?;
-            continue;
-        }
         let index = entry.index.as_ref().map_or(String::new(), |index| format!("<{index}>"));
         let peer = entry.peer.as_ref().map_or(String::new(), |peer| format!(", its adapter at {peer}"));
         let Shown { service, endpoint, labels, because, .. } = entry;

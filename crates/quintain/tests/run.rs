@@ -266,7 +266,7 @@ fn mistakes_are_shown_all_at_once_with_their_places() {
 #[test]
 fn help_is_worth_reading() {
     let folder = Folder::new();
-    for verb in ["", "run", "load", "check", "report", "serve"] {
+    for verb in ["", "run", "load", "check", "report", "serve", "adapter", "contract"] {
         let args = [verb, "--help"].into_iter().filter(|word| !word.is_empty()).collect::<Vec<_>>();
         let name = if verb.is_empty() { "help".to_owned() } else { format!("help_{verb}") };
         insta::assert_snapshot!(name, folder.quintain(&args).expect(0).out);

@@ -1,0 +1,229 @@
+//! `quintain adapter` and `quintain contract` on real processes: what they say, and what is left of one that is killed.
+
+mod common;
+
+use std::collections::BTreeSet;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::process::{Child, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use common::{Folder, eventually};
+use serde_json::Value;
+
+const CONTRACT: &str =
+    "contract 1\nservice Any { GET \"/\"(args) { index args.who  ensures fine: result.code == 200 } }\n";
+
+/// A service that answers every request with its status alone.
+fn service(status: &'static str) -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    std::thread::spawn(move || {
+        for mut stream in listener.incoming().flatten() {
+            std::thread::spawn(move || {
+                let mut from = BufReader::new(stream.try_clone().unwrap());
+                let mut line = String::new();
+                // In one piece: a second small write would wait for the first one's acknowledgement.
+                let answer = format!("HTTP/1.1 {status}\r\nContent-Length: 0\r\n\r\n");
+                while from.read_line(&mut line).is_ok_and(|read| read > 0) {
+                    if line == "\r\n" && stream.write_all(answer.as_bytes()).is_err() {
+                        return;
+                    }
+                    line.clear();
+                }
+            });
+        }
+    });
+    port
+}
+
+fn config(port: u16, more: &str) -> String {
+    format!(
+        "name = \"client\"\ncontract = \"any.contract\"\nadmin = \"127.0.0.1:0\"\n\n[protocols.Any]\nkind = \"rest\"\n\n\
+         [[consuming]]\nservice = \"Any\"\nendpoint = \"http://127.0.0.1:{port}\"\n\n{more}"
+    )
+}
+
+/// An adapter's process, killed with the test, and where it listens.
+struct Adapter {
+    child: Child,
+    said: Vec<String>,
+}
+
+impl Adapter {
+    fn start(folder: &Folder) -> Self {
+        let mut command = folder.command(&["adapter", "adapter.toml"]);
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let mut said = Vec::new();
+        for line in BufReader::new(child.stderr.take().unwrap()).lines() {
+            said.push(line.unwrap());
+            if said.last().is_some_and(|line| line == "ready") {
+                return Self { child, said };
+            }
+        }
+        panic!("not ready: {said:?}")
+    }
+
+    fn at(&self, what: &str) -> &str {
+        let address = self.said.iter().find_map(|line| line.strip_prefix(what));
+        address.and_then(|rest| rest.rsplit_once(": ")).unwrap_or_else(|| panic!("{what}: {:?}", self.said)).1
+    }
+
+    fn admin(&self, path: &str) -> String {
+        let mut stream = TcpStream::connect(self.at("admin")).unwrap();
+        write!(stream, "GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n").unwrap();
+        let mut text = String::new();
+        stream.read_to_string(&mut text).unwrap();
+        text.split_once("\r\n\r\n").unwrap().1.to_owned()
+    }
+
+    fn metric(&self, name: &str) -> u64 {
+        let text = self.admin("/metrics");
+        let line = text.lines().find_map(|line| line.strip_prefix(&format!("quintain_adapter_{name} ")));
+        line.unwrap().parse().unwrap()
+    }
+
+    /// Ends it in order; its reports.
+    fn end(mut self) -> String {
+        common::signal_process(self.child.id(), "TERM");
+        let mut out = String::new();
+        self.child.stdout.take().unwrap().read_to_string(&mut out).unwrap();
+        assert!(self.child.wait().unwrap().success());
+        out
+    }
+}
+
+impl Drop for Adapter {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// One call on a connection that is kept; whether it was answered.
+fn call(stream: &mut TcpStream, who: u64) -> bool {
+    let request = format!("GET /?who={who} HTTP/1.1\r\nHost: x\r\n\r\n");
+    if stream.write_all(request.as_bytes()).is_err() {
+        return false;
+    }
+    let mut seen = Vec::new();
+    let mut part = [0; 512];
+    while !seen.ends_with(b"\r\n\r\n") {
+        match stream.read(&mut part) {
+            Ok(0) | Err(_) => return false,
+            Ok(read) => seen.extend(&part[..read]),
+        }
+    }
+    true
+}
+
+fn connect(adapter: &Adapter) -> TcpStream {
+    let stream = TcpStream::connect(adapter.at("consuming")).unwrap();
+    stream.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
+    stream
+}
+
+#[test]
+fn entries_up_to_the_last_batch_survive_kill_9_under_load() {
+    let folder = Folder::new();
+    folder.write("any.contract", CONTRACT);
+    folder.write("adapter.toml", &config(service("200 OK"), "[store]\npath = \"state.redb\"\nflush = \"20ms\"\n"));
+    let mut adapter = Adapter::start(&folder);
+    let answered = Arc::new(AtomicU64::new(0));
+    let (mut stream, count) = (connect(&adapter), answered.clone());
+    let load = std::thread::spawn(move || while call(&mut stream, count.fetch_add(1, Ordering::SeqCst)) {});
+    eventually("a few hundred calls", || (answered.load(Ordering::SeqCst) > 300).then_some(()));
+    // The counter's present value is of the call that is under way.
+    let sure = answered.load(Ordering::SeqCst) - 1;
+    // Of two more batches the second was begun after the first had ended, so after this moment.
+    for _ in 0..2 {
+        let before = adapter.metric("store_written_total");
+        eventually("a batch", || (adapter.metric("store_written_total") > before).then_some(()));
+    }
+    let busy = folder.quintain(&["contract", "state", "--store", "state.redb", "list"]).expect(2);
+    assert!(busy.err.contains("another process has it open") && busy.err.contains("/state"), "{}", busy.err);
+    adapter.child.kill().unwrap();
+    adapter.child.wait().unwrap();
+    load.join().unwrap();
+    let there = |entries: &[Value]| {
+        entries.iter().filter_map(|entry| entry["index"].as_str()?.parse::<u64>().ok()).collect::<BTreeSet<_>>()
+    };
+    let listed = folder.quintain(&["contract", "state", "--store", "state.redb", "list", "--json"]).expect(0);
+    let kept = there(listed.json().as_array().unwrap());
+    let missing = (0..sure).filter(|who| !kept.contains(who)).collect::<Vec<_>>();
+    assert!(missing.is_empty(), "{missing:?} of {sure}");
+    let again = Adapter::start(&folder);
+    let state = again.admin("/state");
+    let lines = state.lines().map(|line| serde_json::from_str::<Value>(line).unwrap()).collect::<Vec<_>>();
+    assert_eq!(there(&lines), kept);
+    assert!(call(&mut connect(&again), u64::MAX));
+    assert_eq!(again.end(), "");
+    let port = folder.quintain(&["contract", "state", "--store", "state.redb", "purge", "--all"]).expect(0);
+    assert!(port.err.contains("entries are gone"), "{}", port.err);
+    let listed = folder.quintain(&["contract", "state", "--store", "state.redb", "list", "--json"]).expect(0);
+    assert_eq!(listed.json(), serde_json::json!([]));
+}
+
+#[test]
+fn a_report_is_explained_from_the_lines_that_an_adapter_writes() {
+    let folder = Folder::new();
+    folder.write("any.contract", CONTRACT);
+    let reports = "[reports]\nformat = \"json\"\nfile = \"reports.jsonl\"\n";
+    folder.write("adapter.toml", &config(service("500 Broken"), reports));
+    let adapter = Adapter::start(&folder);
+    assert!(call(&mut connect(&adapter), 7));
+    adapter.end();
+    let ran = folder.quintain(&["contract", "explain", "reports.jsonl", "--clause", "Any.GET /.fine"]).expect(0);
+    assert!(ran.out.contains("Failed postcondition result.code == 200"), "{}", ran.out);
+    assert!(ran.out.contains("index 7") && ran.out.contains("client"), "{}", ran.out);
+    let ran = folder.quintain(&["contract", "explain", "reports.jsonl", "--call", "2"]).expect(2);
+    assert!(ran.err.contains("no report is like that"), "{}", ran.err);
+}
+
+#[test]
+fn a_configuration_is_checked_and_all_that_is_wrong_is_told() {
+    let folder = Folder::new();
+    folder.write("any.contract", CONTRACT);
+    folder.write("adapter.toml", &config(1, "allow = []\n"));
+    let ran = folder.quintain(&["adapter", "adapter.toml", "--check"]).expect(2);
+    insta::assert_snapshot!("adapter_check_key_in_the_wrong_table", ran.err);
+    folder.write("adapter.toml", &config(1, ""));
+    let ran = folder.quintain(&["adapter", "adapter.toml", "--check"]).expect(0);
+    assert!(ran.err.contains("adapter.toml: fine") && ran.err.contains("warning: `allow` is empty"), "{}", ran.err);
+    folder.write(
+        "wrong.toml",
+        "name = \"unknown\"\ncontract = \"no.contract\"\nadmin = \"nowhere\"\nlisten = 3\n\n[protocols.Any]\nkind = \"tcp\"\n\n\
+         [[consuming]]\nservice = \"Any\"\nendpoint = \"ftp://a\"\n\n[limits]\nidle = \"10 parsecs\"\nbody = \"1TiB\"\n\n[checks]\nsample = 2\n",
+    );
+    let ran = folder.quintain(&["adapter", "wrong.toml", "--check"]).expect(2);
+    insta::assert_snapshot!("adapter_check_all_mistakes", ran.err);
+    folder.write(
+        "whip.yaml",
+        "name: client\nredirector_port: 0\nspec: any.contract\ninterpreters:\n  Any: rest()\nclient_proxies:\n  - 127.0.0.1:1 mapstoservice Any\n",
+    );
+    let ran = folder.quintain(&["adapter", "whip.yaml", "--check"]).expect(0);
+    assert!(ran.err.contains("whip.yaml: fine"), "{}", ran.err);
+    folder.write(
+        "whip.yaml",
+        "name: client\nspec: any.contract\nclient_proxies:\n  - 127.0.0.1:1 using Any\n  - nowhere mapstoservice Any\n",
+    );
+    let ran = folder.quintain(&["adapter", "whip.yaml", "--check"]).expect(2);
+    insta::assert_snapshot!("adapter_check_yaml", ran.err);
+}
+
+#[test]
+fn a_contract_is_checked_alone() {
+    let folder = Folder::new();
+    folder.write("good.contract", CONTRACT);
+    folder.quintain(&["contract", "check", "good.contract"]).expect(0);
+    folder.write(
+        "bad.contract",
+        "contract 1\nservice Any { GET \"/\"(args) { requires a: b > 0  ensures c: 1 + \"x\" == 2  ensures d: result.code > 0 && result.code < 0 } }\n",
+    );
+    let ran = folder.quintain(&["contract", "check", "bad.contract"]).expect(2);
+    insta::assert_snapshot!("contract_check", ran.out);
+    let ran = folder.quintain(&["contract", "check", "bad.contract", "--json"]).expect(2);
+    assert!(ran.json().as_array().unwrap().iter().all(|finding| finding["line"].as_u64().unwrap() == 2));
+}

@@ -1,0 +1,224 @@
+//! The walkthrough of `examples/calculator` on real processes: its programs, its configurations with other ports, its reports. AT-0 to AT-7.
+
+mod common;
+
+use std::io::{BufRead, BufReader};
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+
+use common::{Folder, eventually};
+
+fn example(path: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples").join(path)
+}
+
+/// The programs, which `cargo test` builds beside the binary.
+fn calculator() -> PathBuf {
+    let exe = Path::new(common::QUINTAIN).parent().unwrap().join("examples/calculator");
+    assert!(exe.exists(), "{} is built by `cargo test` without `--test`", exe.display());
+    exe
+}
+
+/// A process that has said that it is ready, ended with the test.
+struct Process(Child);
+
+impl Process {
+    fn start(mut command: Command, says: fn(&mut Child) -> Box<dyn BufRead + Send>) -> Self {
+        let mut child = command.stdin(Stdio::null()).spawn().unwrap();
+        let mut from = says(&mut child);
+        let mut line = String::new();
+        while !line.starts_with("ready") {
+            line.clear();
+            assert!(from.read_line(&mut line).unwrap() > 0, "{command:?} is not ready");
+        }
+        // Whatever it says later must have somebody to read it, or it would wait for that.
+        std::thread::spawn(move || std::io::copy(&mut from, &mut std::io::sink()));
+        Self(child)
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        // In order: what an adapter has to tell is written then.
+        common::signal_process(self.0.id(), "TERM");
+        let _ = self.0.wait();
+    }
+}
+
+/// All processes of an objective, on ports of their own. Those that were started last end first.
+struct World {
+    folder: Folder,
+    ports: Vec<(&'static str, u16)>,
+    running: Vec<Process>,
+}
+
+/// Every port of the example, and whose it is.
+const PORTS: [&str; 7] = ["7999", "8000", "8001", "38000", "38001", "9090", "9091"];
+
+impl World {
+    fn new() -> Self {
+        let held = PORTS.map(|port| (port, TcpListener::bind("127.0.0.1:0").unwrap()));
+        let ports = held.iter().map(|(port, held)| (*port, held.local_addr().unwrap().port())).collect();
+        let folder = Folder::new();
+        for file in ["calculator.thrift", "plain.contract", "indexed.contract"] {
+            std::fs::copy(example("calculator").join(file), folder.path().join(file)).unwrap();
+        }
+        Self { folder, ports, running: Vec::new() }
+    }
+
+    fn port(&self, of: &str) -> u16 {
+        self.ports.iter().find(|(port, _)| *port == of).unwrap().1
+    }
+
+    fn at(&self, port: &str) -> String {
+        format!("127.0.0.1:{}", self.port(port))
+    }
+
+    /// Starts the adapter of one of the example's configurations; its reports go to a file of that name.
+    fn adapter(&mut self, name: &str, contract: &str) {
+        let mut text = std::fs::read_to_string(example("calculator").join(format!("{name}.toml"))).unwrap();
+        text = text.replace("plain.contract", &format!("{contract}.contract"));
+        for (port, other) in &self.ports {
+            text = text.replace(&format!("127.0.0.1:{port}\""), &format!("127.0.0.1:{other}\""));
+        }
+        let config = format!("{name}.toml");
+        self.folder.write(&config, &text);
+        let mut command = self.folder.command(&["adapter", &config]);
+        let reports = std::fs::File::create(self.folder.path().join(name)).unwrap();
+        command.stdout(reports).stderr(Stdio::piped());
+        self.running.push(Process::start(command, |child| Box::new(BufReader::new(child.stderr.take().unwrap()))));
+    }
+
+    fn program(&self, args: &[&str], adapter: Option<&str>) -> Command {
+        let mut command = Command::new(calculator());
+        command.args(args).env_remove("ADAPTER");
+        if let Some(port) = adapter {
+            command.env("ADAPTER", self.at(port));
+        }
+        command
+    }
+
+    fn service(&mut self, args: &[&str], adapter: Option<&str>) {
+        let mut command = self.program(args, adapter);
+        command.stdout(Stdio::piped());
+        self.running.push(Process::start(command, |child| Box::new(BufReader::new(child.stdout.take().unwrap()))));
+    }
+
+    /// Everybody with an adapter.
+    fn full(contract: &str, off_by: &str) -> Self {
+        let mut world = Self::new();
+        world.service(&["discovery", &world.port("7999").to_string()], None);
+        world.adapter("discovery", contract);
+        world.adapter("adder", contract);
+        world.service(&["adder", &world.port("8001").to_string(), &world.at("8000"), off_by], Some("9091"));
+        world.adapter("client", contract);
+        world
+    }
+
+    /// What the client says.
+    fn client(&self, a: &str, b: &str, adapter: Option<&str>) -> String {
+        let Output { status, stdout, .. } =
+            self.program(&["client", &self.at("8000"), a, b], adapter).output().unwrap();
+        let said = String::from_utf8(stdout).unwrap();
+        assert!(status.success(), "{said}");
+        said.trim().to_owned()
+    }
+
+    /// What the adapter of that name has reported once it is this many reports.
+    fn reports(&self, name: &str, count: usize) -> String {
+        eventually("reports", || {
+            let told = std::fs::read_to_string(self.folder.path().join(name)).unwrap();
+            (told.matches("[Whip] Contract Failure").count() >= count).then_some(told)
+        })
+    }
+
+    /// Ends everything; what each adapter reported.
+    fn end(mut self, names: &[&str]) -> Vec<String> {
+        while let Some(last) = self.running.pop() {
+            drop(last);
+        }
+        names.iter().map(|name| std::fs::read_to_string(self.folder.path().join(name)).unwrap()).collect()
+    }
+}
+
+#[test]
+fn objectives_1_to_3_one_adapter_and_a_service_that_nobody_configured() {
+    let mut world = World::new();
+    world.service(&["discovery", &world.port("8000").to_string()], None);
+    world.service(&["adder", &world.port("8001").to_string(), &world.at("8000")], None);
+    // AT-0 and AT-1: the same with an adapter and without.
+    assert_eq!(world.client("2", "2", None), "2 + 2 = 3");
+    world.adapter("client-alone", "plain");
+    assert_eq!(world.client("2", "2", Some("9090")), "2 + 2 = 3");
+    // AT-2 and AT-3.
+    let expect = format!(
+        "[Whip] Contract Failure: Failed postcondition result == a + b\n\
+         \t Occurring at: service Adder with default index at {} vouched for by unknown\n\
+         \t Variables: \n\t   - a = 2\n\t   - b = 2\n\t   - result = 3\n\n",
+        world.at("8001")
+    );
+    world.reports("client-alone", 1);
+    assert_eq!(world.end(&["client-alone"]), [expect]);
+}
+
+#[test]
+fn objective_4_with_adapters_everywhere_the_blame_is_exact() {
+    let world = World::full("plain", "-1");
+    // AT-4.
+    assert_eq!(world.client("2", "2", Some("9090")), "2 + 2 = 3");
+    let told = world.reports("client", 1);
+    assert!(told.contains(&format!("at {} vouched for by adder\n", world.at("8001"))), "{told}");
+    // AT-6.
+    assert_eq!(world.client("0", "0", Some("9090")), "0 + 0 = -1");
+    world.reports("adder", 1);
+    let [client, adder, discovery] = world.end(&["client", "adder", "discovery"]).try_into().unwrap();
+    assert!(adder.contains("Failed precondition for RPC add (a > 0 && b > 0)"), "{adder}");
+    assert!(adder.contains("Blaming: client (precondition failure)"), "{adder}");
+    // The same postcondition of the same endpoint is told once for a while; the end counts what was left out.
+    assert_eq!(client.matches("Contract Failure").count(), 1, "{client}");
+    assert!(client.contains("Left out as repeated or as too many: 1\n"), "{client}");
+    assert_eq!(discovery, "");
+}
+
+#[test]
+fn objective_5_an_index_says_which_of_several_is_meant() {
+    let world = World::full("indexed", "-1");
+    assert_eq!(world.client("1", "1", Some("9090")), "1 + 1 = 1");
+    assert_eq!(world.client("2", "2", Some("9090")), "2 + 2 = 3");
+    let at = world.at("8001");
+    let told = world.reports("client", 2);
+    for (index, who) in [(1, "adder"), (2, "client")] {
+        let says = format!("service Adder with index {index} at {at} vouched for by {who}\n");
+        assert!(told.contains(&says), "{told}");
+    }
+}
+
+#[test]
+fn a_mended_adder_is_no_news() {
+    let world = World::full("plain", "0");
+    assert_eq!(world.client("2", "2", Some("9090")), "2 + 2 = 4");
+    assert_eq!(world.end(&["client", "adder", "discovery"]), ["", "", ""]);
+}
+
+#[test]
+fn examples_are_checked_and_their_files_are_those_of_the_crates() {
+    let folder = Folder::new();
+    for config in ["client.toml", "client-alone.toml", "adder.toml", "discovery.toml"] {
+        let path = example("calculator").join(config).display().to_string();
+        folder.quintain(&["adapter", &path, "--check"]).expect(0);
+    }
+    folder.quintain(&["adapter", &example("airline/adapter.toml").display().to_string(), "--check"]).expect(0);
+    folder.quintain(&["contract", "check", &example("airline/airline.contract").display().to_string()]).expect(0);
+    for (copy, of) in [
+        ("calculator/calculator.thrift", "wire/schemas/calculator.thrift"),
+        ("calculator/plain.contract", "contract/contracts/calculator-plain.contract"),
+        ("calculator/indexed.contract", "contract/contracts/calculator-indexed.contract"),
+        ("airline/airline.contract", "contract/contracts/airline.contract"),
+        ("airline/airline.wsdl", "wire/schemas/airline.wsdl"),
+    ] {
+        let of = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(of);
+        let (copy, of) = (std::fs::read(example(copy)).unwrap(), std::fs::read(of).unwrap());
+        assert!(copy == of, "a copy differs from what the crates' tests are about");
+    }
+}

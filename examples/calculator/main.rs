@@ -1,0 +1,36 @@
+//! The three programs of the walkthrough: a discovery service, an adder that adds wrongly, and a client. Thrift, framed, as plain as can be:
+//! none of them knows of contracts. Run one with `cargo run --example calculator -- ROLE ...`; `README.md` beside this file says how.
+#![allow(clippy::print_stdout, reason = "a program of the walkthrough, whose output is its purpose")]
+#![allow(clippy::disallowed_methods, reason = "a program of its own, which reads its arguments and its environment")]
+#![allow(missing_docs)]
+
+mod programs;
+mod rpc;
+
+use std::process::ExitCode;
+
+const USAGE: &str = "usage:
+  calculator discovery PORT                 tells where the adder is that was registered last
+  calculator adder PORT DISCOVERY [OFF_BY]  adds, and is off by -1 unless told otherwise; registers itself
+  calculator client DISCOVERY A B           asks where the adder is, and has it add
+
+DISCOVERY is host:port. With ADAPTER=host:port in the environment every endpoint is first looked up at the adapter that answers there.";
+
+fn main() -> ExitCode {
+    let arguments = std::env::args().skip(1).collect::<Vec<_>>();
+    let arguments = arguments.iter().map(String::as_str).collect::<Vec<_>>();
+    let done = match arguments[..] {
+        ["discovery", port] => programs::discovery(port),
+        ["adder", port, discovery] => programs::adder(port, discovery, "-1"),
+        ["adder", port, discovery, off_by] => programs::adder(port, discovery, off_by),
+        ["client", discovery, a, b] => programs::client(discovery, a, b),
+        _ => Err(USAGE.into()),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            println!("{error}");
+            ExitCode::FAILURE
+        }
+    }
+}
