@@ -116,7 +116,7 @@ class Echo(http.server.BaseHTTPRequestHandler):
                 self.wfile.write(b"%x\r\n%s\r\n" % (len(piece), piece))
             self.wfile.write(b"0\r\n\r\n")
             return
-        told = json.dumps({"path": self.path, "bytes": len(body), "sha256": hashlib.sha256(body).hexdigest(), "meta": "whip-meta" in self.headers})
+        told = json.dumps({"path": self.path, "bytes": len(body), "sha256": hashlib.sha256(body).hexdigest(), "meta": "whip" in self.headers})
         out = body if self.path.startswith("/same") else told.encode()
         self.send_response(200)
         self.send_header("Content-Type", "application/json")

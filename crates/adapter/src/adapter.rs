@@ -14,7 +14,7 @@ use tokio::sync::{Semaphore, watch};
 use crate::app::App;
 use crate::call::{Hop, Side};
 use crate::calls::Calls;
-use crate::config::{Config, Family, Providing, fits};
+use crate::config::{Config, Family, Protocol, Providing, fits};
 use crate::dial::Dial;
 use crate::endpoint::{Endpoint, Scheme};
 use crate::http::Target;
@@ -90,7 +90,7 @@ pub fn check(config: &Config) -> Result<Checked, StartError> {
             None => wrong.push(format!("`{endpoint}`: `[protocols.{service}]` does not say how its messages are read")),
             Some(family) => {
                 if Endpoint::parse(endpoint).is_some_and(|endpoint| !fits(*family, &endpoint)) {
-                    wrong.push(format!("`{endpoint}`: Thrift over TCP is at `host:port`, all else at a URL"));
+                    wrong.push(format!("`{endpoint}`: Thrift over TCP is at `host:port`, not at a URL"));
                 }
             }
         }
@@ -112,7 +112,8 @@ pub fn check(config: &Config) -> Result<Checked, StartError> {
     let needs_roots =
         config.consuming.iter().map(|of| &of.endpoint).chain(config.providing.iter().map(|of| &of.endpoint));
     let needs_roots =
-        needs_roots.filter_map(|endpoint| Endpoint::parse(endpoint)).any(|endpoint| endpoint.scheme == Scheme::Https);
+        needs_roots.filter_map(|endpoint| Endpoint::parse(endpoint)).any(|endpoint| endpoint.scheme == Scheme::Https)
+            || config.protocols.iter().any(|of| of.tls);
     let tls = Tls::new(&config.tls, needs_roots);
     match (services, tls) {
         (Ok(services), Ok(tls)) if wrong.is_empty() => Ok(Checked { services, tls, warnings }),
@@ -218,21 +219,22 @@ async fn tell_of_store(app: Arc<App>) {
 
 async fn bind(app: &Arc<App>, config: &Config) -> Result<BTreeMap<String, SocketAddr>, StartError> {
     let mut addresses = BTreeMap::new();
-    let family = |service: &str| config.protocols.iter().find(|of| of.service == service).map(|of| of.family);
+    let protocol = |service: &str| config.protocols.iter().find(|of| of.service == service);
     let told = |what: String| move |error| StartError::System { what, error };
     for consuming in &config.consuming {
-        let (Some(parsed), Some(family)) = (Endpoint::parse(&consuming.endpoint), family(&consuming.service)) else {
+        let (Some(parsed), Some(of)) = (Endpoint::parse(&consuming.endpoint), protocol(&consuming.service)) else {
             continue;
         };
-        let at = listen::listener_for(app, &consuming.endpoint, &parsed, family, consuming.listen.as_deref()).await;
+        let parsed = parsed.over(of.bare());
+        let at = listen::listener_for(app, &consuming.endpoint, &parsed, of.family, consuming.listen.as_deref()).await;
         let at = at.map_err(told(format!("no listener for `{}`", consuming.endpoint)))?;
         addresses.insert(format!("consuming {}", consuming.endpoint), at);
     }
     for providing in &config.providing {
-        let Some(family) = family(&providing.service) else { continue };
+        let Some(of) = protocol(&providing.service) else { continue };
         for (name, at, peers) in [("plain", &providing.plain, false), ("adapters", &providing.adapters, true)] {
             let Some(at) = at else { continue };
-            let purpose = purpose(app, providing, family, peers);
+            let purpose = purpose(app, providing, of, peers);
             let what = format!("{name} {}", providing.endpoint);
             let at = open(app, at, purpose).await.map_err(told(format!("no listener for `{what}` at `{at}`")))?;
             addresses.insert(what, at);
@@ -254,11 +256,11 @@ async fn open(app: &Arc<App>, at: &str, purpose: Purpose) -> io::Result<SocketAd
     Ok(address)
 }
 
-fn purpose(app: &Arc<App>, providing: &Providing, family: Family, peers: bool) -> Purpose {
+fn purpose(app: &Arc<App>, providing: &Providing, of: &Protocol, peers: bool) -> Purpose {
     let side = Side::Server { peers };
-    let endpoint = Endpoint::parse(&providing.endpoint);
+    let endpoint = Endpoint::parse(&providing.endpoint).map(|endpoint| endpoint.over(of.bare()));
     let scheme = endpoint.as_ref().map_or(Scheme::Tcp, |endpoint| endpoint.scheme);
-    if family == Family::Thrift {
+    if of.family == Family::Thrift {
         let forward = providing.forward.clone();
         return Purpose::Thrift(Hop {
             side,
@@ -268,7 +270,9 @@ fn purpose(app: &Arc<App>, providing: &Providing, family: Family, peers: bool) -
             identity: None,
         });
     }
-    app.add_path(&providing.endpoint);
+    if let Some(endpoint) = &endpoint {
+        app.add_path(&providing.endpoint, endpoint);
+    }
     let authority = endpoint.map(|endpoint| endpoint.authority()).unwrap_or_default();
     Purpose::Http(Target::Fixed { side, scheme, authority, forward: providing.forward.clone(), identity: None })
 }

@@ -81,8 +81,7 @@ impl App {
     }
 
     /// Remembers that an endpoint over HTTP has this authority and path.
-    pub(crate) fn add_path(&self, endpoint: &str) {
-        let Some(parsed) = Endpoint::parse(endpoint) else { return };
+    pub(crate) fn add_path(&self, endpoint: &str, parsed: &Endpoint) {
         let mut paths = self.paths.lock().unwrap_or_else(PoisonError::into_inner);
         let of = paths.entry((parsed.scheme, parsed.authority())).or_default();
         if of.len() < PATHS_MAX && of.iter().all(|(_, known)| **known != *endpoint) {

@@ -39,6 +39,19 @@ pub struct Protocol {
     pub schema: Option<PathBuf>,
     /// The service in the IDL file, where it has another name there.
     pub schema_service: String,
+    /// Over HTTP: whether endpoints that are written as `host:port` are asked over TLS.
+    pub tls: bool,
+}
+
+impl Protocol {
+    /// The scheme of endpoints that are written without one.
+    pub(crate) fn bare(&self) -> Scheme {
+        match (self.family, self.tls) {
+            (Family::Thrift, _) => Scheme::Tcp,
+            (_, false) => Scheme::Http,
+            (_, true) => Scheme::Https,
+        }
+    }
 }
 
 /// A service that this adapter stands before.
@@ -317,7 +330,7 @@ fn config(section: &Section<'_>) -> Config {
 }
 
 fn protocol(service: &str, section: &Section<'_>) -> Protocol {
-    section.only(&["kind", "idl", "wsdl", "service"]);
+    section.only(&["kind", "idl", "wsdl", "service", "tls"]);
     let kinds = [
         ("thrift", Family::Thrift),
         ("thrift-http", Family::ThriftHttp),
@@ -337,7 +350,11 @@ fn protocol(service: &str, section: &Section<'_>) -> Protocol {
     if let Some(needed) = needed {
         section.needed(needed);
     }
+    if section.has("tls") && family == Family::Thrift {
+        section.mistake("tls", "`tls` has no meaning for this kind".to_owned(), None);
+    }
     Protocol {
+        tls: section.flag("tls", false),
         service: service.to_owned(),
         family,
         schema: needed.and_then(|key| section.path(key)),
@@ -498,5 +515,5 @@ fn tls(section: Option<&Section<'_>>) -> TlsSettings {
 
 /// Whether endpoints of this form fit messages of this family.
 pub(crate) fn fits(family: Family, endpoint: &Endpoint) -> bool {
-    (family == Family::Thrift) == (endpoint.scheme == Scheme::Tcp)
+    family != Family::Thrift || endpoint.scheme == Scheme::Tcp
 }

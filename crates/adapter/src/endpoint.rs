@@ -51,6 +51,12 @@ impl Endpoint {
         Some(Self { scheme, host: host.to_owned(), port, path: path.to_owned() })
     }
 
+    /// The same, with this scheme where it has none.
+    pub(crate) fn over(self, bare: Scheme) -> Self {
+        let scheme = if self.scheme == Scheme::Tcp { bare } else { self.scheme };
+        Self { scheme, ..self }
+    }
+
     /// `host:port`, an IPv6 address in brackets.
     pub fn authority(&self) -> String {
         match self.host.contains(':') {

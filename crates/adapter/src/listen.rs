@@ -226,8 +226,14 @@ pub(crate) async fn resolve(app: &Arc<App>, endpoint: &str) -> Result<Resolved, 
         let (above, _) = app.endpoint_of(parsed.scheme, &authority, &parsed.path)?;
         Some((service_of(&above)?, above))
     };
-    let listed = service_of(endpoint).map(|service| (service, endpoint.into())).or_else(above);
+    // Or the endpoint is written without a scheme.
+    let bare = || {
+        let service = service_of(&authority).filter(|service| service.bare == parsed.scheme)?;
+        Some((service, authority.as_str().into()))
+    };
+    let listed = service_of(endpoint).map(|service| (service, endpoint.into())).or_else(above).or_else(bare);
     let (service, listed): (_, Arc<str>) = listed.map_or((None, endpoint.into()), |(service, at)| (Some(service), at));
+    let parsed = service.as_ref().map_or(parsed.clone(), |service| parsed.clone().over(service.bare));
     let direct = Resolved {
         endpoint: endpoint.to_owned(),
         intercepted: false,
@@ -268,7 +274,7 @@ pub(crate) async fn listener_for(
         _ => (parsed.scheme, authority.clone()),
     };
     if family != Family::Thrift {
-        app.add_path(endpoint);
+        app.add_path(endpoint, parsed);
     }
     let mut listeners = app.listeners.lock().await;
     if let (Some(known), None) = (listeners.get(&key), at) {

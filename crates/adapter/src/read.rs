@@ -13,6 +13,7 @@ use contract::monitor::Outcome;
 use contract::{Contract, OperationId, ServiceId, Tape, TapeId, Value};
 
 use crate::config::{Family, Protocol};
+use crate::endpoint::Scheme;
 use crate::schema::{self, File};
 
 /// An operation of the contract, as messages call it.
@@ -31,6 +32,8 @@ pub(crate) struct Service {
     pub(crate) id: ServiceId,
     pub(crate) name: String,
     pub(crate) family: Family,
+    /// The scheme of endpoints that are written without one.
+    pub(crate) bare: Scheme,
     schema: Schema,
     /// By the name that messages have: the method's, the operation's, `GET /path`.
     ops: HashMap<String, Arc<Op>>,
@@ -167,7 +170,7 @@ fn service(contract: &Contract, protocol: &Protocol) -> Result<Service, String> 
         }
         ops.insert(operation.to_owned(), op);
     }
-    Ok(Service { id, name: name.clone(), family: protocol.family, schema, ops, routes })
+    Ok(Service { id, name: name.clone(), family: protocol.family, bare: protocol.bare(), schema, ops, routes })
 }
 
 /// What of an HTTP request clauses may speak of.

@@ -160,7 +160,7 @@ fn interpreters(section: &Section<'_>) -> Vec<Protocol> {
             table.mistake(&service, format!("`{missing}` is missing"), None);
         }
         let schema = schema.map(|path| section.joined(&path));
-        protocols.push(Protocol { schema_service: service.clone(), service, family, schema });
+        protocols.push(Protocol { schema_service: service.clone(), service, family, schema, tls: false });
     }
     protocols
 }

@@ -2,8 +2,6 @@
 
 use std::io;
 
-use base64::Engine;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use hyper::body::Incoming;
 use hyper::client::conn::http1::SendRequest;
 use hyper::header::{CONNECTION, HOST, HeaderName, HeaderValue, PROXY_AUTHENTICATE, PROXY_AUTHORIZATION, UPGRADE};
@@ -13,8 +11,14 @@ use super::Target;
 use crate::body::Body;
 use crate::call::Side;
 
-/// The field that carries metadata between adapters: base64url without padding.
-pub(super) const META: HeaderName = HeaderName::from_static("whip-meta");
+/// The field that carries metadata between adapters, and nowhere else: its name is as short as its content, of which there is some with every
+/// call.
+pub(super) const META: HeaderName = HeaderName::from_static("whip");
+
+/// A byte of a block stands in the field with its highest bit turned over, so that texts and small counts become bytes that a field may have
+/// (RFC 9110, section 5.5: `obs-text`). The few that it may not stand behind this byte, which no UTF-8 becomes, with this much added.
+const ESCAPE: u8 = 0x7e;
+const ESCAPED: u8 = 0x30;
 
 /// What [`META`] says in the first request of a connection between adapters, `OPTIONS *`, and in its answer: no metadata is this.
 const GREETING: &str = "whip-1";
@@ -77,15 +81,81 @@ pub(super) struct Block {
 /// Takes the block out of its field; `None`: there is none, or it is none that could be read.
 pub(super) fn block_of(headers: &mut HeaderMap) -> Option<Block> {
     let value = headers.remove(&META)?;
-    let bytes = URL_SAFE_NO_PAD.decode(value.as_bytes()).ok()?;
+    let bytes = unwrapped(value.as_bytes())?;
     Some(Block { around_bytes: field_bytes(&value) - bytes.len(), bytes })
 }
 
 pub(super) fn field_of(block: &[u8]) -> Option<HeaderValue> {
-    HeaderValue::from_str(&URL_SAFE_NO_PAD.encode(block)).ok()
+    HeaderValue::from_bytes(&wrapped(block)).ok()
+}
+
+/// A block as the value of a field.
+fn wrapped(block: &[u8]) -> Vec<u8> {
+    let mut value = Vec::with_capacity(block.len() + 4);
+    for byte in block.iter().map(|byte| byte ^ 0x80) {
+        // Blanks may be cut off at the ends of a value.
+        if byte <= b' ' || byte == ESCAPE || byte == 0x7f {
+            value.extend([ESCAPE, (byte & 0x3f) + ESCAPED]);
+        } else {
+            value.push(byte);
+        }
+    }
+    value
+}
+
+/// The block that a value is; `None`: it is none.
+fn unwrapped(value: &[u8]) -> Option<Vec<u8>> {
+    let mut block = Vec::with_capacity(value.len());
+    let mut bytes = value.iter();
+    while let Some(&byte) = bytes.next() {
+        let byte = match byte {
+            ESCAPE => {
+                let low = bytes.next()?.checked_sub(ESCAPED).filter(|low| *low < 0x40)?;
+                if low <= b' ' { low } else { low | 0x40 }
+            }
+            byte => byte,
+        };
+        block.push(byte ^ 0x80);
+    }
+    Some(block)
 }
 
 /// Bytes of the field line of a block: name, colon, blank, value, CR LF.
 pub(super) fn field_bytes(value: &HeaderValue) -> usize {
     META.as_str().len() + 4 + value.len()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn every_byte_passes_a_field() {
+        let all = (0..=255).collect::<Vec<u8>>();
+        let field = field_of(&all).unwrap();
+        assert_eq!(unwrapped(field.as_bytes()), Some(all));
+        assert!(field.as_bytes().iter().all(|byte| *byte > b' ' && *byte != 0x7f), "nothing is cut off or refused");
+    }
+
+    #[test]
+    fn texts_and_small_counts_take_a_byte_each() {
+        let block = b"\x11\x01a\x02\x0e127.0.0.1:8000\x1f~ \x7f";
+        assert_eq!(wrapped(block).len(), block.len());
+    }
+
+    #[test]
+    fn what_is_no_block_is_none() {
+        for value in [&b"abc~"[..], b"~!", b"~\xff"] {
+            assert_eq!(unwrapped(value), None, "{value:?}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn blocks_come_back(block in prop::collection::vec(any::<u8>(), 0..200)) {
+            prop_assert_eq!(unwrapped(&wrapped(&block)), Some(block));
+        }
+    }
 }

@@ -20,7 +20,7 @@ fn guarded() -> Guarded {
     let authority = Authority::new();
     let made = authority.make("server");
     let port = bytes::serve(None, |request| {
-        assert!(request.field("whip-meta").is_none());
+        assert!(request.field("whip").is_none());
         (response(200, "application/json", &request.body), false)
     });
     let folder = tempfile::tempdir().unwrap();
@@ -95,9 +95,9 @@ fn metadata_of_whoever_is_no_adapter_is_dropped() {
     let world = guarded();
     let plain = world.server.at(&format!("plain {}", world.endpoint));
     for forged in ["AQVvdGhlcg", "!!!", ""] {
-        let got = bytes::ask(&plain, &request("POST", "/", &[("Whip-Meta", forged)], BAD));
+        let got = bytes::ask(&plain, &request("POST", "/", &[("Whip", forged)], BAD));
         assert_eq!((got.status(), got.body.as_slice()), (200, BAD));
-        assert!(got.field("whip-meta").is_none());
+        assert!(got.field("whip").is_none());
     }
     let told = world.server.told();
     assert!(told.contains("Blaming: unknown (precondition failure)"), "{told}");

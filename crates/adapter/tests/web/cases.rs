@@ -78,7 +78,7 @@ fn twitter_by_rest() {
     let replies: Next<&'static str> = Arc::default();
     let queue = replies.clone();
     let port = bytes::serve(Some(&made), move |request| {
-        assert!(request.field("whip-meta").is_none(), "metadata is between adapters alone");
+        assert!(request.field("whip").is_none(), "metadata is between adapters alone");
         (response(200, "application/json", next(&queue)), false)
     });
     let endpoint = format!("https://127.0.0.1:{port}");
