@@ -47,21 +47,22 @@ impl Games {
         self.last_id += 1;
         let game = Game::new(self.last_id, white, black, begun);
         let is_same = |other: &&Game| (&other.white, &other.black) == (&game.white, &game.black);
-        if let Some(id) = self.of(&game.white).find(is_same).map(|other| other.id) {
-            self.forget(id);
-        }
+        let earlier = self.of(&game.white).find(is_same).map(|other| other.id);
+        earlier.into_iter().for_each(|id| self.forget(id));
         for player in game.players() {
             self.of_player.entry(player.to_owned()).or_default().insert(game.id);
         }
         self.all.insert(game.id, game);
-        if let Some((&oldest, _)) = self.all.first_key_value().filter(|_| self.all.len() > games_max) {
+        let oldest = self.all.first_key_value().map(|(id, _)| *id);
+        if let Some(oldest) = oldest.filter(|_| self.all.len() > games_max) {
             self.forget(oldest);
         }
         self.last_id
     }
 
     fn forget(&mut self, id: i64) {
-        for player in self.all.remove(&id).iter().flat_map(Game::players) {
+        let forgotten = self.all.remove(&id);
+        for player in forgotten.iter().flat_map(Game::players) {
             let Some(ids) = self.of_player.get_mut(player) else { continue };
             ids.remove(&id);
             if ids.is_empty() {

@@ -80,7 +80,8 @@ pub(super) fn load(section: &Section) -> Option<LoadPlan> {
     };
     let window_ns = given(section, "window", section.duration_ns("window", &WINDOW_NS));
     let timeout_ns = given(section, "timeout", section.duration_ns("timeout", &TIMEOUT_NS));
-    (protocol?, looped?);
+    protocol?;
+    looped?;
     let plan = JourneyPlan {
         source: source?,
         targets: targets?,
