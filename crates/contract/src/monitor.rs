@@ -3,11 +3,13 @@
 //! Source of the rules: Waye, Chong and Dimoulas, "Whip: Higher-Order Contracts for Modern Services", ICFP 2017. Where its
 //! text and its pseudo-code differ (an entry that is known already and introduced by a request) the text is followed.
 
+mod alone;
 mod entry;
 mod event;
 mod judge;
 mod keep;
 pub mod report;
+mod show;
 mod store;
 
 use std::collections::HashMap;
@@ -17,6 +19,7 @@ use self::entry::{Entry, NameId, Origin, key_of};
 pub use self::event::{Action, Call, Event, Outcome, Stepped, Ticket};
 use self::keep::Kept;
 use self::report::{Found, Kind, Link, Report};
+pub use self::show::{Shown, show_entry};
 pub use self::store::{Key, MemoryStore, Store};
 use crate::contract::{Contract, OperationId, ServiceId};
 use crate::eval::{Env, STEPS_MAX, Scratch};

@@ -168,7 +168,7 @@ fn serve(kind: &str, rest: &[&str]) -> Done {
     let (port, more) = rest.split_first().ok_or("a port is missing")?;
     let listen = || TcpListener::bind(("127.0.0.1", port.parse::<u16>()?)).map_err(Box::<dyn Error>::from);
     match (kind, more) {
-        ("well", []) => answer(&listen()?),
+        ("well", [] | [_]) => answer(&listen()?),
         ("early-exit", []) => Err("bind: permission denied".into()),
         ("deaf", []) => sleep_for_ever(),
         ("chatty", []) => {
@@ -190,6 +190,34 @@ fn serve(kind: &str, rest: &[&str]) -> Done {
             Ok(_) => Err("Error: bind: Address already in use (os error 98)".into()),
             Err(_) => answer(&listen()?),
         },
+        // Middles: one that goes on to another port, and what it does beside that.
+        ("forward", [next] | [next, _, _]) => forward(&listen()?, next),
+        ("forward-file", [file]) => {
+            let text = std::fs::read_to_string(file)?;
+            let [next, subject, level] = text.split_whitespace().collect::<Vec<_>>()[..] else {
+                return Err(format!("not three words: {text}").into());
+            };
+            let _ = (subject.parse::<u16>()?, writeln!(std::io::stderr(), "level {level}"));
+            forward(&listen()?, next)
+        }
+        ("forward-calls", [next, file]) => {
+            std::fs::write(file, "operation,own_ns,whip_bytes,store_bytes\nping,5000,118,100\nping,7000,17,200\n")?;
+            forward(&listen()?, next)
+        }
+        ("forward-stray", [next, file]) => {
+            let listener = listen()?;
+            stray_start(file)?;
+            forward(&listener, next)
+        }
+        ("forward-crash", [next]) => {
+            let listener = listen()?;
+            std::thread::spawn(|| {
+                std::thread::sleep(Duration::from_millis(60));
+                let _ = writeln!(std::io::stderr(), "the middle is rotten");
+                let _ = rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::KILL);
+            });
+            forward(&listener, next)
+        }
         ("with-stray", [file]) => {
             let listener = listen()?;
             stray_start(file)?;
@@ -208,6 +236,31 @@ fn answer(listener: &TcpListener) -> Done {
                 let answer = u32::from_be_bytes(word).wrapping_add(1);
                 if stream.write_all(&answer.to_be_bytes()).is_err() {
                     break;
+                }
+            }
+        });
+    }
+}
+
+/// Each word goes on to the next port, and its answer comes back.
+fn forward(listener: &TcpListener, next: &str) -> Done {
+    let next: u16 = next.parse()?;
+    loop {
+        let (mut front, _) = listener.accept()?;
+        std::thread::spawn(move || {
+            let Ok(mut back) = TcpStream::connect(("127.0.0.1", next)) else { return };
+            let _ = back.set_nodelay(true);
+            let mut word = [0; 4];
+            while front.read_exact(&mut word).is_ok() {
+                // Twice, and the first answer is dropped: what passes behind is twice what passes in front.
+                let mut answer = [0; 4];
+                for _ in 0..2 {
+                    if back.write_all(&word).and_then(|()| back.read_exact(&mut answer)).is_err() {
+                        return;
+                    }
+                }
+                if front.write_all(&answer).is_err() {
+                    return;
                 }
             }
         });

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use study::plan::Plan;
+use study::plan::{MiddlePlan, Plan, Point};
 use study::record::{Build, BuildOutcome};
 
 use crate::hooks::{Hooks, LabError, Options, Phase, Progress};
@@ -25,35 +25,68 @@ pub fn build_all(plan: &Plan, options: &Options, hooks: &mut Hooks<'_>) -> Resul
     let supervisor =
         Supervisor::start(&options.exe).map_err(|error| LabError::Watchdog { exe: options.exe.clone(), error })?;
     let mut builds: Vec<(Option<&str>, Build)> = Vec::new();
-    for (index, point) in plan.points.iter().enumerate() {
-        let Some(command) = point.subject.build.as_deref().filter(|command| !command.trim().is_empty()) else {
-            continue;
-        };
+    'points: for (index, point) in plan.points.iter().enumerate() {
         if point.unrunnable.is_some() {
             continue;
         }
-        let directory = point.subject.directory.as_deref();
-        let known = builds.iter_mut().find(|(place, build)| (*place, build.command.as_str()) == (directory, command));
-        if let Some((_, build)) = known {
-            build.points.push(index);
-            continue;
+        for (directory, command) in commands(point) {
+            let known =
+                builds.iter_mut().find(|(place, build)| (*place, build.command.as_str()) == (directory, command));
+            if let Some((_, build)) = known {
+                build.points.push(index);
+                continue;
+            }
+            (hooks.progress)(&Progress {
+                phase: Phase::Build,
+                point: index,
+                block: 0,
+                order: 0,
+                step: None,
+                trials_done: 0,
+                live: None,
+            });
+            let begun = clock::now();
+            let place = options.directory.join(directory.unwrap_or(""));
+            let Some(outcome) = build(&supervisor, command, &place, options, hooks.interrupted) else { break 'points };
+            let elapsed_ns = clock::nanos(clock::now() - begun);
+            builds.push((directory, Build { command: command.to_owned(), points: vec![index], outcome, elapsed_ns }));
         }
-        (hooks.progress)(&Progress {
-            phase: Phase::Build,
-            point: index,
-            block: 0,
-            order: 0,
-            step: None,
-            trials_done: 0,
-            live: None,
-        });
-        let begun = clock::now();
-        let place = options.directory.join(directory.unwrap_or(""));
-        let Some(outcome) = build(&supervisor, command, &place, options, hooks.interrupted) else { break };
-        let elapsed_ns = clock::nanos(clock::now() - begun);
-        builds.push((directory, Build { command: command.to_owned(), points: vec![index], outcome, elapsed_ns }));
+        for program in point.middles.iter().filter_map(|middle| absent(middle, &options.directory)) {
+            let outcome = || BuildOutcome::Skipped { reason: format!("`{program}` is not installed") };
+            match builds.iter_mut().find(|(_, build)| build.command == program) {
+                Some((_, build)) => build.points.push(index),
+                None => {
+                    let build =
+                        Build { command: program.clone(), points: vec![index], outcome: outcome(), elapsed_ns: 0 };
+                    builds.push((None, build));
+                }
+            }
+        }
     }
     Ok(builds.into_iter().map(|(_, build)| build).collect())
+}
+
+/// The build commands of a point, each with its working directory.
+fn commands(point: &Point) -> impl Iterator<Item = (Option<&str>, &str)> {
+    let of_subject = (point.subject.directory.as_deref(), point.subject.build.as_deref());
+    let of_middles = point.middles.iter().map(|middle| (middle.directory.as_deref(), middle.build.as_deref()));
+    let all = [of_subject].into_iter().chain(of_middles);
+    all.filter_map(|(directory, command)| Some((directory, command.filter(|command| !command.trim().is_empty())?)))
+}
+
+/// The program of a middle that is nowhere to be found and that no build will make.
+fn absent(middle: &MiddlePlan, directory: &Path) -> Option<String> {
+    let program = words::split(&middle.command).ok()?.into_iter().next()?;
+    if program == "quintain" || middle.build.is_some() {
+        return None;
+    }
+    let found = if program.contains('/') {
+        directory.join(middle.directory.as_deref().unwrap_or("")).join(&program).exists()
+    } else {
+        std::env::var_os("PATH")
+            .is_some_and(|all| std::env::split_paths(&all).any(|place| place.join(&program).is_file()))
+    };
+    (!found).then_some(program)
 }
 
 /// `None`: interrupted.
@@ -93,6 +126,12 @@ fn build(
     if exit == Exit::Code(0) {
         return Some(BuildOutcome::Ready);
     }
+    // A verb that another build of this binary has.
+    if words.first().is_some_and(|program| program == "quintain")
+        && let Some(reason) = lacks(&output)
+    {
+        return Some(BuildOutcome::Skipped { reason });
+    }
     if let Some(reason) = unrunnable(&output) {
         return Some(BuildOutcome::Unrunnable { reason });
     }
@@ -101,6 +140,13 @@ fn build(
         Some(reason) => Some(BuildOutcome::Skipped { reason }),
         None => failed(format!("{output}\n{exit}").trim().to_owned()),
     }
+}
+
+/// What this binary was asked for and does not have, in the words of its command line.
+fn lacks(output: &str) -> Option<String> {
+    let (_, after) = output.split_once("unrecognized subcommand '")?;
+    let (verb, _) = after.split_once('\'')?;
+    Some(format!("this quintain has no `{verb}`"))
 }
 
 /// Why this machine cannot run a subject, if its last words say that it cannot.
@@ -112,6 +158,29 @@ pub(crate) fn unrunnable(last_words: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_verb_that_this_binary_lacks() {
+        let said = "error: unrecognized subcommand 'adapter'\n\n  tip: a similar subcommand exists: 'load'";
+        assert_eq!(lacks(said).as_deref(), Some("this quintain has no `adapter`"));
+        assert_eq!(lacks("error: unexpected argument"), None);
+    }
+
+    #[test]
+    fn a_program_that_is_nowhere_is_absent() {
+        let middle = |command: &str, build: Option<&str>| {
+            let plan =
+                MiddlePlan { command: command.to_owned(), build: build.map(str::to_owned), ..MiddlePlan::default() };
+            absent(&plan, Path::new("/"))
+        };
+        assert_eq!(middle("quintain-no-such-program -p {port}", None).as_deref(), Some("quintain-no-such-program"));
+        assert_eq!(middle("no/such/program", None).as_deref(), Some("no/such/program"));
+        assert_eq!(middle("no/such/program", Some("make")), None, "a build makes it");
+        assert_eq!(
+            (middle("sh -c x", None), middle("quintain adapter", None), middle("bin/sh", None)),
+            (None, None, None)
+        );
+    }
 
     #[test]
     fn a_line_of_its_own_says_that_it_cannot_run() {

@@ -154,6 +154,7 @@ impl Sampler {
         if let Some((begin, end)) = measured {
             (used.user_ns, used.system_ns) = end.cpu_since(&begin);
             used.measured_ns = end.at_ns.saturating_sub(begin.at_ns);
+            used.measured_from_ns = begin.at_ns;
             used.switches_voluntary = end.threads.voluntary.saturating_sub(begin.threads.voluntary);
             used.switches_involuntary = end.threads.involuntary.saturating_sub(begin.threads.involuntary);
         }

@@ -171,7 +171,7 @@ fn body(path: &Path) -> Result<Vec<u8>, String> {
 /// What is wrong with the files that `plan` needs beside its subjects, one sentence each; relative to `directory`. Asked before a run,
 /// this saves a failed trial of every design point.
 pub fn missing_files(plan: &Plan, directory: &Path) -> Vec<String> {
-    let mut missing = Vec::new();
+    let mut missing = crate::middle::missing_files(plan, directory);
     for http in plan.points.iter().filter_map(|point| point.load.http.as_ref()) {
         let files = http.requests.iter().filter_map(|request| match &request.body {
             Some(BodyPlan::File(file)) => Some(file),

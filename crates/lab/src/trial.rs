@@ -6,25 +6,27 @@ use std::time::{Duration, Instant};
 
 use study::plan::{LoadPlan, Plan, Point};
 use study::record::{
-    Failure, FailureKind, Measurement, NetworkCounters, Outcome, RECORD_VERSION, Record, Step, SubjectUse,
+    Failure, FailureKind, Measurement, MiddleUse, NetworkCounters, Outcome, RECORD_VERSION, Record, Step, SubjectUse,
 };
 use study::spec::{Arrivals, LoadSpec, SPEC_VERSION};
 
-use crate::build;
+use crate::end::{End, failed, saying};
 use crate::generator::{self, Generator};
 use crate::hooks::{Live, Options, Phase};
-use crate::process::{Child, Launch, Supervisor, wait_readable};
-use crate::ready::{self, NotReady};
+use crate::middle::{Middle, Place};
+use crate::process::{Child, Supervisor, wait_readable};
 use crate::sample::{Reading, Sampler};
+use crate::server::{Server, Started};
+use crate::target::Ports;
 use crate::topology::{self, Share};
-use crate::{clock, network, target, words};
+use crate::{clock, network, ready, target, wire, words};
 
 /// The open loop polls for so long before each intended send, where the generator has its processors for itself, ns.
 const SPIN_NS: u64 = 100_000;
-/// Starts of a subject whose free port was taken by somebody else before it listened.
-const PORT_TRIES: u32 = 3;
 /// The longest wait before we look whether to end.
 const LOOK: Duration = Duration::from_millis(50);
+/// The time between looks at the connections of middles while measuring: with very many connections one takes milliseconds.
+const LOOK_AT_WIRE: Duration = Duration::from_millis(200);
 
 /// Which trial of what.
 pub(crate) struct Trial<'a> {
@@ -40,18 +42,6 @@ pub(crate) struct Trial<'a> {
     pub(crate) interrupted: &'a dyn Fn() -> bool,
     /// How long the generator may take beside the load itself: to start, to connect, to write what it measured.
     pub(crate) margin: Duration,
-}
-
-/// Why a trial has no measurement.
-enum End {
-    /// For the record.
-    Failed(Failure),
-    /// We were asked to end: no record.
-    Interrupted,
-}
-
-fn failed(kind: FailureKind, message: impl Into<String>) -> End {
-    End::Failed(Failure { kind, message: message.into() })
 }
 
 impl Trial<'_> {
@@ -74,6 +64,7 @@ impl Trial<'_> {
             subject: SubjectUse { revision: self.revision.clone(), ..SubjectUse::default() },
             generator_cpus: Vec::new(),
             cpus_shared: false,
+            middles: Vec::new(),
             network: NetworkCounters::default(),
             verdict: None,
             warnings: Vec::new(),
@@ -93,19 +84,27 @@ impl Trial<'_> {
 
     fn measure(&self, record: &mut Record, say: &mut dyn FnMut(Phase, Option<&Live>)) -> Result<Measurement, End> {
         say(Phase::Start, None);
-        let share = share(self.point(), self.options).map_err(|text| failed(FailureKind::Start, text))?;
+        let mut share = share(self.point(), self.options).map_err(|text| failed(FailureKind::Start, text))?;
+        let middle_cpus = share.subject.split_off((self.point().subject.cpus as usize).min(share.subject.len()));
         record.subject.cpus.clone_from(&share.subject);
         record.generator_cpus.clone_from(&share.generator);
         record.cpus_shared = share.shared;
 
-        let (mut subject, started) = self.start(&share, record)?;
+        // Not its main port, which is tried again where it was taken meanwhile: few subjects have a second one.
+        let second_port = ready::free_port()
+            .map_err(|error| failed(FailureKind::Start, format!("there is no second free port: {error}")))?;
+        let Started { child: mut subject, at: started, .. } = self.start(&share, second_port, record)?;
         let mut sampler = Sampler::new(Path::new("/proc"), subject.pid(), started);
+        let mut middles = self.start_middles(&middle_cpus, second_port, record)?;
         let own_net = Path::new("/proc/self/net");
         let subject_net = format!("/proc/{}/net", subject.pid());
         let before = network::read(Path::new(&subject_net));
 
         let mut readings = Readings::default();
-        let result = self.load(record, &share, &mut subject, &mut sampler, &mut readings, say);
+        let result = {
+            let subject = Subject { child: &mut subject, sampler: &mut sampler };
+            self.load(record, &share, subject, &mut middles, &mut readings, say)
+        };
 
         // A subject that has ended has no folder left; ours has the same counters, unless it had a network of its own.
         let after = network::read(Path::new(&subject_net)).or_else(|| network::read(own_net));
@@ -117,84 +116,82 @@ impl Trial<'_> {
             return result;
         }
         say(Phase::Stop, None);
+        let tables = readings.tables();
+        for (index, middle) in middles.into_iter().enumerate() {
+            let of_it = |moment: &Option<Moment>| moment.as_ref().and_then(|moment| moment.middles.get(index).copied());
+            let ends = of_it(&readings.begin).zip(of_it(&readings.end));
+            record.warnings.extend(middle.finish(ends, &tables, &mut record.middles[index]));
+        }
         let exit = subject.stop(Duration::from_nanos(self.point().subject.stop_timeout_ns));
         record.subject.exit = Some(exit);
         record.subject.stderr_tail = subject.last_words();
-        sampler.finish(readings.begin.zip(readings.end), &mut record.subject);
+        let ends = readings.begin.zip(readings.end).map(|(begin, end)| (begin.subject, end.subject));
+        sampler.finish(ends, &mut record.subject);
         result
     }
 
-    /// A subject whose port answers, and when it was started.
-    fn start(&self, share: &Share, record: &mut Record) -> Result<(Child, Instant), End> {
+    /// A subject whose port answers.
+    fn start(&self, share: &Share, second_port: u16, record: &mut Record) -> Result<Started, End> {
         let plan = &self.point().subject;
-        let start_failed = |text: String| failed(FailureKind::Start, text);
-        let words = words::split(&plan.command).map_err(start_failed)?;
-        let directory = self.options.directory.join(plan.directory.as_deref().unwrap_or(""));
-        let mut tries = 1;
-        loop {
-            let port = match plan.port {
-                Some(port) if !ready::is_free(port) => {
-                    return Err(start_failed(format!("port {port} is in use by another process")));
-                }
-                Some(port) => port,
-                None => ready::free_port().map_err(|error| start_failed(format!("there is no free port: {error}")))?,
+        let words = words::split(&plan.command).map_err(|text| failed(FailureKind::Start, text))?;
+        let fill = |word: &str, port: u16| {
+            study::fill(word, |name| match name {
+                "port" => Some(port.to_string()),
+                "second_port" => Some(second_port.to_string()),
+                _ => None,
+            })
+        };
+        let server = Server {
+            command: &plan.command,
+            words: &|port| Ok(words.iter().map(|word| fill(word, port)).collect()),
+            environment: &|_| plan.environment.clone(),
+            directory: self.options.directory.join(plan.directory.as_deref().unwrap_or("")),
+            cpus: &share.subject,
+            port: plan.port,
+            ready_timeout_ns: plan.ready_timeout_ns,
+            stop_timeout_ns: plan.stop_timeout_ns,
+            kind: FailureKind::Start,
+            who: "",
+        };
+        let started = server.start(self.supervisor, self.interrupted, &mut record.subject)?;
+        record.ready_ns = Some(started.ready_ns);
+        Ok(started)
+    }
+
+    /// What stands between generator and subject, the generator's neighbour first. What of it had been started when one could not be is
+    /// stopped.
+    fn start_middles(
+        &self,
+        middle_cpus: &[u32],
+        second_port: u16,
+        record: &mut Record,
+    ) -> Result<Vec<Middle<'_>>, End> {
+        let plans = &self.point().middles;
+        let subject_port = record.subject.port.unwrap_or(0);
+        record.middles = vec![MiddleUse::default(); plans.len()];
+        let mut middles = Vec::new();
+        let mut left = middle_cpus;
+        let mut next_port = subject_port;
+        // The neighbour of the subject first, so that each finds who stands behind it.
+        for (plan, used) in plans.iter().zip(&mut record.middles).rev() {
+            let (own, rest) = left.split_at((plan.cpus as usize).min(left.len()));
+            left = rest;
+            let place = Place {
+                supervisor: self.supervisor,
+                directory: &self.options.directory,
+                levels: &self.point().factors,
+                interrupted: self.interrupted,
+                cpus: if plan.cpus == 0 { &record.subject.cpus } else { own },
+                next_port,
+                subject_port,
+                second_port,
             };
-            let words: Vec<String> = words.iter().map(|word| word.replace("{port}", &port.to_string())).collect();
-            record.subject.command.clone_from(&words);
-            record.subject.port = Some(port);
-            let launch = Launch {
-                cpus: &share.subject,
-                words: &words,
-                directory: &directory,
-                environment: &plan.environment,
-                talk: false,
-            };
-            let started = clock::now();
-            let mut subject = self
-                .supervisor
-                .spawn(&launch)
-                .map_err(|error| start_failed(format!("`{}` cannot be started: {error}", plan.command)))?;
-            let timeout = Duration::from_nanos(plan.ready_timeout_ns);
-            let reason = match ready::wait(&mut subject, port, timeout, self.interrupted) {
-                Ok(()) => {
-                    record.ready_ns = Some(clock::nanos(clock::now() - started));
-                    return Ok((subject, started));
-                }
-                Err(reason) => reason,
-            };
-            let end = match reason {
-                NotReady::Interrupted => return Err(End::Interrupted),
-                NotReady::Exited(exit) => {
-                    let last_words = subject.last_words();
-                    let taken = last_words.contains("in use") || last_words.contains("EADDRINUSE");
-                    if plan.port.is_none() && taken && tries < PORT_TRIES {
-                        tries += 1;
-                        continue;
-                    }
-                    match build::unrunnable(&last_words) {
-                        Some(reason) => failed(FailureKind::Unrunnable, reason),
-                        None => start_failed(format!(
-                            "it ended ({exit}) before port {port} answered{}",
-                            saying(&last_words)
-                        )),
-                    }
-                }
-                NotReady::Foreign => {
-                    let text = format!(
-                        "{} answers, but it is another process that listens there: the subject did not within {timeout:?}",
-                        ready::address(port)
-                    );
-                    failed(FailureKind::NotReady, text)
-                }
-                NotReady::TimedOut => {
-                    let text = format!("nothing listened on {} within {timeout:?}", ready::address(port));
-                    failed(FailureKind::NotReady, text)
-                }
-            };
-            record.subject.exit = Some(subject.stop(Duration::from_nanos(plan.stop_timeout_ns)));
-            record.subject.stderr_tail = subject.last_words();
-            return Err(end);
+            let middle = Middle::start(plan, &place, used)?;
+            next_port = middle.port();
+            middles.push(middle);
         }
+        middles.reverse();
+        Ok(middles)
     }
 
     /// Loads `subject` until the generator has its measurement, or something has gone wrong.
@@ -202,19 +199,19 @@ impl Trial<'_> {
         &self,
         record: &Record,
         share: &Share,
-        subject: &mut Child,
-        sampler: &mut Sampler,
+        subject: Subject<'_>,
+        middles: &mut [Middle<'_>],
         readings: &mut Readings,
         say: &mut dyn FnMut(Phase, Option<&Live>),
     ) -> Result<Measurement, End> {
-        let spec = load_spec(
-            &self.point().load.at(self.step),
-            share,
-            record.subject.port.unwrap_or(0),
-            record.seed,
-            &self.options.directory,
-        )
-        .map_err(|text| failed(FailureKind::Generator, text))?;
+        let Subject { child: subject, sampler } = subject;
+        let subject_port = record.subject.port.unwrap_or(0);
+        let ports = match middles.first() {
+            None => Ports::direct(subject_port),
+            Some(first) => Ports { port: first.port(), subject_port, admin_port: Some(first.admin_port()) },
+        };
+        let spec = load_spec(&self.point().load.at(self.step), share, ports, record.seed, &self.options.directory)
+            .map_err(|text| failed(FailureKind::Generator, text))?;
         let mut generator = Generator::start(self.supervisor, &spec, &share.generator, &self.options.directory)
             .map_err(|error| failed(FailureKind::Generator, format!("the generator cannot be started: {error}")))?;
         say(Phase::Warmup, None);
@@ -226,18 +223,29 @@ impl Trial<'_> {
                 return Err(End::Interrupted);
             }
             sampler.tick();
+            middles.iter_mut().for_each(|middle| middle.sampler.tick());
             let now = clock::now();
             if now >= deadline {
                 break Err(watch.overdue(patience));
             }
-            let timeout = sampler.due().saturating_duration_since(now).min(LOOK);
-            let readable = wait_readable(&[generator.output(), subject.pidfd()], timeout);
+            let due = middles.iter().map(|middle| middle.sampler.due()).fold(sampler.due(), Instant::min);
+            let timeout = due.saturating_duration_since(now).min(LOOK);
+            let ends = middles.iter().map(|middle| middle.started.child.pidfd());
+            let handles = [generator.output(), subject.pidfd()].into_iter().chain(ends).collect::<Vec<_>>();
+            let readable = wait_readable(&handles, timeout);
+            readings.look_between(clock::now());
             if readable[0]
-                && let Some(result) = hear(&mut generator, &mut watch, sampler, readings, say)
+                && let Some(result) = hear(
+                    &mut generator,
+                    &mut watch,
+                    &mut Looks { sampler: &mut *sampler, middles: &mut *middles },
+                    readings,
+                    say,
+                )
             {
                 break result;
             }
-            if readable[1] {
+            if readable[1..].contains(&true) {
                 break Err(failed(FailureKind::Exited, ""));
             }
         };
@@ -253,22 +261,74 @@ impl Trial<'_> {
                 format!("it ended ({exit}) while it was loaded{}", saying(&last_words)),
             ));
         }
+        if let Some(end) = middles.iter_mut().find_map(Middle::ended) {
+            return Err(end);
+        }
         answered(result?)
     }
+}
+
+/// The subject, while it is loaded.
+struct Subject<'a> {
+    child: &'a mut Child,
+    sampler: &'a mut Sampler,
 }
 
 /// CPU time and more at both ends of measuring.
 #[derive(Default)]
 struct Readings {
-    begin: Option<Reading>,
-    end: Option<Reading>,
+    begin: Option<Moment>,
+    end: Option<Moment>,
+    /// The connections at a moment between, as those of the generator are closed by the end where nobody holds it up.
+    between: Option<(Instant, Option<wire::Table>)>,
+}
+
+impl Readings {
+    /// Looks at the connections while measuring goes on, now and then.
+    fn look_between(&mut self, now: Instant) {
+        if self.begin.as_ref().is_some_and(|begin| begin.wire.is_some())
+            && self.between.as_ref().is_none_or(|(last, _)| now.duration_since(*last) >= LOOK_AT_WIRE)
+        {
+            self.between = Some((now, wire::read()));
+        }
+    }
+
+    /// The connections when measuring began, each with a later moment: the latest first.
+    fn tables(&self) -> Vec<(&wire::Table, &wire::Table)> {
+        let Some(begin) = self.begin.as_ref().and_then(|begin| begin.wire.as_ref()) else { return Vec::new() };
+        let end = self.end.as_ref().and_then(|end| end.wire.as_ref());
+        let between = self.between.as_ref().and_then(|(_, table)| table.as_ref());
+        [end, between].into_iter().flatten().map(|later| (begin, later)).collect()
+    }
+}
+
+/// What subject and middles had used at one moment.
+struct Moment {
+    subject: Reading,
+    middles: Vec<Reading>,
+    /// Read where there are middles alone.
+    wire: Option<wire::Table>,
+}
+
+/// Who is looked at.
+struct Looks<'a, 'b> {
+    sampler: &'a mut Sampler,
+    middles: &'a mut [Middle<'b>],
+}
+
+impl Looks<'_, '_> {
+    fn moment(&mut self) -> Moment {
+        let wire = if self.middles.is_empty() { None } else { wire::read() };
+        let subject = self.sampler.reading();
+        Moment { subject, middles: self.middles.iter_mut().map(|middle| middle.sampler.reading()).collect(), wire }
+    }
 }
 
 /// Takes what the generator has said; `Some`: it has done, well or badly.
 fn hear(
     generator: &mut Generator,
     watch: &mut Watch,
-    sampler: &mut Sampler,
+    looks: &mut Looks<'_, '_>,
     readings: &mut Readings,
     say: &mut dyn FnMut(Phase, Option<&Live>),
 ) -> Option<Result<Measurement, End>> {
@@ -291,7 +351,7 @@ fn hear(
         }
         let measuring = line.measuring || line.progress.as_ref().is_some_and(|live| live.phase == "measure");
         if measuring && readings.begin.is_none() {
-            readings.begin = Some(sampler.reading());
+            readings.begin = Some(looks.moment());
             say(Phase::Measure, None);
         }
         if let Some(live) = line.progress {
@@ -299,7 +359,7 @@ fn hear(
             watch.see(live);
         }
         if line.measured || line.measurement.is_some() {
-            readings.end.get_or_insert_with(|| sampler.reading());
+            readings.end.get_or_insert_with(|| looks.moment());
         }
         if let Some(measurement) = line.measurement {
             return Some(Ok(*measurement));
@@ -370,19 +430,14 @@ fn answered(measurement: Measurement) -> Result<Measurement, End> {
     }
 }
 
-/// `, saying: ...` with the last line of `text`, if there is one that says more than that it was ready.
-fn saying(text: &str) -> String {
-    let line = text.lines().rev().find(|line| !line.trim().is_empty()).filter(|line| !line.starts_with("ready "));
-    line.map_or_else(String::new, |line| format!(", saying: {}", line.trim()))
-}
-
-/// The processors of a point on this machine.
+/// The processors of a point on this machine; those of middles stand behind those of the subject.
 pub(crate) fn share(point: &Point, options: &Options) -> Result<Share, String> {
-    topology::share(&options.cpus, point.subject.cpus, point.load.cpus, point.load.share_cpus)
+    let behind = point.subject.cpus.saturating_add(point.middle_cpus);
+    topology::share(&options.cpus, behind, point.load.cpus, point.load.share_cpus)
 }
 
-fn load_spec(load: &LoadPlan, share: &Share, port: u16, seed: u64, directory: &Path) -> Result<LoadSpec, String> {
-    let target = target::target(load, target::Ports::direct(port), directory)?;
+fn load_spec(load: &LoadPlan, share: &Share, ports: Ports, seed: u64, directory: &Path) -> Result<LoadSpec, String> {
+    let target = target::target(load, ports, directory)?;
     let cpus = u32::try_from(share.generator.len()).unwrap_or(u32::MAX);
     // A worker without a client would only turn.
     let threads = load.threads.unwrap_or(cpus.min(load.clients)).max(1);
@@ -404,16 +459,4 @@ fn load_spec(load: &LoadPlan, share: &Share, port: u16, seed: u64, directory: &P
         spin_ns: if alone && !matches!(load.arrivals, Arrivals::Closed { .. }) { SPIN_NS } else { 0 },
         seed,
     })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn last_words_that_say_something() {
-        assert_eq!(saying("ready 7000\npanic: no memory\n\n"), ", saying: panic: no memory");
-        assert_eq!(saying("ready 7000\n"), "");
-        assert_eq!(saying(""), "");
-    }
 }

@@ -42,6 +42,10 @@ pub(crate) enum Verb {
     Calibrate(CalibrateArgs),
     /// Look at a workload for caches
     Workload(WorkloadArgs),
+    /// Stand before one party and ask contracts of what passes
+    Adapter(AdapterArgs),
+    /// Check a contract, explain a report, look into an adapter's store
+    Contract(ContractArgs),
     /// Become a command, pinned; how the lab starts subjects
     #[command(hide = true)]
     Exec(ExecArgs),
@@ -62,6 +66,85 @@ pub(crate) struct StoreArgs {
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct AdapterArgs {
+    /// The configuration: TOML, or the YAML of Whip's adapters by its ending
+    pub(crate) config: PathBuf,
+    /// Check the configuration and all files that it names, and start nothing
+    #[arg(long)]
+    pub(crate) check: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ContractArgs {
+    #[command(subcommand)]
+    pub(crate) verb: ContractVerb,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum ContractVerb {
+    /// Tell all mistakes of a contract, and what in it cannot be meant
+    Check {
+        /// The contract; schemas that it names are read, too
+        file: PathBuf,
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Say why the blame of a report falls where it does
+    Explain(ExplainArgs),
+    /// Look into the store of an adapter that does not run
+    State(StateArgs),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ExplainArgs {
+    /// Reports of an adapter as lines of JSON; `-` is standard input
+    pub(crate) reports: PathBuf,
+    /// Only those of this clause, `Adder.add.sum`
+    #[arg(long)]
+    pub(crate) clause: Option<String>,
+    /// Only those of the call with this number
+    #[arg(long)]
+    pub(crate) call: Option<u64>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct StateArgs {
+    /// The store's file
+    #[arg(long, value_name = "FILE")]
+    pub(crate) store: PathBuf,
+    #[command(subcommand)]
+    pub(crate) verb: StateVerb,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum StateVerb {
+    /// List all service entries
+    List {
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Show the entries of one endpoint
+    Get {
+        /// As the contract names it
+        endpoint: String,
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Forget entries
+    Purge {
+        /// Those of this endpoint
+        #[arg(long)]
+        endpoint: Option<String>,
+        /// All of them
+        #[arg(long, conflicts_with = "endpoint")]
+        all: bool,
+    },
 }
 
 /// What is common to everything that expands a study.
@@ -739,9 +822,13 @@ pub(crate) struct ReportArgs {
     /// Write to this file instead of stdout
     #[arg(short = 'o', long, value_name = "FILE")]
     pub(crate) out: Option<PathBuf>,
-    /// The data file of a seed: `volley` gives `server clients cores mean stddev num_samples`
+    /// The data files of a seed: `volley` gives `server clients cores mean stddev num_samples`, `whip` writes `bytes clientcalls memory times` of each
+    /// trial whose middle tells its calls into DIR
     #[arg(long, value_enum)]
     pub(crate) raw: Option<Raw>,
+    /// Folder for `--raw whip`
+    #[arg(value_name = "DIR", requires = "raw")]
+    pub(crate) folder: Option<PathBuf>,
     /// Write every figure as an SVG file into this folder
     #[arg(long, value_name = "DIR")]
     pub(crate) figures: Option<PathBuf>,
@@ -760,6 +847,10 @@ pub(crate) enum Format {
     CsvEffects,
     /// Miss-ratio curves, measured and simulated
     CsvMissRatio,
+    /// What middles add, by design point and metric
+    CsvAdded,
+    /// Series over requests, with their slopes
+    CsvOverRequests,
     /// The findings
     Json,
     /// The run and its records, as they were stored
@@ -769,6 +860,7 @@ pub(crate) enum Format {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Raw {
     Volley,
+    Whip,
 }
 
 #[derive(Debug, Args)]

@@ -2,11 +2,13 @@
 //!
 //! The sentence to read first stands in `run.rs`.
 
+mod adapter;
 mod cache;
 mod calibrate;
 mod check;
 mod child;
 mod cli;
+mod contract;
 mod doctor;
 mod find;
 mod http;
@@ -42,6 +44,8 @@ fn main() -> std::process::ExitCode {
         Verb::Doctor(args) => doctor::doctor(args),
         Verb::Calibrate(args) => calibrate::calibrate(args),
         Verb::Workload(args) => workload::workload(args),
+        Verb::Adapter(args) => adapter::adapter(args),
+        Verb::Contract(args) => contract::contract(args),
         Verb::Exec(args) => child::exec(args),
         Verb::Watchdog => child::watchdog(),
         Verb::Spin(args) => child::spin(args),

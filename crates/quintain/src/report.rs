@@ -4,6 +4,7 @@ use std::path::Path;
 
 use report::Findings;
 use store::Store;
+use study::record::{Record, Run};
 
 use crate::cli::{Format, Raw, ReportArgs};
 use crate::message::{Done, Exit, Problem};
@@ -21,9 +22,12 @@ pub(crate) fn report(args: ReportArgs) -> Done {
     if let Some(folder) = &args.figures {
         figures(&findings, folder)?;
     }
+    if args.raw == Some(Raw::Whip) {
+        return raw_whip(&run, &records, args.folder.as_deref());
+    }
     let format = if args.store.json { Format::Json } else { args.format };
     let text = match (args.raw, format) {
-        (Some(Raw::Volley), _) => report::volley(&run, &records),
+        (Some(_), _) => report::volley(&run, &records),
         (None, Format::Terminal) => report::terminal(&findings, &style(args.out.is_some())),
         (None, Format::Html) => report::html(&findings).map_err(|error| Problem::new(Exit::Machine, error))?,
         (None, Format::Md) => report::markdown(&findings),
@@ -31,6 +35,8 @@ pub(crate) fn report(args: ReportArgs) -> Done {
         (None, Format::CsvTrials) => report::csv_trials(&findings),
         (None, Format::CsvEffects) => report::csv_effects(&findings),
         (None, Format::CsvMissRatio) => report::csv_miss_ratios(&findings),
+        (None, Format::CsvAdded) => report::csv_added(&findings),
+        (None, Format::CsvOverRequests) => report::csv_over_requests(&findings),
         (None, Format::Json) => json(&findings)?,
         (None, Format::Records) => json(&serde_json::json!({ "run": run, "records": records }))?,
     };
@@ -39,6 +45,31 @@ pub(crate) fn report(args: ReportArgs) -> Done {
         (Some(path), _) => output::file(path, &text)?,
         (None, Some(_)) => {}
         (None, None) => output::data(&text)?,
+    }
+    Ok(Exit::Fine)
+}
+
+/// The raw files, a folder for each trial that has them.
+fn raw_whip(run: &Run, records: &[Record], folder: Option<&Path>) -> Done {
+    let Some(folder) = folder else {
+        let problem = Problem::text(Exit::Usage, "`--raw whip` writes into a folder, and none is given");
+        return Err(problem.hint("`quintain report RUN --raw whip DIR`"));
+    };
+    let files = report::raw_whip(run, records);
+    if files.is_empty() {
+        let text = format!("no middle of run `{}` has told its calls", run.id);
+        return Err(Problem::text(Exit::Usage, text).hint("`calls = \"calls.csv\"` of a middle asks for that"));
+    }
+    for (place, text) in files {
+        let path = folder.join(place);
+        if let Some(parent) = path.parent() {
+            std::fs::create_dir_all(parent).map_err(|error| {
+                let problem = anyhow::Error::new(error).context(format!("cannot make `{}`", parent.display()));
+                Problem::new(Exit::Usage, problem)
+            })?;
+        }
+        output::file(&path, &text)?;
+        output::message(&format!("wrote {}", path.display()));
     }
     Ok(Exit::Fine)
 }

@@ -11,6 +11,10 @@ use crate::mistakes;
 /// Where studies are that are named without a path.
 const FOLDER: &str = "studies";
 
+/// The environment variable of Whip's benchmarks that says how many operations there are, and the factor that it sets.
+const NUM_OPS: &str = "NUM_OPS";
+const OPS: &str = "ops";
+
 /// A study that was read and expanded.
 #[derive(Debug)]
 pub(crate) struct Opened {
@@ -31,9 +35,17 @@ pub(crate) fn open(args: &StudyArgs, machine_cpus: u32) -> Result<Opened, Proble
         (_, true) => Profile::Full,
         _ => Profile::Default,
     };
-    let options = ExpandOptions { name, seed: args.seed, profile, machine_cpus, sets: args.sets.clone() };
+    let mut options = ExpandOptions { name, seed: args.seed, profile, machine_cpus, sets: args.sets.clone() };
     let plan = study::parse(&text)
-        .and_then(|study| study::expand(&study, &options))
+        .and_then(|study| {
+            #[expect(
+                clippy::disallowed_methods,
+                reason = "this is the binary, which reads the environment for all rooms"
+            )]
+            let ops = std::env::var(NUM_OPS).ok();
+            options.sets.splice(0..0, ops_of_environment(&study, ops));
+            study::expand(&study, &options)
+        })
         .map_err(|mistakes| mistaken(&path, &text, &mistakes))?;
     let missing = lab::missing_files(&plan, Path::new("."));
     if !missing.is_empty() {
@@ -41,6 +53,13 @@ pub(crate) fn open(args: &StudyArgs, machine_cpus: u32) -> Result<Opened, Proble
             .hint("files that a study names are relative to the folder that quintain is started in"));
     }
     Ok(Opened { path, plan, profile })
+}
+
+/// What the environment sets: operations, of a study that has a factor for them. It comes first, so that `--set` has the last word.
+fn ops_of_environment(study: &study::Study, ops: Option<String>) -> Option<(String, String)> {
+    let ops = ops.filter(|ops| !ops.trim().is_empty() && study.factors().any(|factor| factor == OPS))?;
+    crate::output::message(&format!("note: {NUM_OPS}={ops} of the environment sets `{OPS}`"));
+    Some((OPS.to_owned(), ops))
 }
 
 /// A path as it is, or the study of that name.

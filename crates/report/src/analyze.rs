@@ -6,7 +6,7 @@ use study::plan::Level;
 use study::record::{IdlePolicy, Record, Run};
 
 use crate::findings::{Drift, FINDINGS_VERSION, Factor, Findings, MetricInfo, Row, RowState};
-use crate::{answer, asked, effects, method, miss_ratio, operations, row, scalability, value};
+use crate::{added, answer, asked, effects, method, miss_ratio, operations, over_requests, row, scalability, value};
 
 /// Below this adjusted p-value a drift is called one.
 const DRIFT_P: f64 = 0.05;
@@ -48,6 +48,8 @@ pub fn analyze(run: &Run, records: &[Record]) -> Findings {
         scalability: scalability::scalability(run, &factors, &rows),
         effects: Vec::new(),
         miss_ratios: Vec::new(),
+        added: Vec::new(),
+        over_requests: Vec::new(),
         operations: Vec::new(),
         factors,
         drift,
@@ -63,6 +65,8 @@ pub fn analyze(run: &Run, records: &[Record]) -> Findings {
     };
     findings.effects = effects::effects(&findings, &plan.effects);
     findings.miss_ratios = miss_ratio::miss_ratios(&findings, run, &records);
+    findings.added = added::added(&findings);
+    findings.over_requests = over_requests::over_requests(&findings, plan, &records);
     findings.operations = operations::operations(&findings, &records);
     findings.warnings = warnings(&findings, strange);
     findings.answer = answer::answer(&findings);
@@ -191,7 +195,11 @@ mod tests {
         let findings = analyze(&run, &records);
         let factors = findings.factors.iter().map(|factor| (factor.name.as_str(), factor.numeric, factor.levels.len()));
         assert_eq!(factors.collect::<Vec<_>>(), [("server", false, 3), ("cores", true, 2), ("clients", true, 2)]);
-        assert_eq!(findings.metrics.len(), study::METRICS.len() - 12, "all but TLS handshakes and those of caches");
+        assert_eq!(
+            findings.metrics.len(),
+            study::METRICS.len() - 24,
+            "all but TLS handshakes, and those of caches and middles"
+        );
         assert!(analyze(&run, &[]).metrics.is_empty());
     }
 

@@ -37,6 +37,7 @@ pub(crate) fn answer(findings: &Findings) -> Vec<String> {
     // A law that was not fitted is worth a sentence where points were there and had to be left out.
     let told = |found: &&Scalability| found.fit.is_some() || found.points.iter().any(|point| point.left_out.is_some());
     sentences.extend(findings.scalability.iter().filter(told).map(|found| found.sentence.clone()));
+    sentences.extend(findings.added.iter().take(NAMED).map(|found| found.sentence.clone()));
     sentences.extend(findings.miss_ratios.iter().flat_map(|found| found.sentences.iter().take(NAMED)).cloned());
     // Of the metric that the study is about, what matters most, where it is about the subject alone.
     let effects = findings.effects.iter().find(|effects| effects.metric == findings.metric && effects.marked.is_none());

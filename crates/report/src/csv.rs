@@ -156,6 +156,76 @@ pub fn csv_effects(findings: &Findings) -> String {
     out
 }
 
+/// One row for each metric of each design point that passes middles: what it adds to the same at `direct`.
+pub fn csv_added(findings: &Findings) -> String {
+    const HEADS: [&str; 16] = [
+        "run",
+        "through",
+        "place",
+        "metric",
+        "unit",
+        "blocks",
+        "direct_mean",
+        "through_mean",
+        "difference",
+        "difference_low",
+        "difference_high",
+        "ratio",
+        "ratio_low",
+        "ratio_high",
+        "p_adjusted",
+        "shown",
+    ];
+    let mut out = line(&HEADS.map(str::to_owned));
+    for (found, metric) in
+        findings.added.iter().flat_map(|found| found.metrics.iter().map(move |metric| (found, metric)))
+    {
+        let unit = findings.metric_info(&metric.metric).map_or("", |info| info.unit.as_str());
+        let mut cells = [&findings.run, &found.through, &found.place, &metric.metric, unit].map(str::to_owned).to_vec();
+        cells.push(metric.blocks.to_string());
+        cells.extend([Some(metric.direct), Some(metric.through)].map(number));
+        for estimate in [&metric.difference, &metric.ratio] {
+            let parts = [|e: &Estimate| e.point, |e: &Estimate| e.low, |e: &Estimate| e.high];
+            cells.extend(parts.map(|part| number(estimate.as_ref().map(part))));
+        }
+        cells.push(number(metric.p_adjusted));
+        cells.push(metric.p_adjusted.map_or(String::new(), |_| metric.shown.to_string()));
+        out += &line(&cells);
+    }
+    out
+}
+
+/// One row for each point of each series over requests; the slope stands in each.
+pub fn csv_over_requests(findings: &Findings) -> String {
+    const HEADS: [&str; 12] = [
+        "run",
+        "point",
+        "label",
+        "what",
+        "unit",
+        "requests",
+        "mean",
+        "low",
+        "high",
+        "slope_per_1000",
+        "slope_low",
+        "slope_high",
+    ];
+    let mut out = line(&HEADS.map(str::to_owned));
+    for (found, point) in
+        findings.over_requests.iter().flat_map(|found| found.points.iter().map(move |point| (found, point)))
+    {
+        let row = &findings.rows[found.row];
+        let mut cells = vec![findings.run.clone(), row.point.to_string(), row.label.clone()];
+        cells.extend([found.what.clone(), found.unit.clone()]);
+        cells.extend([Some(point.requests), Some(point.mean), point.low, point.high].map(number));
+        let slope = found.slope_per_1000.as_ref();
+        cells.extend([Some(found.slope_per_1000_mean), slope.map(|e| e.low), slope.map(|e| e.high)].map(number));
+        out += &line(&cells);
+    }
+    out
+}
+
 /// One row for each point of each miss-ratio curve, `measured` or `simulated`. What has no meaning in a row is an empty field.
 pub fn csv_miss_ratios(findings: &Findings) -> String {
     const HEADS: [&str; 18] = [

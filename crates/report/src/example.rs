@@ -60,6 +60,78 @@ fn make_volley() -> (Run, Vec<Record>) {
     (run, records)
 }
 
+/// A run whose requests pass nothing, or an adapter that adds 20 µs to each; it tells its calls. 8 blocks.
+pub fn through() -> (Run, Vec<Record>) {
+    let mut run = run(&["c-epoll", "go"], &[1], &[40]);
+    run.plan.factors = vec![study::middle::THROUGH.to_owned()];
+    for (point, level) in run.plan.points.iter_mut().zip([study::middle::DIRECT, "adapter"]) {
+        point.factors.insert(study::middle::THROUGH.to_owned(), Level::Text(level.to_owned()));
+        point.factors.retain(|name, _| ["server", study::middle::THROUGH].contains(&name.as_str()));
+    }
+    run.plan.points[1].middles = vec![study::plan::MiddlePlan { name: "adapter".to_owned(), ..Default::default() }];
+    run.plan.slopes = ["latency", "middle_time", "middle_rss", "middle_store"].map(str::to_owned).to_vec();
+    run.plan.figures = vec![
+        figure(FigureKind::Added, None, Some("latency_p50")),
+        figure(FigureKind::MemoryChart, None, None),
+        figure(FigureKind::ThroughputChart, None, None),
+        figure(FigureKind::NetworkChart, None, None),
+    ];
+    for figure in &mut run.plan.figures {
+        (figure.series, figure.facet) = (Some(study::middle::THROUGH.to_owned()), None);
+    }
+    let mut records = Vec::new();
+    for block in 0..TRIALS {
+        // What a block does to both cancels in the difference.
+        let luck = 1.0 + 0.1 * f64::from(block % 3);
+        for point in 0..2 {
+            let mean_ns = 500_000.0 * luck + if point == 1 { 20_000.0 } else { 0.0 };
+            let trial = Trial { run: &run, point, block, order: records.len() as u32 };
+            let behaviour =
+                Behaviour { rate_per_s: 80e9 / mean_ns, subject_busy: 0.5, generator_busy: 0.4, spread: 0.0005 };
+            let mut record = trial.measured(&behaviour);
+            if point == 1 {
+                record.middles = vec![adapter(&record)];
+                (record.verdict, record.warnings) = verdict::judge(&record, None);
+            }
+            records.push(record);
+        }
+    }
+    // The server made the processes; what is varied is what stands before it.
+    run.plan.points.iter_mut().for_each(|point| drop(point.factors.remove("server")));
+    records.iter_mut().for_each(|record| drop(record.factors.remove("server")));
+    (run, records)
+}
+
+fn adapter(record: &Record) -> study::record::MiddleUse {
+    let calls = 2_000u64;
+    let every = |of: &dyn Fn(u64) -> u64| (0..calls).map(of).collect::<Vec<_>>();
+    let calls = study::Calls {
+        ops: vec!["getNoteStoreUrl".to_owned(), "findNotes".to_owned()],
+        op: (0..calls).map(|call| (call % 2) as u16).collect(),
+        own_ns: every(&|call| 5_000 + (call * 7 + u64::from(record.block) * 13) % 11),
+        waited_ns: every(&|_| 100_000),
+        m1a_bytes: every(&|call| if call % 2 == 0 { 118 } else { 17 }),
+        m1b_bytes: every(&|call| if call % 2 == 0 { 141 } else { 17 }),
+        m2_bytes: every(&|call| if call % 2 == 0 { 30 } else { 6 }),
+        m3_bytes: (0..calls).map(|call| if call % 2 == 0 { 74 } else { 50 }).collect(),
+        entries: every(&|call| 2 * (call / 2 + 1)),
+        store_bytes: every(&|call| 4_096 + 100 * call),
+    };
+    let mut used = SubjectUse { measured_from_ns: 100_000_000, cpus: vec![1], ..record.subject.clone() };
+    used.samples = (0..10)
+        .map(|at| Sample { at_ns: at * 30_000_000, rss_bytes: 9_000_000, threads: 1, ..Sample::default() })
+        .collect();
+    used.rss_max_bytes = Some(9_000_000);
+    study::record::MiddleUse {
+        name: "adapter".to_owned(),
+        used,
+        shares_cpus: false,
+        ready_ns: Some(2_000_000),
+        wire: Some(study::record::WireUse { front_bytes: 1_000, back_bytes: 1_100 }),
+        calls: Some(Box::new(calls)),
+    }
+}
+
 fn small_behaviour(point: usize) -> Behaviour {
     // Points are in the order servers, cores, clients; clients hardly change the rate of a saturated server.
     let base = [71_000.0, 52_000.0, 58_000.0][point / 4];
@@ -335,6 +407,7 @@ impl Trial<'_> {
                 exit: Some(if behaviour.is_some() { "exit 0" } else { "signal 11" }.to_owned()),
                 ..SubjectUse::default()
             },
+            middles: Vec::new(),
             generator_cpus: vec![cores],
             cpus_shared: false,
             network: NetworkCounters::default(),
@@ -448,18 +521,6 @@ fn run(servers: &[&str], cores: &[i64], clients: &[i64]) -> Run {
             points.extend(clients.iter().map(|&clients| point(server, cores, clients)));
         }
     }
-    let figure = |kind, x: Option<&str>, y: Option<&str>| Figure {
-        kind,
-        x: x.map(str::to_owned),
-        y: y.map(str::to_owned),
-        y_more: Vec::new(),
-        series: Some("server".to_owned()),
-        facet: Some("clients".to_owned()),
-        interval: 0.95,
-        title: None,
-        policies: Vec::new(),
-        x_unit_bytes: None,
-    };
     let build = |server: &&str| Build {
         command: format!("make -C subjects/{server} {server}"),
         points: (0..points.len())
@@ -507,7 +568,23 @@ fn run(servers: &[&str], cores: &[i64], clients: &[i64]) -> Run {
             ],
             tables: Vec::new(),
             effects: EffectsPlan::default(),
+            slopes: Vec::new(),
         },
+    }
+}
+
+fn figure(kind: FigureKind, x: Option<&str>, y: Option<&str>) -> Figure {
+    Figure {
+        kind,
+        x: x.map(str::to_owned),
+        y: y.map(str::to_owned),
+        y_more: Vec::new(),
+        series: Some("server".to_owned()),
+        facet: Some("clients".to_owned()),
+        interval: 0.95,
+        title: None,
+        policies: Vec::new(),
+        x_unit_bytes: None,
     }
 }
 
@@ -529,6 +606,8 @@ fn point(server: &str, cores: i64, clients: i64) -> Point {
             ready_timeout_ns: 5_000_000_000,
             stop_timeout_ns: 2_000_000_000,
         },
+        middles: Vec::new(),
+        middle_cpus: 0,
         load: LoadPlan {
             protocol: "pingpong".to_owned(),
             http: None,

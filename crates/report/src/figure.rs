@@ -1,9 +1,11 @@
 //! Findings to figures: which rows make which panel, what is hollow, what is not shown and why.
 
+mod added;
 mod distribution;
 mod file;
 mod miss_ratio;
 mod over;
+mod over_requests;
 mod steps;
 mod timeline;
 
@@ -103,6 +105,10 @@ pub(crate) fn figures(findings: &Findings, detail: Detail) -> Vec<Drawing> {
         FigureKind::Quantiles => distribution::quantiles(findings, figure, detail),
         FigureKind::Timeline => timeline::timeline(findings, figure, detail),
         FigureKind::MissRatio => miss_ratio::miss_ratio(findings, index, figure, detail),
+        FigureKind::Added => added::added(findings, figure, detail),
+        FigureKind::MemoryChart => over_requests::memory(findings, figure, detail),
+        FigureKind::ThroughputChart => over_requests::throughput(findings, figure, detail),
+        FigureKind::NetworkChart => over_requests::network(findings, figure, detail),
     });
     let drawn = drawn.chain(steps::steps(findings, detail));
     let number = |(index, mut drawing): (usize, Drawing)| {

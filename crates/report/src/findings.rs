@@ -9,8 +9,10 @@ use study::record::{
     Build, Calibration, FailureKind, Finding, Histogram, Host, IdlePolicy, Limit, NetworkCounters, Purpose,
 };
 
+pub use crate::added::{Added, AddedMetric};
 pub use crate::miss_ratio::{CurvePolicy, MissRatioCurve, MissRatioPoint, MissRatios, PolicyPoint};
 pub use crate::operations::{OperationFinding, OverTrials, RowOperations};
+pub use crate::over_requests::{OverRequests, RequestPoint};
 
 /// The version of [`Findings`] that this build writes.
 pub const FINDINGS_VERSION: u32 = 1;
@@ -77,6 +79,12 @@ pub struct Findings {
     /// What each operation took, for every row whose trials are journeys.
     #[serde(default)]
     pub operations: Vec<RowOperations>,
+    /// What passing middles adds to each design point, against the same at `direct`.
+    #[serde(default)]
+    pub added: Vec<Added>,
+    /// What happens over the requests of a trial, where the study asks for it.
+    #[serde(default)]
+    pub over_requests: Vec<OverRequests>,
     /// Tests for a drift over the time of the run, one for each row with trials enough.
     pub drift: Vec<Drift>,
     /// Counters of the network stack, all trials together.

@@ -11,7 +11,7 @@ use crate::chart::style::{self, Sheet};
 use crate::chart::{self};
 use crate::figure::{self, Detail, Drawing};
 use crate::findings::Findings;
-use crate::{miss_ratio, table as wanted};
+use crate::{added, miss_ratio, over_requests, table as wanted};
 
 /// A page may not be larger, bytes: it is sent by mail and opened on telephones.
 pub const PAGE_LIMIT: usize = 1_000_000;
@@ -76,6 +76,8 @@ struct Page<'a> {
     results: String,
     tables: Vec<(String, String)>,
     miss_ratios: Vec<(String, String)>,
+    added: Vec<(String, String)>,
+    over_requests: Vec<String>,
     steps: Vec<(String, String)>,
     more: Option<String>,
     variances: String,
@@ -135,6 +137,8 @@ impl<'a> Page<'a> {
             results: sections::results(f, detail.tips),
             tables: sections::sheets(wanted::sheets(f)),
             miss_ratios: sections::sheets(miss_ratio::sheets(f)),
+            added: sections::sheets(added::sheets(f)),
+            over_requests: over_requests::words(f).collect(),
             steps: sections::sheets(wanted::steps(f)),
             more: sections::other_metrics(f),
             variances: sections::variances(f),

@@ -11,6 +11,7 @@
 //! values that the lab is handed come from here too: [`judge`] (who was the limit) and [`next`] (are there trials enough, and
 //! at which rate is the next).
 
+mod added;
 mod analyze;
 mod answer;
 mod asked;
@@ -35,6 +36,8 @@ mod miss_ratio;
 mod number;
 mod operations;
 mod outlier;
+mod over_requests;
+mod raw_whip;
 mod row;
 mod scalability;
 pub mod schema;
@@ -49,13 +52,14 @@ pub mod workload;
 
 pub use analyze::analyze;
 pub use asked::asked;
-pub use csv::{csv, csv_effects, csv_miss_ratios, csv_trials};
+pub use csv::{csv, csv_added, csv_effects, csv_miss_ratios, csv_over_requests, csv_trials};
 pub use findings::Findings;
 pub use html::{HtmlError, PAGE_LIMIT, figure_svgs, html};
 pub use json::json;
 pub use load::{LOAD_VERSION, LoadReport, load, load_json, load_terminal};
 pub use markdown::markdown;
 pub use number::quantity;
+pub use raw_whip::raw_whip;
 pub use search::{FIND_VERSION, FindReport, Search, find, find_json, find_terminal, next, step};
 pub use terminal::{Style, idle_word, limit_word, terminal};
 pub use value::metric_value;

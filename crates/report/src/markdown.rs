@@ -6,7 +6,7 @@ use study::record::FindingState;
 
 use crate::findings::{Findings, Row};
 use crate::terminal::{cell, cpus_cell, has_fewer_cpus, idle_word, limit_word};
-use crate::{effects, miss_ratio, number, table, terminal};
+use crate::{added, effects, miss_ratio, number, over_requests, table, terminal};
 
 /// The question, the answer, the table, warnings, machine, method, how to do it again.
 pub fn markdown(findings: &Findings) -> String {
@@ -30,6 +30,11 @@ pub fn markdown(findings: &Findings) -> String {
     if !findings.load.is_empty() {
         let _ = writeln!(out, "\nLoad: {}.", plain(&findings.load));
     }
+    section(&mut out, "What a middle adds", added::words(findings));
+    for sheet in added::sheets(findings) {
+        out += &laid_out(&sheet);
+    }
+    section(&mut out, "Over requests", over_requests::words(findings));
     section(&mut out, "Miss ratio", miss_ratio::words(findings));
     for sheet in miss_ratio::sheets(findings) {
         out += &laid_out(&sheet);

@@ -295,7 +295,7 @@ fn is_clairvoyant(policy: &str) -> bool {
 }
 
 /// Probability that differences with a mean of zero stray as far (Student's t test of pairs); `None` below two.
-fn p_value(differences: &[f64]) -> Option<f64> {
+pub(crate) fn p_value(differences: &[f64]) -> Option<f64> {
     let (mean, variance) = (stats::interval::average(differences)?, stats::interval::variance(differences)?);
     let n = differences.len() as f64;
     let error = (variance / n).sqrt();

@@ -187,7 +187,7 @@ fn state(run: &Run, point: usize, measured: usize, failures: &[FailureCount]) ->
         return RowState::Unrunnable { reason: reason.clone() };
     }
     match (measured, failed) {
-        (0, 0) => match run.builds.iter().find(|build| build.points.contains(&point)).map(|build| &build.outcome) {
+        (0, 0) => match not_built(run, point) {
             Some(BuildOutcome::Skipped { reason }) => RowState::Skipped { reason: reason.clone() },
             Some(BuildOutcome::Unrunnable { reason }) => RowState::Unrunnable { reason: reason.clone() },
             Some(BuildOutcome::Failed { output_tail }) => {
@@ -207,6 +207,12 @@ fn state(run: &Run, point: usize, measured: usize, failures: &[FailureCount]) ->
             RowState::Partial { reason: format!("{failed} of {} trials failed: {why}", measured + failed) }
         }
     }
+}
+
+/// Why something that a point needs is not there.
+fn not_built(run: &Run, point: usize) -> Option<&BuildOutcome> {
+    let mut of_point = run.builds.iter().filter(|build| build.points.contains(&point)).map(|build| &build.outcome);
+    of_point.find(|outcome| !matches!(outcome, BuildOutcome::Ready))
 }
 
 fn all_of(trials: usize) -> String {
@@ -300,6 +306,7 @@ fn limit(measured: &[&Record]) -> Option<LimitFinding> {
     let caution = |limit: &Limit| match limit {
         Limit::Shared => 4,
         Limit::Generator => 3,
+        Limit::Middle => 1,
         Limit::Latency => 2,
         Limit::Neither => 1,
         Limit::Subject => 0,
@@ -313,7 +320,7 @@ fn mark(limit: Limit) -> Option<Mark> {
     match limit {
         Limit::Generator => Some(Mark::GeneratorBound),
         Limit::Shared => Some(Mark::Shared),
-        Limit::Subject | Limit::Neither | Limit::Latency => None,
+        Limit::Subject | Limit::Middle | Limit::Neither | Limit::Latency => None,
     }
 }
 

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use study::record::{FindingState, IdlePolicy, Limit};
 
 use crate::findings::{Findings, Row};
-use crate::{miss_ratio, number, table};
+use crate::{added, miss_ratio, number, over_requests, table};
 
 /// How a text is to look; the caller knows whether it goes to a terminal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,6 +53,7 @@ pub fn limit_word(limit: Limit) -> &'static str {
         Limit::Generator => "generator",
         Limit::Neither => "neither",
         Limit::Shared => "shared",
+        Limit::Middle => "middle",
         Limit::Latency => "latency",
     }
 }
@@ -87,6 +88,16 @@ pub fn terminal(findings: &Findings, style: &Style) -> String {
     for sheet in table::sheets(findings) {
         let _ = writeln!(out, "\n{}", wrap(&paint.bold(&sheet.title), style.width, 0));
         out += &laid_out(&sheet, style);
+    }
+    for sheet in added::sheets(findings) {
+        let _ = writeln!(out, "\n{}", wrap(&paint.bold(&sheet.title), style.width, 0));
+        out += &laid_out(&sheet, style);
+    }
+    if !findings.over_requests.is_empty() {
+        let _ = writeln!(out, "\n{}", paint.bold("Over requests"));
+        for sentence in over_requests::words(findings) {
+            out += &wrap(&format!("  {sentence}\n"), style.width, 4);
+        }
     }
     if !findings.miss_ratios.is_empty() {
         let _ = writeln!(out, "\n{}", paint.bold("Miss ratio"));

@@ -69,10 +69,61 @@ pub(crate) fn values(record: &Record, level: f64) -> BTreeMap<String, f64> {
         put("get_latency_p99", hits.and_then(|hits| hits.quantile(0.99)));
     }
     put("subject_rss", subject.rss_max_bytes.map(|bytes| bytes as f64));
+    put("middle_cpu_per_request", record.middle_cpu_ns().and_then(a_request));
+    let resident = record.middles.iter().map(|middle| middle.used.rss_max_bytes).sum::<Option<u64>>();
+    put("middle_rss", resident.filter(|_| !record.middles.is_empty()).map(|bytes| bytes as f64));
+    for (name, value) in of_calls(record, level).into_iter().chain(bytes(record, measurement)) {
+        put(name, value);
+    }
     // The first sample is taken when the port answers and the generator is just being started.
     let before = subject.samples.first().map(|sample| sample.rss_bytes);
     put("subject_memory", subject.rss_max_bytes.zip(before).map(|(peak, before)| peak.saturating_sub(before) as f64));
     values
+}
+
+/// What middles tell of their calls.
+fn of_calls(record: &Record, level: f64) -> Vec<(&'static str, Option<f64>)> {
+    let mut values = Vec::new();
+    let told = record.middles.iter().filter_map(|middle| middle.calls.as_deref()).filter(|calls| !calls.is_empty());
+    let told = told.collect::<Vec<_>>();
+    let Some(first) = told.first() else { return values };
+    // A call that passes several is the sum of what each took of it; they see calls in one order where one client asks.
+    let calls = told.iter().map(|calls| calls.len()).min().unwrap_or(0);
+    let mut own = (0..calls).map(|at| told.iter().map(|calls| calls.own_ns[at] as f64).sum()).collect::<Vec<f64>>();
+    own.sort_by(f64::total_cmp);
+    for (name, q) in [("middle_time_p50", 0.5), ("middle_time_p99", 0.99)] {
+        let enough = own.len() as u64 >= stats::order::samples_needed(q, level);
+        values.push((name, stats::order::quantile(&own, q).filter(|_| enough)));
+    }
+    // Metadata is counted once, at the middle next to the generator.
+    let mean = |column: &[u64]| {
+        (!column.is_empty()).then(|| column.iter().map(|value| *value as f64).sum::<f64>() / column.len() as f64)
+    };
+    values.push(("m1a_bytes_per_request", mean(&first.m1a_bytes)));
+    values.push(("m1b_bytes_per_request", mean(&first.m1b_bytes)));
+    values.push(("m2_bytes_per_request", mean(&first.m2_bytes)));
+    let extra = &first.m3_bytes;
+    let extra = (!extra.is_empty()).then(|| extra.iter().map(|bytes| *bytes as f64).sum::<f64>() / extra.len() as f64);
+    values.push(("m3_bytes_per_request", extra));
+    values.push(("entries_per_request", first.entries.last().map(|entries| *entries as f64 / first.len() as f64)));
+    let stores = told.iter().filter_map(|calls| calls.store_bytes.last()).map(|bytes| *bytes as f64);
+    values.push(("store_bytes", stores.reduce(|sum, bytes| sum + bytes)));
+    values
+}
+
+/// Payload a request at both ends. The generator counts to the byte; at the subject it is the same without middles, and with them what
+/// they passed on for what they were sent.
+fn bytes(record: &Record, measurement: &Measurement) -> [(&'static str, Option<f64>); 2] {
+    let sent = measurement.sent_bytes.saturating_add(measurement.received_bytes) as f64;
+    let client = (measurement.requests > 0 && sent > 0.0).then(|| sent / measurement.requests as f64);
+    let passed_on = record.middles.iter().map(|middle| {
+        middle.wire.filter(|wire| wire.front_bytes > 0).map(|wire| wire.back_bytes as f64 / wire.front_bytes as f64)
+    });
+    let passed_on = passed_on.product::<Option<f64>>();
+    // Of interest where something may stand in between alone.
+    let studied = record.factors.contains_key(study::middle::THROUGH);
+    let (client, subject) = (client.filter(|_| studied), client.zip(passed_on).filter(|_| studied));
+    [("client_bytes_per_request", client), ("subject_bytes_per_request", subject.map(|(bytes, share)| bytes * share))]
 }
 
 /// The value of the metric named so in one trial, in the metric's unit; `None` where the trial has none.
@@ -155,8 +206,10 @@ mod tests {
             "fills",
             "get_latency_p99",
         ];
-        let missing = ["handshake_mean"].into_iter().chain(of_caches).collect::<Vec<_>>();
-        assert_eq!(names.collect::<Vec<_>>(), missing, "without TLS, and no cache");
+        let of_middles =
+            study::METRICS.iter().map(|metric| metric.name).skip_while(|name| !name.starts_with("middle_"));
+        let missing = ["handshake_mean"].into_iter().chain(of_caches).chain(of_middles).collect::<Vec<_>>();
+        assert_eq!(names.collect::<Vec<_>>(), missing, "without TLS, no cache, and nothing in between");
     }
 
     #[test]

@@ -7,8 +7,9 @@
 //!    connection free, else the generator's.
 //! 3. Closed loop: a saturated subject is the limit; else a generator that is busy, or kept waiting for a processor, is; so is
 //!    one near what it can do at all (calibration). With nothing busy the clients just wait: `latency`.
+//! 4. A middle whose processors were busy is the limit in place of the subject, or of nobody.
 
-use study::record::{Calibration, Limit, Measurement, Record, SubjectUse, Verdict, Worker};
+use study::record::{Calibration, Limit, Measurement, MiddleUse, Record, SubjectUse, Verdict, Worker};
 
 use crate::histogram;
 use crate::number::{count, percent};
@@ -59,7 +60,37 @@ pub fn judge(record: &Record, calibration: Option<&Calibration>) -> (Option<Verd
         true => verdict(Limit::Shared, "subject and generator shared processors".to_owned()),
         false => limit(measurement, Some(subject), calibration),
     };
-    (Some(verdict), warnings)
+    (Some(with_middles(verdict, record)), warnings)
+}
+
+/// The verdict where something stands in between: a middle whose processors were busy was the limit, unless the generator was, or subject and
+/// generator took each other's.
+fn with_middles(mut found: Verdict, record: &Record) -> Verdict {
+    if record.middles.is_empty() {
+        return found;
+    }
+    let subject = subject_busy(&record.subject).unwrap_or(0.0);
+    let busy = |middle: &MiddleUse| subject_busy(&middle.used).unwrap_or(0.0);
+    // Those that have the subject's processors are busy together with it.
+    let together = subject + record.middles.iter().filter(|middle| middle.shares_cpus).map(busy).sum::<f64>();
+    let busiest = record.middles.iter().max_by(|a, b| busy(a).total_cmp(&busy(b)));
+    if let Some(middle) = busiest {
+        let share = busy(middle);
+        let saturated = share > BUSY || (middle.shares_cpus && together > BUSY && share > subject);
+        if saturated && matches!(found.limited_by, Limit::Subject | Limit::Latency | Limit::Neither) {
+            found.limited_by = Limit::Middle;
+            let whose =
+                if middle.shares_cpus { "the processors that it shares with the subject" } else { "its processors" };
+            found.reasons.insert(0, format!("{whose} were busy"));
+        } else if middle.shares_cpus && together > BUSY && found.limited_by == Limit::Latency {
+            found.limited_by = Limit::Subject;
+            found.reasons.insert(0, "the processors that it shares with a middle were busy".to_owned());
+        }
+    }
+    let each =
+        record.middles.iter().map(|middle| format!("the middle {} was {} busy", middle.name, percent(busy(middle))));
+    found.reasons.extend(each);
+    found
 }
 
 /// Who was the limit of a load whose subject nobody watched (`quintain load`): the generator, neither, or the other side.

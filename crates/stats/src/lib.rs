@@ -24,6 +24,7 @@ pub mod random;
 pub mod ranks;
 pub mod search;
 pub mod sizes;
+pub mod slope;
 mod special;
 pub mod steady;
 pub mod stop;

@@ -6,7 +6,9 @@ mod figures;
 mod http;
 mod journey;
 mod load;
+mod middle;
 mod search;
+mod slopes;
 mod subject;
 mod tables;
 mod trials;
@@ -65,10 +67,10 @@ pub fn expand(study: &Study, options: &ExpandOptions) -> Result<Plan, Vec<Diagno
     sets::apply(&mut root, &options.sets, &report);
     let expanded = points_of(&root, options.profile, options.machine_cpus, &report);
     report.finish()?;
-    let Expanded { question, factors, points, trials, figures, tables, effects } =
+    let Expanded { question, factors, points, trials, figures, tables, effects, slopes } =
         expanded.expect("what is not there has been reported");
     let (study, text) = (options.name.clone(), study.text.clone());
-    Ok(Plan { study, question, text, seed: options.seed, factors, points, trials, figures, tables, effects })
+    Ok(Plan { study, question, text, seed: options.seed, factors, points, trials, figures, tables, effects, slopes })
 }
 
 /// What the tables of a study say, whatever its name and seed.
@@ -80,6 +82,7 @@ pub(crate) struct Expanded {
     figures: Vec<Figure>,
     tables: Vec<plan::Table>,
     effects: EffectsPlan,
+    slopes: Vec<String>,
 }
 
 /// Reads the tables of a study in one profile; `None` only where a mistake was reported.
@@ -87,7 +90,8 @@ pub(crate) fn points_of(root: &Table, profile: Profile, machine_cpus: u32, repor
     let top =
         Section { name: String::new(), table: Cow::Borrowed(root), place: Place::default(), settings: &[], report };
     top.only(&[
-        "question", "design", "subject", "load", "factors", "trials", "effects", "figure", "table", "quick", "full",
+        "question", "design", "subject", "middle", "load", "factors", "trials", "effects", "slopes", "figure", "table",
+        "quick", "full",
     ]);
     top.required("question", "\"Which server is fastest?\"");
     let question = top.text("question");
@@ -103,8 +107,10 @@ pub(crate) fn points_of(root: &Table, profile: Profile, machine_cpus: u32, repor
     let figures = figures::read(root, &factors, trials.as_ref(), report);
     let tables = tables::read(root, report);
     let effects = effects::read(&top);
+    let slopes = slopes::read(&top);
+    let middles = middle::read(root, &factors, report);
     let design = effects.as_ref().map_or(Design::Full, |effects| effects.design);
-    let points = points(root, &factors, design, subject, load, machine_cpus, report);
+    let points = points(root, &factors, design, subject, &middles, load, machine_cpus, report);
     Some(Expanded {
         question: question?,
         factors: factors.iter().map(|factor| factor.name.clone()).collect(),
@@ -113,6 +119,7 @@ pub(crate) fn points_of(root: &Table, profile: Profile, machine_cpus: u32, repor
         figures: figures?,
         tables: tables?,
         effects: effects?,
+        slopes: slopes?,
     })
 }
 
@@ -136,11 +143,13 @@ fn section<'a>(root: &'a Table, name: &str, report: &'a Report<'a>) -> Option<Se
 }
 
 /// The design points, the first factor changing slowest.
+#[expect(clippy::too_many_arguments, reason = "the tables of a study, each read by its own module")]
 fn points(
     root: &Table,
     factors: &[Factor],
     design: Design,
     subject: Option<Section>,
+    middles: &middle::Middles<'_>,
     load: Option<Section>,
     machine_cpus: u32,
     report: &Report,
@@ -162,21 +171,33 @@ fn points(
     let points = wanted.map(|index| {
         let settings = settings(factors, index);
         let subject = subject.as_ref().map(|subject| subject::read(&subject.at(&settings)));
+        let middles = middles.of(&settings);
         let section = load.as_ref().map(|load| load.at(&settings));
         let section = section.as_ref().map(subject::with_variant);
         let load = section.as_ref().map(load::read);
         let stop = load.as_ref().and_then(|load| load.as_ref().map(|load| load.stop));
         let capacity = section.as_ref().map(|load| search::read(load, "capacity", stop));
-        let ((mut subject, wanted), load) = (subject??, load??);
+        let ((mut subject, wanted), load, middles) = (subject??, load??, middles?);
         capacities.push(capacity??);
-        (subject.cpus, subject.cpus_wanted) = cpus(wanted, &load, machine_cpus);
         let levels = settings.iter().map(|setting| (setting.factor.to_owned(), setting.level.clone())).collect();
-        let unrunnable = unrunnable(subject.cpus, load.cpus, load.share_cpus, machine_cpus);
-        Some(Point { factors: levels, subject, load, unrunnable })
+        subject.cpus = 0;
+        Some((Point { factors: levels, subject, middles, middle_cpus: 0, load, unrunnable: None }, wanted))
     });
     let points = points.collect::<Vec<_>>();
     count?;
-    let mut points = points.into_iter().collect::<Option<Vec<_>>>()?;
+    let points = points.into_iter().collect::<Option<Vec<_>>>()?;
+    // What middles have for themselves is kept free at every point: trials at `direct` must not have more of the machine.
+    let own_cpus = |point: &Point| point.middles.iter().map(|middle| middle.cpus).fold(0, u32::saturating_add);
+    let middle_cpus = points.iter().map(|(point, _)| own_cpus(point)).max().unwrap_or(0);
+    let placed = points.into_iter().map(|(mut point, wanted)| {
+        let left = machine_cpus.saturating_sub(middle_cpus);
+        (point.subject.cpus, point.subject.cpus_wanted) = cpus(wanted, &point.load, left);
+        let load = &point.load;
+        point.unrunnable = unrunnable(point.subject.cpus, middle_cpus, load.cpus, load.share_cpus, machine_cpus);
+        point.middle_cpus = middle_cpus;
+        point
+    });
+    let mut points = placed.collect::<Vec<_>>();
     load.iter().for_each(|load| search::check_use(root, load, &points, report));
     search::link(&mut points, capacities);
     Some(points)
@@ -213,13 +234,16 @@ fn cpus(wanted: Cpus, load: &LoadPlan, machine_cpus: u32) -> (u32, Option<u32>) 
 }
 
 /// Why a machine with `machine_cpus` cannot run this.
-fn unrunnable(subject: u32, generator: Option<u32>, share: bool, machine_cpus: u32) -> Option<String> {
+fn unrunnable(subject: u32, middles: u32, generator: Option<u32>, share: bool, machine_cpus: u32) -> Option<String> {
     let generator = generator.unwrap_or(1);
+    let subject = subject.saturating_add(middles);
     let needed = if share { subject.max(generator) } else { subject.saturating_add(generator) };
     let plural = if needed == 1 { "" } else { "s" };
     (needed > machine_cpus).then(|| {
         let parts = if share {
             "shared by subject and generator".to_owned()
+        } else if middles > 0 {
+            format!("{} for the subject, {middles} for middles, {generator} for the generator", subject - middles)
         } else {
             format!("{subject} for the subject, {generator} for the generator")
         };
@@ -230,7 +254,7 @@ fn unrunnable(subject: u32, generator: Option<u32>, share: bool, machine_cpus: u
 /// The texts that templates may stand in.
 fn texts(root: &Table) -> Vec<(&str, Place)> {
     let mut texts = Vec::new();
-    for entry in ["subject", "load"].iter().filter_map(|name| root.get(name)) {
+    for entry in ["subject", "middle", "load"].iter().filter_map(|name| root.get(name)) {
         section::texts(&entry.node, &mut texts);
     }
     texts
@@ -241,6 +265,9 @@ fn check_templates(root: &Table, factors: &[Factor], report: &Report) {
     // A misspelt `command` is one mistake, not two.
     let commands = subject::commands(root);
     let with_ports = journey::with_ports(root);
+    let mut of_middles = Vec::new();
+    root.get("middle").iter().for_each(|entry| section::texts(&entry.node, &mut of_middles));
+    let of_middles = of_middles.into_iter().map(|(_, place)| place).collect::<BTreeSet<_>>();
     for (text, place) in texts(root) {
         for (_, name) in template::templates(text) {
             let written = format!("{{{name}}}");
@@ -248,13 +275,21 @@ fn check_templates(root: &Table, factors: &[Factor], report: &Report) {
             if with_ports.contains(&place) && journey::PORTS.contains(&name) {
                 continue;
             }
-            if name == template::PORT {
+            if of_middles.contains(&place) && template::is_reserved(name) {
+                continue;
+            }
+            if template::SUBJECT.contains(&name) {
                 if !commands.is_empty() && !commands.contains(&place) {
-                    let message = "`{port}` has a meaning in `subject.command` and the targets of a journey alone";
+                    let and = if name == template::PORT { " and the targets of a journey" } else { "" };
+                    let message = format!("`{written}` has a meaning in `subject.command`{and} alone");
                     report.mistake(at, message, None);
                 }
-            } else if journey::PORTS.contains(&name) && !factors.iter().any(|factor| factor.name == name) {
-                report.mistake(at, format!("`{written}` has a meaning in the targets of a journey alone"), None);
+            } else if journey::PORTS.contains(&name) {
+                report.mistake(
+                    at,
+                    format!("`{written}` has a meaning in middles and the targets of a journey alone"),
+                    None,
+                );
             } else if !factors.iter().any(|factor| factor.name == name) && !lost(name, report) {
                 let known = factors.iter().map(|factor| factor.name.as_str());
                 report.mistake(at, format!("`{written}` names no factor"), suggestion(name, known));
@@ -274,7 +309,8 @@ fn check_use(root: &Table, factors: &[Factor], report: &Report) {
     let used = used.map(|(_, name)| name).collect::<BTreeSet<_>>();
     for factor in factors {
         let name = factor.name.as_str();
-        if !used.contains(name) && !subject::has_variant_of(root, factor) {
+        let picks = name == crate::middle::THROUGH && root.get("middle").is_some();
+        if !used.contains(name) && !picks && !subject::has_variant_of(root, factor) {
             let hint = format!("write `{{{name}}}` in `[subject]` or `[load]`, or drop the factor");
             report.missing(factor.place, format!("factor `{name}` is used nowhere"), hint);
         }

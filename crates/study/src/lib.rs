@@ -32,12 +32,14 @@
 //! assert_eq!(plan.points.iter().map(|point| point.load.clients).collect::<Vec<_>>(), [1, 10]);
 //! ```
 
+pub mod calls;
 pub mod diagnostic;
 pub mod expand;
 pub mod histogram;
 pub mod http;
 pub mod journey;
 pub mod metric;
+pub mod middle;
 mod nearest;
 mod node;
 pub mod objective;
@@ -56,6 +58,7 @@ pub mod url;
 pub mod urls;
 pub mod workload;
 
+pub use calls::Calls;
 pub use diagnostic::Diagnostic;
 pub use expand::{ExpandOptions, expand};
 pub use journey::Journey;
@@ -66,4 +69,5 @@ pub use plan::{Level, Plan, Point};
 pub use record::{Measurement, Record, Run};
 pub use schedule::{Effort, Next};
 pub use spec::LoadSpec;
+pub use template::fill;
 pub use workload::Workload;

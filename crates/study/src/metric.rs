@@ -49,6 +49,42 @@ pub const METRICS: &[Metric] = &[
     metric("generator_cpu_per_request", "ns", Better::Lower, "CPU time of the generator a request"),
     metric("subject_rss", "bytes", Better::Lower, "peak resident set of the subject"),
     metric("subject_memory", "bytes", Better::Lower, "memory of the subject beyond what it had before the load"),
+    metric("middle_cpu_per_request", "ns", Better::Lower, "CPU time of all middles a request"),
+    metric("middle_rss", "bytes", Better::Lower, "peak resident set of all middles together"),
+    metric("middle_time_p50", "ns", Better::Lower, "median of the time that middles took of a call for themselves"),
+    metric("middle_time_p99", "ns", Better::Lower, "p99 of the time that middles took of a call for themselves"),
+    metric("client_bytes_per_request", "bytes", Better::Lower, "payload a request at the generator, both ways"),
+    metric("subject_bytes_per_request", "bytes", Better::Lower, "payload a request at the subject, both ways"),
+    metric(
+        "m1a_bytes_per_request",
+        "bytes",
+        Better::Lower,
+        "metadata a call by the original's formula, no peer address",
+    ),
+    metric(
+        "m1b_bytes_per_request",
+        "bytes",
+        Better::Lower,
+        "metadata a call by the original's formula, with peer address",
+    ),
+    metric("m2_bytes_per_request", "bytes", Better::Lower, "own metadata on the wire a call, with its framing"),
+    metric(
+        "m3_bytes_per_request",
+        "bytes",
+        Better::Lower,
+        "all that is sent between middles a call, less the original",
+    ),
+    metric("entries_per_request", "1", Better::Lower, "new service entries a call"),
+    metric("store_bytes", "bytes", Better::Lower, "size of the store of a middle at the end"),
+];
+
+/// What may be looked at over the requests of a trial: name, unit, and what it is in words.
+pub const OVER_REQUESTS: [(&str, &str, &str); 5] = [
+    ("latency", "ns", "latency, by window"),
+    ("middle_time", "ns", "time that middles take of a call for themselves"),
+    ("middle_rss", "bytes", "resident set of all middles"),
+    ("middle_store", "bytes", "store of a middle"),
+    ("subject_rss", "bytes", "resident set of the subject"),
 ];
 
 const fn metric(name: &'static str, unit: &'static str, better: Better, text: &'static str) -> Metric {

@@ -16,6 +16,12 @@
 //! | `subject.directory`, `subject.environment` | where and with what it is started | as the lab |
 //! | `subject.ready_timeout`, `subject.stop_timeout` | to answer on its port; to end when asked | 10s, 2s |
 //! | `subject.variants.LEVEL`, `load.variants.LEVEL` | any of the keys of that section, where a factor has this level | |
+//! | `[middle.NAME]` | a process that may stand between generator and subject: `command`, `build`, `directory`, `environment`, `port`, `ready_timeout`, `stop_timeout` as of `subject`; [`crate::middle::MiddlePlan`] has the templates | none |
+//! | `middle.NAME.files` | files that it finds in `{folder}`: name = the file it is made of, templates filled in | none |
+//! | `middle.NAME.calls` | the file in `{folder}` that it writes its calls into, as [`crate::calls`] says | none |
+//! | `middle.NAME.cpus` | processors of its own, kept free at every design point, or `"subject"`: those of the subject | `"subject"` |
+//! | `factors.through` | which middles a design point passes: `direct`, a name, `a + b` | none is passed |
+//! | `slopes.over_requests` | what is looked at over the requests of a trial: `latency`, `middle_time`, `middle_rss`, `middle_store`, `subject_rss` | nothing |
 //! | `load.protocol` | `pingpong`, `http`, `https` | a mistake |
 //! | `load.clients` | connections | a mistake |
 //! | `load.threads`, `load.cpus` | workers and processors of the generator | one each; all that are left |
@@ -43,7 +49,7 @@
 //! | `factors.NAME` | a list of levels, or `"auto"`: powers of two up to the processors the generator leaves | one design point |
 //! | `trials.stop` | `{ relative, level, metric, min, max, max_time }` | 8 trials |
 //! | `effects.metrics` | in which metrics the effects of the factors are looked for; an empty list: in none | that of `trials.stop` and those of the figures |
-//! | `[[figure]]` | `kind` (`line`, `scatter`, `interaction`, `ecdf`, `quantiles`, `timeline`, `miss-ratio`), `x`, `y` (a metric, or a list of some of one unit; of an interaction a figure each), `series`, `facet`, `interval`, `title`; of a miss-ratio curve `x` (capacities), `unit` of numbers on it, `policies` | no figure |
+//! | `[[figure]]` | `kind` (`line`, `scatter`, `interaction`, `ecdf`, `quantiles`, `timeline`, `miss-ratio`, `added`, `memorychart`, `throughputchart`, `networkchart`), `x`, `y` (a metric, or a list of some of one unit; of an interaction a figure each), `series`, `facet`, `interval`, `title`; of a miss-ratio curve `x` (capacities), `unit` of numbers on it, `policies` | no figure |
 //! | `[[table]]` | `metric` (sample mean, sample standard deviation, interval, trials) or `metrics` (a column each), `title` | no further table |
 //! | `[quick]`, `[full]` | tables of the same names, whose keys replace those above in that profile | |
 
@@ -69,6 +75,11 @@ impl Study {
     /// The text it was read from.
     pub fn text(&self) -> &str {
         &self.text
+    }
+
+    /// Names of its factors.
+    pub fn factors(&self) -> impl Iterator<Item = &str> {
+        self.root.table("factors").into_iter().flat_map(Table::keys)
     }
 
     /// The question it asks.

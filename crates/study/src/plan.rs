@@ -6,6 +6,7 @@ use std::fmt;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+pub use crate::middle::MiddlePlan;
 use crate::objective::Objective;
 use crate::record::Step;
 use crate::spec::{Arrivals, Backend, Connection, Expect, Stop, Tls, Warmup};
@@ -69,6 +70,9 @@ pub struct Plan {
     /// Which combinations of levels the design points are, and what the effects of the factors are looked for in.
     #[serde(default)]
     pub effects: EffectsPlan,
+    /// What is looked at over the requests of a trial, by its name in [`crate::metric::OVER_REQUESTS`]: whether it grows.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub slopes: Vec<String>,
 }
 
 /// Which combinations of levels the design points are, and what the effects of the factors are looked for in.
@@ -108,6 +112,12 @@ pub struct Point {
     pub factors: BTreeMap<String, Level>,
     /// The subject.
     pub subject: SubjectPlan,
+    /// What stands between generator and subject, the generator's neighbour first; empty: nothing.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub middles: Vec<MiddlePlan>,
+    /// Processors kept for middles, here and in every other point, so that nothing else differs between them.
+    #[serde(default)]
+    pub middle_cpus: u32,
     /// The load.
     pub load: LoadPlan,
     /// Why this machine cannot run it; `None`: it can.
@@ -119,7 +129,7 @@ pub struct Point {
 pub struct SubjectPlan {
     /// Build command, run once before the first trial.
     pub build: Option<String>,
-    /// Command; `{port}` is the only template left in it.
+    /// Command; `{port}` and `{second_port}` are the only templates left in it.
     pub command: String,
     /// Working directory, relative to the folder that `run` was started in.
     pub directory: Option<String>,
@@ -211,8 +221,7 @@ pub struct JourneyPlan {
     /// URLs of its targets by name. In them the lab fills in `{port}`, where the generator's connections go, and `{subject_port}`, where the subject listens;
     /// the two are one where nothing stands between. A target that is not here is `{port}`.
     pub targets: BTreeMap<String, String>,
-    /// Whom to ask where endpoints are to be dialled, `http://host:port`. `{admin_port}` in it is that of the process that stands in front of the generator;
-    /// in trials without one nobody is asked.
+    /// Whom to ask where endpoints are to be dialled, `http://host:port`. `{admin_port}` in it is that of the first middle; at `direct` nobody is asked.
     pub resolve: Option<String>,
     /// https: any certificate is right.
     pub insecure: bool,
@@ -438,4 +447,15 @@ pub enum FigureKind {
     Timeline,
     /// Misses over GETs of a cache over its capacity, with what policies would have made of the same operations.
     MissRatio,
+    /// What points through middles add to those at `direct`, block by block.
+    Added,
+    /// Resident set, and store where there is one, over requests.
+    #[serde(rename = "memorychart")]
+    MemoryChart,
+    /// Time a request over requests, means of 250.
+    #[serde(rename = "throughputchart")]
+    ThroughputChart,
+    /// Bytes a request that a middle adds.
+    #[serde(rename = "networkchart")]
+    NetworkChart,
 }

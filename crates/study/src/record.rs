@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+pub use crate::middle::{MiddleUse, WireUse};
 use crate::plan::{Level, Plan};
 use crate::spec::Connection;
 
@@ -258,6 +259,9 @@ pub struct Record {
     pub outcome: Outcome,
     /// What the subject used.
     pub subject: SubjectUse,
+    /// What stood between generator and subject, the generator's neighbour first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub middles: Vec<MiddleUse>,
     /// The processors of the generator.
     pub generator_cpus: Vec<u32>,
     /// Whether subject and generator shared a processor.
@@ -345,6 +349,8 @@ pub enum FailureKind {
     Hung,
     /// The generator failed, or was killed.
     Generator,
+    /// What stands between generator and subject could not be started, or ended while it was loaded.
+    Middle,
 }
 
 /// What the subject used, and how it ended.
@@ -364,6 +370,9 @@ pub struct SubjectUse {
     pub system_ns: u64,
     /// Wall time between the two readings that gave the CPU times, ns.
     pub measured_ns: u64,
+    /// When measuring began, since it was started, ns.
+    #[serde(default)]
+    pub measured_from_ns: u64,
     /// Resident set, its peak (`VmHWM`), bytes.
     pub rss_max_bytes: Option<u64>,
     /// Proportional set, the largest sample, bytes.
@@ -433,6 +442,8 @@ pub enum Limit {
     Neither,
     /// Subject and generator took each other's processors.
     Shared,
+    /// What stands between generator and subject: its processors were busy.
+    Middle,
     /// Latency: few clients wait for answers, and no processor is busy.
     Latency,
 }

@@ -8,8 +8,12 @@ use std::ops::Range;
 /// The name that the lab fills in when it starts the subject.
 pub(crate) const PORT: &str = "port";
 
+/// Names that the lab fills in when it starts the subject: its port, and a second one for servers that need two.
+pub(crate) const SUBJECT: [&str; 2] = [PORT, "second_port"];
+
 /// Names that the lab fills in when it starts a middle, in its commands and files.
-pub(crate) const MIDDLE: [&str; 6] = [PORT, "next_port", "subject_port", "admin_port", "peer_port", "folder"];
+pub(crate) const MIDDLE: [&str; 7] =
+    [PORT, "next_port", "subject_port", "second_port", "admin_port", "peer_port", "folder"];
 
 /// Whether a name is filled in by the lab, so that no factor can have it.
 pub(crate) fn is_reserved(name: &str) -> bool {
@@ -40,7 +44,7 @@ pub(crate) fn is_name(name: &str) -> bool {
 }
 
 /// `text` with each template replaced by what `value` has for its name; where it has nothing, the template stays.
-pub(crate) fn fill(text: &str, value: impl Fn(&str) -> Option<String>) -> String {
+pub fn fill(text: &str, value: impl Fn(&str) -> Option<String>) -> String {
     let mut filled = String::with_capacity(text.len());
     let mut copied = 0;
     for (span, name) in templates(text) {

@@ -1,5 +1,6 @@
 //! The lab with real processes: `examples/stand_in.rs` plays the quintain binary.
 
+mod middles;
 mod processes;
 mod runs;
 
@@ -43,6 +44,8 @@ fn point(command: &str) -> Point {
             ready_timeout_ns: 10_000_000_000,
             stop_timeout_ns: 10_000_000_000,
         },
+        middles: Vec::new(),
+        middle_cpus: 0,
         load: LoadPlan {
             protocol: "pingpong".to_owned(),
             http: None,
@@ -89,6 +92,7 @@ fn plan(points: Vec<Point>, max: u32) -> Plan {
         figures: Vec::new(),
         tables: Vec::new(),
         effects: study::plan::EffectsPlan::default(),
+        slopes: Vec::new(),
     }
 }
 

@@ -286,6 +286,7 @@ fn failure_word(kind: FailureKind) -> &'static str {
         FailureKind::Answers => "no right answer",
         FailureKind::Hung => "hung",
         FailureKind::Generator => "generator failed",
+        FailureKind::Middle => "middle failed",
     }
 }
 

@@ -10,7 +10,7 @@ use crate::plan::{Figure, FigureKind, POLICIES, TrialRule};
 use crate::report::Report;
 use crate::section::{Bounds, Section};
 
-const KINDS: [(&str, FigureKind); 7] = [
+const KINDS: [(&str, FigureKind); 11] = [
     ("line", FigureKind::Line),
     ("scatter", FigureKind::Scatter),
     ("interaction", FigureKind::Interaction),
@@ -18,6 +18,10 @@ const KINDS: [(&str, FigureKind); 7] = [
     ("quantiles", FigureKind::Quantiles),
     ("timeline", FigureKind::Timeline),
     ("miss-ratio", FigureKind::MissRatio),
+    ("added", FigureKind::Added),
+    ("memorychart", FigureKind::MemoryChart),
+    ("throughputchart", FigureKind::ThroughputChart),
+    ("networkchart", FigureKind::NetworkChart),
 ];
 /// Policies of a miss-ratio curve that names none.
 const USUAL_POLICIES: [&str; 3] = ["lru", "belady", "belady-size"];
@@ -58,7 +62,7 @@ fn figure(figure: &Section, factors: &[Factor], trials: Option<&TrialRule>) -> O
     let names = factors.iter().map(|factor| (factor.name.as_str(), factor)).collect::<Vec<_>>();
     let factor = |key: &str| if lost(figure, key) { None } else { figure.choice(key, "factor", &names) };
     let (x, series, facet) = (factor("x"), factor("series"), factor("facet"));
-    let y = metrics(figure, figure.is_word("kind", "interaction"));
+    let y = metrics(figure, figure.is_word("kind", "interaction") || figure.is_word("kind", "added"));
     let interval = figure.fraction("interval", &LEVEL);
     let title = figure.text("title");
     let policies = policies(figure);
@@ -201,6 +205,8 @@ fn check_axes(figure: &Section, kind: FigureKind, x: Option<&Factor>) {
         FigureKind::Ecdf | FigureKind::Quantiles => (&[], &["x", "y"]),
         FigureKind::Timeline => (&[], &["x"]),
         FigureKind::MissRatio => (&["x"], &["y"]),
+        FigureKind::Added => (&["y"], &["x"]),
+        FigureKind::MemoryChart | FigureKind::ThroughputChart | FigureKind::NetworkChart => (&[], &["x", "y"]),
     };
     let of_curves: &[&str] = if kind == FigureKind::MissRatio { &[] } else { &["policies", "unit"] };
     for key in needed {

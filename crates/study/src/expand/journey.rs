@@ -228,7 +228,10 @@ mod tests {
         let told = told.unwrap_err();
         assert!(told[0].contains("`{admin_port}` has a meaning in `resolve` alone"), "{told:?}");
         let told = plan("journey = \"chess\"\nclients = 1\nstop = \"1s\"\nca_file = \"{subject_port}\"").unwrap_err();
-        assert!(told[0].contains("`{subject_port}` has a meaning in the targets of a journey alone"), "{told:?}");
+        assert!(
+            told[0].contains("`{subject_port}` has a meaning in middles and the targets of a journey alone"),
+            "{told:?}"
+        );
         let told = plan("protocol = \"journey\"\nclients = 1\nstop = \"1s\"").unwrap_err();
         assert!(told[0].contains("`load` has no `journey`"), "{told:?}");
     }

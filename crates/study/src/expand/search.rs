@@ -142,12 +142,13 @@ pub(super) fn link(points: &mut Vec<Point>, capacities: Vec<Option<SearchPlan>>)
         let mut load = point.load.clone();
         (load.share, load.search) = (None, Some(search));
         let (subject, unrunnable) = (point.subject.clone(), point.unrunnable.clone());
-        let factors = point.factors.clone();
-        let known = points[own..].iter().position(|known| (&known.subject, &known.load) == (&subject, &load));
+        let (factors, middles, middle_cpus) = (point.factors.clone(), point.middles.clone(), point.middle_cpus);
+        let same = |known: &Point| (&known.subject, &known.middles, &known.load) == (&subject, &middles, &load);
+        let known = points[own..].iter().position(same);
         let at = own + known.unwrap_or(points.len() - own);
         match points.get_mut(at) {
             Some(known) => known.factors.retain(|name, level| factors.get(name) == Some(level)),
-            None => points.push(Point { factors, subject, load, unrunnable }),
+            None => points.push(Point { factors, subject, middles, middle_cpus, load, unrunnable }),
         }
         points[index].load.share = Some(CapacityShare { point: at, ..share });
     }

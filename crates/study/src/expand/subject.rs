@@ -16,7 +16,7 @@ const KEYS: [&str; 9] =
 /// The sections that a level may have otherwise.
 const VARIED: [&str; 2] = ["subject", "load"];
 const CPUS: Bounds<u64> = Bounds { low: 1, high: 4096, text: "1 to 4,096" };
-const PORTS: Bounds<u64> = Bounds { low: 1, high: 65_535, text: "1 to 65,535" };
+pub(super) const PORTS: Bounds<u64> = Bounds { low: 1, high: 65_535, text: "1 to 65,535" };
 const TIMEOUT_NS: Bounds<u64> = Bounds { low: 10_000_000, high: 600_000_000_000, text: "10ms to 10m" };
 const READY_TIMEOUT_NS: u64 = 10_000_000_000;
 const STOP_TIMEOUT_NS: u64 = 2_000_000_000;
@@ -59,6 +59,7 @@ pub(crate) fn read(subject: &Section) -> Option<(SubjectPlan, Cpus)> {
         }
     }
     let cpus = cpus(subject);
+    let (ready, stop) = timeouts(subject);
     let plan = SubjectPlan {
         build: optional(subject, "build")?,
         command: command?,
@@ -68,8 +69,8 @@ pub(crate) fn read(subject: &Section) -> Option<(SubjectPlan, Cpus)> {
         cpus: 0,
         cpus_wanted: None,
         port: if has_port { Some(u16::try_from(port?).expect("its bounds fit 16 bits")) } else { None },
-        ready_timeout_ns: timeout(subject, "ready_timeout", READY_TIMEOUT_NS)?,
-        stop_timeout_ns: timeout(subject, "stop_timeout", STOP_TIMEOUT_NS)?,
+        ready_timeout_ns: ready?,
+        stop_timeout_ns: stop?,
     };
     Some((plan, cpus?))
 }
@@ -89,18 +90,23 @@ fn cpus(subject: &Section) -> Option<Cpus> {
 }
 
 /// A text that may be missing; an empty one is none, so that a variant can take a build away.
-fn optional(subject: &Section, key: &str) -> Option<Option<String>> {
+pub(super) fn optional(subject: &Section, key: &str) -> Option<Option<String>> {
     if !subject.has(key) {
         return Some(None);
     }
     Some(Some(subject.text(key)?).filter(|text| !text.trim().is_empty()))
 }
 
+/// To be ready, and to end, ns.
+pub(super) fn timeouts(section: &Section) -> (Option<u64>, Option<u64>) {
+    (timeout(section, "ready_timeout", READY_TIMEOUT_NS), timeout(section, "stop_timeout", STOP_TIMEOUT_NS))
+}
+
 fn timeout(subject: &Section, key: &str, default_ns: u64) -> Option<u64> {
     if subject.has(key) { subject.duration_ns(key, &TIMEOUT_NS) } else { Some(default_ns) }
 }
 
-fn environment(subject: &Section) -> Option<BTreeMap<String, String>> {
+pub(super) fn environment(subject: &Section) -> Option<BTreeMap<String, String>> {
     if !subject.has("environment") {
         return Some(BTreeMap::new());
     }

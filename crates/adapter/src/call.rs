@@ -1,0 +1,265 @@
+//! One call on its way through: what the monitor is told of it, what goes beside its messages, what it cost.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use contract::metadata::{self, ReplyMetadata, RequestMetadata};
+use contract::monitor::{Call, Event, Ticket};
+
+use crate::app::App;
+use crate::calls::Line;
+use crate::dial::Whom;
+use crate::metrics::{Skip, count};
+use crate::read::{Op, Reply, Request, Service};
+use crate::watch::{Block, Step, known};
+
+/// Whose messages pass.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Side {
+    /// The own party calls.
+    Client,
+    /// Others call the own party.
+    Server {
+        /// They may be adapters.
+        peers: bool,
+    },
+}
+
+/// A way through the adapter: who calls, what is called, where that is.
+#[derive(Clone, Debug)]
+pub(crate) struct Hop {
+    pub(crate) side: Side,
+    /// As contracts name it.
+    pub(crate) endpoint: Arc<str>,
+    /// What is dialled for it.
+    pub(crate) forward: String,
+    /// Over TLS.
+    pub(crate) is_tls: bool,
+    /// Who the caller is, by its certificate.
+    pub(crate) identity: Option<String>,
+}
+
+impl Hop {
+    /// As whom the service itself is dialled.
+    pub(crate) fn whom(&self) -> Whom {
+        if self.is_tls { Whom::Tls } else { Whom::Plain }
+    }
+}
+
+/// What is to become of a message.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Way {
+    /// It passes; the block that goes beside it, where the other side has an adapter.
+    Pass(Option<Vec<u8>>),
+    /// It is refused, for this clause.
+    Refuse(String),
+    /// The adapter failed, and is told to let nothing pass then.
+    Broken,
+}
+
+/// A call.
+#[derive(Debug)]
+pub(crate) struct Passing<'a> {
+    app: &'a App,
+    hop: &'a Hop,
+    service: &'a Service,
+    op: Arc<Op>,
+    pub(crate) number: u64,
+    ticket: Option<Ticket>,
+    sent: Option<RequestMetadata>,
+    got: ReplyMetadata,
+    own_ns: u64,
+    waited_ns: u64,
+    since: Instant,
+    pub(crate) metadata_bytes: usize,
+    verdict: &'static str,
+}
+
+impl<'a> Passing<'a> {
+    /// `since`: when the request had come.
+    pub(crate) fn new(
+        app: &'a App,
+        hop: &'a Hop,
+        service: &'a Service,
+        op: Arc<Op>,
+        number: u64,
+        since: Instant,
+    ) -> Self {
+        Self {
+            app,
+            hop,
+            service,
+            op,
+            number,
+            ticket: None,
+            sent: None,
+            got: ReplyMetadata::default(),
+            own_ns: 0,
+            waited_ns: 0,
+            since,
+            metadata_bytes: 0,
+            verdict: "checked",
+        }
+    }
+
+    fn call<'c>(&self, args: &'c [contract::Value<'c>]) -> Call<'c>
+    where
+        'a: 'c,
+    {
+        Call { endpoint: &self.hop.endpoint, operation: self.op.id, args }
+    }
+
+    /// The request has come. `block`: what stood beside it. `to_adapter`: whether the next one is an adapter.
+    pub(crate) fn request(&mut self, request: &Request<'_>, block: Option<&[u8]>, to_adapter: bool) -> Way {
+        let watch = &self.app.watch;
+        let args = request.values();
+        let step = match &self.hop.side {
+            Side::Client => watch.step(Event::RequestSent(self.call(&args)), self.number),
+            Side::Server { peers } => {
+                let metadata = block.filter(|_| *peers).and_then(|block| self.metadata(block));
+                self.metadata_bytes += block.map_or(0, <[u8]>::len);
+                watch.step(Event::RequestReceived(self.call(&args), metadata.as_ref()), self.number)
+            }
+        };
+        match step {
+            Step::Pass { ticket, block } => {
+                self.ticket = ticket;
+                let Some(Block::Request(metadata)) = block else { return Way::Pass(None) };
+                if !to_adapter {
+                    // The adapter on the other side could not be reached, so its part is ours.
+                    return self.alone(&args);
+                }
+                let known = known(&self.hop.endpoint, &self.service.name, &watch.label);
+                let bytes = metadata::encode_request(&metadata, known);
+                self.metadata_bytes += bytes.len();
+                self.sent = Some(metadata);
+                Way::Pass(Some(bytes))
+            }
+            Step::Refuse(clause) => Way::Refuse(clause),
+            Step::Broken => Way::Broken,
+        }
+    }
+
+    fn alone(&mut self, args: &[contract::Value<'_>]) -> Way {
+        let Some(mut ticket) = self.ticket.take() else { return Way::Pass(None) };
+        let step = self.app.watch.alone(self.call(args), &mut ticket, self.number);
+        self.ticket = Some(ticket);
+        match step {
+            Step::Refuse(clause) => Way::Refuse(clause),
+            _ => Way::Pass(None),
+        }
+    }
+
+    /// The adapter on the other side ended before it had the request, which went to the service itself.
+    pub(crate) fn lost(&mut self, request: &Request<'_>) -> Way {
+        self.sent = None;
+        self.metadata_bytes = 0;
+        self.alone(&request.values())
+    }
+
+    /// What another adapter said beside its request; `None`: nothing that is believed.
+    fn metadata(&self, block: &[u8]) -> Option<RequestMetadata> {
+        let known = known(&self.hop.endpoint, &self.service.name, "");
+        let metadata = metadata::decode_request(block, known).ok();
+        // Whoever has a certificate speaks for the name in it and for no other.
+        let own = metadata.filter(|metadata| self.hop.identity.as_ref().is_none_or(|name| *name == metadata.sender));
+        if own.is_none() {
+            count(&self.app.watch.metrics.metadata_refused);
+        }
+        own
+    }
+
+    /// Whether the reply has to be read: a clause speaks of it.
+    pub(crate) fn reads_reply(&self) -> bool {
+        self.ticket.is_some() && self.op.reads_reply
+    }
+
+    /// The reply has come. `block`: what stood beside it.
+    pub(crate) fn reply(&mut self, request: &Request<'_>, reply: &Reply<'_>, block: Option<&[u8]>) -> Way {
+        let watch = &self.app.watch;
+        let Some(ticket) = self.ticket.take() else { return Way::Pass(None) };
+        let args = request.values();
+        let call = self.call(&args);
+        let step = match &self.hop.side {
+            Side::Client => {
+                let known = known(&self.hop.endpoint, &self.service.name, &watch.label);
+                // Nothing beside the reply of an adapter says that it introduces nothing.
+                let metadata = self.sent.is_some().then(|| block.unwrap_or_default()).and_then(|block| {
+                    self.metadata_bytes += block.len();
+                    let decoded = metadata::decode_reply(block, known);
+                    decoded.map_err(|_| count(&watch.metrics.metadata_refused)).ok()
+                });
+                let step =
+                    watch.step(Event::ReplyReceived(call, &ticket, reply.outcome(), metadata.as_ref()), self.number);
+                self.got = metadata.unwrap_or_default();
+                step
+            }
+            Side::Server { .. } => watch.step(Event::ReplySent(call, &ticket, reply.outcome()), self.number),
+        };
+        match step {
+            Step::Pass { block: Some(Block::Reply(metadata)), .. } => {
+                let known = known(&self.hop.endpoint, &self.service.name, ticket.sender());
+                let bytes = metadata::encode_reply(&metadata, known);
+                self.metadata_bytes += bytes.len();
+                Way::Pass(Some(bytes))
+            }
+            Step::Pass { .. } => Way::Pass(None),
+            Step::Refuse(clause) => Way::Refuse(clause),
+            Step::Broken => Way::Broken,
+        }
+    }
+
+    pub(crate) fn op(&self) -> &Op {
+        &self.op
+    }
+
+    /// Whether the other side of the call has an adapter.
+    pub(crate) fn is_enhanced(&self) -> bool {
+        self.ticket.as_ref().is_some_and(Ticket::enhanced)
+    }
+
+    /// From now on somebody else is waited for.
+    pub(crate) fn pause(&mut self) {
+        self.own_ns += self.lap_ns();
+    }
+
+    /// The wait is over.
+    pub(crate) fn resume(&mut self) {
+        self.waited_ns += self.lap_ns();
+    }
+
+    /// Time since the last pause or resumption, which begins anew.
+    fn lap_ns(&mut self) -> u64 {
+        let now = crate::clock::now();
+        now.duration_since(std::mem::replace(&mut self.since, now)).as_nanos() as u64
+    }
+
+    pub(crate) fn skipped(&mut self, skip: Skip) {
+        self.verdict = skip.name();
+        self.app.watch.metrics.skip(skip);
+    }
+
+    /// The call is over. `extra_bytes`: what passed between the adapters beyond the messages themselves.
+    pub(crate) fn end(mut self, extra_bytes: i64) {
+        self.pause();
+        let metrics = &self.app.watch.metrics;
+        metrics.call(self.own_ns);
+        metrics.metadata_bytes.fetch_add(self.metadata_bytes as u64, std::sync::atomic::Ordering::Relaxed);
+        let Some(calls) = &self.app.calls else { return };
+        let whip = |peers| self.sent.as_ref().map_or(0, |sent| metadata::whip_bytes(sent, &self.got, peers));
+        calls.write(Line {
+            call: self.number,
+            side: if self.hop.side == Side::Client { "client" } else { "server" },
+            operation: self.op.name.clone(),
+            own_ns: self.own_ns,
+            waited_ns: self.waited_ns,
+            whip_bytes: whip(false),
+            whip_bytes_with_peers: whip(true),
+            metadata_bytes: self.metadata_bytes,
+            extra_bytes,
+            entries: self.app.watch.counts().entries,
+            store_bytes: metrics.store_bytes.load(std::sync::atomic::Ordering::Relaxed),
+            verdict: self.verdict,
+        });
+    }
+}

@@ -1,0 +1,116 @@
+//! Connecting to services and to other adapters: who may be dialled, how long it may take, how adapters greet each other.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+use tokio_rustls::rustls::pki_types::ServerName;
+
+use crate::endpoint::{Endpoint, Pattern};
+use crate::metrics::{Metrics, count};
+use crate::stream::Stream;
+use crate::tls::Tls;
+
+/// What an adapter says first to another one that carries Thrift: no Thrift message begins so, as a frame it would be too long.
+/// The last byte is the version of what follows.
+pub(crate) const GREETING: &[u8; 5] = b"whip\x01";
+
+/// Who may be dialled, and how.
+#[derive(Debug)]
+pub(crate) struct Dial {
+    pub(crate) tls: Tls,
+    pub(crate) metrics: Arc<Metrics>,
+    pub(crate) connect: Duration,
+    /// Authorities that the configuration names.
+    pub(crate) configured: Vec<String>,
+    pub(crate) allow: Vec<Pattern>,
+}
+
+/// Whom a connection is to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Whom {
+    /// A service, plainly.
+    Plain,
+    /// A service, over TLS.
+    Tls,
+    /// Another adapter, over TLS where that is configured.
+    Peer,
+}
+
+impl Dial {
+    /// Whether an endpoint may be dialled: the configuration names it, or a rule allows it. Without this, whoever can send an
+    /// endpoint in a message could have the adapter connect to wherever the adapter can.
+    pub(crate) fn may(&self, authority: &str) -> bool {
+        if self.configured.iter().any(|known| known == authority) {
+            return true;
+        }
+        let endpoint = Endpoint::parse(authority);
+        endpoint.is_some_and(|to| self.allow.iter().any(|pattern| pattern.matches(&to.host, to.port)))
+    }
+
+    /// Connects, handshake of TLS included.
+    ///
+    /// # Errors
+    /// Why not; endpoints that may not be dialled are `PermissionDenied`.
+    pub(crate) async fn connect(&self, authority: &str, whom: Whom) -> io::Result<Stream> {
+        if !self.may(authority) {
+            count(&self.metrics.dials_refused);
+            let text = format!("`{authority}` is not allowed: no rule of `allow` matches");
+            return Err(io::Error::new(io::ErrorKind::PermissionDenied, text));
+        }
+        let connected = timeout(self.connect, self.connect_at_leisure(authority, whom)).await;
+        match connected {
+            Ok(Ok(stream)) => Ok(stream),
+            Ok(Err(error)) => {
+                self.metrics.upstream_failed.fetch_add(1, Ordering::Relaxed);
+                Err(error)
+            }
+            Err(_) => {
+                count(&self.metrics.timeouts);
+                Err(io::Error::new(
+                    io::ErrorKind::TimedOut,
+                    format!("`{authority}` did not take the connection in time"),
+                ))
+            }
+        }
+    }
+
+    async fn connect_at_leisure(&self, authority: &str, whom: Whom) -> io::Result<Stream> {
+        let tcp = TcpStream::connect(authority).await?;
+        tcp.set_nodelay(true)?;
+        let connector = match (whom, &self.tls.to_peers) {
+            (Whom::Plain, _) | (Whom::Peer, None) => return Ok(Stream::new(tcp)),
+            (Whom::Tls, _) => &self.tls.upstream,
+            (Whom::Peer, Some(connector)) => connector,
+        };
+        let host = Endpoint::parse(authority).map(|endpoint| endpoint.host).unwrap_or_default();
+        let name = ServerName::try_from(host).map_err(|_| {
+            io::Error::new(io::ErrorKind::InvalidInput, format!("`{authority}` is no name of a server"))
+        })?;
+        Ok(Stream::new(connector.connect(name, tcp).await?))
+    }
+
+    /// Connects to another adapter that carries Thrift, and greets it.
+    ///
+    /// # Errors
+    /// Why not; what answers another greeting is no adapter.
+    pub(crate) async fn greet(&self, peer: &str) -> io::Result<Stream> {
+        let mut stream = self.connect(peer, Whom::Peer).await?;
+        let greeted = timeout(self.connect, async {
+            stream.write_all(GREETING).await?;
+            stream.flush().await?;
+            let mut answer = [0; GREETING.len()];
+            stream.read_exact(&mut answer).await?;
+            if answer == *GREETING {
+                return Ok(());
+            }
+            Err(io::Error::new(io::ErrorKind::InvalidData, format!("what answers at `{peer}` is no adapter")))
+        });
+        greeted.await.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))?;
+        Ok(stream)
+    }
+}

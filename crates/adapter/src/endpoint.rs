@@ -1,0 +1,209 @@
+//! Where a service answers, and which endpoints may be dialled.
+
+use std::net::IpAddr;
+
+/// An endpoint as contracts and configurations name it, taken apart: `host:port`, or a URL.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Endpoint {
+    /// `http`, `https`, or neither.
+    pub scheme: Scheme,
+    /// Name or address, without brackets.
+    pub host: String,
+    /// The port; that of its scheme where none is written.
+    pub port: u16,
+    /// From the first slash; empty where there is none.
+    pub path: String,
+}
+
+/// What an endpoint's URL begins with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Scheme {
+    /// None: bytes over TCP.
+    Tcp,
+    /// `http`.
+    Http,
+    /// `https`.
+    Https,
+}
+
+impl Endpoint {
+    /// Reads an endpoint; `None` where it is none.
+    pub fn parse(text: &str) -> Option<Self> {
+        let (scheme, rest) = match text.split_once("://") {
+            Some(("http", rest)) => (Scheme::Http, rest),
+            Some(("https", rest)) => (Scheme::Https, rest),
+            Some(_) => return None,
+            None => (Scheme::Tcp, text),
+        };
+        let at = rest.find('/').unwrap_or(rest.len());
+        let (authority, path) = rest.split_at(at);
+        if scheme == Scheme::Tcp && !path.is_empty() {
+            return None;
+        }
+        let otherwise = match scheme {
+            Scheme::Tcp => None,
+            Scheme::Http => Some(80),
+            Scheme::Https => Some(443),
+        };
+        let (host, port) = split_authority(authority, otherwise)?;
+        // What is behind `?` or `#` is no part of an endpoint.
+        let path = path.split(['?', '#']).next().unwrap_or_default();
+        Some(Self { scheme, host: host.to_owned(), port, path: path.to_owned() })
+    }
+
+    /// `host:port`, an IPv6 address in brackets.
+    pub fn authority(&self) -> String {
+        match self.host.contains(':') {
+            true => format!("[{}]:{}", self.host, self.port),
+            false => format!("{}:{}", self.host, self.port),
+        }
+    }
+}
+
+/// Host and port of `host:port` and `[v6]:port`.
+fn split_authority(authority: &str, otherwise: Option<u16>) -> Option<(&str, u16)> {
+    let (host, port) = match authority.strip_prefix('[') {
+        Some(rest) => {
+            let (host, port) = rest.split_once(']')?;
+            host.parse::<std::net::Ipv6Addr>().ok()?;
+            (host, port.strip_prefix(':').or(port.is_empty().then_some(""))?)
+        }
+        None => match authority.rsplit_once(':') {
+            Some((host, port)) => (host, port),
+            None => (authority, ""),
+        },
+    };
+    let is_name = |byte: u8| byte.is_ascii_alphanumeric() || b"-._".contains(&byte);
+    if host.is_empty() || !(host.contains(':') && authority.starts_with('[') || host.bytes().all(is_name)) {
+        return None;
+    }
+    let digits = !port.is_empty() && port.bytes().all(|byte| byte.is_ascii_digit());
+    let port = if digits { port.parse().ok()? } else { otherwise.filter(|_| port.is_empty())? };
+    Some((host, port))
+}
+
+/// Whether a text is `host:port`.
+pub(crate) fn is_address(text: &str) -> bool {
+    split_authority(text, None).is_some()
+}
+
+/// Endpoints that may be dialled: `host:port`, where the host may be `*`, `*.example.com` or a net, and the port `*`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Pattern {
+    host: Host,
+    port: Option<u16>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Host {
+    Any,
+    Name(String),
+    /// Every name that ends so, the dot included.
+    Below(String),
+    Net(IpAddr, u8),
+}
+
+impl Pattern {
+    /// Reads a pattern; `None` where it is none.
+    pub fn parse(text: &str) -> Option<Self> {
+        let (host, port) = text.rsplit_once(':')?;
+        let port = match port {
+            "*" => None,
+            port if port.bytes().all(|byte| byte.is_ascii_digit()) => Some(port.parse().ok()?),
+            _ => return None,
+        };
+        let host = host.trim_start_matches('[').trim_end_matches(']').to_ascii_lowercase();
+        let host = if host == "*" {
+            Host::Any
+        } else if let Some(below) = host.strip_prefix('*') {
+            if !below.starts_with('.') || below.len() < 2 {
+                return None;
+            }
+            Host::Below(below.to_owned())
+        } else if let Some((net, bits)) = host.split_once('/') {
+            let net = net.parse::<IpAddr>().ok()?;
+            let bits = bits.parse::<u8>().ok().filter(|bits| *bits <= if net.is_ipv4() { 32 } else { 128 })?;
+            Host::Net(net, bits)
+        } else if let Ok(address) = host.parse::<IpAddr>() {
+            Host::Net(address, if address.is_ipv4() { 32 } else { 128 })
+        } else if !host.is_empty() && !host.contains(['*', ':']) {
+            Host::Name(host)
+        } else {
+            return None;
+        };
+        Some(Self { host, port })
+    }
+
+    /// Whether an endpoint is one of these. A name never matches a net: what it stands for is not looked up here.
+    pub fn matches(&self, host: &str, port: u16) -> bool {
+        if self.port.is_some_and(|own| own != port) {
+            return false;
+        }
+        let host = host.to_ascii_lowercase();
+        match &self.host {
+            Host::Any => true,
+            Host::Name(name) => *name == host,
+            Host::Below(end) => host.len() > end.len() && host.ends_with(end.as_str()),
+            Host::Net(net, bits) => match (net, host.parse::<IpAddr>()) {
+                (IpAddr::V4(net), Ok(IpAddr::V4(address))) => {
+                    let mask = u32::MAX.checked_shl(32 - u32::from(*bits)).unwrap_or(0);
+                    net.to_bits() & mask == address.to_bits() & mask
+                }
+                (IpAddr::V6(net), Ok(IpAddr::V6(address))) => {
+                    let mask = u128::MAX.checked_shl(128 - u32::from(*bits)).unwrap_or(0);
+                    net.to_bits() & mask == address.to_bits() & mask
+                }
+                _ => false,
+            },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn endpoints() {
+        let check = |text: &str, expect: Option<(Scheme, &str, &str)>| {
+            let got = Endpoint::parse(text);
+            let got = got.as_ref().map(|found| (found.scheme, found.authority(), found.path.clone()));
+            assert_eq!(got, expect.map(|(scheme, at, path)| (scheme, at.to_owned(), path.to_owned())), "{text}");
+        };
+        check("adder:8001", Some((Scheme::Tcp, "adder:8001", "")));
+        check("https://127.0.0.1:9443//edam/user", Some((Scheme::Https, "127.0.0.1:9443", "//edam/user")));
+        check("http://api.example.com", Some((Scheme::Http, "api.example.com:80", "")));
+        check("https://[::1]/a?b#c", Some((Scheme::Https, "[::1]:443", "/a")));
+        for wrong in
+            ["", "adder", ":80", "adder:", "adder:99999", "ftp://a:1/", "a:1/path", "::1:80", "a b:1", "http://u@h/"]
+        {
+            check(wrong, None);
+        }
+    }
+
+    #[test]
+    fn patterns() {
+        let check = |pattern: &str, yes: &[(&str, u16)], no: &[(&str, u16)]| {
+            let parsed = Pattern::parse(pattern).unwrap_or_else(|| panic!("{pattern}"));
+            for (host, port) in yes {
+                assert!(parsed.matches(host, *port), "{pattern} {host}:{port}");
+            }
+            for (host, port) in no {
+                assert!(!parsed.matches(host, *port), "{pattern} {host}:{port}");
+            }
+        };
+        check("adder:8001", &[("adder", 8001), ("ADDER", 8001)], &[("adder", 1), ("xadder", 8001)]);
+        check(
+            "*.example.com:443",
+            &[("a.example.com", 443)],
+            &[("example.com", 443), (".example.com", 443), ("a.example.com.evil", 443)],
+        );
+        check("10.0.0.0/8:*", &[("10.1.2.3", 1)], &[("11.0.0.1", 1), ("10.evil.com", 1)]);
+        check("0.0.0.0/0:80", &[("1.2.3.4", 80)], &[("::1", 80), ("localhost", 80)]);
+        check("[::1]:*", &[("::1", 5)], &[("::2", 5)]);
+        check("*:80", &[("x", 80)], &[("x", 81)]);
+        for wrong in ["", "*", "a", "*a:1", "10.0.0.0/33:1", "a*:1", "*.:1", "a:b"] {
+            assert_eq!(Pattern::parse(wrong), None, "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,540 @@
+//! HTTP: one connection of a client, requests one after another, each to its service or to the adapter before it.
+
+mod fields;
+
+use std::convert::Infallible;
+use std::io;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use contract::monitor::Standing;
+use hyper::body::Incoming;
+use hyper::header::{CONTENT_TYPE, HOST, HeaderValue, UPGRADE};
+use hyper::http::request::Parts;
+use hyper::http::uri::PathAndQuery;
+use hyper::{HeaderMap, Method, Request, Response, StatusCode, Uri};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::time::timeout;
+
+pub(crate) use self::fields::greet;
+use self::fields::{Block, META, block_of, drop_hop_fields, field_bytes, field_of, greeted};
+use crate::app::App;
+use crate::body::{Body, Read};
+use crate::call::{Hop, Passing, Side, Way};
+use crate::config::Family;
+use crate::dial::Whom;
+use crate::endpoint::Scheme;
+use crate::metrics::{Skip, count};
+use crate::pool::Conn;
+use crate::read::{Called, HttpReply, HttpRequest, Op, Service};
+use crate::stream::Stream;
+
+/// Where the requests of a connection go.
+#[derive(Clone, Debug)]
+pub(crate) enum Target {
+    /// To one authority, which the listener stands for.
+    Fixed { side: Side, scheme: Scheme, authority: String, forward: String, identity: Option<String> },
+    /// Wherever they say: a forward proxy.
+    Any,
+}
+
+/// Serves one connection until either side ends.
+pub(crate) async fn serve(app: &Arc<App>, client: Stream, target: Target) -> io::Result<()> {
+    let kept = Arc::new(Mutex::new(None));
+    let service = {
+        let (app, target, kept) = (app.clone(), Arc::new(target), kept.clone());
+        hyper::service::service_fn(move |request| {
+            let (app, target, kept) = (app.clone(), target.clone(), kept.clone());
+            async move { Ok::<_, Infallible>(answer(&app, &target, &kept, request).await) }
+        })
+    };
+    let mut builder = hyper::server::conn::http1::Builder::new();
+    builder
+        .preserve_header_case(true)
+        .half_close(true)
+        .auto_date_header(false)
+        .max_buf_size(app.limits.head_bytes)
+        .timer(TokioTimer::new())
+        .header_read_timeout(app.limits.idle);
+    let connection = builder.serve_connection(TokioIo::new(client), service).with_upgrades();
+    tokio::pin!(connection);
+    let done = tokio::select! {
+        done = &mut connection => done,
+        () = app.ending() => {
+            connection.as_mut().graceful_shutdown();
+            connection.await
+        }
+    };
+    let last = kept.lock().unwrap_or_else(PoisonError::into_inner).take();
+    if let Some(Held { authority, whom, conn }) = last {
+        app.pool.put(&authority, whom, conn);
+    }
+    done.map_err(io::Error::other)
+}
+
+/// The connection that the last request of a client took: the next one takes it again.
+type Keeping = Arc<Mutex<Option<Held>>>;
+
+/// A request with all that is known of where it goes.
+struct Going {
+    hop: Hop,
+    /// Of the endpoint, for `Host`.
+    authority: String,
+    /// Behind the endpoint's own path.
+    behind: String,
+    is_listed: bool,
+}
+
+async fn answer(app: &Arc<App>, target: &Target, kept: &Keeping, request: Request<Incoming>) -> Response<Body> {
+    if *target == Target::Any && request.method() == Method::CONNECT {
+        return crate::proxy::connect(app, request).await;
+    }
+    if let Some(response) = greeted(target, &request) {
+        return response;
+    }
+    let Some(going) = going(app, target, &request) else {
+        let text = "this is a forward proxy: a whole URL is needed, `GET http://host/path`\n";
+        return plain(StatusCode::BAD_REQUEST, text);
+    };
+    match pass(app, &going, kept, request).await {
+        Ok(response) => response,
+        Err(failed) => failed.response(),
+    }
+}
+
+fn going(app: &App, target: &Target, request: &Request<Incoming>) -> Option<Going> {
+    let path = request.uri().path();
+    let (side, scheme, authority, forward, identity) = match target {
+        Target::Fixed { side, scheme, authority, forward, identity, .. } => {
+            (side.clone(), *scheme, authority.clone(), forward.clone(), identity.clone())
+        }
+        Target::Any => {
+            let uri = request.uri();
+            if uri.scheme_str() != Some("http") {
+                return None;
+            }
+            let authority = format!("{}:{}", uri.host()?, uri.port_u16().unwrap_or(80));
+            (Side::Client, Scheme::Http, authority.clone(), authority, None)
+        }
+    };
+    let found = app.endpoint_of(scheme, &authority, path);
+    let is_listed = found.is_some();
+    let (endpoint, behind) = found.unwrap_or_else(|| (authority.as_str().into(), path));
+    let behind = if behind.is_empty() { "/".to_owned() } else { behind.to_owned() };
+    let hop = Hop { side, endpoint, forward, is_tls: scheme == Scheme::Https, identity };
+    Some(Going { hop, authority, behind, is_listed })
+}
+
+impl PartialEq for Target {
+    fn eq(&self, other: &Self) -> bool {
+        matches!((self, other), (Self::Any, Self::Any))
+    }
+}
+
+/// Why a request has no answer of its service.
+enum Failed {
+    Upstream(io::Error),
+    Reply(hyper::Error),
+    Body(hyper::Error),
+    Late,
+    Broken,
+    Full,
+    Refused { clause: String, service: Arc<Service>, code: StatusCode },
+}
+
+impl Failed {
+    fn response(self) -> Response<Body> {
+        match self {
+            Self::Upstream(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+                plain(StatusCode::FORBIDDEN, &format!("{error}\n"))
+            }
+            Self::Upstream(error) if error.kind() == io::ErrorKind::TimedOut => {
+                plain(StatusCode::GATEWAY_TIMEOUT, &format!("{error}\n"))
+            }
+            Self::Upstream(error) => {
+                plain(StatusCode::BAD_GATEWAY, &format!("the service cannot be reached: {error}\n"))
+            }
+            Self::Reply(error) => plain(StatusCode::BAD_GATEWAY, &format!("the service did not answer: {error}\n")),
+            Self::Body(error) => {
+                plain(StatusCode::BAD_REQUEST, &format!("the request did not come as a whole: {error}\n"))
+            }
+            Self::Late => plain(StatusCode::GATEWAY_TIMEOUT, "the service did not answer in time\n"),
+            Self::Broken => plain(StatusCode::BAD_GATEWAY, "the adapter failed\n"),
+            Self::Full => plain(StatusCode::SERVICE_UNAVAILABLE, "there are too many connections\n"),
+            Self::Refused { clause, service, code } => refusal(&service, &clause, code),
+        }
+    }
+}
+
+fn plain(code: StatusCode, text: &str) -> Response<Body> {
+    let mut response = Response::new(Body::of(text.to_owned()));
+    *response.status_mut() = code;
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
+    response
+}
+
+/// What a client is told whose call breaks a contract: in its own protocol where that has a form for it, else as RFC 9457 has it.
+fn refusal(service: &Service, clause: &str, code: StatusCode) -> Response<Body> {
+    let text = format!("refused: `{clause}` of the contract is not kept");
+    let (code, kind, body) = match service.family {
+        Family::Soap => {
+            let mut out = String::new();
+            let who = if code.is_client_error() { "Client" } else { "Server" };
+            wire::soap::compose_fault(&mut out, who, &text, None);
+            // SOAP 1.1, section 6.2: faults have the status 500.
+            (StatusCode::INTERNAL_SERVER_ERROR, "text/xml; charset=utf-8", out)
+        }
+        _ => {
+            let problem = serde_json::json!({ "title": "contract not kept", "status": code.as_u16(), "detail": text });
+            (code, "application/problem+json", problem.to_string())
+        }
+    };
+    let mut response = Response::new(Body::of(body));
+    *response.status_mut() = code;
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(kind));
+    response
+}
+
+async fn pass(
+    app: &Arc<App>,
+    going: &Going,
+    kept: &Keeping,
+    request: Request<Incoming>,
+) -> Result<Response<Body>, Failed> {
+    let since = crate::clock::now();
+    let hop = &going.hop;
+    let is_upgrade = request.headers().contains_key(UPGRADE);
+    let (mut parts, incoming) = request.into_parts();
+    drop_hop_fields(&mut parts.headers, is_upgrade);
+    let block = block_of(&mut parts.headers);
+    // Metadata from whoever is no adapter is a forgery or an accident: it is dropped either way.
+    let may_carry = matches!(hop.side, Side::Server { peers: true });
+    if block.is_some() && !may_carry {
+        count(&app.watch.metrics.metadata_refused);
+    }
+    let block = block.filter(|_| may_carry);
+    let service = match app.watch.standing(&hop.endpoint) {
+        Standing::Service(id) if going.is_listed => {
+            app.watch.services.get(id).filter(|service| service.family != Family::Thrift).cloned()
+        }
+        _ => None,
+    };
+    let (number, is_sampled) = app.watch.next_call();
+    let by_head =
+        service.as_ref().map(|service| service.by_head(parts.method.as_str(), &going.behind).map(|op| op.cloned()));
+    let skip = match &by_head {
+        _ if is_upgrade => Some(Skip::Unreadable),
+        None | Some(Some(None)) => Some(Skip::Unlisted),
+        // With an empty block the adapter before says that it has not looked at the call, so neither does this one.
+        Some(_) if !is_sampled || block.as_ref().is_some_and(|block| block.bytes.is_empty()) => Some(Skip::Sample),
+        Some(_) => None,
+    };
+    if let (None, Some(service)) = (skip, &service) {
+        let reads_body = by_head.flatten().flatten().is_none_or(|op: Arc<Op>| service.reads_body(&op));
+        if !reads_body {
+            let whole = bytes::Bytes::new();
+            return checked(app, going, kept, service, parts, whole, Body::streaming(incoming), block, number, since)
+                .await;
+        }
+        match Body::read(incoming, app.limits.body_bytes, app.limits.request).await.map_err(Failed::Body)? {
+            Read::Whole(whole, body) => {
+                let since = crate::clock::now();
+                return checked(app, going, kept, service, parts, whole, body, block, number, since).await;
+            }
+            Read::Part(body, skip) => {
+                app.watch.metrics.skip(skip);
+                return send(app, going, kept, parts, body, None).await.map(|sent| unchecked(sent, is_upgrade));
+            }
+        }
+    }
+    app.watch.metrics.skip(skip.unwrap_or(Skip::Unlisted));
+    if skip == Some(Skip::Sample) && app.watch.peer(&hop.endpoint).is_some() && hop.side == Side::Client {
+        parts.headers.insert(META, HeaderValue::from_static(""));
+    }
+    let upgrading = is_upgrade.then(|| parts.extensions.remove::<hyper::upgrade::OnUpgrade>()).flatten();
+    let sent = send(app, going, kept, parts, Body::streaming(incoming), None).await?;
+    if let (StatusCode::SWITCHING_PROTOCOLS, Some(upgrading)) = (sent.response.status(), upgrading) {
+        return switch(app, sent.response, upgrading);
+    }
+    Ok(unchecked(sent, is_upgrade))
+}
+
+fn unchecked(sent: Sent, keep_upgrade: bool) -> Response<Body> {
+    let (mut parts, body) = sent.response.into_parts();
+    drop_hop_fields(&mut parts.headers, keep_upgrade);
+    parts.headers.remove(&META);
+    Response::from_parts(parts, Body::streaming(body))
+}
+
+/// Another protocol begins on both sides: its bytes pass as they are.
+fn switch(
+    app: &Arc<App>,
+    mut response: Response<Incoming>,
+    client: hyper::upgrade::OnUpgrade,
+) -> Result<Response<Body>, Failed> {
+    // It outlives the connection that it began as, so it has a slot of its own.
+    let Ok(slot) = app.slots.clone().try_acquire_owned() else {
+        count(&app.watch.metrics.connections_over);
+        return Err(Failed::Full);
+    };
+    let service = hyper::upgrade::on(&mut response);
+    let idle = app.limits.idle;
+    tokio::spawn(async move {
+        let _slot = slot;
+        let (Ok(client), Ok(service)) = (client.await, service.await) else { return };
+        let (mut client, mut service) = (Stream::new(TokioIo::new(client)), Stream::new(TokioIo::new(service)));
+        let _ = crate::thrift::copy(idle, &mut client, &mut service).await;
+    });
+    Ok(response.map(Body::streaming))
+}
+
+/// A response with what was seen of its connection.
+struct Sent {
+    response: Response<Incoming>,
+    is_adapter: bool,
+}
+
+/// A connection, and whom it is to.
+#[derive(Debug)]
+struct Held {
+    authority: String,
+    whom: Whom,
+    conn: Conn,
+}
+
+/// Whether a reply is one of events that come while it is open: <https://html.spec.whatwg.org/multipage/server-sent-events.html>, section 9.2.
+fn is_endless(headers: &HeaderMap) -> bool {
+    headers.get(CONTENT_TYPE).is_some_and(|kind| kind.as_bytes().to_ascii_lowercase().starts_with(b"text/event-stream"))
+}
+
+/// Whom a request goes to: the adapter of the service where one is known and answers, else the service.
+async fn connection(app: &App, going: &Going, kept: &Keeping, fresh: bool) -> io::Result<Held> {
+    let hop = &going.hop;
+    let peer = if hop.side == Side::Client && going.is_listed { app.peer(&hop.endpoint) } else { None };
+    if let Some(authority) = peer {
+        match connection_to(app, &authority, Whom::Peer, kept, fresh).await {
+            Ok(held) => return Ok(held),
+            Err(error) => app.peer_failed(&authority, &error),
+        }
+    }
+    connection_to(app, &hop.forward, hop.whom(), kept, fresh).await
+}
+
+async fn connection_to(app: &App, authority: &str, whom: Whom, kept: &Keeping, fresh: bool) -> io::Result<Held> {
+    let authority = authority.to_owned();
+    if !fresh {
+        let last = kept.lock().unwrap_or_else(PoisonError::into_inner).take();
+        match last {
+            // The response before may still be on its way; hyper says when it has gone.
+            Some(mut last) if last.authority == authority && last.whom == whom => {
+                let is_there = last.conn.sender.ready().await.is_ok();
+                last.conn.is_used = true;
+                if is_there {
+                    return Ok(last);
+                }
+            }
+            Some(last) => app.pool.put(&last.authority, last.whom, last.conn),
+            None => {}
+        }
+        if let Some(conn) = app.pool.take(&authority, whom) {
+            return Ok(Held { authority, whom, conn });
+        }
+    }
+    let conn = app.pool.open(&app.dial, &authority, whom).await?;
+    Ok(Held { authority, whom, conn })
+}
+
+/// Sends a request, once more where the server had closed its connection meanwhile.
+async fn send(
+    app: &App,
+    going: &Going,
+    kept: &Keeping,
+    parts: Parts,
+    body: Body,
+    held: Option<Held>,
+) -> Result<Sent, Failed> {
+    let mut held = match held {
+        Some(held) => held,
+        None => connection(app, going, kept, false).await.map_err(Failed::Upstream)?,
+    };
+    let mut request = Request::from_parts(origin_form(going, parts), body);
+    loop {
+        let is_adapter = held.whom == Whom::Peer;
+        let answered = timeout(app.limits.request, held.conn.sender.try_send_request(request)).await;
+        match answered {
+            Ok(Ok(response)) => {
+                *kept.lock().unwrap_or_else(PoisonError::into_inner) = Some(held);
+                return Ok(Sent { response, is_adapter });
+            }
+            Ok(Err(mut error)) => match error.take_message() {
+                // Nothing of it was sent, and the connection was an old one.
+                Some(mut message) if held.conn.is_used => {
+                    held = match connection_to(app, &held.authority, held.whom, kept, true).await {
+                        Ok(held) => held,
+                        Err(error) if is_adapter => {
+                            app.peer_failed(&held.authority, &error);
+                            message.headers_mut().remove(&META);
+                            connection_to(app, &going.hop.forward, going.hop.whom(), kept, true)
+                                .await
+                                .map_err(Failed::Upstream)?
+                        }
+                        Err(error) => return Err(Failed::Upstream(error)),
+                    };
+                    request = message;
+                }
+                _ => return Err(Failed::Reply(error.into_error())),
+            },
+            Err(_) => {
+                count(&app.watch.metrics.timeouts);
+                return Err(Failed::Late);
+            }
+        }
+    }
+}
+
+/// The request as a server is asked: path and query, and the host that the client means.
+fn origin_form(going: &Going, mut parts: Parts) -> Parts {
+    let path = parts.uri.path_and_query().cloned();
+    parts.uri = Uri::from(path.unwrap_or(PathAndQuery::from_static("/")));
+    // A client that was told the listener's address names that; the service is to see its own name.
+    if going.hop.side == Side::Client
+        && let Ok(host) = HeaderValue::from_str(&host_of(going))
+    {
+        parts.headers.insert(HOST, host);
+    }
+    parts.version = hyper::Version::HTTP_11;
+    parts
+}
+
+/// The authority as a client writes it: without the port where that is the scheme's own.
+fn host_of(going: &Going) -> String {
+    let own = if going.hop.is_tls { ":443" } else { ":80" };
+    going.authority.strip_suffix(own).unwrap_or(&going.authority).to_owned()
+}
+
+/// A request of which the contract may speak.
+#[allow(clippy::too_many_arguments, reason = "each is a fact of one request, used once")]
+async fn checked(
+    app: &Arc<App>,
+    going: &Going,
+    kept: &Keeping,
+    service: &Arc<Service>,
+    mut parts: Parts,
+    whole: bytes::Bytes,
+    body: Body,
+    block: Option<Block>,
+    number: u64,
+    since: std::time::Instant,
+) -> Result<Response<Body>, Failed> {
+    let hop = &going.hop;
+    // What the clauses read is a copy of the head: the head itself travels on.
+    let (method, query, headers) =
+        (parts.method.clone(), parts.uri.query().unwrap_or_default().to_owned(), parts.headers.clone());
+    let request =
+        HttpRequest { method: method.as_str(), path: &going.behind, query: &query, headers: &headers, body: &whole };
+    let called = app.watch.guarded(|| service.http_request(&request));
+    let (op, request) = match called {
+        Some(Called::Known(op, request)) => (op, request),
+        other => {
+            app.watch.metrics.skip(match other {
+                None => Skip::Failed,
+                Some(Called::Unreadable) => Skip::Unreadable,
+                Some(_) => Skip::Unlisted,
+            });
+            return send(app, going, kept, parts, body, None).await.map(|sent| unchecked(sent, false));
+        }
+    };
+    let mut passing = Passing::new(app, hop, service, op.clone(), number, since);
+    passing.pause();
+    let held = connection(app, going, kept, false).await.map_err(Failed::Upstream)?;
+    passing.resume();
+    let to_adapter = held.whom == Whom::Peer;
+    passing.metadata_bytes += block.as_ref().map_or(0, |block| block.around_bytes);
+    match passing.request(&request, block.as_ref().map(|block| &block.bytes[..]), to_adapter) {
+        Way::Pass(Some(block)) => {
+            if let Some(field) = field_of(&block) {
+                passing.metadata_bytes += field_bytes(&field) - block.len();
+                parts.headers.insert(META, field);
+            }
+        }
+        Way::Pass(None) => {}
+        Way::Refuse(clause) => {
+            app.pool.put(&held.authority, held.whom, held.conn);
+            passing.end(0);
+            return Err(Failed::Refused { clause, service: service.clone(), code: StatusCode::FORBIDDEN });
+        }
+        Way::Broken => return Err(Failed::Broken),
+    }
+    passing.pause();
+    let sent = send(app, going, kept, parts, body, Some(held)).await;
+    passing.resume();
+    let Sent { response, is_adapter } = sent?;
+    if to_adapter && !is_adapter {
+        match passing.lost(&request) {
+            Way::Pass(_) => {}
+            Way::Refuse(clause) => {
+                passing.end(0);
+                return Err(Failed::Refused { clause, service: service.clone(), code: StatusCode::FORBIDDEN });
+            }
+            Way::Broken => return Err(Failed::Broken),
+        }
+    }
+    let (mut parts, incoming) = response.into_parts();
+    drop_hop_fields(&mut parts.headers, false);
+    let block = block_of(&mut parts.headers).filter(|_| is_adapter);
+    let reads = passing.reads_reply() || passing.is_enhanced();
+    let reads_body = passing.reads_reply();
+    let body = if reads_body && is_endless(&parts.headers) {
+        passing.skipped(Skip::Slow);
+        Body::streaming(incoming)
+    } else if reads_body {
+        passing.pause();
+        let read = Body::read(incoming, app.limits.body_bytes, app.limits.request).await;
+        passing.resume();
+        match read.map_err(Failed::Reply)? {
+            Read::Whole(whole, body) => {
+                let headers = parts.headers.clone();
+                let reply = HttpReply { code: parts.status.as_u16(), headers: &headers, body: &whole };
+                let reply = app.watch.guarded(|| service.http_reply(&op, &reply));
+                let reply = reply.unwrap_or_else(crate::read::Reply::opaque);
+                finish(&mut passing, &request, &reply, block.as_ref(), &mut parts.headers, service)?;
+                body
+            }
+            Read::Part(body, skip) => {
+                passing.skipped(skip);
+                body
+            }
+        }
+    } else {
+        if reads {
+            finish(&mut passing, &request, &crate::read::Reply::opaque(), block.as_ref(), &mut parts.headers, service)?;
+        }
+        Body::streaming(incoming)
+    };
+    // Over HTTP the messages keep their form between adapters, so what is added to them is the fields.
+    let extra = if is_adapter { passing.metadata_bytes as i64 } else { 0 };
+    passing.end(extra);
+    Ok(Response::from_parts(parts, body))
+}
+
+fn finish(
+    passing: &mut Passing<'_>,
+    request: &crate::read::Request<'_>,
+    reply: &crate::read::Reply<'_>,
+    block: Option<&Block>,
+    headers: &mut HeaderMap,
+    service: &Arc<Service>,
+) -> Result<(), Failed> {
+    passing.metadata_bytes += block.map_or(0, |block| block.around_bytes);
+    match passing.reply(request, reply, block.map(|block| &block.bytes[..])) {
+        Way::Pass(Some(block)) if !block.is_empty() => {
+            if let Some(field) = field_of(&block) {
+                passing.metadata_bytes += field_bytes(&field) - block.len();
+                headers.insert(META, field);
+            }
+            Ok(())
+        }
+        Way::Pass(_) => Ok(()),
+        Way::Refuse(clause) => Err(Failed::Refused { clause, service: service.clone(), code: StatusCode::BAD_GATEWAY }),
+        Way::Broken => Err(Failed::Broken),
+    }
+}

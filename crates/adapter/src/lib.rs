@@ -1,0 +1,41 @@
+//! What passes between a party and its services, and are contracts kept? A proxy that asks.
+//!
+//! An adapter stands beside one party. It takes the party's calls and those of others to it, passes the bytes on as they came, and shows every message
+//! to the monitor of `contract`. Between two adapters a small block of metadata goes beside each message. By default nothing is ever refused: what is not
+//! kept is told. `docs/CONTRACTS.md` has the language and the rules of blame.
+//!
+//! Whatever is wrong with the adapter itself (a message that it cannot read, a store that is broken, another adapter that is gone), the party sees what it would
+//! have seen without it.
+
+mod adapter;
+mod admin;
+mod app;
+mod body;
+mod call;
+mod calls;
+mod clock;
+pub mod config;
+mod dial;
+mod endpoint;
+mod http;
+mod listen;
+mod messages;
+mod metrics;
+mod pool;
+mod proxy;
+mod read;
+mod reports;
+mod schema;
+mod store;
+mod stream;
+mod thrift;
+mod tls;
+mod watch;
+
+pub use adapter::{Checked, Running, StartError, check, start};
+pub use calls::HEADER as CALLS_HEADER;
+pub use config::{Config, Language};
+pub use endpoint::{Endpoint, Pattern, Scheme};
+pub use listen::Resolved;
+pub use schema::check_contract;
+pub use store::{Kept, StoreError, look, purge};

@@ -1,0 +1,294 @@
+//! Listeners: those that the configuration names, and those that somebody asked for.
+
+use std::io;
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::io::AsyncReadExt;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::time::timeout;
+
+use crate::app::App;
+use crate::call::{Hop, Side};
+use crate::config::Family;
+use crate::dial::GREETING;
+use crate::endpoint::{Endpoint, Scheme};
+use crate::http::{self, Target};
+use crate::metrics::count;
+use crate::stream::Stream;
+use contract::monitor::Standing;
+
+/// What a listener does with a connection.
+#[derive(Clone, Debug)]
+pub(crate) enum Purpose {
+    /// Thrift to one endpoint.
+    Thrift(Hop),
+    /// HTTP to one authority. Whether it is shown a certificate.
+    Http(Target),
+    /// A forward proxy.
+    Proxy,
+    /// Questions about the adapter.
+    Admin,
+}
+
+/// Takes connections until the adapter is to end. In a box, because a listener may lead to questions that open another one.
+pub(crate) fn accept(
+    app: Arc<App>,
+    listener: TcpListener,
+    purpose: Purpose,
+) -> Pin<Box<dyn Future<Output = ()> + Send>> {
+    Box::pin(taking(app, listener, purpose))
+}
+
+async fn taking(app: Arc<App>, listener: TcpListener, purpose: Purpose) {
+    loop {
+        let taken = tokio::select! {
+            taken = listener.accept() => taken,
+            () = app.ending() => return,
+        };
+        let Ok((stream, _)) = taken else {
+            // Most often there are no descriptors left, which only time mends.
+            tokio::time::sleep(Duration::from_millis(50)).await;
+            continue;
+        };
+        // While there is no room no other one is taken: they wait with the system, whose queue is bounded.
+        if app.slots.available_permits() == 0 {
+            count(&app.watch.metrics.connections_over);
+        }
+        let slot = tokio::select! {
+            slot = app.slots.clone().acquire_owned() => slot,
+            () = app.ending() => return,
+        };
+        let (app, purpose) = (app.clone(), purpose.clone());
+        tokio::spawn(async move {
+            let _slot = slot;
+            let metrics = app.watch.metrics.clone();
+            count(&metrics.connections);
+            count(&metrics.connections_now);
+            // What goes wrong with one connection is its own affair: both sides see it end, and the counters tell.
+            let _ = serve(&app, stream, purpose).await;
+            metrics.connections_now.fetch_sub(1, std::sync::atomic::Ordering::Relaxed);
+        });
+    }
+}
+
+async fn serve(app: &Arc<App>, stream: TcpStream, purpose: Purpose) -> io::Result<()> {
+    stream.set_nodelay(true)?;
+    match purpose {
+        Purpose::Thrift(hop) if hop.side == (Side::Server { peers: true }) => {
+            let (stream, identity) = peer(app, stream).await?;
+            let hop = Hop { identity, ..hop };
+            let (stream, greeted) = greeted(app, stream).await?;
+            crate::thrift::serve(app, stream, &hop, greeted).await
+        }
+        Purpose::Thrift(hop) => crate::thrift::serve(app, Stream::new(stream), &hop, false).await,
+        Purpose::Http(Target::Fixed {
+            side: side @ Side::Server { peers: true }, scheme, authority, forward, ..
+        }) => {
+            let (stream, identity) = peer(app, stream).await?;
+            http::serve(app, stream, Target::Fixed { side, scheme, authority, forward, identity }).await
+        }
+        Purpose::Http(target) => {
+            let is_tls = matches!(&target, Target::Fixed { scheme: Scheme::Https, .. });
+            let stream = match app.dial.tls.listen.as_ref().filter(|_| is_tls) {
+                Some(acceptor) => Stream::new(late(app, acceptor.accept(stream)).await?),
+                None => Stream::new(stream),
+            };
+            http::serve(app, stream, target).await
+        }
+        Purpose::Proxy => http::serve(app, Stream::new(stream), Target::Any).await,
+        Purpose::Admin => crate::admin::serve(app, stream).await,
+    }
+}
+
+async fn late<T>(app: &App, shaking: impl Future<Output = io::Result<T>>) -> io::Result<T> {
+    match timeout(app.limits.connect, shaking).await {
+        Ok(shaken) => shaken,
+        Err(_) => {
+            count(&app.watch.metrics.timeouts);
+            Err(io::ErrorKind::TimedOut.into())
+        }
+    }
+}
+
+/// A connection of another adapter, and who that is where adapters have certificates.
+async fn peer(app: &App, stream: TcpStream) -> io::Result<(Stream, Option<String>)> {
+    let Some(acceptor) = &app.dial.tls.peers else { return Ok((Stream::new(stream), None)) };
+    let shaken = late(app, acceptor.accept(stream)).await;
+    let refuse = |text: &str| {
+        count(&app.watch.metrics.metadata_refused);
+        io::Error::new(io::ErrorKind::PermissionDenied, text)
+    };
+    let tls = shaken.map_err(|error| refuse(&format!("a peer without a certificate that is trusted: {error}")))?;
+    let certificate = tls.get_ref().1.peer_certificates().and_then(|chain| chain.first());
+    let identity = certificate.and_then(crate::tls::identity);
+    let identity = identity.ok_or_else(|| refuse("a peer whose certificate names nobody"))?;
+    Ok((Stream::new(tls), Some(identity)))
+}
+
+/// Whether a connection begins with the greeting of adapters. What was read of one that does not is read again.
+async fn greeted(app: &App, mut stream: Stream) -> io::Result<(Stream, bool)> {
+    let mut begin = Vec::new();
+    while begin.len() < GREETING.len() && GREETING.starts_with(&begin) {
+        let mut byte = [0; 1];
+        let read = timeout(app.limits.idle, stream.read(&mut byte)).await;
+        match read.map_err(|_| io::Error::from(io::ErrorKind::TimedOut))?? {
+            0 => break,
+            _ => begin.push(byte[0]),
+        }
+    }
+    if begin == GREETING {
+        tokio::io::AsyncWriteExt::write_all(&mut stream, GREETING).await?;
+        return Ok((stream, true));
+    }
+    Ok((Stream::new(Again { begin, at: 0, stream }), false))
+}
+
+/// A stream of which the first bytes were read already.
+struct Again {
+    begin: Vec<u8>,
+    at: usize,
+    stream: Stream,
+}
+
+mod again {
+    use std::io;
+    use std::pin::Pin;
+    use std::task::{Context, Poll};
+
+    use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+
+    impl AsyncRead for super::Again {
+        fn poll_read(
+            mut self: Pin<&mut Self>,
+            context: &mut Context<'_>,
+            into: &mut ReadBuf<'_>,
+        ) -> Poll<io::Result<()>> {
+            if self.at < self.begin.len() {
+                let part = into.remaining().min(self.begin.len() - self.at);
+                into.put_slice(&self.begin[self.at..self.at + part]);
+                self.at += part;
+                return Poll::Ready(Ok(()));
+            }
+            Pin::new(&mut self.stream).poll_read(context, into)
+        }
+    }
+
+    impl AsyncWrite for super::Again {
+        fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+            Pin::new(&mut self.stream).poll_write(context, bytes)
+        }
+
+        fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+            Pin::new(&mut self.stream).poll_flush(context)
+        }
+
+        fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+            Pin::new(&mut self.stream).poll_shutdown(context)
+        }
+    }
+}
+
+/// Where the party is to connect to reach an endpoint through this adapter.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
+pub struct Resolved {
+    /// The endpoint that was asked for.
+    pub endpoint: String,
+    /// Whether it is reached through the adapter.
+    pub intercepted: bool,
+    /// `host:port` to connect to.
+    pub address: String,
+    /// For endpoints over HTTP the URL to ask.
+    pub url: Option<String>,
+    /// The service that it is to be, where it is promised to be one.
+    pub service: Option<String>,
+}
+
+/// Finds or opens the listener for an endpoint. What nothing is promised of, what may not be dialled, and what there is no
+/// room for, is reached directly.
+///
+/// # Errors
+/// The text is no endpoint.
+pub(crate) async fn resolve(app: &Arc<App>, endpoint: &str) -> Result<Resolved, String> {
+    let parsed = Endpoint::parse(endpoint).ok_or_else(|| format!("`{endpoint}` is no endpoint"))?;
+    let authority = parsed.authority();
+    let service = match app.watch.standing(endpoint) {
+        Standing::Service(id) => app.watch.services.get(id).cloned(),
+        Standing::Unlisted | Standing::Conflict => None,
+    };
+    let direct = Resolved {
+        endpoint: endpoint.to_owned(),
+        intercepted: false,
+        address: authority.clone(),
+        url: (parsed.scheme != Scheme::Tcp).then(|| endpoint.to_owned()),
+        service: service.as_ref().map(|service| service.name.clone()),
+    };
+    let Some(service) = service.filter(|service| crate::config::fits(service.family, &parsed)) else {
+        return Ok(direct);
+    };
+    if !app.dial.may(&authority) {
+        return Ok(direct);
+    }
+    let Ok(address) = listener_for(app, endpoint, &parsed, service.family, None).await else { return Ok(direct) };
+    let scheme = match parsed.scheme {
+        Scheme::Https if app.dial.tls.listen.is_some() => "https",
+        _ => "http",
+    };
+    let url = (parsed.scheme != Scheme::Tcp).then(|| format!("{scheme}://{address}{}", parsed.path));
+    Ok(Resolved { intercepted: true, address: address.to_string(), url, ..direct })
+}
+
+/// The client's side: a listener that stands for an endpoint, or for all at its authority.
+///
+/// # Errors
+/// There is no room for one more, or no port.
+pub(crate) async fn listener_for(
+    app: &Arc<App>,
+    endpoint: &str,
+    parsed: &Endpoint,
+    family: Family,
+    at: Option<&str>,
+) -> io::Result<SocketAddr> {
+    let authority = parsed.authority();
+    let key = match family {
+        Family::Thrift => (Scheme::Tcp, endpoint.to_owned()),
+        _ => (parsed.scheme, authority.clone()),
+    };
+    if family != Family::Thrift {
+        app.add_path(endpoint);
+    }
+    let mut listeners = app.listeners.lock().await;
+    if let (Some(known), None) = (listeners.get(&key), at) {
+        return Ok(*known);
+    }
+    if at.is_none() && listeners.len() >= app.learned_max {
+        return Err(io::Error::other("there are too many listeners"));
+    }
+    let listener = match at {
+        Some(at) => TcpListener::bind(at).await?,
+        None => TcpListener::bind((app.local, 0)).await?,
+    };
+    let address = listener.local_addr()?;
+    listeners.insert(key, address);
+    let is_tls = parsed.scheme == Scheme::Https;
+    let purpose = match family {
+        Family::Thrift => Purpose::Thrift(Hop {
+            side: Side::Client,
+            endpoint: endpoint.into(),
+            forward: authority,
+            is_tls,
+            identity: None,
+        }),
+        _ => Purpose::Http(Target::Fixed {
+            side: Side::Client,
+            scheme: parsed.scheme,
+            forward: authority.clone(),
+            authority,
+            identity: None,
+        }),
+    };
+    tokio::spawn(accept(app.clone(), listener, purpose));
+    Ok(address)
+}

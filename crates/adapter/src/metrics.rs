@@ -1,0 +1,232 @@
+//! What an adapter counts, as Prometheus reads it.
+
+use std::fmt::Write;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// What became of a call besides being checked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Skip {
+    /// The contract does not speak of it.
+    Unlisted,
+    /// It was too long to be looked at.
+    Size,
+    /// It did not come as a whole in time, or is one that never does.
+    Slow,
+    /// It could not be read.
+    Unreadable,
+    /// It was not drawn into the sample.
+    Sample,
+    /// It passed encrypted, within a tunnel.
+    Encrypted,
+    /// The adapter itself failed.
+    Failed,
+}
+
+impl Skip {
+    /// As lines of calls and metrics name it.
+    pub(crate) fn name(self) -> &'static str {
+        [
+            "skipped:unlisted",
+            "skipped:size",
+            "skipped:slow",
+            "skipped:unreadable",
+            "skipped:sample",
+            "skipped:encrypted",
+            "skipped:failed",
+        ][self as usize]
+    }
+}
+
+const SKIPS: [Skip; 7] =
+    [Skip::Unlisted, Skip::Size, Skip::Slow, Skip::Unreadable, Skip::Sample, Skip::Encrypted, Skip::Failed];
+
+/// Upper bounds of the histogram of own time, microseconds.
+const BOUNDS_US: [u64; 16] = [2, 5, 10, 15, 20, 30, 40, 60, 80, 100, 150, 250, 500, 1_000, 10_000, 100_000];
+
+/// Counters. Each is true by itself; together they are no snapshot.
+#[derive(Debug, Default)]
+pub(crate) struct Metrics {
+    pub(crate) calls: AtomicU64,
+    pub(crate) refused_calls: AtomicU64,
+    pub(crate) connections: AtomicU64,
+    pub(crate) connections_now: AtomicU64,
+    pub(crate) connections_over: AtomicU64,
+    pub(crate) upstream_failed: AtomicU64,
+    pub(crate) peers_failed: AtomicU64,
+    pub(crate) timeouts: AtomicU64,
+    /// Metadata that was not believed: from who may not send any, or that could not be read.
+    pub(crate) metadata_refused: AtomicU64,
+    pub(crate) dials_refused: AtomicU64,
+    pub(crate) metadata_bytes: AtomicU64,
+    pub(crate) reports: AtomicU64,
+    pub(crate) reports_left_out: AtomicU64,
+    pub(crate) panics: AtomicU64,
+    pub(crate) store_dropped: AtomicU64,
+    pub(crate) store_written: AtomicU64,
+    pub(crate) store_bytes: AtomicU64,
+    skipped: [AtomicU64; SKIPS.len()],
+    own: [AtomicU64; BOUNDS_US.len() + 1],
+    own_sum_ns: AtomicU64,
+}
+
+/// One more.
+pub(crate) fn count(counter: &AtomicU64) {
+    counter.fetch_add(1, Ordering::Relaxed);
+}
+
+impl Metrics {
+    pub(crate) fn skip(&self, skip: Skip) {
+        count(&self.skipped[skip as usize]);
+    }
+
+    /// A call and the adapter's own time in it.
+    pub(crate) fn call(&self, own_ns: u64) {
+        count(&self.calls);
+        let at = BOUNDS_US.iter().position(|bound| own_ns <= bound * 1_000).unwrap_or(BOUNDS_US.len());
+        count(&self.own[at]);
+        self.own_sum_ns.fetch_add(own_ns, Ordering::Relaxed);
+    }
+
+    /// Prometheus text. Source: its exposition format, version 0.0.4.
+    pub(crate) fn text(&self, counts: contract::monitor::Counts) -> String {
+        let mut out = String::new();
+        let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        let mut put = |name: &str, kind: &str, help: &str, rows: &[(&str, u64)]| {
+            // Writing to a string cannot fail.
+            let _ = writeln!(out, "# HELP quintain_adapter_{name} {help}\n# TYPE quintain_adapter_{name} {kind}");
+            for (label, value) in rows {
+                let _ = writeln!(out, "quintain_adapter_{name}{label} {value}");
+            }
+        };
+        put("calls_total", "counter", "Calls that passed.", &[("", read(&self.calls))]);
+        let verdicts = [
+            ("{verdict=\"holds\"}", counts.holds),
+            ("{verdict=\"fails\"}", counts.fails),
+            ("{verdict=\"unknown\"}", counts.unknown),
+            ("{verdict=\"error\"}", counts.errors),
+        ];
+        put("verdicts_total", "counter", "What clauses came to.", &verdicts);
+        let labels = SKIPS.map(|skip| format!("{{reason=\"{}\"}}", skip.name().trim_start_matches("skipped:")));
+        let mut rows = SKIPS
+            .iter()
+            .zip(&labels)
+            .map(|(skip, label)| (label.as_str(), read(&self.skipped[*skip as usize])))
+            .collect::<Vec<_>>();
+        rows.push(("{reason=\"conflict\"}", counts.bypassed));
+        put("unchecked_total", "counter", "Calls, or tunnels, that were not looked at.", &rows);
+        for (name, kind, help, value) in [
+            (
+                "refused_calls_total",
+                "counter",
+                "Calls that were refused, as `enforce` says.",
+                read(&self.refused_calls),
+            ),
+            ("connections_total", "counter", "Connections that were taken.", read(&self.connections)),
+            ("connections", "gauge", "Connections that are open.", read(&self.connections_now)),
+            (
+                "connections_over_total",
+                "counter",
+                "Connections that had to wait for another one to end.",
+                read(&self.connections_over),
+            ),
+            ("upstream_failed_total", "counter", "Services that could not be reached.", read(&self.upstream_failed)),
+            (
+                "peers_failed_total",
+                "counter",
+                "Adapters that could not be reached; their services were called plainly.",
+                read(&self.peers_failed),
+            ),
+            ("timeouts_total", "counter", "Waits that were given up.", read(&self.timeouts)),
+            (
+                "metadata_refused_total",
+                "counter",
+                "Metadata that was not believed.",
+                read(&self.metadata_refused) + counts.refused,
+            ),
+            (
+                "dials_refused_total",
+                "counter",
+                "Endpoints that were not dialled because no rule allows them.",
+                read(&self.dials_refused),
+            ),
+            (
+                "metadata_bytes_total",
+                "counter",
+                "Bytes of metadata that were sent to other adapters and came from them.",
+                read(&self.metadata_bytes),
+            ),
+            ("reports_total", "counter", "Reports that were written.", read(&self.reports)),
+            (
+                "reports_left_out_total",
+                "counter",
+                "Reports that were left out as repeated or too many.",
+                read(&self.reports_left_out),
+            ),
+            ("entries_total", "counter", "Service entries that were new.", counts.entries),
+            (
+                "entries_forgotten_total",
+                "counter",
+                "Service entries that were not kept, for want of names.",
+                counts.forgotten,
+            ),
+            (
+                "store_written_total",
+                "counter",
+                "Service entries that are in the store's file, counted anew each time that one changes.",
+                read(&self.store_written),
+            ),
+            (
+                "store_dropped_total",
+                "counter",
+                "Service entries that were not written, as the store was behind.",
+                read(&self.store_dropped),
+            ),
+            ("store_bytes", "gauge", "Length of the store's file.", read(&self.store_bytes)),
+            ("panics_total", "counter", "Mistakes of the adapter itself that were caught.", read(&self.panics)),
+        ] {
+            put(name, kind, help, &[("", value)]);
+        }
+        let mut below = 0;
+        let rows = BOUNDS_US.iter().zip(&self.own).map(|(bound, counter)| {
+            below += read(counter);
+            (format!("_bucket{{le=\"{}\"}}", *bound as f64 / 1e6), below)
+        });
+        let mut rows = rows.collect::<Vec<_>>();
+        let all = below + read(&self.own[BOUNDS_US.len()]);
+        rows.push(("_bucket{le=\"+Inf\"}".to_owned(), all));
+        rows.push(("_count".to_owned(), all));
+        let rows = rows.iter().map(|(label, value)| (label.as_str(), *value)).collect::<Vec<_>>();
+        put("own_seconds", "histogram", "The adapter's own time a call, without waiting for the service.", &rows);
+        let _ = writeln!(out, "quintain_adapter_own_seconds_sum {}", read(&self.own_sum_ns) as f64 / 1e9);
+        out
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn buckets_are_cumulative() {
+        let metrics = Metrics::default();
+        for own_ns in [1_000, 2_000, 2_001, 1_000_000_000] {
+            metrics.call(own_ns);
+        }
+        metrics.skip(Skip::Encrypted);
+        let text = metrics.text(contract::monitor::Counts { fails: 3, bypassed: 2, ..Default::default() });
+        for line in [
+            "quintain_adapter_calls_total 4",
+            "quintain_adapter_own_seconds_bucket{le=\"0.000002\"} 2",
+            "quintain_adapter_own_seconds_bucket{le=\"0.000005\"} 3",
+            "quintain_adapter_own_seconds_bucket{le=\"0.1\"} 3",
+            "quintain_adapter_own_seconds_bucket{le=\"+Inf\"} 4",
+            "quintain_adapter_own_seconds_count 4",
+            "quintain_adapter_own_seconds_sum 1.000005001",
+            "quintain_adapter_verdicts_total{verdict=\"fails\"} 3",
+            "quintain_adapter_unchecked_total{reason=\"encrypted\"} 1",
+            "quintain_adapter_unchecked_total{reason=\"conflict\"} 2",
+        ] {
+            assert!(text.lines().any(|found| found == line), "{line}\n{text}");
+        }
+    }
+}

@@ -1,0 +1,93 @@
+//! Connections of HTTP to services and adapters that wait for their next request.
+
+use std::collections::HashMap;
+use std::io;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use hyper::client::conn::http1::{Builder, SendRequest};
+use hyper_util::rt::TokioIo;
+
+use crate::body::Body;
+use crate::dial::{Dial, Whom};
+
+/// Most connections that wait for one server. More are closed.
+const WAITING_MAX: usize = 64;
+/// With more servers than these, those of which no connection waits any more are looked for and forgotten.
+const SERVERS_MAX: usize = 256;
+
+/// A connection to a server.
+#[derive(Debug)]
+pub(crate) struct Conn {
+    pub(crate) sender: SendRequest<Body>,
+    /// It was used before, so the server may have closed it meanwhile.
+    pub(crate) is_used: bool,
+    since: Instant,
+}
+
+/// Connections that wait, by whom they are to.
+#[derive(Debug)]
+pub(crate) struct Pool {
+    waiting: Mutex<HashMap<(Whom, String), Vec<Conn>>>,
+    idle: Duration,
+    head_bytes: usize,
+}
+
+impl Pool {
+    pub(crate) fn new(idle: Duration, head_bytes: usize) -> Self {
+        Self { waiting: Mutex::default(), idle, head_bytes }
+    }
+
+    /// A connection that waits; the one that has waited shortest, as it is the least likely to be closed.
+    pub(crate) fn take(&self, authority: &str, whom: Whom) -> Option<Conn> {
+        let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        let of = waiting.get_mut(&(whom, authority.to_owned()))?;
+        while let Some(conn) = of.pop() {
+            if conn.sender.is_ready() && conn.since.elapsed() < self.idle {
+                return Some(conn);
+            }
+        }
+        None
+    }
+
+    /// Lets a connection wait for whoever is next.
+    pub(crate) fn put(&self, authority: &str, whom: Whom, conn: Conn) {
+        if !conn.sender.is_ready() {
+            return;
+        }
+        let conn = Conn { is_used: true, since: crate::clock::now(), ..conn };
+        let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        let waits = |conn: &Conn| conn.sender.is_ready() && conn.since.elapsed() < self.idle;
+        if waiting.len() > SERVERS_MAX {
+            waiting.retain(|_, of| {
+                of.retain(waits);
+                !of.is_empty()
+            });
+        }
+        let of = waiting.entry((whom, authority.to_owned())).or_default();
+        of.retain(waits);
+        if of.len() < WAITING_MAX {
+            of.push(conn);
+        }
+    }
+
+    /// A new connection.
+    ///
+    /// # Errors
+    /// Why not.
+    pub(crate) async fn open(&self, dial: &Dial, authority: &str, whom: Whom) -> io::Result<Conn> {
+        let stream = dial.connect(authority, whom).await?;
+        let mut builder = Builder::new();
+        builder.preserve_header_case(true).max_buf_size(self.head_bytes);
+        let (mut sender, connection) = builder.handshake(TokioIo::new(stream)).await.map_err(io::Error::other)?;
+        tokio::spawn(async move {
+            // What goes wrong here goes wrong for the request, too, which tells of it.
+            let _ = connection.await;
+        });
+        if whom == Whom::Peer {
+            let greeted = tokio::time::timeout(dial.connect, crate::http::greet(&mut sender, authority)).await;
+            greeted.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))?;
+        }
+        Ok(Conn { sender, is_used: false, since: crate::clock::now() })
+    }
+}

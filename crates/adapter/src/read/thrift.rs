@@ -1,0 +1,112 @@
+//! Thrift messages on a tape.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use contract::{Tape, TapeId};
+use wire::thrift::{Framing, Limits, Message, MessageKind, Outcome, Protocol, Schema, Service, View, WireType, detect};
+
+use super::{Called, Op, Reply, Request, own_name};
+
+/// The one unframed message that a body is.
+pub(super) fn whole(body: &[u8]) -> Result<Message<'_>, String> {
+    use wire::thrift::Detected;
+    let protocol = match detect(body, &Limits::DEFAULT) {
+        Detected::Thrift { protocol, framing: Framing::Unframed, .. } => protocol,
+        Detected::Thrift { .. } => return Err("a framed message in a body of HTTP".to_owned()),
+        _ => return Err("the body is no Thrift message".to_owned()),
+    };
+    decode(protocol, body)
+}
+
+/// A message without its frame's length.
+pub(crate) fn decode(protocol: Protocol, bytes: &[u8]) -> Result<Message<'_>, String> {
+    Message::decode(protocol, bytes, &Limits::DEFAULT).map_err(|error| error.to_string())
+}
+
+pub(super) fn request<'m>(
+    schema: &'m Schema,
+    service: &'m Service,
+    ops: &HashMap<String, Arc<Op>>,
+    message: &Message<'m>,
+) -> Called<'m> {
+    if !matches!(message.header.kind, MessageKind::Call | MessageKind::Oneway) {
+        return Called::Unreadable;
+    }
+    let name = message.header.method();
+    let (Some(op), Some(method)) = (ops.get(name), service.method(name)) else { return Called::Unlisted };
+    let arguments = message.arguments(schema, method);
+    let mut tape = Tape::new();
+    let fields = schema.structure(method.arguments).in_order();
+    let args = fields.take(op.params.len()).map(|field| match arguments.get_id(field.id) {
+        Some(view) => put(&mut tape, view),
+        None => tape.missing(),
+    });
+    let args = args.collect();
+    Called::Known(op.clone(), Request { tape, args })
+}
+
+pub(super) fn reply<'m>(schema: &'m Schema, service: &'m Service, op: &Op, message: &Message<'m>) -> Reply<'m> {
+    let Some(method) = service.method(own_name(op)) else { return Reply::opaque() };
+    let mut tape = Tape::new();
+    let (value, is_error) = match message.outcome(schema, method) {
+        Outcome::Returned(Some(view)) => (put(&mut tape, view), false),
+        Outcome::Returned(None) => (tape.missing(), false),
+        Outcome::Threw(name, view) => {
+            let thrown = put(&mut tape, view);
+            (tape.map([(name, thrown)]), true)
+        }
+        Outcome::Failed(failed) => {
+            let message = tape.text(String::from_utf8_lossy(failed.message));
+            let code = tape.int(i64::from(failed.code));
+            (tape.map([("message", message), ("code", code)]), true)
+        }
+        Outcome::Missing => (tape.opaque(), false),
+    };
+    Reply { tape, value, is_error }
+}
+
+/// Messages are checked for depth and count before they come here, so the recursion is bounded.
+fn put<'m>(tape: &mut Tape<'m>, view: View<'m>) -> TapeId {
+    match view.wire_type() {
+        WireType::Bool => match view.as_bool() {
+            Some(value) => tape.bool(value),
+            None => tape.opaque(),
+        },
+        WireType::Byte | WireType::I16 | WireType::I32 | WireType::I64 => match view.as_i64() {
+            Some(value) => tape.int(value),
+            None => tape.opaque(),
+        },
+        WireType::Double => match view.as_f64() {
+            Some(value) => tape.float(value),
+            None => tape.opaque(),
+        },
+        WireType::Bytes | WireType::Uuid => match (view.as_str(), view.as_bytes()) {
+            (Some(text), _) if view.wire_type() == WireType::Bytes => tape.text(text),
+            // A text that is not UTF-8 is no text that a clause could speak of.
+            (None, _) if matches!(view.schema_type(), Some(wire::thrift::Type::String)) => tape.opaque(),
+            (_, Some(bytes)) => tape.bytes(bytes),
+            (_, None) => tape.opaque(),
+        },
+        WireType::List | WireType::Set => {
+            let items = view.elements().map(|item| put(tape, item)).collect::<Vec<_>>();
+            tape.list(items)
+        }
+        WireType::Map => {
+            let pairs = view.pairs().map(|(key, value)| (put(tape, key), put(tape, value))).collect::<Vec<_>>();
+            tape.map_of(pairs)
+        }
+        WireType::Struct => {
+            let mut fields = Vec::new();
+            for (field, value) in view.fields() {
+                if let Some(field) = field {
+                    let id = put(tape, value);
+                    // Of a field that is there twice the last one counts.
+                    fields.retain(|(name, _): &(&str, TapeId)| *name != field.name);
+                    fields.push((field.name.as_str(), id));
+                }
+            }
+            tape.map(fields)
+        }
+    }
+}

@@ -1,0 +1,282 @@
+//! What is told of clauses that are not kept: each thing once for a while, not too many, with a count of what was left out.
+
+use std::collections::HashMap;
+use std::io::Write;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::time::{Duration, Instant};
+
+use contract::monitor::report::{Found, Kind, Report};
+
+use crate::config::{Format, ReportSettings};
+use crate::metrics::{Metrics, count};
+
+/// Reports that may wait for a slow reader; more are left out and counted.
+const WAITING_MAX: usize = 1024;
+/// Different reports that are remembered.
+const KNOWN_MAX: usize = 4096;
+
+/// Where reports go. Telling one never waits.
+#[derive(Debug)]
+pub(crate) struct Reports {
+    to: SyncSender<Message>,
+    metrics: Arc<Metrics>,
+}
+
+#[derive(Debug)]
+enum Message {
+    Report(Box<Report>, u64),
+    Note(String),
+    Flush(SyncSender<()>),
+}
+
+/// What makes two reports the same.
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct Same {
+    kind: u8,
+    found: u8,
+    clause: String,
+    endpoint: String,
+    index: Option<String>,
+    who: Vec<String>,
+}
+
+impl Same {
+    fn of(report: &Report) -> Self {
+        Self {
+            kind: report.kind as u8,
+            found: report.found as u8,
+            clause: report.clause.clone(),
+            endpoint: report.endpoint.clone(),
+            index: report.index.clone(),
+            who: report.blamed.iter().chain(&report.vouched_for_by).cloned().collect(),
+        }
+    }
+}
+
+struct Known {
+    since: Instant,
+    again: u64,
+}
+
+/// Which reports are written.
+struct Gate {
+    settings: ReportSettings,
+    known: HashMap<Same, Known>,
+    second: Instant,
+    this_second: u32,
+    left_out: u64,
+}
+
+impl Gate {
+    fn new(settings: ReportSettings, now: Instant) -> Self {
+        Self { settings, known: HashMap::new(), second: now, this_second: 0, left_out: 0 }
+    }
+
+    /// How often the same was left out before; `None`: this one is left out, too.
+    fn pass(&mut self, report: &Report, now: Instant) -> Option<u64> {
+        if now.duration_since(self.second) >= Duration::from_secs(1) {
+            (self.second, self.this_second) = (now, 0);
+        }
+        let same = Same::of(report);
+        let again = match self.known.get_mut(&same) {
+            Some(known) if now.duration_since(known.since) < self.settings.repeat_after => {
+                known.again += 1;
+                return None;
+            }
+            Some(known) => known.again,
+            None => 0,
+        };
+        if self.this_second == self.settings.per_s {
+            self.left_out += 1;
+            return None;
+        }
+        self.this_second += 1;
+        if self.known.len() >= KNOWN_MAX {
+            let after = self.settings.repeat_after;
+            self.known.retain(|_, known| now.duration_since(known.since) < after);
+            if self.known.len() >= KNOWN_MAX {
+                self.known.clear();
+            }
+        }
+        self.known.insert(same, Known { since: now, again: 0 });
+        Some(again)
+    }
+
+    /// How many different ones were left out for the rate since this was asked last.
+    fn take_left_out(&mut self) -> u64 {
+        std::mem::take(&mut self.left_out)
+    }
+}
+
+impl Reports {
+    /// Starts to write to `out`. The thread ends when the last sender is gone.
+    pub(crate) fn start(
+        settings: ReportSettings,
+        metrics: Arc<Metrics>,
+        out: Box<dyn Write + Send>,
+    ) -> std::io::Result<Self> {
+        let (to, from) = sync_channel(WAITING_MAX);
+        let counts = metrics.clone();
+        std::thread::Builder::new().name("reports".to_owned()).spawn(move || write(settings, &counts, out, &from))?;
+        Ok(Self { to, metrics })
+    }
+
+    /// Tells of a clause that is not kept. `call`: the call's number.
+    pub(crate) fn tell(&self, report: Report, call: u64) {
+        if self.to.try_send(Message::Report(Box::new(report), call)).is_err() {
+            count(&self.metrics.reports_left_out);
+        }
+    }
+
+    /// Tells of something else that somebody should know.
+    pub(crate) fn note(&self, text: String) {
+        if self.to.try_send(Message::Note(text)).is_err() {
+            count(&self.metrics.reports_left_out);
+        }
+    }
+
+    /// Waits until what was told so far has been written.
+    pub(crate) fn flush(&self) {
+        let (done, wait) = sync_channel(1);
+        if self.to.send(Message::Flush(done)).is_ok() {
+            let _ = wait.recv_timeout(Duration::from_secs(2));
+        }
+    }
+}
+
+fn write(settings: ReportSettings, metrics: &Metrics, mut out: Box<dyn Write + Send>, from: &Receiver<Message>) {
+    let format = settings.format;
+    let mut gate = Gate::new(settings, crate::clock::now());
+    // A reader that is gone is no reason to stop what passes through the adapter: what cannot be written is left out.
+    while let Ok(message) = from.recv() {
+        match message {
+            Message::Report(report, call) => match gate.pass(&report, crate::clock::now()) {
+                Some(again) => {
+                    let left_out = gate.take_left_out();
+                    let text = render(format, &report, call, again, left_out);
+                    let written = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+                    count(if written.is_ok() { &metrics.reports } else { &metrics.reports_left_out });
+                }
+                None => count(&metrics.reports_left_out),
+            },
+            Message::Note(text) => {
+                let line = match format {
+                    Format::Text => format!("[Whip] {text}\n\n"),
+                    Format::Json => {
+                        format!("{}\n", serde_json::json!({ "time_ms": crate::clock::unix_ms(), "note": text }))
+                    }
+                };
+                let _ = out.write_all(line.as_bytes()).and_then(|()| out.flush());
+            }
+            Message::Flush(done) => drop(done.send(())),
+        }
+    }
+    let left_out = metrics.reports_left_out.load(Ordering::Relaxed);
+    if left_out > 0 && format == Format::Text {
+        let _ = writeln!(out, "[Whip] {left_out} reports were left out, as repeated or as too many");
+    }
+}
+
+/// A report as a line of JSON.
+#[derive(serde::Serialize)]
+struct Line<'r> {
+    time_ms: u64,
+    call: u64,
+    /// How often the same was left out before.
+    repeated: u64,
+    /// How many others were left out before, for the rate.
+    left_out: u64,
+    verdict: &'static str,
+    #[serde(flatten)]
+    report: &'r Report,
+}
+
+fn render(format: Format, report: &Report, call: u64, repeated: u64, left_out: u64) -> String {
+    match format {
+        Format::Text => {
+            let mut text = report.to_string();
+            if repeated > 0 {
+                text += &format!("\t (the same {repeated} times more, since it was told last)\n\n");
+            }
+            if left_out > 0 {
+                text += &format!("\t ({left_out} others were left out: more than the rate allows)\n\n");
+            }
+            text
+        }
+        Format::Json => {
+            let verdict = match (report.found, report.kind) {
+                (_, Kind::Conflict) => "conflict",
+                (Found::Fails, _) => "fails",
+                (Found::Unknown, _) => "unknown",
+                (Found::Error, _) => "error",
+            };
+            let line = Line { time_ms: crate::clock::unix_ms(), call, repeated, left_out, verdict, report };
+            serde_json::to_string(&line).map_or_else(|_| String::new(), |line| line + "\n")
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn report(clause: &str) -> Report {
+        Report {
+            adapter: "client".to_owned(),
+            kind: Kind::Postcondition,
+            found: Found::Fails,
+            reason: None,
+            clause: clause.to_owned(),
+            code: "result == a + b".to_owned(),
+            line: 1,
+            column: 1,
+            service: "Adder".to_owned(),
+            operation: "add".to_owned(),
+            endpoint: "adder:8001".to_owned(),
+            index: None,
+            index_known: true,
+            vouched_for_by: vec!["adder".to_owned()],
+            blamed: vec!["adder".to_owned()],
+            variables: Vec::new(),
+            provenance: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn the_same_is_told_once_and_counted() {
+        let now = crate::clock::now();
+        let settings = ReportSettings {
+            format: Format::Text,
+            file: None,
+            repeat_after: Duration::from_secs(60),
+            per_s: 2,
+            show_secrets: false,
+        };
+        let mut gate = Gate::new(settings, now);
+        let at = |seconds| now + Duration::from_secs(seconds);
+        assert_eq!(gate.pass(&report("a"), now), Some(0));
+        assert_eq!(gate.pass(&report("a"), at(1)), None);
+        assert_eq!(gate.pass(&report("a"), at(59)), None);
+        assert_eq!(gate.pass(&report("a"), at(60)), Some(2));
+        assert_eq!(gate.pass(&report("b"), at(60)), Some(0));
+        assert_eq!(gate.pass(&report("c"), at(60)), None, "a third in one second");
+        assert_eq!((gate.take_left_out(), gate.take_left_out()), (1, 0));
+        assert_eq!(gate.pass(&report("c"), at(61)), Some(0), "what was left out for the rate is no repetition");
+        for number in 0..3 * KNOWN_MAX as u64 {
+            gate.pass(&report(&number.to_string()), at(100 + number));
+        }
+        assert!(gate.known.len() <= KNOWN_MAX);
+    }
+
+    #[test]
+    fn a_line_of_json_has_the_facts() {
+        let line = render(Format::Json, &report("Adder.add.sum"), 7, 2, 1);
+        let line = serde_json::from_str::<serde_json::Value>(&line).unwrap();
+        assert_eq!((&line["clause"], &line["blamed"][0]), (&"Adder.add.sum".into(), &"adder".into()));
+        assert_eq!((&line["call"], &line["repeated"], &line["verdict"]), (&7.into(), &2.into(), &"fails".into()));
+        // What `quintain contract explain` reads.
+        assert!(serde_json::from_value::<Report>(line).is_ok());
+    }
+}

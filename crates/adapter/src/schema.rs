@@ -1,0 +1,201 @@
+//! IDL and WSDL files: read, and turned into the types that contracts are checked against.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use contract::{Field, Schema, Signature, Type};
+use wire::{soap, thrift};
+
+/// An IDL file or a WSDL.
+#[derive(Clone, Debug)]
+pub(crate) enum File {
+    Thrift(thrift::Schema),
+    Soap(soap::Wsdl),
+}
+
+/// Longest file that is read, bytes.
+const FILE_MAX_BYTES: u64 = 16 << 20;
+
+/// Reads a file with what it includes.
+///
+/// # Errors
+/// What cannot be read, and all mistakes in what can.
+pub(crate) fn load(path: &Path) -> Result<File, String> {
+    let source = path.display().to_string();
+    let folder = path.parent().unwrap_or(Path::new("")).to_path_buf();
+    let text = read(path)?;
+    let mut include = |name: &str| read(&folder.join(name));
+    if path.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("wsdl")) {
+        return soap::wsdl::parse(&source, &text, &mut include)
+            .map(File::Soap)
+            .map_err(|mistakes| mistakes.to_string());
+    }
+    thrift::idl::parse(&source, &text, &mut include).map(File::Thrift).map_err(|mistakes| mistakes.to_string())
+}
+
+/// The text of a file.
+///
+/// # Errors
+/// Why it cannot be read.
+pub(crate) fn read(path: &Path) -> Result<String, String> {
+    let told = |error: std::io::Error| format!("cannot read {}: {error}", path.display());
+    let length = std::fs::metadata(path).map_err(told)?.len();
+    if length > FILE_MAX_BYTES {
+        return Err(format!("{} has {length} bytes, over the limit of {FILE_MAX_BYTES}", path.display()));
+    }
+    std::fs::read_to_string(path).map_err(told)
+}
+
+/// A contract with the schemas that its text names, relative to its folder, and those given by service.
+///
+/// # Errors
+/// What cannot be read. Mistakes of the contract itself are among its findings.
+pub fn check_contract(path: &Path, given: &[(String, String, PathBuf)]) -> Result<(String, contract::Checked), String> {
+    let text = read(path)?;
+    let folder = path.parent().unwrap_or(Path::new(""));
+    let named = contract::check(&text, None).file.schemas;
+    let mut schema = Schema::default();
+    let mut wrong = Vec::new();
+    for name in &named {
+        match load(&folder.join(&name.text)) {
+            Ok(file) => schema.extend(types(&file, None)),
+            Err(error) => wrong.push(error),
+        }
+    }
+    for (service, schema_service, path) in given {
+        match load(path) {
+            Ok(file) => schema.extend(types(&file, Some((schema_service, service)))),
+            Err(error) => wrong.push(error),
+        }
+    }
+    if !wrong.is_empty() {
+        return Err(wrong.join("\n"));
+    }
+    let is_any = !named.is_empty() || !given.is_empty();
+    let checked = contract::check(&text, is_any.then_some(&schema));
+    Ok((text, checked))
+}
+
+/// The types of a file; of one service alone, under another name, where that is asked.
+pub(crate) fn types(file: &File, service: Option<(&str, &str)>) -> Schema {
+    match file {
+        File::Thrift(schema) => of_thrift(schema, service),
+        File::Soap(wsdl) => of_wsdl(wsdl, service),
+    }
+}
+
+fn of_thrift(schema: &thrift::Schema, only: Option<(&str, &str)>) -> Schema {
+    let field = |field: &thrift::Field| Field {
+        name: field.name.clone(),
+        of: thrift_type(schema, &field.ty),
+        optional: field.requirement == thrift::Requirement::Optional,
+    };
+    let mut out = Schema::default();
+    for (_, structure) in schema.structs() {
+        out.types.insert(structure.name.clone(), structure.fields.iter().map(field).collect());
+    }
+    for service in &schema.services {
+        let name = match only {
+            Some((from, to)) if from == service.name => to,
+            Some(_) => continue,
+            None => &service.name,
+        };
+        let signature = |method: &thrift::Method| Signature {
+            params: schema.structure(method.arguments).in_order().map(field).collect(),
+            result: method.returns.as_ref().map(|ty| thrift_type(schema, ty)),
+            errors: schema.structure(method.result).fields.iter().filter(|field| field.id != 0).map(field).collect(),
+        };
+        let operations = service.methods.iter().map(|method| (method.name.clone(), signature(method))).collect();
+        out.services.insert(name.to_owned(), operations);
+    }
+    out
+}
+
+fn thrift_type(schema: &thrift::Schema, ty: &thrift::Type) -> Type {
+    let of = |ty: &thrift::Type| Box::new(thrift_type(schema, ty));
+    match ty {
+        thrift::Type::Bool => Type::Bool,
+        thrift::Type::Byte | thrift::Type::I16 | thrift::Type::I32 | thrift::Type::I64 | thrift::Type::Enum(_) => {
+            Type::Int
+        }
+        thrift::Type::Double => Type::Float,
+        thrift::Type::String => Type::Text,
+        thrift::Type::Binary | thrift::Type::Uuid => Type::Bytes,
+        thrift::Type::Struct(id) => Type::Named(schema.structure(*id).name.clone()),
+        thrift::Type::List(item) | thrift::Type::Set(item) => Type::List(of(item)),
+        thrift::Type::Map(key, value) => Type::Map(of(key), of(value)),
+    }
+}
+
+fn of_wsdl(wsdl: &soap::Wsdl, only: Option<(&str, &str)>) -> Schema {
+    let mut types = BTreeMap::new();
+    let mut services = BTreeMap::new();
+    for service in &wsdl.services {
+        let mut operations = BTreeMap::new();
+        for operation in service.ports.iter().flat_map(|port| &port.operations) {
+            let params = fields(wsdl, operation.input.content, &mut types);
+            let result =
+                operation.output.as_ref().and_then(|output| match wsdl.complex(output.content).fields.as_slice() {
+                    [] => None,
+                    [_] => fields(wsdl, output.content, &mut types).pop().map(|field| field.of),
+                    _ => Some(Type::Record(fields(wsdl, output.content, &mut types))),
+                });
+            operations.insert(operation.name.clone(), Signature { params, result, errors: Vec::new() });
+        }
+        match only {
+            // A contract's service is one of a WSDL's, or all of a WSDL that has but one.
+            Some((from, to)) if from == service.name || wsdl.services.len() == 1 => {
+                services.insert(to.to_owned(), operations)
+            }
+            Some(_) => None,
+            None => services.insert(service.name.clone(), operations),
+        };
+    }
+    Schema { types, services }
+}
+
+fn fields(wsdl: &soap::Wsdl, id: soap::ComplexId, types: &mut BTreeMap<String, Vec<Field>>) -> Vec<Field> {
+    let fields = wsdl.complex(id).fields.clone();
+    let mut out = Vec::new();
+    for field in fields {
+        let of = soap_type(wsdl, field.ty, types);
+        let of = if field.is_list() { Type::List(Box::new(of)) } else { of };
+        let optional = !field.is_list() && (field.min == 0 || field.is_nillable);
+        out.push(Field { name: field.name.clone(), of, optional });
+    }
+    out
+}
+
+fn soap_type(wsdl: &soap::Wsdl, ty: soap::Type, types: &mut BTreeMap<String, Vec<Field>>) -> Type {
+    let builtin = |builtin| match builtin {
+        soap::Builtin::Text => Type::Text,
+        soap::Builtin::Boolean => Type::Bool,
+        soap::Builtin::Integer { .. } => Type::Int,
+        soap::Builtin::Float => Type::Float,
+        soap::Builtin::Base64 | soap::Builtin::Hex => Type::Bytes,
+    };
+    match ty {
+        soap::Type::Any => Type::Any,
+        soap::Type::Builtin(of) => builtin(of),
+        soap::Type::Simple(id) => {
+            let simple = wsdl.simple(id);
+            match simple.base {
+                soap::Builtin::Text if !simple.values.is_empty() => Type::Choice(simple.values.clone()),
+                of => builtin(of),
+            }
+        }
+        soap::Type::Complex(id) => {
+            let complex = wsdl.complex(id);
+            if let Some(item) = complex.array() {
+                return Type::List(Box::new(soap_type(wsdl, item.ty, types)));
+            }
+            if !types.contains_key(&complex.name) {
+                // The name stands there before the fields are walked through, so a type that contains itself ends.
+                types.insert(complex.name.clone(), Vec::new());
+                let fields = fields(wsdl, id, types);
+                types.insert(complex.name.clone(), fields);
+            }
+            Type::Named(complex.name.clone())
+        }
+    }
+}

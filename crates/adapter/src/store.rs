@@ -1,0 +1,201 @@
+//! Service entries in one file that outlives the process: read from memory where they are, written behind the calls.
+
+mod file;
+#[cfg(test)]
+mod tests;
+mod writer;
+
+use std::borrow::Cow;
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use contract::monitor::{Key, MemoryStore, Store};
+
+use self::file::{About, Opened};
+pub use self::file::{Kept, StoreError, look, purge};
+use self::writer::{Batch, Entries, Writer};
+use crate::config::{OnMismatch, StoreSettings};
+use crate::metrics::{Metrics, count};
+
+/// Bytes that may wait to be written. What is new beyond that is kept in memory alone, and counted.
+const WAITING_MAX_BYTES: usize = 8 << 20;
+
+/// A store of either kind.
+#[derive(Debug)]
+pub(crate) enum AnyStore {
+    Memory(MemoryStore),
+    File(FileStore),
+}
+
+/// A file with a cache before it.
+#[derive(Debug)]
+pub(crate) struct FileStore {
+    cache: MemoryStore,
+    names: Vec<String>,
+    shared: Arc<Shared>,
+    writer: Writer,
+    metrics: Arc<Metrics>,
+    expire_after_s: Option<u64>,
+}
+
+/// What the calls and the writer share.
+#[derive(Debug, Default)]
+struct Shared {
+    waiting: Mutex<Waiting>,
+}
+
+#[derive(Debug, Default)]
+struct Waiting {
+    batch: Batch,
+    /// What is being written: still to be found, as it may have left the cache.
+    going: Arc<Entries>,
+    bytes: usize,
+}
+
+impl AnyStore {
+    /// Opens what the settings say. Whatever is wrong with a file, there is a store; what is to be told is for people.
+    pub(crate) fn open(
+        settings: &StoreSettings,
+        name: &str,
+        contract_hash: u64,
+        metrics: &Arc<Metrics>,
+    ) -> (Self, Vec<String>) {
+        let expire_after_s = settings.expire_after.map(|after| after.as_secs());
+        let memory = || Self::Memory(MemoryStore::new(settings.memory_bytes, expire_after_s));
+        let Some(path) = &settings.path else { return (memory(), Vec::new()) };
+        let about = About { name: name.to_owned(), contract_hash };
+        let mut notes = Vec::new();
+        let opened = match file::open(path, &about) {
+            Err(error) if settings.on_mismatch == OnMismatch::Rotate && !matches!(error, StoreError::Busy) => {
+                file::put_aside(path).and_then(|aside| {
+                    notes.push(format!(
+                        "the store {} was put aside as {}: {error}. A new one is begun; who vouches is learned anew",
+                        path.display(),
+                        aside.display()
+                    ));
+                    file::open(path, &about)
+                })
+            }
+            opened => opened,
+        };
+        match opened {
+            Ok(opened) => (Self::File(FileStore::new(opened, path, about, settings, metrics.clone())), notes),
+            Err(error) => {
+                notes.push(format!(
+                    "the store {} is not used: {error}. Calls pass and are checked; entries are kept in memory alone",
+                    path.display()
+                ));
+                (memory(), notes)
+            }
+        }
+    }
+
+    /// Waits until all that is known has been written.
+    pub(crate) fn flush(&mut self) {
+        if let Self::File(store) = self {
+            store.writer.flush();
+        }
+    }
+
+    /// What is wrong with the file since this was asked last.
+    pub(crate) fn take_notes(&mut self) -> Vec<String> {
+        match self {
+            Self::Memory(_) => Vec::new(),
+            Self::File(store) => store.writer.take_notes(),
+        }
+    }
+}
+
+impl FileStore {
+    fn new(opened: Opened, path: &Path, about: About, settings: &StoreSettings, metrics: Arc<Metrics>) -> Self {
+        let expire_after_s = settings.expire_after.map(|after| after.as_secs());
+        let shared = Arc::new(Shared::default());
+        let names = opened.names.clone();
+        let writer = Writer::start(opened, path, about, settings.flush, expire_after_s, &shared, metrics.clone());
+        let cache = MemoryStore::new(settings.memory_bytes, expire_after_s);
+        Self { cache, names, shared, writer, metrics, expire_after_s }
+    }
+
+    fn is_live(&self, used_s: u64, now_s: u64) -> bool {
+        self.expire_after_s.is_none_or(|after| now_s.saturating_sub(used_s) <= after)
+    }
+}
+
+impl Store for FileStore {
+    fn get(&mut self, key: &Key, now_s: u64) -> Option<Cow<'_, [u8]>> {
+        if self.cache.get(key, now_s).is_none() {
+            let waiting = self.shared.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+            let unwritten = waiting.batch.entries.get(key).or_else(|| waiting.going.get(key)).cloned();
+            drop(waiting);
+            let (entry, used_s) = unwritten.or_else(|| self.writer.read(key))?;
+            if !self.is_live(used_s, now_s) {
+                return None;
+            }
+            self.cache.put(key, &entry, now_s);
+        }
+        self.cache.get(key, now_s)
+    }
+
+    fn put(&mut self, key: &Key, entry: &[u8], now_s: u64) {
+        self.cache.put(key, entry, now_s);
+        let mut waiting = self.shared.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        if waiting.bytes + entry.len() > WAITING_MAX_BYTES {
+            count(&self.metrics.store_dropped);
+            return;
+        }
+        waiting.bytes += entry.len() + size_of::<Key>();
+        waiting.batch.entries.insert(*key, (entry.into(), now_s));
+    }
+
+    fn put_name(&mut self, number: u32, name: &str) {
+        assert_eq!(number as usize, self.names.len(), "names are numbered without a gap");
+        self.names.push(name.to_owned());
+        let mut waiting = self.shared.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        waiting.batch.names.push(name.to_owned());
+    }
+
+    fn names(&mut self) -> Vec<String> {
+        self.names.clone()
+    }
+
+    fn each(&mut self, now_s: u64, show: &mut dyn FnMut(&Key, &[u8])) {
+        // Asked before the first call and by people alone, so it may take its time.
+        self.writer.flush();
+        for (key, used_s, entry) in self.writer.all() {
+            if self.is_live(used_s, now_s) {
+                show(&key, &entry);
+            }
+        }
+    }
+}
+
+impl AnyStore {
+    fn either(&mut self) -> &mut dyn Store {
+        match self {
+            Self::Memory(store) => store,
+            Self::File(store) => store,
+        }
+    }
+}
+
+impl Store for AnyStore {
+    fn get(&mut self, key: &Key, now_s: u64) -> Option<Cow<'_, [u8]>> {
+        self.either().get(key, now_s)
+    }
+
+    fn put(&mut self, key: &Key, entry: &[u8], now_s: u64) {
+        self.either().put(key, entry, now_s);
+    }
+
+    fn put_name(&mut self, number: u32, name: &str) {
+        self.either().put_name(number, name);
+    }
+
+    fn names(&mut self) -> Vec<String> {
+        self.either().names()
+    }
+
+    fn each(&mut self, now_s: u64, show: &mut dyn FnMut(&Key, &[u8])) {
+        self.either().each(now_s, show);
+    }
+}

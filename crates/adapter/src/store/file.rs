@@ -1,0 +1,227 @@
+//! The file itself: a header that says whose it is, names by number, entries by key.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
+
+use contract::monitor::Key;
+use redb::{Database, DatabaseError, ReadableDatabase, ReadableTable, TableDefinition};
+
+/// The layout of the tables below.
+const LAYOUT: u64 = 1;
+
+const ABOUT: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("about");
+pub(super) const NAMES: TableDefinition<'_, u32, &str> = TableDefinition::new("names");
+/// Seconds since 1970 of the last change, 8 bytes little endian, and the entry.
+pub(super) const ENTRIES: TableDefinition<'_, &[u8; 12], &[u8]> = TableDefinition::new("entries");
+
+/// Memory that the file's pages may take; entries themselves have a cache of their own.
+const PAGES_MAX_BYTES: usize = 1 << 20;
+
+/// Whose a store is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct About {
+    pub(super) name: String,
+    pub(super) contract_hash: u64,
+}
+
+/// Why a file cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// Another process has it open.
+    #[error("another process has it open")]
+    Busy,
+    /// It is another adapter's.
+    #[error("it belongs to the adapter `{0}`")]
+    OtherName(String),
+    /// It was written for another contract.
+    #[error("it was written for another contract, {found:016x} and not {expected:016x}")]
+    OtherContract {
+        /// The hash in the file.
+        found: u64,
+        /// That of the contract.
+        expected: u64,
+    },
+    /// A version that is not known.
+    #[error("it has the layout {0}, and {LAYOUT} is understood")]
+    OtherLayout(u64),
+    /// It is no store, or is damaged.
+    #[error("it cannot be read: {0}")]
+    Broken(String),
+}
+
+fn broken(error: impl std::fmt::Display) -> StoreError {
+    StoreError::Broken(error.to_string())
+}
+
+/// A file that was opened.
+#[derive(Debug)]
+pub(super) struct Opened {
+    pub(super) db: Database,
+    pub(super) names: Vec<String>,
+}
+
+/// Key, seconds since 1970 of the last change, entry.
+pub(super) type Row = (Key, u64, Vec<u8>);
+
+/// What a file keeps, for people to look at.
+#[derive(Debug)]
+pub struct Kept {
+    /// The adapter that it belongs to.
+    pub name: String,
+    /// The hash of its contract.
+    pub contract_hash: u64,
+    /// Names by their numbers.
+    pub names: Vec<String>,
+    /// Keys, seconds since 1970 of the last change, and entries.
+    pub entries: Vec<(Key, u64, Vec<u8>)>,
+}
+
+/// Runs what opens a file. One that was cut short is for the library to refuse; should it panic, that is a refusal, too.
+fn guarded<T>(run: impl FnOnce() -> Result<T, StoreError>) -> Result<T, StoreError> {
+    catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|_| Err(StoreError::Broken("it is damaged".to_owned())))
+}
+
+fn database(path: &Path, create: bool) -> Result<Database, StoreError> {
+    let mut builder = Database::builder();
+    builder.set_cache_size(PAGES_MAX_BYTES);
+    let opened = if create { builder.create(path) } else { builder.open(path) };
+    opened.map_err(|error| match error {
+        DatabaseError::DatabaseAlreadyOpen => StoreError::Busy,
+        other => broken(other),
+    })
+}
+
+/// Opens a file, or begins one.
+pub(super) fn open(path: &Path, about: &About) -> Result<Opened, StoreError> {
+    guarded(|| {
+        let db = database(path, true)?;
+        let write = db.begin_write().map_err(broken)?;
+        let names = {
+            let mut table = write.open_table(ABOUT).map_err(broken)?;
+            match number(&table, "layout")? {
+                None => {
+                    table.insert("layout", &LAYOUT.to_le_bytes()[..]).map_err(broken)?;
+                    table.insert("contract", &about.contract_hash.to_le_bytes()[..]).map_err(broken)?;
+                    table.insert("name", about.name.as_bytes()).map_err(broken)?;
+                }
+                Some(LAYOUT) => {}
+                Some(other) => return Err(StoreError::OtherLayout(other)),
+            }
+            let name = name(&table)?;
+            if name != about.name {
+                return Err(StoreError::OtherName(name));
+            }
+            let found = number(&table, "contract")?.unwrap_or(0);
+            if found != about.contract_hash {
+                return Err(StoreError::OtherContract { found, expected: about.contract_hash });
+            }
+            write.open_table(ENTRIES).map_err(broken)?;
+            names(&write.open_table(NAMES).map_err(broken)?)?
+        };
+        write.commit().map_err(broken)?;
+        Ok(Opened { db, names })
+    })
+}
+
+fn number(table: &impl ReadableTable<&'static str, &'static [u8]>, key: &str) -> Result<Option<u64>, StoreError> {
+    let Some(value) = table.get(key).map_err(broken)? else { return Ok(None) };
+    let bytes = value.value().try_into().map_err(|_| StoreError::Broken(format!("`{key}` is no number")))?;
+    Ok(Some(u64::from_le_bytes(bytes)))
+}
+
+fn name(table: &impl ReadableTable<&'static str, &'static [u8]>) -> Result<String, StoreError> {
+    let name = table.get("name").map_err(broken)?;
+    Ok(name.map(|name| String::from_utf8_lossy(name.value()).into_owned()).unwrap_or_default())
+}
+
+fn names(table: &impl ReadableTable<u32, &'static str>) -> Result<Vec<String>, StoreError> {
+    let mut names = Vec::new();
+    for row in table.iter().map_err(broken)? {
+        let (number, name) = row.map_err(broken)?;
+        if number.value() as usize != names.len() {
+            return Err(StoreError::Broken(format!("name {} is missing", names.len())));
+        }
+        names.push(name.value().to_owned());
+    }
+    Ok(names)
+}
+
+/// The entry of a value of [`ENTRIES`], and when it was changed.
+pub(super) fn split(value: &[u8]) -> Option<(u64, &[u8])> {
+    let (used_s, entry) = value.split_first_chunk::<8>()?;
+    Some((u64::from_le_bytes(*used_s), entry))
+}
+
+/// A value of [`ENTRIES`].
+pub(super) fn joined(used_s: u64, entry: &[u8]) -> Vec<u8> {
+    [&used_s.to_le_bytes()[..], entry].concat()
+}
+
+/// All entries of a file.
+pub(super) fn all(db: &Database) -> Result<Vec<Row>, StoreError> {
+    let read = db.begin_read().map_err(broken)?;
+    let table = read.open_table(ENTRIES).map_err(broken)?;
+    let mut all = Vec::new();
+    for row in table.iter().map_err(broken)? {
+        let (key, value) = row.map_err(broken)?;
+        if let Some((used_s, entry)) = split(value.value()) {
+            all.push((*key.value(), used_s, entry.to_vec()));
+        }
+    }
+    Ok(all)
+}
+
+/// Looks at a file that no adapter has open.
+///
+/// # Errors
+/// Why it cannot be read.
+pub fn look(path: &Path) -> Result<Kept, StoreError> {
+    guarded(|| {
+        let db = database(path, false)?;
+        let read = db.begin_read().map_err(broken)?;
+        let about = read.open_table(ABOUT).map_err(broken)?;
+        match number(&about, "layout")? {
+            Some(LAYOUT) => {}
+            other => return Err(StoreError::OtherLayout(other.unwrap_or(0))),
+        }
+        let (name, contract_hash) = (name(&about)?, number(&about, "contract")?.unwrap_or(0));
+        let names = names(&read.open_table(NAMES).map_err(broken)?)?;
+        Ok(Kept { name, contract_hash, names, entries: all(&db)? })
+    })
+}
+
+/// Removes the entries of which `goes` is true from a file that no adapter has open; how many that were.
+///
+/// # Errors
+/// Why it cannot be written.
+pub fn purge(path: &Path, goes: &mut dyn FnMut(u64, &[u8]) -> bool) -> Result<u64, StoreError> {
+    guarded(|| {
+        let db = database(path, false)?;
+        let write = db.begin_write().map_err(broken)?;
+        let mut gone = 0;
+        {
+            let mut table = write.open_table(ENTRIES).map_err(broken)?;
+            let stays = |_: &[u8; 12], value: &[u8]| {
+                let goes = split(value).is_none_or(|(used_s, entry)| goes(used_s, entry));
+                gone += u64::from(goes);
+                !goes
+            };
+            table.retain(stays).map_err(broken)?;
+        }
+        write.commit().map_err(broken)?;
+        Ok(gone)
+    })
+}
+
+/// Gives a file another name beside its own.
+pub(super) fn put_aside(path: &Path) -> Result<PathBuf, StoreError> {
+    let name = |number: u32| {
+        let mut name = path.as_os_str().to_owned();
+        name.push(format!(".old-{number}"));
+        PathBuf::from(name)
+    };
+    let free = (1..10_000).map(name).find(|name| !name.exists());
+    let aside = free.ok_or_else(|| broken("it cannot be put aside: too many old ones are there"))?;
+    std::fs::rename(path, &aside).map_err(|error| broken(format_args!("it cannot be put aside: {error}")))?;
+    Ok(aside)
+}

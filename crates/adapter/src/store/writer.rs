@@ -1,0 +1,237 @@
+//! The thread that writes: a batch now and then, expired entries out, and what to do when the file is gone.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use contract::monitor::Key;
+use redb::{Database, ReadableDatabase};
+
+use super::Shared;
+use super::file::{self, About, ENTRIES, NAMES, Opened, Row};
+use crate::metrics::Metrics;
+
+/// Entries with the second since 1970 at which each was changed.
+pub(super) type Entries = HashMap<Key, (Box<[u8]>, u64)>;
+
+/// What waits to be written.
+#[derive(Debug, Default)]
+pub(super) struct Batch {
+    pub(super) entries: Entries,
+    pub(super) names: Vec<String>,
+}
+
+/// Every so many batches expired entries are looked for.
+const SWEEP_EVERY: u64 = 120;
+
+#[derive(Debug)]
+pub(super) struct Writer {
+    db: Arc<RwLock<Option<Database>>>,
+    /// Gone when the store is dropped, which ends the thread.
+    flush: Option<SyncSender<SyncSender<()>>>,
+    notes: Arc<Mutex<Vec<String>>>,
+    is_broken: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+struct Work {
+    db: Arc<RwLock<Option<Database>>>,
+    shared: Arc<Shared>,
+    notes: Arc<Mutex<Vec<String>>>,
+    is_broken: Arc<AtomicBool>,
+    path: PathBuf,
+    about: About,
+    /// Every name that was ever written, to begin a new file with.
+    names: Vec<String>,
+    metrics: Arc<Metrics>,
+    expire_after_s: Option<u64>,
+}
+
+impl Writer {
+    pub(super) fn start(
+        opened: Opened,
+        path: &Path,
+        about: About,
+        every: Duration,
+        expire_after_s: Option<u64>,
+        shared: &Arc<Shared>,
+        metrics: Arc<Metrics>,
+    ) -> Self {
+        let (flush, asked) = sync_channel(4);
+        let mut work = Work {
+            db: Arc::new(RwLock::new(Some(opened.db))),
+            shared: shared.clone(),
+            notes: Arc::default(),
+            is_broken: Arc::default(),
+            path: path.to_path_buf(),
+            about,
+            names: opened.names,
+            metrics,
+            expire_after_s,
+        };
+        let (db, notes, is_broken) = (work.db.clone(), work.notes.clone(), work.is_broken.clone());
+        let thread = std::thread::Builder::new().name("store".to_owned()).spawn(move || work.run(every, &asked));
+        if let Err(error) = &thread {
+            is_broken.store(true, Ordering::Relaxed);
+            let mut notes = notes.lock().unwrap_or_else(PoisonError::into_inner);
+            notes.push(format!("the store is not written, as no thread could be started: {error}"));
+        }
+        Self { db, flush: Some(flush), notes, is_broken, thread: thread.ok() }
+    }
+
+    /// Waits until all that is known has been written, but not for ever.
+    pub(super) fn flush(&self) {
+        let (done, wait) = sync_channel(1);
+        if self.flush.as_ref().is_some_and(|flush| flush.try_send(done).is_ok()) {
+            let _ = wait.recv_timeout(Duration::from_secs(5));
+        }
+    }
+
+    pub(super) fn take_notes(&self) -> Vec<String> {
+        std::mem::take(&mut *self.notes.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// An entry of the file, and when it was changed.
+    pub(super) fn read(&self, key: &Key) -> Option<(Box<[u8]>, u64)> {
+        if self.is_broken.load(Ordering::Relaxed) {
+            return None;
+        }
+        let db = self.db.read().unwrap_or_else(PoisonError::into_inner);
+        let table = db.as_ref()?.begin_read().ok()?.open_table(ENTRIES).ok()?;
+        let value = table.get(key).ok()??;
+        let (used_s, entry) = file::split(value.value())?;
+        Some((entry.into(), used_s))
+    }
+
+    pub(super) fn all(&self) -> Vec<Row> {
+        let db = self.db.read().unwrap_or_else(PoisonError::into_inner);
+        db.as_ref().and_then(|db| file::all(db).ok()).unwrap_or_default()
+    }
+}
+
+/// The last batch is written before the store is gone.
+impl Drop for Writer {
+    fn drop(&mut self) {
+        self.flush = None;
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Work {
+    fn run(&mut self, every: Duration, asked: &Receiver<SyncSender<()>>) {
+        for round in 1_u64.. {
+            let done = match asked.recv_timeout(every) {
+                Ok(done) => Some(done),
+                Err(RecvTimeoutError::Timeout) => None,
+                Err(RecvTimeoutError::Disconnected) => return self.write(),
+            };
+            self.write();
+            if round % SWEEP_EVERY == 0 {
+                self.sweep();
+            }
+            if let Some(done) = done {
+                let _ = done.send(());
+            }
+        }
+    }
+
+    fn note(&self, text: String) {
+        self.notes.lock().unwrap_or_else(PoisonError::into_inner).push(text);
+    }
+
+    fn is_broken(&self) -> bool {
+        self.is_broken.load(Ordering::Relaxed)
+    }
+
+    fn write(&mut self) {
+        let (entries, names) = {
+            let mut waiting = self.shared.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+            let batch = std::mem::take(&mut waiting.batch);
+            waiting.bytes = 0;
+            waiting.going = Arc::new(batch.entries);
+            (waiting.going.clone(), batch.names)
+        };
+        if !self.is_broken() && !self.path.exists() {
+            self.begin_anew();
+        }
+        let names_from = self.names.len();
+        self.names.extend(names);
+        let is_new = !entries.is_empty() || names_from < self.names.len();
+        match is_new.then(|| self.commit(&entries, names_from)) {
+            Some(Ok(written)) => drop(self.metrics.store_written.fetch_add(written, Ordering::Relaxed)),
+            Some(Err(error)) => {
+                self.is_broken.store(true, Ordering::Relaxed);
+                self.note(format!(
+                    "the store {} cannot be written: {error}. Calls pass and are checked; entries are kept in memory alone",
+                    self.path.display()
+                ));
+            }
+            None => {}
+        }
+        self.shared.waiting.lock().unwrap_or_else(PoisonError::into_inner).going = Arc::default();
+        if let Ok(about) = std::fs::metadata(&self.path) {
+            self.metrics.store_bytes.store(about.len(), Ordering::Relaxed);
+        }
+    }
+
+    /// How many entries are in the file now that were to be written.
+    fn commit(&self, entries: &Entries, names_from: usize) -> Result<u64, redb::Error> {
+        let db = self.db.read().unwrap_or_else(PoisonError::into_inner);
+        let Some(db) = db.as_ref().filter(|_| !self.is_broken()) else { return Ok(0) };
+        let write = db.begin_write()?;
+        {
+            let mut table = write.open_table(NAMES)?;
+            for (number, name) in self.names.iter().enumerate().skip(names_from) {
+                table.insert(number as u32, name.as_str())?;
+            }
+            let mut table = write.open_table(ENTRIES)?;
+            for (key, (entry, used_s)) in entries {
+                table.insert(key, file::joined(*used_s, entry).as_slice())?;
+            }
+        }
+        write.commit()?;
+        Ok(entries.len() as u64)
+    }
+
+    /// The file was removed under the adapter: a new one is begun with the names. Entries come again as they change.
+    fn begin_anew(&mut self) {
+        self.note(format!(
+            "the store {} is gone. A new one is begun; who vouches is learned anew",
+            self.path.display()
+        ));
+        let opened = {
+            let mut db = self.db.write().unwrap_or_else(PoisonError::into_inner);
+            *db = None;
+            file::open(&self.path, &self.about).map(|opened| *db = Some(opened.db))
+        };
+        let begun = opened.map_err(|error| error.to_string());
+        if let Err(error) = begun.and_then(|()| self.commit(&Entries::new(), 0).map_err(|error| error.to_string())) {
+            self.is_broken.store(true, Ordering::Relaxed);
+            self.note(format!("the store {} cannot be begun: {error}", self.path.display()));
+        }
+    }
+
+    fn sweep(&self) {
+        let Some(after) = self.expire_after_s else { return };
+        let now_s = crate::clock::unix_s();
+        let db = self.db.read().unwrap_or_else(PoisonError::into_inner);
+        let sweep = |db: &Database| -> Result<(), redb::Error> {
+            let write = db.begin_write()?;
+            let is_live = |_: &[u8; 12], value: &[u8]| {
+                file::split(value).is_some_and(|(used_s, _)| now_s.saturating_sub(used_s) <= after)
+            };
+            write.open_table(ENTRIES)?.retain(is_live)?;
+            write.commit()?;
+            Ok(())
+        };
+        if let Some(Err(error)) = db.as_ref().map(sweep) {
+            self.note(format!("expired entries of the store {} stay: {error}", self.path.display()));
+        }
+    }
+}

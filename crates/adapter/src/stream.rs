@@ -1,0 +1,78 @@
+//! Byte streams whatever they are made of, with a count of what passed.
+
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::task::{Context, Poll};
+
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+
+/// TCP, or TLS over it.
+pub(crate) trait Duplex: AsyncRead + AsyncWrite + Unpin + Send {}
+
+impl<S: AsyncRead + AsyncWrite + Unpin + Send> Duplex for S {}
+
+/// A connection. Its count is of the bytes of both directions, within TLS where there is any.
+pub(crate) struct Stream {
+    inner: Box<dyn Duplex>,
+    bytes: Arc<AtomicU64>,
+}
+
+impl Stream {
+    pub(crate) fn new(inner: impl Duplex + 'static) -> Self {
+        Self { inner: Box::new(inner), bytes: Arc::default() }
+    }
+
+    /// The count, to be read while the stream is elsewhere.
+    pub(crate) fn count(&self) -> Arc<AtomicU64> {
+        self.bytes.clone()
+    }
+
+    fn add(&self, bytes: usize) {
+        self.bytes.fetch_add(bytes as u64, Ordering::Relaxed);
+    }
+}
+
+impl AsyncRead for Stream {
+    fn poll_read(mut self: Pin<&mut Self>, context: &mut Context<'_>, into: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        let before = into.filled().len();
+        let polled = Pin::new(&mut *self.inner).poll_read(context, into);
+        self.add(into.filled().len() - before);
+        polled
+    }
+}
+
+impl AsyncWrite for Stream {
+    fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        let polled = Pin::new(&mut *self.inner).poll_write(context, bytes);
+        if let Poll::Ready(Ok(written)) = polled {
+            self.add(written);
+        }
+        polled
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut *self.inner).poll_flush(context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut *self.inner).poll_shutdown(context)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        parts: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let polled = Pin::new(&mut *self.inner).poll_write_vectored(context, parts);
+        if let Poll::Ready(Ok(written)) = polled {
+            self.add(written);
+        }
+        polled
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.inner.is_write_vectored()
+    }
+}

@@ -1,0 +1,273 @@
+//! Thrift over TCP: one connection of a client, one to its service or to the adapter before it, message by message.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use bytes::Bytes;
+use contract::monitor::Standing;
+use tokio::io::AsyncWriteExt;
+use tokio::time::timeout;
+use wire::thrift::{Header, MessageKind, compose_application_exception};
+
+use crate::app::App;
+use crate::call::{Hop, Passing, Side, Way};
+use crate::config::Family;
+use crate::messages::{Got, Messages};
+use crate::metrics::{Skip, count};
+use crate::read::{Called, Service};
+use crate::stream::Stream;
+
+/// Serves one connection until either side ends. `from_adapter`: it has greeted.
+pub(crate) async fn serve(app: &Arc<App>, client: Stream, hop: &Hop, from_adapter: bool) -> io::Result<()> {
+    let service = match app.watch.standing(&hop.endpoint) {
+        Standing::Service(id) => app.watch.services.get(id).filter(|service| service.family == Family::Thrift).cloned(),
+        Standing::Unlisted | Standing::Conflict => None,
+    };
+    let upstream = upstream(app, hop, service.is_some()).await?;
+    let mut down = Messages::new(client, from_adapter, app.limits.body_bytes);
+    let mut up = upstream;
+    match service {
+        Some(service) => calls(app, hop, &service, &mut down, &mut up).await,
+        None => {
+            app.watch.metrics.skip(Skip::Unlisted);
+            tunnel(app, &mut down, &mut up).await
+        }
+    }
+}
+
+/// The next one on the way: the adapter of the service where one is known and answers, else the service.
+async fn upstream(app: &App, hop: &Hop, is_listed: bool) -> io::Result<Messages> {
+    let limit = app.limits.body_bytes;
+    if let Some(peer) = app.peer(&hop.endpoint).filter(|_| hop.side == Side::Client && is_listed) {
+        match app.dial.greet(&peer).await {
+            Ok(stream) => return Ok(Messages::new(stream, true, limit)),
+            Err(error) => app.peer_failed(&peer, &error),
+        }
+    }
+    let stream = app.dial.connect(&hop.forward, hop.whom()).await?;
+    Ok(Messages::new(stream, false, limit))
+}
+
+async fn calls(
+    app: &Arc<App>,
+    hop: &Hop,
+    service: &Arc<Service>,
+    down: &mut Messages,
+    up: &mut Messages,
+) -> io::Result<()> {
+    // What passed before is the greeting between adapters, which the first call is charged with.
+    let (mut count_up, mut seen) = (up.stream.count(), 0);
+    let mut was_called = false;
+    loop {
+        // Both sides are listened to while nothing is under way: either may end. First the service's, as what it has closed can take no request.
+        let got = tokio::select! {
+            biased;
+            filled = up.fill(), if !up.has_bytes() => {
+                match filled {
+                    // The adapter of the service has ended, while the service itself may be there: the party need not see it.
+                    Ok(0) | Err(_) if up.is_adapter && was_called => {
+                        *up = upstream(app, hop, true).await?;
+                        (count_up, seen, was_called) = (up.stream.count(), 0, false);
+                        continue;
+                    }
+                    Ok(0) => return Ok(()),
+                    Err(error) => return Err(error),
+                    Ok(_) => {}
+                }
+                // A service that speaks unasked is none that can be cut into calls.
+                app.watch.metrics.skip(Skip::Unreadable);
+                return tunnel(app, down, up).await;
+            }
+            got = timeout(app.limits.idle, down.next()) => match got {
+                Ok(got) => got?,
+                Err(_) => return Ok(()),
+            },
+            () = app.ending(), if !down.has_bytes() => return Ok(()),
+        };
+        match got {
+            Got::End => return Ok(()),
+            Got::Opaque => {
+                app.watch.metrics.skip(Skip::Unreadable);
+                return tunnel(app, down, up).await;
+            }
+            Got::Large { length } => {
+                app.watch.metrics.skip(Skip::Size);
+                down.pass(up, length).await?;
+                unchecked_reply(app, down, up).await?;
+            }
+            Got::Message { block, bytes, begin, protocol, framing } => {
+                was_called = true;
+                let since = crate::clock::now();
+                let message = app.watch.guarded(|| crate::read::thrift_message(protocol, &bytes[begin..]));
+                let Some(Ok(message)) = message else {
+                    app.watch.metrics.skip(Skip::Unreadable);
+                    up.send(None, &bytes).await?;
+                    return tunnel(app, down, up).await;
+                };
+                let is_oneway = message.header.kind == MessageKind::Oneway;
+                let (number, is_sampled) = app.watch.next_call();
+                // An empty block says that the adapter before has not looked at the call, so neither does this one.
+                let is_looked_at = is_sampled && block.as_ref().is_none_or(|block| !block.is_empty());
+                let called = if is_looked_at {
+                    app.watch.guarded(|| service.thrift_request(&message))
+                } else {
+                    app.watch.metrics.skip(Skip::Sample);
+                    None
+                };
+                let Some(Called::Known(op, request)) = called else {
+                    if is_looked_at {
+                        app.watch.metrics.skip(if called.is_none() { Skip::Failed } else { Skip::Unlisted });
+                    }
+                    up.send(None, &bytes).await?;
+                    if !is_oneway {
+                        unchecked_reply(app, down, up).await?;
+                    }
+                    continue;
+                };
+                let mut passing = Passing::new(app, hop, service, op, number, since);
+                let refuse = |clause: &str| refusal(protocol, framing, &message.header, clause);
+                match passing.request(&request, block.as_deref(), up.is_adapter) {
+                    Way::Pass(block) => {
+                        passing.metadata_bytes +=
+                            up.send(block.as_deref(), &bytes).await? - block.map_or(0, |block| block.len())
+                    }
+                    Way::Refuse(clause) => {
+                        if !is_oneway {
+                            down.send(None, &refuse(&clause)).await?;
+                        }
+                        passing.end(0);
+                        continue;
+                    }
+                    Way::Broken => return Err(io::Error::other("the adapter failed")),
+                }
+                let mut messages = bytes.len();
+                passing.pause();
+                if is_oneway {
+                    passing.end(extra(&count_up, &mut seen, messages, up.is_adapter));
+                    continue;
+                }
+                let got = timeout(app.limits.request, up.next()).await;
+                passing.resume();
+                let got = match got {
+                    Ok(got) => got?,
+                    Err(_) => {
+                        count(&app.watch.metrics.timeouts);
+                        return Ok(());
+                    }
+                };
+                match got {
+                    Got::Message { block, bytes, begin, protocol, .. } => {
+                        messages += bytes.len();
+                        match reply(app, service, &mut passing, &request, block.as_ref(), protocol, &bytes[begin..]) {
+                            Way::Pass(block) => {
+                                let length = block.as_ref().map_or(0, Vec::len);
+                                passing.metadata_bytes += down.send(block.as_deref(), &bytes).await? - length;
+                            }
+                            Way::Refuse(clause) => drop(down.send(None, &refuse(&clause)).await?),
+                            Way::Broken => return Err(io::Error::other("the adapter failed")),
+                        }
+                    }
+                    Got::Large { length } => {
+                        passing.skipped(Skip::Size);
+                        messages += length;
+                        up.pass(down, length).await?;
+                    }
+                    Got::End => return Ok(()),
+                    Got::Opaque => {
+                        passing.skipped(Skip::Unreadable);
+                        return tunnel(app, down, up).await;
+                    }
+                }
+                passing.end(extra(&count_up, &mut seen, messages, up.is_adapter));
+            }
+        }
+    }
+}
+
+fn reply(
+    app: &App,
+    service: &Service,
+    passing: &mut Passing<'_>,
+    request: &crate::read::Request<'_>,
+    block: Option<&Bytes>,
+    protocol: wire::thrift::Protocol,
+    bytes: &[u8],
+) -> Way {
+    // A block of a reply is empty where nothing is introduced.
+    let read = app.watch.guarded(|| {
+        let message = crate::read::thrift_message(protocol, bytes).ok()?;
+        Some(service.thrift_reply(passing.op(), &message))
+    });
+    let reply = read.flatten().unwrap_or_else(crate::read::Reply::opaque);
+    passing.reply(request, &reply, block.map(|block| &block[..]))
+}
+
+/// A reply to what was not looked at.
+async fn unchecked_reply(app: &App, down: &mut Messages, up: &mut Messages) -> io::Result<()> {
+    match timeout(app.limits.request, up.next()).await {
+        Ok(Ok(Got::Message { bytes, .. })) => down.send(None, &bytes).await.map(drop),
+        Ok(Ok(Got::Large { length })) => up.pass(down, length).await,
+        Ok(Ok(Got::End)) => Err(io::ErrorKind::UnexpectedEof.into()),
+        Ok(Ok(Got::Opaque)) => tunnel(app, down, up).await.and(Err(io::ErrorKind::UnexpectedEof.into())),
+        Ok(Err(error)) => Err(error),
+        Err(_) => {
+            count(&app.watch.metrics.timeouts);
+            Err(io::ErrorKind::TimedOut.into())
+        }
+    }
+}
+
+/// Bytes that passed between the adapters beyond those of the messages.
+fn extra(count_up: &std::sync::atomic::AtomicU64, seen: &mut u64, messages: usize, is_adapter: bool) -> i64 {
+    let all = count_up.load(Ordering::Relaxed);
+    let passed = all - std::mem::replace(seen, all);
+    if is_adapter { passed as i64 - messages as i64 } else { 0 }
+}
+
+/// What a client is told whose call breaks a contract.
+fn refusal(
+    protocol: wire::thrift::Protocol,
+    framing: wire::thrift::Framing,
+    header: &Header<'_>,
+    clause: &str,
+) -> Vec<u8> {
+    const INTERNAL_ERROR: i32 = 6;
+    let mut out = Vec::new();
+    let text = format!("refused: `{clause}` of the contract is not kept");
+    compose_application_exception(&mut out, protocol, framing, header, &text, INTERNAL_ERROR);
+    out
+}
+
+/// Passes on whatever comes, in both directions, until both have ended or nothing has come for a while.
+pub(crate) async fn tunnel(app: &App, down: &mut Messages, up: &mut Messages) -> io::Result<()> {
+    up.open_up().await?;
+    down.open_up().await?;
+    let (rest, back) = (down.rest(), up.rest());
+    up.stream.write_all(&rest).await?;
+    down.stream.write_all(&back).await?;
+    up.stream.flush().await?;
+    down.stream.flush().await?;
+    copy(app.limits.idle, &mut down.stream, &mut up.stream).await
+}
+
+/// As [`tunnel`], of streams from which nothing was read.
+pub(crate) async fn copy(idle: Duration, down: &mut Stream, up: &mut Stream) -> io::Result<()> {
+    let counts = [down.count(), up.count()];
+    let seen = || counts.iter().map(|count| count.load(Ordering::Relaxed)).sum::<u64>();
+    let watchdog = async {
+        let mut before = seen();
+        loop {
+            tokio::time::sleep(idle).await;
+            match seen() {
+                same if same == before => return,
+                more => before = more,
+            }
+        }
+    };
+    tokio::select! {
+        copied = tokio::io::copy_bidirectional(down, up) => copied.map(drop),
+        () = watchdog => Ok(()),
+    }
+}

@@ -1,0 +1,182 @@
+//! The monitor behind a lock: events go in as messages pass, reports and endpoints to intercept come out.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use contract::metadata::{Known, ReplyMetadata, RequestMetadata};
+use contract::monitor::report::Found;
+use contract::monitor::{Action, Call, Counts, Event, Monitor, Placement, Settings, Standing, Stepped, Ticket};
+
+use crate::config::Config;
+use crate::metrics::{Metrics, count};
+use crate::read::Services;
+use crate::reports::Reports;
+use crate::store::AnyStore;
+
+/// The monitor, and all that it needs to be asked from many tasks.
+#[derive(Debug)]
+pub(crate) struct Watch {
+    monitor: Mutex<Monitor<AnyStore>>,
+    pub(crate) services: Services,
+    pub(crate) reports: Reports,
+    pub(crate) metrics: Arc<Metrics>,
+    pub(crate) label: String,
+    enforce: bool,
+    fail_open: bool,
+    /// A call is looked at where its draw is below this.
+    sample_below: u64,
+    numbers: AtomicU64,
+}
+
+/// What is to become of a message.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Step {
+    /// It passes. For the other adapter, a block of metadata.
+    Pass { ticket: Option<Ticket>, block: Option<Block> },
+    /// A clause is not kept, and calls are refused for that. The clause's name.
+    Refuse(String),
+    /// The adapter itself failed, and is told to let nothing pass then.
+    Broken,
+}
+
+/// Metadata to be sent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Block {
+    Request(RequestMetadata),
+    Reply(ReplyMetadata),
+}
+
+impl Watch {
+    pub(crate) fn new(
+        config: &Config,
+        services: Services,
+        store: AnyStore,
+        reports: Reports,
+        metrics: Arc<Metrics>,
+    ) -> Self {
+        let mut settings = Settings::new(&config.name);
+        settings.placement = Placement { requires: config.checks.requires, ensures: config.checks.ensures };
+        settings.steps_max = config.checks.steps;
+        settings.show_secrets = config.reports.show_secrets;
+        let now_s = crate::clock::unix_s();
+        let contract = services.contract.clone();
+        let mut monitor = Monitor::new(contract.clone(), settings, store, now_s);
+        for providing in &config.providing {
+            if let Some(service) = contract.service(&providing.service) {
+                let peer = providing.adapters_at.as_deref().or(providing.adapters.as_deref());
+                monitor.configure(&providing.endpoint, service, &[&config.name], peer, now_s);
+            }
+        }
+        for consuming in &config.consuming {
+            if let Some(service) = contract.service(&consuming.service) {
+                let labels = consuming.labels.iter().map(String::as_str).collect::<Vec<_>>();
+                let labels = if labels.is_empty() { vec![contract::monitor::UNKNOWN] } else { labels };
+                monitor.configure(&consuming.endpoint, service, &labels, consuming.peer.as_deref(), now_s);
+            }
+        }
+        // All of them where the share is 1: the product is then beyond what 64 bits hold, and the cast saturates.
+        let sample_below = (config.checks.sample * 2f64.powi(64)) as u64;
+        Self {
+            monitor: Mutex::new(monitor),
+            services,
+            reports,
+            metrics,
+            label: config.name.clone(),
+            enforce: config.checks.enforce,
+            fail_open: config.checks.fail_open,
+            sample_below,
+            numbers: AtomicU64::new(0),
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Monitor<AnyStore>> {
+        self.monitor.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The number of the next call, and whether it is looked at.
+    pub(crate) fn next_call(&self) -> (u64, bool) {
+        let number = self.numbers.fetch_add(1, Ordering::Relaxed) + 1;
+        // SplitMix64's finish: neighbours in, unrelated numbers out.
+        let mut draw = number.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        draw = (draw ^ (draw >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        draw = (draw ^ (draw >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        draw ^= draw >> 31;
+        (number, self.sample_below == u64::MAX || draw < self.sample_below)
+    }
+
+    pub(crate) fn standing(&self, endpoint: &str) -> Standing {
+        self.lock().standing(endpoint)
+    }
+
+    pub(crate) fn peer(&self, endpoint: &str) -> Option<String> {
+        self.lock().peer(endpoint).map(str::to_owned)
+    }
+
+    pub(crate) fn counts(&self) -> Counts {
+        self.lock().counts()
+    }
+
+    /// Does something with the monitor that is no step: looking at its entries, flushing its store.
+    pub(crate) fn with<T>(&self, with: impl FnOnce(&mut Monitor<AnyStore>) -> T) -> T {
+        with(&mut self.lock())
+    }
+
+    /// One event. What the monitor has to tell is told.
+    pub(crate) fn step(&self, event: Event<'_>, call: u64) -> Step {
+        let now_s = crate::clock::unix_s();
+        let stepped = catch_unwind(AssertUnwindSafe(|| self.lock().step(event, now_s)));
+        match stepped {
+            Ok(stepped) => self.stepped(stepped, call),
+            Err(_) => self.broken(),
+        }
+    }
+
+    /// The adapter of the other side cannot be reached: what it would have asked is asked here.
+    pub(crate) fn alone(&self, call: Call<'_>, ticket: &mut Ticket, number: u64) -> Step {
+        let now_s = crate::clock::unix_s();
+        match catch_unwind(AssertUnwindSafe(|| self.lock().go_alone(call, ticket, now_s))) {
+            Ok(stepped) => self.stepped(stepped, number),
+            Err(_) => self.broken(),
+        }
+    }
+
+    /// Runs what reads foreign bytes: a mistake of ours in it costs the check, never the call.
+    pub(crate) fn guarded<T>(&self, run: impl FnOnce() -> T) -> Option<T> {
+        catch_unwind(AssertUnwindSafe(run)).map_err(|_| count(&self.metrics.panics)).ok()
+    }
+
+    pub(crate) fn broken(&self) -> Step {
+        count(&self.metrics.panics);
+        if self.fail_open { Step::Pass { ticket: None, block: None } } else { Step::Broken }
+    }
+
+    fn stepped(&self, stepped: Stepped, call: u64) -> Step {
+        let mut block = None;
+        for action in stepped.actions {
+            match action {
+                // Endpoints that were learned are intercepted when somebody asks for them: see `crate::listen`.
+                Action::Forward | Action::Intercept { .. } => {}
+                Action::ForwardRequest { metadata, .. } => block = Some(Block::Request(metadata)),
+                Action::ForwardReply { metadata } => block = Some(Block::Reply(metadata)),
+            }
+        }
+        let failed =
+            stepped.reports.iter().find(|report| report.found == Found::Fails).map(|report| report.clause.clone());
+        for report in stepped.reports {
+            self.reports.tell(report, call);
+        }
+        match failed.filter(|_| self.enforce) {
+            Some(clause) => {
+                count(&self.metrics.refused_calls);
+                Step::Refuse(clause)
+            }
+            None => Step::Pass { ticket: stepped.ticket, block },
+        }
+    }
+}
+
+/// What both ends know of a call.
+pub(crate) fn known<'k>(receiver: &'k str, service: &'k str, sender: &'k str) -> Known<'k> {
+    Known { receiver, service, sender }
+}

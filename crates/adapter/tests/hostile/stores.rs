@@ -1,0 +1,80 @@
+//! Stores that are deleted, cut or another's: clear words, and calls pass.
+
+use std::path::Path;
+
+use super::*;
+
+const NAMES: &str =
+    "contract 1\nservice Any { POST \"/\"(body) { index body.who  ensures fine: result.code == 200 } }\n";
+
+fn adapter(file: &str, port: u16, store: &Path) -> Adapter {
+    let endpoint = format!("http://127.0.0.1:{port}");
+    Adapter::from_text(&format!(
+        "name = 'client'\ncontract = '{file}'\n[[consuming]]\nservice = 'Any'\nendpoint = '{endpoint}'\n\
+         [protocols.Any]\nkind = 'rest'\n[store]\npath = '{}'\nflush = '20ms'\n",
+        store.display()
+    ))
+}
+
+fn call(adapter: &Adapter, port: u16, who: &str) {
+    post(&adapter.at(&format!("consuming http://127.0.0.1:{port}")), format!("{{\"who\": \"{who}\"}}").as_bytes());
+}
+
+fn indices(adapter: &Adapter) -> Vec<String> {
+    let entries = adapter.running.as_ref().unwrap().entries();
+    let mut all = entries.into_iter().filter_map(|entry| entry.index).collect::<Vec<_>>();
+    all.sort();
+    all
+}
+
+#[test]
+fn entries_outlive_an_adapter_and_what_is_wrong_with_a_store_is_told() {
+    let port = bytes::serve(None, |request| (response(200, "application/json", &request.body), false));
+    let folder = tempfile::tempdir().unwrap();
+    let file = contract_file(folder.path(), NAMES);
+    let store = folder.path().join("state.redb");
+    let first = adapter(&file, port, &store);
+    call(&first, port, "a");
+    call(&first, port, "b");
+    drop(first);
+    let second = adapter(&file, port, &store);
+    assert_eq!((indices(&second), second.told()), (vec!["a".to_owned(), "b".to_owned()], String::new()));
+    // Deleted under it.
+    second.told();
+    std::fs::remove_file(&store).unwrap();
+    call(&second, port, "c");
+    second.told();
+    drop(second);
+    let third = adapter(&file, port, &store);
+    assert_eq!(indices(&third), ["c"]);
+    drop(third);
+    // Cut, and of another version.
+    let whole = std::fs::read(&store).unwrap();
+    let mut other_version = whole.clone();
+    other_version[..64].fill(0x7f);
+    for (bytes, kind) in
+        [(&whole[..whole.len() / 3], "cut"), (&other_version[..], "of another version"), (b"x", "short")]
+    {
+        std::fs::write(&store, bytes).unwrap();
+        let adapter = adapter(&file, port, &store);
+        call(&adapter, port, "d");
+        let told = adapter.told();
+        assert!(told.contains("was put aside as") && told.contains("A new one is begun"), "{kind}: {told}");
+        assert_eq!(indices(&adapter), ["d"], "{kind}");
+    }
+}
+
+#[test]
+fn a_store_that_another_process_has_open_is_left_alone() {
+    let port = bytes::serve(None, |request| (response(200, "application/json", &request.body), false));
+    let folder = tempfile::tempdir().unwrap();
+    let file = contract_file(folder.path(), NAMES);
+    let store = folder.path().join("state.redb");
+    let first = adapter(&file, port, &store);
+    let second = adapter(&file, port, &store);
+    call(&second, port, "a");
+    let told = second.told();
+    assert!(told.contains("another process has it open") && told.contains("Calls pass"), "{told}");
+    call(&first, port, "b");
+    assert_eq!(indices(&first), ["b"]);
+}

@@ -1,0 +1,64 @@
+//! Service entries as people and scripts see them.
+
+use serde::Serialize;
+
+use super::Monitor;
+use super::entry::{Entry, Origin};
+use super::store::{Key, Store};
+
+/// A service entry.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Shown {
+    /// Where the service answers.
+    pub endpoint: String,
+    /// The service that it is to be.
+    pub service: String,
+    /// Which member; `None`: the default one. One that is not to be shown is `[redacted ...]`.
+    pub index: Option<String>,
+    /// Who vouches for it.
+    pub labels: Vec<String>,
+    /// The address of its adapter, where one is known.
+    pub peer: Option<String>,
+    /// How it came to be.
+    pub because: Vec<String>,
+}
+
+/// An entry of a store, by the store's own names; `None`: the bytes are no entry.
+pub fn show_entry(names: &[String], key: &Key, entry: &[u8]) -> Option<Shown> {
+    let entry = Entry::decode(entry)?;
+    // A store that was tampered with may have numbers without names.
+    let name = |number: u32| names.get(number as usize).map_or("?", String::as_str);
+    let index = entry.index.as_ref().map(|index| match entry.secret {
+        true => format!("[redacted {:02x}{:02x}{:02x}{:02x}]", key[0], key[1], key[2], key[3]),
+        false => index.clone(),
+    });
+    let mut labels = entry.labels.iter().map(|label| name(*label).to_owned()).collect::<Vec<_>>();
+    labels.sort();
+    let because = entry.origins.iter().map(|origin| match origin {
+        Origin::Configured => "the configuration says so".to_owned(),
+        Origin::Request(label) => format!("a request of {} invoked or introduced it", name(*label)),
+        Origin::Carried(other) => format!("the adapter {} said so", name(*other)),
+        Origin::Reply(_) => "a reply introduced it".to_owned(),
+    });
+    Some(Shown {
+        endpoint: name(entry.endpoint).to_owned(),
+        service: name(entry.service).to_owned(),
+        index,
+        labels,
+        peer: entry.peer.map(|peer| name(peer).to_owned()),
+        because: because.collect(),
+    })
+}
+
+impl<S: Store> Monitor<S> {
+    /// Every entry that has not expired, by endpoint, service and index.
+    pub fn entries(&mut self, now_s: u64) -> Vec<Shown> {
+        let names = self.names.iter().map(|name| name.to_string()).collect::<Vec<_>>();
+        let mut shown = Vec::new();
+        self.store.each(now_s, &mut |key, entry| shown.extend(show_entry(&names, key, entry)));
+        shown.sort_by(|left, right| {
+            (&left.endpoint, &left.service, &left.index).cmp(&(&right.endpoint, &right.service, &right.index))
+        });
+        shown
+    }
+}

@@ -1,0 +1,174 @@
+//! Middles of a trial: started after the subject, its neighbour first, each with a folder of its own; stopped before it.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+use std::time::Duration;
+
+use study::Calls;
+use study::middle::MiddlePlan;
+use study::plan::{Level, Plan};
+use study::record::{FailureKind, MiddleUse};
+
+use crate::end::{End, failed};
+use crate::process::Supervisor;
+use crate::ready;
+use crate::sample::{Reading, Sampler};
+use crate::server::{Server, Started};
+use crate::wire::{self, Table};
+use crate::words;
+
+/// Longest file that a middle's is made of, bytes.
+const TEMPLATE_MAX_BYTES: u64 = 1024 * 1024;
+/// Longest file of calls that is read, bytes.
+const CALLS_MAX_BYTES: u64 = 64 * 1024 * 1024;
+
+/// A middle that runs.
+pub(crate) struct Middle<'a> {
+    plan: &'a MiddlePlan,
+    pub(crate) started: Started,
+    pub(crate) sampler: Sampler,
+    port: u16,
+    admin_port: u16,
+    next_port: u16,
+    /// Removed when dropped, which is after the process has ended: fields are dropped in this order.
+    folder: tempfile::TempDir,
+}
+
+/// What a middle is started with.
+pub(crate) struct Place<'a> {
+    pub(crate) supervisor: &'a Supervisor,
+    pub(crate) directory: &'a Path,
+    pub(crate) levels: &'a BTreeMap<String, Level>,
+    pub(crate) interrupted: &'a dyn Fn() -> bool,
+    /// Its processors.
+    pub(crate) cpus: &'a [u32],
+    /// Where what stands behind it listens.
+    pub(crate) next_port: u16,
+    pub(crate) subject_port: u16,
+    pub(crate) second_port: u16,
+}
+
+impl<'a> Middle<'a> {
+    /// Starts it; what is known of it stands in `used`, also where it fails.
+    pub(crate) fn start(plan: &'a MiddlePlan, place: &Place<'_>, used: &mut MiddleUse) -> Result<Self, End> {
+        let who = format!("middle `{}`: ", plan.name);
+        let broken = |text: String| failed(FailureKind::Middle, format!("{who}{text}"));
+        used.name.clone_from(&plan.name);
+        used.used.cpus = place.cpus.to_vec();
+        used.shares_cpus = plan.cpus == 0;
+        let folder = tempfile::Builder::new().prefix("quintain-middle-").tempdir();
+        let folder = folder.map_err(|error| broken(format!("it has no folder: {error}")))?;
+        let free_port = || ready::free_port().map_err(|error| broken(format!("there is no free port: {error}")));
+        let (admin_port, peer_port) = (free_port()?, free_port()?);
+        let fill = |text: &str, port: u16| {
+            study::fill(text, |name| match name {
+                "port" => Some(port.to_string()),
+                "next_port" => Some(place.next_port.to_string()),
+                "subject_port" => Some(place.subject_port.to_string()),
+                "second_port" => Some(place.second_port.to_string()),
+                "admin_port" => Some(admin_port.to_string()),
+                "peer_port" => Some(peer_port.to_string()),
+                "folder" => Some(folder.path().display().to_string()),
+                factor => place.levels.get(factor).map(Level::to_string),
+            })
+        };
+        let words = |port: u16| -> Result<Vec<String>, String> {
+            for (name, template) in &plan.files {
+                let text = template_text(&place.directory.join(template))?;
+                let path = folder.path().join(name);
+                fs::write(&path, fill(&text, port))
+                    .map_err(|error| format!("`{}` cannot be written: {error}", path.display()))?;
+            }
+            Ok(words::split(&plan.command)?.iter().map(|word| fill(word, port)).collect())
+        };
+        let environment = |port: u16| -> BTreeMap<String, String> {
+            plan.environment.iter().map(|(name, value)| (name.clone(), fill(value, port))).collect()
+        };
+        let server = Server {
+            command: &plan.command,
+            words: &words,
+            environment: &environment,
+            directory: place.directory.join(plan.directory.as_deref().unwrap_or("")),
+            cpus: place.cpus,
+            port: plan.port,
+            ready_timeout_ns: plan.ready_timeout_ns,
+            stop_timeout_ns: plan.stop_timeout_ns,
+            kind: FailureKind::Middle,
+            who: &who,
+        };
+        let started = server.start(place.supervisor, place.interrupted, &mut used.used)?;
+        used.ready_ns = Some(started.ready_ns);
+        let port = used.used.port.unwrap_or(0);
+        let sampler = Sampler::new(Path::new("/proc"), started.child.pid(), started.at);
+        Ok(Self { plan, started, sampler, port, admin_port, next_port: place.next_port, folder })
+    }
+
+    /// Where it listens.
+    pub(crate) fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// A second port of its own, where the generator may ask it.
+    pub(crate) fn admin_port(&self) -> u16 {
+        self.admin_port
+    }
+
+    /// Why a trial failed: this one ended by itself.
+    pub(crate) fn ended(&mut self) -> Option<End> {
+        let exit = self.started.child.wait(Duration::ZERO)?;
+        let text = format!(
+            "middle `{}`: it ended ({exit}) while it was loaded{}",
+            self.plan.name,
+            crate::end::saying(&self.started.child.last_words())
+        );
+        Some(failed(FailureKind::Middle, text))
+    }
+
+    /// Stops it, and writes what it used and what passed it into `used`. Gives warnings, one sentence each.
+    pub(crate) fn finish(
+        mut self,
+        readings: Option<(Reading, Reading)>,
+        tables: &[(&Table, &Table)],
+        used: &mut MiddleUse,
+    ) -> Vec<String> {
+        used.used.exit = Some(self.started.child.stop(Duration::from_nanos(self.plan.stop_timeout_ns)));
+        used.used.stderr_tail = self.started.child.last_words();
+        used.wire = tables.iter().find_map(|(begin, end)| wire::between(begin, end, self.port, self.next_port));
+        self.sampler.finish(readings, &mut used.used);
+        let Some(file) = &self.plan.calls else { return Vec::new() };
+        match calls(&self.folder.path().join(file)) {
+            Ok(calls) => {
+                used.calls = Some(Box::new(calls));
+                Vec::new()
+            }
+            Err(text) => vec![format!("middle `{}`: its calls, `{file}`: {text}", self.plan.name)],
+        }
+    }
+}
+
+fn calls(path: &Path) -> Result<Calls, String> {
+    let size = fs::metadata(path).map_err(|error| error.to_string())?.len();
+    if size > CALLS_MAX_BYTES {
+        return Err(format!("it has more than {CALLS_MAX_BYTES} bytes"));
+    }
+    Calls::parse(&fs::read_to_string(path).map_err(|error| error.to_string())?)
+}
+
+fn template_text(path: &Path) -> Result<String, String> {
+    let wrong = |error: String| format!("the file `{}`: {error}", path.display());
+    let size = fs::metadata(path).map_err(|error| wrong(error.to_string()))?.len();
+    if size > TEMPLATE_MAX_BYTES {
+        return Err(wrong(format!("more than {TEMPLATE_MAX_BYTES} bytes")));
+    }
+    fs::read_to_string(path).map_err(|error| wrong(error.to_string()))
+}
+
+/// What is wrong with the files that middles are to find in their folders; one sentence each.
+pub(crate) fn missing_files(plan: &Plan, directory: &Path) -> Vec<String> {
+    let middles = plan.points.iter().flat_map(|point| &point.middles);
+    middles
+        .flat_map(|middle| middle.files.values())
+        .filter_map(|file| template_text(&directory.join(file)).err())
+        .collect()
+}

@@ -1,0 +1,113 @@
+//! A process that listens: a subject, or a middle. Started until its port answers.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use study::record::{FailureKind, SubjectUse};
+
+use crate::end::{End, failed, saying};
+use crate::process::{Child, Launch, Supervisor};
+use crate::ready::{self, NotReady};
+use crate::{build, clock};
+
+/// Starts of a process whose free port was taken by somebody else before it listened.
+const PORT_TRIES: u32 = 3;
+
+/// What to start, and what is promised of it.
+pub(crate) struct Server<'a> {
+    /// Its command, for messages.
+    pub(crate) command: &'a str,
+    /// Program and arguments for a port.
+    pub(crate) words: &'a dyn Fn(u16) -> Result<Vec<String>, String>,
+    /// Its environment for a port.
+    pub(crate) environment: &'a dyn Fn(u16) -> BTreeMap<String, String>,
+    pub(crate) directory: PathBuf,
+    pub(crate) cpus: &'a [u32],
+    /// Its port; `None`: a free one.
+    pub(crate) port: Option<u16>,
+    pub(crate) ready_timeout_ns: u64,
+    pub(crate) stop_timeout_ns: u64,
+    /// What the failure of such a process is called.
+    pub(crate) kind: FailureKind,
+    /// What messages begin with, `middle haproxy: `.
+    pub(crate) who: &'a str,
+}
+
+/// A process whose port answers.
+pub(crate) struct Started {
+    pub(crate) child: Child,
+    /// When it was started.
+    pub(crate) at: Instant,
+    /// From then to its first answer, ns.
+    pub(crate) ready_ns: u64,
+}
+
+impl Server<'_> {
+    /// Starts it and waits for its port; what is known of it stands in `used`, also where it fails.
+    pub(crate) fn start(
+        &self,
+        supervisor: &Supervisor,
+        interrupted: &dyn Fn() -> bool,
+        used: &mut SubjectUse,
+    ) -> Result<Started, End> {
+        let start_failed = |text: String| failed(self.kind, format!("{}{text}", self.who));
+        let mut tries = 1;
+        loop {
+            let port = match self.port {
+                Some(port) if !ready::is_free(port) => {
+                    return Err(start_failed(format!("port {port} is in use by another process")));
+                }
+                Some(port) => port,
+                None => ready::free_port().map_err(|error| start_failed(format!("there is no free port: {error}")))?,
+            };
+            let words = (self.words)(port).map_err(start_failed)?;
+            used.command.clone_from(&words);
+            used.port = Some(port);
+            let environment = (self.environment)(port);
+            let (cpus, directory) = (self.cpus, self.directory.as_path());
+            let launch = Launch { cpus, words: &words, directory, environment: &environment, talk: false };
+            let at = clock::now();
+            let mut child = supervisor
+                .spawn(&launch)
+                .map_err(|error| start_failed(format!("`{}` cannot be started: {error}", self.command)))?;
+            let timeout = Duration::from_nanos(self.ready_timeout_ns);
+            let reason = match ready::wait(&mut child, port, timeout, interrupted) {
+                Ok(()) => return Ok(Started { child, at, ready_ns: clock::nanos(clock::now() - at) }),
+                Err(reason) => reason,
+            };
+            let not_ready = |text: String| match self.kind {
+                FailureKind::Start => failed(FailureKind::NotReady, text),
+                _ => start_failed(text),
+            };
+            let end = match reason {
+                NotReady::Interrupted => return Err(End::Interrupted),
+                NotReady::Exited(exit) => {
+                    let last_words = child.last_words();
+                    let taken = last_words.contains("in use") || last_words.contains("EADDRINUSE");
+                    if self.port.is_none() && taken && tries < PORT_TRIES {
+                        tries += 1;
+                        continue;
+                    }
+                    match build::unrunnable(&last_words) {
+                        Some(reason) => failed(FailureKind::Unrunnable, format!("{}{reason}", self.who)),
+                        None => start_failed(format!(
+                            "it ended ({exit}) before port {port} answered{}",
+                            saying(&last_words)
+                        )),
+                    }
+                }
+                NotReady::Foreign => not_ready(format!(
+                    "{} answers, but it is another process that listens there: the subject did not within {timeout:?}",
+                    ready::address(port)
+                )),
+                NotReady::TimedOut => {
+                    not_ready(format!("nothing listened on {} within {timeout:?}", ready::address(port)))
+                }
+            };
+            used.exit = Some(child.stop(Duration::from_nanos(self.stop_timeout_ns)));
+            used.stderr_tail = child.last_words();
+            return Err(end);
+        }
+    }
+}

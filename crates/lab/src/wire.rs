@@ -1,0 +1,223 @@
+//! Bytes on the sockets of a middle, as the kernel counts them for each TCP connection (sock_diag(7), `tcp_info`).
+
+use std::collections::BTreeMap;
+use std::io;
+
+use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, netlink, recv, send, socket_with};
+use study::record::WireUse;
+
+const SOCK_DIAG_BY_FAMILY: u16 = 20;
+const NLMSG_ERROR: u16 = 2;
+const NLMSG_DONE: u16 = 3;
+/// `NLM_F_REQUEST | NLM_F_DUMP`.
+const REQUEST_DUMP: u16 = 0x301;
+const IPPROTO_TCP: u8 = 6;
+/// `INET_DIAG_INFO`, the attribute with `tcp_info`, and its bit in a request.
+const INFO: u16 = 2;
+const INFO_BIT: u8 = 1 << (INFO - 1);
+const LISTEN: u8 = 10;
+/// Lengths of `nlmsghdr`, `inet_diag_req_v2` and `inet_diag_msg`.
+const HEADER: usize = 16;
+const REQUEST: usize = 56;
+const MESSAGE: usize = 72;
+/// Where `tcpi_bytes_acked` and, after it, `tcpi_bytes_received` stand in `tcp_info` (Linux 4.1).
+const BYTES_ACKED: usize = 120;
+/// One answer of the kernel is at most so long.
+const BUFFER: usize = 64 * 1024;
+
+/// One end of a TCP connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Socket {
+    /// The kernel's own name of it, never given twice.
+    cookie: u64,
+    local: u16,
+    remote: u16,
+    /// Payload both ways; `None`: it is closing and no longer counted.
+    bytes: Option<u64>,
+}
+
+/// The connections that there were at one moment.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Table(Vec<Socket>);
+
+/// All TCP connections of this network namespace; `None` where the kernel does not tell.
+pub(crate) fn read() -> Option<Table> {
+    let mut sockets = dump(AddressFamily::INET).ok()?;
+    // There may be no IPv6.
+    sockets.extend(dump(AddressFamily::INET6).unwrap_or_default());
+    Some(Table(sockets))
+}
+
+/// What passed a middle that listens on `port` and goes on to `next` between two looks; `None` where a connection was closed meanwhile, so
+/// that its bytes are lost.
+pub(crate) fn between(begin: &Table, end: &Table, port: u16, next: u16) -> Option<WireUse> {
+    let front = |socket: &&Socket| socket.local == port;
+    let back = |socket: &&Socket| socket.remote == next;
+    Some(WireUse { front_bytes: passed(begin, end, &front)?, back_bytes: passed(begin, end, &back)? })
+}
+
+fn passed(begin: &Table, end: &Table, of: &dyn Fn(&&Socket) -> bool) -> Option<u64> {
+    let before: BTreeMap<u64, Option<u64>> =
+        begin.0.iter().filter(of).map(|socket| (socket.cookie, socket.bytes)).collect();
+    let after: BTreeMap<u64, Option<u64>> =
+        end.0.iter().filter(of).map(|socket| (socket.cookie, socket.bytes)).collect();
+    let lost = before.iter().any(|(cookie, bytes)| bytes.is_some() && after.get(cookie).copied().flatten().is_none());
+    let came_and_went = after.iter().any(|(cookie, bytes)| bytes.is_none() && !before.contains_key(cookie));
+    if lost || came_and_went {
+        return None;
+    }
+    let grown = after.iter().filter_map(|(cookie, bytes)| {
+        Some((*bytes)?.saturating_sub(before.get(cookie).copied().flatten().unwrap_or(0)))
+    });
+    Some(grown.sum())
+}
+
+fn dump(family: AddressFamily) -> io::Result<Vec<Socket>> {
+    let socket =
+        socket_with(AddressFamily::NETLINK, SocketType::DGRAM, SocketFlags::CLOEXEC, Some(netlink::SOCK_DIAG))?;
+    send(&socket, &request(family), SendFlags::empty())?;
+    let mut found = Vec::new();
+    let mut buffer = vec![0; BUFFER];
+    loop {
+        let (length, _) = recv(&socket, buffer.as_mut_slice(), RecvFlags::empty())?;
+        if !take(&buffer[..length.min(BUFFER)], &mut found)? {
+            return Ok(found);
+        }
+    }
+}
+
+fn request(family: AddressFamily) -> [u8; HEADER + REQUEST] {
+    let mut request = [0; HEADER + REQUEST];
+    let mut put = |at: usize, bytes: &[u8]| request[at..at + bytes.len()].copy_from_slice(bytes);
+    put(0, &(HEADER as u32 + REQUEST as u32).to_ne_bytes());
+    put(4, &SOCK_DIAG_BY_FAMILY.to_ne_bytes());
+    put(6, &REQUEST_DUMP.to_ne_bytes());
+    let states = u32::from(u16::MAX) & !(1 << LISTEN);
+    put(HEADER, &[family.as_raw() as u8, IPPROTO_TCP, INFO_BIT]);
+    put(HEADER + 4, &states.to_ne_bytes());
+    request
+}
+
+/// Takes the messages of one answer; whether more will come.
+fn take(mut answer: &[u8], found: &mut Vec<Socket>) -> io::Result<bool> {
+    let broken = || io::Error::new(io::ErrorKind::InvalidData, "the kernel's answer cannot be read");
+    while answer.len() >= HEADER {
+        let length = u32_at(answer, 0).ok_or_else(broken)? as usize;
+        let kind = u16_at(answer, 4).ok_or_else(broken)?;
+        let message = answer.get(HEADER..length).ok_or_else(broken)?;
+        match kind {
+            NLMSG_DONE => return Ok(false),
+            NLMSG_ERROR => {
+                let code = u32_at(message, 0).ok_or_else(broken)?.cast_signed();
+                return Err(io::Error::from_raw_os_error(-code));
+            }
+            SOCK_DIAG_BY_FAMILY => found.push(socket(message).ok_or_else(broken)?),
+            _ => {}
+        }
+        answer = answer.get(length.next_multiple_of(4)..).unwrap_or_default();
+    }
+    Ok(true)
+}
+
+/// One `inet_diag_msg` with its attributes.
+fn socket(message: &[u8]) -> Option<Socket> {
+    let port = |at: usize| message.get(at..at + 2).map(|bytes| u16::from_be_bytes([bytes[0], bytes[1]]));
+    let cookie = u64::from(u32_at(message, 44)?) | (u64::from(u32_at(message, 48)?) << 32);
+    let mut socket = Socket { cookie, local: port(4)?, remote: port(6)?, bytes: None };
+    let mut attributes = message.get(MESSAGE..)?;
+    while attributes.len() >= 4 {
+        let (length, kind) = (usize::from(u16_at(attributes, 0)?), u16_at(attributes, 2)?);
+        let value = attributes.get(4..length)?;
+        if kind == INFO {
+            let acked = u64_at(value, BYTES_ACKED);
+            socket.bytes = acked.zip(u64_at(value, BYTES_ACKED + 8)).map(|(sent, received)| sent + received);
+        }
+        attributes = attributes.get(length.next_multiple_of(4)..).unwrap_or_default();
+    }
+    Some(socket)
+}
+
+fn u16_at(bytes: &[u8], at: usize) -> Option<u16> {
+    Some(u16::from_ne_bytes(bytes.get(at..at + 2)?.try_into().ok()?))
+}
+
+fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
+    Some(u32::from_ne_bytes(bytes.get(at..at + 4)?.try_into().ok()?))
+}
+
+fn u64_at(bytes: &[u8], at: usize) -> Option<u64> {
+    Some(u64::from_ne_bytes(bytes.get(at..at + 8)?.try_into().ok()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Read, Write};
+    use std::net::{TcpListener, TcpStream};
+
+    use super::*;
+
+    fn table(sockets: &[(u64, u16, u16, Option<u64>)]) -> Table {
+        let socket = |&(cookie, local, remote, bytes): &_| Socket { cookie, local, remote, bytes };
+        Table(sockets.iter().map(socket).collect())
+    }
+
+    #[test]
+    fn both_sides_are_told_apart() {
+        let begin = table(&[(1, 80, 5000, Some(100)), (2, 6000, 90, Some(50)), (3, 5000, 80, Some(100))]);
+        let end = table(&[
+            (1, 80, 5000, Some(150)),
+            (2, 6000, 90, Some(170)),
+            (3, 5000, 80, Some(150)),
+            (4, 6001, 90, Some(30)),
+        ]);
+        assert_eq!(between(&begin, &end, 80, 90), Some(WireUse { front_bytes: 50, back_bytes: 150 }));
+    }
+
+    #[test]
+    fn what_was_closed_meanwhile_cannot_be_told() {
+        let begin = table(&[(1, 80, 5000, Some(100))]);
+        assert_eq!(between(&begin, &table(&[]), 80, 90), None, "it is gone");
+        assert_eq!(between(&begin, &table(&[(1, 80, 5000, None)]), 80, 90), None, "it is closing");
+        let came = table(&[(1, 80, 5000, Some(100)), (2, 6000, 90, None)]);
+        assert_eq!(between(&begin, &came, 80, 90), None, "another came and went");
+        let older = table(&[(1, 80, 5000, Some(100)), (7, 80, 5001, None)]);
+        let still = table(&[(1, 80, 5000, Some(120)), (7, 80, 5001, None)]);
+        assert_eq!(
+            between(&older, &still, 80, 90),
+            Some(WireUse { front_bytes: 20, back_bytes: 0 }),
+            "it was over before"
+        );
+    }
+
+    #[test]
+    fn of_this_machine_to_the_byte() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let mut client = TcpStream::connect(("127.0.0.1", port)).unwrap();
+        let (mut server, _) = listener.accept().unwrap();
+        let mut bounce = |bytes: &mut [u8]| {
+            client.write_all(bytes).unwrap();
+            server.read_exact(bytes).unwrap();
+            server.write_all(&bytes[..3]).unwrap();
+            client.read_exact(&mut bytes[..3]).unwrap();
+            // What is acknowledged is counted; an answer's acknowledgement may come a moment later.
+            std::thread::sleep(std::time::Duration::from_millis(100));
+        };
+        bounce(&mut [7; 100]);
+        let begin = read().unwrap();
+        bounce(&mut [7; 1000]);
+        let end = read().unwrap();
+        assert_eq!(between(&begin, &end, port, 1), Some(WireUse { front_bytes: 1003, back_bytes: 0 }));
+        assert_eq!(between(&begin, &end, 1, port), Some(WireUse { front_bytes: 0, back_bytes: 1003 }));
+        drop((client, server));
+        assert_eq!(between(&begin, &read().unwrap(), port, 1), None);
+    }
+
+    #[test]
+    fn answers_that_are_none() {
+        for answer in [&[0; 16][..], &[255; 40], &[17, 0, 0, 0, 20, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0]] {
+            let mut found = Vec::new();
+            assert!(take(answer, &mut found).is_err(), "{answer:?}");
+        }
+    }
+}

@@ -1,0 +1,125 @@
+//! `quintain contract`: check a contract, explain a report, look into a store of service entries.
+
+use std::io::Read;
+use std::path::Path;
+
+use ::contract::monitor::report::Report;
+use ::contract::monitor::{Shown, show_entry};
+use ::contract::{Severity, to_text};
+
+use crate::cli::{ContractArgs, ContractVerb, ExplainArgs, StateArgs, StateVerb};
+use crate::message::{Done, Exit, Problem};
+use crate::output;
+
+pub(crate) fn contract(args: ContractArgs) -> Done {
+    match args.verb {
+        ContractVerb::Check { file, json } => check(&file, json),
+        ContractVerb::Explain(args) => explain(&args),
+        ContractVerb::State(args) => state(args),
+    }
+}
+
+fn check(path: &Path, json: bool) -> Done {
+    let (text, checked) = ::adapter::check_contract(path, &[]).map_err(|error| Problem::text(Exit::Usage, error))?;
+    let _ = text;
+    if json {
+        output::json(&checked.findings)?;
+    } else if checked.findings.is_empty() {
+        output::message(&format!("{}: fine", path.display()));
+    } else {
+        output::data(&to_text(&path.display().to_string(), &checked.findings))?;
+    }
+    let is_wrong = checked.findings.iter().any(|finding| finding.severity == Severity::Mistake);
+    Ok(if is_wrong { Exit::Usage } else { Exit::Fine })
+}
+
+/// Why the blame of a report falls where it does. Reads what an adapter writes with `format = "json"`.
+fn explain(args: &ExplainArgs) -> Done {
+    let text = if args.reports.as_os_str() == "-" {
+        let mut text = String::new();
+        let read = std::io::stdin().read_to_string(&mut text);
+        read.map(|_| text)
+            .map_err(|error| Problem::text(Exit::Usage, format!("cannot read standard input: {error}")))?
+    } else {
+        let read = std::fs::read_to_string(&args.reports);
+        read.map_err(|error| Problem::text(Exit::Usage, format!("cannot read {}: {error}", args.reports.display())))?
+    };
+    let mut shown = 0;
+    for (number, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
+        let value = serde_json::from_str::<serde_json::Value>(line).map_err(|error| {
+            Problem::text(Exit::Usage, format!("line {} is no JSON: {error}", number + 1))
+                .hint("an adapter writes lines of JSON with `[reports] format = \"json\"`")
+        })?;
+        // Notes stand between the reports.
+        let Ok(report) = serde_json::from_value::<Report>(value.clone()) else { continue };
+        let is_asked = args.clause.as_ref().is_none_or(|clause| *clause == report.clause)
+            && args.call.is_none_or(|call| value["call"] == call);
+        if is_asked {
+            output::data(&format!("{report}{}\n", report.explain()))?;
+            shown += 1;
+        }
+    }
+    match shown {
+        0 => Err(Problem::text(Exit::Usage, "no report is like that")),
+        _ => Ok(Exit::Fine),
+    }
+}
+
+fn state(args: StateArgs) -> Done {
+    let told = |error: ::adapter::StoreError| {
+        let busy = matches!(error, ::adapter::StoreError::Busy);
+        let problem = Problem::text(Exit::Usage, format!("{}: {error}", args.store.display()));
+        if busy { problem.hint("ask the adapter that runs: `curl http://ADMIN/state`") } else { problem }
+    };
+    let kept = ::adapter::look(&args.store).map_err(told)?;
+    let shown = kept
+        .entries
+        .iter()
+        .filter_map(|(key, used_s, entry)| show_entry(&kept.names, key, entry).map(|shown| (*used_s, shown)));
+    match args.verb {
+        StateVerb::List { json } => {
+            let mut shown = shown.collect::<Vec<_>>();
+            shown.sort_by(|left, right| (&left.1.endpoint, &left.1.index).cmp(&(&right.1.endpoint, &right.1.index)));
+            output::message(&format!("{} entries of the adapter `{}`", shown.len(), kept.name));
+            print(shown.iter().map(|(_, shown)| shown), json)?;
+        }
+        StateVerb::Get { endpoint, json } => {
+            let found = shown.map(|(_, shown)| shown).filter(|shown| shown.endpoint == endpoint).collect::<Vec<_>>();
+            if found.is_empty() {
+                return Err(Problem::text(Exit::Usage, format!("there is no entry of `{endpoint}`")));
+            }
+            print(found.iter(), json)?;
+        }
+        StateVerb::Purge { endpoint, all } => {
+            if endpoint.is_none() && !all {
+                return Err(Problem::text(Exit::Usage, "`--endpoint` or `--all` is needed"));
+            }
+            let names = kept.names.clone();
+            let gone = ::adapter::purge(&args.store, &mut |_, entry| {
+                let shown = show_entry(&names, &[0; 12], entry);
+                all || shown.is_some_and(|shown| Some(&shown.endpoint) == endpoint.as_ref())
+            });
+            output::message(&format!("{} entries are gone", gone.map_err(told)?));
+        }
+    }
+    Ok(Exit::Fine)
+}
+
+fn print<'s>(shown: impl Iterator<Item = &'s Shown>, json: bool) -> Result<(), Problem> {
+    for entry in shown {
+        if json {
+            output::json(entry)?;
+            continue;
+        }
+        let index = entry.index.as_ref().map_or(String::new(), |index| format!("<{index}>"));
+        let peer = entry.peer.as_ref().map_or(String::new(), |peer| format!(", its adapter at {peer}"));
+        let Shown { service, endpoint, labels, because, .. } = entry;
+        let line = format!(
+            "{service}{index} at {endpoint}, vouched for by {}{peer}: {}\n",
+            labels.join(", "),
+            because.join("; ")
+        );
+        output::data(&line)?;
+    }
+    Ok(())
+}

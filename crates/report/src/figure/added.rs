@@ -1,0 +1,86 @@
+//! What middles add: the differences from `direct`, block by block, with their intervals.
+
+use study::plan::Figure as Wanted;
+
+use super::{Detail, Drawing, Key, metric_of, percent};
+use crate::added::{self, Added, AddedMetric};
+use crate::chart::{Axis, Layer, Mark, Panel, drawable};
+use crate::findings::Findings;
+
+/// A panel for each metric, a slot for each point through middles.
+pub(super) fn added(findings: &Findings, wanted: &Wanted, detail: Detail) -> Drawing {
+    let mut metrics = vec![wanted.y.clone().unwrap_or_else(|| "latency_p50".to_owned())];
+    metrics.extend(wanted.y_more.iter().cloned());
+    // One colour for one middle, wherever it stands.
+    let mut series: Vec<&str> = Vec::new();
+    for found in &findings.added {
+        if !series.contains(&found.through.as_str()) {
+            series.push(&found.through);
+        }
+    }
+    let panel = |metric: &String| panel(findings, metric, &series, detail);
+    let panels = metrics.iter().filter_map(panel).take(detail.panels).collect::<Vec<_>>();
+    let bars = match findings.quick {
+        true => "a quick look, which claims no level of confidence".to_owned(),
+        false => format!("{} % intervals over blocks", percent(findings.level)),
+    };
+    let key = |(series, label): (usize, &&str)| Key { series, label: (*label).to_owned(), simulated: false };
+    Drawing {
+        name: format!("added-{}", metrics[0]),
+        title: wanted.title.clone().unwrap_or_else(|| "What a middle adds".to_owned()),
+        caption: format!(
+            "Markers: mean over blocks of the trial through the middle less the trial at direct. Bars: {bars}."
+        ),
+        keys: series.iter().enumerate().map(key).collect(),
+        hollow: String::new(),
+        panels,
+        notes: super::not_shown(findings),
+    }
+}
+
+fn panel(findings: &Findings, metric: &str, series: &[&str], detail: Detail) -> Option<Panel> {
+    let (unit, text) = metric_of(findings, metric);
+    let all = findings.added.iter().filter_map(|found| Some((found, found.metric(metric)?))).collect::<Vec<_>>();
+    let points = all.iter().filter(|(_, found)| drawable(point(found))).collect::<Vec<_>>();
+    if points.is_empty() {
+        return None;
+    }
+    let ends = |found: &AddedMetric| match &found.difference {
+        Some(difference) => [difference.low, difference.high],
+        None => [point(found); 2],
+    };
+    let ends = points.iter().flat_map(|(_, found)| ends(found)).filter(|value| drawable(*value));
+    let (low, high) = ends.fold((0.0, 0.0), |(low, high): (f64, f64), value| (low.min(value), high.max(value)));
+    let values = Axis::linear(low, if high > low { high } else { low + 1.0 }, &unit, &format!("added {text}"));
+    let name = |found: &Added| match found.place.as_str() {
+        "" => found.through.clone(),
+        place => format!("{}, {place}", found.through),
+    };
+    let names = points.iter().map(|(found, _)| name(found)).collect::<Vec<_>>();
+    let layers = series.iter().enumerate().map(|(index, through)| {
+        let of_it = points.iter().enumerate().filter(|(_, (found, _))| found.through == *through);
+        let marks = of_it.map(|(slot, (found, metric))| {
+            let tip = metric.difference.as_ref().map_or_else(
+                || name(found),
+                |difference| format!("{}\n{}", name(found), added::change(difference, &unit, findings.quick)),
+            );
+            let bar = metric.difference.map(|difference| (difference.low, difference.high));
+            let tip = if detail.tips { tip } else { String::new() };
+            Mark {
+                x: point(metric),
+                y: slot as f64,
+                aside: 0.0,
+                bar,
+                hollow: findings.rows[found.row].is_marked(),
+                tip,
+            }
+        });
+        Layer::Marks { series: index, marks: marks.collect(), joined: false, aside: 0.0 }
+    });
+    let layers = layers.collect();
+    Some(Panel { title: metric.replace('_', " "), x: values, y: Axis::slots(&names, ""), layers, slot: 25.0 })
+}
+
+fn point(found: &AddedMetric) -> f64 {
+    found.difference.map_or(found.through - found.direct, |difference| difference.point)
+}

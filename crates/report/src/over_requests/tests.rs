@@ -1,0 +1,78 @@
+use super::*;
+use crate::example;
+
+fn found(what: &str) -> OverRequests {
+    let (run, records) = example::through();
+    let findings = crate::analyze(&run, &records);
+    findings.over_requests.into_iter().rfind(|found| found.what == what).unwrap()
+}
+
+#[test]
+fn a_store_that_grows_by_100_bytes_a_call() {
+    let store = found("middle_store");
+    let slope = store.slope_per_1000.unwrap();
+    assert!((slope.point - 100_000.0).abs() < 1e-3 && store.shown, "{slope:?}");
+    assert!(store.sentence.contains("store of the middle grows: +97.7 KiB per 1,000 requests"), "{}", store.sentence);
+    assert!(store.points.windows(2).all(|pair| pair[0].mean < pair[1].mean));
+}
+
+#[test]
+fn time_and_memory_that_are_flat() {
+    let time = found("middle_time");
+    assert!(!time.shown && time.sentence.contains("the middle's own time flat: "), "{}", time.sentence);
+    assert_eq!((time.requests_a_point, time.points.len()), (250.0, 8), "means of 250 of 2,000 calls");
+    assert!(time.points.iter().all(|point| (5_000.0..5_011.0).contains(&point.mean)));
+    let rss = found("middle_rss");
+    assert_eq!((rss.slope_per_1000_mean, rss.shown), (0.0, false));
+    assert!(rss.points.iter().all(|point| point.mean == 9_000_000.0));
+}
+
+#[test]
+fn a_latency_that_rises_is_told() {
+    let (run, mut records) = example::through();
+    for record in &mut records {
+        let study::record::Outcome::Measured(measurement) = &mut record.outcome else { unreachable!() };
+        for (at, window) in measurement.windows.iter_mut().enumerate() {
+            window.latency.sum *= 1.0 + at as f64 / 10.0;
+        }
+    }
+    let findings = crate::analyze(&run, &records);
+    let latency = findings.over_requests.iter().find(|found| found.what == "latency").unwrap();
+    assert!(latency.shown && latency.sentence.contains("latency grows: +"), "{}", latency.sentence);
+}
+
+#[test]
+fn one_trial_has_no_interval_and_none_no_series() {
+    let (run, mut records) = example::through();
+    records.retain(|record| record.block == 0);
+    let findings = crate::analyze(&run, &records);
+    let time = findings.over_requests.iter().find(|found| found.what == "middle_time").unwrap();
+    assert_eq!((time.slope_per_1000, time.shown), (None, false));
+    assert!(time.sentence.ends_with("from one trial"), "{}", time.sentence);
+    records.retain(|record| record.point == 0);
+    let findings = crate::analyze(&run, &records);
+    assert!(findings.over_requests.iter().all(|found| !found.what.starts_with("middle_")), "nothing stands in between");
+}
+
+#[test]
+fn requests_are_counted_even_within_a_window() {
+    let (_, records) = example::through();
+    let measurement = records[0].measurement().unwrap();
+    let first = measurement.windows[0].requests as f64;
+    assert_eq!(answered(measurement, 0), 0.0);
+    assert_eq!(answered(measurement, measurement.window_ns / 2), first / 2.0);
+    let all = measurement.windows.iter().map(|window| window.requests as f64).sum::<f64>();
+    assert_eq!(answered(measurement, u64::MAX), all);
+}
+
+#[test]
+fn two_middles_are_summed_call_by_call() {
+    let (_, mut records) = example::through();
+    let record = records.iter_mut().find(|record| !record.middles.is_empty()).unwrap();
+    let one = series(record, "middle_time").unwrap();
+    let mut second = record.middles[0].clone();
+    second.calls.as_mut().unwrap().own_ns.truncate(500);
+    record.middles.push(second);
+    let both = series(record, "middle_time").unwrap();
+    assert_eq!((both.len(), both[7].1), (500, 2.0 * one[7].1));
+}

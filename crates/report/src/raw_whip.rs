@@ -1,0 +1,96 @@
+//! The raw files of Whip's benchmarks: `bytes`, `clientcalls`, `memory`, `times`.
+
+use study::Calls;
+use study::record::{MiddleUse, Record, Run};
+
+use crate::row;
+
+/// The files of every trial whose middle told its calls: path, with a folder for each design point and block, and content.
+///
+/// - `bytes`: metadata of each call by the formula of the original, without the peer's address (M1a), bytes.
+/// - `clientcalls`: milliseconds of each call as the middle next to the generator saw it, its own time and its wait.
+/// - `times`: milliseconds that it waited for what stands behind it.
+/// - `memory`: `seconds,rss_kB,store_kB,requests` at each sample, since measuring began.
+///
+/// What the middle did not tell has no file.
+pub fn raw_whip(run: &Run, records: &[Record]) -> Vec<(String, String)> {
+    let mut files = Vec::new();
+    for record in records {
+        let Some((middle, calls)) = record.middles.iter().find_map(|middle| Some((middle, middle.calls.as_deref()?)))
+        else {
+            continue;
+        };
+        let folder = format!("{}/block-{}", slug(&row::label(&run.plan.factors, &record.factors)), record.block);
+        let mut put = |name: &str, text: String| {
+            if !text.is_empty() {
+                files.push((format!("{folder}/{name}"), text));
+            }
+        };
+        put("bytes", lines(calls.m1a_bytes.iter().map(u64::to_string)));
+        let waited = || calls.waited_ns.iter();
+        put(
+            "clientcalls",
+            lines(calls.own_ns.iter().zip(waited()).map(|(own, waited)| ms(own.saturating_add(*waited)))),
+        );
+        put("times", lines(waited().map(|waited| ms(*waited))));
+        put("memory", memory(record, middle, calls));
+    }
+    files
+}
+
+fn lines(all: impl Iterator<Item = String>) -> String {
+    all.map(|line| line + "\n").collect()
+}
+
+fn ms(ns: u64) -> String {
+    format!("{:.6}", ns as f64 / 1e6)
+}
+
+fn memory(record: &Record, middle: &MiddleUse, calls: &Calls) -> String {
+    let Some(measurement) = record.measurement() else { return String::new() };
+    let of_sample = |sample: &study::record::Sample| {
+        let at_ns = sample.at_ns.checked_sub(middle.used.measured_from_ns)?;
+        let requests = crate::over_requests::answered(measurement, at_ns).round();
+        let store = calls.store_bytes.get((requests as usize).min(calls.len()).saturating_sub(1)).copied().unwrap_or(0);
+        Some(format!("{:.3},{},{},{requests}", at_ns as f64 / 1e9, sample.rss_bytes / 1024, store / 1024))
+    };
+    lines(middle.used.samples.iter().filter_map(of_sample))
+}
+
+/// A label as the name of a folder.
+fn slug(label: &str) -> String {
+    let plain = |c: char| if c.is_ascii_alphanumeric() || matches!(c, '-' | '.' | '_') { c } else { '-' };
+    let mut slug = label.chars().map(plain).collect::<String>();
+    while slug.contains("--") {
+        slug = slug.replace("--", "-");
+    }
+    slug.trim_matches(['-', '.']).to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn folders_have_plain_names() {
+        for (label, name) in [("evernote, a + b, ops 1000", "evernote-a-b-ops-1000"), ("../x", "x"), ("a/b", "a-b")] {
+            assert_eq!(slug(label), name);
+        }
+    }
+
+    #[test]
+    fn a_trial_through_a_middle_has_four_files() {
+        let (run, records) = crate::example::through();
+        let files = raw_whip(&run, &records);
+        let told = records.iter().filter(|record| record.calls().is_some()).count();
+        assert_eq!(files.len(), 4 * told);
+        let text = |name: &str| &files.iter().find(|(path, _)| path.ends_with(name)).unwrap().1;
+        assert!(files[0].0.starts_with("adapter/block-"), "{}", files[0].0);
+        assert_eq!(text("/bytes").lines().take(3).collect::<Vec<_>>(), ["118", "17", "118"]);
+        assert_eq!(text("/times").lines().next(), Some("0.100000"));
+        assert_eq!(text("/clientcalls").lines().next(), Some("0.105000"));
+        let first = text("/memory").lines().next().unwrap();
+        assert_eq!(first.split(',').count(), 4, "{first}");
+        assert!(raw_whip(&run, &records[..0]).is_empty());
+    }
+}

@@ -1,0 +1,208 @@
+//! What a middle writes of its calls: one line each, CSV with a header.
+//!
+//! Columns are known by their names and may stand in any order; others are ignored.
+//!
+//! | Column | Meaning |
+//! |---|---|
+//! | `operation` | its name |
+//! | `own_ns` | what the middle took of the call for itself, without waiting for what stands behind it, ns |
+//! | `side` | `client` or `server`: whose middle this was |
+//! | `whip_bytes`, `whip_bytes_with_peers` | metadata of the call by the formula of Whip (M1), without (M1a) and with (M1b) addresses of peers, bytes |
+//! | `metadata_bytes` | own metadata on the wire, both ways, with its framing (M2), bytes |
+//! | `extra_bytes` | all bytes between middles less those of the original request and reply (M3) |
+//! | `entries` | service entries that there are after the call |
+//! | `store_bytes` | size of the store after the call, bytes |
+//! | `waited_ns` | what it waited for what stands behind it, ns |
+//!
+//! `operation` and `own_ns` must be there; what else is not there is not known. Where a file has lines of both sides, one process stands on both:
+//! the nth of one side and the nth of the other are one call, whose own times are added; the rest is told by the client's side, as Whip did.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Most calls of one file.
+pub const CALLS_MAX: usize = 200_000;
+/// Most operations that have different names.
+const OPS_MAX: usize = 1_000;
+
+/// The calls that passed a middle, in its order, column by column.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Calls {
+    /// Names of the operations.
+    pub ops: Vec<String>,
+    /// Index among them, one a call.
+    pub op: Vec<u16>,
+    /// Time that the middle took for itself, ns.
+    pub own_ns: Vec<u64>,
+    /// What it waited for what stands behind it, ns; empty here as in all that follows: not told.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub waited_ns: Vec<u64>,
+    /// Metadata by the formula of the original, without the peer's address, bytes.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub m1a_bytes: Vec<u64>,
+    /// The same with it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub m1b_bytes: Vec<u64>,
+    /// Own metadata on the wire, bytes.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub m2_bytes: Vec<u64>,
+    /// All bytes between middles less the original ones.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub m3_bytes: Vec<i64>,
+    /// Service entries after the call.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub entries: Vec<u64>,
+    /// Size of the store after the call, bytes.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub store_bytes: Vec<u64>,
+}
+
+impl Calls {
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.own_ns.len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.own_ns.is_empty()
+    }
+
+    /// Reads what a middle wrote.
+    ///
+    /// # Errors
+    /// The first line that cannot be read, or a column that is missing. A last line without its end is left out: its writer was stopped.
+    pub fn parse(text: &str) -> Result<Calls, String> {
+        let whole = text.rfind('\n').map_or("", |end| &text[..end]);
+        let mut lines = whole.lines();
+        let header = lines.next().ok_or("it has no header")?;
+        let names = header.split(',').map(str::trim).collect::<Vec<_>>();
+        let column = |name: &str| names.iter().position(|known| *known == name);
+        let needed = |name: &str| column(name).ok_or_else(|| format!("it has no column `{name}`"));
+        let mut calls = Calls::default();
+        let (op, own, side) = (needed("operation")?, needed("own_ns")?, column("side"));
+        let counts = ["waited_ns", "whip_bytes", "whip_bytes_with_peers", "metadata_bytes", "entries", "store_bytes"];
+        let (counts, extra) = (counts.map(column), column("extra_bytes"));
+        let is_server =
+            |line: &str| side.is_some_and(|side| line.split(',').nth(side).map(str::trim) == Some("server"));
+        let servers_alone = lines.clone().filter(|line| !line.trim().is_empty()).all(is_server);
+        let mut told = [(); 6].map(|()| Vec::new());
+        let mut of_server = Vec::new();
+        for (index, line) in lines.enumerate().filter(|(_, line)| !line.trim().is_empty()) {
+            if calls.len().max(of_server.len()) == CALLS_MAX {
+                return Err(format!("it has more than {CALLS_MAX} calls"));
+            }
+            let cells = line.split(',').map(str::trim).collect::<Vec<_>>();
+            let line = Line { number: index + 2, names: &names, cells: &cells };
+            let own_ns = line.number::<u64>(own)?;
+            if !servers_alone && side.is_some_and(|side| cells.get(side) == Some(&"server")) {
+                of_server.push(own_ns);
+                continue;
+            }
+            calls.own_ns.push(own_ns);
+            let name = cells.get(op).copied().unwrap_or_default();
+            let known = calls.ops.iter().position(|known| known == name);
+            if known.is_none() && calls.ops.len() == OPS_MAX {
+                return Err(format!("line {}: more than {OPS_MAX} operations", line.number));
+            }
+            let place = known.unwrap_or_else(|| {
+                calls.ops.push(name.to_owned());
+                calls.ops.len() - 1
+            });
+            calls.op.push(u16::try_from(place).expect("their number is bounded"));
+            for (column, values) in counts.iter().zip(&mut told) {
+                values.extend(column.map(|column| line.number::<u64>(column)).transpose()?);
+            }
+            calls.m3_bytes.extend(extra.map(|column| line.number::<i64>(column)).transpose()?);
+        }
+        calls.own_ns.iter_mut().zip(of_server).for_each(|(own, other)| *own = own.saturating_add(other));
+        [calls.waited_ns, calls.m1a_bytes, calls.m1b_bytes, calls.m2_bytes, calls.entries, calls.store_bytes] = told;
+        Ok(calls)
+    }
+}
+
+/// One line, with what is needed to say what is wrong in it.
+struct Line<'a> {
+    number: usize,
+    names: &'a [&'a str],
+    cells: &'a [&'a str],
+}
+
+impl Line<'_> {
+    fn number<T: std::str::FromStr>(&self, column: usize) -> Result<T, String> {
+        let cell = self.cells.get(column).copied().unwrap_or_default();
+        cell.parse().map_err(|_| {
+            let shown = cell.chars().take(40).collect::<String>();
+            format!("line {}: `{}` is `{}`, not a count", self.number, self.names[column], shown.escape_debug())
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const TEXT: &str = "call,side,operation,own_ns,whip_bytes,whip_bytes_with_peers,metadata_bytes,extra_bytes,entries,store_bytes,verdict\n\
+                        1,client,get,5000,118,141,20,64,2,4096,checked\n2,client,find,3000,17,17,6,-5,2,4096,checked\n\
+                        3,client,get,4000,120,143,20,64,4,8192,checked\n";
+
+    #[test]
+    fn columns_are_known_by_their_names() {
+        let calls = Calls::parse(TEXT).unwrap();
+        assert_eq!((calls.len(), calls.ops.as_slice()), (3, &["get".to_owned(), "find".to_owned()][..]));
+        assert_eq!((calls.op.as_slice(), calls.own_ns.as_slice()), (&[0, 1, 0][..], &[5000, 3000, 4000][..]));
+        assert_eq!((calls.m1a_bytes[2], calls.m3_bytes[1], calls.entries[2], calls.store_bytes[0]), (120, -5, 4, 4096));
+        assert_eq!((calls.m1b_bytes[0], calls.m2_bytes[1]), (141, 6));
+        assert!(calls.waited_ns.is_empty());
+        let other = Calls::parse("own_ns, operation ,waited_ns,more\n7,x,8,9\n").unwrap();
+        assert_eq!((other.own_ns, other.waited_ns, other.m2_bytes), (vec![7], vec![8], vec![]));
+    }
+
+    #[test]
+    fn one_process_on_both_sides_tells_each_call_twice() {
+        let head = "side,operation,own_ns,entries\n";
+        let both = Calls::parse(&format!("{head}server,a,5,1\nclient,a,7,2\nserver,b,11,3\nclient,b,13,4\n")).unwrap();
+        assert_eq!((both.own_ns.as_slice(), both.entries.as_slice()), (&[12, 24][..], &[2, 4][..]));
+        let server = Calls::parse(&format!("{head}server,a,5,1\n")).unwrap();
+        assert_eq!((server.own_ns, server.entries), (vec![5], vec![1]), "it stands on that side alone");
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_said_with_its_line() {
+        for (text, problem) in [
+            ("", "it has no header"),
+            ("operation,own_ns", "it has no header"),
+            ("operation,entries\n", "it has no column `own_ns`"),
+            ("own_ns\n", "it has no column `operation`"),
+            ("operation,own_ns\na,1\na,-1\n", "line 3: `own_ns` is `-1`, not a count"),
+            ("operation,own_ns\na\n", "line 2: `own_ns` is ``, not a count"),
+            ("operation,own_ns,entries\na,1,x\n", "line 2: `entries` is `x`, not a count"),
+        ] {
+            assert_eq!(Calls::parse(text), Err(problem.to_owned()), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn a_last_line_that_was_cut_off_is_left_out() {
+        assert_eq!(Calls::parse(&TEXT[..TEXT.len() - 1]).unwrap().len(), 2);
+        assert_eq!(Calls::parse("operation,own_ns\n").unwrap(), Calls::default());
+    }
+
+    #[test]
+    fn there_is_a_limit() {
+        let text = format!("operation,own_ns\n{}", "a,1\n".repeat(CALLS_MAX + 1));
+        assert_eq!(Calls::parse(&text), Err(format!("it has more than {CALLS_MAX} calls")));
+    }
+
+    proptest! {
+        #[test]
+        fn nothing_panics_and_columns_are_of_one_length(text in "(operation,own_ns|entries|[a-z0-9,\n]*)\n[a-c0-9,\n]*") {
+            if let Ok(calls) = Calls::parse(&text) {
+                prop_assert_eq!(calls.op.len(), calls.len());
+                prop_assert!(calls.entries.is_empty() || calls.entries.len() == calls.len());
+            }
+        }
+    }
+}

@@ -1,0 +1,44 @@
+//! `[slopes]`: what is looked at over the requests of a trial.
+
+use crate::metric::OVER_REQUESTS;
+use crate::nearest::suggestion;
+use crate::node::Value;
+use crate::section::Section;
+
+/// The names that `slopes.over_requests` has; `None` only where a mistake was reported.
+pub(crate) fn read(top: &Section) -> Option<Vec<String>> {
+    if !top.has("slopes") {
+        return Some(Vec::new());
+    }
+    let slopes = top.section("slopes")?;
+    slopes.only(&["over_requests"]);
+    slopes.required("over_requests", "[\"latency\", \"middle_rss\"]");
+    let hint = || "write `over_requests = [\"latency\", \"middle_rss\"]`".to_owned();
+    let items = match slopes.table.get("over_requests").map(|entry| &entry.node.value) {
+        None => return None,
+        Some(Value::List(items)) => items,
+        Some(_) => {
+            slopes.mistake("over_requests", "`slopes.over_requests` is a list of names", hint());
+            return None;
+        }
+    };
+    let mut names = Vec::new();
+    let mut fine = true;
+    for item in items {
+        let (message, hint) = match &item.value {
+            Value::Text(name) if names.contains(name) => (format!("`{name}` is named twice"), None),
+            Value::Text(name) if OVER_REQUESTS.iter().any(|(known, ..)| known == name) => {
+                names.push(name.clone());
+                continue;
+            }
+            Value::Text(name) => {
+                let message = format!("`{}` is nothing that is looked at over requests", name.escape_debug());
+                (message, Some(suggestion(name, OVER_REQUESTS.iter().map(|(known, ..)| *known))))
+            }
+            other => (format!("what is looked at is a name, not {}", other.kind()), Some(hint())),
+        };
+        slopes.report.mistake(item.place, message, hint);
+        fine = false;
+    }
+    fine.then_some(names)
+}

@@ -1,0 +1,138 @@
+//! What may stand between generator and subject, in studies.
+
+use study::{ExpandOptions, Plan, Profile, expand, parse};
+
+const STUDY: &str = r#"
+question = "What does a proxy cost?"
+[subject]
+command = "server -p {port}"
+[middle.haproxy]
+command = "haproxy -db -f {folder}/{kind}.cfg"
+files = { "it.cfg" = "studies/{kind}.cfg" }
+environment = { NEXT = "{next_port}" }
+calls = "calls.csv"
+[middle.adapter]
+command = "adapter {port} {next_port} {subject_port} {admin_port}"
+cpus = 2
+[load]
+protocol = "http"
+clients = 10
+stop = "1s"
+[factors]
+through = ["direct", "haproxy", "haproxy + adapter"]
+kind = ["plain", "large"]
+[slopes]
+over_requests = ["latency", "middle_rss"]
+[[figure]]
+kind = "added"
+y = ["latency_p50", "latency_p99"]
+[[figure]]
+kind = "memorychart"
+"#;
+
+fn options(machine_cpus: u32, sets: &[(&str, &str)]) -> ExpandOptions {
+    let sets = sets.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
+    ExpandOptions { name: "test".to_owned(), seed: 1, profile: Profile::Default, machine_cpus, sets }
+}
+
+fn plan(machine_cpus: u32) -> Plan {
+    let study = parse(STUDY).unwrap_or_else(|mistakes| panic!("{mistakes:#?}"));
+    expand(&study, &options(machine_cpus, &[])).unwrap_or_else(|mistakes| panic!("{mistakes:#?}"))
+}
+
+fn mistakes(old: &str, new: &str) -> Vec<String> {
+    assert!(STUDY.contains(old), "{old}");
+    parse(&STUDY.replace(old, new)).expect_err("the study has mistakes").iter().map(ToString::to_string).collect()
+}
+
+#[test]
+fn a_level_says_what_is_passed() {
+    let plan = plan(8);
+    let names = |at: usize| plan.points[at].middles.iter().map(|middle| middle.name.as_str()).collect::<Vec<_>>();
+    assert_eq!((names(0), names(2), names(4)), (vec![], vec!["haproxy"], vec!["haproxy", "adapter"]));
+    let haproxy = &plan.points[3].middles[0];
+    assert_eq!(haproxy.command, "haproxy -db -f {folder}/large.cfg", "factors are filled in, the rest is the lab's");
+    assert_eq!(haproxy.files["it.cfg"], "studies/large.cfg");
+    assert_eq!((haproxy.environment["NEXT"].as_str(), haproxy.calls.as_deref()), ("{next_port}", Some("calls.csv")));
+    assert_eq!((haproxy.cpus, haproxy.ready_timeout_ns, haproxy.port), (0, 10_000_000_000, None));
+    assert_eq!(plan.slopes, ["latency", "middle_rss"]);
+    assert_eq!(plan.figures[0].y_more, ["latency_p99"]);
+}
+
+#[test]
+fn processors_of_middles_are_kept_free_everywhere() {
+    let plan = plan(8);
+    assert!(
+        plan.points.iter().all(|point| (point.middle_cpus, point.subject.cpus) == (2, 1) && point.unrunnable.is_none())
+    );
+    let small = self::plan(2);
+    let reason = "needs 4 processors (1 for the subject, 2 for middles, 1 for the generator), has 2";
+    assert!(small.points.iter().all(|point| point.unrunnable.as_deref() == Some(reason)));
+}
+
+#[test]
+fn subjects_may_have_a_second_port() {
+    let study = STUDY.replace("server -p {port}", "server -p {port} -q {second_port}");
+    let plan = expand(&parse(&study).unwrap(), &options(8, &[])).unwrap();
+    assert_eq!(plan.points[0].subject.command, "server -p {port} -q {second_port}");
+    let told = mistakes("kind = [\"plain\", \"large\"]", "kind = [\"plain\"]\nsecond_port = [1]");
+    assert!(told.iter().any(|told| told.contains("`second_port` cannot be the name of a factor")), "{told:?}");
+}
+
+#[test]
+fn points_differ_in_what_they_pass_alone() {
+    let plan = plan(8);
+    assert_eq!(plan.points[0].besides_through(), plan.points[2].besides_through());
+    assert_ne!(plan.points[0].besides_through(), plan.points[1].besides_through());
+}
+
+#[test]
+fn a_value_of_a_middle_can_be_set() {
+    let study = parse(STUDY).unwrap();
+    let plan =
+        expand(&study, &options(8, &[("middle.adapter.cpus", "subject"), ("through", "direct,adapter")])).unwrap();
+    assert_eq!((plan.points.len(), plan.points[2].middle_cpus), (4, 0));
+    let wrong = expand(&study, &options(8, &[("through", "direct,haproxi")])).unwrap_err();
+    assert_eq!(wrong[0].message, "`haproxi` is no middle");
+    assert_eq!(wrong[0].hint.as_deref(), Some("did you mean `haproxy`?"));
+}
+
+#[test]
+fn every_mistake_is_told() {
+    for (old, new, told) in [
+        ("\"haproxy + adapter\"", "\"haproxy + adaptor\"", "`adaptor` is no middle"),
+        ("\"haproxy + adapter\"", "\"haproxy+haproxy\"", "`haproxy+haproxy` passes a middle twice"),
+        ("\"haproxy + adapter\"", "3", "a level of `through` is `direct` or a middle, not `3`"),
+        ("through = [\"direct\", \"haproxy\", \"haproxy + adapter\"]", "", "no factor `through` says"),
+        ("[middle.adapter]", "[middle.direct]", "`direct` cannot be the name of a middle"),
+        ("cpus = 2", "cups = 2", "unknown key `cups` in `middle.adapter`"),
+        ("cpus = 2", "cpus = 0", "`middle.adapter.cpus` must be 1 to 4,096, or \"subject\""),
+        ("{port} {next_port} {subject_port} {admin_port}", "{next_port}", "`middle.adapter.command` has no `{port}`"),
+        ("{admin_port}", "{admin_prot}", "`{admin_prot}` names no factor"),
+        (
+            "calls = \"calls.csv\"",
+            "calls = \"/tmp/calls.csv\"",
+            "`/tmp/calls.csv` is not the name of a file without a folder",
+        ),
+        ("server -p {port}", "server -p {port} {folder}", "`{folder}` names no factor"),
+        (
+            "\"latency\", \"middle_rss\"",
+            "\"latency\", \"middle_rs\"",
+            "`middle_rs` is nothing that is looked at over requests",
+        ),
+        (
+            "kind = [\"plain\", \"large\"]",
+            "kind = [\"plain\"]\nfolder = [1]",
+            "`folder` cannot be the name of a factor",
+        ),
+    ] {
+        let found = mistakes(old, new);
+        assert!(found.iter().any(|mistake| mistake.contains(told)), "{told}: {found:#?}");
+    }
+}
+
+#[test]
+fn a_point_at_direct_alone_needs_no_middle() {
+    let study = STUDY.replace(", \"haproxy\", \"haproxy + adapter\"]", "]");
+    assert!(parse(&study).is_ok());
+}
