@@ -76,15 +76,15 @@ pub struct Findings {
     /// Miss-ratio curves of caches, in the order of the figures that ask for them.
     #[serde(default)]
     pub miss_ratios: Vec<MissRatios>,
+    /// What each operation took, for every row whose trials are journeys.
+    #[serde(default)]
+    pub operations: Vec<RowOperations>,
     /// What passing middles adds to each design point, against the same at `direct`.
     #[serde(default)]
     pub added: Vec<Added>,
     /// What happens over the requests of a trial, where the study asks for it.
     #[serde(default)]
     pub over_requests: Vec<OverRequests>,
-    /// What each operation took, for every row whose trials are journeys.
-    #[serde(default)]
-    pub operations: Vec<RowOperations>,
     /// Tests for a drift over the time of the run, one for each row with trials enough.
     pub drift: Vec<Drift>,
     /// Counters of the network stack, all trials together.

@@ -283,8 +283,12 @@ fn check_templates(root: &Table, factors: &[Factor], report: &Report) {
                     let message = format!("`{written}` has a meaning in `subject.command`{also} alone");
                     report.mistake(at, message, None);
                 }
-            } else if journey::PORTS.contains(&name) && !factors.iter().any(|factor| factor.name == name) {
-                report.mistake(at, format!("`{written}` has a meaning in the targets of a journey alone"), None);
+            } else if journey::PORTS.contains(&name) {
+                report.mistake(
+                    at,
+                    format!("`{written}` has a meaning in middles and the targets of a journey alone"),
+                    None,
+                );
             } else if !factors.iter().any(|factor| factor.name == name) && !lost(name, report) {
                 let known = factors.iter().map(|factor| factor.name.as_str());
                 report.mistake(at, format!("`{written}` names no factor"), suggestion(name, known));

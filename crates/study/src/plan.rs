@@ -221,8 +221,7 @@ pub struct JourneyPlan {
     /// URLs of its targets by name. In them the lab fills in `{port}`, where the generator's connections go, and `{subject_port}`, where the subject listens;
     /// the two are one where nothing stands between. A target that is not here is `{port}`.
     pub targets: BTreeMap<String, String>,
-    /// Whom to ask where endpoints are to be dialled, `http://host:port`. `{admin_port}` in it is that of the process that stands in front of the generator;
-    /// in trials without one nobody is asked.
+    /// Whom to ask where endpoints are to be dialled, `http://host:port`. `{admin_port}` in it is that of the first middle; at `direct` nobody is asked.
     pub resolve: Option<String>,
     /// https: any certificate is right.
     pub insecure: bool,

@@ -197,7 +197,7 @@ impl Service for EvernoteUser {
 
 impl Service for EvernoteNotes {
     fn answer(&self, request: &MockRequest<'_>) -> MockAnswer {
-        if request.target.split('?').next().unwrap_or_default().trim_matches('/') != "" {
+        if !request.target.split('?').next().unwrap_or_default().trim_matches('/').is_empty() {
             return MockAnswer::text(404, "the notes are at /");
         }
         self.thrift.answer(request, |method, arguments| self.call(method, arguments))

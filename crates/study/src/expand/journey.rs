@@ -81,7 +81,8 @@ pub(super) fn load(section: &Section) -> Option<LoadPlan> {
     };
     let window_ns = given(section, "window", section.duration_ns("window", &WINDOW_NS));
     let timeout_ns = given(section, "timeout", section.duration_ns("timeout", &TIMEOUT_NS));
-    (protocol?, looped?);
+    protocol?;
+    looped?;
     let plan = JourneyPlan {
         source: source?,
         targets: targets?,
@@ -234,7 +235,10 @@ mod tests {
         let told = told.unwrap_err();
         assert!(told[0].contains("`{admin_port}` has a meaning in `resolve` alone"), "{told:?}");
         let told = plan("journey = \"chess\"\nclients = 1\nstop = \"1s\"\nca_file = \"{subject_port}\"").unwrap_err();
-        assert!(told[0].contains("`{subject_port}` has a meaning in the targets of a journey alone"), "{told:?}");
+        assert!(
+            told[0].contains("`{subject_port}` has a meaning in middles and the targets of a journey alone"),
+            "{told:?}"
+        );
         let told = plan("protocol = \"journey\"\nclients = 1\nstop = \"1s\"").unwrap_err();
         assert!(told[0].contains("`load` has no `journey`"), "{told:?}");
     }
