@@ -55,15 +55,12 @@ struct Adapter {
 impl Adapter {
     fn start(folder: &Folder) -> Self {
         let mut command = folder.command(&["adapter", "adapter.toml"]);
-        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-        let mut said = Vec::new();
-        for line in BufReader::new(child.stderr.take().unwrap()).lines() {
-            said.push(line.unwrap());
-            if said.last().is_some_and(|line| line == "ready") {
-                return Self { child, said };
-            }
-        }
-        panic!("not ready: {said:?}")
+        let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let mut adapter = Self { child, said: Vec::new() };
+        let lines = BufReader::new(adapter.child.stderr.take().unwrap()).lines();
+        adapter.said.extend(lines.map(Result::unwrap).take_while(|line| line != "ready"));
+        assert!(!adapter.said.is_empty(), "it is not ready");
+        adapter
     }
 
     fn at(&self, what: &str) -> &str {

@@ -1,5 +1,5 @@
 //! The walkthrough of `examples/calculator` on real processes: its programs, its configurations with other ports, its reports. AT-0 to AT-7.
-#![expect(clippy::disallowed_methods, reason = "these tests start programs as users do")]
+#![expect(clippy::disallowed_methods, reason = "these tests start programs as a reader of the walkthrough does")]
 
 mod common;
 

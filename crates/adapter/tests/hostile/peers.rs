@@ -196,3 +196,24 @@ fn a_thrift_connection_outlives_the_other_adapter() {
     assert_eq!(add(), wire::value::Value::Integer(-1));
     assert!(world.client.told().contains("Failed precondition"), "{}", world.client.told());
 }
+
+#[test]
+fn thrift_between_adapters_with_certificates_and_without() {
+    let authority = Authority::new();
+    let port = world::adder(-1);
+    let (endpoint, adapters) = (format!("127.0.0.1:{port}"), format!("127.0.0.1:{}", free_port()));
+    let table = format!("service = 'Adder'\nendpoint = '{endpoint}'\n");
+    let (of_server, of_client) = (authority.make("server"), authority.make("client"));
+    let server = format!("[[providing]]\n{table}adapters = '{adapters}'\n{}", of_server.peers());
+    let server = Adapter::start("server", &world::contract("plain"), &server);
+    let consuming = format!("[[consuming]]\n{table}peer = '{adapters}'\n");
+    for (tls, is_believed) in [(of_client.peers(), true), (String::new(), false)] {
+        let client = Adapter::start("client", &world::contract("plain"), &(consuming.clone() + &tls));
+        assert_eq!(world::add(&client.at(&format!("consuming {endpoint}")), 0, 0).unwrap(), -1);
+        // Who is believed is blamed by the service's adapter; who is not has asked everything itself.
+        assert_eq!(client.told().contains("Failed precondition"), !is_believed, "{}", client.told());
+        let told = server.told();
+        assert_eq!(told.matches("Blaming: client (precondition failure)").count(), 1, "{told}");
+    }
+    counted(&server, "metadata_refused_total 1");
+}

@@ -388,3 +388,24 @@ fn the_forward_proxy_dials_what_it_may_and_nothing_else() {
     assert!(metrics.contains("unchecked_total{reason=\"encrypted\"} 1"), "{metrics}");
     assert!(metrics.contains("dials_refused_total 2"), "{metrics}");
 }
+
+#[test]
+fn a_call_that_is_under_way_ends_before_the_adapter_does() {
+    let (came, has_come) = std::sync::mpsc::sync_channel(1);
+    let (go, may_go) = std::sync::mpsc::sync_channel(1);
+    let may_go = Mutex::new(may_go);
+    let port = bytes::serve(None, move |_| {
+        came.send(()).unwrap();
+        may_go.lock().unwrap().recv().unwrap();
+        (response(200, "text/plain", "late"), false)
+    });
+    let folder = tempfile::tempdir().unwrap();
+    let (mut adapter, at) = one(&folder, ECHO, port, "[limits]\ndrain = '30s'\n");
+    let call = std::thread::spawn(move || bytes::ask(&at, &request("GET", "/echo", &[], b"")).text());
+    has_come.recv().unwrap();
+    let running = adapter.running.take().unwrap();
+    let end = std::thread::spawn(move || running.end());
+    go.send(()).unwrap();
+    assert_eq!(call.join().unwrap(), "late");
+    end.join().unwrap();
+}
