@@ -94,7 +94,7 @@ y = "throughputs"
         here: "30"
     18:8: unknown figure kind `pie`
         here: "\"pie\""
-        hint: there is `line`, `scatter`, `interaction`, `ecdf`, `quantiles`, `timeline`, `miss-ratio`
+        hint: there is `line`, `scatter`, `interaction`, `ecdf`, `quantiles`, `timeline`, `miss-ratio`, `added`, `memorychart`, `throughputchart`, `networkchart`
     20:5: unknown metric `throughputs`
         here: "\"throughputs\""
         hint: did you mean `throughput`?
