@@ -19,6 +19,8 @@ pub(crate) struct Body {
     read: VecDeque<Bytes>,
     trailers: Option<HeaderMap>,
     rest: Option<Incoming>,
+    /// It came without a length, and so it goes on: otherwise one in chunks that is empty would become none at all.
+    is_open: bool,
 }
 
 impl Body {
@@ -41,7 +43,7 @@ impl Body {
         if from.size_hint().lower() > limit as u64 {
             return Ok(Read::Part(Self::streaming(from), Skip::Size));
         }
-        let mut body = Self::default();
+        let mut body = Self { is_open: from.size_hint().exact().is_none(), ..Self::default() };
         let mut length = 0;
         let until = tokio::time::Instant::now() + within;
         loop {
@@ -97,18 +99,29 @@ impl HttpBody for Body {
         }
         match &mut self.rest {
             Some(rest) => Pin::new(rest).poll_frame(context),
-            None => Poll::Ready(self.trailers.take().map(|trailers| Ok(Frame::trailers(trailers)))),
+            None => {
+                self.is_open = false;
+                Poll::Ready(self.trailers.take().map(|trailers| Ok(Frame::trailers(trailers))))
+            }
         }
     }
 
     fn is_end_stream(&self) -> bool {
-        self.read.is_empty() && self.trailers.is_none() && self.rest.as_ref().is_none_or(HttpBody::is_end_stream)
+        !self.is_open
+            && self.read.is_empty()
+            && self.trailers.is_none()
+            && self.rest.as_ref().is_none_or(HttpBody::is_end_stream)
     }
 
     fn size_hint(&self) -> SizeHint {
         let read = self.read.iter().map(Bytes::len).sum::<usize>() as u64;
         match &self.rest {
-            None => SizeHint::with_exact(read),
+            None if !self.is_open => SizeHint::with_exact(read),
+            None => {
+                let mut hint = SizeHint::new();
+                hint.set_lower(read);
+                hint
+            }
             Some(rest) => {
                 let rest = rest.size_hint();
                 let mut hint = SizeHint::new();

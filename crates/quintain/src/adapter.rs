@@ -31,16 +31,16 @@ pub(crate) fn adapter(args: AdapterArgs) -> Done {
             }
             None => Box::new(std::io::stdout()),
         };
-    let running = ::adapter::start(&config, checked, out).map_err(wrong)?;
-    for (what, address) in &running.addresses {
-        output::message(&format!("{what}: {address}"));
-    }
-    output::message("ready");
     let (ends, wait) = sync_channel(2);
     signals::on_end(move |_| {
         // Whoever asks twice has been heard already.
         let _ = ends.try_send(());
     })?;
+    let running = ::adapter::start(&config, checked, out).map_err(wrong)?;
+    for (what, address) in &running.addresses {
+        output::message(&format!("{what}: {address}"));
+    }
+    output::message("ready");
     // An error means that nobody is left to ask for the end.
     let _ = wait.recv();
     running.end();

@@ -7,6 +7,7 @@ use std::io::{BufRead, BufReader};
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use common::{Folder, eventually};
 
@@ -54,13 +55,21 @@ struct World {
     running: Vec<Process>,
 }
 
+/// A port that is free, of those below what the system gives to whoever asks for any: nobody else takes it before it is bound.
+fn free_port() -> u16 {
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    let own = std::process::id().wrapping_mul(131);
+    let candidates = std::iter::repeat_with(|| own.wrapping_add(NEXT.fetch_add(1, Ordering::Relaxed)));
+    let mut ports = candidates.map(|number| 10_000 + (number % 22_000) as u16);
+    ports.find(|port| TcpListener::bind(("127.0.0.1", *port)).is_ok()).unwrap()
+}
+
 /// Every port of the example, and whose it is.
 const PORTS: [&str; 7] = ["7999", "8000", "8001", "38000", "38001", "9090", "9091"];
 
 impl World {
     fn new() -> Self {
-        let held = PORTS.map(|port| (port, TcpListener::bind("127.0.0.1:0").unwrap()));
-        let ports = held.iter().map(|(port, held)| (*port, held.local_addr().unwrap().port())).collect();
+        let ports = PORTS.map(|port| (port, free_port())).to_vec();
         let folder = Folder::new();
         for file in ["calculator.thrift", "plain.contract", "indexed.contract"] {
             std::fs::copy(example("calculator").join(file), folder.path().join(file)).unwrap();

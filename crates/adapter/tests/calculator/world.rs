@@ -4,7 +4,7 @@
 use std::io::{self, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU16, Ordering};
+use std::sync::atomic::{AtomicU16, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -24,9 +24,13 @@ pub fn schema() -> Schema {
     idl::parse("calculator.thrift", &text, &mut |_| unreachable!()).unwrap()
 }
 
-/// A port that was free a moment ago.
+/// A port that is free, of those below what the system gives to whoever asks for any: nobody else takes it before it is bound.
 pub fn free_port() -> u16 {
-    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    let own = std::process::id().wrapping_mul(131);
+    let candidates = std::iter::repeat_with(|| own.wrapping_add(NEXT.fetch_add(1, Ordering::Relaxed)));
+    let mut ports = candidates.map(|number| 10_000 + (number % 22_000) as u16);
+    ports.find(|port| TcpListener::bind(("127.0.0.1", *port)).is_ok()).unwrap()
 }
 
 /// Reads one framed message.

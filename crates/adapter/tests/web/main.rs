@@ -161,7 +161,7 @@ fn without_clauses_that_fail_an_adapter_is_the_identity() {
     let endpoint = format!("consuming http://{}", ways.service_at);
     let by = [(ways.client.at(&endpoint), false), (ways.pair.at(&endpoint), false), (ways.client.at("proxy"), true)];
     let pairs = proptest::collection::vec((requests(), responses(), 1..5_000_usize), 1..4);
-    let mut runner = proptest::test_runner::TestRunner::new(ProptestConfig::with_cases(60));
+    let mut runner = proptest::test_runner::TestRunner::new(ProptestConfig::with_cases(300));
     let run = |pairs: Vec<(Message, Message, usize)>| {
         for (address, is_proxy) in &by {
             let mut connection = bytes::connect(address);
@@ -408,4 +408,16 @@ fn a_call_that_is_under_way_ends_before_the_adapter_does() {
     go.send(()).unwrap();
     assert_eq!(call.join().unwrap(), "late");
     end.join().unwrap();
+}
+
+#[test]
+fn a_body_in_chunks_that_is_empty_stays_one() {
+    let ways = ways();
+    let chunked = |start: &str| framed(start.to_owned(), Vec::new(), Vec::new(), true);
+    let (mut request, reply) = (chunked("POST /echo HTTP/1.1"), chunked("HTTP/1.1 200 OK"));
+    request.fields.insert(0, ("Host".to_owned(), "x".to_owned()));
+    *ways.script.next.lock().unwrap() = VecDeque::from([(reply.clone(), 1)]);
+    let at = ways.pair.at(&format!("consuming http://{}", ways.service_at));
+    assert_eq!(bytes::ask(&at, &request).sorted(), reply.sorted());
+    assert_eq!(ways.script.seen.lock().unwrap()[0].sorted(), request.sorted());
 }
