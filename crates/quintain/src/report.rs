@@ -85,7 +85,7 @@ fn figures(findings: &Findings, folder: &Path) -> Result<(), Problem> {
         Problem::new(Exit::Usage, anyhow::Error::new(error).context(format!("cannot make `{}`", folder.display())))
     })?;
     for (name, svg) in report::figure_svgs(findings) {
-        let path = folder.join(name);
+        let path = folder.join(format!("{name}.svg"));
         output::file(&path, &svg)?;
         output::message(&format!("wrote {}", path.display()));
     }

@@ -74,7 +74,9 @@ fn a_study_runs_from_file_to_every_form_of_report() {
     let raw = folder.quintain(&["report", "--raw", "volley"]).expect(0).out;
     assert_eq!(raw.lines().next().unwrap().split_whitespace().count(), 6, "{raw}");
     folder.quintain(&["report", "--figures", "figures"]).expect(0);
-    assert!(std::fs::read_dir(folder.path().join("figures")).unwrap().count() > 0);
+    let figures = std::fs::read_dir(folder.path().join("figures")).unwrap().map(|entry| entry.unwrap().path());
+    let figures = figures.collect::<Vec<_>>();
+    assert!(!figures.is_empty() && figures.iter().all(|path| path.extension().is_some_and(|end| end == "svg")));
     assert!(folder.quintain(&["runs"]).expect(0).out.contains("mini-"));
     assert_eq!(folder.quintain(&["runs", "--json"]).expect(0).json()[0]["trials"], 6);
 }

@@ -260,6 +260,8 @@ fn types_and_units() {
         here: "\"{cores}s\""
     6:8: `subject.port` must be 1 to 65,535, not 70000
         here: "70000"
+    7:17: `subject.ready_timeout` must be 10ms to 10m, not `1ms`
+        here: "\"1ms\""
     8:17: `A=B` cannot be the name of an environment variable
         here: "\"A=B\""
     8:35: `{port}` has a meaning in `subject.command` and the targets of a journey alone
