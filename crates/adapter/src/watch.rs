@@ -65,6 +65,8 @@ impl Watch {
         for providing in &config.providing {
             if let Some(service) = contract.service(&providing.service) {
                 let peer = providing.adapters_at.as_deref().or(providing.adapters.as_deref());
+                // A port that the kernel chooses is known too late to be told.
+                let peer = peer.filter(|peer| !peer.ends_with(":0"));
                 monitor.configure(&providing.endpoint, service, &[&config.name], peer, now_s);
             }
         }

@@ -5,11 +5,12 @@ mod common;
 use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
-use std::process::{Child, Stdio};
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use common::adapter::Adapter;
 use common::{Folder, eventually};
 use serde_json::Value;
 
@@ -46,59 +47,6 @@ fn config(port: u16, more: &str) -> String {
     )
 }
 
-/// An adapter's process, killed with the test, and where it listens.
-struct Adapter {
-    child: Child,
-    said: Vec<String>,
-}
-
-impl Adapter {
-    fn start(folder: &Folder) -> Self {
-        let mut command = folder.command(&["adapter", "adapter.toml"]);
-        let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-        let mut adapter = Self { child, said: Vec::new() };
-        let lines = BufReader::new(adapter.child.stderr.take().unwrap()).lines();
-        adapter.said.extend(lines.map(Result::unwrap).take_while(|line| line != "ready"));
-        assert!(!adapter.said.is_empty(), "it is not ready");
-        adapter
-    }
-
-    fn at(&self, what: &str) -> &str {
-        let address = self.said.iter().find_map(|line| line.strip_prefix(what));
-        address.and_then(|rest| rest.rsplit_once(": ")).unwrap_or_else(|| panic!("{what}: {:?}", self.said)).1
-    }
-
-    fn admin(&self, path: &str) -> String {
-        let mut stream = TcpStream::connect(self.at("admin")).unwrap();
-        write!(stream, "GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n").unwrap();
-        let mut text = String::new();
-        stream.read_to_string(&mut text).unwrap();
-        text.split_once("\r\n\r\n").unwrap().1.to_owned()
-    }
-
-    fn metric(&self, name: &str) -> u64 {
-        let text = self.admin("/metrics");
-        let line = text.lines().find_map(|line| line.strip_prefix(&format!("quintain_adapter_{name} ")));
-        line.unwrap().parse().unwrap()
-    }
-
-    /// Ends it in order; its reports.
-    fn end(mut self) -> String {
-        common::signal_process(self.child.id(), "TERM");
-        let mut out = String::new();
-        self.child.stdout.take().unwrap().read_to_string(&mut out).unwrap();
-        assert!(self.child.wait().unwrap().success());
-        out
-    }
-}
-
-impl Drop for Adapter {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
 /// One call on a connection that is kept; whether it was answered.
 fn call(stream: &mut TcpStream, who: u64) -> bool {
     let request = format!("GET /?who={who} HTTP/1.1\r\nHost: x\r\n\r\n");
@@ -127,7 +75,7 @@ fn entries_up_to_the_last_batch_survive_kill_9_under_load() {
     let folder = Folder::new();
     folder.write("any.contract", CONTRACT);
     folder.write("adapter.toml", &config(service("200 OK"), "[store]\npath = \"state.redb\"\nflush = \"20ms\"\n"));
-    let mut adapter = Adapter::start(&folder);
+    let mut adapter = Adapter::start(&folder, "adapter.toml");
     let answered = Arc::new(AtomicU64::new(0));
     let (mut stream, count) = (connect(&adapter), answered.clone());
     let load = std::thread::spawn(move || while call(&mut stream, count.fetch_add(1, Ordering::SeqCst)) {});
@@ -151,7 +99,7 @@ fn entries_up_to_the_last_batch_survive_kill_9_under_load() {
     let kept = there(listed.json().as_array().unwrap());
     let missing = (0..sure).filter(|who| !kept.contains(who)).collect::<Vec<_>>();
     assert!(missing.is_empty(), "{missing:?} of {sure}");
-    let again = Adapter::start(&folder);
+    let again = Adapter::start(&folder, "adapter.toml");
     let state = again.admin("/state");
     let lines = state.lines().map(|line| serde_json::from_str::<Value>(line).unwrap()).collect::<Vec<_>>();
     assert_eq!(there(&lines), kept);
@@ -169,7 +117,7 @@ fn a_report_is_explained_from_the_lines_that_an_adapter_writes() {
     folder.write("any.contract", CONTRACT);
     let reports = "[reports]\nformat = \"json\"\nfile = \"reports.jsonl\"\n";
     folder.write("adapter.toml", &config(service("500 Broken"), reports));
-    let adapter = Adapter::start(&folder);
+    let adapter = Adapter::start(&folder, "adapter.toml");
     assert!(call(&mut connect(&adapter), 7));
     adapter.end();
     let ran = folder.quintain(&["contract", "explain", "reports.jsonl", "--clause", "Any.GET /.fine"]).expect(0);
