@@ -1,5 +1,7 @@
 //! The flat form of a clause: operations in one array that name each other by number.
 
+use std::cmp::Ordering;
+
 use regex_lite::Regex;
 
 use crate::finding::Span;
@@ -18,6 +20,20 @@ pub(crate) enum Compare {
     LessEqual,
     Greater,
     GreaterEqual,
+}
+
+impl Compare {
+    /// Whether two values in this order are as it says.
+    pub(crate) fn holds(self, order: Ordering) -> bool {
+        match self {
+            Self::Equal => order.is_eq(),
+            Self::Unequal => order.is_ne(),
+            Self::Less => order.is_lt(),
+            Self::LessEqual => order.is_le(),
+            Self::Greater => order.is_gt(),
+            Self::GreaterEqual => order.is_ge(),
+        }
+    }
 }
 
 /// What is done with two numbers; `Plus` also joins texts and lists.

@@ -125,16 +125,46 @@ impl Scratch {
 
 /// Whether an expression holds.
 pub(crate) fn judge(code: &Code, root: Id, env: Env<'_>, steps: u64, scratch: &mut Scratch) -> Verdict {
+    match plain(code, root, &env) {
+        Some(true) if steps >= PLAIN_STEPS => return Verdict::Holds,
+        Some(false) if steps >= PLAIN_STEPS => return Verdict::Fails,
+        _ => {}
+    }
     let verdict = {
         let mut run = Run::new(code, env, steps, &scratch.bump);
         match run.truth(root) {
             Ok(true) => Verdict::Holds,
             Ok(false) => Verdict::Fails,
-            Err(stop) => Verdict::of(stop),
+            Err(Halted) => Verdict::of(run.reason()),
         }
     };
     scratch.bump.reset();
     verdict
+}
+
+/// What [`plain`] takes at most, in steps.
+const PLAIN_STEPS: u64 = 8;
+
+/// Whether an expression holds that compares whole numbers alone, arguments and constants, as most preconditions do; `None`: it is another, or one of
+/// them is no whole number.
+fn plain(code: &Code, root: Id, env: &Env<'_>) -> Option<bool> {
+    let number = |id: Id| match code.ops[id as usize] {
+        Op::Int(value) => Some(value),
+        Op::Param(at) => match env.args.get(usize::from(at)) {
+            Some(&Value::Int(value)) => Some(value),
+            _ => None,
+        },
+        _ => None,
+    };
+    match code.ops[root as usize] {
+        Op::Compare { how, a, b } => Some(how.holds(number(a)?.cmp(&number(b)?))),
+        // One comparison on the left, so that it is no recursion without a bound.
+        Op::And { a, b } => match (code.ops[a as usize], code.ops[b as usize]) {
+            (Op::Compare { .. }, Op::Compare { .. }) => Some(plain(code, a, env)? && plain(code, b, env)?),
+            _ => None,
+        },
+        _ => None,
+    }
 }
 
 /// The text of an expression that is an index, given to `take`.
@@ -148,7 +178,7 @@ pub(crate) fn index(
 ) -> Result<(), Stop> {
     let result = {
         let mut run = Run::new(code, env, steps, &scratch.bump);
-        run.index_text(root).map(take)
+        run.index_text(root).map(take).map_err(|Halted| run.reason())
     };
     scratch.bump.reset();
     result
@@ -176,7 +206,11 @@ pub(crate) fn identify(
 /// Longest index and longest endpoint, bytes.
 pub(crate) const NAME_MAX_BYTES: usize = 1024;
 
-type Outcome<T> = Result<T, Stop>;
+/// There is no value; the run knows why. Reasons are large, and what is handed from operation to operation is to fit into registers.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Halted;
+
+type Outcome<T> = Result<T, Halted>;
 
 /// One evaluation.
 pub(crate) struct Run<'a> {
@@ -185,6 +219,8 @@ pub(crate) struct Run<'a> {
     locals: &'a mut [Value<'a>],
     left: u64,
     bump: &'a Bump,
+    /// Why the last operation that had no value had none.
+    stopped: Option<Stop>,
 }
 
 impl<'a> Run<'a> {
@@ -193,16 +229,27 @@ impl<'a> Run<'a> {
             0 => &mut [],
             count => bump.alloc_slice_fill_copy(usize::from(count), Value::Missing),
         };
-        Self { code, env, locals, left: steps, bump }
+        Self { code, env, locals, left: steps, bump, stopped: None }
+    }
+
+    /// Why the last operation that had no value had none.
+    fn reason(&self) -> Stop {
+        self.stopped.expect("what halts says why")
     }
 
     #[cold]
-    fn stop<T>(&self, at: Id, why: Why) -> Outcome<T> {
-        Err(Stop { why, span: self.code.spans[at as usize] })
+    fn stop<T>(&mut self, at: Id, why: Why) -> Outcome<T> {
+        self.halt(Stop { why, span: self.code.spans[at as usize] })
     }
 
     #[cold]
-    fn kind<T>(&self, at: Id, wanted: &'static str, found: Value<'_>) -> Outcome<T> {
+    fn halt<T>(&mut self, stop: Stop) -> Outcome<T> {
+        self.stopped = Some(stop);
+        Err(Halted)
+    }
+
+    #[cold]
+    fn kind<T>(&mut self, at: Id, wanted: &'static str, found: Value<'_>) -> Outcome<T> {
         match found {
             Value::Missing => self.stop(at, Why::Missing),
             Value::Opaque => self.stop(at, Why::Opaque),
@@ -306,9 +353,15 @@ impl<'a> Run<'a> {
 
     #[inline]
     fn truth(&mut self, id: Id) -> Outcome<bool> {
-        match self.value(id)? {
-            Value::Bool(value) => Ok(value),
-            other => self.kind(id, "a bool", other),
+        match self.code.ops[id as usize] {
+            Op::Compare { how, a, b } => {
+                self.charge(id, 1)?;
+                self.compare(id, how, a, b)
+            }
+            _ => match self.value(id)? {
+                Value::Bool(value) => Ok(value),
+                other => self.kind(id, "a bool", other),
+            },
         }
     }
 
@@ -324,21 +377,27 @@ impl<'a> Run<'a> {
         match self.truth(a) {
             Ok(value) if value == decides => Ok(decides),
             Ok(_) => self.truth(b),
-            Err(stop) => match self.truth(b) {
-                Ok(value) if value == decides => Ok(decides),
-                _ => Err(stop),
-            },
+            Err(Halted) => {
+                let first = self.reason();
+                match self.truth(b) {
+                    Ok(value) if value == decides => Ok(decides),
+                    _ => self.halt(first),
+                }
+            }
         }
     }
 
     fn field(&mut self, of: Id, name: u32) -> Outcome<Value<'a>> {
         let code: &'a Code = self.code;
         match self.needed(of)? {
-            Value::Node(node) if node.shape() == Shape::Map => {
-                // A tree may have to look through all of its keys.
-                self.charge(of, (node.len() / 8) as u64)?;
-                Ok(node.field(&code.texts[name as usize]))
-            }
+            Value::Node(node) => match node.tree.len_of_map(node.id) {
+                Some(keys) => {
+                    // A tree may have to look through all of its keys.
+                    self.charge(of, (keys / 8) as u64)?;
+                    Ok(node.field(&code.texts[name as usize]))
+                }
+                None => self.kind(of, "a map or record", Value::Node(node)),
+            },
             other => self.kind(of, "a map or record", other),
         }
     }
@@ -389,6 +448,7 @@ impl<'a> Run<'a> {
     /// How many items there are to loop over, and which. Of a map it is the keys.
     fn items(&mut self, id: Id) -> Outcome<Items<'a>> {
         match self.needed(id)? {
+            Value::Node(node) if node.shape() == Shape::Map => Ok(Items::Keys(node)),
             Value::Node(node) => Ok(Items::Node(node)),
             Value::List(items) | Value::Tuple(items) => Ok(Items::Slice(items)),
             other => self.kind(id, "a list", other),
@@ -405,12 +465,12 @@ impl<'a> Run<'a> {
                 (Each::All, Ok(false)) => return Ok(Value::Bool(false)),
                 (Each::Any, Ok(true)) => return Ok(Value::Bool(true)),
                 (_, Ok(holds)) => count += i64::from(holds),
-                (_, Err(stop)) if stop.why == Why::Budget => return Err(stop),
-                (_, Err(stop)) => undecided = undecided.or(Some(stop)),
+                (_, Err(Halted)) if self.reason().why == Why::Budget => return Err(Halted),
+                (_, Err(Halted)) => undecided = undecided.or(self.stopped),
             }
         }
         match (undecided, each) {
-            (Some(stop), _) => Err(stop),
+            (Some(stop), _) => self.halt(stop),
             (None, Each::All) => Ok(Value::Bool(true)),
             (None, Each::Any) => Ok(Value::Bool(false)),
             (None, Each::Count) => Ok(Value::Int(count)),
@@ -436,14 +496,14 @@ impl<'a> Run<'a> {
             Some(&Walk::When(condition)) => match self.truth(condition) {
                 Ok(true) => return self.walk(identify, step + 1, take, first),
                 Ok(false) => Ok(()),
-                Err(stop) => Err(stop),
+                Err(Halted) => Err(Halted),
             },
             Some(&Walk::Let { local, value }) => match self.needed(value) {
                 Ok(value) => {
                     self.locals[usize::from(local)] = value;
                     return self.walk(identify, step + 1, take, first);
                 }
-                Err(stop) => Err(stop),
+                Err(Halted) => Err(Halted),
             },
             Some(&Walk::For { local, within }) => match self.items(within) {
                 Ok(items) => {
@@ -456,16 +516,20 @@ impl<'a> Run<'a> {
                     }
                     Ok(())
                 }
-                Err(stop) => Err(stop),
+                Err(Halted) => Err(Halted),
             },
         };
-        if let Err(stop) = stopped {
-            first.get_or_insert(stop);
+        if let Err(Halted) = stopped {
+            first.get_or_insert(self.reason());
         }
     }
 
     fn introduce(&mut self, identify: &Identify, take: &mut dyn FnMut(&str, Option<&str>)) -> Outcome<()> {
-        let endpoint = self.text(identify.at)?;
+        let endpoint = match self.code.ops[identify.at as usize] {
+            // Of a list of members one by one the receiver is the endpoint of each.
+            Op::Receiver => self.env.receiver,
+            _ => self.text(identify.at)?,
+        };
         if endpoint.is_empty() || endpoint.len() > NAME_MAX_BYTES {
             return self.stop(identify.at, Why::EndpointLength);
         }
@@ -481,6 +545,7 @@ impl<'a> Run<'a> {
 /// What a loop goes over.
 #[derive(Clone, Copy)]
 enum Items<'a> {
+    Keys(crate::value::Node<'a>),
     Node(crate::value::Node<'a>),
     Slice(&'a [Value<'a>]),
 }
@@ -488,14 +553,14 @@ enum Items<'a> {
 impl<'a> Items<'a> {
     fn len(self) -> usize {
         match self {
-            Self::Node(node) => node.len(),
+            Self::Keys(node) | Self::Node(node) => node.len(),
             Self::Slice(items) => items.len(),
         }
     }
 
     fn at(self, position: usize) -> Value<'a> {
         match self {
-            Self::Node(node) if node.shape() == Shape::Map => node.key(position),
+            Self::Keys(node) => node.key(position),
             Self::Node(node) => node.at(position),
             Self::Slice(items) => items[position],
         }

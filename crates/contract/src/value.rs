@@ -63,6 +63,11 @@ pub trait Tree: Sync {
     /// How many items, or keys that are there.
     fn len(&self, node: u32) -> usize;
 
+    /// How many keys of a map or record; `None`: it is a list.
+    fn len_of_map(&self, node: u32) -> Option<usize> {
+        (self.shape(node) == Shape::Map).then(|| self.len(node))
+    }
+
     /// The item at a position, or the value of the key at that position; [`Value::Missing`] beyond the end.
     fn at(&self, node: u32, position: usize) -> Value<'_>;
 

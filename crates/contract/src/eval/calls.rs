@@ -1,6 +1,6 @@
 //! The functions of the language.
 
-use super::{BYTES_A_STEP, Outcome, Run, Why};
+use super::{BYTES_A_STEP, Halted, Outcome, Run, Why};
 use crate::code::Id;
 use crate::formats;
 use crate::functions::Function;
@@ -15,8 +15,8 @@ impl<'a> Run<'a> {
             Function::Has => match self.value(one) {
                 Ok(Value::Missing) => Ok(Value::Bool(false)),
                 Ok(_) => Ok(Value::Bool(true)),
-                Err(stop) if stop.why == Why::Missing => Ok(Value::Bool(false)),
-                Err(stop) => Err(stop),
+                Err(Halted) if self.reason().why == Why::Missing => Ok(Value::Bool(false)),
+                Err(Halted) => Err(Halted),
             },
             Function::IsInt => Ok(Value::Bool(matches!(self.needed(one)?, Value::Int(_)))),
             Function::IsText => Ok(Value::Bool(matches!(self.needed(one)?, Value::Text(_)))),
@@ -102,7 +102,7 @@ impl<'a> Run<'a> {
     /// The value of a key, or what is given for where there is none.
     fn get(&mut self, id: Id, map: Id, key: Id, otherwise: Id) -> Outcome<Value<'a>> {
         let found = match self.at(id, map, key) {
-            Err(stop) if stop.why == Why::Missing => Value::Missing,
+            Err(Halted) if self.reason().why == Why::Missing => Value::Missing,
             other => other?,
         };
         match found {

@@ -17,14 +17,8 @@ impl<'a> Run<'a> {
         } else {
             self.order(b, left, right)?
         };
-        Ok(match how {
-            Compare::Equal => order == Some(Ordering::Equal),
-            Compare::Unequal => order != Some(Ordering::Equal),
-            Compare::Less => order == Some(Ordering::Less),
-            Compare::LessEqual => matches!(order, Some(Ordering::Less | Ordering::Equal)),
-            Compare::Greater => order == Some(Ordering::Greater),
-            Compare::GreaterEqual => matches!(order, Some(Ordering::Greater | Ordering::Equal)),
-        })
+        // A number that is none (NaN) is in no order to any.
+        Ok(order.map_or(how == Compare::Unequal, |order| how.holds(order)))
     }
 
     /// The order of two values; `None`: a number that is none (NaN).
