@@ -95,7 +95,7 @@ impl std::fmt::Display for Declined {
                 )
             }
             Declined::NotFinite => write!(f, "a window has no finite value"),
-            Declined::Nothing => write!(f, "no request was answered"),
+            Declined::Nothing => write!(f, "no request was answered in a whole window"),
             Declined::Samples(samples) => samples.fmt(f),
         }
     }
