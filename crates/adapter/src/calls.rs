@@ -51,7 +51,14 @@ impl Calls {
         let mut file = BufWriter::new(std::fs::File::create(path)?);
         writeln!(file, "{HEADER}")?;
         let (to, from) = sync_channel(WAITING_MAX);
-        let thread = std::thread::Builder::new().name("calls".to_owned()).spawn(move || write(file, &from))?;
+        let path = path.to_owned();
+        let run = move || {
+            if let Err(error) = write(file, &from) {
+                // Whoever reckons with the file is to know that it ends early; calls pass all the same.
+                let _ = writeln!(std::io::stderr(), "the calls in {} end here: {error}", path.display());
+            }
+        };
+        let thread = std::thread::Builder::new().name("calls".to_owned()).spawn(run)?;
         Ok(Self { to: Some(to), thread: Some(thread) })
     }
 
@@ -72,23 +79,48 @@ impl Drop for Calls {
     }
 }
 
-fn write(mut file: BufWriter<std::fs::File>, from: &Receiver<Line>) {
+fn write(mut file: BufWriter<std::fs::File>, from: &Receiver<Line>) -> std::io::Result<()> {
     loop {
         match from.recv_timeout(Duration::from_millis(200)) {
             Ok(line) => {
                 let Line { call, side, operation, own_ns, waited_ns, whip_bytes, whip_bytes_with_peers, .. } = &line;
                 let Line { metadata_bytes, extra_bytes, entries, store_bytes, verdict, .. } = &line;
                 // A name of REST has no comma or quote in it: templates of paths are checked.
-                let written = writeln!(
+                writeln!(
                     file,
                     "{call},{side},{operation},{own_ns},{waited_ns},{whip_bytes},{whip_bytes_with_peers},{metadata_bytes},{extra_bytes},{entries},{store_bytes},{verdict}"
-                );
-                if written.is_err() {
-                    return;
-                }
+                )?;
             }
-            Err(RecvTimeoutError::Timeout) => drop(file.flush()),
-            Err(RecvTimeoutError::Disconnected) => return drop(file.flush()),
+            Err(RecvTimeoutError::Timeout) => file.flush()?,
+            Err(RecvTimeoutError::Disconnected) => return file.flush(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_full_disk_is_an_error_and_no_silence() {
+        let file = BufWriter::with_capacity(0, std::fs::File::options().write(true).open("/dev/full").unwrap());
+        let (to, from) = sync_channel(1);
+        let line = Line {
+            call: 1,
+            side: "client",
+            operation: "A.b".into(),
+            own_ns: 1,
+            waited_ns: 1,
+            whip_bytes: 1,
+            whip_bytes_with_peers: 1,
+            metadata_bytes: 1,
+            extra_bytes: 1,
+            entries: 1,
+            store_bytes: 1,
+            verdict: "checked",
+        };
+        to.send(line).unwrap();
+        drop(to);
+        assert_eq!(write(file, &from).unwrap_err().kind(), std::io::ErrorKind::StorageFull);
     }
 }
