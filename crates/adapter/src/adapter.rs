@@ -4,11 +4,12 @@ use std::collections::{BTreeMap, HashMap};
 use std::io::{self, Write};
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
 use std::time::Duration;
 
 use contract::{Finding, Severity};
 use tokio::net::TcpListener;
-use tokio::runtime::Runtime;
+use tokio::runtime::{Builder, Runtime};
 use tokio::sync::{Semaphore, watch};
 
 use crate::app::App;
@@ -128,7 +129,8 @@ pub fn check(config: &Config) -> Result<Checked, StartError> {
 /// An adapter that runs until it is told to end, or dropped.
 #[derive(Debug)]
 pub struct Running {
-    runtime: Option<Runtime>,
+    /// Of the thread that drives all connections, or waits for those that do.
+    thread: Option<JoinHandle<()>>,
     app: Arc<App>,
     ends: watch::Sender<bool>,
     /// Where it listens, by what for: `admin`, `proxy`, `consuming ENDPOINT`, `plain ENDPOINT`, `adapters ENDPOINT`.
@@ -178,15 +180,35 @@ pub fn start(config: &Config, checked: Checked, out: Box<dyn Write + Send>) -> R
         paths: Mutex::default(),
         silent_peers: Mutex::default(),
     });
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(config.threads)
-        .thread_name("adapter")
-        .enable_all()
-        .build()
-        .map_err(system("no threads for connections"))?;
+    let no_threads = "no threads for connections";
+    let runtime = runtime(config.threads).map_err(system(no_threads))?;
     let addresses = runtime.block_on(bind(&app, config))?;
     runtime.spawn(tell_of_store(app.clone()));
-    Ok(Running { runtime: Some(runtime), app, ends, addresses })
+    let lasting = until_drained(app.clone());
+    let thread = std::thread::Builder::new().name("adapter".to_owned()).spawn(move || {
+        runtime.block_on(lasting);
+        runtime.shutdown_timeout(Duration::from_millis(100));
+    });
+    Ok(Running { thread: Some(thread.map_err(system(no_threads))?), app, ends, addresses })
+}
+
+/// On one thread, tasks run in the order in which they were woken, so that messages which came together leave together: each peer is then
+/// woken once for all of them. Several threads run first what was woken last, by which each message wakes its peer anew; measured with 16 clients,
+/// that is 1.2 times the CPU time a request.
+fn runtime(threads: usize) -> io::Result<Runtime> {
+    let mut builder = if threads == 1 { Builder::new_current_thread() } else { Builder::new_multi_thread() };
+    if threads > 1 {
+        builder.worker_threads(threads);
+    }
+    builder.thread_name("adapter").enable_all().build()
+}
+
+/// Comes to its end when the adapter is to end and its connections have, or the time for that is over.
+async fn until_drained(app: Arc<App>) {
+    app.ending().await;
+    let permits = u32::try_from(app.limits.connections).unwrap_or(u32::MAX);
+    // All connections have ended when all permits are back.
+    let _ = tokio::time::timeout(app.limits.drain, app.slots.acquire_many(permits)).await;
 }
 
 /// Authorities that may be dialled as the configuration names them.
@@ -301,15 +323,10 @@ impl Running {
     }
 
     fn drain(&mut self) {
-        let Some(runtime) = self.runtime.take() else { return };
+        let Some(thread) = self.thread.take() else { return };
         let _ = self.ends.send(true);
-        let app = self.app.clone();
-        let permits = u32::try_from(app.limits.connections).unwrap_or(u32::MAX);
-        runtime.block_on(async {
-            // All connections have ended when all permits are back.
-            let _ = tokio::time::timeout(app.limits.drain, app.slots.acquire_many(permits)).await;
-        });
-        runtime.shutdown_timeout(Duration::from_millis(100));
+        // A task that panics is caught by the runtime; it is nothing that whoever ends the adapter could mend.
+        let _ = thread.join();
         self.flush();
     }
 }

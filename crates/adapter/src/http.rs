@@ -53,6 +53,8 @@ pub(crate) async fn serve(app: &Arc<App>, client: Stream, target: Target) -> io:
         .half_close(true)
         .auto_date_header(false)
         .max_buf_size(app.limits.head_bytes)
+        // Most messages are small: one buffer to send is cheaper than two, though the body is copied once more.
+        .writev(false)
         .timer(TokioTimer::new())
         .header_read_timeout(app.limits.idle);
     let connection = builder.serve_connection(TokioIo::new(client), service).with_upgrades();

@@ -78,7 +78,7 @@ impl Pool {
     pub(crate) async fn open(&self, dial: &Dial, authority: &str, whom: Whom) -> io::Result<Conn> {
         let stream = dial.connect(authority, whom).await?;
         let mut builder = Builder::new();
-        builder.preserve_header_case(true).max_buf_size(self.head_bytes);
+        builder.preserve_header_case(true).max_buf_size(self.head_bytes).writev(false);
         let (mut sender, connection) = builder.handshake(TokioIo::new(stream)).await.map_err(io::Error::other)?;
         tokio::spawn(async move {
             // What goes wrong here goes wrong for the request, too, which tells of it.
