@@ -1,11 +1,12 @@
 //! REST: heads, queries and JSON bodies on a tape.
 
 use std::borrow::Cow;
-use std::collections::{BTreeMap, HashSet};
+use std::collections::HashSet;
 use std::fmt;
 
 use contract::{Tape, TapeId};
 use hyper::HeaderMap;
+use hyper::header::HeaderName;
 use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use wire::rest::Parameters;
 
@@ -54,26 +55,21 @@ fn is_encoded(headers: &HeaderMap) -> bool {
     headers.get(hyper::header::CONTENT_ENCODING).is_some_and(|how| how != "identity")
 }
 
-/// Fields by name; of several of one name all, with a comma between them (RFC 9110, section 5.3).
-fn headers(tape: &mut Tape<'_>, headers: &HeaderMap) -> TapeId {
-    let mut joined = BTreeMap::<&str, Option<String>>::new();
-    for (name, value) in headers {
-        let value = value.to_str().ok();
-        let known = joined.entry(name.as_str()).or_insert_with(|| Some(String::new()));
-        *known = known.take().zip(value).map(|(before, value)| match before.is_empty() {
-            true => value.to_owned(),
-            false => format!("{before}, {value}"),
-        });
-    }
-    let fields = joined.into_iter().map(|(name, value)| {
-        let id = match value {
-            Some(value) => tape.text(value),
-            None => tape.opaque(),
-        };
-        (name.to_owned(), id)
-    });
-    let fields = fields.collect::<Vec<_>>();
+/// Fields by name.
+fn headers<'m>(tape: &mut Tape<'m>, headers: &'m HeaderMap) -> TapeId {
+    let mut fields = headers.keys().map(|name| (name.as_str(), joined(tape, headers, name))).collect::<Vec<_>>();
+    fields.sort_unstable_by_key(|(name, _)| *name);
     tape.map(fields)
+}
+
+/// All fields of one name, with a comma between them. Source: RFC 9110, section 5.3.
+fn joined<'m>(tape: &mut Tape<'m>, headers: &'m HeaderMap, name: &HeaderName) -> TapeId {
+    let mut all = Cow::Borrowed("");
+    for value in headers.get_all(name) {
+        let Ok(value) = value.to_str() else { return tape.opaque() };
+        all = if all.is_empty() { Cow::Borrowed(value) } else { Cow::Owned(format!("{all}, {value}")) };
+    }
+    tape.text(all)
 }
 
 fn body<'m>(tape: &mut Tape<'m>, bytes: &'m [u8], is_encoded: bool) -> TapeId {

@@ -1,5 +1,7 @@
 //! A service entry: this endpoint is to behave as that member of that service, and these vouch for it.
 
+use rapidhash::v3::{RapidSecrets, rapidhash_v3_seeded};
+
 use super::store::Key;
 
 /// Number of a name.
@@ -131,6 +133,9 @@ impl Entry {
     }
 }
 
+/// Of the two halves of a key.
+const HALVES: [RapidSecrets; 2] = [RapidSecrets::seed(1), RapidSecrets::seed(2)];
+
 /// The key of an entry, by the names themselves, so that it stays the same when names are numbered anew.
 pub(crate) fn key_of(endpoint: &str, service: &str, index: Option<&str>) -> Key {
     let mut identity = Vec::with_capacity(endpoint.len() + service.len() + 32);
@@ -142,11 +147,7 @@ pub(crate) fn key_of(endpoint: &str, service: &str, index: Option<&str>) -> Key 
         identity.push(0xfe);
         identity.extend_from_slice(index.as_bytes());
     }
-    let half = |seed: u64| {
-        let secrets = rapidhash::v3::RapidSecrets::seed(seed);
-        rapidhash::v3::rapidhash_v3_seeded(&identity, &secrets).to_le_bytes()
-    };
-    let (first, second) = (half(1), half(2));
+    let [first, second] = HALVES.each_ref().map(|half| rapidhash_v3_seeded(&identity, half).to_le_bytes());
     std::array::from_fn(|at| if at < 8 { first[at] } else { second[at - 8] })
 }
 
