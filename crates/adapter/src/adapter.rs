@@ -1,5 +1,8 @@
 //! A whole adapter: checked, started, ended.
 
+#[cfg(test)]
+mod tests;
+
 use std::collections::{BTreeMap, HashMap};
 use std::io::{self, Write};
 use std::net::SocketAddr;
@@ -142,6 +145,18 @@ pub struct Running {
 /// # Errors
 /// Why not. What is wrong with the store is none: it is told among the reports.
 pub fn start(config: &Config, checked: Checked, out: Box<dyn Write + Send>) -> Result<Running, StartError> {
+    start_with(config, checked, out, |contract_hash, metrics| {
+        AnyStore::open(&config.store, &config.name, contract_hash, metrics)
+    })
+}
+
+/// `open` gives the store and what is to be told of it.
+fn start_with(
+    config: &Config,
+    checked: Checked,
+    out: Box<dyn Write + Send>,
+    open: impl FnOnce(u64, &Arc<Metrics>) -> (AnyStore, Vec<String>),
+) -> Result<Running, StartError> {
     let system = |what: &str| {
         let what = what.to_owned();
         move |error| StartError::System { what, error }
@@ -149,8 +164,7 @@ pub fn start(config: &Config, checked: Checked, out: Box<dyn Write + Send>) -> R
     let metrics = Arc::new(Metrics::default());
     let reports =
         Reports::start(config.reports.clone(), metrics.clone(), out).map_err(system("no thread for reports"))?;
-    let contract_hash = checked.services.contract.hash();
-    let (store, notes) = AnyStore::open(&config.store, &config.name, contract_hash, &metrics);
+    let (store, notes) = open(checked.services.contract.hash(), &metrics);
     for note in notes {
         reports.note(note);
     }

@@ -65,6 +65,15 @@ impl App {
         }
     }
 
+    /// No answer came in time. `peer`: the adapter that was asked. It may be the service behind it that is slow; the next calls ask that alone,
+    /// which does no harm then either.
+    pub(crate) fn late(&self, peer: Option<&str>) {
+        count(&self.watch.metrics.timeouts);
+        if let Some(peer) = peer {
+            self.peer_failed(peer, &io::Error::new(io::ErrorKind::TimedOut, "it did not answer in time"));
+        }
+    }
+
     /// Where the adapter of an endpoint's service is to be dialled, if there is one to be dialled now.
     pub(crate) fn peer(&self, endpoint: &str) -> Option<String> {
         let peer = self.watch.peer(endpoint)?;

@@ -386,7 +386,7 @@ async fn send(
                 _ => return Err(Failed::Reply(error.into_error())),
             },
             Err(_) => {
-                count(&app.watch.metrics.timeouts);
+                app.late(is_adapter.then_some(&held.authority));
                 return Err(Failed::Late);
             }
         }
@@ -485,6 +485,7 @@ async fn checked(
     let block = block_of(&mut parts.headers).filter(|_| is_adapter);
     let reads = passing.reads_reply() || passing.is_enhanced();
     let reads_body = passing.reads_reply();
+    let mut added = None;
     let body = if reads_body && is_endless(&parts.headers) {
         passing.skipped(Skip::Slow);
         Body::streaming(incoming)
@@ -494,11 +495,10 @@ async fn checked(
         passing.resume();
         match read.map_err(Failed::Reply)? {
             Read::Whole(whole, body) => {
-                let headers = parts.headers.clone();
-                let reply = HttpReply { code: parts.status.as_u16(), headers: &headers, body: &whole };
+                let reply = HttpReply { code: parts.status.as_u16(), headers: &parts.headers, body: &whole };
                 let reply = app.watch.guarded(|| service.http_reply(&op, &reply));
                 let reply = reply.unwrap_or_else(crate::read::Reply::opaque);
-                finish(&mut passing, &request, &reply, block.as_ref(), &mut parts.headers, service)?;
+                added = replied(&mut passing, &request, &reply, block.as_ref(), service)?;
                 body
             }
             Read::Part(body, skip) => {
@@ -508,34 +508,36 @@ async fn checked(
         }
     } else {
         if reads {
-            finish(&mut passing, &request, &crate::read::Reply::opaque(), block.as_ref(), &mut parts.headers, service)?;
+            let reply = crate::read::Reply::opaque();
+            added = replied(&mut passing, &request, &reply, block.as_ref(), service)?;
         }
         Body::streaming(incoming)
     };
+    if let Some(field) = added {
+        parts.headers.insert(META, field);
+    }
     // Over HTTP the messages keep their form between adapters, so what is added to them is the fields.
     let extra = if is_adapter { passing.metadata_bytes as i64 } else { 0 };
     passing.end(extra);
     Ok(Response::from_parts(parts, body))
 }
 
-fn finish(
+/// Tells of a reply; gives the field that is to travel with it, where there is to be one.
+fn replied(
     passing: &mut Passing<'_>,
     request: &crate::read::Request<'_>,
     reply: &crate::read::Reply<'_>,
     block: Option<&Block>,
-    headers: &mut HeaderMap,
     service: &Arc<Service>,
-) -> Result<(), Failed> {
+) -> Result<Option<HeaderValue>, Failed> {
     passing.metadata_bytes += block.map_or(0, |block| block.around_bytes);
     match passing.reply(request, reply, block.map(|block| &block.bytes[..])) {
         Way::Pass(Some(block)) if !block.is_empty() => {
-            if let Some(field) = field_of(&block) {
-                passing.metadata_bytes += field_bytes(&field) - block.len();
-                headers.insert(META, field);
-            }
-            Ok(())
+            let field = field_of(&block);
+            passing.metadata_bytes += field.as_ref().map_or(0, |field| field_bytes(field) - block.len());
+            Ok(field)
         }
-        Way::Pass(_) => Ok(()),
+        Way::Pass(_) => Ok(None),
         Way::Refuse(clause) => Err(Failed::Refused { clause, service: service.clone(), code: StatusCode::BAD_GATEWAY }),
         Way::Broken => Err(Failed::Broken),
     }

@@ -2,7 +2,7 @@
 
 mod file;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 mod writer;
 
 use std::borrow::Cow;
@@ -25,11 +25,15 @@ const WAITING_MAX_BYTES: usize = 8 << 20;
 pub(crate) enum AnyStore {
     Memory(MemoryStore),
     File(FileStore),
+    /// One that panics once it is told to.
+    #[cfg(test)]
+    Failing(tests::Failing),
 }
 
 /// A file with a cache before it.
 #[derive(Debug)]
 pub(crate) struct FileStore {
+    /// Entries as the file has them: each behind the second since 1970 that the file has for it.
     cache: MemoryStore,
     names: Vec<String>,
     shared: Arc<Shared>,
@@ -100,8 +104,8 @@ impl AnyStore {
     /// What is wrong with the file since this was asked last.
     pub(crate) fn take_notes(&mut self) -> Vec<String> {
         match self {
-            Self::Memory(_) => Vec::new(),
             Self::File(store) => store.writer.take_notes(),
+            _ => Vec::new(),
         }
     }
 }
@@ -114,6 +118,15 @@ impl FileStore {
         let writer = Writer::start(opened, path, about, settings.flush, expire_after_s, &shared, metrics.clone());
         let cache = MemoryStore::new(settings.memory_bytes, expire_after_s);
         Self { cache, names, shared, writer, metrics, expire_after_s }
+    }
+
+    /// An entry of the cache that is in use, though by its time in the file it would expire before long. Writing that anew at each use would be a write
+    /// a call.
+    fn aged(&mut self, key: &Key, now_s: u64) -> Option<Vec<u8>> {
+        let after = self.expire_after_s?;
+        let value = self.cache.get(key, now_s)?;
+        let (used_s, entry) = file::split(&value)?;
+        (now_s.saturating_sub(used_s) > after / 4).then(|| entry.to_vec())
     }
 
     fn is_live(&self, used_s: u64, now_s: u64) -> bool {
@@ -131,13 +144,19 @@ impl Store for FileStore {
             if !self.is_live(used_s, now_s) {
                 return None;
             }
-            self.cache.put(key, &entry, now_s);
+            self.cache.put(key, &file::joined(used_s, &entry), now_s);
         }
-        self.cache.get(key, now_s)
+        if let Some(entry) = self.aged(key, now_s) {
+            self.put(key, &entry, now_s);
+        }
+        match self.cache.get(key, now_s)? {
+            Cow::Borrowed(value) => Some(Cow::Borrowed(file::split(value)?.1)),
+            Cow::Owned(value) => Some(Cow::Owned(file::split(&value)?.1.to_vec())),
+        }
     }
 
     fn put(&mut self, key: &Key, entry: &[u8], now_s: u64) {
-        self.cache.put(key, entry, now_s);
+        self.cache.put(key, &file::joined(now_s, entry), now_s);
         let mut waiting = self.shared.waiting.lock().unwrap_or_else(PoisonError::into_inner);
         if waiting.bytes + entry.len() > WAITING_MAX_BYTES {
             count(&self.metrics.store_dropped);
@@ -161,7 +180,14 @@ impl Store for FileStore {
     fn each(&mut self, now_s: u64, show: &mut dyn FnMut(&Key, &[u8])) {
         // Asked before the first call and by people alone, so it may take its time.
         self.writer.flush();
-        for (key, used_s, entry) in self.writer.all() {
+        let Some(all) = self.writer.all() else {
+            return self.cache.each(now_s, &mut |key, value| {
+                if let Some((_, entry)) = file::split(value) {
+                    show(key, entry);
+                }
+            });
+        };
+        for (key, used_s, entry) in all {
             if self.is_live(used_s, now_s) {
                 show(&key, &entry);
             }
@@ -174,6 +200,8 @@ impl AnyStore {
         match self {
             Self::Memory(store) => store,
             Self::File(store) => store,
+            #[cfg(test)]
+            Self::Failing(store) => store,
         }
     }
 }

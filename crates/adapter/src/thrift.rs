@@ -15,7 +15,7 @@ use crate::app::App;
 use crate::call::{Hop, Passing, Side, Way};
 use crate::config::Family;
 use crate::messages::{Got, Messages};
-use crate::metrics::{Skip, count};
+use crate::metrics::Skip;
 use crate::read::{Called, Service};
 use crate::stream::Stream;
 
@@ -95,7 +95,7 @@ async fn calls(
             Got::Large { length } => {
                 app.watch.metrics.skip(Skip::Size);
                 down.pass(up, length).await?;
-                unchecked_reply(app, down, up).await?;
+                unchecked_reply(app, hop, down, up).await?;
             }
             Got::Message { block, bytes, begin, protocol, framing } => {
                 was_called = true;
@@ -122,7 +122,7 @@ async fn calls(
                     }
                     up.send(None, &bytes).await?;
                     if !is_oneway {
-                        unchecked_reply(app, down, up).await?;
+                        unchecked_reply(app, hop, down, up).await?;
                     }
                     continue;
                 };
@@ -153,7 +153,7 @@ async fn calls(
                 let got = match got {
                     Ok(got) => got?,
                     Err(_) => {
-                        count(&app.watch.metrics.timeouts);
+                        late(app, hop, up);
                         return Ok(());
                     }
                 };
@@ -204,8 +204,13 @@ fn reply(
     passing.reply(request, &reply, block.map(|block| &block[..]))
 }
 
+/// No answer came in time.
+fn late(app: &App, hop: &Hop, up: &Messages) {
+    app.late(app.watch.peer(&hop.endpoint).filter(|_| up.is_adapter).as_deref());
+}
+
 /// A reply to what was not looked at.
-async fn unchecked_reply(app: &App, down: &mut Messages, up: &mut Messages) -> io::Result<()> {
+async fn unchecked_reply(app: &App, hop: &Hop, down: &mut Messages, up: &mut Messages) -> io::Result<()> {
     match timeout(app.limits.request, up.next()).await {
         Ok(Ok(Got::Message { bytes, .. })) => down.send(None, &bytes).await.map(drop),
         Ok(Ok(Got::Large { length })) => up.pass(down, length).await,
@@ -213,7 +218,7 @@ async fn unchecked_reply(app: &App, down: &mut Messages, up: &mut Messages) -> i
         Ok(Ok(Got::Opaque)) => tunnel(app, down, up).await.and(Err(io::ErrorKind::UnexpectedEof.into())),
         Ok(Err(error)) => Err(error),
         Err(_) => {
-            count(&app.watch.metrics.timeouts);
+            late(app, hop, up);
             Err(io::ErrorKind::TimedOut.into())
         }
     }

@@ -1,8 +1,39 @@
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use contract::monitor::{Key, Store};
 
 use super::*;
+
+/// A store in memory that panics from the moment at which `fails` is true.
+#[derive(Debug)]
+pub(crate) struct Failing {
+    pub(crate) inner: MemoryStore,
+    pub(crate) fails: Arc<AtomicBool>,
+}
+
+impl Store for Failing {
+    fn get(&mut self, key: &Key, now_s: u64) -> Option<Cow<'_, [u8]>> {
+        assert!(!self.fails.load(Ordering::Relaxed), "it was told to fail");
+        self.inner.get(key, now_s)
+    }
+
+    fn put(&mut self, key: &Key, entry: &[u8], now_s: u64) {
+        self.inner.put(key, entry, now_s);
+    }
+
+    fn put_name(&mut self, number: u32, name: &str) {
+        self.inner.put_name(number, name);
+    }
+
+    fn names(&mut self) -> Vec<String> {
+        self.inner.names()
+    }
+
+    fn each(&mut self, now_s: u64, show: &mut dyn FnMut(&Key, &[u8])) {
+        self.inner.each(now_s, show);
+    }
+}
 
 fn settings(path: &Path) -> StoreSettings {
     StoreSettings {
@@ -62,6 +93,39 @@ fn what_was_not_used_expires() {
     let (mut store, _) = open(&settings);
     assert!(store.get(&key(1), 111).is_none());
     assert!(store.get(&key(1), 110).is_some());
+}
+
+#[test]
+fn what_is_used_lives_on_in_the_file_too() {
+    let folder = tempfile::tempdir().unwrap();
+    let settings = StoreSettings { expire_after: Some(Duration::from_secs(10)), ..settings(&folder.path().join("s")) };
+    let (mut store, _) = open(&settings);
+    store.put(&key(1), b"a", 100);
+    for now_s in 101..130 {
+        assert_eq!(store.get(&key(1), now_s).as_deref(), Some(&b"a"[..]), "{now_s}");
+    }
+    drop(store);
+    let (mut store, _) = open(&settings);
+    assert!(store.get(&key(1), 130).is_some());
+}
+
+#[test]
+fn entries_of_a_file_that_cannot_be_read_are_shown_from_memory() {
+    let folder = tempfile::tempdir().unwrap();
+    let inner = folder.path().join("inner");
+    std::fs::create_dir(&inner).unwrap();
+    let (mut store, _) = open(&settings(&inner.join("state.redb")));
+    store.put(&key(1), b"a", 1);
+    store.flush();
+    // No file can be begun where there is no folder.
+    std::fs::remove_dir_all(&inner).unwrap();
+    store.put(&key(2), b"b", 1);
+    let mut seen = Vec::new();
+    store.each(1, &mut |key, entry| seen.push((*key, entry.to_vec())));
+    seen.sort_unstable();
+    assert_eq!(seen, [(key(1), b"a".to_vec()), (key(2), b"b".to_vec())]);
+    let notes = store.take_notes();
+    assert!(notes.iter().any(|note| note.contains("cannot be begun")), "{notes:?}");
 }
 
 #[test]

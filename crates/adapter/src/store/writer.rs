@@ -107,9 +107,18 @@ impl Writer {
         Some((entry.into(), used_s))
     }
 
-    pub(super) fn all(&self) -> Vec<Row> {
+    /// All entries of the file; `None`: it cannot be read, of which a note tells, or it was given up, of which one has told.
+    pub(super) fn all(&self) -> Option<Vec<Row>> {
+        if self.is_broken.load(Ordering::Relaxed) {
+            return None;
+        }
         let db = self.db.read().unwrap_or_else(PoisonError::into_inner);
-        db.as_ref().and_then(|db| file::all(db).ok()).unwrap_or_default()
+        let all = file::all(db.as_ref()?);
+        let told = |error| {
+            let mut notes = self.notes.lock().unwrap_or_else(PoisonError::into_inner);
+            notes.push(format!("the entries of the store cannot be read: {error}. Those in memory alone are shown"));
+        };
+        all.map_err(told).ok()
     }
 }
 

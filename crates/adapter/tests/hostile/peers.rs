@@ -177,6 +177,71 @@ fn when_the_other_adapter_is_gone_the_service_is_called_and_everything_is_asked_
     assert_eq!(client.told().matches("Failed precondition").count(), 3);
 }
 
+/// Greets as an adapter does, and then says nothing more.
+fn mute(greeting: impl Fn(&mut TcpStream) + Send + 'static) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let at = listener.local_addr().unwrap().to_string();
+    std::thread::spawn(move || {
+        let mut open = Vec::new();
+        for mut stream in listener.incoming().flatten() {
+            greeting(&mut stream);
+            open.push(stream);
+        }
+    });
+    at
+}
+
+const BRIEF: &str = "[limits]\nrequest = '300ms'\nconnect = '5s'\n";
+
+#[test]
+fn an_adapter_that_greets_and_hangs_costs_one_call_over_http() {
+    let port = bytes::serve(None, |request| (response(200, "application/json", &request.body), false));
+    let folder = tempfile::tempdir().unwrap();
+    let file = contract_file(folder.path(), INTRODUCES);
+    let endpoint = format!("http://127.0.0.1:{port}");
+    let peer = mute(|stream| {
+        let mut head = Vec::new();
+        while !head.ends_with(b"\r\n\r\n") {
+            let mut byte = [0];
+            stream.read_exact(&mut byte).unwrap();
+            head.push(byte[0]);
+        }
+        let head = String::from_utf8(head).unwrap();
+        let greeting =
+            head.lines().find_map(|line| line.to_ascii_lowercase().strip_prefix("whip: ").map(str::to_owned));
+        let greeting = greeting.expect("a greeting comes first");
+        write!(stream, "HTTP/1.1 200 OK\r\nwhip: {greeting}\r\nContent-Length: 0\r\n\r\n").unwrap();
+    });
+    let client = Adapter::from_text(&format!(
+        "name = 'client'\ncontract = '{file}'\n[[consuming]]\nservice = 'Any'\nendpoint = '{endpoint}'\npeer = '{peer}'\n\
+         [protocols.Any]\nkind = 'rest'\n{BRIEF}"
+    ));
+    let mut connection = bytes::connect(&client.at(&format!("consuming {endpoint}")));
+    let mut call = || exchange(&mut connection, &request("POST", "/", &[], BAD).to_bytes(1), false).unwrap().status();
+    assert_eq!([call(), call(), call()], [504, 200, 200]);
+    let told = client.told();
+    assert!(told.contains(&format!("The adapter at {peer} cannot be reached: it did not answer in time")), "{told}");
+    // Now everything is asked here; a second report would say the same and is not told.
+    assert_eq!(told.matches("Failed precondition").count(), 1, "{told}");
+}
+
+#[test]
+fn an_adapter_that_greets_and_hangs_costs_one_call_over_thrift() {
+    let port = world::adder(-1);
+    let endpoint = format!("127.0.0.1:{port}");
+    let peer = mute(|stream| {
+        let mut greeting = [0; 5];
+        stream.read_exact(&mut greeting).unwrap();
+        stream.write_all(&greeting).unwrap();
+    });
+    let consuming = format!("[[consuming]]\nservice = 'Adder'\nendpoint = '{endpoint}'\npeer = '{peer}'\n{BRIEF}");
+    let client = Adapter::start("client", &world::contract("plain"), &consuming);
+    let at = client.at(&format!("consuming {endpoint}"));
+    world::add(&at, 0, 0).unwrap_err();
+    assert_eq!(world::add(&at, 0, 0).unwrap(), -1);
+    assert_eq!(client.told().matches("Failed precondition").count(), 1, "{}", client.told());
+}
+
 #[test]
 fn a_thrift_connection_outlives_the_other_adapter() {
     let world = world::full("plain", -1);

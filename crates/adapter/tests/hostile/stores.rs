@@ -7,11 +7,11 @@ use super::*;
 const NAMES: &str =
     "contract 1\nservice Any { POST \"/\"(body) { index body.who  ensures fine: result.code == 200 } }\n";
 
-fn adapter(file: &str, port: u16, store: &Path) -> Adapter {
+fn start(file: &str, port: u16, store: &Path, more: &str) -> Adapter {
     let endpoint = format!("http://127.0.0.1:{port}");
     Adapter::from_text(&format!(
         "name = 'client'\ncontract = '{file}'\n[[consuming]]\nservice = 'Any'\nendpoint = '{endpoint}'\n\
-         [protocols.Any]\nkind = 'rest'\n[store]\npath = '{}'\nflush = '20ms'\n",
+         [protocols.Any]\nkind = 'rest'\n[store]\npath = '{}'\nflush = '10ms'\n{more}",
         store.display()
     ))
 }
@@ -33,11 +33,11 @@ fn entries_outlive_an_adapter_and_what_is_wrong_with_a_store_is_told() {
     let folder = tempfile::tempdir().unwrap();
     let file = contract_file(folder.path(), NAMES);
     let store = folder.path().join("state.redb");
-    let first = adapter(&file, port, &store);
+    let first = start(&file, port, &store, "");
     call(&first, port, "a");
     call(&first, port, "b");
     drop(first);
-    let second = adapter(&file, port, &store);
+    let second = start(&file, port, &store, "");
     assert_eq!((indices(&second), second.told()), (vec!["a".to_owned(), "b".to_owned()], String::new()));
     // Deleted under it.
     second.told();
@@ -45,7 +45,7 @@ fn entries_outlive_an_adapter_and_what_is_wrong_with_a_store_is_told() {
     call(&second, port, "c");
     second.told();
     drop(second);
-    let third = adapter(&file, port, &store);
+    let third = start(&file, port, &store, "");
     assert_eq!(indices(&third), ["c"]);
     drop(third);
     // Cut, and of another version.
@@ -56,7 +56,7 @@ fn entries_outlive_an_adapter_and_what_is_wrong_with_a_store_is_told() {
         [(&whole[..whole.len() / 3], "cut"), (&other_version[..], "of another version"), (b"x", "short")]
     {
         std::fs::write(&store, bytes).unwrap();
-        let adapter = adapter(&file, port, &store);
+        let adapter = start(&file, port, &store, "");
         call(&adapter, port, "d");
         let told = adapter.told();
         assert!(told.contains("was put aside as") && told.contains("A new one is begun"), "{kind}: {told}");
@@ -70,11 +70,41 @@ fn a_store_that_another_process_has_open_is_left_alone() {
     let folder = tempfile::tempdir().unwrap();
     let file = contract_file(folder.path(), NAMES);
     let store = folder.path().join("state.redb");
-    let first = adapter(&file, port, &store);
-    let second = adapter(&file, port, &store);
+    let first = start(&file, port, &store, "");
+    let second = start(&file, port, &store, "");
     call(&second, port, "a");
     let told = second.told();
     assert!(told.contains("another process has it open") && told.contains("Calls pass"), "{told}");
     call(&first, port, "b");
     assert_eq!(indices(&first), ["b"]);
+}
+
+#[test]
+fn what_is_not_used_any_more_leaves_a_running_adapter_and_its_file() {
+    let port = bytes::serve(None, |request| (response(200, "application/json", &request.body), false));
+    let folder = tempfile::tempdir().unwrap();
+    let file = contract_file(folder.path(), NAMES);
+    let store = folder.path().join("state.redb");
+    let adapter = start(&file, port, &store, "expire_after = '2s'\n");
+    call(&adapter, port, "once");
+    call(&adapter, port, "often");
+    assert_eq!(indices(&adapter), ["often", "once"]);
+    // Until it is gone, which takes three seconds; the other one is in use meanwhile.
+    for _ in 0..300 {
+        if !indices(&adapter).contains(&"once".to_owned()) {
+            break;
+        }
+        call(&adapter, port, "often");
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    assert_eq!(indices(&adapter), ["often"]);
+    // The file is swept every 120 batches, of which each of these is one.
+    for _ in 0..120 {
+        adapter.told();
+    }
+    drop(adapter);
+    let kept = adapter::look(&store).unwrap();
+    let has =
+        |index: &[u8]| kept.entries.iter().any(|(_, _, entry)| entry.windows(index.len()).any(|part| part == index));
+    assert_eq!((has(b"once"), has(b"often")), (false, true));
 }

@@ -33,9 +33,12 @@ struct Pair {
     server: Adapter,
 }
 
-/// `services`: name, endpoint, whether the client is told of it.
+fn study(name: &str) -> String {
+    file(&format!("contract/contracts/{name}.contract")).display().to_string()
+}
+
+/// `contract`: its file. `services`: name, endpoint, whether the client is told of it.
 fn pair(contract: &str, protocols: &str, services: &[(&str, &str, bool)], tls: &str) -> Pair {
-    let contract = file(&format!("contract/contracts/{contract}.contract")).display().to_string();
     let ports = services.iter().map(|_| free_port()).collect::<Vec<_>>();
     let head = |name: &str| {
         format!("name = '{name}'\ncontract = '{contract}'\nadmin = '127.0.0.1:0'\nallow = ['127.0.0.1:*']\n")
@@ -83,7 +86,7 @@ fn twitter_by_rest() {
     });
     let endpoint = format!("https://127.0.0.1:{port}");
     let pair = pair(
-        "twitter",
+        &study("twitter"),
         "[protocols.TwitterTweets]\nkind = 'rest'\n",
         &[("TwitterTweets", &endpoint, true)],
         &trust(&made),
@@ -126,13 +129,8 @@ struct Soap {
 
 impl Soap {
     fn ask(&mut self, operation: &str, arguments: Value, result: Value) {
-        self.replies.lock().unwrap().push_back(result.clone());
+        let got = self.exchange(operation, &arguments, &result);
         let of = self.wsdl.operation(operation).unwrap();
-        let mut out = String::new();
-        compose_envelope(&mut out, &self.wsdl, &of.input, &arguments).unwrap();
-        let fields = [("Content-Type", "text/xml; charset=utf-8"), ("SOAPAction", operation)];
-        let request = request("POST", "/", &fields, out.as_bytes());
-        let got = bytes::exchange(&mut self.connection, &request.to_bytes(1), false).unwrap();
         let envelope = Envelope::parse(&got.body, &XmlLimits::DEFAULT).unwrap();
         let Ok(Response::Returned { result: Some(found), .. }) = envelope.response(&self.wsdl, of) else {
             panic!("{}", got.text())
@@ -141,6 +139,16 @@ impl Soap {
         if !matches!(result, Value::List(_)) {
             assert_eq!(found.to_value(), result);
         }
+    }
+
+    fn exchange(&mut self, operation: &str, arguments: &Value, result: &Value) -> Message {
+        self.replies.lock().unwrap().push_back(result.clone());
+        let of = self.wsdl.operation(operation).unwrap();
+        let mut out = String::new();
+        compose_envelope(&mut out, &self.wsdl, &of.input, arguments).unwrap();
+        let fields = [("Content-Type", "text/xml; charset=utf-8"), ("SOAPAction", operation)];
+        let request = request("POST", "/", &fields, out.as_bytes());
+        bytes::exchange(&mut self.connection, &request.to_bytes(1), false).unwrap()
     }
 
     fn make(&mut self, id: i64) {
@@ -180,8 +188,8 @@ fn chess() -> Wsdl {
     wsdl::parse("chess.wsdl", &text, &mut |_| Err("there is none".to_owned())).unwrap()
 }
 
-#[test]
-fn chess_by_soap() {
+/// A chess service that answers with what is next, and the adapters before it.
+fn correspondence(contract: &str, more: &str) -> (Pair, Soap) {
     let replies: Next<Value> = Arc::default();
     let (queue, wsdl) = (replies.clone(), chess());
     let port = bytes::serve(None, move |request| {
@@ -196,9 +204,14 @@ fn chess_by_soap() {
     let endpoint = format!("http://127.0.0.1:{port}/");
     let protocols =
         format!("[protocols.Chess]\nkind = 'soap'\nwsdl = '{}'\n", file("wire/schemas/chess.wsdl").display());
-    let pair = pair("chess", &protocols, &[("Chess", &endpoint, true)], "");
+    let pair = pair(contract, &protocols, &[("Chess", &endpoint, true)], more);
     let connection = bytes::connect(&pair.client.at(&format!("consuming {endpoint}")));
-    let mut chess = Soap { wsdl: chess(), replies, connection };
+    (pair, Soap { wsdl: chess(), replies, connection })
+}
+
+#[test]
+fn chess_by_soap() {
+    let (pair, mut chess) = correspondence(&study("chess"), "");
     chess.make(17);
     chess.games(17, "*", false);
     chess.moves(17, 1, false, "Success");
@@ -232,6 +245,33 @@ fn chess_by_soap() {
     chess.games(17, "1. e9 *", false);
     told(&pair.client, &["pgn_valid(g.moves)", "vouched for by server\n"]);
     assert_eq!(pair.server.told(), "");
+}
+
+#[test]
+fn what_soap_is_refused_is_a_fault() {
+    const TEXT: &str = r#"contract 1
+service Chess {
+    MakeGame(whiteUser: text, blackUser: text) -> int { requires apart: whiteUser != blackUser  ensures some: result > 0 }
+}
+"#;
+    let folder = tempfile::tempdir().unwrap();
+    let (pair, mut chess) = correspondence(&bytes::contract_file(folder.path(), TEXT), "[checks]\nenforce = true\n");
+    chess.make(17);
+    let mut refused = |white: &str, id: i64, asked: bool, who: &str, clause: &str| {
+        let users = record([("whiteUser", text(white)), ("blackUser", text("ben"))]);
+        let got = chess.exchange("MakeGame", &users, &Value::Integer(id));
+        // SOAP 1.1, section 6.2.
+        assert_eq!((got.status(), got.field("content-type")), (500, Some("text/xml; charset=utf-8")));
+        let fault = got.text();
+        assert!(fault.contains(&format!("<faultcode>soap:{who}</faultcode>")) && fault.contains(clause), "{fault}");
+        assert_eq!(std::mem::take(&mut *chess.replies.lock().unwrap()).is_empty(), asked, "{clause}");
+    };
+    refused("ben", 18, false, "Client", "Chess.MakeGame.apart");
+    refused("anna", 0, true, "Server", "Chess.MakeGame.some");
+    chess.make(19);
+    assert!(pair.server.told().contains("Blaming: client (precondition failure)"), "{}", pair.server.told());
+    let told = pair.client.told();
+    assert!(told.contains("Failed postcondition") && told.contains("vouched for by server"), "{told}");
 }
 
 struct Evernote {
@@ -306,7 +346,7 @@ fn evernote_by_thrift_in_https() {
     let services = [("UserStore", users.as_str(), true), ("NoteStore", notes_at.as_str(), false)];
     // What the client connects to speaks TLS, too, as the original does.
     let listen = format!("[tls.listen]\n{}", made.identity());
-    let pair = pair("evernote", &protocols, &services, &(trust(&made) + &listen));
+    let pair = pair(&study("evernote"), &protocols, &services, &(trust(&made) + &listen));
     let connection = bytes::connect_tls(&pair.client.at(&format!("consuming {users}")), &made, None);
     let mut evernote = Evernote { schema: evernote(), replies: replies.clone(), connection };
     let token = |token: &str| record([("authenticationToken", text(token))]);
