@@ -98,6 +98,7 @@ fn journey(plan: &JourneyPlan, ports: Ports, directory: &Path) -> Result<Target,
         insecure: plan.insecure,
         ca_file: plan.ca_file.clone(),
         keep_calls: plan.keep_calls,
+        identities: plan.identities,
     })
 }
 

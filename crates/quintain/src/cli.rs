@@ -303,9 +303,20 @@ pub(crate) struct JourneyArgs {
     /// Ask here where an endpoint is to be dialled: GET /resolve?endpoint=URL gives {"address": "ip:port"}, or 404
     #[arg(long, value_name = "URL", requires = "journey", help_heading = JOURNEYS)]
     pub(crate) resolve: Option<String>,
+    /// Another user in every journey, or one for each client, in all its journeys: `{number}` is then the client's
+    #[arg(long, value_enum, default_value_t = JourneyIdentities::Fresh, requires = "journey", help_heading = JOURNEYS)]
+    pub(crate) identities: JourneyIdentities,
     /// Write the times of every call to this file, CSV
     #[arg(long, value_name = "FILE", requires = "journey", help_heading = JOURNEYS)]
     pub(crate) calls: Option<PathBuf>,
+}
+
+/// Whether users of journeys, and what mocks give out, come again.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum JourneyIdentities {
+    #[default]
+    Fresh,
+    Reused,
 }
 
 /// What is done before measuring.
@@ -739,6 +750,9 @@ pub(crate) struct ServeChessArgs {
     /// Games that are kept, the oldest being forgotten first, and one of two players when they begin another; the published benchmark kept one
     #[arg(long, value_name = "N", default_value_t = 1024, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub(crate) games: u32,
+    /// A number of its own for every game, or for every two players
+    #[arg(long, value_enum, default_value_t = JourneyIdentities::Fresh)]
+    pub(crate) identities: JourneyIdentities,
 }
 
 #[derive(Debug, Args)]
@@ -747,6 +761,9 @@ pub(crate) struct ServeTwitterArgs {
     pub(crate) mock: MockArgs,
     #[command(flatten)]
     pub(crate) tls: MockTlsArgs,
+    /// Ids of their own for every request, or for every user who is asked about
+    #[arg(long, value_enum, default_value_t = JourneyIdentities::Fresh)]
+    pub(crate) identities: JourneyIdentities,
 }
 
 /// What the cap of a cache counts.

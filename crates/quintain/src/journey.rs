@@ -6,9 +6,9 @@ use std::path::Path;
 use study::Journey;
 use study::journey::PRESETS;
 use study::record::Measurement;
-use study::spec::{Connection, Target};
+use study::spec::{Connection, Identities, Target};
 
-use crate::cli::{HttpArgs, JourneyArgs};
+use crate::cli::{HttpArgs, JourneyArgs, JourneyIdentities};
 use crate::http::Asked;
 use crate::message::Problem;
 use crate::mistakes::Mistakes;
@@ -32,6 +32,10 @@ pub(crate) fn asked(name: &str, args: &JourneyArgs, http: &HttpArgs, mistakes: &
         insecure: http.insecure,
         ca_file,
         keep_calls: args.calls.is_some(),
+        identities: match args.identities {
+            JourneyIdentities::Fresh => Identities::Fresh,
+            JourneyIdentities::Reused => Identities::Reused,
+        },
     };
     let notes = Vec::new();
     Some(Asked { target, pipeline: 1, connection: Connection::KeepAlive, name: format!("journey {name}"), notes })

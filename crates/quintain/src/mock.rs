@@ -4,10 +4,13 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use servers::{
-    Chess, EvernoteNotes, EvernoteUser, MockError, MockListen, Profile, Service, Shutdown, Twitter, serve_mock,
+    Chess, EvernoteNotes, EvernoteUser, Identities, MockError, MockListen, Profile, Service, Shutdown, Twitter,
+    serve_mock,
 };
 
-use crate::cli::{MockArgs, MockProfile, MockTlsArgs, ServeChessArgs, ServeEvernoteArgs, ServeTwitterArgs};
+use crate::cli::{
+    JourneyIdentities, MockArgs, MockProfile, MockTlsArgs, ServeChessArgs, ServeEvernoteArgs, ServeTwitterArgs,
+};
 use crate::message::{Exit, Problem};
 use crate::output;
 use crate::serve::Law;
@@ -30,7 +33,8 @@ pub(crate) fn evernote(args: ServeEvernoteArgs, shutdown: &Shutdown) -> Result<(
 
 pub(crate) fn chess(args: ServeChessArgs, shutdown: &Shutdown) -> Result<(), Problem> {
     let listen = listen(&args.mock, None);
-    let chess = Arc::new(Chess::new(args.games as usize, lab::clock::unix_seconds)) as Arc<dyn Service>;
+    let chess = Arc::new(Chess::new(args.games as usize, identities(args.identities), lab::clock::unix_seconds))
+        as Arc<dyn Service>;
     let address = SocketAddr::new(args.mock.host, args.mock.port);
     serve_mock(&listen, &[address], |_| vec![chess], shutdown, ready)?;
     Ok(())
@@ -38,10 +42,17 @@ pub(crate) fn chess(args: ServeChessArgs, shutdown: &Shutdown) -> Result<(), Pro
 
 pub(crate) fn twitter(args: ServeTwitterArgs, shutdown: &Shutdown) -> Result<(), Problem> {
     let listen = listen(&args.mock, Some(args.tls));
-    let twitter = Arc::new(Twitter::default()) as Arc<dyn Service>;
+    let twitter = Arc::new(Twitter::new(identities(args.identities))) as Arc<dyn Service>;
     let address = SocketAddr::new(args.mock.host, args.mock.port);
     serve_mock(&listen, &[address], |_| vec![twitter], shutdown, ready)?;
     Ok(())
+}
+
+fn identities(asked: JourneyIdentities) -> Identities {
+    match asked {
+        JourneyIdentities::Fresh => Identities::Fresh,
+        JourneyIdentities::Reused => Identities::Reused,
+    }
 }
 
 fn listen(args: &MockArgs, tls: Option<MockTlsArgs>) -> MockListen {

@@ -18,8 +18,8 @@ pub use calibrate::{Calibrate, Log, Pauses};
 pub use hostile::{Hostile, Kind};
 pub use http::{Http, HttpLimits};
 pub use mocks::{
-    Chess, EvernoteNotes, EvernoteUser, MockAnswer, MockError, MockListen, MockRequest, Profile, Service, Twitter,
-    serve_mock,
+    Chess, EvernoteNotes, EvernoteUser, Identities, MockAnswer, MockError, MockListen, MockRequest, Profile, Service,
+    Twitter, serve_mock,
 };
 pub use pingpong::Pingpong;
 pub use pool::{Handler, Listen, Next, ServeError, Shutdown, serve};

@@ -20,6 +20,27 @@ pub use self::evernote::{EvernoteNotes, EvernoteUser, Profile};
 pub use self::http::serve_mock;
 pub use self::twitter::Twitter;
 
+/// Whether what a mock gives out was ever given out before.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Identities {
+    /// Never: as the benchmark was published.
+    #[default]
+    Fresh,
+    /// Whoever asks the same again is given the same again.
+    Reused,
+}
+
+/// A number that follows from a text, a different one for each `kind`.
+fn digest(kind: u64, text: &str) -> u64 {
+    let mut state = stats::random::mix(kind);
+    for chunk in text.as_bytes().chunks(8) {
+        let mut word = [0; 8];
+        word[..chunk.len()].copy_from_slice(chunk);
+        state = stats::random::mix(state ^ u64::from_le_bytes(word)).wrapping_add(chunk.len() as u64);
+    }
+    state
+}
+
 /// A request, read as a whole.
 #[derive(Debug, Clone, Copy)]
 pub struct MockRequest<'r> {

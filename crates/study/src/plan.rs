@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 pub use crate::middle::MiddlePlan;
 use crate::objective::Objective;
 use crate::record::Step;
-use crate::spec::{Arrivals, Backend, Connection, Expect, Stop, Tls, Warmup};
+use crate::spec::{Arrivals, Backend, Connection, Expect, Identities, Stop, Tls, Warmup};
 use crate::workload::Workload;
 
 /// One value of a factor.
@@ -229,6 +229,9 @@ pub struct JourneyPlan {
     pub ca_file: Option<String>,
     /// Whether the times of every call are kept in the record.
     pub keep_calls: bool,
+    /// Who the users are.
+    #[serde(default)]
+    pub identities: Identities,
 }
 
 /// One request of a mix.

@@ -103,7 +103,21 @@ pub enum Target {
         /// Keep the times of every call in the measurement.
         #[serde(default)]
         keep_calls: bool,
+        /// Who the users of its journeys are.
+        #[serde(default)]
+        identities: Identities,
     },
+}
+
+/// Who the users of journeys are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Identities {
+    /// Another one in every journey: `{number}` is the journey's own.
+    #[default]
+    Fresh,
+    /// One for each client, in all its journeys: `{number}` is the client's.
+    Reused,
 }
 
 /// How a cache is spoken to.

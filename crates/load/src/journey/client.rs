@@ -6,6 +6,7 @@ use std::time::Duration;
 use net::Nanos;
 use stats::Histogram;
 use study::record::CallTime;
+use study::spec::Identities;
 
 use super::connection::{Connection, Piece};
 use super::dial::{self, Dial, Endpoint, Place};
@@ -75,6 +76,7 @@ pub(crate) struct Client<'a> {
     tls: &'a HashMap<String, Connector>,
     connect: &'a Connect<'a>,
     seed: u64,
+    identities: Identities,
     index: u32,
     timeout_ns: Nanos,
     calls_kept: usize,
@@ -96,6 +98,7 @@ pub(crate) struct Common<'a> {
     /// Makes one for a name that was learned on the way.
     pub(crate) connect: &'a Connect<'a>,
     pub(crate) seed: u64,
+    pub(crate) identities: Identities,
     pub(crate) timeout_ns: Nanos,
     pub(crate) resolve: Option<Endpoint>,
     /// Calls whose times one client keeps at most; 0: none are asked for.
@@ -117,6 +120,7 @@ impl<'a> Client<'a> {
             tls: common.tls,
             connect: common.connect,
             seed: common.seed,
+            identities: common.identities,
             index,
             timeout_ns: common.timeout_ns,
             calls_kept: common.calls_kept,
@@ -144,7 +148,11 @@ impl<'a> Client<'a> {
 
     /// Makes one journey. `is_over` says whether the load has ended, and is asked while a reply is waited for.
     pub(crate) fn make(&mut self, order: Order, is_over: &mut dyn FnMut(&mut Recorder) -> bool) -> Ended {
-        let mut values = self.program.begin(self.seed, order.number);
+        let number = match self.identities {
+            Identities::Fresh => order.number,
+            Identities::Reused => u64::from(self.index),
+        };
+        let mut values = self.program.begin(self.seed, number);
         for step in &self.program.steps {
             match self.call(step, &mut values, order, is_over) {
                 Ok(true) => {}

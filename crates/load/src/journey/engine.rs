@@ -8,7 +8,7 @@ use std::time::Duration;
 use net::Nanos;
 use stats::Histogram;
 use study::record::{self, JourneyMeasurement, Measurement, OperationMeasurement};
-use study::spec::{LoadSpec, Stop, Target, Tls, Warmup};
+use study::spec::{Identities, LoadSpec, Stop, Target, Tls, Warmup};
 
 use super::client::{CALLS_MAX, Client, Common, Ended, Made, Order};
 use super::dial::{self, Endpoint};
@@ -32,6 +32,7 @@ struct Asked<'a> {
     insecure: bool,
     ca_file: Option<&'a str>,
     keep_calls: bool,
+    identities: Identities,
 }
 
 /// What clients deal out among themselves.
@@ -51,7 +52,7 @@ pub(crate) fn run(
     progress: &mut dyn FnMut(Progress),
     abort: &AtomicBool,
 ) -> Result<Measurement, LoadError> {
-    let Target::Journey { journey, targets, resolve, insecure, ca_file, keep_calls } = &spec.target else {
+    let Target::Journey { journey, targets, resolve, insecure, ca_file, keep_calls, identities } = &spec.target else {
         unreachable!("the caller has looked");
     };
     let program = Program::new(journey, targets).map_err(LoadError::Spec)?;
@@ -61,6 +62,7 @@ pub(crate) fn run(
         insecure: *insecure,
         ca_file: ca_file.as_deref(),
         keep_calls: *keep_calls,
+        identities: *identities,
     };
     let steps = asked.program.steps.len() as u64;
     let mut spec = spec.clone();
@@ -107,6 +109,7 @@ pub(crate) fn run(
                             tls,
                             connect,
                             seed: spec.seed,
+                            identities: asked.identities,
                             timeout_ns: spec.timeout_ns,
                             resolve: asked.resolve.clone(),
                             calls_kept: if asked.keep_calls { CALLS_MAX / clients as usize } else { 0 },

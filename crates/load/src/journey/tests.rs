@@ -8,8 +8,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use servers::{
-    Chess, EvernoteNotes, EvernoteUser, MockAnswer, MockListen, MockRequest, Profile, Service, Shutdown, Twitter,
-    serve_mock,
+    Chess, EvernoteNotes, EvernoteUser, Identities, MockAnswer, MockListen, MockRequest, Profile, Service, Shutdown,
+    Twitter, serve_mock,
 };
 use study::Journey;
 use study::record::Measurement;
@@ -91,6 +91,7 @@ fn target(journey: Journey, targets: &[(&str, String)]) -> Target {
         insecure: true,
         ca_file: None,
         keep_calls: true,
+        identities: study::spec::Identities::Fresh,
     }
 }
 
@@ -153,7 +154,7 @@ fn chess_is_played_by_several_at_once() {
         1,
         &[],
         None,
-        |_| vec![Arc::new(Chess::new(100, || 0)) as Arc<dyn Service>],
+        |_| vec![Arc::new(Chess::new(100, Identities::Fresh, || 0)) as Arc<dyn Service>],
         |bound| {
             let measurement =
                 load(target(preset("chess"), &[("chess", format!("http://{}", bound[0]))]), 4, 7 * 20 + 6);
@@ -200,6 +201,31 @@ fn twitter_s_ids_go_from_reply_to_request() {
 }
 
 #[test]
+fn a_client_is_the_same_user_in_all_its_journeys_where_identities_are_reused() {
+    let log = Log::default();
+    let twitter = Logged { inner: Twitter::new(Identities::Reused), log: Arc::clone(&log) };
+    let reused = |journey: &str, targets: &[(&str, String)]| match target(preset(journey), targets) {
+        Target::Journey { journey, targets, resolve, insecure, ca_file, keep_calls, .. } => {
+            let identities = study::spec::Identities::Reused;
+            Target::Journey { journey, targets, resolve, insecure, ca_file, keep_calls, identities }
+        }
+        other => other,
+    };
+    let services = |_: &[SocketAddr]| vec![Arc::new(twitter) as Arc<dyn Service>];
+    served(1, &LOCAL, None, services, |bound| {
+        let measurement = load(reused("twitter", &[("twitter", format!("https://{}", bound[0]))]), 1, 9);
+        assert_eq!((measurement.requests, measurement.errors_total()), (9, 0), "{:?}", measurement.error_examples);
+        let log = log.lock().unwrap();
+        assert!(log[0].contains("user_id=0") && log[..3] == log[3..6] && log[..3] == log[6..], "{log:?}");
+    });
+    let chess = |_: &[SocketAddr]| vec![Arc::new(Chess::new(100, Identities::Reused, || 0)) as Arc<dyn Service>];
+    served(1, &[], None, chess, |bound| {
+        let measurement = load(reused("chess", &[("chess", format!("http://{}", bound[0]))]), 3, 7 * 20);
+        assert_eq!((measurement.requests, measurement.errors_total()), (140, 0), "{:?}", measurement.error_examples);
+    });
+}
+
+#[test]
 fn certificates_are_checked_against_the_root_that_was_written() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("root.pem");
@@ -211,12 +237,12 @@ fn certificates_are_checked_against_the_root_that_was_written() {
         |bound| {
             let with = |ca_file: Option<String>, host: &str| {
                 let url = format!("https://{host}:{}", bound[0].port());
-                let Target::Journey { journey, targets, resolve, keep_calls, .. } =
+                let Target::Journey { journey, targets, resolve, keep_calls, identities, .. } =
                     target(preset("twitter"), &[("twitter", url)])
                 else {
                     unreachable!()
                 };
-                Target::Journey { journey, targets, resolve, insecure: false, ca_file, keep_calls }
+                Target::Journey { journey, targets, resolve, insecure: false, ca_file, keep_calls, identities }
             };
             let root = path.to_str().map(str::to_owned);
             for host in ["127.0.0.1", "localhost"] {
@@ -243,7 +269,7 @@ fn whoever_stands_beside_says_where_to_dial() {
             }),
             log,
         };
-        vec![Arc::new(Chess::new(10, || 0)) as Arc<dyn Service>, Arc::new(resolver)]
+        vec![Arc::new(Chess::new(10, Identities::Fresh, || 0)) as Arc<dyn Service>, Arc::new(resolver)]
     };
     served(2, &[], None, services, |bound| {
         let resolved = |url: String| {

@@ -10,7 +10,7 @@ use wire::soap::{self, Envelope, Limits, Request, View, Wsdl, compose_envelope, 
 use wire::value::Value;
 
 use self::game::{Game, Wish};
-use super::{MockAnswer, MockRequest, Service};
+use super::{Identities, MockAnswer, MockRequest, Service};
 
 /// Days that a player has for a move; nobody's time is counted.
 const DAYS: i64 = 30;
@@ -28,6 +28,7 @@ pub struct Chess {
     wsdl: Wsdl,
     games: Mutex<Games>,
     games_max: usize,
+    identities: Identities,
     /// Seconds since 1970, for the date of a game.
     clock: fn() -> u64,
 }
@@ -43,12 +44,13 @@ struct Games {
 impl Games {
     /// Begins a game. One that the same two have played is forgotten, so that a load can be repeated; the mock of the case study forgets
     /// those of all players.
-    fn begin(&mut self, white: String, black: String, begun: String, games_max: usize) -> i64 {
-        self.last_id += 1;
-        let game = Game::new(self.last_id, white, black, begun);
-        let is_same = |other: &&Game| (&other.white, &other.black) == (&game.white, &game.black);
-        let earlier = self.of(&game.white).find(is_same).map(|other| other.id);
+    fn begin(&mut self, white: String, black: String, begun: String, games_max: usize, identities: Identities) -> i64 {
+        let is_same = |other: &&Game| (&other.white, &other.black) == (&white, &black);
+        let earlier = self.of(&white).find(is_same).map(|other| other.id);
         earlier.into_iter().for_each(|id| self.forget(id));
+        let id = earlier.filter(|_| identities == Identities::Reused).unwrap_or(self.last_id + 1);
+        self.last_id = self.last_id.max(id);
+        let game = Game::new(id, white, black, begun);
         for player in game.players() {
             self.of_player.entry(player.to_owned()).or_default().insert(game.id);
         }
@@ -57,7 +59,7 @@ impl Games {
         if let Some(oldest) = oldest.filter(|_| self.all.len() > games_max) {
             self.forget(oldest);
         }
-        self.last_id
+        id
     }
 
     fn forget(&mut self, id: i64) {
@@ -77,12 +79,13 @@ impl Games {
 }
 
 impl Chess {
-    /// With so many games kept, the oldest being forgotten first; the mock of the case study keeps one.
-    pub fn new(games_max: usize, clock: fn() -> u64) -> Chess {
+    /// With so many games kept, the oldest being forgotten first; the mock of the case study keeps one. Where identities are reused, a game of
+    /// two players has the number of the one before it that they played.
+    pub fn new(games_max: usize, identities: Identities, clock: fn() -> u64) -> Chess {
         let read =
             soap::wsdl::parse("chess.wsdl", wire::schemas::CHESS_WSDL, &mut |_| Err("it is one file".to_owned()));
         let wsdl = read.expect("a test reads it");
-        Chess { wsdl, games: Mutex::default(), games_max: games_max.max(1), clock }
+        Chess { wsdl, games: Mutex::default(), games_max: games_max.max(1), identities, clock }
     }
 
     fn games(&self) -> MutexGuard<'_, Games> {
@@ -114,7 +117,7 @@ impl Chess {
 
     fn make(&self, white: String, black: String) -> Result<Value, String> {
         let begun = date((self.clock)());
-        Ok(Value::Integer(self.games().begin(white, black, begun, self.games_max)))
+        Ok(Value::Integer(self.games().begin(white, black, begun, self.games_max, self.identities)))
     }
 
     fn act(&self, user: &str, id: i64, wish: &Wish) -> Result<(), &'static str> {

@@ -6,7 +6,7 @@ use wire::thrift::{
 };
 use wire::value::Value;
 
-use super::{MockAnswer, MockRequest, Service};
+use super::{MockAnswer, MockRequest, Service, digest};
 
 /// The notebook and the note of the case study.
 const SHARE_KEY: &str = "asd";
@@ -300,17 +300,6 @@ impl Thrift {
             Err(error) => failed(&error.to_string(), INTERNAL_ERROR),
         }
     }
-}
-
-/// A number that follows from a text, a different one for each `kind`.
-fn digest(kind: u64, text: &str) -> u64 {
-    let mut state = stats::random::mix(kind);
-    for chunk in text.as_bytes().chunks(8) {
-        let mut word = [0; 8];
-        word[..chunk.len()].copy_from_slice(chunk);
-        state = stats::random::mix(state ^ u64::from_le_bytes(word)).wrapping_add(chunk.len() as u64);
-    }
-    state
 }
 
 fn is_made(text: &str, begin: &str) -> bool {

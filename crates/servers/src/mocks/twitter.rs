@@ -6,7 +6,7 @@ use wire::json;
 use wire::rest::Parameters;
 use wire::value::Value;
 
-use super::{MockAnswer, MockRequest, Service};
+use super::{Identities, MockAnswer, MockRequest, Service, digest};
 
 /// Parameters of a query at most.
 const PARAMETERS_MAX: usize = 64;
@@ -15,10 +15,21 @@ const CREATED: &str = "Thu Jan 18 00:10:45 +0000 2007";
 /// Rows that Twitter gives at most, whatever `count` says.
 const COUNT_MAX: u64 = 200;
 
-/// The mock. Ids are made of the number of the request, so that none comes twice.
+/// Ids of ten digits, behind two that say of what.
+const IDS: u64 = 10_000_000_000;
+
+/// The mock. Fresh ids are made of the number of the request, those that are reused of the user who is asked about.
 #[derive(Debug, Default)]
 pub struct Twitter {
+    identities: Identities,
     requests: AtomicU64,
+}
+
+impl Twitter {
+    /// One that gives out such ids.
+    pub fn new(identities: Identities) -> Twitter {
+        Twitter { identities, requests: AtomicU64::new(0) }
+    }
 }
 
 impl Service for Twitter {
@@ -46,10 +57,14 @@ impl Service for Twitter {
             Some(Ok(count)) => count.min(COUNT_MAX),
             Some(Err(_)) => return error(400, 44, "count parameter is invalid."),
         };
-        let has_user = given("user_id").or(given("screen_name")).is_some();
+        let user = given("user_id").or(given("screen_name"));
+        let number = match (self.identities, user) {
+            (Identities::Reused, Some(user)) => digest(1, user) % IDS,
+            _ => number,
+        };
         let one = |row: Value| Value::List(if count == 0 { Vec::new() } else { vec![row] });
         let body = match kind {
-            Kind::Friends | Kind::Timeline if !has_user => return error(400, 25, "Query parameters are missing."),
+            Kind::Friends | Kind::Timeline if user.is_none() => return error(400, 25, "Query parameters are missing."),
             Kind::Retweet if given("tweet_id").is_none() => return error(400, 25, "Query parameters are missing."),
             Kind::Friends => {
                 let user = Value::record([("id_str", format!("11{number:010}").into())]);
@@ -128,6 +143,26 @@ mod tests {
             let text = String::from_utf8(answer.body).unwrap();
             assert_eq!(answer.status, status, "{method} {target}: {text}");
             assert!(if status == 200 { text == body } else { text.contains(body) }, "{method} {target}: {text}");
+        }
+    }
+
+    #[test]
+    fn who_asks_the_same_again_is_given_the_same_ids_where_they_are_reused() {
+        let mut headers = hyper::HeaderMap::new();
+        headers.insert("authorization", "OAuth x".parse().unwrap());
+        let ask = |twitter: &Twitter, target: &str| {
+            let request = MockRequest { method: "GET", target, host: "a", headers: &headers, body: b"" };
+            String::from_utf8(twitter.answer(&request).body).unwrap()
+        };
+        for identities in [Identities::Fresh, Identities::Reused] {
+            let twitter = Twitter::new(identities);
+            for path in ["/1.1/friends/list.json", "/1.1/statuses/user_timeline.json"] {
+                let of = |user: &str| ask(&twitter, &format!("{path}?user_id={user}"));
+                let (first, other, again) = (of("3"), of("6"), of("3"));
+                assert_eq!(first.len(), other.len());
+                assert_ne!(first, other);
+                assert_eq!(first == again, identities == Identities::Reused, "{path}");
+            }
         }
     }
 }

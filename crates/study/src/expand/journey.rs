@@ -7,22 +7,23 @@ use crate::journey::PRESETS;
 use crate::node::{Place, Table, Value};
 use crate::plan::{JourneyPlan, LoadPlan};
 use crate::section::Section;
-use crate::spec::{Arrivals, Backend, Connection, Stop, Warmup};
+use crate::spec::{Arrivals, Backend, Connection, Identities, Stop, Warmup};
 use crate::template;
 use crate::url::{self, Scheme};
 
 /// Keys that belong to journeys alone.
-pub(super) const OWN: [&str; 3] = ["targets", "resolve", "keep_calls"];
+pub(super) const OWN: [&str; 4] = ["targets", "resolve", "keep_calls", "identities"];
 /// Keys that are read here and nowhere else.
-pub(super) const KEYS: [&str; 4] = ["journey", "targets", "resolve", "keep_calls"];
+pub(super) const KEYS: [&str; 5] = ["journey", "targets", "resolve", "keep_calls", "identities"];
 /// Keys of `[load]` that have a meaning with a journey.
-const KNOWN: [&str; 17] = [
+const KNOWN: [&str; 18] = [
     "variants",
     "protocol",
     "journey",
     "targets",
     "resolve",
     "keep_calls",
+    "identities",
     "insecure",
     "ca_file",
     "clients",
@@ -64,6 +65,8 @@ pub(super) fn load(section: &Section) -> Option<LoadPlan> {
         section.mistake("ca_file", "`insecure` accepts any certificate, so `ca_file` has no meaning", hint);
     }
     let keep_calls = given(section, "keep_calls", section.flag("keep_calls"));
+    let known = [("fresh", Identities::Fresh), ("reused", Identities::Reused)];
+    let identities = given(section, "identities", section.choice("identities", "identities of a journey", &known));
     let targets = targets(section);
     let looped = given(section, "loop", section.choice("loop", "loop of a journey", &[("closed", ())]));
     let clients = section.small("clients", &CLIENTS);
@@ -90,6 +93,7 @@ pub(super) fn load(section: &Section) -> Option<LoadPlan> {
         insecure: insecure?.unwrap_or(false),
         ca_file: ca_file?,
         keep_calls: keep_calls?.unwrap_or(false),
+        identities: identities?.unwrap_or_default(),
     };
     Some(LoadPlan {
         protocol: "journey".to_owned(),

@@ -3,7 +3,7 @@
 use super::*;
 
 fn chess() -> Chess {
-    Chess::new(8, || 1_795_305_600)
+    Chess::new(8, Identities::Fresh, || 1_795_305_600)
 }
 
 /// The status, and what the operation returned or why it did not.
@@ -192,7 +192,7 @@ fn who_resigns_loses() {
 
 #[test]
 fn the_oldest_games_are_forgotten() {
-    let chess = Chess::new(1, || 0);
+    let chess = Chess::new(1, Identities::Fresh, || 0);
     let other = [("whiteUser", "anna".into()), ("blackUser", "carl".into())];
     assert_eq!((call(&chess, "MakeGame", &other), begin(&chess)), (Ok(Value::Integer(1)), 2));
     assert_eq!(act(&chess, "anna", 1, 1, "e4", &[]), "InvalidGameID");
@@ -256,4 +256,23 @@ fn wrong_input_is_told_by_faults() {
     assert_eq!(answer("DELETE", "/", "").0, 405);
     let (status, wsdl) = answer("GET", "/?wsdl", "");
     assert!(status == 200 && wsdl.contains("location=\"http://a:1/\""));
+}
+
+#[test]
+fn a_game_of_two_players_has_the_number_of_the_one_before_it_where_numbers_are_reused() {
+    let make = |chess: &Chess, white: &str| {
+        call(chess, "MakeGame", &[("whiteUser", white.into()), ("blackUser", "ben".into())]).unwrap()
+    };
+    for (identities, expected) in [(Identities::Fresh, [1, 2, 3, 4]), (Identities::Reused, [1, 2, 1, 3])] {
+        let chess = Chess::new(8, identities, || 0);
+        let got = ["anna", "carl", "anna", "dora"].map(|white| make(&chess, white));
+        assert_eq!(got, expected.map(Value::Integer));
+        // The game is a new one all the same.
+        let anna = expected[2];
+        assert_eq!(act(&chess, "anna", anna, 1, "e4", &[]), "Success");
+        assert_eq!(act(&chess, "anna", anna, 2, "d5", &[]), "NotYourTurn");
+        make(&chess, "anna");
+        let again = if identities == Identities::Reused { anna } else { 5 };
+        assert_eq!(act(&chess, "anna", again, 1, "e4", &[]), "Success");
+    }
 }
