@@ -13,6 +13,14 @@ pub enum StoreError {
         /// The file.
         path: PathBuf,
     },
+    /// It is there or could be made, but not by us.
+    #[error("`{}` cannot be opened as a store: {why}; name another file with --store", path.display())]
+    Unopenable {
+        /// The file.
+        path: PathBuf,
+        /// Why not.
+        why: String,
+    },
     /// A later quintain has written it.
     #[error(
         "`{}` has layout version {found}, this quintain knows versions up to {known}: \
@@ -129,6 +137,16 @@ fn known_runs(known: &[String]) -> String {
     }
 }
 
+/// Why a file cannot be opened; SQLite itself says no more than that it cannot.
+fn unopenable(path: &Path) -> String {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    match folder {
+        _ if path.is_dir() => "it is a folder, and a store is a file".to_owned(),
+        Some(folder) if !folder.is_dir() => format!("there is no folder `{}`", folder.display()),
+        _ => "it, or the files that SQLite needs beside it, cannot be written".to_owned(),
+    }
+}
+
 /// How long another process is waited for, s.
 pub(crate) const BUSY_S: u64 = 10;
 
@@ -139,6 +157,10 @@ impl StoreError {
         match source.sqlite_error_code() {
             Some(ErrorCode::NotADatabase | ErrorCode::DatabaseCorrupt) => {
                 StoreError::Damaged { path, message: source.to_string() }
+            }
+            Some(ErrorCode::CannotOpen | ErrorCode::PermissionDenied | ErrorCode::ReadOnly) => {
+                let why = unopenable(&path);
+                StoreError::Unopenable { path, why }
             }
             Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => StoreError::Busy { path, waited_s: BUSY_S },
             _ => StoreError::Sqlite { path, source },

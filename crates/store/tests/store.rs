@@ -291,3 +291,15 @@ fn what_a_later_version_wrote_into_a_trial_is_said() {
         format!("trial 3 of run `{}` in `FILE` cannot be read (format version 7, this quintain knows 1): ", run.id);
     assert!(text.starts_with(&expected) && text.contains("hibernate"), "{text}");
 }
+
+#[test]
+fn what_cannot_be_opened_says_why() {
+    let place = place();
+    let folder = place.path.parent().unwrap();
+    let missing = folder.join("nowhere/quintain.db");
+    for (path, says) in [(folder, "it is a folder, and a store is a file"), (&missing, "there is no folder `")] {
+        let text = error(Store::open(path), path);
+        assert!(text.starts_with("`FILE` cannot be opened as a store: ") && text.contains(says), "{text}");
+        assert!(text.ends_with("; name another file with --store"), "{text}");
+    }
+}
