@@ -846,7 +846,7 @@ pub(crate) struct ReportArgs {
     /// Folder for `--raw whip`
     #[arg(value_name = "DIR", requires = "raw")]
     pub(crate) folder: Option<PathBuf>,
-    /// Write every figure as an SVG file into this folder
+    /// Write every figure as `NAME.svg` and `NAME.png` into this folder
     #[arg(long, value_name = "DIR")]
     pub(crate) figures: Option<PathBuf>,
 }

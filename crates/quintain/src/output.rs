@@ -53,8 +53,8 @@ fn columns_of(stream: &(impl IsTerminal + std::os::fd::AsFd)) -> Option<usize> {
 }
 
 /// Writes a file, or says which one could not be written.
-pub(crate) fn file(path: &std::path::Path, text: &str) -> Result<(), Problem> {
-    std::fs::write(path, text).map_err(|error| {
+pub(crate) fn file(path: &std::path::Path, content: impl AsRef<[u8]>) -> Result<(), Problem> {
+    std::fs::write(path, content).map_err(|error| {
         Problem::new(Exit::Usage, anyhow::Error::new(error).context(format!("cannot write `{}`", path.display())))
     })
 }

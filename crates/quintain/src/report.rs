@@ -19,11 +19,13 @@ pub(crate) fn report(args: ReportArgs) -> Done {
         let _ = store.update_run(&run);
     }
     let findings = report::analyze(&run, &records);
-    if let Some(folder) = &args.figures {
-        figures(&findings, folder)?;
-    }
+    let exit = match &args.figures {
+        Some(folder) => figures(&findings, folder)?,
+        None => Exit::Fine,
+    };
     if args.raw == Some(Raw::Whip) {
-        return raw_whip(&run, &records, args.folder.as_deref());
+        raw_whip(&run, &records, args.folder.as_deref())?;
+        return Ok(exit);
     }
     let format = if args.store.json { Format::Json } else { args.format };
     let text = match (args.raw, format) {
@@ -46,11 +48,11 @@ pub(crate) fn report(args: ReportArgs) -> Done {
         (None, Some(_)) => {}
         (None, None) => output::data(&text)?,
     }
-    Ok(Exit::Fine)
+    Ok(exit)
 }
 
 /// The raw files, a folder for each trial that has them.
-fn raw_whip(run: &Run, records: &[Record], folder: Option<&Path>) -> Done {
+fn raw_whip(run: &Run, records: &[Record], folder: Option<&Path>) -> Result<(), Problem> {
     let Some(folder) = folder else {
         let problem = Problem::text(Exit::Usage, "`--raw whip` writes into a folder, and none is given");
         return Err(problem.hint("`quintain report RUN --raw whip DIR`"));
@@ -71,7 +73,7 @@ fn raw_whip(run: &Run, records: &[Record], folder: Option<&Path>) -> Done {
         output::file(&path, &text)?;
         output::message(&format!("wrote {}", path.display()));
     }
-    Ok(Exit::Fine)
+    Ok(())
 }
 
 /// How a terminal wants its text.
@@ -80,18 +82,53 @@ pub(crate) fn style(into_file: bool) -> report::Style {
     columns.map_or(report::Style::PLAIN, |width| report::Style { colour: true, width })
 }
 
-fn figures(findings: &Findings, folder: &Path) -> Result<(), Problem> {
+/// Two files for each figure. One that cannot be a PNG is told of, and what else was asked for is written all the same.
+fn figures(findings: &Findings, folder: &Path) -> Done {
     std::fs::create_dir_all(folder).map_err(|error| {
         Problem::new(Exit::Usage, anyhow::Error::new(error).context(format!("cannot make `{}`", folder.display())))
     })?;
+    let mut exit = Exit::Fine;
     for (name, svg) in report::figure_svgs(findings) {
         let path = folder.join(format!("{name}.svg"));
         output::file(&path, &svg)?;
         output::message(&format!("wrote {}", path.display()));
+        let path = path.with_extension("png");
+        match report::figure_png(&name, &svg) {
+            Ok(png) => {
+                output::file(&path, png.bytes)?;
+                let boxes = match png.lacking.as_str() {
+                    "" => String::new(),
+                    letters => format!(", with boxes for what its font lacks: {letters}"),
+                };
+                output::message(&format!("wrote {}{boxes}", path.display()));
+            }
+            Err(error) => {
+                output::message(&format!("error: {:#}", anyhow::Error::new(error)));
+                exit = Exit::Machine;
+            }
+        }
     }
-    Ok(())
+    Ok(exit)
 }
 
 fn json(value: &impl serde::Serialize) -> Result<String, Problem> {
     serde_json::to_string_pretty(value).map_err(|error| Problem::new(Exit::Machine, error))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_figure_too_large_for_a_png_loses_nothing_else() {
+        let (run, records) = report::example::capacity();
+        let mut findings = report::analyze(&run, &records);
+        findings.figures[0].title = Some("a title of very many lines ".repeat(4_000));
+        let folder = tempfile::tempdir().unwrap();
+        assert_eq!(figures(&findings, folder.path()).unwrap(), Exit::Machine);
+        let written = report::figure_svgs(&findings)
+            .into_iter()
+            .map(|(name, _)| ["svg", "png"].map(|end| folder.path().join(format!("{name}.{end}")).exists()));
+        assert_eq!(written.collect::<Vec<_>>(), [[true, false], [true, true], [true, true], [true, true]]);
+    }
 }

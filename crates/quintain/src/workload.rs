@@ -36,7 +36,7 @@ fn show(args: &WorkloadShowArgs) -> Done {
     }
     let drawn = draw(name, &workload, args.operations, args.seed).map_err(|error| Problem::new(Exit::Usage, error))?;
     if let Some(path) = &args.svg {
-        output::file(path, &report::workload::workload_svg(&drawn))?;
+        output::file(path, report::workload::workload_svg(&drawn))?;
     }
     if let Some(path) = &args.html {
         let page = report::workload::workload_html(&drawn).map_err(|error| Problem::new(Exit::Machine, error))?;

@@ -75,8 +75,12 @@ fn a_study_runs_from_file_to_every_form_of_report() {
     assert_eq!(raw.lines().next().unwrap().split_whitespace().count(), 6, "{raw}");
     folder.quintain(&["report", "--figures", "figures"]).expect(0);
     let figures = std::fs::read_dir(folder.path().join("figures")).unwrap().map(|entry| entry.unwrap().path());
-    let figures = figures.collect::<Vec<_>>();
-    assert!(!figures.is_empty() && figures.iter().all(|path| path.extension().is_some_and(|end| end == "svg")));
+    let (vectors, pixels): (Vec<_>, Vec<_>) =
+        figures.partition(|path| path.extension().is_some_and(|end| end == "svg"));
+    assert!(!vectors.is_empty() && vectors.len() == pixels.len(), "{vectors:?} {pixels:?}");
+    for path in vectors.iter().map(|path| path.with_extension("png")) {
+        assert!(std::fs::read(&path).unwrap().starts_with(b"\x89PNG\r\n\x1a\n"), "{}", path.display());
+    }
     assert!(folder.quintain(&["runs"]).expect(0).out.contains("mini-"));
     assert_eq!(folder.quintain(&["runs", "--json"]).expect(0).json()[0]["trials"], 6);
 }

@@ -8,12 +8,14 @@ use std::path::PathBuf;
 fn main() -> Result<(), Box<dyn Error>> {
     let mut arguments = std::env::args().skip(1);
     let (Some(which), Some(path)) = (arguments.next(), arguments.next().map(PathBuf::from)) else {
-        return Err("usage: page volley|sweep|threads|builds|one FILE.html".into());
+        return Err("usage: page volley|sweep|threads|capacity|builds|through|one FILE.html".into());
     };
     let (mut run, mut records) = match which.as_str() {
         "sweep" => report::example::sweep(),
         "threads" => report::example::threads(),
+        "capacity" => report::example::capacity(),
         "builds" => report::example::builds(),
+        "through" => report::example::through(),
         _ => report::example::volley(),
     };
     if which == "one" {
@@ -27,6 +29,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let findings = report::analyze(&run, &records);
     fs::write(&path, report::html(&findings)?)?;
     for (name, svg) in report::figure_svgs(&findings) {
+        fs::write(path.with_file_name(format!("{which}-{name}.png")), report::figure_png(&name, &svg)?.bytes)?;
         fs::write(path.with_file_name(format!("{which}-{name}.svg")), svg)?;
     }
     Ok(())

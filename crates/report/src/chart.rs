@@ -20,6 +20,9 @@ pub(crate) const WIDTH: f64 = 380.0;
 /// Size of labels.
 pub(crate) const FONT: f64 = 11.5;
 
+/// Size of titles as [`text::width`] is to take it: theirs is 12.5, and bold letters are a tenth wider.
+pub(crate) const TITLE: f64 = 12.5 * 1.1;
+
 const TOP: f64 = 42.0;
 const PLOT_HEIGHT: f64 = 190.0;
 const BOTTOM: f64 = 42.0;
@@ -110,7 +113,7 @@ impl Panel {
             svg.element("text").attr("class", "tt").num("x", 4.0).num("y", 14.0).text(&text::fit(
                 &self.title,
                 WIDTH - 8.0,
-                13.0,
+                TITLE,
             ));
         }
         self.draw_axes(svg, &frame);

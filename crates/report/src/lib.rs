@@ -1,4 +1,4 @@
-//! What do the trials say, and how sure is it? Records to [`Findings`] to terminal, Markdown, CSV, JSON, HTML, SVG.
+//! What do the trials say, and how sure is it? Records to [`Findings`] to terminal, Markdown, CSV, JSON, HTML, SVG, PNG.
 //!
 //! ```
 //! let (run, records) = report::example::volley();
@@ -37,6 +37,7 @@ mod number;
 mod operations;
 mod outlier;
 mod over_requests;
+mod png;
 mod raw_whip;
 mod row;
 mod scalability;
@@ -59,6 +60,7 @@ pub use json::json;
 pub use load::{LOAD_VERSION, LoadReport, load, load_json, load_terminal};
 pub use markdown::markdown;
 pub use number::quantity;
+pub use png::{PIXEL_LIMIT, PNG_SCALE, Png, PngError, figure_png};
 pub use raw_whip::raw_whip;
 pub use search::{FIND_VERSION, FindReport, Search, find, find_json, find_terminal, next, step};
 pub use terminal::{Style, idle_word, limit_word, terminal};

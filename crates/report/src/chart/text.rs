@@ -22,10 +22,10 @@ pub(crate) fn fit(text: &str, room: f64, size: f64) -> String {
     "…".to_owned()
 }
 
-/// `text` in lines of at most `room`, broken at spaces; a word that is too long stands alone.
+/// `text` in lines of at most `room`, broken at spaces, and within a word that is longer than a line.
 pub(crate) fn wrap(text: &str, room: f64, size: f64) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
-    for word in text.split_whitespace() {
+    for word in text.split_whitespace().flat_map(|word| pieces(word, room, size)) {
         match lines.last_mut() {
             Some(line) if width(line, size) + width(word, size) + em(' ') * size <= room => {
                 line.push(' ');
@@ -37,14 +37,30 @@ pub(crate) fn wrap(text: &str, room: f64, size: f64) -> Vec<String> {
     lines
 }
 
+/// A word in pieces of at most `room`, of a letter at least.
+fn pieces(word: &str, room: f64, size: f64) -> Vec<&str> {
+    let (mut pieces, mut start, mut taken) = (Vec::new(), 0, 0.0);
+    for (at, letter) in word.char_indices() {
+        let wide = em(letter) * size;
+        if at > start && taken + wide > room {
+            pieces.push(&word[start..at]);
+            (start, taken) = (at, 0.0);
+        }
+        taken += wide;
+    }
+    pieces.push(&word[start..]);
+    pieces
+}
+
 /// Width of a letter over the size of its font, as DejaVu Sans has it: the widest of the faces that the style sheet names.
 fn em(c: char) -> f64 {
     match c {
-        'i' | 'j' | 'l' | 'I' | '.' | ',' | ':' | ';' | '\'' | '|' | '!' => 0.33,
-        'f' | 'r' | 't' | '(' | ')' | '/' | '-' | ' ' | '\u{a0}' => 0.40,
+        'i' | 'j' | 'l' | 'I' | '.' | ',' | ':' | ';' | '\'' | '|' => 0.34,
+        'f' | 'r' | 't' | '(' | ')' | '/' | '-' | '!' | ' ' | '\u{a0}' => 0.41,
         'm' | 'M' | 'W' | '@' | '%' | '…' => 1.0,
-        'w' => 0.82,
-        'A'..='Z' => 0.72,
+        'w' | '+' | '<' | '=' | '>' | '~' | '#' | '^' | '±' | '×' => 0.84,
+        'D' | 'G' | 'H' | 'N' | 'O' | 'Q' | '&' => 0.79,
+        'A'..='Z' => 0.73,
         // East Asian and other wide scripts.
         '\u{1100}'.. => 1.0,
         _ => 0.64,
@@ -67,5 +83,7 @@ mod tests {
     fn lines_break_at_spaces() {
         assert_eq!(wrap("one two three", 50.0, 11.0), ["one two", "three"]);
         assert_eq!(wrap("", 50.0, 11.0), Vec::<String>::new());
+        assert_eq!(wrap("see abcdefghijkl ok", 30.0, 11.0), ["see", "abcd", "efghi", "jkl", "ok"]);
+        assert_eq!(wrap("né日", 1.0, 11.0), ["n", "é", "日"]);
     }
 }

@@ -2,7 +2,7 @@
 
 use super::{Drawing, Key};
 use crate::chart::style::{self, Sheet};
-use crate::chart::{FONT, WIDTH, text};
+use crate::chart::{FONT, TITLE, WIDTH, text};
 use crate::svg::{Path, Svg};
 
 const MARGIN: f64 = 12.0;
@@ -14,6 +14,8 @@ pub(crate) fn svg_file(drawing: &Drawing) -> String {
     let columns = drawing.panels.len().clamp(1, 3);
     let width = MARGIN * 2.0 + WIDTH * columns as f64 + GAP * (columns - 1) as f64;
     let inner = width - MARGIN * 2.0;
+    // In lines, not shortened: where a figure stands without its page, no word of its title is said elsewhere.
+    let title = text::wrap(&drawing.title, inner - 8.0, TITLE);
     let caption = text::wrap(&drawing.caption, inner, FONT);
     let notes: Vec<String> = drawing.notes.iter().flat_map(|note| text::wrap(note, inner, FONT)).collect();
     let legend = Legend::new(drawing, inner);
@@ -22,7 +24,7 @@ pub(crate) fn svg_file(drawing: &Drawing) -> String {
         .chunks(columns)
         .map(|row| row.iter().map(|panel| panel.height()).fold(0.0, f64::max) + GAP)
         .collect();
-    let lines = (caption.len() + notes.len()) as f64;
+    let lines = (title.len().saturating_sub(1) + caption.len() + notes.len()) as f64;
     let height = MARGIN * 2.0 + 24.0 + lines * LINE + legend.height + 8.0 + rows.iter().sum::<f64>();
 
     let mut svg = Svg::default();
@@ -38,11 +40,10 @@ pub(crate) fn svg_file(drawing: &Drawing) -> String {
     svg.element("style").text(&style::css(Sheet::File));
     svg.element("rect").attr("class", "bg").attr("width", "100%").attr("height", "100%").empty();
     let mut y = MARGIN + 12.0;
-    svg.element("text").attr("class", "tt").num("x", MARGIN + 4.0).num("y", y).text(&text::fit(
-        &drawing.title,
-        inner,
-        13.0,
-    ));
+    for (index, line) in title.iter().enumerate() {
+        y += if index == 0 { 0.0 } else { LINE };
+        svg.element("text").attr("class", "tt").num("x", MARGIN + 4.0).num("y", y).text(line);
+    }
     y += 8.0;
     legend.draw(&mut svg, y);
     y += legend.height + 8.0;

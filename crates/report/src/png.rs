@@ -1,0 +1,293 @@
+//! A figure as pixels: the SVG file, drawn in a font that comes with this crate.
+
+use std::sync::Arc;
+
+use resvg::tiny_skia::{Color, Pixmap, Transform};
+use resvg::usvg::fontdb::Database;
+use resvg::usvg::{Group, Node, Options, Tree};
+
+/// Pixels for each unit of the SVG file: sharp on screens of twice the usual density, and in print.
+pub const PNG_SCALE: f32 = 2.0;
+
+/// Pixels that a PNG may have; each takes 4 bytes while it is drawn.
+pub const PIXEL_LIMIT: u64 = 40_000_000;
+
+/// The only family there is: whatever a style sheet names, text is drawn in it.
+const FAMILY: &str = "DejaVu Sans";
+
+/// The letters of a machine's own fonts would differ from machine to machine, and some machines have none.
+const FACES: [&[u8]; 2] = [include_bytes!("../fonts/DejaVuSans.ttf"), include_bytes!("../fonts/DejaVuSans-Bold.ttf")];
+
+/// A figure that was drawn.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Png {
+    /// The content of its file.
+    pub bytes: Vec<u8>,
+    /// Letters that the font does not have, each once; a box stands for them.
+    pub lacking: String,
+}
+
+/// Why a figure has no PNG.
+#[derive(Debug, thiserror::Error)]
+pub enum PngError {
+    /// It would take too much memory, here and with whoever opens it.
+    #[error("figure `{figure}` would have {width} x {height} pixels as PNG, {PIXEL_LIMIT} in all is the limit")]
+    TooLarge {
+        /// Name of the figure.
+        figure: String,
+        /// Its width, pixels.
+        width: u64,
+        /// Its height, pixels.
+        height: u64,
+    },
+    /// The SVG file could not be read.
+    #[error("figure `{figure}` could not be drawn")]
+    Svg {
+        /// Name of the figure.
+        figure: String,
+        /// What the renderer says.
+        source: resvg::usvg::Error,
+    },
+    /// The pixels could not be packed.
+    #[error("figure `{figure}` could not be packed as PNG")]
+    Encoding {
+        /// Name of the figure.
+        figure: String,
+        /// What the encoder says.
+        source: std::io::Error,
+    },
+}
+
+/// A figure of [`crate::figure_svgs`] as PNG, [`PNG_SCALE`] times as large, on white.
+///
+/// # Errors
+/// [`PngError::TooLarge`] beyond [`PIXEL_LIMIT`]; the others for an SVG that is not from [`crate::figure_svgs`].
+pub fn figure_png(name: &str, svg: &str) -> Result<Png, PngError> {
+    let figure = || name.to_owned();
+    let tree = Tree::from_str(svg, &options()).map_err(|source| PngError::Svg { figure: figure(), source })?;
+    let pixels = |units: f32| (units * PNG_SCALE).ceil() as u64;
+    let (width, height) = (pixels(tree.size().width()), pixels(tree.size().height()));
+    let too_large = || PngError::TooLarge { figure: figure(), width, height };
+    if width.saturating_mul(height) > PIXEL_LIMIT {
+        return Err(too_large());
+    }
+    let mut pixmap = Pixmap::new(width as u32, height as u32).ok_or_else(too_large)?;
+    pixmap.fill(Color::WHITE);
+    resvg::render(&tree, Transform::from_scale(PNG_SCALE, PNG_SCALE), &mut pixmap.as_mut());
+    let bytes = pixmap.encode_png().map_err(|error| PngError::Encoding { figure: figure(), source: error.into() })?;
+    let mut lacking = String::new();
+    find_lacking(tree.root(), &mut lacking);
+    Ok(Png { bytes, lacking })
+}
+
+fn options() -> Options<'static> {
+    let mut fonts = Database::new();
+    FACES.iter().for_each(|face| fonts.load_font_data(face.to_vec()));
+    // The generic families: `sans-serif` ends each list of ours, `serif` is where the renderer looks last.
+    fonts.set_sans_serif_family(FAMILY);
+    fonts.set_serif_family(FAMILY);
+    Options { font_family: FAMILY.to_owned(), fontdb: Arc::new(fonts), ..Options::default() }
+}
+
+/// The letters within a group that are drawn as a box, which is glyph 0 of every font.
+fn find_lacking(group: &Group, lacking: &mut String) {
+    for node in group.children() {
+        match node {
+            Node::Group(inner) => find_lacking(inner, lacking),
+            Node::Text(text) => {
+                let glyphs = text.layouted().iter().flat_map(|span| &span.positioned_glyphs);
+                for letter in glyphs.filter(|glyph| glyph.id.0 == 0).flat_map(|glyph| glyph.text.chars()) {
+                    if !lacking.contains(letter) {
+                        lacking.push(letter);
+                    }
+                }
+            }
+            Node::Path(_) | Node::Image(_) => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use resvg::usvg::Rect;
+
+    use super::*;
+    use crate::findings::{Findings, RowState};
+    use crate::{example, figure_svgs};
+
+    /// Every figure of every example, and those of one with words that are hard to place.
+    fn every_figure() -> Vec<(String, String)> {
+        let runs = [
+            ("volley", example::volley()),
+            ("through", example::through()),
+            ("sweep", example::sweep()),
+            ("threads", example::threads()),
+            ("capacity", example::capacity()),
+            ("builds", example::builds()),
+        ];
+        let figures = |(name, (run, records)): (&str, (study::record::Run, Vec<study::record::Record>))| {
+            let figures = figure_svgs(&crate::analyze(&run, &records));
+            figures.into_iter().map(move |(figure, svg)| (format!("{name} {figure}"), svg)).collect::<Vec<_>>()
+        };
+        runs.into_iter().flat_map(figures).chain(figure_svgs(&wordy())).collect()
+    }
+
+    /// Long titles, names and reasons, with spaces and without.
+    fn wordy() -> Findings {
+        let (run, records) = example::through();
+        let mut findings = crate::analyze(&run, &records);
+        for (index, figure) in findings.figures.iter_mut().enumerate() {
+            let space = if index % 2 == 0 { " " } else { "-" };
+            figure.title = Some(vec!["WHO HAS MOST"; 20].join(space));
+        }
+        let mut failed = findings.rows[0].clone();
+        failed.n = 0;
+        failed.state = RowState::Failed { reason: format!("cannot open /{}", "a-long-path/".repeat(20)) };
+        findings.rows.push(failed);
+        findings.rows[0].label = "GHQ ".repeat(100);
+        findings
+    }
+
+    fn pixmap(svg: &str) -> Pixmap {
+        Pixmap::decode_png(&figure_png("x", svg).unwrap().bytes).unwrap()
+    }
+
+    /// A figure with nothing but a text at the left of a box of 100 x 20.
+    fn with_text(text: &str) -> String {
+        format!(
+            r#"<svg xmlns="http://www.w3.org/2000/svg" width="100" height="20"><text x="5" y="15">{text}</text></svg>"#
+        )
+    }
+
+    /// The file without its words.
+    fn wordless(svg: &str) -> String {
+        let mut parts = svg.split("<text");
+        let first = parts.next().unwrap().to_owned();
+        first + &parts.map(|part| part.split_once("</text>").unwrap().1).collect::<String>()
+    }
+
+    /// How many pixels of a rectangle, in the file's units, differ.
+    fn differing(one: &Pixmap, other: &Pixmap, (left, top, right, bottom): (u32, u32, u32, u32)) -> usize {
+        let scale = PNG_SCALE as u32;
+        let places = (top * scale..bottom * scale).flat_map(|y| (left * scale..right * scale).map(move |x| (x, y)));
+        places.filter(|(x, y)| one.pixel(*x, *y) != other.pixel(*x, *y)).count()
+    }
+
+    #[test]
+    fn every_example_is_drawn_with_its_words() {
+        for (name, svg) in every_figure() {
+            let png = figure_png(&name, &svg).unwrap();
+            assert!(png.bytes.starts_with(b"\x89PNG\r\n\x1a\n"), "{name}");
+            assert_eq!(png.lacking, "", "{name}");
+            let drawn = Pixmap::decode_png(&png.bytes).unwrap();
+            let number = |key: &str| svg.split_once(key).unwrap().1.split('"').next().unwrap().parse::<u32>().unwrap();
+            let (width, height) = (number(" width=\""), number(" height=\""));
+            assert_eq!((drawn.width(), drawn.height()), (width * 2, height * 2), "{name}");
+            assert!(drawn.pixels().iter().all(|pixel| pixel.is_opaque()), "{name}");
+            let ground = drawn.pixels().iter().filter(|pixel| (pixel.red(), pixel.blue()) == (255, 255)).count();
+            let all = drawn.pixels().len();
+            assert!(ground > all * 3 / 4 && ground < all, "{name}: {ground} of {all} pixels are white");
+
+            let without = pixmap(&wordless(&svg));
+            let title = differing(&drawn, &without, (16, 10, 60, 30));
+            assert!(title > 200, "{name}: {title} pixels of a title");
+            assert_ne!(without, pixmap(&with_text("")), "{name}");
+            assert!(without.pixels().iter().any(|pixel| pixel.red() < 255), "{name}: nothing but words");
+        }
+    }
+
+    #[test]
+    fn the_same_bytes_each_time() {
+        let (name, svg) = every_figure().swap_remove(0);
+        assert_eq!(figure_png(&name, &svg).unwrap(), figure_png(&name, &svg).unwrap());
+    }
+
+    /// Places of all texts, in the file's units.
+    fn words(group: &Group, found: &mut Vec<(String, Rect)>) {
+        for node in group.children() {
+            match node {
+                Node::Group(inner) => words(inner, found),
+                Node::Text(text) => {
+                    let all = text.chunks().iter().map(|chunk| chunk.text()).collect();
+                    found.push((all, text.abs_bounding_box()));
+                }
+                Node::Path(_) | Node::Image(_) => {}
+            }
+        }
+    }
+
+    #[test]
+    fn no_word_leaves_a_figure_or_lies_on_another() {
+        for (name, svg) in every_figure() {
+            let tree = Tree::from_str(&svg, &options()).unwrap();
+            let mut found = Vec::new();
+            words(tree.root(), &mut found);
+            assert!(found.len() > 5, "{name}");
+            for (index, (text, place)) in found.iter().enumerate() {
+                let inside = place.left() >= 0.0 && place.right() <= tree.size().width();
+                assert!(inside && place.bottom() <= tree.size().height(), "{name}: {text} at {place:?}");
+                for (other, at) in &found[..index] {
+                    let apart = place.left() >= at.right() || at.left() >= place.right();
+                    // Ascent and descent of two lines may touch; their letters do not.
+                    let under = place.top() >= at.bottom() - 1.0 || at.top() >= place.bottom() - 1.0;
+                    assert!(apart || under, "{name}: `{text}` at {place:?} lies on `{other}` at {at:?}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn words_are_as_wide_as_layout_takes_them_to_be() {
+        let all = (' '..='~').chain("±×µσκ²–—…→≤≥≠éüß".chars());
+        for letter in all.filter(|letter| *letter != ' ') {
+            let svg = Tree::from_str(&text_of(letter, 20), &options()).unwrap();
+            let mut found = Vec::new();
+            words(svg.root(), &mut found);
+            let (drawn, taken) = (found[0].1.width(), crate::chart::text::width(&letter.to_string(), 20.0 * 10.0));
+            assert!(f64::from(drawn) <= taken + 0.5, "`{letter}`: ten are {drawn} wide, taken for {taken}");
+        }
+    }
+
+    /// Ten of a letter.
+    fn text_of(letter: char, size: u32) -> String {
+        let mut ten = String::new();
+        crate::svg::escape(&mut ten, &letter.to_string().repeat(10));
+        format!(
+            r#"<svg xmlns="http://www.w3.org/2000/svg" width="9" height="9"><text font-size="{size}">{ten}</text></svg>"#
+        )
+    }
+
+    #[test]
+    fn letters_of_many_tongues() {
+        let none = pixmap(&with_text(""));
+        for text in
+            ["ABCxyz 0189", "±×µΩ σ²≤≥≠≈∞", "–—…‘’“”•−", "←↑→↓ ⇒", "x⁰¹²³⁹ x₀₁₉", "łőňğß", "Жук", "λόγος", "\u{FFFD}"]
+        {
+            let svg = with_text(text);
+            assert_eq!(figure_png("x", &svg).unwrap().lacking, "", "{text}");
+            assert!(differing(&pixmap(&svg), &none, (0, 0, 100, 20)) > 50, "{text}");
+        }
+    }
+
+    #[test]
+    fn letters_that_the_font_lacks_are_boxes_and_told_of() {
+        let svg = with_text("日本 日 a");
+        assert_eq!(figure_png("x", &svg).unwrap().lacking, "日本");
+        assert!(differing(&pixmap(&svg), &pixmap(&with_text("a")), (5, 0, 40, 20)) > 50);
+    }
+
+    #[test]
+    fn a_figure_that_is_too_large_says_so() {
+        let svg = r#"<svg xmlns="http://www.w3.org/2000/svg" width="808" height="250000"/>"#;
+        let error = figure_png("3-line-throughput", svg).unwrap_err();
+        insta::assert_snapshot!(error, @"figure `3-line-throughput` would have 1616 x 500000 pixels as PNG, 40000000 in all is the limit");
+    }
+
+    #[test]
+    fn what_is_no_svg_is_an_error() {
+        for text in ["", "<svg", "<html/>", "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"0\" height=\"0\"/>"] {
+            let error = figure_png("1-ecdf", text).unwrap_err();
+            assert_eq!(error.to_string(), "figure `1-ecdf` could not be drawn", "{text}");
+        }
+    }
+}
