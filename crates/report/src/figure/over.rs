@@ -127,12 +127,16 @@ fn draw(findings: &Findings, wanted: &Wanted, detail: Detail, kind: Kind) -> Dra
     drawing
 }
 
+/// How the names of metrics end that are bytes a request.
+const A_REQUEST: &str = "_bytes_per_request";
+
 /// Unit and label of the axis of values.
 fn axis_of(findings: &Findings, metrics: &[String]) -> (String, String) {
     let (unit, text) = metric_of(findings, &metrics[0]);
     match metrics {
         [_] => (unit, text),
         all if all.iter().all(|metric| metric.starts_with("latency_")) => (unit, "latency".to_owned()),
+        all if all.iter().all(|metric| metric.ends_with(A_REQUEST)) => (unit, "bytes a request".to_owned()),
         all => {
             let texts = all.iter().map(|metric| metric_of(findings, metric).1).collect::<Vec<_>>();
             (unit, texts.join(", "))
@@ -145,11 +149,16 @@ fn labels(grid: &Grid<'_>, metrics: &[String]) -> Vec<String> {
     if metrics.len() == 1 {
         return grid.series_labels();
     }
-    let names = metrics.iter().map(|metric| match metric.strip_prefix("latency_p") {
+    let names = metrics.iter().map(|metric| match (metric.strip_prefix("latency_p"), metric.strip_suffix(A_REQUEST)) {
         // `p999` is p99.9.
-        Some(digits) if digits.len() > 2 => format!("p{}.{}", &digits[..2], &digits[2..]),
-        Some(digits) => format!("p{digits}"),
-        None => metric_of(grid.findings, metric).1,
+        (Some(digits), _) if digits.len() > 2 => format!("p{}.{}", &digits[..2], &digits[2..]),
+        (Some(digits), _) => format!("p{digits}"),
+        // In the words of metrics they would be told apart by their ends, which is where there is no room.
+        (_, Some("m1a")) => "M1a, Whip's formula".to_owned(),
+        (_, Some("m1b")) => "M1b, with peer addresses".to_owned(),
+        (_, Some("m2")) => "M2, on the wire".to_owned(),
+        (_, Some("m3")) => "M3, all beyond the messages".to_owned(),
+        _ => metric_of(grid.findings, metric).1,
     });
     if !grid.idle {
         return names.collect();
