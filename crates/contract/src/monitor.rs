@@ -241,7 +241,8 @@ impl<S: Store> Monitor<S> {
         index: Option<&str>,
         now_s: u64,
     ) -> Option<Vec<String>> {
-        let (_, entry) = self.find(endpoint, service, index, now_s)?;
+        let key = key_of(endpoint, self.contract.service_name(service), index);
+        let entry = self.find(&key, endpoint, service, index, now_s)?;
         Some(self.shown_labels(&entry.labels))
     }
 
@@ -278,7 +279,8 @@ impl<S: Store> Monitor<S> {
         let mut entries = Vec::new();
         for found in self.introduced(call, Value::Missing, Direction::Request, &ticket, &mut stepped) {
             let kept = Kept { fresh: &own, more: &own, origin: Origin::Request(self.own), ..found.kept(None) };
-            entries.extend(self.keep(&kept, now_s, &mut stepped));
+            let kept_as = self.keep(&kept, now_s, &mut stepped).filter(|_| peer.is_some());
+            entries.extend(kept_as.map(|(_, entry)| self.identified(&kept, &entry)));
         }
         let asks = peer.is_none() || matches!(self.settings.placement.requires, Side::Sender | Side::Both);
         if asks {
@@ -344,7 +346,9 @@ impl<S: Store> Monitor<S> {
         let mut entries = Vec::new();
         if let Outcome::Result(result) = outcome {
             for found in self.introduced(call, result, Direction::Reply, ticket, &mut stepped) {
-                entries.extend(self.keep_replied(&found, ticket, now_s, &mut stepped));
+                let kept = found.replied(ticket);
+                let kept_as = self.keep(&kept, now_s, &mut stepped).filter(|_| ticket.enhanced);
+                entries.extend(kept_as.map(|(_, entry)| self.identified(&kept, &entry)));
             }
         }
         if !ticket.enhanced || matches!(self.settings.placement.ensures, Side::Sender | Side::Both) {
@@ -379,7 +383,7 @@ impl<S: Store> Monitor<S> {
                         let other = ticket.other.unwrap_or(0);
                         self.keep_carried(&found, carried, other, now_s, &mut stepped);
                     }
-                    None => drop(self.keep_replied(&found, ticket, now_s, &mut stepped)),
+                    None => drop(self.keep(&found.replied(ticket), now_s, &mut stepped)),
                 }
             }
         }
@@ -435,17 +439,6 @@ impl<S: Store> Monitor<S> {
         let mut shown = labels.iter().map(|&label| self.name(label).to_owned()).collect::<Vec<_>>();
         shown.sort();
         shown
-    }
-
-    fn find(&mut self, endpoint: &str, service: ServiceId, index: Option<&str>, now_s: u64) -> Option<(Key, Entry)> {
-        let name = self.contract.service_name(service);
-        let key = key_of(endpoint, name, index);
-        let entry = Entry::decode(&self.store.get(&key, now_s)?)?;
-        // Two entries may have one key; then the later one is the one that is known.
-        let same = self.name(entry.endpoint) == endpoint
-            && self.name(entry.service) == self.contract.service_name(service)
-            && entry.index.as_deref() == index;
-        same.then_some((key, entry))
     }
 
     /// An operation's environment for its clauses.

@@ -2,7 +2,7 @@
 
 use super::entry::{Entry, NameId, Origin, key_of};
 use super::event::{Action, Call, Stepped, Ticket};
-use super::store::Store;
+use super::store::{Key, Store};
 use super::{Monitor, Promise, Standing};
 use crate::contract::{Contract, ServiceId};
 use crate::metadata::Identified;
@@ -48,6 +48,12 @@ impl Introduced {
         }
     }
 
+    /// What a reply introduces is vouched for by those who vouched for whoever replied; what is known stays as it is.
+    pub(super) fn replied<'a>(&'a self, ticket: &'a Ticket) -> Kept<'a> {
+        let origin = ticket.entry.map_or(Origin::Request(0), Origin::Reply);
+        Kept { fresh: &ticket.labels, more: &[], origin, ..self.kept(None) }
+    }
+
     /// What metadata says of it.
     pub(super) fn carried<'m>(&self, entries: &'m [Identified], contract: &Contract) -> Option<&'m Identified> {
         entries.iter().find(|entry| {
@@ -87,23 +93,9 @@ impl<S: Store> Monitor<S> {
         let service = call.operation.service;
         let kept =
             Kept { endpoint: call.endpoint, service, index: index.as_deref(), secret, peer, fresh, more, origin };
-        self.keep(&kept, now_s, stepped);
-        let found = self.find(call.endpoint, service, index.as_deref(), now_s);
+        let found = self.keep(&kept, now_s, stepped);
         let labels = found.as_ref().map_or_else(|| fresh.to_vec(), |(_, entry)| entry.labels.clone());
         Ticket { entry: found.map(|(key, _)| key), index, secret, labels, ..blank }
-    }
-
-    /// What a reply introduces is vouched for by those who vouched for whoever replied; what is known stays as it is.
-    pub(super) fn keep_replied(
-        &mut self,
-        found: &Introduced,
-        ticket: &Ticket,
-        now_s: u64,
-        stepped: &mut Stepped,
-    ) -> Option<Identified> {
-        let origin = ticket.entry.map_or(Origin::Request(0), Origin::Reply);
-        let kept = Kept { fresh: &ticket.labels, more: &[], origin, ..found.kept(None) };
-        self.keep(&kept, now_s, stepped)
     }
 
     pub(super) fn keep_carried(
@@ -127,8 +119,20 @@ impl<S: Store> Monitor<S> {
         self.counts.refused += entries.iter().filter(|entry| !believed.contains(entry)).count() as u64;
     }
 
-    /// Keeps an entry, new or known, and gives what another adapter is to be told of it.
-    pub(super) fn keep(&mut self, kept: &Kept<'_>, now_s: u64, stepped: &mut Stepped) -> Option<Identified> {
+    /// What another adapter is to be told of an entry.
+    pub(super) fn identified(&self, kept: &Kept<'_>, entry: &Entry) -> Identified {
+        Identified {
+            endpoint: kept.endpoint.to_owned(),
+            service: self.contract.service_name(kept.service).to_owned(),
+            index: kept.index.map(str::to_owned),
+            peer: entry.peer.map(|peer| self.name(peer).to_owned()),
+            secret: kept.secret,
+            labels: self.shown_labels(&entry.labels),
+        }
+    }
+
+    /// Keeps an entry, new or known, and gives it as it is then; `None`: there is no room for its names.
+    pub(super) fn keep(&mut self, kept: &Kept<'_>, now_s: u64, stepped: &mut Stepped) -> Option<(Key, Entry)> {
         let contract = self.contract.clone();
         let service_name = contract.service_name(kept.service);
         let (Some(endpoint), Some(service)) = (self.number(kept.endpoint), self.number(service_name)) else {
@@ -147,21 +151,18 @@ impl<S: Store> Monitor<S> {
             }
         }
         let key = key_of(kept.endpoint, service_name, kept.index);
-        let found = self.find(kept.endpoint, kept.service, kept.index, now_s);
+        let found = self.find(&key, kept.endpoint, kept.service, kept.index, now_s);
         let is_new = found.is_none();
-        let mut entry = found.map_or_else(
-            || Entry {
-                endpoint,
-                service,
-                index: kept.index.map(str::to_owned),
-                secret: kept.secret,
-                labels: Vec::new(),
-                peer: None,
-                origins: Vec::new(),
-                more_origins: false,
-            },
-            |(_, entry)| entry,
-        );
+        let mut entry = found.unwrap_or_else(|| Entry {
+            endpoint,
+            service,
+            index: kept.index.map(str::to_owned),
+            secret: kept.secret,
+            labels: Vec::new(),
+            peer: None,
+            origins: Vec::new(),
+            more_origins: false,
+        });
         let labels = if is_new { kept.fresh } else { kept.more };
         let mut changed = is_new || entry.peer != peer;
         for &label in labels {
@@ -175,14 +176,23 @@ impl<S: Store> Monitor<S> {
             self.store.put(&key, &entry.encode(), now_s);
         }
         self.counts.entries += u64::from(is_new);
-        Some(Identified {
-            endpoint: kept.endpoint.to_owned(),
-            service: service_name.to_owned(),
-            index: kept.index.map(str::to_owned),
-            peer: peer.map(|peer| self.name(peer).to_owned()),
-            secret: kept.secret,
-            labels: self.shown_labels(&entry.labels),
-        })
+        Some((key, entry))
+    }
+
+    /// The entry that has a key, where it is the one that is asked for: two may have one key, and then the later one is known.
+    pub(super) fn find(
+        &mut self,
+        key: &Key,
+        endpoint: &str,
+        service: ServiceId,
+        index: Option<&str>,
+        now_s: u64,
+    ) -> Option<Entry> {
+        let entry = Entry::decode(&self.store.get(key, now_s)?)?;
+        let same = self.name(entry.endpoint) == endpoint
+            && self.name(entry.service) == self.contract.service_name(service)
+            && entry.index.as_deref() == index;
+        same.then_some(entry)
     }
 
     pub(super) fn promise(&mut self, endpoint: NameId, service: ServiceId, peer: Option<NameId>) -> Promised {
