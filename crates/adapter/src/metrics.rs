@@ -64,6 +64,7 @@ pub(crate) struct Metrics {
     pub(crate) store_dropped: AtomicU64,
     pub(crate) store_written: AtomicU64,
     pub(crate) store_bytes: AtomicU64,
+    pub(crate) store_file_bytes: AtomicU64,
     skipped: [AtomicU64; SKIPS.len()],
     own: [AtomicU64; BOUNDS_US.len() + 1],
     own_sum_ns: AtomicU64,
@@ -181,7 +182,8 @@ impl Metrics {
                 "Service entries that were not written, as the store was behind.",
                 read(&self.store_dropped),
             ),
-            ("store_bytes", "gauge", "Length of the store's file.", read(&self.store_bytes)),
+            ("store_bytes", "gauge", "Keys, entries and names in the store.", read(&self.store_bytes)),
+            ("store_file_bytes", "gauge", "Length of the store's file.", read(&self.store_file_bytes)),
             ("panics_total", "counter", "Mistakes of the adapter itself that were caught.", read(&self.panics)),
         ] {
             put(name, kind, help, &[("", value)]);

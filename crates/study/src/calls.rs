@@ -11,7 +11,7 @@
 //! | `metadata_bytes` | own metadata on the wire, both ways, with its framing (M2), bytes |
 //! | `extra_bytes` | all bytes between middles less those of the original request and reply (M3) |
 //! | `entries` | service entries that there are after the call |
-//! | `store_bytes` | size of the store after the call, bytes |
+//! | `store_bytes` | what is in the store after the call, bytes |
 //! | `waited_ns` | what it waited for what stands behind it, ns |
 //!
 //! `operation` and `own_ns` must be there; what else is not there is not known. Where a file has lines of both sides, one process stands on both:

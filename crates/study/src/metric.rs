@@ -75,7 +75,7 @@ pub const METRICS: &[Metric] = &[
         "all that is sent between middles a call, less the original",
     ),
     metric("entries_per_request", "1", Better::Lower, "new service entries a call"),
-    metric("store_bytes", "bytes", Better::Lower, "size of the store of a middle at the end"),
+    metric("store_bytes", "bytes", Better::Lower, "what is in the store of a middle at the end"),
 ];
 
 /// What may be looked at over the requests of a trial: name, unit, and what it is in words.

@@ -58,6 +58,8 @@ fn broken(error: impl std::fmt::Display) -> StoreError {
 pub(super) struct Opened {
     pub(super) db: Database,
     pub(super) names: Vec<String>,
+    /// What keys, entries and names take. The file is longer: pages are not full, and it grows by leaps.
+    pub(super) content_bytes: u64,
 }
 
 /// Key, seconds since 1970 of the last change, entry.
@@ -96,7 +98,7 @@ pub(super) fn open(path: &Path, about: &About) -> Result<Opened, StoreError> {
     guarded(|| {
         let db = database(path, true)?;
         let write = db.begin_write().map_err(broken)?;
-        let names = {
+        let (names, content_bytes) = {
             let mut table = write.open_table(ABOUT).map_err(broken)?;
             match number(&table, "layout")? {
                 None => {
@@ -115,12 +117,27 @@ pub(super) fn open(path: &Path, about: &About) -> Result<Opened, StoreError> {
             if found != about.contract_hash {
                 return Err(StoreError::OtherContract { found, expected: about.contract_hash });
             }
-            write.open_table(ENTRIES).map_err(broken)?;
-            names(&write.open_table(NAMES).map_err(broken)?)?
+            let mut bytes = 0;
+            for row in write.open_table(ENTRIES).map_err(broken)?.iter().map_err(broken)? {
+                bytes += row_bytes(row.map_err(broken)?.1.value().len());
+            }
+            let names = names(&write.open_table(NAMES).map_err(broken)?)?;
+            bytes += names.iter().map(|name| name_bytes(name)).sum::<u64>();
+            (names, bytes)
         };
         write.commit().map_err(broken)?;
-        Ok(Opened { db, names })
+        Ok(Opened { db, names, content_bytes })
     })
+}
+
+/// What an entry takes whose value has so many bytes.
+pub(super) fn row_bytes(value: usize) -> u64 {
+    (size_of::<Key>() + value) as u64
+}
+
+/// What a name takes.
+pub(super) fn name_bytes(name: &str) -> u64 {
+    (size_of::<u32>() + name.len()) as u64
 }
 
 fn number(table: &impl ReadableTable<&'static str, &'static [u8]>, key: &str) -> Result<Option<u64>, StoreError> {

@@ -96,6 +96,45 @@ fn what_was_not_used_expires() {
 }
 
 #[test]
+fn the_content_of_a_file_is_counted_whatever_comes_and_goes() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("s");
+    let settings = StoreSettings { expire_after: Some(Duration::from_secs(1_000_000_000)), ..settings(&path) };
+    let now_s = crate::clock::unix_s();
+    let counted = |metrics: &Arc<Metrics>| metrics.store_bytes.load(Ordering::Relaxed);
+    let in_file = || {
+        let kept = look(&path).unwrap();
+        let entries = kept.entries.iter().map(|(_, _, entry)| 12 + 8 + entry.len()).sum::<usize>();
+        (entries + kept.names.iter().map(|name| 4 + name.len()).sum::<usize>()) as u64
+    };
+    let metrics = Arc::default();
+    let (mut store, _) = AnyStore::open(&settings, "client", 7, &metrics);
+    store.put_name(0, "adder");
+    store.put(&key(1), b"one", now_s);
+    store.put(&key(2), b"to expire", 1);
+    store.flush();
+    assert_eq!(counted(&metrics), 9 + 23 + 29);
+    store.put(&key(1), b"longer", now_s);
+    store.flush();
+    assert_eq!(counted(&metrics), 9 + 26 + 29);
+    // The sweep comes after the batch of its round, so the next one shows it.
+    for _ in 0..122 {
+        store.flush();
+    }
+    assert_eq!(counted(&metrics), 9 + 26);
+    std::fs::remove_file(&path).unwrap();
+    store.put(&key(3), b"three", now_s);
+    store.flush();
+    assert_eq!(counted(&metrics), 9 + 25);
+    drop(store);
+    assert_eq!(in_file(), 9 + 25);
+    let again = Arc::default();
+    let (mut store, _) = AnyStore::open(&settings, "client", 7, &again);
+    store.flush();
+    assert_eq!(counted(&again), 9 + 25);
+}
+
+#[test]
 fn what_is_used_lives_on_in_the_file_too() {
     let folder = tempfile::tempdir().unwrap();
     let settings = StoreSettings { expire_after: Some(Duration::from_secs(10)), ..settings(&folder.path().join("s")) };

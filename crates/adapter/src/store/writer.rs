@@ -12,7 +12,7 @@ use contract::monitor::Key;
 use redb::{Database, ReadableDatabase};
 
 use super::Shared;
-use super::file::{self, About, ENTRIES, NAMES, Opened, Row};
+use super::file::{self, About, ENTRIES, NAMES, Opened, Row, name_bytes, row_bytes};
 use crate::metrics::Metrics;
 
 /// Entries with the second since 1970 at which each was changed.
@@ -47,6 +47,8 @@ struct Work {
     about: About,
     /// Every name that was ever written, to begin a new file with.
     names: Vec<String>,
+    /// As [`Opened`] has it.
+    content_bytes: u64,
     metrics: Arc<Metrics>,
     expire_after_s: Option<u64>,
 }
@@ -70,6 +72,7 @@ impl Writer {
             path: path.to_path_buf(),
             about,
             names: opened.names,
+            content_bytes: opened.content_bytes,
             metrics,
             expire_after_s,
         };
@@ -173,7 +176,10 @@ impl Work {
         self.names.extend(names);
         let is_new = !entries.is_empty() || names_from < self.names.len();
         match is_new.then(|| self.commit(&entries, names_from)) {
-            Some(Ok(written)) => drop(self.metrics.store_written.fetch_add(written, Ordering::Relaxed)),
+            Some(Ok(change_bytes)) => {
+                self.content_bytes = self.content_bytes.saturating_add_signed(change_bytes);
+                self.metrics.store_written.fetch_add(entries.len() as u64, Ordering::Relaxed);
+            }
             Some(Err(error)) => {
                 self.is_broken.store(true, Ordering::Relaxed);
                 self.note(format!(
@@ -184,28 +190,34 @@ impl Work {
             None => {}
         }
         self.shared.waiting.lock().unwrap_or_else(PoisonError::into_inner).going = Arc::default();
+        self.metrics.store_bytes.store(self.content_bytes, Ordering::Relaxed);
         if let Ok(about) = std::fs::metadata(&self.path) {
-            self.metrics.store_bytes.store(about.len(), Ordering::Relaxed);
+            self.metrics.store_file_bytes.store(about.len(), Ordering::Relaxed);
         }
     }
 
-    /// How many entries are in the file now that were to be written.
-    fn commit(&self, entries: &Entries, names_from: usize) -> Result<u64, redb::Error> {
+    /// By how much the content has grown.
+    fn commit(&self, entries: &Entries, names_from: usize) -> Result<i64, redb::Error> {
         let db = self.db.read().unwrap_or_else(PoisonError::into_inner);
         let Some(db) = db.as_ref().filter(|_| !self.is_broken()) else { return Ok(0) };
+        let mut change = 0;
         let write = db.begin_write()?;
         {
             let mut table = write.open_table(NAMES)?;
             for (number, name) in self.names.iter().enumerate().skip(names_from) {
                 table.insert(number as u32, name.as_str())?;
+                change += name_bytes(name) as i64;
             }
             let mut table = write.open_table(ENTRIES)?;
             for (key, (entry, used_s)) in entries {
-                table.insert(key, file::joined(*used_s, entry).as_slice())?;
+                let value = file::joined(*used_s, entry);
+                let before = table.insert(key, value.as_slice())?;
+                change += row_bytes(value.len()) as i64;
+                change -= before.map_or(0, |before| row_bytes(before.value().len()) as i64);
             }
         }
         write.commit()?;
-        Ok(entries.len() as u64)
+        Ok(change)
     }
 
     /// The file was removed under the adapter: a new one is begun with the names. Entries come again as they change.
@@ -220,27 +232,37 @@ impl Work {
             file::open(&self.path, &self.about).map(|opened| *db = Some(opened.db))
         };
         let begun = opened.map_err(|error| error.to_string());
-        if let Err(error) = begun.and_then(|()| self.commit(&Entries::new(), 0).map_err(|error| error.to_string())) {
-            self.is_broken.store(true, Ordering::Relaxed);
-            self.note(format!("the store {} cannot be begun: {error}", self.path.display()));
+        match begun.and_then(|()| self.commit(&Entries::new(), 0).map_err(|error| error.to_string())) {
+            Ok(change_bytes) => self.content_bytes = change_bytes.unsigned_abs(),
+            Err(error) => {
+                self.is_broken.store(true, Ordering::Relaxed);
+                self.note(format!("the store {} cannot be begun: {error}", self.path.display()));
+            }
         }
     }
 
-    fn sweep(&self) {
+    fn sweep(&mut self) {
         let Some(after) = self.expire_after_s else { return };
         let now_s = crate::clock::unix_s();
-        let db = self.db.read().unwrap_or_else(PoisonError::into_inner);
-        let sweep = |db: &Database| -> Result<(), redb::Error> {
+        let sweep = |db: &Database| -> Result<u64, redb::Error> {
+            let mut swept_bytes = 0;
             let write = db.begin_write()?;
             let is_live = |_: &[u8; 12], value: &[u8]| {
-                file::split(value).is_some_and(|(used_s, _)| now_s.saturating_sub(used_s) <= after)
+                let lives = file::split(value).is_some_and(|(used_s, _)| now_s.saturating_sub(used_s) <= after);
+                swept_bytes += if lives { 0 } else { row_bytes(value.len()) };
+                lives
             };
             write.open_table(ENTRIES)?.retain(is_live)?;
             write.commit()?;
-            Ok(())
+            Ok(swept_bytes)
         };
-        if let Some(Err(error)) = db.as_ref().map(sweep) {
-            self.note(format!("expired entries of the store {} stay: {error}", self.path.display()));
+        let swept = self.db.read().unwrap_or_else(PoisonError::into_inner).as_ref().map(sweep);
+        match swept {
+            Some(Ok(swept_bytes)) => self.content_bytes = self.content_bytes.saturating_sub(swept_bytes),
+            Some(Err(error)) => {
+                self.note(format!("expired entries of the store {} stay: {error}", self.path.display()));
+            }
+            None => {}
         }
     }
 }
