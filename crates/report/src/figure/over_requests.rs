@@ -8,26 +8,26 @@ use crate::chart::{Axis, Layer, Panel, drawable};
 use crate::findings::Findings;
 use crate::over_requests::OverRequests;
 
-/// Resident set over requests; where there is a store, its size thin and dashed.
+/// Resident set over requests, and in a panel of its own what is in the store, where there is one.
 pub(super) fn memory(findings: &Findings, wanted: &Wanted, detail: Detail) -> Drawing {
     let of_middles = findings.over_requests.iter().any(|found| found.what == "middle_rss");
-    let whats = if of_middles { ["middle_rss", "middle_store"] } else { ["subject_rss", "subject_store"] };
-    let lines = lines(findings, &whats, detail);
-    let title = if of_middles { "Memory of the middle over requests" } else { "Memory of the subject over requests" };
-    let stores = lines.iter().any(|line| line.dashed);
-    let store = if stores { " Thin and dashed: size of the store." } else { "" };
-    draw(findings, wanted, "memorychart", title, ("bytes", "memory"), &lines, store)
+    let (whats, title) = match of_middles {
+        true => (["middle_rss", "middle_store"], "Memory of the middle over requests"),
+        false => (["subject_rss", "subject_store"], "Memory of the subject over requests"),
+    };
+    let axes = [("Memory", "bytes", "resident set"), ("Store", "bytes", "keys, entries and names")];
+    draw(findings, wanted, "memorychart", title, &lines(findings, &whats, detail), &axes, "")
 }
 
 /// Time over requests: what middles took of a call for themselves, where they tell it; else the latency.
 pub(super) fn throughput(findings: &Findings, wanted: &Wanted, detail: Detail) -> Drawing {
     let tells = findings.over_requests.iter().any(|found| found.what == "middle_time");
     let what = if tells { "middle_time" } else { "latency" };
-    let lines = lines(findings, &[what, ""], detail);
+    let lines = lines(findings, &[what], detail);
     let title = if tells { "Time of the middle over requests" } else { "Latency over requests" };
     let width = lines.first().map_or(0.0, |line| line.found.requests_a_point);
     let note = format!(" Each point is the mean of {width:.0} requests.");
-    draw(findings, wanted, "throughputchart", title, ("ns", "time a request"), &lines, &note)
+    draw(findings, wanted, "throughputchart", title, &lines, &[("", "ns", "time a request")], &note)
 }
 
 /// Bytes a request that middles add: what they tell of their metadata, else what passes at both ends.
@@ -61,70 +61,78 @@ pub(super) fn network(findings: &Findings, wanted: &Wanted, detail: Detail) -> D
 
 struct Line<'a> {
     found: &'a OverRequests,
+    /// Which of the panels it is in.
+    panel: usize,
     series: usize,
-    label: String,
-    dashed: bool,
 }
 
-/// The first of `whats` as lines, the second thin and dashed; one colour for one row.
-fn lines<'a>(findings: &'a Findings, whats: &[&str; 2], detail: Detail) -> Vec<Line<'a>> {
+/// A panel for each of `whats`; one series for one row.
+fn lines<'a>(findings: &'a Findings, whats: &[&str], detail: Detail) -> Vec<Line<'a>> {
     let mut rows: Vec<usize> = Vec::new();
-    let wanted = findings.over_requests.iter().filter(|found| whats.contains(&found.what.as_str()));
     let line = |found: &'a OverRequests| {
+        let panel = whats.iter().position(|what| *what == found.what)?;
         if !rows.contains(&found.row) {
             rows.push(found.row);
         }
         let series = rows.iter().position(|row| *row == found.row)?;
-        let (label, dashed) = (findings.rows[found.row].label.clone(), found.what != whats[0]);
-        (series < detail.panels).then_some(Line { found, series, label, dashed })
+        (series < detail.panels).then_some(Line { found, panel, series })
     };
-    wanted.filter_map(line).collect()
+    findings.over_requests.iter().filter_map(line).collect()
 }
 
+/// `axes`: of each panel title, unit and what it shows.
 fn draw(
     findings: &Findings,
     wanted: &Wanted,
     name: &str,
     title: &str,
-    (unit, axis): (&str, &str),
     lines: &[Line<'_>],
+    axes: &[(&str, &str, &str)],
     more: &str,
 ) -> Drawing {
+    let band = match findings.quick {
+        true => "Shaded: a quick look, which claims no level of confidence.".to_owned(),
+        false => format!("Shaded: {} % intervals over trials.", percent(findings.level)),
+    };
+    let mut keys = Vec::<Key>::new();
+    for line in lines {
+        if keys.iter().all(|key| key.series != line.series) {
+            let label = findings.rows[line.found.row].label.clone();
+            keys.push(Key { series: line.series, label, simulated: false });
+        }
+    }
+    let panels = axes.iter().enumerate().filter_map(|(at, axis)| {
+        let of_panel = lines.iter().filter(|line| line.panel == at).collect::<Vec<_>>();
+        (!of_panel.is_empty()).then(|| panel(axis, &of_panel))
+    });
+    Drawing {
+        name: name.to_owned(),
+        title: wanted.title.clone().unwrap_or_else(|| title.to_owned()),
+        caption: format!("Lines: means over trials, as far as the shortest goes. {band}{more}"),
+        keys,
+        hollow: String::new(),
+        panels: panels.collect(),
+        notes: super::not_shown(findings),
+    }
+}
+
+fn panel((title, unit, axis): &(&str, &str, &str), lines: &[&Line<'_>]) -> Panel {
     let points = || lines.iter().flat_map(|line| &line.found.points);
     let most = points().map(|point| point.requests).fold(1.0, f64::max);
     let values =
         points().flat_map(|point| [Some(point.mean), point.low, point.high]).flatten().filter(|v| drawable(*v));
     let high = values.fold(0.0, f64::max);
-    let x = Axis::linear(0.0, most, "", "requests");
-    let y = Axis::linear(0.0, if high > 0.0 { high } else { 1.0 }, unit, axis);
-    let rows = lines.iter().map(|line| line.series + 1).max().unwrap_or(0);
-    let of_line = |line: &Line<'_>| {
+    let layers = lines.iter().flat_map(|line| {
         let points = line.found.points.iter().map(|point| (point.requests, point.mean)).collect();
-        if line.dashed {
-            return vec![Layer::Simulated { series: rows + line.series, points }];
-        }
         let band =
             line.found.points.iter().filter_map(|point| Some((point.requests, point.low?.max(0.0), point.high?)));
-        vec![Layer::Band { series: line.series, points: band.collect() }, Layer::Curve { series: line.series, points }]
-    };
-    let layers = lines.iter().flat_map(of_line).collect();
-    let key = |line: &Line<'_>| Key {
-        series: if line.dashed { rows + line.series } else { line.series },
-        label: if line.dashed { format!("{}, store", line.label) } else { line.label.clone() },
-        simulated: line.dashed,
-    };
-    let band = match findings.quick {
-        true => "Shaded: a quick look, which claims no level of confidence.".to_owned(),
-        false => format!("Shaded: {} % intervals over trials.", percent(findings.level)),
-    };
-    let panel = Panel { title: String::new(), x, y, layers, slot: 0.0 };
-    Drawing {
-        name: name.to_owned(),
-        title: wanted.title.clone().unwrap_or_else(|| title.to_owned()),
-        caption: format!("Lines: means over trials, as far as the shortest goes. {band}{more}"),
-        keys: lines.iter().map(key).collect(),
-        hollow: String::new(),
-        panels: if lines.is_empty() { Vec::new() } else { vec![panel] },
-        notes: super::not_shown(findings),
+        [Layer::Band { series: line.series, points: band.collect() }, Layer::Curve { series: line.series, points }]
+    });
+    Panel {
+        title: (*title).to_owned(),
+        x: Axis::linear(0.0, most, "", "requests"),
+        y: Axis::linear(0.0, if high > 0.0 { high } else { 1.0 }, unit, axis),
+        layers: layers.collect(),
+        slot: 0.0,
     }
 }
