@@ -87,7 +87,8 @@ fn count(backend: net::Choice) -> Vec<(&'static str, usize)> {
 fn nothing_is_allocated_in_steady_state() {
     let region = Region::new(ALLOCATOR);
     drop(std::hint::black_box(vec![1]));
-    assert_eq!(region.change().allocations, 1, "the count counts");
+    // The harness has a thread of its own, which may have its share here.
+    assert!(region.change().allocations >= 1, "the count counts");
 
     let mut backends = vec![net::Choice::Epoll];
     match net::probe() {
