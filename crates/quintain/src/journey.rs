@@ -41,6 +41,20 @@ pub(crate) fn asked(name: &str, args: &JourneyArgs, http: &HttpArgs, mistakes: &
     Some(Asked { target, pipeline: 1, connection: Connection::KeepAlive, name: format!("journey {name}"), notes })
 }
 
+/// Tells of flags that mean something to journeys alone. `requires` of clap is not enough: it lets go of what conflicts with the URL.
+pub(crate) fn flags_of_none(args: &JourneyArgs, mistakes: &mut Mistakes) {
+    let all = [
+        ("--target", !args.targets.is_empty()),
+        ("--resolve", args.resolve.is_some()),
+        ("--identities", args.identities != JourneyIdentities::default()),
+        ("--calls", args.calls.is_some()),
+    ];
+    for (flag, _) in all.into_iter().filter(|(_, given)| *given) {
+        let hint = "name one with `--journey` in the place of the URL".to_owned();
+        mistakes.add(format!("`{flag}` is a flag of journeys"), Some(hint));
+    }
+}
+
 /// A preset by its name, or what a file says, with the schemas beside it.
 fn journey(name: &str, mistakes: &mut Mistakes) -> Option<Journey> {
     if let Some(journey) = study::journey::preset(name) {

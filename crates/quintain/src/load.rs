@@ -92,7 +92,10 @@ fn read(args: &LoadArgs) -> Result<(Prepared, Vec<String>), Problem> {
     let workload = |mistakes: &mut Mistakes| cache::workload(&args.cache, mistakes);
     let asked = match &args.journey.journey {
         Some(name) => journey::asked(name, &args.journey, &args.http, &mut mistakes),
-        None => http::asked(args.url.as_deref(), &args.http, workload, &mut mistakes),
+        None => {
+            journey::flags_of_none(&args.journey, &mut mistakes);
+            http::asked(args.url.as_deref(), &args.http, workload, &mut mistakes)
+        }
     };
     let is_cache = asked.as_ref().map(|asked| matches!(asked.target, Target::Cache { .. }));
     if is_cache == Some(false) {

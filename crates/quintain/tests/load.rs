@@ -58,6 +58,8 @@ fn wrong_input_is_explained() {
     let folder = Folder::new();
     for (args, code, words) in [
         (&["load", "htp://127.0.0.1:1"][..], 2, "unknown protocol `htp`"),
+        (&["load", "http://127.0.0.1:1", "--identities", "reused"][..], 2, "`--identities` is a flag of journeys"),
+        (&["load", "http://127.0.0.1:1", "--calls", "x", "--resolve", "y"][..], 2, "`--calls` is a flag of journeys"),
         (&["load", "127.0.0.1:1"], 2, "is no URL"),
         (&["load", "pingpong://127.0.0.1"], 2, "host and a port"),
         (&["load", "pingpong://127.0.0.1:1", "-c", "0"], 2, "0 is not in 1 to 1000000"),
