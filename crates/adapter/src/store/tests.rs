@@ -153,7 +153,8 @@ fn entries_of_a_file_that_cannot_be_read_are_shown_from_memory() {
     let folder = tempfile::tempdir().unwrap();
     let inner = folder.path().join("inner");
     std::fs::create_dir(&inner).unwrap();
-    let (mut store, _) = open(&settings(&inner.join("state.redb")));
+    let metrics = Arc::default();
+    let (mut store, _) = AnyStore::open(&settings(&inner.join("state.redb")), "client", 7, &metrics);
     store.put(&key(1), b"a", 1);
     store.flush();
     // No file can be begun where there is no folder.
@@ -163,6 +164,7 @@ fn entries_of_a_file_that_cannot_be_read_are_shown_from_memory() {
     store.each(1, &mut |key, entry| seen.push((*key, entry.to_vec())));
     seen.sort_unstable();
     assert_eq!(seen, [(key(1), b"a".to_vec()), (key(2), b"b".to_vec())]);
+    assert_eq!(metrics.store_written.load(Ordering::Relaxed), 1, "the second was not written");
     let notes = store.take_notes();
     assert!(notes.iter().any(|note| note.contains("cannot be begun")), "{notes:?}");
 }

@@ -176,7 +176,7 @@ impl Work {
         self.names.extend(names);
         let is_new = !entries.is_empty() || names_from < self.names.len();
         match is_new.then(|| self.commit(&entries, names_from)) {
-            Some(Ok(change_bytes)) => {
+            Some(Ok(Some(change_bytes))) => {
                 self.content_bytes = self.content_bytes.saturating_add_signed(change_bytes);
                 self.metrics.store_written.fetch_add(entries.len() as u64, Ordering::Relaxed);
             }
@@ -187,7 +187,7 @@ impl Work {
                     self.path.display()
                 ));
             }
-            None => {}
+            Some(Ok(None)) | None => {}
         }
         self.shared.waiting.lock().unwrap_or_else(PoisonError::into_inner).going = Arc::default();
         self.metrics.store_bytes.store(self.content_bytes, Ordering::Relaxed);
@@ -196,10 +196,10 @@ impl Work {
         }
     }
 
-    /// By how much the content has grown.
-    fn commit(&self, entries: &Entries, names_from: usize) -> Result<i64, redb::Error> {
+    /// By how much the content has grown; `None`: the file was given up, and nothing was written.
+    fn commit(&self, entries: &Entries, names_from: usize) -> Result<Option<i64>, redb::Error> {
         let db = self.db.read().unwrap_or_else(PoisonError::into_inner);
-        let Some(db) = db.as_ref().filter(|_| !self.is_broken()) else { return Ok(0) };
+        let Some(db) = db.as_ref().filter(|_| !self.is_broken()) else { return Ok(None) };
         let mut change = 0;
         let write = db.begin_write()?;
         {
@@ -217,7 +217,7 @@ impl Work {
             }
         }
         write.commit()?;
-        Ok(change)
+        Ok(Some(change))
     }
 
     /// The file was removed under the adapter: a new one is begun with the names. Entries come again as they change.
@@ -233,7 +233,7 @@ impl Work {
         };
         let begun = opened.map_err(|error| error.to_string());
         match begun.and_then(|()| self.commit(&Entries::new(), 0).map_err(|error| error.to_string())) {
-            Ok(change_bytes) => self.content_bytes = change_bytes.unsigned_abs(),
+            Ok(change_bytes) => self.content_bytes = change_bytes.unwrap_or(0).unsigned_abs(),
             Err(error) => {
                 self.is_broken.store(true, Ordering::Relaxed);
                 self.note(format!("the store {} cannot be begun: {error}", self.path.display()));
