@@ -208,7 +208,7 @@ def _(stack):
 THRIFT = """
 exception NoSuchKey { 1: string key }
 service Keys {
-  string get(1: string key) throws (1: NoSuchKey missing)
+  binary get(1: string key) throws (1: NoSuchKey missing)
   void put(1: string key, 2: binary value)
   i64 size(1: list<string> keys, 2: map<string, i32> weights, 3: set<i64> numbers, 4: double factor)
   oneway void poke(1: string key)
@@ -216,7 +216,7 @@ service Keys {
 """
 KEYS = """contract 1
 service Keys {
-    get(key: text) -> text { requires given: key != "" }
+    get(key: text) -> bytes { requires given: key != "" }
     put(key: text, value: bytes);
     size(keys: list<text>, weights: any, numbers: list<int>, factor: float) -> int { ensures enough: result >= len(keys) }
     poke(key: text);
@@ -478,6 +478,22 @@ def _(stack):
     assert 'result != "InvalidGameID"' in told and "vouched for by client" in told and "geheim" not in told, told
     assert server.end() == ""
     return "results, a fault, one breach told and the client blamed"
+
+
+@part("prometheus_client")
+def _(stack):
+    import urllib.request
+
+    from prometheus_client.openmetrics.parser import text_string_to_metric_families as families
+
+    client, _, at, _ = echo(stack)
+    urllib.request.urlopen(f"http://{at}/told?a=1", timeout=20).read()
+    read = {family.name: family for family in families(client.metrics())}
+    samples = read["quintain_adapter_clause_verdicts"].samples
+    found = {(sample.labels["clause"], sample.labels["verdict"]): sample.value for sample in samples}
+    assert found["Echo.GET /told.fine", "holds"] == 1, found
+    assert read["quintain_adapter_own_seconds"].unit == "seconds" and "quintain_adapter_blamed" in read
+    return f"{len(read)} families of OpenMetrics"
 
 
 sys.exit(1 if failed else 0)

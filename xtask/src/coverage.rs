@@ -5,6 +5,8 @@ use std::path::Path;
 
 use stats::coverage::{self, Case, Outcome};
 
+use crate::worlds;
+
 const HELP: &str = "usage: cargo xtask coverage [--studies N] [--seed N] [--write]";
 const DOCUMENT: &str = "docs/METHOD.md";
 const BEGIN: &str = "<!-- coverage begin -->";
@@ -25,7 +27,18 @@ pub fn run(arguments: &[String]) -> Result<(), String> {
         eprintln!("{}: {}", case.name, share(outcome.coverage()));
         results.push((case, outcome));
     }
-    let table = table(&results, &options);
+    let rows = worlds::rows(options.studies, options.seed);
+    let table = [
+        table(&results, &options),
+        worlds::table(&rows, "In reports on several contenders", |row| {
+            !row.what.contains("absolute") && !row.what.contains("the same")
+        }),
+        worlds::table(&rows, "Absolute intervals", |row| {
+            row.what.contains("absolute") || row.what.contains("the same")
+        }),
+        worlds::power_table(options.studies.min(1_000), options.seed),
+    ]
+    .join("\n\n");
     println!("{table}");
     if options.write {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(DOCUMENT);
@@ -37,6 +50,9 @@ pub fn run(arguments: &[String]) -> Result<(), String> {
         .map(|(case, outcome)| {
             format!("{}: {} where {} is promised", case.name, share(outcome.coverage()), case.promise)
         })
+        .chain(rows.iter().filter(|row| !row.kept()).map(|row| {
+            format!("{}, {}: {} where {} is promised", row.what, row.world, share(Some(row.share)), row.promise)
+        }))
         .collect::<Vec<_>>();
     if broken.is_empty() { Ok(()) } else { Err(broken.join("\n")) }
 }

@@ -1,11 +1,13 @@
 //! Chores of this repository.
 
 mod built;
+mod cache_diff;
 mod churn;
 mod conformance;
 mod coverage;
 mod hit_ratio;
 mod tidy;
+mod worlds;
 
 use std::process::ExitCode;
 
@@ -16,6 +18,7 @@ Usage: cargo xtask <VERB> [ARGUMENTS]
 
 Verbs:
   tidy      check architecture, documents, terms and sources
+  cache-diff compare the cache server with memcached and redis-server; `cargo xtask cache-diff --help` says more
   churn     check that the memory of the cache server stays within its cap; `cargo xtask churn --help` says more
   coverage  simulate how often the intervals of the statistics hold what they promise
   hit-ratio replay the gates' workloads against every evictor of the cache
@@ -30,6 +33,7 @@ fn main() -> ExitCode {
     };
     let done = match verb.as_str() {
         "tidy" => tidy::run(rest),
+        "cache-diff" => cache_diff::run(rest),
         "churn" => churn::run(rest),
         "coverage" => coverage::run(rest),
         "hit-ratio" => hit_ratio::run(rest),

@@ -87,6 +87,10 @@ int main(int argc, char **argv) {
     if (is("ignores-sigterm")) signal(SIGTERM, SIG_IGN);
     if (is("leaves-a-child") && fork() == 0)
         for (;;) pause();
+    if (is("leaves-a-session") && fork() == 0) { // as a daemon does
+        setsid();
+        for (;;) pause();
+    }
     struct sockaddr_in address = {
         .sin_family = AF_INET, .sin_port = htons(atoi(argv[3])), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     int listener = socket(AF_INET, SOCK_STREAM, 0), on = 1;

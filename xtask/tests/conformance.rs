@@ -65,7 +65,7 @@ fn for_each_row<T: Sync>(rows: &[T], look: impl Fn(&T) + Sync) {
 
 #[test]
 fn each_defect_fails_its_cases_and_no_other() {
-    let rows: [(&str, &[&str]); 10] = [
+    let rows: [(&str, &[&str]); 11] = [
         ("none", &[]),
         ("does-not-wrap", &["wrap", "partial"]),
         ("ends-at-a-wrapped-answer", &["wrap", "partial"]),
@@ -74,6 +74,7 @@ fn each_defect_fails_its_cases_and_no_other() {
         ("ignores-sigterm", &["sigterm", "sigterm-idle", "restart"]),
         ("waits-for-a-client", &["sigterm-idle"]),
         ("leaves-a-child", &["sigterm", "sigterm-idle", "zero", "restart"]),
+        ("leaves-a-session", &["sigterm", "sigterm-idle", "zero", "restart"]),
         ("ignores-zero", &["zero"]),
         ("no-reuseaddr", &["restart"]),
     ];
@@ -82,6 +83,26 @@ fn each_defect_fails_its_cases_and_no_other() {
         assert_eq!(failed, *expected, "{defect}: {text}");
         assert_eq!(success, expected.is_empty(), "{defect}: {text}");
     });
+}
+
+#[test]
+fn what_left_its_session_is_found_and_ended() {
+    let (_, failed, text) = misses("leaves-a-session", &["sigterm-idle"]);
+    assert_eq!(failed, ["sigterm-idle"], "{text}");
+    assert!(text.contains("its children did not end within") && text.contains("processes left: 1"), "{text}");
+    let left = || {
+        let processes = std::fs::read_dir("/proc").expect("/proc").flatten();
+        let lines = processes.filter_map(|process| std::fs::read(process.path().join("cmdline")).ok());
+        let of_this = format!("{}\0leaves-a-session\0", BROKEN.1.display());
+        lines.filter(|line| line.starts_with(of_this.as_bytes())).count()
+    };
+    // A process that is killed takes a moment to go; the row above may have some of its own.
+    let mut tries = 0;
+    while left() > 0 {
+        tries += 1;
+        assert!(tries < 3_000, "{} are left", left());
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
 }
 
 /// Defects that break nearly everything: the case that is meant for them must say what is wrong.

@@ -16,7 +16,7 @@ use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
-use adapter::{Language, Running};
+use adapter::Running;
 use bytes::{Message, request, response};
 use wire::soap::{compose_envelope, wsdl};
 use wire::thrift::{Framing, Header, MessageKind, Protocol, compose_message, idl};
@@ -153,7 +153,7 @@ fn free_port() -> u16 {
 }
 
 fn start(text: &str) -> Running {
-    let config = adapter::config::read("own_time.toml", text, Language::Toml, Path::new("/")).expect("it is right");
+    let config = adapter::config::read("own_time.toml", text, Path::new("/")).expect("it is right");
     let checked = adapter::check(&config).expect("it is right");
     adapter::start(&config, checked, Box::new(sink())).expect("its ports are free")
 }
@@ -212,7 +212,8 @@ fn run(
         let text = std::fs::read_to_string(calls(side)).expect("it was written");
         let column = adapter::CALLS_HEADER.split(',').position(|name| name == "own_ns").expect("it is there");
         let of = |line: &str| line.split(',').nth(column).and_then(|ns| ns.parse::<u64>().ok()).expect("a number");
-        text.lines().skip(1).map(of).collect::<Vec<_>>()
+        // The last line is of the end, and no call.
+        text.lines().skip(1).filter(|line| line.split(',').nth(1) != Some("end")).map(of).collect::<Vec<_>>()
     };
     let (client, server) = (own("client"), own("server"));
     let skip = client.len() / 10;

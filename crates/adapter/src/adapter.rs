@@ -3,14 +3,14 @@
 #[cfg(test)]
 mod tests;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use contract::{Finding, Severity};
+use contract::{Contract, Finding, Severity};
 use tokio::net::TcpListener;
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::{Semaphore, watch};
@@ -18,7 +18,7 @@ use tokio::sync::{Semaphore, watch};
 use crate::app::App;
 use crate::call::{Hop, Side};
 use crate::calls::Calls;
-use crate::config::{Config, Family, Protocol, Providing, fits};
+use crate::config::{Config, Draft, Family, Protocol, Providing, fits};
 use crate::dial::Dial;
 use crate::endpoint::{Endpoint, Scheme};
 use crate::http::Target;
@@ -61,50 +61,86 @@ pub struct Checked {
 /// # Errors
 /// All that is wrong.
 pub fn check(config: &Config) -> Result<Checked, StartError> {
+    check_known(config, &[], true, None)
+}
+
+/// As [`check`], of a configuration with whatever mistakes it has: those are told with all that is wrong in what it names, and what
+/// follows from them is not.
+///
+/// # Errors
+/// All that is wrong.
+pub fn check_draft(draft: &Draft) -> Result<Checked, StartError> {
+    let checked = check_known(&draft.config, &draft.doubtful, !draft.is_partial, None);
+    if draft.mistakes.is_empty() {
+        return checked;
+    }
+    let mut wrong = draft.mistakes.iter().map(ToString::to_string).collect::<Vec<_>>();
+    if let Err(StartError::Wrong(more)) = checked {
+        wrong.extend(more);
+    }
+    Err(StartError::Wrong(wrong))
+}
+
+/// `doubtful`: services whose protocols are not known. `is_whole`: what is not in the configuration was not meant to be. `before`: the contract
+/// that holds so far.
+fn check_known(
+    config: &Config,
+    doubtful: &[String],
+    is_whole: bool,
+    before: Option<&Contract>,
+) -> Result<Checked, StartError> {
     let mut wrong = Vec::new();
     let mut warnings = Vec::new();
-    let given = config.protocols.iter().filter_map(|protocol| {
-        Some((protocol.service.clone(), protocol.schema_service.clone(), protocol.schema.clone()?))
-    });
-    let checked = match crate::schema::check_contract(&config.contract, &given.collect::<Vec<_>>()) {
-        Ok((_, checked)) => checked,
-        Err(error) => return Err(StartError::Wrong(error.lines().map(str::to_owned).collect())),
-    };
-    let shown = |finding: &Finding| {
-        let hint = finding.hint.as_ref().map_or(String::new(), |hint| format!("\n  hint: {hint}"));
-        format!("{}:{}:{}: {}{hint}", config.contract.display(), finding.line, finding.column, finding.message)
-    };
-    for finding in &checked.findings {
-        match finding.severity {
-            Severity::Mistake => wrong.push(shown(finding)),
-            Severity::Warning => warnings.push(shown(finding)),
-            Severity::Note => {}
+    let mut protocols = config.protocols.clone();
+    let mut contract = None;
+    // That the key is missing has been told.
+    if !config.contract.as_os_str().is_empty() {
+        let given = protocols.iter().filter_map(|protocol| {
+            Some((protocol.service.clone(), protocol.schema_service.clone(), protocol.schema.clone()?))
+        });
+        match crate::schema::check_contract(&config.contract, &given.collect::<Vec<_>>()) {
+            Ok(loaded) => {
+                protocols.retain(|protocol| protocol.schema.as_ref().is_none_or(|path| !loaded.broken.contains(path)));
+                wrong.extend(loaded.schemas.iter().map(ToString::to_string));
+                wrong.extend(loaded.unreadable);
+                let shown = |finding: &Finding| {
+                    let hint = finding.hint.as_ref().map_or(String::new(), |hint| format!("\n  hint: {hint}"));
+                    let Finding { line, column, message, .. } = finding;
+                    format!("{}:{line}:{column}: {message}{hint}", config.contract.display())
+                };
+                for finding in &loaded.checked.findings {
+                    match finding.severity {
+                        Severity::Mistake => wrong.push(shown(finding)),
+                        Severity::Warning => warnings.push(shown(finding)),
+                        Severity::Note => {}
+                    }
+                }
+                let read = loaded.checked.contract;
+                contract = read.map(|read| Arc::new(before.map_or(read.clone(), |before| read.after(before))));
+            }
+            Err(error) => wrong.push(error),
         }
     }
-    let Some(contract) = checked.contract else { return Err(StartError::Wrong(wrong)) };
-    let contract = Arc::new(contract);
-    let families =
-        config.protocols.iter().map(|protocol| (protocol.service.as_str(), protocol.family)).collect::<HashMap<_, _>>();
+    let family = |service: &str| config.protocols.iter().find(|of| of.service == service).map(|of| of.family);
     let named = config.providing.iter().map(|of| (&of.service, &of.endpoint));
     for (service, endpoint) in named.chain(config.consuming.iter().map(|of| (&of.service, &of.endpoint))) {
-        if contract.service(service).is_none() {
+        if contract.as_ref().is_some_and(|contract| contract.service(service).is_none()) {
             wrong.push(format!("`{endpoint}`: the contract has no service `{service}`"));
         }
-        match families.get(service.as_str()) {
+        match family(service) {
+            None if !is_whole || doubtful.contains(service) => {}
             None => wrong.push(format!("`{endpoint}`: `[protocols.{service}]` does not say how its messages are read")),
             Some(family) => {
-                if Endpoint::parse(endpoint).is_some_and(|endpoint| !fits(*family, &endpoint)) {
+                if Endpoint::parse(endpoint).is_some_and(|endpoint| !fits(family, &endpoint)) {
                     wrong.push(format!("`{endpoint}`: Thrift over TCP is at `host:port`, not at a URL"));
                 }
             }
         }
     }
-    for service in contract.services().map(|service| contract.service_name(service).to_owned()) {
-        if !families.contains_key(service.as_str()) {
-            warnings.push(format!(
-                "`[protocols.{service}]` is missing: calls of this service pass without being looked at"
-            ));
-        }
+    let services = contract.iter().flat_map(|contract| contract.services().map(|id| contract.service_name(id)));
+    for service in services.filter(|service| family(service).is_none() && !doubtful.iter().any(|of| of == service)) {
+        let text = "is missing: calls of this service pass without being looked at";
+        warnings.push(format!("`[protocols.{service}]` {text}"));
     }
     if config.allow.is_empty() && !config.consuming.is_empty() {
         warnings.push(
@@ -112,20 +148,28 @@ pub fn check(config: &Config) -> Result<Checked, StartError> {
                 .to_owned(),
         );
     }
-    let services = Services::new(contract, &config.protocols);
+    for consuming in config.consuming.iter().filter(|of| of.labels.is_empty() && of.peer.is_some()) {
+        warnings.push(format!(
+            "nobody vouches for `{}`, so `unknown` is blamed for it; `labels = [...]` names its adapter",
+            consuming.endpoint
+        ));
+    }
     let needs_roots =
         config.consuming.iter().map(|of| &of.endpoint).chain(config.providing.iter().map(|of| &of.endpoint));
     let needs_roots =
         needs_roots.filter_map(|endpoint| Endpoint::parse(endpoint)).any(|endpoint| endpoint.scheme == Scheme::Https)
             || config.protocols.iter().any(|of| of.tls);
-    let tls = Tls::new(&config.tls, needs_roots);
+    let tls = Tls::new(&config.tls, needs_roots).map_err(|errors| wrong.extend(errors));
+    if let Some((identity, _)) = &config.tls.peers
+        && !config.name.is_empty()
+    {
+        wrong.extend(crate::tls::owner(&identity.cert, &config.name).err());
+    }
+    let services = contract.map(|contract| Services::new(contract, &protocols));
+    let services = services.and_then(|services| services.map_err(|errors| wrong.extend(errors)).ok());
     match (services, tls) {
-        (Ok(services), Ok(tls)) if wrong.is_empty() => Ok(Checked { services, tls, warnings }),
-        (services, tls) => {
-            wrong.extend(services.err().into_iter().flatten());
-            wrong.extend(tls.err().into_iter().flatten());
-            Err(StartError::Wrong(wrong))
-        }
+        (Some(services), Ok(tls)) if wrong.is_empty() => Ok(Checked { services, tls, warnings }),
+        _ => Err(StartError::Wrong(wrong)),
     }
 }
 
@@ -191,7 +235,7 @@ fn start_with(
         listeners: tokio::sync::Mutex::default(),
         learned_max: config.limits.listeners + config.consuming.len(),
         local: config.local,
-        paths: Mutex::default(),
+        unread_codings: Mutex::default(),
         silent_peers: Mutex::default(),
     });
     let no_threads = "no threads for connections";
@@ -270,7 +314,7 @@ async fn bind(app: &Arc<App>, config: &Config) -> Result<BTreeMap<String, Socket
         let Some(of) = protocol(&providing.service) else { continue };
         for (name, at, peers) in [("plain", &providing.plain, false), ("adapters", &providing.adapters, true)] {
             let Some(at) = at else { continue };
-            let purpose = purpose(app, providing, of, peers);
+            let purpose = purpose(providing, of, peers);
             let what = format!("{name} {}", providing.endpoint);
             let at = open(app, at, purpose).await.map_err(told(format!("no listener for `{what}` at `{at}`")))?;
             addresses.insert(what, at);
@@ -292,7 +336,7 @@ async fn open(app: &Arc<App>, at: &str, purpose: Purpose) -> io::Result<SocketAd
     Ok(address)
 }
 
-fn purpose(app: &Arc<App>, providing: &Providing, of: &Protocol, peers: bool) -> Purpose {
+fn purpose(providing: &Providing, of: &Protocol, peers: bool) -> Purpose {
     let side = Side::Server { peers };
     let endpoint = Endpoint::parse(&providing.endpoint).map(|endpoint| endpoint.over(of.bare()));
     let scheme = endpoint.as_ref().map_or(Scheme::Tcp, |endpoint| endpoint.scheme);
@@ -306,9 +350,6 @@ fn purpose(app: &Arc<App>, providing: &Providing, of: &Protocol, peers: bool) ->
             identity: None,
         });
     }
-    if let Some(endpoint) = &endpoint {
-        app.add_path(&providing.endpoint, endpoint);
-    }
     let authority = endpoint.map(|endpoint| endpoint.authority()).unwrap_or_default();
     Purpose::Http(Target::Fixed { side, scheme, authority, forward: providing.forward.clone(), identity: None })
 }
@@ -316,7 +357,21 @@ fn purpose(app: &Arc<App>, providing: &Providing, of: &Protocol, peers: bool) ->
 impl Running {
     /// What it has counted, as Prometheus reads it.
     pub fn metrics(&self) -> String {
-        self.app.watch.metrics.text(self.app.watch.counts())
+        self.app.watch.metrics_text()
+    }
+
+    /// Reads the contract and its schemas anew, and holds calls that come from now on to it; those that are under way are held to what they
+    /// began with, and entries stay. What is worth a thought.
+    ///
+    /// `config` is the one that it was started with: nothing else of it is looked at anew.
+    ///
+    /// # Errors
+    /// All that is wrong. What held so far still does.
+    pub fn reload(&self, config: &Config) -> Result<Vec<String>, StartError> {
+        let before = self.app.watch.services.contract();
+        let checked = check_known(config, &[], true, Some(&before))?;
+        self.app.watch.renew(checked.services);
+        Ok(checked.warnings)
     }
 
     /// Every service entry that it knows.
@@ -342,6 +397,10 @@ impl Running {
         // A task that panics is caught by the runtime; it is nothing that whoever ends the adapter could mend.
         let _ = thread.join();
         self.flush();
+        if let Some(calls) = &self.app.calls {
+            let (watch, stored) = (&self.app.watch, &self.app.watch.metrics.store_bytes);
+            calls.end(watch.calls(), watch.counts().entries, stored.load(std::sync::atomic::Ordering::Relaxed));
+        }
     }
 }
 

@@ -42,7 +42,8 @@ async fn answer(app: &Arc<App>, request: &Request<Incoming>) -> Response<Full<By
         response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(kind));
         response
     };
-    const TEXT: &str = "text/plain; version=0.0.4; charset=utf-8";
+    const TEXT: &str = "text/plain; charset=utf-8";
+    const METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
     const JSON: &str = "application/json";
     if request.method() != Method::GET {
         return told(StatusCode::METHOD_NOT_ALLOWED, TEXT, "GET alone is understood here\n".to_owned());
@@ -59,7 +60,7 @@ async fn answer(app: &Arc<App>, request: &Request<Incoming>) -> Response<Full<By
                 Err(wrong) => told(StatusCode::BAD_REQUEST, TEXT, wrong + "\n"),
             }
         }
-        "/metrics" => told(StatusCode::OK, TEXT, app.watch.metrics.text(app.watch.counts())),
+        "/metrics" => told(StatusCode::OK, METRICS, app.watch.metrics_text()),
         "/state" => {
             let now_s = crate::clock::unix_s();
             let shown = app.watch.with(|monitor| monitor.entries(now_s));

@@ -1,6 +1,6 @@
 //! What all tasks of an adapter share.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -10,18 +10,18 @@ use tokio::sync::{Semaphore, watch};
 use crate::calls::Calls;
 use crate::config::Limits;
 use crate::dial::Dial;
-use crate::endpoint::{Endpoint, Scheme};
+use crate::encoding::Content;
+use crate::endpoint::Scheme;
 use crate::metrics::count;
 use crate::pool::Pool;
 use crate::watch::Watch;
 
-/// Most endpoints at one authority that are told apart by their paths. Calls of others pass as unlisted.
-const PATHS_MAX: usize = 1024;
 /// An adapter that did not answer in time is not dialled for so long: otherwise each call would wait for it again.
 const LEFT_ALONE: Duration = Duration::from_secs(10);
 
-/// A path, and the endpoint that it is the path of.
-type Placed = (String, Arc<str>);
+/// So many encodings of bodies that are not read are told, each no longer than this: their names are whoever's who sends them.
+const CODINGS_MAX: usize = 16;
+const CODING_MAX_BYTES: usize = 64;
 
 /// What all tasks of an adapter share.
 pub(crate) struct App {
@@ -38,8 +38,8 @@ pub(crate) struct App {
     pub(crate) listeners: tokio::sync::Mutex<HashMap<(Scheme, String), std::net::SocketAddr>>,
     pub(crate) learned_max: usize,
     pub(crate) local: std::net::IpAddr,
-    /// Endpoints over HTTP by scheme and authority, the longest path first.
-    pub(crate) paths: Mutex<HashMap<(Scheme, String), Vec<Placed>>>,
+    /// Encodings of bodies that are not read, and were told.
+    pub(crate) unread_codings: Mutex<HashSet<String>>,
     /// Adapters that did not answer in time, and since when.
     pub(crate) silent_peers: Mutex<HashMap<String, Instant>>,
 }
@@ -82,82 +82,60 @@ impl App {
         (!is_silent).then_some(peer)
     }
 
+    /// Tells once in a while that `limits.listeners` leaves no room for an endpoint, so that whoever asked for it is sent past the adapter.
+    pub(crate) fn listeners_over(&self, endpoint: &str) {
+        let over = &self.watch.metrics.listeners_over;
+        let before = over.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        if before == 0 || before.is_power_of_two() {
+            self.watch.reports.note(format!(
+                "`limits.listeners` is reached, so calls of {endpoint} are not looked at: it is resolved to itself. \
+                 Set `limits.listeners` above {}, or let the party come by `proxy`",
+                self.limits.listeners
+            ));
+        }
+    }
+
+    /// A body as whoever it is for reads it. What is not looked at for that is told: a body that is far more than it seems once in a while, an encoding
+    /// that is not read the first time that it comes.
+    pub(crate) fn decoded<'b>(&self, headers: &hyper::HeaderMap, body: &'b [u8]) -> Content<'b> {
+        let content = crate::encoding::decode(headers, body, self.limits.body_bytes);
+        match &content {
+            Content::Plain(_) | Content::Broken(_) => {}
+            Content::Over => {
+                let over = &self.watch.metrics.decoded_over;
+                let before = over.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+                if before == 0 || before.is_power_of_two() {
+                    self.watch.reports.note(format!(
+                        "A body of {} bytes holds more than `limits.body`, {} bytes, when it is decoded, and passed without being looked at",
+                        body.len(),
+                        self.limits.body_bytes
+                    ));
+                }
+            }
+            Content::Unread(coding) => {
+                let mut known = self.unread_codings.lock().unwrap_or_else(PoisonError::into_inner);
+                if known.len() < CODINGS_MAX && coding.len() <= CODING_MAX_BYTES && known.insert(coding.clone()) {
+                    self.watch.reports.note(format!(
+                        "Bodies are encoded with `{}`, which is not read: clauses about them are unknown. \
+                         `gzip`, `deflate` and `identity` are read",
+                        coding.escape_debug()
+                    ));
+                }
+            }
+        }
+        content
+    }
+
     /// Comes to its end when the adapter is to end.
     pub(crate) async fn ending(&self) {
         let mut drain = self.drain.clone();
         // An error says that the adapter is gone, which is an end as well.
         let _ = drain.wait_for(|ends| *ends).await;
     }
-
-    /// Remembers that an endpoint over HTTP has this authority and path.
-    pub(crate) fn add_path(&self, endpoint: &str, parsed: &Endpoint) {
-        let mut paths = self.paths.lock().unwrap_or_else(PoisonError::into_inner);
-        let of = paths.entry((parsed.scheme, parsed.authority())).or_default();
-        if of.len() < PATHS_MAX && of.iter().all(|(_, known)| **known != *endpoint) {
-            of.push((plain_path(&parsed.path), endpoint.into()));
-            of.sort_by_key(|(path, _)| std::cmp::Reverse(path.len()));
-        }
-    }
-
-    /// The endpoint of a request: of those at its authority the one whose path is the longest that its own begins with. And what of its
-    /// path is behind that.
-    pub(crate) fn endpoint_of<'p>(
-        &self,
-        scheme: Scheme,
-        authority: &str,
-        path: &'p str,
-    ) -> Option<(Arc<str>, &'p str)> {
-        let paths = self.paths.lock().unwrap_or_else(PoisonError::into_inner);
-        let of = paths.get(&(scheme, authority.to_owned()))?;
-        of.iter().find_map(|(prefix, endpoint)| Some((endpoint.clone(), behind(path, prefix)?)))
-    }
 }
 
 impl std::fmt::Debug for App {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "adapter `{}`", self.watch.label)
-    }
-}
-
-/// A path without doubled slashes and without one at its end.
-fn plain_path(path: &str) -> String {
-    let mut plain = String::new();
-    for part in path.split('/').filter(|part| !part.is_empty()) {
-        plain.push('/');
-        plain.push_str(part);
-    }
-    plain
-}
-
-/// What is behind the parts of `prefix`, which is plain; `None`: the path does not begin with them.
-fn behind<'p>(path: &'p str, prefix: &str) -> Option<&'p str> {
-    let mut rest = path;
-    for part in prefix.split('/').filter(|part| !part.is_empty()) {
-        rest = rest.trim_start_matches('/').strip_prefix(part)?;
-        if !rest.is_empty() && !rest.starts_with('/') {
-            return None;
-        }
-    }
-    Some(rest)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn paths_begin_with_others_by_their_parts() {
-        for (path, prefix, expect) in [
-            ("/1.1/friends/list.json", "", Some("/1.1/friends/list.json")),
-            ("//edam/user", "/edam/user", Some("")),
-            ("/edam/user/", "/edam/user", Some("/")),
-            ("/edam/users", "/edam/user", None),
-            ("/edam", "/edam/user", None),
-            ("/a//b/c", "/a/b", Some("/c")),
-        ] {
-            assert_eq!(behind(path, prefix), expect, "{path} {prefix}");
-        }
-        assert_eq!(plain_path("//edam//user/"), "/edam/user");
-        assert_eq!(plain_path("/"), "");
     }
 }

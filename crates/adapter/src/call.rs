@@ -209,6 +209,13 @@ impl<'a> Passing<'a> {
         }
     }
 
+    /// As [`Passing::reply`], of a reply that an adapter on the other side will not see as one.
+    pub(crate) fn reply_alone(&mut self, request: &Request<'_>, reply: &Reply<'_>) -> Way {
+        self.ticket = self.ticket.take().map(Ticket::alone);
+        self.sent = None;
+        self.reply(request, reply, None)
+    }
+
     pub(crate) fn op(&self) -> &Op {
         &self.op
     }

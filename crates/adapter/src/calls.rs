@@ -1,17 +1,22 @@
 //! One line for each call, for whoever wants to reckon with them.
 
+use std::fs::File;
 use std::io::{BufWriter, Write};
+use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// The first line of the file.
-pub const HEADER: &str = "call,side,operation,own_ns,waited_ns,whip_bytes,whip_bytes_with_peers,metadata_bytes,extra_bytes,entries,store_bytes,verdict";
+pub const HEADER: &str = "call,side,operation,own_ns,waited_ns,whip_bytes,whip_bytes_with_peers,metadata_bytes,extra_bytes,entries,store_bytes,verdict,at_ns,rss_bytes";
 
-/// Lines that may wait; with more waiting a call waits for the writer, as a line that is missing would be a wrong mean.
-const WAITING_MAX: usize = 65_536;
+/// Lines that may wait; with more waiting a call waits for the writer, as a line that is missing would be a wrong mean. The list of them has room
+/// for all from its beginning, so it must be short for an adapter to be small.
+const WAITING_MAX: usize = 4_096;
+/// At every so many lines the writer looks at the memory of the process. It is looked at there, and not where calls are: a look is a system call.
+const LINES_A_LOOK: u64 = 20;
 
 /// What is written of a call, in the order of [`HEADER`].
 #[derive(Clone, Debug)]
@@ -40,9 +45,21 @@ pub(crate) struct Line {
     pub(crate) verdict: &'static str,
 }
 
+/// What is to be written.
+#[derive(Clone, Debug)]
+enum Said {
+    Call(Line),
+    /// The last line: no call, but what there is after all of them, when everything has been written to the store.
+    End {
+        calls: u64,
+        entries: u64,
+        store_bytes: u64,
+    },
+}
+
 #[derive(Debug)]
 pub(crate) struct Calls {
-    to: Option<SyncSender<Line>>,
+    to: Option<SyncSender<Said>>,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -63,8 +80,17 @@ impl Calls {
     }
 
     pub(crate) fn write(&self, line: Line) {
+        self.say(Said::Call(line));
+    }
+
+    /// That there were `calls` calls and will be no more.
+    pub(crate) fn end(&self, calls: u64, entries: u64, store_bytes: u64) {
+        self.say(Said::End { calls, entries, store_bytes });
+    }
+
+    fn say(&self, said: Said) {
         if let Some(to) = &self.to {
-            let _ = to.send(line);
+            let _ = to.send(said);
         }
     }
 }
@@ -79,17 +105,57 @@ impl Drop for Calls {
     }
 }
 
-fn write(mut file: BufWriter<std::fs::File>, from: &Receiver<Line>) -> std::io::Result<()> {
+/// The memory of this process.
+struct Memory {
+    /// `/proc/self/statm`; `None`: the system has none, and cells stay empty.
+    pages: Option<File>,
+    begun: Instant,
+    lines: u64,
+}
+
+impl Memory {
+    fn new() -> Self {
+        Self { pages: File::open("/proc/self/statm").ok(), begun: crate::clock::now(), lines: 0 }
+    }
+
+    /// The cells of a line: when it is written, since the first one could be, ns, and the resident set then, bytes; both empty in most lines.
+    fn cells(&mut self, is_last: bool) -> (Option<u64>, Option<u64>) {
+        let looks = is_last || self.lines.is_multiple_of(LINES_A_LOOK);
+        self.lines += 1;
+        let rss_bytes = self.pages.as_ref().filter(|_| looks).and_then(resident);
+        (rss_bytes.map(|_| self.begun.elapsed().as_nanos() as u64), rss_bytes)
+    }
+}
+
+/// The second number of `statm`, pages that are resident. Source: proc_pid_statm(5).
+fn resident(statm: &File) -> Option<u64> {
+    let mut text = [0; 128];
+    let length = statm.read_at(&mut text, 0).ok()?;
+    let pages = std::str::from_utf8(&text[..length]).ok()?.split_ascii_whitespace().nth(1)?;
+    Some(pages.parse::<u64>().ok()? * rustix::param::page_size() as u64)
+}
+
+fn write(mut file: BufWriter<File>, from: &Receiver<Said>) -> std::io::Result<()> {
+    let mut memory = Memory::new();
+    let cell = |number: Option<u64>| number.map_or(String::new(), |number| number.to_string());
     loop {
         match from.recv_timeout(Duration::from_millis(200)) {
-            Ok(line) => {
+            Ok(Said::Call(line)) => {
                 let Line { call, side, operation, own_ns, waited_ns, whip_bytes, whip_bytes_with_peers, .. } = &line;
                 let Line { metadata_bytes, extra_bytes, entries, store_bytes, verdict, .. } = &line;
+                let (at_ns, rss_bytes) = memory.cells(false);
                 // A name of REST has no comma or quote in it: templates of paths are checked.
                 writeln!(
                     file,
-                    "{call},{side},{operation},{own_ns},{waited_ns},{whip_bytes},{whip_bytes_with_peers},{metadata_bytes},{extra_bytes},{entries},{store_bytes},{verdict}"
+                    "{call},{side},{operation},{own_ns},{waited_ns},{whip_bytes},{whip_bytes_with_peers},{metadata_bytes},{extra_bytes},{entries},{store_bytes},{verdict},{},{}",
+                    cell(at_ns),
+                    cell(rss_bytes)
                 )?;
+            }
+            Ok(Said::End { calls, entries, store_bytes }) => {
+                let (at_ns, rss_bytes) = memory.cells(true);
+                let (at_ns, rss_bytes) = (cell(at_ns), cell(rss_bytes));
+                writeln!(file, "{calls},end,,0,0,0,0,0,0,{entries},{store_bytes},,{at_ns},{rss_bytes}")?;
             }
             Err(RecvTimeoutError::Timeout) => file.flush()?,
             Err(RecvTimeoutError::Disconnected) => return file.flush(),
@@ -101,12 +167,9 @@ fn write(mut file: BufWriter<std::fs::File>, from: &Receiver<Line>) -> std::io::
 mod tests {
     use super::*;
 
-    #[test]
-    fn a_full_disk_is_an_error_and_no_silence() {
-        let file = BufWriter::with_capacity(0, std::fs::File::options().write(true).open("/dev/full").unwrap());
-        let (to, from) = sync_channel(1);
-        let line = Line {
-            call: 1,
+    fn line(call: u64) -> Line {
+        Line {
+            call,
             side: "client",
             operation: "A.b".into(),
             own_ns: 1,
@@ -118,9 +181,34 @@ mod tests {
             entries: 1,
             store_bytes: 1,
             verdict: "checked",
-        };
-        to.send(line).unwrap();
+        }
+    }
+
+    #[test]
+    fn a_full_disk_is_an_error_and_no_silence() {
+        let file = BufWriter::with_capacity(0, File::options().write(true).open("/dev/full").unwrap());
+        let (to, from) = sync_channel(1);
+        to.send(Said::Call(line(1))).unwrap();
         drop(to);
         assert_eq!(write(file, &from).unwrap_err().kind(), std::io::ErrorKind::StorageFull);
+    }
+
+    #[test]
+    fn memory_is_looked_at_by_calls_and_at_the_end() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("calls.csv");
+        let calls = Calls::start(&path).unwrap();
+        (1..=50).for_each(|call| calls.write(line(call)));
+        calls.end(50, 7, 900);
+        drop(calls);
+        let text = std::fs::read_to_string(&path).unwrap();
+        let rows = text.lines().map(|line| line.split(',').collect::<Vec<_>>()).collect::<Vec<_>>();
+        assert!(rows.iter().all(|row| row.len() == HEADER.split(',').count()), "{text}");
+        let looked = |row: &&Vec<&str>| row[13].parse::<u64>().is_ok_and(|bytes| bytes > 1 << 16);
+        let at = rows[1..].iter().filter(looked).map(|row| (row[0], row[1], row[10])).collect::<Vec<_>>();
+        let expected = [("1", "client", "1"), ("21", "client", "1"), ("41", "client", "1"), ("50", "end", "900")];
+        assert_eq!(at, expected, "{text}");
+        let times = rows[1..].iter().filter_map(|row| row[12].parse::<u64>().ok()).collect::<Vec<_>>();
+        assert!(times.len() == 4 && times.is_sorted(), "{text}");
     }
 }

@@ -1,8 +1,9 @@
 //! What an adapter is told: its name, its contract, which services it stands before and which its party calls.
 
 mod node;
-mod old;
 mod section;
+#[cfg(test)]
+mod tests;
 
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
@@ -100,8 +101,8 @@ pub enum OnMismatch {
 pub struct StoreSettings {
     /// The file; `None`: in memory alone.
     pub path: Option<PathBuf>,
-    /// Bytes of entries in memory.
-    pub memory_bytes: usize,
+    /// Bytes of entries in memory; `None`: 512 KiB beside a file, which has those that leave, and 16 MiB without one, where they are forgotten.
+    pub memory_bytes: Option<usize>,
     /// Entries that were not used for so long are forgotten.
     pub expire_after: Option<Duration>,
     /// What is new is written at least so often.
@@ -231,43 +232,56 @@ pub struct Config {
     pub threads: usize,
 }
 
-/// Which language a configuration is written in.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Language {
-    /// TOML with the keys of this crate's documentation.
-    Toml,
-    /// YAML with the keys of Whip's adapters.
-    Yaml,
+/// A configuration as far as it could be read, so that what it names can be looked at whatever else is wrong.
+#[derive(Clone, Debug)]
+pub struct Draft {
+    /// What could be read. Parts with mistakes are left out.
+    pub config: Config,
+    /// All its mistakes, in the order of the lines.
+    pub mistakes: Vec<Mistake>,
+    /// Services whose `[protocols.NAME]` is there, but has mistakes.
+    pub(crate) doubtful: Vec<String>,
+    /// Whether a part of the file is no TOML.
+    pub(crate) is_partial: bool,
 }
 
-impl Language {
-    /// By the ending of a file's name.
-    pub fn of(path: &Path) -> Self {
-        match path.extension().and_then(|ending| ending.to_str()) {
-            Some("yaml" | "yml") => Self::Yaml,
-            _ => Self::Toml,
-        }
-    }
+/// What a key of a configuration may be: its row in the reference.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Key {
+    /// Its name with its tables: `limits.idle`, `protocols.NAME.kind`.
+    pub name: String,
+    /// `text`, `path`, `count`, `size`, `time`, `share`, `flag`, `word`, `address`, `endpoint`, `texts`, `patterns`.
+    pub kind: String,
+    /// What it is where it is left out; empty: nothing, or it must be given.
+    pub default: String,
+    /// What is allowed; empty: whatever is of the kind.
+    pub range: String,
+}
+
+/// Reads a configuration as far as that goes. Paths in it are relative to `folder`; no file is opened.
+pub fn draft(source: &str, text: &str, folder: &Path) -> Draft {
+    read_all(source, text, folder).0
+}
+
+/// Every key that the reader of configurations asked for when it read `text`, by name.
+pub fn keys(text: &str) -> Vec<Key> {
+    read_all("", text, Path::new("")).1
+}
+
+fn read_all(source: &str, text: &str, folder: &Path) -> (Draft, Vec<Key>) {
+    let found = Found::new(source);
+    let root = node::toml(text, &found);
+    let (config, doubtful) = config(&Section::new("", &root, &found, folder));
+    let (keys, is_partial) = (found.keys(), found.is_partial());
+    (Draft { config, mistakes: found.end(), doubtful, is_partial }, keys)
 }
 
 /// Reads a configuration. Paths in it are relative to `folder`; no file is opened.
 ///
 /// # Errors
 /// All its mistakes.
-pub fn read(source: &str, text: &str, language: Language, folder: &Path) -> Result<Config, Vec<Mistake>> {
-    let found = Found::new(source);
-    let root = match language {
-        Language::Toml => node::toml(text, &found),
-        Language::Yaml => node::yaml(text, &found),
-    };
-    let config = {
-        let section = Section::new("", &root, &found, folder);
-        match language {
-            Language::Toml => config(&section),
-            Language::Yaml => old::config(&section),
-        }
-    };
-    let mistakes = found.end();
+pub fn read(source: &str, text: &str, folder: &Path) -> Result<Config, Vec<Mistake>> {
+    let Draft { config, mistakes, .. } = draft(source, text, folder);
     if mistakes.is_empty() { Ok(config) } else { Err(mistakes) }
 }
 
@@ -290,26 +304,31 @@ const KEYS: &[&str] = &[
     "threads",
 ];
 
-fn config(section: &Section<'_>) -> Config {
+fn config(section: &Section<'_>) -> (Config, Vec<String>) {
     section.only(KEYS);
-    let name = section.needed("name");
+    section.need("name");
+    let name = section.text("name").unwrap_or_default();
     if section.has("name") && (name.is_empty() || name == contract::monitor::UNKNOWN || name.len() > 255) {
         section.mistake("name", "`name` is the adapter's label: 1 to 255 bytes, not `unknown`", None);
     }
-    let protocols =
-        section.named("protocols").into_iter().map(|(service, of)| protocol(&service, &of)).collect::<Vec<_>>();
-    let providing = section.sections("providing").iter().map(providing).collect::<Vec<_>>();
-    let consuming = section.sections("consuming").iter().map(consuming).collect::<Vec<_>>();
-    let local = section.text("local").map_or(Some(IpAddr::from([127, 0, 0, 1])), |text| text.parse().ok());
-    if local.is_none() {
-        section.mistake("local", "`local` is no IP address", None);
+    let mut doubtful = Vec::new();
+    let mut protocols = Vec::new();
+    for (service, of) in section.named("protocols") {
+        match of.sound(|of| protocol(&service, of)).flatten() {
+            Some(protocol) => protocols.push(protocol),
+            None => doubtful.push(service),
+        }
     }
-    section.needed("contract");
+    let (offered, called) = (section.sections("providing"), section.sections("consuming"));
+    let providing = offered.iter().filter_map(|of| of.sound(providing).flatten()).collect::<Vec<_>>();
+    let consuming = called.iter().filter_map(|of| of.sound(consuming).flatten()).collect::<Vec<_>>();
+    let local = section.ip("local", IpAddr::from([127, 0, 0, 1]));
+    section.need("contract");
     if !section.has("providing") && !section.has("consuming") && !section.has("proxy") {
         let hint = "`[[consuming]]` for what the party calls, `[[providing]]` for what it offers".to_owned();
-        section.mistake("providing", "nothing passes through this adapter", Some(hint));
+        section.missing("providing", "nothing passes through this adapter", Some(hint));
     }
-    Config {
+    let config = Config {
         name,
         contract: section.path("contract").unwrap_or_default(),
         protocols,
@@ -317,7 +336,7 @@ fn config(section: &Section<'_>) -> Config {
         consuming,
         admin: section.address("admin"),
         proxy: section.address("proxy"),
-        local: local.unwrap_or(IpAddr::from([127, 0, 0, 1])),
+        local,
         allow: section.patterns("allow"),
         store: store(section.section("store").as_ref()),
         reports: reports(section.section("reports").as_ref()),
@@ -326,10 +345,12 @@ fn config(section: &Section<'_>) -> Config {
         tls: tls(section.section("tls").as_ref()),
         calls: section.path("calls"),
         threads: section.count("threads", 1, 1, 256) as usize,
-    }
+    };
+    (config, doubtful)
 }
 
-fn protocol(service: &str, section: &Section<'_>) -> Protocol {
+/// `None`: its kind is missing.
+fn protocol(service: &str, section: &Section<'_>) -> Option<Protocol> {
     section.only(&["kind", "idl", "wsdl", "service", "tls"]);
     let kinds = [
         ("thrift", Family::Thrift),
@@ -337,75 +358,75 @@ fn protocol(service: &str, section: &Section<'_>) -> Protocol {
         ("soap", Family::Soap),
         ("rest", Family::Rest),
     ];
-    section.needed("kind");
-    let family = section.word("kind", &kinds, Family::Rest);
-    let (needed, other) = match family {
-        Family::Thrift | Family::ThriftHttp => (Some("idl"), "wsdl"),
-        Family::Soap => (Some("wsdl"), "idl"),
-        Family::Rest => (None, "idl"),
+    section.need("kind");
+    let family = section.word("kind", &kinds, None)?;
+    let (idl, wsdl) = (section.path("idl"), section.path("wsdl"));
+    let (needed, schema, others) = match family {
+        Family::Thrift | Family::ThriftHttp => (Some("idl"), idl, &["wsdl"][..]),
+        Family::Soap => (Some("wsdl"), wsdl, &["idl"][..]),
+        Family::Rest => (None, None, &["idl", "wsdl"][..]),
     };
-    if section.has(other) {
+    for other in others.iter().filter(|other| section.has(other)) {
         section.mistake(other, format!("`{other}` has no meaning for this kind"), None);
     }
     if let Some(needed) = needed {
-        section.needed(needed);
+        section.need(needed);
     }
     if section.has("tls") && family == Family::Thrift {
         section.mistake("tls", "`tls` has no meaning for this kind".to_owned(), None);
     }
-    Protocol {
+    let protocol = Protocol {
         tls: section.flag("tls", false),
         service: service.to_owned(),
         family,
-        schema: needed.and_then(|key| section.path(key)),
+        schema,
         schema_service: section.text("service").unwrap_or_else(|| service.to_owned()),
-    }
+    };
+    // Of a file that is not TOML throughout the key may be there.
+    (needed.is_none() || protocol.schema.is_some()).then_some(protocol)
 }
 
-fn providing(section: &Section<'_>) -> Providing {
+/// `None`: what it cannot do without is not there, of which is told.
+fn providing(section: &Section<'_>) -> Option<Providing> {
     section.only(&["service", "endpoint", "forward", "plain", "adapters", "adapters_at"]);
-    section.needed("endpoint");
-    let endpoint = section.endpoint("endpoint").unwrap_or_default();
-    let own = Endpoint::parse(&endpoint).map(|endpoint| endpoint.authority());
+    section.need("endpoint");
+    section.need("service");
+    let (service, endpoint) = (section.text("service"), section.endpoint("endpoint"));
+    let own = endpoint.as_deref().and_then(Endpoint::parse).map(|endpoint| endpoint.authority());
     let (plain, adapters) = (section.address("plain"), section.address("adapters"));
     if plain.is_none() && adapters.is_none() {
         let hint = "`plain = \"host:port\"` for clients without an adapter, `adapters = \"host:port\"` for others";
-        section.mistake("plain", "nobody can reach this service through the adapter", Some(hint.to_owned()));
+        section.missing("plain", "nobody can reach this service through the adapter", Some(hint.to_owned()));
     }
     if section.has("adapters_at") && adapters.is_none() {
-        section.mistake("adapters_at", "`adapters_at` has no meaning without `adapters`", None);
+        section.missing("adapters_at", "`adapters_at` has no meaning without `adapters`", None);
     }
-    Providing {
-        service: section.needed("service"),
-        forward: section.address("forward").or(own).unwrap_or_default(),
-        endpoint,
+    let (forward, adapters_at) = (section.address("forward").or(own), section.address("adapters_at"));
+    Some(Providing {
+        service: service?,
+        forward: forward.unwrap_or_default(),
+        endpoint: endpoint?,
         plain,
-        adapters_at: section.address("adapters_at"),
+        adapters_at,
         adapters,
-    }
+    })
 }
 
-fn consuming(section: &Section<'_>) -> Consuming {
+/// `None`: what it cannot do without is not there, of which is told.
+fn consuming(section: &Section<'_>) -> Option<Consuming> {
     section.only(&["service", "endpoint", "listen", "peer", "labels"]);
-    section.needed("endpoint");
-    Consuming {
-        service: section.needed("service"),
-        endpoint: section.endpoint("endpoint").unwrap_or_default(),
-        listen: section.address("listen"),
-        peer: section.address("peer"),
-        labels: section.texts("labels").into_iter().map(|(label, _)| label).collect(),
-    }
-}
-
-fn nothing<'n>() -> Option<&'n Section<'n>> {
-    None
+    section.need("endpoint");
+    section.need("service");
+    let (service, endpoint) = (section.text("service"), section.endpoint("endpoint"));
+    let (listen, peer) = (section.address("listen"), section.address("peer"));
+    let labels = section.texts("labels").into_iter().map(|(label, _)| label).collect();
+    Some(Consuming { service: service?, endpoint: endpoint?, listen, peer, labels })
 }
 
 fn store(section: Option<&Section<'_>>) -> StoreSettings {
-    const DAY: Duration = Duration::from_secs(86_400);
     let mut settings = StoreSettings {
         path: None,
-        memory_bytes: 16 << 20,
+        memory_bytes: None,
         expire_after: None,
         flush: Duration::from_millis(500),
         on_mismatch: OnMismatch::Rotate,
@@ -413,11 +434,14 @@ fn store(section: Option<&Section<'_>>) -> StoreSettings {
     let Some(section) = section else { return settings };
     section.only(&["path", "memory", "expire_after", "flush", "on_mismatch"]);
     settings.path = section.path("path");
-    settings.memory_bytes = section.bytes("memory", settings.memory_bytes as u64, 1 << 40) as usize;
-    settings.expire_after = section.has("expire_after").then(|| section.time("expire_after", DAY));
+    let memory_bytes = section.bytes("memory", 512 << 10, 1, 1 << 31) as usize;
+    // What is not given depends on whether there is a file to read back from.
+    settings.memory_bytes = section.has("memory").then_some(memory_bytes);
+    settings.expire_after = section.time_if("expire_after", None);
     settings.flush = section.time("flush", settings.flush);
     let words = [("rotate", OnMismatch::Rotate), ("refuse", OnMismatch::Refuse)];
-    settings.on_mismatch = section.word("on_mismatch", &words, settings.on_mismatch);
+    settings.on_mismatch =
+        section.word("on_mismatch", &words, Some(settings.on_mismatch)).unwrap_or(settings.on_mismatch);
     settings
 }
 
@@ -431,7 +455,8 @@ fn reports(section: Option<&Section<'_>>) -> ReportSettings {
     };
     let Some(section) = section else { return settings };
     section.only(&["format", "file", "repeat_after", "per_s", "show_secrets"]);
-    settings.format = section.word("format", &[("text", Format::Text), ("json", Format::Json)], Format::Text);
+    let words = [("text", Format::Text), ("json", Format::Json)];
+    settings.format = section.word("format", &words, Some(settings.format)).unwrap_or(settings.format);
     settings.file = section.path("file");
     settings.repeat_after = section.time("repeat_after", settings.repeat_after);
     settings.per_s = section.count("per_s", u64::from(settings.per_s), 1, 1_000_000) as u32;
@@ -451,8 +476,8 @@ fn checks(section: Option<&Section<'_>>) -> CheckSettings {
     let Some(section) = section else { return settings };
     section.only(&["requires", "ensures", "enforce", "sample", "fail_open", "steps"]);
     let sides = [("sender", Side::Sender), ("receiver", Side::Receiver), ("both", Side::Both)];
-    settings.requires = section.word("requires", &sides, settings.requires);
-    settings.ensures = section.word("ensures", &sides, settings.ensures);
+    settings.requires = section.word("requires", &sides, Some(settings.requires)).unwrap_or(settings.requires);
+    settings.ensures = section.word("ensures", &sides, Some(settings.ensures)).unwrap_or(settings.ensures);
     settings.enforce = section.flag("enforce", false);
     settings.sample = section.fraction("sample", 1.0);
     settings.fail_open = section.flag("fail_open", true);
@@ -473,8 +498,8 @@ fn limits(section: Option<&Section<'_>>) -> Limits {
     };
     let Some(section) = section else { return limits };
     section.only(&["body", "head", "connections", "listeners", "connect", "idle", "request", "drain"]);
-    limits.body_bytes = section.bytes("body", limits.body_bytes as u64, 16 << 20) as usize;
-    limits.head_bytes = section.bytes("head", limits.head_bytes as u64, 1 << 20).max(8 << 10) as usize;
+    limits.body_bytes = section.bytes("body", limits.body_bytes as u64, 1, 16 << 20) as usize;
+    limits.head_bytes = section.bytes("head", limits.head_bytes as u64, 8 << 10, 1 << 20) as usize;
     limits.connections = section.count("connections", limits.connections as u64, 1, 1_000_000) as usize;
     limits.listeners = section.count("listeners", limits.listeners as u64, 0, 60_000) as usize;
     limits.connect = section.time("connect", limits.connect);
@@ -489,9 +514,10 @@ fn tls(section: Option<&Section<'_>>) -> TlsSettings {
     let Some(section) = section else { return settings };
     section.only(&["listen", "upstream", "peers"]);
     let identity = |section: &Section<'_>| {
-        section.needed("cert");
-        section.needed("key");
-        Some(Identity { cert: section.path("cert")?, key: section.path("key")? })
+        section.need("cert");
+        section.need("key");
+        let (cert, key) = (section.path("cert"), section.path("key"));
+        Some(Identity { cert: cert?, key: key? })
     };
     if let Some(listen) = section.section("listen") {
         listen.only(&["cert", "key"]);
@@ -507,8 +533,9 @@ fn tls(section: Option<&Section<'_>>) -> TlsSettings {
     }
     if let Some(peers) = section.section("peers") {
         peers.only(&["cert", "key", "ca"]);
-        peers.needed("ca");
-        settings.peers = identity(&peers).zip(peers.path("ca"));
+        peers.need("ca");
+        let ca = peers.path("ca");
+        settings.peers = identity(&peers).zip(ca);
     }
     settings
 }

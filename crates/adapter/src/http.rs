@@ -8,20 +8,22 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use contract::monitor::Standing;
 use hyper::body::Incoming;
-use hyper::header::{CONTENT_TYPE, HOST, HeaderValue, UPGRADE};
+use hyper::header::{CONTENT_TYPE, HOST, HeaderValue};
 use hyper::http::request::Parts;
 use hyper::http::uri::PathAndQuery;
+use hyper::upgrade::OnUpgrade;
 use hyper::{HeaderMap, Method, Request, Response, StatusCode, Uri};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::time::timeout;
 
 pub(crate) use self::fields::greet;
-use self::fields::{Block, META, block_of, drop_hop_fields, field_bytes, field_of, greeted};
+use self::fields::{Block, META, asks_upgrade, block_of, drop_hop_fields, field_bytes, field_of, greeted};
 use crate::app::App;
 use crate::body::{Body, Read};
 use crate::call::{Hop, Passing, Side, Way};
 use crate::config::Family;
 use crate::dial::Whom;
+use crate::encoding::Content;
 use crate::endpoint::Scheme;
 use crate::metrics::{Skip, count};
 use crate::pool::Conn;
@@ -37,8 +39,23 @@ pub(crate) enum Target {
     Any,
 }
 
+/// What a client begins with that knows its server to speak HTTP/2. Source: RFC 9113, section 3.4.
+const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+
 /// Serves one connection until either side ends.
-pub(crate) async fn serve(app: &Arc<App>, client: Stream, target: Target) -> io::Result<()> {
+pub(crate) async fn serve(app: &Arc<App>, mut client: Stream, target: Target) -> io::Result<()> {
+    if let Target::Fixed { scheme, forward, .. } = &target {
+        let is_other = tokio::select! {
+            is_other = timeout(app.limits.idle, client.begins_with(PREFACE)) => is_other,
+            () = app.ending() => return Ok(()),
+        };
+        if is_other.map_err(|_| io::Error::from(io::ErrorKind::TimedOut))?? {
+            app.watch.metrics.skip(Skip::Unreadable);
+            let whom = if *scheme == Scheme::Https { Whom::Tls } else { Whom::Plain };
+            let mut upstream = app.dial.connect(forward, whom).await?;
+            return crate::thrift::copy(app.limits.idle, &mut client, &mut upstream).await;
+        }
+    }
     let kept = Arc::new(Mutex::new(None));
     let service = {
         let (app, target, kept) = (app.clone(), Arc::new(target), kept.clone());
@@ -118,7 +135,7 @@ fn going(app: &App, target: &Target, request: &Request<Incoming>) -> Option<Goin
             (Side::Client, Scheme::Http, authority.clone(), authority, None)
         }
     };
-    let found = app.endpoint_of(scheme, &authority, path);
+    let found = app.watch.routes.find(scheme, &authority, path);
     let is_listed = found.is_some();
     let (endpoint, behind) = found.unwrap_or_else(|| (authority.as_str().into(), path));
     let behind = if behind.is_empty() { "/".to_owned() } else { behind.to_owned() };
@@ -204,9 +221,9 @@ async fn pass(
 ) -> Result<Response<Body>, Failed> {
     let since = crate::clock::now();
     let hop = &going.hop;
-    let is_upgrade = request.headers().contains_key(UPGRADE);
     let (mut parts, incoming) = request.into_parts();
-    drop_hop_fields(&mut parts.headers, is_upgrade);
+    let upgrade = asks_upgrade(&parts.headers).then(|| parts.extensions.remove::<OnUpgrade>()).flatten();
+    drop_hop_fields(&mut parts.headers, upgrade.is_some());
     let block = block_of(&mut parts.headers);
     // Metadata from whoever is no adapter is a forgery or an accident: it is dropped either way.
     let may_carry = matches!(hop.side, Side::Server { peers: true });
@@ -216,7 +233,7 @@ async fn pass(
     let block = block.filter(|_| may_carry);
     let service = match app.watch.standing(&hop.endpoint) {
         Standing::Service(id) if going.is_listed => {
-            app.watch.services.get(id).filter(|service| service.family != Family::Thrift).cloned()
+            app.watch.services.get(id).filter(|service| service.family != Family::Thrift)
         }
         _ => None,
     };
@@ -224,7 +241,6 @@ async fn pass(
     let by_head =
         service.as_ref().map(|service| service.by_head(parts.method.as_str(), &going.behind).map(|op| op.cloned()));
     let skip = match &by_head {
-        _ if is_upgrade => Some(Skip::Unreadable),
         None | Some(Some(None)) => Some(Skip::Unlisted),
         // With an empty block the adapter before says that it has not looked at the call, so neither does this one.
         Some(_) if !is_sampled || block.as_ref().is_some_and(|block| block.bytes.is_empty()) => Some(Skip::Sample),
@@ -234,17 +250,17 @@ async fn pass(
         let reads_body = by_head.flatten().flatten().is_none_or(|op: Arc<Op>| service.reads_body(&op));
         if !reads_body {
             let whole = bytes::Bytes::new();
-            return checked(app, going, kept, service, parts, whole, Body::streaming(incoming), block, number, since)
-                .await;
+            let body = Body::streaming(incoming);
+            return checked(app, going, kept, service, parts, whole, body, upgrade, block, number, since).await;
         }
         match Body::read(incoming, app.limits.body_bytes, app.limits.request).await.map_err(Failed::Body)? {
             Read::Whole(whole, body) => {
                 let since = crate::clock::now();
-                return checked(app, going, kept, service, parts, whole, body, block, number, since).await;
+                return checked(app, going, kept, service, parts, whole, body, upgrade, block, number, since).await;
             }
             Read::Part(body, skip) => {
                 app.watch.metrics.skip(skip);
-                return send(app, going, kept, parts, body, None).await.map(|sent| unchecked(sent, is_upgrade));
+                return unchecked(app, send(app, going, kept, parts, body, None).await?, upgrade);
             }
         }
     }
@@ -252,32 +268,30 @@ async fn pass(
     if skip == Some(Skip::Sample) && app.watch.peer(&hop.endpoint).is_some() && hop.side == Side::Client {
         parts.headers.insert(META, HeaderValue::from_static(""));
     }
-    let upgrading = is_upgrade.then(|| parts.extensions.remove::<hyper::upgrade::OnUpgrade>()).flatten();
-    let sent = send(app, going, kept, parts, Body::streaming(incoming), None).await?;
-    if let (StatusCode::SWITCHING_PROTOCOLS, Some(upgrading)) = (sent.response.status(), upgrading) {
-        return switch(app, sent.response, upgrading);
-    }
-    Ok(unchecked(sent, is_upgrade))
+    unchecked(app, send(app, going, kept, parts, Body::streaming(incoming), None).await?, upgrade)
 }
 
-fn unchecked(sent: Sent, keep_upgrade: bool) -> Response<Body> {
+/// The response to a request that was not looked at, or not to its end.
+fn unchecked(app: &Arc<App>, sent: Sent, upgrade: Option<OnUpgrade>) -> Result<Response<Body>, Failed> {
+    if let (StatusCode::SWITCHING_PROTOCOLS, Some(upgrade)) = (sent.response.status(), upgrade) {
+        app.watch.metrics.skip(Skip::Unreadable);
+        return switch(app, sent.response, upgrade);
+    }
     let (mut parts, body) = sent.response.into_parts();
-    drop_hop_fields(&mut parts.headers, keep_upgrade);
+    drop_hop_fields(&mut parts.headers, false);
     parts.headers.remove(&META);
-    Response::from_parts(parts, Body::streaming(body))
+    Ok(Response::from_parts(parts, Body::streaming(body)))
 }
 
 /// Another protocol begins on both sides: its bytes pass as they are.
-fn switch(
-    app: &Arc<App>,
-    mut response: Response<Incoming>,
-    client: hyper::upgrade::OnUpgrade,
-) -> Result<Response<Body>, Failed> {
+fn switch(app: &Arc<App>, mut response: Response<Incoming>, client: OnUpgrade) -> Result<Response<Body>, Failed> {
     // It outlives the connection that it began as, so it has a slot of its own.
     let Ok(slot) = app.slots.clone().try_acquire_owned() else {
         count(&app.watch.metrics.connections_over);
         return Err(Failed::Full);
     };
+    drop_hop_fields(response.headers_mut(), true);
+    response.headers_mut().remove(&META);
     let service = hyper::upgrade::on(&mut response);
     let idle = app.limits.idle;
     tokio::spawn(async move {
@@ -423,6 +437,7 @@ async fn checked(
     mut parts: Parts,
     whole: bytes::Bytes,
     body: Body,
+    upgrade: Option<OnUpgrade>,
     block: Option<Block>,
     number: u64,
     since: std::time::Instant,
@@ -431,8 +446,13 @@ async fn checked(
     // What the clauses read is a copy of the head: the head itself travels on.
     let (method, query, headers) =
         (parts.method.clone(), parts.uri.query().unwrap_or_default().to_owned(), parts.headers.clone());
+    let content = app.decoded(&headers, &whole);
+    if content == Content::Over {
+        app.watch.metrics.skip(Skip::Size);
+        return unchecked(app, send(app, going, kept, parts, body, None).await?, upgrade);
+    }
     let request =
-        HttpRequest { method: method.as_str(), path: &going.behind, query: &query, headers: &headers, body: &whole };
+        HttpRequest { method: method.as_str(), path: &going.behind, query: &query, headers: &headers, body: &content };
     let called = app.watch.guarded(|| service.http_request(&request));
     let (op, request) = match called {
         Some(Called::Known(op, request)) => (op, request),
@@ -442,7 +462,7 @@ async fn checked(
                 Some(Called::Unreadable) => Skip::Unreadable,
                 Some(_) => Skip::Unlisted,
             });
-            return send(app, going, kept, parts, body, None).await.map(|sent| unchecked(sent, false));
+            return unchecked(app, send(app, going, kept, parts, body, None).await?, upgrade);
         }
     };
     let mut passing = Passing::new(app, hop, service, op.clone(), number, since);
@@ -480,6 +500,12 @@ async fn checked(
             Way::Broken => return Err(Failed::Broken),
         }
     }
+    if let (StatusCode::SWITCHING_PROTOCOLS, Some(upgrade)) = (response.status(), upgrade) {
+        passing.skipped(Skip::Unreadable);
+        let extra = if is_adapter { passing.metadata_bytes as i64 } else { 0 };
+        passing.end(extra);
+        return switch(app, response, upgrade);
+    }
     let (mut parts, incoming) = response.into_parts();
     drop_hop_fields(&mut parts.headers, false);
     let block = block_of(&mut parts.headers).filter(|_| is_adapter);
@@ -495,10 +521,18 @@ async fn checked(
         passing.resume();
         match read.map_err(Failed::Reply)? {
             Read::Whole(whole, body) => {
-                let reply = HttpReply { code: parts.status.as_u16(), headers: &parts.headers, body: &whole };
-                let reply = app.watch.guarded(|| service.http_reply(&op, &reply));
-                let reply = reply.unwrap_or_else(crate::read::Reply::opaque);
-                added = replied(&mut passing, &request, &reply, block.as_ref(), service)?;
+                let content = app.decoded(&parts.headers, &whole);
+                match &content {
+                    Content::Over => passing.skipped(Skip::Size),
+                    Content::Unread(_) => passing.skipped(Skip::Unreadable),
+                    Content::Plain(_) | Content::Broken(_) => {}
+                }
+                if content != Content::Over {
+                    let reply = HttpReply { code: parts.status.as_u16(), headers: &parts.headers, body: &content };
+                    let reply = app.watch.guarded(|| service.http_reply(&op, &reply));
+                    let reply = reply.unwrap_or_else(crate::read::Reply::opaque);
+                    added = replied(&mut passing, &request, &reply, block.as_ref(), service)?;
+                }
                 body
             }
             Read::Part(body, skip) => {

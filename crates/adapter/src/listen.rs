@@ -103,7 +103,8 @@ async fn serve(app: &Arc<App>, stream: TcpStream, purpose: Purpose) -> io::Resul
     }
 }
 
-async fn late<T>(app: &App, shaking: impl Future<Output = io::Result<T>>) -> io::Result<T> {
+/// Gives up a handshake that takes longer than connecting may.
+pub(crate) async fn late<T>(app: &App, shaking: impl Future<Output = io::Result<T>>) -> io::Result<T> {
     match timeout(app.limits.connect, shaking).await {
         Ok(shaken) => shaken,
         Err(_) => {
@@ -128,67 +129,16 @@ async fn peer(app: &App, stream: TcpStream) -> io::Result<(Stream, Option<String
     Ok((Stream::new(tls), Some(identity)))
 }
 
-/// Whether a connection begins with the greeting of adapters. What was read of one that does not is read again.
+/// Whether a connection begins with the greeting of adapters, which is answered.
 async fn greeted(app: &App, mut stream: Stream) -> io::Result<(Stream, bool)> {
-    let mut begin = Vec::new();
-    while begin.len() < GREETING.len() && GREETING.starts_with(&begin) {
-        let mut byte = [0; 1];
-        let read = timeout(app.limits.idle, stream.read(&mut byte)).await;
-        match read.map_err(|_| io::Error::from(io::ErrorKind::TimedOut))?? {
-            0 => break,
-            _ => begin.push(byte[0]),
-        }
-    }
-    if begin == GREETING {
+    let greets = timeout(app.limits.idle, stream.begins_with(GREETING)).await;
+    let greets = greets.map_err(|_| io::Error::from(io::ErrorKind::TimedOut))??;
+    if greets {
+        let mut greeting = [0; GREETING.len()];
+        stream.read_exact(&mut greeting).await?;
         tokio::io::AsyncWriteExt::write_all(&mut stream, GREETING).await?;
-        return Ok((stream, true));
     }
-    Ok((Stream::new(Again { begin, at: 0, stream }), false))
-}
-
-/// A stream of which the first bytes were read already.
-struct Again {
-    begin: Vec<u8>,
-    at: usize,
-    stream: Stream,
-}
-
-mod again {
-    use std::io;
-    use std::pin::Pin;
-    use std::task::{Context, Poll};
-
-    use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-
-    impl AsyncRead for super::Again {
-        fn poll_read(
-            mut self: Pin<&mut Self>,
-            context: &mut Context<'_>,
-            into: &mut ReadBuf<'_>,
-        ) -> Poll<io::Result<()>> {
-            if self.at < self.begin.len() {
-                let part = into.remaining().min(self.begin.len() - self.at);
-                into.put_slice(&self.begin[self.at..self.at + part]);
-                self.at += part;
-                return Poll::Ready(Ok(()));
-            }
-            Pin::new(&mut self.stream).poll_read(context, into)
-        }
-    }
-
-    impl AsyncWrite for super::Again {
-        fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-            Pin::new(&mut self.stream).poll_write(context, bytes)
-        }
-
-        fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-            Pin::new(&mut self.stream).poll_flush(context)
-        }
-
-        fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-            Pin::new(&mut self.stream).poll_shutdown(context)
-        }
-    }
+    Ok((stream, greets))
 }
 
 /// Where the party is to connect to reach an endpoint through this adapter.
@@ -218,12 +168,12 @@ pub(crate) async fn resolve(app: &Arc<App>, endpoint: &str) -> Result<Resolved, 
     let parsed = Endpoint::parse(endpoint).ok_or_else(|| format!("`{endpoint}` is no endpoint"))?;
     let authority = parsed.authority();
     let service_of = |endpoint: &str| match app.watch.standing(endpoint) {
-        Standing::Service(id) => app.watch.services.get(id).cloned(),
+        Standing::Service(id) => app.watch.services.get(id),
         Standing::Unlisted | Standing::Conflict => None,
     };
     // Who asks may have a URL below the endpoint.
     let above = || {
-        let (above, _) = app.endpoint_of(parsed.scheme, &authority, &parsed.path)?;
+        let (above, _) = app.watch.routes.find(parsed.scheme, &authority, &parsed.path)?;
         Some((service_of(&above)?, above))
     };
     // Or the endpoint is written without a scheme.
@@ -273,14 +223,12 @@ pub(crate) async fn listener_for(
         Family::Thrift => (Scheme::Tcp, endpoint.to_owned()),
         _ => (parsed.scheme, authority.clone()),
     };
-    if family != Family::Thrift {
-        app.add_path(endpoint, parsed);
-    }
     let mut listeners = app.listeners.lock().await;
     if let (Some(known), None) = (listeners.get(&key), at) {
         return Ok(*known);
     }
     if at.is_none() && listeners.len() >= app.learned_max {
+        app.listeners_over(endpoint);
         return Err(io::Error::other("there are too many listeners"));
     }
     let listener = match at {

@@ -32,7 +32,10 @@ pub(crate) enum Got {
     /// A frame that is too long to be looked at: so many bytes from here on.
     Large { length: usize },
     /// What comes from now on cannot be cut into messages.
-    Opaque,
+    Opaque {
+        /// What it is, where that is no message for sure.
+        what: Option<String>,
+    },
     /// The other side has ended.
     End,
 }
@@ -74,7 +77,7 @@ impl Messages {
             }
             if self.fill().await? == 0 {
                 // Half a message is passed on as it is, and then the end.
-                return Ok(if self.buffer.is_empty() { Got::End } else { Got::Opaque });
+                return Ok(if self.buffer.is_empty() { Got::End } else { Got::Opaque { what: None } });
             }
         }
     }
@@ -85,7 +88,7 @@ impl Messages {
             let Some(length) = number.checked_sub(1) else {
                 self.buffer.advance(used);
                 self.is_opaque = true;
-                return Ok(Some(Got::Opaque));
+                return Ok(Some(Got::Opaque { what: None }));
             };
             if length > BLOCK_MAX_BYTES {
                 return Err(io::Error::new(io::ErrorKind::InvalidData, "a block of metadata over its limit"));
@@ -105,7 +108,7 @@ impl Messages {
             Some(how) => how,
             None => match detect(message, &Limits::DEFAULT) {
                 Detected::Need => return Ok(None),
-                Detected::Unknown => return Ok(Some(Got::Opaque)),
+                Detected::Unknown => return Ok(Some(Got::Opaque { what: Some("no Thrift message".to_owned()) })),
                 Detected::Thrift { protocol, framing, .. } => *self.how.insert((protocol, framing)),
             },
         };
@@ -117,12 +120,15 @@ impl Messages {
                 let bytes = self.buffer.split_to(used).freeze();
                 Ok(Some(Got::Message { block, bytes, begin, protocol, framing }))
             }
-            Err(_) => match message.first_chunk::<4>().map(|length| u32::from_be_bytes(*length)) {
+            Err(error) => match message.first_chunk::<4>().map(|length| u32::from_be_bytes(*length)) {
                 Some(length) if framing == Framing::Framed && length <= i32::MAX as u32 => {
                     self.block(head, block);
                     Ok(Some(Got::Large { length: length as usize + 4 }))
                 }
-                _ => Ok(Some(Got::Opaque)),
+                _ => {
+                    let what = (!error.fault.is_limit()).then(|| format!("no Thrift message: {error}"));
+                    Ok(Some(Got::Opaque { what }))
+                }
             },
         }
     }

@@ -3,6 +3,8 @@
 use std::fmt::Write;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use contract::monitor::{Counts, Tallies};
+
 /// What became of a call besides being checked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Skip {
@@ -57,6 +59,12 @@ pub(crate) struct Metrics {
     /// Metadata that was not believed: from who may not send any, or that could not be read.
     pub(crate) metadata_refused: AtomicU64,
     pub(crate) dials_refused: AtomicU64,
+    /// Bodies that are too long to be looked at once they are decoded.
+    pub(crate) decoded_over: AtomicU64,
+    /// Endpoints that were asked for and have no listener, for want of room.
+    pub(crate) listeners_over: AtomicU64,
+    /// Endpoints that were learned and are not known by their URL, for want of room.
+    pub(crate) routes_over: AtomicU64,
     pub(crate) metadata_bytes: AtomicU64,
     pub(crate) reports: AtomicU64,
     pub(crate) reports_left_out: AtomicU64,
@@ -88,13 +96,19 @@ impl Metrics {
         self.own_sum_ns.fetch_add(own_ns, Ordering::Relaxed);
     }
 
-    /// Prometheus text. Source: its exposition format, version 0.0.4.
-    pub(crate) fn text(&self, counts: contract::monitor::Counts) -> String {
+    /// All of it as text. Source: OpenMetrics 1.0.0, which Prometheus reads.
+    pub(crate) fn text(&self, counts: Counts, tallies: &Tallies) -> String {
         let mut out = String::new();
         let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         let mut put = |name: &str, kind: &str, help: &str, rows: &[(&str, u64)]| {
+            // The samples of a counter end in `_total`, and its family's name does not.
+            let family = if kind == "counter" { name.strip_suffix("_total").unwrap_or(name) } else { name };
             // Writing to a string cannot fail.
-            let _ = writeln!(out, "# HELP quintain_adapter_{name} {help}\n# TYPE quintain_adapter_{name} {kind}");
+            let _ = writeln!(out, "# TYPE quintain_adapter_{family} {kind}");
+            if let Some(unit) = ["bytes", "seconds"].iter().find(|unit| family.ends_with(&format!("_{unit}"))) {
+                let _ = writeln!(out, "# UNIT quintain_adapter_{family} {unit}");
+            }
+            let _ = writeln!(out, "# HELP quintain_adapter_{family} {help}");
             for (label, value) in rows {
                 let _ = writeln!(out, "quintain_adapter_{name}{label} {value}");
             }
@@ -107,6 +121,24 @@ impl Metrics {
             ("{verdict=\"error\"}", counts.errors),
         ];
         put("verdicts_total", "counter", "What clauses came to.", &verdicts);
+        let mut rows = Vec::new();
+        for ((operation, clause), tally) in &tallies.clauses {
+            let (operation, clause) = (escaped(operation), escaped(clause));
+            let by =
+                [("holds", tally.holds), ("fails", tally.fails), ("unknown", tally.unknown), ("error", tally.errors)];
+            rows.extend(by.map(|(verdict, count)| {
+                (format!("{{operation=\"{operation}\",clause=\"{clause}\",verdict=\"{verdict}\"}}"), count)
+            }));
+        }
+        let rows = rows.iter().map(|(label, count)| (label.as_str(), *count)).collect::<Vec<_>>();
+        put("clause_verdicts_total", "counter", "What each clause came to.", &rows);
+        let rows = tallies.blamed.iter().map(|((operation, clause, label), count)| {
+            let (operation, clause, label) = (escaped(operation), escaped(clause), escaped(label));
+            (format!("{{operation=\"{operation}\",clause=\"{clause}\",blamed=\"{label}\"}}"), *count)
+        });
+        let rows = rows.collect::<Vec<_>>();
+        let rows = rows.iter().map(|(label, count)| (label.as_str(), *count)).collect::<Vec<_>>();
+        put("blamed_total", "counter", "How often a clause that failed blamed a party.", &rows);
         let labels = SKIPS.map(|skip| format!("{{reason=\"{}\"}}", skip.name().trim_start_matches("skipped:")));
         let mut rows = SKIPS
             .iter()
@@ -123,7 +155,7 @@ impl Metrics {
                 read(&self.refused_calls),
             ),
             ("connections_total", "counter", "Connections that were taken.", read(&self.connections)),
-            ("connections", "gauge", "Connections that are open.", read(&self.connections_now)),
+            ("connections_open", "gauge", "Connections that are open.", read(&self.connections_now)),
             (
                 "connections_over_total",
                 "counter",
@@ -149,6 +181,24 @@ impl Metrics {
                 "counter",
                 "Endpoints that were not dialled because no rule allows them.",
                 read(&self.dials_refused),
+            ),
+            (
+                "decoded_over_total",
+                "counter",
+                "Bodies that hold more than `limits.body` when they are decoded.",
+                read(&self.decoded_over),
+            ),
+            (
+                "listeners_over_total",
+                "counter",
+                "Questions for an endpoint that was resolved to itself, as `limits.listeners` is reached.",
+                read(&self.listeners_over),
+            ),
+            (
+                "routes_over_total",
+                "counter",
+                "Endpoints that were learned and are not looked at, as too many are known.",
+                read(&self.routes_over),
             ),
             (
                 "metadata_bytes_total",
@@ -182,7 +232,12 @@ impl Metrics {
                 "Service entries that were not written, as the store was behind.",
                 read(&self.store_dropped),
             ),
-            ("store_bytes", "gauge", "Keys, entries and names in the store.", read(&self.store_bytes)),
+            (
+                "store_bytes",
+                "gauge",
+                "Keys, entries and names in the store, those that wait to be written among them.",
+                read(&self.store_bytes),
+            ),
             ("store_file_bytes", "gauge", "Length of the store's file.", read(&self.store_file_bytes)),
             ("panics_total", "counter", "Mistakes of the adapter itself that were caught.", read(&self.panics)),
         ] {
@@ -200,8 +255,14 @@ impl Metrics {
         let rows = rows.iter().map(|(label, value)| (label.as_str(), *value)).collect::<Vec<_>>();
         put("own_seconds", "histogram", "The adapter's own time a call, without waiting for the service.", &rows);
         let _ = writeln!(out, "quintain_adapter_own_seconds_sum {}", read(&self.own_sum_ns) as f64 / 1e9);
+        out.push_str("# EOF\n");
         out
     }
+}
+
+/// A text as the value of a label.
+fn escaped(text: &str) -> String {
+    text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
 }
 
 #[cfg(test)]
@@ -215,7 +276,7 @@ mod tests {
             metrics.call(own_ns);
         }
         metrics.skip(Skip::Encrypted);
-        let text = metrics.text(contract::monitor::Counts { fails: 3, bypassed: 2, ..Default::default() });
+        let text = metrics.text(Counts { fails: 3, bypassed: 2, ..Counts::default() }, &Tallies::default());
         for line in [
             "quintain_adapter_calls_total 4",
             "quintain_adapter_own_seconds_bucket{le=\"0.000002\"} 2",
@@ -229,6 +290,50 @@ mod tests {
             "quintain_adapter_unchecked_total{reason=\"conflict\"} 2",
         ] {
             assert!(text.lines().any(|found| found == line), "{line}\n{text}");
+        }
+    }
+
+    /// The rules of OpenMetrics 1.0.0 that a scraper trips over: one family of a name, in one piece, its samples named by its kind, its unit at
+    /// its name's end, labels escaped, an end.
+    #[test]
+    fn a_scraper_of_open_metrics_can_read_it() {
+        let mut tallies = Tallies::default();
+        let odd = "a\\b\"c\nd".to_owned();
+        let tally = contract::monitor::Tally { holds: 5, fails: 2, unknown: 1, errors: 0 };
+        tallies.clauses.insert(("Any.GET /".to_owned(), "Any.GET /.fine".to_owned()), tally);
+        tallies.blamed.insert(("Any.GET /".to_owned(), "Any.GET /.fine".to_owned(), odd), 2);
+        let text = Metrics::default().text(Counts::default(), &tallies);
+        for line in [
+            "quintain_adapter_clause_verdicts_total{operation=\"Any.GET /\",clause=\"Any.GET /.fine\",verdict=\"fails\"} 2",
+            r#"quintain_adapter_blamed_total{operation="Any.GET /",clause="Any.GET /.fine",blamed="a\\b\"c\nd"} 2"#,
+            "# TYPE quintain_adapter_calls counter",
+            "# TYPE quintain_adapter_connections_open gauge",
+            "# UNIT quintain_adapter_own_seconds seconds",
+            "# UNIT quintain_adapter_metadata_bytes bytes",
+        ] {
+            assert!(text.lines().any(|found| found == line), "{line}\n{text}");
+        }
+        assert!(text.ends_with("\n# EOF\n"), "{text}");
+        let mut families = std::collections::BTreeSet::new();
+        let mut now = ("", "");
+        for line in text.lines().filter(|line| *line != "# EOF") {
+            if let Some(declared) = line.strip_prefix("# TYPE ") {
+                now = declared.split_once(' ').unwrap();
+                assert!(!now.0.ends_with("_total") && families.insert(now.0), "{line}");
+                continue;
+            }
+            if let Some(about) = line.strip_prefix("# ") {
+                let (_, rest) = about.split_once(' ').unwrap();
+                assert_eq!(rest.split(' ').next(), Some(now.0), "{line}");
+                continue;
+            }
+            let name = line.split(['{', ' ']).next().unwrap();
+            let ends: &[&str] = match now.1 {
+                "counter" => &["_total"],
+                "gauge" => &[""],
+                _ => &["_bucket", "_count", "_sum"],
+            };
+            assert!(ends.iter().any(|end| name == format!("{}{end}", now.0)), "{line} in {now:?}");
         }
     }
 }

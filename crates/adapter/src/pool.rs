@@ -82,7 +82,7 @@ impl Pool {
         let (mut sender, connection) = builder.handshake(TokioIo::new(stream)).await.map_err(io::Error::other)?;
         tokio::spawn(async move {
             // What goes wrong here goes wrong for the request, too, which tells of it.
-            let _ = connection.await;
+            let _ = connection.with_upgrades().await;
         });
         if whom == Whom::Peer {
             let greeted = tokio::time::timeout(dial.connect, crate::http::greet(&mut sender, authority)).await;

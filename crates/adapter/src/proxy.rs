@@ -1,22 +1,31 @@
 //! The forward proxy's tunnels: `CONNECT host:port`.
 
+use std::io;
+use std::pin::Pin;
 use std::sync::Arc;
 
 use contract::monitor::Standing;
 use hyper::body::Incoming;
 use hyper::{Request, Response, StatusCode};
 use hyper_util::rt::TokioIo;
+use tokio::time::timeout;
+use tokio_rustls::TlsAcceptor;
 
 use crate::app::App;
 use crate::body::Body;
 use crate::call::{Hop, Side};
 use crate::config::Family;
 use crate::dial::Whom;
+use crate::endpoint::{Endpoint, Scheme};
+use crate::http::Target;
 use crate::metrics::Skip;
 use crate::stream::Stream;
 
-/// Opens a tunnel to an endpoint that may be dialled. One to a Thrift service is looked into; one to anything else, most often TLS, passes
-/// as it is and is counted as such.
+/// What a handshake of TLS begins with. Source: RFC 8446, section 5.1.
+const HANDSHAKE: &[u8] = &[22];
+
+/// Opens a tunnel to an endpoint that may be dialled. One to a service that is known is looked into: Thrift, HTTP, and HTTPS where the certificate of
+/// `tls.listen` is one of its host. What else there is passes as it is and is counted as such.
 pub(crate) async fn connect(app: &Arc<App>, request: Request<Incoming>) -> Response<Body> {
     let told = |code: StatusCode, text: String| {
         let mut response = Response::new(Body::of(text));
@@ -39,7 +48,10 @@ pub(crate) async fn connect(app: &Arc<App>, request: Request<Incoming>) -> Respo
         Standing::Service(id) => app.watch.services.get(id).is_some_and(|service| service.family == Family::Thrift),
         Standing::Unlisted | Standing::Conflict => false,
     };
-    let upstream = if is_thrift {
+    let host = Endpoint::parse(&endpoint).map(|endpoint| endpoint.host).unwrap_or_default();
+    let is_plain = app.watch.routes.has(Scheme::Http, &endpoint);
+    let ends_tls = app.dial.tls.ends_for(&host).filter(|_| app.watch.routes.has(Scheme::Https, &endpoint)).cloned();
+    let upstream = if is_thrift || is_plain || ends_tls.is_some() {
         None
     } else {
         match app.dial.connect(&endpoint, Whom::Plain).await {
@@ -58,7 +70,7 @@ pub(crate) async fn connect(app: &Arc<App>, request: Request<Incoming>) -> Respo
                 app.watch.metrics.skip(Skip::Encrypted);
                 crate::thrift::copy(app.limits.idle, &mut client, &mut upstream).await
             }
-            None => {
+            None if is_thrift => {
                 let hop = Hop {
                     side: Side::Client,
                     endpoint: endpoint.as_str().into(),
@@ -68,7 +80,42 @@ pub(crate) async fn connect(app: &Arc<App>, request: Request<Incoming>) -> Respo
                 };
                 crate::thrift::serve(&app, client, &hop, false).await
             }
+            None => within(app, client, endpoint, is_plain, ends_tls).await,
         };
     });
     Response::new(Body::default())
+}
+
+/// A tunnel to an authority of which endpoints over HTTP are known. In a box, because what is in it is served as what led to it was.
+fn within(
+    app: Arc<App>,
+    mut client: Stream,
+    authority: String,
+    is_plain: bool,
+    ends_tls: Option<TlsAcceptor>,
+) -> Pin<Box<dyn Future<Output = io::Result<()>> + Send>> {
+    let target = |scheme| Target::Fixed {
+        side: Side::Client,
+        scheme,
+        authority: authority.clone(),
+        forward: authority.clone(),
+        identity: None,
+    };
+    let (plain, within_tls) = (target(Scheme::Http), target(Scheme::Https));
+    Box::pin(async move {
+        // The client speaks first, in HTTP as in TLS.
+        let is_tls = timeout(app.limits.idle, client.begins_with(HANDSHAKE)).await;
+        match (is_tls.map_err(|_| io::Error::from(io::ErrorKind::TimedOut))??, ends_tls) {
+            (true, Some(acceptor)) => {
+                let client = Stream::new(crate::listen::late(&app, acceptor.accept(client)).await?);
+                crate::http::serve(&app, client, within_tls).await
+            }
+            (false, _) if is_plain => crate::http::serve(&app, client, plain).await,
+            _ => {
+                let mut upstream = app.dial.connect(&authority, Whom::Plain).await?;
+                app.watch.metrics.skip(Skip::Encrypted);
+                crate::thrift::copy(app.limits.idle, &mut client, &mut upstream).await
+            }
+        }
+    })
 }

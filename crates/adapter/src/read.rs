@@ -7,12 +7,13 @@ mod thrift;
 pub(crate) use self::thrift::decode as thrift_message;
 
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 
 use contract::monitor::Outcome;
 use contract::{Contract, OperationId, ServiceId, Tape, TapeId, Value};
 
 use crate::config::{Family, Protocol};
+use crate::encoding::Content;
 use crate::endpoint::Scheme;
 use crate::schema::{self, File};
 
@@ -29,6 +30,8 @@ pub(crate) struct Op {
 /// How the messages of one service are read.
 #[derive(Debug)]
 pub(crate) struct Service {
+    /// The contract that it is of, which is kept as long as a call is held to it.
+    contract: Arc<Contract>,
     pub(crate) id: ServiceId,
     pub(crate) name: String,
     pub(crate) family: Family,
@@ -84,6 +87,13 @@ impl Reply<'_> {
         Self { tape, value, is_error: false }
     }
 
+    /// A reply that is none of its operation, and what it is instead: `no Thrift message: ...`.
+    pub(crate) fn malformed(what: String) -> Self {
+        let mut tape = Tape::new();
+        let value = tape.malformed(what);
+        Self { tape, value, is_error: false }
+    }
+
     pub(crate) fn outcome(&self) -> Outcome<'_> {
         let value = self.tape.value(self.value);
         if self.is_error { Outcome::Error(value) } else { Outcome::Result(value) }
@@ -112,25 +122,67 @@ impl Services {
         for protocol in protocols {
             match service(&contract, protocol) {
                 Ok(service) => drop(all.insert(service.id, Arc::new(service))),
-                Err(error) => wrong.push(error),
+                Err(errors) => wrong.extend(errors),
             }
         }
         if wrong.is_empty() { Ok(Self { contract, all }) } else { Err(wrong) }
     }
+}
 
-    pub(crate) fn get(&self, id: ServiceId) -> Option<&Arc<Service>> {
-        self.all.get(&id)
+/// The services of the contract that holds now.
+#[derive(Debug)]
+pub(crate) struct Current(RwLock<Held>);
+
+#[derive(Debug)]
+struct Held {
+    now: Services,
+    /// Of the contract before: a number may have been asked for just before it was replaced.
+    before: Option<Services>,
+}
+
+impl Current {
+    pub(crate) fn new(services: Services) -> Self {
+        Self(RwLock::new(Held { now: services, before: None }))
+    }
+
+    fn read(&self) -> RwLockReadGuard<'_, Held> {
+        self.0.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn contract(&self) -> Arc<Contract> {
+        self.read().now.contract.clone()
+    }
+
+    /// A service by its number.
+    pub(crate) fn get(&self, id: ServiceId) -> Option<Arc<Service>> {
+        let held = self.read();
+        let before = || held.before.as_ref().and_then(|before| before.all.get(&id));
+        held.now.all.get(&id).or_else(before).cloned()
+    }
+
+    /// Whether a service is of the contract that holds.
+    pub(crate) fn is_current(&self, service: &Service) -> bool {
+        Arc::ptr_eq(&self.read().now.contract, &service.contract)
+    }
+
+    /// From now on these are the services. Calls that are under way have those that they began with.
+    pub(crate) fn renew(&self, services: Services) {
+        let mut held = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        let before = std::mem::replace(&mut held.now, services);
+        held.before = Some(before);
     }
 }
 
-fn service(contract: &Contract, protocol: &Protocol) -> Result<Service, String> {
+fn service(contract: &Arc<Contract>, protocol: &Protocol) -> Result<Service, Vec<String>> {
     let name = &protocol.service;
     let Some(id) = contract.service(name) else {
         let known = contract.services().map(|id| format!("`{}`", contract.service_name(id))).collect::<Vec<_>>();
-        return Err(format!("`protocols.{name}`: the contract has no service `{name}`, it has {}", known.join(", ")));
+        let known = known.join(", ");
+        return Err(vec![format!("`protocols.{name}`: the contract has no service `{name}`, it has {known}")]);
     };
-    let told = |error: String| format!("`protocols.{name}`: {error}");
-    let schema = match protocol.schema.as_deref().map(schema::load).transpose().map_err(told)? {
+    let told = |error: String| vec![format!("`protocols.{name}`: {error}")];
+    let loaded = protocol.schema.as_deref().map(schema::load).transpose();
+    let schema = match loaded.map_err(|wrong| told(wrong.to_string()))? {
         Some(File::Thrift(schema)) => {
             let service = schema.services.iter().position(|service| service.name == protocol.schema_service);
             let Some(service) = service else {
@@ -151,6 +203,7 @@ fn service(contract: &Contract, protocol: &Protocol) -> Result<Service, String> 
     }
     let mut ops = HashMap::new();
     let mut routes = Vec::new();
+    let mut wrong = Vec::new();
     for operation in contract.operations(id) {
         let id = contract.operation(id, operation).expect("its name is the contract's own");
         let op = Arc::new(Op {
@@ -161,16 +214,24 @@ fn service(contract: &Contract, protocol: &Protocol) -> Result<Service, String> 
         });
         if protocol.family == Family::Rest {
             let Some((method, path)) = operation.split_once(' ') else {
-                return Err(told(format!("`{operation}` has no method and path, so it cannot be called by REST")));
+                let text = format!("`{operation}` has no method and path, so it cannot be called by REST");
+                wrong.extend(told(text));
+                continue;
             };
-            let template = wire::rest::Template::parse(path).map_err(|mistakes| {
-                told(mistakes.iter().map(|mistake| format!("`{path}`: {mistake}")).collect::<Vec<_>>().join("; "))
-            })?;
-            routes.push((method.to_owned(), template, op.clone()));
+            match wire::rest::Template::parse(path) {
+                Ok(template) => routes.push((method.to_owned(), template, op.clone())),
+                Err(mistakes) => {
+                    wrong.extend(mistakes.iter().flat_map(|mistake| told(format!("`{path}`: {mistake}"))));
+                }
+            }
         }
         ops.insert(operation.to_owned(), op);
     }
-    Ok(Service { id, name: name.clone(), family: protocol.family, bare: protocol.bare(), schema, ops, routes })
+    if !wrong.is_empty() {
+        return Err(wrong);
+    }
+    let (contract, family, bare) = (contract.clone(), protocol.family, protocol.bare());
+    Ok(Service { contract, id, name: name.clone(), family, bare, schema, ops, routes })
 }
 
 /// What of an HTTP request clauses may speak of.
@@ -181,7 +242,7 @@ pub(crate) struct HttpRequest<'m> {
     pub(crate) path: &'m str,
     pub(crate) query: &'m str,
     pub(crate) headers: &'m hyper::HeaderMap,
-    pub(crate) body: &'m [u8],
+    pub(crate) body: &'m Content<'m>,
 }
 
 /// What of an HTTP reply clauses may speak of.
@@ -189,7 +250,7 @@ pub(crate) struct HttpRequest<'m> {
 pub(crate) struct HttpReply<'m> {
     pub(crate) code: u16,
     pub(crate) headers: &'m hyper::HeaderMap,
-    pub(crate) body: &'m [u8],
+    pub(crate) body: &'m Content<'m>,
 }
 
 impl Service {
@@ -227,16 +288,18 @@ impl Service {
 
     /// What an HTTP request calls.
     pub(crate) fn http_request<'m>(&'m self, request: &HttpRequest<'m>) -> Called<'m> {
-        match &self.schema {
-            Schema::Thrift { .. } => match thrift::whole(request.body) {
+        match (&self.schema, request.body) {
+            (Schema::Thrift { .. }, Content::Plain(body)) => match thrift::whole(body) {
                 Ok(message) => self.thrift_request(&message),
                 Err(_) => Called::Unreadable,
             },
-            Schema::Soap(wsdl) => {
+            (Schema::Soap(wsdl), Content::Plain(body)) => {
                 let action = request.headers.get("soapaction").and_then(|action| action.to_str().ok());
-                soap::request(wsdl, &self.ops, action, request.body)
+                soap::request(wsdl, &self.ops, action, body)
             }
-            Schema::Rest => match self.route(request.method, request.path) {
+            // Which operation it calls is in the body alone.
+            (Schema::Thrift { .. } | Schema::Soap(_), _) => Called::Unreadable,
+            (Schema::Rest, _) => match self.route(request.method, request.path) {
                 Some((op, path)) => Called::Known(op.clone(), json::request(op, &path, request)),
                 None => Called::Unlisted,
             },
@@ -245,17 +308,34 @@ impl Service {
 
     /// What an HTTP reply says.
     pub(crate) fn http_reply<'m>(&'m self, op: &Op, reply: &HttpReply<'m>) -> Reply<'m> {
-        let is_encoded = reply.headers.get(hyper::header::CONTENT_ENCODING).is_some_and(|how| how != "identity");
-        match &self.schema {
-            Schema::Rest => json::reply(reply, is_encoded),
-            _ if is_encoded => Reply::opaque(),
-            Schema::Thrift { .. } => match thrift::whole(reply.body) {
+        // A status that says that something went wrong comes from whoever is on the way, too, with a text of its own.
+        let is_done = (200..300).contains(&reply.code);
+        let unless_done = |what: String| if is_done { Reply::malformed(what) } else { Reply::opaque() };
+        match (&self.schema, reply.body) {
+            (Schema::Rest, _) => json::reply(reply),
+            (_, Content::Unread(_) | Content::Over) => Reply::opaque(),
+            (_, Content::Broken(what)) => unless_done(what.clone()),
+            (Schema::Thrift { .. }, Content::Plain(body)) => match thrift::whole(body) {
                 Ok(message) => self.thrift_reply(op, &message),
-                Err(_) => Reply::opaque(),
+                Err(Unread::Over) => Reply::opaque(),
+                Err(Unread::Malformed(what)) => unless_done(what),
             },
-            Schema::Soap(wsdl) => soap::reply(wsdl, op, reply.body),
+            (Schema::Soap(wsdl), Content::Plain(body)) => match soap::reply(wsdl, op, body) {
+                Ok(reply) => reply,
+                Err(Unread::Over) => Reply::opaque(),
+                Err(Unread::Malformed(what)) => unless_done(what),
+            },
         }
     }
+}
+
+/// Why bytes are no message.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Unread {
+    /// They may be one, and go beyond what is read here.
+    Over,
+    /// They are something else: `no Thrift message: ...`.
+    Malformed(String),
 }
 
 /// The last part of an operation's name: its own.

@@ -1,9 +1,11 @@
 //! IDL and WSDL files: read, and turned into the types that contracts are checked against.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 use std::path::{Path, PathBuf};
 
-use contract::{Field, Schema, Signature, Type};
+use contract::{Field, Finding, Schema, Signature, Type};
+use wire::mistake::{Mistake, Mistakes};
 use wire::{soap, thrift};
 
 /// An IDL file or a WSDL.
@@ -16,21 +18,39 @@ pub(crate) enum File {
 /// Longest file that is read, bytes.
 const FILE_MAX_BYTES: u64 = 16 << 20;
 
+/// Why the types of a file are not known.
+#[derive(Clone, Debug)]
+pub(crate) enum Wrong {
+    /// It cannot be read, and why.
+    Unreadable(String),
+    /// What is wrong in it and in what it includes.
+    Mistakes(Vec<Mistake>),
+}
+
+impl fmt::Display for Wrong {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unreadable(why) => f.write_str(why),
+            Self::Mistakes(mistakes) => Mistakes(mistakes.clone()).fmt(f),
+        }
+    }
+}
+
 /// Reads a file with what it includes.
 ///
 /// # Errors
-/// What cannot be read, and all mistakes in what can.
-pub(crate) fn load(path: &Path) -> Result<File, String> {
+/// That it cannot be read, or all mistakes in it.
+pub(crate) fn load(path: &Path) -> Result<File, Wrong> {
     let source = path.display().to_string();
     let folder = path.parent().unwrap_or(Path::new("")).to_path_buf();
-    let text = read(path)?;
+    let text = read(path).map_err(Wrong::Unreadable)?;
     let mut include = |name: &str| read(&folder.join(name));
     if path.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("wsdl")) {
-        return soap::wsdl::parse(&source, &text, &mut include)
-            .map(File::Soap)
-            .map_err(|mistakes| mistakes.to_string());
+        let parsed = soap::wsdl::parse(&source, &text, &mut include);
+        return parsed.map(File::Soap).map_err(|mistakes| Wrong::Mistakes(mistakes.0));
     }
-    thrift::idl::parse(&source, &text, &mut include).map(File::Thrift).map_err(|mistakes| mistakes.to_string())
+    let parsed = thrift::idl::parse(&source, &text, &mut include);
+    parsed.map(File::Thrift).map_err(|mistakes| Wrong::Mistakes(mistakes.0))
 }
 
 /// The text of a file.
@@ -46,34 +66,79 @@ pub(crate) fn read(path: &Path) -> Result<String, String> {
     std::fs::read_to_string(path).map_err(told)
 }
 
-/// A contract with the schemas that its text names, relative to its folder, and those given by service.
+/// A contract's file and the schemas that it is held against, as far as all of these can be read.
+#[derive(Clone, Debug)]
+pub struct Loaded {
+    /// The contract. A schema that its text names and that cannot be read is one of the findings.
+    pub checked: contract::Checked,
+    /// What is wrong in the files of schemas.
+    pub schemas: Vec<Mistake>,
+    /// Schemas given by the caller that cannot be read, and why.
+    pub(crate) unreadable: Vec<String>,
+    /// Files of schemas whose types are not known.
+    pub(crate) broken: BTreeSet<PathBuf>,
+}
+
+/// Reads a contract with the schemas that its text names, relative to its folder, and those given by service.
 ///
 /// # Errors
-/// What cannot be read. Mistakes of the contract itself are among its findings.
-pub fn check_contract(path: &Path, given: &[(String, String, PathBuf)]) -> Result<(String, contract::Checked), String> {
+/// Why the contract cannot be read. All that is wrong in it and in the schemas is part of the result.
+pub fn check_contract(path: &Path, given: &[(String, String, PathBuf)]) -> Result<Loaded, String> {
     let text = read(path)?;
     let folder = path.parent().unwrap_or(Path::new(""));
     let named = contract::check(&text, None).file.schemas;
     let mut schema = Schema::default();
-    let mut wrong = Vec::new();
+    let mut loaded = Loaded {
+        checked: contract::Checked::default(),
+        schemas: Vec::new(),
+        unreadable: Vec::new(),
+        broken: BTreeSet::new(),
+    };
+    let mut findings = Vec::new();
+    let keep_mistakes = |loaded: &mut Loaded, mistakes: Vec<Mistake>| {
+        // One file may be named by the contract and by the configuration, and be included by others.
+        let new = mistakes.into_iter().filter(|mistake| !loaded.schemas.contains(mistake)).collect::<Vec<_>>();
+        loaded.schemas.extend(new);
+    };
     for name in &named {
-        match load(&folder.join(&name.text)) {
-            Ok(file) => schema.extend(types(&file, None)),
-            Err(error) => wrong.push(error),
+        let path = folder.join(&name.text);
+        let wrong = match load(&path) {
+            Ok(file) => {
+                schema.extend(types(&file, None));
+                continue;
+            }
+            Err(wrong) => wrong,
+        };
+        match wrong {
+            Wrong::Unreadable(why) => findings.push(Finding::mistake(&text, name.span, "schema", why)),
+            Wrong::Mistakes(mistakes) => keep_mistakes(&mut loaded, mistakes),
         }
+        loaded.broken.insert(path);
     }
     for (service, schema_service, path) in given {
         match load(path) {
-            Ok(file) => schema.extend(types(&file, Some((schema_service, service)))),
-            Err(error) => wrong.push(error),
+            Ok(file) => {
+                schema.extend(types(&file, Some((schema_service, service))));
+                continue;
+            }
+            Err(Wrong::Unreadable(why)) if !loaded.unreadable.contains(&why) => loaded.unreadable.push(why),
+            Err(Wrong::Unreadable(_)) => {}
+            Err(Wrong::Mistakes(mistakes)) => keep_mistakes(&mut loaded, mistakes),
         }
-    }
-    if !wrong.is_empty() {
-        return Err(wrong.join("\n"));
+        loaded.broken.insert(path.clone());
     }
     let is_any = !named.is_empty() || !given.is_empty();
-    let checked = contract::check(&text, is_any.then_some(&schema));
-    Ok((text, checked))
+    loaded.checked = match loaded.broken.is_empty() {
+        true => contract::check(&text, is_any.then_some(&schema)),
+        // What the others would have said nobody knows.
+        false => contract::check_partly(&text, &schema),
+    };
+    if !findings.is_empty() {
+        loaded.checked.contract = None;
+        loaded.checked.findings.extend(findings);
+        loaded.checked.findings.sort_by_key(|finding| finding.span.start);
+    }
+    Ok(loaded)
 }
 
 /// The types of a file; of one service alone, under another name, where that is asked.
@@ -89,6 +154,7 @@ fn of_thrift(schema: &thrift::Schema, only: Option<(&str, &str)>) -> Schema {
         name: field.name.clone(),
         of: thrift_type(schema, &field.ty),
         optional: field.requirement == thrift::Requirement::Optional,
+        required: field.requirement == thrift::Requirement::Required,
     };
     let mut out = Schema::default();
     for (_, structure) in schema.structs() {
@@ -161,7 +227,7 @@ fn fields(wsdl: &soap::Wsdl, id: soap::ComplexId, types: &mut BTreeMap<String, V
         let of = soap_type(wsdl, field.ty, types);
         let of = if field.is_list() { Type::List(Box::new(of)) } else { of };
         let optional = !field.is_list() && (field.min == 0 || field.is_nillable);
-        out.push(Field { name: field.name.clone(), of, optional });
+        out.push(Field { name: field.name.clone(), of, optional, required: !optional });
     }
     out
 }

@@ -7,18 +7,26 @@ mod writer;
 
 use std::borrow::Cow;
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use contract::monitor::{Key, MemoryStore, Store};
 
-use self::file::{About, Opened};
+use self::file::{About, Opened, name_bytes, row_bytes};
 pub use self::file::{Kept, StoreError, look, purge};
-use self::writer::{Batch, Entries, Writer};
+use self::writer::{Batch, Writer};
 use crate::config::{OnMismatch, StoreSettings};
 use crate::metrics::{Metrics, count};
 
-/// Bytes that may wait to be written. What is new beyond that is kept in memory alone, and counted.
+/// Bytes that may wait to be written, where the disk does not keep up. What is new beyond that is kept in memory alone, and counted.
 const WAITING_MAX_BYTES: usize = 8 << 20;
+/// With more waiting the writer does not wait for its time, so that a burst is not in memory twice.
+const WRITE_FROM_BYTES: usize = 128 << 10;
+
+/// Bytes of entries in memory, if nobody says otherwise, where a file has them all.
+pub(crate) const BESIDE_FILE_BYTES: usize = 512 << 10;
+/// The same where there is no file, and what leaves memory is forgotten.
+pub(crate) const ALONE_BYTES: usize = 16 << 20;
 
 /// A store of either kind.
 #[derive(Debug)]
@@ -40,6 +48,13 @@ pub(crate) struct FileStore {
     writer: Writer,
     metrics: Arc<Metrics>,
     expire_after_s: Option<u64>,
+    /// The bound of `cache` once the file is given up.
+    alone_bytes: usize,
+}
+
+/// Entries without a bound of their own: [`WAITING_MAX_BYTES`] is it.
+fn nothing() -> Arc<MemoryStore> {
+    Arc::new(MemoryStore::new(usize::MAX, None))
 }
 
 /// What the calls and the writer share.
@@ -48,12 +63,33 @@ struct Shared {
     waiting: Mutex<Waiting>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Waiting {
     batch: Batch,
+    /// The hash of the contract that the file is to be of from now on.
+    contract_hash: Option<u64>,
     /// What is being written: still to be found, as it may have left the cache.
-    going: Arc<Entries>,
-    bytes: usize,
+    going: Arc<MemoryStore>,
+}
+
+impl Default for Waiting {
+    fn default() -> Self {
+        Self { batch: Batch::default(), contract_hash: None, going: nothing() }
+    }
+}
+
+impl Waiting {
+    /// What is on its way to the file has it, too.
+    fn peek(&self, key: &Key) -> Option<&[u8]> {
+        self.batch.entries.peek(key).or_else(|| self.going.peek(key))
+    }
+
+    /// That what is in the store, written or not, takes so many bytes more.
+    fn grow(&mut self, change_bytes: i64, metrics: &Metrics) {
+        self.batch.change_bytes += change_bytes;
+        // Sums of two's complement wrap as they should.
+        metrics.store_bytes.fetch_add(change_bytes.cast_unsigned(), Ordering::Relaxed);
+    }
 }
 
 impl AnyStore {
@@ -65,7 +101,7 @@ impl AnyStore {
         metrics: &Arc<Metrics>,
     ) -> (Self, Vec<String>) {
         let expire_after_s = settings.expire_after.map(|after| after.as_secs());
-        let memory = || Self::Memory(MemoryStore::new(settings.memory_bytes, expire_after_s));
+        let memory = || Self::Memory(MemoryStore::new(settings.memory_bytes.unwrap_or(ALONE_BYTES), expire_after_s));
         let Some(path) = &settings.path else { return (memory(), Vec::new()) };
         let about = About { name: name.to_owned(), contract_hash };
         let mut notes = Vec::new();
@@ -101,6 +137,14 @@ impl AnyStore {
         }
     }
 
+    /// From now on the entries are those of another contract.
+    pub(crate) fn renew(&mut self, contract_hash: u64) {
+        if let Self::File(store) = self {
+            let mut waiting = store.shared.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+            waiting.contract_hash = Some(contract_hash);
+        }
+    }
+
     /// What is wrong with the file since this was asked last.
     pub(crate) fn take_notes(&mut self) -> Vec<String> {
         match self {
@@ -116,8 +160,9 @@ impl FileStore {
         let shared = Arc::new(Shared::default());
         let names = opened.names.clone();
         let writer = Writer::start(opened, path, about, settings.flush, expire_after_s, &shared, metrics.clone());
-        let cache = MemoryStore::new(settings.memory_bytes, expire_after_s);
-        Self { cache, names, shared, writer, metrics, expire_after_s }
+        let cache = MemoryStore::new(settings.memory_bytes.unwrap_or(BESIDE_FILE_BYTES), expire_after_s);
+        let alone_bytes = settings.memory_bytes.unwrap_or(ALONE_BYTES);
+        Self { cache, names, shared, writer, metrics, expire_after_s, alone_bytes }
     }
 
     /// An entry of the cache that is in use, though by its time in the file it would expire before long. Writing that anew at each use would be a write
@@ -129,6 +174,10 @@ impl FileStore {
         (now_s.saturating_sub(used_s) > after / 4).then(|| entry.to_vec())
     }
 
+    fn waiting(&self) -> MutexGuard<'_, Waiting> {
+        self.shared.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn is_live(&self, used_s: u64, now_s: u64) -> bool {
         self.expire_after_s.is_none_or(|after| now_s.saturating_sub(used_s) <= after)
     }
@@ -137,14 +186,12 @@ impl FileStore {
 impl Store for FileStore {
     fn get(&mut self, key: &Key, now_s: u64) -> Option<Cow<'_, [u8]>> {
         if self.cache.get(key, now_s).is_none() {
-            let waiting = self.shared.waiting.lock().unwrap_or_else(PoisonError::into_inner);
-            let unwritten = waiting.batch.entries.get(key).or_else(|| waiting.going.get(key)).cloned();
-            drop(waiting);
-            let (entry, used_s) = unwritten.or_else(|| self.writer.read(key))?;
-            if !self.is_live(used_s, now_s) {
+            let unwritten = self.waiting().peek(key).map(<[u8]>::to_vec);
+            let value = unwritten.or_else(|| self.writer.read(key))?;
+            if !self.is_live(file::split(&value)?.0, now_s) {
                 return None;
             }
-            self.cache.put(key, &file::joined(used_s, &entry), now_s);
+            self.cache.put(key, &value, now_s);
         }
         if let Some(entry) = self.aged(key, now_s) {
             self.put(key, &entry, now_s);
@@ -156,21 +203,34 @@ impl Store for FileStore {
     }
 
     fn put(&mut self, key: &Key, entry: &[u8], now_s: u64) {
-        self.cache.put(key, &file::joined(now_s, entry), now_s);
-        let mut waiting = self.shared.waiting.lock().unwrap_or_else(PoisonError::into_inner);
-        if waiting.bytes + entry.len() > WAITING_MAX_BYTES {
+        let value = file::joined(now_s, entry);
+        if self.writer.is_broken() {
+            self.cache.set_bytes_max(self.alone_bytes);
+        }
+        let before = self.cache.peek(key).map(<[u8]>::len);
+        self.cache.put(key, &value, now_s);
+        let mut waiting = self.waiting();
+        if waiting.batch.entries.bytes() + value.len() > WAITING_MAX_BYTES {
             count(&self.metrics.store_dropped);
             return;
         }
-        waiting.bytes += entry.len() + size_of::<Key>();
-        waiting.batch.entries.insert(*key, (entry.into(), now_s));
+        let before = before.or_else(|| waiting.peek(key).map(<[u8]>::len));
+        let change_bytes = row_bytes(value.len()) as i64 - before.map_or(0, |before| row_bytes(before) as i64);
+        waiting.batch.entries.put(key, &value, now_s);
+        waiting.grow(change_bytes, &self.metrics);
+        // Once for each batch, so that there is always room to ask for a flush.
+        let is_much = waiting.batch.entries.bytes() > WRITE_FROM_BYTES;
+        if is_much && !std::mem::replace(&mut waiting.batch.is_urgent, true) {
+            self.writer.hurry();
+        }
     }
 
     fn put_name(&mut self, number: u32, name: &str) {
         assert_eq!(number as usize, self.names.len(), "names are numbered without a gap");
         self.names.push(name.to_owned());
-        let mut waiting = self.shared.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut waiting = self.waiting();
         waiting.batch.names.push(name.to_owned());
+        waiting.grow(name_bytes(name) as i64, &self.metrics);
     }
 
     fn names(&mut self) -> Vec<String> {

@@ -6,7 +6,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll};
 
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use bytes::{Buf, Bytes, BytesMut};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, ReadBuf};
 
 /// TCP, or TLS over it.
 pub(crate) trait Duplex: AsyncRead + AsyncWrite + Unpin + Send {}
@@ -17,16 +18,31 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Duplex for S {}
 pub(crate) struct Stream {
     inner: Box<dyn Duplex>,
     bytes: Arc<AtomicU64>,
+    /// What was read to see what it is, and is still to be read.
+    again: Bytes,
 }
 
 impl Stream {
     pub(crate) fn new(inner: impl Duplex + 'static) -> Self {
-        Self { inner: Box::new(inner), bytes: Arc::default() }
+        Self { inner: Box::new(inner), bytes: Arc::default(), again: Bytes::new() }
     }
 
     /// The count, to be read while the stream is elsewhere.
     pub(crate) fn count(&self) -> Arc<AtomicU64> {
         self.bytes.clone()
+    }
+
+    /// Whether what comes first on it is this, as far as it comes. It is still to be read.
+    ///
+    /// # Errors
+    /// Its connection failed.
+    pub(crate) async fn begins_with(&mut self, with: &[u8]) -> io::Result<bool> {
+        let mut begin = BytesMut::with_capacity(4 << 10);
+        let is_open = |begin: &BytesMut| begin.len() < with.len() && with.starts_with(begin);
+        while is_open(&begin) && self.read_buf(&mut begin).await? > 0 {}
+        let is = begin.starts_with(with);
+        self.again = begin.freeze();
+        Ok(is)
     }
 
     fn add(&self, bytes: usize) {
@@ -36,6 +52,12 @@ impl Stream {
 
 impl AsyncRead for Stream {
     fn poll_read(mut self: Pin<&mut Self>, context: &mut Context<'_>, into: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        if !self.again.is_empty() {
+            let part = self.again.len().min(into.remaining());
+            into.put_slice(&self.again[..part]);
+            self.again.advance(part);
+            return Poll::Ready(Ok(()));
+        }
         let before = into.filled().len();
         let polled = Pin::new(&mut *self.inner).poll_read(context, into);
         self.add(into.filled().len() - before);

@@ -16,15 +16,12 @@ use crate::call::{Hop, Passing, Side, Way};
 use crate::config::Family;
 use crate::messages::{Got, Messages};
 use crate::metrics::Skip;
-use crate::read::{Called, Service};
+use crate::read::{Called, Reply, Service, Unread};
 use crate::stream::Stream;
 
 /// Serves one connection until either side ends. `from_adapter`: it has greeted.
 pub(crate) async fn serve(app: &Arc<App>, client: Stream, hop: &Hop, from_adapter: bool) -> io::Result<()> {
-    let service = match app.watch.standing(&hop.endpoint) {
-        Standing::Service(id) => app.watch.services.get(id).filter(|service| service.family == Family::Thrift).cloned(),
-        Standing::Unlisted | Standing::Conflict => None,
-    };
+    let service = service_of(app, hop);
     let upstream = upstream(app, hop, service.is_some()).await?;
     let mut down = Messages::new(client, from_adapter, app.limits.body_bytes);
     let mut up = upstream;
@@ -34,6 +31,14 @@ pub(crate) async fn serve(app: &Arc<App>, client: Stream, hop: &Hop, from_adapte
             app.watch.metrics.skip(Skip::Unlisted);
             tunnel(app, &mut down, &mut up).await
         }
+    }
+}
+
+/// The service that an endpoint is to be, by the contract that holds now.
+fn service_of(app: &App, hop: &Hop) -> Option<Arc<Service>> {
+    match app.watch.standing(&hop.endpoint) {
+        Standing::Service(id) => app.watch.services.get(id).filter(|service| service.family == Family::Thrift),
+        Standing::Unlisted | Standing::Conflict => None,
     }
 }
 
@@ -60,6 +65,7 @@ async fn calls(
     // What passed before is the greeting between adapters, which the first call is charged with.
     let (mut count_up, mut seen) = (up.stream.count(), 0);
     let mut was_called = false;
+    let mut service = service.clone();
     loop {
         // Both sides are listened to while nothing is under way: either may end. First the service's, as what it has closed can take no request.
         let got = tokio::select! {
@@ -88,7 +94,7 @@ async fn calls(
         };
         match got {
             Got::End => return Ok(()),
-            Got::Opaque => {
+            Got::Opaque { .. } => {
                 app.watch.metrics.skip(Skip::Unreadable);
                 return tunnel(app, down, up).await;
             }
@@ -100,6 +106,15 @@ async fn calls(
             Got::Message { block, bytes, begin, protocol, framing } => {
                 was_called = true;
                 let since = crate::clock::now();
+                if !app.watch.services.is_current(&service) {
+                    // The contract has changed since the last call of this connection.
+                    let Some(renewed) = service_of(app, hop) else {
+                        app.watch.metrics.skip(Skip::Unlisted);
+                        up.send(None, &bytes).await?;
+                        return tunnel(app, down, up).await;
+                    };
+                    service = renewed;
+                }
                 let message = app.watch.guarded(|| crate::read::thrift_message(protocol, &bytes[begin..]));
                 let Some(Ok(message)) = message else {
                     app.watch.metrics.skip(Skip::Unreadable);
@@ -126,7 +141,7 @@ async fn calls(
                     }
                     continue;
                 };
-                let mut passing = Passing::new(app, hop, service, op, number, since);
+                let mut passing = Passing::new(app, hop, &service, op, number, since);
                 let refuse = |clause: &str| refusal(protocol, framing, &message.header, clause);
                 match passing.request(&request, block.as_deref(), up.is_adapter) {
                     Way::Pass(block) => {
@@ -160,7 +175,7 @@ async fn calls(
                 match got {
                     Got::Message { block, bytes, begin, protocol, .. } => {
                         messages += bytes.len();
-                        match reply(app, service, &mut passing, &request, block.as_ref(), protocol, &bytes[begin..]) {
+                        match reply(app, &service, &mut passing, &request, block.as_ref(), protocol, &bytes[begin..]) {
                             Way::Pass(block) => {
                                 let length = block.as_ref().map_or(0, Vec::len);
                                 passing.metadata_bytes += down.send(block.as_deref(), &bytes).await? - length;
@@ -175,8 +190,20 @@ async fn calls(
                         up.pass(down, length).await?;
                     }
                     Got::End => return Ok(()),
-                    Got::Opaque => {
+                    Got::Opaque { what } => {
                         passing.skipped(Skip::Unreadable);
+                        // The adapter before, where there is one, sees bytes from now on and no reply.
+                        let malformed = what.map(Reply::malformed);
+                        match malformed.map(|reply| passing.reply_alone(&request, &reply)) {
+                            Some(Way::Refuse(clause)) => {
+                                down.send(None, &refuse(&clause)).await?;
+                                passing.end(0);
+                                return Ok(());
+                            }
+                            Some(Way::Broken) => return Err(io::Error::other("the adapter failed")),
+                            None | Some(Way::Pass(_)) => {}
+                        }
+                        passing.end(0);
                         return tunnel(app, down, up).await;
                     }
                 }
@@ -196,11 +223,12 @@ fn reply(
     bytes: &[u8],
 ) -> Way {
     // A block of a reply is empty where nothing is introduced.
-    let read = app.watch.guarded(|| {
-        let message = crate::read::thrift_message(protocol, bytes).ok()?;
-        Some(service.thrift_reply(passing.op(), &message))
+    let read = app.watch.guarded(|| match crate::read::thrift_message(protocol, bytes) {
+        Ok(message) => service.thrift_reply(passing.op(), &message),
+        Err(Unread::Over) => Reply::opaque(),
+        Err(Unread::Malformed(what)) => Reply::malformed(what),
     });
-    let reply = read.flatten().unwrap_or_else(crate::read::Reply::opaque);
+    let reply = read.unwrap_or_else(Reply::opaque);
     passing.reply(request, &reply, block.map(|block| &block[..]))
 }
 
@@ -215,7 +243,7 @@ async fn unchecked_reply(app: &App, hop: &Hop, down: &mut Messages, up: &mut Mes
         Ok(Ok(Got::Message { bytes, .. })) => down.send(None, &bytes).await.map(drop),
         Ok(Ok(Got::Large { length })) => up.pass(down, length).await,
         Ok(Ok(Got::End)) => Err(io::ErrorKind::UnexpectedEof.into()),
-        Ok(Ok(Got::Opaque)) => tunnel(app, down, up).await.and(Err(io::ErrorKind::UnexpectedEof.into())),
+        Ok(Ok(Got::Opaque { .. })) => tunnel(app, down, up).await.and(Err(io::ErrorKind::UnexpectedEof.into())),
         Ok(Err(error)) => Err(error),
         Err(_) => {
             late(app, hop, up);

@@ -18,6 +18,8 @@ use crate::config::{Identity, TlsSettings};
 pub(crate) struct Tls {
     /// Of local listeners for endpoints that speak HTTPS.
     pub(crate) listen: Option<TlsAcceptor>,
+    /// What those show.
+    shown: Option<CertificateDer<'static>>,
     /// Of the listeners for other adapters, who must show a certificate.
     pub(crate) peers: Option<TlsAcceptor>,
     /// To other adapters, with the own certificate.
@@ -38,17 +40,37 @@ impl Tls {
         let peers = settings.peers.as_ref().map(|(identity, ca)| server(&provider, identity, Some(ca)));
         let to_peers = settings.peers.as_ref().map(|(identity, ca)| to_peers(&provider, identity, ca));
         let upstream = upstream(&provider, settings, needs_roots);
+        // One file is read for several purposes, and told of once.
         fn keep<T>(wrong: &mut Vec<String>, result: Result<T, String>) -> Option<T> {
-            result.map_err(|error| wrong.push(error)).ok()
+            let error = match result {
+                Ok(value) => return Some(value),
+                Err(error) => error,
+            };
+            if !wrong.contains(&error) {
+                wrong.push(error);
+            }
+            None
         }
         let listen = listen.and_then(|result| keep(&mut wrong, result)).map(TlsAcceptor::from);
         let peers = peers.and_then(|result| keep(&mut wrong, result)).map(TlsAcceptor::from);
         let to_peers = to_peers.and_then(|result| keep(&mut wrong, result)).map(TlsConnector::from);
         let upstream = keep(&mut wrong, upstream).map(TlsConnector::from);
         match upstream {
-            Some(upstream) if wrong.is_empty() => Ok(Self { listen, peers, to_peers, upstream }),
+            Some(upstream) if wrong.is_empty() => {
+                let shown =
+                    settings.listen.as_ref().and_then(|identity| certificates(&identity.cert).ok()?.into_iter().next());
+                Ok(Self { listen, shown, peers, to_peers, upstream })
+            }
             _ => Err(wrong),
         }
+    }
+
+    /// What ends TLS here for a client that means this host: only where the certificate of local listeners is one of that host.
+    pub(crate) fn ends_for(&self, host: &str) -> Option<&TlsAcceptor> {
+        let certificate = webpki::EndEntityCert::try_from(self.shown.as_ref()?).ok()?;
+        let name = ServerName::try_from(host).ok()?;
+        certificate.verify_is_valid_for_subject_name(&name).ok()?;
+        self.listen.as_ref()
     }
 }
 
@@ -165,6 +187,25 @@ impl ServerCertVerifier for Anyone {
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
         self.0.signature_verification_algorithms.supported_schemes()
+    }
+}
+
+/// Whom a certificate's file makes its owner among adapters; `None`: nobody, or it cannot be read, of which [`Tls::new`] tells.
+///
+/// # Errors
+/// It makes somebody else of an adapter with this label: what it says would not be believed.
+pub(crate) fn owner(cert: &Path, label: &str) -> Result<(), String> {
+    let Some(certificate) = certificates(cert).ok().and_then(|all| all.into_iter().next()) else { return Ok(()) };
+    let (shown, hint) = (cert.display(), format!("take a certificate whose first DNS name is `{label}`"));
+    match identity(&certificate) {
+        Some(owner) if owner == label => Ok(()),
+        Some(owner) => Err(format!(
+            "`name` is `{label}`, and the certificate {shown} is that of `{owner}`: other adapters do not believe what this one says\n  \
+             hint: `name = \"{owner}\"`, or {hint}"
+        )),
+        None => Err(format!(
+            "the certificate {shown} has no DNS name: other adapters do not believe what this one says\n  hint: {hint}"
+        )),
     }
 }
 

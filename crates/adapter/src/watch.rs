@@ -4,21 +4,26 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use contract::ServiceId;
 use contract::metadata::{Known, ReplyMetadata, RequestMetadata};
 use contract::monitor::report::Found;
 use contract::monitor::{Action, Call, Counts, Event, Monitor, Placement, Settings, Standing, Stepped, Ticket};
 
-use crate::config::Config;
+use crate::config::{Config, Family};
+use crate::endpoint::Endpoint;
 use crate::metrics::{Metrics, count};
-use crate::read::Services;
+use crate::read::{Current, Services};
 use crate::reports::Reports;
+use crate::routes::Routes;
 use crate::store::AnyStore;
 
 /// The monitor, and all that it needs to be asked from many tasks.
 #[derive(Debug)]
 pub(crate) struct Watch {
     monitor: Mutex<Monitor<AnyStore>>,
-    pub(crate) services: Services,
+    pub(crate) services: Current,
+    /// Endpoints over HTTP of which something is promised, by their URLs.
+    pub(crate) routes: Routes,
     pub(crate) reports: Reports,
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) label: String,
@@ -79,9 +84,11 @@ impl Watch {
         }
         // All of them where the share is 1: the product is then beyond what 64 bits hold, and the cast saturates.
         let sample_below = (config.checks.sample * 2f64.powi(64)) as u64;
-        Self {
+        let promised = monitor.promised().map(|(endpoint, service)| (endpoint.to_owned(), service)).collect::<Vec<_>>();
+        let watch = Self {
             monitor: Mutex::new(monitor),
-            services,
+            services: Current::new(services),
+            routes: Routes::default(),
             reports,
             metrics,
             label: config.name.clone(),
@@ -89,11 +96,30 @@ impl Watch {
             fail_open: config.checks.fail_open,
             sample_below,
             numbers: AtomicU64::new(0),
+        };
+        // What is configured, and what the store knows of an earlier life.
+        promised.iter().for_each(|(endpoint, service)| watch.route(endpoint, *service));
+        watch
+    }
+
+    /// From now on calls of an endpoint are known by their URLs: whoever comes by the forward proxy, or asks for a longer path, is seen to call it.
+    fn route(&self, endpoint: &str, service: ServiceId) {
+        let Some(service) = self.services.get(service).filter(|service| service.family != Family::Thrift) else {
+            return;
+        };
+        let parsed = Endpoint::parse(endpoint).map(|parsed| parsed.over(service.bare));
+        if parsed.is_some_and(|parsed| !self.routes.add(endpoint, &parsed)) {
+            count(&self.metrics.routes_over);
         }
     }
 
     fn lock(&self) -> MutexGuard<'_, Monitor<AnyStore>> {
         self.monitor.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// How many calls there were.
+    pub(crate) fn calls(&self) -> u64 {
+        self.numbers.load(Ordering::Relaxed)
     }
 
     /// The number of the next call, and whether it is looked at.
@@ -117,6 +143,24 @@ impl Watch {
 
     pub(crate) fn counts(&self) -> Counts {
         self.lock().counts()
+    }
+
+    /// What was counted, as Prometheus reads it.
+    pub(crate) fn metrics_text(&self) -> String {
+        let (counts, tallies) = self.with(|monitor| (monitor.counts(), monitor.tallies()));
+        self.metrics.text(counts, &tallies)
+    }
+
+    /// From now on another contract holds, all at once: whoever is recognised is held to the one that his number is of.
+    pub(crate) fn renew(&self, services: Services) {
+        let mut monitor = self.lock();
+        monitor.store().renew(services.contract.hash());
+        monitor.renew(services.contract.clone());
+        self.services.renew(services);
+        let promised = monitor.promised().map(|(endpoint, service)| (endpoint.to_owned(), service)).collect::<Vec<_>>();
+        drop(monitor);
+        // Services of the new contract may be asked over HTTP where the old one knew none.
+        promised.iter().for_each(|(endpoint, service)| self.route(endpoint, *service));
     }
 
     /// Does something with the monitor that is no step: looking at its entries, flushing its store.
@@ -157,8 +201,9 @@ impl Watch {
         let mut block = None;
         for action in stepped.actions {
             match action {
-                // Endpoints that were learned are intercepted when somebody asks for them: see `crate::listen`.
-                Action::Forward | Action::Intercept { .. } => {}
+                Action::Forward => {}
+                // Its listener is opened when somebody asks for it: see `crate::listen`.
+                Action::Intercept { endpoint, service, .. } => self.route(&endpoint, service),
                 Action::ForwardRequest { metadata, .. } => block = Some(Block::Request(metadata)),
                 Action::ForwardReply { metadata } => block = Some(Block::Reply(metadata)),
             }

@@ -3,6 +3,7 @@
 use std::sync::{Mutex, MutexGuard};
 
 use crate::config::{Accounting, Config, ConfigError, Item, Meta, Mode, Refusal};
+use crate::index::TAG_BITS;
 use crate::shard::{Hasher, Shard, tag_of};
 use crate::stats::Stats;
 
@@ -17,10 +18,10 @@ struct Locked(Mutex<Shard>);
 ///
 /// ```
 /// let cache = cache::Cache::new(cache::Config::new(1 << 20)).unwrap();
-/// let (key, now_s) = (b"answer", 0);
+/// let (key, now_ms) = (b"answer", 0);
 /// let hash = cache.hash(key);
-/// cache.set(key, hash, b"42", cache::Meta::default(), now_s).unwrap();
-/// assert_eq!(cache.get(key, hash, now_s, |item| item.value.to_vec()), Some(b"42".to_vec()));
+/// cache.set(key, hash, b"42", cache::Meta::default(), now_ms).unwrap();
+/// assert_eq!(cache.get(key, hash, now_ms, |item| item.value.to_vec()), Some(b"42".to_vec()));
 /// ```
 pub struct Cache {
     shards: Box<[Locked]>,
@@ -59,8 +60,7 @@ impl Cache {
         let shard = |number: usize| {
             let seed = (config.seed ^ (number as u64 + 1)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
             let words = words as u32;
-            let shard = Shard::new(words, config.evictor, hasher.clone(), config.versions, values_bytes_cap, seed);
-            Locked(Mutex::new(shard))
+            Locked(Mutex::new(Shard::new(words, &config, hasher.clone(), values_bytes_cap, seed)))
         };
         let quarter = words as usize;
         let value_bytes_max = config.value_bytes_max.min(quarter).min(values_bytes_cap.unwrap_or(u64::MAX) as usize);
@@ -106,18 +106,18 @@ impl Cache {
 
     /// Lends the item of a key to `use_it`, under the lock of its shard, and counts a hit; or counts a miss.
     #[inline]
-    pub fn get<R>(&self, key: &[u8], hash: u64, now_s: u32, use_it: impl FnOnce(Item<'_>) -> R) -> Option<R> {
-        self.shard(hash).get(key, tag_of(hash), now_s, use_it)
+    pub fn get<R>(&self, key: &[u8], hash: u64, now_ms: u64, use_it: impl FnOnce(Item<'_>) -> R) -> Option<R> {
+        self.shard(hash).get(key, tag_of(hash), now_ms, use_it)
     }
 
     /// As [`Cache::get`], but neither counted nor a use.
-    pub fn peek<R>(&self, key: &[u8], hash: u64, now_s: u32, use_it: impl FnOnce(Item<'_>) -> R) -> Option<R> {
-        self.shard(hash).peek(key, tag_of(hash), now_s, use_it)
+    pub fn peek<R>(&self, key: &[u8], hash: u64, now_ms: u64, use_it: impl FnOnce(Item<'_>) -> R) -> Option<R> {
+        self.shard(hash).peek(key, tag_of(hash), now_ms, use_it)
     }
 
     /// Stores an item, in place of any other of its key; see [`Cache::store`].
-    pub fn set(&self, key: &[u8], hash: u64, value: &[u8], meta: Meta, now_s: u32) -> Result<u64, Refusal> {
-        self.store(Mode::Set, key, hash, value, meta, now_s)
+    pub fn set(&self, key: &[u8], hash: u64, value: &[u8], meta: Meta, now_ms: u64) -> Result<u64, Refusal> {
+        self.store(Mode::Set, key, hash, value, meta, now_ms)
     }
 
     /// Stores an item under a condition; returns its version, 0 where the cache keeps none. An item that has expired already
@@ -132,10 +132,10 @@ impl Cache {
         hash: u64,
         value: &[u8],
         meta: Meta,
-        now_s: u32,
+        now_ms: u64,
     ) -> Result<u64, Refusal> {
         let mut shard = self.shard(hash);
-        self.store_in(&mut shard, mode, key, tag_of(hash), value, meta, now_s)
+        self.store_in(&mut shard, mode, key, tag_of(hash), value, meta, now_ms)
     }
 
     #[allow(clippy::too_many_arguments)] // The fields of one request, and where.
@@ -147,35 +147,35 @@ impl Cache {
         tag: u32,
         value: &[u8],
         meta: Meta,
-        now_s: u32,
+        now_ms: u64,
     ) -> Result<u64, Refusal> {
         let checked = self.check(key, value.len());
         if let (Mode::Set, Err(Refusal::ValueTooLong { .. })) = (mode, &checked) {
-            shard.outdate(key, tag, now_s);
+            shard.outdate(key, tag, now_ms);
         }
-        let stored = checked.and_then(|()| shard.store(mode, key, tag, value, meta, now_s, self.value_bytes_max));
+        let stored = checked.and_then(|()| shard.store(mode, key, tag, value, meta, now_ms, self.value_bytes_max));
         self.count_refusal(shard, stored)
     }
 
     /// A newer value of this key was refused for its length before it came here: the older item goes, and a refusal is counted, as
     /// [`Cache::store`] would have done.
-    pub fn outdate(&self, key: &[u8], hash: u64, now_s: u32) {
+    pub fn outdate(&self, key: &[u8], hash: u64, now_ms: u64) {
         let mut shard = self.shard(hash);
-        shard.outdate(key, tag_of(hash), now_s);
+        shard.outdate(key, tag_of(hash), now_ms);
         shard.refuse();
     }
 
     /// Removes the item of a key; whether there was one.
-    pub fn delete(&self, key: &[u8], hash: u64, now_s: u32) -> bool {
-        self.shard(hash).delete(key, tag_of(hash), now_s)
+    pub fn delete(&self, key: &[u8], hash: u64, now_ms: u64) -> bool {
+        self.shard(hash).delete(key, tag_of(hash), now_ms)
     }
 
     /// Gives the item of a key another expiry (0 is never), which is a use; whether there was one.
     ///
     /// Where there was no expiry before or is none after, the item changes its length and may be refused as in [`Cache::store`].
-    pub fn touch(&self, key: &[u8], hash: u64, expires_s: u32, now_s: u32) -> Result<bool, Refusal> {
+    pub fn touch(&self, key: &[u8], hash: u64, expires_ms: u64, now_ms: u64) -> Result<bool, Refusal> {
         let mut shard = self.shard(hash);
-        let touched = shard.touch(key, tag_of(hash), expires_s, now_s);
+        let touched = shard.touch(key, tag_of(hash), expires_ms, now_ms);
         self.count_refusal(&mut shard, touched)
     }
 
@@ -185,12 +185,35 @@ impl Cache {
         &self,
         key: &[u8],
         hash: u64,
-        now_s: u32,
+        now_ms: u64,
         change: impl FnOnce(Item<'_>) -> (Option<Vec<u8>>, R),
     ) -> Result<Option<R>, Refusal> {
         let mut shard = self.shard(hash);
-        let updated = shard.update(key, tag_of(hash), now_s, self.value_bytes_max, change);
+        let updated = shard.update(key, tag_of(hash), now_ms, self.value_bytes_max, change);
         self.count_refusal(&mut shard, updated)
+    }
+
+    /// Lends about `want` keys of items to `each`, from `cursor` on, which is 0 at the start; gives the cursor to go on from, 0 at the end.
+    ///
+    /// Keys come in the order of their hashes, whatever is stored, evicted and moved meanwhile: from 0 until 0 is returned, each key whose item
+    /// is there all the time is lent exactly once, and one whose item came or went at most once. Nothing is counted as a use. A cursor that
+    /// was never returned begins anywhere.
+    pub fn scan(&self, cursor: u64, want: u32, now_ms: u64, mut each: impl FnMut(&[u8])) -> u64 {
+        let mut from = cursor & ((1 << TAG_BITS) - 1);
+        let mut shard = cursor >> TAG_BITS;
+        let mut left = want.max(1);
+        while let Some(locked) = usize::try_from(shard).ok().and_then(|shard| self.shards.get(shard)) {
+            let next = lock(locked).scan(from as u32, left, now_ms, |key| {
+                left = left.saturating_sub(1);
+                each(key);
+            });
+            match next {
+                Some(next) => return shard << TAG_BITS | u64::from(next),
+                None if left == 0 && shard + 1 < self.shards.len() as u64 => return (shard + 1) << TAG_BITS,
+                None => (shard, from) = (shard + 1, 0),
+            }
+        }
+        0
     }
 
     /// Removes all items, shard by shard: one stored meanwhile may stay or go. Memory once used stays resident.
@@ -245,7 +268,7 @@ impl Cache {
     }
 }
 
-/// A shard whose thread panicked would be half changed; nothing in it panics, and `use_it` runs after the change.
+/// A shard whose thread panicked would be half changed; nothing in it panics, and `use_it` runs when only marks are left to be changed.
 fn lock(shard: &Locked) -> MutexGuard<'_, Shard> {
     shard.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
 }

@@ -3,7 +3,7 @@
 use std::sync::MutexGuard;
 
 use crate::cache::Cache;
-use crate::config::{Item, Meta, Mode, Refusal};
+use crate::config::{Item, Marks, Meta, Mode, Refusal};
 use crate::shard::{Shard, tag_of};
 
 /// A key of a cache whose shard stays locked: what is done through it happens at one moment for everybody else. It is meant to be short, and the thread
@@ -20,10 +20,10 @@ impl Cache {
     ///
     /// ```
     /// let cache = cache::Cache::new(cache::Config::new(1 << 20)).unwrap();
-    /// let (key, now_s) = (b"seat", 0);
+    /// let (key, now_ms) = (b"seat", 0);
     /// let mut held = cache.hold(key, cache.hash(key));
-    /// let before = held.peek(now_s, |item| item.value.to_vec());
-    /// held.store(cache::Mode::Set, b"taken", cache::Meta::default(), now_s).unwrap();
+    /// let before = held.peek(now_ms, |item| item.value.to_vec());
+    /// held.store(cache::Mode::Set, b"taken", cache::Meta::default(), now_ms).unwrap();
     /// assert_eq!(before, None);
     /// ```
     pub fn hold<'c, 'k>(&'c self, key: &'k [u8], hash: u64) -> Held<'c, 'k> {
@@ -33,34 +33,67 @@ impl Cache {
 
 impl Held<'_, '_> {
     /// As [`Cache::get`].
-    pub fn get<R>(&mut self, now_s: u32, use_it: impl FnOnce(Item<'_>) -> R) -> Option<R> {
-        self.shard.get(self.key, self.tag, now_s, use_it)
+    pub fn get<R>(&mut self, now_ms: u64, use_it: impl FnOnce(Item<'_>) -> R) -> Option<R> {
+        self.shard.get(self.key, self.tag, now_ms, use_it)
     }
 
     /// As [`Cache::peek`].
-    pub fn peek<R>(&self, now_s: u32, use_it: impl FnOnce(Item<'_>) -> R) -> Option<R> {
-        self.shard.peek(self.key, self.tag, now_s, use_it)
+    pub fn peek<R>(&self, now_ms: u64, use_it: impl FnOnce(Item<'_>) -> R) -> Option<R> {
+        self.shard.peek(self.key, self.tag, now_ms, use_it)
     }
 
     /// As [`Cache::store`].
     ///
     /// # Errors
     /// Those of [`Cache::store`].
-    pub fn store(&mut self, mode: Mode, value: &[u8], meta: Meta, now_s: u32) -> Result<u64, Refusal> {
-        self.cache.store_in(&mut self.shard, mode, self.key, self.tag, value, meta, now_s)
+    pub fn store(&mut self, mode: Mode, value: &[u8], meta: Meta, now_ms: u64) -> Result<u64, Refusal> {
+        self.cache.store_in(&mut self.shard, mode, self.key, self.tag, value, meta, now_ms)
     }
 
     /// As [`Cache::delete`].
-    pub fn delete(&mut self, now_s: u32) -> bool {
-        self.shard.delete(self.key, self.tag, now_s)
+    pub fn delete(&mut self, now_ms: u64) -> bool {
+        self.shard.delete(self.key, self.tag, now_ms)
+    }
+
+    /// As [`Cache::update`].
+    ///
+    /// # Errors
+    /// Those of [`Cache::update`].
+    pub fn update<R>(
+        &mut self,
+        now_ms: u64,
+        change: impl FnOnce(Item<'_>) -> (Option<Vec<u8>>, R),
+    ) -> Result<Option<R>, Refusal> {
+        let updated = self.shard.update(self.key, self.tag, now_ms, self.cache.value_bytes_max(), change);
+        self.cache.count_refusal(&mut self.shard, updated)
+    }
+
+    /// Changes the marks of the item, which is no use of it; whether there is one.
+    pub fn mark(&mut self, now_ms: u64, change: impl FnOnce(Marks) -> Marks) -> bool {
+        self.shard.mark(self.key, self.tag, now_ms, change)
+    }
+
+    /// Gives the item a new version, as if it had been stored again, and returns it: 0 where the cache keeps none, `None` where there is no
+    /// item. It is no use.
+    pub fn renew(&mut self, now_ms: u64) -> Option<u64> {
+        self.shard.renew(self.key, self.tag, now_ms)
+    }
+
+    /// As [`Held::touch`], and no use of the item.
+    ///
+    /// # Errors
+    /// Those of [`Cache::touch`].
+    pub fn expire(&mut self, expires_ms: u64, now_ms: u64) -> Result<bool, Refusal> {
+        let done = self.shard.expire(self.key, self.tag, expires_ms, now_ms);
+        self.cache.count_refusal(&mut self.shard, done)
     }
 
     /// As [`Cache::touch`].
     ///
     /// # Errors
     /// Those of [`Cache::touch`].
-    pub fn touch(&mut self, expires_s: u32, now_s: u32) -> Result<bool, Refusal> {
-        let touched = self.shard.touch(self.key, self.tag, expires_s, now_s);
+    pub fn touch(&mut self, expires_ms: u64, now_ms: u64) -> Result<bool, Refusal> {
+        let touched = self.shard.touch(self.key, self.tag, expires_ms, now_ms);
         self.cache.count_refusal(&mut self.shard, touched)
     }
 }
@@ -77,10 +110,10 @@ mod tests {
         let hash = cache.hash(key);
         let mut held = cache.hold(key, hash);
         assert_eq!(held.store(Mode::Replace, b"a", Meta::default(), 1), Err(Refusal::NotStored));
-        let version = held.store(Mode::Set, b"a", Meta { flags: 7, expires_s: 9 }, 1).unwrap();
+        let version = held.store(Mode::Set, b"a", Meta { flags: 7, expires_ms: 9 }, 1).unwrap();
         assert_eq!(held.peek(1, |item| (item.version, item.flags)), Some((version, 7)));
         assert_eq!(held.touch(5, 1), Ok(true));
-        assert_eq!(held.get(4, |item| item.expires_s), Some(5));
+        assert_eq!(held.get(4, |item| item.expires_ms), Some(5));
         assert_eq!(held.get(5, |_| ()), None);
         held.store(Mode::Set, b"b", Meta::default(), 1).unwrap();
         drop(held);

@@ -42,6 +42,8 @@ pub struct Rules {
     /// So many clients take turns, each with one operation at a time: what an answer causes is a client's next operation, and those of
     /// the others come before it. A clairvoyant has no use for it: it stores at once.
     pub clients: usize,
+    /// The flags of every item that is stored: a cache keeps some bytes for others than 0.
+    pub flags: u32,
 }
 
 /// A request for an item, which is stored where it is not found.
@@ -98,13 +100,13 @@ impl HitRatio {
 /// The text of a key begins with its number and the value is zeros: a cache keeps no other books for other bytes.
 pub fn replay(cache: &Cache, requests: impl IntoIterator<Item = Request>, warm_up: u64) -> HitRatio {
     let operations = requests.into_iter().map(|request| Operation { action: Action::Get, request });
-    replay_operations(cache, operations, Rules { fill: true, warm_up, clients: 1 })
+    replay_operations(cache, operations, Rules { fill: true, warm_up, clients: 1, flags: 0 })
 }
 
 /// Does every operation to `cache`, and counts what was read. All that the warm-up caused is done before anything counts, as a load does
 /// that lets it come to rest.
 pub fn replay_operations(cache: &Cache, operations: impl IntoIterator<Item = Operation>, rules: Rules) -> HitRatio {
-    let mut replay = Replay::new(cache);
+    let mut replay = Replay::new(cache, rules.flags);
     let mut ratio = HitRatio::default();
     let mut caused: Vec<Option<Request>> = vec![None; rules.clients.max(1)];
     let mut turn = 0;
@@ -145,13 +147,15 @@ pub fn replay_operations(cache: &Cache, operations: impl IntoIterator<Item = Ope
 /// A cache with the texts of keys and values.
 struct Replay<'a> {
     cache: &'a Cache,
+    meta: Meta,
     text: Vec<u8>,
     zeros: Vec<u8>,
 }
 
 impl Replay<'_> {
-    fn new(cache: &Cache) -> Replay<'_> {
-        Replay { cache, text: vec![b'.'; cache.key_bytes_max().max(8)], zeros: vec![0; cache.value_bytes_max()] }
+    fn new(cache: &Cache, flags: u32) -> Replay<'_> {
+        let (text, zeros) = (vec![b'.'; cache.key_bytes_max().max(8)], vec![0; cache.value_bytes_max()]);
+        Replay { cache, meta: Meta { flags, ..Meta::default() }, text, zeros }
     }
 
     /// The key of a request and its hash.
@@ -168,11 +172,11 @@ impl Replay<'_> {
     }
 
     fn store(&mut self, request: &Request) {
-        let cache = self.cache;
+        let (cache, meta) = (self.cache, self.meta);
         let zeros = std::mem::take(&mut self.zeros);
         let (key, hash) = self.key(request);
         // What is refused is missed again; that is the cache's doing and counted as such.
-        let _ = cache.set(key, hash, &zeros[..(request.value_bytes as usize).min(zeros.len())], Meta::default(), 0);
+        let _ = cache.set(key, hash, &zeros[..(request.value_bytes as usize).min(zeros.len())], meta, 0);
         self.zeros = zeros;
     }
 
@@ -196,7 +200,7 @@ pub fn clairvoyant(
     warm_up: u64,
 ) -> HitRatio {
     let operations = requests.iter().map(|&request| Operation { action: Action::Get, request }).collect::<Vec<_>>();
-    let rules = Rules { fill: true, warm_up, clients: 1 };
+    let rules = Rules { fill: true, warm_up, clients: 1, flags: 0 };
     clairvoyant_operations(&operations, capacity_bytes, overhead_bytes, by_size, rules)
 }
 

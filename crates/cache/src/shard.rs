@@ -2,7 +2,7 @@
 
 use rapidhash::v3::{RapidSecrets, rapidhash_v3_seeded};
 
-use crate::config::{Item, Meta, Mode, Refusal};
+use crate::config::{Config, Item, Marks, Meta, Mode, Refusal};
 use crate::evictor::Evictor;
 use crate::index::{Index, SLOTS_STEP, Slot, TAG_BITS};
 use crate::memory::{Memory, NOBODY};
@@ -11,12 +11,20 @@ use crate::stats::Stats;
 use crate::{ghosts, sketch, uses};
 
 // The owner's bits of a block's first word: the length of the key, then these. The second word is the length of the
-// value. Then, each only where it is needed: links (2 words), expiry (1), flags (1), version (2); then key and value.
+// value. Then, each only where it is needed: links (2 words), expiry (1 word of seconds, or 2 of milliseconds), flags (1), second of the
+// last use (1), version (2); then key and value.
 const KEY_MASK: u32 = 0xffff;
 const EXPIRES: u32 = 1 << 16;
 const FLAGS: u32 = 1 << 17;
 const VERSION: u32 = 1 << 18;
-const LAYOUT: u32 = EXPIRES | FLAGS | VERSION;
+/// With [`EXPIRES`]: the expiry is in milliseconds and takes two words, as it is no whole second of 32 bits.
+const WIDE: u32 = 1 << 22;
+const LAYOUT: u32 = EXPIRES | WIDE | FLAGS | VERSION;
+/// [`Marks`].
+const FETCHED: u32 = 1 << 23;
+const STALE: u32 = 1 << 24;
+const CLAIMED: u32 = 1 << 25;
+const MARKS: u32 = FETCHED | STALE | CLAIMED;
 /// In the main queue of S3-FIFO.
 const MAIN: u32 = 1 << 19;
 /// Uses since the queue last looked, at most 3; of `clock` and `sieve` at most 1.
@@ -92,19 +100,14 @@ pub(crate) struct Shard {
     random: u64,
     values_bytes_cap: Option<u64>,
     versions: Option<u64>,
+    access_times: bool,
     stats: Stats,
 }
 
 impl Shard {
-    pub(crate) fn new(
-        words: u32,
-        evictor: Evictor,
-        hasher: Hasher,
-        versions: bool,
-        values_bytes_cap: Option<u64>,
-        seed: u64,
-    ) -> Shard {
+    pub(crate) fn new(words: u32, config: &Config, hasher: Hasher, values_bytes_cap: Option<u64>, seed: u64) -> Shard {
         let slots = 2 * SLOTS_STEP;
+        let evictor = config.evictor;
         let extra = evictor.words_per_two_slots();
         Shard {
             memory: Memory::new(words, Index::words(slots, extra)),
@@ -120,7 +123,8 @@ impl Shard {
             expiry_hand: 0,
             random: seed | 1,
             values_bytes_cap,
-            versions: versions.then_some(0),
+            versions: config.versions.then_some(0),
+            access_times: config.access_times,
             stats: Stats::default(),
         }
     }
@@ -130,8 +134,9 @@ impl Shard {
     #[inline]
     fn header_words(&self, owner_bits: u32) -> u32 {
         2 + if self.evictor.queues() { 2 } else { 0 }
-            + u32::from(owner_bits & EXPIRES != 0)
+            + expiry_words(owner_bits)
             + u32::from(owner_bits & FLAGS != 0)
+            + u32::from(self.access_times)
             + if owner_bits & VERSION != 0 { 2 } else { 0 }
     }
 
@@ -161,17 +166,59 @@ impl Shard {
 
     /// The word of the expiry of a block that has one.
     fn expiry_word(&self, block: u32) -> u32 {
-        block + self.header_words(0)
+        block + 2 + if self.evictor.queues() { 2 } else { 0 }
     }
 
     #[inline]
-    fn expires_s(&self, block: u32) -> u32 {
-        if self.memory.owner_bits(block) & EXPIRES == 0 { 0 } else { self.memory.at(self.expiry_word(block)) }
+    fn expires_ms(&self, block: u32) -> u64 {
+        let bits = self.memory.owner_bits(block);
+        if bits & EXPIRES == 0 {
+            return 0;
+        }
+        let word = self.expiry_word(block);
+        let low = u64::from(self.memory.at(word));
+        if bits & WIDE == 0 { low * 1000 } else { low | u64::from(self.memory.at(word + 1)) << 32 }
     }
 
-    fn is_expired(&self, block: u32, now_s: u32) -> bool {
-        let expires_s = self.expires_s(block);
-        expires_s != 0 && expires_s <= now_s
+    /// Writes the expiry of a block that has room for it.
+    fn set_expires_ms(&mut self, block: u32, expires_ms: u64) {
+        let word = self.expiry_word(block);
+        if self.memory.owner_bits(block) & WIDE == 0 {
+            self.memory.set(word, (expires_ms / 1000) as u32);
+        } else {
+            self.memory.set(word, expires_ms as u32);
+            self.memory.set(word + 1, (expires_ms >> 32) as u32);
+        }
+    }
+
+    /// The word of the second of the last use, where there is one.
+    #[inline]
+    fn used_word(&self, block: u32) -> Option<u32> {
+        let bits = self.memory.owner_bits(block);
+        self.access_times.then(|| self.expiry_word(block) + expiry_words(bits) + u32::from(bits & FLAGS != 0))
+    }
+
+    /// Takes note of when a block was used.
+    #[inline]
+    fn used_at(&mut self, block: u32, now_ms: u64) {
+        if let Some(word) = self.used_word(block) {
+            self.memory.set(word, (now_ms / 1000) as u32);
+        }
+    }
+
+    /// Takes note that a block was asked for.
+    #[inline]
+    fn fetched(&mut self, block: u32, now_ms: u64) {
+        let bits = self.memory.owner_bits(block);
+        if bits & FETCHED == 0 {
+            self.memory.set_owner_bits(block, bits | FETCHED);
+        }
+        self.used_at(block, now_ms);
+    }
+
+    fn is_expired(&self, block: u32, now_ms: u64) -> bool {
+        let expires_ms = self.expires_ms(block);
+        expires_ms != 0 && expires_ms <= now_ms
     }
 
     fn version(&self, block: u32) -> u64 {
@@ -189,9 +236,16 @@ impl Shard {
         let (bytes, key) = self.bytes(block);
         let flags = match bits & FLAGS {
             0 => 0,
-            _ => self.memory.at(self.expiry_word(block) + u32::from(bits & EXPIRES != 0)),
+            _ => self.memory.at(self.expiry_word(block) + expiry_words(bits)),
         };
-        Item { value: &bytes[key..], flags, expires_s: self.expires_s(block), version: self.version(block) }
+        Item {
+            value: &bytes[key..],
+            flags,
+            expires_ms: self.expires_ms(block),
+            version: self.version(block),
+            marks: marks(bits),
+            used_s: self.used_word(block).map(|word| self.memory.at(word)),
+        }
     }
 
     // Finding.
@@ -209,10 +263,10 @@ impl Shard {
 
     /// The slot of a key whose item has not expired; one that has is removed.
     #[inline]
-    fn find_live(&mut self, key: &[u8], tag: u32, now_s: u32) -> Option<u32> {
+    fn find_live(&mut self, key: &[u8], tag: u32, now_ms: u64) -> Option<u32> {
         let at = self.find(key, tag)?;
         let slot = self.index.slot(&self.memory, at);
-        if slot.expires && self.is_expired(slot.block, now_s) {
+        if slot.expires && self.is_expired(slot.block, now_ms) {
             self.leave(at, Leaving::Expired);
             return None;
         }
@@ -221,9 +275,15 @@ impl Shard {
 
     // The operations.
 
-    pub(crate) fn get<R>(&mut self, key: &[u8], tag: u32, now_s: u32, use_it: impl FnOnce(Item<'_>) -> R) -> Option<R> {
+    pub(crate) fn get<R>(
+        &mut self,
+        key: &[u8],
+        tag: u32,
+        now_ms: u64,
+        use_it: impl FnOnce(Item<'_>) -> R,
+    ) -> Option<R> {
         self.fade();
-        let Some(at) = self.find_live(key, tag, now_s) else {
+        let Some(at) = self.find_live(key, tag, now_ms) else {
             self.stats.misses += 1;
             if self.evictor == Evictor::Density {
                 let random = self.draw();
@@ -233,13 +293,15 @@ impl Shard {
         };
         self.stats.hits += 1;
         let block = self.used(at);
-        Some(use_it(self.item(block)))
+        let answer = use_it(self.item(block));
+        self.fetched(block, now_ms);
+        Some(answer)
     }
 
     /// Looks without being seen: neither counted nor a use.
-    pub(crate) fn peek<R>(&self, key: &[u8], tag: u32, now_s: u32, use_it: impl FnOnce(Item<'_>) -> R) -> Option<R> {
+    pub(crate) fn peek<R>(&self, key: &[u8], tag: u32, now_ms: u64, use_it: impl FnOnce(Item<'_>) -> R) -> Option<R> {
         let block = self.index.slot(&self.memory, self.find(key, tag)?).block;
-        (!self.is_expired(block, now_s)).then(|| use_it(self.item(block)))
+        (!self.is_expired(block, now_ms)).then(|| use_it(self.item(block)))
     }
 
     #[allow(clippy::too_many_arguments)] // The fields of one request, and its limit.
@@ -250,12 +312,12 @@ impl Shard {
         tag: u32,
         value: &[u8],
         meta: Meta,
-        now_s: u32,
+        now_ms: u64,
         value_bytes_max: usize,
     ) -> Result<u64, Refusal> {
         self.fade();
         self.stats.stores += 1;
-        let found = self.find_live(key, tag, now_s);
+        let found = self.find_live(key, tag, now_ms);
         match (mode, found) {
             (Mode::Set, _) | (Mode::Add, None) | (Mode::Replace, Some(_)) => {}
             (Mode::Add, Some(at)) => {
@@ -266,14 +328,14 @@ impl Shard {
             (Mode::Replace | Mode::Append | Mode::Prepend, None) => return Err(Refusal::NotStored),
             (Mode::Append | Mode::Prepend, Some(at)) => {
                 let item = self.item(self.index.slot(&self.memory, at).block);
-                let meta = Meta { flags: item.flags, expires_s: item.expires_s };
+                let meta = Meta { flags: item.flags, expires_ms: item.expires_ms };
                 let joined = if mode == Mode::Append { [item.value, value] } else { [value, item.value] };
                 let bytes = joined[0].len() + joined[1].len();
                 if bytes > value_bytes_max {
                     return Err(Refusal::ValueTooLong { bytes, limit: value_bytes_max });
                 }
                 let joined = joined.concat();
-                return self.put(key, tag, &joined, meta, now_s, Some(at));
+                return self.put(key, tag, &joined, meta, now_ms, Some(at), 0);
             }
             (Mode::Cas(_), _) if self.versions.is_none() => return Err(Refusal::NoVersions),
             (Mode::Cas(_), None) => return Err(Refusal::NotFound),
@@ -284,32 +346,47 @@ impl Shard {
                 }
             }
         }
-        self.put(key, tag, value, meta, now_s, found)
+        self.put(key, tag, value, meta, now_ms, found, 0)
     }
 
-    pub(crate) fn delete(&mut self, key: &[u8], tag: u32, now_s: u32) -> bool {
-        let found = self.find_live(key, tag, now_s);
+    pub(crate) fn delete(&mut self, key: &[u8], tag: u32, now_ms: u64) -> bool {
+        let found = self.find_live(key, tag, now_ms);
         if let Some(at) = found {
             self.leave(at, Leaving::Deleted);
         }
         found.is_some()
     }
 
-    /// Gives an item another expiry; `None` where the key is not there.
-    pub(crate) fn touch(&mut self, key: &[u8], tag: u32, expires_s: u32, now_s: u32) -> Result<bool, Refusal> {
-        let Some(at) = self.find_live(key, tag, now_s) else { return Ok(false) };
+    /// Gives an item another expiry, which is a use; whether there is one.
+    pub(crate) fn touch(&mut self, key: &[u8], tag: u32, expires_ms: u64, now_ms: u64) -> Result<bool, Refusal> {
+        let Some(at) = self.find_live(key, tag, now_ms) else { return Ok(false) };
         let block = self.used(at);
+        self.fetched(block, now_ms);
+        self.expire(key, tag, expires_ms, now_ms)
+    }
+
+    /// The same, and no use.
+    pub(crate) fn expire(&mut self, key: &[u8], tag: u32, expires_ms: u64, now_ms: u64) -> Result<bool, Refusal> {
+        let Some(at) = self.find_live(key, tag, now_ms) else { return Ok(false) };
+        let block = self.index.slot(&self.memory, at).block;
         let item = self.item(block);
-        let meta = Meta { flags: item.flags, expires_s };
-        if (item.expires_s == 0) == (expires_s == 0) {
-            if expires_s != 0 {
-                self.memory.set(self.expiry_word(block), expires_s);
+        let meta = Meta { flags: item.flags, expires_ms };
+        let (has, needs) = (self.memory.owner_bits(block), expiry_bits(expires_ms));
+        if has & EXPIRES == needs & EXPIRES && has & WIDE >= needs & WIDE {
+            if expires_ms != 0 {
+                self.set_expires_ms(block, expires_ms);
             }
             return Ok(true);
         }
         // The block changes its length: its value is copied out and stored again.
         let value = item.value.to_vec();
-        self.put(key, tag, &value, meta, now_s, Some(at)).map(|_| true)
+        let version = self.version(block);
+        self.put(key, tag, &value, meta, now_ms, Some(at), has & MARKS)?;
+        // It is the same item still.
+        if let Some(at) = self.find(key, tag) {
+            self.set_version(self.index.slot(&self.memory, at).block, version);
+        }
+        Ok(true)
     }
 
     /// Stores what `change` makes of an item's value; `None` of it leaves the item as it is.
@@ -317,27 +394,77 @@ impl Shard {
         &mut self,
         key: &[u8],
         tag: u32,
-        now_s: u32,
+        now_ms: u64,
         value_bytes_max: usize,
         change: impl FnOnce(Item<'_>) -> (Option<Vec<u8>>, R),
     ) -> Result<Option<R>, Refusal> {
-        let Some(at) = self.find_live(key, tag, now_s) else { return Ok(None) };
+        let Some(at) = self.find_live(key, tag, now_ms) else { return Ok(None) };
         let block = self.used(at);
         let item = self.item(block);
-        let meta = Meta { flags: item.flags, expires_s: item.expires_s };
+        let meta = Meta { flags: item.flags, expires_ms: item.expires_ms };
+        let old_value_bytes = item.value.len();
         let (value, answer) = change(item);
         if let Some(value) = value {
+            // As in memcached: what is written over keeps its marks, what becomes another item has none.
+            let is_same = value.len() == old_value_bytes;
+            let marks = if is_same { self.memory.owner_bits(block) & MARKS } else { 0 };
             if value.len() > value_bytes_max {
                 return Err(Refusal::ValueTooLong { bytes: value.len(), limit: value_bytes_max });
             }
-            self.put(key, tag, &value, meta, now_s, Some(at))?;
+            self.put(key, tag, &value, meta, now_ms, Some(at), marks)?;
         }
         Ok(Some(answer))
     }
 
+    /// Changes the marks of an item; whether there is one. No use.
+    pub(crate) fn mark(&mut self, key: &[u8], tag: u32, now_ms: u64, change: impl FnOnce(Marks) -> Marks) -> bool {
+        let Some(at) = self.find_live(key, tag, now_ms) else { return false };
+        let block = self.index.slot(&self.memory, at).block;
+        let bits = self.memory.owner_bits(block);
+        let changed = change(marks(bits));
+        let of = |is_set, bit| if is_set { bit } else { 0 };
+        let new = of(changed.fetched, FETCHED) | of(changed.stale, STALE) | of(changed.claimed, CLAIMED);
+        self.memory.set_owner_bits(block, bits & !MARKS | new);
+        true
+    }
+
+    /// Gives an item a new version, which is returned: 0 where the cache keeps none. `None` where there is no item.
+    pub(crate) fn renew(&mut self, key: &[u8], tag: u32, now_ms: u64) -> Option<u64> {
+        let at = self.find_live(key, tag, now_ms)?;
+        let version = self.next_version();
+        let block = self.index.slot(&self.memory, at).block;
+        self.set_version(block, version);
+        Some(version)
+    }
+
+    fn set_version(&mut self, block: u32, version: u64) {
+        let bits = self.memory.owner_bits(block);
+        if bits & VERSION != 0 {
+            let word = block + self.header_words(bits) - 2;
+            self.memory.set(word, version as u32);
+            self.memory.set(word + 1, (version >> 32) as u32);
+        }
+    }
+
+    fn next_version(&mut self) -> u64 {
+        self.versions.as_mut().map_or(0, |last| {
+            *last += 1;
+            *last
+        })
+    }
+
+    /// Keys from tag `from` on, in the order of tags, each once, until about `want` were looked at; the tag to go on from, `None` at the end.
+    pub(crate) fn scan(&self, from: u32, want: u32, now_ms: u64, mut each: impl FnMut(&[u8])) -> Option<u32> {
+        self.index.scan(&self.memory, from, want, |block| {
+            if !self.is_expired(block, now_ms) {
+                each(self.key(block));
+            }
+        })
+    }
+
     /// Removes an item whose successor is refused; no deletion.
-    pub(crate) fn outdate(&mut self, key: &[u8], tag: u32, now_s: u32) {
-        if let Some(at) = self.find_live(key, tag, now_s) {
+    pub(crate) fn outdate(&mut self, key: &[u8], tag: u32, now_ms: u64) {
+        if let Some(at) = self.find_live(key, tag, now_ms) {
             self.leave(at, Leaving::Replaced);
         }
     }
@@ -352,6 +479,7 @@ impl Shard {
         self.fade_debt = 0;
         self.stats.key_bytes = 0;
         self.stats.value_bytes = 0;
+        self.stats.expiring = 0;
     }
 
     pub(crate) fn refuse(&mut self) {
@@ -360,25 +488,23 @@ impl Shard {
 
     // Storing.
 
-    /// Stores; `found` is the slot of the key's present item.
+    /// Stores; `found` is the slot of the key's present item, `marks` are those of the new one.
+    #[allow(clippy::too_many_arguments)] // The fields of an item, and where it is.
     fn put(
         &mut self,
         key: &[u8],
         tag: u32,
         value: &[u8],
         meta: Meta,
-        now_s: u32,
+        now_ms: u64,
         found: Option<u32>,
+        marks: u32,
     ) -> Result<u64, Refusal> {
-        let mut bits = key.len() as u32;
-        bits |= if meta.expires_s != 0 { EXPIRES } else { 0 };
+        let mut bits = key.len() as u32 | expiry_bits(meta.expires_ms) | marks;
         bits |= if meta.flags != 0 { FLAGS } else { 0 };
         bits |= if self.versions.is_some() { VERSION } else { 0 };
         let words = self.words_for(bits, value.len() as u32);
-        let version = self.versions.as_mut().map_or(0, |last| {
-            *last += 1;
-            *last
-        });
+        let version = self.next_version();
 
         let mut past = None;
         if let Some(at) = found {
@@ -389,7 +515,10 @@ impl Shard {
             let fits = self.values_bytes_cap.is_none_or(|cap| self.stats.value_bytes + grows <= cap);
             if fits && self.block_words(block) == words && old & LAYOUT == bits & LAYOUT {
                 self.stats.value_bytes = self.stats.value_bytes - old_value_bytes + value.len() as u64;
+                self.memory.set_owner_bits(block, self.memory.owner_bits(block) & !MARKS | marks);
                 self.write(block, bits, key, value, meta, version);
+                self.used_at(block, now_ms);
+                self.stats.stored += 1;
                 return Ok(version);
             }
             past = Some(Past { uses: self.index.slot(&self.memory, at).uses, owner_bits: old });
@@ -397,42 +526,42 @@ impl Shard {
         }
         if let Some(cap) = self.values_bytes_cap {
             while self.stats.value_bytes + value.len() as u64 > cap {
-                if !self.evict(now_s) {
+                if !self.evict(now_ms) {
                     return Err(Refusal::Full { capacity_bytes: 0 });
                 }
             }
         }
         while self.index.is_full() {
-            if !self.grow_index() && !self.evict(now_s) {
+            if !self.grow_index() && !self.evict(now_ms) {
                 return Err(Refusal::Full { capacity_bytes: 0 });
             }
         }
-        let Some(block) = self.reserve(words, now_s) else { return Err(Refusal::Full { capacity_bytes: 0 }) };
+        let Some(block) = self.reserve(words, now_ms) else { return Err(Refusal::Full { capacity_bytes: 0 }) };
         self.memory.set_owner_bits(block, bits);
         self.write(block, bits, key, value, meta, version);
+        self.used_at(block, now_ms);
         let uses = self.enter(block, words, tag, past);
+        self.stats.stored += 1;
         self.stats.key_bytes += key.len() as u64;
         self.stats.value_bytes += value.len() as u64;
+        self.stats.expiring += u64::from(meta.expires_ms != 0);
         let class = size_class(words);
-        self.index.insert(&mut self.memory, Slot { block, uses, tag, expires: meta.expires_s != 0, class });
+        self.index.insert(&mut self.memory, Slot { block, uses, tag, expires: meta.expires_ms != 0, class });
         Ok(version)
     }
 
     /// Writes an item into its block, all but the bits that the evictor keeps there.
     fn write(&mut self, block: u32, bits: u32, key: &[u8], value: &[u8], meta: Meta, version: u64) {
         self.memory.set(block + 1, value.len() as u32);
-        let mut word = self.expiry_word(block);
-        for (is_there, content) in [
-            (bits & EXPIRES != 0, meta.expires_s),
-            (bits & FLAGS != 0, meta.flags),
-            (bits & VERSION != 0, version as u32),
-            (bits & VERSION != 0, (version >> 32) as u32),
-        ] {
-            if is_there {
-                self.memory.set(word, content);
-                word += 1;
-            }
+        if bits & EXPIRES != 0 {
+            self.set_expires_ms(block, meta.expires_ms);
         }
+        let word = self.expiry_word(block) + expiry_words(bits);
+        if bits & FLAGS != 0 {
+            self.memory.set(word, meta.flags);
+        }
+        self.set_version(block, version);
+        let word = block + self.header_words(bits);
         let end = word as usize + (key.len() + value.len()).div_ceil(4);
         let bytes: &mut [u8] = bytemuck::cast_slice_mut(&mut self.memory.words[word as usize..end]);
         bytes[..key.len()].copy_from_slice(key);
@@ -440,7 +569,7 @@ impl Shard {
     }
 
     /// A block of so many words, from which items leave until it fits. `None` where the evictor removes nothing.
-    fn reserve(&mut self, words: u32, now_s: u32) -> Option<u32> {
+    fn reserve(&mut self, words: u32, now_ms: u64) -> Option<u32> {
         loop {
             if let Some(block) = self.memory.allocate(words) {
                 return Some(block);
@@ -459,7 +588,7 @@ impl Shard {
             if is_slack && self.evictor != Evictor::None && self.clear_run(words) {
                 continue;
             }
-            if !self.evict(now_s) {
+            if !self.evict(now_ms) {
                 return None;
             }
         }
@@ -670,6 +799,7 @@ impl Shard {
         }
         self.stats.key_bytes -= u64::from(bits & KEY_MASK);
         self.stats.value_bytes -= u64::from(self.memory.at(block + 1));
+        self.stats.expiring -= u64::from(bits & EXPIRES != 0);
         if self.evictor.queues() {
             if self.hand == block {
                 self.hand = Queue::newer(&self.memory, block);
@@ -686,14 +816,14 @@ impl Shard {
     }
 
     /// Removes one item: an expired one if a look finds it, else the evictor's choice. Whether one was removed.
-    fn evict(&mut self, now_s: u32) -> bool {
+    fn evict(&mut self, now_ms: u64) -> bool {
         if self.index.items() == 0 {
             return false;
         }
         for _ in 0..EXPIRY_LOOK {
             self.expiry_hand = if self.expiry_hand + 1 >= self.index.slots() { 0 } else { self.expiry_hand + 1 };
             let slot = self.index.slot(&self.memory, self.expiry_hand);
-            if slot.expires && slot.block != NOBODY && self.is_expired(slot.block, now_s) {
+            if slot.expires && slot.block != NOBODY && self.is_expired(slot.block, now_ms) {
                 self.leave(self.expiry_hand, Leaving::Expired);
                 return true;
             }
@@ -868,7 +998,7 @@ impl Shard {
     pub(crate) fn audit(&self) -> Result<(), String> {
         let walk = self.memory.audit(|block| self.block_words(block))?;
         self.index.audit(&self.memory)?;
-        let (mut key_bytes, mut value_bytes) = (0, 0);
+        let (mut key_bytes, mut value_bytes, mut expiring) = (0, 0, 0);
         for &block in &walk.used {
             let key = self.key(block);
             let at =
@@ -877,11 +1007,15 @@ impl Shard {
             if slot.block != block {
                 return Err(format!("the key of block {block} leads to block {}", slot.block));
             }
-            if slot.expires != (self.expires_s(block) != 0) || slot.class != size_class(self.block_words(block)) {
+            if slot.expires != (self.expires_ms(block) != 0) || slot.class != size_class(self.block_words(block)) {
                 return Err(format!("the slot of block {block} does not describe it"));
             }
             key_bytes += key.len() as u64;
             value_bytes += u64::from(self.memory.at(block + 1));
+            expiring += u64::from(slot.expires);
+        }
+        if expiring != self.stats.expiring {
+            return Err(format!("{expiring} items expire, {} are counted", self.stats.expiring));
         }
         if walk.used.len() != self.index.items() as usize {
             return Err(format!("{} blocks, {} slots", walk.used.len(), self.index.items()));
@@ -914,6 +1048,26 @@ impl Shard {
     }
 }
 
+/// The bits of a block that say how its expiry is kept.
+fn expiry_bits(expires_ms: u64) -> u32 {
+    match expires_ms {
+        0 => 0,
+        ms if ms.is_multiple_of(1000) && ms / 1000 <= u64::from(u32::MAX) => EXPIRES,
+        _ => EXPIRES | WIDE,
+    }
+}
+
+/// How many words it takes.
+#[inline]
+fn expiry_words(owner_bits: u32) -> u32 {
+    u32::from(owner_bits & EXPIRES != 0) + u32::from(owner_bits & WIDE != 0)
+}
+
+#[inline]
+fn marks(owner_bits: u32) -> Marks {
+    Marks { fetched: owner_bits & FETCHED != 0, stale: owner_bits & STALE != 0, claimed: owner_bits & CLAIMED != 0 }
+}
+
 /// The half octave of a block's length, from 8 words (32 bytes) up to 5.8 kB.
 fn size_class(words: u32) -> u32 {
     let log = words.max(8).ilog2();
@@ -929,7 +1083,8 @@ mod tests {
     #[test]
     fn eviction_does_not_crowd_the_index() {
         for evictor in [Evictor::Fifo, Evictor::Density] {
-            let mut shard = Shard::new(1 << 18, evictor, Hasher::new(1), false, None, 1);
+            let config = Config { evictor, ..Config::new(1 << 20) };
+            let mut shard = Shard::new(1 << 18, &config, Hasher::new(1), None, 1);
             let mut number = 0_u64;
             while shard.stats.evictions < 30 * u64::from(shard.index.items().max(1)) {
                 let key = number.to_le_bytes();

@@ -10,6 +10,8 @@ pub struct Stats {
     pub misses: u64,
     /// Stores tried, whatever became of them.
     pub stores: u64,
+    /// Those after which the item was there; touches and increments that laid it out anew count, too.
+    pub stored: u64,
     /// Items deleted by request.
     pub deletes: u64,
     /// Items removed to make room.
@@ -24,6 +26,8 @@ pub struct Stats {
     pub moved: u64,
     /// Items there are, those included that have expired and were not looked at since.
     pub items: u64,
+    /// Of those, the ones that expire.
+    pub expiring: u64,
     /// Bytes of keys.
     pub key_bytes: u64,
     /// Bytes of values.
@@ -65,6 +69,7 @@ impl Stats {
             hits: self.hits + other.hits,
             misses: self.misses + other.misses,
             stores: self.stores + other.stores,
+            stored: self.stored + other.stored,
             deletes: self.deletes + other.deletes,
             evictions: self.evictions + other.evictions,
             displaced: self.displaced + other.displaced,
@@ -72,6 +77,7 @@ impl Stats {
             refused: self.refused + other.refused,
             moved: self.moved + other.moved,
             items: self.items + other.items,
+            expiring: self.expiring + other.expiring,
             key_bytes: self.key_bytes + other.key_bytes,
             value_bytes: self.value_bytes + other.value_bytes,
             header_bytes: self.header_bytes + other.header_bytes,

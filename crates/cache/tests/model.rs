@@ -10,15 +10,18 @@ enum Step {
     Get,
     Store(Mode, usize, Meta),
     Delete,
-    Touch(u32),
+    Touch(u64),
     Double,
-    Wait(u32),
+    Wait(u64),
     Clear,
 }
 
 fn step() -> impl Strategy<Value = Step> {
     let bytes = prop_oneof![6 => 0usize..60, 6 => 60usize..400, 2 => 400usize..3_000, 1 => 3_000usize..9_000];
-    let meta = (prop_oneof![Just(0u32), any::<u32>()], prop_oneof![3 => Just(0u32), 1 => 1u32..60]);
+    let meta = (
+        prop_oneof![Just(0u32), any::<u32>()],
+        prop_oneof![3 => Just(0u64), 1 => 1u64..60, 1 => (1u64..60).prop_map(|s| 1000 * s), 1 => Just(u64::MAX / 2)],
+    );
     let mode = prop_oneof![
         8 => Just(Mode::Set),
         2 => Just(Mode::Add),
@@ -29,11 +32,11 @@ fn step() -> impl Strategy<Value = Step> {
     ];
     prop_oneof![
         12 => Just(Step::Get),
-        12 => (mode, bytes, meta).prop_map(|(mode, bytes, (flags, expires_s))| Step::Store(mode, bytes, Meta { flags, expires_s })),
+        12 => (mode, bytes, meta).prop_map(|(mode, bytes, (flags, expires_ms))| Step::Store(mode, bytes, Meta { flags, expires_ms })),
         3 => Just(Step::Delete),
-        1 => (0u32..60).prop_map(Step::Touch),
+        1 => prop_oneof![0u64..60, (0u64..60).prop_map(|s| 1000 * s)].prop_map(Step::Touch),
         1 => Just(Step::Double),
-        1 => (0u32..5).prop_map(Step::Wait),
+        1 => prop_oneof![0u64..5, Just(1000)].prop_map(Step::Wait),
         1 => prop_oneof![20 => Just(Step::Wait(0)), 1 => Just(Step::Clear)],
     ]
 }
@@ -56,16 +59,17 @@ fn check(config: Config, shards: usize, steps: &[(u32, Step)]) -> Result<(), Tes
     let never_evicts = config.evictor == Evictor::None;
     let cache = Cache::with_shards(config, shards).unwrap();
     let mut model: HashMap<u32, Stored> = HashMap::new();
-    let mut now_s = 1;
+    let mut now_ms = 1;
     for (number, (key, step)) in steps.iter().enumerate() {
         let text = format!("key-{key}-{}", "k".repeat(*key as usize % 23));
         let (text, hash) = (text.as_bytes(), cache.hash(text.as_bytes()));
-        let live = model.get(key).filter(|stored| stored.meta.expires_s == 0 || stored.meta.expires_s > now_s).cloned();
+        let live =
+            model.get(key).filter(|stored| stored.meta.expires_ms == 0 || stored.meta.expires_ms > now_ms).cloned();
         match step {
             Step::Get => {
-                let found = cache.get(text, hash, now_s, |item| Stored {
+                let found = cache.get(text, hash, now_ms, |item| Stored {
                     value: item.value.to_vec(),
-                    meta: Meta { flags: item.flags, expires_s: item.expires_s },
+                    meta: Meta { flags: item.flags, expires_ms: item.expires_ms },
                     version: item.version,
                 });
                 if never_evicts || found.is_some() {
@@ -74,9 +78,9 @@ fn check(config: Config, shards: usize, steps: &[(u32, Step)]) -> Result<(), Tes
             }
             Step::Store(mode, bytes, meta) => {
                 let meta =
-                    Meta { expires_s: if meta.expires_s == 0 { 0 } else { meta.expires_s + now_s - 1 }, ..*meta };
+                    Meta { expires_ms: if meta.expires_ms == 0 { 0 } else { meta.expires_ms + now_ms - 1 }, ..*meta };
                 let new = value(*key, number as u64, *bytes);
-                match (cache.store(*mode, text, hash, &new, meta, now_s), live) {
+                match (cache.store(*mode, text, hash, &new, meta, now_ms), live) {
                     (Ok(version), live) => {
                         let stored = match (mode, live) {
                             (Mode::Append, Some(old)) => {
@@ -107,7 +111,7 @@ fn check(config: Config, shards: usize, steps: &[(u32, Step)]) -> Result<(), Tes
                     (Err(Refusal::ValueTooLong { bytes, limit }), _) => {
                         prop_assert!(bytes > limit && limit == cache.value_bytes_max());
                         if *mode == Mode::Set {
-                            prop_assert!(cache.peek(text, hash, now_s, |_| ()).is_none(), "an outdated value");
+                            prop_assert!(cache.peek(text, hash, now_ms, |_| ()).is_none(), "an outdated value");
                             model.remove(key);
                         }
                     }
@@ -125,32 +129,30 @@ fn check(config: Config, shards: usize, steps: &[(u32, Step)]) -> Result<(), Tes
                 }
             }
             Step::Delete => {
-                let deleted = cache.delete(text, hash, now_s);
+                let deleted = cache.delete(text, hash, now_ms);
                 prop_assert!(live.is_some() || !deleted);
                 prop_assert!(deleted || live.is_none() || !never_evicts);
                 model.remove(key);
             }
-            Step::Touch(seconds) => {
-                match cache.touch(text, hash, if *seconds == 0 { 0 } else { now_s + seconds }, now_s) {
-                    Ok(true) => {
-                        prop_assert!(live.is_some());
-                        let version = cache.peek(text, hash, now_s, |item| item.version).expect("just touched");
-                        let stored = model.get_mut(key).unwrap();
-                        stored.meta.expires_s = if *seconds == 0 { 0 } else { now_s + seconds };
-                        stored.version = version;
-                    }
-                    Ok(false) => prop_assert!(!never_evicts || live.is_none()),
-                    Err(_) => {
-                        model.remove(key);
-                    }
+            Step::Touch(ms) => match cache.touch(text, hash, if *ms == 0 { 0 } else { now_ms + ms }, now_ms) {
+                Ok(true) => {
+                    prop_assert!(live.is_some());
+                    let version = cache.peek(text, hash, now_ms, |item| item.version).expect("just touched");
+                    let stored = model.get_mut(key).unwrap();
+                    stored.meta.expires_ms = if *ms == 0 { 0 } else { now_ms + ms };
+                    stored.version = version;
                 }
-            }
+                Ok(false) => prop_assert!(!never_evicts || live.is_none()),
+                Err(_) => {
+                    model.remove(key);
+                }
+            },
             Step::Double => {
-                let doubled =
-                    cache.update(text, hash, now_s, |item| (Some([item.value, item.value].concat()), item.value.len()));
+                let doubled = cache
+                    .update(text, hash, now_ms, |item| (Some([item.value, item.value].concat()), item.value.len()));
                 match doubled {
                     Ok(Some(bytes)) => {
-                        let version = cache.peek(text, hash, now_s, |item| item.version).expect("just updated");
+                        let version = cache.peek(text, hash, now_ms, |item| item.version).expect("just updated");
                         let stored = model.get_mut(key).unwrap();
                         prop_assert_eq!(bytes, stored.value.len());
                         stored.value = stored.value.repeat(2);
@@ -163,7 +165,7 @@ fn check(config: Config, shards: usize, steps: &[(u32, Step)]) -> Result<(), Tes
                     }
                 }
             }
-            Step::Wait(seconds) => now_s += seconds,
+            Step::Wait(ms) => now_ms += ms,
             Step::Clear => {
                 cache.clear();
                 model.clear();
@@ -174,7 +176,7 @@ fn check(config: Config, shards: usize, steps: &[(u32, Step)]) -> Result<(), Tes
     }
     for key in model.keys() {
         let text = format!("key-{key}-{}", "k".repeat(*key as usize % 23));
-        let found = cache.get(text.as_bytes(), cache.hash(text.as_bytes()), now_s, |item| item.value.to_vec());
+        let found = cache.get(text.as_bytes(), cache.hash(text.as_bytes()), now_ms, |item| item.value.to_vec());
         prop_assert!(found.is_none_or(|found| found == model[key].value));
     }
     Ok(())

@@ -153,7 +153,7 @@ fn operations_by_hand() {
     let accounting = Accounting::ValuesOnly { memory_bytes: 1 << 20 };
     let hits = |text: &str, items: u64, fill: bool, clients: usize| {
         let cache = Cache::with_shards(Config { accounting, evictor: Evictor::Lru, ..Config::new(items) }, 1).unwrap();
-        let ratio = replay_operations(&cache, operations(text), Rules { fill, warm_up: 0, clients });
+        let ratio = replay_operations(&cache, operations(text), Rules { fill, warm_up: 0, clients, flags: 0 });
         (ratio.requests, ratio.hits)
     };
     for (text, items, fill, clients, found) in [
@@ -171,14 +171,14 @@ fn operations_by_hand() {
     }
     // What the warm-up caused is done before it counts.
     let cache = Cache::with_shards(Config { accounting, evictor: Evictor::Lru, ..Config::new(9) }, 1).unwrap();
-    let ratio = replay_operations(&cache, operations("ga ga"), Rules { fill: true, warm_up: 1, clients: 2 });
+    let ratio = replay_operations(&cache, operations("ga ga"), Rules { fill: true, warm_up: 1, clients: 2, flags: 0 });
     assert_eq!((ratio.requests, ratio.hits), (1, 1));
 }
 
 #[test]
 fn a_clairvoyant_of_operations_by_hand() {
     let of = |text: &str, items: u64, fill: bool| {
-        let rules = Rules { fill, warm_up: 0, clients: 1 };
+        let rules = Rules { fill, warm_up: 0, clients: 1, flags: 0 };
         let ratio = clairvoyant_operations(&operations(text), items * 9, 0, false, rules);
         (ratio.requests, ratio.hits)
     };

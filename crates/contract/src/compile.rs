@@ -10,8 +10,9 @@ use self::signature::Shape;
 use crate::code::Id;
 use crate::contract::{Clause, Contract, Identify, Operation, Service, ServiceId, Walk};
 use crate::finding::{Found, Places, Span, suggestion};
+use crate::promise::Promise;
 use crate::syntax::{self, ClauseKind, Direction, Expr, ExprKind, Name, Step};
-use crate::types::{Schema, Type};
+use crate::types::{Known, Schema, Type};
 
 /// So many services, operations of a service, and steps of an `identifies` clause may be there.
 const MANY_MAX: usize = 1000;
@@ -20,10 +21,11 @@ const MANY_MAX: usize = 1000;
 const STEPS_MAX: usize = 16;
 
 /// Compiles a tree. The contract is of use only where nothing found is a mistake.
-pub(crate) fn compile(file: &syntax::File, text: &str, schema: Option<&Schema>, found: &mut Found) -> Contract {
+pub(crate) fn compile(file: &syntax::File, text: &str, known: Option<Known<'_>>, found: &mut Found) -> Contract {
     let empty = Schema::default();
-    let compile =
-        Whole { file, text, places: Places::new(text), given: schema.is_some(), schema: schema.unwrap_or(&empty) };
+    let given = known.is_some_and(|known| known.is_whole);
+    let known = known.unwrap_or(Known { schema: &empty, is_whole: true });
+    let compile = Whole { file, text, places: Places::new(text), given, known, schema: known.schema };
     let mut services = Vec::new();
     let mut names = BTreeMap::new();
     if file.services.len() > MANY_MAX {
@@ -33,8 +35,13 @@ pub(crate) fn compile(file: &syntax::File, text: &str, schema: Option<&Schema>, 
         unique(&mut names, &service.name, "service", found);
         services.push(compile.service(service, found));
     }
+    let operations = services.iter_mut().flat_map(|service| &mut service.operations);
+    for (clause, number) in operations.flat_map(Operation::clauses_mut).zip(0..) {
+        clause.number = number;
+    }
     let hash = rapidhash::v3::rapidhash_v3(crate::print::file(file).as_bytes());
-    Contract { services, schemas: file.schemas.iter().map(|schema| schema.text.clone()).collect(), hash }
+    let schemas = file.schemas.iter().map(|schema| schema.text.clone()).collect();
+    Contract { services, schemas, hash, generation: 0 }
 }
 
 fn unique<'f>(names: &mut BTreeMap<&'f str, Span>, name: &'f Name, what: &str, found: &mut Found) {
@@ -47,8 +54,9 @@ struct Whole<'c> {
     file: &'c syntax::File,
     text: &'c str,
     places: Places<'c>,
-    /// Whether a schema was given at all.
+    /// Whether a schema was given, as a whole.
     given: bool,
+    known: Known<'c>,
     schema: &'c Schema,
 }
 
@@ -71,7 +79,7 @@ impl Whole<'_> {
             if names.insert(name.clone(), ()).is_some() {
                 found.mistake("twice", operation.name.span, format!("the operation `{name}` is there twice"));
             }
-            let shape = signature::shape(operation, known, self.schema, found);
+            let shape = signature::shape(operation, known, self.known, found);
             operations.push(self.operation(&service.name.text, name, operation, &shape, found));
         }
         Service { name: service.name.text.clone(), operations }
@@ -86,6 +94,9 @@ impl Whole<'_> {
         found: &mut Found,
     ) -> Operation {
         let params = shape.params.iter().map(|(name, _)| name.clone()).collect();
+        let signature = self.schema.services.get(service).and_then(|known| known.get(&name));
+        let (types, id) = ((shape.params.as_slice(), &shape.result), format!("{service}.{name}"));
+        let promise = Promise::of(operation, &id, types, signature, self.schema, (self.text, &self.places));
         let mut out = Operation {
             name,
             params,
@@ -94,6 +105,7 @@ impl Whole<'_> {
             ensures: Vec::new(),
             on_error: Vec::new(),
             identifies: Vec::new(),
+            promise,
         };
         let mut labels = BTreeMap::new();
         for clause in &operation.clauses {
@@ -101,6 +113,7 @@ impl Whole<'_> {
                 unique(&mut labels, label, "label", found);
             }
             let (kind, number, expr) = match &clause.kind {
+                ClauseKind::Untyped => continue,
                 ClauseKind::Index(expr) => ("index", 0, expr),
                 ClauseKind::Requires(expr) => ("requires", out.requires.len(), expr),
                 ClauseKind::Ensures(expr) => ("ensures", out.ensures.len(), expr),
@@ -123,6 +136,7 @@ impl Whole<'_> {
                     start: span.start,
                     code: Default::default(),
                     root: 0,
+                    number: 0,
                     secret,
                 }
             };
@@ -143,6 +157,7 @@ impl Whole<'_> {
                         out.identifies.push(identify);
                     }
                 }
+                ClauseKind::Untyped => {}
                 ClauseKind::Requires(_) | ClauseKind::Ensures(_) | ClauseKind::OnError(_) => {
                     let root = compiler.truth(expr, "a clause");
                     let code = std::mem::take(&mut compiler.code);
@@ -233,7 +248,7 @@ impl Whole<'_> {
         Some(Identify {
             clause,
             direction: identifies.direction,
-            service: ServiceId(service? as u16),
+            service: ServiceId { generation: 0, at: service? as u16 },
             steps,
             at,
             index,

@@ -2,6 +2,7 @@
 
 use crate::code::{Code, Id};
 use crate::eval::{self, Env, Scratch, Stop, Verdict};
+use crate::promise::Promise;
 use crate::syntax::Direction;
 
 /// A contract that is ready to judge calls. It is never changed, so threads may share it.
@@ -10,11 +11,17 @@ pub struct Contract {
     pub(crate) services: Vec<Service>,
     pub(crate) schemas: Vec<String>,
     pub(crate) hash: u64,
+    /// Which of the contracts it is that one monitor has had, one after the other.
+    pub(crate) generation: u16,
 }
 
 /// Number of a service in its contract.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct ServiceId(pub(crate) u16);
+pub struct ServiceId {
+    /// That of the contract, so that numbers of one are none of another.
+    pub(crate) generation: u16,
+    pub(crate) at: u16,
+}
 
 /// Number of an operation in its contract.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -39,6 +46,23 @@ pub(crate) struct Operation {
     pub(crate) ensures: Vec<Clause>,
     pub(crate) on_error: Vec<Clause>,
     pub(crate) identifies: Vec<Identify>,
+    pub(crate) promise: Promise,
+}
+
+impl Operation {
+    /// Its clauses, in the order of their numbers.
+    fn clauses(&self) -> impl Iterator<Item = &Clause> {
+        let asked = self.index.iter().chain(&self.requires).chain(&self.ensures).chain(&self.on_error);
+        let typed = self.promise.request.iter().chain(&self.promise.reply).map(|typed| &typed.clause);
+        asked.chain(self.identifies.iter().map(|identify| &identify.clause)).chain(typed)
+    }
+
+    /// The same, to be numbered.
+    pub(crate) fn clauses_mut(&mut self) -> impl Iterator<Item = &mut Clause> {
+        let asked = self.index.iter_mut().chain(&mut self.requires).chain(&mut self.ensures).chain(&mut self.on_error);
+        let typed = self.promise.request.iter_mut().chain(&mut self.promise.reply).map(|typed| &mut typed.clause);
+        asked.chain(self.identifies.iter_mut().map(|identify| &mut identify.clause)).chain(typed)
+    }
 }
 
 /// A clause with one expression.
@@ -54,6 +78,8 @@ pub(crate) struct Clause {
     pub(crate) start: u32,
     pub(crate) code: Code,
     pub(crate) root: Id,
+    /// Its number among all clauses of the contract.
+    pub(crate) number: u32,
     /// Whether it reads what must not be shown, judged by names.
     pub(crate) secret: bool,
 }
@@ -80,29 +106,56 @@ pub(crate) enum Walk {
 impl Contract {
     /// The number of a service.
     pub fn service(&self, name: &str) -> Option<ServiceId> {
-        self.services.iter().position(|service| service.name == name).map(|at| ServiceId(at as u16))
+        self.services.iter().position(|service| service.name == name).map(|at| self.id(at))
+    }
+
+    fn id(&self, at: usize) -> ServiceId {
+        ServiceId { generation: self.generation, at: at as u16 }
+    }
+
+    /// This contract as the one that comes after another one: the numbers of its services and operations are none of `before`'s.
+    pub fn after(mut self, before: &Self) -> Self {
+        self.generation = before.generation.wrapping_add(1);
+        let operations = self.services.iter_mut().flat_map(|service| &mut service.operations);
+        for identify in operations.flat_map(|operation| &mut operation.identifies) {
+            identify.service.generation = self.generation;
+        }
+        self
+    }
+
+    /// Operation (`Adder.add`) and name (`Adder.add.sum`) of every clause, by its number.
+    pub(crate) fn clause_names(&self) -> Vec<(String, String)> {
+        let mut names = Vec::new();
+        for service in &self.services {
+            for operation in &service.operations {
+                let name = format!("{}.{}", service.name, operation.name);
+                names.extend(operation.clauses().map(|clause| (name.clone(), clause.id.clone())));
+            }
+        }
+        names
     }
 
     /// The name of a service.
     pub fn service_name(&self, service: ServiceId) -> &str {
-        &self.services[usize::from(service.0)].name
+        &self.services[usize::from(service.at)].name
     }
 
     /// Every service, in the order of the text.
     pub fn services(&self) -> impl Iterator<Item = ServiceId> + use<> {
-        (0..self.services.len() as u16).map(ServiceId)
+        let generation = self.generation;
+        (0..self.services.len() as u16).map(move |at| ServiceId { generation, at })
     }
 
     /// The number of an operation. Of HTTP its name is method and template: `GET /users/{id}`.
     pub fn operation(&self, service: ServiceId, name: &str) -> Option<OperationId> {
-        let operations = &self.services[usize::from(service.0)].operations;
+        let operations = &self.services[usize::from(service.at)].operations;
         let at = operations.iter().position(|operation| operation.name == name)?;
         Some(OperationId { service, operation: at as u16 })
     }
 
     /// The names of a service's operations, in the order of the text: the order in which templates of paths are tried.
     pub fn operations(&self, service: ServiceId) -> impl Iterator<Item = &str> {
-        self.services[usize::from(service.0)].operations.iter().map(|operation| operation.name.as_str())
+        self.services[usize::from(service.at)].operations.iter().map(|operation| operation.name.as_str())
     }
 
     /// The names of the values that a call of this operation is judged by, in their order.
@@ -110,11 +163,12 @@ impl Contract {
         &self.op(operation).params
     }
 
-    /// Whether any clause of the operation reads its reply.
+    /// Whether any clause of the operation reads its reply, or a type is promised of it.
     pub fn reads_reply(&self, operation: OperationId) -> bool {
         let operation = self.op(operation);
         let identifies = operation.identifies.iter().any(|identify| identify.direction == Direction::Reply);
-        identifies || !operation.ensures.is_empty() || !operation.on_error.is_empty()
+        let is_typed = operation.promise.reply.is_some();
+        identifies || is_typed || !operation.ensures.is_empty() || !operation.on_error.is_empty()
     }
 
     /// The paths of the schemas that the text names.
@@ -128,7 +182,7 @@ impl Contract {
     }
 
     pub(crate) fn op(&self, id: OperationId) -> &Operation {
-        &self.services[usize::from(id.service.0)].operations[usize::from(id.operation)]
+        &self.services[usize::from(id.service.at)].operations[usize::from(id.operation)]
     }
 }
 

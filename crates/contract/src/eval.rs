@@ -1,8 +1,11 @@
 //! Operations to values: bounded, total, three-valued.
 
 mod calls;
+mod guilty;
 mod operators;
 pub(crate) mod show;
+
+pub(crate) use self::guilty::guilty;
 
 use bumpalo::Bump;
 
@@ -252,7 +255,7 @@ impl<'a> Run<'a> {
     fn kind<T>(&mut self, at: Id, wanted: &'static str, found: Value<'_>) -> Outcome<T> {
         match found {
             Value::Missing => self.stop(at, Why::Missing),
-            Value::Opaque => self.stop(at, Why::Opaque),
+            Value::Opaque | Value::Malformed(_) => self.stop(at, Why::Opaque),
             other => self.stop(at, Why::Kind { wanted, found: other.kind() }),
         }
     }
@@ -346,7 +349,7 @@ impl<'a> Run<'a> {
         };
         match value {
             Value::Missing => self.stop(id, Why::Missing),
-            Value::Opaque => self.stop(id, Why::Opaque),
+            Value::Opaque | Value::Malformed(_) => self.stop(id, Why::Opaque),
             value => Ok(value),
         }
     }

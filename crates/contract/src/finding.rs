@@ -71,6 +71,14 @@ pub struct Finding {
     pub hint: Option<String>,
 }
 
+impl Finding {
+    /// A mistake that was found outside of the text, of what stands at `span` in it.
+    pub fn mistake(text: &str, span: Span, rule: &'static str, message: String) -> Self {
+        let (line, column) = Places::new(text).of(span.start as usize);
+        Self { severity: Severity::Mistake, rule, message, line, column, span: span.range(), hint: None }
+    }
+}
+
 impl fmt::Display for Finding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:{}: {}", self.line, self.column, self.message)
@@ -112,6 +120,12 @@ impl Found {
         if self.raw.len() < FINDINGS_MAX {
             self.raw.push((severity, rule, span, message, hint));
         }
+    }
+
+    pub(crate) fn extend(&mut self, others: Found) {
+        others.raw.into_iter().for_each(|(severity, rule, span, message, hint)| {
+            self.push(severity, rule, span, message, hint);
+        });
     }
 
     pub(crate) fn any_mistake(&self) -> bool {

@@ -12,6 +12,7 @@ pub mod metadata;
 pub mod monitor;
 mod parse;
 pub mod print;
+mod promise;
 pub mod syntax;
 mod tape;
 mod token;
@@ -27,7 +28,7 @@ pub use types::{Field, Schema, Signature, Type};
 pub use value::{Node, Shape, Tree, Value};
 
 /// What is to be said of a text, and the contract where it is one.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Checked {
     /// The tree, without what could not be read.
     pub file: syntax::File,
@@ -39,11 +40,20 @@ pub struct Checked {
 
 /// Reads, checks and compiles a contract. Types are checked against the schema, as far as it is given.
 pub fn check(text: &str, schema: Option<&Schema>) -> Checked {
+    checked(text, schema.map(|schema| types::Known { schema, is_whole: true }))
+}
+
+/// As [`check`], with a schema of which a part could not be read: that something is not in it is no mistake then.
+pub fn check_partly(text: &str, schema: &Schema) -> Checked {
+    checked(text, Some(types::Known { schema, is_whole: false }))
+}
+
+fn checked(text: &str, known: Option<types::Known<'_>>) -> Checked {
     let mut found = finding::Found::default();
     let file = parse::parse(text, &mut found);
     // A broken clause is left out of the tree, so names it would have brought may seem unknown: but whatever else is
     // wrong is told in the same go.
-    let contract = compile::compile(&file, text, schema, &mut found);
+    let contract = compile::compile(&file, text, known, &mut found);
     let contract = (!found.any_mistake()).then_some(contract);
     if contract.is_some() {
         lint::lint(&file, &mut found);

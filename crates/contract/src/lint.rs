@@ -4,11 +4,11 @@ mod constant;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use self::constant::{Bounds, constant};
+use self::constant::{Bounds, Impossible, constant, impossible};
 use crate::finding::{Found, Severity, Span};
 use crate::functions;
 use crate::print::expression;
-use crate::syntax::{Clause, ClauseKind, Expr, ExprKind, File, Identifies, Name, Operation, Step};
+use crate::syntax::{Binary, Clause, ClauseKind, Expr, ExprKind, File, Identifies, Name, Operation, Step};
 
 /// Looks through a tree that has no mistakes.
 pub(crate) fn lint(file: &File, found: &mut Found) {
@@ -130,6 +130,7 @@ impl Lint<'_> {
                     }
                     continue;
                 }
+                ClauseKind::Untyped => continue,
                 ClauseKind::Requires(expr) => ("requires", expr),
                 ClauseKind::Ensures(expr) => ("ensures", expr),
                 ClauseKind::OnError(expr) => ("on_error", expr),
@@ -234,12 +235,14 @@ impl Lint<'_> {
                 Some(_) => unreachable(yes, "the condition never holds"),
                 None => {}
             },
-            ExprKind::Binary(crate::syntax::Binary::And, a, b) if constant(a) == Some(constant::Known::Bool(false)) => {
+            ExprKind::Binary(Binary::And, a, b) if constant(a) == Some(constant::Known::Bool(false)) => {
                 unreachable(b, "what stands before it never holds");
             }
-            ExprKind::Binary(crate::syntax::Binary::Or, a, b) if constant(a) == Some(constant::Known::Bool(true)) => {
+            ExprKind::Binary(Binary::Or, a, b) if constant(a) == Some(constant::Known::Bool(true)) => {
                 unreachable(b, "what stands before it always holds");
             }
+            ExprKind::Binary(operator, a, b) => self.operands(expr, *operator, a, b),
+            ExprKind::Index(of, at) => self.position(expr, of, at),
             _ => {}
         }
         let mut within = names.to_vec();
@@ -251,5 +254,54 @@ impl Lint<'_> {
             return self.inside(body, &within);
         }
         expr.parts().into_iter().for_each(|part| self.inside(part, names));
+    }
+
+    /// An operator whose operands decide what it comes to, or that it comes to nothing.
+    fn operands(&mut self, expr: &Expr, operator: Binary, a: &Expr, b: &Expr) {
+        let shown = expression(expr);
+        let is_comparison = operator.sign().1 == Binary::COMPARISON && operator != Binary::In;
+        if is_comparison && constant(a).is_none() && expression(a) == expression(b) {
+            let message = format!("`{shown}` compares a value with itself");
+            self.warn(
+                "same-sides",
+                expr.span,
+                message,
+                "compare it with another value; `has(x)` asks whether `x` is there",
+            );
+        }
+        let is_empty = matches!(&b.kind, ExprKind::List(items) | ExprKind::Tuple(items) if items.is_empty());
+        if operator == Binary::In && is_empty {
+            let message = format!("`{shown}` never holds: the list is empty");
+            self.warn("empty-list", expr.span, message, "put the values to choose from into the list");
+        }
+        match impossible(operator, a, b) {
+            Some(Impossible::ByZero) => {
+                let message = format!("`{shown}` divides by zero: of whole numbers that has no verdict");
+                self.warn("division-by-zero", b.span, message, "divide by something else");
+            }
+            Some(Impossible::Overflow) => {
+                let message = format!("`{shown}` is more than 64 bits hold, so the clause has no verdict");
+                self.warn("overflow", expr.span, message, "use smaller numbers, or ones with a point: `1e19`");
+            }
+            None => {}
+        }
+    }
+
+    /// A position of a list that is written out.
+    fn position(&mut self, expr: &Expr, of: &Expr, at: &Expr) {
+        let (ExprKind::List(items) | ExprKind::Tuple(items)) = &of.kind else { return };
+        let Some(constant::Known::Int(position)) = constant(at) else { return };
+        if usize::try_from(position).is_ok_and(|position| position < items.len()) {
+            return;
+        }
+        let (shown, count) = (expression(expr), items.len());
+        let s = if count == 1 { "" } else { "s" };
+        let message = format!("`{shown}` is beyond the list, which has {count} item{s}, so the clause has no verdict");
+        let hint = match count {
+            0 => "put items into the list".to_owned(),
+            1 => "its one position is 0".to_owned(),
+            _ => format!("positions are 0 to {}", count - 1),
+        };
+        self.warn("out-of-range", at.span, message, &hint);
     }
 }

@@ -6,8 +6,10 @@
 mod alone;
 mod entry;
 mod event;
+mod generations;
 mod judge;
 mod keep;
+mod log;
 pub mod report;
 mod show;
 mod store;
@@ -17,6 +19,8 @@ use std::sync::Arc;
 
 use self::entry::{Entry, NameId, Origin, key_of};
 pub use self::event::{Action, Call, Event, Outcome, Stepped, Ticket};
+use self::generations::Generations;
+pub use self::generations::{OTHER, Tallies, Tally};
 use self::keep::Kept;
 use self::report::{Found, Kind, Link, Report};
 pub use self::show::{Shown, show_entry};
@@ -127,13 +131,16 @@ const NAME_BYTES: usize = 96;
 /// One service that an endpoint was promised to be.
 #[derive(Clone, Copy, Debug)]
 struct Promise {
+    /// The service's name, which stays the same when contracts change.
+    name: NameId,
+    /// Its number in the contract that holds; where that has none of the name, in the last one that had.
     service: ServiceId,
     peer: Option<NameId>,
 }
 
 /// The state of an adapter, and its step function.
 pub struct Monitor<S> {
-    contract: Arc<Contract>,
+    contracts: Generations,
     settings: Settings,
     store: S,
     names: Vec<Arc<str>>,
@@ -154,7 +161,7 @@ impl<S: Store> Monitor<S> {
         let numbers = names.iter().enumerate().map(|(at, name)| (name.clone(), at as NameId)).collect();
         let names_bytes = names.iter().map(|name| name.len() + NAME_BYTES).sum();
         let mut monitor = Self {
-            contract,
+            contracts: Generations::new(contract),
             settings,
             store,
             names,
@@ -171,9 +178,10 @@ impl<S: Store> Monitor<S> {
         let mut entries = Vec::new();
         monitor.store.each(now_s, &mut |_, bytes| entries.extend(Entry::decode(bytes)));
         for entry in entries {
-            let known = monitor.names.get(entry.service as usize).and_then(|name| monitor.contract.service(name));
+            let known = monitor.names.get(entry.service as usize);
+            let known = known.and_then(|name| monitor.contracts.newest().service(name));
             if let Some(service) = known.filter(|_| (entry.endpoint as usize) < monitor.names.len()) {
-                monitor.promise(entry.endpoint, service, entry.peer);
+                monitor.promise(entry.endpoint, entry.service, service, entry.peer);
             }
         }
         monitor
@@ -186,7 +194,26 @@ impl<S: Store> Monitor<S> {
 
     /// The contract.
     pub fn contract(&self) -> &Arc<Contract> {
-        &self.contract
+        self.contracts.newest()
+    }
+
+    /// From now on another contract holds, which [`Contract::after`] made the one after that which held so far. Entries stay, and calls that are
+    /// under way are held to what they began with.
+    pub fn renew(&mut self, contract: Arc<Contract>) {
+        self.contracts.renew(contract.clone());
+        for promise in self.endpoints.values_mut().flatten() {
+            let name = self.names.get(promise.name as usize);
+            promise.service = name.and_then(|name| contract.service(name)).unwrap_or(promise.service);
+        }
+    }
+
+    /// What each clause came to so far, and whom it blamed.
+    pub fn tallies(&self) -> Tallies {
+        self.contracts.tallies()
+    }
+
+    fn service_name(&self, service: ServiceId) -> &str {
+        self.contracts.of(service).service_name(service)
     }
 
     /// The store, to look at or to flush.
@@ -225,6 +252,12 @@ impl<S: Store> Monitor<S> {
         }
     }
 
+    /// Every endpoint of which something is promised, with each service that it is to be; in no order.
+    pub fn promised(&self) -> impl Iterator<Item = (&str, ServiceId)> {
+        let all = self.endpoints.iter();
+        all.flat_map(|(endpoint, promises)| promises.iter().map(|promise| (self.name(*endpoint), promise.service)))
+    }
+
     /// The address of the adapter of an endpoint, where one is known.
     pub fn peer(&self, endpoint: &str) -> Option<&str> {
         let Standing::Service(service) = self.standing(endpoint) else { return None };
@@ -241,14 +274,14 @@ impl<S: Store> Monitor<S> {
         index: Option<&str>,
         now_s: u64,
     ) -> Option<Vec<String>> {
-        let key = key_of(endpoint, self.contract.service_name(service), index);
+        let key = key_of(endpoint, self.service_name(service), index);
         let entry = self.find(&key, endpoint, service, index, now_s)?;
         Some(self.shown_labels(&entry.labels))
     }
 
     /// Why those who vouch for an entry do so: the chain back to configurations and requests.
     pub fn explain(&mut self, endpoint: &str, service: ServiceId, index: Option<&str>, now_s: u64) -> Vec<Link> {
-        let key = key_of(endpoint, self.contract.service_name(service), index);
+        let key = key_of(endpoint, self.service_name(service), index);
         self.provenance(key, now_s)
     }
 
@@ -318,7 +351,7 @@ impl<S: Store> Monitor<S> {
         let introduced = self.introduced(call, Value::Missing, Direction::Request, &ticket, &mut stepped);
         self.check_carried(&introduced, metadata.map_or(&[], |metadata| &metadata.entries));
         for found in introduced {
-            match metadata.and_then(|metadata| found.carried(&metadata.entries, &self.contract)) {
+            match metadata.and_then(|metadata| found.carried(&metadata.entries, self.contracts.of(found.service))) {
                 Some(carried) => self.keep_carried(&found, carried, sender_number, now_s, &mut stepped),
                 None => {
                     // A sender with an adapter that says nothing of it vouches for it all the same, as it sent it.
@@ -339,7 +372,7 @@ impl<S: Store> Monitor<S> {
 
     fn reply_sent(&mut self, call: Call<'_>, ticket: &Ticket, outcome: Outcome<'_>, now_s: u64) -> Stepped {
         let mut stepped = Stepped::default();
-        if ticket.bypassed {
+        if ticket.bypassed || !self.contracts.knows(call.operation.service) {
             stepped.actions.push(Action::Forward);
             return stepped;
         }
@@ -370,7 +403,7 @@ impl<S: Store> Monitor<S> {
         now_s: u64,
     ) -> Stepped {
         let mut stepped = Stepped::default();
-        if ticket.bypassed {
+        if ticket.bypassed || !self.contracts.knows(call.operation.service) {
             stepped.actions.push(Action::Forward);
             return stepped;
         }
@@ -378,7 +411,7 @@ impl<S: Store> Monitor<S> {
             let introduced = self.introduced(call, result, Direction::Reply, ticket, &mut stepped);
             self.check_carried(&introduced, metadata.map_or(&[], |metadata| &metadata.entries));
             for found in introduced {
-                match metadata.and_then(|metadata| found.carried(&metadata.entries, &self.contract)) {
+                match metadata.and_then(|metadata| found.carried(&metadata.entries, self.contracts.of(found.service))) {
                     Some(carried) => {
                         let other = ticket.other.unwrap_or(0);
                         self.keep_carried(&found, carried, other, now_s, &mut stepped);
@@ -395,7 +428,14 @@ impl<S: Store> Monitor<S> {
     }
 
     fn is_bypassed(&self, call: Call<'_>) -> bool {
-        self.standing(call.endpoint) != Standing::Service(call.operation.service)
+        let asked = call.operation.service;
+        match self.standing(call.endpoint) {
+            _ if !self.contracts.knows(asked) => true,
+            Standing::Service(known) if known.generation == asked.generation => known != asked,
+            // The contract has changed since the call was recognised.
+            Standing::Service(known) => self.service_name(known) != self.service_name(asked),
+            Standing::Unlisted | Standing::Conflict => true,
+        }
     }
 
     fn bypass(&mut self, sender: String) -> Stepped {
@@ -449,7 +489,7 @@ impl<S: Store> Monitor<S> {
     fn conflict(&self, endpoint: &str) -> Report {
         let promises = self.numbers.get(endpoint).and_then(|number| self.endpoints.get(number));
         let services = promises.into_iter().flatten();
-        let mut services = services.map(|promise| self.contract.service_name(promise.service)).collect::<Vec<_>>();
+        let mut services = services.map(|promise| self.name(promise.name)).collect::<Vec<_>>();
         services.sort_unstable();
         Report {
             adapter: self.settings.label.clone(),

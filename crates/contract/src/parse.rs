@@ -2,7 +2,7 @@
 
 mod expression;
 
-use crate::finding::{Found, Span, suggestion};
+use crate::finding::{Found, Severity, Span, suggestion};
 use crate::syntax::{
     Clause, ClauseKind, Direction, File, Identifies, Name, Operation, Param, Service, Step, TypeKind, TypeTree,
 };
@@ -26,7 +26,7 @@ pub(crate) struct Broken;
 type Parsed<T> = Result<T, Broken>;
 
 /// The words that a clause begins with.
-const CLAUSES: [&str; 6] = ["index", "requires", "ensures", "on_error", "request", "reply"];
+const CLAUSES: [&str; 7] = ["index", "requires", "ensures", "on_error", "request", "reply", "untyped"];
 
 /// The tree of a text. What is broken is left out and reported.
 pub(crate) fn parse(text: &str, found: &mut Found) -> File {
@@ -36,7 +36,7 @@ pub(crate) fn parse(text: &str, found: &mut Found) -> File {
         return File::default();
     }
     let tokens = tokens(text, found);
-    Parser { text, tokens, at: 0, found, nesting: 0 }.file()
+    Parser { text, tokens, at: 0, found, nesting: 0, uneven: false }.file()
 }
 
 pub(crate) struct Parser<'t> {
@@ -46,6 +46,8 @@ pub(crate) struct Parser<'t> {
     found: &'t mut Found,
     /// How many expressions and types are open.
     nesting: u16,
+    /// Whether a brace was taken for the end of something broken that may have been the end of what is around it.
+    uneven: bool,
 }
 
 impl Parser<'_> {
@@ -115,15 +117,24 @@ impl Parser<'_> {
     }
 
     fn broken<T>(&mut self, expected: &str) -> Parsed<T> {
-        let message = format!("here stands {} where {expected} is expected", self.here());
-        self.found.mistake("syntax", self.span(), message);
-        Err(Broken)
+        self.unexpected(expected, None)
     }
 
     fn broken_hint<T>(&mut self, expected: &str, hint: String) -> Parsed<T> {
-        let message = format!("here stands {} where {expected} is expected", self.here());
-        self.found.mistake_hint("syntax", self.span(), message, hint);
+        self.unexpected(expected, Some(hint))
+    }
+
+    fn unexpected<T>(&mut self, expected: &str, hint: Option<String>) -> Parsed<T> {
+        // Of a text that is not closed all has been said.
+        if !self.is_unclosed() {
+            let message = format!("here stands {} where {expected} is expected", self.here());
+            self.found.push(Severity::Mistake, "syntax", self.span(), message, hint);
+        }
         Err(Broken)
+    }
+
+    fn is_unclosed(&self) -> bool {
+        *self.token() == Token::Unclosed
     }
 
     fn expect_sign(&mut self, sign: &str, what: &str) -> Parsed<()> {
@@ -141,24 +152,46 @@ impl Parser<'_> {
         Ok(Name { text, span })
     }
 
-    /// Skips what is open here, up to and with the brace that closes it, or to the next service.
-    fn skip_block(&mut self) {
-        let mut open = 0_usize;
-        while !self.at_end() {
-            if self.is_sign("{") {
-                open += 1;
-            } else if self.is_sign("}") {
-                open = open.saturating_sub(1);
-                if open == 0 {
+    /// Skips an operation that is broken somewhere behind its first token, up to and with what ends it, or to the next service.
+    fn skip_operation(&mut self, first: usize) {
+        self.at = first;
+        // Brackets that are open, and whether clauses stand in them.
+        let mut open: Vec<(&str, bool)> = Vec::new();
+        while !(self.at_end() || (self.at > first && self.is_service())) {
+            if self.is_clause()
+                && let Some((_, has_clauses)) = open.last_mut()
+            {
+                *has_clauses = true;
+            }
+            match *self.token() {
+                Token::Sign(sign @ ("(" | "[" | "{")) => open.push((sign, false)),
+                Token::Sign(")") => close(&mut open, "("),
+                Token::Sign("]") => close(&mut open, "["),
+                Token::Sign("}") => {
+                    let of = open.iter().rposition(|(sign, _)| *sign == "{");
+                    let had_clauses = of.is_some_and(|of| open[of].1);
+                    open.truncate(of.unwrap_or(0));
+                    self.advance();
+                    self.uneven |= of.is_none();
+                    // The braces of a record, as the type of a result, are followed by those of the clauses.
+                    let goes_on = ["{", ";", ">", ","].iter().any(|sign| self.is_sign(sign));
+                    if of.is_none() || had_clauses || (open.is_empty() && !goes_on) {
+                        return;
+                    }
+                    continue;
+                }
+                Token::Sign(";") if open.is_empty() => {
                     self.advance();
                     return;
                 }
-            } else if self.is_sign(";") && open == 0 {
-                self.advance();
-                return;
-            } else if self.is_service() {
-                return;
+                _ => {}
             }
+            self.advance();
+        }
+    }
+
+    fn skip_to_service(&mut self) {
+        while !self.at_end() && !self.is_service() {
             self.advance();
         }
     }
@@ -190,7 +223,12 @@ impl Parser<'_> {
                     file.schemas.push(Name { text, span });
                     self.advance();
                 }
-                _ => drop(self.broken::<()>("the path of a schema, between quotes,")),
+                _ => {
+                    let _ = self.broken::<()>("the path of a schema, between quotes,");
+                    if !self.is_word("service") && !self.is_word("schema") {
+                        self.advance();
+                    }
+                }
             }
         }
         while !self.at_end() {
@@ -202,19 +240,13 @@ impl Parser<'_> {
                     None => drop(self.broken::<()>("`service`")),
                 }
                 self.advance();
-                while !self.at_end() && !self.is_service() {
-                    self.advance();
-                }
+                self.skip_to_service();
                 continue;
             }
             self.advance();
             match self.service() {
                 Ok(service) => file.services.push(service),
-                Err(Broken) => {
-                    while !self.at_end() && !self.is_service() {
-                        self.advance();
-                    }
-                }
+                Err(Broken) => self.skip_to_service(),
             }
         }
         file
@@ -222,17 +254,25 @@ impl Parser<'_> {
 
     fn service(&mut self) -> Parsed<Service> {
         let name = self.name("the service's name")?;
-        self.expect_sign("{", "before the operations")?;
         let mut operations = Vec::new();
+        if self.expect_sign("{", "before the operations").is_err() {
+            // That it is there is known all the same, so nobody who names it is told otherwise.
+            self.skip_to_service();
+            return Ok(Service { name, operations });
+        }
+        self.uneven = false;
         while !self.take_sign("}") {
             if self.at_end() || self.is_service() {
-                let message = format!("the service `{}` is not closed", name.text);
-                self.found.mistake_hint("syntax", name.span, message, "a `}` is missing");
+                if !self.uneven {
+                    let message = format!("the service `{}` is not closed", name.text);
+                    self.found.mistake_hint("syntax", name.span, message, "a `}` is missing");
+                }
                 break;
             }
+            let first = self.at;
             match self.operation() {
                 Ok(operation) => operations.push(operation),
-                Err(Broken) => self.skip_block(),
+                Err(Broken) => self.skip_operation(first),
             }
         }
         Ok(Service { name, operations })
@@ -299,6 +339,8 @@ impl Parser<'_> {
             }
             let start = self.span();
             match self.clause() {
+                // What stands before a text that is not closed is a part of something.
+                Ok(_) if self.is_unclosed() => self.skip_clause(),
                 Ok((label, kind)) => clauses.push(Clause { label, kind, span: start.to(self.last_span()) }),
                 Err(Broken) => self.skip_clause(),
             }
@@ -344,6 +386,7 @@ impl Parser<'_> {
             "requires" => (self.label(), ClauseKind::Requires(self.expression()?)),
             "ensures" => (self.label(), ClauseKind::Ensures(self.expression()?)),
             "on_error" => (self.label(), ClauseKind::OnError(self.expression()?)),
+            "untyped" => (None, ClauseKind::Untyped),
             _ => {
                 let direction = if word == "request" { Direction::Request } else { Direction::Reply };
                 (None, ClauseKind::Identifies(self.identifies(direction)?))
@@ -438,5 +481,12 @@ impl Parser<'_> {
             }
         };
         Ok(TypeTree { kind, span: start.to(self.last_span()) })
+    }
+}
+
+/// Closes the last bracket of a kind that is open, and what is open within; nothing where there is none.
+fn close(open: &mut Vec<(&str, bool)>, sign: &str) {
+    if let Some(at) = open.iter().rposition(|(other, _)| *other == sign) {
+        open.truncate(at);
     }
 }

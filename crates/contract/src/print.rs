@@ -63,6 +63,7 @@ fn operation(out: &mut String, operation: &Operation) {
                 }
                 text
             }
+            ClauseKind::Untyped => "untyped".to_owned(),
         };
         *out += &format!("        {text}\n");
     }

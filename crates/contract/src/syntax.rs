@@ -99,6 +99,8 @@ pub enum ClauseKind {
     OnError(Expr),
     /// Which endpoints a message introduces.
     Identifies(Identifies),
+    /// The types of the operation are no promise.
+    Untyped,
 }
 
 /// Which message introduces an endpoint.

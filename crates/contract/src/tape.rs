@@ -32,6 +32,7 @@ pub struct Id(u32);
 enum Cell<'m> {
     Missing,
     Opaque,
+    Malformed(Cow<'m, str>),
     Bool(bool),
     Int(i64),
     Float(f64),
@@ -66,6 +67,11 @@ impl<'m> Tape<'m> {
     /// Something that could not be decoded.
     pub fn opaque(&mut self) -> Id {
         self.push(Cell::Opaque)
+    }
+
+    /// Something that is not what it has to be, and what it is instead: `no JSON: ...`.
+    pub fn malformed(&mut self, what: impl Into<Cow<'m, str>>) -> Id {
+        self.push(Cell::Malformed(what.into()))
     }
 
     /// A bool.
@@ -122,6 +128,7 @@ impl<'m> Tape<'m> {
         match self.cells.get(id.0 as usize) {
             None | Some(Cell::Missing) => Value::Missing,
             Some(Cell::Opaque) => Value::Opaque,
+            Some(Cell::Malformed(what)) => Value::Malformed(what),
             Some(Cell::Bool(value)) => Value::Bool(*value),
             Some(Cell::Int(value)) => Value::Int(*value),
             Some(Cell::Float(value)) => Value::Float(*value),

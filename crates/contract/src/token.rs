@@ -12,6 +12,8 @@ pub(crate) enum Token {
     Int(i64),
     Float(f64),
     Sign(&'static str),
+    /// A text without its closing quote, up to the end of its line. It has been reported; whoever meets it has nothing to add.
+    Unclosed,
     /// The end of the file.
     End,
 }
@@ -60,7 +62,17 @@ pub(crate) fn tokens(text: &str, found: &mut Found) -> Vec<(Token, Span)> {
         } else if byte == b'"' || byte == b'\'' {
             let (value, length) = quoted(rest, start, found);
             at += length;
-            tokens.push((Token::Text(value), Span::new(start, at)));
+            match value {
+                Some(value) => tokens.push((Token::Text(value), Span::new(start, at))),
+                None => {
+                    tokens.push((Token::Unclosed, Span::new(start, at)));
+                    // Where the text was meant to end nobody knows, but braces without their others belong to what stands around it.
+                    let lone = lone_braces(&text[start..at]).into_iter();
+                    tokens.extend(
+                        lone.map(|(within, sign)| (Token::Sign(sign), Span::new(start + within, start + within + 1))),
+                    );
+                }
+            }
         } else if let Some(sign) = SIGNS.iter().find(|sign| rest.starts_with(**sign)) {
             at += sign.len();
             tokens.push((Token::Sign(sign), Span::new(start, at)));
@@ -92,18 +104,34 @@ fn number_length(bytes: &[u8]) -> usize {
     length
 }
 
-/// The value of the text that `rest` begins with, and how many bytes it takes.
-fn quoted(rest: &str, start: usize, found: &mut Found) -> (String, usize) {
-    let quote = rest.chars().next().expect("the quote");
+/// The braces of a text that have no other in it, with their places.
+fn lone_braces(text: &str) -> Vec<(usize, &'static str)> {
+    let mut lone: Vec<(usize, &'static str)> = Vec::new();
+    for (at, byte) in text.bytes().enumerate() {
+        match byte {
+            b'{' => lone.push((at, "{")),
+            b'}' if lone.last().is_some_and(|(_, sign)| *sign == "{") => drop(lone.pop()),
+            b'}' => lone.push((at, "}")),
+            _ => {}
+        }
+    }
+    lone
+}
+
+/// The value of the text that `rest` begins with, and how many bytes it takes; no value: it is not closed on its line.
+fn quoted(rest: &str, start: usize, found: &mut Found) -> (Option<String>, usize) {
+    let line = rest.find('\n').map_or(rest, |end| &rest[..end]);
+    let line = line.strip_suffix('\r').unwrap_or(line);
+    let quote = line.chars().next().expect("the quote");
     let mut value = String::new();
-    let mut chars = rest.char_indices().skip(1);
+    let mut chars = line.char_indices().skip(1);
+    // What is wrong within a text that is not closed may be no part of any text.
+    let mut within = Found::default();
     while let Some((at, character)) = chars.next() {
         match character {
-            _ if character == quote => return (value, at + 1),
-            '\n' => {
-                let span = Span::new(start, start + at);
-                found.mistake_hint("text", span, "a text ends on the line it begins on", "write a line's end as `\\n`");
-                return (value, at);
+            _ if character == quote => {
+                found.extend(within);
+                return (Some(value), at + 1);
             }
             '\\' => match chars.next() {
                 Some((_, 'n')) => value.push('\n'),
@@ -111,7 +139,7 @@ fn quoted(rest: &str, start: usize, found: &mut Found) -> (String, usize) {
                 Some((_, 'r')) => value.push('\r'),
                 Some((_, escaped @ ('\\' | '"' | '\''))) => value.push(escaped),
                 Some((_, 'u')) => {
-                    let code = rest[at + 2..].strip_prefix('{').and_then(|code| code.split_once('}'));
+                    let code = line[at + 2..].strip_prefix('{').and_then(|code| code.split_once('}'));
                     let code = code.map(|(code, _)| code).filter(|code| (1..=6).contains(&code.len()));
                     let known = code.and_then(|code| u32::from_str_radix(code, 16).ok()).and_then(char::from_u32);
                     match (code, known) {
@@ -119,7 +147,7 @@ fn quoted(rest: &str, start: usize, found: &mut Found) -> (String, usize) {
                             value.push(known);
                             chars.nth(code.chars().count() + 1);
                         }
-                        _ => found.mistake_hint(
+                        _ => within.mistake_hint(
                             "escape",
                             Span::new(start + at, start + at + 2),
                             "`\\u` is followed by a character's number",
@@ -127,7 +155,7 @@ fn quoted(rest: &str, start: usize, found: &mut Found) -> (String, usize) {
                         ),
                     }
                 }
-                Some((after, other)) => found.mistake_hint(
+                Some((after, other)) => within.mistake_hint(
                     "escape",
                     Span::new(start + at, start + after + other.len_utf8()),
                     format!("`\\{other}` is no escape"),
@@ -138,8 +166,10 @@ fn quoted(rest: &str, start: usize, found: &mut Found) -> (String, usize) {
             _ => value.push(character),
         }
     }
-    found.mistake("text", Span::new(start, start + rest.len()), format!("this text has no closing {quote}"));
-    (value, rest.len())
+    let hint = format!("close it with {quote}; write a line's end within a text as `\\n`");
+    let message = format!("this text has no closing {quote} on its line");
+    found.mistake_hint("text", Span::new(start, start + line.len()), message, hint);
+    (None, line.len())
 }
 
 #[cfg(test)]
@@ -154,6 +184,7 @@ mod tests {
             Token::Int(number) => number.to_string(),
             Token::Float(number) => format!("{number:?}"),
             Token::Sign(sign) => sign.to_owned(),
+            Token::Unclosed => "UNCLOSED".to_owned(),
             Token::End => ".".to_owned(),
         });
         let mut all = shown.collect::<Vec<_>>().join(" ");
@@ -178,9 +209,11 @@ mod tests {
             "99999999999999999999",
             "0 . | 1:1: the number `99999999999999999999` is too large: whole numbers have 64 bits",
         );
-        check("a \"b\nc", "a \"b\" c . | 1:3: a text ends on the line it begins on");
-        check("'abc", "\"abc\" . | 1:1: this text has no closing '");
-        check("\"a\\", "\"a\" . | 1:1: this text has no closing \"");
+        check("a \"b\nc", "a UNCLOSED c . | 1:3: this text has no closing \" on its line");
+        check("'abc", "UNCLOSED . | 1:1: this text has no closing ' on its line");
+        check("\"a\\", "UNCLOSED . | 1:1: this text has no closing \" on its line");
+        check("\"a\\\r\nb", "UNCLOSED b . | 1:1: this text has no closing \" on its line");
+        check("'\\q } {x} {\nb", "UNCLOSED } { b . | 1:1: this text has no closing ' on its line");
         check(
             r#""\q\u{110000}""#,
             r#""{110000}" . | 1:2: `\q` is no escape | 1:4: `\u` is followed by a character's number"#,

@@ -41,17 +41,19 @@ pub struct Field {
     pub of: Type,
     /// Whether it may be missing.
     pub optional: bool,
+    /// Whether a message without it breaks its type. An IDL may leave that open: whoever writes gives it, whoever reads does without.
+    pub required: bool,
 }
 
 impl Field {
     /// A field that is always there.
     pub fn new(name: &str, of: Type) -> Self {
-        Self { name: name.to_owned(), of, optional: false }
+        Self { name: name.to_owned(), of, optional: false, required: true }
     }
 
     /// A field that may be missing.
     pub fn optional(name: &str, of: Type) -> Self {
-        Self { name: name.to_owned(), of, optional: true }
+        Self { name: name.to_owned(), of, optional: true, required: false }
     }
 }
 
@@ -73,6 +75,13 @@ pub struct Schema {
     pub types: BTreeMap<String, Vec<Field>>,
     /// Operations by service and name.
     pub services: BTreeMap<String, BTreeMap<String, Signature>>,
+}
+
+/// A schema, and whether all of it is there: of a part nobody can say what is not in it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Known<'s> {
+    pub(crate) schema: &'s Schema,
+    pub(crate) is_whole: bool,
 }
 
 impl Schema {

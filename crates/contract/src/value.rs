@@ -9,6 +9,9 @@ pub enum Value<'a> {
     Missing,
     /// Something is there that could not be decoded, or was left out for its size.
     Opaque,
+    /// Something is there that is not what it has to be, and what it is instead: `no JSON: ...`. Clauses cannot tell it from what could not be decoded; where
+    /// a type is promised, it breaks that.
+    Malformed(&'a str),
     /// `true` or `false`.
     Bool(bool),
     /// A whole number.
@@ -115,7 +118,7 @@ impl Value<'_> {
     pub fn kind(&self) -> &'static str {
         match self {
             Self::Missing => "nothing",
-            Self::Opaque => "something that could not be decoded",
+            Self::Opaque | Self::Malformed(_) => "something that could not be decoded",
             Self::Bool(_) => "a bool",
             Self::Int(_) => "an int",
             Self::Float(_) => "a float",

@@ -11,7 +11,7 @@ fn every_example_is_a_contract() {
     let text = document();
     let examples =
         text.split("```contract\n").skip(1).map(|rest| rest.split("```").next().unwrap()).collect::<Vec<_>>();
-    assert_eq!(examples.len(), 3);
+    assert_eq!(examples.len(), 4);
     for example in examples {
         let checked = check(example, None);
         assert!(checked.contract.is_some(), "{}", contract::to_text("docs", &checked.findings));

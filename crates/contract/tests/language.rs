@@ -320,10 +320,38 @@ fn broken_files() {
         "contract 1 service A { f() { requires (1 + } } service B { f() { ensures [1, 2 } }",
         "contract 1 service A { f(list: list<{a: int b: int}>) { requires all(x of list : true) } }",
         "contract 1 service A { f() { requires 1 = 1 requires true and true requires let x 1; true } }",
+        "contract 1 service A { f(a: {x: int) { requires a } g(b { ensures b } h() -> {x int} { requires c } }",
+        "contract 1 service A f() { reply identifies B at 'a:1' } } service B { g() { reply identifies A at 'a:1' } }",
     ] {
         all += &format!("{text:?}\n{}\n", findings(text));
     }
     insta::assert_snapshot!(all);
+}
+
+/// One text that is not closed is one mistake, wherever it stands, and hides no other one.
+#[test]
+fn a_text_that_is_not_closed_has_no_consequences() {
+    for text in [
+        "contract 1 service A { f(a: text) { requires a == \"x } }",
+        "contract 1 service A { f(a: text) { requires a == 'x\n ensures result == 1 } }",
+        "contract 1 service A { f(a) { requires contains(a, \"x) && (a == 1\n ensures result == 1 } g(); }",
+        "contract 1 service A { f(a) { requires [a, 'x]\n && a == 1\n ensures result == 1 } }",
+        "contract 1 service A { f(a: text) { requires a's == 1\n ensures result == 1 } }",
+        "contract 1 service A { GET \"/users/{id}(id) {\n requires id == '1' } POST \"/\"(body); }",
+        "contract 1 service A { f(a: \"text) {\n requires a == 1 } g() { requires true == true } }",
+        "contract 1 schema \"a.thrift\nservice A { f(a: int) { requires a == 1 } }",
+        "contract 1 service A { f(a) { reply identifies B at \"x index a for b in a\n} } service B { g() { index 'x' + 'y' } }",
+        "contract 1 service A { f(a) { reply identifies B at a } }\nservice B \" { g(); }\nservice C { h(); }",
+        "contract 1 service A { f(a) { index 'x\\\n requires a == 1 } }",
+    ] {
+        let found = findings(text);
+        let mistakes = found.lines().filter(|line| line.contains(": error: ")).collect::<Vec<_>>();
+        assert!(mistakes.len() == 1 && mistakes[0].ends_with("[text]"), "{text}\n{found}");
+        let with_another = format!("{text}\nservice Z {{ z() {{ requires nobody == 1 }} }}");
+        let found = findings(&with_another);
+        let mistakes = found.lines().filter(|line| line.contains(": error: ")).collect::<Vec<_>>();
+        assert!(mistakes.len() == 2 && mistakes[1].contains("`nobody`"), "{with_another}\n{found}");
+    }
 }
 
 #[test]

@@ -343,3 +343,35 @@ fn an_accepted_draw_that_was_not_offered_blames_the_client_alone() {
     assert_eq!(bad[0].clause, "Chess.GetMyGames.pgn");
     assert!(!format!("{}", bad[0]).contains("password = p\n"), "{}", bad[0]);
 }
+
+/// What broke a clause stands first in its report, however long the message is: the part that it read, of a conjunction that which does not
+/// hold, of items the first that decides.
+#[test]
+fn what_is_guilty_stands_first() {
+    let result = json!({
+        "long": "x".repeat(1000), "code": 500, "users": [{"id": 1, "of": {"n": 2}}, {"id": -7, "of": {"n": 3}}, {"id": -8}],
+        "token": "hush", "list": [1, 2],
+    });
+    for (clause, expected) in [
+        ("result.code == 200", "result.code = 500"),
+        ("result.list[1] == 1 || result.code < 400", "result.list[1] = 2; result.code = 500"),
+        ("result.code == 500 && result.list[0] == 3", "result.list[0] = 1"),
+        ("all(u in result.users : u.id > 0)", "result.users[1].id = -7"),
+        ("all(u in result.users : u.id == 1 && u.of.n > 2)", "result.users[0].of.n = 2"),
+        ("let first = result.users[0]; first.id > b", "result.users[0].id = 1; b = 9; a = 8"),
+        ("result.code == a ? true : len(result.list) == 1", "result.code = 500; result.list = [1, 2]; a = 8"),
+        ("!(result.token != \"\")", "result.token = [redacted]"),
+        ("b == 7", "b = 9; a = 8"),
+        ("count(u in result.users : u.id > 0) == 3", "result.users = [{"),
+        ("false", "a = 8; b = 9; result = {"),
+    ] {
+        let mut world = World::of_text(&format!("contract 1 service S {{ f(a, b) {{ ensures {clause} }} }}"));
+        world.adapter("c", "c");
+        world.configure("c", "s:1", "S", &["s"], None);
+        let reports = world.call(&ask("c", "s:1", "f", json!([8, 9]), result.clone())).reports;
+        let shown = reports[0].variables.iter().map(|variable| format!("{} = {}", variable.name, variable.value));
+        let shown = shown.collect::<Vec<_>>().join("; ");
+        assert!(shown.starts_with(expected), "{clause}\n{shown}");
+        assert!(!shown.contains("hush"), "{shown}");
+    }
+}

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use contract::{Field, Schema, Signature, Type, check, to_text};
+use contract::{Field, Schema, Signature, Type, check, check_partly, to_text};
 
 fn schema() -> Schema {
     let note = vec![
@@ -72,4 +72,16 @@ service Other {
     }
 }"#
     ));
+}
+
+/// Of a schema of which a part is missing nobody can say what is not in it; what is in it is held against all the same.
+#[test]
+fn a_part_of_a_schema_has_no_consequences() {
+    let text = r#"contract 1
+service Others { f(a: Missing) -> list<Absent> { requires a.b == 1  ensures result[0].c == a.d } }
+service Notes { find(t, from) { requires from + "1" == 2 } }"#;
+    let found = to_text("c", &check_partly(text, &schema()).findings);
+    assert_eq!(found.lines().count(), 2, "{found}");
+    assert!(found.contains("`+` does not take an int and a text"), "{found}");
+    assert!(said(text).contains("no service `Others`") && said(text).contains("no type `Missing`"), "{}", said(text));
 }

@@ -4,13 +4,15 @@
 
 use std::error::Error;
 use std::ffi::OsString;
-use std::io::{Read, Write};
+use std::io::{BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
+use serde::Deserialize;
 use study::record::{Histogram, IdlePolicy, Measurement, Record};
+use study::seam::{Announced, Heard, Phase, Progress, Span, Told};
 use study::spec::{LoadSpec, SPEC_VERSION, Stop};
 
 type Done = Result<(), Box<dyn Error>>;
@@ -61,36 +63,43 @@ fn exec(words: &[&str]) -> Done {
     Err(lab::exec::become_command(&cpus, parent, &command).into())
 }
 
-fn say(value: serde_json::Value) -> Done {
+fn say(line: &impl serde::Serialize) -> Done {
     let mut output = std::io::stdout().lock();
-    writeln!(output, "{value}")?;
+    writeln!(output, "{}", serde_json::to_string(line)?)?;
     Ok(output.flush()?)
 }
 
+/// The clock of both sides.
+fn monotonic_ns() -> u64 {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
+    time.tv_sec.cast_unsigned() * 1_000_000_000 + time.tv_nsec.cast_unsigned()
+}
+
 fn load(name: &str) -> Done {
-    let mut text = String::new();
-    std::io::stdin().read_to_string(&mut text)?;
-    let spec: LoadSpec = serde_json::from_str(&text)?;
+    let mut input = BufReader::new(std::io::stdin());
+    let spec = LoadSpec::deserialize(&mut serde_json::Deserializer::from_reader(&mut input))?;
     let address = spec.target.address();
-    let progress = |phase: &str, requests: u64| {
-        let live = serde_json::json!({"phase": phase, "requests": requests, "rate_per_s": 10.0, "latency_mean_ns": null, "errors": 0});
-        say(serde_json::json!({ "progress": live }))
+    let progress = |phase: Phase, requests: u64| {
+        say(&Told::Progress(Progress { phase, requests, rate_per_s: 10.0, latency_mean_ns: None, errors: 0 }))
     };
-    say(serde_json::json!({"started": {"backend": "none"}}))?;
-    progress("warmup", 0)?;
+    progress(Phase::Warmup, 0)?;
     match name {
         "load-hangs" => return sleep_for_ever(),
         "load-crashes" => return Err("out of luck".into()),
         "load-aborts" => std::process::abort(),
-        "load-babbles" => return say("hello".into()),
-        "load-complains" => return say(serde_json::json!({"error": "none of 4 connections could be opened"})),
+        "load-babbles" => return say(&"hello"),
+        "load-complains" => return say(&Told::Error("none of 4 connections could be opened".to_owned())),
         _ => {}
     }
     let Stop::Duration { duration_ns } = spec.stop else { return Err("only durations".into()) };
     let mut stream = TcpStream::connect(address)?;
     stream.set_nodelay(true)?;
     ping(&mut stream, 1)?;
-    say(serde_json::json!({"measuring": true}))?;
+    // It measures by rounds, not by the clock, so it does not say when it will end.
+    let from_ns = monotonic_ns() + 20_000_000;
+    say(&Told::Announced(Announced { from_ns, until_ns: None }))?;
+    // Measuring has begun before the first round, and the lab has had time to look.
+    std::thread::sleep(Duration::from_millis(100));
     // A fixed pace, so that what the test needs from a trial is there at any speed of the machine.
     let rounds = (duration_ns / 5_000_000).max(1);
     let mut requests = 0;
@@ -102,14 +111,14 @@ fn load(name: &str) -> Done {
             return Err("a wrong answer".into());
         }
         requests += 1;
-        progress("measure", requests)?;
+        progress(Phase::Measure, requests)?;
         std::thread::sleep(Duration::from_millis(5));
     }
-    say(serde_json::json!({"measured": true}))?;
-    // The connection stays while the lab takes its reading.
-    std::thread::sleep(Duration::from_millis(50));
+    say(&Told::Measured(Span { from_ns, until_ns: monotonic_ns().max(from_ns + 1) }))?;
+    // The connection stays until the lab has taken its reading. There is no test without a lab.
+    let Heard::Read {} = Heard::deserialize(&mut serde_json::Deserializer::from_reader(&mut input))?;
     let measurement = measurement(&spec, requests, if name == "load-hears-nothing" { 5 } else { 0 });
-    say(serde_json::json!({ "measurement": measurement }))
+    say(&Told::Measurement(Box::new(measurement)))
 }
 
 fn ping(stream: &mut TcpStream, word: u32) -> Result<u32, Box<dyn Error>> {
@@ -139,8 +148,11 @@ fn measurement(spec: &LoadSpec, requests: u64, wrong: u64) -> Measurement {
         warmup_errors: Default::default(),
         late_answers: 0,
         reconnects: 0,
+        in_backoff_mean: 0.0,
+        asked_again: 0,
         offered_per_s: spec.arrivals.offered_per_s(),
         unsent: 0,
+        censored: None,
         unfinished: 0,
         in_flight_mean: 0.0,
         service: Histogram::default(),

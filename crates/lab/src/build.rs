@@ -5,10 +5,11 @@ use std::time::Duration;
 
 use study::plan::{MiddlePlan, Plan, Point};
 use study::record::{Build, BuildOutcome};
+use study::words;
 
+use crate::clock;
 use crate::hooks::{Hooks, LabError, Options, Phase, Progress};
 use crate::process::{Exit, Launch, Supervisor};
-use crate::{clock, words};
 
 /// A build that takes longer has hung.
 const PATIENCE: Duration = Duration::from_secs(30 * 60);
@@ -100,7 +101,7 @@ fn build(
     let failed = |output_tail: String| Some(BuildOutcome::Failed { output_tail });
     let words = match words::split(command) {
         Ok(words) => words,
-        Err(text) => return failed(text),
+        Err(mistake) => return failed(mistake.to_string()),
     };
     let cpus: Vec<u32> = options.cpus.iter().map(|cpu| cpu.index).collect();
     let environment = Default::default();

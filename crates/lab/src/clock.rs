@@ -8,6 +8,14 @@ pub fn now() -> Instant {
     Instant::now()
 }
 
+/// The moment at which the monotonic clock of this machine (`CLOCK_MONOTONIC`) shows so many ns: the clock of every process here.
+pub fn at_monotonic(ns: u64) -> Instant {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
+    let shown = Duration::new(time.tv_sec.cast_unsigned(), u32::try_from(time.tv_nsec).unwrap_or(0));
+    let (now, wanted) = (now(), Duration::from_nanos(ns));
+    if wanted >= shown { now + (wanted - shown) } else { now.checked_sub(shown - wanted).unwrap_or(now) }
+}
+
 /// Wall time now, seconds since 1970; 0 on a machine whose clock stands before that.
 #[expect(clippy::disallowed_methods, reason = "this module owns the lab's clocks")]
 pub fn unix_seconds() -> u64 {
@@ -65,6 +73,16 @@ fn civil(days: u64) -> (u64, u64, u64) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_moment_of_the_monotonic_clock() {
+        let time = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
+        let shown = time.tv_sec.cast_unsigned() * 1_000_000_000 + time.tv_nsec.cast_unsigned();
+        let before = now();
+        assert!(at_monotonic(shown) <= before, "it was read before");
+        assert!(at_monotonic(shown + 3_600_000_000_000) > before);
+        assert!(at_monotonic(0) <= before);
+    }
 
     // Expected values: `date -u -d @SECONDS +%FT%TZ` (GNU coreutils 9.1).
     fn check(unix_seconds: u64, text: &str) {

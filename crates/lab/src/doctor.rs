@@ -7,6 +7,7 @@ use rustix::process::{Resource, getrlimit};
 use study::record::{Finding, FindingState, Host};
 
 use crate::noise::{self, Noise};
+use crate::presence::{self, Lab};
 
 use FindingState::{Bad, Good, NotChecked, Warning};
 
@@ -19,6 +20,8 @@ pub struct Limits {
     pub io_uring: Option<Result<(), String>>,
     /// What a busy loop met on each processor; empty: not tried.
     pub noise: Vec<Noise>,
+    /// Other labs at work; `None`: not known.
+    pub labs: Option<Vec<Lab>>,
 }
 
 /// Looks up and tries what [`Limits`] has; `io_uring` is handed in by who has tried it. Takes 200 ms, on every processor of
@@ -29,6 +32,7 @@ pub fn measure(host: &Host, io_uring: Option<Result<(), String>>) -> Limits {
         open_files: getrlimit(Resource::Nofile).current,
         io_uring,
         noise: noise::listen(&cpus, Duration::from_millis(200)),
+        labs: presence::others(),
     }
 }
 
@@ -46,6 +50,7 @@ pub fn examine(host: &Host, limits: &Limits) -> Vec<Finding> {
         ("clock", clock_source(host)),
         ("load", load(host)),
         ("noise", quiet(&limits.noise)),
+        ("labs", alone(limits.labs.as_deref())),
         ("swap", swap(host)),
         ("open-files", open_files(limits.open_files)),
         ("ports", ports(host)),
@@ -229,6 +234,18 @@ fn quiet(noise: &[Noise]) -> Seen {
     }
 }
 
+fn alone(labs: Option<&[Lab]>) -> Seen {
+    let Some(labs) = labs else { return not_checked("the kernel does not tell of other labs") };
+    if labs.is_empty() {
+        return good("no other lab is at work");
+    }
+    let labs = labs.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+    warning(
+        format!("another lab is at work, each takes processors from the other: {labs}"),
+        "let it end first, or give each processors of its own: `quintain run --cpus LIST`",
+    )
+}
+
 fn swap(host: &Host) -> Seen {
     match host.swap_used_bytes {
         0 if host.memory_bytes == 0 => not_checked("memory could not be read"),
@@ -311,7 +328,7 @@ mod tests {
             ..Host::default()
         };
         let noise = vec![Noise { cpu: 0, lost: 0.001, longest_ns: 20_000 }, Noise { cpu: 1, lost: 0.0, longest_ns: 0 }];
-        (host, Limits { open_files: Some(65_536), io_uring: Some(Ok(())), noise })
+        (host, Limits { open_files: Some(65_536), io_uring: Some(Ok(())), noise, labs: Some(Vec::new()) })
     }
 
     /// The state of one check, and that of all others unchanged, after `change`.
@@ -339,7 +356,7 @@ mod tests {
 
     #[test]
     fn a_machine_that_tells_nothing_is_not_called_good() {
-        let limits = Limits { open_files: Some(65_536), io_uring: None, noise: Vec::new() };
+        let limits = Limits { open_files: Some(65_536), io_uring: None, noise: Vec::new(), labs: None };
         for finding in examine(&Host::default(), &limits) {
             let known = ["numa", "open-files", "virtualisation"].contains(&finding.check.as_str());
             assert!(known || finding.state == NotChecked, "{finding:?}");
@@ -404,6 +421,12 @@ mod tests {
     #[test]
     fn noise_in_one_long_piece() {
         check("noise", |_, limits| limits.noise[0].longest_ns = 4_000_000, Warning, "4000 us");
+    }
+    #[test]
+    fn another_lab() {
+        let change =
+            |_: &mut Host, limits: &mut Limits| limits.labs = Some(vec![Lab { pid: 7, work: "volley-1".to_owned() }]);
+        check("labs", change, Warning, "process 7 (volley-1)");
     }
     #[test]
     fn swap_in_use() {

@@ -1,16 +1,15 @@
-//! The generator as a process: a LoadSpec on its stdin, JSON lines on its stdout, a Measurement at the end.
+//! The generator as a process, which the lab talks with as [`study::seam`] says.
 
 use std::fs::File;
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
+use std::process::ChildStdin;
 use std::time::Duration;
 
-use serde::Deserialize;
-use study::record::Measurement;
+use study::seam::{Heard, Told};
 use study::spec::{LoadSpec, Stop, Warmup};
 
-use crate::hooks::Live;
 use crate::process::{Child, Launch, Supervisor};
 
 /// The longest line taken, bytes: a histogram of every window of a long trial fits a hundred times.
@@ -18,28 +17,11 @@ const LINE_MAX: usize = 256 * 1024 * 1024;
 /// How long a warm-up may take that is given in requests.
 const WARMUP_MAX: Duration = Duration::from_secs(120);
 
-/// What the generator says: an object a line, with one of these keys. Others are not for us.
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-pub(crate) struct Line {
-    /// How it goes.
-    pub(crate) progress: Option<Live>,
-    /// The warm-up has ended.
-    pub(crate) measuring: bool,
-    /// Measuring has ended; the measurement is yet to be written.
-    pub(crate) measured: bool,
-    /// The result.
-    pub(crate) measurement: Option<Box<Measurement>>,
-    /// Why there is no result, by the generator's fault.
-    pub(crate) error: Option<String>,
-    /// Why there is none, by the subject's: not one connection could be opened.
-    pub(crate) unreachable: Option<String>,
-}
-
 /// A generator that runs.
 #[derive(Debug)]
 pub(crate) struct Generator {
     pub(crate) child: Child,
+    input: Option<ChildStdin>,
     output: File,
     unread: Vec<u8>,
     /// How far `unread` was searched for the end of a line.
@@ -53,13 +35,24 @@ impl Generator {
         let launch = Launch { cpus, words: &words, directory, environment: &Default::default(), talk: true };
         let mut child = supervisor.spawn(&launch)?;
         let text = serde_json::to_vec(spec)?;
-        if let Some(mut input) = child.input.take() {
+        let mut input = child.input.take();
+        if let Some(input) = &mut input {
             // It reads before it does anything else, so this waits for no more than its start, and only where bodies are long; and one that
             // ended before it read says why elsewhere.
             let _ = input.write_all(&text);
         }
         let output = child.output.take().ok_or_else(|| io::Error::other("the generator has no stdout"))?;
-        Ok(Self { child, output: OwnedFd::from(output).into(), unread: Vec::new(), searched: 0 })
+        Ok(Self { child, input, output: OwnedFd::from(output).into(), unread: Vec::new(), searched: 0 })
+    }
+
+    /// Tells it that what the subject has used is read.
+    pub(crate) fn tell_read(&mut self) {
+        if let Some(mut input) = self.input.take()
+            && let Ok(line) = serde_json::to_vec(&Heard::Read {})
+        {
+            // One that has ended meanwhile needs no word of it.
+            let _ = input.write_all(&line);
+        }
     }
 
     /// Readable when it has said something.
@@ -68,7 +61,7 @@ impl Generator {
     }
 
     /// Reads what is there, once; `None`: it will say no more. Waits when nothing is there.
-    pub(crate) fn read(&mut self) -> Result<Option<Vec<Line>>, String> {
+    pub(crate) fn read(&mut self) -> Result<Option<Vec<Told>>, String> {
         let mut buffer = [0; 64 * 1024];
         let count = match self.output.read(&mut buffer) {
             Ok(0) => return Ok(None),
@@ -90,7 +83,7 @@ impl Generator {
     }
 }
 
-fn parse(line: &[u8]) -> Result<Line, String> {
+fn parse(line: &[u8]) -> Result<Told, String> {
     serde_json::from_slice(line).map_err(|error| {
         let text: String = String::from_utf8_lossy(line).trim_end().chars().take(80).collect();
         format!("it wrote what is no line of ours: `{text}` ({error})")

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use study::record::{Cpu, IdlePolicy, Record, Step, Verdict};
+pub use study::seam::Progress as Live;
 
 /// How to carry a plan out on this machine.
 #[derive(Clone, Debug)]
@@ -71,26 +72,6 @@ pub enum Phase {
     Measure,
     /// Ending the subject.
     Stop,
-}
-
-/// What the generator says while it works.
-#[derive(Clone, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
-pub struct Live {
-    /// `warmup` or `measure`.
-    #[serde(default)]
-    pub phase: String,
-    /// Valid answers so far in this phase.
-    #[serde(default)]
-    pub requests: u64,
-    /// Rate, per second.
-    #[serde(default)]
-    pub rate_per_s: f64,
-    /// Mean latency, ns; `None` without an answer.
-    #[serde(default)]
-    pub latency_mean_ns: Option<f64>,
-    /// Errors so far in this phase.
-    #[serde(default)]
-    pub errors: u64,
 }
 
 /// How a run ended.

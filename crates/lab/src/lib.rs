@@ -12,6 +12,7 @@
 //! questions that [`Hooks`] answer.
 
 mod build;
+pub mod busy;
 pub mod clock;
 pub mod cpus;
 pub mod doctor;
@@ -24,6 +25,7 @@ mod listener;
 mod middle;
 mod network;
 pub mod noise;
+pub mod presence;
 mod process;
 mod ready;
 pub mod revision;
@@ -39,7 +41,6 @@ pub mod topology;
 mod trial;
 pub mod watchdog;
 mod wire;
-mod words;
 
 pub use build::build_all;
 pub use hooks::{Cause, Ended, Hooks, Judge, LabError, Live, Next, Options, Phase, Progress, Store};

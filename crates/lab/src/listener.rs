@@ -1,27 +1,21 @@
 //! Whose port is it? A port that answers may be another process's: another lab's subject, started at the same moment.
 
+use std::collections::BTreeSet;
 use std::fs;
+use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
 
 /// Whether one of `pids` listens on `port`; `None` where that cannot be seen (no permission, no such files).
 ///
 /// `proc` is `/proc`. The sockets are those of the network namespace of the first of `pids`.
 pub(crate) fn is_held_by(proc: &Path, pids: &[u32], port: u16) -> Option<bool> {
-    let net = proc.join(pids.first()?.to_string()).join("net");
-    let tables = [fs::read_to_string(net.join("tcp")), fs::read_to_string(net.join("tcp6"))];
-    if tables.iter().all(Result::is_err) {
-        return None;
-    }
-    let inodes = tables.iter().flatten().flat_map(|table| listening(table, port)).collect::<Vec<_>>();
+    let here = listening(proc, *pids.first()?)?.into_iter().filter(|(address, _)| address.port() == port);
+    let inodes = here.map(|(_, inode)| inode).collect::<Vec<_>>();
     let mut seen_all = true;
     for pid in pids {
-        match fs::read_dir(proc.join(pid.to_string()).join("fd")) {
-            Ok(entries) => {
-                let held = entries.flatten().filter_map(|entry| socket_of(&fs::read_link(entry.path()).ok()?));
-                if held.into_iter().any(|inode| inodes.contains(&inode)) {
-                    return Some(true);
-                }
-            }
+        match sockets(proc, *pid) {
+            Ok(held) if held.iter().any(|inode| inodes.contains(inode)) => return Some(true),
+            Ok(_) => {}
             // One that has just ended holds nothing.
             Err(error) => seen_all &= error.kind() == std::io::ErrorKind::NotFound,
         }
@@ -29,16 +23,55 @@ pub(crate) fn is_held_by(proc: &Path, pids: &[u32], port: u16) -> Option<bool> {
     seen_all.then_some(false)
 }
 
-/// Inodes of the sockets that listen on `port`, of a table like `/proc/net/tcp` (proc(5)).
-fn listening(table: &str, port: u16) -> Vec<u64> {
+/// Where `pids` listen (TCP), as far as that can be seen, each address once.
+pub(crate) fn addresses(proc: &Path, pids: &[u32]) -> Vec<SocketAddr> {
+    let all = pids.first().and_then(|pid| listening(proc, *pid)).unwrap_or_default();
+    let held = pids.iter().filter_map(|pid| sockets(proc, *pid).ok()).flatten().collect::<Vec<_>>();
+    let theirs = all.into_iter().filter(|(_, inode)| held.contains(inode)).map(|(address, _)| address);
+    theirs.collect::<BTreeSet<_>>().into_iter().collect()
+}
+
+/// What listens in the network namespace of a process, with the inodes of the sockets.
+fn listening(proc: &Path, pid: u32) -> Option<Vec<(SocketAddr, u64)>> {
+    let net = proc.join(pid.to_string()).join("net");
+    let tables = [fs::read_to_string(net.join("tcp")), fs::read_to_string(net.join("tcp6"))];
+    if tables.iter().all(Result::is_err) {
+        return None;
+    }
+    Some(tables.iter().flatten().flat_map(|table| listeners(table)).collect())
+}
+
+/// Inodes of the sockets that a process holds.
+fn sockets(proc: &Path, pid: u32) -> std::io::Result<Vec<u64>> {
+    let entries = fs::read_dir(proc.join(pid.to_string()).join("fd"))?;
+    Ok(entries.flatten().filter_map(|entry| socket_of(&fs::read_link(entry.path()).ok()?)).collect())
+}
+
+/// The sockets that listen, of a table like `/proc/net/tcp` (proc(5)).
+fn listeners(table: &str) -> Vec<(SocketAddr, u64)> {
     const LISTEN: &str = "0A";
-    let inode = |line: &str| {
+    let listener = |line: &str| {
         let words = line.split_whitespace().collect::<Vec<_>>();
-        let (_, local) = words.get(1)?.rsplit_once(':')?;
-        let here = u16::from_str_radix(local, 16).ok()? == port && *words.get(3)? == LISTEN;
-        here.then(|| words.get(9)?.parse().ok())?
+        let listens = *words.get(3)? == LISTEN;
+        listens.then_some((address(words.get(1)?)?, words.get(9)?.parse().ok()?))
     };
-    table.lines().skip(1).filter_map(inode).collect()
+    table.lines().skip(1).filter_map(listener).collect()
+}
+
+/// `0100007F:1F90`: words of 32 bits as this machine has them in memory, then the port.
+fn address(text: &str) -> Option<SocketAddr> {
+    let (host, port) = text.rsplit_once(':')?;
+    let port = u16::from_str_radix(port, 16).ok()?;
+    let word = |at: usize| u32::from_str_radix(host.get(at..at + 8)?, 16).ok().map(u32::to_ne_bytes);
+    let host: IpAddr = match host.len() {
+        8 => word(0)?.into(),
+        32 => {
+            let words = [word(0)?, word(8)?, word(16)?, word(24)?];
+            <[u8; 16]>::try_from(words.concat()).ok()?.into()
+        }
+        _ => return None,
+    };
+    Some(SocketAddr::new(host, port))
 }
 
 /// The inode in `socket:[12345]`.
@@ -58,10 +91,15 @@ mod tests {
    broken";
 
     #[test]
+    #[cfg(target_endian = "little")]
     fn the_table_of_sockets_is_read() {
-        assert_eq!(listening(TABLE, 8080), [4711]);
-        assert_eq!(listening(TABLE, 8081), [4713]);
-        assert_eq!(listening(TABLE, 8082), [0; 0]);
+        let listening = |address: &str, inode: u64| (address.parse().unwrap(), inode);
+        assert_eq!(listeners(TABLE), [listening("127.0.0.1:8080", 4711), listening("0.0.0.0:8081", 4713)]);
+        let loopback = "0: 00000000000000000000000001000000:1F92 0:0 0A 0 0 0 0 0 4714";
+        assert_eq!(listeners(&format!("\n{loopback}")), [listening("[::1]:8082", 4714)]);
+        for wrong in ["", "0100007F", "0100007:1F90", "0100007F:x", "é100007F:1F90"] {
+            assert_eq!(address(wrong), None, "{wrong}");
+        }
         assert_eq!(socket_of(Path::new("socket:[4711]")), Some(4711));
         assert_eq!(socket_of(Path::new("/dev/null")), None);
     }
@@ -72,8 +110,11 @@ mod tests {
         let port = listener.local_addr().unwrap().port();
         let (proc, own) = (Path::new("/proc"), std::process::id());
         assert_eq!(is_held_by(proc, &[own], port), Some(true));
+        assert!(addresses(proc, &[own]).contains(&listener.local_addr().unwrap()));
         drop(listener);
         assert_eq!(is_held_by(proc, &[own], port), Some(false));
+        assert!(!addresses(proc, &[own]).iter().any(|address| address.port() == port));
+        assert!(addresses(proc, &[]).is_empty());
         assert_eq!(is_held_by(Path::new("/nowhere"), &[own], port), None);
     }
 }

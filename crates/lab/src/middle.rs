@@ -4,12 +4,13 @@ use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use study::Calls;
 use study::middle::MiddlePlan;
 use study::plan::{Level, Plan};
 use study::record::{FailureKind, MiddleUse};
+use study::words;
 
 use crate::end::{End, failed};
 use crate::process::Supervisor;
@@ -17,7 +18,6 @@ use crate::ready;
 use crate::sample::{Reading, Sampler};
 use crate::server::{Server, Started};
 use crate::wire::{self, Table};
-use crate::words;
 
 /// Longest file that a middle's is made of, bytes.
 const TEMPLATE_MAX_BYTES: u64 = 1024 * 1024;
@@ -87,7 +87,8 @@ impl<'a> Middle<'a> {
                 fs::write(&path, fill(&text, port))
                     .map_err(|error| format!("`{}` cannot be written: {error}", path.display()))?;
             }
-            Ok(words::split(&plan.command)?.iter().map(|word| fill(word, port)).collect())
+            let words = words::split(&plan.command).map_err(|mistake| mistake.to_string())?;
+            Ok(words.iter().map(|word| fill(word, port)).collect())
         };
         let environment = |port: u16| -> BTreeMap<String, String> {
             plan.environment.iter().map(|(name, value)| (name.clone(), fill(value, port))).collect()
@@ -107,7 +108,7 @@ impl<'a> Middle<'a> {
         let started = server.start(place.supervisor, place.interrupted, &mut used.used)?;
         used.ready_ns = Some(started.ready_ns);
         let port = used.used.port.unwrap_or(0);
-        let sampler = Sampler::new(Path::new("/proc"), started.child.pid(), started.at);
+        let sampler = Sampler::new(Path::new("/proc"), started.child.pid(), started.at, place.cpus);
         let admin_port = has_admin.get().then_some(admin_port);
         Ok(Self { plan, started, sampler, port, next_port: place.next_port, admin_port, folder })
     }
@@ -126,8 +127,9 @@ impl<'a> Middle<'a> {
     pub(crate) fn ended(&mut self) -> Option<End> {
         let exit = self.started.child.wait(Duration::ZERO)?;
         let text = format!(
-            "middle `{}`: it ended ({exit}) while it was loaded{}",
+            "middle `{}`: it ended ({exit}) while it was loaded{}{}",
             self.plan.name,
+            self.started.child.left_behind(),
             crate::end::saying(&self.started.child.last_words())
         );
         Some(failed(FailureKind::Middle, text))
@@ -137,21 +139,25 @@ impl<'a> Middle<'a> {
     pub(crate) fn finish(
         mut self,
         readings: Option<(Reading, Reading)>,
+        span: Option<(Instant, Instant)>,
         tables: &[(&Table, &Table)],
         used: &mut MiddleUse,
     ) -> Vec<String> {
-        used.used.exit = Some(self.started.child.stop(Duration::from_nanos(self.plan.stop_timeout_ns)));
+        let exit = self.started.child.stop(Duration::from_nanos(self.plan.stop_timeout_ns));
+        let mut warnings: Vec<_> =
+            exit.ignored_sigterm().map(|text| format!("middle `{}`: {text}", self.plan.name)).into_iter().collect();
+        used.used.exit = Some(exit.to_string());
         used.used.stderr_tail = self.started.child.last_words();
         used.wire = tables.iter().find_map(|(begin, end)| wire::between(begin, end, self.port, self.next_port));
-        self.sampler.finish(readings, &mut used.used);
-        let Some(file) = &self.plan.calls else { return Vec::new() };
-        match calls(&self.folder.path().join(file)) {
-            Ok(calls) => {
-                used.calls = Some(Box::new(calls));
-                Vec::new()
+        self.sampler.finish(readings, span, &mut used.used);
+        match self.plan.calls.as_ref().map(|file| (file, calls(&self.folder.path().join(file)))) {
+            None => {}
+            Some((_, Ok(calls))) => used.calls = Some(Box::new(calls)),
+            Some((file, Err(text))) => {
+                warnings.push(format!("middle `{}`: its calls, `{file}`: {text}", self.plan.name));
             }
-            Err(text) => vec![format!("middle `{}`: its calls, `{file}`: {text}", self.plan.name)],
         }
+        warnings
     }
 }
 

@@ -158,12 +158,44 @@ impl fmt::Display for Exit {
     }
 }
 
+/// How a process ended that was asked to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Stopped {
+    /// So, in time or before it was asked.
+    Ended(Exit),
+    /// Killed, as it had not ended so long after SIGTERM.
+    Forced(Duration),
+}
+
+impl Stopped {
+    /// The sentence about a process that had to be killed.
+    pub(crate) fn ignored_sigterm(self) -> Option<String> {
+        match self {
+            Stopped::Ended(_) => None,
+            Stopped::Forced(after) => {
+                Some(format!("it ignored SIGTERM: it had not ended after {after:?} and was killed (`stop_timeout`)"))
+            }
+        }
+    }
+}
+
+impl fmt::Display for Stopped {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Stopped::Ended(exit) => exit.fmt(f),
+            Stopped::Forced(after) => write!(f, "forced after {after:?}"),
+        }
+    }
+}
+
 /// A process that we started, and the group that it leads.
 #[derive(Debug)]
 pub(crate) struct Child {
     pid: Pid,
     pidfd: OwnedFd,
     exit: Option<Exit>,
+    /// Processes of its family that still ran when it had ended.
+    left: usize,
     tail: Tail,
     /// Who must know that the group is gone, and the mark of the family.
     family: Option<(Rc<Watchdog>, String)>,
@@ -195,7 +227,7 @@ impl Child {
             }
         };
         let (input, output) = (child.stdin.take(), child.stdout.take());
-        let this = Self { pid, pidfd, exit: None, tail: Tail::of(reader)?, family, input, output };
+        let this = Self { pid, pidfd, exit: None, left: 0, tail: Tail::of(reader)?, family, input, output };
         if let Some((watchdog, _)) = &this.family {
             watchdog.tell(&format!("+{}", pid.as_raw_pid()))?;
         }
@@ -212,10 +244,26 @@ impl Child {
         let mut family = vec![self.pid()];
         if let (Some((_, mark)), Ok(processes)) = (&self.family, std::fs::read_dir("/proc")) {
             let number = |entry: &std::fs::DirEntry| entry.file_name().to_str()?.parse::<u32>().ok();
+            // What has ended has no environment any more.
             let marked = processes.flatten().filter(|entry| carries(&entry.path(), mark));
             family.extend(marked.filter_map(|entry| number(&entry)).filter(|pid| *pid != self.pid()));
         }
         family
+    }
+
+    /// `, but N processes that it had started went on: ...` of one that has ended and whose family had not.
+    pub(crate) fn left_behind(&self) -> String {
+        let (processes, them) = match self.left {
+            // Where it crashed, its workers are just slower to go.
+            0 => return String::new(),
+            _ if self.exit != Some(Exit::Code(0)) => return String::new(),
+            1 => ("a process that it had started".to_owned(), "it"),
+            left => (format!("{left} processes that it had started"), "them"),
+        };
+        format!(
+            ", but {processes} went on in the background, where nobody watches {them}: start it in the foreground \
+             (`daemon off;`, `--foreground`, `exec` in a script)"
+        )
     }
 
     /// Becomes readable when the process ends.
@@ -231,17 +279,17 @@ impl Child {
         self.exit
     }
 
-    /// Asks the group to end (SIGTERM), and forces it after `timeout`. Tells how it ended, in words for a record.
-    pub(crate) fn stop(&mut self, timeout: Duration) -> String {
+    /// Asks the group to end (SIGTERM), and forces it after `timeout`. Tells how it ended.
+    pub(crate) fn stop(&mut self, timeout: Duration) -> Stopped {
         if let Some(exit) = self.wait(Duration::ZERO) {
-            return exit.to_string();
+            return Stopped::Ended(exit);
         }
         let _ = kill_process_group(self.pid, Signal::TERM);
         if let Some(exit) = self.wait(timeout) {
-            return exit.to_string();
+            return Stopped::Ended(exit);
         }
         self.kill();
-        format!("forced after {timeout:?}")
+        Stopped::Forced(timeout)
     }
 
     /// Ends it and its family at once.
@@ -262,6 +310,7 @@ impl Child {
 
     /// It has ended but is not reaped, so its number cannot be anybody else's yet: the moment to kill what is left.
     fn finish(&mut self) {
+        self.left = self.family().len() - 1;
         let _ = kill_process_group(self.pid, Signal::KILL);
         if let Some((_, mark)) = &self.family {
             kill_marked(mark);

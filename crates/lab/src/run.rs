@@ -7,11 +7,12 @@ use std::time::Duration;
 use study::Next;
 use study::plan::{Plan, Point};
 use study::record::{Build, BuildOutcome, FailureKind, IdlePolicy, Outcome, Record};
+use study::words;
 
 use crate::hooks::{Cause, Ended, Hooks, LabError, Options, Progress};
 use crate::process::{Child, Launch, Supervisor};
 use crate::trial::{self, Trial};
-use crate::{clock, cpus, revision, words};
+use crate::{clock, cpus, revision};
 
 /// A point whose trials failed so often in a row is given up.
 const FAILURES_MAX: usize = 3;

@@ -18,6 +18,8 @@ use crate::threads::{Counts, Threads};
 const EVERY: Duration = Duration::from_millis(100);
 /// Between two looks that cost more, at least.
 const EVERY_COSTLY: Duration = Duration::from_secs(1);
+/// Who belongs to the subject is known for so long, at the two ends of measuring.
+const FRESH: Duration = Duration::from_millis(50);
 /// A costly look is not repeated before so many times its own CPU time has gone by.
 const COST_SHARE: u32 = 200;
 
@@ -27,7 +29,10 @@ pub(crate) struct Sampler {
     proc: PathBuf,
     group: u32,
     started: Instant,
+    /// Its processors.
+    cpus: Vec<u32>,
     members: Vec<u32>,
+    members_at: Option<Instant>,
     strangers: BTreeSet<u32>,
     next: Instant,
     next_costly: Instant,
@@ -39,8 +44,10 @@ pub(crate) struct Sampler {
 /// What a subject had used at one moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Reading {
-    /// Since the subject was started, ns.
+    /// Since the subject was started, ns: the middle of the look at its CPU times.
     pub(crate) at_ns: u64,
+    /// Time that its processors have worked for any process, or were taken by the host, ns; `None` where the kernel does not tell.
+    busy_ns: Option<u64>,
     user_ns: u64,
     system_ns: u64,
     threads: Counts,
@@ -68,13 +75,15 @@ impl Reading {
 }
 
 impl Sampler {
-    /// For the group `group` under `proc` (`/proc`), whose leader was started at `started`.
-    pub(crate) fn new(proc: &Path, group: u32, started: Instant) -> Self {
+    /// For the group `group` under `proc` (`/proc`), whose leader was started at `started` on `cpus`.
+    pub(crate) fn new(proc: &Path, group: u32, started: Instant, cpus: &[u32]) -> Self {
         Self {
             proc: proc.to_owned(),
             group,
             started,
+            cpus: cpus.to_vec(),
             members: Vec::new(),
+            members_at: None,
             strangers: BTreeSet::new(),
             next: started,
             next_costly: started,
@@ -125,33 +134,59 @@ impl Sampler {
         self.next = begun + EVERY;
     }
 
-    /// What it has used until now, looked at in full: for the two ends of measuring.
-    pub(crate) fn reading(&mut self) -> Reading {
-        self.find_members();
-        // All connections are open now: a moment to look at everything, however short the trial.
+    /// Takes a sample of everything, due or not: a moment at which all connections are open, however short the trial.
+    pub(crate) fn tick_in_full(&mut self) {
         self.next = clock::now();
         self.next_costly = self.next;
+        self.tick();
+    }
+
+    /// Finds out who belongs to it, so that a reading that follows soon is a quick one.
+    pub(crate) fn prepare(&mut self) {
+        let now = clock::now();
+        if self.members_at.is_none_or(|at| now.duration_since(at) > FRESH) {
+            self.find_members();
+        }
+    }
+
+    /// What it has used until now: for the two ends of measuring.
+    pub(crate) fn reading(&mut self) -> Reading {
+        self.prepare();
+        // CPU times first: the rest can wait for a moment.
+        let before = clock::now();
         self.threads.look(&self.proc, &self.members);
-        let mut reading = Reading {
-            at_ns: clock::nanos(clock::now() - self.started),
-            threads: self.threads.total(),
-            processes: self.members.len(),
-            ..Reading::default()
-        };
+        let mut reading =
+            Reading { threads: self.threads.total(), processes: self.members.len(), ..Reading::default() };
+        for stat in self.members.iter().filter_map(|pid| self.stat(*pid)) {
+            reading.user_ns += stat.user_ns;
+            reading.system_ns += stat.system_ns;
+        }
+        reading.busy_ns = fs::read_to_string(self.proc.join("stat")).ok().and_then(|text| busy_ns(&text, &self.cpus));
+        let took = clock::now() - before;
+        reading.at_ns = clock::nanos(before + took / 2 - self.started);
         for &pid in &self.members {
-            if let Some(stat) = self.stat(pid) {
-                reading.user_ns += stat.user_ns;
-                reading.system_ns += stat.system_ns;
-            }
             let status = self.read(pid, "status").unwrap_or_default();
             reading.rss_max_bytes += field(&status, "VmHWM:").unwrap_or(0) * 1024;
         }
         reading
     }
 
-    /// Writes what was seen into `used`; `measured`: the readings at both ends of measuring.
-    pub(crate) fn finish(self, measured: Option<(Reading, Reading)>, used: &mut SubjectUse) {
+    /// Writes what was seen into `used`; `measured`: the readings at both ends of measuring, `span`: when requests were counted.
+    pub(crate) fn finish(
+        self,
+        measured: Option<(Reading, Reading)>,
+        span: Option<(Instant, Instant)>,
+        used: &mut SubjectUse,
+    ) {
         if let Some((begin, end)) = measured {
+            let own_ns = |(user_ns, system_ns): (u64, u64)| user_ns + system_ns;
+            used.others_ns = end.busy_ns.zip(begin.busy_ns).map(|(end_ns, begin_ns)| {
+                end_ns.saturating_sub(begin_ns).saturating_sub(own_ns(end.cpu_since(&begin)))
+            });
+            used.run_queue_ns =
+                (end.threads.run_ns > 0).then(|| end.threads.wait_ns.saturating_sub(begin.threads.wait_ns));
+            let at = |reading: &Reading| self.started + Duration::from_nanos(reading.at_ns);
+            used.measured_share = span.and_then(|span| share_within((at(&begin), at(&end)), span));
             (used.user_ns, used.system_ns) = end.cpu_since(&begin);
             used.measured_ns = end.at_ns.saturating_sub(begin.at_ns);
             used.measured_from_ns = begin.at_ns;
@@ -182,6 +217,7 @@ impl Sampler {
 
     /// Members are the group, and whoever has a member for a parent when first seen: a child that left the group.
     fn find_members(&mut self) {
+        self.members_at = Some(clock::now());
         let Ok(entries) = fs::read_dir(&self.proc) else { return };
         let alive: BTreeSet<u32> =
             entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect();
@@ -217,6 +253,25 @@ impl Sampler {
             |path: &Path| fs::read_link(path).is_ok_and(|to| to.as_os_str().as_encoded_bytes().starts_with(b"socket:"));
         u32::try_from(handles.flatten().filter(|handle| is_socket(&handle.path())).count()).ok()
     }
+}
+
+/// Share of `span` that lies within `readings`; `None` of a span without length, and where they do not meet.
+fn share_within(readings: (Instant, Instant), span: (Instant, Instant)) -> Option<f64> {
+    let whole = span.1.saturating_duration_since(span.0);
+    let part = readings.1.min(span.1).saturating_duration_since(readings.0.max(span.0));
+    (!part.is_zero()).then(|| part.as_secs_f64() / whole.as_secs_f64())
+}
+
+/// Time that these processors have worked for processes, or were taken by the host of a virtual machine, ns, of the text of `/proc/stat`. What
+/// interrupts took is nobody's: the network's part of it is done for the subject. Source: proc_stat(5).
+fn busy_ns(text: &str, cpus: &[u32]) -> Option<u64> {
+    let of = |cpu: &u32| {
+        let line = text.lines().find_map(|line| line.strip_prefix(&format!("cpu{cpu} ")))?;
+        let ticks = line.split_ascii_whitespace().map_while(|word| word.parse().ok()).collect::<Vec<u64>>();
+        let [user, nice, system, _idle, _iowait, _irq, _softirq, steal, ..] = ticks[..] else { return None };
+        Some((user + nice + system + steal) * tick_ns())
+    };
+    if cpus.is_empty() { None } else { cpus.iter().map(of).sum() }
 }
 
 /// `None` where not one could be had.
@@ -322,16 +377,28 @@ mod tests {
         process(proc, 71, 70, 70); // a worker
         process(proc, 69, 71, 69); // a child that left the group, seen before its parent
         process(proc, 80, 1, 80); // a stranger
-        let mut sampler = Sampler::new(proc, 70, clock::now());
+        let cpu_times = |user: u64| {
+            format!("cpu  9 9 9 9 9 9 9 9 0 0\ncpu1 {user} 5 10 70 1 2 3 4 0 0\ncpu2 1 0 0 9 0 0 0 0 0 0\n")
+        };
+        fs::write(proc.join("stat"), cpu_times(20)).unwrap();
+        fs::write(proc.join("71/task/71/schedstat"), "0 5000 9\n").unwrap();
+        let started = clock::now();
+        let mut sampler = Sampler::new(proc, 70, started, &[1, 2]);
         let begin = sampler.reading();
         sampler.tick();
         let stat = stat_of(71, 70, 70).replace(" 10 20 0 0 ", " 110 25 0 0 ");
         fs::write(proc.join("71/stat"), stat).unwrap();
         fs::write(proc.join("71/task/71/status"), "voluntary_ctxt_switches:\t17\nnonvoluntary_ctxt_switches:\t4\n")
             .unwrap();
+        fs::write(proc.join("stat"), cpu_times(20 + 130)).unwrap();
+        fs::write(proc.join("71/task/71/schedstat"), "1 45000 9\n").unwrap();
         let end = sampler.reading();
         let mut used = SubjectUse::default();
-        sampler.finish(Some((begin, end)), &mut used);
+        let at = |ns| started + Duration::from_nanos(ns);
+        sampler.finish(Some((begin, end)), Some((at(begin.at_ns - 1_000), at(end.at_ns))), &mut used);
+        assert_eq!((used.run_queue_ns, used.others_ns), (Some(40_000), Some(250_000_000)));
+        let (whole, part) = ((end.at_ns - begin.at_ns + 1_000) as f64, (end.at_ns - begin.at_ns) as f64);
+        assert!(used.measured_share.is_some_and(|share| (share - part / whole).abs() < 1e-9), "{used:?}");
         assert_eq!((used.user_ns, used.system_ns), (1_000_000_000, 50_000_000));
         assert_eq!((used.switches_voluntary, used.switches_involuntary), (10, 1));
         assert_eq!((used.threads_max, used.sockets_max), (6, 3));
@@ -359,12 +426,37 @@ mod tests {
     }
 
     #[test]
+    fn the_share_of_requests_that_two_readings_span() {
+        let zero = clock::now();
+        let at = |ms: u64| zero + Duration::from_millis(ms);
+        for (begin, end, share) in [
+            (100, 600, Some(1.0)),
+            (90, 650, Some(1.0)),  // early and late
+            (150, 600, Some(0.9)), // the first late
+            (100, 350, Some(0.5)), // the second early
+            (600, 700, None),
+        ] {
+            assert_eq!(share_within((at(begin), at(end)), (at(100), at(600))), share, "{begin} to {end}");
+        }
+        assert_eq!(share_within((at(0), at(9)), (at(5), at(5))), None);
+    }
+
+    #[test]
+    fn processors_that_the_kernel_does_not_tell_of() {
+        let text = "cpu  1 1 1 1 1 1 1 1\ncpu0 1 2 3 4 5 6 7 8 9 9\ncpu10 1 1\n";
+        assert_eq!(busy_ns(text, &[0]), Some(14 * tick_ns()));
+        for cpus in [&[][..], &[1], &[0, 10]] {
+            assert_eq!(busy_ns(text, cpus), None, "{cpus:?}");
+        }
+    }
+
+    #[test]
     fn a_subject_that_is_gone_leaves_no_sample() {
         let folder = tempfile::tempdir().unwrap();
-        let mut sampler = Sampler::new(folder.path(), 70, clock::now());
+        let mut sampler = Sampler::new(folder.path(), 70, clock::now(), &[]);
         sampler.tick();
         let mut used = SubjectUse::default();
-        sampler.finish(None, &mut used);
+        sampler.finish(None, None, &mut used);
         assert_eq!(used, SubjectUse::default());
     }
 }

@@ -1,7 +1,8 @@
 //! A process that listens: a subject, or a middle. Started until its port answers.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use study::record::{FailureKind, SubjectUse};
@@ -9,7 +10,7 @@ use study::record::{FailureKind, SubjectUse};
 use crate::end::{End, failed, saying};
 use crate::process::{Child, Launch, Supervisor};
 use crate::ready::{self, NotReady};
-use crate::{build, clock};
+use crate::{build, clock, listener};
 
 /// Starts of a process whose free port was taken by somebody else before it listened.
 const PORT_TRIES: u32 = 3;
@@ -80,7 +81,8 @@ impl Server<'_> {
                 FailureKind::Start => failed(FailureKind::NotReady, text),
                 _ => start_failed(text),
             };
-            let end = match reason {
+            let elsewhere = || elsewhere(&listener::addresses(Path::new("/proc"), &child.family()));
+            let mut end = match reason {
                 NotReady::Interrupted => return Err(End::Interrupted),
                 NotReady::Exited(exit) => {
                     let last_words = child.last_words();
@@ -92,22 +94,52 @@ impl Server<'_> {
                     match build::unrunnable(&last_words) {
                         Some(reason) => failed(FailureKind::Unrunnable, format!("{}{reason}", self.who)),
                         None => start_failed(format!(
-                            "it ended ({exit}) before port {port} answered{}",
+                            "it ended ({exit}) before port {port} answered{}{}",
+                            child.left_behind(),
                             saying(&last_words)
                         )),
                     }
                 }
                 NotReady::Foreign => not_ready(format!(
-                    "{} answers, but it is another process that listens there: the subject did not within {timeout:?}",
-                    ready::address(port)
+                    "{} answers, but it is another process that listens there: the subject did not within {timeout:?}{}",
+                    ready::address(port),
+                    elsewhere()
                 )),
                 NotReady::TimedOut => {
-                    not_ready(format!("nothing listened on {} within {timeout:?}", ready::address(port)))
+                    not_ready(format!("nothing listened on {} within {timeout:?}{}", ready::address(port), elsewhere()))
                 }
             };
-            used.exit = Some(child.stop(Duration::from_nanos(self.stop_timeout_ns)));
+            let stopped = child.stop(Duration::from_nanos(self.stop_timeout_ns));
+            if let (End::Failed(failure), Some(text)) = (&mut end, stopped.ignored_sigterm()) {
+                failure.message += &format!("; {text}");
+            }
+            used.exit = Some(stopped.to_string());
             used.stderr_tail = child.last_words();
             return Err(end);
         }
+    }
+}
+
+/// Where a process listens that was waited for elsewhere.
+fn elsewhere(addresses: &[SocketAddr]) -> String {
+    if addresses.is_empty() {
+        return String::new();
+    }
+    let addresses = addresses.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+    format!("; it listens on {addresses}: does its command pass `{{port}}` on?")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn where_a_process_listens_instead() {
+        assert_eq!(elsewhere(&[]), "");
+        let addresses = ["0.0.0.0:8081", "[::]:8082"].map(|address| address.parse().unwrap());
+        assert_eq!(
+            elsewhere(&addresses),
+            "; it listens on 0.0.0.0:8081, [::]:8082: does its command pass `{port}` on?"
+        );
     }
 }

@@ -1,4 +1,4 @@
-//! What the kernel counts for each thread alone: context switches, and CPU time to the nanosecond.
+//! What the kernel counts for each thread alone: context switches, CPU time to the nanosecond, waits for a processor.
 //!
 //! A thread takes its counts with it when it ends, as those of a thread-per-client server do with the load. So they are looked at
 //! often, and what was last seen of a thread that has ended stays in the sum.
@@ -18,6 +18,8 @@ pub(crate) struct Counts {
     pub(crate) involuntary: u64,
     /// Time on a processor, ns (`schedstat`); 0 where the kernel does not tell.
     pub(crate) run_ns: u64,
+    /// Time ready to run without a processor, ns; likewise.
+    pub(crate) wait_ns: u64,
 }
 
 impl Counts {
@@ -26,16 +28,20 @@ impl Counts {
             voluntary: self.voluntary + other.voluntary,
             involuntary: self.involuntary + other.involuntary,
             run_ns: self.run_ns + other.run_ns,
+            wait_ns: self.wait_ns + other.wait_ns,
         }
     }
 
     fn of(thread: &Path) -> Option<Self> {
         let status = fs::read_to_string(thread.join("status")).ok()?;
         let schedstat = fs::read_to_string(thread.join("schedstat")).unwrap_or_default();
+        // Source: Documentation/scheduler/sched-stats.rst of Linux, "/proc/<pid>/schedstat".
+        let mut times = schedstat.split_ascii_whitespace().map_while(|word| word.parse().ok());
         Some(Self {
             voluntary: field(&status, "voluntary_ctxt_switches:")?,
             involuntary: field(&status, "nonvoluntary_ctxt_switches:")?,
-            run_ns: field(&schedstat, "").unwrap_or(0),
+            run_ns: times.next().unwrap_or(0),
+            wait_ns: times.next().unwrap_or(0),
         })
     }
 }
@@ -73,6 +79,7 @@ impl Threads {
                 now.voluntary >= before.voluntary
                     && now.involuntary >= before.involuntary
                     && now.run_ns >= before.run_ns
+                    && now.wait_ns >= before.wait_ns
             };
             if !self.alive.get(&thread).is_some_and(same) {
                 self.ended = self.ended.plus(before);
@@ -88,12 +95,12 @@ mod tests {
     fn check(looks: &[&[(u32, u64)]], total: u64) {
         let mut threads = Threads::default();
         for look in looks {
-            let counts = |n: u64| Counts { voluntary: n, involuntary: 2 * n, run_ns: 3 * n };
+            let counts = |n: u64| Counts { voluntary: n, involuntary: 2 * n, run_ns: 3 * n, wait_ns: 4 * n };
             threads.see(look.iter().map(|(thread, n)| (*thread, counts(*n))).collect());
         }
         assert_eq!(
             threads.total(),
-            Counts { voluntary: total, involuntary: 2 * total, run_ns: 3 * total },
+            Counts { voluntary: total, involuntary: 2 * total, run_ns: 3 * total, wait_ns: 4 * total },
             "{looks:?}"
         );
     }

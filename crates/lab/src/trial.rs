@@ -6,9 +6,12 @@ use std::time::{Duration, Instant};
 
 use study::plan::{LoadPlan, Plan, Point};
 use study::record::{
-    Failure, FailureKind, Measurement, MiddleUse, NetworkCounters, Outcome, RECORD_VERSION, Record, Step, SubjectUse,
+    Failure, FailureKind, IdlePolicy, Measurement, MiddleUse, NetworkCounters, Outcome, RECORD_VERSION, Record, Step,
+    SubjectUse,
 };
+use study::seam::Told;
 use study::spec::{Arrivals, LoadSpec, SPEC_VERSION};
+use study::words;
 
 use crate::end::{End, failed, saying};
 use crate::generator::{self, Generator};
@@ -19,7 +22,7 @@ use crate::sample::{Reading, Sampler};
 use crate::server::{Server, Started};
 use crate::target::Ports;
 use crate::topology::{self, Share};
-use crate::{clock, network, ready, target, wire, words};
+use crate::{clock, network, ready, target, wire};
 
 /// The open loop polls for so long before each intended send, where the generator has its processors for itself, ns.
 const SPIN_NS: u64 = 100_000;
@@ -27,6 +30,8 @@ const SPIN_NS: u64 = 100_000;
 const LOOK: Duration = Duration::from_millis(50);
 /// The time between looks at the connections of middles while measuring: with very many connections one takes milliseconds.
 const LOOK_AT_WIRE: Duration = Duration::from_millis(200);
+/// So long before a reading is due nothing else is looked at, so that it is not late.
+const NEAR: Duration = Duration::from_millis(20);
 
 /// Which trial of what.
 pub(crate) struct Trial<'a> {
@@ -94,7 +99,7 @@ impl Trial<'_> {
         let second_port = ready::free_port()
             .map_err(|error| failed(FailureKind::Start, format!("there is no second free port: {error}")))?;
         let Started { child: mut subject, at: started, .. } = self.start(&share, second_port, record)?;
-        let mut sampler = Sampler::new(Path::new("/proc"), subject.pid(), started);
+        let mut sampler = Sampler::new(Path::new("/proc"), subject.pid(), started, &share.subject);
         let mut middles = self.start_middles(&middle_cpus, second_port, record)?;
         let own_net = Path::new("/proc/self/net");
         let subject_net = format!("/proc/{}/net", subject.pid());
@@ -120,20 +125,22 @@ impl Trial<'_> {
         for (index, middle) in middles.into_iter().enumerate() {
             let of_it = |moment: &Option<Moment>| moment.as_ref().and_then(|moment| moment.middles.get(index).copied());
             let ends = of_it(&readings.begin).zip(of_it(&readings.end));
-            record.warnings.extend(middle.finish(ends, &tables, &mut record.middles[index]));
+            record.warnings.extend(middle.finish(ends, readings.span, &tables, &mut record.middles[index]));
         }
         let exit = subject.stop(Duration::from_nanos(self.point().subject.stop_timeout_ns));
-        record.subject.exit = Some(exit);
+        record.warnings.extend(exit.ignored_sigterm());
+        record.subject.exit = Some(exit.to_string());
         record.subject.stderr_tail = subject.last_words();
         let ends = readings.begin.zip(readings.end).map(|(begin, end)| (begin.subject, end.subject));
-        sampler.finish(ends, &mut record.subject);
+        sampler.finish(ends, readings.span, &mut record.subject);
+        settle_others(record);
         result
     }
 
     /// A subject whose port answers.
     fn start(&self, share: &Share, second_port: u16, record: &mut Record) -> Result<Started, End> {
         let plan = &self.point().subject;
-        let words = words::split(&plan.command).map_err(|text| failed(FailureKind::Start, text))?;
+        let words = words::split(&plan.command).map_err(|mistake| failed(FailureKind::Start, mistake.to_string()))?;
         let fill = |word: &str, port: u16| {
             study::fill(word, |name| match name {
                 "port" => Some(port.to_string()),
@@ -223,26 +230,28 @@ impl Trial<'_> {
             if (self.interrupted)() {
                 return Err(End::Interrupted);
             }
-            sampler.tick();
-            middles.iter_mut().for_each(|middle| middle.sampler.tick());
+            let mut looks = Looks { sampler: &mut *sampler, middles: &mut *middles };
+            let due = if readings.is_near(clock::now()) {
+                looks.prepare();
+                None
+            } else {
+                readings.look_between(clock::now());
+                looks.tick();
+                Some(looks.due())
+            };
             let now = clock::now();
             if now >= deadline {
                 break Err(watch.overdue(patience));
             }
-            let due = middles.iter().map(|middle| middle.sampler.due()).fold(sampler.due(), Instant::min);
-            let timeout = due.saturating_duration_since(now).min(LOOK);
+            let due = due.into_iter().chain(readings.due()).min();
+            let timeout = due.map_or(LOOK, |due| due.saturating_duration_since(now).min(LOOK));
             let ends = middles.iter().map(|middle| middle.started.child.pidfd());
             let handles = [generator.output(), subject.pidfd()].into_iter().chain(ends).collect::<Vec<_>>();
             let readable = wait_readable(&handles, timeout);
-            readings.look_between(clock::now());
+            let mut looks = Looks { sampler: &mut *sampler, middles: &mut *middles };
+            readings.take_due(&mut generator, &mut looks, say);
             if readable[0]
-                && let Some(result) = hear(
-                    &mut generator,
-                    &mut watch,
-                    &mut Looks { sampler: &mut *sampler, middles: &mut *middles },
-                    readings,
-                    say,
-                )
+                && let Some(result) = hear(&mut generator, &mut watch, &mut looks, readings, say)
             {
                 break result;
             }
@@ -259,7 +268,7 @@ impl Trial<'_> {
             let last_words = subject.last_words();
             return Err(failed(
                 FailureKind::Exited,
-                format!("it ended ({exit}) while it was loaded{}", saying(&last_words)),
+                format!("it ended ({exit}) while it was loaded{}{}", subject.left_behind(), saying(&last_words)),
             ));
         }
         if let Some(end) = middles.iter_mut().find_map(Middle::ended) {
@@ -275,16 +284,80 @@ struct Subject<'a> {
     sampler: &'a mut Sampler,
 }
 
+/// What others had of processors is told apart from what the generator and middles had, or not told.
+fn settle_others(record: &mut Record) {
+    let cpu_ns = |used: &SubjectUse| used.user_ns.saturating_add(used.system_ns);
+    let unknown = record.cpus_shared || record.idle == IdlePolicy::Spin;
+    let shared = record.middles.iter().filter(|middle| middle.shares_cpus).map(|middle| cpu_ns(&middle.used));
+    let shared_ns = shared.fold(0, u64::saturating_add);
+    let subject_ns = cpu_ns(&record.subject);
+    for middle in &mut record.middles {
+        let beside_ns = if middle.shares_cpus {
+            shared_ns.saturating_sub(cpu_ns(&middle.used)).saturating_add(subject_ns)
+        } else {
+            0
+        };
+        middle.used.others_ns = middle.used.others_ns.filter(|_| !unknown).map(|ns| ns.saturating_sub(beside_ns));
+    }
+    let others_ns = &mut record.subject.others_ns;
+    *others_ns = others_ns.filter(|_| !unknown).map(|ns| ns.saturating_sub(shared_ns));
+}
+
 /// CPU time and more at both ends of measuring.
 #[derive(Default)]
 struct Readings {
     begin: Option<Moment>,
     end: Option<Moment>,
+    /// When the generator has said that measuring begins and ends, as far as it has.
+    begins: Option<Instant>,
+    ends: Option<Instant>,
+    /// When it did.
+    span: Option<(Instant, Instant)>,
     /// The connections at a moment between, as those of the generator are closed by the end where nobody holds it up.
     between: Option<(Instant, Option<wire::Table>)>,
 }
 
 impl Readings {
+    /// When the next reading is due.
+    fn due(&self) -> Option<Instant> {
+        match (&self.begin, &self.end) {
+            (None, _) => self.begins,
+            (_, None) => self.ends,
+            _ => None,
+        }
+    }
+
+    fn is_near(&self, now: Instant) -> bool {
+        self.due().is_some_and(|due| due.saturating_duration_since(now) < NEAR)
+    }
+
+    /// Takes the reading whose moment has come.
+    fn take_due(
+        &mut self,
+        generator: &mut Generator,
+        looks: &mut Looks<'_, '_>,
+        say: &mut dyn FnMut(Phase, Option<&Live>),
+    ) {
+        if self.due().is_none_or(|due| clock::now() < due) {
+            return;
+        }
+        if self.begin.is_none() {
+            self.begin = Some(looks.moment());
+            say(Phase::Measure, None);
+        } else {
+            self.take_end(generator, looks);
+        }
+    }
+
+    /// Takes the last reading, and lets the generator close its connections.
+    fn take_end(&mut self, generator: &mut Generator, looks: &mut Looks<'_, '_>) {
+        if self.end.is_none() {
+            self.end = Some(looks.moment());
+            looks.tick_in_full();
+            generator.tell_read();
+        }
+    }
+
     /// Looks at the connections while measuring goes on, now and then.
     fn look_between(&mut self, now: Instant) {
         if self.begin.as_ref().is_some_and(|begin| begin.wire.is_some())
@@ -319,9 +392,32 @@ struct Looks<'a, 'b> {
 
 impl Looks<'_, '_> {
     fn moment(&mut self) -> Moment {
-        let wire = if self.middles.is_empty() { None } else { wire::read() };
         let subject = self.sampler.reading();
-        Moment { subject, middles: self.middles.iter_mut().map(|middle| middle.sampler.reading()).collect(), wire }
+        let middles = self.middles.iter_mut().map(|middle| middle.sampler.reading()).collect::<Vec<_>>();
+        let wire = if middles.is_empty() { None } else { wire::read() };
+        Moment { subject, middles, wire }
+    }
+
+    fn prepare(&mut self) {
+        self.samplers(Sampler::prepare);
+    }
+
+    fn tick(&mut self) {
+        self.samplers(Sampler::tick);
+    }
+
+    fn tick_in_full(&mut self) {
+        self.samplers(Sampler::tick_in_full);
+    }
+
+    fn samplers(&mut self, look: fn(&mut Sampler)) {
+        look(self.sampler);
+        self.middles.iter_mut().for_each(|middle| look(&mut middle.sampler));
+    }
+
+    /// When the next sample is due.
+    fn due(&self) -> Instant {
+        self.middles.iter().map(|middle| middle.sampler.due()).fold(self.sampler.due(), Instant::min)
     }
 }
 
@@ -344,27 +440,25 @@ fn hear(
         Err(text) => return broken(text),
     };
     for line in lines {
-        if let Some(text) = line.error {
-            return broken(text);
+        match line {
+            Told::Error(text) => return broken(text),
+            Told::Unreachable(text) => return Some(Err(failed(FailureKind::Answers, text))),
+            Told::Progress(live) => {
+                say(if readings.begin.is_some() { Phase::Measure } else { Phase::Warmup }, Some(&live));
+                watch.see(live);
+            }
+            Told::Announced(moments) => {
+                readings.begins = Some(clock::at_monotonic(moments.from_ns));
+                readings.ends = moments.until_ns.map(clock::at_monotonic);
+            }
+            Told::Measured(span) => {
+                readings.span = Some((clock::at_monotonic(span.from_ns), clock::at_monotonic(span.until_ns)));
+                readings.take_end(generator, looks);
+            }
+            Told::Measurement(measurement) => return Some(Ok(*measurement)),
         }
-        if let Some(text) = line.unreachable {
-            return Some(Err(failed(FailureKind::Answers, text)));
-        }
-        let measuring = line.measuring || line.progress.as_ref().is_some_and(|live| live.phase == "measure");
-        if measuring && readings.begin.is_none() {
-            readings.begin = Some(looks.moment());
-            say(Phase::Measure, None);
-        }
-        if let Some(live) = line.progress {
-            say(if readings.begin.is_some() { Phase::Measure } else { Phase::Warmup }, Some(&live));
-            watch.see(live);
-        }
-        if line.measured || line.measurement.is_some() {
-            readings.end.get_or_insert_with(|| looks.moment());
-        }
-        if let Some(measurement) = line.measurement {
-            return Some(Ok(*measurement));
-        }
+        // What has been announced may have come already.
+        readings.take_due(generator, looks, say);
     }
     None
 }

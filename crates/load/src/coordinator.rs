@@ -5,12 +5,14 @@
 
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use net::Nanos;
 use stats::batch;
 use stats::stop::{self, Moments, Next, VolleyRule};
-use study::spec::{LoadSpec, Stop, Target, Warmup};
+use study::seam::{Announced, HOLD_MAX};
+use study::spec::{Arrivals, LoadSpec, Stop, Target, Warmup};
 
 use crate::transient;
 
@@ -20,8 +22,14 @@ pub(crate) const NEVER: Nanos = Nanos::MAX;
 const NOTICE_NS: Nanos = 2_000_000;
 /// The first connects may take so long, or as long as a request if that is more, ns.
 const CONNECT_NS: Nanos = 5_000_000_000;
-/// Answers that a worker takes from the common store at once, where their number is limited.
+/// Requests that a worker takes from the common store at once, where their number is given.
 const TICKETS: u64 = 64;
+/// A number of requests is given up when for so many timeouts nothing has ended but by timeouts and failed connects.
+const QUIET_TIMEOUTS: u64 = 2;
+/// In an open loop so many mean gaps more.
+const QUIET_GAPS: f64 = 10.0;
+/// Workers keep their connections no longer than this behind the end, whatever becomes of the coordinator.
+const HOLD: Duration = HOLD_MAX.saturating_mul(2);
 
 /// What the workers are told. Only the coordinator writes, but for the store of tickets.
 #[derive(Debug)]
@@ -33,7 +41,7 @@ pub(crate) struct Control {
     /// Measuring ends, and the workers with it.
     pub(crate) until: AtomicU64,
     pub(crate) window_ns: Nanos,
-    /// Whether the number of answers is limited, and how many are left.
+    /// Whether the number of requests is given and the workers share it, and how many may still be sent.
     pub(crate) limited: bool,
     tickets: AtomicU64,
     tickets_at_once: u64,
@@ -42,6 +50,9 @@ pub(crate) struct Control {
     pub(crate) round: AtomicU32,
     pub(crate) quota: AtomicU64,
     pub(crate) gauges: Vec<Gauge>,
+    /// Whether connections may close, once measuring has ended.
+    released: Mutex<bool>,
+    release: Condvar,
 }
 
 /// What one worker lets the coordinator see. On cache lines of its own.
@@ -52,14 +63,22 @@ pub(crate) struct Gauge {
     pub(crate) settled: AtomicU32,
     /// Clients that ever had a connection.
     pub(crate) reached: AtomicU32,
+    /// Requests of the warm-up that have ended, well or not.
     pub(crate) warmup_requests: AtomicU64,
+    /// Requests of all the load that have ended, well or not.
+    pub(crate) ended: AtomicU64,
+    /// Errors by which no request ended: timeouts, failed connects.
+    pub(crate) in_vain: AtomicU64,
+    /// Of a number of requests all that are its own are sent.
+    pub(crate) all_sent: AtomicBool,
     pub(crate) round_done: AtomicU32,
     /// Of a cache: all of the warm-up is sent and answered.
     pub(crate) rested: AtomicBool,
     /// The trace that is replayed has no more operations for it, and all are answered.
     pub(crate) exhausted: AtomicBool,
-    /// No ticket was left.
+    /// All that may be sent while measured is sent, and has ended.
     pub(crate) drained: AtomicBool,
+    /// When its last request ended, right or wrong, once it is through with what it may send.
     pub(crate) last_answer: AtomicU64,
     live: Mutex<Live>,
 }
@@ -105,7 +124,22 @@ impl Control {
             round: AtomicU32::new(0),
             quota: AtomicU64::new(0),
             gauges: (0..workers).map(|_| Gauge::default()).collect(),
+            released: Mutex::new(false),
+            release: Condvar::new(),
         }
+    }
+
+    /// Lets connections close. Whoever has told the workers to end calls it, when nobody needs them open any more.
+    pub(crate) fn release(&self) {
+        *self.released.lock().unwrap_or_else(PoisonError::into_inner) = true;
+        self.release.notify_all();
+    }
+
+    /// Waits, at the end of a worker, until connections may close.
+    pub(crate) fn hold(&self) {
+        let released = self.released.lock().unwrap_or_else(PoisonError::into_inner);
+        // However it ends, they close.
+        let _ = self.release.wait_timeout_while(released, HOLD, |released| !*released);
     }
 
     /// Whether the clients work in rounds.
@@ -114,7 +148,7 @@ impl Control {
         self.rounds
     }
 
-    /// Some of the answers that may still be counted; 0: none is left.
+    /// Some of the requests that may still be sent; 0: none is left.
     pub(crate) fn take_tickets(&self) -> u64 {
         let mut taken = 0;
         let _ = self.tickets.fetch_update(AcqRel, Acquire, |left| {
@@ -190,6 +224,16 @@ pub(crate) struct Coordinator<'a> {
     /// Of a cache: the windows of the warm-up at which to look again, and what was found of them.
     look_at_transient: usize,
     steadiness: Option<String>,
+    quiet: Quiet,
+}
+
+/// Whether requests still end otherwise than by timeouts.
+#[derive(Debug, Default)]
+struct Quiet {
+    ended: u64,
+    /// Errors in vain when a request last ended, and when that was seen.
+    in_vain: u64,
+    since: Nanos,
 }
 
 /// Volley's rule at work.
@@ -224,7 +268,19 @@ impl<'a> Coordinator<'a> {
             warmup_note: "",
             look_at_transient: transient::FEWEST,
             steadiness: None,
+            quiet: Quiet { since: now, ..Quiet::default() },
         }
+    }
+
+    /// When measuring begins, and when it ends where that is known, as soon as it is.
+    pub(crate) fn announced(&self) -> Option<Announced> {
+        let known = matches!(self.spec.stop, Stop::Duration { .. });
+        (self.from != NEVER).then(|| Announced { from_ns: self.from, until_ns: known.then_some(self.deadline) })
+    }
+
+    /// The next moment after `now` that is known to bring something.
+    pub(crate) fn next_moment(&self, now: Nanos) -> Nanos {
+        [self.from, self.deadline].into_iter().filter(|&at| at > now).fold(NEVER, Nanos::min)
     }
 
     /// Where the load stands at `now`.
@@ -238,6 +294,28 @@ impl<'a> Coordinator<'a> {
 
     pub(crate) fn measured_from(&self) -> Nanos {
         self.from
+    }
+
+    /// How long nothing has ended but by timeouts and failed connects, where that is too long for a rule that waits for requests.
+    fn in_vain_for(&mut self, now: Nanos) -> Option<Nanos> {
+        let ended = self.control.sum(|gauge| gauge.ended.load(Relaxed));
+        let in_vain = self.control.sum(|gauge| gauge.in_vain.load(Relaxed));
+        if ended != self.quiet.ended {
+            self.quiet = Quiet { ended, in_vain, since: now };
+        }
+        if self.from <= now {
+            self.quiet.since = self.quiet.since.max(self.from);
+        }
+        let gaps_ns = match self.spec.arrivals {
+            Arrivals::Closed { think_ns } => think_ns,
+            arrivals => arrivals.offered_per_s().map_or(0, |rate| (QUIET_GAPS * 1e9 / rate) as Nanos),
+        };
+        let patience = self.spec.timeout_ns.saturating_mul(QUIET_TIMEOUTS).saturating_add(gaps_ns);
+        let quiet = now.saturating_sub(self.quiet.since);
+        // Where nothing more is sent, those that wait may have timed out before the last of the others ended.
+        let all_sent = || self.control.gauges.iter().all(|gauge| gauge.all_sent.load(Relaxed));
+        let is_vain = in_vain > self.quiet.in_vain || in_vain > 0 && all_sent();
+        (is_vain && quiet >= patience).then_some(quiet)
     }
 
     /// Looks at the workers and decides; `Some` once, at the end, when the workers have been told to stop.
@@ -322,7 +400,7 @@ impl<'a> Coordinator<'a> {
         };
         if done {
             self.measure_from(now + NOTICE_NS);
-        } else if now.saturating_sub(self.started) >= self.longest_ns() {
+        } else if now.saturating_sub(self.started) >= self.longest_ns() || self.in_vain_for(now).is_some() {
             self.warmup_note = "; the warm-up was cut short";
             self.measure_from(now + NOTICE_NS);
         }
@@ -395,6 +473,10 @@ impl<'a> Coordinator<'a> {
                 if self.control.gauges.iter().all(|gauge| gauge.drained.load(Acquire)) {
                     let last = self.control.gauges.iter().map(|gauge| gauge.last_answer.load(Relaxed)).max();
                     return self.measured(last.unwrap_or(now).max(self.from + 1), format!("{requests} requests"));
+                }
+                if let Some(quiet_ns) = self.in_vain_for(now) {
+                    let quiet = format!("{:.1} s", quiet_ns as f64 / 1e9);
+                    return self.measured(now, format!("requests: given up, nothing had come for {quiet}"));
                 }
                 self.at_deadline(now, "requests")
             }

@@ -10,6 +10,7 @@
 //! values. Journeys, loads of several operations that follow from each other, have an engine of their own ([`journey`]).
 
 mod arrivals;
+mod censored;
 mod check;
 mod coordinator;
 mod journey;
@@ -27,5 +28,5 @@ mod worker;
 pub mod workload;
 
 pub use check::check;
-pub use run::{LoadError, Phase, Progress, run};
+pub use run::{Event, LoadError, Phase, Progress, run, run_telling};
 pub use trace::ReplayError;

@@ -8,6 +8,7 @@ use study::Workload;
 use study::record::{self, CacheCounts, CacheMeasurement, Measurement, MissCauses, Window};
 use study::spec::{Arrivals, Dialect, LoadSpec, SPEC_VERSION, Target};
 
+use crate::censored;
 use crate::coordinator::Ended;
 use crate::protocol::{Class, Shared};
 use crate::recorder::{Fault, Faults};
@@ -46,6 +47,7 @@ pub(crate) fn merge(
     let open_loop = done[0].recorder.open_loop.is_some();
     let open = |part: fn(&Done) -> &Histogram| open_loop.then(|| histogram(part));
     let flight_integral = done.iter().map(|worker| worker.flight_integral).sum::<u128>();
+    let backoff_integral = done.iter().map(|worker| worker.backoff_integral).sum::<u128>();
     let workers = done.iter().enumerate().map(|(index, worker)| record::Worker {
         cpu: process.cpus.get(index).copied().flatten(),
         requests: worker.recorder.requests,
@@ -55,6 +57,8 @@ pub(crate) fn merge(
         wall_ns: worker.wall_ns,
         turns: worker.turns,
     });
+    let heard_at = done.iter().filter_map(|worker| worker.recorder.heard_at()).max();
+    let censored = censored::merged(done.iter().map(|worker| &worker.waits), heard_at);
     Measurement {
         version: SPEC_VERSION,
         protocol: spec.target.protocol().to_owned(),
@@ -74,12 +78,15 @@ pub(crate) fn merge(
         warmup_errors: named(done, |worker| &worker.recorder.warmup_faults),
         late_answers: sum(|worker| worker.recorder.late_answers),
         reconnects: sum(|worker| worker.recorder.reconnects),
+        in_backoff_mean: backoff_integral as f64 / ((ended.until - ended.from) as f64).max(1.0),
+        asked_again: sum(|worker| worker.recorder.asked_again),
         offered_per_s: match spec.arrivals {
             Arrivals::Recorded => Some(sum(|worker| worker.due) as f64 / (ended.duration_ns as f64 / 1e9).max(1e-9)),
             arrivals => arrivals.offered_per_s(),
         },
-        unsent: sum(|worker| worker.unsent),
-        unfinished: sum(|worker| worker.unfinished),
+        unsent: censored.unsent.count,
+        unfinished: censored.in_flight.count,
+        censored: Some(Box::new(censored)),
         in_flight_mean: flight_integral as f64 / (ended.duration_ns as f64).max(1.0),
         service: histogram(|worker| &worker.recorder.service),
         response: open(|worker| &open_part(worker).response),

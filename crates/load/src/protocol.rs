@@ -1,6 +1,7 @@
 //! What the engine must know of a protocol: how a request is made, and what the bytes that come back are.
 
 mod cache;
+mod difference;
 mod http;
 mod http_cache;
 mod keys;
@@ -12,6 +13,7 @@ use net::Nanos;
 use stats::Rng;
 
 pub(crate) use self::cache::{Cache, Codec};
+pub(crate) use self::difference::Difference;
 pub(crate) use self::http::Http;
 pub(crate) use self::http_cache::HttpCache;
 pub(crate) use self::keys::Shared;
@@ -101,12 +103,25 @@ pub(crate) trait Protocol {
     /// What is remembered of a request to know its answer.
     type Expected: Copy + Default;
 
+    /// What becomes of a request whose answer cannot be told from bytes that nobody asked for.
+    const UNREADABLE: Fault;
+
     /// The stream of a new connection.
     fn stream(&self) -> Self::Stream;
+
+    /// The same for a client that had a connection before: what answers on that one have caused is still to be sent.
+    fn renew(&self, stream: &mut Self::Stream) {
+        *stream = self.stream();
+    }
 
     /// Requests that answers on this connection have caused, and that are not sent yet; they come before all others.
     fn caused(&self, _: &Self::Stream) -> u32 {
         0
+    }
+
+    /// Whether an answer caused this request: it is none of those that are counted.
+    fn is_caused(&self, _: Self::Expected) -> bool {
+        false
     }
 
     /// Up to `wanted` requests that answers have not caused can be had now; fewer: there will be no more of them.
@@ -125,6 +140,15 @@ pub(crate) trait Protocol {
 
     /// Appends the next request of a connection to `out`, and tells what its answer must be.
     fn request(&mut self, stream: &mut Self::Stream, now: Nanos, rng: &mut Rng, out: &mut Vec<u8>) -> Self::Expected;
+
+    /// Appends a request again that was sent on a connection before, for the first of a new one; its answer must be the same.
+    fn again(
+        &mut self,
+        stream: &mut Self::Stream,
+        expected: Self::Expected,
+        now: Nanos,
+        out: &mut Vec<u8>,
+    ) -> Self::Expected;
 
     /// Whether these bytes, which came while nothing was asked, are of a kind that the protocol lets a subject send by itself; they were read then.
     fn unasked(&mut self, _: &mut Self::Stream, _: &[u8]) -> bool {

@@ -13,6 +13,7 @@ pub(crate) enum Fault {
     WrongAnswer,
     Reset,
     Closed,
+    ClosedBetween,
     Timeout,
     Refused,
     ConnectTimeout,
@@ -28,11 +29,12 @@ pub(crate) enum Fault {
 }
 
 impl Fault {
-    pub(crate) const COUNT: usize = 15;
+    pub(crate) const COUNT: usize = 16;
     pub(crate) const ALL: [Fault; Fault::COUNT] = [
         Fault::WrongAnswer,
         Fault::Reset,
         Fault::Closed,
+        Fault::ClosedBetween,
         Fault::Timeout,
         Fault::Refused,
         Fault::ConnectTimeout,
@@ -52,6 +54,7 @@ impl Fault {
             Fault::WrongAnswer => "wrong-answer",
             Fault::Reset => "reset",
             Fault::Closed => "closed",
+            Fault::ClosedBetween => "closed-between",
             Fault::Timeout => "timeout",
             Fault::Refused => "refused",
             Fault::ConnectTimeout => "connect-timeout",
@@ -202,9 +205,15 @@ pub(crate) struct Recorder {
     pub(crate) statuses: Vec<(u16, u64)>,
     pub(crate) late_answers: u64,
     pub(crate) reconnects: u64,
+    /// Requests that were asked again, because their connection ended before their turn.
+    pub(crate) asked_again: u64,
+    /// When the last request failed.
+    pub(crate) last_failed: Nanos,
     pub(crate) sent_bytes: u64,
     pub(crate) received_bytes: u64,
     pub(crate) last_answer: Nanos,
+    /// When the subject last showed itself by something else than a right answer, while measured.
+    last_error: Nanos,
     pub(crate) connect: Histogram,
     /// TLS handshakes; `None` without TLS.
     pub(crate) handshake: Option<Box<Histogram>>,
@@ -238,9 +247,12 @@ impl Recorder {
             statuses: Vec::new(),
             late_answers: 0,
             reconnects: 0,
+            asked_again: 0,
+            last_failed: 0,
             sent_bytes: 0,
             received_bytes: 0,
             last_answer: 0,
+            last_error: 0,
             connect: Histogram::with_precision(Histogram::WINDOW_PRECISION),
             handshake: tls.then(|| Box::new(Histogram::with_precision(Histogram::WINDOW_PRECISION))),
             resumed: 0,
@@ -248,6 +260,11 @@ impl Recorder {
             open_loop,
             cache: cache.then(|| Box::new(CacheRecorder::new(window_ns))),
         }
+    }
+
+    /// Measuring will begin at `from`, as far as is known.
+    pub(crate) fn expect(&mut self, from: Nanos) {
+        self.from = from;
     }
 
     /// Measuring begins at `from`.
@@ -283,21 +300,19 @@ impl Recorder {
         self.last_answer = at;
     }
 
-    /// One error at `at`, which counts as measured from [`Recorder::begin`]'s moment on.
+    /// One error at `at`, which counts as measured from [`Recorder::expect`]'s moment on.
     pub(crate) fn fault(&mut self, fault: Fault, at: Nanos) {
         if at < self.from {
             self.warmup_faults[fault as usize] += 1;
             return;
         }
         self.roll(at);
+        // That nothing came is no sign of life, and what happened on this side is none of the subject's.
+        if !matches!(fault, Fault::Timeout | Fault::ConnectTimeout | Fault::Os) {
+            self.last_error = at;
+        }
         self.faults[fault as usize] += 1;
         self.window_errors += 1;
-    }
-
-    /// The same, with words for the first error of its kind.
-    pub(crate) fn explained_fault(&mut self, fault: Fault, at: Nanos, why: impl FnOnce() -> Option<String>) {
-        self.example(fault, why);
-        self.fault(fault, at);
     }
 
     /// Keeps the words for the first error of its kind; counts nothing.
@@ -306,6 +321,11 @@ impl Recorder {
         if example.is_none() {
             *example = why();
         }
+    }
+
+    /// When the last request ended, right or wrong.
+    pub(crate) fn last_end(&self) -> Nanos {
+        self.last_answer.max(self.last_failed)
     }
 
     /// One answer of this status.
@@ -325,6 +345,11 @@ impl Recorder {
         self.resumed += u64::from(resumed);
     }
 
+    /// When the subject was last heard of while measured; `None`: never.
+    pub(crate) fn heard_at(&self) -> Option<Nanos> {
+        Some(self.last_answer.max(self.last_error)).filter(|at| *at > 0)
+    }
+
     /// Closes every window that has ended by `at`.
     #[cold]
     pub(crate) fn roll(&mut self, at: Nanos) {
@@ -336,7 +361,7 @@ impl Recorder {
 
     /// Closes the windows up to `until`, the last one cut short there.
     pub(crate) fn finish(&mut self, until: Nanos) {
-        if self.from == Nanos::MAX {
+        if self.window_end == Nanos::MAX {
             return;
         }
         self.roll(until);

@@ -9,6 +9,7 @@ use std::time::Duration;
 use net::{Address, Driver, Nanos};
 use study::Workload;
 use study::record::Measurement;
+use study::seam::{Announced, Span};
 use study::spec::{Backend, Dialect, LoadSpec, Target};
 
 pub use crate::coordinator::Phase;
@@ -30,6 +31,18 @@ const RESOLVE_PATIENCE: Duration = Duration::from_secs(1);
 const RECEIVE_BYTES: usize = 16_384;
 /// Bytes that may wait to be sent on one connection, beyond twice what can be in flight.
 const SEND_BYTES_MAX: usize = 65_536;
+
+/// What is told of a load while it runs, from the caller's thread.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Event {
+    /// How it stands, a few times a second.
+    Progress(Progress),
+    /// When measuring will begin: once, before it does.
+    Announced(Announced),
+    /// Measuring has ended. Nothing is sent any more, and all connections stay open until the call returns, up to
+    /// [`study::seam::HOLD_MAX`] or a little more.
+    Measured(Span),
+}
 
 /// How a load stands while it runs.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -104,12 +117,25 @@ pub enum LoadError {
 /// [`LoadError`]; a subject that answers wrongly, or not at all once connected, is no error but a measurement that
 /// says so.
 pub fn run(spec: &LoadSpec, progress: &mut dyn FnMut(Progress), abort: &AtomicBool) -> Result<Measurement, LoadError> {
+    let mut tell = |event| {
+        if let Event::Progress(seen) = event {
+            progress(seen);
+        }
+    };
+    run_telling(spec, &mut tell, abort)
+}
+
+/// The same for a caller who wants to know when measuring begins and ends.
+///
+/// # Errors
+/// As [`run`].
+pub fn run_telling(spec: &LoadSpec, tell: &mut dyn FnMut(Event), abort: &AtomicBool) -> Result<Measurement, LoadError> {
     let mistakes = crate::check(spec);
     if !mistakes.is_empty() {
         return Err(LoadError::Spec(mistakes));
     }
     if let Target::Journey { .. } = &spec.target {
-        return crate::journey::run(spec, progress, abort);
+        return crate::journey::run(spec, tell, abort);
     }
     let address = resolve(spec.target.address())?;
     let tls = match &spec.target {
@@ -193,7 +219,7 @@ pub fn run(spec: &LoadSpec, progress: &mut dyn FnMut(Progress), abort: &AtomicBo
             .collect::<Vec<_>>();
         let mut coordinator = Coordinator::new(spec, control, net::thread::monotonic_ns());
         let unstarted = threads.iter().any(Result::is_err);
-        let outcome = watch(&mut coordinator, control, progress, &|| {
+        let outcome = watch(&mut coordinator, control, tell, &|| {
             abort.load(Ordering::Relaxed) || unstarted || failed.load(Ordering::Relaxed)
         });
         let done = threads
@@ -254,26 +280,37 @@ impl Drop for Flag<'_> {
     }
 }
 
-/// Steps the coordinator to the end and tells of progress.
+/// Steps the coordinator to the end and tells of it; then lets the workers close their connections.
 pub(crate) fn watch(
     coordinator: &mut Coordinator<'_>,
     control: &Control,
-    progress: &mut dyn FnMut(Progress),
+    tell: &mut dyn FnMut(Event),
     aborted: &dyn Fn() -> bool,
 ) -> Outcome {
     let mut told_phase = None;
     let mut told_at = 0;
+    let mut announced = false;
     loop {
         let now = net::thread::monotonic_ns();
-        if let Some(outcome) = coordinator.step(now, aborted()) {
+        let outcome = coordinator.step(now, aborted());
+        if !announced && let Some(moments) = coordinator.announced() {
+            announced = true;
+            tell(Event::Announced(moments));
+        }
+        if let Some(outcome) = outcome {
+            if let Outcome::Measured(ended) = &outcome {
+                tell(Event::Measured(Span { from_ns: ended.from, until_ns: ended.until }));
+            }
+            control.release();
             return outcome;
         }
         let phase = coordinator.phase(now);
         if told_phase != Some(phase) || now >= told_at + PROGRESS_NS {
             (told_phase, told_at) = (Some(phase), now);
-            progress(report(phase, now.saturating_sub(coordinator.measured_from()), control));
+            tell(Event::Progress(report(phase, now.saturating_sub(coordinator.measured_from()), control)));
         }
-        std::thread::sleep(STEP);
+        let left = coordinator.next_moment(now).saturating_sub(net::thread::monotonic_ns());
+        std::thread::sleep(STEP.min(Duration::from_nanos(left)));
     }
 }
 
@@ -384,7 +421,12 @@ fn drive(
 }
 
 fn run_on(task: Task<'_>, mut driver: impl Driver, protocol: impl Protocol) -> io::Result<Done> {
-    worker::run(task, &mut driver, protocol, usage, |_| {})
+    let control = task.control;
+    let done = worker::run(task, &mut driver, protocol, usage, |_| {});
+    if done.is_ok() {
+        control.hold(); // The driver closes all connections when it goes.
+    }
+    done
 }
 
 pub(crate) fn kernel(what: &str, source: io::Error) -> LoadError {

@@ -1,7 +1,10 @@
 //! The whole engine on a simulated network: worker, coordinator and merge, to the nanosecond.
 
 mod cache;
+mod censored;
+mod ending;
 mod http;
+mod junk;
 mod resp;
 mod trace;
 
@@ -221,8 +224,23 @@ fn ends_of_connections_are_counted_by_kind_and_mended() {
     assert_eq!(errors(&reset).iter().map(|(kind, _)| *kind).collect::<Vec<_>>(), ["reset"]);
     near(reset.requests as f64, 100.0 * reset.errors["reset"] as f64, 0.05);
     let closed = measure(&spec(), |_| peers::end_after(100).into());
-    assert_eq!(errors(&closed).iter().map(|(kind, _)| *kind).collect::<Vec<_>>(), ["closed"]);
+    // It had answered before: it may have closed while the request was on its way.
+    assert_eq!(errors(&closed).iter().map(|(kind, _)| *kind).collect::<Vec<_>>(), ["closed-between"]);
     assert!(closed.reconnects > 0 && closed.requests > 1000);
+}
+
+#[test]
+fn an_end_before_the_first_answer_is_closed_and_within_one_is_truncated() {
+    for (bytes, kind) in [(0, "closed"), (3, "truncated")] {
+        let measurement = measure(&spec(), move |_| {
+            let serve = move |request: peers::Request, to: &mut net::sim::Actions| {
+                to.send(MS, &request.answer()[..bytes]);
+                to.end_of_stream(MS);
+            };
+            peers::words(serve).into()
+        });
+        assert_eq!(errors(&measurement).iter().map(|(kind, _)| *kind).collect::<Vec<_>>(), [kind]);
+    }
 }
 
 #[test]
@@ -283,6 +301,46 @@ fn a_number_of_requests_is_met_exactly() {
         assert_eq!((measurement.requests, measurement.service.count), (requests, requests));
         let windows = measurement.windows.iter().map(|window| window.requests).sum::<u64>();
         assert_eq!((windows, measurement.stop_reason.as_str()), (requests, format!("{requests} requests").as_str()));
+    }
+}
+
+/// What a server has seen is the warm-up and the number that was asked for, whatever the loop, and each has one end.
+#[test]
+fn a_number_of_requests_is_what_the_server_sees() {
+    let open = Arrivals::Poisson { rate_per_s: 3_000.0 };
+    for (arrivals, pipeline, wrong_every) in [
+        (Arrivals::Closed { think_ns: 0 }, 1, u64::MAX),
+        (Arrivals::Closed { think_ns: 3 * MS }, 1, 10),
+        (Arrivals::Closed { think_ns: 0 }, 16, u64::MAX),
+        (Arrivals::Closed { think_ns: 0 }, 1, 10),
+        (open, 1, u64::MAX),
+        (open, 4, 10),
+    ] {
+        let seen = std::rc::Rc::new(std::cell::Cell::new(0));
+        let stop = Stop::Requests { requests: 1_000, max_ns: 60 * S };
+        let spec = LoadSpec { stop, arrivals, pipeline, ..spec() };
+        let counter = seen.clone();
+        let measurement = measure(&spec, move |_| {
+            let (seen, mut last) = (counter.clone(), 0);
+            peers::words(move |request, to| {
+                seen.set(seen.get() + 1);
+                last = (request.at + MS).max(last);
+                let wrong = (request.number + 1).is_multiple_of(wrong_every);
+                to.send(last - request.at, if wrong { [0; 4] } else { request.answer() });
+            })
+            .into()
+        });
+        let sum = |errors: &std::collections::BTreeMap<String, u64>| errors.values().sum::<u64>();
+        let (warm, all) = (measurement.warmup_requests + sum(&measurement.warmup_errors), &measurement);
+        assert_eq!((all.requests + sum(&all.errors), all.unfinished, all.unsent), (1_000, 0, 0), "{arrivals:?}");
+        // Of what is asked again its first asking was seen too, in the warm-up as well.
+        let seen = seen.get() - all.asked_again;
+        if pipeline == 1 || wrong_every == u64::MAX {
+            assert_eq!((seen, all.asked_again), (warm + 1_000, 0), "{arrivals:?} {pipeline} {wrong_every}");
+        } else {
+            assert!((warm + 1_000..warm + 1_100).contains(&seen), "{seen}: {warm} of the warm-up");
+        }
+        assert_eq!(all.stop_reason, "1000 requests");
     }
 }
 

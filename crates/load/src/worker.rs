@@ -11,9 +11,10 @@ use stats::stop::Moments;
 use study::spec::{Arrivals, Connection, LoadSpec, Stop, Target, Warmup};
 
 use crate::arrivals::Timetable;
+use crate::censored::Waits;
 use crate::coordinator::{Control, Gauge, NEVER};
 use crate::protocol::{Protocol, Reading, Seen};
-use crate::recorder::{Answered, Fault, Recorder};
+use crate::recorder::{Answered, Fault, Faults, Recorder};
 use crate::tls::{Connector, Session};
 
 /// Connections of one worker that are being opened at the same time, so that no accept queue overflows by our doing.
@@ -59,8 +60,10 @@ pub(crate) struct Done {
     pub(crate) spin_ns: Nanos,
     /// Requests in flight, times ns.
     pub(crate) flight_integral: u128,
-    pub(crate) unfinished: u64,
-    pub(crate) unsent: u64,
+    /// Clients in back-off, times ns.
+    pub(crate) backoff_integral: u128,
+    /// Requests without an answer at the end.
+    pub(crate) waits: Waits,
     /// Of recorded gaps: operations meant to be sent while measured, those not sent among them.
     pub(crate) due: u64,
 }
@@ -98,10 +101,22 @@ struct Client<S> {
     settled: bool,
     connected_before: bool,
     backoff_ns: Nanos,
+    /// It is kept from connecting since its last connection was lost.
+    backing_off: bool,
+    /// When the one of its timers fires that still means something.
+    wakes_at: Nanos,
     /// The connection has ended as it should: the next one is asked for at once.
     at_once: bool,
     /// Requests left of a round.
     quota: u64,
+    /// Its connection has brought an answer.
+    served: bool,
+    /// Requests of the connection before that are to be asked again on the next one: they are its oldest flights.
+    again: u32,
+    /// The same, and what answers on that connection have caused.
+    owed: u32,
+    /// The beginning of what came on its connection while nothing was asked there.
+    unasked: Option<Box<str>>,
 }
 
 /// A request in flight.
@@ -114,7 +129,18 @@ struct Flight<E> {
     free_since: Nanos,
     /// When it was written, or its own connection asked for.
     sent_at: Nanos,
+    /// It was asked for the first time while measuring.
+    is_measured: bool,
     timed_out: bool,
+}
+
+/// The part of a load that a request counts in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Span {
+    Warmup,
+    Measured,
+    /// It ended after the end: it was in flight then.
+    Beyond,
 }
 
 /// Where the bytes of an answer lie.
@@ -159,11 +185,17 @@ struct Worker<'a, D, P: Protocol> {
     measuring: bool,
     from: Nanos,
     until: Nanos,
-    /// Of a cache: operations that may still be sent, where their number is given; `None`: any.
+    /// Requests that may still be sent, where their number is given; `None`: any. At 0 there are no more of them.
     quota: Option<u64>,
     /// Of a cache: how many operations of the warm-up and of what is measured are this worker's.
     warmup_quota: Option<u64>,
     measured_quota: Option<u64>,
+    /// The number of measured requests is given; what is counted as measured is what was asked while measuring.
+    is_counted: bool,
+    /// Requests that wait for the next connection of their client.
+    owed: u64,
+    /// Requests that ended after the end: when they were intended and written.
+    beyond: Vec<(Nanos, Nanos)>,
     /// The coordinator knows that all that may be sent is answered.
     told_done: bool,
     /// The trace has no more operations for this worker, and the coordinator knows that all are answered.
@@ -171,10 +203,6 @@ struct Worker<'a, D, P: Protocol> {
     told_exhausted: bool,
     /// Of recorded gaps: operations meant to be sent while measured.
     due: u64,
-    /// Requests rule: answers that may still be counted without asking for more.
-    tickets: u64,
-    /// No answer counts after this.
-    counted_until: Nanos,
     /// Volley's rule: the round, clients that are not through it, and the samples of each client.
     round: u32,
     round_open: u32,
@@ -182,6 +210,12 @@ struct Worker<'a, D, P: Protocol> {
     in_flight: u64,
     flight_since: Nanos,
     flight_integral: u128,
+    /// Clients in back-off, since when, and the integral so far.
+    in_backoff: u64,
+    backoff_since: Nanos,
+    backoff_integral: u128,
+    /// Errors by which no request ended: timeouts, failed connects.
+    in_vain: u64,
     tick_at: Nanos,
     scan_at: Nanos,
     turns: u64,
@@ -245,8 +279,14 @@ impl<'a, D: Driver, P: Protocol> Worker<'a, D, P> {
             settled: false,
             connected_before: false,
             backoff_ns: BACKOFF_NS.0,
+            backing_off: false,
+            wakes_at: 0,
             at_once: false,
             quota: 0,
+            served: false,
+            again: 0,
+            owed: 0,
+            unasked: None,
         };
         let depth = task.spec.pipeline;
         let open_loop = task.spec.arrivals.is_open();
@@ -265,6 +305,7 @@ impl<'a, D: Driver, P: Protocol> Worker<'a, D, P> {
             Stop::Requests { requests, .. } if cache => Some(share(requests)),
             _ => None,
         };
+        let is_counted = matches!(task.spec.stop, Stop::Requests { .. });
         Self {
             gauge: &task.control.gauges[task.index as usize],
             rng: Rng::stream(task.spec.seed, u64::from(task.index) * 2),
@@ -291,18 +332,23 @@ impl<'a, D: Driver, P: Protocol> Worker<'a, D, P> {
             quota: warmup_quota,
             warmup_quota,
             measured_quota,
+            is_counted,
+            owed: 0,
+            beyond: Vec::new(),
             told_done: false,
             exhausted: false,
             told_exhausted: false,
             due: 0,
-            tickets: 0,
-            counted_until: NEVER,
             round: 0,
             round_open: 0,
             samples: if rounds { vec![Moments::default(); count] } else { Vec::new() },
             in_flight: 0,
             flight_since: 0,
             flight_integral: 0,
+            in_backoff: 0,
+            backoff_since: 0,
+            backoff_integral: 0,
+            in_vain: 0,
             tick_at: 0,
             scan_at: 0,
             turns: 0,
@@ -337,6 +383,7 @@ impl<'a, D: Driver, P: Protocol> Worker<'a, D, P> {
         let control = self.task.control;
         if !self.measuring {
             self.from = control.from.load(Acquire);
+            self.recorder.expect(self.from);
             if now >= self.from {
                 self.measuring = true;
                 self.recorder.begin(self.from);
@@ -384,7 +431,8 @@ impl<'a, D: Driver, P: Protocol> Worker<'a, D, P> {
 
     /// What is measured has operations of its own; clients that had sent all of the warm-up go on.
     fn begin_measured_quota(&mut self, now: Nanos) {
-        self.quota = self.measured_quota;
+        let control = self.task.control;
+        self.quota = self.measured_quota.or_else(|| control.limited.then(|| control.take_tickets()));
         self.told_done = false;
         if self.warmup_quota.is_none() || !self.started {
             return;
@@ -409,7 +457,7 @@ impl<'a, D: Driver, P: Protocol> Worker<'a, D, P> {
         }
     }
 
-    /// Takes up to `wanted` operations from what may still be sent.
+    /// Takes up to `wanted` requests from what may still be sent.
     #[inline]
     fn take_quota(&mut self, wanted: u32) -> u32 {
         let there = if self.quota == Some(0) { 0 } else { self.protocol.available(wanted) };
@@ -418,6 +466,15 @@ impl<'a, D: Driver, P: Protocol> Worker<'a, D, P> {
         }
         let wanted = there;
         let Some(quota) = &mut self.quota else { return wanted };
+        if self.measuring && self.task.control.limited {
+            // Of what all workers have together; none of it is left where nothing is left here.
+            while *quota <= u64::from(wanted) {
+                match self.task.control.take_tickets() {
+                    0 => break,
+                    more => *quota += more,
+                }
+            }
+        }
         let taken = u64::from(wanted).min(*quota);
         *quota -= taken;
         taken as u32
@@ -426,18 +483,21 @@ impl<'a, D: Driver, P: Protocol> Worker<'a, D, P> {
     /// Tells the coordinator when all that may be sent is answered.
     #[inline]
     fn tell_done(&mut self) {
-        if self.quota == Some(0) && self.in_flight == 0 && self.started && !self.told_done {
+        if self.in_flight > 0 || self.owed > 0 {
+            return;
+        }
+        if self.quota == Some(0) && self.started && !self.told_done {
             self.told_done = true;
             if self.measuring {
-                self.gauge.last_answer.store(self.recorder.last_answer, Relaxed);
+                self.gauge.last_answer.store(self.recorder.last_end(), Relaxed);
                 self.gauge.drained.store(true, Release);
             } else {
                 self.gauge.rested.store(true, Release);
             }
         }
-        if self.exhausted && self.in_flight == 0 && !self.told_exhausted {
+        if self.exhausted && !self.told_exhausted {
             self.told_exhausted = true;
-            self.gauge.last_answer.store(self.recorder.last_answer, Relaxed);
+            self.gauge.last_answer.store(self.recorder.last_end(), Relaxed);
             self.gauge.exhausted.store(true, Release);
         }
     }
@@ -515,12 +575,13 @@ impl<'a, D: Driver, P: Protocol> Worker<'a, D, P> {
                 break;
             }
             match client.state {
-                State::Open if client.in_flight > 0 => {}
+                State::Open if client.in_flight > 0 && client.unasked.is_none() => {}
+                State::Open if client.in_flight > 0 => return self.spoiled(id, at),
                 State::Open | State::Thinking if self.protocol.unasked(&mut client.stream, bytes) => break,
                 State::Draining | State::Closing => return,
                 _ => {
-                    let begins = begins(bytes);
-                    return self.distrust(id, &begins, at);
+                    client.unasked.get_or_insert_with(|| begins(bytes).into());
+                    break;
                 }
             }
             let flight = self.flights[(id * self.depth + client.head) as usize];
@@ -558,34 +619,35 @@ impl<'a, D: Driver, P: Protocol> Worker<'a, D, P> {
         at: Nanos,
     ) {
         self.take_flight(id, at);
-        self.clients[id as usize].backoff_ns = BACKOFF_NS.0;
-        if status != 0 && self.measuring && at < self.until {
-            self.recorder.status(status);
-        }
+        let client = &mut self.clients[id as usize];
+        client.backoff_ns = BACKOFF_NS.0;
+        client.served = true;
+        let span = self.span(flight.is_measured, at);
         if let Some(fault) = fault {
-            return self.wrong(fault, at);
+            return self.wrong(fault, status, &flight, at);
         }
         let Flight { intended, free_since, sent_at, timed_out, .. } = flight;
         let service_ns = at.saturating_sub(sent_at);
         let caused = seen.class.is_caused();
-        // A number of operations is exact by what was sent after measuring began.
-        let began = if self.measured_quota.is_some() { sent_at } else { at };
-        let measured = began >= self.from && at < self.until && at < self.counted_until;
-        if began < self.from {
-            self.recorder.warmup_requests += u64::from(!caused);
-        } else if measured && !caused && self.take_ticket(at) {
-            self.recorder.answer(Answered { intended, free_since, sent_at, at });
+        match span {
+            Span::Warmup => self.recorder.warmup_requests += u64::from(!caused),
+            Span::Measured if caused => self.recorder.last_answer = at,
+            Span::Measured => {
+                self.recorder.answer(Answered { intended, free_since, sent_at, at });
+                if status != 0 {
+                    self.recorder.status(status);
+                }
+            }
+            Span::Beyond if caused => {}
+            Span::Beyond => self.beyond.push((intended, sent_at)),
         }
-        if (measured || began < self.from)
+        if span != Span::Beyond
             && let Some(cache) = &mut self.recorder.cache
         {
-            cache.answer(seen, service_ns, at, measured);
-            if measured && caused {
-                self.recorder.last_answer = at;
-            }
+            cache.answer(seen, service_ns, at, span == Span::Measured);
         }
         if timed_out || service_ns > self.task.spec.timeout_ns {
-            self.late(timed_out, at);
+            self.late(&flight, at);
         }
         if let Some(samples) = self.samples.get_mut(id as usize) {
             samples.record(service_ns as f64);
@@ -604,47 +666,136 @@ impl<'a, D: Driver, P: Protocol> Worker<'a, D, P> {
         self.flight_ends(at);
     }
 
+    /// An error by which no request ended.
     #[cold]
-    fn wrong(&mut self, fault: Fault, at: Nanos) {
-        let Self { recorder, protocol, .. } = self;
-        recorder.explained_fault(fault, at, || protocol.explain());
+    fn failed_in_vain(&mut self, fault: Fault, at: Nanos) {
+        self.in_vain += 1;
+        self.recorder.fault(fault, at);
     }
 
+    /// Where a request counts that ends at `at`. Of a number of requests those count that were asked while measuring; else what
+    /// ends while measuring does.
+    #[inline]
+    fn span(&self, is_measured: bool, at: Nanos) -> Span {
+        let has_begun = if self.is_counted { is_measured } else { at >= self.from };
+        match has_begun {
+            false => Span::Warmup,
+            true if at < self.until => Span::Measured,
+            true => Span::Beyond,
+        }
+    }
+
+    /// A request has failed by `fault`.
+    #[cold]
+    fn fail(&mut self, fault: Fault, flight: &Flight<P::Expected>, at: Nanos) {
+        match self.span(flight.is_measured, at) {
+            Span::Warmup => self.recorder.warmup_faults[fault as usize] += 1,
+            Span::Measured => {
+                self.recorder.fault(fault, at);
+                self.recorder.last_failed = at;
+            }
+            Span::Beyond if self.protocol.is_caused(flight.expected) => {}
+            Span::Beyond => self.beyond.push((flight.intended, flight.sent_at)),
+        }
+    }
+
+    /// An answer that can be read, and is not the right one.
+    #[cold]
+    fn wrong(&mut self, fault: Fault, status: u16, flight: &Flight<P::Expected>, at: Nanos) {
+        let is_counted = status != 0 && self.span(flight.is_measured, at) == Span::Measured;
+        let Self { recorder, protocol, .. } = self;
+        recorder.example(fault, || protocol.explain());
+        if is_counted {
+            recorder.status(status);
+        }
+        self.fail(fault, flight, at);
+    }
+
+    /// What came is no answer to the oldest request in flight, and nothing behind it can be read.
     #[cold]
     fn broken(&mut self, id: u32, fault: Fault, at: Nanos) {
         let Self { recorder, protocol, .. } = self;
         recorder.example(fault, || protocol.explain());
+        self.hang_up(id, fault, at);
+    }
+
+    /// A request was asked on a connection on which bytes had come before it: its answer cannot be told from what follows them.
+    #[cold]
+    fn spoiled(&mut self, id: u32, at: Nanos) {
+        let begins = self.clients[id as usize].unasked.take();
+        self.recorder.example(P::UNREADABLE, || Some(format!("bytes that nobody asked for: `{}`", begins?)));
+        self.hang_up(id, P::UNREADABLE, at);
+    }
+
+    /// The oldest request in flight has failed by `fault`, and we end its connection. Those behind it have done nothing wrong.
+    fn hang_up(&mut self, id: u32, fault: Fault, at: Nanos) {
         self.lost_request(id, Some(fault), at);
-        self.give_up(id, Some(Fault::Closed), at);
+        self.put_off(id, at);
+        self.give_up(id, None, at);
+    }
+
+    /// What is in flight on this connection is owed no answer any more: it is asked again on the next one.
+    #[cold]
+    fn put_off(&mut self, id: u32, at: Nanos) {
+        // What has timed out was counted as that; those behind it were sent later.
+        while self.oldest(id).is_some_and(|flight| flight.timed_out) {
+            self.take_flight(id, at);
+        }
+        let count = std::mem::take(&mut self.clients[id as usize].in_flight);
+        for _ in 0..count {
+            self.flight_ends(at);
+        }
+        self.clients[id as usize].again = count;
+        self.owe(id);
+    }
+
+    /// The oldest request in flight of a client.
+    fn oldest(&self, id: u32) -> Option<&Flight<P::Expected>> {
+        let client = &self.clients[id as usize];
+        (client.in_flight > 0).then(|| &self.flights[(id * self.depth + client.head) as usize])
+    }
+
+    /// Remembers what waits for the next connection of a client.
+    fn owe(&mut self, id: u32) {
+        let client = &mut self.clients[id as usize];
+        let owed = client.again + self.protocol.caused(&client.stream);
+        self.owed += u64::from(owed);
+        self.owed -= u64::from(std::mem::replace(&mut client.owed, owed));
+    }
+
+    /// Asks what the connection before has left, on a new one; how many requests that were. The timetable's time stays; a closed loop
+    /// sends them anew.
+    fn ask_again(&mut self, id: u32, now: Nanos) -> u32 {
+        let client = &mut self.clients[id as usize];
+        self.owed -= u64::from(std::mem::take(&mut client.owed));
+        let count = std::mem::take(&mut client.again);
+        if count == 0 {
+            return 0;
+        }
+        self.out.clear();
+        for place in 0..count {
+            let client = &mut self.clients[id as usize];
+            let flight = &mut self.flights[(id * self.depth + (client.head + place) % self.depth) as usize];
+            flight.expected = self.protocol.again(&mut client.stream, flight.expected, now, &mut self.out);
+            (flight.free_since, flight.sent_at) = (now, now);
+            if self.timetable.is_none() {
+                flight.intended = now;
+            }
+            client.in_flight += 1;
+            self.flight_begins(now);
+        }
+        self.recorder.asked_again += if self.measuring { u64::from(count) } else { 0 };
+        self.send_out(id);
+        count
     }
 
     #[cold]
-    fn late(&mut self, counted: bool, at: Nanos) {
-        if !counted {
-            self.recorder.fault(Fault::Timeout, at);
+    fn late(&mut self, flight: &Flight<P::Expected>, at: Nanos) {
+        let span = self.span(flight.is_measured, at);
+        if !flight.timed_out && span != Span::Beyond {
+            self.fail(Fault::Timeout, flight, at);
         }
-        if self.measuring {
-            self.recorder.late_answers += 1;
-        }
-    }
-
-    /// Whether one more answer counts, where their number is limited.
-    #[inline]
-    fn take_ticket(&mut self, at: Nanos) -> bool {
-        if !self.task.control.limited {
-            return true;
-        }
-        if self.tickets == 0 {
-            self.tickets = self.task.control.take_tickets();
-        }
-        if self.tickets == 0 {
-            self.counted_until = at;
-            self.gauge.last_answer.store(self.recorder.last_answer, Relaxed);
-            self.gauge.drained.store(true, Release);
-            return false;
-        }
-        self.tickets -= 1;
-        true
+        self.recorder.late_answers += u64::from(span == Span::Measured);
     }
 
     /// A client has room for `room` more requests: what next?
@@ -670,8 +821,10 @@ impl<'a, D: Driver, P: Protocol> Worker<'a, D, P> {
             client.quota -= 1;
         }
         if self.think_ns > 0 && caused == 0 {
-            self.clients[id as usize].state = State::Thinking;
-            self.timers.push(Reverse((now + self.think_ns, id)));
+            let client = &mut self.clients[id as usize];
+            client.state = State::Thinking;
+            client.wakes_at = now + self.think_ns;
+            self.timers.push(Reverse((client.wakes_at, id)));
             return;
         }
         let count = caused + self.take_quota(room);
@@ -693,7 +846,14 @@ impl<'a, D: Driver, P: Protocol> Worker<'a, D, P> {
     /// Sends `count` requests of a client, or asks for the connection that its one request is to have.
     #[inline]
     fn ask(&mut self, id: u32, count: u32, intended: Nanos, free_since: Nanos, now: Nanos) {
-        let flight = Flight { expected: P::Expected::default(), intended, free_since, sent_at: now, timed_out: false };
+        let flight = Flight {
+            expected: P::Expected::default(),
+            intended,
+            free_since,
+            sent_at: now,
+            is_measured: self.measuring,
+            timed_out: false,
+        };
         if self.per_request {
             self.flights[id as usize] = flight;
             let client = &mut self.clients[id as usize];
@@ -823,7 +983,7 @@ impl<'a, D: Driver, P: Protocol> Worker<'a, D, P> {
     #[inline]
     fn flight(&mut self, at: Nanos) {
         let from = self.flight_since.max(self.from);
-        let until = at.min(self.until).min(self.counted_until);
+        let until = at.min(self.until);
         if until > from {
             self.flight_integral += u128::from(self.in_flight) * u128::from(until - from);
         }
@@ -856,10 +1016,13 @@ impl<'a, D: Driver, P: Protocol> Worker<'a, D, P> {
         }
         client.state = State::Open;
         client.since = at;
-        client.stream = self.protocol.stream();
+        client.served = false;
+        client.unasked = None;
+        self.protocol.renew(&mut client.stream);
         self.settle(id);
         if !self.per_request {
-            return self.go_on(id, at, self.depth);
+            let again = self.ask_again(id, at);
+            return self.go_on(id, at, self.depth - again);
         }
         if probe {
             self.clients[id as usize].at_once = true;
@@ -908,7 +1071,15 @@ impl<'a, D: Driver, P: Protocol> Worker<'a, D, P> {
                     self.recorder.example(Fault::Truncated, why);
                     self.lost_request(id, Some(Fault::Truncated), at);
                 }
-                Reading::Broken(fault) => return self.broken(id, fault, at),
+                // Between two answers, as a server does that has waited long enough: it may not have seen what was asked.
+                Reading::Broken(Fault::Closed) if self.clients[id as usize].served => {
+                    return self.give_up(id, Some(Fault::ClosedBetween), at);
+                }
+                Reading::Broken(fault) => {
+                    let Self { recorder, protocol, .. } = self;
+                    recorder.example(fault, || protocol.explain());
+                    self.lost_request(id, Some(fault), at);
+                }
                 Reading::More => {}
             }
         }
@@ -919,12 +1090,10 @@ impl<'a, D: Driver, P: Protocol> Worker<'a, D, P> {
         self.give_up(id, Some(Fault::Closed), at);
     }
 
-    /// Nothing more is asked on this connection: the subject has said that it ends it, or was asked to. Requests that it
-    /// leaves unanswered are lost with it.
+    /// Nothing more is asked on this connection: the subject has said that it ends it, or was asked to. What was sent behind its last
+    /// answer is owed none (RFC 9112, 9.6).
     fn drain(&mut self, id: u32, at: Nanos) {
-        while self.clients[id as usize].in_flight > 0 {
-            self.lost_request(id, Some(Fault::Closed), at);
-        }
+        self.put_off(id, at);
         self.forget_room(id);
         let client = &mut self.clients[id as usize];
         client.state = State::Draining;
@@ -939,19 +1108,13 @@ impl<'a, D: Driver, P: Protocol> Worker<'a, D, P> {
         }
     }
 
-    /// What came is not the answer; what follows cannot be trusted either.
-    #[cold]
-    fn distrust(&mut self, id: u32, begins: &str, at: Nanos) {
-        // What was answered before was counted; this is an error of its own.
-        let why = || Some(format!("bytes that nobody asked for: `{begins}`"));
-        self.recorder.explained_fault(Fault::WrongAnswer, at, why);
-        self.give_up(id, None, at);
-    }
-
     /// A connection has failed, also where no request was in flight on it.
     fn refused(&mut self, id: u32, fault: Fault, at: Nanos) {
-        if self.clients[id as usize].in_flight == 0 {
-            self.recorder.fault(fault, at);
+        let client = &self.clients[id as usize];
+        if client.in_flight == 0 {
+            self.failed_in_vain(fault, at);
+        } else if client.state != State::Open {
+            self.in_vain += 1; // Its request was never sent, and is lost below.
         }
         self.settle(id);
         self.give_up(id, Some(fault), at);
@@ -979,20 +1142,21 @@ impl<'a, D: Driver, P: Protocol> Worker<'a, D, P> {
         if was == State::Open {
             self.forget_room(id);
         }
+        self.owe(id);
     }
 
     /// The oldest request in flight of a client will not be answered.
     fn lost_request(&mut self, id: u32, fault: Option<Fault>, at: Nanos) {
         let client = &mut self.clients[id as usize];
-        let timed_out = self.flights[(id * self.depth + client.head) as usize].timed_out;
+        let flight = self.flights[(id * self.depth + client.head) as usize];
         if self.round > 0 {
             client.quota += 1; // It is asked again.
         }
         self.take_flight(id, at);
         if let Some(fault) = fault
-            && !timed_out
+            && !flight.timed_out
         {
-            self.recorder.fault(fault, at);
+            self.fail(fault, &flight, at);
         }
     }
 
@@ -1014,7 +1178,9 @@ impl<'a, D: Driver, P: Protocol> Worker<'a, D, P> {
         let at_once = std::mem::take(&mut client.at_once);
         if was == State::Connecting || was == State::Handshaking {
             if client.in_flight == 0 {
-                self.recorder.fault(fault, at);
+                self.failed_in_vain(fault, at);
+            } else {
+                self.in_vain += 1; // Likewise.
             }
             self.gauge.live().last_problem = Some(words(reason));
         }
@@ -1033,8 +1199,21 @@ impl<'a, D: Driver, P: Protocol> Worker<'a, D, P> {
     /// The next connection of a client is asked for after a while.
     fn back_off(&mut self, id: u32, at: Nanos) {
         let client = &mut self.clients[id as usize];
-        self.timers.push(Reverse((at + client.backoff_ns, id)));
+        client.wakes_at = at + client.backoff_ns;
+        self.timers.push(Reverse((client.wakes_at, id)));
         client.backoff_ns = (client.backoff_ns * 2).min(BACKOFF_NS.1);
+        if !std::mem::replace(&mut client.backing_off, true) {
+            self.backoff(at);
+            self.in_backoff += 1;
+        }
+    }
+
+    /// Brings the integral of clients in back-off up to `at`; only the measured time counts.
+    fn backoff(&mut self, at: Nanos) {
+        let from = self.backoff_since.max(self.from);
+        let until = at.min(self.until);
+        self.backoff_integral += u128::from(self.in_backoff) * u128::from(until.saturating_sub(from));
+        self.backoff_since = at;
     }
 
     fn fire_timers(&mut self, now: Nanos) {
@@ -1044,6 +1223,8 @@ impl<'a, D: Driver, P: Protocol> Worker<'a, D, P> {
             }
             self.timers.pop();
             match self.clients[id as usize].state {
+                // Of a connection that is no more.
+                _ if self.clients[id as usize].wakes_at != at => {}
                 State::Thinking => {
                     self.clients[id as usize].state = State::Open;
                     if self.take_quota(1) == 1 {
@@ -1093,7 +1274,12 @@ impl<'a, D: Driver, P: Protocol> Worker<'a, D, P> {
         };
         self.connecting += 1;
         self.by_slot[conn.index()] = id;
+        if self.clients[id as usize].backing_off {
+            self.backoff(at);
+            self.in_backoff -= 1;
+        }
         let client = &mut self.clients[id as usize];
+        client.backing_off = false;
         client.conn = Some(conn);
         client.state = State::Connecting;
         client.since = at;
@@ -1105,7 +1291,7 @@ impl<'a, D: Driver, P: Protocol> Worker<'a, D, P> {
         self.recorder.example(Fault::Os, || Some(error.to_string()));
         self.gauge.live().last_problem = Some(error.to_string());
         if self.clients[id as usize].in_flight == 0 {
-            self.recorder.fault(Fault::Os, at);
+            self.failed_in_vain(Fault::Os, at);
         }
         self.lose(id, State::Down, Some(Fault::Os), at);
         self.settle(id);
@@ -1120,14 +1306,17 @@ impl<'a, D: Driver, P: Protocol> Worker<'a, D, P> {
             let waited = now.saturating_sub(client.since);
             match client.state {
                 State::Open => {
-                    for place in 0..client.in_flight {
-                        let place = id * self.depth + (client.head + place) % self.depth;
+                    let (head, in_flight) = (client.head, client.in_flight);
+                    for place in 0..in_flight {
+                        let place = id * self.depth + (head + place) % self.depth;
                         let flight = &mut self.flights[place as usize];
                         if now.saturating_sub(flight.sent_at) <= timeout_ns {
                             break; // Those behind it were sent later.
                         }
                         if !std::mem::replace(&mut flight.timed_out, true) {
-                            self.recorder.fault(Fault::Timeout, now);
+                            let flight = *flight;
+                            self.in_vain += 1;
+                            self.fail(Fault::Timeout, &flight, now);
                         }
                     }
                 }
@@ -1149,7 +1338,13 @@ impl<'a, D: Driver, P: Protocol> Worker<'a, D, P> {
     fn publish(&mut self, now: Nanos) {
         self.gauge.settled.store(self.settled, Relaxed);
         self.gauge.reached.store(self.reached, Relaxed);
-        self.gauge.warmup_requests.store(self.recorder.warmup_requests, Relaxed);
+        let sum = |faults: &Faults| faults.iter().sum::<u64>();
+        let warmup_ended = self.recorder.warmup_requests + sum(&self.recorder.warmup_faults);
+        let ended = warmup_ended + self.recorder.requests + sum(&self.recorder.faults);
+        self.gauge.warmup_requests.store(warmup_ended, Relaxed);
+        self.gauge.ended.store(ended.saturating_sub(self.in_vain), Relaxed);
+        self.gauge.in_vain.store(self.in_vain, Relaxed);
+        self.gauge.all_sent.store(self.measuring && self.quota == Some(0), Relaxed);
         if !self.measuring
             && let Some(cache) = &mut self.recorder.cache
         {
@@ -1171,25 +1366,46 @@ impl<'a, D: Driver, P: Protocol> Worker<'a, D, P> {
 
     fn done(mut self, now: Nanos, usage: Usage) -> Done {
         self.flight(now);
+        self.backoff(now);
         let end = self.until.min(now);
         let timeout_ns = self.task.spec.timeout_ns;
-        let mut unfinished = 0;
+        let mut waits = Waits::new(end, timeout_ns);
         for (client, flights) in self.clients.iter().zip(self.flights.chunks_exact(self.depth as usize)) {
             for place in 0..client.in_flight {
                 let flight = flights[((client.head + place) % self.depth) as usize];
-                unfinished += 1;
                 if !flight.timed_out && end.saturating_sub(flight.sent_at) > timeout_ns {
                     self.recorder.fault(Fault::Timeout, end.saturating_sub(1));
                 }
+                if place == 0 {
+                    waits.connection(flight.sent_at);
+                }
+                // Of a number of requests, those that were asked while measuring are meant.
+                let is_due = !self.is_counted || flight.is_measured;
+                if is_due && !self.protocol.is_caused(flight.expected) {
+                    waits.request(flight.intended, flight.sent_at);
+                }
+            }
+            if self.timetable.is_some() {
+                // What was to be asked again keeps its time.
+                for place in 0..client.again {
+                    let flight = flights[((client.head + place) % self.depth) as usize];
+                    if !self.protocol.is_caused(flight.expected) {
+                        waits.unsent(flight.intended);
+                    }
+                }
             }
         }
-        let mut unsent = 0;
-        if let Some(timetable) = &mut self.timetable
-            && self.quota != Some(0)
-        {
-            while timetable.due() < end {
+        self.beyond.iter().for_each(|&(intended, sent_at)| waits.request(intended, sent_at));
+        // Of what all workers share, any of them may have had more.
+        let mut left = match self.quota {
+            None | Some(1..) if self.task.control.limited => u64::MAX,
+            quota => quota.unwrap_or(u64::MAX),
+        };
+        if let Some(timetable) = &mut self.timetable {
+            while left > 0 && timetable.due() < end {
+                waits.unsent(timetable.due());
+                left -= 1;
                 timetable.advance();
-                unsent += 1;
                 if timetable.is_recorded() {
                     self.due += 1;
                     self.protocol.skip();
@@ -1207,8 +1423,8 @@ impl<'a, D: Driver, P: Protocol> Worker<'a, D, P> {
             turns: self.turns - self.turns_before,
             spin_ns: self.spin_ns,
             flight_integral: self.flight_integral,
-            unfinished,
-            unsent,
+            backoff_integral: self.backoff_integral,
+            waits,
             due: self.due,
         }
     }

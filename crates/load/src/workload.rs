@@ -422,6 +422,12 @@ impl Texts {
         }
     }
 
+    /// The flags that a value of a key is set with, where a cache keeps such 32 bits for its clients.
+    #[inline]
+    pub fn flags(&self, key: u64) -> u32 {
+        (mix(self.seed ^ key.rotate_left(33)) >> 32) as u32
+    }
+
     /// Whether these bytes can be the value of this key, by length and stamp: of another key's value, or one that was cut or grew, one
     /// in 2^48 passes, and one in 64 for each character of values shorter than eight. An empty value is always right.
     #[inline]

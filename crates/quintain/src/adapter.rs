@@ -3,17 +3,18 @@
 use std::fs::File;
 use std::io::Write;
 use std::path::Path;
-use std::sync::mpsc::sync_channel;
+use std::sync::mpsc::channel;
 
-use ::adapter::{Config, Language, StartError};
+use ::adapter::{Config, Draft, Running, StartError};
 
 use crate::cli::AdapterArgs;
 use crate::message::{Done, Exit, Problem};
 use crate::{output, signals};
 
 pub(crate) fn adapter(args: AdapterArgs) -> Done {
-    let config = read(&args.config)?;
-    let checked = ::adapter::check(&config).map_err(wrong)?;
+    let draft = read(&args.config)?;
+    let checked = ::adapter::check_draft(&draft).map_err(wrong)?;
+    let config = draft.config;
     for warning in &checked.warnings {
         output::message(&format!("warning: {warning}"));
     }
@@ -31,38 +32,67 @@ pub(crate) fn adapter(args: AdapterArgs) -> Done {
             }
             None => Box::new(std::io::stdout()),
         };
-    let (ends, wait) = sync_channel(2);
-    signals::on_end(move |_| {
-        // Whoever asks twice has been heard already.
-        let _ = ends.try_send(());
-    })?;
+    let (ends, asked) = channel();
+    let reloads = ends.clone();
+    // An error means that the end has been asked for already.
+    signals::on_end(move |_| drop(ends.send(Asked::End)))?;
+    signals::on_hangup(move || drop(reloads.send(Asked::Reload)))?;
     let running = ::adapter::start(&config, checked, out).map_err(wrong)?;
     for (what, address) in &running.addresses {
         output::message(&format!("{what}: {address}"));
     }
     output::message("ready");
     // An error means that nobody is left to ask for the end.
-    let _ = wait.recv();
+    while let Ok(Asked::Reload) = asked.recv() {
+        reload(&running, &config);
+    }
     running.end();
     Ok(Exit::Fine)
 }
 
-fn read(path: &Path) -> Result<Config, Problem> {
+/// What a signal asks of an adapter that runs.
+enum Asked {
+    End,
+    Reload,
+}
+
+fn reload(running: &Running, config: &Config) {
+    let shown = config.contract.display();
+    match running.reload(config) {
+        Ok(warnings) => {
+            warnings.iter().for_each(|warning| output::message(&format!("warning: {warning}")));
+            output::message(&format!("{shown}: reloaded"));
+        }
+        Err(error) => {
+            if let StartError::Wrong(all) = &error {
+                all.iter().for_each(|mistake| output::message(&format!("error: {mistake}")));
+            } else {
+                output::message(&format!("error: {error}"));
+            }
+            output::message(&format!("{shown}: not reloaded; the contract that held so far still does"));
+        }
+    }
+}
+
+fn read(path: &Path) -> Result<Draft, Problem> {
+    if path.extension().is_some_and(|ending| ending == "yaml" || ending == "yml") {
+        let text = format!("{}: configurations are TOML, and the YAML of Whip's adapters is not read", path.display());
+        let hint = "write `[protocols.NAME]` for each of `interpreters`, `[[providing]]` for each of `server_proxies`, \
+                    `[[consuming]]` for each of `client_proxies`; docs/ADAPTER.md has a whole one";
+        return Err(Problem::text(Exit::Usage, text).hint(hint));
+    }
     let text = std::fs::read_to_string(path)
         .map_err(|error| Problem::text(Exit::Usage, format!("cannot read {}: {error}", path.display())))?;
     let folder = path.parent().unwrap_or(Path::new(""));
-    ::adapter::config::read(&path.display().to_string(), &text, Language::of(path), folder).map_err(|mistakes| {
-        let count = mistakes.len();
-        let text = mistakes.iter().map(|mistake| format!("error: {mistake}\n")).collect::<String>();
-        Problem::rendered(Exit::Usage, format!("{text}\n{count} mistake{}", if count == 1 { "" } else { "s" }))
-    })
+    Ok(::adapter::config::draft(&path.display().to_string(), &text, folder))
 }
 
 fn wrong(error: StartError) -> Problem {
     match error {
         StartError::Wrong(all) => {
+            let (count, s) = (all.len(), if all.len() == 1 { "" } else { "s" });
             let text = all.iter().map(|mistake| format!("error: {mistake}\n")).collect::<String>();
-            Problem::rendered(Exit::Usage, text.trim_end().to_owned())
+            Problem::rendered(Exit::Usage, format!("{text}\n{count} mistake{s}"))
         }
         StartError::System { .. } => Problem::new(Exit::Machine, error),
     }

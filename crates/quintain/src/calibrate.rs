@@ -3,43 +3,124 @@
 //! It is a study like any other, so that the null server is started, pinned and watched as a subject is.
 
 use std::path::PathBuf;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
 
+use clap::ValueEnum;
 use store::Store;
-use study::record::{Calibration, IdlePolicy, Measurement};
+use study::record::{Calibration, Host, IdlePolicy, Measurement};
 use study::{ExpandOptions, Profile, Record};
 
-use crate::cli::CalibrateArgs;
+use crate::cli::{CalibrateArgs, Calibrated};
 use crate::message::{Done, Exit, Problem};
 use crate::run::{cpus, exe, machine};
 use crate::{output, signals};
 
 /// The null server gets half of the processors, one client shows the floor of latency, more show the peak of the rate.
-const STUDY: &str = r#"
+fn study_of(protocol: Calibrated) -> String {
+    let (command, load, more) = match protocol {
+        Calibrated::Pingpong => ("serve calibrate --delay null", "pingpong", ""),
+        Calibrated::Http => ("serve http", "http", ""),
+        Calibrated::Memcached => ("serve cache --protocol memcached", "memcached", WORKLOAD),
+        Calibrated::Redis => ("serve cache --protocol redis", "redis", WORKLOAD),
+    };
+    format!(
+        r#"
 question = "What can the generator do here?"
 
 [subject]
-command = "quintain serve calibrate --delay null --threads {cores} -p {port}"
-cpus    = "{cores}"
+command = "quintain {command} --threads {{cores}} -p {{port}}"
+cpus    = "{{cores}}"
 
 [load]
-protocol = "pingpong"
-clients  = "{clients}"
+protocol = "{load}"
+clients  = "{{clients}}"
 warmup   = "300ms"
-stop     = { duration = "1s" }
-
+stop     = {{ duration = "1s" }}
+{more}
 [factors]
 cores   = [1]
 clients = [1, 8, 40, 100, 400]
 
 [trials]
-stop = { min = 1, max = 1 }
-"#;
+stop = {{ min = 1, max = 1 }}
+"#
+    )
+}
+
+/// What the null caches are asked: it fits them, so that nothing is evicted.
+const WORKLOAD: &str = "[load.workload]\npreset = \"etc-2012\"\nkeys.count = 10_000\n";
+
+/// The null server of a protocol, in words.
+fn server_of(protocol: Calibrated) -> &'static str {
+    match protocol {
+        Calibrated::Pingpong => "`quintain serve calibrate`",
+        Calibrated::Http => "`quintain serve http`",
+        Calibrated::Memcached | Calibrated::Redis => "`quintain serve cache`",
+    }
+}
+
+/// How long others are watched before anything is measured.
+const WATCHED: Duration = Duration::from_millis(500);
 
 pub(crate) fn calibrate(args: CalibrateArgs) -> Done {
-    let machine_cpus = cpus(None)?;
+    let others = lab::presence::others().unwrap_or_default();
+    if !args.force
+        && let Some(busy) = busy(&others, &lab::busy::users(WATCHED))
+    {
+        return Err(Problem::text(Exit::Machine, format!("this machine is busy, {busy}"))
+            .hint("end that first, so that the bound is the generator's; `--force` measures all the same"));
+    }
     let store = Store::open(&args.store.store)?;
     let interrupted = signals::interrupted()?;
+    let _presence = lab::presence::announce("calibrate").ok();
     let host = lab::host::facts(std::path::Path::new("."));
+    let protocols = match args.protocols.as_slice() {
+        [] => Calibrated::value_variants(),
+        some => some,
+    };
+    let mut calibrations = Vec::new();
+    for (index, protocol) in protocols.iter().enumerate() {
+        let Some((calibration, records)) = measure(&args, *protocol, &host, &interrupted)? else {
+            return Ok(Exit::Interrupted);
+        };
+        store.add_calibration(&host.name, &calibration)?;
+        if !args.store.json {
+            let between = if index == 0 { "" } else { "\n" };
+            output::data(&format!("{between}{}", text(&calibration, &records)))?;
+        }
+        calibrations.push(calibration);
+    }
+    if args.store.json {
+        output::json(&calibrations)?;
+    } else {
+        output::message(&format!(
+            "\nkept in {}; runs here are judged against the one of their protocol",
+            args.store.store.display()
+        ));
+    }
+    Ok(Exit::Fine)
+}
+
+/// What would disturb the calibration.
+fn busy(labs: &[lab::presence::Lab], users: &[lab::busy::User]) -> Option<String> {
+    match labs {
+        [] => lab::busy::words(users),
+        labs => Some(format!(
+            "another lab is at work: {}",
+            labs.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
+        )),
+    }
+}
+
+/// The steps of one protocol; `None`: interrupted.
+fn measure(
+    args: &CalibrateArgs,
+    protocol: Calibrated,
+    host: &Host,
+    interrupted: &AtomicBool,
+) -> Result<Option<(Calibration, Vec<Record>)>, Problem> {
+    let machine_cpus = cpus(None)?;
     let idle = IdlePolicy::from(args.idle);
     let half = (machine_cpus.len() / 2).max(1);
     let options = ExpandOptions {
@@ -52,7 +133,7 @@ pub(crate) fn calibrate(args: CalibrateArgs) -> Done {
             ("load.stop.duration".to_owned(), format!("{}ns", args.duration.as_nanos())),
         ],
     };
-    let mut plan = study::parse(STUDY)
+    let mut plan = study::parse(&study_of(protocol))
         .and_then(|study| study::expand(&study, &options))
         .map_err(|mistakes| Problem::text(Exit::Usage, &mistakes[0]))?;
     plan.points.iter_mut().for_each(|point| point.load.backend = args.backend.into());
@@ -66,6 +147,7 @@ pub(crate) fn calibrate(args: CalibrateArgs) -> Done {
         cpus: host.cpus.iter().filter(|cpu| machine_cpus.contains(&cpu.index)).copied().collect(),
         idle,
     };
+    let name = plan.points[0].load.protocol.clone();
     let mut records = Vec::new();
     let mut hooks = lab::Hooks {
         judge: &mut |record| report::judge(record, None),
@@ -79,30 +161,24 @@ pub(crate) fn calibrate(args: CalibrateArgs) -> Done {
         },
         progress: &mut |progress| {
             if output::stderr_is_terminal() {
-                output::rewrite(&format!("{} of {} steps", progress.trials_done, plan.points.len()));
+                output::rewrite(&format!("{name}: {} of {} steps", progress.trials_done, plan.points.len()));
             }
         },
-        interrupted: &|| signals::is_set(&interrupted),
+        interrupted: &|| signals::is_set(interrupted),
     };
     let ended = lab::run(&plan, &[], &[], &options, &mut hooks).map_err(machine)?;
     if output::stderr_is_terminal() {
         output::rewrite("");
     }
     if ended.cause == lab::Cause::Interrupted {
-        return Ok(Exit::Interrupted);
+        return Ok(None);
     }
-    let calibration = calibration(&records, idle)?;
-    store.add_calibration(&host.name, &calibration)?;
-    if args.store.json {
-        output::json(&calibration)?;
-    } else {
-        output::data(&text(&calibration, &records, &args.store.store.display().to_string()))?;
-    }
-    Ok(Exit::Fine)
+    let calibration = calibration(&records, idle, server_of(protocol))?;
+    Ok(Some((calibration, records)))
 }
 
 /// The floor of latency of the trial with one client, the rate of the best.
-fn calibration(records: &[Record], idle: IdlePolicy) -> Result<Calibration, Problem> {
+fn calibration(records: &[Record], idle: IdlePolicy, server: &str) -> Result<Calibration, Problem> {
     let failed = |record: &Record| match &record.outcome {
         study::record::Outcome::Failed(failure) => Some(failure.message.clone()),
         study::record::Outcome::Measured(_) => None,
@@ -121,11 +197,13 @@ fn calibration(records: &[Record], idle: IdlePolicy) -> Result<Calibration, Prob
     Ok(Calibration {
         measured: lab::clock::rfc3339(),
         protocol: one.protocol.clone(),
+        server: server.to_owned(),
         backend: best.backend.clone(),
         idle,
         threads: best.threads,
         rate_max_per_s: best.rate_per_s(),
         rate_max_clients: best.clients,
+        generator_busy: report::generator_busy(best),
         cpu_per_request_ns: cpu_per_request_ns(best),
         floor_latency_ns_p50: quantile(0.5),
         floor_latency_ns_p99: quantile(0.99),
@@ -137,9 +215,11 @@ fn cpu_per_request_ns(measurement: &Measurement) -> f64 {
     cpu_ns as f64 / (measurement.requests as f64).max(1.0)
 }
 
-fn text(calibration: &Calibration, records: &[Record], store: &str) -> String {
+fn text(calibration: &Calibration, records: &[Record]) -> String {
     let mut text = format!(
-        "generator: {}, {} thread(s), idle policy {}\n\n  clients        rate   CPU/request      mean latency\n",
+        "{} against {}: {}, {} thread(s), idle policy {}\n\n  clients        rate   CPU/request      mean latency\n",
+        calibration.protocol,
+        calibration.server,
         calibration.backend,
         calibration.threads,
         match calibration.idle {
@@ -159,12 +239,49 @@ fn text(calibration: &Calibration, records: &[Record], store: &str) -> String {
             report::quantity(mean, "ns")
         ));
     }
+    let bound = match calibration.generator_busy {
+        Some(share) if share <= report::BUSY => ", where the null server was the limit: it bounds no generator",
+        _ => "",
+    };
     text.push_str(&format!(
-        "\npeak {} at {} clients; one client waits {} (p99 {})\nkept in {store}; runs here are judged against it\n",
+        "\npeak {} at {} clients{bound}; one client waits {} (p99 {})\n",
         report::quantity(calibration.rate_max_per_s, "1/s"),
         calibration.rate_max_clients,
         report::quantity(calibration.floor_latency_ns_p50, "ns"),
         report::quantity(calibration.floor_latency_ns_p99, "ns"),
     ));
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_protocol_has_a_study_without_mistakes() {
+        for protocol in Calibrated::value_variants() {
+            let study =
+                study::parse(&study_of(*protocol)).unwrap_or_else(|mistakes| panic!("{protocol:?} {mistakes:?}"));
+            let options = ExpandOptions {
+                name: "calibrate".to_owned(),
+                seed: 1,
+                profile: Profile::Default,
+                machine_cpus: 2,
+                sets: Vec::new(),
+            };
+            let plan = study::expand(&study, &options).unwrap();
+            assert_eq!(plan.points.len(), 5);
+            assert!(plan.points.iter().all(|point| point.unrunnable.is_none()));
+        }
+    }
+
+    #[test]
+    fn what_is_busy_is_said() {
+        let user = lab::busy::User { pid: 7, name: "rustc".to_owned(), share: 0.9 };
+        let lab = lab::presence::Lab { pid: 8, work: "volley-1".to_owned() };
+        let said = "other processes use 90 % of a processor: process 7 `rustc` 90 %";
+        assert_eq!(busy(&[], std::slice::from_ref(&user)).as_deref(), Some(said));
+        assert_eq!(busy(&[lab], &[user]).as_deref(), Some("another lab is at work: process 8 (volley-1)"));
+        assert_eq!(busy(&[], &[]), None);
+    }
 }

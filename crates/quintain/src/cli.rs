@@ -57,11 +57,14 @@ pub(crate) enum Verb {
     Spin(SpinArgs),
 }
 
+/// The file where runs are kept, unless another is named.
+pub(crate) const STORE: &str = "quintain.db";
+
 /// Where runs are kept.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct StoreArgs {
     /// SQLite file that keeps runs and trials
-    #[arg(long, value_name = "FILE", default_value = "quintain.db")]
+    #[arg(long, value_name = "FILE", default_value = STORE)]
     pub(crate) store: PathBuf,
     /// Print JSON
     #[arg(long)]
@@ -69,8 +72,9 @@ pub(crate) struct StoreArgs {
 }
 
 #[derive(Debug, Args)]
+#[command(after_help = "On SIGHUP the contract and its schemas are read anew; one with mistakes changes nothing.")]
 pub(crate) struct AdapterArgs {
-    /// The configuration: TOML, or the YAML of Whip's adapters by its ending
+    /// The configuration, TOML
     pub(crate) config: PathBuf,
     /// Check the configuration and all files that it names, and start nothing
     #[arg(long)]
@@ -86,9 +90,13 @@ pub(crate) struct ContractArgs {
 #[derive(Debug, Subcommand)]
 pub(crate) enum ContractVerb {
     /// Tell all mistakes of a contract, and what in it cannot be meant
+    #[command(after_help = "Exit codes: 0 fine, 1 a warning with `--strict`, 2 a mistake.")]
     Check {
         /// The contract; schemas that it names are read, too
         file: PathBuf,
+        /// Exit with 1 where there is a warning; mistakes exit with 2 in any case
+        #[arg(long)]
+        strict: bool,
         /// Print JSON
         #[arg(long)]
         json: bool,
@@ -172,8 +180,8 @@ pub(crate) struct RunArgs {
     pub(crate) study: StudyArgs,
     #[command(flatten)]
     pub(crate) store: StoreArgs,
-    /// Go on with an interrupted run of this study: the latest, or the one named
-    #[arg(long, value_name = "RUN", num_args = 0..=1, default_missing_value = "latest")]
+    /// Go on with an interrupted run of this study, the latest or the one named, with the plan it began with
+    #[arg(long, value_name = "RUN", num_args = 0..=1, default_missing_value = "latest", conflicts_with_all = ["quick", "full", "sets", "seed", "backend"])]
     pub(crate) resume: Option<String>,
     /// Write the HTML report here [default: STUDY.html]
     #[arg(long, value_name = "FILE")]
@@ -226,7 +234,8 @@ pub(crate) struct LoadArgs {
     /// How long to measure [default: 5s; of a trace to its end, 10m at most]
     #[arg(short = 'd', long, short_alias = 'z', value_name = "TIME", allow_negative_numbers = true, value_parser = given(some_time))]
     pub(crate) duration: Option<Given<Duration>>,
-    /// Measure so many valid answers instead of a time; of a cache, so many operations sent
+    /// Send exactly N requests after the warm-up, instead of measuring for a time; errors are among them. Give up when for twice
+    /// --timeout nothing comes
     #[arg(short = 'n', long, value_name = "N", allow_negative_numbers = true, value_parser = given(count), conflicts_with_all = ["duration", "until", "volley"])]
     pub(crate) requests: Option<Given<u64>>,
     /// Measure until the interval of the mean latency is this narrow (`1%`), at most ten times --duration
@@ -467,7 +476,9 @@ const LOAD_HELP: &str = "Examples:\n  \
         a recorded trace, its operations at their own times\n  \
     quintain load pingpong://127.0.0.1:7000 -c 80 -t 2 -d 5s\n\n\
     In a closed loop (no --rate) a client sends when it has its answer: latency is service time. With --rate requests are \
-    sent by a timetable and latency is response time, from the moment each was meant to be sent.";
+    sent by a timetable and latency is response time, from the moment each was meant to be sent.\n\n\
+    A client whose connection is lost waits 1 ms before it opens another, and twice as long each time, up to 100 ms, until an \
+    answer comes: its back-off. The report says how many clients were in back-off.";
 
 /// How long a connection is used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -630,9 +641,11 @@ pub(crate) struct ServeHttpArgs {
 #[derive(Debug, Args)]
 #[command(
     after_help = "memcached: get gets gat gats set add replace append prepend cas delete incr decr touch flush_all version stats \
-    verbosity quit, mg ms md ma mn me\nRESP: GET SET SETEX PSETEX SETNX DEL UNLINK MGET MSET EXISTS EXPIRE PEXPIRE TTL PTTL PING ECHO \
-    FLUSHALL INFO DBSIZE CONFIG COMMAND HELLO CLIENT SELECT QUIT RESET\nHTTP: GET /k, PUT /k/v, DELETE /k, HEAD /k, HEAD /, POST /reset\n\n\
-    Its own memory stays below --maxmem, 4 MiB and 16 KiB a connection, and what values over 16 KiB take that are on their way.\n\n\
+    verbosity quit, mg ms md ma mn me\nRESP: GET SET SETEX PSETEX SETNX GETSET GETDEL GETEX APPEND STRLEN INCR DECR INCRBY DECRBY DEL UNLINK \
+    MGET MSET EXISTS TYPE TOUCH SCAN EXPIRE PEXPIRE EXPIREAT PEXPIREAT EXPIRETIME PEXPIRETIME TTL PTTL PERSIST MULTI EXEC DISCARD WATCH \
+    UNWATCH PING ECHO FLUSHALL FLUSHDB INFO DBSIZE CONFIG COMMAND HELLO CLIENT SELECT QUIT RESET\nHTTP: GET /k, PUT /k/v, DELETE /k, HEAD /k, HEAD /, POST /reset\n\n\
+    Its own memory stays below --maxmem, 4 MiB and 16 KiB a connection, and what values over 16 KiB \
+    and transactions take that are on their way.\n\n\
     SIGTERM ends it in order: it accepts no more, answers what was asked and closes; a second one ends it at once."
 )]
 pub(crate) struct ServeCacheArgs {
@@ -651,9 +664,12 @@ pub(crate) struct ServeCacheArgs {
     /// What connections speak; `auto` tells by the first bytes of each
     #[arg(long, value_enum, default_value_t = Speech::Auto)]
     pub(crate) protocol: Speech,
-    /// Keep a version of each item for `cas`, 8 bytes an item [default: on where memcached may be spoken]
+    /// Keep a version of each item for `cas` and `WATCH`, 8 bytes an item [default: on where memcached may be spoken]
     #[arg(long, value_enum)]
     pub(crate) cas: Option<OnOff>,
+    /// Keep the time of each item's last use for the meta flag `l`, 4 bytes per item
+    #[arg(long, value_enum, default_value_t = OnOff::Off)]
+    pub(crate) access_times: OnOff,
     /// The longest value; a small cache takes less, a quarter of one of its shards
     #[arg(long, value_name = "BYTES", default_value = "1MiB", value_parser = given(bytes))]
     pub(crate) value_max: Given<u64>,
@@ -815,6 +831,9 @@ pub(crate) struct ServeHostileArgs {
     /// What it does
     #[arg(long, value_enum)]
     pub(crate) kind: Hostility,
+    /// Of `freeze` and `freeze-one`: answers before that
+    #[arg(long, value_name = "N", default_value_t = 1500)]
+    pub(crate) after: u64,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -824,6 +843,10 @@ pub(crate) enum Hostility {
     OneByteAtATime,
     NeverAnswer,
     CloseAtOnce,
+    /// Falls silent on all connections
+    Freeze,
+    /// Falls silent on one connection
+    FreezeOne,
 }
 
 #[derive(Debug, Args)]
@@ -891,6 +914,12 @@ pub(crate) struct DoctorArgs {
 pub(crate) struct CalibrateArgs {
     #[command(flatten)]
     pub(crate) store: StoreArgs,
+    /// Protocol; may be given several times [default: each of them]
+    #[arg(long = "protocol", value_enum, value_name = "PROTOCOL")]
+    pub(crate) protocols: Vec<Calibrated>,
+    /// Measure although something else keeps the machine busy
+    #[arg(long)]
+    pub(crate) force: bool,
     /// How long each step is measured
     #[arg(short = 'd', long, value_name = "TIME", default_value = "1s", value_parser = duration)]
     pub(crate) duration: Duration,
@@ -900,6 +929,15 @@ pub(crate) struct CalibrateArgs {
     /// What idle processors do meanwhile
     #[arg(long, value_enum, default_value_t = Idle::Machine)]
     pub(crate) idle: Idle,
+}
+
+/// Protocols that there is a null server of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Calibrated {
+    Pingpong,
+    Http,
+    Memcached,
+    Redis,
 }
 
 #[derive(Debug, Args)]

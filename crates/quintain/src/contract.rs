@@ -5,7 +5,8 @@ use std::path::Path;
 
 use ::contract::monitor::report::Report;
 use ::contract::monitor::{Shown, show_entry};
-use ::contract::{Severity, to_text};
+use ::contract::{Finding, Severity, to_text};
+use serde::Serialize;
 
 use crate::cli::{ContractArgs, ContractVerb, ExplainArgs, StateArgs, StateVerb};
 use crate::message::{Done, Exit, Problem};
@@ -13,24 +14,67 @@ use crate::output;
 
 pub(crate) fn contract(args: ContractArgs) -> Done {
     match args.verb {
-        ContractVerb::Check { file, json } => check(&file, json),
+        ContractVerb::Check { file, strict, json } => check(&file, strict, json),
         ContractVerb::Explain(args) => explain(&args),
         ContractVerb::State(args) => state(args),
     }
 }
 
-fn check(path: &Path, json: bool) -> Done {
-    let (text, checked) = ::adapter::check_contract(path, &[]).map_err(|error| Problem::text(Exit::Usage, error))?;
-    let _ = text;
+/// A mistake in another file than the contract, beside findings of the contract itself.
+#[derive(Serialize)]
+struct Elsewhere<'m> {
+    path: &'m str,
+    severity: Severity,
+    rule: &'static str,
+    message: &'m str,
+    line: u32,
+    column: u32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    hint: Option<&'m str>,
+}
+
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Told<'f> {
+    Here(&'f Finding),
+    Elsewhere(Elsewhere<'f>),
+}
+
+fn check(path: &Path, strict: bool, json: bool) -> Done {
+    let loaded = ::adapter::check_contract(path, &[]).map_err(|error| Problem::text(Exit::Usage, error))?;
+    let findings = &loaded.checked.findings;
     if json {
-        output::json(&checked.findings)?;
-    } else if checked.findings.is_empty() {
+        let elsewhere = loaded.schemas.iter().map(|mistake| {
+            let (path, message, hint) = (&*mistake.source, &*mistake.text, mistake.hint.as_deref());
+            let (line, column) = (mistake.line, mistake.column);
+            Told::Elsewhere(Elsewhere {
+                path,
+                severity: Severity::Mistake,
+                rule: "schema",
+                message,
+                line,
+                column,
+                hint,
+            })
+        });
+        output::json(&findings.iter().map(Told::Here).chain(elsewhere).collect::<Vec<_>>())?;
+    } else if findings.is_empty() && loaded.schemas.is_empty() {
         output::message(&format!("{}: fine", path.display()));
     } else {
-        output::data(&to_text(&path.display().to_string(), &checked.findings))?;
+        let mut text = to_text(&path.display().to_string(), findings);
+        for mistake in &loaded.schemas {
+            text +=
+                &format!("{}:{}:{}: error: {} [schema]\n", mistake.source, mistake.line, mistake.column, mistake.text);
+            text.extend(mistake.hint.iter().map(|hint| format!("  hint: {hint}\n")));
+        }
+        output::data(&text)?;
     }
-    let is_wrong = checked.findings.iter().any(|finding| finding.severity == Severity::Mistake);
-    Ok(if is_wrong { Exit::Usage } else { Exit::Fine })
+    let has = |severity| findings.iter().any(|finding| finding.severity == severity);
+    Ok(match () {
+        () if has(Severity::Mistake) || !loaded.schemas.is_empty() => Exit::Usage,
+        () if strict && has(Severity::Warning) => Exit::Findings,
+        () => Exit::Fine,
+    })
 }
 
 /// Why the blame of a report falls where it does. Reads what an adapter writes with `format = "json"`.

@@ -1,7 +1,7 @@
 //! `quintain load --find`: the highest rate that keeps an objective, on a server that runs already.
 
 use load::{LoadError, Progress};
-use report::Search;
+use report::{Search, SearchBound};
 use study::Objective;
 use study::plan::SearchPlan;
 use study::spec::{Arrivals, LoadSpec, Stop};
@@ -88,11 +88,13 @@ pub(crate) fn find(args: &LoadArgs, plan: SearchPlan, spec: &LoadSpec, name: &st
     } else {
         output::data(&report::find_terminal(&report, &crate::report::style(false)))?;
     }
-    Ok(if signals::is_set(&interrupted) {
-        Exit::Interrupted
-    } else if report.search.low.is_none() && report.search.high.is_none() {
-        Exit::Subject
-    } else {
-        Exit::Fine
-    })
+    Ok(if signals::is_set(&interrupted) { Exit::Interrupted } else { exit(report.search.bound) })
+}
+
+fn exit(bound: SearchBound) -> Exit {
+    match bound {
+        SearchBound::Found => Exit::Fine,
+        SearchBound::Subject => Exit::Subject,
+        SearchBound::Measuring => Exit::Machine,
+    }
 }

@@ -1,6 +1,7 @@
 //! What this machine must allow before a load is begun: open files, and ports to connect from.
 
 use study::LoadSpec;
+use study::plan::LoadPlan;
 use study::spec::Connection;
 
 use crate::message::{Exit, Problem};
@@ -27,11 +28,56 @@ pub(crate) fn make_room(spec: &LoadSpec) -> Result<Vec<String>, Problem> {
     if spec.target.address().starts_with("unix:") || matches!(spec.target, study::spec::Target::Journey { .. }) {
         return Ok(Vec::new());
     }
-    let read = |name: &str| std::fs::read_to_string(format!("/proc/sys/net/ipv4/{name}")).unwrap_or_default();
-    match ports(&read("ip_local_port_range"), &read("ip_local_reserved_ports")) {
+    match ports_here() {
         Some(range) => enough_ports(spec.clients, spec.target.address(), &range),
         None => Ok(Vec::new()),
     }
+}
+
+/// Why the connections of a design point cannot be opened on this machine; `None`: they can, or it is not known. Changes no limit: the
+/// generator raises its own.
+pub(crate) fn obstacle(load: &LoadPlan) -> Option<String> {
+    // Clients of a journey are few, and go to several addresses.
+    if load.journey.is_some() {
+        return None;
+    }
+    obstacle_of(load.clients, load.threads.unwrap_or(1), most_files(), ports_here())
+}
+
+fn obstacle_of(clients: u32, threads: u32, most: Option<u64>, ports: Option<Ports>) -> Option<String> {
+    let files = u64::from(clients) + FILES_SPARE + FILES_A_WORKER * u64::from(threads);
+    if let Some(most) = most.filter(|most| files > *most) {
+        return Some(format!("needs {files} open files, may have {most}"));
+    }
+    let ports = ports.filter(|ports| clients > ports.count())?;
+    let (count, Ports { first, last, .. }) = (ports.count(), ports);
+    Some(format!(
+        "needs {clients} ports to connect from, has {count} (net.ipv4.ip_local_port_range is {first} to {last})"
+    ))
+}
+
+/// The files that a process can be allowed to have open here; `None`: no limit.
+fn most_files() -> Option<u64> {
+    let hard = rustix::process::getrlimit(rustix::process::Resource::Nofile).maximum?;
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    if !may_raise(&status) {
+        return Some(hard);
+    }
+    let most = std::fs::read_to_string("/proc/sys/fs/nr_open").ok().and_then(|text| text.trim().parse::<u64>().ok());
+    Some(most.unwrap_or(hard).max(hard))
+}
+
+/// Whether a process with this `/proc/self/status` may raise its own hard limits: CAP_SYS_RESOURCE (capabilities(7)).
+fn may_raise(status: &str) -> bool {
+    const CAP_SYS_RESOURCE: u32 = 24;
+    let line = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
+    let mask = line.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
+    mask.is_some_and(|mask| mask >> CAP_SYS_RESOURCE & 1 == 1)
+}
+
+fn ports_here() -> Option<Ports> {
+    let read = |name: &str| std::fs::read_to_string(format!("/proc/sys/net/ipv4/{name}")).unwrap_or_default();
+    ports(&read("ip_local_port_range"), &read("ip_local_reserved_ports"))
 }
 
 fn too_many_files(clients: u64, others: u64, most: u64) -> Problem {
@@ -109,6 +155,26 @@ mod tests {
         assert_eq!(count("2000 2000", "2000"), Some(0));
         for wrong in ["", "a b", "5", "9 1", "1 70000"] {
             assert_eq!(count(wrong, ""), None, "{wrong}");
+        }
+    }
+
+    #[test]
+    fn what_is_in_the_way_of_a_design_point() {
+        let of = |clients, most| obstacle_of(clients, 2, most, ports("32768 60999", ""));
+        assert_eq!(of(1_000, Some(1_032)), None);
+        assert_eq!(of(1_001, Some(1_032)).as_deref(), Some("needs 1033 open files, may have 1032"));
+        assert_eq!(of(28_232, None), None);
+        let text = "needs 28233 ports to connect from, has 28232 (net.ipv4.ip_local_port_range is 32768 to 60999)";
+        assert_eq!(of(28_233, None).as_deref(), Some(text));
+        assert_eq!(obstacle_of(1_000_000, 1, None, None), None, "not known");
+    }
+
+    #[test]
+    fn who_may_raise_limits() {
+        assert!(may_raise("Name:\tx\nCapEff:\t000001ffffffffff\n"));
+        assert!(may_raise("CapEff:\t0000000001000000"));
+        for status in ["CapEff:\t0000000000000000", "CapEff:\tx", "CapPrm:\tffffffffff", ""] {
+            assert!(!may_raise(status), "{status}");
         }
     }
 

@@ -1,17 +1,15 @@
-//! `quintain load`: one load on a server that runs already; also the generator's process of the lab (`--spec`).
+//! `quintain load`: one load on a server that runs already.
 
-use std::io::Read;
 use std::time::Duration;
 
 use load::{LoadError, Phase, Progress};
-use study::Measurement;
 use study::plan::SearchPlan;
 use study::spec::{Arrivals, LoadSpec, SPEC_VERSION, Stop, Target, Warmup};
 
 use crate::cli::{Gaps, LoadArgs};
 use crate::message::{Done, Exit, Problem};
 use crate::mistakes::Mistakes;
-use crate::{cache, find, http, journey, limits, output, signals};
+use crate::{cache, find, generator, http, journey, limits, output, signals};
 
 /// The open loop polls for so long before each intended send, ns.
 const SPIN_NS: u64 = 100_000;
@@ -41,7 +39,7 @@ pub(crate) struct Prepared {
 
 pub(crate) fn load(args: LoadArgs) -> Done {
     if let Some(path) = &args.spec {
-        return generator(path);
+        return generator::generator(path);
     }
     let Prepared { spec, name, search } = prepare(&args)?;
     if let Some(search) = search {
@@ -304,82 +302,6 @@ fn left(progress: &Progress, stop: &Stop) -> String {
             format!("{share:.0} % of {requests}, {} left", output::time_words(time_s.ceil()))
         }
         Stop::Interval { .. } | Stop::Volley { .. } => format!("{} at most", output::time_words(rest_s.ceil())),
-    }
-}
-
-/// What the lab's generator process prints, one object a line.
-#[derive(serde::Serialize)]
-#[serde(rename_all = "snake_case")]
-enum Line<'a> {
-    Progress {
-        phase: &'a str,
-        requests: u64,
-        rate_per_s: f64,
-        latency_mean_ns: f64,
-        errors: u64,
-    },
-    Measuring(bool),
-    Measurement(&'a Measurement),
-    /// The generator's fault.
-    Error(String),
-    /// The subject's: not one connection could be opened.
-    Unreachable(String),
-}
-
-/// The generator of the lab: a specification in, lines of JSON out.
-fn generator(path: &str) -> Done {
-    let mut text = String::new();
-    let read = match path {
-        "-" => std::io::stdin().lock().read_to_string(&mut text).map(drop),
-        path => std::fs::read_to_string(path).map(|read| text = read),
-    };
-    read.map_err(|error| {
-        Problem::new(Exit::Usage, anyhow::Error::new(error).context(format!("cannot read `{path}`")))
-    })?;
-    let spec = match serde_json::from_str::<LoadSpec>(&text) {
-        Ok(spec) => spec,
-        Err(error) => {
-            output::json_line(&Line::Error(format!("the specification cannot be read: {error}")))?;
-            return Ok(Exit::Usage);
-        }
-    };
-    if let Err(problem) = limits::make_room(&spec) {
-        output::json_line(&Line::Error(problem.to_string()))?;
-        return Ok(Exit::Machine);
-    }
-    let interrupted = signals::interrupted()?;
-    let mut measuring = false;
-    let mut progress = |progress: Progress| {
-        // A lab that went away needs no progress; this process dies with it.
-        if progress.phase == Phase::Measure && !std::mem::replace(&mut measuring, true) {
-            let _ = output::json_line(&Line::Measuring(true));
-        }
-        let phase = match progress.phase {
-            Phase::Connect => "connect",
-            Phase::Warmup => "warmup",
-            Phase::Measure => "measure",
-        };
-        let _ = output::json_line(&Line::Progress {
-            phase,
-            requests: progress.requests,
-            rate_per_s: progress.rate_per_s,
-            latency_mean_ns: progress.latency_mean_ns,
-            errors: progress.errors,
-        });
-    };
-    match load::run(&spec, &mut progress, &interrupted) {
-        Ok(measurement) => {
-            output::json_line(&Line::Measurement(&measurement))?;
-            Ok(Exit::Fine)
-        }
-        Err(error @ LoadError::Unreachable { .. }) => {
-            output::json_line(&Line::Unreachable(error.to_string()))?;
-            Ok(Exit::Subject)
-        }
-        Err(error) => {
-            output::json_line(&Line::Error(error.to_string()))?;
-            Ok(Exit::Machine)
-        }
     }
 }
 

@@ -11,6 +11,7 @@ mod cli;
 mod contract;
 mod doctor;
 mod find;
+mod generator;
 mod http;
 mod journey;
 mod limits;

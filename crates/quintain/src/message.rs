@@ -10,6 +10,8 @@ use crate::output;
 pub(crate) enum Exit {
     /// 0.
     Fine,
+    /// 1: what was asked for was found, as with `--strict`.
+    Findings,
     /// 2: a mistake in what was asked.
     Usage,
     /// 3: the subject failed.
@@ -24,6 +26,7 @@ impl From<Exit> for ExitCode {
     fn from(exit: Exit) -> Self {
         Self::from(match exit {
             Exit::Fine => 0,
+            Exit::Findings => 1,
             Exit::Usage => 2,
             Exit::Subject => 3,
             Exit::Machine => 4,

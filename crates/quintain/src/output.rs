@@ -27,14 +27,37 @@ pub(crate) fn json_line(value: &impl serde::Serialize) -> Result<(), Problem> {
     data(&serde_json::to_string(value).map_err(|error| Problem::new(Exit::Machine, error))?)
 }
 
-/// Tells a person something. Nobody to tell it to is no error.
+/// Tells a person something. Nobody to tell it to is no error; what others have written in it commands no terminal.
 pub(crate) fn message(text: &str) {
-    let _ = writeln!(std::io::stderr().lock(), "{text}");
+    let _ = writeln!(std::io::stderr().lock(), "{}", report::visible(text));
 }
 
-/// Whether a person looks at stderr as it is written.
+/// Whether a person looks at stderr as it is written, on a terminal whose lines can be written over.
 pub(crate) fn stderr_is_terminal() -> bool {
-    std::io::stderr().is_terminal()
+    std::io::stderr().is_terminal() && variable("TERM").as_deref() != Some("dumb")
+}
+
+/// Whether stdout is to be coloured.
+pub(crate) fn stdout_is_coloured() -> bool {
+    coloured(std::io::stdout().is_terminal(), variable)
+}
+
+/// As no-color.org and bixense.com/clicolors have it; an empty variable counts as none.
+fn coloured(terminal: bool, variable: impl Fn(&str) -> Option<String>) -> bool {
+    let variable = |name: &str| variable(name).filter(|value| !value.is_empty());
+    if variable("NO_COLOR").is_some() {
+        return false;
+    }
+    match variable("CLICOLOR_FORCE").as_deref() {
+        None | Some("0") => {}
+        Some(_) => return true,
+    }
+    terminal && variable("TERM").as_deref() != Some("dumb") && variable("CLICOLOR").as_deref() != Some("0")
+}
+
+#[expect(clippy::disallowed_methods, reason = "this is the binary, which reads the environment for all rooms")]
+fn variable(name: &str) -> Option<String> {
+    std::env::var(name).ok()
 }
 
 /// Columns of stdout where it is a terminal; `None` where it is a file or a pipe.
@@ -82,4 +105,32 @@ pub(crate) fn columns(rows: &[Vec<String>]) -> String {
         cells.collect::<Vec<_>>().join("  ").trim_end().to_owned() + "\n"
     };
     rows.iter().map(line).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_asks_for_colours_gets_them_and_who_does_not_does_not() {
+        for (terminal, variables, expected) in [
+            (true, &[][..], true),
+            (false, &[], false),
+            (true, &[("TERM", "xterm-256color")], true),
+            (true, &[("TERM", "dumb")], false),
+            (true, &[("NO_COLOR", "1")], false),
+            (true, &[("NO_COLOR", "0")], false),
+            (true, &[("NO_COLOR", "")], true),
+            (true, &[("CLICOLOR", "0")], false),
+            (false, &[("CLICOLOR", "1")], false),
+            (false, &[("CLICOLOR_FORCE", "1")], true),
+            (false, &[("CLICOLOR_FORCE", "0")], false),
+            (true, &[("CLICOLOR_FORCE", "1"), ("TERM", "dumb")], true),
+            (true, &[("CLICOLOR_FORCE", "1"), ("NO_COLOR", "1")], false),
+        ] {
+            let variable =
+                |name: &str| variables.iter().find(|(known, _)| *known == name).map(|(_, value)| (*value).to_owned());
+            assert_eq!(coloured(terminal, variable), expected, "{terminal} {variables:?}");
+        }
+    }
 }

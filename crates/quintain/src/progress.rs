@@ -79,7 +79,7 @@ impl Bar {
 
     pub(crate) fn show(&mut self, progress: &Progress) {
         if progress.phase == Phase::Build {
-            self.bar.set_message(format!("building for {}", self.label(progress.point)));
+            self.bar.set_message(format!("building {}", self.label(progress.point).unwrap_or_default()));
             return;
         }
         // A search has steps, of which each gets a line when it has ended, in place of blocks.
@@ -96,7 +96,7 @@ impl Bar {
             }
             self.block = Some(progress.block);
         }
-        let label = self.label(progress.point);
+        let label = self.label(progress.point).unwrap_or_default();
         let what = match progress.phase {
             Phase::Build | Phase::Start => "starting",
             Phase::Warmup => "warming up",
@@ -116,17 +116,18 @@ impl Bar {
             self.bar.set_length(self.done as u64);
         }
         let label = self.label(record.point);
+        let before = label.as_ref().map_or(String::new(), |label| format!("{label}: "));
         if let Outcome::Failed(failure) = &record.outcome {
             self.failed += 1;
             let words = record.subject.stderr_tail.trim();
             // The message of a subject that ended has its last words already.
             let said = words.lines().last().is_none_or(|last| failure.message.contains(last.trim()));
             let words = if said { String::new() } else { format!("\n  its last words:\n{}", indent(words)) };
-            self.line(&format!("failed: {label}: {}{words}", failure.message));
+            self.line(&format!("failed: {before}{}{words}", failure.message));
             return;
         }
         if let Some(step) = report::step(&self.plan, record) {
-            return self.line(&format!("{label}: {step}"));
+            return self.line(&format!("{before}{step}"));
         }
         let rule = &self.plan.trials;
         let Some(value) = report::metric_value(record, &rule.metric, rule.level) else { return };
@@ -134,7 +135,7 @@ impl Bar {
         values.push(value);
         if let Some(estimate) = stats::interval::mean(values, rule.level) {
             self.estimate = format!(
-                "[{label}: {} {} ±{:.1} %]",
+                "[{before}{} {} ±{:.1} %]",
                 rule.metric,
                 report::quantity(
                     estimate.point,
@@ -149,13 +150,20 @@ impl Bar {
         self.bar.finish_and_clear();
     }
 
-    fn label(&self, point: usize) -> String {
+    /// Says something that concerns the whole run.
+    pub(crate) fn note(&self, text: &str) {
+        self.line(text);
+    }
+
+    /// The levels of a point; `None`: the study has no factors.
+    fn label(&self, point: usize) -> Option<String> {
         let factors = &self.plan.points[point].factors;
         let levels = self.plan.factors.iter().filter_map(|name| {
             let level = factors.get(name)?;
             Some(if level.as_f64().is_some() { format!("{name} {level}") } else { level.to_string() })
         });
-        levels.collect::<Vec<_>>().join(", ")
+        let levels = levels.collect::<Vec<_>>();
+        (!levels.is_empty()).then(|| levels.join(", "))
     }
 }
 

@@ -127,7 +127,9 @@ fn replayed(
     }
     let warm_up = measurement.warmup_requests;
     let measured = measurement.requests + measurement.errors_total();
-    let rules = Rules { fill: workload.fill, warm_up, clients: turns(load, measurement) };
+    // memcached is told flags with every value, and a cache keeps them.
+    let flags = u32::from(load.protocol.starts_with("memcached"));
+    let rules = Rules { fill: workload.fill, warm_up, clients: turns(load, measurement), flags };
     let operations = Operations::new(workload, seed, measurement.threads.max(1), [warm_up, measured])?;
     let ratio = match job.policy.as_str() {
         "belady" | "belady-size" => {

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use report::Findings;
 use store::Store;
-use study::record::{Record, Run};
+use study::record::{Record, Run, RunState};
 
 use crate::cli::{Format, Raw, ReportArgs};
 use crate::message::{Done, Exit, Problem};
@@ -14,7 +14,8 @@ pub(crate) fn report(args: ReportArgs) -> Done {
     let store = Store::open_existing(&args.store.store)?;
     let mut run = store.run(&args.run)?;
     let records = store.records(&run.id)?;
-    if references::complete(&mut run, &records) {
+    // Of a run that goes on, whoever works on it will.
+    if run.state != Some(RunState::Running) && references::complete(&mut run, &records) {
         // Kept, so that it need not be worked out again; a store that only may be read is read all the same.
         let _ = store.update_run(&run);
     }
@@ -78,8 +79,10 @@ fn raw_whip(run: &Run, records: &[Record], folder: Option<&Path>) -> Result<(), 
 
 /// How a terminal wants its text.
 pub(crate) fn style(into_file: bool) -> report::Style {
-    let columns = output::stdout_columns().filter(|_| !into_file);
-    columns.map_or(report::Style::PLAIN, |width| report::Style { colour: true, width })
+    if into_file {
+        return report::Style::PLAIN;
+    }
+    report::Style { colour: output::stdout_is_coloured(), width: output::stdout_columns().unwrap_or(0) }
 }
 
 /// Two files for each figure. One that cannot be a PNG is told of, and what else was asked for is written all the same.

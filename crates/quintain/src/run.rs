@@ -4,8 +4,8 @@ use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 
 use report::Findings;
-use store::Store;
-use study::record::{Finding, FindingState, IdlePolicy, Run};
+use store::{Owner, Store};
+use study::record::{Finding, FindingState, IdlePolicy, Run, RunState};
 use study::{Plan, Record};
 
 use crate::cli::{Cpus, RunArgs};
@@ -19,13 +19,19 @@ pub(crate) fn run(args: RunArgs) -> Done {
     let host_cpus = cpus(args.cpus.as_ref())?;
     let opened = study_file::open(&args.study, host_cpus.len() as u32)?;
     refuse_without_points(&opened.plan)?;
+    let page = page_path(&args, &opened.plan);
+    check_page(&page)?;
     let store = Store::open(&args.store.store)?;
     let interrupted = signals::interrupted()?;
-    let (mut run, done) = match &args.resume {
+    let (mut run, owner, done) = match &args.resume {
         Some(name) => resume(&args, opened, &store, name)?,
-        None => (begin(&args, opened, &store)?, Vec::new()),
+        None => {
+            let (run, owner) = begin(&args, opened, &store)?;
+            (run, owner, Vec::new())
+        }
     };
     warn_of(&run.doctor);
+    let presence = present(&run.id);
     let options = lab::Options {
         exe: exe()?,
         directory: PathBuf::from("."),
@@ -34,8 +40,18 @@ pub(crate) fn run(args: RunArgs) -> Done {
     };
     let (plan, id, calibration) = (run.plan.clone(), run.id.clone(), run.calibration.clone());
     let bar = RefCell::new(Bar::new(&plan, done.len()));
+    let mut beside = lab::presence::others().is_some_and(|labs| !labs.is_empty());
     let mut hooks = lab::Hooks {
-        judge: &mut |record| report::judge(record, calibration.as_ref()),
+        judge: &mut |record| {
+            let (verdict, mut warnings) = report::judge(record, calibration.as_ref());
+            if let Some(warning) = other_labs() {
+                if !std::mem::replace(&mut beside, true) {
+                    bar.borrow().note(&format!("warning: {warning}"));
+                }
+                warnings.push(warning);
+            }
+            (verdict, warnings)
+        },
         store: &mut |record| {
             bar.borrow_mut().recorded(record);
             store.add_record(&id, record).map_err(|error| error.to_string())
@@ -51,17 +67,91 @@ pub(crate) fn run(args: RunArgs) -> Done {
     bar.borrow_mut().end();
     let ended = ended.map_err(machine)?;
 
+    run.state = Some(match ended.cause {
+        lab::Cause::Complete => RunState::Complete,
+        lab::Cause::OutOfTime => RunState::OutOfTime,
+        lab::Cause::Interrupted => RunState::Interrupted,
+    });
+    store.update_run(&run)?;
+    drop(presence);
     let records = store.records(&run.id)?;
     if references::complete(&mut run, &records) {
         store.update_run(&run)?;
     }
+    drop(owner);
     let findings = report::analyze(&run, &records);
-    render(&args, &run, &records, &findings)?;
+    render(&args, &run, &records, &findings, &page)?;
     Ok(exit(&findings, ended.cause))
 }
 
+/// Lets other labs know of this one. Where that is not possible, they are not disturbed any less.
+fn present(work: &str) -> Option<lab::presence::Presence> {
+    if let Some(warning) = other_labs() {
+        output::message(&format!("warning: {warning}"));
+    }
+    let presence = lab::presence::announce(work);
+    presence.map_err(|error| output::message(&format!("note: other labs are not told of this one: {error}"))).ok()
+}
+
+/// The sentence about other labs at work, if there are any.
+pub(crate) fn other_labs() -> Option<String> {
+    let labs = lab::presence::others().filter(|labs| !labs.is_empty())?;
+    let labs = labs.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+    Some(format!("another lab is at work on this machine, each takes processors from the other: {labs}"))
+}
+
+/// Where the page goes.
+fn page_path(args: &RunArgs, plan: &Plan) -> PathBuf {
+    args.html.clone().unwrap_or_else(|| PathBuf::from(format!("{}.html", plan.study)))
+}
+
+/// Whether the page can be written, before any time is spent on what it shows.
+fn check_page(page: &Path) -> Result<(), Problem> {
+    let problem = |text: String, hint: String| Err(Problem::text(Exit::Usage, text).hint(hint));
+    let other = "name another file with `--html FILE`";
+    let folder = folder_of(page);
+    if !folder.is_dir() {
+        let text = format!("there is no folder `{}` for the report `{}`", folder.display(), page.display());
+        return problem(text, format!("make it, `mkdir -p {}`, or {other}", folder.display()));
+    }
+    if page.is_dir() {
+        return problem(format!("`{}` is a folder, and the report is a file", page.display()), other.to_owned());
+    }
+    let target = if page.exists() { page } else { folder };
+    match rustix::fs::access(target, rustix::fs::Access::WRITE_OK) {
+        Ok(()) => Ok(()),
+        Err(error) => {
+            let text = format!("the report `{}` cannot be written: {error}", page.display());
+            problem(text, other.to_owned())
+        }
+    }
+}
+
+/// The command line that goes on with a run.
+fn resume_line(args: &RunArgs, run: &str) -> String {
+    let program = std::env::args().next().unwrap_or_else(|| "quintain".to_owned());
+    let mut words = vec![program, "run".to_owned(), args.study.study.clone(), "--resume".to_owned(), run.to_owned()];
+    let mut flag = |name: &str, value: String| words.extend([name.to_owned(), value]);
+    if args.store.store != Path::new(crate::cli::STORE) {
+        flag("--store", args.store.store.display().to_string());
+    }
+    if let Some(page) = &args.html {
+        flag("--html", page.display().to_string());
+    }
+    if args.idle != crate::cli::Idle::Machine {
+        flag("--idle", report::idle_word(args.idle.into()).to_owned());
+    }
+    if let Some(Cpus(cpus)) = &args.cpus {
+        flag("--cpus", lab::cpus::format(cpus));
+    }
+    if args.store.json {
+        words.push("--json".to_owned());
+    }
+    study::words::join(&words)
+}
+
 /// A new run: the study expanded, the machine looked at, everything in the store.
-fn begin(args: &RunArgs, opened: Opened, store: &Store) -> Result<Run, Problem> {
+fn begin(args: &RunArgs, opened: Opened, store: &Store) -> Result<(Run, Owner), Problem> {
     let mut plan = opened.plan;
     if let Some(backend) = args.backend {
         plan.points.iter_mut().for_each(|point| point.load.backend = backend.into());
@@ -69,7 +159,7 @@ fn begin(args: &RunArgs, opened: Opened, store: &Store) -> Result<Run, Problem> 
     let host = lab::host::facts(Path::new("."));
     let idle = IdlePolicy::from(args.idle);
     let protocol = plan.points.first().map(|point| point.load.protocol.clone()).unwrap_or_default();
-    let run = Run {
+    let mut run = Run {
         version: study::record::RECORD_VERSION,
         id: format!("{}-{}", plan.study, lab::clock::stamp()),
         started: lab::clock::rfc3339(),
@@ -81,16 +171,20 @@ fn begin(args: &RunArgs, opened: Opened, store: &Store) -> Result<Run, Problem> 
         calibration: store.calibration(&host.name, &protocol, idle)?,
         builds: Vec::new(),
         references: Vec::new(),
+        state: Some(RunState::Running),
+        resume: String::new(),
         host,
         plan,
     };
-    store.begin_run(&run)?;
-    Ok(run)
+    let owner = store.begin_new(&mut run)?;
+    run.resume = resume_line(args, &run.id);
+    store.update_run(&run)?;
+    Ok((run, owner))
 }
 
 /// A run that was interrupted: it goes on with the plan it began with.
-fn resume(args: &RunArgs, opened: Opened, store: &Store, name: &str) -> Result<(Run, Vec<Record>), Problem> {
-    let run = if name == "latest" {
+fn resume(args: &RunArgs, opened: Opened, store: &Store, name: &str) -> Result<(Run, Owner, Vec<Record>), Problem> {
+    let mut run = if name == "latest" {
         store.latest_of(&opened.plan.study)?.ok_or_else(|| {
             let text =
                 format!("there is no run of `{}` in `{}` to go on with", opened.plan.study, store.path().display());
@@ -103,6 +197,9 @@ fn resume(args: &RunArgs, opened: Opened, store: &Store, name: &str) -> Result<(
         let text = format!("run `{}` is of the study `{}`, not of `{}`", run.id, run.plan.study, opened.plan.study);
         return Err(Problem::text(Exit::Usage, text));
     }
+    let owner = store.own(&run.id).map_err(|error| {
+        Problem::from(error).hint("it goes on by itself; leave `--resume` away to start another run beside it")
+    })?;
     let here = lab::host::facts(Path::new("."));
     if here.name != run.host.name || here.cpus != run.host.cpus {
         let text = format!(
@@ -127,7 +224,9 @@ fn resume(args: &RunArgs, opened: Opened, store: &Store, name: &str) -> Result<(
         return Err(Problem::text(Exit::Usage, text).hint("give the same `--idle`: the two are never mixed"));
     }
     output::message(&format!("going on with {}: {} trials are there", run.id, records.len()));
-    Ok((run, records))
+    run.state = Some(RunState::Running);
+    run.resume = resume_line(args, &run.id);
+    Ok((run, owner, records))
 }
 
 /// What disturbs measurements here, before any time is spent on them; the report has it in full.
@@ -149,18 +248,23 @@ fn refuse_without_points(plan: &Plan) -> Result<(), Problem> {
         .hint("`quintain check` shows all of them; `--set cores=1` asks for less, `share_cpus = true` lets both share"))
 }
 
-fn render(args: &RunArgs, run: &Run, records: &[Record], findings: &Findings) -> Result<(), Problem> {
-    let html = args.html.clone().unwrap_or_else(|| PathBuf::from(format!("{}.html", run.plan.study)));
-    let written = match report::html(findings) {
-        Ok(page) => output::file(&html, &page).map(|()| html.display().to_string())?,
-        // The run is in the store, and every other form of the report is not bound to a size.
-        Err(error) => format!("none: {error}"),
-    };
+fn render(args: &RunArgs, run: &Run, records: &[Record], findings: &Findings, page: &Path) -> Result<(), Problem> {
     if args.store.json {
         output::json(&serde_json::json!({ "run": run, "records": records, "findings": findings }))?;
     } else {
         output::data(&report::terminal(findings, &crate::report::style(false)))?;
     }
+    // The run is in the store and on the screen: a page that cannot be made takes nothing of that back.
+    let written = match report::html(findings) {
+        Ok(text) => {
+            output::file(page, &text).map(|()| page.display().to_string()).map_err(|problem| problem.to_string())
+        }
+        Err(error) => Err(error.to_string()),
+    };
+    let written = written.unwrap_or_else(|problem| {
+        output::message(&format!("\nwarning: {problem}"));
+        format!("none; `quintain report {} --format html --out FILE` writes it elsewhere", run.id)
+    });
     output::message(&format!(
         "\nreport  {written}\nrun     {} in {}   (quintain report {} --format md, csv, json, html)",
         run.id,

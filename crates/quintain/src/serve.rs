@@ -112,6 +112,8 @@ pub(crate) fn serve(args: ServeArgs) -> Done {
                 Hostility::OneByteAtATime => servers::Kind::OneByteAtATime,
                 Hostility::NeverAnswer => servers::Kind::NeverAnswer,
                 Hostility::CloseAtOnce => servers::Kind::CloseAtOnce,
+                Hostility::Freeze => servers::Kind::Freeze(args.after),
+                Hostility::FreezeOne => servers::Kind::FreezeOne(args.after),
             };
             let address = std::net::SocketAddr::from((std::net::Ipv4Addr::LOCALHOST, args.port)).into();
             let backend = Backend::Auto.into();
@@ -182,8 +184,8 @@ fn serve_cache(args: ServeCacheArgs, shutdown: &Shutdown) -> Result<(), Problem>
     }
     let speaks_memcached = matches!(args.protocol, Speech::Auto | Speech::Memcached);
     let versions = args.cas.map_or(speaks_memcached, |cas| cas == OnOff::On);
-    if versions && !speaks_memcached {
-        mistakes.add("`--cas on`: only memcached's protocol has versions of items", Some("leave it out".to_owned()));
+    if versions && args.protocol == Speech::Http {
+        mistakes.add("`--cas on`: this HTTP has no versions of items", Some("leave it out".to_owned()));
     }
     mistakes.end()?;
     let config = cache::Config {
@@ -199,6 +201,7 @@ fn serve_cache(args: ServeCacheArgs, shutdown: &Shutdown) -> Result<(), Problem>
         key_bytes_max: key_bytes_max as usize,
         value_bytes_max: value_bytes_max as usize,
         versions,
+        access_times: args.access_times == OnOff::On,
         seed: args.seed.unwrap_or_else(drawn),
     };
     let protocol = match args.protocol {

@@ -6,7 +6,7 @@ use study::{Diagnostic, ExpandOptions, Plan, Profile};
 
 use crate::cli::StudyArgs;
 use crate::message::{Exit, Problem};
-use crate::mistakes;
+use crate::{limits, mistakes};
 
 /// Where studies are that are named without a path.
 const FOLDER: &str = "studies";
@@ -36,7 +36,7 @@ pub(crate) fn open(args: &StudyArgs, machine_cpus: u32) -> Result<Opened, Proble
         _ => Profile::Default,
     };
     let mut options = ExpandOptions { name, seed: args.seed, profile, machine_cpus, sets: args.sets.clone() };
-    let plan = study::parse(&text)
+    let mut plan = study::parse(&text)
         .and_then(|study| {
             #[expect(
                 clippy::disallowed_methods,
@@ -51,6 +51,9 @@ pub(crate) fn open(args: &StudyArgs, machine_cpus: u32) -> Result<Opened, Proble
     if !missing.is_empty() {
         return Err(Problem::text(Exit::Usage, format!("`{}`: {}", path.display(), missing.join("; ")))
             .hint("files that a study names are relative to the folder that quintain is started in"));
+    }
+    for point in plan.points.iter_mut().filter(|point| point.unrunnable.is_none()) {
+        point.unrunnable = limits::obstacle(&point.load);
     }
     Ok(Opened { path, plan, profile })
 }

@@ -109,6 +109,13 @@ fn entries_up_to_the_last_batch_survive_kill_9_under_load() {
     assert!(port.err.contains("entries are gone"), "{}", port.err);
     let listed = folder.quintain(&["contract", "state", "--store", "state.redb", "list", "--json"]).expect(0);
     assert_eq!(listed.json(), serde_json::json!([]));
+    // And a file that was cut short is told of as one, wherever it ends.
+    let whole = std::fs::read(folder.path().join("state.redb")).unwrap();
+    for left in [0, 1, 100, 4096, whole.len() / 2, whole.len() - 4096] {
+        std::fs::write(folder.path().join("cut.redb"), &whole[..left]).unwrap();
+        let ran = folder.quintain(&["contract", "state", "--store", "cut.redb", "list"]).expect(2);
+        assert!(ran.err.starts_with("error: cut.redb: ") && !ran.err.contains("panicked"), "{left}: {}", ran.err);
+    }
 }
 
 #[test]
@@ -144,25 +151,54 @@ fn a_configuration_is_checked_and_all_that_is_wrong_is_told() {
     );
     let ran = folder.quintain(&["adapter", "wrong.toml", "--check"]).expect(2);
     insta::assert_snapshot!("adapter_check_all_mistakes", ran.err);
-    folder.write(
-        "whip.yaml",
-        "name: client\nredirector_port: 0\nspec: any.contract\ninterpreters:\n  Any: rest()\nclient_proxies:\n  - 127.0.0.1:1 mapstoservice Any\n",
-    );
-    let ran = folder.quintain(&["adapter", "whip.yaml", "--check"]).expect(0);
-    assert!(ran.err.contains("whip.yaml: fine"), "{}", ran.err);
-    folder.write(
-        "whip.yaml",
-        "name: client\nspec: any.contract\nclient_proxies:\n  - 127.0.0.1:1 using Any\n  - nowhere mapstoservice Any\n",
-    );
+    folder.write("whip.yaml", "name: client\nspec: any.contract\nclient_proxies:\n  - 127.0.0.1:1 mapstoservice Any\n");
     let ran = folder.quintain(&["adapter", "whip.yaml", "--check"]).expect(2);
     insta::assert_snapshot!("adapter_check_yaml", ran.err);
+}
+
+/// On SIGHUP the contract is read anew; one with mistakes is told of as a whole and changes nothing.
+#[test]
+fn a_signal_reloads_the_contract() {
+    let folder = Folder::new();
+    folder.write("any.contract", CONTRACT);
+    folder.write("adapter.toml", &config(service("200 OK"), ""));
+    let adapter = Adapter::start(&folder, "adapter.toml");
+    let hang_up = || common::signal_process(adapter.child.id(), "HUP");
+    let mut stream = connect(&adapter);
+    assert!(call(&mut stream, 1));
+    assert_eq!(adapter.metric("verdicts_total{verdict=\"fails\"}"), 0);
+    folder.write("any.contract", "contract 1\nservice Any { GET \"/\"(args) { ensures a: nobody  ensures b: \"x } }\n");
+    hang_up();
+    adapter.says("`nobody`");
+    adapter.says("not reloaded");
+    folder.write("any.contract", &CONTRACT.replace("== 200", "== 201"));
+    hang_up();
+    adapter.says("any.contract: reloaded");
+    assert!(call(&mut stream, 2));
+    eventually("the call is judged", || (adapter.metric("verdicts_total{verdict=\"fails\"}") == 1).then_some(()));
 }
 
 #[test]
 fn a_contract_is_checked_alone() {
     let folder = Folder::new();
     folder.write("good.contract", CONTRACT);
-    folder.quintain(&["contract", "check", "good.contract"]).expect(0);
+    folder.quintain(&["contract", "check", "good.contract", "--strict"]).expect(0);
+    // A warning is no mistake, and counts where that is asked for.
+    folder.write("odd.contract", &CONTRACT.replace("result.code == 200", "result.code != result.code"));
+    let ran = folder.quintain(&["contract", "check", "odd.contract"]).expect(0);
+    assert!(ran.out.contains("warning: `result.code != result.code` compares a value with itself"), "{}", ran.out);
+    folder.quintain(&["contract", "check", "odd.contract", "--strict"]).expect(1);
+    // Mistakes of schemas and of the contract hide nothing of each other.
+    folder.write("bad.thrift", "service S { i33 f(1: i32 a) }\n");
+    folder.write(
+        "schemas.contract",
+        "contract 1\nschema \"bad.thrift\"\nschema \"gone.thrift\"\nservice S { f(a: Kind) { requires b > 0 } }\n",
+    );
+    let ran = folder.quintain(&["contract", "check", "schemas.contract", "--strict"]).expect(2);
+    insta::assert_snapshot!("contract_check_schemas", ran.out);
+    let ran = folder.quintain(&["contract", "check", "schemas.contract", "--json"]).expect(2);
+    let paths = ran.json().as_array().unwrap().iter().map(|finding| finding["path"].clone()).collect::<Vec<_>>();
+    assert_eq!(paths, [Value::Null, Value::Null, "bad.thrift".into()]);
     folder.write(
         "bad.contract",
         "contract 1\nservice Any { GET \"/\"(args) { requires a: b > 0  ensures c: 1 + \"x\" == 2  ensures d: result.code > 0 && result.code < 0 } }\n",
@@ -171,4 +207,66 @@ fn a_contract_is_checked_alone() {
     insta::assert_snapshot!("contract_check", ran.out);
     let ran = folder.quintain(&["contract", "check", "bad.contract", "--json"]).expect(2);
     assert!(ran.json().as_array().unwrap().iter().all(|finding| finding["line"].as_u64().unwrap() == 2));
+}
+
+/// A shop that says where its items are, and has none of them.
+fn shop() -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    std::thread::spawn(move || {
+        for mut stream in listener.incoming().flatten() {
+            std::thread::spawn(move || {
+                let mut from = BufReader::new(stream.try_clone().unwrap());
+                let (mut line, mut is_shop) = (String::new(), false);
+                while from.read_line(&mut line).is_ok_and(|read| read > 0) {
+                    is_shop = if line.starts_with("GET ") { line.contains("/store") } else { is_shop };
+                    if line == "\r\n" {
+                        let body = format!("{{\"items\": \"http://127.0.0.1:{port}/v1/items\"}}");
+                        let (status, body) = if is_shop { ("200 OK", body) } else { ("404 None", "{}".to_owned()) };
+                        let answer = format!("HTTP/1.1 {status}\r\nContent-Length: {}\r\n\r\n{body}", body.len());
+                        if stream.write_all(answer.as_bytes()).is_err() {
+                            return;
+                        }
+                    }
+                    line.clear();
+                }
+            });
+        }
+    });
+    port
+}
+
+/// The journey asks where `.../v1/items/7` is, and never where `.../v1/items` is, which is what the reply said.
+#[test]
+fn a_journey_to_a_longer_path_than_was_learned_goes_through_the_adapter() {
+    let folder = Folder::new();
+    let shop = format!("http://127.0.0.1:{}", shop());
+    folder.write(
+        "shop.contract",
+        "contract 1\nservice Shop { GET \"/store\"() { reply identifies Items at result.body.items } }\n\
+         service Items { GET \"/{id}\"(id) { ensures there: result.code == 200 } }\n",
+    );
+    folder.write(
+        "client.toml",
+        &format!(
+            "name = \"client\"\ncontract = \"shop.contract\"\nadmin = \"127.0.0.1:0\"\nallow = [\"127.0.0.1:*\"]\n\n\
+             [protocols.Shop]\nkind = \"rest\"\n\n[protocols.Items]\nkind = \"rest\"\n\n[reports]\nformat = \"json\"\n\n\
+             [[consuming]]\nservice = \"Shop\"\nendpoint = \"{shop}\"\n"
+        ),
+    );
+    folder.write(
+        "journey.toml",
+        "name = \"shop\"\ntargets = { shop = \"\" }\n\n[[step]]\nurl = \"{shop}/store\"\ntake = { items = \"body.items\" }\n\n\
+         [[step]]\nurl = \"{items}/7\"\nexpect = { status = 404 }\n",
+    );
+    let client = Adapter::start(&folder, "client.toml");
+    let (target, resolve) = (format!("shop={shop}"), format!("http://{}", client.at("admin")));
+    let load = ["load", "--journey", "journey.toml", "--target", &target, "--resolve", &resolve];
+    let ran = folder.quintain(&[&load[..], &["-c", "1", "-n", "2", "--json"]].concat()).expect(0);
+    assert_eq!(ran.json()["requests"], 2, "{}", ran.out);
+    assert_eq!(client.metric("unchecked_total{reason=\"unlisted\"}"), 0);
+    let told = client.end();
+    let [report] = told.lines().collect::<Vec<_>>()[..] else { panic!("{told}") };
+    let report = serde_json::from_str::<Value>(report).unwrap();
+    assert_eq!((&report["clause"], &report["verdict"]), (&"Items.GET /{id}.there".into(), &"fails".into()), "{report}");
 }

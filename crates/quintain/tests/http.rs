@@ -73,8 +73,10 @@ fn a_number_of_requests_is_met_exactly() {
     ] {
         let before = server.requests();
         let json = load(&server.url("/"), &[&["-n", &requests.to_string(), "--json"], more].concat()).expect(0).json();
-        assert_eq!(json["requests"], requests, "{more:?}");
-        assert!(server.requests() - before >= requests, "{more:?}");
+        assert_eq!((&json["requests"], &json["unfinished"]), (&json!(requests), &json!(0)), "{more:?}");
+        assert_eq!(json["statuses"], json!({"200": requests}), "{more:?}");
+        let warmup = json["warmup_requests"].as_u64().unwrap();
+        assert_eq!(server.requests() - before, warmup + requests, "{more:?}: what the server counted");
     }
 }
 
@@ -453,9 +455,20 @@ fn a_search_finds_that_the_highest_rate_asked_is_kept() {
 fn a_search_of_a_server_that_answers_nothing_right_ends_with_a_failing_rate_or_none() {
     let found = Scripted::start(Does::Answer(b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n"));
     let args = ["--find", "errors<1%", "--find-from", "20", "-d", "200ms", "--json"];
-    let ran = load(&found.url("/"), &args).expect(0);
+    // The lowest rate that may be tried fails: that is the subject's.
+    let ran = load(&found.url("/"), &args).expect(3);
     let json = ran.json();
     assert!(json["search"]["low"].is_null() && !json["search"]["high"].is_null(), "{json}");
+    assert_eq!(json["search"]["bound"], "subject");
+}
+
+#[test]
+fn a_search_that_cannot_be_judged_ends_as_one_of_the_machine() {
+    // A p99.9 takes 3,688 answers, and there are a hundred.
+    let server = Scripted::start(Does::Answer(OK));
+    let args = ["--find", "p99.9<5s", "--find-from", "500", "--find-to", "500", "-d", "200ms", "--json"];
+    let json = load(&server.url("/"), &args).expect(4).json();
+    assert_eq!((&json["search"]["bound"], &json["search"]["low"]), (&json!("measuring"), &json!(null)), "{json}");
 }
 
 #[test]

@@ -248,6 +248,176 @@ fn interrupting_ends_in_order() {
 }
 
 #[test]
+fn an_interrupted_run_says_so_in_every_form_and_how_to_go_on() {
+    let folder = Folder::new();
+    let run = begin(&folder);
+    fresh_trial(run.id());
+    signal_process(run.id(), "INT");
+    let ran = Ran::from(run.wait_with_output().unwrap()).expect(130);
+    let done = order(&folder).len();
+    let name = folder.quintain(&["runs", "--json"]).expect(0).json()[0]["id"].as_str().unwrap().to_owned();
+    let said = format!("interrupted after {done} of 6 trials");
+    let line = format!("run mini.toml --resume {name}");
+    assert!(ran.out.to_lowercase().contains(&said) && ran.out.contains(&line), "{}", ran.out);
+    let page = std::fs::read_to_string(folder.path().join("mini.html")).unwrap();
+    assert!(page.contains(&said) && page.contains(&line));
+    for form in ["terminal", "md", "html", "json"] {
+        let out = folder.quintain(&["report", "-f", form]).expect(0).out;
+        assert!(out.to_lowercase().contains(&said) && out.contains(&line), "{form}: {out}");
+    }
+    for form in ["csv", "csv-trials"] {
+        let out = folder.quintain(&["report", "-f", form]).expect(0).out;
+        assert!(out.lines().skip(1).all(|line| line.ends_with(",interrupted")), "{form}: {out}");
+    }
+    let runs = folder.quintain(&["runs"]).expect(0).out;
+    assert!(runs.contains(&format!("  {done} of 6  ")) && runs.contains("interrupted"), "{runs}");
+
+    folder.quintain(&["run", "mini.toml", "--resume", &name]).expect(0);
+    assert_eq!(order(&folder).len(), 6);
+    let runs = folder.quintain(&["runs"]).expect(0).out;
+    assert!(runs.contains("complete") && !runs.contains(" of "), "{runs}");
+    let out = folder.quintain(&["report"]).expect(0).out;
+    assert!(!out.to_lowercase().contains("interrupted"), "{out}");
+}
+
+#[test]
+fn a_run_belongs_to_one_process_until_that_ends_however_it_does() {
+    let folder = Folder::new();
+    let mut run = begin(&folder);
+    let refused = folder.quintain(&["run", "mini.toml", "--resume"]).expect(2);
+    assert!(refused.err.contains(&format!("is being worked on by process {}", run.id())), "{}", refused.err);
+    assert!(folder.quintain(&["report"]).expect(0).out.contains("RUNNING, "));
+    assert!(folder.quintain(&["runs"]).expect(0).out.contains("running"));
+    run.kill().unwrap();
+    run.wait().unwrap();
+    assert!(folder.quintain(&["report"]).expect(0).out.contains("INTERRUPTED after"));
+    folder.quintain(&["run", "mini.toml", "--resume"]).expect(0);
+    assert_eq!(order(&folder).len(), 6);
+    let left = std::fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().file_name());
+    assert!(left.into_iter().all(|name| !name.to_string_lossy().ends_with(".lock")));
+}
+
+#[test]
+fn two_labs_are_told_of_each_other() {
+    let (first, second) = (Folder::new(), Folder::new());
+    let mut running = begin(&first);
+    let found = first.quintain(&["doctor", "--json"]).json();
+    let labs = found["findings"].as_array().unwrap().iter().find(|finding| finding["check"] == "labs").unwrap();
+    assert_eq!(labs["state"], "warning");
+    assert!(labs["text"].as_str().unwrap().contains(&format!("process {} (mini-", running.id())), "{labs}");
+
+    let mut beside = begin(&second);
+    let warned = |folder: &Folder, other: u32| {
+        let warnings = records(folder).into_iter().flat_map(|record| record["warnings"].as_array().unwrap().clone());
+        warnings.into_iter().any(|warning| warning.as_str().unwrap().contains(&format!("process {other} (mini-")))
+    };
+    eventually("the first run is warned of the second", || warned(&first, beside.id()).then_some(()));
+    assert!(warned(&second, running.id()));
+    for run in [&mut running, &mut beside] {
+        run.kill().unwrap();
+        run.wait().unwrap();
+    }
+}
+
+#[test]
+fn a_store_that_may_only_be_read_is_reported_from() {
+    let folder = Folder::new();
+    folder.write("mini.toml", &study());
+    folder.quintain(&["run", "mini.toml", "--set", "clients=1"]).expect(0);
+    let mode = |path: &std::path::Path, mode| {
+        use std::os::unix::fs::PermissionsExt;
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
+    };
+    mode(&folder.path().join("quintain.db"), 0o444);
+    mode(folder.path(), 0o555);
+    // Permissions bind everybody but root, who becomes somebody else.
+    let as_anybody = |args: &[&str]| {
+        let mut command = folder.command(args);
+        if rustix::process::geteuid().is_root() {
+            use std::os::unix::process::CommandExt;
+            command.uid(65_534);
+        }
+        Ran::from(command.output().unwrap())
+    };
+    let out = as_anybody(&["report"]).expect(0).out;
+    assert!(out.contains("Does it run?"), "{out}");
+    assert!(as_anybody(&["runs"]).expect(0).out.contains("mini-"));
+    let refused = as_anybody(&["calibrate", "--force"]).expect(2);
+    assert!(refused.err.contains("cannot be opened as a store"), "{}", refused.err);
+    mode(folder.path(), 0o755);
+}
+
+#[test]
+fn a_page_that_cannot_be_written_is_known_before_anything_is_measured() {
+    let folder = Folder::new();
+    folder.write("mini.toml", &study());
+    std::fs::create_dir(folder.path().join("taken")).unwrap();
+    for (page, says, hint) in [
+        ("no/such/page.html", "there is no folder `no/such` for the report `no/such/page.html`", "mkdir -p no/such"),
+        ("taken", "`taken` is a folder, and the report is a file", "--html FILE"),
+    ] {
+        let ran = folder.quintain(&["run", "mini.toml", "--html", page]).expect(2);
+        assert!(ran.err.contains(says) && ran.err.contains(hint), "{}", ran.err);
+    }
+    assert!(!folder.path().join("quintain.db").exists(), "nothing has begun");
+}
+
+#[test]
+fn a_page_that_could_not_be_written_takes_nothing_of_the_results() {
+    let folder = Folder::new();
+    let build = "[subject]\nbuild = \"mkdir mini.html\"";
+    folder.write("mini.toml", &study().replace("[subject]", build));
+    let ran = folder.quintain(&["run", "mini.toml"]).expect(0);
+    assert!(ran.out.contains("limited by"), "{}", ran.out);
+    assert!(ran.err.contains("warning: cannot write `mini.html`: Is a directory"), "{}", ran.err);
+    assert!(ran.err.contains("--format html --out FILE` writes it elsewhere"), "{}", ran.err);
+    assert_eq!(order(&folder).len(), 6);
+}
+
+#[test]
+fn what_resuming_would_ignore_is_refused() {
+    let folder = Folder::new();
+    folder.write("mini.toml", &study());
+    for flags in [&["--quick"][..], &["--full"], &["--seed", "1"], &["--set", "clients=1"], &["--backend", "epoll"]] {
+        let args = [&["run", "mini.toml", "--resume"], flags].concat();
+        let ran = folder.quintain(&args).expect(2);
+        assert!(
+            ran.err.contains("'--resume [<RUN>]' cannot be used with") && ran.err.contains(flags[0]),
+            "{}",
+            ran.err
+        );
+    }
+}
+
+#[test]
+fn what_a_subject_writes_commands_no_terminal() {
+    let folder = Folder::new();
+    folder.write("evil.sh", r"printf '\033]0;owned\007 no \302\233such\r\n' >&2; exit 3");
+    let text = study().replace("quintain serve pingpong -p {port}", "/bin/sh evil.sh {port}");
+    folder.write("evil.toml", &text);
+    let ran = folder.quintain(&["run", "evil.toml"]).expect(3);
+    let page = std::fs::read_to_string(folder.path().join("evil.html")).unwrap();
+    let markdown = folder.quintain(&["report", "-f", "md"]).expect(0).out;
+    for text in [&ran.out, &ran.err, &page, &markdown] {
+        assert!(text.contains("owned"), "{text}");
+        assert_eq!(text.chars().find(|c| c.is_control() && !matches!(c, '\n' | '\t')), None, "{text:?}");
+    }
+    assert!(ran.err.contains(r"\x1b]0;owned\x07 no \x9bsuch"), "{}", ran.err);
+}
+
+#[test]
+fn a_failure_without_factors_reads_well() {
+    let folder = Folder::new();
+    let text = study().replace("quintain serve pingpong -p {port}", "/bin/sh -c 'exit 3' {port}");
+    let text = text.replace("\"{clients}\"", "1").replace("[factors]\nclients = [1, 4]\n", "");
+    folder.write("alone.toml", &text[..text.find("[[figure]]").unwrap()]);
+    let ran = folder.quintain(&["run", "alone.toml"]).expect(3);
+    assert!(ran.err.contains("failed: it ended (exit 3) before port "), "{}", ran.err);
+    assert!(ran.out.contains("\n  failed: all 3 trials failed: it ended (exit 3)"), "{}", ran.out);
+    assert!(!ran.err.contains(": :") && !ran.out.contains(": :"), "{}\n{}", ran.err, ran.out);
+}
+
+#[test]
 fn what_this_machine_cannot_run_is_a_row_that_says_so() {
     let folder = Folder::new();
     let text = study()
@@ -272,7 +442,7 @@ fn mistakes_are_shown_all_at_once_with_their_places() {
 #[test]
 fn help_is_worth_reading() {
     let folder = Folder::new();
-    for verb in ["", "run", "load", "check", "report", "serve", "adapter", "contract"] {
+    for verb in ["", "run", "load", "check", "report", "calibrate", "serve", "adapter", "contract"] {
         let args = [verb, "--help"].into_iter().filter(|word| !word.is_empty()).collect::<Vec<_>>();
         let name = if verb.is_empty() { "help".to_owned() } else { format!("help_{verb}") };
         insta::assert_snapshot!(name, folder.quintain(&args).expect(0).out);

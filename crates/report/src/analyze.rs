@@ -6,7 +6,10 @@ use study::plan::Level;
 use study::record::{IdlePolicy, Record, Run};
 
 use crate::findings::{Drift, FINDINGS_VERSION, Factor, Findings, MetricInfo, Row, RowState};
-use crate::{added, answer, asked, effects, method, miss_ratio, operations, over_requests, row, scalability, value};
+use crate::{
+    added, answer, asked, effects, method, miss_ratio, operations, over_requests, row, scalability, unfinished, value,
+    visible,
+};
 
 /// Below this adjusted p-value a drift is called one.
 const DRIFT_P: f64 = 0.05;
@@ -16,8 +19,9 @@ const DRIFT_P: f64 = 0.05;
 ///
 /// Pure: the same run and records give the same findings, on any machine.
 pub fn analyze(run: &Run, records: &[Record]) -> Findings {
+    let (run, records) = (&*visible::run(run), records.iter().map(visible::record).collect::<Vec<_>>());
     let plan = &run.plan;
-    let mut records = records.iter().collect::<Vec<_>>();
+    let mut records = records.iter().map(|record| &**record).collect::<Vec<_>>();
     records.sort_by_key(|record| record.order);
     let strange = records.iter().filter(|record| record.point >= plan.points.len()).count();
     records.retain(|record| record.point < plan.points.len());
@@ -41,6 +45,7 @@ pub fn analyze(run: &Run, records: &[Record]) -> Findings {
         revision: run.revision.clone(),
         seed: plan.seed,
         study_text: plan.text.clone(),
+        unfinished: unfinished::unfinished(run, records.len()),
         metrics: metrics(capacities.iter().chain(&rows)),
         load: asked::asked(plan),
         figures: plan.figures.clone(),
@@ -166,9 +171,9 @@ fn warnings(findings: &Findings, strange: usize) -> Vec<String> {
     for row in findings.all_rows() {
         if !matches!(row.state, RowState::Measured | RowState::Partial { .. }) {
             let reason = row.state.reason().unwrap_or_default();
-            warnings.push(format!("{}: {}: {reason}", row.label, row.state.word()));
+            warnings.push(row::about(row, &format!("{}: {reason}", row.state.word())));
         }
-        warnings.extend(row.warnings.iter().map(|warning| format!("{}: {warning}", row.label)));
+        warnings.extend(row.warnings.iter().map(|warning| row::about(row, warning)));
     }
     let drifts = findings.drift.iter().filter(|drift| drift.p_adjusted < DRIFT_P);
     warnings.extend(drifts.map(|drift| drift.sentence.clone()));

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use study::plan::Level;
 
-use crate::findings::{Findings, MetricInfo, Row, Scalability, SearchEnd};
+use crate::findings::{Findings, Mark, MetricInfo, Row, Scalability, SearchEnd};
 use crate::number;
 use crate::row::label;
 
@@ -26,9 +26,12 @@ pub(crate) fn answer(findings: &Findings) -> Vec<String> {
         _ => sentences.extend(findings.rows.iter().filter(ranked).map(|row| alone(findings, row))),
     }
     if sentences.is_empty() && findings.searches().next().is_none() {
-        let why = match findings.rows.iter().any(|row| row.is_marked() && row.estimate(&findings.metric).is_some()) {
-            true => "is about the subject",
-            false => "has an interval",
+        let is_there = |row: &&Row| row.estimate(&findings.metric).is_some();
+        let why = match findings.rows.iter().find(is_there).map(Row::is_about_others) {
+            Some(true) => "is about the subject",
+            Some(false) => "is of a subject that went on answering",
+            None if findings.rows.iter().any(|row| row.is_at_least(&findings.metric)) => "is more than a lower bound",
+            None => "has an interval",
         };
         sentences.push(format!("No answer: {} of no design point {why}.", findings.metric));
     }
@@ -46,9 +49,10 @@ pub(crate) fn answer(findings: &Findings) -> Vec<String> {
     );
     // Where most numbers are about something else, that is the answer.
     let measured = findings.rows.iter().filter(|row| row.n > 0).count();
-    let marked = || findings.rows.iter().filter(|row| row.is_marked() && row.n > 0);
+    let marked = || findings.rows.iter().filter(|row| row.is_about_others() && row.n > 0);
     if marked().count() * 2 > measured {
-        let kinds = marked().flat_map(|row| &row.marks).map(|mark| mark.text()).collect::<BTreeSet<_>>();
+        let kinds = marked().flat_map(|row| &row.marks).filter(|mark| **mark != Mark::Hung).map(|mark| mark.text());
+        let kinds = kinds.collect::<BTreeSet<_>>();
         let kinds = kinds.into_iter().collect::<Vec<_>>().join(" or ");
         let all = number::count(measured as u64, "design point");
         let first = format!("At {} of {all} the numbers are not about the subject: {kinds}.", marked().count());
@@ -59,6 +63,12 @@ pub(crate) fn answer(findings: &Findings) -> Vec<String> {
         format!("{} ({marks})", row.label)
     });
     sentences.extend(listed("Not ranked, because the numbers are not about the subject: ", marked.collect()));
+    let hung = findings.rows.iter().filter(|row| !row.is_about_others() && row.hung() > 0).map(|row| {
+        let trials = number::count(row.n as u64, "trial");
+        format!("{} (hung in {} of {trials})", row.label, row.hung())
+    });
+    sentences.extend(listed("Not ranked, because the subject stopped answering: ", hung.collect()));
+    sentences.extend(at_least(findings));
     let without = findings.rows.iter().filter(|row| row.n == 0);
     let without = without.map(|row| format!("{} ({})", row.label, row.state.word())).collect::<Vec<_>>();
     if without.len() == findings.rows.len() {
@@ -67,6 +77,17 @@ pub(crate) fn answer(findings: &Findings) -> Vec<String> {
     }
     sentences.extend(listed("Without numbers: ", without));
     sentences
+}
+
+/// Points whose metric is only known to be at least something: neither the lowest nor equal to another.
+fn at_least(findings: &Findings) -> Option<String> {
+    let metric = findings.metric_info(&findings.metric)?;
+    let unknown = findings.rows.iter().filter(|row| !row.is_marked() && row.is_at_least(&metric.name));
+    let shown = unknown.filter_map(|row| {
+        let mean = number::quantity(row.metrics.get(&metric.name)?.mean?, &metric.unit);
+        Some(format!("{} ({} at least {mean})", row.label, noun(metric)))
+    });
+    listed("Not ranked, because requests still waited for an answer at the end: ", shown.collect())
 }
 
 /// What a search has found is a range, told in a sentence of its own; the metrics of its row are those at one end of it.
@@ -357,5 +378,59 @@ mod tests {
         assert_snapshot!(first(&findings), @"No difference in the rate that is borne shown between b and a.");
         findings.rows[1].search.as_mut().unwrap().high = None;
         assert_snapshot!(first(&findings), @"No difference in the rate that is borne shown between b and a.");
+    }
+
+    fn with(point: usize, trials: usize, edit: impl Fn(&mut study::record::Measurement)) -> crate::Findings {
+        let (run, mut records) = example::volley();
+        for record in records.iter_mut().filter(|record| record.point == point).take(trials) {
+            let study::record::Outcome::Measured(measurement) = &mut record.outcome else { unreachable!() };
+            edit(measurement);
+        }
+        analyze(&run, &records)
+    }
+
+    #[test]
+    fn a_subject_that_hung_once_is_named_and_not_ranked() {
+        use crate::silence::tests::{MS, leave};
+        let findings = with(0, 1, |measurement| leave(measurement, &[200 * MS; 40], &[], 200 * MS));
+        let told = findings.answer.iter().find(|sentence| sentence.contains("stopped answering"));
+        let expected =
+            "Not ranked, because the subject stopped answering: c-epoll, cores 1, clients 40 (hung in 1 of 8 trials).";
+        assert_eq!(told.map(String::as_str), Some(expected));
+        assert!(
+            findings.answer[0].starts_with("c-epoll has the lowest mean latency in 2 of 3"),
+            "{:?}",
+            findings.answer
+        );
+        assert!(findings.rows[0].estimate("latency_mean").is_none(), "its mean is only at least something");
+        let text = crate::terminal(&findings, &crate::Style::PLAIN);
+        assert!(
+            text.contains("* the subject hung") && text.contains("Without an answer when a trial ended: 40 in flight"),
+            "{text}"
+        );
+        let page = crate::html(&findings).unwrap();
+        assert!(page.contains("40 in flight") && page.contains("≥ "), "the page tells it too");
+        let json = crate::json(&findings).unwrap();
+        assert!(json.contains(r#""at_least": true"#) && json.contains(r#""hung""#));
+    }
+
+    #[test]
+    fn a_lower_bound_takes_no_part_in_a_ranking() {
+        use crate::silence::tests::{MS, leave};
+        // One frozen connection, in one trial: nothing else looks strange.
+        let findings = with(0, 1, |measurement| leave(measurement, &[4_000 * MS], &[], MS));
+        let told = findings.answer.iter().find(|sentence| sentence.contains("still waited")).unwrap();
+        assert!(told.contains("c-epoll, cores 1, clients 40 (mean latency at least "), "{told}");
+        assert!(
+            findings.answer[0].starts_with("c-epoll has the lowest mean latency in 2 of 3"),
+            "{:?}",
+            findings.answer
+        );
+        let found = &findings.rows[0].metrics["latency_mean"];
+        assert!(found.at_least && found.estimate.is_none() && found.mean.is_some());
+        assert!(crate::markdown(&findings).contains("| ≥ "), "{}", crate::markdown(&findings));
+        let csv = crate::csv(&findings);
+        assert!(csv.lines().nth(1).unwrap().ends_with(",latency_mean,281,0,"), "{csv}");
+        assert!(findings.rows[0].estimate("latency_p50").is_some(), "its median is known");
     }
 }

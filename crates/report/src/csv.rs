@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use study::plan::Level;
 
-use crate::findings::{EffectScale, Estimate, Findings, Row, SourceKind};
+use crate::findings::{EffectScale, Estimate, Findings, Row, SourceKind, TrialFinding};
 use crate::terminal::{idle_word, limit_word};
 
 /// One row for each design point and metric-wise columns: `_mean`, `_low`, `_high`, `_stddev`. What is not known is an empty
@@ -19,7 +19,21 @@ pub fn csv(findings: &Findings) -> String {
     for metric in &findings.metrics {
         heads.extend(["mean", "low", "high", "stddev"].map(|part| format!("{}_{part}", metric.name)));
     }
-    heads.extend(["stop_reason", "warnings", "errors", "statuses", "cpus", "cpus_wanted"].map(str::to_owned));
+    heads.extend(
+        [
+            "stop_reason",
+            "warnings",
+            "errors",
+            "statuses",
+            "cpus",
+            "cpus_wanted",
+            "at_least",
+            "in_flight",
+            "unsent",
+            "run_state",
+        ]
+        .map(str::to_owned),
+    );
     let mut out = line(&heads);
     for row in findings.all_rows() {
         let mut cells = vec![findings.run.clone(), row.point.to_string()];
@@ -48,9 +62,19 @@ pub fn csv(findings: &Findings) -> String {
         cells.push(counts(&row.statuses));
         cells.push(row.cpus.to_string());
         cells.push(row.cpus_wanted.map_or(String::new(), |wanted| wanted.to_string()));
+        let bounds = row.metrics.iter().filter(|(_, found)| found.at_least).map(|(name, _)| name.as_str());
+        cells.push(bounds.collect::<Vec<_>>().join("; "));
+        let all = |count: fn(&TrialFinding) -> u64| crate::number::total(row.trials.iter().map(count)).to_string();
+        cells.extend([all(|trial| trial.in_flight), all(|trial| trial.unsent)]);
+        cells.push(run_state(findings));
         out += &line(&cells);
     }
     out
+}
+
+/// `interrupted` or `running`, where the run has not ended as it should.
+fn run_state(findings: &Findings) -> String {
+    findings.unfinished.as_ref().map_or("", |unfinished| unfinished.state.word()).to_owned()
 }
 
 /// One row for each trial, in the order they ran.
@@ -59,7 +83,7 @@ pub fn csv_trials(findings: &Findings) -> String {
     heads.extend(factor_heads(findings));
     heads.extend(["idle", "limited_by", "marks", "outlier_in", "steady"].map(str::to_owned));
     heads.extend(findings.metrics.iter().map(|metric| metric.name.clone()));
-    heads.push("failed".to_owned());
+    heads.extend(["failed", "at_least", "in_flight", "unsent", "run_state"].map(str::to_owned));
     let mut trials =
         findings.all_rows().flat_map(|row| row.trials.iter().map(move |trial| (row, trial))).collect::<Vec<_>>();
     trials.sort_by_key(|(_, trial)| trial.order);
@@ -75,6 +99,9 @@ pub fn csv_trials(findings: &Findings) -> String {
         cells.push(trial.steady.map_or(String::new(), |steady| steady.to_string()));
         cells.extend(findings.metrics.iter().map(|metric| number(trial.values.get(&metric.name).copied())));
         cells.push(trial.failed.clone().unwrap_or_default());
+        cells.push(trial.at_least.iter().map(String::as_str).collect::<Vec<_>>().join("; "));
+        cells.extend([trial.in_flight.to_string(), trial.unsent.to_string()]);
+        cells.push(run_state(findings));
         out += &line(&cells);
     }
     out
@@ -383,7 +410,7 @@ mod tests {
     fn errors_statuses_and_processors_stand_at_the_end() {
         let (run, records) = example::threads();
         let text = csv(&analyze(&run, &records));
-        let ends = text.lines().map(|line| line.rsplit(',').take(4).collect::<Vec<_>>()).collect::<Vec<_>>();
+        let ends = text.lines().map(|line| line.rsplit(',').skip(4).take(4).collect::<Vec<_>>()).collect::<Vec<_>>();
         assert_eq!(ends[0], ["cpus_wanted", "cpus", "statuses", "errors"]);
         assert_eq!(ends[3], ["", "4", "200: 132842; 503: 12", "status: 12; truncated: 1"]);
         assert_eq!(ends[8][..2], ["40", "24"]);

@@ -105,7 +105,7 @@ fn one(findings: &Findings, design: Design, metric: &MetricInfo, idle: IdlePolic
 /// Block and value of each trial that has one.
 fn values<'r>(row: &'r Row, metric: &str) -> impl Iterator<Item = (u32, f64)> + use<'r> {
     let metric = metric.to_owned();
-    row.trials.iter().filter_map(move |trial| Some((trial.block, *trial.values.get(&metric)?)))
+    row.trials.iter().filter_map(move |trial| Some((trial.block, trial.known(&metric)?)))
 }
 
 /// Levels at which nothing at all was measured are left out: a machine that is too small for them leaves a full factorial of the others.
@@ -148,7 +148,7 @@ fn hindrance(input: &Input<'_>) -> Option<String> {
 /// Points that are about the generator too.
 fn marked(input: &Input<'_>) -> Option<String> {
     let marks = |mark: Mark| input.rows.iter().filter(|(row, _)| row.marks.contains(&mark)).count();
-    let counted = [Mark::GeneratorBound, Mark::Shared].map(|mark| (marks(mark), mark.text()));
+    let counted = [Mark::GeneratorBound, Mark::Shared, Mark::Hung].map(|mark| (marks(mark), mark.text()));
     let of = number::count(input.rows.len() as u64, "design point");
     let parts = counted.iter().filter(|(count, _)| *count > 0).map(|(count, text)| format!("{count} of {of} {text}"));
     let parts = parts.collect::<Vec<_>>();

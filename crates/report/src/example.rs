@@ -116,6 +116,7 @@ fn adapter(record: &Record) -> study::record::MiddleUse {
         m3_bytes: (0..calls).map(|call| if call % 2 == 0 { 74 } else { 50 }).collect(),
         entries: every(&|call| 2 * (call / 2 + 1)),
         store_bytes: every(&|call| 4_096 + 100 * call),
+        memory: Vec::new(),
     };
     let mut used = SubjectUse { measured_from_ns: 100_000_000, cpus: vec![1], ..record.subject.clone() };
     used.samples = (0..10)
@@ -487,9 +488,12 @@ impl Trial<'_> {
             warmup_errors: BTreeMap::new(),
             late_answers: 0,
             reconnects: 0,
+            in_backoff_mean: 0.0,
+            asked_again: 0,
             offered_per_s: None,
             unsent: 0,
             unfinished: u64::from(clients),
+            censored: None,
             in_flight_mean: f64::from(clients),
             process_cpu_ns: worker.cpu_ns + 40_000_000,
             process_rss_max_bytes: 6_000_000,
@@ -542,6 +546,8 @@ fn run(servers: &[&str], cores: &[i64], clients: &[i64]) -> Run {
         calibration: Some(calibration()),
         builds: servers.iter().map(build).collect(),
         references: Vec::new(),
+        state: Some(study::record::RunState::Complete),
+        resume: String::new(),
         plan: Plan {
             study: "volley".to_owned(),
             question: "How does ping-pong latency scale with server cores and clients?".to_owned(),
@@ -676,11 +682,13 @@ fn calibration() -> Calibration {
     Calibration {
         measured: "2026-11-20T21:00:00Z".to_owned(),
         protocol: "pingpong".to_owned(),
+        server: String::new(),
         backend: "io_uring".to_owned(),
         idle: IdlePolicy::Machine,
         threads: 1,
         rate_max_per_s: 212_000.0,
         rate_max_clients: 80,
+        generator_busy: None,
         cpu_per_request_ns: 4_600.0,
         floor_latency_ns_p50: 54_000.0,
         floor_latency_ns_p99: 81_000.0,

@@ -1,12 +1,13 @@
 //! What analysis made of the records: everything that a renderer shows, and nothing that it must still work out.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use study::plan::{Design, Figure, Level, Table};
 use study::record::{
-    Build, Calibration, FailureKind, Finding, Histogram, Host, IdlePolicy, Limit, NetworkCounters, Purpose,
+    Build, Calibration, Censored, FailureKind, Finding, Histogram, Host, IdlePolicy, Limit, NetworkCounters, Purpose,
+    RunState,
 };
 
 pub use crate::added::{Added, AddedMetric};
@@ -52,6 +53,9 @@ pub struct Findings {
     pub study_text: String,
     /// The factors, in the order of the study.
     pub factors: Vec<Factor>,
+    /// Where the run has not ended as it should: what is reported is what there is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unfinished: Option<Unfinished>,
     /// The metrics that occur, in the order in which they should be shown.
     pub metrics: Vec<MetricInfo>,
     /// What was asked, by how many, and how: what all design points have in common, and what differs between them.
@@ -120,6 +124,22 @@ impl Findings {
     }
 }
 
+/// A run that was interrupted, or goes on still.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Unfinished {
+    /// Which of the two.
+    pub state: RunState,
+    /// Trials that there are.
+    pub trials: u64,
+    /// Trials that the plan has at least.
+    pub trials_min: u64,
+    /// It in words: `interrupted after 5 of at least 15 trials`.
+    pub sentence: String,
+    /// The command line that goes on with it, for a shell; empty while it runs, and where it is not known.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub resume: String,
+}
+
 /// A factor and its levels.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Factor {
@@ -180,6 +200,10 @@ pub struct Row {
     pub clock: Option<Clock>,
     /// Latencies of all trials merged, ns; for distributions.
     pub latency: Option<Histogram>,
+    /// Requests that were due and had no answer when their trial ended, all trials: how many, and how long they had waited. `None`: the store
+    /// is older than that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub censored: Option<Box<Censored>>,
     /// Requests gone wrong, all trials, by kind.
     pub errors: BTreeMap<String, u64>,
     /// The first error of each kind that has more to say.
@@ -215,9 +239,24 @@ impl Row {
         crate::number::total(self.errors.values().copied())
     }
 
-    /// Whether the numbers are about something else than the subject.
+    /// Whether something forbids to compare it.
     pub fn is_marked(&self) -> bool {
         !self.marks.is_empty()
+    }
+
+    /// Whether the numbers are about something else than the subject.
+    pub fn is_about_others(&self) -> bool {
+        self.marks.iter().any(|mark| *mark != Mark::Hung)
+    }
+
+    /// Trials in which the subject fell silent.
+    pub fn hung(&self) -> usize {
+        self.trials.iter().filter(|trial| trial.marks.contains(&Mark::Hung)).count()
+    }
+
+    /// Whether a metric is only known to be at least something.
+    pub fn is_at_least(&self, metric: &str) -> bool {
+        self.metrics.get(metric).is_some_and(|found| found.at_least)
     }
 }
 
@@ -291,6 +330,10 @@ pub struct MetricFinding {
     pub estimate: Option<Estimate>,
     /// Mean over the trials, where there are values, be there an interval or not.
     pub mean: Option<f64>,
+    /// The mean is only the least that it can be: in some trial requests still waited at the end that could change it. There is no estimate
+    /// then, and the row takes no part in a comparison of this metric.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub at_least: bool,
     /// Standard deviation of the values of the trials; `None` below two trials.
     pub stddev: Option<f64>,
     /// Standard deviation between trials, without what varies inside of them; `None` where the windows do not tell it.
@@ -358,6 +401,8 @@ pub enum Mark {
     GeneratorBound,
     /// Subject and generator shared processors.
     Shared,
+    /// The subject fell silent on all connections, and stayed so until the end.
+    Hung,
 }
 
 impl Mark {
@@ -366,6 +411,7 @@ impl Mark {
         match self {
             Mark::GeneratorBound => "generator-bound",
             Mark::Shared => "shared processors",
+            Mark::Hung => "hung",
         }
     }
 }
@@ -404,6 +450,15 @@ pub struct TrialFinding {
     pub offered_per_s: Option<f64>,
     /// Values, by name of the metric; empty for a failed trial.
     pub values: BTreeMap<String, f64>,
+    /// Those of them that are only the least that they can be, because requests still waited at the end.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub at_least: BTreeSet<String>,
+    /// Requests that were written and had no answer at the end.
+    #[serde(default)]
+    pub in_flight: u64,
+    /// Requests that were to be sent and were not by the end.
+    #[serde(default)]
+    pub unsent: u64,
     /// Who was the limit.
     pub limited_by: Option<Limit>,
     /// What forbids to read it as a statement about the subject.
@@ -414,6 +469,13 @@ pub struct TrialFinding {
     pub steady: Option<bool>,
     /// Why it has no values.
     pub failed: Option<String>,
+}
+
+impl TrialFinding {
+    /// The value of a metric, where it is no mere lower bound.
+    pub fn known(&self, metric: &str) -> Option<f64> {
+        self.values.get(metric).copied().filter(|_| !self.at_least.contains(metric))
+    }
 }
 
 /// What a search has found: the range from the largest offered rate confirmed to keep the objective to the smallest confirmed
@@ -440,6 +502,9 @@ pub struct SearchFinding {
     pub complete: bool,
     /// Why it ended.
     pub ended: String,
+    /// What this answer is owed to.
+    #[serde(default)]
+    pub bound: SearchBound,
     /// The ends were to lie so far apart: upper over lower end, less one.
     pub resolution: f64,
     /// Trials, the pilot among them.
@@ -450,6 +515,19 @@ pub struct SearchFinding {
     pub rates: Vec<SearchRate>,
     /// The trials, in the order they ran.
     pub steps: Vec<SearchStep>,
+}
+
+/// What the answer of a search is owed to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum SearchBound {
+    /// Nothing stood in the way: there is a lower end, and an upper one or none because the highest rate asked holds.
+    Found,
+    /// The subject: it keeps the objective at no rate that may be tried, or breaks down.
+    Subject,
+    /// The measuring: the generator was the limit, there were too few answers, too much noise or too few trials.
+    #[default]
+    Measuring,
 }
 
 /// An end of a range.

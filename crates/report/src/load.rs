@@ -1,19 +1,22 @@
 //! One load without a study (`quintain load`): its numbers, with intervals from inside the one trial.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use study::record::{Histogram, Limit, Measurement, Volley};
+use stats::Bound;
+use study::record::{Censored, Histogram, Limit, Measurement, Volley};
 use study::spec::Connection;
 
 use crate::cache::{self, CacheReport};
 use crate::findings::{Clock, Estimate};
 use crate::journey::{self, JourneyReport};
+use crate::latency::{self, Latency};
 use crate::number::{self, percent, quantity};
 use crate::terminal::{Paint, Style};
-use crate::{histogram, value, verdict};
+use crate::visible::visible;
+use crate::{histogram, silence, value, verdict};
 
 /// The version of [`LoadReport`].
 pub const LOAD_VERSION: u32 = 1;
@@ -43,11 +46,17 @@ pub struct LoadReport {
     pub connection: Connection,
     /// Completed and valid, while measured.
     pub requests: u64,
+    /// Completed and valid in the warm-up; in no other figure here.
+    pub warmup_requests: u64,
+    /// Sent and not answered when measuring ended; in no other figure here.
+    pub unfinished: u64,
+    /// Sent once more on another connection, because the one before had ended behind an answer to an earlier one; no errors.
+    pub asked_again: u64,
     /// What went wrong while measured, by kind.
     pub errors: BTreeMap<String, u64>,
     /// The first error of each kind that has more to say, in words.
     pub error_examples: BTreeMap<String, String>,
-    /// Answers by HTTP status, right or wrong; empty for other protocols.
+    /// HTTP status of the answers that are among `requests` or `errors`, and of no others; empty for other protocols.
     pub statuses: BTreeMap<u16, u64>,
     /// Length of what was measured, s.
     pub duration_s: f64,
@@ -77,8 +86,12 @@ pub struct LoadReport {
     pub late_answers: u64,
     /// Intended sends that were never written.
     pub unsent: u64,
+    /// Requests that were due and had no answer, right or wrong, when measuring ended.
+    pub censored: CensoredReport,
     /// Requests in flight as counted, mean over time.
     pub in_flight_mean: f64,
+    /// Clients in the generator's own pause before it opens a lost connection again (its back-off), mean over time.
+    pub in_backoff_mean: f64,
     /// The same by Little's law: service times, summed up, over the time measured. Requests that went wrong are not in it.
     pub in_flight_by_latency: f64,
     /// Why it ended.
@@ -93,6 +106,21 @@ pub struct LoadReport {
     pub journey: Option<JourneyReport>,
     /// What the reader should know, one sentence each.
     pub warnings: Vec<String>,
+}
+
+/// Requests that were due and had no answer when measuring ended.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct CensoredReport {
+    /// Written, and not answered. In a closed loop nearly every client has one.
+    pub in_flight: u64,
+    /// The longest of them had waited so long, ns.
+    pub in_flight_waited_ns: Option<u64>,
+    /// To be sent, and not written; open loop only.
+    pub unsent: u64,
+    /// The longest of them had waited so long, ns.
+    pub unsent_waited_ns: Option<u64>,
+    /// The subject fell silent on all connections, and stayed so until the end.
+    pub hung: bool,
 }
 
 /// Latency of a load, ns. What too few answers cannot tell is `null`: a quantile above all of them would be their
@@ -115,6 +143,8 @@ pub struct LatencyNs {
     pub p999: Option<f64>,
     /// The largest, exact.
     pub max: Option<u64>,
+    /// Which of the above are only the least that they can be, `p99`, because requests still waited when measuring ended.
+    pub at_least: BTreeSet<String>,
     /// Where it starts: `service` (at the write) or `response` (at the intended send time).
     pub clock: Clock,
 }
@@ -166,8 +196,7 @@ pub enum IntervalOrNote {
 /// The numbers of a load. `target` is how its user named it.
 pub fn load(measurement: &Measurement, target: &str) -> LoadReport {
     let verdict = verdict::judge_load(measurement);
-    let latency = histogram::read(measurement.latency());
-    let quantile = |q: f64| known_quantile(latency.as_ref()?, q);
+    let latency = Latency::of(measurement);
     let duration_s = measurement.duration_ns as f64 / 1e9;
     let a_second = |value: f64| if duration_s > 0.0 { value / duration_s } else { 0.0 };
     LoadReport {
@@ -180,6 +209,9 @@ pub fn load(measurement: &Measurement, target: &str) -> LoadReport {
         pipeline: measurement.pipeline,
         connection: measurement.connection,
         requests: measurement.requests,
+        warmup_requests: measurement.warmup_requests,
+        unfinished: measurement.unfinished,
+        asked_again: measurement.asked_again,
         errors: measurement.errors.clone(),
         error_examples: measurement.error_examples.clone(),
         statuses: measurement.statuses.clone(),
@@ -192,17 +224,7 @@ pub fn load(measurement: &Measurement, target: &str) -> LoadReport {
         handshake_ns: measurement.handshake.as_ref().map(spread),
         resumed: measurement.resumed,
         reconnects: measurement.reconnects,
-        latency_ns: LatencyNs {
-            mean: value::latency_mean_ns(measurement).filter(|mean| mean.is_finite()),
-            stdev: stdev(measurement.latency()),
-            p50: quantile(0.5),
-            p90: quantile(0.9),
-            p95: quantile(0.95),
-            p99: quantile(0.99),
-            p999: quantile(0.999),
-            max: measurement.latency().max,
-            clock: value::clock(measurement),
-        },
+        latency_ns: latency_ns(measurement, latency.as_ref()),
         generator: Generator {
             cpu_s: measurement.workers.iter().map(|worker| worker.cpu_ns).sum::<u64>() as f64 / 1e9,
             process_cpu_s: measurement.process_cpu_ns as f64 / 1e9,
@@ -213,7 +235,9 @@ pub fn load(measurement: &Measurement, target: &str) -> LoadReport {
         intervals: intervals(measurement, latency.as_ref()),
         late_answers: measurement.late_answers,
         unsent: measurement.unsent,
+        censored: censored(measurement),
         in_flight_mean: measurement.in_flight_mean,
+        in_backoff_mean: measurement.in_backoff_mean,
         in_flight_by_latency: Some(a_second((measurement.service.sum + crate::cache::caused(measurement).0) / 1e9))
             .filter(|n| n.is_finite())
             .unwrap_or(0.0),
@@ -222,7 +246,42 @@ pub fn load(measurement: &Measurement, target: &str) -> LoadReport {
         hit_ratio: measurement.cache.as_ref().and_then(|cache| cache.counts.hit_ratio()),
         cache: measurement.cache.as_deref().map(cache::report),
         journey: measurement.journey.as_deref().map(journey::report),
-        warnings: verdict::measurement_warnings(measurement),
+        warnings: verdict::measurement_warnings(measurement, 0),
+    }
+}
+
+/// The latencies, and which of them are lower bounds.
+fn latency_ns(measurement: &Measurement, latency: Option<&Latency>) -> LatencyNs {
+    let found = latency.map(Latency::estimate);
+    let mut at_least = BTreeSet::new();
+    let mut told = |name: &str, bound: Option<Bound>| {
+        if bound.is_some_and(|bound| bound.at_least) {
+            at_least.insert(name.to_owned());
+        }
+        bound.map(|bound| bound.value).filter(|value| value.is_finite())
+    };
+    // Neither is a lower bound a maximum in disguise, nor hides one behind it.
+    let mut quantile = |name: &str, q: f64| {
+        let (latency, found) = latency.zip(found.as_ref())?;
+        let known = known_quantile(latency.answered(), q).is_some();
+        told(name, found.quantile(q).filter(|bound| known || bound.at_least))
+    };
+    let [p50, p90, p95, p99, p999] = QUANTILES.map(|(name, q)| quantile(&name.replace('.', ""), q));
+    let mean = told("mean", latency::mean(measurement));
+    let max = told("max", found.and_then(|found| found.max()));
+    let stdev = stdev(measurement.latency()).filter(|_| !at_least.contains("mean"));
+    let max = max.map(|max| max as u64).or(measurement.latency().max);
+    LatencyNs { mean, stdev, p50, p90, p95, p99, p999, max, at_least, clock: value::clock(measurement) }
+}
+
+fn censored(measurement: &Measurement) -> CensoredReport {
+    let longest = |part: fn(&Censored) -> &Histogram| part(measurement.censored.as_deref()?).max;
+    CensoredReport {
+        in_flight: measurement.unfinished,
+        in_flight_waited_ns: longest(|censored| &censored.in_flight),
+        unsent: measurement.unsent,
+        unsent_waited_ns: longest(|censored| &censored.unsent),
+        hung: silence::hung(measurement, 0).is_some(),
     }
 }
 
@@ -258,7 +317,7 @@ pub fn load_json(measurement: &Measurement, target: &str) -> Result<String, serd
     serde_json::to_string_pretty(&load(measurement, target))
 }
 
-fn intervals(measurement: &Measurement, latency: Option<&stats::Histogram>) -> BTreeMap<String, IntervalOrNote> {
+fn intervals(measurement: &Measurement, latency: Option<&Latency>) -> BTreeMap<String, IntervalOrNote> {
     let or_note = |found: Result<stats::batch::Batches, stats::batch::Declined>,
                    n: fn(&stats::batch::Batches) -> u64| match found {
         Ok(batches) => {
@@ -274,11 +333,24 @@ fn intervals(measurement: &Measurement, latency: Option<&stats::Histogram>) -> B
     let mut intervals = BTreeMap::new();
     let batches = |found: &stats::batch::Batches| found.batches as u64;
     intervals.insert("rate_per_s".to_owned(), or_note(stats::batch::mean(&rates, LEVEL), batches));
-    intervals.insert("latency_ns_mean".to_owned(), or_note(stats::batch::ratio(&sums, LEVEL), batches));
+    // Windows know answers alone: where requests without one change a number, they cannot say how sure it is.
+    let or_moved = |bound: Option<Bound>, answered: Option<f64>, found: IntervalOrNote| match bound {
+        Some(bound) if latency::is_moved(&bound, answered) => {
+            let note = "not enough data for an interval: requests that still waited at the end change it".to_owned();
+            IntervalOrNote::Note { note }
+        }
+        _ => found,
+    };
+    let stored = measurement.latency();
+    let answered = Some(stored.sum / stored.count as f64).filter(|_| stored.count > 0);
+    let mean = or_note(stats::batch::ratio(&sums, LEVEL), batches);
+    intervals.insert("latency_ns_mean".to_owned(), or_moved(latency::mean(measurement), answered, mean));
     let histograms = windows.iter().map(|window| histogram::read(&window.latency)).collect::<Option<Vec<_>>>();
-    if let (Some(windows), Some(whole)) = (histograms, latency) {
+    if let (Some(windows), Some(latency)) = (histograms, latency) {
+        let (whole, estimate) = (latency.answered(), latency.estimate());
         for (name, q) in QUANTILES {
             let found = or_note(stats::batch::quantile(&windows, whole, q, LEVEL), |found| found.estimate.n);
+            let found = or_moved(estimate.quantile(q), whole.quantile(q), found);
             intervals.insert(format!("latency_ns_{}", name.replace('.', "")), found);
         }
     }
@@ -295,8 +367,12 @@ pub fn load_terminal(measurement: &Measurement, target: &str, style: &Style) -> 
         let _ = writeln!(out, "  {}  {text}", paint.dim(&format!("{name:<11}")));
     };
     line("load", load_words(&report));
+    let is_bound = |name: &str| report.latency_ns.at_least.contains(name.trim_start_matches("latency_ns_"));
     let with_interval = |name: &str, value: Option<f64>, unit: &str| match (report.intervals.get(name), value) {
         (_, None) => "not enough samples".to_owned(),
+        (_, Some(value)) if is_bound(name) => {
+            format!("{:<10}  {}", number::at_least(value, unit), paint.dim("requests still waited at the end"))
+        }
         (Some(IntervalOrNote::Interval(found)), _) if name == "rate_per_s" || name.ends_with("mean") => {
             paint.bold(&number::estimate(found, unit))
         }
@@ -313,7 +389,13 @@ pub fn load_terminal(measurement: &Measurement, target: &str, style: &Style) -> 
     line("latency", clock_words(&report).to_owned());
     line("  mean", with_interval("latency_ns_mean", latency.mean, "ns"));
     line("  stdev", or_none(latency.stdev));
-    line("  max", or_none(latency.max.map(|max| max as f64)));
+    line(
+        "  max",
+        match latency.max {
+            Some(max) if is_bound("max") => number::at_least(max as f64, "ns"),
+            max => or_none(max.map(|max| max as f64)),
+        },
+    );
     let points = [latency.p50, latency.p90, latency.p95, latency.p99, latency.p999];
     for ((name, _), point) in QUANTILES.iter().zip(points) {
         line(&format!("  {name}"), with_interval(&format!("latency_ns_{}", name.replace('.', "")), point, "ns"));
@@ -332,7 +414,15 @@ pub fn load_terminal(measurement: &Measurement, target: &str, style: &Style) -> 
     if let Some(journey) = &report.journey {
         journey::lines(journey).into_iter().for_each(|(name, text)| line(name, text));
     }
-    line("requests", if errors == 0 { format!("{all}, no errors") } else { all });
+    // Where nothing came there was nothing to go wrong either.
+    let flawless = errors == 0 && report.requests > 0;
+    line("requests", if flawless { format!("{all}, no errors") } else { all });
+    if let Some(counted) = measurement.censored.as_deref().and_then(silence::counted) {
+        line("unanswered", counted);
+    }
+    if report.warmup_requests > 0 {
+        line("warm-up", format!("{}, not counted", number::count(report.warmup_requests, "request")));
+    }
     if !report.statuses.is_empty() {
         let statuses = report.statuses.iter().map(|(status, count)| format!("{status}: {count}"));
         line("statuses", statuses.collect::<Vec<_>>().join(", "));
@@ -341,7 +431,7 @@ pub fn load_terminal(measurement: &Measurement, target: &str, style: &Style) -> 
         let of = report.requests.saturating_add(errors);
         line("errors", paint.bad(&format!("{errors} of {of} requests went wrong")));
         for (kind, count) in &report.errors {
-            let words = report.error_examples.get(kind).map_or(kind_words(kind), String::as_str);
+            let words = visible(report.error_examples.get(kind).map_or(kind_words(kind), String::as_str));
             let words = if words.is_empty() { String::new() } else { format!(": {words}") };
             line("", format!("{count} {kind}{}", paint.dim(&words)));
         }
@@ -375,6 +465,8 @@ pub fn load_terminal(measurement: &Measurement, target: &str, style: &Style) -> 
 fn kind_words(kind: &str) -> &'static str {
     match kind {
         "closed" => "the server closed a connection on which an answer was awaited",
+        "closed-between" => "the server closed a connection that had brought answers, and sent nothing of this one",
+        "truncated" => "the server closed a connection within an answer",
         "reset" => "the server reset a connection on which an answer was awaited",
         "timeout" => "no answer in time",
         "refused" => "nobody listened when a connection was opened again",
@@ -559,6 +651,7 @@ mod tests {
           p99        1.259 ms    no interval
           p99.9      2.33 ms     2.24 ms to 2.41 ms
         requests     18041 in 250 ms, 70.5 KiB received, no errors
+        warm-up      18041 requests, not counted
         connect      mean 47.2 µs, p50 25.7 µs, max 199.7 µs of 40 connections
         limited by   subject: 40 clients waited for answers while the generator had time to spare; the
                      generator's busiest worker was 71 % busy
@@ -597,6 +690,7 @@ mod tests {
           p99        1.259 ms    no interval
           p99.9      2.33 ms     2.24 ms to 2.41 ms
         requests     18041 in 250 ms, 2.58 MiB received, no errors
+        warm-up      18041 requests, not counted
         statuses     200: 18041
         connect      mean 47.2 µs, p50 25.7 µs, max 199.7 µs of 40 connections
         limited by   subject: 40 clients waited for answers while the generator had time to spare; the
@@ -638,6 +732,7 @@ mod tests {
           p99        1.259 ms    no interval
           p99.9      2.33 ms     2.24 ms to 2.41 ms
         requests     18041 in 250 ms, 2.58 MiB received
+        warm-up      18041 requests, not counted
         statuses     200: 18041, 503: 12
         errors       15 of 18056 requests went wrong
                      12 status: 503 Service Unavailable on GET /orders
@@ -724,6 +819,7 @@ mod tests {
           p99        1.259 ms    no interval
           p99.9      2.33 ms     no interval
         requests     18041 in 15.00 ms, 70.5 KiB received
+        warm-up      18041 requests, not counted
         errors       12 of 18053 requests went wrong
                      12 timeout: no answer in time
         connect      mean 47.2 µs, p50 25.7 µs, max 199.7 µs of 40
@@ -739,6 +835,49 @@ mod tests {
         ended        250 ms measured
         intervals    not enough data for an interval: 3 windows,
                      20 needed; measuring longer may give them
+        ");
+    }
+
+    #[test]
+    fn for_a_person_about_a_subject_that_fell_silent() {
+        use crate::silence::tests::{MS, leave};
+        let hung = measurement(|measurement| {
+            measurement.offered_per_s = Some(100_000.0);
+            measurement.response = Some(measurement.service.clone());
+            leave(measurement, &[200 * MS; 40], &[150 * MS; 7_000], 200 * MS);
+            measurement.in_flight_mean += 40.0 * 200.0 / 250.0;
+        });
+        let report = load(&hung, "x");
+        assert!(report.censored.hung && report.latency_ns.p99 == Some(200e6));
+        assert_eq!((report.censored.in_flight, report.censored.unsent), (40, 7_000));
+        assert_snapshot!(load_terminal(&hung, "pingpong://127.0.0.1:7000", &PLAIN), @r"
+        load         pingpong://127.0.0.1:7000, 40 clients, 1 thread, open loop, 100.0 k/s offered
+        requests/s   72.2 ±0.6 k/s
+        transfer/s   282 KiB/s
+        latency      response time: from the intended send time to the answer
+          mean       ≥ 56.5 ms   requests still waited at the end
+          stdev      none
+          max        ≥ 200 ms
+          p50        615 µs      no interval
+          p90        ≥ 200 ms    requests still waited at the end
+          p95        ≥ 200 ms    requests still waited at the end
+          p99        ≥ 200 ms    requests still waited at the end
+          p99.9      ≥ 200 ms    requests still waited at the end
+        requests     18041 in 250 ms, 70.5 KiB received, no errors
+        unanswered   40 in flight, waiting for up to 200 ms; 7000 not sent, waiting for up to 150.0 ms
+        warm-up      18041 requests, not counted
+        connect      mean 47.2 µs, p50 25.7 µs, max 199.7 µs of 40 connections
+        limited by   subject: no answer came for the last 200 ms, while 40 of 40 connections waited; the
+                     generator's busiest worker was 71 % busy
+        generator    io_uring, CPU 177.5 ms, 9.84 µs a request
+        in flight    40.0 by rate x mean latency, 72.0 counted
+        ended        250 ms measured
+        intervals    95 %, from inside this one trial: another start of the server may differ by more; 6
+                     intervals declined: not enough data for an interval: requests that still waited at
+                     the end change it
+        warning      hung: no answer came for the last 200 ms, while 40 of 40 connections waited
+        warning      7000 intended requests could not be sent before the end: no connection was free, for
+                     up to 150.0 ms
         ");
     }
 }

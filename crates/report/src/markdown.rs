@@ -6,7 +6,7 @@ use study::record::FindingState;
 
 use crate::findings::{Findings, Row};
 use crate::terminal::{cell, cpus_cell, has_fewer_cpus, idle_word, limit_word};
-use crate::{added, effects, miss_ratio, number, over_requests, table, terminal};
+use crate::{added, effects, miss_ratio, number, over_requests, silence, table, terminal};
 
 /// The question, the answer, the table, warnings, machine, method, how to do it again.
 pub fn markdown(findings: &Findings) -> String {
@@ -14,16 +14,27 @@ pub fn markdown(findings: &Findings) -> String {
     if findings.quick {
         out += "**Quick look**: few short trials; the intervals do not claim their level.\n\n";
     }
+    if let Some(unfinished) = &findings.unfinished {
+        let _ = writeln!(out, "**Unfinished**: {}; this is what there is.\n", plain(&unfinished.sentence));
+        if !unfinished.resume.is_empty() {
+            let _ = writeln!(out, "Go on with:\n\n    {}\n", unfinished.resume.replace(['\n', '\r'], " "));
+        }
+    }
     for sentence in &findings.answer {
         let _ = writeln!(out, "- {}", plain(sentence));
     }
     out.push('\n');
     out += &table(findings);
     let level = number::percent(findings.level);
+    let bounds = terminal::marks_legend(findings).into_iter().filter(|words| *words != terminal::ABOUT_OTHERS);
+    let bounds = bounds.map(|words| format!("; {}", plain(words))).collect::<String>();
     let _ = writeln!(
         out,
-        "\nMean over trials ± half of its {level} interval; n: trials with fresh subjects; \\*: not about the subject."
+        "\nMean over trials ± half of its {level} interval; n: trials with fresh subjects; \\*: not about the subject{bounds}."
     );
+    if let Some(unanswered) = silence::over_all(findings) {
+        let _ = writeln!(out, "\n{}", plain(&unanswered));
+    }
     for sheet in table::sheets(findings).into_iter().chain(table::steps(findings)) {
         out += &laid_out(&sheet);
     }
@@ -99,7 +110,12 @@ fn wrong(row: &Row) -> Vec<String> {
         let trials = number::count(failure.count as u64, "trial");
         lines.push(format!("{}: {trials}: {}", row.label, failure.message));
     }
-    lines.extend(errors(row).into_iter().chain(statuses(row)).map(|text| format!("{}: {text}", row.label)));
+    lines.extend(
+        [errors(row), statuses(row), silence::of_row(row)]
+            .into_iter()
+            .flatten()
+            .map(|text| format!("{}: {text}", row.label)),
+    );
     lines
 }
 

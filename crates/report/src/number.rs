@@ -42,6 +42,11 @@ pub fn quantity(value: f64, unit: &str) -> String {
     with_unit(format!("{scaled:.decimals$}"), name)
 }
 
+/// The least that a value can be: `≥ 1.2 s`.
+pub(crate) fn at_least(value: f64, unit: &str) -> String {
+    format!("≥ {}", quantity(value, unit))
+}
+
 /// An estimate with half of its interval's width, both in one unit: `105.3 ±0.7 k/s`.
 pub(crate) fn estimate(estimate: &Estimate, unit: &str) -> String {
     let (divisor, name) = scale(unit, estimate.point);

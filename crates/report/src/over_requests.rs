@@ -5,6 +5,7 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use study::calls::MemoryAt;
 use study::metric::OVER_REQUESTS;
 use study::plan::{FigureKind, Plan};
 use study::record::{Measurement, MiddleUse, Record, SubjectUse};
@@ -16,6 +17,10 @@ use crate::{added, value};
 const CALLS_A_MEAN: usize = 250;
 /// Points of every other series.
 const POINTS: usize = 40;
+/// A change over all requests of a trial that is less than this share of what it is a change of leaves it flat.
+const FLAT_SHARE: f64 = 0.05;
+/// Where the slopes of both halves differ by more than this share of the whole's, there is no line to go on with.
+const BEND_SHARE: f64 = 0.5;
 /// Points of a series of calls at most; where there would be more, the means are over twice as many calls, and so on.
 const POINTS_MAX: usize = 400;
 
@@ -34,12 +39,33 @@ pub struct OverRequests {
     pub slope_per_1000_mean: f64,
     /// Whether it is shown to grow or to shrink.
     pub shown: bool,
+    /// What can be said of how it goes on.
+    #[serde(default)]
+    pub trend: Trend,
+    /// The slopes of the first and of the second half of the requests, means over trials, where they are of a series that is bent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub halves_per_1000: Option<(f64, f64)>,
     /// Requests that a point is the mean of.
     pub requests_a_point: f64,
     /// The series, mean over trials; as far as the shortest trial goes.
     pub points: Vec<RequestPoint>,
     /// What it comes to.
     pub sentence: String,
+}
+
+/// What can be said of a series over requests.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Trend {
+    /// It grows or shrinks by its slope, in a line.
+    Line,
+    /// It grows or shrinks, and by the second half of requests not as by the first: nothing is said of more requests than there were.
+    Bent,
+    /// No growth is shown, and one that the interval leaves room for would have changed it by less than a twentieth over all requests.
+    Flat,
+    /// Neither is shown: too few requests, too few trials, or too much noise.
+    #[default]
+    Unclear,
 }
 
 /// One point of it.
@@ -81,8 +107,8 @@ fn one(
 ) -> Option<OverRequests> {
     let of_row = records.iter().filter(|record| record.point == row.point && Some(record.idle) == row.idle);
     let trials = of_row.filter_map(|record| series(record, what)).filter(|series| series.len() > 1).collect::<Vec<_>>();
-    let slopes = trials.iter().filter_map(|series| stats::slope::least_squares(series)).collect::<Vec<_>>();
-    let slopes = slopes.into_iter().map(|slope| slope * 1000.0).collect::<Vec<_>>();
+    let per_1000 = |series: &[(f64, f64)]| stats::slope::least_squares(series).map(|slope| slope * 1000.0);
+    let slopes = trials.iter().filter_map(|series| per_1000(series)).collect::<Vec<_>>();
     let slope_per_1000_mean = stats::interval::average(&slopes)?;
     let slope_per_1000 = stats::interval::mean(&slopes, findings.level).map(Estimate::from);
     let shown = slope_per_1000.is_some_and(|slope| slope.low > 0.0 || slope.high < 0.0);
@@ -98,6 +124,16 @@ fn one(
         }
         _ => shortest / POINTS as f64,
     };
+    let halves = trials.iter().filter_map(|series| {
+        let (first, second) = series.split_at(series.partition_point(|(requests, _)| *requests < shortest / 2.0));
+        Some((per_1000(first)?, per_1000(second)?))
+    });
+    let halves = halves.collect::<Vec<_>>();
+    let level = values_mean(&trials);
+    let trend = trend(slope_per_1000.as_ref(), shown, &halves, shortest, level, findings.level);
+    let half = |of: fn(&(f64, f64)) -> f64| stats::interval::average(&halves.iter().map(of).collect::<Vec<_>>());
+    let halves_per_1000 = half(|halves| halves.0).zip(half(|halves| halves.1)).filter(|_| trend == Trend::Bent);
+    let is_state = matches!(what, "middle_rss" | "subject_rss" | "middle_store");
     let mut found = OverRequests {
         row: index,
         what: what.to_owned(),
@@ -105,16 +141,51 @@ fn one(
         slope_per_1000,
         slope_per_1000_mean,
         shown,
+        trend,
+        halves_per_1000,
         requests_a_point,
-        points: points(&trials, shortest, requests_a_point, findings.level),
+        points: points(&trials, shortest, requests_a_point, findings.level, is_state),
         sentence: String::new(),
     };
     found.sentence = sentence(findings, &found);
     Some(found)
 }
 
-/// The means of the bins that every trial has values in.
-fn points(trials: &[Vec<(f64, f64)>], shortest: f64, width: f64, level: f64) -> Vec<RequestPoint> {
+fn values_mean(trials: &[Vec<(f64, f64)>]) -> f64 {
+    let values = trials.iter().flatten().map(|(_, value)| *value).collect::<Vec<_>>();
+    stats::interval::average(&values).unwrap_or(0.0)
+}
+
+/// `halves`: the slopes of both halves of each trial; `requests`: of the shortest trial; `mean`: of all values.
+fn trend(slope: Option<&Estimate>, shown: bool, halves: &[(f64, f64)], requests: f64, mean: f64, level: f64) -> Trend {
+    let Some(slope) = slope else { return Trend::Unclear };
+    if !shown {
+        let most = slope.low.abs().max(slope.high.abs()) * requests / 1000.0;
+        return if most <= FLAT_SHARE * mean.abs() { Trend::Flat } else { Trend::Unclear };
+    }
+    let changes = halves.iter().map(|(first, second)| second - first).collect::<Vec<_>>();
+    let change = stats::interval::mean(&changes, level).map(Estimate::from);
+    let bends = |change: Estimate| {
+        (change.low > 0.0 || change.high < 0.0) && change.point.abs() > BEND_SHARE * slope.point.abs()
+    };
+    if change.is_some_and(bends) { Trend::Bent } else { Trend::Line }
+}
+
+/// The value of a series at so many requests: on the line between those beside it, or that of its end.
+fn value_at(series: &[(f64, f64)], requests: f64) -> Option<f64> {
+    let behind = series.partition_point(|(at, _)| *at < requests);
+    let (before, after) = (behind.checked_sub(1).and_then(|at| series.get(at)), series.get(behind));
+    match (before, after) {
+        (Some(before), Some(after)) if after.0 > before.0 => {
+            Some(before.1 + (after.1 - before.1) * (requests - before.0) / (after.0 - before.0))
+        }
+        (before, after) => after.or(before).map(|(_, value)| *value),
+    }
+}
+
+/// The means of the bins that every trial has values in. `is_state`: what is looked at is there between looks as well, so that a trial without a
+/// look in a bin has a value in it all the same.
+fn points(trials: &[Vec<(f64, f64)>], shortest: f64, width: f64, level: f64, is_state: bool) -> Vec<RequestPoint> {
     if width <= 0.0 || !width.is_finite() {
         return Vec::new();
     }
@@ -127,8 +198,9 @@ fn points(trials: &[Vec<(f64, f64)>], shortest: f64, width: f64, level: f64) -> 
                 *sum = (sum.0 + value, sum.1 + 1);
             }
         }
-        for (mean, (sum, of)) in means.iter_mut().zip(sums).filter(|(_, (_, of))| *of > 0) {
-            mean.push(sum / f64::from(of));
+        for (place, (mean, (sum, of))) in means.iter_mut().zip(sums).enumerate() {
+            let between = || value_at(series, (place as f64 + 0.5) * width).filter(|_| is_state);
+            mean.extend(if of > 0 { Some(sum / f64::from(of)) } else { between() });
         }
     }
     let point = |(place, values): (usize, &Vec<f64>)| {
@@ -150,7 +222,8 @@ fn series(record: &Record, what: &str) -> Option<Vec<(f64, f64)>> {
         "latency" => Some(latency(measurement)),
         "middle_time" => of_calls(record, |middle| middle.calls.as_deref().map(|calls| calls.own_ns.as_slice())),
         "middle_store" => of_calls(record, |middle| middle.calls.as_deref().map(|calls| calls.store_bytes.as_slice())),
-        "middle_rss" => resident(measurement, record.middles.iter().map(|middle| &middle.used).collect()),
+        "middle_rss" => resident_by_calls(record)
+            .or_else(|| resident(measurement, record.middles.iter().map(|middle| &middle.used).collect())),
         "subject_rss" => resident(measurement, vec![&record.subject]),
         _ => None,
     }
@@ -172,6 +245,25 @@ fn of_calls(record: &Record, column: impl Fn(&MiddleUse) -> Option<&[u64]>) -> O
     let shortest = columns.iter().map(|column| column.len()).min()?;
     let sum = |call: usize| columns.iter().map(|column| column[call] as f64).sum::<f64>();
     Some((0..shortest).map(|call| (call as f64 + 0.5, sum(call))).collect())
+}
+
+/// Of all middles together, where each of them looked at itself by its calls; those of one client pass all of them in one order.
+fn resident_by_calls(record: &Record) -> Option<Vec<(f64, f64)>> {
+    let looks = record.middles.iter().map(|middle| Some(middle.calls.as_deref()?.memory.as_slice()));
+    let all = looks.collect::<Option<Vec<&[MemoryAt]>>>()?;
+    if all.iter().any(|looks| looks.len() < 2) {
+        return None;
+    }
+    let (first, others) = all.split_first()?;
+    let sum = |look: &MemoryAt| {
+        let latest = |looks: &&[MemoryAt]| {
+            let until = looks.partition_point(|other| other.calls <= look.calls);
+            looks[until.saturating_sub(1)].rss_bytes
+        };
+        let rest = others.iter().map(latest).fold(look.rss_bytes, u64::saturating_add);
+        (look.calls as f64, rest as f64)
+    };
+    Some(first.iter().map(sum).collect())
 }
 
 /// Of all `processes` together, each with the requests that had been answered when it was looked at.
@@ -216,12 +308,26 @@ fn sentence(findings: &Findings, found: &OverRequests) -> String {
         let slope = Estimate { point: found.slope_per_1000_mean, low: 0.0, high: 0.0, level: findings.level, n: 1 };
         return format!("{label}: {what} {}, from one trial", added::change_per(&slope, &found.unit, PER, true));
     };
-    let word = match (found.shown, slope.point > 0.0) {
-        (false, _) => "flat",
-        (true, true) => "grows",
-        (true, false) => "shrinks",
-    };
-    format!("{label}: {what} {word}: {}", added::change_per(slope, &found.unit, PER, findings.quick))
+    let change = |slope: &Estimate, quick| added::change_per(slope, &found.unit, PER, quick);
+    let word = if slope.point > 0.0 { "grows" } else { "shrinks" };
+    let requests = found.points.last().map_or(0.0, |point| point.requests + found.requests_a_point / 2.0);
+    match (found.trend, found.halves_per_1000) {
+        (Trend::Flat, _) => format!("{label}: {what} flat: {}", change(slope, findings.quick)),
+        (Trend::Unclear, _) => format!(
+            "{label}: {what}: {requests:.0} requests a trial cannot tell whether it grows: {}",
+            change(slope, findings.quick)
+        ),
+        (Trend::Bent, Some((first, second))) => {
+            let half = |point| change(&Estimate { point, ..*slope }, true);
+            format!(
+                "{label}: {what} {word}, not in a line: {} in the first half of {requests:.0} requests and {} in the second, which cannot tell how \
+                 it goes on",
+                half(first),
+                half(second)
+            )
+        }
+        (Trend::Line | Trend::Bent, _) => format!("{label}: {what} {word}: {}", change(slope, findings.quick)),
+    }
 }
 
 /// The sentences of what the study asks for.

@@ -10,7 +10,8 @@ use crate::row;
 /// - `bytes`: metadata of each call by the formula of the original, without the peer's address (M1a), bytes.
 /// - `clientcalls`: milliseconds of each call as the middle next to the generator saw it, its own time and its wait.
 /// - `times`: milliseconds that it waited for what stands behind it.
-/// - `memory`: `seconds,rss_kB,store_kB,requests` at each sample, since measuring began.
+/// - `memory`: `seconds,rss_kB,store_kB,requests` at each look, since the first one: at every so many calls, and when the last has been written to the
+///   store. Where the middle did not look at itself, at each sample of the lab, since measuring began.
 ///
 /// What the middle did not tell has no file.
 pub fn raw_whip(run: &Run, records: &[Record]) -> Vec<(String, String)> {
@@ -46,13 +47,22 @@ fn ms(ns: u64) -> String {
     format!("{:.6}", ns as f64 / 1e6)
 }
 
+/// Sizes have three digits behind the point, as a store of some bytes is not one of 0 kB.
 fn memory(record: &Record, middle: &MiddleUse, calls: &Calls) -> String {
+    let kib = |bytes: u64| format!("{:.3}", bytes as f64 / 1024.0);
+    if !calls.memory.is_empty() {
+        let of_look = |look: &study::calls::MemoryAt| {
+            let store = look.store_bytes.map_or(String::new(), kib);
+            format!("{:.6},{},{store},{}", look.at_ns as f64 / 1e9, look.rss_bytes / 1024, look.calls)
+        };
+        return lines(calls.memory.iter().map(of_look));
+    }
     let Some(measurement) = record.measurement() else { return String::new() };
     let of_sample = |sample: &study::record::Sample| {
         let at_ns = sample.at_ns.checked_sub(middle.used.measured_from_ns)?;
         let requests = crate::over_requests::answered(measurement, at_ns).round();
         let store = calls.store_bytes.get((requests as usize).min(calls.len()).saturating_sub(1)).copied().unwrap_or(0);
-        Some(format!("{:.3},{},{},{requests}", at_ns as f64 / 1e9, sample.rss_bytes / 1024, store / 1024))
+        Some(format!("{:.3},{},{},{requests}", at_ns as f64 / 1e9, sample.rss_bytes / 1024, kib(store)))
     };
     lines(middle.used.samples.iter().filter_map(of_sample))
 }
@@ -92,5 +102,23 @@ mod tests {
         let first = text("/memory").lines().next().unwrap();
         assert_eq!(first.split(',').count(), 4, "{first}");
         assert!(raw_whip(&run, &records[..0]).is_empty());
+    }
+
+    #[test]
+    fn memory_stands_by_calls_with_its_store_to_the_end() {
+        let (run, mut records) = crate::example::through();
+        let look = |calls: u64, at_ns: u64, store: u64| study::calls::MemoryAt {
+            calls,
+            at_ns,
+            rss_bytes: 9 << 20,
+            store_bytes: Some(store),
+        };
+        for middle in records.iter_mut().flat_map(|record| &mut record.middles) {
+            middle.calls.as_mut().unwrap().memory =
+                vec![look(1, 0, 16), look(1_000, 250_000_000, 40_000), look(2_000, 500_000_000, 81_920)];
+        }
+        let files = raw_whip(&run, &records);
+        let memory = &files.iter().find(|(path, _)| path.ends_with("/memory")).unwrap().1;
+        assert_eq!(memory, "0.000000,9216,0.016,1\n0.250000,9216,39.062,1000\n0.500000,9216,80.000,2000\n");
     }
 }

@@ -3,15 +3,25 @@
 use std::collections::BTreeMap;
 
 use study::plan::{Level, SearchPlan};
-use study::record::{BuildOutcome, FailureKind, IdlePolicy, Limit, Measurement, NetworkCounters, Outcome, Record, Run};
+use study::record::{
+    BuildOutcome, Censored, FailureKind, IdlePolicy, Limit, Measurement, NetworkCounters, Outcome, Record, Run,
+};
 
 use crate::enough::{enough, unfinished};
 use crate::findings::{FailureCount, LimitFinding, Mark, MetricFinding, Row, RowState, SearchFinding, TrialFinding};
 use crate::number::count;
-use crate::{histogram, outlier, search, value};
+use crate::{histogram, outlier, search, silence, value};
 
 /// Metrics in which outliers are looked for; the rest follows from them or says little.
 const OUTLIERS_IN: [&str; 3] = ["throughput", "latency_mean", "latency_p99"];
+
+/// The label of the row of a study without factors.
+const ONLY_POINT: &str = "the only point";
+
+/// `text` about a row: behind its label, unless there is no other row.
+pub(crate) fn about(row: &Row, text: &str) -> String {
+    if row.label == ONLY_POINT { text.to_owned() } else { format!("{}: {text}", row.label) }
+}
 
 /// The row of a point; `records` are its trials under one idle policy, in the order they ran.
 pub(crate) fn row(run: &Run, point: usize, idle: Option<IdlePolicy>, records: &[&Record]) -> Row {
@@ -50,12 +60,13 @@ pub(crate) fn row(run: &Run, point: usize, idle: Option<IdlePolicy>, records: &[
         state,
         failures,
         metrics,
-        marks: limited_by.as_ref().map_or_else(Vec::new, marks),
+        marks: row_marks(limited_by.as_ref(), &trials),
         limited_by,
         search,
         clock: measurements().next().map(value::clock),
         latency: histogram::merge(measurements().map(|measurement| measurement.latency()))
             .map(|all| study::record::Histogram::from(&all)),
+        censored: censored(measurements().filter_map(|measurement| measurement.censored.as_deref())),
         errors: sum(measurements().map(|measurement| &measurement.errors)),
         error_examples: first(measurements().map(|measurement| &measurement.error_examples)),
         statuses: sum(measurements().map(|measurement| &measurement.statuses)),
@@ -95,7 +106,7 @@ pub(crate) fn label(factors: &[String], levels: &BTreeMap<String, Level>) -> Str
         })
     };
     match factors.iter().filter_map(part).collect::<Vec<_>>() {
-        parts if parts.is_empty() => "the only point".to_owned(),
+        parts if parts.is_empty() => ONLY_POINT.to_owned(),
         parts => parts.join(", "),
     }
 }
@@ -116,6 +127,21 @@ fn first<'a>(maps: impl Iterator<Item = &'a BTreeMap<String, String>>) -> BTreeM
         all.entry(key.clone()).or_insert_with(|| value.clone());
     }
     all
+}
+
+/// What was left without an answer, all trials.
+fn censored<'a>(parts: impl Iterator<Item = &'a Censored> + Clone) -> Option<Box<Censored>> {
+    parts.clone().next()?;
+    let all = |part: fn(&Censored) -> &study::record::Histogram| {
+        histogram::merge(parts.clone().map(part)).map(|all| study::record::Histogram::from(&all)).unwrap_or_default()
+    };
+    Some(Box::new(Censored {
+        in_flight: all(|part| &part.in_flight),
+        unsent: all(|part| &part.unsent),
+        connections: all(|part| &part.connections),
+        unsent_overdue: crate::number::total(parts.clone().map(|part| part.unsent_overdue)),
+        silent_ns: parts.map(|part| part.silent_ns).max().unwrap_or(0),
+    }))
 }
 
 fn handshakes<'a>(measurements: impl Iterator<Item = &'a Measurement>) -> u64 {
@@ -148,6 +174,9 @@ fn trial(record: &Record, level: f64) -> TrialFinding {
         let truncation = stats::steady::mser5(&value::series(measurement));
         truncation.judged().then_some(truncation.reached)
     };
+    let (values, at_least) = value::values_and_bounds(record, level);
+    let hung = silence::hung_trial(record).map(|_| Mark::Hung);
+    let measured = record.measurement();
     TrialFinding {
         order: record.order,
         block: record.block,
@@ -155,9 +184,12 @@ fn trial(record: &Record, level: f64) -> TrialFinding {
         offered_per_s: record
             .measurement()
             .map_or_else(|| record.step.and_then(|step| step.rate_per_s), |measured| measured.offered_per_s),
-        values: value::values(record, level),
+        values,
+        at_least,
+        in_flight: measured.map_or(0, |measured| measured.unfinished),
+        unsent: measured.map_or(0, |measured| measured.unsent),
         limited_by,
-        marks: limited_by.and_then(mark).into_iter().collect(),
+        marks: limited_by.and_then(mark).into_iter().chain(hung).collect(),
         outlier_in: Vec::new(),
         steady: record.measurement().and_then(steady),
         failed: match &record.outcome {
@@ -244,6 +276,12 @@ fn metrics(run: &Run, measured: &[&Record], trials: &[TrialFinding]) -> BTreeMap
                 Some(note) => finding.note = Some(note),
                 None => continue,
             }
+        } else if let some @ 1.. = trials.iter().filter(|trial| trial.at_least.contains(metric.name)).count() {
+            // An average with a lower bound in it is one itself; how sure it is cannot be said.
+            finding.mean = stats::interval::average(&values);
+            finding.at_least = true;
+            let of = count(measured.len() as u64, "trial");
+            finding.note = Some(format!("a lower bound: in {some} of {of} requests still waited at the end"));
         } else {
             finding.mean = stats::interval::average(&values);
             finding.stddev = stats::interval::variance(&values).map(f64::sqrt);
@@ -329,6 +367,12 @@ fn marks(found: &LimitFinding) -> Vec<Mark> {
     let all = found.counts.values().sum::<usize>();
     let half = found.counts.iter().filter(|(_, count)| 2 * **count >= all);
     half.filter_map(|(limit, _)| mark(*limit)).collect()
+}
+
+/// The same, and whether the subject hung: in one trial is enough.
+fn row_marks(found: Option<&LimitFinding>, trials: &[TrialFinding]) -> Vec<Mark> {
+    let hung = trials.iter().any(|trial| trial.marks.contains(&Mark::Hung)).then_some(Mark::Hung);
+    found.map_or_else(Vec::new, marks).into_iter().chain(hung).collect()
 }
 
 fn warnings(row: &Row, records: &[&Record]) -> Vec<String> {

@@ -10,7 +10,7 @@ use study::record::{FailureKind, Purpose, Record, Step};
 use study::{Next, Objective};
 
 use crate::enough::enough;
-use crate::findings::{SearchEnd, SearchFinding, SearchRate, SearchStep, SearchValue, SearchVerdict};
+use crate::findings::{SearchBound, SearchEnd, SearchFinding, SearchRate, SearchStep, SearchValue, SearchVerdict};
 use crate::number::{count, quantity};
 
 pub use adhoc::{FIND_VERSION, FindReport, Search, find, find_json, find_terminal};
@@ -133,6 +133,11 @@ pub(crate) fn found(
         complete: finished && matches!(found.ended, Ended::Found | Ended::Noise),
         sentence: sentence(objective, &found, finished, last_words),
         ended,
+        bound: match found.bound() {
+            search::Bound::Found => SearchBound::Found,
+            search::Bound::Subject => SearchBound::Subject,
+            search::Bound::Measuring => SearchBound::Measuring,
+        },
         resolution: rules.resolution,
         trials: found.trials,
         rates: search::rates(rules, trials).iter().map(rate).collect(),

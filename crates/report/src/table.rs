@@ -170,7 +170,9 @@ fn statistics(findings: &Findings, metric: &str) -> Vec<Column> {
     let decimals = if least.is_finite() { (1.0 - least.log10().floor()).clamp(0.0, 4.0) as usize } else { 2 };
     let shown = |value: Option<f64>| finite(value).map(|value| format!("{:.decimals$}", value / divisor));
     let head = |text: &str| if unit.is_empty() { text.to_owned() } else { format!("{text}, {unit}") };
-    let mean = |row: &Row| match shown(found(row).mean) {
+    let mean = |row: &Row| match shown(found(row).mean)
+        .map(|mean| if row.is_at_least(metric) { format!("≥ {mean}") } else { mean })
+    {
         Some(mean) if row.is_marked() => format!("{mean}*"),
         Some(mean) => mean,
         None if row.metrics.contains_key(metric) => "too few samples".to_owned(),

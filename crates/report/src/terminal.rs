@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use study::record::{FindingState, IdlePolicy, Limit};
 
 use crate::findings::{Findings, Row};
-use crate::{added, miss_ratio, number, over_requests, table};
+use crate::{added, miss_ratio, number, over_requests, row, silence, table};
 
 /// How a text is to look; the caller knows whether it goes to a terminal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -80,6 +80,16 @@ pub fn terminal(findings: &Findings, style: &Style) -> String {
         let banner = "QUICK LOOK: few short trials; the intervals do not claim their level.";
         let _ = writeln!(out, "{}", wrap(&paint.warn(banner), style.width, 0));
     }
+    if let Some(unfinished) = &findings.unfinished {
+        // The word at its beginning catches the eye, also without colour.
+        let (first, rest) = unfinished.sentence.split_at(unfinished.state.word().len());
+        let banner = format!("{}{rest}: this is what there is.", first.to_uppercase());
+        let _ = writeln!(out, "{}", wrap(&paint.warn(&banner), style.width, 2));
+        if !unfinished.resume.is_empty() {
+            // Whole, however narrow the terminal is: it is for pasting.
+            let _ = writeln!(out, "Go on with: {}", unfinished.resume);
+        }
+    }
     for sentence in &findings.answer {
         out += &wrap(&format!("{sentence}\n"), style.width, 2);
     }
@@ -115,6 +125,9 @@ pub fn terminal(findings: &Findings, style: &Style) -> String {
     }
     out.push('\n');
     out += &wrap(&format!("{}\n", paint.dim(&legend(findings))), style.width, 2);
+    if let Some(unanswered) = silence::over_all(findings) {
+        out += &wrap(&format!("{}\n", paint.dim(&unanswered)), style.width, 2);
+    }
     out += &wrap(&format!("{}\n", paint.dim(&stopped(findings))), style.width, 2);
     let bad = findings.doctor.iter().filter(|found| matches!(found.state, FindingState::Bad | FindingState::Warning));
     let doctor = bad.map(|found| format!("doctor: {}: {}", found.check, found.text)).collect::<Vec<_>>();
@@ -138,10 +151,23 @@ pub fn terminal(findings: &Findings, style: &Style) -> String {
 fn legend(findings: &Findings) -> String {
     let level = number::percent(findings.level);
     let mut legend = format!("Mean over trials ± half of its {level} interval; n: trials with fresh subjects");
-    if findings.rows.iter().any(Row::is_marked) {
-        legend += "; * not about the subject";
+    for words in marks_legend(findings) {
+        legend += &format!("; {words}");
     }
     legend + "."
+}
+
+/// What the usual mark means.
+pub(crate) const ABOUT_OTHERS: &str = "* not about the subject";
+
+/// What marks in the tables mean, of those that occur.
+pub(crate) fn marks_legend(findings: &Findings) -> Vec<&'static str> {
+    let rows = || findings.rows.iter();
+    let others = rows().any(Row::is_about_others).then_some(ABOUT_OTHERS);
+    let hung = rows().any(|row| row.hung() > 0).then_some("* the subject hung");
+    let bound = rows().any(|row| row.metrics.values().any(|found| found.at_least));
+    let bound = bound.then_some("≥ at least, as requests still waited at the end");
+    [others, hung, bound].into_iter().flatten().collect()
 }
 
 /// Why there were no further trials: in one word where the target was met, in full where not.
@@ -158,7 +184,7 @@ fn stopped(findings: &Findings) -> String {
     let same = others.first().filter(|first| others.iter().all(|row| row.stop_reason == first.stop_reason));
     match same {
         Some(first) if others.len() > 1 => reasons.push(format!("{} at each point", first.stop_reason)),
-        _ => reasons.extend(others.iter().map(|row| format!("{}: {}", row.label, row.stop_reason))),
+        _ => reasons.extend(others.iter().map(|row| row::about(row, &row.stop_reason))),
     }
     if reasons.is_empty() { "No trials.".to_owned() } else { format!("Trials: {}.", reasons.join("; ")) }
 }
@@ -302,6 +328,7 @@ pub(crate) fn cell(findings: &Findings, row: &Row, metric: &str) -> String {
     match row.metrics.get(metric) {
         Some(found) => match (&found.estimate, found.mean) {
             (Some(estimate), _) => format!("{}{mark}", number::estimate(estimate, unit)),
+            (None, Some(mean)) if found.at_least => format!("{}{mark}", number::at_least(mean, unit)),
             (None, Some(mean)) => format!("{} ±?{mark}", number::quantity(mean, unit)),
             (None, None) => "too few samples".to_owned(),
         },

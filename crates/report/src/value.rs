@@ -1,12 +1,14 @@
 //! The value that one trial has for each metric of [`study::METRICS`].
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
+use stats::Bound;
 use study::plan::TrialRule;
 use study::record::{Measurement, Record, Window};
 
 use crate::findings::Clock;
 use crate::histogram;
+use crate::latency::{self, Latency};
 use crate::number::total;
 
 /// Quantiles among the metrics.
@@ -26,29 +28,41 @@ pub(crate) fn level(rule: &TrialRule) -> f64 {
 /// All values of a trial, by name of the metric. A quantile that its answers are too few for is missing, and so is
 /// whatever was not measured: nothing is filled in.
 pub(crate) fn values(record: &Record, level: f64) -> BTreeMap<String, f64> {
-    let mut values = BTreeMap::new();
-    let Some(measurement) = record.measurement() else { return values };
+    values_and_bounds(record, level).0
+}
+
+/// The same, and the names of those that are only the least that they can be: requests still waited when the trial ended.
+pub(crate) fn values_and_bounds(record: &Record, level: f64) -> (BTreeMap<String, f64>, BTreeSet<String>) {
+    let (mut values, mut at_least) = (BTreeMap::new(), BTreeSet::new());
+    let Some(measurement) = record.measurement() else { return (values, at_least) };
     let mut put = |name: &str, value: Option<f64>| {
         if let Some(value) = value.filter(|value| value.is_finite()) {
             values.insert(name.to_owned(), value);
         }
     };
+    let mut bound = |name: &str, bound: Option<Bound>| {
+        if bound.is_some_and(|bound| bound.at_least) {
+            at_least.insert(name.to_owned());
+        }
+        bound.map(|bound| bound.value)
+    };
     let requests = measurement.requests as f64;
-    let a_request = |ns: u64| (requests > 0.0).then(|| ns as f64 / requests);
+    let a_request = |ns: f64| (requests > 0.0).then(|| ns / requests);
     put("throughput", (measurement.duration_ns > 0).then(|| measurement.rate_per_s()));
     put("errors", Some(errors_total(measurement) as f64));
-    put("latency_mean", latency_mean_ns(measurement));
-    if let Some(latency) = histogram::read(measurement.latency()) {
+    put("error_share", error_share(measurement));
+    put("latency_mean", bound("latency_mean", latency::mean(measurement)));
+    if let Some(latency) = Latency::of(measurement) {
+        let found = latency.estimate();
         for (name, q) in QUANTILES {
-            let enough = latency.len() >= stats::order::samples_needed(q, level);
-            put(name, latency.quantile(q).filter(|_| enough));
+            let needed = stats::order::samples_needed(q, level);
+            put(name, bound(name, found.quantile(q).filter(|value| latency.is_enough(value, needed))));
         }
     }
     let subject = &record.subject;
-    let subject_cpu_ns = subject.user_ns.saturating_add(subject.system_ns);
-    put("subject_cpu_per_request", a_request(subject_cpu_ns).filter(|_| subject.measured_ns > 0));
+    put("subject_cpu_per_request", a_request(subject.cpu_ns()).filter(|_| subject.measured_ns > 0));
     let generator_cpu_ns = total(measurement.workers.iter().map(|worker| worker.cpu_ns));
-    put("generator_cpu_per_request", a_request(generator_cpu_ns).filter(|_| !measurement.workers.is_empty()));
+    put("generator_cpu_per_request", a_request(generator_cpu_ns as f64).filter(|_| !measurement.workers.is_empty()));
     let seconds = measurement.duration_ns as f64 / 1e9;
     put("transfer", (seconds > 0.0).then(|| measurement.received_bytes as f64 / seconds));
     let handshake = measurement.handshake.as_ref().filter(|all| all.count > 0);
@@ -69,7 +83,8 @@ pub(crate) fn values(record: &Record, level: f64) -> BTreeMap<String, f64> {
         put("get_latency_p99", hits.and_then(|hits| hits.quantile(0.99)));
     }
     put("subject_rss", subject.rss_max_bytes.map(|bytes| bytes as f64));
-    put("middle_cpu_per_request", record.middle_cpu_ns().and_then(a_request));
+    let middle_cpu_ns = record.middles.iter().map(|middle| middle.used.cpu_ns()).sum();
+    put("middle_cpu_per_request", a_request(middle_cpu_ns).filter(|_| !record.middles.is_empty()));
     let resident = record.middles.iter().map(|middle| middle.used.rss_max_bytes).sum::<Option<u64>>();
     put("middle_rss", resident.filter(|_| !record.middles.is_empty()).map(|bytes| bytes as f64));
     for (name, value) in of_calls(record, level).into_iter().chain(bytes(record, measurement)) {
@@ -78,7 +93,7 @@ pub(crate) fn values(record: &Record, level: f64) -> BTreeMap<String, f64> {
     // The first sample is taken when the port answers and the generator is just being started.
     let before = subject.samples.first().map(|sample| sample.rss_bytes);
     put("subject_memory", subject.rss_max_bytes.zip(before).map(|(peak, before)| peak.saturating_sub(before) as f64));
-    values
+    (values, at_least)
 }
 
 /// What middles tell of their calls.
@@ -106,7 +121,9 @@ fn of_calls(record: &Record, level: f64) -> Vec<(&'static str, Option<f64>)> {
     let extra = (!extra.is_empty()).then(|| extra.iter().map(|bytes| *bytes as f64).sum::<f64>() / extra.len() as f64);
     values.push(("m3_bytes_per_request", extra));
     values.push(("entries_per_request", first.entries.last().map(|entries| *entries as f64 / first.len() as f64)));
-    let stores = told.iter().filter_map(|calls| calls.store_bytes.last()).map(|bytes| *bytes as f64);
+    let at_end = |calls: &study::Calls| calls.memory.last().and_then(|look| look.store_bytes);
+    let stores = told.iter().filter_map(|calls| at_end(calls).or(calls.store_bytes.last().copied()));
+    let stores = stores.map(|bytes| bytes as f64);
     values.push(("store_bytes", stores.reduce(|sum, bytes| sum + bytes)));
     values
 }
@@ -136,10 +153,14 @@ pub(crate) fn errors_total(measurement: &Measurement) -> u64 {
     total(measurement.errors.values().copied())
 }
 
-/// From the exact sum, not from buckets, ns.
-pub(crate) fn latency_mean_ns(measurement: &Measurement) -> Option<f64> {
-    let latency = measurement.latency();
-    (latency.count > 0).then(|| latency.sum / latency.count as f64)
+/// The share of requests that failed their user: those that went wrong, timeouts among them, and those that were never sent and had waited
+/// longer than the timeout; of all that had an end. A late answer is one request, though it is counted as a timeout and as an answer.
+pub(crate) fn error_share(measurement: &Measurement) -> Option<f64> {
+    let overdue = measurement.censored.as_deref().map_or(0, |censored| censored.unsent_overdue);
+    let failed = errors_total(measurement).saturating_add(overdue);
+    let answered = measurement.requests.saturating_sub(measurement.late_answers);
+    let all = answered.saturating_add(failed);
+    (all > 0).then(|| failed as f64 / all as f64)
 }
 
 /// Where the latencies of a measurement start.
@@ -248,6 +269,10 @@ mod tests {
         assert_eq!(values["latency_mean"], measurement.service.sum / measurement.requests as f64);
         let cpu_ns = (record.subject.user_ns + record.subject.system_ns) as f64;
         assert_eq!(values["subject_cpu_per_request"], cpu_ns / measurement.requests as f64);
+        // A reading that came late missed a tenth of the requests, and what they cost.
+        let mut late = record.clone();
+        late.subject.measured_share = Some(0.9);
+        assert_eq!(super::values(&late, 0.95)["subject_cpu_per_request"], cpu_ns / 0.9 / measurement.requests as f64);
         assert!(values["latency_p50"] < values["latency_p99"] && values["latency_p99"] < values["latency_p999"]);
     }
 

@@ -1,22 +1,26 @@
 //! Who was the limit of a trial, and what its reader should be warned of.
 //!
 //! Rules, in this order (docs/METHOD.md says why):
-//! 1. Subject and generator on one processor: `shared`.
-//! 2. Open loop: the generator's own lag beyond a tenth of the latency at p99 is its fault; an offered load that was met
+//! 1. Subject and generator on one processor, or a subject that waited because another process had its processors: `shared`.
+//! 2. A subject that fell silent on all connections is the limit.
+//! 3. Open loop: the generator's own lag beyond a tenth of the latency at p99 is its fault; an offered load that was met
 //!    is `neither`; one that was missed is the subject's doing where it was saturated, gave errors or left no
 //!    connection free, else the generator's.
-//! 3. Closed loop: a saturated subject is the limit; else a generator that is busy, or kept waiting for a processor, is; so is
-//!    one near what it can do at all (calibration). With nothing busy the clients just wait: `latency`.
-//! 4. A middle whose processors were busy is the limit in place of the subject, or of nobody.
+//! 4. Closed loop: a saturated subject is the limit; else a generator that is busy, or kept waiting for a processor, is; so is
+//!    one near what it can do at all (calibration). With nothing busy the clients just wait: `latency`; or, where most of them are in
+//!    back-off, the subject that loses their connections is the limit.
+//! 5. A middle whose processors were busy is the limit in place of the subject, or of nobody.
 
 use study::record::{Calibration, Limit, Measurement, MiddleUse, Record, SubjectUse, Verdict, Worker};
 
 use crate::histogram;
-use crate::number::{count, percent};
+use crate::latency::Latency;
+use crate::number::{count, percent, quantity};
+use crate::silence;
 use crate::value::errors_total;
 
 /// A worker or subject above this share of its processors is busy.
-const BUSY: f64 = 0.8;
+pub const BUSY: f64 = 0.8;
 /// A busier generator than this has nothing left.
 const EXHAUSTED: f64 = 0.95;
 /// Lag of the generator's thread over latency, both p99, that is still harmless.
@@ -31,6 +35,12 @@ const NEAR_PEAK: f64 = 0.9;
 const LITTLE_TOLERANCE: f64 = 0.01;
 /// A worker that was ready but not run for more than this share of the time did not have its processor to itself.
 const RUN_QUEUE_SHARE: f64 = 0.05;
+/// A subject that waited for a processor that others had for more than this share of the time was not measured alone.
+const STARVED: f64 = 0.1;
+/// What others had of processors is told in ticks, most often of 10 ms, cut off at both ends: less than this on each is nothing.
+const OTHERS_DOUBT_NS: u64 = 20_000_000;
+/// Fewer clients in back-off than this share of all are not worth a word.
+const BACKOFF_SHARE: f64 = 0.01;
 
 /// Who was the limit of the trial (`None`: it failed), and warnings, one sentence each.
 ///
@@ -44,8 +54,10 @@ pub fn judge(record: &Record, calibration: Option<&Calibration>) -> (Option<Verd
             && calibration.idle == record.idle
             && calibration.threads == measurement.threads
     });
-    let mut warnings = measurement_warnings(measurement);
+    let starved_ns = silence::starved_ns(record);
+    let mut warnings = measurement_warnings(measurement, starved_ns);
     warnings.extend(network_warnings(record));
+    warnings.extend(waiting_warnings(record));
     if let (Some(subject), Some(generator)) = (subject, generator_busy(measurement))
         && generator > EXHAUSTED
         && (BUSY..EXHAUSTED).contains(&subject)
@@ -56,11 +68,62 @@ pub fn judge(record: &Record, calibration: Option<&Calibration>) -> (Option<Verd
             percent(subject)
         ));
     }
-    let verdict = match record.cpus_shared {
-        true => verdict(Limit::Shared, "subject and generator shared processors".to_owned()),
-        false => limit(measurement, Some(subject), calibration),
+    let verdict = if record.cpus_shared {
+        verdict(Limit::Shared, "subject and generator shared processors".to_owned())
+    } else if let Some(share) = starved(record) {
+        verdict(Limit::Shared, format!("another process had the subject's processor {} of the time", percent(share)))
+    } else {
+        limit(measurement, Some(subject), calibration, starved_ns)
     };
     (Some(with_middles(verdict, record)), warnings)
+}
+
+/// Share of the measured time that the subject waited for a processor because another process had it, as far as it is sure: no more than it waited
+/// at all, where its own threads may have waited for each other, and no more than others had of its processors. `None` where either is not known,
+/// as where the generator shares these processors.
+pub fn subject_waiting(record: &Record) -> Option<f64> {
+    waited(&record.subject)
+}
+
+/// The same where it is so much that the numbers are not about the subject alone: it is then neither slow nor hung by what they say.
+pub fn starved(record: &Record) -> Option<f64> {
+    subject_waiting(record).filter(|share| *share > STARVED)
+}
+
+fn waited(used: &SubjectUse) -> Option<f64> {
+    let doubt_ns = OTHERS_DOUBT_NS * used.cpus.len() as u64;
+    let others_ns = used.others_ns.map(|ns| if ns > doubt_ns { ns } else { 0 })?;
+    let waited_ns = used.run_queue_ns?.min(others_ns);
+    (used.measured_ns > 0).then(|| (waited_ns as f64 / used.measured_ns as f64).min(1.0))
+}
+
+/// Of the subject, and of what stands in between.
+fn waiting_warnings(record: &Record) -> Vec<String> {
+    let subject = ("the subject".to_owned(), &record.subject);
+    let middles = record.middles.iter().map(|middle| (format!("the middle {}", middle.name), &middle.used));
+    let waiting = std::iter::once(subject).chain(middles).filter_map(|(who, used)| {
+        let share = waited(used).filter(|share| *share > RUN_QUEUE_SHARE)?;
+        Some(format!("{who} waited for its processor {} of the time: another process had it", percent(share)))
+    });
+    waiting.collect()
+}
+
+/// `on average 12 of 20 clients`, of a mean number of clients.
+fn on_average(mean: f64, measurement: &Measurement) -> String {
+    let mean = if mean < 10.0 { format!("{mean:.1}") } else { format!("{mean:.0}") };
+    format!("on average {} of {}", mean.trim_end_matches(".0"), count(u64::from(measurement.clients), "client"))
+}
+
+/// Clients in back-off, in words, where there were any to speak of.
+fn backing_off(measurement: &Measurement) -> Option<String> {
+    let mean = measurement.in_backoff_mean;
+    (mean > BACKOFF_SHARE * f64::from(measurement.clients))
+        .then(|| format!("{} were in the generator's back-off after lost connections", on_average(mean, measurement)))
+}
+
+/// The same where most were.
+fn mostly_backing_off(measurement: &Measurement) -> Option<String> {
+    backing_off(measurement).filter(|_| measurement.in_backoff_mean > f64::from(measurement.clients) / 2.0)
 }
 
 /// The verdict where something stands in between: a middle whose processors were busy was the limit, unless the generator was, or subject and
@@ -95,7 +158,7 @@ fn with_middles(mut found: Verdict, record: &Record) -> Verdict {
 
 /// Who was the limit of a load whose subject nobody watched (`quintain load`): the generator, neither, or the other side.
 pub fn judge_load(measurement: &Measurement) -> Verdict {
-    limit(measurement, None, None)
+    limit(measurement, None, None, 0)
 }
 
 /// Share of its processors that the subject used; `None` where it was not measured.
@@ -135,10 +198,19 @@ fn verdict(limited_by: Limit, reason: String) -> Verdict {
 }
 
 /// `subject`: outer `None` when nobody watched it, inner when it could not be measured.
-fn limit(measurement: &Measurement, subject: Option<Option<f64>>, calibration: Option<&Calibration>) -> Verdict {
+fn limit(
+    measurement: &Measurement,
+    subject: Option<Option<f64>>,
+    calibration: Option<&Calibration>,
+    starved_ns: u64,
+) -> Verdict {
     let busy = subject.flatten();
     let generator = generator_busy(measurement);
     let mut verdict = match measurement.offered_per_s {
+        // Whoever is asked and says nothing is what is waited for, however busy anybody was before.
+        _ if let Some(silent_ns) = silence::hung(measurement, starved_ns) => {
+            verdict(Limit::Subject, silence::words(measurement, silent_ns))
+        }
         Some(offered) => open(measurement, offered, busy),
         None => closed(measurement, subject.is_some(), busy, calibration),
     };
@@ -163,7 +235,7 @@ fn open(measurement: &Measurement, offered: f64, subject: Option<f64>) -> Verdic
     let p99 = |stored: &Option<study::record::Histogram>| {
         stored.as_ref().and_then(histogram::read).and_then(|histogram| histogram.quantile(0.99)).unwrap_or(0.0)
     };
-    let latency = histogram::read(measurement.latency()).and_then(|histogram| histogram.quantile(0.99));
+    let latency = Latency::of(measurement).and_then(|latency| latency.estimate().quantile(0.99)).map(|p99| p99.value);
     let lag = p99(&measurement.lag_thread);
     if let Some(latency) = latency.filter(|latency| lag > LAG_SHARE * latency) {
         let share = percent(lag / latency);
@@ -184,10 +256,22 @@ fn open(measurement: &Measurement, offered: f64, subject: Option<f64>) -> Verdic
     if subject.is_some_and(|share| share > BUSY) {
         return verdict(Limit::Subject, format!("{missed}, its processors were busy"));
     }
+    if let Some(clients) = mostly_backing_off(measurement) {
+        return verdict(Limit::Subject, format!("{missed}, it lost connections: {clients}"));
+    }
     if p99(&measurement.lag_connection) > lag {
         return verdict(Limit::Subject, format!("{missed}, no connection was free: it was slow to answer"));
     }
+    if all_wait(measurement) {
+        return verdict(Limit::Subject, format!("{missed}, every connection waited for an answer at the end"));
+    }
     verdict(Limit::Generator, format!("{missed}, and the subject was not saturated"))
+}
+
+/// Whether all connections had all that they may have in flight when measuring ended, so that what was not sent waited for the subject.
+fn all_wait(measurement: &Measurement) -> bool {
+    let room = u64::from(measurement.clients).saturating_mul(u64::from(measurement.pipeline));
+    measurement.unsent > 0 && measurement.unfinished >= room
 }
 
 /// Of so many requests that a timetable wants, so many may be missing at its end: a share, or what chance makes of a Poisson count.
@@ -215,12 +299,21 @@ fn closed(
         return verdict(Limit::Generator, beside.to_owned());
     }
     let rate = measurement.rate_per_s();
-    if let Some(peak) = calibration.map(|calibration| calibration.rate_max_per_s).filter(|peak| rate > NEAR_PEAK * peak)
-    {
-        let share = percent(rate / peak);
-        return verdict(Limit::Generator, format!("the rate is {share} of what it reaches here against a null server"));
+    let near = calibration.filter(|calibration| rate > NEAR_PEAK * calibration.rate_max_per_s);
+    // What a null server could not do bounds no generator.
+    if let Some(near) = near.filter(|calibration| calibration.generator_busy.is_none_or(|share| share > BUSY)) {
+        let share = percent(rate / near.rate_max_per_s);
+        let server = if near.server.is_empty() { "a null server" } else { &near.server };
+        let reason = format!("the rate is {share} of what it reaches here over {} against {server}", near.protocol);
+        return verdict(Limit::Generator, reason);
     }
-    let clients = count(u64::from(measurement.clients), "client");
+    if let Some(clients) = mostly_backing_off(measurement) {
+        return verdict(Limit::Subject, format!("it lost connections: {clients}"));
+    }
+    let clients = match backing_off(measurement) {
+        Some(_) => on_average(f64::from(measurement.clients) - measurement.in_backoff_mean, measurement),
+        None => count(u64::from(measurement.clients), "client"),
+    };
     // Without a look at the subject's processors only the simplest case is sure: not even one client for each worker.
     if watched || measurement.clients <= measurement.threads {
         return verdict(Limit::Latency, format!("nothing was busy: {clients} waited for answers"));
@@ -240,10 +333,23 @@ pub(crate) fn errors_warning(measurement: &Measurement) -> Option<String> {
     (errors > 0).then(|| format!("{errors} of {of} requests went wrong: {}", kinds(&measurement.errors)))
 }
 
+/// The warning of a load that nobody has answered. Errors of other kinds than lateness have a warning of their own.
+pub(crate) fn silence_warning(measurement: &Measurement) -> Option<String> {
+    let late = |kind: &String| matches!(kind.as_str(), "timeout" | "connect-timeout");
+    let silent = measurement.requests == 0 && measurement.unfinished > 0 && measurement.errors.keys().all(late);
+    let seconds = measurement.duration_ns as f64 / 1e9;
+    let asked = count(measurement.unfinished, "request");
+    silent.then(|| format!("no answer came in the {seconds:.3} s measured: {asked} still waited for one at the end"))
+}
+
 /// Warnings that the measurement alone gives cause for.
-pub(crate) fn measurement_warnings(measurement: &Measurement) -> Vec<String> {
+pub(crate) fn measurement_warnings(measurement: &Measurement, starved_ns: u64) -> Vec<String> {
     let mut warnings = Vec::new();
     warnings.extend(measurement.backend_note.clone());
+    match silence_warning(measurement) {
+        Some(warning) => warnings.push(warning),
+        None => warnings.extend(silence::warnings(measurement, starved_ns)),
+    }
     warnings.extend(errors_warning(measurement));
     if measurement.warmup_errors.values().any(|&count| count > 0) {
         warnings.push(format!("requests went wrong during warm-up: {}", kinds(&measurement.warmup_errors)));
@@ -254,10 +360,18 @@ pub(crate) fn measurement_warnings(measurement: &Measurement) -> Vec<String> {
     }
     if measurement.unsent > 0 {
         let unsent = count(measurement.unsent, "intended request");
-        warnings.push(format!("{unsent} could not be sent before the end: no connection was free"));
+        let longest = measurement.censored.as_deref().and_then(|censored| censored.unsent.max);
+        let longest = longest.map_or(String::new(), |ns| format!(", for up to {}", quantity(ns as f64, "ns")));
+        warnings.push(format!("{unsent} could not be sent before the end: no connection was free{longest}"));
     }
     if measurement.reconnects > 0 {
         warnings.push(format!("{} had to be opened again", count(measurement.reconnects, "connection")));
+    }
+    warnings.extend(backing_off(measurement));
+    if measurement.asked_again > 0 {
+        let again = count(measurement.asked_again, "request");
+        warnings
+            .push(format!("{again} had to be asked again: the connection ended behind an answer to an earlier one"));
     }
     if measurement.latency().saturated > 0 {
         let above = count(measurement.latency().saturated, "latency");
@@ -281,7 +395,12 @@ fn little_warning(measurement: &Measurement) -> Option<String> {
         return None;
     }
     let (caused_ns, caused) = crate::cache::caused(measurement);
-    let (sum, answers) = (measurement.service.sum + caused_ns, measurement.service.count + caused);
+    // What still waited at the end was in flight too. On a connection of an open loop that is one request, from its write.
+    let waited_ns = measurement.censored.as_deref().map_or(0.0, |censored| match measurement.offered_per_s {
+        Some(_) => censored.connections.sum,
+        None => censored.in_flight.sum,
+    });
+    let (sum, answers) = (measurement.service.sum + caused_ns + waited_ns, measurement.service.count + caused);
     let rate_per_s = answers as f64 * 1e9 / (measurement.duration_ns as f64).max(1.0);
     let ratio = stats::little::ratio(measurement.in_flight_mean, rate_per_s, sum / answers.max(1) as f64)?;
     let edges = 2.0 * measurement.service.max.unwrap_or(0) as f64 / (measurement.duration_ns as f64).max(1.0);
@@ -466,6 +585,90 @@ mod tests {
         );
     }
 
+    /// A subject on one processor that was 40 % busy, waited for so much of the time, while others had so much of its processor.
+    fn beside(waited: f64, others: f64) -> Record {
+        edited(closed(0.4, 0.3), |record| {
+            let ns = |share: f64| Some((share * record.subject.measured_ns as f64) as u64);
+            (record.subject.run_queue_ns, record.subject.others_ns) = (ns(waited), ns(others));
+        })
+    }
+
+    #[test]
+    fn a_subject_that_was_kept_from_its_processor_is_not_slow() {
+        for (name, waited, others, share) in [
+            ("alone", 0.0, 0.0, 0.0),
+            ("its own threads waited for each other", 3.0, 0.0, 0.0),
+            ("others worked when it had nothing to do", 0.01, 0.5, 0.01),
+            ("others had what it waited for", 0.34, 0.5, 0.34),
+            ("many threads waited for one that was taken", 7.0, 0.5, 0.5),
+            ("a tick or two", 0.5, 0.04, 0.0),
+        ] {
+            let record = beside(waited, others);
+            let found = subject_waiting(&record).unwrap();
+            assert!((found - share).abs() < 1e-6, "{name}: {found}");
+            let (verdict, warnings) = judge(&record, None);
+            let limit = if share > STARVED { Limit::Shared } else { Limit::Latency };
+            assert_eq!(
+                (verdict.unwrap().limited_by, warnings.len()),
+                (limit, usize::from(share > RUN_QUEUE_SHARE)),
+                "{name}"
+            );
+        }
+        let (verdict, warnings) = judge(&beside(0.34, 0.5), None);
+        assert_eq!(verdict.unwrap().reasons, ["another process had the subject's processor 34 % of the time"]);
+        assert_eq!(warnings, ["the subject waited for its processor 34 % of the time: another process had it"]);
+        let unknown = edited(beside(0.34, 0.5), |record| record.subject.others_ns = None);
+        assert_eq!((subject_waiting(&unknown), starved(&unknown)), (None, None));
+        assert_eq!(judge(&unknown, None).0.unwrap().limited_by, Limit::Latency);
+        let proxy = edited(closed(0.4, 0.3), |record| {
+            let used = beside(0.34, 0.5).subject;
+            record.middles = vec![MiddleUse { name: "m".to_owned(), used, ..MiddleUse::default() }];
+        });
+        assert_eq!(
+            judge(&proxy, None).1,
+            ["the middle m waited for its processor 34 % of the time: another process had it"]
+        );
+    }
+
+    #[test]
+    fn clients_in_back_off_wait_for_nobody() {
+        let resting = |mean: f64| edited(closed(0.2, 0.2), |record| of(record).in_backoff_mean = mean);
+        check("few", &resting(0.3), Limit::Latency, "nothing was busy: 40 clients waited for answers");
+        check(
+            "some",
+            &resting(12.0),
+            Limit::Latency,
+            "nothing was busy: on average 28 of 40 clients waited for answers",
+        );
+        let most = "on average 25 of 40 clients were in the generator's back-off after lost connections";
+        check("most", &resting(25.0), Limit::Subject, &format!("it lost connections: {most}"));
+        assert_eq!(judge(&resting(25.0), None).1, [most]);
+        assert_eq!(judge(&resting(0.3), None).1, Vec::<String>::new());
+        let one = "on average 1.5 of 40 clients were in the generator's back-off after lost connections";
+        assert_eq!(judge(&resting(1.5), None).1, [one]);
+        let open = edited(open(0.3, 0.8, 100_000, 1_000, 50_000), |record| of(record).in_backoff_mean = 25.0);
+        let reason = format!("only 80 % of the offered load was answered, it lost connections: {most}");
+        check("open loop", &open, Limit::Subject, &reason);
+    }
+
+    #[test]
+    fn a_load_that_nobody_answers_says_so() {
+        let silent = |errors: &[(&str, u64)], unfinished| {
+            edited(closed(0.0, 0.0), |record| {
+                let measurement = of(record);
+                (measurement.requests, measurement.unfinished) = (0, unfinished);
+                measurement.errors = errors.iter().map(|(kind, count)| ((*kind).to_owned(), *count)).collect();
+            })
+        };
+        let said = |record: &Record| silence_warning(record.measurement().unwrap());
+        let words = "no answer came in the 0.250 s measured: 10 requests still waited for one at the end";
+        assert_eq!(said(&silent(&[], 10)).as_deref(), Some(words));
+        assert_eq!(said(&silent(&[("timeout", 10)], 10)).as_deref(), Some(words));
+        assert_eq!(said(&silent(&[("wrong-answer", 10)], 10)), None);
+        assert_eq!(said(&silent(&[], 0)), None);
+        assert_eq!(said(&closed(0.5, 0.5)), None);
+    }
+
     #[test]
     fn polling_for_the_next_send_is_not_being_busy() {
         let polling = edited(open(0.3, 1.0, 100_000, 1_000, 0), |r| {
@@ -483,6 +686,14 @@ mod tests {
         let record = closed(0.5, 0.7);
         let limit = |calibration: &Calibration| judge(&record, Some(calibration)).0.unwrap().limited_by;
         assert_eq!(limit(&near), Limit::Generator, "72 k/s of 75 k/s");
+        let reasons = |calibration: &Calibration| judge(&record, Some(calibration)).0.unwrap().reasons;
+        assert!(reasons(&near)[0].ends_with(" over pingpong against a null server"), "{:?}", reasons(&near));
+        let named = Calibration { server: "`quintain serve calibrate`".to_owned(), ..near.clone() };
+        assert!(reasons(&named)[0].ends_with(" over pingpong against `quintain serve calibrate`"));
+        let spare = Calibration { generator_busy: Some(0.5), ..near.clone() };
+        assert_eq!(limit(&spare), Limit::Latency, "a peak of the null server");
+        let http = Calibration { protocol: "http".to_owned(), ..near.clone() };
+        assert_eq!(limit(&http), Limit::Latency, "of another protocol");
         assert_eq!(limit(&Calibration { rate_max_per_s: 200_000.0, ..near.clone() }), Limit::Latency);
         assert_eq!(
             limit(&Calibration { idle: IdlePolicy::Spin, ..near.clone() }),
@@ -544,6 +755,8 @@ mod tests {
             &["2 intended requests could not be sent before the end: no connection was free"],
         );
         check("reconnects", edit(|m| m.reconnects = 2), &["2 connections had to be opened again"]);
+        let again = "15 requests had to be asked again: the connection ended behind an answer to an earlier one";
+        check("asked again", edit(|m| m.asked_again = 15), &[again]);
         check(
             "backend",
             edit(|m| m.backend_note = Some("io_uring is not there".to_owned())),

@@ -7,21 +7,26 @@
 //!
 //! # What differs from the servers whose protocols these are
 //!
-//! - An item ends within the second after its time, never before it. memcached may end it up to a second early.
+//! - Over RESP an item ends in the millisecond it was given. Of memcached's protocol it ends within the second after its time, never before it;
+//!   memcached may end it up to a second early.
 //! - `MSET`, `MGET`, `DEL` of several keys and `get` of several are not one step: each key is.
 //! - `flush_all` and `FLUSHALL` go through the cache shard by shard; what is stored meanwhile may stay or go.
 //! - A value over the limit is refused and drops the older one of its key, as memcached 1.6.18 does for `set` and `ms`; so does `PUT`. A
 //!   store refused because the cache is full (`--evict none`) drops it, too, in every protocol; Redis leaves it in both cases, and here `SET`
 //!   leaves it where its value is over the limit.
-//! - `decr` stores `9` after `10`, without the space that memcached leaves.
-//! - The meta flags `h`, `l`, `N` of `mg`, `R`, `I`, `E`, `x` ask for what this cache does not keep, and are refused by `CLIENT_ERROR`.
+//! - `MULTI` to `EXEC` is one step for all connections and threads. `WATCH` compares versions of items, and needs `--cas on`.
+//! - The meta flag `l` needs `--access-times on`, and is refused by `CLIENT_ERROR` without it.
+//! - `N` of `ms` in the modes append and prepend stores what is not there, as protocol.txt has it; 1.6.18 answers `NS`.
+//! - `SCAN` finds each key that is there all the time exactly once, in an order that Redis does not have.
 
 mod connection;
 mod executor;
 mod facts;
+mod glob;
 mod http;
 mod memcached;
 mod resp;
+mod transaction;
 
 #[cfg(test)]
 mod tests;
@@ -35,6 +40,7 @@ use wire::{http1, memcached as text, resp as redis};
 
 use self::connection::{Connection, Over, Speech};
 use self::executor::Executor;
+use self::transaction::Turn;
 use crate::pool::{Handler, Next};
 use crate::timers::{NEVER, Timers};
 
@@ -96,9 +102,42 @@ struct Counters {
     refused: AtomicU64,
     read_bytes: AtomicU64,
     written_bytes: AtomicU64,
+    done: [AtomicU64; Done::COUNT],
+}
+
+/// What of memcached's commands is counted for its statistics alone.
+#[derive(Debug, Clone, Copy)]
+enum Done {
+    DeleteMisses,
+    IncrHits,
+    IncrMisses,
+    DecrHits,
+    DecrMisses,
+    CasHits,
+    CasMisses,
+    CasBadval,
+    TouchHits,
+    TouchMisses,
+    Flush,
+    Meta,
+}
+
+impl Done {
+    const COUNT: usize = Done::Meta as usize + 1;
+}
+
+/// What had been counted when the statistics were last reset.
+#[derive(Debug, Default, Clone, Copy)]
+struct Before {
+    stats: cache::Stats,
+    done: [u64; Done::COUNT],
 }
 
 impl Counters {
+    fn done(&self, what: Done) {
+        Counters::add(&self.done[what as usize], 1);
+    }
+
     /// Adds where nobody else does, without the price of an atomic addition.
     #[inline]
     fn add(counter: &AtomicU64, more: u64) {
@@ -119,8 +158,10 @@ pub struct CacheShared {
     /// The second at which everything is to be forgotten; 0: none.
     flush_at_s: AtomicU32,
     /// What the statistics were when they were last reset.
-    before: Mutex<cache::Stats>,
+    before: Mutex<Before>,
     threads: Box<[Counters]>,
+    /// Of each thread, where there are several, see the file `transaction.rs`.
+    turns: Box<[Turn]>,
     text: text::Limits,
     redis: redis::Limits,
     heads: http1::Limits,
@@ -157,6 +198,11 @@ impl CacheShared {
             started_s: AtomicU32::new(0),
             flush_at_s: AtomicU32::new(0),
             before: Mutex::default(),
+            turns: if config.threads > 1 {
+                (0..config.threads).map(|_| Turn::default()).collect()
+            } else {
+                Box::default()
+            },
             threads: (0..config.threads.max(1)).map(|_| Counters::default()).collect(),
             text: text::Limits {
                 key_bytes: key_bytes.min(text::Limits::DEFAULT.key_bytes),

@@ -21,6 +21,10 @@ pub enum Kind {
     NeverAnswer,
     /// Closes every connection as soon as it stands.
     CloseAtOnce,
+    /// Right answers until so many were given; from then on none, on any connection.
+    Freeze(u64),
+    /// Right answers, but on the first connection of which so many were given there; from then on none on it.
+    FreezeOne(u64),
 }
 
 /// Between two bytes of [`Kind::OneByteAtATime`], and between two floods of [`Kind::EndlessData`], ns.
@@ -36,12 +40,15 @@ pub struct Hostile {
     /// Connections and the bytes they are still to be sent.
     open: Vec<(Conn, VecDeque<u8>)>,
     step_at: Nanos,
+    /// Right answers of kinds that freeze: of all connections, and of the one that is to freeze or has.
+    answered: u64,
+    frozen: Option<Conn>,
 }
 
 impl Hostile {
     /// A server that misbehaves in this way.
     pub fn new(kind: Kind) -> Self {
-        Self { kind, words: Words::default(), open: Vec::new(), step_at: 0 }
+        Self { kind, words: Words::default(), open: Vec::new(), step_at: 0, answered: 0, frozen: None }
     }
 }
 
@@ -51,7 +58,10 @@ impl Handler for Hostile {
         match self.kind {
             Kind::CloseAtOnce => driver.close(conn, Close::Graceful),
             Kind::EndlessData | Kind::OneByteAtATime => self.open.push((conn, VecDeque::new())),
-            Kind::WrongWords | Kind::NeverAnswer => {}
+            Kind::FreezeOne(_) => {
+                self.frozen.get_or_insert(conn);
+            }
+            Kind::WrongWords | Kind::NeverAnswer | Kind::Freeze(_) => {}
         }
     }
 
@@ -72,6 +82,14 @@ impl Handler for Hostile {
                     waiting.extend(answers);
                 }
             }
+            Kind::Freeze(after) | Kind::FreezeOne(after) => {
+                let counts = matches!(self.kind, Kind::Freeze(_)) || self.frozen == Some(conn);
+                let room = if counts { after.saturating_sub(self.answered) } else { u64::MAX };
+                let words = (answers.len() / pingpong::WORD_BYTES) as u64;
+                answers.truncate(room.min(words) as usize * pingpong::WORD_BYTES);
+                self.answered += if counts { room.min(words) } else { 0 };
+                send_or_close(driver, conn, &answers);
+            }
             Kind::EndlessData | Kind::NeverAnswer | Kind::CloseAtOnce => {}
         }
         next
@@ -79,6 +97,10 @@ impl Handler for Hostile {
 
     fn closed(&mut self, conn: Conn) {
         self.open.retain(|(other, _)| *other != conn);
+        // Whoever only looked whether somebody listens was not the first.
+        if self.frozen == Some(conn) {
+            (self.frozen, self.answered) = (None, 0);
+        }
     }
 
     fn turned<D: Driver>(&mut self, driver: &mut D) -> Option<Nanos> {

@@ -293,15 +293,20 @@ impl Histogram {
         for (low, high, count) in self.iter_buckets() {
             seen = count.saturating_add(seen);
             if seen >= rank {
-                if low > HIGHEST_NS {
-                    return Some(self.max as f64);
-                }
-                let midpoint = low as f64 + (high - low) as f64 / 2.0;
-                return Some(midpoint.clamp(self.min as f64, self.max as f64));
+                return Some(self.value_of(low, high));
             }
         }
         // Past the last count, which happens only when made-up counts had to saturate.
         (self.len > 0).then_some(self.max as f64)
+    }
+
+    /// The value that a bucket of this histogram is read as (see [`Histogram::quantile`]).
+    pub(crate) fn value_of(&self, low: u64, high: u64) -> f64 {
+        if low > HIGHEST_NS {
+            return self.max as f64;
+        }
+        let midpoint = low as f64 + (high - low) as f64 / 2.0;
+        midpoint.clamp(self.min as f64, self.max as f64)
     }
 
     /// The contents as plain numbers, for a file format.

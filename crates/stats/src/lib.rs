@@ -8,6 +8,7 @@
 //! ```
 
 pub mod batch;
+pub mod claims;
 pub mod compare;
 pub mod coverage;
 pub mod distribution;
@@ -18,14 +19,18 @@ pub mod fit;
 pub mod histogram;
 pub mod interval;
 pub mod little;
+pub mod looks;
 pub mod order;
+pub mod pairs;
 pub mod popularity;
+pub mod product_limit;
 pub mod random;
 pub mod ranks;
 pub mod search;
 pub mod sizes;
 pub mod slope;
 mod special;
+pub mod states;
 pub mod steady;
 pub mod stop;
 pub mod usl;
@@ -38,6 +43,7 @@ pub use histogram::Histogram;
 pub use interval::Estimate;
 pub use order::quantile;
 pub use popularity::{Permutation, Zipf};
+pub use product_limit::{Bound, ProductLimit};
 pub use random::Rng;
 pub use ranks::ZipfRanks;
 pub use sizes::Sizes;

@@ -19,7 +19,7 @@
 //! 2008, Cutting Corners). Elsewhere, and wherever an end of the answer is at stake, the rate is tried again until Student's t
 //! interval over [`FIRM`] trials or more excludes the bound and most trials agree, at most [`MOST_TRIALS`] times. Excesses are limited to
 //! ±[`LIMIT`] before, because latencies above the capacity are endless: how far beyond says nothing more. A rate that is still
-//! undecided then stays so, and lies inside the answer.
+//! undecided then stays so, and lies inside the answer: the lower end is below it, even where a rate above it holds.
 //!
 //! Contradictions are read against the subject, as RFC 9971 does: nothing above the smallest failing rate counts.
 //!
@@ -173,7 +173,7 @@ pub enum Next {
 /// The answer of a search.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Found {
-    /// The largest rate that holds, below all that fail.
+    /// The largest rate that holds, below all that fail and all that could not be decided.
     pub low: Option<End>,
     /// The smallest rate that fails.
     pub high: Option<End>,
@@ -230,6 +230,30 @@ pub enum Ended {
     Time,
     /// Trials could not be carried out.
     Broken,
+}
+
+/// What an answer is owed to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Bound {
+    /// Nothing stood in the way: there is a lower end, and an upper one or none because the highest rate asked holds.
+    Found,
+    /// The subject: it keeps the objective at no rate that may be tried, or breaks down.
+    Subject,
+    /// The measuring: the generator was the limit, there were too few answers, too much noise or too few trials.
+    Measuring,
+}
+
+impl Found {
+    /// What this answer is owed to.
+    pub fn bound(&self) -> Bound {
+        match (self.low, self.high, self.no_low, self.no_high) {
+            (Some(_), Some(_), ..) | (Some(_), None, _, Some(Missing::Asked(_))) => Bound::Found,
+            (None, Some(_), Some(Missing::Asked(_)), _) => Bound::Subject,
+            // Breakdowns fail a rate; what could not be carried out at all says nothing.
+            (None, Some(_), ..) if self.ended == Ended::Broken => Bound::Subject,
+            _ => Bound::Measuring,
+        }
+    }
 }
 
 impl Rules {
@@ -337,10 +361,12 @@ impl<'a> Board<'a> {
         self.wall().or(self.high()).map(|rate| rate.rate_per_s)
     }
 
-    /// The largest rate that holds below all that cannot be passed.
+    /// The largest rate that holds below all that cannot be passed and all that could not be decided: what is not known lies inside
+    /// the answer, also where a rate above it holds.
     fn low(&self) -> Option<&Rate> {
         let ceiling = self.ceiling().unwrap_or(f64::INFINITY);
-        self.with(Verdict::Holds).rfind(|rate| rate.rate_per_s < ceiling)
+        let undecided = self.with(Verdict::Undecided).next().map_or(f64::INFINITY, |rate| rate.rate_per_s);
+        self.with(Verdict::Holds).rfind(|rate| rate.rate_per_s < ceiling.min(undecided))
     }
 
     fn wanted(&self, trials: &[Trial]) -> Next {
@@ -748,6 +774,51 @@ mod tests {
     }
 
     #[test]
+    fn an_undecided_rate_below_one_that_holds_lies_inside_the_range() {
+        // 2,000 is within the noise, what lies around it is clear, and it fails above 5,000.
+        let subject = |rate: f64, place: usize| {
+            let doubtful = (1_900.0..2_100.0).contains(&rate);
+            if doubtful { sure([0.02, -0.02][place % 2]) } else { sharp(5_000.0)(rate, 0) }
+        };
+        let (trials, found) = search(&RULES, None, subject);
+        let (low, high) = ends(&found);
+        assert!(low.unwrap() < 1_900.0 && low.unwrap() * 1.16 > 1_900.0, "{found:?}");
+        assert_eq!((high, found.ended), (Some(5188.0), Ended::Noise), "{}", steps(&trials));
+        assert!(found.undecided_per_s.contains(&2_000.0), "{found:?}");
+        // The trials of a search that went on above it give the same answer.
+        let mut above = Vec::new();
+        for rate_per_s in [1_000.0, 4_000.0, 8_000.0].into_iter().chain([2_000.0; MOST_TRIALS]) {
+            let outcome = subject(rate_per_s, above.len());
+            above.push(Trial::Step { rate_per_s, purpose: Purpose::Bracket, outcome });
+        }
+        let Next::Done(found) = next(&RULES, &above, true) else { panic!("no time") };
+        assert_eq!((ends(&found), found.undecided_per_s.as_slice()), ((Some(1_000.0), Some(8_000.0)), &[2_000.0][..]));
+    }
+
+    #[test]
+    fn an_answer_is_owed_to_subject_or_measuring() {
+        let bound = |subject: &mut dyn FnMut(f64, usize) -> Outcome| search(&RULES, None, subject).1.bound();
+        assert_eq!(bound(&mut sharp(5_000.0)), Bound::Found);
+        assert_eq!(bound(&mut sharp(1e9)), Bound::Found, "up to the highest rate asked");
+        assert_eq!(bound(&mut sharp(10.0)), Bound::Subject);
+        assert_eq!(bound(&mut |_, _| Outcome::Broke), Bound::Subject);
+        assert_eq!(bound(&mut |_, _| Outcome::Generator), Bound::Measuring);
+        assert_eq!(bound(&mut |_, _| Outcome::TooFew), Bound::Measuring);
+        assert_eq!(bound(&mut |_, _| Outcome::Failed), Bound::Measuring);
+        assert_eq!(bound(&mut |_, _| sure(0.0)), Bound::Measuring);
+        assert_eq!(
+            bound(&mut |rate, _| if rate > 6_000.0 { Outcome::Generator } else { sure(-1.0) }),
+            Bound::Measuring,
+            "how much more it can take is not known"
+        );
+        assert_eq!(
+            bound(&mut |rate, _| if rate < 3_000.0 { Outcome::TooFew } else { sure(1.0) }),
+            Bound::Measuring,
+            "below there are too few answers"
+        );
+    }
+
+    #[test]
     fn budgets_and_breakdowns_end_it() {
         let few = Rules { trials_max: 5, ..RULES };
         let (_, found) = search(&few, None, sharp(5_000.0));
@@ -839,6 +910,17 @@ mod tests {
             prop_assert_eq!(found.trials, trials.len());
             if let (Some(low), Some(high)) = (found.low, found.high) {
                 prop_assert!(low.rate_per_s < high.rate_per_s);
+            }
+            // What could not be decided is in the range, or above its upper end.
+            let high = match (found.high, found.no_high) {
+                (Some(high), _) => high.rate_per_s,
+                (None, Some(Missing::Generator(wall))) => wall,
+                (None, _) => f64::INFINITY,
+            };
+            for rate in rates(&rules, &trials).iter().filter(|rate| rate.verdict == Verdict::Undecided) {
+                prop_assert!(found.low.is_none_or(|low| low.rate_per_s < rate.rate_per_s));
+                let listed = found.undecided_per_s.contains(&rate.rate_per_s);
+                prop_assert_eq!(listed, rate.rate_per_s < high, "{:?}", rate);
             }
             prop_assert_eq!(found.low.is_none(), found.no_low.is_some());
             prop_assert_eq!(found.high.is_none(), found.no_high.is_some());

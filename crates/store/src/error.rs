@@ -70,6 +70,22 @@ pub enum StoreError {
         /// The run.
         run: String,
     },
+    /// Another process works on it.
+    #[error("run `{run}` is being worked on{}", by(pid))]
+    Owned {
+        /// The run.
+        run: String,
+        /// Who does.
+        pid: Option<u32>,
+    },
+    /// Nothing can be kept to one process.
+    #[error("`{}` cannot be made, which keeps a run to one process: {source}", path.display())]
+    Lock {
+        /// The file.
+        path: PathBuf,
+        /// Why not.
+        source: std::io::Error,
+    },
     /// That trial is there already.
     #[error("run `{run}` has a trial of point {point} in block {block} already")]
     TrialExists {
@@ -135,6 +151,10 @@ fn known_runs(known: &[String]) -> String {
         [] => ", which has none".to_owned(),
         known => format!("; the latest: {}", known.join(", ")),
     }
+}
+
+fn by(pid: &Option<u32>) -> String {
+    pid.map_or_else(|| " by another process".to_owned(), |pid| format!(" by process {pid}"))
 }
 
 /// Why a file cannot be opened; SQLite itself says no more than that it cannot.

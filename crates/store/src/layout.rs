@@ -62,6 +62,11 @@ fn migrate_to(connection: &mut Connection, target: i64) -> rusqlite::Result<Layo
     Ok(Layout::Current)
 }
 
+/// What a file is that only may be read; `None`: of an older layout.
+pub(crate) fn look(connection: &Connection) -> rusqlite::Result<Option<Layout>> {
+    settled(connection, LAYOUT_VERSION)
+}
+
 /// What the file is, unless it must be brought up to `target`.
 fn settled(connection: &Connection, target: i64) -> rusqlite::Result<Option<Layout>> {
     let version = pragma(connection, "user_version")?;

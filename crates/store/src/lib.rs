@@ -11,8 +11,10 @@
 
 mod error;
 mod layout;
+mod owner;
 mod store;
 
 pub use error::StoreError;
 pub use layout::LAYOUT_VERSION;
+pub use owner::Owner;
 pub use store::{RunSummary, Store};

@@ -6,10 +6,11 @@ use std::time::Duration;
 use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension, params};
 use serde::Serialize;
 use serde_json::Value;
-use study::record::{Calibration, IdlePolicy, RECORD_VERSION, Record, Run};
+use study::record::{Calibration, IdlePolicy, RECORD_VERSION, Record, Run, RunState};
 
 use crate::error::{BUSY_S, StoreError};
 use crate::layout::{self, LAYOUT_VERSION, Layout};
+use crate::owner::{self, Owner, Refused};
 
 type Result<T> = std::result::Result<T, StoreError>;
 
@@ -37,6 +38,10 @@ pub struct RunSummary {
     pub trials: u32,
     /// Those among them that failed.
     pub failed: u32,
+    /// Trials that its plan has at least and at most; `None` where this build cannot read it.
+    pub planned: Option<[u64; 2]>,
+    /// How far it has come; `None`: not known.
+    pub state: Option<RunState>,
 }
 
 impl Store {
@@ -48,7 +53,7 @@ impl Store {
         Self::open_with(path.as_ref(), OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE)
     }
 
-    /// The same, for readers: a missing file is an error and is not made.
+    /// The same, for readers: a missing file is an error and is not made, and one that may only be read is read.
     ///
     /// # Errors
     /// [`StoreError::Missing`] and those of [`Store::open`].
@@ -57,7 +62,33 @@ impl Store {
         if !path.exists() {
             return Err(StoreError::Missing { path: path.to_path_buf() });
         }
-        Self::open_with(path, OpenFlags::SQLITE_OPEN_READ_WRITE)
+        match Self::open_with(path, OpenFlags::SQLITE_OPEN_READ_WRITE) {
+            Err(StoreError::Unopenable { why, .. }) if path.is_file() => Self::open_read_only(path, why),
+            opened => opened,
+        }
+    }
+
+    /// A store that cannot be written, which is why it could not be opened otherwise.
+    fn open_read_only(path: &Path, why: String) -> Result<Store> {
+        let sqlite = |error| StoreError::from_sqlite(path, error);
+        let log = PathBuf::from(format!("{}-wal", path.display()));
+        // The log of a run that goes on, or was killed. Without one SQLite reads the file alone, where it is told that nobody writes.
+        let logged = std::fs::metadata(&log).is_ok_and(|log| log.len() > 0);
+        let uri = uri(path, if logged { "mode=ro" } else { "immutable=1" });
+        let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let connection = Connection::open_with_flags(uri, flags).map_err(sqlite)?;
+        connection.busy_timeout(Duration::from_secs(BUSY_S)).map_err(sqlite)?;
+        let unopenable = |why| Err(StoreError::Unopenable { path: path.to_path_buf(), why });
+        match layout::look(&connection) {
+            Ok(Some(Layout::Current)) => Ok(Store { connection, path: path.to_path_buf() }),
+            Ok(Some(Layout::Newer(found))) => {
+                Err(StoreError::Newer { path: path.to_path_buf(), found, known: LAYOUT_VERSION })
+            }
+            Ok(Some(Layout::Foreign)) => Err(StoreError::Foreign { path: path.to_path_buf() }),
+            Ok(None) => unopenable("its layout is an older one, and it cannot be brought up to date here".to_owned()),
+            Err(_) if logged => unopenable(format!("{why}, and `{}` holds trials; copy both elsewhere", log.display())),
+            Err(error) => Err(sqlite(error)),
+        }
     }
 
     fn open_with(path: &Path, flags: OpenFlags) -> Result<Store> {
@@ -98,6 +129,50 @@ impl Store {
         }
     }
 
+    /// Enters a new run under the name that it has or, where that is taken, behind it with the first of `-2`, `-3` that is free; nobody
+    /// else can work on it until the owner is dropped.
+    ///
+    /// # Errors
+    /// [`StoreError::Lock`] and errors of the file.
+    pub fn begin_new(&self, run: &mut Run) -> Result<Owner> {
+        let name = run.id.clone();
+        for number in 2.. {
+            let entered = self.own(&run.id).and_then(|owner| self.begin_run(run).map(|()| owner));
+            match entered {
+                Err(StoreError::RunExists { .. } | StoreError::Owned { .. }) => run.id = format!("{name}-{number}"),
+                entered => return entered,
+            }
+        }
+        unreachable!("there are more numbers than runs")
+    }
+
+    /// Takes a run (its full name) for this process alone, until the owner is dropped or the process ends.
+    ///
+    /// # Errors
+    /// [`StoreError::Owned`], [`StoreError::Lock`].
+    pub fn own(&self, run: &str) -> Result<Owner> {
+        let path = self.lock_of(run);
+        owner::take(&path).map_err(|refused| match refused {
+            Refused::Owned(pid) => StoreError::Owned { run: run.to_owned(), pid },
+            Refused::Io(source) => StoreError::Lock { path, source },
+        })
+    }
+
+    /// Whether some process works on a run (its full name).
+    pub fn is_owned(&self, run: &str) -> bool {
+        owner::is_taken(&self.lock_of(run))
+    }
+
+    /// The file that is locked while a process works on a run, beside the store.
+    fn lock_of(&self, run: &str) -> PathBuf {
+        // A name is the stem of a file, but one that was stored by hand may be anything.
+        let name = run.replace(['/', '\0'], "_");
+        // The same file under every name that the store has.
+        let mut path = self.path.canonicalize().unwrap_or_else(|_| self.path.clone()).into_os_string();
+        path.push(format!("-run-{name}.lock"));
+        path.into()
+    }
+
     /// Writes what has become known of a run since it began: its builds.
     ///
     /// # Errors
@@ -132,12 +207,18 @@ impl Store {
     pub fn runs(&self) -> Result<Vec<RunSummary>> {
         let sql = "SELECT id, coalesce(started, ''), coalesce(study, ''), coalesce(profile, ''),
                           coalesce(json_array_length(runs.run, '$.plan.points'), 0),
-                          count(record), coalesce(sum(failed), 0)
+                          count(record), coalesce(sum(failed), 0), runs.run
                    FROM runs LEFT JOIN trials ON trials.run = id
                    GROUP BY id ORDER BY started DESC, runs.rowid DESC";
         let read = |row: &rusqlite::Row<'_>| {
+            let id: String = row.get(0)?;
+            // One that a later version has written is listed all the same.
+            let run = serde_json::from_str::<Run>(&row.get::<_, String>(7)?).ok();
+            let effort = run.as_ref().map(|run| run.plan.estimate());
             Ok(RunSummary {
-                id: row.get(0)?,
+                state: run.and_then(|run| self.state_of(&run)),
+                planned: effort.map(|effort| [effort.trials_min, effort.trials_max]),
+                id,
                 started: row.get(1)?,
                 study: row.get(2)?,
                 profile: row.get(3)?,
@@ -186,7 +267,16 @@ impl Store {
         let sql = "SELECT run FROM runs WHERE id = ?1";
         let json: String =
             self.connection.query_row(sql, [id], |row| row.get(0)).map_err(|error| self.sqlite(error))?;
-        self.parse(&json, || format!("run `{id}`"))
+        let run: Run = self.parse(&json, || format!("run `{id}`"))?;
+        Ok(Run { state: self.state_of(&run), ..run })
+    }
+
+    /// How far a run has come: one that nobody works on does not run, whatever it could say before it was killed.
+    fn state_of(&self, run: &Run) -> Option<RunState> {
+        match run.state {
+            Some(RunState::Running) if !self.is_owned(&run.id) => Some(RunState::Interrupted),
+            state => state,
+        }
     }
 
     /// The trials of a run (its full name), in the order they ran.
@@ -269,6 +359,19 @@ impl Store {
     }
 }
 
+/// A file as an SQLite URI with a parameter (sqlite.org/uri.html).
+fn uri(path: &Path, parameter: &str) -> String {
+    use std::os::unix::ffi::OsStrExt;
+    let mut uri = "file:".to_owned();
+    for byte in path.as_os_str().as_bytes() {
+        match byte {
+            b'/' | b'.' | b'-' | b'_' | b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' => uri.push(char::from(*byte)),
+            byte => uri.push_str(&format!("%{byte:02X}")),
+        }
+    }
+    format!("{uri}?{parameter}")
+}
+
 fn to_json(value: &impl Serialize, what: impl FnOnce() -> String) -> Result<String> {
     serde_json::to_string(value).map_err(|source| StoreError::Unwritable { what: what(), source })
 }
@@ -299,6 +402,44 @@ mod tests {
         assert_eq!(pragma("journal_mode"), "wal");
         assert_eq!(pragma("synchronous"), "2", "full");
         assert_eq!(pragma("foreign_keys"), "1");
+    }
+
+    #[test]
+    fn a_store_that_may_only_be_read_is_read_and_left_as_it_is() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a store % of?.db");
+        let (run, records) = report::example::volley();
+        let store = Store::open(&path).unwrap();
+        store.begin_run(&run).unwrap();
+        store.add_record(&run.id, &records[0]).unwrap();
+        // The last one to close it leaves no log.
+        drop(store);
+        let before = std::fs::read(&path).unwrap();
+        let read_only = Store::open_read_only(&path, String::new()).unwrap();
+        assert_eq!(read_only.run("latest").unwrap(), run);
+        assert_eq!(read_only.records(&run.id).unwrap(), records[..1]);
+        assert!(matches!(read_only.update_run(&run), Err(StoreError::Unopenable { .. })));
+        drop(read_only);
+        assert_eq!(std::fs::read(&path).unwrap(), before);
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1, "no file of SQLite's beside it");
+
+        Connection::open(&path).unwrap().pragma_update(None, "user_version", 1).unwrap();
+        let error = Store::open_read_only(&path, String::new()).unwrap_err().to_string();
+        assert!(error.contains("its layout is an older one"), "{error}");
+        Connection::open(&path).unwrap().pragma_update(None, "user_version", 99).unwrap();
+        assert!(matches!(Store::open_read_only(&path, String::new()), Err(StoreError::Newer { found: 99, .. })));
+    }
+
+    #[test]
+    fn a_store_that_may_only_be_read_is_read_with_its_log() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("quintain.db");
+        let (run, _) = report::example::volley();
+        let writer = Store::open(&path).unwrap();
+        writer.begin_run(&run).unwrap();
+        let read_only = Store::open_read_only(&path, String::new()).unwrap();
+        assert_eq!(read_only.runs().unwrap().len(), 1, "what is in the log alone");
+        drop(writer);
     }
 
     #[test]

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use report::example;
 use store::{LAYOUT_VERSION, Store, StoreError};
-use study::record::{Calibration, IdlePolicy, Record, Run};
+use study::record::{Calibration, IdlePolicy, Record, Run, RunState};
 use tempfile::TempDir;
 
 struct Place {
@@ -153,6 +153,50 @@ fn calibrations_are_kept_apart_by_host_protocol_and_idle_policy() {
     assert_eq!(found("here", "http", IdlePolicy::Machine), None);
     assert_eq!(found("there", "pingpong", IdlePolicy::Machine), None);
     assert_eq!(store.calibrations("here").unwrap().len(), 3);
+}
+
+#[test]
+fn runs_that_begin_in_one_second_have_names_of_their_own() {
+    let place = place();
+    let store = Store::open(&place.path).unwrap();
+    let mut runs = [(); 3].map(|()| named("volley-20261120-210500", "2026-11-20T21:05:00Z"));
+    let owners = runs.each_mut().map(|run| store.begin_new(run).unwrap());
+    let names = runs.each_ref().map(|run| run.id.as_str());
+    assert_eq!(names, ["volley-20261120-210500", "volley-20261120-210500-2", "volley-20261120-210500-3"]);
+    assert_eq!(store.run("latest").unwrap().id, names[2]);
+    assert_eq!(store.run(names[0]).unwrap().id, names[0], "the whole name of one, the beginning of others");
+    drop(owners);
+    assert_eq!(std::fs::read_dir(place.path.parent().unwrap()).unwrap().count(), 3, "no lock is left");
+}
+
+#[test]
+fn one_process_works_on_a_run() {
+    let place = place();
+    let (store, run, _) = filled(&place.path);
+    let owner = store.own(&run.id).unwrap();
+    let other = Store::open(&place.path).unwrap();
+    let refused = error(other.own(&run.id), &place.path);
+    assert_eq!(refused, format!("run `{}` is being worked on by process {}", run.id, std::process::id()));
+    assert!(other.is_owned(&run.id));
+    other.own("another").unwrap();
+    drop(owner);
+    other.own(&run.id).unwrap();
+}
+
+#[test]
+fn a_run_that_says_that_it_runs_was_interrupted_unless_somebody_works_on_it() {
+    let place = place();
+    let store = Store::open(&place.path).unwrap();
+    let mut run = Run { state: Some(RunState::Running), ..sample().0 };
+    let owner = store.begin_new(&mut run).unwrap();
+    let state = || (store.run(&run.id).unwrap().state.unwrap(), store.runs().unwrap()[0].state.unwrap());
+    assert_eq!(state(), (RunState::Running, RunState::Running));
+    drop(owner);
+    assert_eq!(state(), (RunState::Interrupted, RunState::Interrupted));
+    let complete = Run { state: Some(RunState::Complete), ..run.clone() };
+    store.update_run(&complete).unwrap();
+    assert_eq!(store.runs().unwrap()[0].state, Some(RunState::Complete));
+    assert_eq!(store.runs().unwrap()[0].planned, Some([88, 330]));
 }
 
 #[test]

@@ -6,13 +6,14 @@
 //! |---|---|
 //! | `operation` | its name |
 //! | `own_ns` | what the middle took of the call for itself, without waiting for what stands behind it, ns |
-//! | `side` | `client` or `server`: whose middle this was |
+//! | `side` | `client` or `server`: whose middle this was; `end`: no call, but what there is when all have been and the store is written |
 //! | `whip_bytes`, `whip_bytes_with_peers` | metadata of the call by the formula of Whip (M1), without (M1a) and with (M1b) addresses of peers, bytes |
 //! | `metadata_bytes` | own metadata on the wire, both ways, with its framing (M2), bytes |
 //! | `extra_bytes` | all bytes between middles less those of the original request and reply (M3) |
 //! | `entries` | service entries that there are after the call |
 //! | `store_bytes` | what is in the store after the call, bytes |
 //! | `waited_ns` | what it waited for what stands behind it, ns |
+//! | `rss_bytes`, `at_ns` | the resident set of the process when the line was written, bytes, and when that was, ns since any moment; empty: not looked at |
 //!
 //! `operation` and `own_ns` must be there; what else is not there is not known. Where a file has lines of both sides, one process stands on both:
 //! the nth of one side and the nth of the other are one call, whose own times are added; the rest is told by the client's side, as Whip did.
@@ -55,6 +56,22 @@ pub struct Calls {
     /// Size of the store after the call, bytes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub store_bytes: Vec<u64>,
+    /// Its memory now and then, in order; the last one is of its end.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub memory: Vec<MemoryAt>,
+}
+
+/// What a middle had in memory and in its store at one moment.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct MemoryAt {
+    /// Calls that it had told of by then.
+    pub calls: u64,
+    /// Since the first look, ns.
+    pub at_ns: u64,
+    /// Resident set of the process, bytes.
+    pub rss_bytes: u64,
+    /// Size of the store, bytes; `None`: not told.
+    pub store_bytes: Option<u64>,
 }
 
 impl Calls {
@@ -83,9 +100,13 @@ impl Calls {
         let (op, own, side) = (needed("operation")?, needed("own_ns")?, column("side"));
         let counts = ["waited_ns", "whip_bytes", "whip_bytes_with_peers", "metadata_bytes", "entries", "store_bytes"];
         let (counts, extra) = (counts.map(column), column("extra_bytes"));
-        let is_server =
-            |line: &str| side.is_some_and(|side| line.split(',').nth(side).map(str::trim) == Some("server"));
-        let servers_alone = lines.clone().filter(|line| !line.trim().is_empty()).all(is_server);
+        let (rss, at, store) = (column("rss_bytes"), column("at_ns"), column("store_bytes"));
+        let is_client = |line: &str| {
+            let side = side.and_then(|side| line.split(',').nth(side)).map(str::trim);
+            !matches!(side, Some("server" | "end"))
+        };
+        let servers_alone = !lines.clone().filter(|line| !line.trim().is_empty()).any(is_client);
+        let mut looked_from_ns = None;
         let mut told = [(); 6].map(|()| Vec::new());
         let mut of_server = Vec::new();
         for (index, line) in lines.enumerate().filter(|(_, line)| !line.trim().is_empty()) {
@@ -94,9 +115,28 @@ impl Calls {
             }
             let cells = line.split(',').map(str::trim).collect::<Vec<_>>();
             let line = Line { number: index + 2, names: &names, cells: &cells };
+            let mut look = |calls: &mut Calls| -> Result<(), String> {
+                let Some(rss) = rss.filter(|rss| cells.get(*rss).is_some_and(|cell| !cell.is_empty())) else {
+                    return Ok(());
+                };
+                let at_ns = at.map_or(Ok(0), |at| line.number::<u64>(at))?;
+                let from_ns = *looked_from_ns.get_or_insert(at_ns);
+                calls.memory.push(MemoryAt {
+                    calls: calls.len() as u64,
+                    at_ns: at_ns.saturating_sub(from_ns),
+                    rss_bytes: line.number(rss)?,
+                    store_bytes: store.map(|store| line.number(store)).transpose()?,
+                });
+                Ok(())
+            };
+            if side.is_some_and(|side| cells.get(side) == Some(&"end")) {
+                look(&mut calls)?;
+                continue;
+            }
             let own_ns = line.number::<u64>(own)?;
             if !servers_alone && side.is_some_and(|side| cells.get(side) == Some(&"server")) {
                 of_server.push(own_ns);
+                look(&mut calls)?;
                 continue;
             }
             calls.own_ns.push(own_ns);
@@ -114,6 +154,7 @@ impl Calls {
                 values.extend(column.map(|column| line.number::<u64>(column)).transpose()?);
             }
             calls.m3_bytes.extend(extra.map(|column| line.number::<i64>(column)).transpose()?);
+            look(&mut calls)?;
         }
         calls.own_ns.iter_mut().zip(of_server).for_each(|(own, other)| *own = own.saturating_add(other));
         [calls.waited_ns, calls.m1a_bytes, calls.m1b_bytes, calls.m2_bytes, calls.entries, calls.store_bytes] = told;
@@ -167,6 +208,21 @@ mod tests {
         assert_eq!((both.own_ns.as_slice(), both.entries.as_slice()), (&[12, 24][..], &[2, 4][..]));
         let server = Calls::parse(&format!("{head}server,a,5,1\n")).unwrap();
         assert_eq!((server.own_ns, server.entries), (vec![5], vec![1]), "it stands on that side alone");
+    }
+
+    #[test]
+    fn memory_stands_where_it_was_looked_at_and_at_the_end() {
+        let head = "side,operation,own_ns,store_bytes,at_ns,rss_bytes\n";
+        let both =
+            "server,a,5,1,1000,4096\nclient,a,7,2,,\nserver,b,11,3,,\nclient,b,13,4,1500,8192\nend,,0,60,1700,8000\n";
+        let calls = Calls::parse(&format!("{head}{both}")).unwrap();
+        assert_eq!(calls.own_ns, [12, 24], "the end is no call");
+        let at = |calls, at_ns, rss_bytes, store| MemoryAt { calls, at_ns, rss_bytes, store_bytes: Some(store) };
+        assert_eq!(calls.memory, [at(0, 0, 4096, 1), at(2, 500, 8192, 4), at(2, 700, 8000, 60)]);
+        let server = Calls::parse(&format!("{head}server,a,5,1,1000,4096\nend,,0,60,1700,8000\n")).unwrap();
+        assert_eq!((server.own_ns, server.memory), (vec![5], vec![at(1, 0, 4096, 1), at(1, 700, 8000, 60)]));
+        let wrong = Calls::parse(&format!("{head}end,,0,60,1700,-8\n"));
+        assert_eq!(wrong, Err("line 2: `rss_bytes` is `-8`, not a count".to_owned()));
     }
 
     #[test]

@@ -49,6 +49,7 @@ pub mod record;
 mod report;
 pub mod schedule;
 pub mod schema;
+pub mod seam;
 mod section;
 mod sets;
 pub mod spec;
@@ -56,6 +57,7 @@ mod template;
 pub mod units;
 pub mod url;
 pub mod urls;
+pub mod words;
 pub mod workload;
 
 pub use calls::Calls;

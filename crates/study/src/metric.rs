@@ -45,6 +45,12 @@ pub const METRICS: &[Metric] = &[
     metric("fills", "1/s", Better::Lower, "SETs that misses caused, a second"),
     metric("get_latency_p99", "ns", Better::Lower, "p99 of the service time of GETs that hit, coarse"),
     metric("errors", "1", Better::Lower, "requests that went wrong, of any kind"),
+    metric(
+        "error_share",
+        "1",
+        Better::Lower,
+        "share of requests that went wrong, or had waited longer than the timeout when it ended",
+    ),
     metric("subject_cpu_per_request", "ns", Better::Lower, "CPU time of the subject a request"),
     metric("generator_cpu_per_request", "ns", Better::Lower, "CPU time of the generator a request"),
     metric("subject_rss", "bytes", Better::Lower, "peak resident set of the subject"),

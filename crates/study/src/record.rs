@@ -45,6 +45,38 @@ pub struct Run {
     /// same.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub references: Vec<Reference>,
+    /// How far it has come; `None`: stored by a quintain that did not say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub state: Option<RunState>,
+    /// The command line that goes on with it where it was interrupted, for a shell.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub resume: String,
+}
+
+/// How far a run has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum RunState {
+    /// It has begun and not ended; if nobody works on it, it was killed.
+    Running,
+    /// Every design point has what it needs, or all that it may have.
+    Complete,
+    /// The time of the study was over.
+    OutOfTime,
+    /// Ended before that, by Ctrl-C or a signal.
+    Interrupted,
+}
+
+impl RunState {
+    /// Its word: that of the JSON, with spaces.
+    pub fn word(self) -> &'static str {
+        match self {
+            RunState::Running => "running",
+            RunState::Complete => "complete",
+            RunState::OutOfTime => "out of time",
+            RunState::Interrupted => "interrupted",
+        }
+    }
 }
 
 /// What a policy made of the very operations of one trial, in a replay.
@@ -200,6 +232,9 @@ pub struct Calibration {
     pub measured: String,
     /// Protocol.
     pub protocol: String,
+    /// The null server in words; empty: stored by a quintain that had one for ping-pong alone.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub server: String,
     /// Backend of the generator.
     pub backend: String,
     /// Idle policy in force.
@@ -210,6 +245,9 @@ pub struct Calibration {
     pub rate_max_per_s: f64,
     /// Clients at that rate.
     pub rate_max_clients: u32,
+    /// Share of its time that the generator's busiest worker worked at that rate: with time to spare, the rate is the null server's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub generator_busy: Option<f64>,
     /// CPU time of the generator a request at that rate, ns.
     pub cpu_per_request_ns: f64,
     /// Median latency with one client, ns.
@@ -373,6 +411,19 @@ pub struct SubjectUse {
     /// When measuring began, since it was started, ns.
     #[serde(default)]
     pub measured_from_ns: u64,
+    /// Share of the time in which requests were counted that lies between the two readings: 1, or a little less where a reading came late.
+    /// `None` in older stores.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub measured_share: Option<f64>,
+    /// Time that its threads were ready but did not run, between the two readings, summed over threads (`/proc/PID/task/TID/schedstat`), ns;
+    /// `None` where the kernel does not tell, and in older stores.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run_queue_ns: Option<u64>,
+    /// Time that its processors worked for other processes, or were taken by the host of this virtual machine, between the two readings, summed
+    /// over processors (`/proc/stat`, in ticks), ns. Middles on the same processors are no others. `None` where it cannot be told: the
+    /// generator shares these processors, or spinners keep them awake; and in older stores.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub others_ns: Option<u64>,
     /// Resident set, its peak (`VmHWM`), bytes.
     pub rss_max_bytes: Option<u64>,
     /// Proportional set, the largest sample, bytes.
@@ -391,6 +442,14 @@ pub struct SubjectUse {
     pub exit: Option<String>,
     /// Its last words.
     pub stderr_tail: String,
+}
+
+impl SubjectUse {
+    /// CPU time for the requests that were counted, ns: what was used between the two readings, made up for a part that they missed.
+    pub fn cpu_ns(&self) -> f64 {
+        let share = self.measured_share.filter(|share| *share > 0.0 && *share <= 1.0).unwrap_or(1.0);
+        self.user_ns.saturating_add(self.system_ns) as f64 / share
+    }
 }
 
 /// One look at the subject, all its processes together.
@@ -440,7 +499,7 @@ pub enum Limit {
     Generator,
     /// Neither: the offered load was met.
     Neither,
-    /// Subject and generator took each other's processors.
+    /// Subject and generator took each other's processors, or another process took the subject's.
     Shared,
     /// What stands between generator and subject: its processors were busy.
     Middle,
@@ -477,14 +536,15 @@ pub struct Measurement {
     pub warmup_requests: u64,
     /// Completed and valid, while measured.
     pub requests: u64,
-    /// What went wrong while measured, by kind: `wrong-answer`, `reset`, `timeout`, `refused`, `closed`, `connect-timeout`, `os`, and of HTTP
-    /// `status`, `body`, `framing`, `head-too-large`, `truncated`, `tls`; of a cache `value` (not the value that was set, or another key's) and
-    /// `error-answer`.
+    /// What went wrong while measured, by kind: `wrong-answer`, `reset`, `timeout`, `refused`, `closed`, `closed-between` (the connection had
+    /// brought answers, and nothing of this one), `connect-timeout`, `os`, `truncated`, and of HTTP `status`, `body`, `framing`,
+    /// `head-too-large`, `tls`; of a cache `value` (not the value or not the flags that were set, or another key's) and `error-answer`.
     pub errors: BTreeMap<String, u64>,
     /// The first error of each kind that has more to say, in words.
     #[serde(default)]
     pub error_examples: BTreeMap<String, String>,
-    /// Answers by HTTP status, right or wrong, while measured.
+    /// HTTP status of the answers that are among [`Measurement::requests`] or [`Measurement::errors`], and of no others: those of the
+    /// warm-up and after the end are in neither.
     #[serde(default)]
     pub statuses: BTreeMap<u16, u64>,
     /// The same before measuring began.
@@ -493,12 +553,25 @@ pub struct Measurement {
     pub late_answers: u64,
     /// Connections opened again after an end that was not ours.
     pub reconnects: u64,
+    /// Clients in the generator's own pause before it opens a lost connection again (its back-off), mean over the measured time. They wait for
+    /// nobody's answer.
+    #[serde(default)]
+    pub in_backoff_mean: f64,
+    /// Requests that were sent once more while measured, on the next connection: they had been sent behind one whose answer was the last
+    /// of its connection, so that none was owed to them, or behind one whose answer could not be read. No errors.
+    #[serde(default)]
+    pub asked_again: u64,
     /// Offered rate; `None` in a closed loop.
     pub offered_per_s: Option<f64>,
     /// Intended sends that were never written: no connection was free until the end.
     pub unsent: u64,
-    /// Requests that were written and not answered when measuring ended.
+    /// Requests that were written and not answered when measuring ended, and whose answer would have counted. What the subject was asked from
+    /// the start of the load is [`Measurement::warmup_requests`], [`Measurement::requests`], these, [`Measurement::asked_again`], and the errors
+    /// of both spans that are of requests.
     pub unfinished: u64,
+    /// How long requests had waited that had no answer when measuring ended; `None`: a record from before this was kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub censored: Option<Box<Censored>>,
     /// Requests in flight, mean over the measured time, counted by the engine and not derived from latency.
     pub in_flight_mean: f64,
     /// From the write to the answer.
@@ -541,6 +614,35 @@ pub struct Measurement {
     /// What a journey's operations came to; `None`: the load is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub journey: Option<Box<JourneyMeasurement>>,
+}
+
+/// The requests that were due and had no answer, right or wrong, when measuring ended. A request is due where its answer would have counted
+/// if it had come a moment before the end. All that is known of its latency is that it is longer than it had waited.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Censored {
+    /// How long those had waited that were written, by the clock of [`Measurement::latency`].
+    pub in_flight: Histogram,
+    /// How long those had waited that were to be sent and were not; open loop only.
+    pub unsent: Histogram,
+    /// How many of the latter had waited longer than the timeout. Of the former these are among the errors, as `timeout`.
+    pub unsent_overdue: u64,
+    /// Connections on which an answer was awaited, by how long ago the oldest request in flight on it had been written.
+    pub connections: Histogram,
+    /// How long the subject had been silent on all connections though it was asked: since the first request that was written after its last
+    /// answer, right or wrong, and not answered, ns. An end of a connection counts as an answer here.
+    pub silent_ns: u64,
+}
+
+impl Censored {
+    /// How many there were, of both kinds.
+    pub fn len(&self) -> u64 {
+        self.in_flight.count.saturating_add(self.unsent.count)
+    }
+
+    /// Whether every request that was due had its answer.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
 }
 
 /// What a journey's operations came to. [`Measurement::requests`] are its calls.

@@ -148,5 +148,5 @@ fn trial_seconds(point: &Point) -> (f64, f64) {
         Stop::Requests { max_ns, .. } | Stop::Interval { max_ns, .. } | Stop::Volley { max_ns, .. } => (0, max_ns),
     };
     let seconds = |ns: u64| START_S + ns as f64 / 1e9;
-    (seconds(warmup_least_ns + least_ns), seconds(warmup_most_ns + most_ns))
+    (seconds(warmup_least_ns.saturating_add(least_ns)), seconds(warmup_most_ns.saturating_add(most_ns)))
 }

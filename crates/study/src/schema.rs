@@ -2,16 +2,19 @@
 
 use schemars::{JsonSchema, Schema, schema_for};
 
+use crate::seam::{Heard, Told};
 use crate::{LoadSpec, Measurement, Plan, Record, Run};
 
 /// The stem of each file in schemas/ that this crate owns, with its text.
-pub fn schemas() -> [(&'static str, String); 5] {
+pub fn schemas() -> [(&'static str, String); 7] {
     [
         ("run", text::<Run>()),
         ("record", text::<Record>()),
         ("plan", text::<Plan>()),
         ("load-spec", text::<LoadSpec>()),
         ("measurement", text::<Measurement>()),
+        ("generator-told", text::<Told>()),
+        ("generator-heard", text::<Heard>()),
     ]
 }
 

@@ -318,8 +318,9 @@ pub enum Stop {
         /// Nanoseconds.
         duration_ns: u64,
     },
-    /// After so many valid answers. Of a cache: exactly so many operations are sent, whatever they come to; those that misses cause are
-    /// not among them.
+    /// When so many requests that were sent after the warm-up have ended, whatever they came to: no more are sent. One whose answer is late has
+    /// not ended; where for twice the timeout nothing ends but by timeouts and failed connects, the load is given up. Those that misses of a
+    /// cache cause are not among them.
     Requests {
         /// Over all clients.
         requests: u64,

@@ -41,8 +41,8 @@
 //! - A key is any bytes but space and LF. protocol.txt forbids control characters, and memcached does not look.
 //! - `noreply` is the last word of a command that knows it, also where the rest of the line is wrong. Refusals of such a line say so, and are not to
 //!   be answered; a meta command's `q` never silences an error.
-//! - Numbers are digits, of an exptime perhaps after a minus sign, and what does not fit is refused. memcached also takes a plus sign and
-//!   white space before them, and of numbers over 32 bits it keeps 32 bits.
+//! - Numbers are read as C reads them, but for lengths, which are digits: a sign may precede them. Of exptimes and client flags 32 bits
+//!   are kept. Flags of meta commands are those of 1.6.18. All as memcached does.
 
 mod compose;
 mod meta;

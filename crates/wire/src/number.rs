@@ -26,6 +26,55 @@ pub fn signed(text: &[u8]) -> Option<i64> {
     }
 }
 
+/// The same as Redis reads it, which knows one way to write a number: no leading zeros, no `-0`. Source: Redis 7.0.15, `string2ll`.
+#[inline]
+pub fn canonical(text: &[u8]) -> Option<i64> {
+    match text {
+        [b'0', _, ..] | [b'-', b'0', ..] => None,
+        text => signed(text),
+    }
+}
+
+/// The digits of a number as C reads it: white space, a sign, digits, and what follows begins with white space. Whether it is negative.
+fn of_c(text: &[u8]) -> Option<(bool, &[u8])> {
+    let is_space = |byte: &u8| matches!(byte, b' ' | b'\t'..=b'\r');
+    let text = &text[text.iter().position(|byte| !is_space(byte))?..];
+    let (is_negative, text) = match text {
+        [b'-', rest @ ..] => (true, rest),
+        [b'+', rest @ ..] => (false, rest),
+        rest => (false, rest),
+    };
+    let end = text.iter().position(|byte| !byte.is_ascii_digit()).unwrap_or(text.len());
+    if !text[end..].first().is_none_or(is_space) {
+        return None;
+    }
+    // Leading zeros are no digits that count.
+    let digits = &text[..end];
+    let zeros = digits.iter().take_while(|byte| **byte == b'0').count();
+    (end > 0).then(|| (is_negative, &digits[zeros.min(end - 1)..]))
+}
+
+/// A number without sign as memcached reads it, which takes what C's `strtoull` takes: `+5`, ` 5`, `5 and more`. A negative one wraps around
+/// and is refused where it lies above 2^63 then. Source: memcached 1.6.18, `safe_strtoull`.
+#[inline]
+pub fn unsigned_of_c(text: &[u8]) -> Option<u64> {
+    unsigned(text).or_else(|| {
+        let (is_negative, digits) = of_c(text)?;
+        let value = unsigned(digits)?;
+        let wrapped = if is_negative { value.wrapping_neg() } else { value };
+        (!is_negative || wrapped.cast_signed() >= 0).then_some(wrapped)
+    })
+}
+
+/// The same with a sign. Source: memcached 1.6.18, `safe_strtol`.
+#[inline]
+pub fn signed_of_c(text: &[u8]) -> Option<i64> {
+    signed(text).or_else(|| {
+        let (is_negative, digits) = of_c(text)?;
+        if is_negative { 0i64.checked_sub_unsigned(unsigned(digits)?) } else { i64::try_from(unsigned(digits)?).ok() }
+    })
+}
+
 /// Appends `value` in decimal digits, without the machinery of `std::fmt`: headers of answers are mostly numbers.
 #[inline]
 pub fn push(out: &mut Vec<u8>, mut value: u64) {
@@ -80,6 +129,35 @@ mod tests {
             ("--1", None),
         ] {
             assert_eq!(signed(text.as_bytes()), expect, "{text:?}");
+        }
+    }
+
+    /// memcached 1.6.18 was asked `incr` of each as a value, and as an exptime; Redis 7.0.15 `INCRBY`.
+    #[test]
+    fn numbers_as_others_read_them() {
+        for (text, value, exptime, redis) in [
+            ("5", Some(5), Some(5), Some(5)),
+            ("+5", Some(5), Some(5), None),
+            (" 12 x", Some(12), Some(12), None),
+            ("\t7\t", Some(7), Some(7), None),
+            ("-5", None, Some(-5), Some(-5)),
+            ("-0", Some(0), Some(0), None),
+            ("007", Some(7), Some(7), None),
+            ("0000000000000000000000000000012", Some(12), Some(12), None),
+            ("-9223372036854775809", Some(9_223_372_036_854_775_807), None, None),
+            ("18446744073709551615", Some(u64::MAX), None, None),
+            ("18446744073709551616", None, None, None),
+            ("12x", None, None, None),
+            ("", None, None, None),
+            (" ", None, None, None),
+            ("+", None, None, None),
+            ("--1", None, None, None),
+            ("0", Some(0), Some(0), Some(0)),
+            ("000", Some(0), Some(0), None),
+        ] {
+            assert_eq!(unsigned_of_c(text.as_bytes()), value, "{text:?}");
+            assert_eq!(signed_of_c(text.as_bytes()), exptime, "{text:?}");
+            assert_eq!(canonical(text.as_bytes()), redis, "{text:?}");
         }
     }
 

@@ -24,6 +24,11 @@ pub fn answer(word: u32) -> u32 {
     word.wrapping_add(1)
 }
 
+/// The word that is answered by `answer`.
+pub fn challenge(answer: u32) -> u32 {
+    answer.wrapping_sub(1)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -44,6 +49,7 @@ mod tests {
     fn the_answer_wraps() {
         assert_eq!(answer(1), 2);
         assert_eq!(answer(u32::MAX), 0);
+        assert_eq!([challenge(answer(1)), challenge(0)], [1, u32::MAX]);
     }
 
     #[test]

@@ -34,7 +34,7 @@ mod compose;
 mod reply;
 mod request;
 
-pub use command::{Name, SetError, SetOptions, parse_set};
+pub use command::{GetexOptions, Name, SetError, SetOptions, When, parse_getex, parse_set};
 pub use compose::{
     Version, compose_array, compose_bulk, compose_double, compose_error, compose_integer, compose_map, compose_null,
     compose_request, compose_simple,

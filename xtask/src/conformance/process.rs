@@ -1,18 +1,23 @@
-//! A process with everything it starts, as one group that ends with this program at the latest.
+//! A process with everything it starts, as one family that ends with this program at the latest: its group, and whoever left that but carries
+//! its mark in the environment, which a new session does not change.
 
 use std::fs;
 use std::io::Read;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use rustix::process::{Pid, Signal, getppid, kill_process_group, set_parent_process_death_signal};
+use rustix::process::{Pid, Signal, getppid, kill_process, kill_process_group, set_parent_process_death_signal};
 
 /// The hidden verb that this program starts itself with to become a command.
 pub(crate) const BOUND: &str = "become-bound";
+
+/// Name of the environment variable that carries the mark of a family.
+const MARK: &str = "XTASK_CHILD";
 
 /// How often a condition is looked at that nothing reports.
 const GLANCE: Duration = Duration::from_millis(2);
@@ -32,20 +37,27 @@ pub(crate) fn become_bound(arguments: &[String]) -> Result<(), String> {
     Err(format!("{command}: {}", Command::new("sh").args(["-c", &format!("exec {command}")]).exec()))
 }
 
-/// A running process; dropping it kills its whole group.
+/// A running process; dropping it kills its whole family.
 pub(crate) struct Process {
     child: Child,
     group: Pid,
+    /// The entry of the environment that its family has, and nobody else.
+    mark: String,
     last_words: Arc<Mutex<Vec<u8>>>,
 }
 
 impl Process {
     /// Starts a simple command (one that a shell could `exec`) in a folder.
     pub(crate) fn start(command: &str, directory: &Path) -> Result<Process, String> {
+        static STARTED: AtomicU32 = AtomicU32::new(0);
+        let (own, number) = (std::process::id(), STARTED.fetch_add(1, Ordering::Relaxed));
+        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos();
+        let mark = format!("{own}-{since}-{number}");
         let program = std::env::current_exe().map_err(|error| format!("the path of this program: {error}"))?;
         let mut child = Command::new(program)
             .args([BOUND, &std::process::id().to_string(), command])
             .current_dir(directory)
+            .env(MARK, &mark)
             .process_group(0)
             .stdin(Stdio::null())
             .stdout(Stdio::null())
@@ -67,7 +79,7 @@ impl Process {
             });
         }
         let group = Pid::from_child(&child);
-        Ok(Process { child, group, last_words })
+        Ok(Process { child, group, mark: format!("{MARK}={mark}"), last_words })
     }
 
     /// Its process id, which becoming the command does not change.
@@ -85,7 +97,7 @@ impl Process {
         until(limit, || self.ended())
     }
 
-    /// Waits until it and all of its group have ended; the error says what is left after `limit`.
+    /// Waits until it and all of its family have ended; the error says what is left after `limit`.
     pub(crate) fn wait_gone(&mut self, limit: Duration) -> Result<(), String> {
         let gone = until(limit, || (self.ended().is_some() && self.members().is_empty()).then_some(()));
         gone.ok_or_else(|| {
@@ -96,11 +108,16 @@ impl Process {
 
     /// Sends SIGTERM to the process, not to what it has started: ending those is its own duty.
     pub(crate) fn terminate(&self) -> Result<(), String> {
-        rustix::process::kill_process(self.group, Signal::TERM).map_err(|error| format!("cannot send SIGTERM: {error}"))
+        kill_process(self.group, Signal::TERM).map_err(|error| format!("cannot send SIGTERM: {error}"))
     }
 
-    /// The processes of its group that still run. A zombie has ended: only its parent has not asked how.
+    /// The processes of its family that still run. A zombie has ended: only its parent has not asked how.
     pub(crate) fn members(&self) -> Vec<Pid> {
+        // What has ended has no environment any more.
+        let marked = |pid: &Pid| {
+            let environment = fs::read(format!("/proc/{}/environ", pid.as_raw_nonzero())).unwrap_or_default();
+            environment.split(|byte| *byte == 0).any(|entry| entry == self.mark.as_bytes())
+        };
         let group = self.group.as_raw_nonzero().to_string();
         let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
         let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok().and_then(Pid::from_raw));
@@ -108,7 +125,8 @@ impl Process {
             let stat = fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_nonzero())).unwrap_or_default();
             // After the name, which may hold anything, in brackets: state, parent, group.
             let mut fields = stat.rsplit(") ").next().unwrap_or_default().split(' ');
-            fields.next().is_some_and(|state| !["Z", "X"].contains(&state)) && fields.nth(1) == Some(&group)
+            fields.next().is_some_and(|state| !["Z", "X"].contains(&state))
+                && (fields.nth(1) == Some(&group) || marked(pid))
         })
         .collect()
     }
@@ -132,6 +150,16 @@ impl Drop for Process {
         // The kernel may give the number of a group away once nothing is left of it.
         if self.ended().is_none() || !self.members().is_empty() {
             let _ = kill_process_group(self.group, Signal::KILL);
+            // One that forks while we look may slip through once; with a bound, because one that forks for ever may win for ever.
+            for _ in 0..10 {
+                let left = self.members();
+                if left.is_empty() {
+                    break;
+                }
+                for pid in left {
+                    let _ = kill_process(pid, Signal::KILL);
+                }
+            }
             let _ = self.child.wait();
         }
     }

@@ -1,11 +1,13 @@
-//! A configuration as a tree in which everything knows its line, whether it was TOML or YAML.
+//! A configuration as a tree in which everything knows its line.
 
 use std::cell::RefCell;
+use std::collections::BTreeMap;
 
-use saphyr::{LoadableYamlNode, MarkedYaml, Scalar, YamlData};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
-use wire::mistake::Mistake;
+use wire::mistake::{MISTAKES_MAX, Mistake};
+
+use super::Key;
 
 /// Line and column, both from 1.
 pub(super) type Place = (u32, u32);
@@ -17,10 +19,9 @@ pub(super) struct Node {
     pub(super) place: Place,
 }
 
-/// What both languages know.
+/// What TOML knows.
 #[derive(Clone, Debug)]
 pub(super) enum Value {
-    Nothing,
     Text(String),
     Integer(i64),
     Number(f64),
@@ -33,7 +34,6 @@ pub(super) enum Value {
 impl Value {
     pub(super) fn kind(&self) -> &'static str {
         match self {
-            Self::Nothing => "nothing",
             Self::Text(_) => "a text",
             Self::Integer(_) => "an integer",
             Self::Number(_) => "a number",
@@ -49,15 +49,21 @@ impl Value {
 pub(super) struct Found<'f> {
     source: &'f str,
     mistakes: RefCell<Vec<Mistake>>,
+    /// Lines that are no TOML, from and to which: what else seems to be wrong there is a consequence.
+    broken: RefCell<Vec<(u32, u32)>>,
+    keys: RefCell<BTreeMap<String, Key>>,
 }
 
 impl<'f> Found<'f> {
     pub(super) fn new(source: &'f str) -> Self {
-        Self { source, mistakes: RefCell::default() }
+        Self { source, mistakes: RefCell::default(), broken: RefCell::default(), keys: RefCell::default() }
     }
 
     pub(super) fn mistake(&self, place: Place, text: impl Into<String>, hint: Option<String>) {
         let (line, column) = place;
+        if self.broken.borrow().iter().any(|(from, to)| (*from..=*to).contains(&line)) {
+            return;
+        }
         self.mistakes.borrow_mut().push(Mistake {
             source: self.source.to_owned(),
             line,
@@ -67,6 +73,24 @@ impl<'f> Found<'f> {
         });
     }
 
+    /// Whether a part of the file is no TOML: then nobody knows what is missing.
+    pub(super) fn is_partial(&self) -> bool {
+        !self.broken.borrow().is_empty()
+    }
+
+    pub(super) fn count(&self) -> usize {
+        self.mistakes.borrow().len()
+    }
+
+    /// Remembers what a key may be, as the one who reads it says.
+    pub(super) fn key(&self, key: Key) {
+        self.keys.borrow_mut().insert(key.name.clone(), key);
+    }
+
+    pub(super) fn keys(&self) -> Vec<Key> {
+        self.keys.borrow().values().cloned().collect()
+    }
+
     pub(super) fn end(self) -> Vec<Mistake> {
         let mut mistakes = self.mistakes.into_inner();
         mistakes.sort_by_key(|mistake| (mistake.line, mistake.column));
@@ -74,14 +98,61 @@ impl<'f> Found<'f> {
     }
 }
 
-/// Reads TOML. What could be read is in the tree whatever else is wrong.
+/// Reads TOML. What is none is told and taken for blank, so the rest is in the tree and every further mistake is told, too.
 pub(super) fn toml(text: &str, found: &Found<'_>) -> Node {
-    let (document, errors) = DeTable::parse_recoverable(text);
-    for error in errors {
-        let at = error.span().map_or(0, |span| span.start);
-        found.mistake(place_of(text, at), error.message(), None);
+    let mut text = text.to_owned();
+    for _ in 0..MISTAKES_MAX {
+        let error = match DeTable::parse(&text) {
+            Ok(document) => return Node { value: Value::Table(table(document.get_ref(), &text)), place: (1, 1) },
+            Err(error) => error,
+        };
+        let place = place_of(&text, error.span().map_or(0, |span| span.start));
+        found.mistake(place, error.message(), None);
+        let (from, to) = broken_lines(&text, place.0);
+        found.broken.borrow_mut().push((from, to));
+        let lines = text.split_inclusive('\n').zip(1..);
+        let blank = |line: &str| line.chars().filter(|sign| *sign == '\n').collect::<String>();
+        text = lines
+            .map(|(line, number)| if (from..=to).contains(&number) { blank(line) } else { line.to_owned() })
+            .collect();
     }
-    Node { value: Value::Table(table(document.get_ref(), text)), place: (1, 1) }
+    Node { value: Value::Table(Vec::new()), place: (1, 1) }
+}
+
+/// The lines, from and to which, of what is broken where the parser stumbled: a line; of the head of a table all that stands in the table;
+/// of a list that was begun before the whole of it.
+fn broken_lines(text: &str, stumbled: u32) -> (u32, u32) {
+    let is_head = |line: &str| line.trim_start().starts_with('[');
+    let begins = |line: &str| {
+        let key = line.split_once('=').map(|(key, _)| key.trim());
+        key.is_some_and(|key| !key.is_empty() && !key.contains(['[', '{', ',', '#']))
+    };
+    // How many lists and tables are open after a line. Texts of several lines and brackets in texts are rare enough here.
+    let opens = |line: &str| {
+        let code = line.split('#').next().unwrap_or_default();
+        code.matches(['[', '{']).count() as i64 - code.matches([']', '}']).count() as i64
+    };
+    let lines = text.lines().collect::<Vec<_>>();
+    let at = (stumbled as usize - 1).min(lines.len().saturating_sub(1));
+    let behind = |from: usize, goes_on: &mut dyn FnMut(&str) -> bool| {
+        from + lines.iter().skip(from + 1).take_while(|line| goes_on(line)).count()
+    };
+    let before = (0..at).rev().find(|number| begins(lines[*number]));
+    let (from, to) = match before {
+        Some(begin) if lines[begin..at].iter().map(|line| opens(line)).sum::<i64>() > 0 => {
+            let mut open = opens(lines[begin]);
+            let to = behind(begin, &mut |line| {
+                let is_within =
+                    open > 0 && !begins(line) && !(is_head(line) && line.trim_end().ends_with(']') && opens(line) == 0);
+                open += opens(line);
+                is_within
+            });
+            (begin, to)
+        }
+        _ if lines.get(at).is_some_and(|line| is_head(line)) => (at, behind(at, &mut |line| !is_head(line))),
+        _ => (at, at),
+    };
+    (from as u32 + 1, to as u32 + 1)
 }
 
 fn table(entries: &DeTable<'_>, text: &str) -> Vec<(String, Node)> {
@@ -112,47 +183,6 @@ fn from_toml(spanned: &Spanned<DeValue<'_>>, text: &str) -> Node {
         DeValue::Table(inner) => Value::Table(table(inner, text)),
     };
     Node { value, place: place_of(text, spanned.span().start) }
-}
-
-/// Reads YAML; of several documents the first.
-pub(super) fn yaml(text: &str, found: &Found<'_>) -> Node {
-    let nothing = Node { value: Value::Nothing, place: (1, 1) };
-    match MarkedYaml::load_from_str(text) {
-        Ok(documents) => documents.first().map_or(nothing, |first| from_yaml(first, 0)),
-        Err(error) => {
-            let marker = error.marker();
-            found.mistake((marker.line() as u32, marker.col() as u32 + 1), error.info(), None);
-            nothing
-        }
-    }
-}
-
-/// Lists and tables within one another that are read of YAML.
-const DEPTH_MAX: u32 = 32;
-
-fn from_yaml(node: &MarkedYaml<'_>, depth: u32) -> Node {
-    let value = match &node.data {
-        _ if depth > DEPTH_MAX => Value::Other("something nested too deep"),
-        YamlData::Value(Scalar::Null) => Value::Nothing,
-        YamlData::Value(Scalar::Boolean(flag)) => Value::Flag(*flag),
-        YamlData::Value(Scalar::Integer(integer)) => Value::Integer(*integer),
-        YamlData::Value(Scalar::FloatingPoint(number)) => Value::Number(number.into_inner()),
-        YamlData::Value(Scalar::String(text)) => Value::Text(text.clone().into_owned()),
-        YamlData::Sequence(items) => Value::List(items.iter().map(|item| from_yaml(item, depth + 1)).collect()),
-        YamlData::Mapping(pairs) => Value::Table(
-            pairs
-                .iter()
-                .filter_map(|(key, value)| match &key.data {
-                    YamlData::Value(Scalar::String(key)) => {
-                        Some((key.clone().into_owned(), from_yaml(value, depth + 1)))
-                    }
-                    _ => None,
-                })
-                .collect(),
-        ),
-        _ => Value::Other("something with a tag or an alias"),
-    };
-    Node { value, place: (node.span.start.line() as u32, node.span.start.col() as u32 + 1) }
 }
 
 fn place_of(text: &str, at: usize) -> Place {

@@ -1,8 +1,10 @@
 //! Reads the values of one table: kinds, ranges, names that have no meaning.
 
+use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use super::Key;
 use super::node::{Found, Node, Place, Value};
 use crate::endpoint::{Endpoint, Pattern, is_address};
 
@@ -21,7 +23,6 @@ impl<'n> Section<'n> {
     pub(super) fn new(name: &str, node: &'n Node, found: &'n Found<'n>, folder: &'n Path) -> Self {
         let entries = match &node.value {
             Value::Table(entries) => entries.as_slice(),
-            Value::Nothing => &[],
             other => {
                 found.mistake(node.place, format!("`{name}` is {}, a table is needed", other.kind()), None);
                 &[]
@@ -32,6 +33,26 @@ impl<'n> Section<'n> {
 
     fn called(&self, key: &str) -> String {
         if self.name.is_empty() { key.to_owned() } else { format!("{}.{key}", self.name) }
+    }
+
+    /// Remembers what a key may be.
+    fn key(&self, key: &str, kind: &str, default: impl Into<String>, range: impl Into<String>) {
+        let key = Key { name: self.called(key), kind: kind.to_owned(), default: default.into(), range: range.into() };
+        self.found.key(key);
+    }
+
+    /// What `read` makes of this table; `None`: there are mistakes in it.
+    pub(super) fn sound<T>(&self, read: impl FnOnce(&Self) -> T) -> Option<T> {
+        let before = self.found.count();
+        let value = read(self);
+        (self.found.count() == before).then_some(value)
+    }
+
+    /// Something is not there that must be. Of a file that is not TOML throughout that cannot be said.
+    pub(super) fn missing(&self, key: &str, text: impl Into<String>, hint: Option<String>) {
+        if !self.found.is_partial() {
+            self.mistake(key, text, hint);
+        }
     }
 
     pub(super) fn mistake(&self, key: &str, text: impl Into<String>, hint: Option<String>) {
@@ -63,6 +84,11 @@ impl<'n> Section<'n> {
     }
 
     pub(super) fn text(&self, key: &str) -> Option<String> {
+        self.key(key, "text", "", "");
+        self.raw(key)
+    }
+
+    fn raw(&self, key: &str) -> Option<String> {
         let node = self.get(key)?;
         match &node.value {
             Value::Text(text) => Some(text.clone()),
@@ -73,32 +99,21 @@ impl<'n> Section<'n> {
         }
     }
 
-    pub(super) fn needed(&self, key: &str) -> String {
+    /// Tells of a key that is not there. Whoever reads it says what it may be.
+    pub(super) fn need(&self, key: &str) {
         if !self.has(key) {
             let within = if self.name.is_empty() { String::new() } else { format!(" in `{}`", self.name) };
-            self.mistake(key, format!("`{key}` is missing{within}"), None);
+            self.missing(key, format!("`{key}` is missing{within}"), None);
         }
-        self.text(key).unwrap_or_default()
     }
 
     pub(super) fn path(&self, key: &str) -> Option<PathBuf> {
-        self.text(key).map(|path| self.folder.join(path))
-    }
-
-    /// A path as it is meant: relative to the configuration's folder.
-    pub(super) fn joined(&self, path: &str) -> PathBuf {
-        self.folder.join(path)
-    }
-
-    /// The keys of a table within.
-    pub(super) fn keys_of(&self, key: &str) -> Vec<String> {
-        match self.get(key).map(|node| &node.value) {
-            Some(Value::Table(entries)) => entries.iter().map(|(key, _)| key.clone()).collect(),
-            _ => Vec::new(),
-        }
+        self.key(key, "path", "", "");
+        self.raw(key).map(|path| self.folder.join(path))
     }
 
     pub(super) fn flag(&self, key: &str, otherwise: bool) -> bool {
+        self.key(key, "flag", otherwise.to_string(), "");
         let Some(node) = self.get(key) else { return otherwise };
         let Value::Flag(flag) = node.value else {
             self.wrong(key, node, "`true` or `false`");
@@ -108,6 +123,7 @@ impl<'n> Section<'n> {
     }
 
     pub(super) fn count(&self, key: &str, otherwise: u64, low: u64, high: u64) -> u64 {
+        self.key(key, "count", otherwise.to_string(), format!("{low} to {high}"));
         let Some(node) = self.get(key) else { return otherwise };
         let number = match node.value {
             Value::Integer(number) => u64::try_from(number).ok(),
@@ -126,6 +142,7 @@ impl<'n> Section<'n> {
     }
 
     pub(super) fn fraction(&self, key: &str, otherwise: f64) -> f64 {
+        self.key(key, "share", otherwise.to_string(), "0 to 1");
         let Some(node) = self.get(key) else { return otherwise };
         let number = match node.value {
             Value::Number(number) => number,
@@ -144,7 +161,13 @@ impl<'n> Section<'n> {
 
     /// `250ms`, `30s`, `10min`, `2h`, `7d`.
     pub(super) fn time(&self, key: &str, otherwise: Duration) -> Duration {
-        let Some(text) = self.text(key) else { return otherwise };
+        self.time_if(key, Some(otherwise)).unwrap_or(otherwise)
+    }
+
+    /// The same of a key that may be left out.
+    pub(super) fn time_if(&self, key: &str, otherwise: Option<Duration>) -> Option<Duration> {
+        self.key(key, "time", otherwise.map_or(String::new(), shown_time), "from 1ms");
+        let Some(text) = self.raw(key) else { return otherwise };
         let digits = text.find(|letter: char| !letter.is_ascii_digit()).unwrap_or(text.len());
         let unit_ms = match text[digits..].trim() {
             "ms" => Some(1),
@@ -156,7 +179,7 @@ impl<'n> Section<'n> {
         };
         let number = text[..digits].parse::<u64>().ok();
         match number.zip(unit_ms).and_then(|(number, unit)| number.checked_mul(unit)).filter(|ms| *ms > 0) {
-            Some(ms) => Duration::from_millis(ms),
+            Some(ms) => Some(Duration::from_millis(ms)),
             None => {
                 let hint = Some("a whole number with its unit: `250ms`, `30s`, `10min`, `2h`, `7d`".to_owned());
                 self.mistake(key, format!("`{}` is `{text}`, which is no time", self.called(key)), hint);
@@ -166,7 +189,8 @@ impl<'n> Section<'n> {
     }
 
     /// `4096`, `64KiB`, `16MiB`.
-    pub(super) fn bytes(&self, key: &str, otherwise: u64, high: u64) -> u64 {
+    pub(super) fn bytes(&self, key: &str, otherwise: u64, low: u64, high: u64) -> u64 {
+        self.key(key, "size", shown_bytes(otherwise), format!("{} to {}", shown_bytes(low), shown_bytes(high)));
         let Some(node) = self.get(key) else { return otherwise };
         let parsed = match &node.value {
             Value::Integer(number) => u64::try_from(*number).ok(),
@@ -183,21 +207,23 @@ impl<'n> Section<'n> {
             }
             _ => None,
         };
-        match parsed.filter(|bytes| (1..=high).contains(bytes)) {
-            Some(bytes) => bytes,
-            None => {
-                let hint = Some(format!("up to {high}, as `4096`, `64KiB` or `16MiB`"));
-                self.mistake(key, format!("`{}` is no size", self.called(key)), hint);
-                otherwise
-            }
+        let hint = || Some(format!("{} to {}, as `4096`, `64KiB` or `16MiB`", shown_bytes(low), shown_bytes(high)));
+        match parsed {
+            Some(bytes) if (low..=high).contains(&bytes) => return bytes,
+            Some(_) => self.mistake(key, format!("`{}` is out of range", self.called(key)), hint()),
+            None => self.mistake(key, format!("`{}` is no size", self.called(key)), hint()),
         }
+        otherwise
     }
 
     /// One of several words.
-    pub(super) fn word<T: Copy>(&self, key: &str, words: &[(&str, T)], otherwise: T) -> T {
-        let Some(text) = self.text(key) else { return otherwise };
+    pub(super) fn word<T: Copy + PartialEq>(&self, key: &str, words: &[(&str, T)], otherwise: Option<T>) -> Option<T> {
+        let all = words.iter().map(|(word, _)| *word).collect::<Vec<_>>().join(", ");
+        let default = words.iter().find(|(_, value)| Some(*value) == otherwise).map_or("", |(word, _)| word);
+        self.key(key, "word", default, all);
+        let Some(text) = self.raw(key) else { return otherwise };
         match words.iter().find(|(word, _)| *word == text) {
-            Some((_, value)) => *value,
+            Some((_, value)) => Some(*value),
             None => {
                 let known = words.iter().map(|(word, _)| format!("`{word}`")).collect::<Vec<_>>().join(", ");
                 self.mistake(key, format!("`{}` is `{text}`", self.called(key)), Some(format!("one of {known}")));
@@ -208,7 +234,8 @@ impl<'n> Section<'n> {
 
     /// `host:port`.
     pub(super) fn address(&self, key: &str) -> Option<String> {
-        let text = self.text(key)?;
+        self.key(key, "address", "", "");
+        let text = self.raw(key)?;
         if is_address(&text) {
             return Some(text);
         }
@@ -217,9 +244,19 @@ impl<'n> Section<'n> {
         None
     }
 
+    pub(super) fn ip(&self, key: &str, otherwise: IpAddr) -> IpAddr {
+        self.key(key, "IP address", otherwise.to_string(), "");
+        let Some(text) = self.raw(key) else { return otherwise };
+        text.parse().unwrap_or_else(|_| {
+            self.mistake(key, format!("`{}` is `{text}`, which is no IP address", self.called(key)), None);
+            otherwise
+        })
+    }
+
     /// `host:port` or `http://host:port/path`.
     pub(super) fn endpoint(&self, key: &str) -> Option<String> {
-        let text = self.text(key)?;
+        self.key(key, "endpoint", "", "");
+        let text = self.raw(key)?;
         if Endpoint::parse(&text).is_some() {
             return Some(text);
         }
@@ -229,6 +266,11 @@ impl<'n> Section<'n> {
     }
 
     pub(super) fn texts(&self, key: &str) -> Vec<(String, Place)> {
+        self.key(key, "texts", "[]", "");
+        self.texts_of(key)
+    }
+
+    fn texts_of(&self, key: &str) -> Vec<(String, Place)> {
         let Some(node) = self.get(key) else { return Vec::new() };
         let Value::List(items) = &node.value else {
             self.wrong(key, node, "a list of texts");
@@ -253,7 +295,8 @@ impl<'n> Section<'n> {
             }
             pattern
         };
-        self.texts(key).into_iter().filter_map(pattern).collect()
+        self.key(key, "patterns", "[]", "");
+        self.texts_of(key).into_iter().filter_map(pattern).collect()
     }
 
     /// A table within; `None` where there is none.
@@ -283,5 +326,25 @@ impl<'n> Section<'n> {
             (name.clone(), Section::new(&format!("{key}.{name}"), node, self.found, self.folder))
         };
         entries.iter().map(section).collect()
+    }
+}
+
+/// A time with the largest unit that it is a multiple of.
+fn shown_time(time: Duration) -> String {
+    let ms = time.as_millis();
+    let units = [("d", 86_400_000), ("h", 3_600_000), ("min", 60_000), ("s", 1_000)];
+    // As people write it: 60 s, not 1 min.
+    match units.iter().rev().find(|(_, unit)| ms.is_multiple_of(*unit) && ms / unit < 1_000) {
+        Some((name, unit)) => format!("{}{name}", ms / unit),
+        None => format!("{ms}ms"),
+    }
+}
+
+/// A size with the largest unit that it is a multiple of.
+fn shown_bytes(bytes: u64) -> String {
+    let units = [("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)];
+    match units.iter().find(|(_, unit)| bytes >= *unit && bytes.is_multiple_of(*unit)) {
+        Some((name, unit)) => format!("{}{name}", bytes / unit),
+        None => bytes.to_string(),
     }
 }

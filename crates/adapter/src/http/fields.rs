@@ -51,6 +51,20 @@ pub(super) fn greeted(target: &Target, request: &Request<Incoming>) -> Option<Re
     })
 }
 
+/// Whether a request asks for another protocol, which it may be given. HTTP/2 it is not: a server that goes on with HTTP/1.1 does the same (RFC 9113,
+/// section 3.1), and the call is seen. Source: RFC 9110, section 7.8.
+pub(super) fn asks_upgrade(headers: &HeaderMap) -> bool {
+    if !headers.contains_key(UPGRADE) {
+        return false;
+    }
+    let words = |name: HeaderName| {
+        let values = headers.get_all(name).into_iter().filter_map(|value| value.to_str().ok());
+        values.flat_map(|value| value.split(',')).map(str::trim).filter(|word| !word.is_empty()).collect::<Vec<_>>()
+    };
+    let is_named = words(CONNECTION).iter().any(|word| word.eq_ignore_ascii_case("upgrade"));
+    is_named && words(UPGRADE).iter().any(|word| !word.eq_ignore_ascii_case("h2c"))
+}
+
 /// Fields that are of one connection alone. Source: RFC 9110, section 7.6.1.
 pub(super) fn drop_hop_fields(headers: &mut HeaderMap, keep_upgrade: bool) {
     let named = headers.get_all(CONNECTION).iter().filter_map(|value| value.to_str().ok());

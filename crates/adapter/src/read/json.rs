@@ -10,12 +10,15 @@ use hyper::header::HeaderName;
 use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use wire::rest::Parameters;
 
-use super::{HttpReply, HttpRequest, Op, Reply, Request};
+use super::{HttpReply, HttpRequest, Op, Reply, Request, Unread};
+use crate::encoding::Content;
 
 /// Most parameters of a query.
 const PARAMETERS_MAX: usize = 1024;
 /// Most values of a body.
 const VALUES_MAX: usize = 1 << 20;
+/// Most values within one another: fewer than what serde_json stops at, whose stop looks like one of what is no JSON.
+const DEPTH_MAX: usize = 120;
 
 pub(super) fn request<'m>(op: &Op, path: &[(&str, Cow<'m, str>)], request: &HttpRequest<'m>) -> Request<'m> {
     let mut tape = Tape::new();
@@ -32,7 +35,7 @@ pub(super) fn request<'m>(op: &Op, path: &[(&str, Cow<'m, str>)], request: &Http
             Err(_) => tape.opaque(),
         },
         "headers" => headers(&mut tape, request.headers),
-        "body" => body(&mut tape, request.body, is_encoded(request.headers)),
+        "body" => body(&mut tape, request.body),
         name => match path.iter().find(|(known, _)| *known == name) {
             Some((_, value)) => tape.text(value.clone()),
             None => tape.missing(),
@@ -42,17 +45,13 @@ pub(super) fn request<'m>(op: &Op, path: &[(&str, Cow<'m, str>)], request: &Http
     Request { tape, args }
 }
 
-pub(super) fn reply<'m>(reply: &HttpReply<'m>, is_encoded: bool) -> Reply<'m> {
+pub(super) fn reply<'m>(reply: &HttpReply<'m>) -> Reply<'m> {
     let mut tape = Tape::new();
     let code = tape.int(i64::from(reply.code));
     let headers = headers(&mut tape, reply.headers);
-    let body = body(&mut tape, reply.body, is_encoded);
+    let body = body(&mut tape, reply.body);
     let value = tape.map([("code", code), ("headers", headers), ("body", body)]);
     Reply { tape, value, is_error: false }
-}
-
-fn is_encoded(headers: &HeaderMap) -> bool {
-    headers.get(hyper::header::CONTENT_ENCODING).is_some_and(|how| how != "identity")
 }
 
 /// Fields by name.
@@ -72,31 +71,59 @@ fn joined<'m>(tape: &mut Tape<'m>, headers: &'m HeaderMap, name: &HeaderName) ->
     tape.text(all)
 }
 
-fn body<'m>(tape: &mut Tape<'m>, bytes: &'m [u8], is_encoded: bool) -> TapeId {
-    if bytes.is_empty() {
-        return tape.missing();
+fn body<'m>(tape: &mut Tape<'m>, content: &'m Content<'m>) -> TapeId {
+    let bytes = match content {
+        Content::Plain(bytes) if bytes.is_empty() => return tape.missing(),
+        Content::Plain(bytes) => bytes,
+        Content::Unread(_) | Content::Over => return tape.opaque(),
+        Content::Broken(what) => return tape.malformed(what.as_str()),
+    };
+    match value(tape, bytes) {
+        Ok(id) => id,
+        Err(Unread::Over) => tape.opaque(),
+        Err(Unread::Malformed(what)) => tape.malformed(what),
     }
-    if is_encoded {
-        return tape.opaque();
-    }
-    let mut left = VALUES_MAX;
-    let mut reader = serde_json::Deserializer::from_slice(bytes);
-    let read = Put { tape, left: &mut left }.deserialize(&mut reader).and_then(|id| reader.end().map(|()| id));
-    read.unwrap_or_else(|_| tape.opaque())
 }
 
-/// Puts the next value on the tape. serde_json bounds the depth at 128.
+fn value<'m>(tape: &mut Tape<'m>, bytes: &'m [u8]) -> Result<TapeId, Unread> {
+    let mut room = Room { values: VALUES_MAX, depth: DEPTH_MAX, is_over: false };
+    let mut reader = serde_json::Deserializer::from_slice(bytes);
+    let read = Put { tape, room: &mut room }.deserialize(&mut reader).and_then(|id| reader.end().map(|()| id));
+    read.map_err(|error| if room.is_over { Unread::Over } else { Unread::Malformed(format!("no JSON: {error}")) })
+}
+
+/// How much more is read.
+struct Room {
+    values: usize,
+    depth: usize,
+    is_over: bool,
+}
+
+impl Room {
+    fn over<E: Error>(&mut self) -> E {
+        self.is_over = true;
+        E::custom("over the limit")
+    }
+}
+
+/// Puts the next value on the tape.
 struct Put<'t, 'm> {
     tape: &'t mut Tape<'m>,
-    left: &'t mut usize,
+    room: &'t mut Room,
 }
 
 impl<'m> DeserializeSeed<'m> for Put<'_, 'm> {
     type Value = TapeId;
 
     fn deserialize<D: Deserializer<'m>>(self, reader: D) -> Result<TapeId, D::Error> {
-        *self.left = self.left.checked_sub(1).ok_or_else(|| D::Error::custom("too many values"))?;
-        reader.deserialize_any(self)
+        match (self.room.values, self.room.depth) {
+            (0, _) | (_, 0) => return Err(self.room.over()),
+            (values, depth) => (self.room.values, self.room.depth) = (values - 1, depth - 1),
+        }
+        let room = &mut *self.room;
+        let read = reader.deserialize_any(Put { tape: self.tape, room: &mut *room });
+        room.depth += 1;
+        read
     }
 }
 
@@ -141,7 +168,7 @@ impl<'m> Visitor<'m> for Put<'_, 'm> {
 
     fn visit_seq<A: SeqAccess<'m>>(self, mut items: A) -> Result<TapeId, A::Error> {
         let mut all = Vec::new();
-        while let Some(id) = items.next_element_seed(Put { tape: self.tape, left: self.left })? {
+        while let Some(id) = items.next_element_seed(Put { tape: self.tape, room: self.room })? {
             all.push(id);
         }
         Ok(self.tape.list(all))
@@ -153,9 +180,9 @@ impl<'m> Visitor<'m> for Put<'_, 'm> {
         while let Some(Key(key)) = fields.next_key()? {
             // Which of two counts differs from reader to reader (RFC 8259, section 4), so neither is believed.
             if !seen.insert(key.clone()) {
-                return Err(A::Error::custom("a name that is there twice"));
+                return Err(A::Error::custom(format_args!("the name `{}` is there twice", key.escape_debug())));
             }
-            let id = fields.next_value_seed(Put { tape: self.tape, left: self.left })?;
+            let id = fields.next_value_seed(Put { tape: self.tape, room: self.room })?;
             all.push((key, id));
         }
         Ok(self.tape.map(all))

@@ -4,9 +4,9 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use contract::{Tape, TapeId};
-use wire::soap::{Builtin, Envelope, Limits, Response, Type, View, Wsdl};
+use wire::soap::{Builtin, Envelope, Limits, Response, SoapError, Type, View, Wsdl};
 
-use super::{Called, Op, Reply, Request, own_name};
+use super::{Called, Op, Reply, Request, Unread, own_name};
 
 pub(super) fn request<'m>(
     wsdl: &Wsdl,
@@ -14,7 +14,19 @@ pub(super) fn request<'m>(
     action: Option<&str>,
     body: &'m [u8],
 ) -> Called<'m> {
-    let Ok(envelope) = Envelope::parse(body, &Limits::DEFAULT) else { return Called::Unreadable };
+    let envelope = match envelope(body) {
+        Ok(envelope) => envelope,
+        Err(Unread::Over) => return Called::Unreadable,
+        Err(Unread::Malformed(what)) => {
+            // Which operation is meant the head may say.
+            let named =
+                action.and_then(|action| wsdl.operation_by_action(action)).and_then(|named| ops.get(&named.name));
+            let Some(op) = named else { return Called::Unreadable };
+            let mut tape = Tape::new();
+            let args = op.params.iter().map(|_| tape.malformed(what.clone())).collect();
+            return Called::Known(op.clone(), Request { tape, args });
+        }
+    };
     let Ok(request) = envelope.request(wsdl, action) else { return Called::Unlisted };
     let Some(op) = ops.get(&request.operation.name) else { return Called::Unlisted };
     let mut tape = Tape::new();
@@ -26,17 +38,36 @@ pub(super) fn request<'m>(
     Called::Known(op.clone(), Request { tape, args })
 }
 
-pub(super) fn reply(wsdl: &Wsdl, op: &Op, body: &[u8]) -> Reply<'static> {
-    let Ok(envelope) = Envelope::parse(body, &Limits::DEFAULT) else { return Reply::opaque() };
-    let Some(operation) = wsdl.operation(own_name(op)) else { return Reply::opaque() };
+fn envelope(body: &[u8]) -> Result<Envelope<'_>, Unread> {
+    Envelope::parse(body, &Limits::DEFAULT).map_err(|error| match &error {
+        SoapError::Xml(error) if error.is_limit => Unread::Over,
+        // It may be all that it has to be, in a version that is not read here.
+        SoapError::Version12 => Unread::Over,
+        _ => Unread::Malformed(format!("no envelope of its operation: {error}")),
+    })
+}
+
+/// What a reply says.
+///
+/// # Errors
+/// It is none of this operation, and why.
+pub(super) fn reply(wsdl: &Wsdl, op: &Op, body: &[u8]) -> Result<Reply<'static>, Unread> {
+    let Some(operation) = wsdl.operation(own_name(op)) else { return Ok(Reply::opaque()) };
+    if operation.output.is_none() && body.is_empty() {
+        return Ok(Reply::opaque());
+    }
+    let envelope = envelope(body)?;
     let mut tape = Tape::new();
-    match envelope.response(wsdl, operation) {
+    Ok(match envelope.response(wsdl, operation) {
         Ok(Response::Returned { all, result }) => {
-            let single = operation.output.as_ref().is_some_and(|output| wsdl.complex(output.content).fields.len() == 1);
-            let value = match result {
-                Some(view) => put(&mut tape, wsdl, view),
-                None if single => tape.missing(),
-                None => put(&mut tape, wsdl, all),
+            let fields = operation.output.as_ref().map(|output| wsdl.complex(output.content).fields.as_slice());
+            let value = match (result, fields) {
+                (Some(view), _) => put(&mut tape, wsdl, view),
+                (None, Some([only])) if only.min > 0 && !only.is_list() => {
+                    tape.malformed(format!("an envelope without `{}`", only.name))
+                }
+                (None, Some([_])) => tape.missing(),
+                (None, _) => put(&mut tape, wsdl, all),
             };
             Reply { tape, value, is_error: false }
         }
@@ -50,8 +81,8 @@ pub(super) fn reply(wsdl: &Wsdl, op: &Op, body: &[u8]) -> Reply<'static> {
             let value = tape.map([("code", code), ("string", string), ("detail", detail)]);
             Reply { tape, value, is_error: true }
         }
-        Err(_) => Reply::opaque(),
-    }
+        Err(error) => return Err(Unread::Malformed(format!("no envelope of its operation: {error}"))),
+    })
 }
 
 /// The reader bounds the depth of envelopes, so the recursion is bounded.
@@ -78,13 +109,33 @@ fn put(tape: &mut Tape<'_>, wsdl: &Wsdl, view: View<'_>) -> TapeId {
             };
         }
     };
-    // What is none of its type is as good as unreadable: a clause about it has no verdict.
-    match builtin {
+    let put = match builtin {
         Builtin::Text => view.as_str().map(|text| tape.text(text.to_owned())),
         Builtin::Boolean => view.as_bool().map(|value| tape.bool(value)),
         Builtin::Integer { .. } => view.as_i64().map(|value| tape.int(value)),
         Builtin::Float => view.as_f64().map(|value| tape.float(value)),
         Builtin::Base64 | Builtin::Hex => view.as_bytes().map(|value| tape.bytes(value)),
-    }
-    .unwrap_or_else(|| tape.opaque())
+    };
+    put.unwrap_or_else(|| match builtin {
+        Builtin::Integer { min, max } if is_beyond(view.text().unwrap_or_default(), min, max) => tape.opaque(),
+        // The text itself may be one that is not to be shown.
+        Builtin::Integer { .. } => tape.malformed("no integer of its type"),
+        Builtin::Boolean => tape.malformed("no boolean"),
+        Builtin::Float => tape.malformed("no number"),
+        Builtin::Text => tape.malformed("no text"),
+        Builtin::Base64 => tape.malformed("no base64"),
+        Builtin::Hex => tape.malformed("no hexadecimal digits"),
+    })
+}
+
+/// Whether a text is a whole number that its type may have and that is wider than what clauses reckon with.
+fn is_beyond(text: &str, min: i64, max: i64) -> bool {
+    let text = text.trim_matches([' ', '\t', '\n', '\r']);
+    let (is_below, digits) = match text.strip_prefix('-') {
+        Some(digits) => (true, digits),
+        None => (false, text.strip_prefix('+').unwrap_or(text)),
+    };
+    let is_open = if is_below { min == i64::MIN } else { max == i64::MAX };
+    let is_number = !digits.is_empty() && digits.bytes().all(|digit| digit.is_ascii_digit());
+    is_open && is_number && text.parse::<i64>().is_err()
 }

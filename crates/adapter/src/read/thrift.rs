@@ -6,22 +6,28 @@ use std::sync::Arc;
 use contract::{Tape, TapeId};
 use wire::thrift::{Framing, Limits, Message, MessageKind, Outcome, Protocol, Schema, Service, View, WireType, detect};
 
-use super::{Called, Op, Reply, Request, own_name};
+use super::{Called, Op, Reply, Request, Unread, own_name};
+
+/// What a field is whose type on the wire is not that of the IDL. The libraries of Apache Thrift pass it over.
+const OTHER: &str = "of another type on the wire than in the IDL";
 
 /// The one unframed message that a body is.
-pub(super) fn whole(body: &[u8]) -> Result<Message<'_>, String> {
+pub(super) fn whole(body: &[u8]) -> Result<Message<'_>, Unread> {
     use wire::thrift::Detected;
     let protocol = match detect(body, &Limits::DEFAULT) {
         Detected::Thrift { protocol, framing: Framing::Unframed, .. } => protocol,
-        Detected::Thrift { .. } => return Err("a framed message in a body of HTTP".to_owned()),
-        _ => return Err("the body is no Thrift message".to_owned()),
+        Detected::Thrift { .. } => return Err(Unread::Malformed("a framed Thrift message".to_owned())),
+        _ => return Err(Unread::Malformed("no Thrift message".to_owned())),
     };
     decode(protocol, body)
 }
 
 /// A message without its frame's length.
-pub(crate) fn decode(protocol: Protocol, bytes: &[u8]) -> Result<Message<'_>, String> {
-    Message::decode(protocol, bytes, &Limits::DEFAULT).map_err(|error| error.to_string())
+pub(crate) fn decode(protocol: Protocol, bytes: &[u8]) -> Result<Message<'_>, Unread> {
+    Message::decode(protocol, bytes, &Limits::DEFAULT).map_err(|error| match error.fault.is_limit() {
+        true => Unread::Over,
+        false => Unread::Malformed(format!("no Thrift message: {error}")),
+    })
 }
 
 pub(super) fn request<'m>(
@@ -40,6 +46,7 @@ pub(super) fn request<'m>(
     let fields = schema.structure(method.arguments).in_order();
     let args = fields.take(op.params.len()).map(|field| match arguments.get_id(field.id) {
         Some(view) => put(&mut tape, view),
+        None if arguments.raw_fields().any(|(id, _)| id == field.id) => tape.malformed(OTHER),
         None => tape.missing(),
     });
     let args = args.collect();
@@ -48,6 +55,9 @@ pub(super) fn request<'m>(
 
 pub(super) fn reply<'m>(schema: &'m Schema, service: &'m Service, op: &Op, message: &Message<'m>) -> Reply<'m> {
     let Some(method) = service.method(own_name(op)) else { return Reply::opaque() };
+    if !matches!(message.header.kind, MessageKind::Reply | MessageKind::Exception) {
+        return Reply::malformed("no reply but a call".to_owned());
+    }
     let mut tape = Tape::new();
     let (value, is_error) = match message.outcome(schema, method) {
         Outcome::Returned(Some(view)) => (put(&mut tape, view), false),
@@ -61,7 +71,10 @@ pub(super) fn reply<'m>(schema: &'m Schema, service: &'m Service, op: &Op, messa
             let code = tape.int(i64::from(failed.code));
             (tape.map([("message", message), ("code", code)]), true)
         }
-        Outcome::Missing => (tape.opaque(), false),
+        Outcome::Missing => (
+            tape.malformed("no reply of its method: it has no result of the declared type, and no declared exception"),
+            false,
+        ),
     };
     Reply { tape, value, is_error }
 }
@@ -84,7 +97,7 @@ fn put<'m>(tape: &mut Tape<'m>, view: View<'m>) -> TapeId {
         WireType::Bytes | WireType::Uuid => match (view.as_str(), view.as_bytes()) {
             (Some(text), _) if view.wire_type() == WireType::Bytes => tape.text(text),
             // A text that is not UTF-8 is no text that a clause could speak of.
-            (None, _) if matches!(view.schema_type(), Some(wire::thrift::Type::String)) => tape.opaque(),
+            (None, _) if matches!(view.schema_type(), Some(wire::thrift::Type::String)) => tape.malformed("no UTF-8"),
             (_, Some(bytes)) => tape.bytes(bytes),
             (_, None) => tape.opaque(),
         },
@@ -98,13 +111,14 @@ fn put<'m>(tape: &mut Tape<'m>, view: View<'m>) -> TapeId {
         }
         WireType::Struct => {
             let mut fields = Vec::new();
-            for (field, value) in view.fields() {
-                if let Some(field) = field {
-                    let id = put(tape, value);
-                    // Of a field that is there twice the last one counts.
-                    fields.retain(|(name, _): &(&str, TapeId)| *name != field.name);
-                    fields.push((field.name.as_str(), id));
-                }
+            for (field, value) in view.known_fields() {
+                let id = match value {
+                    Some(value) => put(tape, value),
+                    None => tape.malformed(OTHER),
+                };
+                // Of a field that is there twice the last one counts.
+                fields.retain(|(name, _): &(&str, TapeId)| *name != field.name);
+                fields.push((field.name.as_str(), id));
             }
             tape.map(fields)
         }

@@ -1,7 +1,9 @@
 //! The file itself: a header that says whose it is, names by number, entries by key.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::cell::Cell;
+use std::panic::{self, AssertUnwindSafe};
 use std::path::{Path, PathBuf};
+use std::sync::Once;
 
 use contract::monitor::Key;
 use redb::{Database, DatabaseError, ReadableDatabase, ReadableTable, TableDefinition};
@@ -9,13 +11,13 @@ use redb::{Database, DatabaseError, ReadableDatabase, ReadableTable, TableDefini
 /// The layout of the tables below.
 const LAYOUT: u64 = 1;
 
-const ABOUT: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("about");
+pub(super) const ABOUT: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("about");
 pub(super) const NAMES: TableDefinition<'_, u32, &str> = TableDefinition::new("names");
 /// Seconds since 1970 of the last change, 8 bytes little endian, and the entry.
 pub(super) const ENTRIES: TableDefinition<'_, &[u8; 12], &[u8]> = TableDefinition::new("entries");
 
-/// Memory that the file's pages may take; entries themselves have a cache of their own.
-const PAGES_MAX_BYTES: usize = 1 << 20;
+/// Memory that the file's pages may take; entries themselves have a cache of their own, and the kernel has one of the file.
+const PAGES_MAX_BYTES: usize = 256 << 10;
 
 /// Whose a store is.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -78,9 +80,26 @@ pub struct Kept {
     pub entries: Vec<(Key, u64, Vec<u8>)>,
 }
 
-/// Runs what opens a file. One that was cut short is for the library to refuse; should it panic, that is a refusal, too.
+thread_local! {
+    /// Whether a panic of this thread is expected, and told as an error.
+    static IS_GUARDED: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Runs what opens a file. The library asserts that one which was cut short is not: that is a refusal, and nothing is printed of it.
 fn guarded<T>(run: impl FnOnce() -> Result<T, StoreError>) -> Result<T, StoreError> {
-    catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|_| Err(StoreError::Broken("it is damaged".to_owned())))
+    static HOOK: Once = Once::new();
+    HOOK.call_once(|| {
+        let told = panic::take_hook();
+        panic::set_hook(Box::new(move |about| {
+            if !IS_GUARDED.get() {
+                told(about);
+            }
+        }));
+    });
+    IS_GUARDED.set(true);
+    let result = panic::catch_unwind(AssertUnwindSafe(run));
+    IS_GUARDED.set(false);
+    result.unwrap_or_else(|_| Err(StoreError::Broken("it is damaged, or was cut short".to_owned())))
 }
 
 fn database(path: &Path, create: bool) -> Result<Database, StoreError> {

@@ -2,6 +2,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use contract::monitor::{Key, Store};
+use proptest::prelude::*;
 
 use super::*;
 
@@ -38,7 +39,7 @@ impl Store for Failing {
 fn settings(path: &Path) -> StoreSettings {
     StoreSettings {
         path: Some(path.to_path_buf()),
-        memory_bytes: 4096,
+        memory_bytes: Some(4096),
         expire_after: None,
         flush: Duration::from_millis(10),
         on_mismatch: OnMismatch::Rotate,
@@ -81,6 +82,99 @@ fn entries_survive_and_those_that_left_memory_are_found() {
         store.each(1, &mut |_, _| seen += 1);
         assert_eq!(seen, 500);
     }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
+
+    /// Where an entry is, in memory, on its way to the file or in it, is nobody's concern: the store is a map, and memory has its bound.
+    #[test]
+    fn a_bounded_store_is_a_map_without_bound(
+        steps in prop::collection::vec((0..600_u16, 0..90_usize, 0..4_u8), 1..1_500),
+        flush_ms in prop::sample::select(vec![1, 1_000_000]),
+    ) {
+        let folder = tempfile::tempdir().unwrap();
+        let settings = StoreSettings { flush: Duration::from_millis(flush_ms), ..settings(&folder.path().join("s")) };
+        let (mut store, _) = open(&settings);
+        let mut map = std::collections::BTreeMap::new();
+        for (at, (number, length, what)) in steps.iter().enumerate() {
+            match what {
+                0 => prop_assert_eq!(store.get(&key(*number), 1).map(Cow::into_owned), map.get(number).cloned()),
+                1 if at % 100 == 0 => store.flush(),
+                _ => {
+                    let value = vec![at as u8; *length];
+                    store.put(&key(*number), &value, 1);
+                    map.insert(*number, value);
+                }
+            }
+            let AnyStore::File(file) = &store else { unreachable!() };
+            prop_assert!(file.cache.bytes() <= 4096, "{:?}", file.cache);
+        }
+        for (number, value) in map {
+            prop_assert_eq!(store.get(&key(number), 1).map(Cow::into_owned), Some(value));
+        }
+    }
+}
+
+#[test]
+fn a_burst_does_not_wait_for_its_time_to_be_written() {
+    let folder = tempfile::tempdir().unwrap();
+    let settings = StoreSettings { flush: Duration::from_secs(3_600), ..settings(&folder.path().join("s")) };
+    let metrics = Arc::<Metrics>::default();
+    let (mut store, _) = AnyStore::open(&settings, "client", 7, &metrics);
+    for number in 0..4_000 {
+        store.put(&key(number), &[1; 60], 1);
+    }
+    let written = || metrics.store_written.load(Ordering::Relaxed);
+    let until = crate::clock::now() + Duration::from_secs(60);
+    while written() == 0 {
+        assert!(crate::clock::now() < until, "nothing was written");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    let all = (0..4_000).filter(|number| store.get(&key(*number), 1).is_some()).count();
+    assert_eq!((all, metrics.store_dropped.load(Ordering::Relaxed)), (4_000, 0));
+    store.flush();
+    assert_eq!(written(), 4_000, "whoever asks for a flush has one");
+}
+
+#[test]
+fn what_is_about_to_be_written_is_counted_as_what_is() {
+    let folder = tempfile::tempdir().unwrap();
+    let settings = StoreSettings { flush: Duration::from_secs(3_600), ..settings(&folder.path().join("s")) };
+    let metrics = Arc::<Metrics>::default();
+    let counted = || metrics.store_bytes.load(Ordering::Relaxed);
+    let (mut store, _) = AnyStore::open(&settings, "client", 7, &metrics);
+    store.put_name(0, "adder");
+    store.flush();
+    let mut before = counted();
+    for (number, entry, more) in [(1, "one", 23), (2, "two", 23), (1, "longer", 3), (2, "2", -2)] {
+        store.put(&key(number), entry.as_bytes(), 1);
+        let now = counted();
+        assert_eq!(now.cast_signed() - before.cast_signed(), more, "{entry}");
+        before = now;
+        if number == 2 {
+            store.flush();
+            assert_eq!(counted(), now, "{entry}, written");
+        }
+    }
+}
+
+#[test]
+fn without_its_file_a_store_keeps_what_one_without_a_file_does() {
+    let folder = tempfile::tempdir().unwrap();
+    let inner = folder.path().join("inner");
+    std::fs::create_dir(&inner).unwrap();
+    let settings = StoreSettings { memory_bytes: None, ..settings(&inner.join("s")) };
+    let (mut store, _) = open(&settings);
+    std::fs::remove_dir_all(&inner).unwrap();
+    store.put(&key(0), b"a", 1);
+    store.flush();
+    for number in 0..20_000 {
+        store.put(&key(number), &[1; 60], 1);
+    }
+    let AnyStore::File(file) = &mut store else { unreachable!() };
+    assert!(file.writer.is_broken() && file.cache.bytes() > BESIDE_FILE_BYTES, "{file:?}");
+    assert!((0..20_000).all(|number| file.get(&key(number), 1).is_some()));
 }
 
 #[test]

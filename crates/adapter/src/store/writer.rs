@@ -1,6 +1,5 @@
 //! The thread that writes: a batch now and then, expired entries out, and what to do when the file is gone.
 
-use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
@@ -8,31 +7,42 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use contract::monitor::Key;
+use contract::monitor::{Key, MemoryStore};
 use redb::{Database, ReadableDatabase};
 
-use super::Shared;
-use super::file::{self, About, ENTRIES, NAMES, Opened, Row, name_bytes, row_bytes};
+use super::file::{self, ABOUT, About, ENTRIES, NAMES, Opened, Row, name_bytes, row_bytes};
+use super::{Shared, nothing};
 use crate::metrics::Metrics;
 
-/// Entries with the second since 1970 at which each was changed.
-pub(super) type Entries = HashMap<Key, (Box<[u8]>, u64)>;
-
 /// What waits to be written.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Batch {
-    pub(super) entries: Entries,
+    /// As the file will have them.
+    pub(super) entries: MemoryStore,
     pub(super) names: Vec<String>,
+    /// By how much the content is to grow by this, as far as could be told without a look at the file.
+    pub(super) change_bytes: i64,
+    /// The writer was told that it is time.
+    pub(super) is_urgent: bool,
+}
+
+impl Default for Batch {
+    fn default() -> Self {
+        Self { entries: MemoryStore::new(usize::MAX, None), names: Vec::new(), change_bytes: 0, is_urgent: false }
+    }
 }
 
 /// Every so many batches expired entries are looked for.
 const SWEEP_EVERY: u64 = 120;
 
+/// Whom to tell that what waits has been written; `None`: nobody waits for that.
+type Asked = Option<SyncSender<()>>;
+
 #[derive(Debug)]
 pub(super) struct Writer {
     db: Arc<RwLock<Option<Database>>>,
     /// Gone when the store is dropped, which ends the thread.
-    flush: Option<SyncSender<SyncSender<()>>>,
+    flush: Option<SyncSender<Asked>>,
     notes: Arc<Mutex<Vec<String>>>,
     is_broken: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
@@ -89,30 +99,40 @@ impl Writer {
     /// Waits until all that is known has been written, but not for ever.
     pub(super) fn flush(&self) {
         let (done, wait) = sync_channel(1);
-        if self.flush.as_ref().is_some_and(|flush| flush.try_send(done).is_ok()) {
+        if self.flush.as_ref().is_some_and(|flush| flush.try_send(Some(done)).is_ok()) {
             let _ = wait.recv_timeout(Duration::from_secs(5));
         }
+    }
+
+    /// That it is time to write.
+    pub(super) fn hurry(&self) {
+        if let Some(flush) = &self.flush {
+            let _ = flush.try_send(None);
+        }
+    }
+
+    /// Whether the file was given up.
+    pub(super) fn is_broken(&self) -> bool {
+        self.is_broken.load(Ordering::Relaxed)
     }
 
     pub(super) fn take_notes(&self) -> Vec<String> {
         std::mem::take(&mut *self.notes.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// An entry of the file, and when it was changed.
-    pub(super) fn read(&self, key: &Key) -> Option<(Box<[u8]>, u64)> {
-        if self.is_broken.load(Ordering::Relaxed) {
+    /// An entry as the file has it.
+    pub(super) fn read(&self, key: &Key) -> Option<Vec<u8>> {
+        if self.is_broken() {
             return None;
         }
         let db = self.db.read().unwrap_or_else(PoisonError::into_inner);
         let table = db.as_ref()?.begin_read().ok()?.open_table(ENTRIES).ok()?;
-        let value = table.get(key).ok()??;
-        let (used_s, entry) = file::split(value.value())?;
-        Some((entry.into(), used_s))
+        Some(table.get(key).ok()??.value().to_vec())
     }
 
     /// All entries of the file; `None`: it cannot be read, of which a note tells, or it was given up, of which one has told.
     pub(super) fn all(&self) -> Option<Vec<Row>> {
-        if self.is_broken.load(Ordering::Relaxed) {
+        if self.is_broken() {
             return None;
         }
         let db = self.db.read().unwrap_or_else(PoisonError::into_inner);
@@ -136,10 +156,10 @@ impl Drop for Writer {
 }
 
 impl Work {
-    fn run(&mut self, every: Duration, asked: &Receiver<SyncSender<()>>) {
+    fn run(&mut self, every: Duration, asked: &Receiver<Asked>) {
         for round in 1_u64.. {
             let done = match asked.recv_timeout(every) {
-                Ok(done) => Some(done),
+                Ok(done) => done,
                 Err(RecvTimeoutError::Timeout) => None,
                 Err(RecvTimeoutError::Disconnected) => return self.write(),
             };
@@ -162,20 +182,20 @@ impl Work {
     }
 
     fn write(&mut self) {
-        let (entries, names) = {
+        let (entries, names, contract_hash) = {
             let mut waiting = self.shared.waiting.lock().unwrap_or_else(PoisonError::into_inner);
             let batch = std::mem::take(&mut waiting.batch);
-            waiting.bytes = 0;
             waiting.going = Arc::new(batch.entries);
-            (waiting.going.clone(), batch.names)
+            (waiting.going.clone(), batch.names, waiting.contract_hash.take())
         };
+        self.about.contract_hash = contract_hash.unwrap_or(self.about.contract_hash);
         if !self.is_broken() && !self.path.exists() {
             self.begin_anew();
         }
         let names_from = self.names.len();
         self.names.extend(names);
-        let is_new = !entries.is_empty() || names_from < self.names.len();
-        match is_new.then(|| self.commit(&entries, names_from)) {
+        let is_new = !entries.is_empty() || names_from < self.names.len() || contract_hash.is_some();
+        match is_new.then(|| self.commit(&entries, names_from, contract_hash)) {
             Some(Ok(Some(change_bytes))) => {
                 self.content_bytes = self.content_bytes.saturating_add_signed(change_bytes);
                 self.metrics.store_written.fetch_add(entries.len() as u64, Ordering::Relaxed);
@@ -189,19 +209,31 @@ impl Work {
             }
             Some(Ok(None)) | None => {}
         }
-        self.shared.waiting.lock().unwrap_or_else(PoisonError::into_inner).going = Arc::default();
-        self.metrics.store_bytes.store(self.content_bytes, Ordering::Relaxed);
+        let mut waiting = self.shared.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        waiting.going = nothing();
+        // What calls count comes to the same, unless another thing than they changed the file.
+        let content_bytes = self.content_bytes.saturating_add_signed(waiting.batch.change_bytes);
+        self.metrics.store_bytes.store(content_bytes, Ordering::Relaxed);
+        drop(waiting);
         if let Ok(about) = std::fs::metadata(&self.path) {
             self.metrics.store_file_bytes.store(about.len(), Ordering::Relaxed);
         }
     }
 
     /// By how much the content has grown; `None`: the file was given up, and nothing was written.
-    fn commit(&self, entries: &Entries, names_from: usize) -> Result<Option<i64>, redb::Error> {
+    fn commit(
+        &self,
+        entries: &MemoryStore,
+        names_from: usize,
+        contract_hash: Option<u64>,
+    ) -> Result<Option<i64>, redb::Error> {
         let db = self.db.read().unwrap_or_else(PoisonError::into_inner);
         let Some(db) = db.as_ref().filter(|_| !self.is_broken()) else { return Ok(None) };
         let mut change = 0;
         let write = db.begin_write()?;
+        if let Some(hash) = contract_hash {
+            write.open_table(ABOUT)?.insert("contract", &hash.to_le_bytes()[..])?;
+        }
         {
             let mut table = write.open_table(NAMES)?;
             for (number, name) in self.names.iter().enumerate().skip(names_from) {
@@ -209,9 +241,11 @@ impl Work {
                 change += name_bytes(name) as i64;
             }
             let mut table = write.open_table(ENTRIES)?;
-            for (key, (entry, used_s)) in entries {
-                let value = file::joined(*used_s, entry);
-                let before = table.insert(key, value.as_slice())?;
+            // In the file's own order each of its pages is changed once.
+            let mut entries = entries.entries().collect::<Vec<_>>();
+            entries.sort_unstable_by_key(|(key, _)| *key);
+            for (key, value) in entries {
+                let before = table.insert(&key, value)?;
                 change += row_bytes(value.len()) as i64;
                 change -= before.map_or(0, |before| row_bytes(before.value().len()) as i64);
             }
@@ -232,7 +266,7 @@ impl Work {
             file::open(&self.path, &self.about).map(|opened| *db = Some(opened.db))
         };
         let begun = opened.map_err(|error| error.to_string());
-        match begun.and_then(|()| self.commit(&Entries::new(), 0).map_err(|error| error.to_string())) {
+        match begun.and_then(|()| self.commit(&nothing(), 0, None).map_err(|error| error.to_string())) {
             Ok(change_bytes) => self.content_bytes = change_bytes.unwrap_or(0).unsigned_abs(),
             Err(error) => {
                 self.is_broken.store(true, Ordering::Relaxed);

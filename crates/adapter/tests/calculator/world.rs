@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU16, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use adapter::{Language, Running};
+use adapter::Running;
 use wire::thrift::{
     Framing, Header, Limits, Message, MessageKind, MessageReader, Outcome, Progress, Protocol, Schema, compose_message,
     idl,
@@ -182,8 +182,14 @@ impl Adapter {
     }
 
     pub fn from_text(text: &str) -> Self {
-        let config = adapter::config::read("test.toml", text, Language::Toml, Path::new("/")).unwrap();
+        Self::of(text, Path::new("/"), None)
+    }
+
+    /// A configuration in a folder; one that has passed the checks may then say that it is somebody else.
+    pub fn of(text: &str, folder: &Path, says: Option<&str>) -> Self {
+        let mut config = adapter::config::read("test.toml", text, folder).unwrap();
         let checked = adapter::check(&config).unwrap();
+        config.name = says.map_or(config.name, str::to_owned);
         let told = Told::default();
         let running = adapter::start(&config, checked, Box::new(told.clone())).unwrap();
         Self { running: Some(running), told }

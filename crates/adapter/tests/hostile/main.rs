@@ -81,6 +81,21 @@ fn json_that_is_deep_wide_or_twisted_passes_and_is_unknown() {
 }
 
 #[test]
+fn json_beyond_its_limits_blames_nobody_where_a_type_is_declared() {
+    const TYPED: &str = "contract 1\nservice Any { POST \"/\"(body: {a: list<int>}) -> {a: list<int>}; }\n";
+    let (adapter, at) = rest(TYPED, "[checks]\nenforce = true\n");
+    let wide = format!("{{\"a\": [{}0]}}", "0,".repeat(1_500_000));
+    let bodies: [&[u8]; 4] =
+        [&b"[".repeat(100_000), &b"{\"a\":".repeat(100_000), wide.as_bytes(), b"{\"a\": [18446744073709551615]}"];
+    for body in bodies {
+        post(&at, body);
+    }
+    counted(&adapter, "verdicts_total{verdict=\"fails\"} 0");
+    counted(&adapter, "verdicts_total{verdict=\"unknown\"} 8");
+    counted(&adapter, "panics_total 0");
+}
+
+#[test]
 fn xml_with_entities_or_depth_passes_unread() {
     let port = bytes::serve(None, |request| (response(200, "text/xml", &request.body), false));
     let endpoint = format!("http://127.0.0.1:{port}/");

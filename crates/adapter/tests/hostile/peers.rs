@@ -36,12 +36,18 @@ fn guarded() -> Guarded {
 
 impl Guarded {
     fn client(&self, name: &str, tls: &str) -> (Adapter, String) {
+        self.liar(name, name, tls)
+    }
+
+    /// One that says that it is `says`. No check would let it start under that name with another's certificate.
+    fn liar(&self, name: &str, says: &str, tls: &str) -> (Adapter, String) {
         let peer = self.server.at(&format!("adapters {}", self.endpoint));
-        let client = Adapter::from_text(&format!(
+        let text = format!(
             "name = '{name}'\ncontract = '{}'\n[[consuming]]\nservice = 'Any'\nendpoint = '{}'\npeer = '{peer}'\n\
              [protocols.Any]\nkind = 'rest'\n{tls}",
             self.file, self.endpoint
-        ));
+        );
+        let client = Adapter::of(&text, std::path::Path::new("/"), Some(says));
         let at = client.at(&format!("consuming {}", self.endpoint));
         (client, at)
     }
@@ -58,7 +64,7 @@ fn with_certificates_an_adapter_speaks_for_the_name_in_its_own() {
     assert!(told.contains("Blaming: client (precondition failure)"), "{told}");
     assert!(client.told().contains("vouched for by client"), "{}", client.told());
     // One that says that it is somebody else is not believed; the call passes.
-    let (_other, at) = world.client("honest", &world.authority.make("mallory").peers());
+    let (_other, at) = world.liar("mallory", "honest", &world.authority.make("mallory").peers());
     post(&at, br#"{"who": "y", "a": 0}"#);
     let told = world.server.told();
     assert!(!told.contains("honest"), "{told}");

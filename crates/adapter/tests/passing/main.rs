@@ -142,6 +142,33 @@ fn what_was_learned_is_not_dialled_where_no_rule_allows_it() {
 }
 
 #[test]
+fn a_tunnel_to_what_a_reply_introduced_is_looked_into() {
+    let discovery = format!("127.0.0.1:{}", world::discovery(world::adder(-1)));
+    let consuming =
+        format!("proxy = '127.0.0.1:0'\n[[consuming]]\nservice = 'AdderDiscovery'\nendpoint = '{discovery}'");
+    let adapter = Adapter::start("client", &contract("plain"), &consuming);
+    let tunnel = |to: &str| {
+        let mut tunnel = TcpStream::connect(adapter.at("proxy")).unwrap();
+        write!(tunnel, "CONNECT {to} HTTP/1.1\r\nHost: {to}\r\n\r\n").unwrap();
+        let mut head = Vec::new();
+        while !head.ends_with(b"\r\n\r\n") {
+            let mut byte = [0];
+            tunnel.read_exact(&mut byte).unwrap();
+            head.push(byte[0]);
+        }
+        assert!(head.starts_with(b"HTTP/1.1 200"), "{}", String::from_utf8_lossy(&head));
+        tunnel
+    };
+    use wire::value::Value;
+    let info = world::call_on(&mut tunnel(&discovery), "AdderDiscovery", "get_adder_info", Value::record([])).unwrap();
+    let Some(Value::Integer(port)) = info.get("port") else { panic!("{info:?}") };
+    let numbers = Value::record([("a", Value::Integer(2)), ("b", Value::Integer(2))]);
+    let sum = world::call_on(&mut tunnel(&format!("127.0.0.1:{port}")), "Adder", "add", numbers).unwrap();
+    assert_eq!(sum, Value::Integer(3));
+    assert!(adapter.told().contains("Failed postcondition result == a + b"), "{}", adapter.told());
+}
+
+#[test]
 fn a_tunnel_of_the_forward_proxy_is_looked_into() {
     let port = world::adder(-1);
     let at = format!("127.0.0.1:{port}");

@@ -174,6 +174,13 @@ pub fn connect(address: &str) -> Reader {
 
 /// One within TLS, which trusts `made` and shows its certificate where it is asked for.
 pub fn connect_tls(address: &str, made: &Made, own: Option<&Made>) -> Reader {
+    let stream = TcpStream::connect(address).unwrap();
+    stream.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
+    tls_over(stream, made, own)
+}
+
+/// As [`connect_tls`], over what is connected already: a tunnel.
+pub fn tls_over(stream: TcpStream, made: &Made, own: Option<&Made>) -> Reader {
     let mut roots = RootCertStore::empty();
     roots.add(made.root.clone()).unwrap();
     let builder = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()));
@@ -183,8 +190,6 @@ pub fn connect_tls(address: &str, made: &Made, own: Option<&Made>) -> Reader {
         None => builder.with_no_client_auth(),
     };
     let name = ServerName::try_from("127.0.0.1").unwrap();
-    let stream = TcpStream::connect(address).unwrap();
-    stream.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
     BufReader::new(Box::new(StreamOwned::new(ClientConnection::new(Arc::new(config), name).unwrap(), stream)))
 }
 
@@ -198,6 +203,30 @@ pub fn exchange(on: &mut Reader, bytes: &[u8], bare: bool) -> io::Result<Message
 /// One request over a connection of its own.
 pub fn ask(address: &str, request: &Message) -> Message {
     exchange(&mut connect(address), &request.to_bytes(1000), request.start.starts_with("HEAD ")).unwrap()
+}
+
+/// A tunnel through a forward proxy, and what it answered.
+pub fn tunnel(proxy: &str, authority: &str) -> (TcpStream, String) {
+    let mut stream = TcpStream::connect(proxy).unwrap();
+    stream.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
+    write!(stream, "CONNECT {authority} HTTP/1.1\r\nHost: {authority}\r\n\r\n").unwrap();
+    let head = head(&mut stream);
+    (stream, head)
+}
+
+/// A message's head, and no byte more.
+pub fn head(from: &mut impl Read) -> String {
+    try_head(from).unwrap()
+}
+
+pub fn try_head(from: &mut impl Read) -> io::Result<String> {
+    let mut head = Vec::new();
+    while !head.ends_with(b"\r\n\r\n") {
+        let mut byte = [0];
+        from.read_exact(&mut byte)?;
+        head.push(byte[0]);
+    }
+    String::from_utf8(head).map_err(io::Error::other)
 }
 
 /// Ends the sending side of a plain connection and reads to the end.

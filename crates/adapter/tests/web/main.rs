@@ -2,6 +2,9 @@
 
 mod bytes;
 mod cases;
+mod learned;
+mod typed;
+mod upgrades;
 #[path = "../calculator/world.rs"]
 mod world;
 
@@ -338,8 +341,16 @@ fn each_call_has_its_line_in_the_file_of_calls() {
     let mut lines = text.lines();
     assert_eq!(lines.next(), Some(adapter::CALLS_HEADER));
     let names = adapter::CALLS_HEADER.split(',').collect::<Vec<_>>();
-    let rows = lines.map(|line| line.split(',').collect::<Vec<_>>()).collect::<Vec<_>>();
+    let mut rows = lines.map(|line| line.split(',').collect::<Vec<_>>()).collect::<Vec<_>>();
     let column = |name: &str| names.iter().position(|known| *known == name).unwrap();
+    // The last line is of the end: what there is when the store has been written, and the memory that it took.
+    let end = rows.pop().unwrap();
+    let of_end = ["call", "side", "store_bytes"].map(|name| end[column(name)]);
+    let stored = adapter::look(&folder.path().join("store")).unwrap();
+    let entries = stored.entries.iter().map(|(key, _, entry)| key.len() + 8 + entry.len()).sum::<usize>();
+    let content = entries + stored.names.iter().map(|name| 4 + name.len()).sum::<usize>();
+    assert_eq!(of_end, ["6", "end", content.to_string().as_str()], "{text}");
+    assert!(end[column("rss_bytes")].parse::<u64>().unwrap() > 1 << 16, "{text}");
     let numbers = |name: &str, side: &str| {
         let of_side = rows.iter().filter(|row| row[column("side")] == side);
         of_side.map(|row| row[column(name)].parse::<u64>().unwrap()).collect::<Vec<_>>()

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::finding::{Found, suggestion};
 use crate::syntax::{Operation, TypeKind, TypeTree};
-use crate::types::{Field, Schema, Signature, Type};
+use crate::types::{Field, Known, Signature, Type};
 
 /// Parameters, result and error of an operation.
 pub(super) struct Shape {
@@ -27,7 +27,7 @@ pub(super) fn full_name(operation: &Operation) -> String {
 pub(super) fn shape(
     operation: &Operation,
     service: Option<&BTreeMap<String, Signature>>,
-    schema: &Schema,
+    known: Known<'_>,
     found: &mut Found,
 ) -> Shape {
     let mut names = BTreeMap::new();
@@ -42,7 +42,7 @@ pub(super) fn shape(
         found.mistake("size", operation.name.span, format!("there are more than {PARAMS_MAX} parameters"));
     }
     if operation.method.is_some() {
-        return of_http(operation, schema, found);
+        return of_http(operation, known, found);
     }
     let signature = service.and_then(|service| {
         let signature = service.get(&operation.name.text);
@@ -61,11 +61,11 @@ pub(super) fn shape(
     }
     let params = operation.params.iter().enumerate().map(|(at, param)| {
         let theirs = signature.and_then(|signature| signature.params.get(at)).map(|param| param.of.clone());
-        let ours = param.of.as_ref().map(|of| read(of, schema, found));
+        let ours = param.of.as_ref().map(|of| read(of, known, found));
         (param.name.text.clone(), ours.or(theirs).unwrap_or(Type::Any))
     });
     let params = params.collect();
-    let ours = operation.result.as_ref().map(|of| read(of, schema, found));
+    let ours = operation.result.as_ref().map(|of| read(of, known, found));
     let theirs = signature.and_then(|signature| signature.result.clone());
     let result = ours.or(theirs).unwrap_or(Type::Any);
     // Which exception comes is known when it comes; `error.kind` is its name.
@@ -73,7 +73,7 @@ pub(super) fn shape(
 }
 
 /// Of HTTP, parameters are known by their names: query, headers, body, and the variables of the path.
-fn of_http(operation: &Operation, schema: &Schema, found: &mut Found) -> Shape {
+fn of_http(operation: &Operation, known: Known<'_>, found: &mut Found) -> Shape {
     let variables = variables(&operation.name.text);
     if variables.is_none() {
         let hint = "a variable is a name between braces, `/users/{id}`";
@@ -82,14 +82,14 @@ fn of_http(operation: &Operation, schema: &Schema, found: &mut Found) -> Shape {
     let variables = variables.unwrap_or_default();
     let texts = || Type::Map(Box::new(Type::Text), Box::new(Type::Text));
     let params = operation.params.iter().map(|param| {
-        let ours = param.of.as_ref().map(|of| read(of, schema, found));
+        let ours = param.of.as_ref().map(|of| read(of, known, found));
         let by_name = match param.name.text.as_str() {
             "args" | "headers" => texts(),
             "body" => Type::Any,
             name if variables.contains(&name) => Type::Text,
             name => {
-                let known = ["args", "headers", "body"].into_iter().chain(variables.iter().copied());
-                let hint = suggestion(name, known);
+                let names = ["args", "headers", "body"].into_iter().chain(variables.iter().copied());
+                let hint = suggestion(name, names);
                 let message = format!("a request of HTTP has no `{name}`");
                 found.mistake_hint("parameters", param.name.span, message, hint);
                 Type::Any
@@ -98,7 +98,7 @@ fn of_http(operation: &Operation, schema: &Schema, found: &mut Found) -> Shape {
         (param.name.text.clone(), ours.unwrap_or(by_name))
     });
     let params = params.collect();
-    let body = operation.result.as_ref().map_or(Type::Any, |of| read(of, schema, found));
+    let body = operation.result.as_ref().map_or(Type::Any, |of| read(of, known, found));
     let result = vec![Field::new("code", Type::Int), Field::new("headers", texts()), Field::optional("body", body)];
     Shape { params, result: Type::Record(result), error: Type::Any }
 }
@@ -120,19 +120,17 @@ fn variables(path: &str) -> Option<Vec<&str>> {
     Some(variables)
 }
 
-fn read(of: &TypeTree, schema: &Schema, found: &mut Found) -> Type {
+fn read(of: &TypeTree, known: Known<'_>, found: &mut Found) -> Type {
     match &of.kind {
-        TypeKind::List(of) => Type::List(Box::new(read(of, schema, found))),
-        TypeKind::Map(key, value) => {
-            Type::Map(Box::new(read(key, schema, found)), Box::new(read(value, schema, found)))
-        }
+        TypeKind::List(of) => Type::List(Box::new(read(of, known, found))),
+        TypeKind::Map(key, value) => Type::Map(Box::new(read(key, known, found)), Box::new(read(value, known, found))),
         TypeKind::Record(fields) => {
             let mut names = BTreeMap::new();
             let field = |(name, optional, of): &(crate::syntax::Name, bool, TypeTree)| {
                 if names.insert(name.text.clone(), ()).is_some() {
                     found.mistake("twice", name.span, format!("the field `{}` is there twice", name.text));
                 }
-                Field { name: name.text.clone(), of: read(of, schema, found), optional: *optional }
+                Field { name: name.text.clone(), of: read(of, known, found), optional: *optional, required: !optional }
             };
             Type::Record(fields.iter().map(field).collect())
         }
@@ -143,11 +141,12 @@ fn read(of: &TypeTree, schema: &Schema, found: &mut Found) -> Type {
             "float" => Type::Float,
             "text" => Type::Text,
             "bytes" => Type::Bytes,
-            _ if schema.types.contains_key(name) => Type::Named(name.clone()),
+            _ if known.schema.types.contains_key(name) => Type::Named(name.clone()),
+            _ if !known.is_whole => Type::Any,
             _ => {
                 let own = ["any", "bool", "int", "float", "text", "bytes", "list", "map"];
-                let known = own.into_iter().chain(schema.types.keys().map(String::as_str));
-                let hint = suggestion(name, known);
+                let names = own.into_iter().chain(known.schema.types.keys().map(String::as_str));
+                let hint = suggestion(name, names);
                 found.mistake_hint("unknown-type", of.span, format!("there is no type `{name}`"), hint);
                 Type::Any
             }

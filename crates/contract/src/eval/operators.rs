@@ -51,7 +51,9 @@ impl<'a> Run<'a> {
         self.charge(at, 1)?;
         match (a, b) {
             (Value::Missing, _) | (_, Value::Missing) => self.stop(at, Why::Missing),
-            (Value::Opaque, _) | (_, Value::Opaque) => self.stop(at, Why::Opaque),
+            (Value::Opaque | Value::Malformed(_), _) | (_, Value::Opaque | Value::Malformed(_)) => {
+                self.stop(at, Why::Opaque)
+            }
             (Value::Bool(a), Value::Bool(b)) => Ok(a == b),
             (Value::Int(_) | Value::Float(_), Value::Int(_) | Value::Float(_)) => {
                 Ok(self.order(at, a, b)? == Some(Ordering::Equal))

@@ -74,7 +74,7 @@ impl<W: Write> Limited<W> {
         let full = |fmt::Error| Why::Budget;
         match value {
             Value::Missing => self.put("None"),
-            Value::Opaque => self.put("?"),
+            Value::Opaque | Value::Malformed(_) => self.put("?"),
             Value::Bool(value) => self.put(if value { "True" } else { "False" }),
             Value::Int(number) => write!(self, "{number}").map_err(full),
             Value::Float(number) => write!(self, "{number:?}").map_err(full),

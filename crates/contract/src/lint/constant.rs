@@ -84,7 +84,7 @@ fn binary(operator: Binary, a: &Expr, b: &Expr) -> Option<Known> {
             return Some(Known::Bool(true));
         }
     }
-    // Neither side is a message's: `a == a` is left alone, since what is missing makes it unknown.
+    // Neither side is a message's: `a == a` is no constant, since what is missing makes it unknown.
     let order = match (left?, right?) {
         (Known::Int(a), Known::Int(b)) => {
             let sum = match operator {
@@ -118,6 +118,35 @@ fn binary(operator: Binary, a: &Expr, b: &Expr) -> Option<Known> {
         _ => return None,
     };
     Some(Known::Bool(holds))
+}
+
+/// Why an operation on constants never has a value: 64 bits do not hold it, or it divides by zero.
+pub(super) enum Impossible {
+    Overflow,
+    ByZero,
+}
+
+/// Whether arithmetic can have no value, as far as that is known before any message comes.
+pub(super) fn impossible(operator: Binary, a: &Expr, b: &Expr) -> Option<Impossible> {
+    let divides = matches!(operator, Binary::Divided | Binary::Remainder);
+    match (constant(a), constant(b)?) {
+        // Of numbers with a point the quotient is infinite, and nothing is wrong with it.
+        (Some(Known::Float(_)), Known::Int(0)) => None,
+        (_, Known::Int(0)) if divides => Some(Impossible::ByZero),
+        (Some(Known::Int(a)), Known::Int(b)) => {
+            let holds = match operator {
+                Binary::Plus => a.checked_add(b).is_some(),
+                Binary::Minus => a.checked_sub(b).is_some(),
+                Binary::Times => a.checked_mul(b).is_some(),
+                Binary::Divided => a.checked_div(b).is_some(),
+                // As its quotient would not fit, nor does the remainder of the machine's division.
+                Binary::Remainder => a.checked_rem(b).is_some(),
+                _ => true,
+            };
+            (!holds).then_some(Impossible::Overflow)
+        }
+        _ => None,
+    }
 }
 
 fn is_length(expr: &Expr) -> bool {

@@ -66,6 +66,11 @@ impl Ticket {
         &self.sender
     }
 
+    /// The other side's adapter will not see the reply as one: what it would have asked of it is asked here.
+    pub fn alone(self) -> Self {
+        Self { enhanced: false, ..self }
+    }
+
     /// Whether the other side of the call has an adapter.
     pub fn enhanced(&self) -> bool {
         self.enhanced

@@ -9,7 +9,7 @@ use super::{Monitor, operation_name};
 use crate::compile::is_secret_name;
 use crate::contract::Clause;
 use crate::eval::show::{HIDDEN, excerpt};
-use crate::eval::{self, Stop, Verdict};
+use crate::eval::{self, Env, Stop, Verdict};
 use crate::finding::Places;
 use crate::syntax::Direction;
 use crate::value::Value;
@@ -20,7 +20,7 @@ const LINKS_MAX: usize = 32;
 impl<S: Store> Monitor<S> {
     /// The index of the member that a call uses, and whether it is not to be shown; `None`: it cannot be said.
     pub(super) fn invoked_index(&mut self, call: Call<'_>, stepped: &mut Stepped) -> Option<(Option<String>, bool)> {
-        let contract = self.contract.clone();
+        let contract = self.contracts.of(call.operation.service).clone();
         let Some(clause) = &contract.op(call.operation).index else { return Some((None, false)) };
         let mut index = None;
         let env = Self::env(call, Value::Missing);
@@ -46,7 +46,7 @@ impl<S: Store> Monitor<S> {
         ticket: &Ticket,
         stepped: &mut Stepped,
     ) -> Vec<Introduced> {
-        let contract = self.contract.clone();
+        let contract = self.contracts.of(call.operation.service).clone();
         let mut all: Vec<Introduced> = Vec::new();
         let mut seen = std::collections::HashSet::new();
         for identify in contract.op(call.operation).identifies.iter().filter(|each| each.direction == direction) {
@@ -93,32 +93,58 @@ impl<S: Store> Monitor<S> {
         now_s: u64,
         stepped: &mut Stepped,
     ) {
-        let contract = self.contract.clone();
+        let contract = self.contracts.of(call.operation.service).clone();
         let operation = contract.op(call.operation);
-        let clauses = match kind {
-            Kind::Precondition => &operation.requires,
-            Kind::Postcondition => &operation.ensures,
-            _ => &operation.on_error,
+        let (typed, clauses) = match kind {
+            Kind::Precondition => (&operation.promise.request, &operation.requires),
+            Kind::Postcondition => (&operation.promise.reply, &operation.ensures),
+            _ => (&None, &operation.on_error),
         };
+        if let Some(typed) = typed
+            && let Some((found, reason)) = typed.judge(call.args, outcome)
+        {
+            let report = self.report(kind, &typed.clause, call, Some((outcome, ticket)));
+            let report = Report { reason: Some(reason), ..report };
+            if found == Found::Fails {
+                self.contracts.tally(call.operation, &typed.clause).fails += 1;
+                self.failed(report, ticket, now_s, stepped);
+            } else {
+                self.counts.unknown += 1;
+                self.contracts.tally(call.operation, &typed.clause).unknown += 1;
+                stepped.reports.push(Report { found, ..report });
+            }
+        }
         for clause in clauses {
             let env = Self::env(call, outcome);
             match eval::judge(&clause.code, clause.root, env, self.settings.steps_max, &mut self.scratch) {
-                Verdict::Holds => self.counts.holds += 1,
+                Verdict::Holds => {
+                    self.counts.holds += 1;
+                    self.contracts.tally(call.operation, clause).holds += 1;
+                }
                 Verdict::Fails => {
-                    self.counts.fails += 1;
-                    let blamed = match kind {
-                        Kind::Precondition => vec![ticket.sender.clone()],
-                        _ => self.shown_labels(&ticket.labels),
-                    };
-                    let provenance = ticket.entry.map_or(Vec::new(), |key| self.provenance(key, now_s));
-                    let report = self.report(kind, clause, call, Some((outcome, ticket)));
-                    stepped.reports.push(Report { blamed, provenance, ..report });
+                    self.contracts.tally(call.operation, clause).fails += 1;
+                    let mut report = self.report(kind, clause, call, Some((outcome, ticket)));
+                    self.put_guilty_first(&mut report, clause, env);
+                    self.failed(report, ticket, now_s, stepped);
                 }
                 Verdict::Unknown(stop) | Verdict::Error(stop) => {
                     self.undecided(kind, clause, stop, call, Some((outcome, ticket)), stepped);
                 }
             }
         }
+    }
+
+    /// Blames whoever owed what is not kept: the sender of the request, or all who vouch for whoever replied.
+    fn failed(&mut self, report: Report, ticket: &Ticket, now_s: u64, stepped: &mut Stepped) {
+        self.counts.fails += 1;
+        let blamed = match report.kind {
+            Kind::Precondition => vec![ticket.sender.clone()],
+            _ => self.shown_labels(&ticket.labels),
+        };
+        let provenance = ticket.entry.map_or(Vec::new(), |key| self.provenance(key, now_s));
+        let report = Report { blamed, provenance, ..report };
+        self.contracts.blame(&report);
+        stepped.reports.push(report);
     }
 
     fn undecided(
@@ -133,10 +159,12 @@ impl<S: Store> Monitor<S> {
         let found = match Verdict::of(stop) {
             Verdict::Unknown(_) => {
                 self.counts.unknown += 1;
+                self.contracts.tally(call.operation, clause).unknown += 1;
                 Found::Unknown
             }
             _ => {
                 self.counts.errors += 1;
+                self.contracts.tally(call.operation, clause).errors += 1;
                 Found::Error
             }
         };
@@ -145,8 +173,27 @@ impl<S: Store> Monitor<S> {
         stepped.reports.push(Report { found, reason, ..report });
     }
 
+    /// Begins the values of a report with those that broke the clause: parts of the message, then the parameters that the clause reads as a whole.
+    fn put_guilty_first(&mut self, report: &mut Report, clause: &Clause, env: Env<'_>) {
+        let hide: fn(&str) -> bool = if self.settings.show_secrets { |_| false } else { is_secret_name };
+        let (place, longest) = ((clause.text.as_str(), clause.start), self.settings.value_max_bytes);
+        let (mut parts, mut whole) = (Vec::new(), Vec::new());
+        let mut take = |name: String, value: Value<'_>| {
+            let value = match value {
+                _ if !name.contains(['.', '[']) => return whole.push(name),
+                _ if hide(&name) => HIDDEN.to_owned(),
+                value => excerpt(value, longest, hide),
+            };
+            parts.push(Variable { name, value });
+        };
+        eval::guilty(&clause.code, clause.root, place, env, self.settings.steps_max, &mut self.scratch, &mut take);
+        report.variables.sort_by_key(|variable| !whole.contains(&variable.name));
+        report.variables.splice(0..0, parts);
+    }
+
     fn report(&self, kind: Kind, clause: &Clause, call: Call<'_>, seen: Option<(Value<'_>, &Ticket)>) -> Report {
-        let operation = self.contract.op(call.operation);
+        let contract = self.contracts.of(call.operation.service);
+        let operation = contract.op(call.operation);
         let show_secrets = self.settings.show_secrets;
         let hide: fn(&str) -> bool = if show_secrets { |_| false } else { is_secret_name };
         let variable = |name: &str, value: Value<'_>| {
@@ -180,8 +227,8 @@ impl<S: Store> Monitor<S> {
             code: clause.text.clone(),
             line: clause.line,
             column: clause.column,
-            service: self.contract.service_name(call.operation.service).to_owned(),
-            operation: operation_name(&self.contract, call.operation),
+            service: contract.service_name(call.operation.service).to_owned(),
+            operation: operation_name(contract, call.operation),
             endpoint: call.endpoint.to_owned(),
             index,
             index_known: ticket.is_some_and(|ticket| ticket.entry.is_some()),

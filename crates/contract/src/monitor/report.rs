@@ -37,7 +37,7 @@ pub enum Found {
 /// A value of the call that is reported.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Variable {
-    /// A parameter, `result` or `error`.
+    /// A parameter, `result` or `error`, or a part of one: `result.users[3].id`.
     pub name: String,
     /// Its value, cut where it is long; `[redacted]` where it is not to be shown.
     pub value: String,
@@ -65,7 +65,7 @@ pub struct Report {
     pub kind: Kind,
     /// What the clause came to.
     pub found: Found,
-    /// Why nothing can be said, with the place in the contract; `None`: the clause fails.
+    /// Why nothing can be said, with the place in the contract; of a type that is not kept, where and how. `None`: the clause fails.
     pub reason: Option<String>,
     /// The clause's stable name; empty for conflicts.
     pub clause: String,
@@ -89,7 +89,7 @@ pub struct Report {
     pub vouched_for_by: Vec<String>,
     /// Who is to blame: of a precondition the sender, of a postcondition all who vouch. Empty where nothing failed.
     pub blamed: Vec<String>,
-    /// The values of the call.
+    /// The values of the call, those that broke the clause first.
     pub variables: Vec<Variable>,
     /// How those who vouch came to do so.
     pub provenance: Vec<Link>,
@@ -112,7 +112,8 @@ impl fmt::Display for Report {
         };
         let reason = self.reason.as_deref().unwrap_or_default();
         match self.found {
-            Found::Fails => writeln!(f, "[Whip] Contract Failure: Failed {what}")?,
+            Found::Fails if reason.is_empty() => writeln!(f, "[Whip] Contract Failure: Failed {what}")?,
+            Found::Fails => writeln!(f, "[Whip] Contract Failure: Failed {what}: {reason}")?,
             Found::Unknown => writeln!(f, "[Whip] Contract Unknown: Unknown {what}: {reason}")?,
             Found::Error => writeln!(f, "[Whip] Contract Error: Broken {what}: {reason}")?,
         }

@@ -12,8 +12,7 @@ impl Parser<'_> {
 
     fn expression_inside(&mut self) -> Parsed<Expr> {
         let start = self.span();
-        if self.is_word("let") && self.word_at(1).is_some() && self.is_sign_at(2, "=") {
-            self.advance();
+        if self.take_word("let") {
             let name = self.name("a name")?;
             self.expect_sign("=", "after the name")?;
             let value = self.expression()?;

@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::{alive, eventually, number_in, stand_in};
 use crate::process::{Child, Exit, Launch, Supervisor, command};
 use crate::ready::{self, NotReady};
-use crate::words;
+use study::words;
 
 const LONG: Duration = Duration::from_secs(20);
 
@@ -62,9 +62,9 @@ fn it_is_asked_to_end_and_does() {
         "/bin/sh -c 'trap \"echo bye; exit 0\" TERM; echo up; while :; do sleep 0.01; done'",
     );
     assert!(eventually(|| child.last_words() == "up"));
-    assert_eq!(child.stop(LONG), "exit 0");
+    assert_eq!(child.stop(LONG).to_string(), "exit 0");
     assert!(child.last_words().ends_with("bye"), "{}", child.last_words());
-    assert_eq!(child.stop(LONG), "exit 0", "stopping twice changes nothing");
+    assert_eq!(child.stop(LONG).to_string(), "exit 0", "stopping twice changes nothing");
 }
 
 #[test]
@@ -73,7 +73,10 @@ fn it_is_forced_when_it_will_not() {
     let mut child =
         spawn(&supervisor(folder.path()), "/bin/sh -c 'trap \"\" TERM; echo up; while :; do sleep 0.01; done'");
     assert!(eventually(|| child.last_words() == "up"));
-    assert_eq!(child.stop(Duration::from_millis(100)), "forced after 100ms");
+    let stopped = child.stop(Duration::from_millis(100));
+    assert_eq!(stopped.to_string(), "forced after 100ms");
+    let sentence = "it ignored SIGTERM: it had not ended after 100ms and was killed (`stop_timeout`)";
+    assert_eq!(stopped.ignored_sigterm().as_deref(), Some(sentence));
     assert!(!alive(child.pid()));
 }
 
@@ -84,7 +87,7 @@ fn one_that_is_stopped_is_forced() {
     let mut child = spawn(&supervisor(folder.path()), "/bin/sh -c 'trap \"exit 0\" TERM; echo up; kill -STOP $$'");
     let stat = format!("/proc/{}/stat", child.pid());
     assert!(eventually(|| std::fs::read_to_string(&stat).is_ok_and(|stat| stat.contains(") T "))));
-    assert_eq!(child.stop(Duration::from_millis(100)), "forced after 100ms");
+    assert_eq!(child.stop(Duration::from_millis(100)).to_string(), "forced after 100ms");
     assert!(!alive(child.pid()));
 }
 
@@ -96,7 +99,8 @@ fn one_that_talks_without_end_neither_blocks_nor_fills_memory() {
     let mut child = spawn(&supervisor, &format!("quintain serve chatty {port}"));
     assert_eq!(ready::wait(&mut child, port, LONG, &|| false), Ok(()));
     assert!(eventually(|| child.last_words().len() > 4000));
-    assert_eq!(child.stop(LONG), "signal 15");
+    let stopped = child.stop(LONG);
+    assert_eq!((stopped.to_string().as_str(), stopped.ignored_sigterm()), ("signal 15", None));
     assert!(child.last_words().len() < 10_000);
 }
 
@@ -107,6 +111,7 @@ fn readiness_is_an_answer_an_end_or_the_time() {
     let port = ready::free_port().unwrap();
     let mut child = spawn(&supervisor, &format!("quintain serve well {port}"));
     assert_eq!(ready::wait(&mut child, port, LONG, &|| false), Ok(()));
+    assert_eq!(crate::listener::addresses(Path::new("/proc"), &child.family()), [ready::address(port)]);
     drop(child);
     assert!(ready::is_free(port));
     let mut child = spawn(&supervisor, &format!("quintain serve early-exit {port}"));

@@ -81,6 +81,10 @@ fn a_trial_that_goes_well() {
     assert_eq!(subject.command, ["quintain", "serve", "well", &subject.port.unwrap().to_string()]);
     assert_eq!(subject.exit.as_deref(), Some("signal 15"));
     assert!(subject.measured_ns >= 100_000_000 && subject.measured_ns < record.elapsed_ns, "{subject:?}");
+    assert!(subject.measured_share.is_some_and(|share| share > 0.0 && share <= 1.0), "{subject:?}");
+    assert!(subject.run_queue_ns.is_some(), "{subject:?}");
+    // On one processor the generator would be taken for another process.
+    assert_eq!(record.cpus_shared, subject.others_ns.is_none(), "{subject:?}");
     assert!(subject.switches_voluntary >= 1, "it waited for its requests: {subject:?}");
     assert!(subject.threads_max >= 2 && subject.sockets_max >= 2, "{subject:?}");
     assert!(subject.rss_max_bytes.is_some_and(|bytes| bytes > 100_000), "{subject:?}");
@@ -101,7 +105,7 @@ fn subjects_that_do_not_start() {
     assert_eq!(record.subject.exit.as_deref(), Some("exit 7"));
     assert_eq!(record.ready_ns, None);
     check_failure("quintain", point("quintain-no-such-program"), start, "No such file");
-    check_failure("quintain", point("quintain 'serve"), start, "does not end");
+    check_failure("quintain", point("quintain 'serve"), start, "is not closed");
     let mut lost = point("quintain serve well {port}");
     lost.subject.directory = Some("quintain/no/such/folder".to_owned());
     check_failure("quintain", lost, start, "cannot be started");
@@ -112,6 +116,34 @@ fn subjects_that_do_not_start() {
     let mut wide = point("quintain serve well {port}");
     wide.subject.cpus = 1_000_000;
     check_failure("quintain", wide, start, "needs 1000001 processors");
+}
+
+#[test]
+fn a_subject_that_goes_to_the_background() {
+    let record = check_failure(
+        "quintain",
+        point("/bin/sh -c 'sleep 1000 & exit 0' {port}"),
+        FailureKind::Start,
+        "answered, but a process that it had started went on in the background, where nobody watches it: start it in \
+         the foreground (",
+    );
+    assert_eq!(record.subject.exit.as_deref(), Some("exit 0"));
+}
+
+#[test]
+fn a_subject_that_ignores_sigterm() {
+    let folder = tempfile::tempdir().unwrap();
+    let exe = stand_in(folder.path(), "quintain");
+    // What is ignored stays ignored over exec(2).
+    let command = format!("/bin/sh -c 'trap \"\" TERM; exec \"$0\" serve well $1' {} {{port}}", exe.display());
+    let mut stubborn = point(&command);
+    stubborn.subject.stop_timeout_ns = 20_000_000;
+    let (_, told) = run(&plan(vec![stubborn], 1), &options(exe));
+    let record = &told.records[0];
+    assert!(record.measurement().is_some(), "{:?}", record.outcome);
+    assert_eq!(record.subject.exit.as_deref(), Some("forced after 20ms"));
+    let sentence = "it ignored SIGTERM: it had not ended after 20ms and was killed (`stop_timeout`)";
+    assert_eq!(record.warnings, [sentence, "judged"]);
 }
 
 #[test]

@@ -42,7 +42,8 @@ pub(crate) struct Made {
     pub(crate) calls_left_out: u64,
     /// Requests in flight, times ns.
     pub(crate) flight_integral: u128,
-    pub(crate) unfinished: u64,
+    /// When the call was written that had no reply by the end.
+    pub(crate) unanswered: Option<Nanos>,
 }
 
 /// How a journey ended.
@@ -214,10 +215,15 @@ impl<'a> Client<'a> {
             self.recorder.sent_bytes += connection.sent_bytes - sent_before;
             self.recorder.received_bytes += connection.received_bytes - received_before;
             self.made.flight_integral += u128::from(service_ns);
+            if !matches!(outcome, Ok(None)) {
+                // An answer, or the end of a connection, whatever is thought of it: the load lasted at least until now.
+                self.recorder.last_answer = at;
+            }
         }
         let outcome = match outcome {
             Ok(Some(_)) if is_over(&mut self.recorder) => {
-                self.made.unfinished += u64::from(order.is_measured);
+                self.made.unanswered = order.is_measured.then_some(sent_at);
+                self.connections.insert(key, connection);
                 return Ok(false); // What comes after the end counts nowhere.
             }
             Ok(Some(response)) => {
@@ -234,7 +240,9 @@ impl<'a> Client<'a> {
                 judged
             }
             Ok(None) => {
-                self.made.unfinished += u64::from(order.is_measured);
+                self.made.unanswered = order.is_measured.then_some(sent_at);
+                // The load is over, but not every connection may close yet.
+                self.connections.insert(key, connection);
                 return Ok(false);
             }
             Err(error) => Err(error),

@@ -13,10 +13,11 @@ use study::spec::{Identities, LoadSpec, Stop, Target, Tls, Warmup};
 use super::client::{CALLS_MAX, Client, Common, Ended, Made, Order};
 use super::dial::{self, Endpoint};
 use super::program::Program;
+use crate::censored::Waits;
 use crate::coordinator::{Control, Coordinator, Gauge, NEVER, Outcome};
 use crate::merge::{Process, merge};
-use crate::recorder::Recorder;
-use crate::run::{Flag, LoadError, Progress, kernel, usage, watch};
+use crate::recorder::{Fault, Faults, Recorder};
+use crate::run::{Event, Flag, LoadError, kernel, usage, watch};
 use crate::tls::Connector;
 use crate::worker::{Done, Usage};
 
@@ -47,11 +48,7 @@ struct Deal {
 ///
 /// # Errors
 /// [`LoadError`].
-pub(crate) fn run(
-    spec: &LoadSpec,
-    progress: &mut dyn FnMut(Progress),
-    abort: &AtomicBool,
-) -> Result<Measurement, LoadError> {
+pub(crate) fn run(spec: &LoadSpec, tell: &mut dyn FnMut(Event), abort: &AtomicBool) -> Result<Measurement, LoadError> {
     let Target::Journey { journey, targets, resolve, insecure, ca_file, keep_calls, identities } = &spec.target else {
         unreachable!("the caller has looked");
     };
@@ -126,7 +123,7 @@ pub(crate) fn run(
         let mut coordinator = Coordinator::new(spec, control, net::thread::monotonic_ns());
         let unstarted = threads.iter().any(Result::is_err);
         let outcome =
-            watch(&mut coordinator, control, progress, &|| abort.load(Relaxed) || unstarted || failed.load(Relaxed));
+            watch(&mut coordinator, control, tell, &|| abort.load(Relaxed) || unstarted || failed.load(Relaxed));
         let done = threads
             .into_iter()
             .zip(0..)
@@ -263,7 +260,8 @@ fn work(
         }
         std::thread::sleep(START_STEP);
     }
-    let mut watch = Watch { control, gauge, from: NEVER, usage_before: Usage::default(), wall_from: 0, published: 0 };
+    let mut watch =
+        Watch { control, gauge, from: NEVER, usage_before: Usage::default(), wall_from: 0, published: 0, paused_ns: 0 };
     let (mut turns, mut is_drained) = (0, false);
     loop {
         if watch.is_over(&mut client.recorder) {
@@ -274,7 +272,9 @@ fn work(
         if is_measured && !is_drained {
             is_drained = deal.left.as_ref().is_some_and(|left| left.fetch_sub(1, Relaxed) <= 0);
             if is_drained {
-                gauge.last_answer.store(client.recorder.last_answer, Relaxed);
+                // A client that was never answered has waited until now.
+                let last = Some(client.recorder.last_answer).filter(|last| *last > 0);
+                gauge.last_answer.store(last.unwrap_or(now), Relaxed);
                 watch.publish(&mut client.recorder, now);
                 gauge.drained.store(true, Release);
             }
@@ -289,7 +289,11 @@ fn work(
         let ended = client.make(order, &mut |recorder| watch.is_over(recorder));
         match ended {
             Ended::Completed => {}
-            Ended::Abandoned => std::thread::sleep(client.pause()),
+            Ended::Abandoned => {
+                let before = net::thread::monotonic_ns();
+                std::thread::sleep(client.pause());
+                watch.paused(before, net::thread::monotonic_ns());
+            }
             Ended::Cut => break,
         }
     }
@@ -298,7 +302,12 @@ fn work(
     client.recorder.finish(end);
     let after = usage();
     let before = watch.usage_before;
-    let Made { flight_integral, unfinished, .. } = client.made;
+    let Made { flight_integral, unanswered, .. } = client.made;
+    let mut waits = Waits::new(end, spec.timeout_ns);
+    if let Some(sent_at) = unanswered {
+        waits.request(sent_at, sent_at);
+        waits.connection(sent_at);
+    }
     let done = Done {
         recorder: client.recorder,
         usage: Usage {
@@ -312,10 +321,11 @@ fn work(
         turns,
         spin_ns: 0,
         flight_integral,
-        unfinished,
-        unsent: 0,
+        backoff_integral: u128::from(watch.paused_ns),
+        waits,
         due: 0,
     };
+    control.hold(); // Its connections close with the client.
     Ok((done, client.made))
 }
 
@@ -328,9 +338,17 @@ struct Watch<'a> {
     usage_before: Usage,
     wall_from: Nanos,
     published: Nanos,
+    /// Time in pauses behind journeys that were abandoned, while measured.
+    paused_ns: Nanos,
 }
 
 impl Watch<'_> {
+    /// There was a pause from `since` to `at`; only the measured time counts.
+    fn paused(&mut self, since: Nanos, at: Nanos) {
+        let from = since.max(self.control.from.load(Acquire));
+        self.paused_ns += at.min(self.control.until.load(Relaxed)).saturating_sub(from);
+    }
+
     /// Whether the load is over; begins measuring when it is time for that, and lets the coordinator see what was counted.
     fn is_over(&mut self, recorder: &mut Recorder) -> bool {
         let now = net::thread::monotonic_ns();
@@ -351,7 +369,13 @@ impl Watch<'_> {
 
     fn publish(&mut self, recorder: &mut Recorder, now: Nanos) {
         self.published = now;
-        self.gauge.warmup_requests.store(recorder.warmup_requests, Relaxed);
+        let sum = |faults: &Faults| faults.iter().sum::<u64>();
+        let warmup_ended = recorder.warmup_requests + sum(&recorder.warmup_faults);
+        let in_vain = recorder.faults[Fault::Timeout as usize] + recorder.warmup_faults[Fault::Timeout as usize];
+        self.gauge.warmup_requests.store(warmup_ended, Relaxed);
+        let ended = warmup_ended + recorder.requests + sum(&recorder.faults) - in_vain;
+        self.gauge.ended.store(ended, Relaxed);
+        self.gauge.in_vain.store(in_vain, Relaxed);
         if self.from == NEVER {
             return;
         }

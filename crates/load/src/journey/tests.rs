@@ -335,6 +335,37 @@ expect = { "body.ok" = true }
     );
 }
 
+/// Where no reply has what is taken, no call is right, and the load lasted all the same: its bytes came over that time.
+#[test]
+fn a_load_without_a_right_call_lasts_as_long_as_its_calls() {
+    let text = r#"
+name = "missing"
+targets = { api = "" }
+[[step]]
+name = "first"
+url = "{api}/first"
+take = { id = "body.id" }
+[[step]]
+name = "second"
+url = "{api}/{id}"
+"#;
+    let answer = |_: &MockRequest<'_>| (200u16, "{}".to_owned());
+    served(
+        1,
+        &[],
+        None,
+        move |_| vec![Arc::new(Answers(answer)) as Arc<dyn Service>],
+        |bound| {
+            let measurement = load(target(of_text(text), &[("api", format!("http://{}", bound[0]))]), 1, 10);
+            assert_eq!((measurement.requests, measurement.errors["value"]), (0, 5), "five journeys of two calls each");
+            assert!(measurement.received_bytes > 0);
+            let calls = &measurement.journey.as_ref().unwrap().calls;
+            let last = calls.iter().map(|call| call.sent_ns + call.latency_ns).max().unwrap();
+            assert!(measurement.duration_ns >= last, "{} ns, and a call ended at {last}", measurement.duration_ns);
+        },
+    );
+}
+
 #[test]
 fn nobody_there_is_told() {
     let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
@@ -388,4 +419,48 @@ soap = "chess Resign"
     ] {
         assert!(told.iter().any(|mistake| mistake.contains(expected)), "{expected} in {told:#?}");
     }
+}
+
+/// A server that answers five calls and then reads on in silence.
+#[test]
+fn a_call_that_nobody_answers_is_left_as_one() {
+    use std::io::{Read, Write};
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    let text = r#"
+name = "five"
+targets = { api = "" }
+[[step]]
+name = "only"
+url = "{api}/"
+expect = { "body.ok" = true }
+"#;
+    let measurement = std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let (mut stream, _) = listener.accept().unwrap();
+            let (mut head, mut answered) = (Vec::new(), 0);
+            let mut byte = [0; 1];
+            // Ends when the client does.
+            while let Ok(1) = stream.read(&mut byte) {
+                head.push(byte[0]);
+                if head.ends_with(b"\r\n\r\n") {
+                    head.clear();
+                    answered += 1;
+                    if answered <= 5 {
+                        let answer = b"HTTP/1.1 200 OK\r\ncontent-length: 11\r\n\r\n{\"ok\":true}";
+                        stream.write_all(answer).unwrap();
+                    }
+                }
+            }
+        });
+        let stop = Stop::Duration { duration_ns: 400_000_000 };
+        let target = target(of_text(text), &[("api", format!("http://{address}"))]);
+        let (warmup, timeout_ns) = (Warmup::DurationNs(0), 20_000_000_000);
+        let spec = LoadSpec { target, clients: 1, stop, warmup, timeout_ns, ..spec() };
+        crate::run(&spec, &mut |_| {}, &AtomicBool::new(false)).unwrap_or_else(|error| panic!("{error}"))
+    });
+    let left = measurement.censored.as_deref().unwrap();
+    assert_eq!((measurement.requests, measurement.errors.len()), (5, 0));
+    assert_eq!((left.in_flight.count, left.unsent.count, left.connections.count), (1, 0, 1));
+    assert_eq!(left.silent_ns, left.in_flight.max.unwrap());
 }

@@ -12,11 +12,13 @@ use stats::Rng;
 use study::Workload;
 
 use super::keys::{Keys, Now, Shared};
-use super::{Cause, Class, Protocol, Reading, Seen};
+use super::{Cause, Class, Difference, Protocol, Reading, Seen};
 use crate::recorder::Fault;
 use crate::trace::Tape;
 use crate::workload::{Expectation, KEY_MAX_BYTES, Kind, Operation, Stream as Operations, WorkloadError};
 
+/// Whose doing a wrong value may be.
+const SUSPECTS: &str = "was the cache empty, or filled by another seed or workload?";
 /// Words of an error answer that are kept.
 const SAID_BYTES: usize = 120;
 
@@ -33,6 +35,8 @@ pub(crate) enum Verb {
 pub(crate) enum Piece<'a> {
     /// It begins, and will have so many bytes.
     Length(u64),
+    /// What the client had set beside it.
+    Flags(u32),
     /// The next bytes of it.
     Data(&'a [u8]),
 }
@@ -88,11 +92,13 @@ pub(crate) trait Codec {
     const NAMES_KEY: bool;
     /// Whether values can be given a time to live.
     const HAS_TTL: bool = true;
+    /// Whether a value has flags beside it, which come back as they were set.
+    const HAS_FLAGS: bool = false;
 
     fn reader(&self) -> Self::Reader;
     fn get(&mut self, key: &[u8], out: &mut Vec<u8>);
-    /// `ttl_s` 0: for ever.
-    fn set(&mut self, key: &[u8], value: &[u8], ttl_s: u32, out: &mut Vec<u8>);
+    /// `ttl_s` 0: for ever. `flags` are for a cache that has some.
+    fn set(&mut self, key: &[u8], value: &[u8], flags: u32, ttl_s: u32, out: &mut Vec<u8>);
     fn delete(&mut self, key: &[u8], out: &mut Vec<u8>);
 
     /// Appends what a connection begins with, before its first request; the answer to it is read with that of the first request.
@@ -170,19 +176,22 @@ pub(crate) struct Stream<R> {
 }
 
 /// The value that is being read.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct Value {
     expectation: Option<Expectation>,
     /// Its first bytes, where its length comes at its end.
     start: [u8; 8],
     bytes: u64,
-    wrong: bool,
+    flags: Option<u32>,
+    /// The first byte that is not as expected.
+    difference: Option<Box<Difference>>,
 }
 
 /// What was wrong last.
 #[derive(Clone, Debug)]
 enum Problem {
-    Value { bytes: u64, expected: Option<u32> },
+    Value { key: u64, bytes: u64, expected: Option<u32>, difference: Difference },
+    Flags { found: Option<u32>, expected: u32 },
     Error,
     Unexpected(Verb),
     Broken(String),
@@ -249,36 +258,40 @@ impl<C: Codec> Cache<C> {
         })
     }
 
+    #[inline]
     fn send(&mut self, mut expected: Expected, now: Nanos, out: &mut Vec<u8>) -> Expected {
+        let key_bytes = self.compose(&mut expected, now, out);
+        expected.then = self.keys.asked(&self.shared, expected.key, key_bytes + expected.value_bytes);
+        if expected.doing.verb() == Verb::Delete {
+            expected.then = self.keys.delete_sent(&self.shared, expected.key);
+        }
+        expected
+    }
+
+    /// Appends a request that is sent now; bytes of its key.
+    #[inline]
+    fn compose(&mut self, expected: &mut Expected, now: Nanos, out: &mut Vec<u8>) -> u32 {
         let mut buffer = [0; KEY_MAX_BYTES];
-        let key = self.shared.texts.key_of_bytes(expected.key, expected.key_bytes, &mut buffer);
-        let at = self.shared.now(now);
-        expected.sent_s = at.seconds;
-        expected.then = match expected.doing.verb() {
-            Verb::Get => {
-                self.codec.get(key, out);
-                self.keys.asked(&self.shared, expected.key, key.len() as u32 + expected.value_bytes)
-            }
+        let texts = &self.shared.texts;
+        let key = texts.key_of_bytes(expected.key, expected.key_bytes, &mut buffer);
+        expected.sent_s = self.shared.now(now).seconds;
+        match expected.doing.verb() {
+            Verb::Get => self.codec.get(key, out),
             Verb::Set => {
                 self.value.resize(expected.value_bytes as usize, 0);
-                self.shared.texts.value(expected.key, &mut self.value);
-                self.codec.set(key, &self.value, expected.ttl_s, out);
-                self.keys.asked(&self.shared, expected.key, key.len() as u32 + expected.value_bytes)
+                texts.value(expected.key, &mut self.value);
+                self.codec.set(key, &self.value, texts.flags(expected.key), expected.ttl_s, out);
             }
-            Verb::Delete => {
-                self.codec.delete(key, out);
-                self.keys.asked(&self.shared, expected.key, key.len() as u32 + expected.value_bytes);
-                self.keys.delete_sent(&self.shared, expected.key)
-            }
-        };
-        expected
+            Verb::Delete => self.codec.delete(key, out),
+        }
+        key.len() as u32
     }
 
     /// What a complete answer comes to.
     #[inline]
     fn judge(
         &mut self,
-        value: Value,
+        mut value: Value,
         caused: &mut VecDeque<Expected>,
         expected: Expected,
         reply: Reply,
@@ -288,9 +301,16 @@ impl<C: Codec> Cache<C> {
         match (verb, reply) {
             (Verb::Get, Reply::Value) => {
                 let known = self.operations.value_bytes(key);
-                if !value.is_right(&self.shared, key, known) {
-                    self.problem = Some(Problem::Value { bytes: value.bytes, expected: known });
+                if let Some(difference) = value.wrong(&self.shared, key, known) {
+                    self.problem = Some(Problem::Value { key, bytes: value.bytes, expected: known, difference });
                     return Err(Fault::Value);
+                }
+                if C::HAS_FLAGS {
+                    let flags = self.shared.texts.flags(key);
+                    if value.flags != Some(flags) {
+                        self.problem = Some(Problem::Flags { found: value.flags, expected: flags });
+                        return Err(Fault::Value);
+                    }
                 }
                 if expected.doing == Doing::ReadToModify {
                     caused.push_back(Expected { doing: Doing::Rewrite, ..expected });
@@ -338,15 +358,19 @@ impl Value {
     fn take(&mut self, shared: &Shared, key: u64, known: Option<u32>, piece: Piece<'_>) {
         match piece {
             Piece::Length(bytes) => {
+                let bytes = known.map_or(bytes, u64::from);
                 self.expectation = usize::try_from(bytes).ok().map(|bytes| shared.texts.expectation(key, bytes));
             }
+            Piece::Flags(flags) => self.flags = Some(flags),
             Piece::Data(data) => {
                 // HTTP tells the length with the last byte. Where each key has one, it is known all the same.
                 if self.bytes == 0 && self.expectation.is_none() {
                     self.expectation = known.map(|bytes| shared.texts.expectation(key, bytes as usize));
                 }
-                if let Some(expectation) = &self.expectation {
-                    self.wrong |= !shared.texts.matches(expectation, self.bytes, data);
+                if let Some(expectation) = self.expectation {
+                    if self.difference.is_some() || !shared.texts.matches(&expectation, self.bytes, data) {
+                        self.differs(shared, expectation, data);
+                    }
                 } else if let Some(room) = self.start.get_mut(self.bytes.min(8) as usize..) {
                     let kept = room.len().min(data.len());
                     room[..kept].copy_from_slice(&data[..kept]);
@@ -356,25 +380,48 @@ impl Value {
         }
     }
 
-    fn is_right(&self, shared: &Shared, key: u64, known: Option<u32>) -> bool {
-        let length_fits = known.is_none_or(|known| u64::from(known) == self.bytes);
-        length_fits
-            && match &self.expectation {
-                Some(expectation) => !self.wrong && expectation.bytes() == self.bytes,
-                None => usize::try_from(self.bytes).is_ok_and(|bytes| {
-                    let start = &self.start[..bytes.min(8)];
-                    shared.texts.matches(&shared.texts.expectation(key, bytes), 0, start)
-                }),
+    #[cold]
+    fn differs(&mut self, shared: &Shared, expectation: Expectation, data: &[u8]) {
+        match &mut self.difference {
+            Some(difference) => difference.add(data),
+            None => {
+                let is_same = |at, byte| shared.texts.matches(&expectation, at, &[byte]);
+                self.difference = Difference::find(self.bytes, data, is_same).map(Box::new);
             }
+        }
+    }
+
+    /// Where it is not the one that was set, of the bytes that were looked at; `None`: nowhere.
+    #[inline]
+    fn wrong(&mut self, shared: &Shared, key: u64, known: Option<u32>) -> Option<Difference> {
+        if let Some(difference) = self.difference.take() {
+            return Some(*difference);
+        }
+        let start = match &self.expectation {
+            Some(expectation) if expectation.bytes() == self.bytes => return None,
+            // What is known and not expected yet was not asked for, because no byte came.
+            None if known.is_none_or(|known| u64::from(known) == self.bytes) => {
+                &self.start[..self.bytes.min(8) as usize]
+            }
+            _ => return Some(Difference::end(self.bytes)),
+        };
+        let expectation = shared.texts.expectation(key, usize::try_from(self.bytes).ok()?);
+        Difference::find(0, start, |at, byte| shared.texts.matches(&expectation, at, &[byte]))
     }
 }
 
 impl<C: Codec> Protocol for Cache<C> {
     type Stream = Stream<C::Reader>;
     type Expected = Expected;
+    const UNREADABLE: Fault = Fault::Framing;
 
     fn stream(&self) -> Self::Stream {
         Stream { reader: self.codec.reader(), value: Value::default(), caused: VecDeque::new() }
+    }
+
+    fn renew(&self, stream: &mut Self::Stream) {
+        let caused = std::mem::take(&mut stream.caused);
+        *stream = Stream { caused, ..self.stream() };
     }
 
     #[inline]
@@ -395,6 +442,10 @@ impl<C: Codec> Protocol for Cache<C> {
             Source::Drawn(_) => None,
             Source::Traced(tape) => tape.next_at(),
         }
+    }
+
+    fn is_caused(&self, expected: Expected) -> bool {
+        matches!(expected.doing, Doing::Fill | Doing::Rewrite)
     }
 
     fn skip(&mut self) {
@@ -426,6 +477,13 @@ impl<C: Codec> Protocol for Cache<C> {
             Kind::ReadModifyWrite => Doing::ReadToModify,
         };
         self.send(Expected { key, key_bytes, value_bytes, ttl_s, doing, then: 0, sent_s: 0 }, now, out)
+    }
+
+    fn again(&mut self, stream: &mut Self::Stream, mut expected: Expected, now: Nanos, out: &mut Vec<u8>) -> Expected {
+        self.codec.greet(&mut stream.reader, out);
+        // Its key is asked for since it was sent first, and what was known of the key then still explains a miss.
+        self.compose(&mut expected, now, out);
+        expected
     }
 
     #[inline]
@@ -467,13 +525,20 @@ impl<C: Codec> Protocol for Cache<C> {
 
     fn explain(&self) -> Option<String> {
         Some(match self.problem.as_ref()? {
-            Problem::Value { bytes, expected: Some(expected) } if u64::from(*expected) != *bytes => format!(
-                "a value of {bytes} bytes where {expected} were set; was the cache empty, or filled by another seed or workload?"
-            ),
-            Problem::Value { bytes, .. } => format!(
-                "a value of {bytes} bytes that is not what was set under its key; was the cache empty, or filled by another seed \
-                 or workload?"
-            ),
+            Problem::Value { key, bytes, expected, difference } => {
+                let mut set = vec![0; expected.map_or(*bytes as usize, |expected| expected as usize)];
+                self.shared.texts.value(*key, &mut set);
+                let what = match expected {
+                    Some(expected) if u64::from(*expected) != *bytes => format!("where {expected} were set"),
+                    _ => "that is not what was set under its key".to_owned(),
+                };
+                let words = difference.words(&set[difference.at() as usize..]);
+                format!("a value of {bytes} bytes {what}: {words}; {SUSPECTS}")
+            }
+            Problem::Flags { found, expected } => {
+                let found = found.map_or("no flags".to_owned(), |found| format!("flags {found}"));
+                format!("a value with {found} where {expected} were set; {SUSPECTS}")
+            }
             Problem::Error => format!("the server said `{}`", self.said.bytes().escape_ascii()),
             Problem::Unexpected(verb) => format!(
                 "an answer that means nothing to {}",

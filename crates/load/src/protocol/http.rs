@@ -5,7 +5,7 @@ use stats::Rng;
 use study::spec::{Connection, Expect, HttpRequest};
 use wire::http1::{self, Asked, Limits, Memo, Progress, ResponseError, ResponseReader};
 
-use super::{Protocol, Reading, Seen};
+use super::{Difference, Protocol, Reading, Seen};
 use crate::recorder::Fault;
 
 /// A request as it goes over the wire.
@@ -32,15 +32,17 @@ pub(crate) struct Http {
 enum Problem {
     Framing(ResponseError),
     Status(u16),
-    Body { status: u16, bytes: u64 },
+    Body { status: u16, bytes: u64, difference: Difference },
 }
 
 /// The answers of one connection.
 #[derive(Debug)]
 pub(crate) struct Stream {
     reader: ResponseReader,
-    /// Bytes of the body so far that are as expected; `None` once one was not.
-    as_expected: Option<usize>,
+    /// Bytes of the body so far that are as expected.
+    as_expected: usize,
+    /// The first that was not.
+    difference: Option<Box<Difference>>,
 }
 
 impl Http {
@@ -82,7 +84,9 @@ impl Http {
         self.requests.iter().map(|request| request.bytes.len()).max().unwrap_or(0)
     }
 
-    fn judge(&mut self, as_expected: Option<usize>, response: http1::Response, asked: Asked) -> Option<Fault> {
+    fn judge(&mut self, stream: &mut Stream, response: http1::Response, asked: Asked) -> Option<Fault> {
+        let as_expected = std::mem::take(&mut stream.as_expected);
+        let difference = stream.difference.take();
         let good_status = match &self.statuses {
             None => (200..=299).contains(&response.status),
             Some(statuses) => statuses.contains(&response.status),
@@ -93,9 +97,10 @@ impl Http {
         }
         if let Some(body) = &self.body
             && asked != Asked::Head
-            && as_expected != Some(body.len())
+            && (difference.is_some() || as_expected != body.len())
         {
-            self.problem = Some(Problem::Body { status: response.status, bytes: response.body_bytes });
+            let difference = difference.map_or(Difference::end(as_expected as u64), |difference| *difference);
+            self.problem = Some(Problem::Body { status: response.status, bytes: response.body_bytes, difference });
             return Some(Fault::Body);
         }
         None
@@ -116,9 +121,10 @@ impl Protocol for Http {
     type Stream = Stream;
     /// Index of the request.
     type Expected = u32;
+    const UNREADABLE: Fault = Fault::Framing;
 
     fn stream(&self) -> Stream {
-        Stream { reader: ResponseReader::new(Limits::DEFAULT), as_expected: Some(0) }
+        Stream { reader: ResponseReader::new(Limits::DEFAULT), as_expected: 0, difference: None }
     }
 
     #[inline]
@@ -135,22 +141,29 @@ impl Protocol for Http {
         index as u32
     }
 
+    fn again(&mut self, _: &mut Stream, expected: u32, _: Nanos, out: &mut Vec<u8>) -> u32 {
+        out.extend_from_slice(&self.requests[expected as usize].bytes);
+        expected
+    }
+
     #[inline]
     fn read(&mut self, stream: &mut Stream, expected: u32, bytes: &[u8], _: Nanos) -> Reading {
         let asked = self.requests[expected as usize].asked;
-        let as_expected = &mut stream.as_expected;
+        let Stream { reader, as_expected, difference } = stream;
         let body = self.body.as_deref();
         let compare = |piece: &[u8]| {
-            if let (Some(body), Some(at)) = (body, *as_expected) {
-                let same = body.get(at..at + piece.len()) == Some(piece);
-                *as_expected = same.then_some(at + piece.len());
+            let Some(body) = body else { return };
+            let at = *as_expected;
+            if difference.is_none() && body.get(at..at + piece.len()) == Some(piece) {
+                *as_expected += piece.len();
+            } else {
+                differs(difference, body, at, piece);
             }
         };
-        match stream.reader.read(&mut self.memo, asked, bytes, compare) {
+        match reader.read(&mut self.memo, asked, bytes, compare) {
             Ok(Progress::More) => Reading::More,
             Ok(Progress::Done { used, response }) => {
-                let as_expected = stream.as_expected.replace(0);
-                let fault = self.judge(as_expected, response, asked);
+                let fault = self.judge(stream, response, asked);
                 Reading::Answer {
                     used,
                     fault,
@@ -166,8 +179,7 @@ impl Protocol for Http {
     fn end(&mut self, stream: &mut Stream, expected: u32) -> Reading {
         match stream.reader.end() {
             Ok(Some(response)) => {
-                let as_expected = stream.as_expected.replace(0);
-                let fault = self.judge(as_expected, response, self.requests[expected as usize].asked);
+                let fault = self.judge(stream, response, self.requests[expected as usize].asked);
                 Reading::Answer { used: 0, fault, status: response.status, last: true, seen: Seen::NOTHING }
             }
             Ok(None) => {
@@ -185,10 +197,24 @@ impl Protocol for Http {
                 None => format!("status {status}, expected 200 to 299"),
                 Some(statuses) => format!("status {status}, expected {}", study::http::statuses_words(statuses)),
             },
-            Problem::Body { status, bytes } => {
-                let expected = self.body.as_ref().map_or(0, Vec::len);
-                format!("status {status} with another body than expected ({bytes} bytes, expected {expected})")
+            Problem::Body { status, bytes, difference } => {
+                let expected = self.body.as_deref().unwrap_or_default();
+                let words = difference.words(&expected[difference.at() as usize..]);
+                let all = expected.len();
+                format!("status {status} with another body than expected ({bytes} bytes, expected {all}): {words}")
             }
         })
+    }
+}
+
+/// A piece of a body, `at` so many bytes into it, in which or before which it is another than expected.
+#[cold]
+fn differs(difference: &mut Option<Box<Difference>>, body: &[u8], at: usize, piece: &[u8]) {
+    match difference {
+        Some(difference) => difference.add(piece),
+        None => {
+            let is_same = |at: u64, byte| usize::try_from(at).is_ok_and(|at| body.get(at) == Some(&byte));
+            *difference = Difference::find(at as u64, piece, is_same).map(Box::new);
+        }
     }
 }

@@ -45,7 +45,7 @@ impl Codec for HttpCache {
     }
 
     #[inline]
-    fn set(&mut self, key: &[u8], value: &[u8], _: u32, out: &mut Vec<u8>) {
+    fn set(&mut self, key: &[u8], value: &[u8], _: u32, _: u32, out: &mut Vec<u8>) {
         [b"PUT /", key, b"/", value, &self.rest_of_put].iter().for_each(|part| out.extend_from_slice(part));
     }
 
@@ -108,8 +108,8 @@ mod tests {
         let mut codec = HttpCache::new("h:1");
         let mut out = Vec::new();
         codec.get(b"a-_Z", &mut out);
-        codec.set(b"a-_Z", b"", 0, &mut out);
-        codec.set(b"k", b"v_-9", 0, &mut out);
+        codec.set(b"a-_Z", b"", 0, 0, &mut out);
+        codec.set(b"k", b"v_-9", 0, 0, &mut out);
         codec.delete(b"k", &mut out);
         let mut seen = Vec::new();
         let mut rest = out.as_slice();

@@ -28,6 +28,7 @@ impl<const META: bool> Memcached<META> {
 impl<const META: bool> Codec for Memcached<META> {
     type Reader = ResponseReader;
     const NAMES_KEY: bool = !META;
+    const HAS_FLAGS: bool = true;
 
     fn reader(&self) -> ResponseReader {
         ResponseReader::new(self.limits)
@@ -36,23 +37,22 @@ impl<const META: bool> Codec for Memcached<META> {
     #[inline]
     fn get(&mut self, key: &[u8], out: &mut Vec<u8>) {
         if META {
-            compose_meta(out, b'g', key, &[(b'v', b"")]).expect(KEYS_FIT);
+            compose_meta(out, b'g', key, &[(b'v', b""), (b'f', b"")]).expect(KEYS_FIT);
         } else {
             compose_get(out, &[key], false).expect(KEYS_FIT);
         }
     }
 
     #[inline]
-    fn set(&mut self, key: &[u8], value: &[u8], ttl_s: u32, out: &mut Vec<u8>) {
+    fn set(&mut self, key: &[u8], value: &[u8], flags: u32, ttl_s: u32, out: &mut Vec<u8>) {
         if !META {
             let exptime = i32::try_from(ttl_s).unwrap_or(i32::MAX);
-            compose_store(out, StoreVerb::Set, key, 0, exptime, None, value, false).expect(KEYS_FIT);
-        } else if ttl_s == 0 {
-            compose_meta_set(out, key, value, &[]).expect(KEYS_FIT);
-        } else {
-            let mut digits = [0; 10];
-            compose_meta_set(out, key, value, &[(b'T', decimal(ttl_s, &mut digits))]).expect(KEYS_FIT);
+            return compose_store(out, StoreVerb::Set, key, flags, exptime, None, value, false).expect(KEYS_FIT);
         }
+        let (mut flag_digits, mut ttl_digits) = ([0; 10], [0; 10]);
+        let meta = [(b'F', decimal(flags, &mut flag_digits)), (b'T', decimal(ttl_s, &mut ttl_digits))];
+        let meta = if ttl_s == 0 { &meta[..1] } else { &meta };
+        compose_meta_set(out, key, value, meta).expect(KEYS_FIT);
     }
 
     #[inline]
@@ -82,11 +82,21 @@ impl<const META: bool> Codec for Memcached<META> {
             Verb::Delete => Asked::Delete,
         };
         let read = reader.read(asked, bytes, |event| match event {
-            Event::Value { bytes, .. } => sink(Piece::Length(bytes)),
+            Event::Value { bytes, client_flags, .. } => {
+                if !META {
+                    sink(Piece::Flags(client_flags));
+                }
+                sink(Piece::Length(bytes));
+            }
             Event::Data(data) => sink(Piece::Data(data)),
             Event::Text(text) => {
                 said.clear();
                 said.add(text);
+            }
+            Event::Flag { letter: b'f', argument } => {
+                if let Some(flags) = str::from_utf8(argument).ok().and_then(|digits| digits.parse().ok()) {
+                    sink(Piece::Flags(flags));
+                }
             }
             Event::Miss { .. } | Event::Flag { .. } => {}
         });

@@ -4,7 +4,7 @@ use net::Nanos;
 use stats::Rng;
 use wire::pingpong;
 
-use super::{Protocol, Reading, Seen};
+use super::{Difference, Protocol, Reading, Seen};
 use crate::recorder::Fault;
 
 /// Volley's ping-pong. Challenges are random words, zero left out because it terminates the server.
@@ -23,6 +23,7 @@ pub(crate) struct Begun {
 impl Protocol for Pingpong {
     type Stream = Begun;
     type Expected = u32;
+    const UNREADABLE: Fault = Fault::WrongAnswer;
 
     fn stream(&self) -> Begun {
         Begun::default()
@@ -38,6 +39,11 @@ impl Protocol for Pingpong {
         };
         out.extend_from_slice(&pingpong::compose(word));
         pingpong::answer(word)
+    }
+
+    fn again(&mut self, _: &mut Begun, expected: u32, _: Nanos, out: &mut Vec<u8>) -> u32 {
+        out.extend_from_slice(&pingpong::compose(pingpong::challenge(expected)));
+        expected
     }
 
     #[inline]
@@ -61,12 +67,17 @@ impl Protocol for Pingpong {
         Reading::Answer { used, fault: None, status: 0, last: false, seen: Seen::NOTHING }
     }
 
-    fn end(&mut self, _: &mut Begun, _: u32) -> Reading {
-        Reading::Broken(Fault::Closed)
+    fn end(&mut self, begun: &mut Begun, _: u32) -> Reading {
+        self.wrong = None;
+        Reading::Broken(if begun.len == 0 { Fault::Closed } else { Fault::Truncated })
     }
 
     fn explain(&self) -> Option<String> {
-        self.wrong.map(|(word, expected)| format!("answered {word:#010x}, expected {expected:#010x}"))
+        let (word, expected) = self.wrong?;
+        let bytes = expected.to_be_bytes();
+        let difference = Difference::find(0, &word.to_be_bytes(), |at, byte| bytes[at as usize] == byte)?;
+        let words = difference.words(&bytes[difference.at() as usize..]);
+        Some(format!("answered {word:#010x}, expected {expected:#010x}: {words}"))
     }
 }
 
@@ -90,7 +101,32 @@ mod tests {
         assert_eq!(protocol.read(&mut begun(), expected, &good, 0), right(4));
         assert_eq!(protocol.read(&mut begun(), expected, &[good, [0; 4]].concat(), 0), right(4));
         assert_eq!(protocol.read(&mut begun(), expected, &word.to_be_bytes(), 0), Reading::Broken(Fault::WrongAnswer));
-        assert_eq!(protocol.explain(), Some(format!("answered {word:#010x}, expected {expected:#010x}")));
+        assert_eq!(
+            protocol.explain(),
+            Some(format!(
+                "answered {word:#010x}, expected {expected:#010x}: at offset 3, found `{}`, expected `{}`",
+                std::ascii::escape_default(word as u8),
+                std::ascii::escape_default(expected as u8)
+            ))
+        );
+    }
+
+    #[test]
+    fn a_word_that_is_asked_again_has_the_same_answer() {
+        let mut protocol = Pingpong::default();
+        let (mut first, mut second) = (Vec::new(), Vec::new());
+        let expected = protocol.request(&mut Begun::default(), 0, &mut Rng::new(1), &mut first);
+        assert_eq!(protocol.again(&mut Begun::default(), expected, 0, &mut second), expected);
+        assert_eq!(first, second);
+    }
+
+    #[test]
+    fn an_end_within_a_word_is_truncated() {
+        let mut protocol = Pingpong::default();
+        let mut begun = Begun::default();
+        assert_eq!(protocol.end(&mut begun, 7), Reading::Broken(Fault::Closed));
+        assert_eq!(protocol.read(&mut begun, 7, &[0], 0), Reading::More);
+        assert_eq!(protocol.end(&mut begun, 7), Reading::Broken(Fault::Truncated));
     }
 
     #[test]

@@ -82,7 +82,7 @@ impl Codec for Redis {
     }
 
     #[inline]
-    fn set(&mut self, key: &[u8], value: &[u8], ttl_s: u32, out: &mut Vec<u8>) {
+    fn set(&mut self, key: &[u8], value: &[u8], _: u32, ttl_s: u32, out: &mut Vec<u8>) {
         if ttl_s == 0 {
             compose_request(out, &[b"SET", key, value]);
         } else {

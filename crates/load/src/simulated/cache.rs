@@ -21,6 +21,7 @@ use crate::protocol::{Cache, Memcached, Shared};
 #[derive(Default)]
 pub(super) struct Store {
     pub(super) values: BTreeMap<Vec<u8>, Vec<u8>>,
+    flags: BTreeMap<Vec<u8>, u32>,
     pub(super) hits: u64,
     pub(super) misses: u64,
     pub(super) sets: u64,
@@ -31,6 +32,8 @@ pub(super) struct Store {
     forgets_every: u64,
     /// The value of every so many hits has one byte changed; 0: none.
     tears_every: u64,
+    /// The flags of every so many hits are 0; 0: those that were set.
+    forgets_flags_every: u64,
     /// All requests, in the order they were seen.
     pub(super) seen: Vec<String>,
     /// When each was seen.
@@ -90,7 +93,10 @@ impl Store {
                             if self.tears_every > 0 && self.hits.is_multiple_of(self.tears_every) {
                                 *value.last_mut().unwrap() ^= 1;
                             }
-                            wire::memcached::compose_value(out, key, 0, value.len(), None);
+                            let forgets = self.forgets_flags_every;
+                            let forgets = forgets > 0 && self.hits.is_multiple_of(forgets);
+                            let flags = if forgets { 0 } else { self.flags[key] };
+                            wire::memcached::compose_value(out, key, flags, value.len(), None);
                             out.extend_from_slice(&value);
                             wire::memcached::compose_value_end(out);
                         }
@@ -110,6 +116,7 @@ impl Store {
                     self.values.clear();
                 }
                 self.values.insert(store.key.to_vec(), store.data.to_vec());
+                self.flags.insert(store.key.to_vec(), store.client_flags);
                 out.extend_from_slice(b"STORED\r\n");
             }
             Command::Delete { key, .. } => {
@@ -251,6 +258,19 @@ fn a_wrong_value_is_an_error_and_no_hit() {
     assert_eq!(measurement.requests + wrong, 5_000);
     let words = &measurement.error_examples["value"];
     assert!(words.contains("40 bytes") && words.contains("another seed"), "{words}");
+    assert!(words.contains(": at offset 39, found `"), "{words}");
+}
+
+#[test]
+fn flags_are_verified_as_values_are() {
+    let store = Store { forgets_flags_every: 10, ..Store::default() };
+    let (measurement, store) = measure(&cache(workload(1.0, 0.0, 0.0, true), 5_000), store);
+    let (hits, wrong) = (of(&measurement).counts.hits, measurement.errors["value"]);
+    assert_eq!((hits + wrong, wrong), (store.borrow().hits, store.borrow().hits / 10));
+    let words = &measurement.error_examples["value"];
+    assert!(words.starts_with("a value with flags 0 where ") && words.contains(" were set; "), "{words}");
+    let distinct = store.borrow().flags.values().copied().collect::<std::collections::BTreeSet<_>>();
+    assert!(distinct.len() == 100 && distinct.iter().any(|&flags| flags > 1 << 31), "of all 32 bits");
 }
 
 #[test]

@@ -1,5 +1,8 @@
 //! HTTP on the simulated network: pipelines, connections that end, answers that are wrong.
 
+use std::cell::Cell;
+use std::rc::Rc;
+
 use net::Nanos;
 use net::sim::{Actions, Answer, Network, Peer};
 use study::Measurement;
@@ -129,7 +132,12 @@ fn a_wrong_status_is_an_error_and_the_connection_goes_on() {
 
 #[test]
 fn another_body_is_an_error() {
-    for (body, bytes) in [("tent", 4), ("tes", 3), ("test!", 5), ("", 0)] {
+    for (body, bytes, words) in [
+        ("tent", 4, "at offset 2, found `nt`, expected `st`"),
+        ("tes", 3, "at offset 3, found the end, expected `t`"),
+        ("test!", 5, "at offset 4, found `!`, expected the end"),
+        ("", 0, "at offset 0, found the end, expected `test`"),
+    ] {
         let answer = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{body}", body.len());
         let measurement = measure(&http(), move |_| {
             let answer = answer.clone();
@@ -139,7 +147,7 @@ fn another_body_is_an_error() {
         assert!(measurement.errors["body"] > 3000, "the connection goes on");
         assert_eq!(
             measurement.error_examples["body"],
-            format!("status 200 with another body than expected ({bytes} bytes, expected 4)")
+            format!("status 200 with another body than expected ({bytes} bytes, expected 4): {words}")
         );
     }
 }
@@ -151,7 +159,7 @@ fn bad_framing_ends_the_connection_and_is_explained() {
         (b"HTTP/1.1 200 OK\rContent-Length: 4\r\n\r\ntest", "framing", "CR"),
         (b"SSH-2.0-OpenSSH_9.2\r\n", "framing", ""),
         (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n", "framing", "chunk"),
-        (b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\ntest\r\n", "wrong-answer", "nobody asked"),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\ntest\r\n", "framing", "nobody asked"),
     ];
     for (answer, kind, word) in table {
         let measurement = measure(&http(), move |_| server(move |_, _, to| to.send(MS, answer)));
@@ -217,23 +225,99 @@ fn a_connection_that_is_announced_to_end_costs_no_error() {
     near(measurement.requests as f64, 4e9 / (1.01e6 + ROUND_TRIP as f64 * 0.2), 0.02);
 }
 
+const LAST: &[u8] = b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 4\r\n\r\ntest";
+
+/// Ends a connection after its answer `last_number`, which `last` is, and answers nothing behind it. Counts what it answers.
+fn ends_after(last_number: u64, last: &'static [u8], answered: &Rc<Cell<u64>>) -> Answer {
+    let answered = answered.clone();
+    server(move |number, _, to| {
+        if number > last_number {
+            return;
+        }
+        answered.set(answered.get() + 1);
+        if number < last_number {
+            return to.send(MS, GOOD);
+        }
+        to.send(MS, last);
+        to.end_of_stream(MS);
+    })
+}
+
+/// RFC 9112, 9.6: a server ends the connection behind an answer with `close`, and of one without `keep-alive` in HTTP/1.0.
 #[test]
-fn what_a_pipeline_leaves_unanswered_is_lost_and_counted() {
-    let closing = b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 4\r\n\r\ntest".as_slice();
-    let spec = LoadSpec { pipeline: 4, ..http() };
-    let measurement = measure(&spec, move |_| {
-        server(move |number, _, to| match number {
-            0..10 => to.send(MS, GOOD),
-            10 => {
-                to.send(MS, closing);
-                to.end_of_stream(MS);
-            }
-            _ => {}
-        })
-    });
-    assert_eq!(errors(&measurement).iter().map(|(kind, _)| *kind).collect::<Vec<_>>(), ["closed"]);
-    assert!(measurement.errors["closed"] <= 3 * (measurement.reconnects + 4));
-    assert!(measurement.requests > 10 * measurement.errors["closed"] / 3);
+fn what_stands_behind_the_last_answer_of_a_connection_is_asked_again() {
+    let old = b"HTTP/1.0 200 OK\r\nContent-Length: 4\r\n\r\ntest".as_slice();
+    let until_end = b"HTTP/1.1 200 OK\r\n\r\ntest".as_slice();
+    let open = Arrivals::Constant { rate_per_s: 12_000.0 };
+    for (last, arrivals) in [
+        (LAST, Arrivals::Closed { think_ns: 0 }),
+        (LAST, open),
+        (old, open),
+        (until_end, Arrivals::Closed { think_ns: 0 }),
+    ] {
+        let answered = Rc::new(Cell::new(0));
+        let stop = Stop::Requests { requests: 5_000, max_ns: 60 * S };
+        let spec = LoadSpec { pipeline: 16, arrivals, stop, ..http() };
+        let counter = answered.clone();
+        let measurement = measure(&spec, move |_| ends_after(9, last, &counter));
+        assert_eq!((errors(&measurement), measurement.requests, measurement.unfinished), (vec![], 5_000, 0));
+        assert_eq!(measurement.statuses, [(200, 5_000)].into());
+        assert!(measurement.asked_again > 1_000, "{}", measurement.asked_again);
+        // Nothing is asked twice that was answered once.
+        assert_eq!(answered.get(), measurement.warmup_requests + 5_000);
+        assert_eq!((measurement.warmup_errors.len(), measurement.unsent), (0, 0));
+    }
+}
+
+#[test]
+fn what_is_asked_again_keeps_the_time_of_the_timetable() {
+    // Of ten requests at once, five are answered and five asked again: there and back three times more, to end, connect and ask.
+    let arrivals = Arrivals::Constant { rate_per_s: 1e6 };
+    let stop = Stop::Requests { requests: 10, max_ns: 60 * S };
+    let spec = LoadSpec { clients: 1, pipeline: 10, arrivals, stop, warmup: Warmup::DurationNs(0), ..http() };
+    let answered = Rc::new(Cell::new(0));
+    let measurement = measure(&spec, move |_| ends_after(4, LAST, &answered));
+    assert_eq!((measurement.requests, measurement.asked_again), (10, 5));
+    assert_eq!(measurement.service.max, Some(MS + ROUND_TRIP), "the write that was answered");
+    let response = measurement.response.unwrap().max.unwrap();
+    assert!((2 * MS + 2 * ROUND_TRIP..2 * MS + 5 * ROUND_TRIP).contains(&response), "{response}");
+    assert!(measurement.lag_connection.unwrap().max.unwrap() > MS);
+}
+
+#[test]
+fn an_end_that_nobody_announced_is_an_error_of_all_that_were_in_flight() {
+    for (first, kind) in [(0, "closed"), (10, "closed-between")] {
+        let spec = LoadSpec { pipeline: 4, ..http() };
+        let measurement = measure(&spec, move |_| {
+            server(move |number, _, to| match number {
+                _ if number < first => to.send(MS, GOOD),
+                _ if number == first => to.end_of_stream(MS),
+                _ => {}
+            })
+        });
+        assert_eq!(errors(&measurement).iter().map(|(kind, _)| *kind).collect::<Vec<_>>(), [kind]);
+        assert_eq!(measurement.asked_again, 0);
+        near(measurement.errors[kind] as f64, 4.0 * measurement.reconnects as f64, 0.05);
+    }
+}
+
+#[test]
+fn statuses_are_those_of_the_requests_that_count() {
+    for stop in [Stop::Duration { duration_ns: S }, Stop::Requests { requests: 1_000, max_ns: S }] {
+        for arrivals in [Arrivals::Closed { think_ns: 0 }, Arrivals::Poisson { rate_per_s: 3_000.0 }] {
+            // Answers cross the beginning and the end.
+            let network = Network { delay_ns: 10_000..=400_000, ..Network::PERFECT };
+            let spec = LoadSpec { stop, arrivals, pipeline: 3, ..http() };
+            let measurement = measure_on(network, &spec, |_| {
+                server(|number, _, to| {
+                    let busy = b"HTTP/1.1 503 Busy\r\nContent-Length: 0\r\n\r\n".as_slice();
+                    to.send(0, if number % 7 == 6 { busy } else { GOOD });
+                })
+            });
+            assert_eq!(measurement.statuses, [(200, measurement.requests), (503, measurement.errors["status"])].into());
+            assert!(measurement.warmup_requests > 100 && measurement.warmup_errors["status"] > 10);
+        }
+    }
 }
 
 #[test]

@@ -3,24 +3,35 @@
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::process::{Child, Stdio};
+use std::sync::{Arc, Mutex};
 
 use super::Folder;
 
 /// An adapter's process, killed with the test, and where it listens.
 pub struct Adapter {
     pub child: Child,
+    /// Until it was ready.
     pub said: Vec<String>,
+    /// What it says from then on.
+    later: Arc<Mutex<Vec<String>>>,
 }
 
 impl Adapter {
     pub fn start(folder: &Folder, config: &str) -> Self {
         let mut command = folder.command(&["adapter", config]);
         let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-        let mut adapter = Self { child, said: Vec::new() };
-        let lines = BufReader::new(adapter.child.stderr.take().unwrap()).lines();
-        adapter.said.extend(lines.map(Result::unwrap).take_while(|line| line != "ready"));
+        let mut adapter = Self { child, said: Vec::new(), later: Arc::default() };
+        let mut lines = BufReader::new(adapter.child.stderr.take().unwrap()).lines();
+        adapter.said.extend(lines.by_ref().map(Result::unwrap).take_while(|line| line != "ready"));
         assert!(!adapter.said.is_empty(), "it is not ready");
+        let later = adapter.later.clone();
+        std::thread::spawn(move || lines.map_while(Result::ok).for_each(|line| later.lock().unwrap().push(line)));
         adapter
+    }
+
+    /// Waits until it has said something since it was ready.
+    pub fn says(&self, part: &str) {
+        super::eventually(part, || self.later.lock().unwrap().iter().any(|line| line.contains(part)).then_some(()));
     }
 
     pub fn at(&self, what: &str) -> &str {

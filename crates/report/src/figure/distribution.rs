@@ -5,7 +5,8 @@ use study::plan::Figure as Wanted;
 use super::{Detail, Drawing, Facet, Grid, tip};
 use crate::chart::{Axis, Layer, Mark, Panel};
 use crate::findings::{Clock, Findings, Row};
-use crate::{histogram, number};
+use crate::latency::Latency;
+use crate::number;
 
 /// Quantiles that have a marker.
 const MARKED: [(f64, &str); 5] = [(0.5, "p50"), (0.9, "p90"), (0.99, "p99"), (0.999, "p99.9"), (0.9999, "p99.99")];
@@ -112,7 +113,11 @@ fn draw(findings: &Findings, wanted: &Wanted, detail: Detail, ecdf: bool) -> Dra
 
 fn curves<'a>(grid: &Grid<'_>, facet: &Facet<'a>, each: usize, ecdf: bool, last_nines: usize) -> Vec<Curve<'a>> {
     let curve = |row: &&'a Row| {
-        let sample = histogram::read(row.latency.as_ref()?).filter(|sample| !sample.is_empty())?;
+        let latency = Latency::from_parts(row.latency.as_ref()?, row.censored.as_deref())?;
+        let sample = Some(latency.answered()).filter(|sample| !sample.is_empty())?;
+        let found = latency.estimate();
+        // Where requests that still waited leave it open, a curve ends.
+        let known = |q: f64| found.quantile(q).filter(|bound| !bound.at_least).map(|bound| bound.value.max(1.0));
         let series = grid.series_of(row)?;
         let beyond = |q: f64| (1.0 - q) * sample.len() as f64 >= BEYOND;
         let mut points: Vec<(f64, f64)> = Vec::with_capacity(each);
@@ -127,13 +132,10 @@ fn curves<'a>(grid: &Grid<'_>, facet: &Facet<'a>, each: usize, ecdf: bool, last_
             if !ecdf && index > 0 && !beyond(q - 1e-12) {
                 break;
             }
-            let ns = sample.quantile(q.clamp(0.0, 1.0))?;
-            points.push((q, ns.max(1.0)));
+            let Some(ns) = known(q.clamp(0.0, 1.0)) else { break };
+            points.push((q, ns));
         }
-        let marked = MARKED
-            .iter()
-            .filter(|(q, _)| beyond(*q))
-            .filter_map(|(q, name)| Some((*q, sample.quantile(*q)?.max(1.0), *name)));
+        let marked = MARKED.iter().filter(|(q, _)| beyond(*q)).filter_map(|(q, name)| Some((*q, known(*q)?, *name)));
         // Beyond p99 markers of a cumulative distribution lie on each other.
         let marked = marked
             .filter(|(q, ..)| if ecdf { *q <= 0.99 } else { -(1.0 - q).log10() <= last_nines as f64 + 1e-9 })

@@ -329,6 +329,7 @@ impl Over<'_> {
                 number::count(e.n, "trial"),
                 percent(e.level)
             ),
+            None if found.at_least => format!("at least {}", number::quantity(y, &self.unit)),
             None => {
                 format!("{}, no interval ({})", number::quantity(y, &self.unit), number::count(row.n as u64, "trial"))
             }
@@ -338,7 +339,7 @@ impl Over<'_> {
             y,
             aside: 0.0,
             bar,
-            hollow: row.is_marked(),
+            hollow: row.is_marked() || found.at_least,
             tip: if tips { tip(series(), row, &words) } else { String::new() },
         }]
     }

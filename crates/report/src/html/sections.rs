@@ -6,7 +6,7 @@ use super::table::{Cell, Head, table};
 use crate::findings::{Estimate, Factor, Findings, MetricFinding, Row, RowState, UslFit};
 use crate::number;
 use crate::terminal::{cpus_cell, has_fewer_cpus, idle_word, limit_word};
-use crate::{effects as of_factors, markdown, table as wanted};
+use crate::{effects as of_factors, markdown, silence, table as wanted, terminal};
 
 /// Metrics of the first table; the others are one click away.
 const FIRST: [&str; 4] = ["throughput", "latency_mean", "latency_p50", "latency_p99"];
@@ -87,9 +87,10 @@ pub(super) fn results_caption(f: &Findings) -> String {
         .collect();
     let fixed = if fixed.is_empty() { String::new() } else { format!(" Throughout, {}.", fixed.join(", ")) };
     let half = if f.quick { "a quick look's half-width, without a level" } else { "half of the interval's width" };
-    let marked = !f.tables.is_empty() && f.rows.iter().any(Row::is_marked);
-    let marked = if marked { " *: not about the subject." } else { "" };
-    format!("Mean over n trials ± {half}.{fixed}{marked}")
+    let legend = terminal::marks_legend(f).into_iter().filter(|words| !f.tables.is_empty() || !words.starts_with('*'));
+    let legend = legend.map(|words| format!(" {}.", words.replacen("* ", "*: ", 1))).collect::<String>();
+    let unanswered = silence::over_all(f).map_or(String::new(), |words| format!(" {words}"));
+    format!("Mean over n trials ± {half}.{fixed}{legend}{unanswered}")
 }
 
 fn metric_head(f: &Findings, name: &str) -> Head {
@@ -149,6 +150,9 @@ fn metric_cell(f: &Findings, row: &Row, name: &str, hints: bool) -> Cell {
     let hint = |text: String| if hints { text } else { String::new() };
     match (&metric.estimate, metric.mean) {
         (Some(e), _) => Cell::number(shown_estimate(e, unit)).hint(hint(bounds(e, unit, metric))),
+        (None, Some(mean)) if metric.at_least => {
+            Cell::number(format!("≥ {}", shown(mean, unit))).hint(hint(metric.note.clone().unwrap_or_default()))
+        }
         (None, Some(mean)) => {
             let note = metric.note.clone().unwrap_or_else(|| "no interval".to_owned());
             Cell::number(format!("{}, no interval", shown(mean, unit))).hint(hint(note))
@@ -304,7 +308,11 @@ pub(super) fn failures(f: &Findings) -> Option<String> {
             cells.push(Cell::sentence(&*failure.message));
             rows.push(cells);
         }
-        let told = [("errors of requests", markdown::errors(row)), ("answers by status", markdown::statuses(row))];
+        let told = [
+            ("errors of requests", markdown::errors(row)),
+            ("answers by status", markdown::statuses(row)),
+            ("requests at the end", silence::of_row(row)),
+        ];
         for (what, how) in told {
             let Some(how) = how else { continue };
             let mut cells = row_cells(f, row);

@@ -26,6 +26,7 @@ pub(super) fn nothing() -> Findings {
         question: String::new(),
         answer: Vec::new(),
         quick: false,
+        unfinished: None,
         profile: "default".to_owned(),
         level: 0.95,
         metric: "latency_mean".to_owned(),
@@ -153,6 +154,7 @@ fn made(servers: usize, cores: i64, clients: i64, draw: &mut dyn FnMut() -> f64)
                 for metric in known() {
                     let estimate = Estimate { point: draw(), low: draw(), high: draw(), level: 0.95, n: 8 };
                     let finding = MetricFinding {
+                        at_least: false,
                         estimate: Some(estimate),
                         mean: Some(draw()),
                         stddev: Some(draw()),

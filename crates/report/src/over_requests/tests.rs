@@ -65,6 +65,66 @@ fn requests_are_counted_even_within_a_window() {
     assert_eq!(answered(measurement, u64::MAX), all);
 }
 
+/// An adapter that looked at its memory by calls, at `rss` of so many calls; a second process beside it where there are two.
+fn through_with_memory(rss: impl Fn(u32, u64) -> u64, every: u64, processes: usize) -> Findings {
+    let (run, mut records) = example::through();
+    for record in records.iter_mut().filter(|record| !record.middles.is_empty()) {
+        let calls = record.middles[0].calls.as_mut().unwrap();
+        let look = |calls: u64| MemoryAt {
+            calls,
+            at_ns: calls * 1_000,
+            rss_bytes: rss(record.block, calls),
+            store_bytes: Some(16 + 50 * calls),
+        };
+        calls.memory = (0..=2_000 / every).map(|at| look(at * every)).collect();
+        let one = record.middles[0].clone();
+        record.middles.extend(std::iter::repeat_n(one, processes - 1));
+    }
+    crate::analyze(&run, &records)
+}
+
+fn memory_of(findings: &Findings) -> &OverRequests {
+    findings.over_requests.iter().rfind(|found| found.what == "middle_rss").unwrap()
+}
+
+#[test]
+fn memory_told_by_calls_has_a_line_over_all_of_them() {
+    // As few looks as a trial of a second had, and as many as an adapter takes.
+    for every in [20, 200, 1_000] {
+        let findings = through_with_memory(|_, calls| 9_000_000 + 30 * calls, every, 1);
+        let rss = memory_of(&findings);
+        let ends = (rss.points[0].requests, rss.points.last().unwrap().requests);
+        assert_eq!((rss.points.len(), ends), (40, (25.0, 1_975.0)), "every {every}");
+        assert!((rss.slope_per_1000_mean - 30_000.0).abs() < 1e-3, "{rss:?}");
+        assert_eq!(rss.trend, Trend::Line);
+    }
+    let both = through_with_memory(|_, calls| 9_000_000 + 30 * calls, 20, 2);
+    assert!((memory_of(&both).slope_per_1000_mean - 60_000.0).abs() < 1e-3);
+    assert!(memory_of(&both).points.iter().all(|point| point.mean >= 18_000_000.0));
+}
+
+#[test]
+fn what_cannot_be_told_is_not_called_flat() {
+    let of = |rss: fn(u32, u64) -> u64| {
+        let findings = through_with_memory(rss, 20, 1);
+        let found = memory_of(&findings);
+        (found.trend, found.sentence.clone())
+    };
+    let (trend, text) = of(|block, calls| 9_000_000 + if block % 2 == 0 { calls } else { 2_000 - calls });
+    assert!(trend == Trend::Flat && text.contains("resident set of the middle flat: "), "{text}");
+    let (trend, text) = of(|block, calls| 9_000_000 + (1_000 * calls).saturating_mul(u64::from(block == 1)));
+    assert!(
+        trend == Trend::Unclear && text.contains("2000 requests a trial cannot tell whether it grows: +"),
+        "{text}"
+    );
+    let (trend, text) = of(|_, calls| 9_000_000 + 2_000 * calls.min(300));
+    assert_eq!(trend, Trend::Bent, "{text}");
+    assert!(
+        text.contains("grows, not in a line: +") && text.contains(" in the second, which cannot tell how it goes on"),
+        "{text}"
+    );
+}
+
 #[test]
 fn two_middles_are_summed_call_by_call() {
     let (_, mut records) = example::through();

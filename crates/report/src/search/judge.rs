@@ -1,12 +1,13 @@
 //! One trial under an objective: how far it lies from each bound, and which is the worst.
 
-use stats::batch;
 use stats::search::Outcome;
+use stats::{Bound, batch};
 use study::Objective;
 use study::objective::Condition;
 use study::record::{Limit, Measurement};
 
 use crate::histogram;
+use crate::latency::{self, Latency};
 use crate::number::{percent, quantity};
 use crate::value;
 use crate::verdict::allowed_shortfall;
@@ -94,37 +95,55 @@ fn value(condition: &Condition, measurement: &Measurement, rss_bytes: Option<u64
         "latency_mean" => {
             let sums =
                 windows.iter().map(|window| (window.latency.sum, window.latency.count as f64)).collect::<Vec<_>>();
-            let point = value::latency_mean_ns(measurement).filter(|mean| mean.is_finite())?;
-            Some(Value { point, interval: found(batch::ratio(&sums, LEVEL)) })
+            let mean = latency::mean(measurement).filter(|mean| mean.value.is_finite())?;
+            let answered = Some(measurement.latency().sum / measurement.latency().count as f64);
+            bounded(condition, mean, answered, || found(batch::ratio(&sums, LEVEL)))
         }
         "errors" => {
             let errors = value::errors_total(measurement);
             let all = errors.saturating_add(measurement.requests) as f64;
-            if all <= 0.0 {
-                return None;
-            }
+            let point = value::error_share(measurement)?;
             let of = |window: &study::record::Window| {
                 (window.errors as f64, window.errors.saturating_add(window.requests) as f64)
             };
             let interval = match errors {
                 // None of n: at most 3 of n, at 95 % (Hanley & Lippman-Hand 1983).
+                0 if point > 0.0 => None,
                 0 => Some((0.0, (3.0 / all).min(1.0))),
                 _ => found(batch::ratio(&windows.iter().map(of).collect::<Vec<_>>(), LEVEL)),
             };
-            Some(Value { point: errors as f64 / all, interval })
+            Some(Value { point, interval })
         }
         "subject_rss" => rss_bytes.map(|bytes| Value { point: bytes as f64, interval: None }),
         metric => {
             let q = value::quantile_of(metric)?;
-            let whole = histogram::read(measurement.latency())?;
-            if whole.len() < stats::order::samples_needed(q, LEVEL) {
+            let latency = Latency::of(measurement)?;
+            let point = latency.estimate().quantile(q)?;
+            if !latency.is_enough(&point, stats::order::samples_needed(q, LEVEL)) {
                 return None;
             }
             let windows = windows.iter().map(|window| histogram::read(&window.latency)).collect::<Option<Vec<_>>>();
-            let interval = windows.and_then(|windows| found(batch::quantile(&windows, &whole, q, LEVEL)));
-            Some(Value { point: whole.quantile(q)?, interval })
+            let answered = latency.answered();
+            bounded(condition, point, answered.quantile(q), || {
+                windows.and_then(|windows| found(batch::quantile(&windows, answered, q, LEVEL)))
+            })
         }
     }
+}
+
+/// A latency that requests without an answer may have changed, beside that of the answered ones alone, whose `interval` it has only
+/// where they agree. One that is at least something is known only where that is too much already.
+fn bounded(
+    condition: &Condition,
+    bound: Bound,
+    answered: Option<f64>,
+    interval: impl FnOnce() -> Option<(f64, f64)>,
+) -> Option<Value> {
+    if bound.at_least && condition.holds(bound.value) {
+        return None;
+    }
+    let interval = if latency::is_moved(&bound, answered) { None } else { interval() };
+    Some(Value { point: bound.value, interval })
 }
 
 fn part(condition: &Condition, value: Value) -> Part {

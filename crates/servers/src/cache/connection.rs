@@ -5,6 +5,7 @@ use wire::http1::BodyReader;
 use wire::resp::Version;
 use wire::{memcached as text, resp as redis};
 
+use super::transaction::Transactions;
 use super::{CacheProtocol, CacheShared};
 use crate::timers::NEVER;
 
@@ -49,6 +50,7 @@ pub(super) struct Redis {
     pub(super) reader: redis::RequestReader,
     pub(super) version: Version,
     pub(super) name: Vec<u8>,
+    pub(super) transactions: Transactions,
 }
 
 #[derive(Debug, Default)]
@@ -128,7 +130,8 @@ impl Speech {
 
     pub(super) fn redis(shared: &CacheShared) -> Speech {
         let reader = redis::RequestReader::new(shared.redis);
-        Speech::Redis(Box::new(Redis { reader, version: Version::Two, name: Vec::new() }))
+        let (version, name, transactions) = (Version::Two, Vec::new(), Transactions::default());
+        Speech::Redis(Box::new(Redis { reader, version, name, transactions }))
     }
 
     pub(super) fn http() -> Speech {

@@ -9,6 +9,7 @@ use net::Nanos;
 use wire::detect::{Detected, detect};
 
 use super::connection::{Connection, Over, RestKind, Speech};
+use super::transaction::{self, Turn};
 use super::{CacheProtocol, CacheShared, OUT_BYTES_MAX, PIECE_BYTES};
 
 /// What carries requests out.
@@ -20,13 +21,17 @@ pub(super) struct Executor {
     pub(super) out: Vec<u8>,
     /// Now, in ns since 1970.
     pub(super) unix_ns: u64,
-    /// The same in seconds: the clock of the cache.
+    /// The same in milliseconds: the clock of the cache.
+    pub(super) now_ms: u64,
+    /// The same in seconds.
     pub(super) now_s: u32,
     /// Key and value of a request that have to be decoded.
     pub(super) scratch: [Vec<u8>; 2],
     /// `Date`, with its line end.
     pub(super) date: Vec<u8>,
     pub(super) is_ending: bool,
+    /// Held while requests of a connection are carried out; `None` where there is one thread only.
+    turn: Option<Turn>,
 }
 
 const MS: u64 = 1_000_000;
@@ -35,11 +40,14 @@ const S: u64 = 1_000_000_000;
 impl Executor {
     pub(super) fn new(shared: Arc<CacheShared>, thread: usize) -> Self {
         assert!(thread < shared.threads.len(), "`thread` is one of `config.threads`");
+        let turn = shared.turns.get(thread).cloned();
         Self {
+            turn,
             shared,
             thread,
             out: Vec::new(),
             unix_ns: 0,
+            now_ms: 0,
             now_s: 0,
             scratch: Default::default(),
             date: Vec::new(),
@@ -53,6 +61,7 @@ impl Executor {
         let shared = &self.shared;
         let epoch_ns = shared.epoch_ns.get_or_init(|| (shared.wall_s)().wrapping_mul(S).wrapping_sub(now));
         self.unix_ns = epoch_ns.wrapping_add(now);
+        self.now_ms = self.unix_ns / MS;
         // Until the year 2106.
         let now_s = (self.unix_ns / S) as u32;
         if now_s != self.now_s {
@@ -89,25 +98,26 @@ impl Executor {
         }
     }
 
-    /// The second from which on an item is gone that is to live until `unix_ms`: not before it.
-    pub(super) fn second_of(&self, unix_ms: u64) -> u32 {
-        // The end of the clock is for ever to all purposes, and 0 would mean never.
-        u32::try_from(unix_ms.div_ceil(1000)).unwrap_or(u32::MAX).max(1)
-    }
-
-    /// The same of a span from now.
-    pub(super) fn second_in(&self, ms: u64) -> u32 {
-        self.second_of((self.unix_ns / MS).saturating_add(ms))
-    }
-
-    /// What is left of an item's time, ms.
-    pub(super) fn left_ms(&self, expires_s: u32) -> u64 {
-        (u64::from(expires_s) * 1000).saturating_sub(self.unix_ns / MS)
-    }
-
     /// Takes requests from `bytes` until there is no whole one left or answers have to leave first. How many bytes were used.
     #[inline]
     pub(super) fn take(&mut self, connection: &mut Connection, bytes: &[u8]) -> usize {
+        let own = self.turn.take();
+        let mut used = 0;
+        loop {
+            let turn = own.as_ref().map(transaction::wait);
+            used += self.take_some(connection, &bytes[used..]);
+            drop(turn);
+            if !self.execute(connection) || connection.is_over() {
+                break;
+            }
+        }
+        self.turn = own;
+        used
+    }
+
+    /// The same up to the next `EXEC`.
+    #[inline]
+    fn take_some(&mut self, connection: &mut Connection, bytes: &[u8]) -> usize {
         connection.lacks = 0;
         if connection.rest.is_some() && !self.take_rest(connection) {
             return 0;
@@ -154,7 +164,7 @@ impl Executor {
             Speech::Memcached(_) => bytes.iter().position(|byte| !byte.is_ascii_whitespace()).unwrap_or(0),
             _ => 0,
         };
-        from + self.take(connection, &bytes[from..])
+        from + self.take_some(connection, &bytes[from..])
     }
 
     /// Goes on with a request for many values; whether it is done.

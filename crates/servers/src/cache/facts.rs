@@ -6,18 +6,19 @@ use std::sync::atomic::Ordering;
 
 use cache::Stats;
 
-use super::CacheShared;
 use super::executor::Executor;
+use super::{Before, CacheShared, Done};
 
 impl CacheShared {
     /// What the cache did since [`CacheShared::forget_counts`], and holds.
     pub(super) fn stats(&self) -> Stats {
         let now = self.cache.stats();
-        let before = *self.before.lock().unwrap_or_else(PoisonError::into_inner);
+        let before = self.before.lock().unwrap_or_else(PoisonError::into_inner).stats;
         Stats {
             hits: now.hits - before.hits,
             misses: now.misses - before.misses,
             stores: now.stores - before.stores,
+            stored: now.stored - before.stored,
             deletes: now.deletes - before.deletes,
             evictions: now.evictions - before.evictions,
             expired: now.expired - before.expired,
@@ -28,8 +29,13 @@ impl CacheShared {
 
     /// Counts from 0 again.
     pub(super) fn forget_counts(&self) {
-        let now = self.cache.stats();
+        let now = Before { stats: self.cache.stats(), done: self.done() };
         *self.before.lock().unwrap_or_else(PoisonError::into_inner) = now;
+    }
+
+    /// What was counted of [`Done`], by its number.
+    fn done(&self) -> [u64; Done::COUNT] {
+        std::array::from_fn(|what| self.sum(|counters| &counters.done[what]))
     }
 }
 
@@ -60,10 +66,31 @@ impl Executor {
                 self.stat("item_size_max", self.shared.cache.value_bytes_max());
                 self.stat("key_size_max", self.shared.cache.key_bytes_max());
                 self.stat("cas_enabled", if config.versions { "yes" } else { "no" });
+                self.stat("access_times", if config.access_times { "yes" } else { "no" });
                 self.stat("shards", self.shared.cache.shards());
+                // What memcached has for its lists of items, and this cache does not.
+                self.stat("lru_crawler", "no");
+                self.stat("lru_segmented", "no");
+                self.stat("slab_reassign", "no");
+                self.stat("slab_automove", 0);
+                self.stat("flush_enabled", "yes");
             }
-            // There are no slabs here, and nothing is said of those there are not.
-            b"items" | b"slabs" | b"sizes" | b"conns" => {}
+            // All items are of one class: there are no slabs, and memory goes where it is needed.
+            b"items" | b"slabs" => {
+                let stats = self.shared.stats();
+                if argument == b"slabs" {
+                    self.stat("active_slabs", 0);
+                    self.stat("total_malloced", stats.memory_bytes());
+                } else if stats.items > 0 {
+                    self.stat("items:1:number", stats.items);
+                    self.stat("items:1:mem_requested", item_bytes(&stats));
+                    self.stat("items:1:evicted", stats.evictions);
+                    self.stat("items:1:outofmemory", stats.refused);
+                    self.stat("items:1:reclaimed", stats.expired);
+                }
+            }
+            b"sizes" => self.stat("sizes_status", "disabled"),
+            b"conns" => {}
             _ => return self.out.extend_from_slice(b"ERROR\r\n"),
         }
         self.out.extend_from_slice(b"END\r\n");
@@ -80,8 +107,30 @@ impl Executor {
         self.stat("curr_connections", shared.open());
         self.stat("total_connections", shared.sum(|counters| &counters.accepted));
         self.stat("rejected_connections", shared.sum(|counters| &counters.refused));
+        self.stat("accepting_conns", 1);
+        self.stat("listen_disabled_num", 0);
+        let before = shared.before.lock().unwrap_or_else(PoisonError::into_inner).done;
+        let counted = shared.done();
+        let done = |what: Done| counted[what as usize] - before[what as usize];
         self.stat("cmd_get", stats.hits + stats.misses);
         self.stat("cmd_set", stats.stores);
+        self.stat("cmd_flush", done(Done::Flush));
+        self.stat("cmd_touch", done(Done::TouchHits) + done(Done::TouchMisses));
+        self.stat("cmd_meta", done(Done::Meta));
+        for (name, what) in [
+            ("delete_misses", Done::DeleteMisses),
+            ("incr_misses", Done::IncrMisses),
+            ("incr_hits", Done::IncrHits),
+            ("decr_misses", Done::DecrMisses),
+            ("decr_hits", Done::DecrHits),
+            ("cas_misses", Done::CasMisses),
+            ("cas_hits", Done::CasHits),
+            ("cas_badval", Done::CasBadval),
+            ("touch_hits", Done::TouchHits),
+            ("touch_misses", Done::TouchMisses),
+        ] {
+            self.stat(name, done(what));
+        }
         self.stat("get_hits", stats.hits);
         self.stat("get_misses", stats.misses);
         self.stat("delete_hits", stats.deletes);
@@ -91,7 +140,9 @@ impl Executor {
         self.stat("threads", shared.threads.len());
         self.stat("bytes", item_bytes(&stats));
         self.stat("curr_items", stats.items);
+        self.stat("total_items", stats.stored);
         self.stat("evictions", stats.evictions);
+        self.stat("reclaimed", stats.expired);
         self.stat("expired", stats.expired);
         self.stat("refused", stats.refused);
         self.stat("key_bytes", stats.key_bytes);
@@ -111,13 +162,15 @@ impl Executor {
         let used = item_bytes(&stats);
         let (version, uptime, threads) = (env!("CARGO_PKG_VERSION"), self.uptime_s(), shared.threads.len());
         let (hits, misses) = (stats.hits, stats.misses);
+        let keyspace = format!("db0:keys={},expires={},avg_ttl=0\r\n", stats.items, stats.expiring);
         let sections = [
             (
                 "Server",
                 // Clients ask which commands they may send: those of this version that are there at all.
                 format!(
-                    "redis_version:7.0.15\r\nserver_name:quintain\r\nquintain_version:{version}\r\nredis_mode:standalone\r\n\
+                    "redis_version:{}\r\nserver_name:quintain\r\nquintain_version:{version}\r\nredis_mode:standalone\r\n\
                      arch_bits:{}\r\nprocess_id:{}\r\nuptime_in_seconds:{uptime}\r\nio_threads:{threads}\r\n",
+                    super::resp::VERSION,
                     usize::BITS,
                     std::process::id(),
                 ),
@@ -151,7 +204,7 @@ impl Executor {
                 ),
             ),
             ("Replication", "role:master\r\nconnected_slaves:0\r\n".to_owned()),
-            ("Keyspace", if stats.items > 0 { format!("db0:keys={}\r\n", stats.items) } else { String::new() }),
+            ("Keyspace", if stats.items > 0 { keyspace } else { String::new() }),
         ];
         let is_all = [b"".as_slice(), b"all", b"default", b"everything"];
         let is_all = is_all.iter().any(|word| word.eq_ignore_ascii_case(section));

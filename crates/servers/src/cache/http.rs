@@ -108,17 +108,17 @@ impl Executor {
     /// The value of a key is too long to be stored, and the one before it is not what its owner wants to be read.
     #[cold]
     fn http_outdate(&mut self, request: &Request<'_>) {
-        let Self { shared, now_s, scratch: [first, _], .. } = self;
+        let Self { shared, now_ms, scratch: [first, _], .. } = self;
         let unlimited = cache_http::Limits { value_bytes: usize::MAX, ..shared.targets };
         if let Ok(Operation::Put { key, .. }) = cache_http::parse(request, &unlimited) {
             let key = plain(key, first);
-            shared.cache.outdate(key, shared.cache.hash(key), *now_s);
+            shared.cache.outdate(key, shared.cache.hash(key), *now_ms);
         }
     }
 
     fn http_answer(&mut self, operation: Operation<'_>, goes: Goes) {
-        let Self { shared, out, now_s, scratch: [first, second], date, .. } = self;
-        let (cache, now_s) = (&shared.cache, *now_s);
+        let Self { shared, out, now_ms, scratch: [first, second], date, .. } = self;
+        let (cache, now_ms) = (&shared.cache, *now_ms);
         match operation {
             Operation::Get { key, head } => {
                 let key = plain(key, first);
@@ -134,7 +134,8 @@ impl Executor {
                     }
                 };
                 // To ask whether it is there is no use of it.
-                let found = if head { cache.peek(key, hash, now_s, write) } else { cache.get(key, hash, now_s, write) };
+                let found =
+                    if head { cache.peek(key, hash, now_ms, write) } else { cache.get(key, hash, now_ms, write) };
                 if found.is_none() {
                     begin(out, "404 Not Found", goes, date);
                     out.extend_from_slice(b"Content-Length: 0\r\n\r\n");
@@ -143,8 +144,8 @@ impl Executor {
             Operation::Put { key, value } => {
                 let (key, value) = (plain(key, first), plain(value, second));
                 let mut held = cache.hold(key, cache.hash(key));
-                let was_there = held.peek(now_s, |_| ()).is_some();
-                let stored = held.store(Mode::Set, value, Meta::default(), now_s);
+                let was_there = held.peek(now_ms, |_| ()).is_some();
+                let stored = held.store(Mode::Set, value, Meta::default(), now_ms);
                 drop(held);
                 match stored {
                     Ok(_) if was_there => empty(out, "204 No Content", goes, date),
@@ -166,7 +167,7 @@ impl Executor {
             }
             Operation::Delete { key } => {
                 let key = plain(key, first);
-                if cache.delete(key, cache.hash(key), now_s) {
+                if cache.delete(key, cache.hash(key), now_ms) {
                     empty(out, "204 No Content", goes, date);
                 } else {
                     begin(out, "404 Not Found", goes, date);

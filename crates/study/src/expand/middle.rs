@@ -108,11 +108,12 @@ fn one(name: &str, middle: &Section) -> Option<MiddlePlan> {
     if command.as_ref().is_some_and(|command| command.trim().is_empty()) {
         middle.mistake("command", format!("`{}.command` is empty", middle.name), None);
     }
+    command.iter().for_each(|command| subject::can_be_started(middle, "command", command));
     let files = files(middle);
     let calls = super::load::given(middle, "calls", middle.text_as("calls", file_name));
     let port = super::load::given(middle, "port", middle.small("port", &subject::PORTS));
     let cpus = cpus(middle);
-    let (build, directory) = (subject::optional(middle, "build"), subject::optional(middle, "directory"));
+    let (build, directory) = (subject::build(middle), subject::optional(middle, "directory"));
     let environment = subject::environment(middle);
     let (ready, stop) = subject::timeouts(middle);
     let (command, files) = (command?, files?);

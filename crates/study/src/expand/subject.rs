@@ -10,6 +10,7 @@ use crate::plan::{Level, SubjectPlan};
 use crate::report::Report;
 use crate::section::{Bounds, Section};
 use crate::template::{self, PORT};
+use crate::words;
 
 const KEYS: [&str; 9] =
     ["build", "command", "cpus", "directory", "environment", "port", "ready_timeout", "stop_timeout", "variants"];
@@ -57,11 +58,13 @@ pub(crate) fn read(subject: &Section) -> Option<(SubjectPlan, Cpus)> {
             let hint = "pass `{port}` to the server, or set `port` to the one it always uses".to_owned();
             subject.mistake("command", format!("`{}.command` has no `{{port}}`", subject.name), hint);
         }
+        can_be_started(subject, "command", command);
     }
+    let build = build(subject);
     let cpus = cpus(subject);
     let (ready, stop) = timeouts(subject);
     let plan = SubjectPlan {
-        build: optional(subject, "build")?,
+        build: build?,
         command: command?,
         directory: optional(subject, "directory")?,
         environment: environment(subject)?,
@@ -95,6 +98,23 @@ pub(super) fn optional(subject: &Section, key: &str) -> Option<Option<String>> {
         return Some(None);
     }
     Some(Some(subject.text(key)?).filter(|text| !text.trim().is_empty()))
+}
+
+/// The command that builds it.
+pub(super) fn build(section: &Section) -> Option<Option<String>> {
+    let build = optional(section, "build")?;
+    build.iter().for_each(|command| can_be_started(section, "build", command));
+    Some(build)
+}
+
+/// Reports a command that does not mean what it says when no shell reads it.
+pub(super) fn can_be_started(section: &Section, key: &str, command: &str) {
+    // An empty one has been reported.
+    if !command.trim().is_empty()
+        && let Err(mistake) = words::check(command)
+    {
+        section.mistake(key, format!("`{}.{key}`: {mistake}", section.name), mistake.hint);
+    }
 }
 
 /// To be ready, and to end, ns.

@@ -3,7 +3,7 @@
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 
-use super::{Limits, Refusal};
+use super::{Expiry, Limits, Refusal};
 use crate::number;
 
 /// Bytes of an opaque token. Source: memcached 1.6.18, which refuses a flag of 33 bytes with its letter.
@@ -51,11 +51,16 @@ impl<'a> Flags<'a> {
         }
     }
 
-    /// The argument as a number: of `T`, `N` and `R` an exptime, of `F` the client flags, of `C`, `E`, `D` and `J` 64 bits without sign, which
-    /// are wrapped into the sign here.
+    /// The argument as a number: of `F` the client flags, of which 32 bits count, of `C`, `D` and `J` 64 bits without sign, which are wrapped into
+    /// the sign here; of `R` seconds.
     pub fn number(&self, letter: u8) -> Option<i64> {
         let argument = self.argument(letter)?;
-        number::signed(argument).or_else(|| number::unsigned(argument).map(u64::cast_signed))
+        number::signed_of_c(argument).or_else(|| number::unsigned_of_c(argument).map(u64::cast_signed))
+    }
+
+    /// The argument as an exptime, of `T`, `N` and `R`.
+    pub fn expiry(&self, letter: u8) -> Option<Expiry> {
+        self.number(letter).map(|seconds| Expiry::of(seconds as i32))
     }
 
     /// The flags in their order, letter and argument: answers repeat what was asked in this order.
@@ -76,7 +81,8 @@ impl<'a> Flags<'a> {
             (b's', [b'R' | b'r']) => Mode::Replace,
             (b'a', [b'I' | b'i' | b'+']) => Mode::Increment,
             (b'a', [b'D' | b'd' | b'-']) => Mode::Decrement,
-            _ => return Err(Refusal::BadMode),
+            (b's', _) => return Err(Refusal::BadSetMode),
+            _ => return Err(Refusal::BadCountMode),
         })
     }
 
@@ -92,10 +98,11 @@ impl<'a> Flags<'a> {
             letters |= bit;
             match letter {
                 b'T' | b'N' | b'R' if !is_exptime(argument) => return Err(Refusal::BadToken),
-                b'F' if number::unsigned(argument).is_none_or(|flags| flags > u64::from(u32::MAX)) => {
-                    return Err(Refusal::BadToken);
-                }
-                b'C' | b'E' | b'D' | b'J' if number::unsigned(argument).is_none() => return Err(Refusal::BadToken),
+                b'F' if number::unsigned_of_c(argument).is_none() => return Err(Refusal::BadLine),
+                b'C' if number::unsigned_of_c(argument).is_none() => return Err(Refusal::BadToken),
+                b'D' if number::unsigned_of_c(argument).is_none() => return Err(Refusal::BadDeltaFlag),
+                b'J' if number::unsigned_of_c(argument).is_none() => return Err(Refusal::BadInitial),
+                b'M' if argument.len() != 1 => return Err(Refusal::ModeLength),
                 b'O' if argument.len() > OPAQUE_BYTES => return Err(Refusal::OpaqueTooLong),
                 b'b' => {
                     let mut room = [0; 3 * 256 / 4];
@@ -104,7 +111,7 @@ impl<'a> Flags<'a> {
                         _ => return Err(Refusal::BadKey),
                     }
                 }
-                b'b'..=b'z' | b'A'..=b'Z' if b"cfhklqstuvxCDEFIJLMNOPRST".contains(&letter) => {}
+                b'b'..=b'z' | b'A'..=b'Z' if b"cfhklqstuvCDFIJLMNOPRT".contains(&letter) => {}
                 _ => return Err(Refusal::BadFlag),
             }
         }
@@ -113,7 +120,7 @@ impl<'a> Flags<'a> {
 }
 
 fn is_exptime(argument: &[u8]) -> bool {
-    number::signed(argument).is_some_and(|seconds| i32::try_from(seconds).is_ok())
+    number::signed_of_c(argument).is_some()
 }
 
 fn bit(letter: u8) -> Option<u64> {

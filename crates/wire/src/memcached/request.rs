@@ -238,9 +238,24 @@ pub enum Refusal {
     /// An opaque token over 31 bytes.
     #[error("an opaque token of more than 31 bytes")]
     OpaqueTooLong,
-    /// An `M` that the command does not have.
-    #[error("a mode that the command does not have")]
-    BadMode,
+    /// A delta of a meta command that is no number.
+    #[error("a delta of a meta command that is no number of 64 bits")]
+    BadDeltaFlag,
+    /// A value to begin with that is no number.
+    #[error("a value to begin with that is no number of 64 bits")]
+    BadInitial,
+    /// A flag of `ma` or `md` that is none, that is there twice, or whose argument is wrong.
+    #[error("a flag that is none, is there twice, or has a wrong argument")]
+    BadFlags,
+    /// An `M` that is not one letter.
+    #[error("a mode that is not one letter")]
+    ModeLength,
+    /// An `M` that `ms` does not have.
+    #[error("a mode that `ms` does not have")]
+    BadSetMode,
+    /// An `M` that `ma` does not have.
+    #[error("a mode that `ma` does not have")]
+    BadCountMode,
     /// A key that is no base64 though it is said to be, or too long.
     #[error("a key that is no base64, or over the limit when decoded")]
     BadKey,
@@ -262,7 +277,12 @@ impl Refusal {
             Refusal::DuplicateFlag => b"CLIENT_ERROR duplicate flag\r\n",
             Refusal::BadToken => b"CLIENT_ERROR bad token in command line format\r\n",
             Refusal::OpaqueTooLong => b"CLIENT_ERROR opaque token too long\r\n",
-            Refusal::BadMode => b"CLIENT_ERROR invalid mode for M token\r\n",
+            Refusal::BadDeltaFlag => b"CLIENT_ERROR invalid numeric delta value\r\n",
+            Refusal::BadInitial => b"CLIENT_ERROR invalid numeric initial value\r\n",
+            Refusal::BadFlags => b"CLIENT_ERROR invalid or duplicate flag\r\n",
+            Refusal::ModeLength => b"CLIENT_ERROR incorrect length for M token\r\n",
+            Refusal::BadSetMode => b"CLIENT_ERROR invalid mode for ms M token\r\n",
+            Refusal::BadCountMode => b"CLIENT_ERROR invalid mode for ma M token\r\n",
             Refusal::BadKey => b"CLIENT_ERROR error decoding key\r\n",
         }
     }
@@ -282,7 +302,12 @@ impl Refusal {
             Refusal::DuplicateFlag => "duplicate-flag",
             Refusal::BadToken => "bad-token",
             Refusal::OpaqueTooLong => "opaque-too-long",
-            Refusal::BadMode => "bad-mode",
+            Refusal::BadDeltaFlag => "bad-delta-flag",
+            Refusal::BadInitial => "bad-initial",
+            Refusal::BadFlags => "bad-flags",
+            Refusal::ModeLength => "mode-length",
+            Refusal::BadSetMode => "bad-set-mode",
+            Refusal::BadCountMode => "bad-count-mode",
             Refusal::BadKey => "bad-key",
         }
     }
@@ -623,12 +648,14 @@ fn get<'a>(rest: &'a [u8], with_cas: bool, has_exptime: bool, limits: &Limits) -
     Line::Command(Command::Get(Get { keys, with_cas, touch }))
 }
 
+/// 32 bits of it are kept, as memcached does.
 fn expiry(word: &[u8]) -> Option<Expiry> {
-    Some(Expiry::of(i32::try_from(number::signed(word)?).ok()?))
+    number::signed_of_c(word).map(|seconds| Expiry::of(seconds as i32))
 }
 
+/// The same.
 fn client_flags(word: &[u8]) -> Option<u32> {
-    u32::try_from(number::unsigned(word)?).ok()
+    number::unsigned_of_c(word).map(|flags| flags as u32)
 }
 
 /// `set key flags exptime bytes [cas] [noreply]`.
@@ -647,7 +674,7 @@ fn store<'a>(verb: Verb, rest: &'a [u8], limits: &Limits) -> Line<'a> {
     let (Some(client_flags), Some(expiry)) = (client_flags(flags_word), expiry(exptime_word)) else {
         return refuse(Refusal::BadLine);
     };
-    let cas = if verb == Verb::Cas { number::unsigned(cas_word) } else { None };
+    let cas = if verb == Verb::Cas { number::unsigned_of_c(cas_word) } else { None };
     if key.len() > limits.key_bytes || verb == Verb::Cas && cas.is_none() {
         return refuse(Refusal::BadLine);
     }
@@ -699,7 +726,7 @@ fn on_a_key<'a>(name: &[u8], rest: &'a [u8], limits: &Limits) -> Line<'a> {
             Some(expiry) => Command::Touch { key, expiry, noreply },
             None => return refuse(Refusal::BadExptime),
         },
-        _ => match number::unsigned(argument) {
+        _ => match number::unsigned_of_c(argument) {
             Some(delta) => Command::Count { key, delta, down: name == b"decr", noreply },
             None => return refuse(Refusal::BadDelta),
         },
@@ -720,9 +747,9 @@ fn on_the_server<'a>(name: &[u8], rest: &'a [u8]) -> Line<'a> {
         _ => {
             let delay_s = match (found.count - usize::from(noreply), noreply) {
                 (0, _) => 0,
-                (1, _) => match number::signed(found.words[0]).map(i32::try_from) {
-                    Some(Ok(delay_s)) => delay_s.max(0).unsigned_abs(),
-                    _ => return refuse(Refusal::BadExptime),
+                (1, _) => match number::signed_of_c(found.words[0]) {
+                    Some(delay_s) => (delay_s as i32).max(0).unsigned_abs(),
+                    None => return refuse(Refusal::BadExptime),
                 },
                 _ => return refuse(Refusal::UnknownCommand),
             };
@@ -752,6 +779,8 @@ fn meta<'a>(command: u8, rest: &'a [u8], limits: &Limits) -> Line<'a> {
     }
     let flags = match Flags::parse(rest, key, limits) {
         Ok(flags) => flags,
+        // memcached says no more than that of these two.
+        Err(_) if matches!(command, b'a' | b'd') => return refuse(Refusal::BadFlags),
         Err(refusal) => return refuse(refusal),
     };
     let mode = match command {
@@ -782,12 +811,11 @@ fn meta<'a>(command: u8, rest: &'a [u8], limits: &Limits) -> Line<'a> {
                 Mode::Replace => Verb::Replace,
                 _ => Verb::Set,
             };
-            let exptime = flags.number(b'T').and_then(|seconds| i32::try_from(seconds).ok());
             Command::Store(Store {
                 verb,
                 key,
-                client_flags: flags.number(b'F').and_then(|flags| u32::try_from(flags).ok()).unwrap_or(0),
-                expiry: Expiry::of(exptime.unwrap_or(0)),
+                client_flags: flags.number(b'F').unwrap_or(0) as u32,
+                expiry: flags.expiry(b'T').unwrap_or(Expiry::Never),
                 cas: flags.number(b'C').map(i64::cast_unsigned),
                 noreply: false,
                 data_bytes,

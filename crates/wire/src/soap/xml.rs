@@ -41,6 +41,8 @@ pub struct XmlError {
     pub at: usize,
     /// What is wrong: the thing, the value, the limit.
     pub what: String,
+    /// It may well be a document, and goes beyond a limit.
+    pub is_limit: bool,
 }
 
 pub(super) struct Attribute {
@@ -80,10 +82,13 @@ impl<'d> Document<'d> {
     pub(super) fn parse(bytes: &'d [u8], limits: &Limits) -> Result<Document<'d>, XmlError> {
         if bytes.len() > limits.document_bytes {
             let what = format!("{} bytes, over the limit of {}", bytes.len(), limits.document_bytes);
-            return Err(XmlError { at: 0, what });
+            return Err(XmlError { at: 0, what, is_limit: true });
         }
-        let text = std::str::from_utf8(bytes)
-            .map_err(|error| XmlError { at: error.valid_up_to(), what: "the text is no UTF-8".to_owned() })?;
+        let text = std::str::from_utf8(bytes).map_err(|error| XmlError {
+            at: error.valid_up_to(),
+            what: "the text is no UTF-8".to_owned(),
+            is_limit: false,
+        })?;
         let mark = text.len() - text.trim_start_matches('\u{feff}').len();
         let text = &text[mark..];
         let mut document = Document { elements: Vec::new(), attributes: Vec::new(), namespaces: Vec::new() };
@@ -92,10 +97,12 @@ impl<'d> Document<'d> {
         let mut last_children = Vec::<Option<u32>>::new();
         loop {
             let at = reader.buffer_position() as usize;
-            let wrong = |what: String| XmlError { at: at + mark, what };
-            let event = reader
-                .read_event()
-                .map_err(|error| XmlError { at: reader.error_position() as usize + mark, what: error.to_string() })?;
+            let wrong = |what: String| XmlError { at: at + mark, what, is_limit: false };
+            let event = reader.read_event().map_err(|error| XmlError {
+                at: reader.error_position() as usize + mark,
+                what: error.to_string(),
+                is_limit: false,
+            })?;
             let end = reader.buffer_position() as usize;
             match event {
                 Event::Start(_) | Event::Empty(_) if open.is_empty() && !document.elements.is_empty() => {
@@ -103,7 +110,8 @@ impl<'d> Document<'d> {
                 }
                 Event::Start(ref start) | Event::Empty(ref start) => {
                     if open.len() == limits.depth {
-                        return Err(wrong(format!("more than {} elements in one another", limits.depth)));
+                        let what = format!("more than {} elements in one another", limits.depth);
+                        return Err(XmlError { is_limit: true, ..wrong(what) });
                     }
                     let index = document.start(start, &text[at..], at + mark, open.last().copied(), limits)?;
                     if let Some(last) = last_children.last_mut() {
@@ -181,9 +189,10 @@ impl<'d> Document<'d> {
         parent: Option<u32>,
         limits: &Limits,
     ) -> Result<u32, XmlError> {
-        let wrong = |what: String| XmlError { at, what };
+        let wrong = |what: String| XmlError { at, what, is_limit: false };
+        let over = |what: String| XmlError { at, what, is_limit: true };
         if self.elements.len() == limits.elements {
-            return Err(wrong(format!("more than {} elements", limits.elements)));
+            return Err(over(format!("more than {} elements", limits.elements)));
         }
         let qualified = rest.get(1..1 + start.name().as_ref().len()).unwrap_or_default();
         let (prefix, name) = split(qualified);
@@ -194,12 +203,12 @@ impl<'d> Document<'d> {
         for attribute in start.attributes() {
             let attribute = attribute.map_err(|error| wrong(error.to_string()))?;
             if self.attributes.len() - begin == limits.attributes {
-                return Err(wrong(format!("more than {} attributes", limits.attributes)));
+                return Err(over(format!("more than {} attributes", limits.attributes)));
             }
             let value = attribute.normalized_value(quick_xml::XmlVersion::Implicit1_0);
             let value = value.map_err(|error| wrong(error.to_string()))?;
             if value.len() > limits.text_bytes {
-                return Err(wrong(format!("{} bytes, over the limit of {}", value.len(), limits.text_bytes)));
+                return Err(over(format!("{} bytes, over the limit of {}", value.len(), limits.text_bytes)));
             }
             let key: &str = attribute.key.as_ref();
             let (prefix, name) = split(key);
@@ -243,7 +252,7 @@ impl<'d> Document<'d> {
     }
 
     fn text(&mut self, element: Option<u32>, text: Cow<'d, str>, at: usize, limits: &Limits) -> Result<(), XmlError> {
-        let wrong = |what: String| Err(XmlError { at, what });
+        let wrong = |what: String| Err(XmlError { at, what, is_limit: false });
         let Some(element) = element else {
             let is_blank = text.trim_matches([' ', '\t', '\n', '\r']).is_empty();
             return if is_blank { Ok(()) } else { wrong("text outside the root".to_owned()) };
@@ -254,7 +263,8 @@ impl<'d> Document<'d> {
         let own = &mut self.elements[element as usize].text;
         let bytes = own.len() + text.len();
         if bytes > limits.text_bytes {
-            return wrong(format!("{bytes} bytes, over the limit of {}", limits.text_bytes));
+            let what = format!("{bytes} bytes, over the limit of {}", limits.text_bytes);
+            return Err(XmlError { at, what, is_limit: true });
         }
         if own.is_empty() {
             *own = text;

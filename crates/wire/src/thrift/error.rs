@@ -110,6 +110,13 @@ pub enum Fault {
     },
 }
 
+impl Fault {
+    /// Whether it may well be a message, and goes beyond a limit.
+    pub fn is_limit(&self) -> bool {
+        matches!(self, Fault::TooLong { .. } | Fault::TooMany { .. } | Fault::TooDeep { .. })
+    }
+}
+
 /// Why bytes are no message, and where.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("at byte {at}: {fault}")]

@@ -178,6 +178,17 @@ impl<'m> View<'m> {
         })
     }
 
+    /// The fields of a struct that the schema knows, in the order of the message; `None` for those whose type on the wire is another.
+    pub fn known_fields(&self) -> impl Iterator<Item = (&'m Field, Option<View<'m>>)> + use<'m> {
+        let view = *self;
+        let structure = self.schema.map(|schema| schema.0).zip(self.struct_id());
+        view.raw_fields().filter_map(move |(id, raw)| {
+            let (schema, structure) = structure?;
+            let field = schema.structure(structure).field_by_id(id)?;
+            Some((field, view.typed(id, raw)))
+        })
+    }
+
     /// The fields of a struct with their numbers, as they lie there; without types of the schema.
     pub fn raw_fields(&self) -> impl Iterator<Item = (i16, View<'m>)> + use<'m> {
         let (mut cursor, is_ascending) = (self.cursor, self.is_ascending);

@@ -1,8 +1,8 @@
 //! RESP, both ends.
 
 use wire::resp::{
-    Limits, Name, Read, RequestReader, SetError, SetOptions, Version, compose_array, compose_bulk, compose_double,
-    compose_error, compose_integer, compose_map, compose_null, compose_simple, parse_set,
+    GetexOptions, Limits, Name, Read, RequestReader, SetError, SetOptions, Version, When, compose_array, compose_bulk,
+    compose_double, compose_error, compose_integer, compose_map, compose_null, compose_simple, parse_getex, parse_set,
 };
 
 use crate::bodies::{NARROW_RESP, resp_replies, resp_requests};
@@ -213,23 +213,26 @@ fn options_of_set() {
     let none = SetOptions::default();
     let cases: &[(&str, Result<SetOptions, SetError>)] = &[
         ("", Ok(none)),
-        (" EX 10", Ok(SetOptions { ttl_ms: Some(10_000), ..none })),
-        (" px 10", Ok(SetOptions { ttl_ms: Some(10), ..none })),
-        (" EXAT 10", Ok(SetOptions { ends_unix_ms: Some(10_000), ..none })),
-        (" PXAT 10", Ok(SetOptions { ends_unix_ms: Some(10), ..none })),
+        (" EX 10", Ok(SetOptions { when: Some(When::AfterMs(10_000)), ..none })),
+        (" px 10", Ok(SetOptions { when: Some(When::AfterMs(10)), ..none })),
+        (" EXAT 10", Ok(SetOptions { when: Some(When::AtUnixMs(10_000)), ..none })),
+        (" PXAT 10", Ok(SetOptions { when: Some(When::AtUnixMs(10)), ..none })),
         (" NX", Ok(SetOptions { if_absent: true, ..none })),
         (" xx GET", Ok(SetOptions { if_present: true, get: true, ..none })),
         (" KEEPTTL", Ok(SetOptions { keep_ttl: true, ..none })),
         (" NX XX", Err(SetError::Syntax)),
         (" EX", Err(SetError::Syntax)),
         (" EX 1 PX 1", Err(SetError::Syntax)),
+        // As Redis has it, an option may come twice, and the last one counts.
+        (" EX 1 EX 2", Ok(SetOptions { when: Some(When::AfterMs(2_000)), ..none })),
+        (" EX 010", Err(SetError::NotAnInteger)),
         (" EX 1 KEEPTTL", Err(SetError::Syntax)),
         (" KEEPTTL EX 1", Err(SetError::Syntax)),
         (" WHAT", Err(SetError::Syntax)),
         (" EX x", Err(SetError::NotAnInteger)),
-        (" EX 0", Err(SetError::InvalidExpire)),
-        (" EX -1", Err(SetError::InvalidExpire)),
-        (" EX 9223372036854775807", Err(SetError::InvalidExpire)),
+        (" EX 0", Err(SetError::InvalidExpire { name: Name::Set })),
+        (" EX -1", Err(SetError::InvalidExpire { name: Name::Set })),
+        (" EX 9223372036854775807", Err(SetError::InvalidExpire { name: Name::Set })),
     ];
     for (options, expect) in cases {
         let line = format!("SET k v{options}\r\n");
@@ -237,6 +240,33 @@ fn options_of_set() {
         let Read::Request { request, .. } = reader.read(line.as_bytes()) else { panic!("{line}") };
         assert_eq!(parse_set(&request), *expect, "{line}");
     }
+}
+
+/// As above, by `redis-cli GETEX k …`; a bad time is told only where there is an item.
+#[test]
+fn options_of_getex() {
+    let none = GetexOptions::default();
+    let cases: &[(&str, Result<GetexOptions, SetError>)] = &[
+        ("", Ok(none)),
+        (" PX 5", Ok(GetexOptions { when: Some(Ok(When::AfterMs(5))), ..none })),
+        (" exat 5", Ok(GetexOptions { when: Some(Ok(When::AtUnixMs(5_000))), ..none })),
+        (" PERSIST", Ok(GetexOptions { persist: true, ..none })),
+        (" EX 0", Ok(GetexOptions { when: Some(Err(SetError::InvalidExpire { name: Name::Getex })), ..none })),
+        (" EX x", Ok(GetexOptions { when: Some(Err(SetError::NotAnInteger)), ..none })),
+        (" PERSIST EX 5", Err(SetError::Syntax)),
+        (" EX 5 PERSIST", Err(SetError::Syntax)),
+        (" NX", Err(SetError::Syntax)),
+        (" KEEPTTL", Err(SetError::Syntax)),
+        (" EX", Err(SetError::Syntax)),
+    ];
+    for (options, expect) in cases {
+        let line = format!("GETEX k{options}\r\n");
+        let mut reader = RequestReader::new(Limits::DEFAULT);
+        let Read::Request { request, .. } = reader.read(line.as_bytes()) else { panic!("{line}") };
+        assert_eq!(parse_getex(&request), *expect, "{line}");
+    }
+    assert_eq!(When::AfterMs(u64::MAX / 2).ends_unix_ms(0), Some(u64::MAX / 2));
+    assert_eq!(When::AfterMs(u64::MAX / 2).ends_unix_ms(1), None);
 }
 
 #[test]
@@ -264,7 +294,9 @@ fn arities_are_those_of_redis() {
         ("get", 2), ("set", -3), ("setex", 4), ("psetex", 4), ("setnx", 3), ("del", -2), ("unlink", -2), ("mget", -2), ("mset", -3),
         ("exists", -2), ("expire", -3), ("pexpire", -3), ("ttl", 2), ("pttl", 2), ("ping", -1), ("echo", 2), ("flushall", -1),
         ("flushdb", -1), ("info", -1), ("dbsize", 1), ("config", -2), ("command", -1), ("hello", -1), ("client", -2), ("select", 2),
-        ("quit", -1), ("reset", 1),
+        ("quit", -1), ("reset", 1), ("getset", 3), ("getdel", 2), ("getex", -2), ("append", 3), ("strlen", 2), ("incr", 2), ("decr", 2),
+        ("incrby", 3), ("decrby", 3), ("type", 2), ("touch", -2), ("scan", -2), ("expireat", -3), ("pexpireat", -3), ("expiretime", 2),
+        ("pexpiretime", 2), ("persist", 2), ("multi", 1), ("exec", 1), ("discard", 1), ("watch", -2), ("unwatch", 1),
     ];
     assert_eq!(arities.len(), Name::ALL.len());
     for (name, arity) in arities {

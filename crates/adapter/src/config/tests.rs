@@ -1,0 +1,130 @@
+use std::path::Path;
+
+use super::*;
+use crate::adapter::{StartError, check_draft};
+
+const CONTRACT: &str = "contract 1\nservice Any { GET \"/{item}\"(item) { ensures fine: result.code == 200 } }\n";
+
+const WHOLE: &str = "name = 'a'\ncontract = 'any.contract'\n[protocols.Any]\nkind = 'rest'\n\
+                     [[consuming]]\nservice = 'Any'\nendpoint = 'http://127.0.0.1:1'\n";
+
+/// What is said of a configuration beside these files.
+fn said(text: &str, files: &[(&str, &str)]) -> Vec<String> {
+    let folder = tempfile::tempdir().unwrap();
+    for (name, text) in files {
+        std::fs::write(folder.path().join(name), text).unwrap();
+    }
+    let wrong = match check_draft(&draft("a.toml", text, folder.path())) {
+        Ok(_) => Vec::new(),
+        Err(StartError::Wrong(wrong)) => wrong,
+        Err(other) => panic!("{other}"),
+    };
+    let folder = format!("{}/", folder.path().display());
+    wrong.into_iter().map(|text| text.replace(&folder, "")).collect()
+}
+
+/// The configuration, the contract, schemas and certificates: whatever is wrong with one hides nothing of the others.
+#[test]
+fn everything_that_is_wrong_is_told_in_one_go() {
+    let text = "name = 'unknown'\nadmin = 'nowhere'\ncontract = 'c.contract'\nlisten = 3\n\
+                [protocols.Adder]\nkind = 'thrift'\nidl = 'adder.thrift'\n\
+                [protocols.Pages]\nkind = 'tcp'\n\
+                [protocols.Lost]\nkind = 'soap'\nwsdl = 'lost.wsdl'\n\
+                [[consuming]]\nservice = 'Adder'\nendpoint = 'http://a/'\n\
+                [[consuming]]\nservice = 'Pages'\nendpoint = 'http://b/'\n\
+                [[consuming]]\nservice = 'Nobody'\nendpoint = 'c:1'\n\
+                [[providing]]\nservice = 'Pages'\nendpoint = 'ftp://b'\nplain = '127.0.0.1:0'\n\
+                [limits]\nidle = '10 parsecs'\nbody = '1GiB'\n\
+                [tls.listen]\ncert = 'no.pem'\nkey = 'no.key'\n";
+    let contract = "contract 1\nschema \"gone.thrift\"\n\
+                    service Adder { add(a, b) { requires a > \"x  ensures result.of == nobody\n ensures nothing == 1 } }\n\
+                    service Pages { GET \"/\"(args) { requires has(arg.count) } }\nservice Lost { f(a: Kind) { requires a + 1 == \"1\" } }\n";
+    let idl = "service Adder {\n  i32 add(1: i33 a, 2: i32 b)\n}\n";
+    insta::assert_snapshot!(said(text, &[("c.contract", contract), ("adder.thrift", idl)]).join("\n"));
+}
+
+/// What is no TOML is told once, and nothing that follows from it.
+#[test]
+fn a_mistake_of_the_language_has_no_consequences() {
+    let files = [("any.contract", CONTRACT)];
+    assert_eq!(said(WHOLE, &files), [""; 0]);
+    for (right, wrong) in [
+        ("name = 'a'", "name = 'a"),
+        ("name = 'a'", "name = a"),
+        ("name = 'a'", "name 'a'"),
+        ("contract = 'any.contract'", "contract = \"any.contract"),
+        ("[protocols.Any]", "[protocols.Any"),
+        ("kind = 'rest'", "kind = rest"),
+        ("[protocols.Any]", "allow = ['a:1', 'b:2'\n[protocols.Any]"),
+        ("[protocols.Any]", "allow = [\n  'a:1'\n  'b:2',\n]\n[protocols.Any]"),
+        ("[protocols.Any]", "[protocols.Any]\nkind = 'rest'"),
+        ("[[consuming]]", "[limits]\nidle = '1s'\n[limits]\nbody = 'x'\n[[consuming]]"),
+        ("[[consuming]]", "[[consuming]"),
+        ("service = 'Any'", "service = 'Any"),
+        ("endpoint = 'http://127.0.0.1:1'", "endpoint = "),
+    ] {
+        let found = said(&WHOLE.replace(right, wrong), &files);
+        assert!(found.len() == 1 && found[0].starts_with("a.toml:"), "{wrong}: {found:#?}");
+        // And it hides nothing else.
+        let more =
+            WHOLE.replace(right, wrong) + "[store]\nflush = 'long'\n[tls.listen]\ncert = 'a.pem'\nkey = 'a.key'\n";
+        let found = said(&more, &[("any.contract", &CONTRACT.replace("result.code", "reslt.code"))]);
+        let told = |part: &str| found.iter().any(|text| text.contains(part));
+        // Which contract it is cannot be known where that is what is broken.
+        let is_known = right != "contract = 'any.contract'";
+        let count = 3 + usize::from(is_known);
+        assert!(
+            found.len() == count && told("store.flush") && told("`reslt`") == is_known && told("a.pem"),
+            "{wrong}: {found:#?}"
+        );
+    }
+}
+
+/// Whoever has a certificate between adapters speaks for the name in it, so that is the label.
+#[test]
+fn a_label_is_the_certificates() {
+    let key = rcgen::KeyPair::generate().unwrap();
+    let of = |names: &[&str]| {
+        let names = names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
+        rcgen::CertificateParams::new(names).unwrap().self_signed(&key).unwrap().pem()
+    };
+    let text = format!("{WHOLE}[tls.peers]\ncert = 'a.pem'\nkey = 'a.key'\nca = 'a.pem'\n");
+    let said = |pem: &str| said(&text, &[("any.contract", CONTRACT), ("a.key", &key.serialize_pem()), ("a.pem", pem)]);
+    assert_eq!(said(&of(&["a", "b"])), [""; 0]);
+    let wrong = said(&of(&["b", "a"]));
+    assert!(wrong.len() == 1 && wrong[0].contains("`name` is `a`") && wrong[0].contains("`name = \"b\"`"), "{wrong:?}");
+    let wrong = said(&of(&["127.0.0.1"]));
+    assert!(wrong.len() == 1 && wrong[0].contains("has no DNS name"), "{wrong:?}");
+}
+
+/// Every table, so that the reader asks for every key.
+const EVERY_TABLE: &str = "[[providing]]\n[[consuming]]\n[store]\n[reports]\n[checks]\n[limits]\n[tls.listen]\n[tls.upstream]\n[tls.peers]\n\
+                           [protocols.NAME]\nkind = 'thrift'\n";
+
+/// The table in docs/ADAPTER.md has every key that is read, with what the reader says of it.
+#[test]
+fn the_reference_is_what_is_read() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/ADAPTER.md");
+    let text = std::fs::read_to_string(path).unwrap();
+    let table =
+        text.split("\n## Every key\n").nth(1).expect("docs/ADAPTER.md has the section").split("\n## ").next().unwrap();
+    let cells = |row: &str| {
+        let cells =
+            row.trim().trim_matches('|').split('|').map(|cell| cell.trim().replace('`', "")).collect::<Vec<_>>();
+        (cells.len() == 5).then_some(cells)
+    };
+    let written = table.lines().filter(|row| row.starts_with("| `")).filter_map(cells);
+    let written = written.map(|row| row[..4].join(" | ")).collect::<std::collections::BTreeSet<_>>();
+    let read = keys(EVERY_TABLE).into_iter();
+    let read = read.map(|key| [key.name, key.kind, key.default, key.range].join(" | "));
+    let read = read.collect::<std::collections::BTreeSet<_>>();
+    let missing = read.difference(&written).collect::<Vec<_>>();
+    let wrong = written.difference(&read).collect::<Vec<_>>();
+    assert!(missing.is_empty() && wrong.is_empty(), "to be added: {missing:#?}\nto be taken out: {wrong:#?}");
+    // And what is allowed is what is read.
+    let found = draft("", EVERY_TABLE, Path::new(""));
+    assert!(found.mistakes.iter().all(|mistake| !mistake.text.contains("unknown key")), "{:?}", found.mistakes);
+    for key in KEYS {
+        assert!(read.iter().any(|row| row.starts_with(key)), "{key} is allowed and never read");
+    }
+}

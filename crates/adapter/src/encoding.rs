@@ -1,0 +1,131 @@
+//! Bodies that are compressed: they are decoded to be looked at, while what passes is what came.
+
+use std::borrow::Cow;
+use std::io::Read;
+
+use flate2::read::{DeflateDecoder, MultiGzDecoder, ZlibDecoder};
+use hyper::HeaderMap;
+use hyper::header::CONTENT_ENCODING;
+
+/// A body as whoever it is for reads it.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Content<'b> {
+    /// What is in it.
+    Plain(Cow<'b, [u8]>),
+    /// It is encoded in a way that is not read here.
+    Unread(String),
+    /// It is not what its encoding says, and why.
+    Broken(String),
+    /// What is in it is longer than may be looked at.
+    Over,
+}
+
+/// Decodes a body: `gzip`, and `deflate` with the frame of zlib or, as some have it, without one. Of what is in it no more is made than `limit` bytes.
+/// Source: RFC 9110, section 8.4.1.
+pub(crate) fn decode<'b>(headers: &HeaderMap, body: &'b [u8], limit: usize) -> Content<'b> {
+    let mut codings = headers.get_all(CONTENT_ENCODING).into_iter().peekable();
+    if body.is_empty() || codings.peek().is_none() {
+        return Content::Plain(Cow::Borrowed(body));
+    }
+    let codings = codings.map(|value| String::from_utf8_lossy(value.as_bytes()).to_ascii_lowercase());
+    let codings = codings.collect::<Vec<_>>().join(",");
+    let codings = codings.split(',').map(str::trim).filter(|coding| !["", "identity"].contains(coding));
+    let codings = codings.collect::<Vec<_>>();
+    match codings[..] {
+        [] => Content::Plain(Cow::Borrowed(body)),
+        ["gzip" | "x-gzip"] => read("gzip", MultiGzDecoder::new(body), limit),
+        ["deflate"] if is_zlib(body) => read("deflate", ZlibDecoder::new(body), limit),
+        ["deflate"] => read("deflate", DeflateDecoder::new(body), limit),
+        _ => Content::Unread(codings.join(", ")),
+    }
+}
+
+/// Whether bytes begin as those of zlib do. Source: RFC 1950, section 2.2.
+fn is_zlib(body: &[u8]) -> bool {
+    matches!(body, [first, second, ..] if first & 0x0f == 8 && (u16::from(*first) << 8 | u16::from(*second)) % 31 == 0)
+}
+
+fn read(coding: &str, from: impl Read, limit: usize) -> Content<'static> {
+    let mut out = Vec::new();
+    match from.take(limit as u64 + 1).read_to_end(&mut out) {
+        Ok(_) if out.len() > limit => Content::Over,
+        Ok(_) => Content::Plain(Cow::Owned(out)),
+        Err(error) => Content::Broken(format!("no {coding}: {error}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use flate2::Compression;
+    use flate2::write::{DeflateEncoder, GzEncoder, ZlibEncoder};
+    use hyper::header::HeaderValue;
+
+    use super::*;
+
+    const LIMIT: usize = 1000;
+
+    fn check(coding: &str, body: &[u8], expect: &Content<'_>) {
+        let mut headers = HeaderMap::new();
+        headers.insert(CONTENT_ENCODING, HeaderValue::from_str(coding).unwrap());
+        assert_eq!(decode(&headers, body, LIMIT), *expect, "{coding}");
+    }
+
+    fn gzip(body: &[u8]) -> Vec<u8> {
+        let mut out = GzEncoder::new(Vec::new(), Compression::default());
+        out.write_all(body).unwrap();
+        out.finish().unwrap()
+    }
+
+    fn zlib(body: &[u8]) -> Vec<u8> {
+        let mut out = ZlibEncoder::new(Vec::new(), Compression::default());
+        out.write_all(body).unwrap();
+        out.finish().unwrap()
+    }
+
+    fn raw(body: &[u8]) -> Vec<u8> {
+        let mut out = DeflateEncoder::new(Vec::new(), Compression::default());
+        out.write_all(body).unwrap();
+        out.finish().unwrap()
+    }
+
+    #[test]
+    fn what_is_read_and_what_is_not() {
+        let plain = |text: &str| Content::Plain(Cow::Owned(text.as_bytes().to_vec()));
+        check("gzip", &gzip(b"one"), &plain("one"));
+        check("X-GZIP", &gzip(b"one"), &plain("one"));
+        check("gzip", &[gzip(b"one"), gzip(b"two")].concat(), &plain("onetwo"));
+        check("identity, gzip", &gzip(b"one"), &plain("one"));
+        check("deflate", &zlib(b"one"), &plain("one"));
+        check("deflate", &raw(b"one"), &plain("one"));
+        check("identity", b"one", &plain("one"));
+        check("br", b"one", &Content::Unread("br".to_owned()));
+        check("zstd", b"one", &Content::Unread("zstd".to_owned()));
+        check("gzip, br", b"one", &Content::Unread("gzip, br".to_owned()));
+        // What answers HEAD has the field and no body.
+        check("gzip", b"", &plain(""));
+        assert_eq!(decode(&HeaderMap::new(), b"one", LIMIT), plain("one"));
+    }
+
+    #[test]
+    fn no_more_is_made_than_the_limit_says() {
+        check("gzip", &gzip(&[b'x'; LIMIT]), &Content::Plain(Cow::Owned(vec![b'x'; LIMIT])));
+        for (coding, bomb) in
+            [("gzip", gzip(&[0; LIMIT + 1])), ("deflate", zlib(&[0; 1 << 20])), ("deflate", raw(&[0; 1 << 24]))]
+        {
+            check(coding, &bomb, &Content::Over);
+        }
+    }
+
+    #[test]
+    fn what_is_none_of_its_encoding_is_broken() {
+        let mut headers = HeaderMap::new();
+        headers.insert(CONTENT_ENCODING, HeaderValue::from_static("gzip"));
+        let cut = &gzip(b"a text that is cut")[..20];
+        for body in [&b"{}"[..], cut] {
+            let decoded = decode(&headers, body, LIMIT);
+            assert!(matches!(&decoded, Content::Broken(why) if why.starts_with("no gzip: ")), "{decoded:?}");
+        }
+    }
+}

@@ -1,0 +1,145 @@
+//! Which endpoint a request over HTTP is to: of those of its origin the one whose path is the longest that its own begins with.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use crate::endpoint::{Endpoint, Scheme};
+
+/// Most endpoints of one origin that are told apart by their paths. Calls of others pass as unlisted.
+const PATHS_MAX: usize = 1024;
+/// Most endpoints of all origins: messages may introduce as many as somebody likes to write into them.
+const ENDPOINTS_MAX: usize = 16_384;
+
+/// Scheme, and host and port in lower case.
+type Origin = (Scheme, String);
+
+/// A path, and the endpoint that it is the path of.
+type Placed = (String, Arc<str>);
+
+/// Endpoints over HTTP: those that are configured, and those that were learned.
+#[derive(Debug, Default)]
+pub(crate) struct Routes(Mutex<Known>);
+
+#[derive(Debug, Default)]
+struct Known {
+    /// The longest path first.
+    origins: HashMap<Origin, Vec<Placed>>,
+    count: usize,
+}
+
+fn origin(scheme: Scheme, authority: &str) -> Origin {
+    (scheme, authority.to_ascii_lowercase())
+}
+
+impl Routes {
+    /// Remembers an endpoint; whether there was room for it, or it was known.
+    pub(crate) fn add(&self, endpoint: &str, parsed: &Endpoint) -> bool {
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_full = known.count >= ENDPOINTS_MAX;
+        let of = known.origins.entry(origin(parsed.scheme, &parsed.authority())).or_default();
+        if of.iter().any(|(_, known)| **known == *endpoint) {
+            return true;
+        }
+        if is_full || of.len() >= PATHS_MAX {
+            return false;
+        }
+        of.push((plain_path(&parsed.path), endpoint.into()));
+        of.sort_by_key(|(path, _)| std::cmp::Reverse(path.len()));
+        known.count += 1;
+        true
+    }
+
+    /// Whether any endpoint is of this origin.
+    pub(crate) fn has(&self, scheme: Scheme, authority: &str) -> bool {
+        let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        known.origins.get(&origin(scheme, authority)).is_some_and(|of| !of.is_empty())
+    }
+
+    /// The endpoint of a request, and what of its path is behind that of the endpoint.
+    pub(crate) fn find<'p>(&self, scheme: Scheme, authority: &str, path: &'p str) -> Option<(Arc<str>, &'p str)> {
+        let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let of = known.origins.get(&origin(scheme, authority))?;
+        of.iter().find_map(|(prefix, endpoint)| Some((endpoint.clone(), behind(path, prefix)?)))
+    }
+}
+
+/// A path without doubled slashes and without one at its end.
+fn plain_path(path: &str) -> String {
+    let mut plain = String::new();
+    for part in path.split('/').filter(|part| !part.is_empty()) {
+        plain.push('/');
+        plain.push_str(part);
+    }
+    plain
+}
+
+/// What is behind the parts of `prefix`, which is plain; `None`: the path does not begin with them.
+fn behind<'p>(path: &'p str, prefix: &str) -> Option<&'p str> {
+    let mut rest = path;
+    for part in prefix.split('/').filter(|part| !part.is_empty()) {
+        rest = rest.trim_start_matches('/').strip_prefix(part)?;
+        if !rest.is_empty() && !rest.starts_with('/') {
+            return None;
+        }
+    }
+    Some(rest)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_begin_with_others_by_their_parts() {
+        for (path, prefix, expect) in [
+            ("/1.1/friends/list.json", "", Some("/1.1/friends/list.json")),
+            ("//edam/user", "/edam/user", Some("")),
+            ("/edam/user/", "/edam/user", Some("/")),
+            ("/edam/users", "/edam/user", None),
+            ("/edam", "/edam/user", None),
+            ("/a//b/c", "/a/b", Some("/c")),
+        ] {
+            assert_eq!(behind(path, prefix), expect, "{path} {prefix}");
+        }
+        assert_eq!(plain_path("//edam//user/"), "/edam/user");
+        assert_eq!(plain_path("/"), "");
+    }
+
+    fn routes(endpoints: &[&str]) -> Routes {
+        let routes = Routes::default();
+        for endpoint in endpoints {
+            assert!(routes.add(endpoint, &Endpoint::parse(endpoint).unwrap()), "{endpoint}");
+        }
+        routes
+    }
+
+    #[test]
+    fn the_longest_path_of_the_same_origin_is_found() {
+        let routes =
+            routes(&["http://Notes.test", "http://notes.test:80/s1", "https://notes.test/s1", "http://[::1]:8/a"]);
+        for (scheme, authority, path, expect) in [
+            (Scheme::Http, "notes.test:80", "/x", Some(("http://Notes.test", "/x"))),
+            (Scheme::Http, "NOTES.test:80", "/s1/x", Some(("http://notes.test:80/s1", "/x"))),
+            (Scheme::Http, "notes.test:80", "/s10", Some(("http://Notes.test", "/s10"))),
+            (Scheme::Https, "notes.test:443", "/s1", Some(("https://notes.test/s1", ""))),
+            (Scheme::Https, "notes.test:443", "/", None),
+            (Scheme::Http, "notes.test:443", "/s1", None),
+            (Scheme::Http, "[::1]:8", "/a/b", Some(("http://[::1]:8/a", "/b"))),
+        ] {
+            let found = routes.find(scheme, authority, path);
+            let found = found.as_ref().map(|(endpoint, behind)| (&**endpoint, *behind));
+            assert_eq!(found, expect, "{scheme:?} {authority}{path}");
+        }
+    }
+
+    #[test]
+    fn endpoints_that_somebody_makes_up_take_no_memory_without_end() {
+        let routes = Routes::default();
+        let add = |endpoint: String| routes.add(&endpoint, &Endpoint::parse(&endpoint).unwrap());
+        let added = (0..PATHS_MAX + 1).filter(|at| add(format!("http://one/{at}"))).count();
+        assert_eq!(added, PATHS_MAX);
+        assert!(add("http://one/0".to_owned()), "it is known");
+        let added = (0..ENDPOINTS_MAX).filter(|at| add(format!("http://h{at}/"))).count();
+        assert_eq!(added, ENDPOINTS_MAX - PATHS_MAX);
+    }
+}

@@ -1,0 +1,152 @@
+//! Endpoints that a reply introduced: whoever calls them, by whatever way and with whatever path, is seen to.
+
+use std::io::BufReader;
+
+use super::bytes::{self, Authority, contract_file, exchange, request, response};
+use super::world::{Adapter, get};
+
+const SHOP: &str = r#"contract 1
+
+service Shop {
+    GET "/store"() { reply identifies Items at result.body.items }
+}
+
+service Items {
+    GET "/{id}"(id) { ensures there: result.code == 200 }
+}
+"#;
+
+/// A service that has nothing, at a path of its own, and one that tells of it.
+struct Shop {
+    shop: String,
+    items: String,
+    folder: tempfile::TempDir,
+}
+
+impl Shop {
+    fn new(tls: Option<&bytes::Made>) -> Self {
+        let port = bytes::serve(tls, |_| (response(404, "text/plain", "none"), false));
+        let items = format!("{}://127.0.0.1:{port}/v1/items", if tls.is_some() { "https" } else { "http" });
+        let told = items.clone();
+        let port = bytes::serve(None, move |_| {
+            (response(200, "application/json", format!("{{\"items\": \"{told}\"}}")), false)
+        });
+        Self { shop: format!("http://127.0.0.1:{port}"), items, folder: tempfile::tempdir().unwrap() }
+    }
+
+    fn adapter(&self, more: &str) -> Adapter {
+        let file = contract_file(self.folder.path(), SHOP);
+        Adapter::from_text(&format!(
+            "name = 'client'\ncontract = '{file}'\nadmin = '127.0.0.1:0'\nproxy = '127.0.0.1:0'\nallow = ['127.0.0.1:*']\n\
+             [[consuming]]\nservice = 'Shop'\nendpoint = '{}'\n\
+             [protocols.Shop]\nkind = 'rest'\n[protocols.Items]\nkind = 'rest'\n{more}",
+            self.shop
+        ))
+    }
+
+    fn authority(&self) -> &str {
+        self.items.split("://").nth(1).unwrap().split('/').next().unwrap()
+    }
+
+    /// Asks the shop, as a client that is told of the proxy and of nothing else.
+    fn learn(&self, adapter: &Adapter) {
+        let target = format!("{}/store", self.shop);
+        assert_eq!(bytes::ask(&adapter.at("proxy"), &request("GET", &target, &[], b"")).status(), 200);
+    }
+}
+
+#[track_caller]
+fn blamed(adapter: &Adapter, calls: usize) {
+    let told = adapter.told();
+    assert_eq!(told.matches("Failed postcondition result.code == 200").count(), calls, "{told}");
+    let metrics = adapter.running.as_ref().unwrap().metrics();
+    assert!(metrics.contains("unchecked_total{reason=\"unlisted\"} 0\n"), "{metrics}");
+    assert!(metrics.contains("unchecked_total{reason=\"encrypted\"} 0\n"), "{metrics}");
+}
+
+#[test]
+fn whoever_comes_by_the_forward_proxy_is_seen_to_call_what_was_learned() {
+    let shop = Shop::new(None);
+    let adapter = shop.adapter("");
+    shop.learn(&adapter);
+    let got = bytes::ask(&adapter.at("proxy"), &request("GET", &format!("{}/7", shop.items), &[], b""));
+    assert_eq!(got.status(), 404);
+    blamed(&adapter, 1);
+}
+
+#[test]
+fn a_tunnel_to_what_was_learned_is_looked_into() {
+    let shop = Shop::new(None);
+    let adapter = shop.adapter("");
+    shop.learn(&adapter);
+    let (stream, head) = bytes::tunnel(&adapter.at("proxy"), shop.authority());
+    assert!(head.starts_with("HTTP/1.1 200"), "{head}");
+    let mut tunnel: bytes::Reader = BufReader::new(Box::new(stream));
+    let call = request("GET", "/v1/items/7", &[], b"").to_bytes(1);
+    assert_eq!(exchange(&mut tunnel, &call, false).unwrap().status(), 404);
+    blamed(&adapter, 1);
+}
+
+#[test]
+fn a_tunnel_of_https_is_looked_into_where_the_own_certificate_is_one_of_its_host() {
+    let made = Authority::new().make("items.test");
+    let shop = Shop::new(Some(&made));
+    let listen = format!("[tls.listen]\n{}", made.identity());
+    let adapter = shop.adapter(&format!("[tls.upstream]\nca = '{}'\n{listen}", made.ca().display()));
+    shop.learn(&adapter);
+    let (stream, _) = bytes::tunnel(&adapter.at("proxy"), shop.authority());
+    let call = request("GET", "/v1/items/7", &[], b"").to_bytes(1);
+    assert_eq!(exchange(&mut bytes::tls_over(stream, &made, None), &call, false).unwrap().status(), 404);
+    blamed(&adapter, 1);
+    // Without one the client speaks with the service itself.
+    let adapter = shop.adapter(&format!("[tls.upstream]\nca = '{}'\n", made.ca().display()));
+    shop.learn(&adapter);
+    let (stream, _) = bytes::tunnel(&adapter.at("proxy"), shop.authority());
+    assert_eq!(exchange(&mut bytes::tls_over(stream, &made, None), &call, false).unwrap().status(), 404);
+    let metrics = adapter.running.as_ref().unwrap().metrics();
+    assert!(metrics.contains("unchecked_total{reason=\"encrypted\"} 1\n"), "{metrics}");
+}
+
+#[test]
+fn whoever_asks_where_a_longer_path_is_comes_through_the_adapter() {
+    let shop = Shop::new(None);
+    let adapter = shop.adapter("");
+    let resolve = |path: &str| {
+        let answer = get(&adapter.at("admin"), &format!("/resolve?endpoint={}{path}", shop.items));
+        serde_json::from_str::<serde_json::Value>(&answer).unwrap()
+    };
+    assert_eq!(resolve("/7")["intercepted"], false, "nothing is known of it");
+    shop.learn(&adapter);
+    let resolved = resolve("/7");
+    assert_eq!((&resolved["intercepted"], &resolved["service"]), (&true.into(), &"Items".into()), "{resolved}");
+    let at = resolved["address"].as_str().unwrap();
+    assert_eq!(bytes::ask(at, &request("GET", "/v1/items/7", &[], b"")).status(), 404);
+    blamed(&adapter, 1);
+}
+
+#[test]
+fn what_was_learned_in_an_earlier_life_is_still_known() {
+    let shop = Shop::new(None);
+    let store = format!("[store]\npath = '{}'\n", shop.folder.path().join("store").display());
+    shop.learn(&shop.adapter(&store));
+    let adapter = shop.adapter(&store);
+    bytes::ask(&adapter.at("proxy"), &request("GET", &format!("{}/7", shop.items), &[], b""));
+    blamed(&adapter, 1);
+}
+
+#[test]
+fn without_room_for_a_listener_that_is_told_and_counted() {
+    let shop = Shop::new(None);
+    let adapter = shop.adapter("[limits]\nlisteners = 0\n");
+    shop.learn(&adapter);
+    for _ in 0..2 {
+        assert_eq!(adapter.resolve(&shop.items), shop.authority(), "directly");
+    }
+    let told = adapter.told();
+    assert!(told.contains("`limits.listeners` is reached") && told.contains(&shop.items), "{told}");
+    let metrics = adapter.running.as_ref().unwrap().metrics();
+    assert!(metrics.contains("quintain_adapter_listeners_over_total 2\n"), "{metrics}");
+    // By the proxy there is no need of one.
+    bytes::ask(&adapter.at("proxy"), &request("GET", &format!("{}/7", shop.items), &[], b""));
+    blamed(&adapter, 1);
+}

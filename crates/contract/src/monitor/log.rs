@@ -1,0 +1,248 @@
+//! Entries one behind the other in segments, found by key. What keeping one takes beside its own bytes is a header and a place in a table, where
+//! a map of boxes takes an allocation, a bucket and a link in a queue.
+
+use std::collections::VecDeque;
+use std::hash::{BuildHasher, RandomState};
+
+use hashbrown::HashTable;
+
+use super::store::Key;
+
+/// Bits of a place that say where in its segment a record begins.
+const OFFSET_BITS: u32 = 14;
+/// Most bytes of a segment, but for a record that is longer: that has one alone, and begins it.
+const SEGMENT_BYTES_MAX: usize = 1 << OFFSET_BITS;
+/// So many bytes can have places: each segment that is not full has one behind it that is, or that one record fills.
+pub(super) const BYTES_MAX: usize = 1 << 31;
+
+/// The key, the second of its last use, and the length of the value with two flags.
+const HEADER_BYTES: usize = size_of::<Key>() + 4 + 4;
+/// It was used since it was looked at for leaving.
+const AGAIN: u32 = 1;
+/// Another record has taken its place.
+const DEAD: u32 = 2;
+const FLAG_BITS: u32 = 2;
+
+/// A record as it stands in a segment.
+pub(super) struct Record<'a> {
+    pub(super) key: Key,
+    pub(super) used_s: u32,
+    pub(super) again: bool,
+    pub(super) value: &'a [u8],
+    is_dead: bool,
+}
+
+/// The entries.
+pub(super) struct Log {
+    segment_bytes: usize,
+    /// By their numbers; one that is not in use is empty.
+    segments: Vec<Vec<u8>>,
+    /// The numbers of those in use, the oldest first.
+    order: VecDeque<u32>,
+    unused: Vec<u32>,
+    /// Places of records that live.
+    places: HashTable<u32>,
+    hasher: RandomState,
+    /// Of all segments in use.
+    capacity_bytes: usize,
+    dead_bytes: usize,
+}
+
+impl Log {
+    /// One whose segments are small beside `bytes_max`.
+    pub(super) fn new(bytes_max: usize) -> Self {
+        Self {
+            segment_bytes: (bytes_max / 16).clamp(256, SEGMENT_BYTES_MAX),
+            segments: Vec::new(),
+            order: VecDeque::new(),
+            unused: Vec::new(),
+            places: HashTable::new(),
+            hasher: RandomState::new(),
+            capacity_bytes: 0,
+            dead_bytes: 0,
+        }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.places.len()
+    }
+
+    /// How many segments there are.
+    pub(super) fn segments(&self) -> usize {
+        self.order.len()
+    }
+
+    /// All that it takes.
+    pub(super) fn bytes(&self) -> usize {
+        let lists = self.segments.capacity() * size_of::<Vec<u8>>()
+            + (self.order.capacity() + self.unused.capacity()) * size_of::<u32>();
+        self.capacity_bytes + self.places.allocation_size() + lists
+    }
+
+    /// Where the record of a key is.
+    pub(super) fn find(&self, key: &Key) -> Option<u32> {
+        let same = |place: &u32| record_at(&self.segments, *place).is_some_and(|record| record.key == *key);
+        self.places.find(self.hasher.hash_one(key), same).copied()
+    }
+
+    /// The record at a place that [`Log::find`] gave.
+    pub(super) fn at(&self, place: u32) -> Option<Record<'_>> {
+        record_at(&self.segments, place)
+    }
+
+    /// That the record at a place is used.
+    pub(super) fn touch(&mut self, place: u32, now_s: u32) {
+        let Some(record) = self.at(place) else { return };
+        let (used_s, length) = (record.used_s.max(now_s), record.value.len());
+        self.write_head(place, used_s, length, AGAIN);
+    }
+
+    /// Keeps a record in the place of the one before it. Gives whether it can: its value must be shorter than 1 GiB.
+    pub(super) fn put(&mut self, key: &Key, value: &[u8], used_s: u32) -> bool {
+        if value.len() >= (1 << (32 - FLAG_BITS)) - HEADER_BYTES {
+            return false;
+        }
+        let Some(before) = self.find(key) else {
+            let place = self.append(key, used_s, 0, value);
+            let Self { places, segments, hasher, .. } = self;
+            places.insert_unique(hasher.hash_one(key), place, |place| hash_of(hasher, segments, *place));
+            return true;
+        };
+        let length = self.at(before).map_or(0, |record| record.value.len());
+        if length == value.len() {
+            self.write_head(before, used_s, length, AGAIN);
+            let (segment, offset) = split(before);
+            self.segments[segment][offset + HEADER_BYTES..][..length].copy_from_slice(value);
+            return true;
+        }
+        self.write_head(before, used_s, length, DEAD);
+        self.dead_bytes += HEADER_BYTES + length;
+        let place = self.append(key, used_s, AGAIN, value);
+        self.moved(key, before, place);
+        // At least half of what is copied then is garbage that goes.
+        if self.dead_bytes > self.capacity_bytes / 2 && self.order.len() > 4 {
+            for _ in 0..self.order.len() {
+                self.recycle(&mut |record| Some(record.again));
+            }
+        }
+        true
+    }
+
+    /// Takes the oldest segment away. `stays` says of each record that lives whether it is kept, and then whether it counts as used again: those
+    /// go behind the newest.
+    pub(super) fn recycle(&mut self, stays: &mut dyn FnMut(&Record<'_>) -> Option<bool>) {
+        let Some(number) = self.order.pop_front() else { return };
+        let bytes = std::mem::take(&mut self.segments[number as usize]);
+        self.capacity_bytes -= bytes.capacity();
+        let mut offset = 0;
+        while let Some(record) = read(&bytes, offset) {
+            let place = number << OFFSET_BITS | offset as u32;
+            let length = HEADER_BYTES + record.value.len();
+            offset += length;
+            if record.is_dead {
+                self.dead_bytes -= length;
+                continue;
+            }
+            let Some(again) = stays(&record) else {
+                let hash = self.hasher.hash_one(record.key);
+                if let Ok(entry) = self.places.find_entry(hash, |known| *known == place) {
+                    entry.remove();
+                }
+                continue;
+            };
+            let moved = self.append(&record.key, record.used_s, if again { AGAIN } else { 0 }, record.value);
+            self.moved(&record.key, place, moved);
+        }
+        // Not before, as places of the new segment could be those that the table has for the old one.
+        self.unused.push(number);
+    }
+
+    /// Those that live, the oldest first.
+    pub(super) fn records(&self) -> impl Iterator<Item = Record<'_>> {
+        let of_segment = |number: &u32| {
+            let bytes = &self.segments[*number as usize];
+            let mut offset = 0;
+            std::iter::from_fn(move || {
+                let record = read(bytes, offset)?;
+                offset += HEADER_BYTES + record.value.len();
+                Some(record)
+            })
+        };
+        self.order.iter().flat_map(of_segment).filter(|record| !record.is_dead)
+    }
+
+    fn moved(&mut self, key: &Key, from: u32, to: u32) {
+        let hash = self.hasher.hash_one(key);
+        *self.places.find_mut(hash, |known| *known == from).expect("each record that lives is in the table") = to;
+    }
+
+    fn append(&mut self, key: &Key, used_s: u32, flags: u32, value: &[u8]) -> u32 {
+        let length = HEADER_BYTES + value.len();
+        let fits = |number: &&u32| {
+            let segment = &self.segments[**number as usize];
+            segment.capacity() - segment.len() >= length
+        };
+        let number = self.order.back().filter(fits).copied().unwrap_or_else(|| self.begin(length));
+        let segment = &mut self.segments[number as usize];
+        let place = number << OFFSET_BITS | segment.len() as u32;
+        segment.extend_from_slice(key);
+        segment.extend_from_slice(&used_s.to_le_bytes());
+        segment.extend_from_slice(&word(value.len(), flags));
+        segment.extend_from_slice(value);
+        place
+    }
+
+    /// A new segment in which a record has room.
+    fn begin(&mut self, length: usize) -> u32 {
+        let number = self.unused.pop().unwrap_or_else(|| {
+            self.segments.push(Vec::new());
+            u32::try_from(self.segments.len() - 1).expect("there are places for fewer bytes")
+        });
+        let segment = Vec::with_capacity(self.segment_bytes.max(length));
+        self.capacity_bytes += segment.capacity();
+        self.segments[number as usize] = segment;
+        self.order.push_back(number);
+        number
+    }
+
+    fn write_head(&mut self, place: u32, used_s: u32, length: usize, flags: u32) {
+        let (segment, offset) = split(place);
+        let head = &mut self.segments[segment][offset + size_of::<Key>()..][..8];
+        head[..4].copy_from_slice(&used_s.to_le_bytes());
+        head[4..].copy_from_slice(&word(length, flags));
+    }
+}
+
+impl std::fmt::Debug for Log {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} entries in {} bytes", self.len(), self.bytes())
+    }
+}
+
+fn split(place: u32) -> (usize, usize) {
+    ((place >> OFFSET_BITS) as usize, place as usize & (SEGMENT_BYTES_MAX - 1))
+}
+
+fn word(length: usize, flags: u32) -> [u8; 4] {
+    ((length as u32) << FLAG_BITS | flags).to_le_bytes()
+}
+
+fn record_at(segments: &[Vec<u8>], place: u32) -> Option<Record<'_>> {
+    let (segment, offset) = split(place);
+    read(segments.get(segment)?, offset)
+}
+
+/// The hash of the key of the record at a place, without a look at the rest of it.
+fn hash_of(hasher: &RandomState, segments: &[Vec<u8>], place: u32) -> u64 {
+    record_at(segments, place).map_or(0, |record| hasher.hash_one(record.key))
+}
+
+fn read(segment: &[u8], offset: usize) -> Option<Record<'_>> {
+    let (key, rest) = segment.get(offset..)?.split_first_chunk()?;
+    let (used_s, rest) = rest.split_first_chunk()?;
+    let (word, rest) = rest.split_first_chunk()?;
+    let word = u32::from_le_bytes(*word);
+    let value = rest.get(..(word >> FLAG_BITS) as usize)?;
+    let used_s = u32::from_le_bytes(*used_s);
+    Some(Record { key: *key, used_s, again: word & AGAIN != 0, value, is_dead: word & DEAD != 0 })
+}

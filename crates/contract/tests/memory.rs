@@ -1,0 +1,92 @@
+//! What entries take in memory, by what the allocator gave out. One test alone in this binary, so that no other thread has its share.
+
+mod common;
+
+use std::alloc::System;
+
+use common::{World, ask};
+use contract::monitor::{MemoryStore, Monitor, Settings};
+use serde_json::json;
+use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
+
+#[global_allocator]
+static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
+
+/// An entry of the case studies takes no more, however many there are.
+const ENTRY_BYTES_MAX: usize = 120;
+/// What is begun and not yet full: the newest segment, and lists of segments.
+const SLACK_BYTES: usize = 24 << 10;
+/// What an adapter keeps in memory of a store with a file, if nobody says otherwise.
+const BOUND_BYTES: usize = 512 << 10;
+
+fn kept(region: &Region<'_, System>) -> usize {
+    let change = region.change();
+    change.bytes_allocated.saturating_sub(change.bytes_deallocated)
+}
+
+/// The adapter of a client of Evernote and Twitter, with a store of so many bytes.
+fn world(contract: &str, endpoint: &str, service: &str, bytes_max: usize) -> World {
+    let mut world = World::new(contract);
+    let monitor = Monitor::new(world.contract.clone(), Settings::new("a"), MemoryStore::new(bytes_max, None), 0);
+    world.adapters.insert("a".to_owned(), monitor);
+    world.configure("a", endpoint, service, &["b"], None);
+    world
+}
+
+/// A new user of Evernote: two entries, whose index is as long as the case study's, 55 letters and a decimal.
+fn evernote(world: &mut World, number: usize) {
+    let token = format!("{}{number}", "t".repeat(55));
+    let notes = json!("https://127.0.0.1:9444/");
+    world.call(&ask("a", "https://127.0.0.1:9443/edam/user", "getNoteStoreUrl", json!([token]), notes));
+}
+
+/// A user of Twitter and a friend, new both: two entries.
+fn twitter(world: &mut World, number: usize) {
+    let args = json!([{"user_id": format!("{number}")}, {"authorization": "OAuth"}]);
+    let result = json!({"body": {"users": [{"id_str": format!("11{number:010}")}]}});
+    world.call(&ask("a", "https://127.0.0.1:3912", "GET /1.1/friends/list.json", args, result));
+}
+
+/// Makes the calls of one number.
+type Case = fn(&mut World, usize);
+
+fn entries(world: &World) -> usize {
+    world.adapters["a"].counts().entries as usize
+}
+
+#[test]
+fn an_entry_takes_120_bytes_at_most_and_all_of_them_what_the_bound_says() {
+    let cases: [(&str, &str, &str, Case); 2] = [
+        ("evernote", "https://127.0.0.1:9443/edam/user", "UserStore", evernote),
+        ("twitter", "https://127.0.0.1:3912", "TwitterTweets", twitter),
+    ];
+    for (case, endpoint, service, call) in cases {
+        let mut all = world(case, endpoint, service, 1 << 30);
+        (0..10).for_each(|number| call(&mut all, number));
+        let (region, before) = (Region::new(ALLOCATOR), entries(&all));
+        let mut number = 10;
+        // Just before and just behind the sizes at which the table doubles, where it has least and most room to spare.
+        for count in [1_780, 1_800, 3_570, 3_600, 14_300, 14_400, 28_600, 28_800] {
+            while entries(&all) < count {
+                call(&mut all, number);
+                number += 1;
+            }
+            let new = entries(&all) - before;
+            let bytes = kept(&region);
+            assert!(new + 2 > count - before, "{case}: each call is of two new entries");
+            assert!(bytes <= new * ENTRY_BYTES_MAX + SLACK_BYTES, "{case}: {} B an entry of {new}", bytes / new);
+            assert!(bytes + SLACK_BYTES > new * 40, "{case}: {bytes} B for {new} entries cannot be all of them");
+        }
+        let mut bounded = world(case, endpoint, service, BOUND_BYTES);
+        let region = Region::new(ALLOCATOR);
+        (0..5_000).for_each(|number| call(&mut bounded, number));
+        let at_5_000 = kept(&region);
+        assert!(at_5_000 <= BOUND_BYTES + SLACK_BYTES, "{case}: {at_5_000} B");
+        (5_000..50_000).for_each(|number| call(&mut bounded, number));
+        let at_50_000 = kept(&region);
+        assert!(
+            at_50_000 <= at_5_000 + SLACK_BYTES,
+            "{case}: {at_5_000} B, and {at_50_000} B with ten times the entries"
+        );
+    }
+}

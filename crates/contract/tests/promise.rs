@@ -1,0 +1,166 @@
+//! Types that an operation declares are a promise: what a message that breaks one is told to be, and who is blamed.
+
+mod common;
+
+use common::{World, ask};
+use contract::monitor::report::{Found, Kind};
+use contract::monitor::{Call, Event, MemoryStore, Monitor, Outcome, Settings};
+use contract::{Field, Schema, Signature, Tape, Type, check};
+use serde_json::{Value as Json, json};
+
+/// What is told of a reply of this declared type: its reason, or nothing.
+fn replied(of: &str, result: Json) -> String {
+    let mut world = World::of_text(&format!("contract 1 service S {{ f(a: int) -> {of}; }}"));
+    world.adapter("client", "client");
+    world.configure("client", "s:1", "S", &["server"], None);
+    let reports = world.call(&ask("client", "s:1", "f", json!([1]), result)).reports;
+    for report in &reports {
+        assert_eq!((report.kind, report.found), (Kind::Postcondition, Found::Fails), "{report}");
+        assert_eq!((report.blamed.as_slice(), report.clause.as_str()), (&["server".to_owned()][..], "S.f.type.reply"));
+    }
+    reports.into_iter().map(|report| report.reason.unwrap()).collect::<Vec<_>>().join("; ")
+}
+
+#[track_caller]
+fn check_reply(of: &str, result: Json, expect: &str) {
+    assert_eq!(replied(of, result.clone()), expect, "{of} {result}");
+}
+
+#[test]
+fn what_fits_is_silent() {
+    for (of, result) in [
+        ("any", json!([1, "x"])),
+        ("int", json!(1)),
+        ("int", json!(1.0)),
+        ("float", json!(3)),
+        ("float", json!(0.5)),
+        ("text", json!("x")),
+        ("bytes", json!("eA==")),
+        ("list<any>", json!([1, "x", null])),
+        ("map<text, int>", json!({"a": 1})),
+        ("{a: int, b?: text}", json!({"a": 1})),
+        ("{a: int, b?: text}", json!({"a": 1, "b": null})),
+        ("{a: int}", json!({"a": 1, "more": "than is declared"})),
+        ("list<{a: list<int>}>", json!([{"a": []}, {"a": [1]}])),
+    ] {
+        check_reply(of, result, "");
+    }
+}
+
+#[test]
+fn what_does_not_fit_is_told_with_its_place() {
+    check_reply("int", json!("1"), "`result` is a text, and has to be an int");
+    check_reply("int", json!(1.5), "`result` is a float, and has to be an int");
+    check_reply("bool", json!(0), "`result` is an int, and has to be a bool");
+    check_reply("{a: int}", json!([]), "`result` is a list, and has to be a record");
+    check_reply("list<int>", json!({}), "`result` is a map or record, and has to be a list");
+    check_reply("{a: int}", json!({}), "`result.a` is missing, and has to be an int");
+    check_reply("{a: int}", json!({"a": null}), "`result.a` is missing, and has to be an int");
+    check_reply("{a?: int}", json!({"a": "x"}), "`result.a` is a text, and has to be an int");
+    check_reply(
+        "list<{b: {c: text}}>",
+        json!([{"b": {"c": "x"}}, {"b": {"c": 7}}]),
+        "`result[1].b.c` is an int, and has to be a text",
+    );
+    check_reply("list<text>", json!(["x", null]), "`result[1]` is nothing, and has to be a text");
+    check_reply("map<text, int>", json!({"a": 1, "b": []}), "`result[...]` is a list, and has to be an int");
+}
+
+#[test]
+fn a_request_that_does_not_fit_blames_whoever_sent_it() {
+    let mut world = World::of_text("contract 1 service S { f(a: {n: int}) { requires few: a.n < 5 } }");
+    world.adapter("server", "server");
+    world.configure("server", "s:1", "S", &["server"], None);
+    let mut asked = ask("nobody", "s:1", "f", json!([{"n": "many"}]), json!(null));
+    (asked.client, asked.public) = (None, Some("server"));
+    let reports = world.call(&asked).reports;
+    assert_eq!((reports[0].kind, reports[0].found), (Kind::Precondition, Found::Fails));
+    assert_eq!(
+        (reports[0].blamed.as_slice(), reports[0].clause.as_str()),
+        (&["unknown".to_owned()][..], "S.f.type.request")
+    );
+    let told = reports[0].to_string();
+    let first = told.lines().next().unwrap();
+    assert_eq!(
+        first,
+        "[Whip] Contract Failure: Failed precondition for RPC f ((a: a record)): `a.n` is a text, and has to be an int"
+    );
+    assert!(told.contains("Blaming: unknown (precondition failure)"), "{told}");
+}
+
+#[test]
+fn an_operation_that_says_so_promises_no_types() {
+    let mut world = World::of_text("contract 1 service S { f(a: int) -> int { untyped ensures some: result != 0 } }");
+    world.adapter("client", "client");
+    world.configure("client", "s:1", "S", &["server"], None);
+    let reports = world.call(&ask("client", "s:1", "f", json!(["x"]), json!("y"))).reports;
+    assert!(reports.iter().all(|report| report.found != Found::Fails), "{reports:?}");
+    let text = "contract 1\n\nservice S {\n    f(a: int) -> int {\n        untyped\n    }\n}\n";
+    assert_eq!(contract::print::file(&check(text, None).file), text);
+}
+
+/// One reply to an operation of `S`; what is told of it.
+fn one(
+    text: &str,
+    schema: Option<&Schema>,
+    operation: &str,
+    fill: impl FnOnce(&mut Tape<'_>) -> contract::TapeId,
+) -> Vec<(Found, String)> {
+    let contract = std::sync::Arc::new(check(text, schema).contract.unwrap());
+    let service = contract.service("S").unwrap();
+    let operation = contract.operation(service, operation).unwrap();
+    let mut monitor = Monitor::new(contract, Settings::new("client"), MemoryStore::new(1 << 20, None), 0);
+    monitor.configure("s:1", service, &["server"], None, 0);
+    let mut tape = Tape::new();
+    let result = fill(&mut tape);
+    let call = Call { endpoint: "s:1", operation, args: &[] };
+    let ticket = monitor.step(Event::RequestSent(call), 0).ticket.unwrap();
+    let stepped = monitor.step(Event::ReplyReceived(call, &ticket, Outcome::Result(tape.value(result)), None), 0);
+    stepped.reports.into_iter().map(|report| (report.found, report.reason.unwrap_or_default())).collect()
+}
+
+#[test]
+fn over_http_the_type_is_that_of_a_body_that_says_it_is_done() {
+    const TEXT: &str = "contract 1 service S { GET \"/\"() -> {a: int}; }";
+    let http_of = |text: &str, code: i64, body: fn(&mut Tape<'_>) -> contract::TapeId| {
+        one(text, None, "GET /", |tape| {
+            let (code, headers, body) = (tape.int(code), tape.map([("x", contract::TapeId::default())]), body(tape));
+            tape.map([("code", code), ("headers", headers), ("body", body)])
+        })
+    };
+    let http = |code, body| http_of(TEXT, code, body);
+    let fails = |why: &str| vec![(Found::Fails, format!("`result.body` is {why}"))];
+    assert_eq!(http(200, |tape| tape.malformed("no JSON: expected value")), fails("no JSON: expected value"));
+    assert_eq!(http(200, |tape| tape.list([])), fails("a list, and has to be a record"));
+    assert_eq!(http(201, |tape| tape.missing()), fails("missing, and has to be a record"));
+    assert_eq!(http(200, |tape| tape.opaque()), [(Found::Unknown, "something in it could not be decoded".to_owned())]);
+    for code in [204, 205, 206, 304, 404, 500] {
+        assert_eq!(http(code, |tape| tape.malformed("no JSON")), [], "{code}");
+    }
+    // Every body is a text, or bytes at least.
+    for of in ["text", "bytes"] {
+        let text = TEXT.replace("{a: int}", of);
+        assert_eq!(http_of(&text, 200, |tape| tape.malformed("no JSON")), [], "{of}");
+    }
+}
+
+#[test]
+fn a_schema_is_a_promise_where_the_contract_declares_nothing_else() {
+    let open = |name: &str| Field { required: false, ..Field::new(name, Type::Int) };
+    let mut schema = Schema::default();
+    // A type that contains itself.
+    let fields = vec![Field::new("a", Type::Int), open("b"), Field::optional("next", Type::Named("Node".to_owned()))];
+    schema.types.insert("Node".to_owned(), fields);
+    let signature = Signature { params: Vec::new(), result: Some(Type::Named("Node".to_owned())), errors: Vec::new() };
+    schema.services.insert("S".to_owned(), [("f".to_owned(), signature)].into());
+    let node = |tape: &mut Tape<'_>, name: &'static str| {
+        let a = tape.int(1);
+        let inner = tape.map([(name, a)]);
+        tape.map([("a", a), ("next", inner)])
+    };
+    let told = |text: &str, name| one(text, Some(&schema), "f", |tape| node(tape, name));
+    assert_eq!(told("contract 1 service S { f(); }", "a"), []);
+    let missing = "`result.next.a` is missing, and has to be an int".to_owned();
+    assert_eq!(told("contract 1 service S { f(); }", "b"), [(Found::Fails, missing)]);
+    assert_eq!(told("contract 1 service S { f() -> any; }", "b"), [], "what the contract says counts");
+}

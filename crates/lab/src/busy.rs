@@ -1,0 +1,116 @@
+//! What else runs here: the processes that use processors while we only look.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::time::Duration;
+
+use crate::clock;
+
+/// Others that use more than so much of one processor, all together, make a machine busy.
+pub const BUSY: f64 = 0.25;
+/// The parts of the kernel's counters of CPU time, a second (`USER_HZ`, the same on every Linux; proc(5)).
+const TICKS_PER_S: f64 = 100.0;
+
+/// A process that uses processors.
+#[derive(Clone, Debug, PartialEq)]
+pub struct User {
+    /// Its number.
+    pub pid: u32,
+    /// Its name, 15 bytes at most.
+    pub name: String,
+    /// CPU time over time: 1 is one processor.
+    pub share: f64,
+}
+
+/// CPU time so far of every process, in ticks, with its name; this process is left out.
+type Ticks = BTreeMap<u32, (String, u64)>;
+
+/// The other processes that used a processor meanwhile, those that used most first; looks for so long.
+pub fn users(duration: Duration) -> Vec<User> {
+    let (before, begun) = (read(Path::new("/proc")), clock::now());
+    std::thread::sleep(duration);
+    let seconds = (clock::now() - begun).as_secs_f64();
+    between(&before, &read(Path::new("/proc")), seconds)
+}
+
+/// What is busy in words, those that used most first; `None`: nothing worth a word.
+pub fn words(users: &[User]) -> Option<String> {
+    let total = users.iter().map(|user| user.share).sum::<f64>();
+    if total <= BUSY {
+        return None;
+    }
+    let percent = |share: f64| format!("{:.0} %", share * 100.0);
+    let most = users.iter().take(3).map(|user| format!("process {} `{}` {}", user.pid, user.name, percent(user.share)));
+    let most = most.collect::<Vec<_>>().join(", ");
+    Some(format!("other processes use {} of a processor: {most}", percent(total)))
+}
+
+fn read(proc: &Path) -> Ticks {
+    let entries = std::fs::read_dir(proc).into_iter().flatten().flatten();
+    let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
+    let others = pids.filter(|pid| *pid != std::process::id());
+    let ticks = |pid: u32| Some((pid, ticks(&std::fs::read_to_string(proc.join(format!("{pid}/stat"))).ok()?)?));
+    others.filter_map(ticks).collect()
+}
+
+/// Name and CPU time of a text like `/proc/PID/stat`.
+fn ticks(stat: &str) -> Option<(String, u64)> {
+    // The name stands in brackets and may hold anything.
+    let (before, after) = stat.rsplit_once(')')?;
+    let (_, name) = before.split_once('(')?;
+    let mut fields = after.split_whitespace().skip(11).map(str::parse::<u64>);
+    Some((name.to_owned(), fields.next()?.ok()? + fields.next()?.ok()?))
+}
+
+fn between(before: &Ticks, after: &Ticks, seconds: f64) -> Vec<User> {
+    let user = |(pid, (name, now)): (&u32, &(String, u64))| {
+        // One that is new has used all that it has meanwhile.
+        let then = before.get(pid).filter(|(then, ticks)| then == name && ticks <= now).map_or(0, |(_, ticks)| *ticks);
+        let share = (now - then) as f64 / TICKS_PER_S / seconds.max(1e-3);
+        (share > 0.0).then(|| User { pid: *pid, name: name.clone(), share })
+    };
+    let mut users = after.iter().filter_map(user).collect::<Vec<_>>();
+    users.sort_by(|a, b| b.share.total_cmp(&a.share));
+    users
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(processes: &[(u32, &str, u64)]) -> Ticks {
+        processes.iter().map(|(pid, name, ticks)| (*pid, ((*name).to_owned(), *ticks))).collect()
+    }
+
+    #[test]
+    fn cpu_time_stands_behind_whatever_name() {
+        let stat = "42 (a) b (c)) S 1 42 42 0 -1 4194560 100 0 0 0 30 12 7 9 20 0 1 0 100 1000 10";
+        assert_eq!(ticks(stat), Some(("a) b (c)".to_owned(), 42)));
+        for wrong in ["", "42", "42 (x) S 1", "42 (x) S 1 2 3 4 5 6 7 8 9 10 11 x y"] {
+            assert_eq!(ticks(wrong), None, "{wrong}");
+        }
+    }
+
+    #[test]
+    fn those_that_use_most_come_first() {
+        let before = at(&[(1, "idle", 500), (2, "rustc", 100), (3, "gone", 9), (5, "old", 900)]);
+        let after = at(&[(1, "idle", 500), (2, "rustc", 150), (4, "new", 10), (5, "reused", 2)]);
+        let users = between(&before, &after, 0.5);
+        let seen = users.iter().map(|user| (user.pid, user.share)).collect::<Vec<_>>();
+        assert_eq!(seen, [(2, 1.0), (4, 0.2), (5, 0.04)]);
+        assert_eq!(
+            words(&users).as_deref(),
+            Some(
+                "other processes use 124 % of a processor: process 2 `rustc` 100 %, process 4 `new` 20 %, process 5 `reused` 4 %"
+            )
+        );
+        assert_eq!(words(&users[1..]), None, "a quarter of a processor is not busy");
+        assert_eq!(words(&[]), None);
+    }
+
+    #[test]
+    fn this_machine_is_looked_at() {
+        assert!(read(Path::new("/proc")).keys().all(|pid| *pid != std::process::id()));
+        assert!(users(Duration::from_millis(1)).iter().all(|user| user.share > 0.0));
+    }
+}

@@ -1,0 +1,106 @@
+//! Requests that had no answer when measuring ended: how long they had waited.
+
+use net::Nanos;
+use stats::Histogram;
+use study::record::{self, Censored};
+
+/// What one worker leaves of them.
+#[derive(Debug)]
+pub(crate) struct Waits {
+    until: Nanos,
+    timeout_ns: Nanos,
+    /// Intended and written, of those that were written.
+    in_flight: Vec<(Nanos, Nanos)>,
+    /// When the oldest request in flight was written, of each connection that has one.
+    connections: Vec<Nanos>,
+    /// How long those had waited that were to be sent and were not; `None`: none. They may be millions.
+    unsent: Option<Box<Histogram>>,
+    unsent_overdue: u64,
+}
+
+impl Waits {
+    /// None, at the end of measuring.
+    pub(crate) fn new(until: Nanos, timeout_ns: Nanos) -> Self {
+        let (in_flight, connections) = (Vec::new(), Vec::new());
+        Self { until, timeout_ns, in_flight, connections, unsent: None, unsent_overdue: 0 }
+    }
+
+    /// A request that had no answer by the end. What came into being only after it does not count.
+    pub(crate) fn request(&mut self, intended: Nanos, sent_at: Nanos) {
+        if sent_at < self.until {
+            self.in_flight.push((intended, sent_at));
+        } else if intended < self.until {
+            self.unsent(intended);
+        }
+    }
+
+    /// A connection that waits, and when the oldest request in flight on it was written.
+    pub(crate) fn connection(&mut self, sent_at: Nanos) {
+        if sent_at < self.until {
+            self.connections.push(sent_at);
+        }
+    }
+
+    /// A request that was to be sent before the end and was not.
+    pub(crate) fn unsent(&mut self, intended: Nanos) {
+        let waited_ns = self.until.saturating_sub(intended);
+        self.unsent.get_or_insert_default().record(waited_ns);
+        self.unsent_overdue += u64::from(waited_ns > self.timeout_ns);
+    }
+}
+
+/// Those of all workers. `heard_at`: when the subject was last heard of, [`None`] where it never was.
+pub(crate) fn merged<'a>(workers: impl Iterator<Item = &'a Waits>, heard_at: Option<Nanos>) -> Censored {
+    let [mut in_flight, mut connections, mut unsent] = [(); 3].map(|()| Histogram::new());
+    let mut found = Censored::default();
+    for waits in workers {
+        let until = waits.until;
+        waits.in_flight.iter().for_each(|(intended, _)| in_flight.record(until.saturating_sub(*intended)));
+        waits.connections.iter().for_each(|sent_at| connections.record(until.saturating_sub(*sent_at)));
+        waits.unsent.iter().for_each(|part| unsent.merge(part));
+        found.unsent_overdue += waits.unsent_overdue;
+        let written = waits.connections.iter().copied().filter(|sent_at| heard_at.is_none_or(|at| *sent_at >= at));
+        let silent_ns = written.min().map_or(0, |since| until.saturating_sub(since));
+        found.silent_ns = found.silent_ns.max(silent_ns);
+    }
+    found.in_flight = record::Histogram::from(&in_flight);
+    found.connections = record::Histogram::from(&connections);
+    found.unsent = record::Histogram::from(&unsent);
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn silence_begins_with_the_first_request_after_the_last_answer() {
+        let check = |sent: &[Nanos], heard_at, silent_ns| {
+            let mut waits = Waits::new(1_000, 50);
+            sent.iter().for_each(|sent_at| waits.connection(*sent_at));
+            assert_eq!(merged([&waits].into_iter(), heard_at).silent_ns, silent_ns, "{sent:?} {heard_at:?}");
+        };
+        check(&[100, 400, 700], Some(300), 600);
+        check(&[100], Some(300), 0); // One connection waits; the others were answered, and nothing was asked since.
+        check(&[100, 300], Some(300), 700);
+        check(&[100, 300], None, 900);
+        check(&[], Some(300), 0);
+    }
+
+    #[test]
+    fn requests_are_kept_apart_by_whether_they_were_sent_and_those_after_the_end_are_left_out() {
+        let mut first = Waits::new(1_000, 50);
+        first.request(100, 100);
+        first.request(300, 900);
+        first.request(930, 1_000); // Sent when nobody knew yet that it was over.
+        first.request(1_000, 1_000);
+        first.connection(1_000);
+        let mut second = Waits::new(1_000, 50);
+        second.unsent(960);
+        second.connection(100);
+        let found = merged([&first, &second].into_iter(), Some(950));
+        assert_eq!((found.in_flight.count, found.in_flight.min, found.in_flight.max), (2, Some(700), Some(900)));
+        assert_eq!((found.unsent.count, found.unsent.min, found.unsent.max), (2, Some(40), Some(70)));
+        assert_eq!((found.unsent_overdue, found.connections.count, found.silent_ns), (1, 1, 0));
+    }
+}

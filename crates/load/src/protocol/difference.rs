@@ -1,0 +1,103 @@
+//! Where what came is another than what was expected, for the words of an error.
+
+/// Bytes shown of either side.
+const SHOWN_BYTES: usize = 16;
+
+/// The first difference between two byte strings.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Difference {
+    /// Bytes before it, which are alike.
+    at: u64,
+    found: [u8; SHOWN_BYTES],
+    found_bytes: u8,
+}
+
+impl Difference {
+    /// In a piece of what came, which stands `at` so many bytes from its beginning; `is_same` says whether the byte at a place is the
+    /// expected one. `None`: the piece is as expected.
+    #[cold]
+    pub(crate) fn find(at: u64, piece: &[u8], is_same: impl Fn(u64, u8) -> bool) -> Option<Difference> {
+        let alike = piece.iter().zip(at..).position(|(&byte, at)| !is_same(at, byte))?;
+        let mut difference = Difference::end(at + alike as u64);
+        difference.add(&piece[alike..]);
+        Some(difference)
+    }
+
+    /// What came ends `at` so many bytes, and more was expected.
+    pub(crate) fn end(at: u64) -> Difference {
+        Difference { at, found: [0; SHOWN_BYTES], found_bytes: 0 }
+    }
+
+    /// What came goes on with `piece`.
+    #[cold]
+    pub(crate) fn add(&mut self, piece: &[u8]) {
+        let begun = usize::from(self.found_bytes);
+        let taken = piece.len().min(SHOWN_BYTES - begun);
+        self.found[begun..begun + taken].copy_from_slice(&piece[..taken]);
+        self.found_bytes += taken as u8;
+    }
+
+    /// Bytes before it, which are alike.
+    pub(crate) fn at(&self) -> u64 {
+        self.at
+    }
+
+    /// Both sides, escaped; `expected` is what was expected from [`Difference::at`] on.
+    pub(crate) fn words(&self, expected: &[u8]) -> String {
+        let side = |bytes: &[u8]| match bytes {
+            [] => "the end".to_owned(),
+            bytes => format!("`{}`", bytes[..bytes.len().min(SHOWN_BYTES)].escape_ascii()),
+        };
+        let found = side(&self.found[..usize::from(self.found_bytes)]);
+        format!("at offset {}, found {found}, expected {}", self.at, side(expected))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn between(found: &str, expected: &str, piece_bytes: usize) -> Option<String> {
+        let mut difference: Option<Difference> = None;
+        let mut at = 0;
+        for piece in found.as_bytes().chunks(piece_bytes) {
+            match &mut difference {
+                Some(difference) => difference.add(piece),
+                None => {
+                    difference =
+                        Difference::find(at, piece, |at, byte| expected.as_bytes().get(at as usize) == Some(&byte));
+                }
+            }
+            at += piece.len() as u64;
+        }
+        let difference = difference.or((found.len() < expected.len()).then(|| Difference::end(at)))?;
+        Some(difference.words(&expected.as_bytes()[difference.at() as usize..]))
+    }
+
+    #[test]
+    fn the_first_difference_is_shown_however_the_bytes_come() {
+        let table = [
+            ("test", "test", None),
+            ("", "", None),
+            ("tent", "test", Some("at offset 2, found `nt`, expected `st`")),
+            ("tes", "test", Some("at offset 3, found the end, expected `t`")),
+            ("", "test", Some("at offset 0, found the end, expected `test`")),
+            ("test!", "test", Some("at offset 4, found `!`, expected the end")),
+            ("a\0\n`", "a\r\n`", Some(r"at offset 1, found `\x00\n``, expected `\r\n``")),
+            (
+                "0123456789abcdefghijklmnop",
+                "x123456789abcdefghijklmnop",
+                Some("at offset 0, found `0123456789abcdef`, expected `x123456789abcdef`"),
+            ),
+        ];
+        for (found, expected, words) in table {
+            for piece_bytes in [1, 2, 3, 100] {
+                assert_eq!(
+                    between(found, expected, piece_bytes).as_deref(),
+                    words,
+                    "{found} in pieces of {piece_bytes}"
+                );
+            }
+        }
+    }
+}

@@ -1,0 +1,112 @@
+//! The generator's process of the lab, `quintain load --spec`: a specification in, lines of JSON out. What they say is defined in
+//! [`study::seam`].
+
+use std::fs::File;
+use std::io::{BufRead, BufReader};
+use std::sync::mpsc;
+
+use load::{Event, LoadError};
+use serde::Deserialize;
+use study::seam::{self, HOLD_MAX, Heard, Told};
+use study::spec::LoadSpec;
+
+use crate::message::{Done, Exit, Problem};
+use crate::{limits, output, signals};
+
+/// Carries out the load whose specification stands in the file `path`, or comes on stdin (`-`).
+pub(crate) fn generator(path: &str) -> Done {
+    let unreadable = |error: std::io::Error| {
+        Problem::new(Exit::Usage, anyhow::Error::new(error).context(format!("cannot read `{path}`")))
+    };
+    let mut lab = match path {
+        "-" => Some(BufReader::new(std::io::stdin())),
+        _ => None,
+    };
+    let spec = match &mut lab {
+        Some(stdin) => value::<LoadSpec>(stdin),
+        None => value(&mut BufReader::new(File::open(path).map_err(unreadable)?)),
+    };
+    let spec = match spec {
+        Ok(spec) => spec,
+        Err(error) => {
+            output::json_line(&Told::Error(format!("the specification cannot be read: {error}")))?;
+            return Ok(Exit::Usage);
+        }
+    };
+    if let Err(problem) = limits::make_room(&spec) {
+        output::json_line(&Told::Error(problem.to_string()))?;
+        return Ok(Exit::Machine);
+    }
+    let interrupted = signals::interrupted()?;
+    // The thread ends with its input, or with the process. A specification from a file has no lab behind it.
+    let (sender, read) = mpsc::channel();
+    if let Some(mut stdin) = lab {
+        std::thread::spawn(move || {
+            while let Ok(Heard::Read {}) = value(&mut stdin) {
+                if sender.send(()).is_err() {
+                    return;
+                }
+            }
+        });
+    } else {
+        drop(sender);
+    }
+    let mut tell = |event: Event| {
+        // A lab that went away needs no lines; this process dies with it.
+        let _ = output::json_line(&told(event));
+        if let Event::Measured(_) = event {
+            // In time, late, or by a lab that went away: then connections close.
+            let _ = read.recv_timeout(HOLD_MAX);
+        }
+    };
+    match load::run_telling(&spec, &mut tell, &interrupted) {
+        Ok(measurement) => {
+            output::json_line(&Told::Measurement(Box::new(measurement)))?;
+            Ok(Exit::Fine)
+        }
+        Err(error @ LoadError::Unreachable { .. }) => {
+            output::json_line(&Told::Unreachable(error.to_string()))?;
+            Ok(Exit::Subject)
+        }
+        Err(error) => {
+            output::json_line(&Told::Error(error.to_string()))?;
+            Ok(Exit::Machine)
+        }
+    }
+}
+
+/// One JSON object, and no byte behind it.
+fn value<T: for<'de> Deserialize<'de>>(input: &mut impl BufRead) -> serde_json::Result<T> {
+    T::deserialize(&mut serde_json::Deserializer::from_reader(input))
+}
+
+fn told(event: Event) -> Told {
+    match event {
+        Event::Progress(progress) => Told::Progress(seam::Progress {
+            phase: match progress.phase {
+                load::Phase::Connect => seam::Phase::Connect,
+                load::Phase::Warmup => seam::Phase::Warmup,
+                load::Phase::Measure => seam::Phase::Measure,
+            },
+            requests: progress.requests,
+            rate_per_s: progress.rate_per_s,
+            latency_mean_ns: Some(progress.latency_mean_ns).filter(|mean| *mean > 0.0),
+            errors: progress.errors,
+        }),
+        Event::Announced(announced) => Told::Announced(announced),
+        Event::Measured(span) => Told::Measured(span),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_follow_each_other_whatever_their_lines() {
+        let mut input = BufReader::new(&b"{\n  \"a\": 1\n}{\"read\":{}}\n"[..]);
+        assert_eq!(value::<serde_json::Value>(&mut input).unwrap()["a"], 1);
+        assert_eq!(value::<Heard>(&mut input).unwrap(), Heard::Read {});
+        assert!(value::<Heard>(&mut input).unwrap_err().is_eof());
+    }
+}

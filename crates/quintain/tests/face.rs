@@ -1,0 +1,124 @@
+//! What the binary shows, and what it refuses before anything is started.
+
+mod common;
+
+use common::Folder;
+
+/// A study with this command, one design point for each number of clients.
+fn study(command: &str, clients: &str) -> String {
+    format!(
+        r#"question = "?"
+[subject]
+command = "{command}"
+[load]
+protocol = "pingpong"
+clients = "{{clients}}"
+share_cpus = true
+stop = "1s"
+[factors]
+clients = [{clients}]
+"#
+    )
+}
+
+#[test]
+fn a_command_that_needs_a_shell_is_a_mistake_with_its_place() {
+    let folder = Folder::new();
+    let text = r#"question = "?"
+[subject]
+build = "cd x && make"
+command = "server -p {port} > log"
+[subject.variants.unclosed]
+command = "server 'a b -p {port}"
+[subject.variants.piped]
+command = "server -p {port} | tee log"
+[subject.variants.variable]
+command = "server -p {port} --home $HOME"
+[subject.variants.fine]
+command = "sh -c 'exec server -p {port} > log'"
+[load]
+protocol = "pingpong"
+clients = 1
+stop = "1s"
+[factors]
+server = ["plain", "unclosed", "piped", "variable", "fine"]
+"#;
+    folder.write("shell.toml", text);
+    let ran = folder.quintain(&["check", "shell.toml"]).expect(2);
+    insta::assert_snapshot!(ran.err);
+}
+
+#[test]
+fn more_clients_than_there_can_be_connections_is_a_point_that_cannot_run() {
+    let folder = Folder::new();
+    // More than there are ports on any machine.
+    folder.write("many.toml", &study("quintain serve pingpong -p {port}", "1, 70_000"));
+    let out = folder.quintain(&["check", "many.toml"]).expect(0).out;
+    assert!(out.contains("design points  2 (1 can run here)"), "{out}");
+    let row = out.lines().find(|line| line.starts_with("70000")).unwrap();
+    assert!(
+        row.contains("needs 70") && (row.contains("open files, may have") || row.contains("ports to connect from")),
+        "{row}"
+    );
+    let ran = folder.quintain(&["run", "many.toml", "--set", "clients=70000"]).expect(4);
+    assert!(ran.err.contains("no design point of `many` can run here: needs 70"), "{}", ran.err);
+}
+
+#[test]
+fn colours_are_for_who_wants_them() {
+    let folder = Folder::new();
+    folder.write("mini.toml", &study("quintain serve pingpong -p {port}", "1"));
+    folder.quintain(&["run", "mini.toml", "--set", "load.stop=100ms", "--set", "load.warmup=0s", "--quick"]).expect(0);
+    let coloured = |variables: &[(&str, &str)], args: &[&str]| {
+        let mut command = folder.command(args);
+        for name in ["NO_COLOR", "CLICOLOR", "CLICOLOR_FORCE", "TERM"] {
+            command.env_remove(name);
+        }
+        let output = command.envs(variables.iter().copied()).output().unwrap();
+        assert!(output.status.success());
+        output.stdout.contains(&0x1b)
+    };
+    assert!(!coloured(&[], &["report"]), "a pipe");
+    assert!(coloured(&[("CLICOLOR_FORCE", "1")], &["report"]));
+    assert!(!coloured(&[("CLICOLOR_FORCE", "1"), ("NO_COLOR", "1")], &["report"]));
+    assert!(!coloured(&[("CLICOLOR_FORCE", "1")], &["report", "-f", "md"]), "no form but that of terminals");
+}
+
+#[test]
+fn calibrating_a_busy_machine_is_declined() {
+    let folder = Folder::new();
+    let mut busy = folder.shell("while :; do :; done").spawn().unwrap();
+    let ran = folder.quintain(&["calibrate"]);
+    busy.kill().unwrap();
+    busy.wait().unwrap();
+    let ran = ran.expect(4);
+    assert!(ran.err.contains("this machine is busy, ") && ran.err.contains("--force"), "{}", ran.err);
+    assert!(!folder.path().join("quintain.db").exists());
+}
+
+#[test]
+fn every_protocol_is_calibrated_and_a_run_gets_its_own() {
+    let folder = Folder::new();
+    let cpus = std::thread::available_parallelism().unwrap().get();
+    let ran = folder.quintain(&["calibrate", "--force", "-d", "100ms", "--json"]).expect(if cpus < 2 { 4 } else { 0 });
+    if cpus < 2 {
+        return;
+    }
+    let all = ran.json();
+    let found = all.as_array().unwrap().iter().map(|found| {
+        assert!(found["rate_max_per_s"].as_f64().unwrap() > 0.0 && found["generator_busy"].is_number(), "{found}");
+        [found["protocol"].as_str().unwrap(), found["server"].as_str().unwrap()]
+    });
+    let expected = [
+        ["pingpong", "`quintain serve calibrate`"],
+        ["http", "`quintain serve http`"],
+        ["memcached", "`quintain serve cache`"],
+        ["redis", "`quintain serve cache`"],
+    ];
+    assert_eq!(found.collect::<Vec<_>>(), expected);
+    let http = study("quintain serve http -p {port}", "1").replace("pingpong", "http");
+    folder.write("http.toml", &http);
+    folder.quintain(&["run", "http.toml", "--set", "load.stop=100ms", "--set", "load.warmup=0s", "--quick"]).expect(0);
+    let run = folder.quintain(&["report", "-f", "records"]).expect(0).json();
+    assert_eq!(run["run"]["calibration"]["protocol"], "http");
+}

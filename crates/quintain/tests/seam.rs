@@ -1,0 +1,152 @@
+//! The generator's process as the lab talks with it: every line as `study::seam` defines it.
+
+mod common;
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::process::{ChildStdin, ChildStdout, Stdio};
+
+use common::{Folder, Server};
+use serde_json::{Value, json};
+use study::seam::{Heard, Phase, Told};
+
+/// A load of 100 ms on a server of ping-pong.
+fn spec(url: &str) -> Value {
+    json!({
+        "version": 1,
+        "target": { "protocol": "pingpong", "address": url.strip_prefix("pingpong://").unwrap() },
+        "clients": 20, "threads": 1, "cpus": [], "backend": "auto",
+        "arrivals": { "loop": "closed", "think_ns": 0 },
+        "warmup": { "duration_ns": 50_000_000 },
+        "stop": { "rule": "duration", "duration_ns": 100_000_000 },
+        "window_ns": 10_000_000, "timeout_ns": 5_000_000_000_u64, "spin_ns": 0, "seed": 1
+    })
+}
+
+/// Starts a generator that has been told `text`.
+fn generator(folder: &Folder, text: &str) -> (std::process::Child, ChildStdin, BufReader<ChildStdout>) {
+    let mut command = folder.command(&["load", "--spec", "-"]);
+    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let (mut input, output) = (child.stdin.take().unwrap(), BufReader::new(child.stdout.take().unwrap()));
+    input.write_all(text.as_bytes()).unwrap();
+    (child, input, output)
+}
+
+fn line(output: &mut impl BufRead) -> Option<Told> {
+    let mut line = String::new();
+    output.read_line(&mut line).unwrap();
+    (!line.is_empty()).then(|| serde_json::from_str(&line).unwrap_or_else(|error| panic!("`{line}`: {error}")))
+}
+
+fn lines(output: &mut impl BufRead) -> Vec<Told> {
+    std::iter::from_fn(|| line(output)).collect()
+}
+
+#[test]
+fn every_line_is_one_of_the_seam_and_has_its_place() {
+    let (folder, server) = (Folder::new(), Server::start(&["pingpong"]));
+    // The specification may stand on many lines; stdin stays open behind it.
+    let text = serde_json::to_string_pretty(&spec(&server.url())).unwrap();
+    let (mut child, mut input, mut output) = generator(&folder, &text);
+    let mut before = Vec::new();
+    let span = loop {
+        match line(&mut output).expect("it ends with a measurement") {
+            Told::Measured(span) => break span,
+            told => before.push(told),
+        }
+    };
+    input.write_all(serde_json::to_string(&Heard::Read {}).unwrap().as_bytes()).unwrap();
+    let after = lines(&mut output);
+    assert!(child.wait().unwrap().success());
+
+    let [Told::Measurement(measurement)] = after.as_slice() else { panic!("{after:?}") };
+    assert!(measurement.requests > 0, "{measurement:?}");
+    assert_eq!((span.until_ns - span.from_ns, measurement.duration_ns), (100_000_000, 100_000_000));
+    let announced = before.iter().filter_map(|told| match told {
+        Told::Announced(moments) => Some((moments.from_ns, moments.until_ns)),
+        _ => None,
+    });
+    assert_eq!(announced.collect::<Vec<_>>(), [(span.from_ns, Some(span.until_ns))]);
+    let place = |wanted: fn(&Told) -> bool| before.iter().position(wanted);
+    let announced = place(|told| matches!(told, Told::Announced(_)));
+    let measuring = place(|told| matches!(told, Told::Progress(progress) if progress.phase == Phase::Measure));
+    assert!(measuring.is_none_or(|measuring| announced < Some(measuring)), "{before:?}");
+}
+
+#[test]
+fn without_a_lab_it_goes_on_at_once_and_without_an_answer_soon() {
+    let (folder, server) = (Folder::new(), Server::start(&["pingpong"]));
+    let text = spec(&server.url()).to_string();
+    let is_whole = |told: &[Told]| matches!(told, [.., Told::Measured(_), Told::Measurement(_)]);
+    // By hand: `quintain load --spec - < spec.json`.
+    let (mut child, input, mut output) = generator(&folder, &text);
+    drop(input);
+    assert!(is_whole(&lines(&mut output)) && child.wait().unwrap().success());
+    // A lab that hangs.
+    let (mut child, input, mut output) = generator(&folder, &text);
+    assert!(is_whole(&lines(&mut output)) && child.wait().unwrap().success());
+    drop(input);
+    // And from a file.
+    folder.write("spec.json", &text);
+    let out = folder.quintain(&["load", "--spec", "spec.json"]).expect(0).out;
+    assert!(is_whole(&lines(&mut out.as_bytes())), "{out}");
+}
+
+#[test]
+fn what_goes_wrong_has_a_line_of_its_own() {
+    let folder = Folder::new();
+    let nobody = spec("pingpong://127.0.0.1:1").to_string();
+    for (text, code, wanted) in [
+        ("{", 2, "cannot be read"),
+        ("{\"version\": 1}", 2, "cannot be read"),
+        (nobody.as_str(), 3, "nobody listens there"),
+    ] {
+        let (mut child, input, mut output) = generator(&folder, text);
+        drop(input);
+        let told = lines(&mut output);
+        assert_eq!(child.wait().unwrap().code(), Some(code), "{told:?}");
+        let said = match told.last() {
+            Some(Told::Error(said)) if code == 2 => said,
+            Some(Told::Unreachable(said)) if code == 3 => said,
+            _ => panic!("{told:?}"),
+        };
+        assert!(said.contains(wanted), "{said}");
+        let mut rest = Vec::new();
+        output.read_to_end(&mut rest).unwrap();
+        assert_eq!(rest, b"");
+    }
+}
+
+/// The lab with the real generator: what the subject has used is of the time that was measured, and is read while its connections stand.
+#[test]
+fn the_record_spans_what_was_measured() {
+    let folder = Folder::new();
+    let study = r#"
+question = "How long is half a second?"
+[subject]
+command = "quintain serve pingpong -p {port}"
+[load]
+protocol = "pingpong"
+clients = "{clients}"
+share_cpus = true
+warmup = "50ms"
+stop = "500ms"
+[factors]
+clients = [300]
+[trials]
+stop = { min = 2 }
+"#;
+    folder.write("span.toml", study);
+    folder.quintain(&["run", "span.toml"]).expect(0);
+    let report = folder.quintain(&["report", "-f", "records"]).expect(0).json();
+    let records = report["records"].as_array().unwrap();
+    assert_eq!(records.len(), 2);
+    for record in records {
+        let subject = &record["subject"];
+        // Both readings have been taken by what the generator announced and wrote: without them there is no share at all.
+        let share = subject["measured_share"].as_f64().unwrap();
+        assert!(share > 0.0 && share <= 1.0, "{subject}");
+        // Its main thread's and its worker's listener and the clients' sockets: nobody had closed one when they were counted.
+        assert!(subject["sockets_max"].as_u64().unwrap() >= 300, "{subject}");
+        assert!(subject["run_queue_ns"].is_u64(), "{subject}");
+    }
+}

@@ -1,0 +1,120 @@
+//! Text of others made safe to show: what a subject writes may hold anything, also what commands a terminal.
+
+use std::borrow::Cow;
+
+use study::record::{BuildOutcome, Outcome, Record, Run};
+
+/// `text` with control characters as escapes, `\x1b`; line ends and tabs stay, a line end of two characters becomes one.
+pub fn visible(text: &str) -> Cow<'_, str> {
+    let shown = |c: char| !c.is_control() || matches!(c, '\n' | '\t');
+    if text.chars().all(shown) {
+        return Cow::Borrowed(text);
+    }
+    let mut out = String::with_capacity(text.len() + 16);
+    let mut rest = text.chars().peekable();
+    while let Some(c) = rest.next() {
+        match c {
+            c if shown(c) => out.push(c),
+            '\r' if rest.peek() == Some(&'\n') => {}
+            '\r' => out.push_str("\\r"),
+            c => out.push_str(&format!("\\x{:02x}", u32::from(c))),
+        }
+    }
+    Cow::Owned(out)
+}
+
+/// The record with what its subject said made visible.
+pub(crate) fn record(record: &Record) -> Cow<'_, Record> {
+    let hidden = |text: &String| matches!(visible(text), Cow::Owned(_));
+    let any = match &record.outcome {
+        Outcome::Failed(failure) => hidden(&failure.message),
+        Outcome::Measured(measurement) => measurement.error_examples.values().any(hidden),
+    };
+    if !any && !record.warnings.iter().any(hidden) {
+        return Cow::Borrowed(record);
+    }
+    let mut record = record.clone();
+    match &mut record.outcome {
+        Outcome::Failed(failure) => show(&mut failure.message),
+        Outcome::Measured(measurement) => measurement.error_examples.values_mut().for_each(show),
+    }
+    record.warnings.iter_mut().for_each(show);
+    Cow::Owned(record)
+}
+
+/// The run with what its builds said made visible.
+pub(crate) fn run(run: &Run) -> Cow<'_, Run> {
+    let hidden = |outcome: &BuildOutcome| match outcome {
+        BuildOutcome::Ready => false,
+        BuildOutcome::Skipped { reason: text }
+        | BuildOutcome::Unrunnable { reason: text }
+        | BuildOutcome::Failed { output_tail: text } => matches!(visible(text), Cow::Owned(_)),
+    };
+    if !run.builds.iter().any(|build| hidden(&build.outcome)) {
+        return Cow::Borrowed(run);
+    }
+    let mut run = run.clone();
+    for build in &mut run.builds {
+        match &mut build.outcome {
+            BuildOutcome::Ready => {}
+            BuildOutcome::Skipped { reason: text }
+            | BuildOutcome::Unrunnable { reason: text }
+            | BuildOutcome::Failed { output_tail: text } => show(text),
+        }
+    }
+    Cow::Owned(run)
+}
+
+fn show(text: &mut String) {
+    if let Cow::Owned(shown) = visible(text) {
+        *text = shown;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use study::record::{Failure, FailureKind};
+
+    use super::*;
+    use crate::{analyze, csv_trials, example, html, markdown, terminal};
+
+    #[test]
+    fn control_characters_are_escapes_and_the_rest_is_left_alone() {
+        for (text, shown) in [
+            ("plain, é, 日本\n\tindented", "plain, é, 日本\n\tindented"),
+            ("\x1b[31mred\x1b[0m", "\\x1b[31mred\\x1b[0m"),
+            ("bell\x07 nul\0 del\x7f c1\u{9b}", "bell\\x07 nul\\x00 del\\x7f c1\\x9b"),
+            ("10 %\r100 %\r\ndone", "10 %\\r100 %\ndone"),
+        ] {
+            assert_eq!(visible(text), shown);
+        }
+        assert!(matches!(visible("plain\n"), Cow::Borrowed(_)));
+    }
+
+    #[test]
+    fn what_a_subject_says_commands_no_terminal_in_any_form_of_a_report() {
+        let (mut run, mut records) = example::volley();
+        let evil = "\x1b]0;owned\x07 \u{9b}2J";
+        for record in records.iter_mut().filter(|record| record.point == 0) {
+            record.outcome = Outcome::Failed(Failure { kind: FailureKind::Start, message: format!("saying: {evil}") });
+        }
+        let measured = records.iter_mut().find(|record| record.measurement().is_some()).unwrap();
+        let Outcome::Measured(measurement) = &mut measured.outcome else { unreachable!() };
+        measurement.errors.insert("wrong-answer".to_owned(), 1);
+        measurement.error_examples.insert("wrong-answer".to_owned(), evil.to_owned());
+        measured.warnings.push(evil.to_owned());
+        run.builds[2].outcome = BuildOutcome::Failed { output_tail: format!("cc: {evil}") };
+        let findings = analyze(&run, &records);
+        let forms = [
+            terminal(&findings, &crate::Style::PLAIN),
+            markdown(&findings),
+            html(&findings).unwrap(),
+            csv_trials(&findings),
+        ];
+        for text in forms {
+            assert!(text.contains("owned"), "it is shown: {text}");
+            let hidden = text.chars().find(|c| c.is_control() && !matches!(c, '\n' | '\t'));
+            assert_eq!(hidden, None, "{text:?}");
+        }
+    }
+}

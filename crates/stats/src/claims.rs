@@ -1,0 +1,273 @@
+//! What may be said of several contenders that ran in the same blocks: who leads, who is slower than whom, who may be the best.
+//!
+//! A *place* is what its contenders share (clients, size, cores ...). All that is claimed about all places of one metric together is false in
+//! at most `error` of reports, for the leaders and for "slower than" each.
+
+use crate::compare::holm;
+use crate::interval::Estimate;
+use crate::pairs::Pairs;
+
+/// Below this many common blocks nothing is claimed.
+pub const BLOCKS_MIN: usize = 12;
+
+/// The values of the contenders of one place: `values[contender][block]`, `None` where a block has no trial of it that counts.
+pub type Place = Vec<Vec<Option<f64>>>;
+
+/// A pair with its one-sided p-values: that b is larger, that it is smaller.
+type Tested = (Pair, (f64, f64));
+
+/// What is asked of the contenders.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Rule {
+    /// Whether more is better, as for throughput, or less, as for latency.
+    pub higher_is_better: bool,
+    /// Chance of a false claim of each kind in a report, 0.05 for example.
+    pub error: f64,
+}
+
+/// What was shown at one place.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Claims {
+    /// The contender that is best by its typical ratios to the others; `None`: no pair has a common block.
+    pub best: Option<usize>,
+    /// Whether the best was shown to be better than each other one, adjusted for all places (Holm 1979).
+    pub leads: bool,
+    /// The p-value of that, adjusted; 1 where it could not be tested.
+    pub p_lead: f64,
+    /// Contenders that were not shown to be beaten by another one; the true best is among them in more than 95 % of reports (Hsu 1984).
+    pub may_be_best: Vec<usize>,
+    /// Every pair of contenders that has common blocks.
+    pub pairs: Vec<Pair>,
+}
+
+/// Two contenders, `a < b`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Pair {
+    /// The first.
+    pub a: usize,
+    /// The second.
+    pub b: usize,
+    /// Blocks in which both have a value.
+    pub blocks: usize,
+    /// The typical ratio b/a with its interval of level `1 - error`; `None`: too few blocks for one.
+    pub typical: Option<Estimate>,
+    /// The ratio of geometric means b/a with its t interval.
+    pub mean: Option<Estimate>,
+    /// Two-sided p-value of the signed rank test.
+    pub p: f64,
+    /// The same, adjusted for all pairs of all places (Holm 1979).
+    pub p_adjusted: f64,
+    /// The half-width of the typical ratio's interval; 1.5 times it is what could have been shown (power 75 to 84 %).
+    pub half_width: Option<f64>,
+}
+
+impl Pair {
+    /// What this pair shows of b against a: `Some(true)` b is larger, `Some(false)` smaller, at this error; `None`: nothing.
+    pub fn larger(&self, error: f64) -> Option<bool> {
+        let typical = self.typical?;
+        (self.blocks >= BLOCKS_MIN && self.p_adjusted <= error).then_some(typical.point > 1.0)
+    }
+
+    /// Whether the typical start and the mean tell different stories: one interval excludes 1 and the other does not.
+    pub fn disagrees(&self) -> bool {
+        let excludes = |ratio: &Estimate| ratio.low > 1.0 || ratio.high < 1.0;
+        matches!((&self.typical, &self.mean), (Some(typical), Some(mean)) if excludes(typical) != excludes(mean))
+    }
+}
+
+/// Looks at all places of one metric together.
+///
+/// Leader: the largest of the p-values against each other contender, no adjustment inside of a place (Gutmann & Maymin 1987; Stefansson,
+/// Kim & Hsu 1988), Holm over places. "Slower": Holm over all pairs of all places, since the leader was chosen by the data. May be the best:
+/// no other better at one-sided `error / (K - 1)`.
+pub fn claims(places: &[Place], rule: &Rule) -> Vec<Claims> {
+    let mut found = places.iter().map(|place| place_pairs(place, rule)).collect::<Vec<_>>();
+    let raw = found.iter().flat_map(|(_, pairs)| pairs.iter().map(|(pair, _)| pair.p)).collect::<Vec<_>>();
+    let mut adjusted = holm(&raw).into_iter();
+    for (pair, _) in found.iter_mut().flat_map(|(_, pairs)| pairs) {
+        pair.p_adjusted = adjusted.next().unwrap_or(1.0);
+    }
+    let leads = found.iter().map(|(best, pairs)| p_lead(*best, pairs, rule)).collect::<Vec<_>>();
+    // A place with nothing to compare takes no part.
+    let tested = leads.iter().filter_map(|(_, p)| *p).collect::<Vec<_>>();
+    let mut adjusted = holm(&tested).into_iter();
+    let mut out = Vec::new();
+    for (((best, pairs), (leader, p)), place) in found.into_iter().zip(leads).zip(places) {
+        let p_lead = p.and_then(|_| adjusted.next()).unwrap_or(1.0);
+        let may_be_best = may_be_best(place.len(), &pairs, rule);
+        let pairs = pairs.into_iter().map(|(pair, _)| pair).collect();
+        out.push(Claims { best, leads: leader && p_lead <= rule.error, p_lead, may_be_best, pairs });
+    }
+    out
+}
+
+/// The widest half-width of the typical ratio of a contender to the best of its place, over all places: what a study that compares is stopped
+/// by. `None` where nothing is compared, or a pair has no interval yet.
+pub fn comparison_width(claims: &[Claims]) -> Option<f64> {
+    let of_best = claims.iter().filter_map(|claims| Some((claims.best?, &claims.pairs)));
+    let widths = of_best.flat_map(|(best, pairs)| {
+        pairs.iter().filter(move |pair| pair.a == best || pair.b == best).map(|pair| pair.half_width)
+    });
+    widths.reduce(|widest, width| Some(widest?.max(width?)))?
+}
+
+/// All pairs of a place with their one-sided p-values `(b is larger, b is smaller)`, and the contender with the best typical ratios.
+fn place_pairs(place: &Place, rule: &Rule) -> (Option<usize>, Vec<Tested>) {
+    let mut pairs = Vec::new();
+    // The sum of the logarithms of its typical ratios to the others, and how many.
+    let mut standing = vec![(0.0, 0u32); place.len()];
+    for a in 0..place.len() {
+        for b in a + 1..place.len() {
+            let common = place[a].iter().zip(&place[b]).filter_map(|(a, b)| Some(((*a)?, (*b)?)));
+            let Some(both) = Pairs::new(common) else { continue };
+            let test = both.test(0.0);
+            let typical = both.typical(1.0 - rule.error);
+            let log = both.typical_point().ln();
+            standing[a] = (standing[a].0 - log, standing[a].1 + 1);
+            standing[b] = (standing[b].0 + log, standing[b].1 + 1);
+            let pair = Pair {
+                a,
+                b,
+                blocks: both.len(),
+                typical,
+                mean: both.mean(1.0 - rule.error),
+                p: test.p_two_sided(),
+                p_adjusted: 1.0,
+                half_width: typical.as_ref().map(crate::pairs::half_width),
+            };
+            pairs.push((pair, (test.p_larger, test.p_smaller)));
+        }
+    }
+    let sign = if rule.higher_is_better { -1.0 } else { 1.0 };
+    let compared = (0..place.len()).filter(|&index| standing[index].1 > 0);
+    let mean = |index: usize| sign * standing[index].0 / f64::from(standing[index].1);
+    (compared.min_by(|&a, &b| mean(a).total_cmp(&mean(b))), pairs)
+}
+
+/// Whether the best is better than each other one by its point, with the largest p-value; `None`: there is nobody to compare with.
+fn p_lead(best: Option<usize>, pairs: &[Tested], rule: &Rule) -> (bool, Option<f64>) {
+    let Some(best) = best else { return (false, None) };
+    let of_best = || pairs.iter().map(|(pair, _)| pair).filter(|pair| pair.a == best || pair.b == best);
+    let wins = |pair: &Pair| {
+        let best_larger =
+            pair.typical.is_some_and(|ratio| if pair.b == best { ratio.point > 1.0 } else { ratio.point < 1.0 });
+        pair.blocks >= BLOCKS_MIN && best_larger == rule.higher_is_better
+    };
+    let p = of_best().map(|pair| pair.p).fold(0.0, f64::max);
+    (of_best().all(wins), Some(p))
+}
+
+fn may_be_best(contenders: usize, pairs: &[Tested], rule: &Rule) -> Vec<usize> {
+    let error = rule.error / contenders.saturating_sub(1).max(1) as f64;
+    let beaten = |index: usize| {
+        pairs.iter().any(|(pair, (larger, smaller))| {
+            let p = match (pair.a == index, pair.b == index) {
+                (true, _) => {
+                    if rule.higher_is_better {
+                        larger
+                    } else {
+                        smaller
+                    }
+                }
+                (_, true) => {
+                    if rule.higher_is_better {
+                        smaller
+                    } else {
+                        larger
+                    }
+                }
+                _ => return false,
+            };
+            pair.blocks >= BLOCKS_MIN && *p <= error
+        })
+    };
+    (0..contenders).filter(|&index| !beaten(index)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Rng;
+
+    const LOWER: Rule = Rule { higher_is_better: false, error: 0.05 };
+
+    /// Contenders with these factors, whose trials share what a block does and differ by `spread`.
+    fn place(rng: &mut Rng, factors: &[f64], blocks: usize, spread: f64) -> Place {
+        let common = (0..blocks).map(|_| 0.2 * rng.normal()).collect::<Vec<_>>();
+        let mut value = |factor: f64, block: f64| Some(factor * (block + spread * rng.normal()).exp());
+        factors.iter().map(|&factor| common.iter().map(|&block| value(factor, block)).collect()).collect()
+    }
+
+    fn words(claims: &Claims) -> String {
+        let slower = claims
+            .pairs
+            .iter()
+            .filter_map(|pair| Some(if pair.larger(0.05)? { (pair.b, pair.a) } else { (pair.a, pair.b) }));
+        let slower = slower.map(|(larger, smaller)| format!(" {larger}>{smaller}")).collect::<String>();
+        let lead = if claims.leads { "leads" } else { "is first" };
+        format!("{:?} {lead}, may be best {:?},{slower}", claims.best.unwrap(), claims.may_be_best)
+    }
+
+    #[test]
+    fn what_is_clear_is_said() {
+        let place = place(&mut Rng::new(1), &[1.1, 1.0, 1.3], 15, 0.02);
+        assert_eq!(words(&claims(std::slice::from_ref(&place), &LOWER)[0]), "1 leads, may be best [1], 0>1 2>0 2>1");
+        let higher = Rule { higher_is_better: true, ..LOWER };
+        assert_eq!(words(&claims(&[place], &higher)[0]), "2 leads, may be best [2], 0>1 2>0 2>1");
+    }
+
+    #[test]
+    fn two_that_are_alike_do_not_lead_and_may_both_be_best() {
+        let place = place(&mut Rng::new(2), &[1.0, 1.0, 1.3], 15, 0.02);
+        let found = claims(&[place], &LOWER);
+        assert!(!found[0].leads && found[0].may_be_best == [0, 1], "{}", words(&found[0]));
+    }
+
+    #[test]
+    fn too_few_blocks_claim_nothing() {
+        let place = place(&mut Rng::new(3), &[1.0, 2.0], BLOCKS_MIN - 1, 0.01);
+        let found = claims(&[place], &LOWER);
+        assert_eq!(words(&found[0]), "0 is first, may be best [0, 1],");
+    }
+
+    #[test]
+    fn only_common_blocks_count() {
+        // The second ran alone in blocks in which the machine was slow.
+        let (mut first, mut second) = (vec![Some(1.0); 12], vec![Some(1.0); 12]);
+        first.extend([None; 18]);
+        second.extend([Some(2.0); 18]);
+        let found = claims(&[vec![first, second]], &LOWER);
+        assert_eq!((found[0].leads, found[0].pairs[0].blocks, found[0].pairs[0].p), (false, 12, 1.0));
+    }
+
+    #[test]
+    fn nobody_to_compare_with() {
+        let found = claims(&[vec![vec![Some(1.0); 20]], vec![]], &LOWER);
+        assert_eq!((found[0].best, found[0].leads, found[0].may_be_best.as_slice()), (None, false, [0].as_slice()));
+        assert_eq!(found[1].may_be_best, [0; 0]);
+    }
+
+    #[test]
+    fn typical_start_and_mean_may_disagree() {
+        // B is a little faster, but one start in eight takes three times as long.
+        let a = vec![Some(1.0); 24];
+        let b = (0..24).map(|i| Some(if i % 8 == 0 { 3.0 } else { 0.97 - 1e-4 * f64::from(i) })).collect();
+        let found = claims(&[vec![a, b]], &LOWER);
+        assert!(found[0].pairs[0].disagrees(), "{:?}", found[0].pairs[0]);
+    }
+
+    /// The small version of the promise; `cargo xtask coverage` has the table.
+    #[test]
+    fn false_claims_are_rare() {
+        let (mut rng, reports) = (Rng::new(5), 400);
+        let (mut leads, mut slower) = (0, 0);
+        for _ in 0..reports {
+            let places = (0..4).map(|_| place(&mut rng, &[1.0, 1.0, 1.0], 12, 0.05)).collect::<Vec<_>>();
+            let found = claims(&places, &LOWER);
+            leads += usize::from(found.iter().any(|claims| claims.leads));
+            slower +=
+                usize::from(found.iter().flat_map(|claims| &claims.pairs).any(|pair| pair.larger(0.05).is_some()));
+        }
+        assert!(leads <= reports / 25 && slower <= reports / 14, "{leads} false leads, {slower} false `slower`");
+    }
+}

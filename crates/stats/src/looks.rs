@@ -1,0 +1,242 @@
+//! When has a study that runs in whole blocks seen enough?
+//!
+//! Every point has a trial in every block, and no point ends before the others: what ran alone cannot be compared. The rules look at widths
+//! only, never at which of two is ahead, so that the tests of [`crate::claims`] keep their level.
+
+use crate::interval::{self, Estimate};
+
+/// Blocks before the first look; no claim is made with fewer.
+pub const FIRST_LOOK: u32 = 12;
+
+/// How many blocks a study of so many should have when it is next looked at: 12, 18, 24, 30, then half as many again each time.
+///
+/// Each look is a chance to stop because widths happen to be narrow; few looks keep that chance small.
+pub fn next_look(blocks: u32) -> u32 {
+    match blocks {
+        0..12 => FIRST_LOOK,
+        12..30 => blocks - blocks % 6 + 6,
+        _ => {
+            let later =
+                std::iter::successors(Some(30u64), |look| Some(look * 3 / 2)).find(|&look| look > u64::from(blocks));
+            later.and_then(|look| u32::try_from(look).ok()).unwrap_or(u32::MAX)
+        }
+    }
+}
+
+/// Whether a study of so many blocks is looked at.
+pub fn is_look(blocks: u32) -> bool {
+    blocks >= FIRST_LOOK && next_look(blocks - 1) == blocks
+}
+
+/// Standard deviation between trials over the mean, pooled over the points of a study: the root of the mean of `(s_i / mean_i)²`.
+///
+/// Pooling takes the luck out of "narrow enough", and lets a point carry what others saw of rare starts. `None` where no point has two values
+/// and a mean that is not 0.
+pub fn pooled_relative_sd<'a>(points: impl IntoIterator<Item = &'a [f64]>) -> Option<f64> {
+    let squares = points.into_iter().filter_map(|values| {
+        let mean = interval::average(values)?;
+        (mean != 0.0).then_some(interval::variance(values)? / (mean * mean))
+    });
+    let squares = squares.collect::<Vec<_>>();
+    interval::average(&squares).map(f64::sqrt)
+}
+
+/// Half the width, over the mean, of the interval of a point with so many trials and the pooled deviation: what the absolute target is
+/// held against. `None` below two trials.
+pub fn pooled_half_width(pooled_relative_sd: f64, trials: u32, level: f64) -> Option<f64> {
+    (trials >= 2).then(|| {
+        let n = f64::from(trials);
+        interval::t_two_sided(level, n - 1.0) * pooled_relative_sd / n.sqrt()
+    })
+}
+
+/// The mean of a point's trials with the interval that is shown: `mean ± t(n-1)·max(s_i, s_pool·|mean|)/√n`.
+///
+/// `None` below two values, or when one is not finite.
+pub fn shown(values: &[f64], pooled_relative_sd: f64, level: f64) -> Option<Estimate> {
+    let own = interval::mean(values, level)?;
+    let pooled = pooled_half_width(pooled_relative_sd, u32::try_from(values.len()).ok()?, level)? * own.point.abs();
+    let half_width = own.half_width().max(pooled);
+    Some(Estimate { low: own.point - half_width, high: own.point + half_width, ..own })
+}
+
+/// What widths are held against.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Target {
+    /// The typical ratio of each point to the best of its place is known within this fraction.
+    Comparison(f64),
+    /// The mean of each point is known within this fraction.
+    Absolute(f64),
+}
+
+/// When a study ends.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Rule {
+    /// What is wanted; `None`: exactly `min` blocks.
+    pub target: Option<Target>,
+    /// At least this many blocks.
+    pub min: u32,
+    /// At most this many.
+    pub max: u32,
+}
+
+/// Whether there are blocks enough. `Display` says why.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Decision {
+    /// More blocks are needed.
+    Continue,
+    /// The number that was asked for is there.
+    AsAsked {
+        /// Blocks.
+        blocks: u32,
+    },
+    /// The widest interval is narrow enough.
+    Met {
+        /// Its half-width, a fraction.
+        width: f64,
+        /// Blocks it took.
+        blocks: u32,
+    },
+    /// The most blocks are done and the widest interval is what it is.
+    Budget {
+        /// Its half-width, a fraction; `None`: there is none.
+        width: Option<f64>,
+        /// Blocks done.
+        blocks: u32,
+    },
+}
+
+impl std::fmt::Display for Decision {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let plural = |blocks: u32| if blocks == 1 { "block" } else { "blocks" };
+        match *self {
+            Decision::Continue => write!(f, "not yet"),
+            Decision::AsAsked { blocks } => write!(f, "as asked: {blocks} {}", plural(blocks)),
+            Decision::Met { width, blocks } => {
+                write!(f, "target met: ±{:.1} % after {blocks} {}", width * 100.0, plural(blocks))
+            }
+            Decision::Budget { width: Some(width), blocks } if width.is_finite() => {
+                write!(f, "budget: ±{:.1} % after {blocks} {}", width * 100.0, plural(blocks))
+            }
+            Decision::Budget { blocks, .. } => write!(f, "budget: no interval after {blocks} {}", plural(blocks)),
+        }
+    }
+}
+
+/// Decides after a whole block. `width` is the widest half-width of the study so far, `None` while a point has no interval.
+///
+/// Widths are looked at at [`next_look`]'s numbers of blocks only, and at `max`.
+pub fn decide(width: Option<f64>, blocks: u32, rule: &Rule) -> Decision {
+    let goal = match rule.target {
+        None if blocks >= rule.min => return Decision::AsAsked { blocks },
+        None => return Decision::Continue,
+        Some(Target::Comparison(goal) | Target::Absolute(goal)) => goal,
+    };
+    match width {
+        Some(width) if width <= goal && blocks >= rule.min && (is_look(blocks) || blocks >= rule.max) => {
+            Decision::Met { width, blocks }
+        }
+        _ if blocks >= rule.max => Decision::Budget { width, blocks },
+        _ => Decision::Continue,
+    }
+}
+
+/// How many trials the target is likely to need: the least `n` for which a half-width that is `relative` at `trials` trials shrinks to
+/// `target`, as widths go with `t/√n`.
+pub fn trials_needed(relative: f64, trials: u32, target: f64, level: f64) -> Option<u32> {
+    if trials < 2 || target.is_nan() || target <= 0.0 || !relative.is_finite() {
+        return None;
+    }
+    let n = f64::from(trials);
+    let sd = relative * n.sqrt() / interval::t_two_sided(level, n - 1.0);
+    let width = |n: f64| interval::t_two_sided(level, n - 1.0) * sd / n.sqrt();
+    let (mut low, mut high) = (1.0, 2.0);
+    while width(high) > target {
+        (low, high) = (high, high * 2.0);
+        if high > 1e9 {
+            return None;
+        }
+    }
+    while high - low > 1.0 {
+        let middle = ((low + high) / 2.0).floor();
+        if width(middle) > target { low = middle } else { high = middle }
+    }
+    Some(high as u32)
+}
+
+/// The most rare kind of start that so many trials would have shown with this level: rarer kinds may not have been seen. `1 - error^(1/n)`
+/// (Hanley & Lippman-Hand 1983).
+pub fn unseen_share(trials: u32, error: f64) -> f64 {
+    1.0 - error.powf(1.0 / f64::from(trials.max(1)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn looks_get_rarer() {
+        let looks = std::iter::successors(Some(0), |&blocks| Some(next_look(blocks))).take(8).collect::<Vec<_>>();
+        assert_eq!(looks, [0, 12, 18, 24, 30, 45, 67, 100]);
+        assert_eq!((0..=70).filter(|&blocks| is_look(blocks)).collect::<Vec<_>>(), [12, 18, 24, 30, 45, 67]);
+        assert_eq!(next_look(u32::MAX), u32::MAX);
+    }
+
+    #[test]
+    fn decisions() {
+        let rule = Rule { target: Some(Target::Comparison(0.03)), min: 12, max: 40 };
+        // (half-width, blocks) -> decision
+        let table = [
+            (None, 0, "not yet"),
+            (Some(0.01), 11, "not yet"),
+            (Some(0.01), 12, "target met: ±1.0 % after 12 blocks"),
+            (Some(0.01), 13, "not yet"),
+            (Some(0.05), 18, "not yet"),
+            (Some(0.05), 40, "budget: ±5.0 % after 40 blocks"),
+            (Some(0.02), 40, "target met: ±2.0 % after 40 blocks"),
+            (None, 40, "budget: no interval after 40 blocks"),
+        ];
+        for (width, blocks, expected) in table {
+            assert_eq!(decide(width, blocks, &rule).to_string(), expected, "{width:?} {blocks}");
+        }
+        let fixed = Rule { target: None, min: 1, max: 1 };
+        assert_eq!(decide(None, 1, &fixed).to_string(), "as asked: 1 block");
+    }
+
+    #[test]
+    fn pooling_is_the_root_of_the_mean_square() {
+        // Relative deviations of 0.1 and 0.2: (9, 11)/10 and (80, 120)/100 have s = √2 and √800.
+        let pooled = pooled_relative_sd([[9.0, 11.0].as_slice(), &[80.0, 120.0]]).unwrap();
+        assert!((pooled - ((0.02f64 + 0.08) / 2.0).sqrt()).abs() < 1e-12, "{pooled}");
+        assert_eq!(pooled_relative_sd([[1.0].as_slice(), &[1.0, -1.0]]), None);
+    }
+
+    #[test]
+    fn a_lucky_point_gets_the_width_of_all() {
+        let lucky = [100.0, 100.1, 99.9];
+        let own = interval::mean(&lucky, 0.95).unwrap();
+        let found = shown(&lucky, 0.05, 0.95).unwrap();
+        // scipy 1.17: scipy.stats.t.ppf(.975, 2) * 5 / 3**.5 is 12.42
+        assert!((found.half_width() - 12.42).abs() < 0.01 && own.half_width() < 0.3, "{found:?}");
+        assert_eq!(shown(&lucky, 0.0, 0.95).unwrap().high, own.high);
+        assert_eq!(shown(&[1.0], 0.1, 0.95), None);
+    }
+
+    // scipy 1.17: next(n for n in range(2, 99) if t.ppf(.975, n-1)*.05/n**.5 <= .03) is 14; .08: 30
+    #[test]
+    fn trials_that_a_target_needs() {
+        for (sd, expected) in [(0.05, 14), (0.08, 30)] {
+            let now = pooled_half_width(sd, 12, 0.95).unwrap();
+            assert_eq!(trials_needed(now, 12, 0.03, 0.95), Some(expected));
+        }
+        assert_eq!(trials_needed(0.1, 1, 0.03, 0.95), None);
+        assert_eq!(trials_needed(f64::INFINITY, 5, 0.03, 0.95), None);
+        assert_eq!(trials_needed(0.0, 5, 0.03, 0.95), Some(2));
+    }
+
+    #[test]
+    fn kinds_of_starts_that_may_not_have_been_seen() {
+        let percent = [12, 20, 30].map(|trials| (unseen_share(trials, 0.05) * 100.0).round());
+        assert_eq!(percent, [22.0, 14.0, 10.0]);
+    }
+}

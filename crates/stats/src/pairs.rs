@@ -1,0 +1,328 @@
+//! Two conditions measured in the same blocks: is B different from A, and by how much?
+//!
+//! Within a block the order of conditions is shuffled, so that their labels are exchangeable whatever the machine does meanwhile
+//! (Fisher 1935): that is all that the test below rests on.
+
+use crate::interval::{self, Estimate};
+
+/// Up to this many pairs the distribution of the signed ranks is exact; beyond, normal with the variance that the ranks have.
+const EXACT_MAX: usize = 400;
+
+/// Differences of logarithms, ln B - ln A, one per block in which both have a value.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Pairs {
+    logs: Vec<f64>,
+}
+
+impl Pairs {
+    /// From `(a, b)`, one per block. `None` without a pair, or when a value is not positive and finite, as ratios need.
+    pub fn new(pairs: impl IntoIterator<Item = (f64, f64)>) -> Option<Pairs> {
+        let log = |value: f64| (value > 0.0 && value.is_finite()).then(|| value.ln());
+        let logs = pairs.into_iter().map(|(a, b)| Some(log(b)? - log(a)?)).collect::<Option<Vec<_>>>()?;
+        (!logs.is_empty()).then_some(Pairs { logs })
+    }
+
+    /// From differences that are there already: ln B - ln A.
+    ///
+    /// # Panics
+    /// When there is none, or one is not finite.
+    pub fn from_logs(logs: Vec<f64>) -> Pairs {
+        assert!(!logs.is_empty() && logs.iter().all(|log| log.is_finite()), "finite differences, one at least");
+        Pairs { logs }
+    }
+
+    /// The number of pairs.
+    #[expect(clippy::len_without_is_empty, reason = "there is one at least")]
+    pub fn len(&self) -> usize {
+        self.logs.len()
+    }
+
+    /// The differences, in the order of the blocks.
+    pub fn logs(&self) -> &[f64] {
+        &self.logs
+    }
+
+    /// Wilcoxon's signed rank test of "the typical ratio B/A is `1 + margin`".
+    pub fn test(&self, margin: f64) -> SignedRank {
+        let shift = margin.ln_1p();
+        SignedRank::new(&self.logs.iter().map(|log| log - shift).collect::<Vec<_>>())
+    }
+
+    /// The ratio B/A of the typical start: exp of the median of all pairwise means of the differences, with the interval that belongs
+    /// to the signed rank test (Hodges & Lehmann 1963; Hollander, Wolfe & Chicken 2014, chapter 3).
+    ///
+    /// `None` where no interval of this confidence level exists: fewer than 6 pairs at 95 %.
+    ///
+    /// # Panics
+    /// When `level` is not strictly between 0 and 1.
+    pub fn typical(&self, level: f64) -> Option<Estimate> {
+        assert!(level > 0.0 && level < 1.0, "`level` is a fraction, not a percentage: {level}");
+        let n = self.logs.len();
+        let k = walsh_rank(n, (1.0 - level) / 2.0);
+        if k == 0 {
+            return None;
+        }
+        let walsh = self.walsh();
+        let (low, high) = (walsh[k - 1], walsh[walsh.len() - k]);
+        let point = median(&walsh);
+        Some(Estimate { point: point.exp(), low: low.exp(), high: high.exp(), level, n: n as u64 })
+    }
+
+    /// The typical ratio B/A without an interval.
+    pub fn typical_point(&self) -> f64 {
+        median(&self.walsh()).exp()
+    }
+
+    /// The ratio of geometric means, with Student's t interval of the differences. `None` below two pairs.
+    pub fn mean(&self, level: f64) -> Option<Estimate> {
+        let logs = interval::mean(&self.logs, level)?;
+        Some(Estimate { point: logs.point.exp(), low: logs.low.exp(), high: logs.high.exp(), ..logs })
+    }
+
+    /// Two one-sided tests of "the ratio lies within `1 + margin` and its inverse", at this error (Schuirmann 1987): whether the typical
+    /// ratio's interval of level `1 - 2·error` lies inside.
+    ///
+    /// # Panics
+    /// When `margin` is not positive.
+    pub fn is_equivalent(&self, margin: f64, error: f64) -> bool {
+        assert!(margin > 0.0, "a margin is a positive fraction: {margin}");
+        self.typical(1.0 - 2.0 * error)
+            .is_some_and(|ratio| ratio.low > 1.0 / (1.0 + margin) && ratio.high < 1.0 + margin)
+    }
+
+    /// All means of two differences, each also with itself, ascending (Walsh averages).
+    fn walsh(&self) -> Vec<f64> {
+        let n = self.logs.len();
+        let mut walsh = Vec::with_capacity(n * (n + 1) / 2);
+        for (i, first) in self.logs.iter().enumerate() {
+            walsh.extend(self.logs[i..].iter().map(|second| (first + second) / 2.0));
+        }
+        walsh.sort_unstable_by(f64::total_cmp);
+        walsh
+    }
+}
+
+/// Half the width of a ratio's interval, as a fraction of the ratio: the geometric half-width.
+pub fn half_width(ratio: &Estimate) -> f64 {
+    ((ratio.high.ln() - ratio.low.ln()) / 2.0).exp_m1()
+}
+
+fn median(sorted: &[f64]) -> f64 {
+    let n = sorted.len();
+    (sorted[(n - 1) / 2] + sorted[n / 2]) / 2.0
+}
+
+/// The number of sums `w` of signed ranks of `n` untied pairs with `P(W+ <= w) <= tail`: the interval runs from that Walsh average
+/// to its mirror image.
+fn walsh_rank(n: usize, tail: f64) -> usize {
+    if n > EXACT_MAX {
+        let (mean, sd) = moments(n);
+        return ((mean - 0.5 + sd * interval::normal_quantile(tail)).floor() + 1.0).max(0.0) as usize;
+    }
+    let ranks = (1..=n).map(|rank| 2 * rank).collect::<Vec<_>>();
+    let chances = distribution(&ranks);
+    // Doubled ranks: odd places are empty.
+    let mut below = 0.0;
+    chances
+        .iter()
+        .step_by(2)
+        .take_while(|chance| {
+            below += **chance;
+            below <= tail
+        })
+        .count()
+}
+
+fn moments(n: usize) -> (f64, f64) {
+    let n = n as f64;
+    (n * (n + 1.0) / 4.0, (n * (n + 1.0) * (2.0 * n + 1.0) / 24.0).sqrt())
+}
+
+/// Chances of each sum of the ranks with a positive sign, each sign a fair coin: `c_n(w) = (c_{n-1}(w) + c_{n-1}(w - rank)) / 2`.
+fn distribution(ranks: &[usize]) -> Vec<f64> {
+    let mut chances = vec![0.0; ranks.iter().sum::<usize>() + 1];
+    chances[0] = 1.0;
+    let mut reach = 0;
+    for &rank in ranks {
+        reach += rank;
+        for w in (0..=reach).rev() {
+            let with = if w >= rank { chances[w - rank] } else { 0.0 };
+            chances[w] = (chances[w] + with) / 2.0;
+        }
+    }
+    chances
+}
+
+/// Outcome of Wilcoxon's signed rank test (Wilcoxon 1945).
+///
+/// Equal differences have the mean of their ranks, and the distribution is that of these ranks. A difference of zero takes its rank with it
+/// (Pratt 1959).
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct SignedRank {
+    /// Chance of so large a sum of positive ranks, or larger, where the median is the tested one: B is not larger.
+    pub p_larger: f64,
+    /// Likewise so small a sum: B is not smaller.
+    pub p_smaller: f64,
+}
+
+impl SignedRank {
+    fn new(differences: &[f64]) -> SignedRank {
+        let mut order = differences.to_vec();
+        order.sort_by(|a, b| a.abs().total_cmp(&b.abs()));
+        let (mut ranks, mut positive, mut before) = (Vec::with_capacity(order.len()), 0, 0);
+        for tied in order.chunk_by(|a, b| a.abs() == b.abs()) {
+            // Twice the mean of the ranks before + 1 ..= before + n.
+            let rank = 2 * before + tied.len() + 1;
+            before += tied.len();
+            if tied[0] != 0.0 {
+                ranks.extend(std::iter::repeat_n(rank, tied.len()));
+                positive += rank * tied.iter().filter(|difference| **difference > 0.0).count();
+            }
+        }
+        if ranks.len() > EXACT_MAX {
+            let mean = ranks.iter().sum::<usize>() as f64 / 2.0;
+            let sd = (ranks.iter().map(|rank| (rank * rank) as f64).sum::<f64>() / 4.0).sqrt();
+            let tail = |sum: f64| interval::normal_cdf((sum + 1.0) / sd).min(1.0);
+            return SignedRank { p_larger: tail(mean - positive as f64), p_smaller: tail(positive as f64 - mean) };
+        }
+        let chances = distribution(&ranks);
+        SignedRank {
+            p_larger: chances[positive..].iter().sum::<f64>().min(1.0),
+            p_smaller: chances[..=positive].iter().sum::<f64>().min(1.0),
+        }
+    }
+
+    /// Chance of sums as extreme, either way.
+    pub fn p_two_sided(&self) -> f64 {
+        (2.0 * self.p_larger.min(self.p_smaller)).min(1.0)
+    }
+}
+
+/// Whether so many blocks could show a difference at all, with Holm over `tests` tests: `b >= log2(40·tests)` at 5 %, as the smallest
+/// two-sided p of `b` blocks is `2^(1-b)`.
+pub fn blocks_needed(tests: usize, error: f64) -> u32 {
+    (2.0 * tests.max(1) as f64 / error).log2().ceil() as u32
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const TWELVE: [f64; 12] = [0.021, -0.004, 0.035, 0.012, 0.050, -0.011, 0.027, 0.018, 0.009, 0.041, -0.002, 0.030];
+
+    fn close(found: f64, expected: f64) {
+        assert!((found - expected).abs() < 1e-12, "{found:?}, expected {expected:?}");
+    }
+
+    // scipy 1.17: scipy.stats.wilcoxon(d, method='exact').pvalue is 0.00927734375; alternative='greater' gives 0.004638671875.
+    // R: wilcox.test(d, conf.int = TRUE) has 0.005 to 0.031 and 0.0195.
+    #[test]
+    fn twelve_pairs_match_the_published_tables() {
+        let pairs = Pairs::from_logs(TWELVE.to_vec());
+        let test = pairs.test(0.0);
+        close(test.p_two_sided(), 0.00927734375);
+        close(test.p_larger, 0.004638671875);
+        let ratio = pairs.typical(0.95).unwrap();
+        close(ratio.point.ln(), 0.0195);
+        close(ratio.low.ln(), 0.005);
+        close(ratio.high.ln(), 0.031);
+        assert_eq!(ratio.n, 12);
+    }
+
+    // Hollander, Wolfe & Chicken 2014, table A.4.
+    #[test]
+    fn walsh_ranks_at_95_percent() {
+        for (n, k) in [(5, 0), (6, 1), (8, 4), (10, 9), (12, 14), (15, 26), (18, 41), (20, 53), (24, 82), (30, 138)] {
+            assert_eq!(walsh_rank(n, 0.025), k, "{n} pairs");
+        }
+    }
+
+    // Ties and zeros, by counting all 2^n signs of the mid-ranks; R: coin::wilcoxsign_test(a ~ b, distribution = "exact",
+    // zero.method = "Pratt") counts the same.
+    #[test]
+    fn ties_and_zeros_match_the_enumeration_of_all_signs() {
+        let table: [&[f64]; 5] = [
+            &[1.0, 1.0, -1.0, 2.0],
+            &[0.0, 0.0, 1.0, 2.0, 2.0, -3.0],
+            &[0.0],
+            &[-1.0, -1.0, -1.0, -1.0, -1.0],
+            &[0.5, 0.0, -0.5, 1.5, 1.5, -1.5, 2.0, 3.0],
+        ];
+        for differences in table {
+            let n = differences.len();
+            let rank = |value: f64| {
+                let less = differences.iter().filter(|other| other.abs() < value.abs()).count();
+                let same = differences.iter().filter(|other| other.abs() == value.abs()).count();
+                2 * less + same + 1
+            };
+            let sum = |positive: &dyn Fn(usize) -> bool| {
+                let kept = (0..n).filter(|&i| differences[i] != 0.0 && positive(i));
+                kept.map(|i| rank(differences[i])).sum::<usize>()
+            };
+            let seen = sum(&|i| differences[i] > 0.0);
+            let all = (0..1u32 << n).map(|signs| sum(&|i| signs >> i & 1 == 1)).collect::<Vec<_>>();
+            let share =
+                |keep: &dyn Fn(usize) -> bool| all.iter().filter(|&&sum| keep(sum)).count() as f64 / all.len() as f64;
+            let found = SignedRank::new(differences);
+            close(found.p_larger, share(&|sum| sum >= seen));
+            close(found.p_smaller, share(&|sum| sum <= seen));
+        }
+    }
+
+    #[test]
+    fn normal_beyond_the_exact_is_close_to_the_exact() {
+        let mut rng = crate::Rng::new(3);
+        let logs = (0..EXACT_MAX).map(|_| 0.05 * rng.normal() + 0.004).collect::<Vec<_>>();
+        let exact = SignedRank::new(&logs);
+        let mut more = logs;
+        more.push(1e-9); // One more pair, of the smallest rank.
+        let normal = SignedRank::new(&more);
+        assert!((exact.p_larger - normal.p_larger).abs() < 2e-3, "{exact:?} {normal:?}");
+        let (at, beyond) = (walsh_rank(EXACT_MAX, 0.025) as f64, walsh_rank(EXACT_MAX + 1, 0.025) as f64);
+        assert!((beyond / at - 1.0).abs() < 0.01, "{at} {beyond}");
+    }
+
+    #[test]
+    fn ratios_need_positive_values() {
+        assert_eq!(Pairs::new([]), None);
+        assert_eq!(Pairs::new([(1.0, 0.0)]), None);
+        assert_eq!(Pairs::new([(f64::INFINITY, 1.0)]), None);
+        assert_eq!(Pairs::new([(1.0, 1.0); 5]).unwrap().typical(0.95), None);
+        close(Pairs::new([(2.0, 3.0)]).unwrap().typical_point(), 1.5);
+    }
+
+    #[test]
+    fn equivalence_needs_the_interval_inside() {
+        let pairs = Pairs::from_logs(TWELVE.to_vec());
+        // R: wilcox.test(d, conf.int = TRUE, conf.level = .9) has 0.0075 to 0.0295.
+        let ninety = pairs.typical(0.9).unwrap();
+        let reach = ninety.high - 1.0;
+        assert!(pairs.is_equivalent(reach + 1e-9, 0.05) && !pairs.is_equivalent(reach - 1e-9, 0.05), "{ninety:?}");
+    }
+
+    #[test]
+    fn blocks_that_tests_need() {
+        assert_eq!([1, 3, 12, 66].map(|tests| blocks_needed(tests, 0.05)), [6, 7, 9, 12]);
+    }
+
+    proptest! {
+        #[test]
+        fn test_and_interval_agree(logs in prop::collection::vec(-0.2f64..0.2, 6..40)) {
+            let pairs = Pairs::from_logs(logs);
+            let ratio = pairs.typical(0.95).unwrap();
+            prop_assert!(ratio.low <= ratio.point && ratio.point <= ratio.high);
+            // Without ties, the interval holds 1 where the test does not reject it.
+            let holds = ratio.low <= 1.0 && 1.0 <= ratio.high;
+            prop_assert_eq!(holds, pairs.test(0.0).p_two_sided() > 0.05 , "{:?} {:?}", ratio, pairs.test(0.0));
+        }
+
+        #[test]
+        fn swapping_the_conditions_mirrors_everything(logs in prop::collection::vec(-0.2f64..0.2, 6..30)) {
+            let (ab, ba) = (Pairs::from_logs(logs.clone()), Pairs::from_logs(logs.iter().map(|log| -log).collect()));
+            prop_assert!((ab.test(0.0).p_larger - ba.test(0.0).p_smaller).abs() < 1e-12);
+            let (ab, ba) = (ab.typical(0.95).unwrap(), ba.typical(0.95).unwrap());
+            prop_assert!((ab.low * ba.high - 1.0).abs() < 1e-9 && (ab.point * ba.point - 1.0).abs() < 1e-9);
+        }
+    }
+}

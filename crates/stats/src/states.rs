@@ -1,0 +1,107 @@
+//! Did the machine change its speed during the run, so that neighbouring trials are alike?
+
+use crate::interval::normal_quantile;
+use crate::random::Rng;
+
+/// Neighbours up to so far apart are compared.
+const LAGS: usize = 3;
+/// Orders that are drawn to see what chance makes.
+const SHUFFLES: usize = 999;
+
+/// Chance that neighbouring trials are this alike where the order of trials means nothing.
+///
+/// `trials` are `(point, value)` in the order in which they ran, over all points. Each value becomes the normal score of its rank among the trials of
+/// its point; `S = Σ (1 - l/4)·r_l` over the autocorrelations at lags 1 to 3 is held against 999 orders that shuffle the scores within each point,
+/// which makes the test exact. A small p says that there were states; a large one proves nothing: long spells look like none.
+///
+/// `None` below 8 trials of points that have two, or where all their values are equal.
+pub fn p_value(trials: &[(usize, f64)], seed: u64) -> Option<f64> {
+    let points = trials.iter().map(|&(point, _)| point + 1).max()?;
+    let mut places = vec![Vec::new(); points];
+    for (place, &(point, value)) in trials.iter().enumerate() {
+        if value.is_finite() {
+            places[point].push(place);
+        }
+    }
+    places.retain(|places| places.len() >= 2);
+    let mut scores = vec![0.0; trials.len()];
+    for places in &places {
+        let n = places.len() as f64;
+        for &place in places {
+            let value = trials[place].1;
+            let less = places.iter().filter(|&&other| trials[other].1 < value).count();
+            let same = places.iter().filter(|&&other| trials[other].1 == value).count();
+            let rank = less as f64 + (same as f64 + 1.0) / 2.0;
+            scores[place] = normal_quantile((rank - 0.5) / n);
+        }
+    }
+    // Trials of points that have no other say nothing of the order.
+    let mut order = places.iter().flatten().copied().collect::<Vec<_>>();
+    order.sort_unstable();
+    if order.len() < 8 || order.iter().all(|&place| scores[place] == 0.0) {
+        return None;
+    }
+    let statistic = |scores: &[f64]| {
+        (1..=LAGS)
+            .map(|lag| {
+                let products = order.iter().zip(&order[lag..]).map(|(&a, &b)| scores[a] * scores[b]);
+                (1.0 - lag as f64 / 4.0) * products.sum::<f64>()
+            })
+            .sum::<f64>()
+    };
+    let seen = statistic(&scores);
+    let mut rng = Rng::new(seed);
+    let mut values = Vec::new();
+    let mut as_large = 0;
+    for _ in 0..SHUFFLES {
+        for places in &places {
+            values.clear();
+            values.extend(places.iter().map(|&place| scores[place]));
+            rng.shuffle(&mut values);
+            for (&place, &score) in places.iter().zip(&values) {
+                scores[place] = score;
+            }
+        }
+        as_large += usize::from(statistic(&scores) >= seen - 1e-12 * seen.abs());
+    }
+    Some((as_large + 1) as f64 / (SHUFFLES + 1) as f64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn run(seed: u64, points: usize, blocks: usize, state: impl Fn(usize) -> f64) -> f64 {
+        let mut rng = Rng::new(seed);
+        let mut trials = Vec::new();
+        for _ in 0..blocks {
+            let mut order = (0..points).collect::<Vec<_>>();
+            rng.shuffle(&mut order);
+            for point in order {
+                let value = (1.0 + point as f64) * (0.05 * rng.normal()).exp() * state(trials.len());
+                trials.push((point, value));
+            }
+        }
+        p_value(&trials, seed).unwrap()
+    }
+
+    #[test]
+    fn spells_are_seen() {
+        // Ten slow trials of every thirty.
+        assert!(run(1, 4, 20, |trial| if trial % 30 < 10 { 1.225 } else { 1.0 }) <= 0.01);
+    }
+
+    #[test]
+    fn without_states_alarms_are_as_rare_as_promised() {
+        let alarms = (0..400).filter(|&seed| run(seed, 4, 12, |_| 1.0) <= 0.05).count();
+        assert!((8..=34).contains(&alarms), "{alarms} of 400");
+    }
+
+    #[test]
+    fn too_little_says_nothing() {
+        assert_eq!(p_value(&[], 1), None);
+        assert_eq!(p_value(&[(0, 1.0), (1, 2.0)], 1), None);
+        assert_eq!(p_value(&[(0, 1.0); 20], 1), None);
+        assert_eq!(p_value(&[(0, f64::NAN); 20], 1), None);
+    }
+}

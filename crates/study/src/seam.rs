@@ -1,0 +1,141 @@
+//! The seam between the lab and a generator's process: every line that either writes to the other.
+//!
+//! The lab starts `quintain load --spec -` and writes a [`LoadSpec`](crate::LoadSpec), one JSON value, to its stdin, which it keeps
+//! open. The generator writes one [`Told`] a line to its stdout, in this order:
+//!
+//! 1. [`Told::Progress`], a few times a second, until the end.
+//! 2. [`Told::Announced`], once, as soon as it is known when measuring will begin, which is before it begins.
+//! 3. [`Told::Measured`], when measuring has ended. From that moment on no request is sent, and every connection stays open until the lab
+//!    answers [`Heard::Read`], its stdin ends, or [`HOLD_MAX`] is over. So what the subject has used can be read before connections close.
+//! 4. [`Told::Measurement`], the last line.
+//!
+//! In place of 4, and of all that is still to come, stands [`Told::Error`] or [`Told::Unreachable`].
+
+use std::time::Duration;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::record::Measurement;
+
+/// A generator waits no longer than this for [`Heard::Read`] before it closes its connections.
+pub const HOLD_MAX: Duration = Duration::from_secs(1);
+
+/// What a generator writes: an object a line, with one of these keys.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Told {
+    /// How it goes.
+    Progress(Progress),
+    /// When measuring begins, and when it ends if that is known.
+    Announced(Announced),
+    /// Measuring has ended; the measurement is yet to be written, and connections are still open.
+    Measured(Span),
+    /// The result.
+    Measurement(Box<Measurement>),
+    /// Why there is no result, by the generator's fault.
+    Error(String),
+    /// Why there is none, by the subject's: not one connection could be opened.
+    Unreachable(String),
+}
+
+/// What the lab writes to a generator behind the specification: an object with one of these keys.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum Heard {
+    /// What the subject has used is read: connections may close.
+    Read {},
+}
+
+/// How a load stands while it runs.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Progress {
+    /// Where it stands.
+    pub phase: Phase,
+    /// Valid answers so far, while measured.
+    pub requests: u64,
+    /// Valid answers per second, over the last windows.
+    pub rate_per_s: f64,
+    /// Mean latency over the same, ns; `None` without an answer.
+    pub latency_mean_ns: Option<f64>,
+    /// Errors so far, while measured.
+    pub errors: u64,
+}
+
+/// Where a load stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Phase {
+    /// Connections are being opened.
+    Connect,
+    /// Requests fly, nothing counts yet.
+    Warmup,
+    /// Everything counts.
+    Measure,
+}
+
+/// When measuring will begin and end, on the monotonic clock of the generator's host (`CLOCK_MONOTONIC`), ns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Announced {
+    /// The first moment that counts.
+    pub from_ns: u64,
+    /// The first that no longer does; `None` where the rule decides that later. A load may end before.
+    pub until_ns: Option<u64>,
+}
+
+/// The time that was measured, on the same clock, ns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Span {
+    /// The first moment that counts.
+    pub from_ns: u64,
+    /// The first that no longer does.
+    pub until_ns: u64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Each line as it stands on the pipe: scripts and other generators rely on it.
+    #[test]
+    fn lines() {
+        let progress =
+            Progress { phase: Phase::Warmup, requests: 1, rate_per_s: 10.0, latency_mean_ns: None, errors: 0 };
+        for (told, line) in [
+            (
+                Told::Progress(progress),
+                r#"{"progress":{"phase":"warmup","requests":1,"rate_per_s":10.0,"latency_mean_ns":null,"errors":0}}"#,
+            ),
+            (
+                Told::Announced(Announced { from_ns: 5, until_ns: None }),
+                r#"{"announced":{"from_ns":5,"until_ns":null}}"#,
+            ),
+            (Told::Measured(Span { from_ns: 5, until_ns: 9 }), r#"{"measured":{"from_ns":5,"until_ns":9}}"#),
+            (Told::Error("x".to_owned()), r#"{"error":"x"}"#),
+            (Told::Unreachable("y".to_owned()), r#"{"unreachable":"y"}"#),
+        ] {
+            assert_eq!(serde_json::to_string(&told).unwrap(), line);
+            assert_eq!(serde_json::from_str::<Told>(line).unwrap(), told);
+        }
+        assert_eq!(serde_json::to_string(&Heard::Read {}).unwrap(), r#"{"read":{}}"#);
+    }
+
+    #[test]
+    fn what_nobody_agreed_on_is_refused() {
+        for line in [
+            r#"{"measured":true}"#,
+            r#"{"measuring":true}"#,
+            r#"{"measured":{"from_ns":5,"until_ns":9,"more":1}}"#,
+            r#"{"error":"x","progress":null}"#,
+            "{}",
+            r#""hello""#,
+        ] {
+            assert!(serde_json::from_str::<Told>(line).is_err(), "{line}");
+        }
+        assert!(serde_json::from_str::<Heard>(r#"{"read":{"x":1}}"#).is_err());
+        assert!(serde_json::from_str::<Heard>("{}").is_err());
+    }
+}

@@ -1,0 +1,242 @@
+//! A command as a study writes it, split into words as a shell would, without a shell.
+
+use std::fmt;
+
+/// Why a command cannot be run as it stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Mistake {
+    /// What is wrong, without a full stop.
+    pub message: String,
+    /// What to do about it.
+    pub hint: Option<String>,
+}
+
+impl fmt::Display for Mistake {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for Mistake {}
+
+/// Stands in [`Word::bare`] for a character that was quoted; no text of a study holds one.
+const QUOTED: char = '\0';
+
+/// Words that are commands of a shell and no programs.
+const BUILTINS: [&str; 6] = ["cd", "exec", "export", "set", "source", "ulimit"];
+
+#[derive(Default)]
+struct Word {
+    text: String,
+    /// The same, with [`QUOTED`] for each character that a shell would take literally.
+    bare: String,
+}
+
+impl Word {
+    fn quoted(&mut self, letter: char) {
+        self.text.push(letter);
+        self.bare.push(QUOTED);
+    }
+}
+
+/// Splits at blanks; `'...'` is literal, `"..."` knows `\"` and `\\`, a backslash outside of quotes takes the next
+/// character literally. Nothing is expanded: no variables, globs, pipes or redirections; [`check`] reports those.
+///
+/// # Errors
+/// A quote that does not end, a backslash at the end, no word at all.
+pub fn split(command: &str) -> Result<Vec<String>, Mistake> {
+    Ok(scan(command)?.into_iter().map(|word| word.text).collect())
+}
+
+/// The words as a command line: what [`split`], or a shell, makes the same words of.
+pub fn join(words: &[String]) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "%+,-./:=@_".contains(c);
+    let quoted = |word: &String| match word.is_empty() || !word.chars().all(plain) {
+        true => format!("'{}'", word.replace('\'', "'\\''")),
+        false => word.clone(),
+    };
+    words.iter().map(quoted).collect::<Vec<_>>().join(" ")
+}
+
+/// Whether a command means without a shell what it says: what [`split`] refuses, and what only a shell understands.
+///
+/// # Errors
+/// The first such thing. Quoted, every word passes as it is.
+pub fn check(command: &str) -> Result<(), Mistake> {
+    let words = scan(command)?;
+    let of_shell = words.iter().enumerate().find_map(|(index, word)| of_shell(index == 0, word));
+    of_shell.map_or(Ok(()), Err)
+}
+
+fn scan(command: &str) -> Result<Vec<Word>, Mistake> {
+    let mistake = |message: String, hint: Option<&str>| Mistake { message, hint: hint.map(str::to_owned) };
+    let unclosed = |quote: char| {
+        let hint = format!("close it, or write `\\{quote}` for the character itself");
+        mistake(format!("a `{quote}` is not closed in `{command}`"), Some(&hint))
+    };
+    let mut words = Vec::new();
+    let mut word: Option<Word> = None;
+    let mut rest = command.chars();
+    while let Some(letter) = rest.next() {
+        match letter {
+            ' ' | '\t' | '\n' | '\r' => words.extend(word.take()),
+            quote @ ('\'' | '"') => {
+                let word = word.get_or_insert_default();
+                loop {
+                    match rest.next().ok_or_else(|| unclosed(quote))? {
+                        end if end == quote => break,
+                        '\\' if quote == '"' => match rest.next().ok_or_else(|| unclosed(quote))? {
+                            letter @ ('"' | '\\') => word.quoted(letter),
+                            letter => ['\\', letter].into_iter().for_each(|letter| word.quoted(letter)),
+                        },
+                        letter => word.quoted(letter),
+                    }
+                }
+            }
+            '\\' => {
+                let next = rest.next();
+                let ends = || mistake(format!("a backslash ends `{command}`"), Some("write `\\\\` for a backslash"));
+                word.get_or_insert_default().quoted(next.ok_or_else(ends)?);
+            }
+            letter => {
+                let word = word.get_or_insert_default();
+                word.text.push(letter);
+                word.bare.push(letter);
+            }
+        }
+    }
+    words.extend(word);
+    if words.is_empty() { Err(mistake("the command is empty".to_owned(), None)) } else { Ok(words) }
+}
+
+/// What in a word only a shell understands.
+fn of_shell(first: bool, word: &Word) -> Option<Mistake> {
+    let bare = word.bare.as_str();
+    let found = |what: &str, hint: &str| {
+        let message = format!("{what} means something to a shell alone, and commands are started without one");
+        Some(Mistake { message, hint: Some(hint.to_owned()) })
+    };
+    let shell = "start a shell yourself, `sh -c '...'`; or quote it to pass it on as it is";
+    let operator = ["&&", "||"].into_iter().find(|operator| bare.contains(operator));
+    let operator = operator.or_else(|| ["|", "&", ";"].into_iter().find(|operator| bare == *operator));
+    if let Some(operator) = operator.or_else(|| bare.ends_with(';').then_some(";")) {
+        return found(&format!("`{operator}`"), shell);
+    }
+    let redirected = bare.trim_start_matches(|c: char| c.is_ascii_digit()).trim_start_matches('&');
+    if redirected.starts_with(['<', '>']) {
+        return found(&format!("`{}`", word.text), shell);
+    }
+    let begins_name = |c: char| c.is_ascii_alphabetic() || matches!(c, '_' | '{' | '(');
+    let variable = bare.match_indices('$').any(|(at, _)| bare[at + 1..].starts_with(begins_name));
+    if variable || bare.contains('`') {
+        return found(&format!("`{}`", word.text), "write what it stands for, or start a shell: `sh -c '...'`");
+    }
+    // `*:80` is an address.
+    if bare.match_indices('*').any(|(at, _)| !bare[at + 1..].starts_with(':')) || bare == "~" || bare.starts_with("~/")
+    {
+        return found(&format!("`{}`", word.text), "write the whole name, or start a shell: `sh -c '...'`");
+    }
+    let name = |text: &str| {
+        text.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
+            && text.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
+    };
+    if first && bare.split_once('=').is_some_and(|(before, _)| name(before)) {
+        return found(&format!("`{}`", word.text), "set variables in the table `environment`");
+    }
+    if first && BUILTINS.contains(&bare) {
+        let hint = if bare == "cd" { "say where it is started with `directory`" } else { shell };
+        return found(&format!("`{bare}`"), hint);
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn splits(command: &str, words: &[&str]) {
+        assert_eq!(split(command).unwrap(), words, "{command}");
+    }
+
+    #[test]
+    fn plain() {
+        splits("  subjects/go/go -p  7000\n", &["subjects/go/go", "-p", "7000"]);
+    }
+    #[test]
+    fn quotes_keep_blanks_and_join() {
+        splits(r#"java "-Dname=a b" 'c d'e"#, &["java", "-Dname=a b", "c de"]);
+    }
+    #[test]
+    fn empty_word() {
+        splits("x '' \"\"", &["x", "", ""]);
+    }
+    #[test]
+    fn backslashes() {
+        splits(r#"a\ b "\"\\\n" '\'"#, &["a b", r#""\\n"#, r"\"]);
+    }
+    #[test]
+    fn nothing_is_expanded() {
+        splits("echo $HOME *.rs | cat", &["echo", "$HOME", "*.rs", "|", "cat"]);
+    }
+    #[test]
+    fn mistakes() {
+        for command in ["", "  ", "a 'b", "a \"b", "a \\", "a \"b\\"] {
+            assert!(split(command).is_err(), "{command}");
+            assert!(check(command).is_err(), "{command}");
+        }
+        assert_eq!(split("a 'b").unwrap_err().message, "a `'` is not closed in `a 'b`");
+    }
+
+    #[test]
+    fn joined_words_are_split_into_the_same() {
+        let words =
+            ["quintain", "", "a b", "it's", "--set", "clients=1,2", "$HOME", "\\", "\"", "é"].map(str::to_owned);
+        assert_eq!(split(&join(&words)).unwrap(), words);
+        assert_eq!(join(&words[..4]), r"quintain '' 'a b' 'it'\''s'");
+    }
+
+    #[test]
+    fn what_only_a_shell_understands() {
+        for (command, what) in [
+            ("make -C x && ./x -p {port}", "`&&`"),
+            ("a||b", "`||`"),
+            ("x -p {port} | tee log", "`|`"),
+            ("x -p {port} &", "`&`"),
+            ("a; b", "`;`"),
+            ("a ; b", "`;`"),
+            ("x > log", "`>`"),
+            ("x >>log", "`>>log`"),
+            ("x 2>&1", "`2>&1`"),
+            ("x &>log", "`&>log`"),
+            ("x </dev/null", "`</dev/null`"),
+            ("x -p $PORT", "`$PORT`"),
+            ("x --home=${HOME}", "`--home=${HOME}`"),
+            ("x $(nproc)", "`$(nproc)`"),
+            ("x `nproc`", "``nproc``"),
+            ("java -jar target/*.jar", "`target/*.jar`"),
+            ("~/bin/x", "`~/bin/x`"),
+            ("PORT=7000 x", "`PORT=7000`"),
+            ("cd x", "`cd`"),
+        ] {
+            let mistake = check(command).unwrap_err();
+            let expected = format!("{what} means something to a shell alone, and commands are started without one");
+            assert_eq!(mistake.message, expected, "{command}");
+            assert!(mistake.hint.is_some(), "{command}");
+        }
+    }
+
+    #[test]
+    fn what_a_program_may_well_be_given() {
+        for command in [
+            "sh -c 'exec x -p $PORT > log; done'",
+            "sh -c \"a && b | c\"",
+            r"x \$HOME a\;b '*' \*",
+            "curl http://[::1]:{port}/?a=1&b=2",
+            "x --bind *:80 -Dkey=value a=b 5$ ~user [a] ?",
+            "nginx -g 'daemon off;'",
+            "./cd x",
+        ] {
+            assert_eq!(check(command), Ok(()), "{command}");
+        }
+    }
+}
