@@ -81,10 +81,17 @@ impl Pair {
 /// Kim & Hsu 1988), Holm over places. "Slower": Holm over all pairs of all places, since the leader was chosen by the data. May be the best:
 /// no other better at one-sided `error / (K - 1)`.
 pub fn claims(places: &[Place], rule: &Rule) -> Vec<Claims> {
+    with_changes(places, &[], rule).0
+}
+
+/// The same beside changes that the same report tells of: each a place of two, from the first to the second, without a leader. They share the
+/// adjustment of "slower", so that a report with many of both says no more that is false.
+pub fn with_changes(places: &[Place], changes: &[Place], rule: &Rule) -> (Vec<Claims>, Vec<Option<Pair>>) {
     let mut found = places.iter().map(|place| place_pairs(place, rule)).collect::<Vec<_>>();
-    let raw = found.iter().flat_map(|(_, pairs)| pairs.iter().map(|(pair, _)| pair.p)).collect::<Vec<_>>();
-    let mut adjusted = holm(&raw).into_iter();
-    for (pair, _) in found.iter_mut().flat_map(|(_, pairs)| pairs) {
+    let mut changed = changes.iter().map(|place| place_pairs(place, rule).1).collect::<Vec<_>>();
+    let raw = found.iter().map(|(_, pairs)| pairs).chain(&changed).flatten().map(|(pair, _)| pair.p);
+    let mut adjusted = holm(&raw.collect::<Vec<_>>()).into_iter();
+    for (pair, _) in found.iter_mut().map(|(_, pairs)| pairs).chain(&mut changed).flatten() {
         pair.p_adjusted = adjusted.next().unwrap_or(1.0);
     }
     let leads = found.iter().map(|(best, pairs)| p_lead(*best, pairs, rule)).collect::<Vec<_>>();
@@ -94,11 +101,14 @@ pub fn claims(places: &[Place], rule: &Rule) -> Vec<Claims> {
     let mut out = Vec::new();
     for (((best, pairs), (leader, p)), place) in found.into_iter().zip(leads).zip(places) {
         let p_lead = p.and_then(|_| adjusted.next()).unwrap_or(1.0);
-        let may_be_best = may_be_best(place.len(), &pairs, rule);
-        let pairs = pairs.into_iter().map(|(pair, _)| pair).collect();
-        out.push(Claims { best, leads: leader && p_lead <= rule.error, p_lead, may_be_best, pairs });
+        let leads = leader && p_lead <= rule.error;
+        let mut may_be_best = may_be_best(place.len(), &pairs, rule);
+        let pairs = pairs.into_iter().map(|(pair, _)| pair).collect::<Vec<_>>();
+        // What one test says no other takes back: beside a leader there is no other best, and nothing slower than another is.
+        may_be_best.retain(|&index| if leads { best == Some(index) } else { !is_beaten(index, &pairs, rule) });
+        out.push(Claims { best, leads, p_lead, may_be_best, pairs });
     }
-    out
+    (out, changed.into_iter().map(|pairs| pairs.into_iter().next().map(|(pair, _)| pair)).collect())
 }
 
 /// The widest half-width of the typical ratio of a contender to the best of its place, over all places: what a study that compares is stopped
@@ -155,6 +165,17 @@ fn p_lead(best: Option<usize>, pairs: &[Tested], rule: &Rule) -> (bool, Option<f
     };
     let p = of_best().map(|pair| pair.p).fold(0.0, f64::max);
     (of_best().all(wins), Some(p))
+}
+
+/// Whether another one was shown to be better, adjusted for all pairs.
+fn is_beaten(index: usize, pairs: &[Pair], rule: &Rule) -> bool {
+    pairs.iter().any(|pair| match pair.larger(rule.error) {
+        Some(larger) => {
+            let b_is_better = larger == rule.higher_is_better;
+            if b_is_better { pair.a == index } else { pair.b == index }
+        }
+        None => false,
+    })
 }
 
 fn may_be_best(contenders: usize, pairs: &[Tested], rule: &Rule) -> Vec<usize> {
@@ -221,6 +242,36 @@ mod tests {
         let place = place(&mut Rng::new(2), &[1.0, 1.0, 1.3], 15, 0.02);
         let found = claims(&[place], &LOWER);
         assert!(!found[0].leads && found[0].may_be_best == [0, 1], "{}", words(&found[0]));
+    }
+
+    /// Whatever the values: nothing that is said takes back something else that is said.
+    #[test]
+    fn claims_do_not_contradict_each_other() {
+        let mut rng = Rng::new(7);
+        for round in 0..400 {
+            let factors = (0..2 + round % 4).map(|_| 1.0 + 0.06 * rng.uniform()).collect::<Vec<_>>();
+            let places = (0..1 + round % 3).map(|_| place(&mut rng, &factors, 12 + round % 7, 0.04)).collect::<Vec<_>>();
+            for claims in claims(&places, &LOWER) {
+                let best = claims.best.unwrap();
+                assert!(!claims.leads || claims.may_be_best == [best], "{claims:?}");
+                for pair in &claims.pairs {
+                    let Some(larger) = pair.larger(0.05) else { continue };
+                    let slower = if larger { pair.b } else { pair.a };
+                    assert!(!claims.may_be_best.contains(&slower) && !(claims.leads && slower == best), "{claims:?}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn changes_share_the_adjustment() {
+        let place = place(&mut Rng::new(2), &[1.0, 1.01], 15, 0.02);
+        let alone = claims(std::slice::from_ref(&place), &LOWER)[0].pairs[0].clone();
+        let (found, changes) = with_changes(std::slice::from_ref(&place), &vec![place.clone(); 9], &LOWER);
+        assert!((found[0].pairs[0].p_adjusted - (10.0 * alone.p).min(1.0)).abs() < 1e-12, "{alone:?}");
+        let nine = changes.iter().flatten().filter(|pair| (pair.a, pair.b, pair.p) == (0, 1, alone.p)).count();
+        assert_eq!((nine, found[0].best), (9, claims(&[place], &LOWER)[0].best));
+        assert_eq!(with_changes(&[], &[vec![vec![None], vec![Some(1.0)]]], &LOWER).1, [None], "no common block");
     }
 
     #[test]

@@ -22,7 +22,7 @@ impl Pairs {
         (!logs.is_empty()).then_some(Pairs { logs })
     }
 
-    /// From differences that are there already: ln B - ln A.
+    /// From differences that are there already: ln B - ln A, or B - A, of which there is a [`Pairs::shift`] and no ratio.
     ///
     /// # Panics
     /// When there is none, or one is not finite.
@@ -56,6 +56,15 @@ impl Pairs {
     /// # Panics
     /// When `level` is not strictly between 0 and 1.
     pub fn typical(&self, level: f64) -> Option<Estimate> {
+        let logs = self.shift(level)?;
+        Some(Estimate { point: logs.point.exp(), low: logs.low.exp(), high: logs.high.exp(), ..logs })
+    }
+
+    /// The same of the differences as they are: for pairs made of differences of values, by how much B is more than A.
+    ///
+    /// # Panics
+    /// When `level` is not strictly between 0 and 1.
+    pub fn shift(&self, level: f64) -> Option<Estimate> {
         assert!(level > 0.0 && level < 1.0, "`level` is a fraction, not a percentage: {level}");
         let n = self.logs.len();
         let k = walsh_rank(n, (1.0 - level) / 2.0);
@@ -64,8 +73,7 @@ impl Pairs {
         }
         let walsh = self.walsh();
         let (low, high) = (walsh[k - 1], walsh[walsh.len() - k]);
-        let point = median(&walsh);
-        Some(Estimate { point: point.exp(), low: low.exp(), high: high.exp(), level, n: n as u64 })
+        Some(Estimate { point: median(&walsh), low, high, level, n: n as u64 })
     }
 
     /// The typical ratio B/A without an interval.

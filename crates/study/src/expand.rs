@@ -1,5 +1,6 @@
 //! A [`Study`] becomes a [`Plan`]: factors times levels, each design point with its own commands and numbers.
 
+mod answer;
 mod effects;
 mod factors;
 mod figures;
@@ -67,10 +68,11 @@ pub fn expand(study: &Study, options: &ExpandOptions) -> Result<Plan, Vec<Diagno
     sets::apply(&mut root, &options.sets, &report);
     let expanded = points_of(&root, options.profile, options.machine_cpus, &report);
     report.finish()?;
-    let Expanded { question, factors, points, trials, figures, tables, effects, slopes } =
+    let Expanded { question, factors, points, trials, figures, tables, effects, slopes, answer } =
         expanded.expect("what is not there has been reported");
     let (study, text) = (options.name.clone(), study.text.clone());
-    Ok(Plan { study, question, text, seed: options.seed, factors, points, trials, figures, tables, effects, slopes })
+    let seed = options.seed;
+    Ok(Plan { study, question, text, seed, factors, points, trials, figures, tables, effects, slopes, answer })
 }
 
 /// What the tables of a study say, whatever its name and seed.
@@ -83,6 +85,7 @@ pub(crate) struct Expanded {
     tables: Vec<plan::Table>,
     effects: EffectsPlan,
     slopes: Vec<String>,
+    answer: Option<plan::Asked>,
 }
 
 /// Reads the tables of a study in one profile; `None` only where a mistake was reported.
@@ -90,7 +93,7 @@ pub(crate) fn points_of(root: &Table, profile: Profile, machine_cpus: u32, repor
     let top =
         Section { name: String::new(), table: Cow::Borrowed(root), place: Place::default(), settings: &[], report };
     top.only(&[
-        "question", "design", "subject", "middle", "load", "factors", "trials", "effects", "slopes", "figure", "table",
+        "question", "answer", "design", "subject", "middle", "load", "factors", "trials", "effects", "slopes", "figure", "table",
         "quick", "full",
     ]);
     top.required("question", "\"Which server is fastest?\"");
@@ -108,6 +111,7 @@ pub(crate) fn points_of(root: &Table, profile: Profile, machine_cpus: u32, repor
     let tables = tables::read(root, report);
     let effects = effects::read(&top);
     let slopes = slopes::read(&top);
+    let answer = answer::read(&top, &factors);
     let middles = middle::read(root, &factors, report);
     let design = effects.as_ref().map_or(Design::Full, |effects| effects.design);
     let points = points(root, &factors, design, subject, &middles, load, machine_cpus, report);
@@ -120,6 +124,7 @@ pub(crate) fn points_of(root: &Table, profile: Profile, machine_cpus: u32, repor
         tables: tables?,
         effects: effects?,
         slopes: slopes?,
+        answer: answer?,
     })
 }
 

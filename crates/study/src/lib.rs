@@ -32,6 +32,7 @@
 //! assert_eq!(plan.points.iter().map(|point| point.load.clients).collect::<Vec<_>>(), [1, 10]);
 //! ```
 
+mod asked;
 pub mod calls;
 pub mod diagnostic;
 pub mod expand;

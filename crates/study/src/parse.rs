@@ -47,7 +47,8 @@
 //! | `load.server_name`, `load.resume` | https: the name in the certificate; whether sessions are resumed | `localhost`, `true` |
 //! | `[load.workload]` | caches: operations, keys, values or a trace, or a preset; [`crate::workload`] has the keys | none |
 //! | `factors.NAME` | a list of levels, or `"auto"`: powers of two up to the processors the generator leaves | one design point |
-//! | `trials.stop` | `{ relative, level, metric, min, max, max_time }` | 8 trials |
+//! | `trials.stop` | `{ comparison, level, metric, min, max, max_time }`: until contenders are told apart to a fraction, or `relative`: until values are known to one | `{ comparison = 0.03, min = 12, max = 30 }` |
+//! | `answer.asks`, `answer.of` | `best`, `added`, `growth`, `capacity`, `effects`, `values`; the factor that it is about | as factors and figures have it |
 //! | `effects.metrics` | in which metrics the effects of the factors are looked for; an empty list: in none | that of `trials.stop` and those of the figures |
 //! | `[[figure]]` | `kind` (`line`, `scatter`, `interaction`, `ecdf`, `quantiles`, `timeline`, `miss-ratio`, `added`, `memorychart`, `throughputchart`, `networkchart`), `x`, `y` (a metric, or a list of some of one unit; of an interaction a figure each), `series`, `facet`, `interval`, `title`; of a miss-ratio curve `x` (capacities), `unit` of numbers on it, `policies` | no figure |
 //! | `[[table]]` | `metric` (sample mean, sample standard deviation, interval, trials) or `metrics` (a column each), `title` | no further table |
@@ -187,6 +188,6 @@ fn forget_counts(root: &mut Table) {
     if let Some(Entry { node: Node { value: Value::Table(trials), .. }, .. }) = root.get_mut("trials")
         && let Some(Entry { node: Node { value: Value::Table(stop), .. }, .. }) = trials.get_mut("stop")
     {
-        stop.retain(|entry| !["relative", "min", "max"].contains(&entry.key.as_str()));
+        stop.retain(|entry| !["comparison", "relative", "min", "max"].contains(&entry.key.as_str()));
     }
 }

@@ -73,6 +73,36 @@ pub struct Plan {
     /// What is looked at over the requests of a trial, by its name in [`crate::metric::OVER_REQUESTS`]: whether it grows.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub slopes: Vec<String>,
+    /// What is asked, as far as the study says so; [`Plan::asked`] knows the rest.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub answer: Option<Asked>,
+}
+
+/// What a study asks, so that the first sentence of its answer can answer it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Asked {
+    /// What kind of question it is.
+    pub kind: AskedKind,
+    /// The factor that it is about: contenders, ways through a middle, or a number that something grows with; `None`: all of them, or none.
+    pub factor: Option<String>,
+}
+
+/// Kinds of questions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum AskedKind {
+    /// Which level of the factor is best?
+    Best,
+    /// What do middles add to what is asked directly?
+    Added,
+    /// How does it grow with the factor, a number?
+    Growth,
+    /// How much can it take: which rate is borne?
+    Capacity,
+    /// Which factors matter, and how do they act together?
+    Effects,
+    /// What are the values?
+    Values,
 }
 
 /// Which combinations of levels the design points are, and what the effects of the factors are looked for in.
@@ -332,13 +362,18 @@ pub struct CapacityShare {
 /// When there are trials enough of a design point, and of the run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TrialRule {
-    /// Half-width over the estimate that is tight enough; `None`: `min` trials and no more.
+    /// Half-width over the estimate that is tight enough for the value of each point, a fraction. With neither this nor `comparison` there are
+    /// `min` trials and no more.
     pub relative: Option<f64>,
+    /// Half-width of the typical ratio of each contender to the best of its place that is tight enough, a fraction; where there is nothing to
+    /// compare, that of the values themselves.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub comparison: Option<f64>,
     /// Level of confidence, a fraction.
     pub level: f64,
     /// The metric whose interval is looked at, by its name in the report.
     pub metric: String,
-    /// At least so many trials of each point.
+    /// At least so many blocks: trials of each point.
     pub min: u32,
     /// At most so many.
     pub max: u32,

@@ -165,7 +165,7 @@ pub(super) fn check_use(root: &Table, load: &Section, points: &[Point], report: 
     }
     let stop = root.table("trials").and_then(|trials| trials.table("stop"));
     for entry in stop.into_iter().flat_map(Table::iter) {
-        if ["relative", "min", "max", "metric"].contains(&entry.key.as_str()) {
+        if ["comparison", "relative", "min", "max", "metric"].contains(&entry.key.as_str()) {
             let at: Place = entry.key_place;
             let message = format!("`trials.stop.{}` has no meaning where all trials are steps of a search", entry.key);
             report.mistake(at, message, "`load.search` has `confirm` and `max_steps`".to_owned());

@@ -12,8 +12,10 @@ const MAX_TIME_NS: Bounds<u64> = Bounds { low: 1_000_000_000, high: 604_800_000_
 const RELATIVE: Bounds<f64> = Bounds { low: 0.0001, high: 0.5, text: "0.01 % to 50 %" };
 const LEVEL: Bounds<f64> = Bounds { low: 0.5, high: 0.9999, text: "50 % to 99.99 %" };
 
-/// Fewer trials make a rule that stops at a narrow interval cover less than it says.
-const MIN: u32 = 8;
+/// The target where a study names none: as a fraction.
+const COMPARISON: f64 = 0.03;
+/// With fewer blocks nothing is claimed of any two points.
+const MIN: u32 = 12;
 const MAX: u32 = 30;
 const QUICK: u32 = 3;
 
@@ -21,8 +23,8 @@ const QUICK: u32 = 3;
 pub(crate) fn read(root: &Table, profile: Profile, report: &Report) -> Option<TrialRule> {
     let quick = profile == Profile::Quick;
     let metric = "latency_mean".to_owned();
-    let count = if quick { QUICK } else { MIN };
-    let default = TrialRule { relative: None, level: 0.95, metric, min: count, max: count, max_ns: None, quick };
+    let (comparison, min, max) = if quick { (None, QUICK, QUICK) } else { (Some(COMPARISON), MIN, MAX) };
+    let default = TrialRule { relative: None, comparison, level: 0.95, metric, min, max, max_ns: None, quick };
     if root.get("trials").is_none() {
         return Some(default);
     }
@@ -32,20 +34,21 @@ pub(crate) fn read(root: &Table, profile: Profile, report: &Report) -> Option<Tr
         report.missing(
             trials.place,
             "`trials` has no `stop`",
-            "add `stop = { relative = 0.03, min = 8, max = 30 }`".to_owned(),
+            "add `stop = { comparison = 0.03, min = 12, max = 30 }`".to_owned(),
         );
         return None;
     }
     let stop = &trials.section("stop")?;
-    stop.only(&["relative", "level", "metric", "min", "max", "max_time"]);
+    stop.only(&["comparison", "relative", "level", "metric", "min", "max", "max_time"]);
     let given = |key: &str, is_read: bool| !stop.has(key) || is_read;
-    let relative = stop.fraction("relative", &RELATIVE);
+    let (comparison, relative) = (stop.fraction("comparison", &RELATIVE), stop.fraction("relative", &RELATIVE));
     let level = stop.fraction("level", &LEVEL);
     let metrics = METRICS.iter().map(|metric| (metric.name, metric.name)).collect::<Vec<_>>();
     let metric = stop.choice("metric", "metric", &metrics);
     let (min, max) = (stop.small("min", &COUNT), stop.small("max", &COUNT));
     let max_ns = stop.duration_ns("max_time", &MAX_TIME_NS);
     let all = [
+        given("comparison", comparison.is_some()),
         given("relative", relative.is_some()),
         given("level", level.is_some()),
         given("metric", metric.is_some()),
@@ -53,25 +56,38 @@ pub(crate) fn read(root: &Table, profile: Profile, report: &Report) -> Option<Tr
         given("max", max.is_some()),
         given("max_time", max_ns.is_some()),
     ];
-    // Without a target there is nothing to go on for, so `min` trials are all.
-    let least = min.unwrap_or(if relative.is_none() { max.unwrap_or(count) } else { MIN.min(max.unwrap_or(MIN)) });
-    let most = max.unwrap_or(if relative.is_none() { least } else { MAX.max(least) });
+    if stop.has("comparison") && stop.has("relative") {
+        let hint = "keep `comparison` where contenders are compared, `relative` where values are asked for".to_owned();
+        stop.mistake("relative", "`trials.stop` has two targets, `comparison` and `relative`", hint);
+        return None;
+    }
+    // Who names neither a target nor a number has the default target; who names a number alone has that many blocks.
+    let is_open = !["comparison", "relative", "min", "max"].iter().any(|key| stop.has(key));
+    let comparison = if is_open { default.comparison } else { comparison };
+    let has_target = comparison.is_some() || relative.is_some();
+    let least = match min {
+        Some(min) => min,
+        None if has_target => default.min.min(max.unwrap_or(default.min)),
+        None => max.unwrap_or(default.min),
+    };
+    let most = max.unwrap_or(if has_target { default.max.max(least) } else { least });
     if least > most {
         stop.mistake("min", format!("`trials.stop.min` is {least}, above `max`, {most}"), None);
         return None;
     }
-    if relative.is_some() && least < 2 {
-        stop.mistake("min", "an interval needs two trials", "set `min = 8`, or drop `relative`".to_owned());
+    if has_target && least < 2 {
+        stop.mistake("min", "an interval needs two trials", "set `min = 12`, or drop the target".to_owned());
         return None;
     }
-    if relative.is_none() && !stop.has("relative") && least != most {
-        let hint = "add `relative = 0.03`, or drop `max`".to_owned();
-        stop.mistake("max", format!("without `relative` there are `min` trials, so `max` {most} has no meaning"), hint);
+    if !has_target && !stop.has("relative") && !stop.has("comparison") && least != most {
+        let hint = "add `comparison = 0.03`, or drop `max`".to_owned();
+        let message = format!("without a target there are `min` trials of each point, so `max` {most} has no meaning");
+        stop.mistake("max", message, hint);
         return None;
     }
     if all.contains(&false) {
         return None;
     }
     let (level, metric) = (level.unwrap_or(default.level), metric.map_or(default.metric, str::to_owned));
-    Some(TrialRule { relative, level, metric, min: least, max: most, max_ns, quick })
+    Some(TrialRule { relative, comparison, level, metric, min: least, max: most, max_ns, quick })
 }

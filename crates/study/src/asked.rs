@@ -1,0 +1,128 @@
+//! What a study asks, where it does not say so itself.
+
+use std::fmt;
+
+use crate::middle::{DIRECT, THROUGH};
+use crate::plan::{Asked, AskedKind, Design, FigureKind, Level, Plan};
+
+impl Plan {
+    /// What is asked: as the study says, else as its factors and figures have it.
+    ///
+    /// Something in between is asked for what it adds; a search, for what is borne; a design or a figure of interactions, for what matters; a curve
+    /// over capacities, for how it grows; contenders of words, for the best of them; numbers, for how something grows with them.
+    pub fn asked(&self) -> Asked {
+        if let Some(asked) = &self.answer {
+            return asked.clone();
+        }
+        let of = |kind, factor: Option<&str>| Asked { kind, factor: factor.map(str::to_owned) };
+        let varied = |name: &&String| self.levels(name).len() > 1;
+        if self.levels(THROUGH).iter().any(|level| **level == Level::Text(DIRECT.to_owned())) && varied(&&THROUGH.to_owned()) {
+            return of(AskedKind::Added, Some(THROUGH));
+        }
+        let searched = |point: &crate::Point| point.load.search.is_some();
+        let own = || self.points.iter().enumerate().filter(|(index, _)| !self.comes_first(*index)).map(|(_, point)| point);
+        if own().next().is_some() && own().all(searched) {
+            return of(AskedKind::Capacity, None);
+        }
+        if let Some(curve) = self.figures.iter().find(|figure| figure.kind == FigureKind::MissRatio) {
+            return of(AskedKind::Growth, curve.x.as_deref());
+        }
+        let interaction = self.figures.iter().any(|figure| figure.kind == FigureKind::Interaction);
+        if interaction || self.effects.design == Design::OneAtATime {
+            return of(AskedKind::Effects, None);
+        }
+        let is_numeric = |name: &&String| self.levels(name).iter().all(|level| level.as_f64().is_some());
+        let mut factors = self.factors.iter().filter(varied);
+        if let Some(contender) = factors.clone().find(|name| !is_numeric(name)) {
+            return of(AskedKind::Best, Some(contender));
+        }
+        match factors.next() {
+            Some(number) => of(AskedKind::Growth, Some(number)),
+            None => of(AskedKind::Values, None),
+        }
+    }
+
+    /// The levels of a factor that occur, in the order of the plan.
+    pub fn levels(&self, factor: &str) -> Vec<&Level> {
+        let mut levels = Vec::new();
+        for level in self.points.iter().filter_map(|point| point.factors.get(factor)) {
+            if !levels.contains(&level) {
+                levels.push(level);
+            }
+        }
+        levels
+    }
+
+    /// The factor whose levels compete: that of the question, else the first whose levels are words. Numbers have a trend, not a winner.
+    pub fn contender(&self) -> Option<&str> {
+        let is_contender = |name: &&String| {
+            let levels = self.levels(name);
+            levels.len() > 1 && levels.iter().any(|level| level.as_f64().is_none())
+        };
+        let asked = self.answer.as_ref().and_then(|asked| asked.factor.as_ref());
+        asked.filter(is_contender).or_else(|| self.factors.iter().find(is_contender)).map(String::as_str)
+    }
+}
+
+/// What will be answered: `which server is best`.
+impl fmt::Display for Asked {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let factor = self.factor.as_deref().unwrap_or("design point");
+        match self.kind {
+            AskedKind::Best => write!(f, "which {factor} is best"),
+            AskedKind::Added => write!(f, "what passing a middle adds to `{DIRECT}`"),
+            AskedKind::Growth => write!(f, "how it grows with {factor}"),
+            AskedKind::Capacity => f.write_str("how much can be borne"),
+            AskedKind::Effects => f.write_str("which factors matter, and how they act together"),
+            AskedKind::Values => f.write_str("what the values are"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::parse::Profile;
+    use crate::{ExpandOptions, expand, parse};
+
+    fn asked(text: &str) -> String {
+        let study = parse(text).unwrap();
+        let options =
+            ExpandOptions { name: "s".into(), seed: 1, profile: Profile::Default, machine_cpus: 4, sets: Vec::new() };
+        let plan = expand(&study, &options).unwrap();
+        format!("{}; contenders {}", plan.asked(), plan.contender().unwrap_or("none"))
+    }
+
+    fn study(rest: &str) -> String {
+        format!(
+            "question = \"?\"\n[subject]\ncommand = \"a {{x}} -p {{port}}\"\n[load]\nprotocol = \"pingpong\"\nclients = \"{{clients}}\"\nstop = \"1s\"\n{rest}"
+        )
+    }
+
+    #[test]
+    fn factors_and_figures_tell() {
+        let words = "[factors]\nclients = [1, 2]\nx = [\"a\", \"b\"]\n";
+        assert_eq!(asked(&study(words)), "which x is best; contenders x");
+        let numbers = "[factors]\nclients = [1, 2]\nx = [1]\n";
+        assert_eq!(asked(&study(numbers)), "how it grows with clients; contenders none");
+        let nothing = "[factors]\nclients = [1]\nx = [\"a\"]\n";
+        assert_eq!(asked(&study(nothing)), "what the values are; contenders none");
+        let together = "[[figure]]\nkind = \"interaction\"\nx = \"clients\"\nseries = \"x\"\ny = \"throughput\"\n";
+        let text = study(&format!("{words}{together}"));
+        assert_eq!(asked(&text), "which factors matter, and how they act together; contenders x");
+    }
+
+    #[test]
+    fn what_the_study_says_comes_first() {
+        let words = "[factors]\nclients = [1, 2]\nx = [\"a\", \"b\"]\n";
+        let said = |answer: &str| asked(&study(&format!("{words}[answer]\n{answer}")));
+        assert_eq!(said("asks = \"growth\""), "how it grows with clients; contenders x");
+        assert_eq!(said("asks = \"best\"\nof = \"x\""), "which x is best; contenders x");
+        let wrong = |answer: &str| {
+            let text = study(&format!("{words}[answer]\n{answer}"));
+            parse(&text).unwrap_err()[0].message.clone()
+        };
+        assert_eq!(wrong("asks = \"growth\"\nof = \"x\""), "nothing grows with `x`, whose levels are words");
+        assert!(wrong("asks = \"added\"").starts_with("what is added is told against `direct`"));
+        assert!(wrong("asks = \"most\"").contains("`most`"), "{}", wrong("asks = \"most\""));
+    }
+}

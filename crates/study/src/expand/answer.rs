@@ -1,0 +1,62 @@
+//! `[answer]`: what is asked.
+
+use super::factors::Factor;
+use crate::middle::{DIRECT, THROUGH};
+use crate::plan::{Asked, AskedKind, Level};
+use crate::section::Section;
+
+const KINDS: [(&str, AskedKind); 6] = [
+    ("best", AskedKind::Best),
+    ("added", AskedKind::Added),
+    ("growth", AskedKind::Growth),
+    ("capacity", AskedKind::Capacity),
+    ("effects", AskedKind::Effects),
+    ("values", AskedKind::Values),
+];
+
+/// What the table says; `None` only where a mistake was reported.
+pub(crate) fn read(top: &Section, factors: &[Factor]) -> Option<Option<Asked>> {
+    if !top.has("answer") {
+        return Some(None);
+    }
+    let answer = top.section("answer")?;
+    answer.only(&["asks", "of"]);
+    answer.required("asks", "\"best\"");
+    let kind = answer.choice("asks", "question", &KINDS);
+    let names = factors.iter().map(|factor| (factor.name.as_str(), factor)).collect::<Vec<_>>();
+    let of = if answer.has("of") { Some(answer.choice("of", "factor", &names)?) } else { None };
+    let kind = kind?;
+    let mistake = match (kind, of) {
+        (AskedKind::Added, _) => {
+            let direct = factors.iter().find(|factor| factor.name == THROUGH).is_some_and(has_direct);
+            (!direct).then(|| format!("what is added is told against `{DIRECT}`, a level of the factor `{THROUGH}`"))
+        }
+        (AskedKind::Best, None) if factors.is_empty() => Some("there is no factor whose levels could be compared".into()),
+        (AskedKind::Growth, Some(factor)) if !is_numeric(factor) => {
+            Some(format!("nothing grows with `{}`, whose levels are words", factor.name))
+        }
+        (AskedKind::Growth, None) if !factors.iter().any(is_numeric) => {
+            Some("there is no factor of numbers that something could grow with".into())
+        }
+        _ => None,
+    };
+    if let Some(mistake) = mistake {
+        answer.mistake("asks", mistake, None);
+        return None;
+    }
+    let default = match kind {
+        AskedKind::Added => factors.iter().find(|factor| factor.name == THROUGH),
+        AskedKind::Growth => factors.iter().find(|factor| is_numeric(factor)),
+        AskedKind::Best => factors.iter().find(|factor| !is_numeric(factor)).or(factors.first()),
+        AskedKind::Capacity | AskedKind::Effects | AskedKind::Values => None,
+    };
+    Some(Some(Asked { kind, factor: of.or(default).map(|factor| factor.name.clone()) }))
+}
+
+fn has_direct(factor: &Factor) -> bool {
+    factor.levels.iter().any(|(level, _)| *level == Level::Text(DIRECT.to_owned()))
+}
+
+fn is_numeric(factor: &Factor) -> bool {
+    factor.levels.iter().all(|(level, _)| level.as_f64().is_some())
+}
