@@ -7,8 +7,8 @@ use study::record::{IdlePolicy, Record, Run};
 
 use crate::findings::{Drift, FINDINGS_VERSION, Factor, Findings, MetricInfo, Row, RowState};
 use crate::{
-    added, answer, asked, effects, method, miss_ratio, operations, over_requests, row, scalability, unfinished, value,
-    visible,
+    added, answer, asked, comparisons, effects, enough, method, miss_ratio, operations, over_requests, row,
+    scalability, unfinished, value, visible,
 };
 
 /// Below this adjusted p-value a drift is called one.
@@ -35,6 +35,7 @@ pub fn analyze(run: &Run, records: &[Record]) -> Findings {
         started: run.started.clone(),
         study: plan.study.clone(),
         question: plan.question.clone(),
+        asked: plan.asked().to_string(),
         answer: Vec::new(),
         quick: plan.trials.quick,
         profile: run.profile.clone(),
@@ -51,6 +52,8 @@ pub fn analyze(run: &Run, records: &[Record]) -> Findings {
         figures: plan.figures.clone(),
         tables: plan.tables.clone(),
         scalability: scalability::scalability(run, &factors, &rows),
+        comparisons: Vec::new(),
+        trends: Vec::new(),
         effects: Vec::new(),
         miss_ratios: Vec::new(),
         added: Vec::new(),
@@ -68,29 +71,52 @@ pub fn analyze(run: &Run, records: &[Record]) -> Findings {
         rows,
         capacities,
     };
+    (findings.comparisons, findings.trends) = comparisons::comparisons(&findings, plan);
     findings.effects = effects::effects(&findings, &plan.effects);
     findings.miss_ratios = miss_ratio::miss_ratios(&findings, run, &records);
     findings.added = added::added(&findings);
     findings.over_requests = over_requests::over_requests(&findings, plan, &records);
     findings.operations = operations::operations(&findings, &records);
     findings.warnings = warnings(&findings, strange);
-    findings.answer = answer::answer(&findings);
+    findings.answer = answer::answer(&findings, plan);
     findings
 }
 
 /// One row a point, two where both idle policies were in force: their trials are never mixed.
 fn rows(run: &Run, records: &[&Record]) -> Vec<Row> {
     let mut rows = Vec::new();
+    let ended = enough::ended(&run.plan, records);
     for point in 0..run.plan.points.len() {
         let of = |idle| records.iter().filter(move |record| record.point == point && record.idle == idle).copied();
         let policies = [IdlePolicy::Machine, IdlePolicy::Spin];
         let mut present = policies.into_iter().filter(|idle| of(*idle).next().is_some()).peekable();
         if present.peek().is_none() {
-            rows.push(row::row(run, point, None, &[]));
+            rows.push(row::row(run, point, None, &[], &ended));
         }
-        rows.extend(present.map(|idle| row::row(run, point, Some(idle), &of(idle).collect::<Vec<_>>())));
+        rows.extend(present.map(|idle| row::row(run, point, Some(idle), &of(idle).collect::<Vec<_>>(), &ended)));
     }
+    pool(run, &mut rows);
     rows
+}
+
+/// Widens the interval of each row to what all rows together say of how trials scatter: that takes the luck out of narrow ones, and carries
+/// what other points saw of rare starts. Of counts and shares, whose scatter depends on their size, each row has its own.
+fn pool(run: &Run, rows: &mut [Row]) {
+    let level = value::level(&run.plan.trials);
+    for metric in study::METRICS.iter().filter(|metric| metric.unit != "1") {
+        let is_pooled = |row: &Row| !row.is_marked() && row.search.is_none();
+        let values = |row: &Row| row.trials.iter().filter_map(|trial| trial.known(metric.name)).collect::<Vec<_>>();
+        let all = rows.iter().filter(|row| is_pooled(row)).map(values).collect::<Vec<_>>();
+        let Some(pooled) = stats::looks::pooled_relative_sd(all.iter().map(Vec::as_slice)) else { continue };
+        for row in rows.iter_mut().filter(|row| is_pooled(row)) {
+            let shown = stats::looks::shown(&values(row), pooled, level);
+            let found = row.metrics.get_mut(metric.name).filter(|found| found.estimate.is_some());
+            if let (Some(shown), Some(found)) = (shown, found) {
+                found.estimate = Some(shown.into());
+                found.target_met = row::target_met(&run.plan.trials, metric.name, &shown.into());
+            }
+        }
+    }
 }
 
 fn factor(run: &Run, name: &str) -> Factor {

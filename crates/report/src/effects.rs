@@ -3,6 +3,8 @@
 //! A metric that is never zero is analysed by its logarithm first: its spread grows with its size, factors multiply it, and a change of the
 //! logarithm is a change in percent. The analysis without the logarithm stands beside it.
 
+use std::collections::BTreeSet;
+
 use stats::compare;
 use stats::effects::{Contrast, Factorial, Scale, Source, Trial, factorial};
 use study::plan::{Design, EffectsPlan, FigureKind, Level};
@@ -98,8 +100,20 @@ fn one(findings: &Findings, design: Design, metric: &MetricInfo, idle: IdlePolic
             effects.refused = None;
         }
     }
-    words(&mut effects, metric, findings.level);
+    // What the comparison of contenders and the trends say of a factor is not said again, by another test, with other numbers.
+    let told = told(findings, &metric.name);
+    words(&mut effects, metric, findings.level, &told);
+    for analysis in &mut effects.analyses {
+        analysis.changes.retain(|change| !told.contains(&change.factor));
+    }
     effects
+}
+
+/// The factors of which [`crate::comparisons`] says what their levels do to a metric.
+fn told(findings: &Findings, metric: &str) -> BTreeSet<String> {
+    let compared = findings.comparisons.iter().filter(|found| found.metric == metric).map(|found| &found.factor);
+    let trends = findings.trends.iter().filter(|found| found.metric == metric).map(|found| &found.factor);
+    compared.chain(trends).cloned().collect()
 }
 
 /// Block and value of each trial that has one.
@@ -395,14 +409,14 @@ fn source_name(source: &EffectSource) -> String {
     }
 }
 
-fn words(effects: &mut Effects, metric: &MetricInfo, level: f64) {
+fn words(effects: &mut Effects, metric: &MetricInfo, level: f64, told: &BTreeSet<String>) {
     let noun = noun(metric);
     let Some(found) = effects.analyses.first() else {
         let why = effects.refused.clone().unwrap_or_default();
         effects.sentences = vec![format!("Effects on {noun}: none computed, because {why}.")];
         return;
     };
-    let speaker = Speaker { effects, found, metric, noun: &noun, error: 1.0 - level };
+    let speaker = Speaker { effects, found, metric, noun: &noun, error: 1.0 - level, told };
     let mut shown = Vec::new();
     let mut unclear = Vec::new();
     match effects.design {
@@ -431,6 +445,8 @@ struct Speaker<'a> {
     noun: &'a str,
     /// Chance of a false alarm that is allowed.
     error: f64,
+    /// Factors of whose levels something else tells.
+    told: &'a BTreeSet<String>,
 }
 
 impl Speaker<'_> {
@@ -471,6 +487,10 @@ impl Speaker<'_> {
         match (source.kind, source.factors.as_slice()) {
             (SourceKind::Main, [name]) => {
                 let factor = self.factor(name)?;
+                if self.told.contains(name) {
+                    let share = share(source.share);
+                    return is_shown.then(|| format!("{name} explains {share} of the variation of {noun}."));
+                }
                 let changes = self.named_changes(factor, None).collect::<Vec<_>>();
                 if !is_shown {
                     let least = changes.iter().map(|change| change.detectable).fold(0.0, f64::max);
@@ -499,6 +519,11 @@ impl Speaker<'_> {
                         "{name}: no interaction in {noun} shown (could detect ≥ {}).",
                         self.detectable(largest)
                     ));
+                }
+                if self.told.contains(&a.name) {
+                    let share = share(source.share);
+                    let (a, b) = (&a.name, &b.name);
+                    return Some(format!("The effect of {a} on {noun} depends on {b} ({share} of the variation)."));
                 }
                 let parts = self.listed(b.levels.iter().filter_map(|level| {
                     let at = ChangeAt { factor: b.name.clone(), level: level.clone() };
@@ -767,7 +792,7 @@ mod tests {
         }
         assert!((found.sources.iter().map(|source| source.share).sum::<f64>() - 1.0).abs() < 1e-9);
         assert_eq!(effects.shown, 3, "{:?}", effects.sentences);
-        assert!(findings.answer.contains(&effects.sentences[0]));
+        assert!(findings.answer_text().contains(&effects.sentences[0]));
     }
 
     #[test]
@@ -909,7 +934,7 @@ mod tests {
                 .sentences
                 .contains(&"Not about the subject alone: 1 of 8 design points generator-bound.".to_owned())
         );
-        assert!(!findings.answer.contains(&effects.sentences[0]));
+        assert!(!findings.answer_text().contains(&effects.sentences[0]));
     }
 
     #[test]

@@ -1,47 +1,126 @@
-//! Are there trials enough of a design point?
+//! Are there blocks enough of a study?
 
+use std::collections::BTreeSet;
+
+use stats::claims;
+use stats::looks::{self, Decision, Rule, Target};
 use study::plan::Plan;
 use study::record::Record;
 
-use crate::number::count;
+use crate::number::{count, percent};
+use crate::places::{is_repeated, places};
 use crate::value;
-use stats::stop::{AdaptiveRule, adaptive};
 
-/// Why no further trial of the design point is needed; `None`: one more. `records` are its trials so far.
+/// Why no further trial of the design point is needed; `None`: one more. `records` are those of the run so far.
 ///
-/// Failed trials have no value, so they neither narrow the interval nor count as one of `min`; together with the others
-/// they use up `max`.
-pub(crate) fn enough(plan: &Plan, point: usize, records: &[&Record]) -> Option<String> {
-    let rule = &plan.trials;
-    let level = value::level(rule);
-    let trials = records.iter().filter(|record| record.point == point);
-    let all = trials.clone().count();
-    let measured = trials.clone().filter(|record| record.measurement().is_some()).count();
-    let Some(relative) = rule.relative else {
-        let done = measured >= rule.min as usize || all >= rule.max.max(rule.min) as usize;
-        return done.then(|| format!("as asked: {}", count(measured as u64, "trial")));
-    };
-    let values =
-        trials.filter_map(|record| value::values(record, level).get(&rule.metric).copied()).collect::<Vec<_>>();
-    let adaptive_rule = AdaptiveRule { relative, level, min: rule.min, max: rule.max };
-    let decision = adaptive(&values, &adaptive_rule);
-    // Trials without a value would be asked for forever.
-    if decision.is_final() || all >= rule.max as usize {
-        let decision = adaptive(&values, &AdaptiveRule { max: values.len() as u32, ..adaptive_rule });
-        return Some(decision.to_string());
+/// A study runs in whole blocks and no point ends before the others: while a block is under way the answer is always one more, and between
+/// blocks it is the same for every point. Points without a trial in the last block have been given up, and do not hold up the others.
+pub(crate) fn enough(plan: &Plan, point: usize, records: &[Record]) -> Option<String> {
+    let blocks = trials_by_point(plan, records);
+    let mine = blocks[point];
+    if blocks.iter().any(|&others| others > mine) {
+        return None;
     }
-    None
+    reason(plan, &records.iter().collect::<Vec<_>>(), mine)
 }
 
-/// The state of the rule for a point that got no further trial without being done.
-pub(crate) fn unfinished(plan: &Plan, values: &[f64]) -> String {
-    let rule = &plan.trials;
-    let trials = count(values.len() as u64, "trial");
-    let Some(estimate) = stats::interval::mean(values, value::level(rule)).filter(|_| rule.relative.is_some()) else {
-        return format!("ended after {trials}");
+/// Why the study has, or has not, blocks enough: what stands in the report.
+pub(crate) fn ended(plan: &Plan, records: &[&Record]) -> String {
+    let blocks = trials_by_point(plan, records.iter().copied()).into_iter().max().unwrap_or(0);
+    reason(plan, records, blocks).unwrap_or_else(|| {
+        let so_far = count(u64::from(blocks), "block");
+        match width(plan, records, blocks).filter(|_| rule(plan).target.is_some()) {
+            Some(width) => format!("ended early: ±{} after {so_far}", percent(width)),
+            None => format!("ended after {so_far}"),
+        }
+    })
+}
+
+/// How near the widest interval of the study is to its target.
+fn reason(plan: &Plan, records: &[&Record], blocks: u32) -> Option<String> {
+    let rule = rule(plan);
+    let is_looked_at = looks::is_look(blocks) || blocks >= rule.max;
+    let width = || width(plan, records, blocks);
+    let decision = looks::decide(if is_looked_at { width() } else { None }, blocks, &rule);
+    match decision {
+        Decision::Continue => None,
+        Decision::Budget { width: Some(width), .. } => {
+            let likely =
+                target(plan).and_then(|target| looks::trials_needed(width, blocks, target, value::level(&plan.trials)));
+            let likely = likely.filter(|&needed| needed > blocks);
+            Some(match (likely, target(plan)) {
+                (Some(needed), Some(target)) => {
+                    format!("{decision}; ±{} is likely to need about {needed}", percent(target))
+                }
+                _ => decision.to_string(),
+            })
+        }
+        _ => Some(decision.to_string()),
+    }
+}
+
+/// Trials of each point, failed ones too; 0 for one whose trials do not repeat each other.
+fn trials_by_point<'a>(plan: &Plan, records: impl IntoIterator<Item = &'a Record>) -> Vec<u32> {
+    let mut trials = vec![0; plan.points.len()];
+    for record in records {
+        if is_repeated(plan, record.point) {
+            trials[record.point] += 1;
+        }
+    }
+    trials
+}
+
+fn target(plan: &Plan) -> Option<f64> {
+    plan.trials.comparison.or(plan.trials.relative)
+}
+
+fn rule(plan: &Plan) -> Rule {
+    let trials = &plan.trials;
+    let target = match (trials.comparison, trials.relative) {
+        (Some(goal), _) => Some(Target::Comparison(goal)),
+        (None, goal) => goal.map(Target::Absolute),
     };
-    let width = estimate.relative_half_width() * 100.0;
-    format!("ended early: ±{width:.1} % after {trials}")
+    Rule { target, min: trials.min, max: trials.max.max(trials.min) }
+}
+
+/// The widest half-width so far: of the typical ratio of a contender to the best of its place, or of a value. `None` while one has no interval.
+fn width(plan: &Plan, records: &[&Record], blocks: u32) -> Option<f64> {
+    let level = value::level(&plan.trials);
+    let trials = trials_by_point(plan, records.iter().copied());
+    let there = |point: usize| blocks > 0 && trials[point] == blocks;
+    let records = || records.iter().filter(|record| is_repeated(plan, record.point) && there(record.point));
+    let blocks = records().map(|record| record.block).collect::<BTreeSet<_>>();
+    let mut values = vec![Vec::<Option<f64>>::new(); plan.points.len()];
+    for record in records() {
+        let (of_trial, at_least) = value::values_and_bounds(record, level);
+        let known = of_trial.get(&plan.trials.metric).filter(|_| !at_least.contains(&plan.trials.metric));
+        let of_point = &mut values[record.point];
+        of_point.resize(blocks.len(), None);
+        of_point[blocks.range(..record.block).count()] = known.copied();
+    }
+    if plan.trials.comparison.is_some()
+        && let Some(width) = comparison_width(plan, &values, 1.0 - level)
+    {
+        return width;
+    }
+    // A point that never had a value never will: it does not hold up the others.
+    let points = values.iter().filter(|values| values.iter().any(Option::is_some));
+    let points = points.map(|values| values.iter().copied().flatten().collect::<Vec<_>>()).collect::<Vec<_>>();
+    let fewest = points.iter().map(Vec::len).min()?;
+    let pooled = looks::pooled_relative_sd(points.iter().map(Vec::as_slice))?;
+    looks::pooled_half_width(pooled, u32::try_from(fewest).ok()?, level)
+}
+
+/// `None`: there is nothing to compare.
+fn comparison_width(plan: &Plan, values: &[Vec<Option<f64>>], error: f64) -> Option<Option<f64>> {
+    let metric = study::Metric::named(&plan.trials.metric)?;
+    let contenders = places(plan, plan.contender()?);
+    let of_place = |place: crate::places::Place| -> claims::Place {
+        place.points.into_iter().map(|point| values[point].clone()).filter(|values| !values.is_empty()).collect()
+    };
+    let compared = contenders.into_iter().map(of_place).filter(|place| place.len() > 1).collect::<Vec<_>>();
+    let rule = claims::Rule { higher_is_better: metric.better == study::Better::Higher, error };
+    (!compared.is_empty()).then(|| claims::comparison_width(&claims::claims(&compared, &rule)))
 }
 
 #[cfg(test)]
@@ -49,48 +128,77 @@ mod tests {
     use super::*;
     use crate::example;
 
-    fn check(edit: impl FnOnce(&mut Plan), point: usize, trials: usize, expected: Option<&str>) {
-        let (mut run, records) = example::volley();
+    /// What is said of point `point` after so many of the records of the example, in the order they ran.
+    fn check(edit: impl FnOnce(&mut Plan), point: usize, keep: impl Fn(&Record) -> bool, expected: Option<&str>) {
+        let (mut run, mut records) = example::compared();
         edit(&mut run.plan);
-        let records = records.iter().filter(|record| record.point == point).take(trials).collect::<Vec<_>>();
+        records.retain(keep);
         assert_eq!(enough(&run.plan, point, &records).as_deref(), expected);
     }
 
+    fn blocks(blocks: u32) -> impl Fn(&Record) -> bool {
+        move |record| record.block < blocks
+    }
+
+    fn relative(target: f64) -> impl FnOnce(&mut Plan) {
+        move |plan| (plan.trials.comparison, plan.trials.relative) = (None, Some(target))
+    }
+
     #[test]
-    fn adaptive_rule() {
-        check(|_| (), 0, 0, None);
-        check(|_| (), 0, 7, None);
-        check(|_| (), 0, 8, Some("target met: ±1.9 % after 8 trials"));
-        check(|plan| plan.trials.relative = Some(0.0001), 0, 8, None);
-        check(
-            |plan| (plan.trials.relative, plan.trials.max) = (Some(0.0001), 8),
-            0,
-            8,
-            Some("budget: ±1.9 % after 8 trials"),
-        );
+    fn all_points_end_together() {
+        check(|_| (), 0, blocks(0), None);
+        check(|_| (), 0, blocks(11), None);
+        // A trial of point 4 failed, and eleven common blocks claim nothing.
+        check(|_| (), 0, blocks(12), None);
+        check(|_| (), 0, blocks(17), None);
+        for point in [0, 1, 4, 10] {
+            check(|_| (), point, blocks(18), Some("target met: ±1.5 % after 18 blocks"));
+        }
+        // Another point is ahead: the block is not over.
+        check(|_| (), 0, |record| record.block < 17 || record.point == 1, None);
+        // Point 7 was given up long ago.
+        let given_up = |record: &Record| record.point != 7 || record.block < 3;
+        check(|_| (), 0, given_up, Some("target met: ±1.5 % after 18 blocks"));
+    }
+
+    #[test]
+    fn targets() {
+        check(relative(0.05), 0, blocks(12), Some("target met: ±2.0 % after 12 blocks"));
+        check(relative(0.0001), 0, blocks(12), None);
+        let tight = |plan: &mut Plan| (plan.trials.comparison, plan.trials.max) = (Some(0.005), 18);
+        check(tight, 0, blocks(18), Some("budget: ±1.5 % after 18 blocks; ±0.50 % is likely to need about 149"));
+        // Nothing to compare: the values themselves.
+        let alone = |plan: &mut Plan| plan.points.truncate(1);
+        let of_first = |record: &Record| record.block < 12 && record.point == 0;
+        check(alone, 0, of_first, Some("target met: ±1.0 % after 12 blocks"));
     }
 
     #[test]
     fn a_fixed_number() {
-        check(|plan| plan.trials.relative = None, 0, 7, None);
-        check(|plan| plan.trials.relative = None, 0, 8, Some("as asked: 8 trials"));
-    }
-
-    #[test]
-    fn failed_trials_do_not_count_but_use_up_the_budget() {
-        check(|_| (), 4, 8, None);
-        check(|plan| plan.trials.max = 8, 7, 8, Some("budget: no interval after 0 trials"));
-        check(|plan| plan.trials.relative = None, 4, 8, None);
+        let fixed = |plan: &mut Plan| (plan.trials.comparison, plan.trials.min, plan.trials.max) = (None, 8, 8);
+        check(fixed, 0, blocks(7), None);
+        check(fixed, 0, blocks(8), Some("as asked: 8 blocks"));
+        // Failed trials are trials.
+        check(fixed, 7, blocks(8), Some("as asked: 8 blocks"));
     }
 
     #[test]
     fn a_metric_that_no_trial_has_ends_at_the_budget() {
-        check(|plan| plan.trials.metric = "hit_ratio".to_owned(), 0, 8, None);
-        check(
-            |plan| (plan.trials.metric, plan.trials.max) = ("hit_ratio".to_owned(), 8),
-            0,
-            8,
-            Some("budget: no interval after 0 trials"),
-        );
+        let missing = |max: u32| {
+            move |plan: &mut Plan| (plan.trials.metric, plan.trials.min, plan.trials.max) = ("hit_ratio".into(), 2, max)
+        };
+        check(missing(30), 0, blocks(12), None);
+        check(missing(12), 0, blocks(12), Some("budget: no interval after 12 blocks"));
+    }
+
+    #[test]
+    fn what_stands_in_the_report() {
+        let (run, mut records) = example::compared();
+        let all = |records: &[Record]| ended(&run.plan, &records.iter().collect::<Vec<_>>());
+        assert_eq!(all(&records), "target met: ±1.5 % after 18 blocks");
+        records.retain(|record| record.block < 7);
+        assert_eq!(all(&records), "ended after 7 blocks");
+        records.clear();
+        assert_eq!(all(&records), "ended after 0 blocks");
     }
 }

@@ -37,15 +37,25 @@ struct Behaviour {
 /// The small run: 3 servers, 2 numbers of cores, 2 of clients, 8 trials. One point is generator-bound, one always fails, one
 /// cannot be run, one lost a trial.
 pub fn volley() -> (Run, Vec<Record>) {
-    static ONCE: LazyLock<(Run, Vec<Record>)> = LazyLock::new(make_volley);
+    static ONCE: LazyLock<(Run, Vec<Record>)> = LazyLock::new(|| make_volley(TRIALS));
     ONCE.clone()
 }
 
-fn make_volley() -> (Run, Vec<Record>) {
+/// The same with blocks enough for claims, until contenders were told apart: 18.
+pub fn compared() -> (Run, Vec<Record>) {
+    static ONCE: LazyLock<(Run, Vec<Record>)> = LazyLock::new(|| {
+        let (mut run, records) = make_volley(18);
+        (run.plan.trials.comparison, run.plan.trials.relative, run.plan.trials.min) = (Some(0.03), None, 12);
+        (run, records)
+    });
+    ONCE.clone()
+}
+
+fn make_volley(blocks: u32) -> (Run, Vec<Record>) {
     let mut run = run(&["c-epoll", "go", "rust-tokio"], &[1, 2], &[40, 80]);
     run.plan.points[11].unrunnable = Some("needs 4096 open files, may have 1024".to_owned());
     let mut records = Vec::new();
-    for block in 0..TRIALS {
+    for block in 0..blocks {
         let mut order = (0..run.plan.points.len()).collect::<Vec<_>>();
         Rng::stream(run.plan.seed, u64::from(block)).shuffle(&mut order);
         for point in order.into_iter().filter(|&point| run.plan.points[point].unrunnable.is_none()) {
@@ -62,6 +72,11 @@ fn make_volley() -> (Run, Vec<Record>) {
 
 /// A run whose requests pass nothing, or an adapter that adds 20 µs to each; it tells its calls. 8 blocks.
 pub fn through() -> (Run, Vec<Record>) {
+    through_in(TRIALS)
+}
+
+/// The same with so many blocks.
+pub fn through_in(blocks: u32) -> (Run, Vec<Record>) {
     let mut run = run(&["c-epoll", "go"], &[1], &[40]);
     run.plan.factors = vec![study::middle::THROUGH.to_owned()];
     for (point, level) in run.plan.points.iter_mut().zip([study::middle::DIRECT, "adapter"]) {
@@ -80,7 +95,7 @@ pub fn through() -> (Run, Vec<Record>) {
         (figure.series, figure.facet) = (Some(study::middle::THROUGH.to_owned()), None);
     }
     let mut records = Vec::new();
-    for block in 0..TRIALS {
+    for block in 0..blocks {
         // What a block does to both cancels in the difference.
         let luck = 1.0 + 0.1 * f64::from(block % 3);
         for point in 0..2 {
@@ -557,6 +572,7 @@ fn run(servers: &[&str], cores: &[i64], clients: &[i64]) -> Run {
             points,
             trials: TrialRule {
                 relative: Some(0.03),
+                comparison: None,
                 level: 0.95,
                 metric: "latency_mean".to_owned(),
                 min: TRIALS,
@@ -575,6 +591,7 @@ fn run(servers: &[&str], cores: &[i64], clients: &[i64]) -> Run {
             tables: Vec::new(),
             effects: EffectsPlan::default(),
             slopes: Vec::new(),
+            answer: None,
         },
     }
 }

@@ -257,14 +257,15 @@ fn metric_of(findings: &Findings, name: &str) -> (String, String) {
     }
 }
 
-/// The interval of a metric at the level that the figure asks for, from the values of the trials where analysis used another.
+/// The interval of a metric at the level that the figure asks for: widths at two levels are to each other as Student's t is.
 pub(crate) fn estimate_at(row: &Row, metric: &str, level: f64) -> Option<Estimate> {
     let known = row.estimate(metric)?;
-    if (known.level - level).abs() < 1e-9 || !(0.5..1.0).contains(&level) {
+    if (known.level - level).abs() < 1e-9 || !(0.5..1.0).contains(&level) || known.n < 2 {
         return Some(*known);
     }
-    let values: Vec<f64> = row.trials.iter().filter_map(|trial| trial.values.get(metric).copied()).collect();
-    stats::interval::mean(&values, level).map(Estimate::from)
+    let t = |level: f64| stats::interval::t_two_sided(level, (known.n - 1) as f64);
+    let half_width = known.half_width() * t(level) / t(known.level);
+    Some(Estimate { low: known.point - half_width, high: known.point + half_width, level, ..*known })
 }
 
 /// The rows without data, by reason.

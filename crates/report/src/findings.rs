@@ -16,7 +16,7 @@ pub use crate::operations::{OperationFinding, OverTrials, RowOperations};
 pub use crate::over_requests::{OverRequests, RequestPoint};
 
 /// The version of [`Findings`] that this build writes.
-pub const FINDINGS_VERSION: u32 = 1;
+pub const FINDINGS_VERSION: u32 = 2;
 
 /// What a run has found.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -31,8 +31,11 @@ pub struct Findings {
     pub study: String,
     /// The question it asks.
     pub question: String,
+    /// What is asked, in words: `which server is best`.
+    #[serde(default)]
+    pub asked: String,
     /// The answer, sentence by sentence, the most important first; says so when there is none.
-    pub answer: Vec<String>,
+    pub answer: Vec<Sentence>,
     /// A quick look: the intervals do not claim their level.
     pub quick: bool,
     /// `default`, `quick` or `full`.
@@ -68,6 +71,12 @@ pub struct Findings {
     pub tables: Vec<Table>,
     /// One for every design point; two where a point was measured under both idle policies.
     pub rows: Vec<Row>,
+    /// What was shown of contenders: by the metric that the study is about, then by others that it shows.
+    #[serde(default)]
+    pub comparisons: Vec<Comparison>,
+    /// What the metric that the study is about does from the first to the last level of each factor of numbers.
+    #[serde(default)]
+    pub trends: Vec<Trend>,
     /// The searches for the capacities that the rates of other design points are shares of: no design points of the study.
     #[serde(default)]
     pub capacities: Vec<Row>,
@@ -108,6 +117,11 @@ pub struct Findings {
 }
 
 impl Findings {
+    /// The answer as text, a line for each sentence.
+    pub fn answer_text(&self) -> String {
+        self.answer.iter().map(|sentence| sentence.text.as_str()).collect::<Vec<_>>().join("\n")
+    }
+
     /// What is known of the metric named so.
     pub fn metric_info(&self, name: &str) -> Option<&MetricInfo> {
         self.metrics.iter().find(|metric| metric.name == name)
@@ -122,6 +136,123 @@ impl Findings {
     pub fn searches(&self) -> impl Iterator<Item = (&Row, &SearchFinding)> {
         self.all_rows().filter_map(|row| Some((row, row.search.as_ref()?)))
     }
+}
+
+/// One thing that a study found, in a sentence.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Sentence {
+    /// Complete in itself.
+    pub text: String,
+    /// The part of the findings that it came from.
+    pub from: Source,
+}
+
+impl std::fmt::Display for Sentence {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+/// Parts of the findings that sentences come from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Source {
+    /// [`Findings::rows`].
+    Rows,
+    /// [`Findings::comparisons`].
+    Comparisons,
+    /// [`Findings::trends`].
+    Trends,
+    /// [`Findings::added`].
+    Added,
+    /// [`Findings::searches`].
+    Searches,
+    /// [`Findings::scalability`].
+    Scalability,
+    /// [`Findings::effects`].
+    Effects,
+    /// [`Findings::miss_ratios`].
+    MissRatios,
+    /// [`Findings::over_requests`].
+    OverRequests,
+}
+
+/// What was shown of contenders, by one metric, under one idle policy.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Comparison {
+    /// The metric.
+    pub metric: String,
+    /// Whether it is the metric that the study is about. Others are families of their own: of many, one in twenty shows something that is not so.
+    pub headline: bool,
+    /// The factor whose levels compete.
+    pub factor: String,
+    /// What idle processors did.
+    pub idle: IdlePolicy,
+    /// Each combination of the other factors at which two or more were measured.
+    pub places: Vec<ComparedPlace>,
+}
+
+/// What was shown of contenders at one combination of the other factors.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ComparedPlace {
+    /// Levels of the other factors that vary, `clients 40`; empty where none does.
+    pub label: String,
+    /// The contenders: indices of their rows among [`Findings::rows`], in the order of the plan.
+    pub rows: Vec<usize>,
+    /// Row of the one that is best by its typical ratios to the others, shown or not; `None`: no two have a block in common.
+    pub best: Option<usize>,
+    /// Whether it was shown to be better than each other one.
+    pub leads: bool,
+    /// Probability of so clear a lead by chance, adjusted for all places (Holm).
+    pub p_lead: f64,
+    /// Rows of those that were not shown to be beaten.
+    pub may_be_best: Vec<usize>,
+    /// Blocks that all pairs have in common at least.
+    pub blocks: u64,
+    /// Every pair of them.
+    pub pairs: Vec<Difference>,
+}
+
+/// Two design points, block by block.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Difference {
+    /// Row of the first.
+    pub a: usize,
+    /// Row of the second.
+    pub b: usize,
+    /// Blocks in which both have a value.
+    pub blocks: u64,
+    /// The typical ratio b/a (Hodges & Lehmann) with the interval of the signed rank test; `None`: too few blocks for one.
+    pub ratio: Option<Estimate>,
+    /// The ratio of geometric means b/a with Student's t interval of the pairs.
+    pub mean_ratio: Option<Estimate>,
+    /// Probability of so clear a difference by chance (Wilcoxon's signed rank, exact, two-sided).
+    pub p: f64,
+    /// The same, adjusted for all that is compared by this metric (Holm).
+    pub p_adjusted: f64,
+    /// Whether a difference is shown.
+    pub shown: bool,
+    /// A difference of about this size would have been shown, a fraction; `None`: not even that is known.
+    pub could_show: Option<f64>,
+    /// Whether the typical start and the mean tell different stories: then starts of one are of more than one kind.
+    pub kinds_of_starts: bool,
+}
+
+/// What a metric does from the first to the last level of a factor of numbers, all else alike.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Trend {
+    /// The metric.
+    pub metric: String,
+    /// The factor.
+    pub factor: String,
+    /// Levels of the other factors that vary; empty where none does.
+    pub label: String,
+    /// The first level.
+    pub from: Level,
+    /// The last.
+    pub to: Level,
+    /// From the one to the other: `a` is the row at `from`.
+    pub change: Difference,
 }
 
 /// A run that was interrupted, or goes on still.

@@ -1,9 +1,9 @@
 //! What do the trials say, and how sure is it? Records to [`Findings`] to terminal, Markdown, CSV, JSON, HTML, SVG, PNG.
 //!
 //! ```
-//! let (run, records) = report::example::volley();
+//! let (run, records) = report::example::compared();
 //! let findings = report::analyze(&run, &records);
-//! assert!(findings.answer[0].starts_with("c-epoll has the lowest mean latency in all 3 comparisons"));
+//! assert!(findings.answer[0].text.starts_with("c-epoll has the lowest mean latency in all 3 comparisons"));
 //! println!("{}", report::terminal(&findings, &report::Style::PLAIN));
 //! ```
 //!
@@ -17,6 +17,7 @@ mod answer;
 mod asked;
 mod cache;
 mod chart;
+mod comparisons;
 mod csv;
 mod effects;
 mod enough;
@@ -38,6 +39,7 @@ mod number;
 mod operations;
 mod outlier;
 mod over_requests;
+mod places;
 mod png;
 mod raw_whip;
 mod row;

@@ -2,13 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use study::plan::{Level, SearchPlan};
+use study::plan::{Level, SearchPlan, TrialRule};
 use study::record::{
     BuildOutcome, Censored, FailureKind, IdlePolicy, Limit, Measurement, NetworkCounters, Outcome, Record, Run,
 };
 
-use crate::enough::{enough, unfinished};
-use crate::findings::{FailureCount, LimitFinding, Mark, MetricFinding, Row, RowState, SearchFinding, TrialFinding};
+use crate::findings::{
+    Estimate, FailureCount, LimitFinding, Mark, MetricFinding, Row, RowState, SearchFinding, TrialFinding,
+};
 use crate::number::count;
 use crate::{histogram, outlier, search, silence, value};
 
@@ -23,8 +24,8 @@ pub(crate) fn about(row: &Row, text: &str) -> String {
     if row.label == ONLY_POINT { text.to_owned() } else { format!("{}: {text}", row.label) }
 }
 
-/// The row of a point; `records` are its trials under one idle policy, in the order they ran.
-pub(crate) fn row(run: &Run, point: usize, idle: Option<IdlePolicy>, records: &[&Record]) -> Row {
+/// The row of a point; `records` are its trials under one idle policy, in the order they ran, and `ended` says why the study had no more blocks.
+pub(crate) fn row(run: &Run, point: usize, idle: Option<IdlePolicy>, records: &[&Record], ended: &str) -> Row {
     let plan = &run.plan;
     let search = plan.points[point].load.search.as_ref().filter(|_| !records.is_empty());
     let search = search.map(|search| found(search, records, value::level(&plan.trials)));
@@ -55,7 +56,8 @@ pub(crate) fn row(run: &Run, point: usize, idle: Option<IdlePolicy>, records: &[
         n: measured.len(),
         stop_reason: match &search {
             Some(search) => search.sentence.clone(),
-            None => stop_reason(run, point, records, &state, &trials),
+            None if records.is_empty() => state.reason().unwrap_or_default().to_owned(),
+            None => ended.to_owned(),
         },
         state,
         failures,
@@ -251,13 +253,11 @@ fn all_of(trials: usize) -> String {
     if trials == 1 { "the only trial".to_owned() } else { format!("all {trials} trials") }
 }
 
-fn stop_reason(run: &Run, point: usize, records: &[&Record], state: &RowState, trials: &[TrialFinding]) -> String {
-    if records.is_empty() {
-        return state.reason().unwrap_or_default().to_owned();
-    }
-    let rule = &run.plan.trials;
-    let values = trials.iter().filter_map(|trial| trial.values.get(&rule.metric).copied()).collect::<Vec<_>>();
-    enough(&run.plan, point, records).unwrap_or_else(|| unfinished(&run.plan, &values))
+/// Whether the interval of a value is within the target of the stop rule; `None` where the rule does not look at it.
+pub(crate) fn target_met(rule: &TrialRule, metric: &str, shown: &Estimate) -> Option<bool> {
+    let target = rule.relative.filter(|_| rule.comparison.is_none() && metric == rule.metric)?;
+    let enough = shown.n >= u64::from(rule.min);
+    Some(enough && shown.relative().is_some_and(|relative| relative <= target))
 }
 
 fn metrics(run: &Run, measured: &[&Record], trials: &[TrialFinding]) -> BTreeMap<String, MetricFinding> {
@@ -290,12 +290,7 @@ fn metrics(run: &Run, measured: &[&Record], trials: &[TrialFinding]) -> BTreeMap
                 finding.note = Some("no interval from one trial".to_owned());
             }
             split_variance(metric.name, measured, &mut finding);
-            if metric.name == rule.metric {
-                let relative = finding.estimate.as_ref().and_then(|estimate| estimate.relative());
-                finding.target_met = rule.relative.map(|target| {
-                    values.len() >= rule.min as usize && relative.is_some_and(|relative| relative <= target)
-                });
-            }
+            finding.target_met = finding.estimate.as_ref().and_then(|shown| target_met(rule, metric.name, shown));
         }
         findings.insert(metric.name.to_owned(), finding);
     }
@@ -442,7 +437,7 @@ mod tests {
         let (mut run, mut records) = example::volley();
         records.retain(|record| record.point == point);
         edit(&mut run, &mut records);
-        row(&run, point, Some(IdlePolicy::Machine), &records.iter().collect::<Vec<_>>())
+        row(&run, point, Some(IdlePolicy::Machine), &records.iter().collect::<Vec<_>>(), "done")
     }
 
     #[test]

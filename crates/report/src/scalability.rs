@@ -184,7 +184,7 @@ mod tests {
         assert!(c.sentence.starts_with("c-epoll, clients 80: throughput falls beyond ~1"), "{}", c.sentence);
         // Contention 0.12, coherency 0.0004: sqrt(0.88 / 0.0004) is 46.9, beyond the 40 that were measured.
         assert!(go.sentence.starts_with("go, clients 80: throughput still rises at 40 cores"), "{}", go.sentence);
-        assert!(findings.answer.contains(&c.sentence));
+        assert!(findings.answer_text().contains(&c.sentence));
     }
 
     #[test]
@@ -225,7 +225,7 @@ mod tests {
         let findings = analyze(&run, &records);
         let expected = "c-epoll, clients 80: not enough points to fit: 0 of 4; left out: cores 1, 2, 4, 8, 16, 24, 32, 40 (generator-bound).";
         assert_eq!(findings.scalability[0].sentence, expected);
-        assert!(findings.answer.iter().any(|sentence| sentence == expected), "{:#?}", findings.answer);
+        assert!(findings.answer_text().lines().any(|sentence| sentence == expected), "{:#?}", findings.answer);
     }
 
     #[test]

@@ -35,7 +35,7 @@ pub fn next(plan: &Plan, point: usize, records: &[Record]) -> Next {
             search::Next::Done(_) => Next::Enough(finding(search, &mine).sentence),
         };
     }
-    if let Some(why) = enough(plan, point, &mine) {
+    if let Some(why) = enough(plan, point, records) {
         return Next::Enough(why);
     }
     match load.share {

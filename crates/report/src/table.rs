@@ -207,15 +207,15 @@ mod tests {
     fn sample_mean_and_standard_deviation_as_the_seed_has_them() {
         let (run, records) = example::threads();
         let findings = analyze(&run, &records);
-        insta::assert_snapshot!(text(&sheets(&findings)[0]), @r"
+        insta::assert_snapshot!(text(&sheets(&findings)[0]), @"
         Valid answers a second
         threads | cpus | n | sample mean, k/s | sample standard deviation, k/s | 95 % interval, k/s | limited by
-        1 | 1 | 8 | 19.71 | 0.13 | 19.60 to 19.82 | subject
+        1 | 1 | 8 | 19.71 | 0.13 | 19.48 to 19.94 | subject
         2 | 2 | 8 | 37.31 | 0.56 | 36.84 to 37.78 | subject
         4 | 4 | 8 | 66.42 | 1.24 | 65.38 to 67.46 | subject
         8 | 8 | 8 | 104.56 | 1.72 | 103.12 to 105.99 | subject
-        16 | 16 | 8 | 127.38 | 1.53 | 126.10 to 128.65 | subject
-        24 | 24 | 8 | 125.39 | 1.21 | 124.38 to 126.40 | subject
+        16 | 16 | 8 | 127.38 | 1.53 | 125.88 to 128.88 | subject
+        24 | 24 | 8 | 125.39 | 1.21 | 123.91 to 126.87 | subject
         32 | 24 of 32 | 8 | 114.25 | 1.87 | 112.69 to 115.82 | subject
         40 | 24 of 40 | 8 | 102.91* | 1.63 | 101.55 to 104.28 | generator
         ");
@@ -232,20 +232,20 @@ mod tests {
         let (mut run, records) = example::volley();
         let metrics = ["throughput", "latency_p99", "handshake_mean"].map(str::to_owned).to_vec();
         run.plan.tables = vec![Table { kind: TableKind::Metrics, metrics, title: Some("Side by side".to_owned()) }];
-        insta::assert_snapshot!(text(&sheets(&analyze(&run, &records))[0]), @r"
+        insta::assert_snapshot!(text(&sheets(&analyze(&run, &records))[0]), @"
         Side by side
         server | cores | clients | n | throughput | latency p99 | handshake mean | limited by
-        c-epoll | 1 | 40 | 8 | 69.8 ±1.3 k/s | 1.280 ±0.033 ms |  | subject
-        c-epoll | 1 | 80 | 8 | 72.6 ±0.9 k/s | 2.46 ±0.05 ms |  | subject
-        c-epoll | 2 | 40 | 8 | 111.7 ±0.9 k/s | 797 ±13 µs |  | subject
+        c-epoll | 1 | 40 | 8 | 69.8 ±1.8 k/s | 1.280 ±0.042 ms |  | subject
+        c-epoll | 1 | 80 | 8 | 72.6 ±1.9 k/s | 2.46 ±0.08 ms |  | subject
+        c-epoll | 2 | 40 | 8 | 111.7 ±3.0 k/s | 797 ±26 µs |  | subject
         c-epoll | 2 | 80 | 8 | 114.7 ±1.0 k/s* | 1.548 ±0.016 ms* |  | generator
-        go | 1 | 40 | 7 | 51.5 ±0.9 k/s | 1.751 ±0.033 ms |  | subject
-        go | 1 | 80 | 8 | 53.2 ±1.2 k/s | 3.35 ±0.13 ms |  | subject
-        go | 2 | 40 | 8 | 82.1 ±1.3 k/s | 1.088 ±0.022 ms |  | subject
+        go | 1 | 40 | 7 | 51.5 ±1.5 k/s | 1.751 ±0.063 ms |  | subject
+        go | 1 | 80 | 8 | 53.2 ±1.4 k/s | 3.35 ±0.13 ms |  | subject
+        go | 2 | 40 | 8 | 82.1 ±2.2 k/s | 1.088 ±0.036 ms |  | subject
         go | 2 | 80 | 0 |  |  |  | failed
         rust-tokio | 1 | 40 | 8 | 55.9 ±3.6 k/s | 1.604 ±0.121 ms |  | subject
-        rust-tokio | 1 | 80 | 8 | 58.6 ±0.4 k/s | 3.05 ±0.04 ms |  | subject
-        rust-tokio | 2 | 40 | 8 | 91.2 ±1.8 k/s | 981 ±16 µs |  | subject
+        rust-tokio | 1 | 80 | 8 | 58.6 ±1.5 k/s | 3.05 ±0.10 ms |  | subject
+        rust-tokio | 2 | 40 | 8 | 91.2 ±2.4 k/s | 981 ±32 µs |  | subject
         rust-tokio | 2 | 80 | 0 |  |  |  | unrunnable
         ");
         let statistics = Table { kind: TableKind::Statistics, metrics: vec!["handshake_mean".to_owned()], title: None };
@@ -284,12 +284,12 @@ mod tests {
         11 | confirm | 64.1 k/s | holds | p99 2.82 ms
         ");
         // The capacity is no design point: the study's own tables are without it.
-        insta::assert_snapshot!(text(&sheets(&findings)[1]), @r"
+        insta::assert_snapshot!(text(&sheets(&findings)[1]), @"
         P99 of the latency
         load | n | latency p99 | limited by
-        20 | 9 | 340 ±9 µs | neither
-        50 | 8 | 500 ±8 µs | neither (7/8)
-        80 | 8 | 1.003 ±0.010 ms | neither
+        20 | 12 | 338 ±7 µs | neither
+        50 | 12 | 508 ±9 µs | neither (11/12)
+        80 | 12 | 987 ±17 µs | neither
         ");
     }
 }

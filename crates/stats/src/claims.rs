@@ -68,10 +68,13 @@ impl Pair {
         (self.blocks >= BLOCKS_MIN && self.p_adjusted <= error).then_some(typical.point > 1.0)
     }
 
-    /// Whether the typical start and the mean tell different stories: one interval excludes 1 and the other does not.
+    /// Whether the typical start and the mean tell different stories: one interval excludes 1, the other does not, and that is no matter of a
+    /// border, as the mean lies outside the typical ratio's interval.
     pub fn disagrees(&self) -> bool {
         let excludes = |ratio: &Estimate| ratio.low > 1.0 || ratio.high < 1.0;
-        matches!((&self.typical, &self.mean), (Some(typical), Some(mean)) if excludes(typical) != excludes(mean))
+        let (Some(typical), Some(mean)) = (&self.typical, &self.mean) else { return false };
+        let outside = mean.point < typical.low || mean.point > typical.high;
+        self.blocks >= BLOCKS_MIN && outside && excludes(typical) != excludes(mean)
     }
 }
 
@@ -112,11 +115,12 @@ pub fn with_changes(places: &[Place], changes: &[Place], rule: &Rule) -> (Vec<Cl
 }
 
 /// The widest half-width of the typical ratio of a contender to the best of its place, over all places: what a study that compares is stopped
-/// by. `None` where nothing is compared, or a pair has no interval yet.
+/// by. `None` where nothing is compared, or a pair has too few blocks for a claim yet.
 pub fn comparison_width(claims: &[Claims]) -> Option<f64> {
     let of_best = claims.iter().filter_map(|claims| Some((claims.best?, &claims.pairs)));
     let widths = of_best.flat_map(|(best, pairs)| {
-        pairs.iter().filter(move |pair| pair.a == best || pair.b == best).map(|pair| pair.half_width)
+        let of_best = pairs.iter().filter(move |pair| pair.a == best || pair.b == best);
+        of_best.map(|pair| pair.half_width.filter(|_| pair.blocks >= BLOCKS_MIN))
     });
     widths.reduce(|widest, width| Some(widest?.max(width?)))?
 }
@@ -249,8 +253,9 @@ mod tests {
     fn claims_do_not_contradict_each_other() {
         let mut rng = Rng::new(7);
         for round in 0..400 {
-            let factors = (0..2 + round % 4).map(|_| 1.0 + 0.06 * rng.uniform()).collect::<Vec<_>>();
-            let places = (0..1 + round % 3).map(|_| place(&mut rng, &factors, 12 + round % 7, 0.04)).collect::<Vec<_>>();
+            let factors = (0..2 + round % 4).map(|_| 1.0 + 0.06 * rng.unit_f64()).collect::<Vec<_>>();
+            let places =
+                (0..1 + round % 3).map(|_| place(&mut rng, &factors, 12 + round % 7, 0.04)).collect::<Vec<_>>();
             for claims in claims(&places, &LOWER) {
                 let best = claims.best.unwrap();
                 assert!(!claims.leads || claims.may_be_best == [best], "{claims:?}");

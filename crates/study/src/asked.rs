@@ -16,11 +16,14 @@ impl Plan {
         }
         let of = |kind, factor: Option<&str>| Asked { kind, factor: factor.map(str::to_owned) };
         let varied = |name: &&String| self.levels(name).len() > 1;
-        if self.levels(THROUGH).iter().any(|level| **level == Level::Text(DIRECT.to_owned())) && varied(&&THROUGH.to_owned()) {
+        if self.levels(THROUGH).iter().any(|level| **level == Level::Text(DIRECT.to_owned()))
+            && varied(&&THROUGH.to_owned())
+        {
             return of(AskedKind::Added, Some(THROUGH));
         }
         let searched = |point: &crate::Point| point.load.search.is_some();
-        let own = || self.points.iter().enumerate().filter(|(index, _)| !self.comes_first(*index)).map(|(_, point)| point);
+        let own =
+            || self.points.iter().enumerate().filter(|(index, _)| !self.comes_first(*index)).map(|(_, point)| point);
         if own().next().is_some() && own().all(searched) {
             return of(AskedKind::Capacity, None);
         }
@@ -59,8 +62,9 @@ impl Plan {
             let levels = self.levels(name);
             levels.len() > 1 && levels.iter().any(|level| level.as_f64().is_none())
         };
-        let asked = self.answer.as_ref().and_then(|asked| asked.factor.as_ref());
-        asked.filter(is_contender).or_else(|| self.factors.iter().find(is_contender)).map(String::as_str)
+        let asked = self.asked().factor;
+        let of_question = self.factors.iter().find(|name| asked.as_ref() == Some(name)).filter(is_contender);
+        of_question.or_else(|| self.factors.iter().find(is_contender)).map(String::as_str)
     }
 }
 

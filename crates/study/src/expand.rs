@@ -93,8 +93,8 @@ pub(crate) fn points_of(root: &Table, profile: Profile, machine_cpus: u32, repor
     let top =
         Section { name: String::new(), table: Cow::Borrowed(root), place: Place::default(), settings: &[], report };
     top.only(&[
-        "question", "answer", "design", "subject", "middle", "load", "factors", "trials", "effects", "slopes", "figure", "table",
-        "quick", "full",
+        "question", "answer", "design", "subject", "middle", "load", "factors", "trials", "effects", "slopes",
+        "figure", "table", "quick", "full",
     ]);
     top.required("question", "\"Which server is fastest?\"");
     let question = top.text("question");

@@ -74,6 +74,7 @@ fn point(command: &str) -> Point {
 fn plan(points: Vec<Point>, max: u32) -> Plan {
     let trials = TrialRule {
         relative: None,
+        comparison: None,
         level: 0.95,
         metric: "throughput".to_owned(),
         min: 1,
@@ -93,6 +94,7 @@ fn plan(points: Vec<Point>, max: u32) -> Plan {
         tables: Vec::new(),
         effects: study::plan::EffectsPlan::default(),
         slopes: Vec::new(),
+        answer: None,
     }
 }
 

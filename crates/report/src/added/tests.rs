@@ -2,7 +2,7 @@ use super::*;
 use crate::example;
 
 fn findings() -> Findings {
-    let (run, records) = example::through();
+    let (run, records) = example::through_in(18);
     crate::analyze(&run, &records)
 }
 
@@ -20,17 +20,18 @@ fn what_a_block_does_to_both_cancels() {
     assert!(difference.low > 15_000.0 && difference.high < 25_000.0, "{difference:?}");
     let spread = findings.rows[0].estimate("latency_mean").unwrap().half_width();
     assert!(difference.half_width() < spread / 5.0, "{difference:?} beside {spread}");
-    assert!(mean.shown && mean.blocks == 8 && mean.p_adjusted.is_some_and(|p| p < 0.001), "{mean:?}");
+    assert!(mean.shown && mean.blocks == 18 && mean.p_adjusted.is_some_and(|p| p < 0.001), "{mean:?}");
     let ratio = mean.ratio.unwrap();
     assert!(ratio.low > 1.0 && ratio.high < 1.1, "{ratio:?}");
     let bytes = found.metric("subject_bytes_per_request").unwrap();
     assert!((bytes.through / bytes.direct - 1.1).abs() < 1e-9, "it passes on a tenth more: {bytes:?}");
-    assert!(found.sentence.starts_with("through adapter: +"), "{}", found.sentence);
+    let sentence = &found.sentence;
+    assert!(sentence.starts_with("adapter adds ") && sentence.contains("] at the mean (18 blocks)"), "{sentence}");
 }
 
 #[test]
 fn where_nothing_is_added_none_is_shown() {
-    let (run, mut records) = example::through();
+    let (run, mut records) = example::through_in(18);
     let direct = records.iter().filter(|record| record.point == 0).cloned().collect::<Vec<_>>();
     for (at, record) in records.iter_mut().filter(|record| record.point == 1).enumerate() {
         // Another block's luck: differences either way.
@@ -40,19 +41,20 @@ fn where_nothing_is_added_none_is_shown() {
     let mean = findings.added[0].metric("latency_mean").unwrap();
     let difference = mean.difference.unwrap();
     assert!(!mean.shown && difference.low < 0.0 && difference.high > 0.0, "{mean:?}");
-    assert!(findings.added[0].sentence.contains("no difference shown at the mean ("), "{}", findings.added[0].sentence);
+    let sentence = &findings.added[0].sentence;
+    assert!(sentence.starts_with("no difference is shown through adapter at p50 ("), "{sentence}");
 }
 
 #[test]
 fn only_blocks_with_both_count() {
-    let (run, mut records) = example::through();
+    let (run, mut records) = example::through_in(18);
     records.retain(|record| (record.point, record.block) != (0, 2) && (record.point, record.block) != (1, 5));
-    assert_eq!(crate::analyze(&run, &records).added[0].metrics[0].blocks, 6);
+    assert_eq!(crate::analyze(&run, &records).added[0].metrics[0].blocks, 16);
     records.retain(|record| record.block == 0);
     let findings = crate::analyze(&run, &records);
     let mean = findings.added[0].metric("latency_mean").unwrap();
-    assert_eq!((mean.blocks, mean.difference, mean.p_adjusted, mean.shown), (1, None, None, false));
-    assert!(findings.added[0].sentence.contains("from one block, without an interval"));
+    assert_eq!((mean.blocks, mean.difference, mean.p_adjusted, mean.shown), (1, None, Some(1.0), false));
+    assert!(findings.added[0].sentence.contains("(1 block, too few for a claim)"), "{}", findings.added[0].sentence);
     records.retain(|record| record.point == 1);
     assert!(crate::analyze(&run, &records).added.is_empty(), "nothing to hold it against");
 }
@@ -80,10 +82,10 @@ fn every_form_of_a_report_has_it() {
     assert!(crate::terminal(&findings, &crate::Style::PLAIN).contains("What passing a middle adds, block by block"));
     let page = crate::html(&findings).unwrap();
     assert!(page.contains("<h2 id=\"added\">") && page.contains("What passing a middle adds, block by block"));
-    assert!(findings.answer.contains(sentence), "{:?}", findings.answer);
+    assert!(findings.answer_text().contains(sentence), "{:?}", findings.answer);
     let csv = crate::csv_added(&findings);
     assert_eq!(csv.lines().count(), 1 + findings.added[0].metrics.len());
-    assert!(csv.contains(",adapter,,latency_mean,ns,8,"), "{csv}");
+    assert!(csv.contains(",adapter,,latency_mean,ns,18,"), "{csv}");
     let names = crate::figure_svgs(&findings).into_iter().map(|(name, _)| name).collect::<Vec<_>>();
     for wanted in ["1-added-latency_p50", "2-memorychart", "3-throughputchart", "4-networkchart"] {
         assert!(names.iter().any(|name| name.starts_with(wanted)), "{wanted}: {names:?}");

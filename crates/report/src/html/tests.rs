@@ -20,6 +20,9 @@ use crate::findings::{
 pub(super) fn nothing() -> Findings {
     Findings {
         version: FINDINGS_VERSION,
+        asked: String::new(),
+        comparisons: Vec::new(),
+        trends: Vec::new(),
         run: String::new(),
         started: String::new(),
         study: String::new(),
@@ -443,7 +446,7 @@ fn one_level_is_drawn_with_names_and_not_as_a_lonely_line() {
 fn hostile_names_stay_text() {
     const EVIL: &str = "</title></svg></style><script>alert(1)</script>\"'`{{7*7}}&lt;\u{0}\u{1b}";
     let mut f = volley();
-    f.answer.push(EVIL.to_owned());
+    f.answer.push(crate::findings::Sentence { text: EVIL.to_owned(), from: crate::findings::Source::Rows });
     f.method.push(EVIL.to_owned());
     f.warnings.push(EVIL.to_owned());
     f.command.push(EVIL.to_owned());

@@ -31,7 +31,9 @@ pub(crate) fn read(top: &Section, factors: &[Factor]) -> Option<Option<Asked>> {
             let direct = factors.iter().find(|factor| factor.name == THROUGH).is_some_and(has_direct);
             (!direct).then(|| format!("what is added is told against `{DIRECT}`, a level of the factor `{THROUGH}`"))
         }
-        (AskedKind::Best, None) if factors.is_empty() => Some("there is no factor whose levels could be compared".into()),
+        (AskedKind::Best, None) if factors.is_empty() => {
+            Some("there is no factor whose levels could be compared".into())
+        }
         (AskedKind::Growth, Some(factor)) if !is_numeric(factor) => {
             Some(format!("nothing grows with `{}`, whose levels are words", factor.name))
         }
