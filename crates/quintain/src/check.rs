@@ -36,7 +36,9 @@ fn text(plan: &Plan, path: &str, profile: &str) -> String {
         output::time_words(estimate.seconds_max)
     );
     let _ = writeln!(text, "load           {}", report::asked(plan));
-    let _ = writeln!(text, "stop           {}\n", stop_text(plan));
+    let _ = writeln!(text, "answers        {}", plan.asked());
+    let _ = writeln!(text, "stop           {}", stop_text(plan));
+    let _ = writeln!(text, "claims         {}\n", claims_text(plan));
     let mut rows = vec![plan.factors.clone()];
     rows.extend(plan.points.iter().map(|point| {
         let level = |factor| point.factors.get(factor).map(ToString::to_string).unwrap_or_default();
@@ -56,15 +58,25 @@ fn remark(point: &Point) -> Option<String> {
 
 fn stop_text(plan: &Plan) -> String {
     let rule = &plan.trials;
-    match rule.relative {
-        Some(relative) => format!(
-            "{} within ±{} % at {} %, {} to {} trials a point",
-            rule.metric,
-            relative * 100.0,
-            rule.level * 100.0,
-            rule.min,
-            rule.max
-        ),
-        None => format!("{} trials a point", rule.min),
+    let within = |what: &str, target: f64| {
+        let (metric, level) = (&rule.metric, rule.level * 100.0);
+        format!("{what}{metric} within ±{} % at {level} %, {} to {} blocks", target * 100.0, rule.min, rule.max)
+    };
+    match (rule.comparison, rule.relative) {
+        (Some(target), _) if plan.contender().is_some() => within("ratios of ", target),
+        (Some(target), _) | (None, Some(target)) => within("", target),
+        (None, None) => format!("{} blocks", rule.min),
+    }
+}
+
+/// From how many blocks on differences can be shown, given all that is compared.
+fn claims_text(plan: &Plan) -> String {
+    let (tests, needed) = report::blocks_needed(plan);
+    let most = plan.trials.max.max(plan.trials.min);
+    match tests {
+        0 => "none: there is nothing to compare".to_owned(),
+        _ if needed > most => format!("none: {tests} comparisons need {needed} blocks, and there are at most {most}"),
+        1 => format!("a difference can show from {needed} blocks on"),
+        _ => format!("differences can show from {needed} blocks on, in {tests} comparisons"),
     }
 }

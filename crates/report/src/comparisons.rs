@@ -4,11 +4,13 @@
 //! of time says nothing of a difference.
 
 use stats::claims::{self, Claims, Pair, Rule};
+use study::middle::THROUGH;
 use study::plan::{AskedKind, FigureKind, Plan};
 use study::record::IdlePolicy;
 
 use crate::findings::{ComparedPlace, Comparison, Difference, Findings, MetricInfo, Row, Trend};
 use crate::places::places;
+use crate::value;
 
 /// A difference of so many half-widths is shown in about 80 of 100 studies (simulated: 75 to 84).
 const COULD_SHOW: f64 = 1.5;
@@ -33,6 +35,27 @@ pub(crate) fn comparisons(findings: &Findings, plan: &Plan) -> (Vec<Comparison>,
     }
     comparisons.sort_by_key(|comparison| !comparison.headline);
     (comparisons, trends)
+}
+
+/// How many comparisons by one metric the report of a study makes at most, and the blocks that it takes until one of them can show a difference:
+/// fewer have no chance to, however large the difference is.
+pub fn blocks_needed(plan: &Plan) -> (usize, u32) {
+    let pairs = |points: usize| points * points.saturating_sub(1) / 2;
+    let runnable = |points: &[usize]| points.iter().filter(|&&at| plan.points[at].unrunnable.is_none()).count();
+    let of = |factor: &str| places(plan, factor).into_iter().map(|place| runnable(&place.points)).collect::<Vec<_>>();
+    let tests = match plan.asked().kind {
+        // Each of three latencies against `direct`.
+        AskedKind::Added => of(THROUGH).into_iter().map(|points| 3 * points.saturating_sub(1)).sum(),
+        AskedKind::Effects => plan.factors.iter().filter(|name| plan.levels(name).len() > 1).count(),
+        _ => {
+            let contenders = plan.contender().map_or_else(Vec::new, of).into_iter().map(pairs).sum::<usize>();
+            let is_numeric = |name: &&String| plan.levels(name).iter().all(|level| level.as_f64().is_some());
+            let trends = plan.factors.iter().filter(is_numeric).flat_map(|name| of(name));
+            contenders + trends.filter(|points| *points > 1).count()
+        }
+    };
+    let needed = stats::pairs::blocks_needed(tests, 1.0 - value::level(&plan.trials));
+    (tests, needed.max(claims::BLOCKS_MIN as u32))
 }
 
 /// The policies under which something was measured.
@@ -182,5 +205,56 @@ fn difference(rows: &[usize], pair: &Pair, error: f64) -> Difference {
         shown: pair.larger(error).is_some(),
         could_show: pair.half_width.map(|half_width| COULD_SHOW * half_width).filter(|width| width.is_finite()),
         kinds_of_starts: pair.disagrees(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{analyze, example};
+
+    #[test]
+    fn a_pair_is_compared_on_common_blocks() {
+        let (run, records) = example::compared();
+        let findings = analyze(&run, &records);
+        let [first, ..] = findings.comparisons.as_slice() else { panic!("nothing compared") };
+        assert!(first.headline && first.metric == "latency_mean" && first.factor == "server");
+        let labels = first.places.iter().map(|place| (place.label.as_str(), place.rows.len(), place.blocks));
+        let expected = [("cores 1, clients 40", 3, 17), ("cores 1, clients 80", 3, 18), ("cores 2, clients 40", 3, 18)];
+        assert_eq!(labels.collect::<Vec<_>>(), expected, "of three at the last place one failed, one is marked");
+        let pair = &first.places[0].pairs[0];
+        assert_eq!((pair.a, pair.b, pair.blocks, pair.shown), (0, 4, 17, true), "{pair:?}");
+        assert!(findings.comparisons[1..].iter().all(|other| !other.headline && other.metric != "latency_mean"));
+        let trends = findings.trends.iter().map(|trend| (trend.factor.as_str(), trend.change.a, trend.change.b));
+        assert_eq!(trends.clone().next(), Some(("cores", 0, 2)));
+        assert_eq!(trends.count(), 6, "3 servers over cores at clients 40, 3 over clients at cores 1");
+    }
+
+    /// What ran in other stretches of time says nothing: a contender that went on alone while the machine was slow.
+    #[test]
+    fn blocks_that_one_has_alone_do_not_count() {
+        let (run, mut records) = example::compared();
+        let twin = records.iter().filter(|record| record.point == 0).cloned().collect::<Vec<_>>();
+        for (record, twin) in records.iter_mut().filter(|record| record.point == 8).zip(&twin) {
+            record.outcome = twin.outcome.clone();
+        }
+        for record in records.iter_mut().filter(|record| record.point == 8 && record.block >= 12) {
+            let study::record::Outcome::Measured(measurement) = &mut record.outcome else { unreachable!() };
+            measurement.service.sum *= 2.0;
+        }
+        records.retain(|record| record.point != 0 || record.block < 12);
+        let findings = analyze(&run, &records);
+        let place = &findings.comparisons[0].places[0];
+        let pair = place.pairs.iter().find(|pair| (pair.a, pair.b) == (0, 8)).unwrap();
+        assert_eq!((pair.blocks, pair.p, pair.shown, place.leads), (12, 1.0, false, false), "{pair:?}");
+    }
+
+    #[test]
+    fn what_it_takes_to_show_anything() {
+        let (mut run, _) = example::volley();
+        // 3 + 3 + 3 + 1 pairs, as one cannot run; 6 of cores, less one, and 6 of clients, less one.
+        assert_eq!(blocks_needed(&run.plan), (20, 12));
+        run.plan.points.truncate(1);
+        assert_eq!(blocks_needed(&run.plan), (0, 12));
     }
 }

@@ -166,7 +166,7 @@ mod tests {
         check(relative(0.05), 0, blocks(12), Some("target met: ±2.0 % after 12 blocks"));
         check(relative(0.0001), 0, blocks(12), None);
         let tight = |plan: &mut Plan| (plan.trials.comparison, plan.trials.max) = (Some(0.005), 18);
-        check(tight, 0, blocks(18), Some("budget: ±1.5 % after 18 blocks; ±0.50 % is likely to need about 149"));
+        check(tight, 0, blocks(18), Some("budget: ±1.5 % after 18 blocks; ±0.50 % is likely to need about 142"));
         // Nothing to compare: the values themselves.
         let alone = |plan: &mut Plan| plan.points.truncate(1);
         let of_first = |record: &Record| record.block < 12 && record.point == 0;

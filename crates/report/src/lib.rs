@@ -59,6 +59,7 @@ pub mod workload;
 
 pub use analyze::analyze;
 pub use asked::asked;
+pub use comparisons::blocks_needed;
 pub use csv::{csv, csv_added, csv_effects, csv_miss_ratios, csv_over_requests, csv_trials};
 pub use findings::{Findings, SearchBound};
 pub use html::{HtmlError, PAGE_LIMIT, figure_svgs, html};

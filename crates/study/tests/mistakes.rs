@@ -202,7 +202,7 @@ fn what_is_missing_is_said() {
         hint: add `stop = "5s"`
     4:2: `trials` has no `stop`
         here: "trials"
-        hint: add `stop = { relative = 0.03, min = 8, max = 30 }`
+        hint: add `stop = { comparison = 0.03, min = 12, max = 30 }`
     5:1: `figure` has no `kind`
         here: "[[figure]]"
         hint: add `kind = "line"`
@@ -304,9 +304,9 @@ fn rules_that_contradict_themselves() {
         hint: drop it, or `rate`: clients that think belong to a closed loop
     "#);
     insta::assert_snapshot!(mistakes(&plus("[trials]\nstop = { max = 9, min = 3, metric = \"latency_p9\" }")), @r#"
-    14:16: without `relative` there are `min` trials, so `max` 9 has no meaning
+    14:16: without a target there are `min` trials of each point, so `max` 9 has no meaning
         here: "9"
-        hint: add `relative = 0.03`, or drop `max`
+        hint: add `comparison = 0.03`, or drop `max`
     14:37: unknown metric `latency_p9`
         here: "\"latency_p9\""
         hint: did you mean `latency_p90`?
@@ -314,7 +314,7 @@ fn rules_that_contradict_themselves() {
     insta::assert_snapshot!(mistakes(&plus("[trials]\nstop = { relative = \"3%\", min = 1 }")), @r#"
     14:33: an interval needs two trials
         here: "1"
-        hint: set `min = 8`, or drop `relative`
+        hint: set `min = 12`, or drop the target
     "#);
 }
 

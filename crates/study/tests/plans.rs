@@ -262,9 +262,10 @@ fn profiles_override_key_for_key_and_a_quick_look_is_one() {
     let default = plan(Profile::Default, 2, &[]).trials;
     let rule = TrialRule {
         relative: Some(0.03),
+        comparison: None,
         level: 0.95,
         metric: "latency_mean".to_owned(),
-        min: 8,
+        min: 12,
         max: 30,
         max_ns: Some(120_000_000_000),
         quick: false,
@@ -273,7 +274,7 @@ fn profiles_override_key_for_key_and_a_quick_look_is_one() {
     assert_eq!(levels(&plan(Profile::Full, 2, &[("clients", "1")]), "cores"), ["1", "40", "1", "40"]);
     assert_eq!(plan(Profile::Full, 2, &[]).trials, rule);
     let quick = plan(Profile::Quick, 2, &[]).trials;
-    assert_eq!(quick, TrialRule { relative: None, min: 3, max: 3, quick: true, ..rule });
+    assert_eq!(quick, TrialRule { relative: None, comparison: None, min: 3, max: 3, quick: true, ..rule });
     let without = parse(&STUDY.replace("[trials]\nstop = { relative = \"3%\", max_time = \"2m\" }\n", "")).unwrap();
     let quick = expand(&without, &options(1, Profile::Quick, 2, &[])).unwrap().trials;
     assert_eq!((quick.min, quick.max, quick.relative, quick.quick), (3, 3, None, true));
@@ -298,7 +299,7 @@ fn the_estimate_counts_trials_and_time() {
     };
     // Three points of 1.5 s can be run here; the others need 41 processors.
     assert_eq!(estimate(&[("trials.stop", "{ min = 4 }")]), (12, 12, "18.0".into(), "18.0".into()));
-    assert_eq!(estimate(&[]), (24, 81, "36.0".into(), "124.5".into()));
+    assert_eq!(estimate(&[]), (36, 81, "54.0".into(), "124.5".into()));
     assert_eq!(estimate(&[("trials.stop.max_time", "20s")]), (15, 15, "22.5".into(), "24.5".into()));
     assert_eq!(estimate(&[("cores", "40")]), (0, 0, "0.0".into(), "0.0".into()));
     let counted = plan(Profile::Default, 2, &[("server", "a"), ("trials.stop", "{ min = 1 }")]).estimate();

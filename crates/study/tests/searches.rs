@@ -102,7 +102,7 @@ fn shares_have_one_capacity_for_each_combination_of_the_other_factors() {
     assert_eq!((search.trials_max, search.max_ns, search.pilot_ns), (30, Some(300_000_000_000), 500_000_000));
     assert!(matches!(capacity.load.arrivals, Arrivals::Constant { .. }));
     assert!((0..12).all(|point| !plan.comes_first(point)) && (12..16).all(|point| plan.comes_first(point)));
-    assert_eq!((plan.trials_max(0), plan.trials_max(12)), (8, 30));
+    assert_eq!((plan.trials_max(0), plan.trials_max(12)), (30, 30));
     let mut order = plan.order_of_block(0);
     order.sort_unstable();
     assert_eq!(order, (0..16).collect::<Vec<_>>());
@@ -129,7 +129,7 @@ fn the_time_it_takes() {
     assert_eq!(effort.trials_max, 2 * 10);
     // Capacities come before what has shares of them.
     let effort = self::plan(SHARES).estimate();
-    assert_eq!((effort.trials_min, effort.trials_max), (12 * 8 + 4 * 4, 12 * 8 + 4 * 30));
+    assert_eq!((effort.trials_min, effort.trials_max), (12 * 12 + 4 * 4, 12 * 30 + 4 * 30));
 }
 
 /// Diagnostics as an author could read them, with the source that each points to.
