@@ -12,8 +12,8 @@ use study::plan::{
 };
 use study::record::{
     Build, BuildOutcome, Calibration, Cpu, Failure, FailureKind, Finding, FindingState, Histogram, Host, IdlePolicy,
-    Measurement, NetworkCounters, Outcome, Purpose, RECORD_VERSION, Record, Run, Sample, Step, SubjectUse, Window,
-    Worker,
+    Measurement, NetworkCounters, Outcome, Probes, Purpose, RECORD_VERSION, Record, Run, Sample, Step, SubjectUse,
+    Window, Worker,
 };
 use study::spec::{Arrivals, Backend, Connection, Expect, SPEC_VERSION, Stop, Warmup};
 
@@ -413,6 +413,7 @@ impl Trial<'_> {
             cpus_shared: false,
             network: NetworkCounters::default(),
             verdict: None,
+            probes: Probes::default(),
             warnings: Vec::new(),
         };
         (record.verdict, record.warnings) = verdict::judge(&record, self.run.calibration.as_ref());
