@@ -6,8 +6,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use study::plan::{Design, Figure, Level, Table};
 use study::record::{
-    Build, Calibration, Censored, FailureKind, Finding, Histogram, Host, IdlePolicy, Limit, NetworkCounters, Purpose,
-    RunState,
+    Build, Calibration, Censored, FailureKind, Finding, Histogram, Host, IdlePolicy, Limit, NetworkCounters, Probes,
+    Purpose, RunState,
 };
 
 pub use crate::added::{Added, AddedMetric};
@@ -89,8 +89,15 @@ pub struct Findings {
     /// What happens over the requests of a trial, where the study asks for it.
     #[serde(default)]
     pub over_requests: Vec<OverRequests>,
-    /// Tests for a drift over the time of the run, one for each row with trials enough.
-    pub drift: Vec<Drift>,
+    /// What the absolute values are of; `None`: nothing was measured.
+    #[serde(default)]
+    pub scope: Option<Scope>,
+    /// Whether the machine changed its speed meanwhile; `None`: too few trials to tell.
+    #[serde(default)]
+    pub states: Option<States>,
+    /// The fixed piece of work before and after each trial; `None`: there was none.
+    #[serde(default)]
+    pub probes: Option<Probed>,
     /// Counters of the network stack, all trials together.
     pub network: NetworkCounters,
     /// The machine.
@@ -467,6 +474,9 @@ pub struct TrialFinding {
     pub outlier_in: Vec<String>,
     /// Whether a steady state was reached; `None`: too few windows to tell.
     pub steady: Option<bool>,
+    /// Another process had a processor in use before or after it, as [`Findings::probes`] has it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub contended: bool,
     /// Why it has no values.
     pub failed: Option<String>,
 }
@@ -853,19 +863,54 @@ pub struct ChangeAt {
     pub level: Level,
 }
 
-/// A test for a trend over the trials of one row, in the order they ran.
+/// What the absolute values of a run are of.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Drift {
-    /// Index into [`Findings::rows`].
-    pub row: usize,
-    /// The metric that was tested.
-    pub metric: String,
-    /// Kendall's tau: -1 always falling, 1 always rising.
-    pub tau: f64,
-    /// p-value, two-sided.
+pub struct Scope {
+    /// When the first trial began, UTC, RFC 3339.
+    pub from: String,
+    /// When the last one did.
+    pub until: String,
+    /// The fewest trials of a row that has any.
+    pub starts_min: usize,
+    /// Kinds of starts that come less often than this, a fraction, may be in none of so many trials, at the level of the intervals.
+    pub unseen_share: f64,
+    /// The times as a reader has them: `2026-11-20 21:05 to 21:31 UTC`.
+    pub times: String,
+    /// All of it in words.
+    pub sentence: String,
+}
+
+/// Whether the machine changed its speed during the run, so that trials that ran one after the other are alike.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct States {
+    /// Chance that neighbours are so alike where their order means nothing, over all trials in the order in which they ran.
     pub p: f64,
-    /// p-value, adjusted for the number of rows tested (Holm).
-    pub p_adjusted: f64,
+    /// Whether that is too small to be chance. That it is not proves nothing: spells longer than the run look like none.
+    pub alarm: bool,
     /// In words.
     pub sentence: String,
+}
+
+/// What the fixed piece of work before and after each trial told of the processors. No value is adjusted by it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Probed {
+    /// Median of its CPU time, all processors, ns: on the same model of processor another run's median tells which of the two met it faster.
+    pub cpu_ns_median: f64,
+    /// The trials that have it, in the order they ran.
+    pub trials: Vec<ProbedTrial>,
+    /// The median in words.
+    pub sentence: String,
+    /// How many of the trials ran beside others, in words; `None`: none was seen to.
+    pub warning: Option<String>,
+}
+
+/// The probes of one trial.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ProbedTrial {
+    /// Place in the order of the whole run, from 0.
+    pub order: u32,
+    /// Something else had a processor in use: wall time of a probe above 1.1 times its CPU time.
+    pub contended: bool,
+    /// The probes.
+    pub probes: Probes,
 }

@@ -154,7 +154,8 @@ fn legend(findings: &Findings) -> String {
     for words in marks_legend(findings) {
         legend += &format!("; {words}");
     }
-    legend + "."
+    let scope = findings.scope.as_ref().map_or(String::new(), |scope| format!(" {}.", scope.sentence));
+    legend + "." + &scope
 }
 
 /// What the usual mark means.
@@ -420,11 +421,14 @@ mod tests {
         rust-tokio      2       80                                                                               0
             unrunnable: needs 4096 open files, may have 1024
 
-        Mean over trials ± half of its 95 % interval; n: trials with fresh subjects; * not about the subject.
+        Mean over trials ± half of its 95 % interval; n: trials with fresh subjects; * not about the subject. Absolute values
+          are of this run, 2026-11-20 21:05 to 21:07 UTC; 7 to 8 starts per row: kinds of starts rarer than 35 % may not have
+          been seen.
         Trials: the target for latency_mean was met at 8 of 10 points; go, cores 1, clients 40: ended early: ±1.8 % after 7
           trials; rust-tokio, cores 1, clients 40: ended early: ±7.7 % after 8 trials.
 
         Warnings
+          another process had a processor in use before or after 1 of 88 trials, for up to 44 % of a probe: flagged, not removed
           c-epoll, cores 2, clients 80: generator-bound: it was busy while the subject had processors to spare
           c-epoll, cores 2, clients 80: no steady state was reached (1 of 8 trials)
           go, cores 1, clients 40: no steady state was reached (1 of 8 trials)
@@ -477,12 +481,16 @@ mod tests {
         No room for: mean latency, p50, p99.
 
         Mean over trials ± half of its 95 % interval; n: trials with fresh
-          subjects; * not about the subject.
+          subjects; * not about the subject. Absolute values are of this run,
+          2026-11-20 21:05 to 21:07 UTC; 7 to 8 starts per row: kinds of starts
+          rarer than 35 % may not have been seen.
         Trials: the target for latency_mean was met at 8 of 10 points; go, cores
           1, clients 40: ended early: ±1.8 % after 7 trials; rust-tokio, cores
           1, clients 40: ended early: ±7.7 % after 8 trials.
 
         Warnings
+          another process had a processor in use before or after 1 of 88 trials,
+            for up to 44 % of a probe: flagged, not removed
           c-epoll, cores 2, clients 80: generator-bound: it was busy while the
             subject had processors to spare
           c-epoll, cores 2, clients 80: no steady state was reached (1 of 8
@@ -545,7 +553,9 @@ mod tests {
              32  24 of 32  8            114.25                            1.87    112.69 to 115.82  subject
              40  24 of 40  8           102.91*                            1.63    101.55 to 104.28  generator
 
-        Mean over trials ± half of its 95 % interval; n: trials with fresh subjects; * not about the subject.
+        Mean over trials ± half of its 95 % interval; n: trials with fresh subjects; * not about the subject. Absolute values
+          are of this run, 2026-11-20 21:05 to 21:08 UTC; 8 starts per row: kinds of starts rarer than 31 % may not have been
+          seen.
         Trials: the target for throughput was met everywhere.
 
         Warnings
@@ -611,7 +621,7 @@ mod tests {
         c-epoll      1       40  72.2 k/s ±?     554 µs ±?    515 µs ±?  1.259 ms ±?       0  1  subject
         c-epoll      1       80  72.4 k/s ±?   1.103 ms ±?  1.030 ms ±?   2.45 ms ±?       0  1  subject
 
-        Mean over trials ± half of its 95 % interval; n: trials with fresh subjects.
+        Mean over trials ± half of its 95 % interval; n: trials with fresh subjects. Absolute values are of this run, 2026-11-20 21:05 UTC; 1 start per row: kinds of starts rarer than 95 % may not have been seen.
         Trials: ended after 1 trial at each point.
 
         Warnings

@@ -350,9 +350,14 @@ pub struct Probe {
 }
 
 impl Probe {
-    /// Wall time over CPU time: 1 where the processor had nothing else to do. `None` without CPU time.
-    pub fn wall_over_cpu(&self) -> Option<f64> {
-        (self.cpu_ns > 0).then(|| self.wall_ns as f64 / self.cpu_ns as f64)
+    /// Share of its time in which something else had the processor, a fraction; 0 without a time.
+    pub fn lost(&self) -> f64 {
+        ratio(self.wall_ns.saturating_sub(self.cpu_ns), self.wall_ns).unwrap_or(0.0)
+    }
+
+    /// Whether that is too much for the interruptions of a quiet machine: wall time above 1.1 times CPU time.
+    pub fn is_contended(&self) -> bool {
+        self.wall_ns as f64 > 1.1 * self.cpu_ns as f64
     }
 }
 
