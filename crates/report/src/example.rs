@@ -422,12 +422,13 @@ impl Trial<'_> {
 
     /// On two processors of which the second is a little slower, and had another process on it once.
     fn probes(&self, after: u64) -> Vec<Probe> {
-        let probe = |cpu: u32| {
-            let cpu_ns = 8_200_000 + 90_000 * u64::from(cpu) + 7_000 * (u64::from(self.order) * 5 % 11 + after);
+        let mut rng = Rng::stream(self.run.plan.seed, 3_000 + 2 * u64::from(self.order) + after);
+        let mut probe = |cpu: u32| {
+            let cpu_ns = (8.2e6 * (1.0 + 0.01 * f64::from(cpu) + 0.004 * rng.normal())) as u64;
             let is_beside = (self.order, cpu, after) == (41, 1, 1);
             Probe { cpu, wall_ns: cpu_ns + if is_beside { 6_600_000 } else { 4_000 }, cpu_ns }
         };
-        [0, 1].map(probe).to_vec()
+        vec![probe(0), probe(1)]
     }
 
     fn failed(&self, kind: FailureKind, message: &str) -> Record {

@@ -323,7 +323,7 @@ mod tests {
         - hypervisor KVM
         - clock source tsc
         - idle driver haltpoll/menu
-        - fixed piece of work: median CPU time 8.28 ms, before and after 88 trials
+        - fixed piece of work: median CPU time 8.24 ms, before and after 88 trials
         - versions: cc 14.2.0, go 1.24.4
         - not known: governor: this machine has none
 
