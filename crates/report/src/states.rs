@@ -11,10 +11,11 @@ const ALARM: f64 = 0.05;
 pub(crate) fn states(metric: &str, rows: &[Row], seed: u64) -> Option<States> {
     let rows = rows.iter().filter(|row| row.search.is_none()).enumerate();
     let trials = rows.flat_map(|(row, found)| found.trials.iter().map(move |trial| (row, trial)));
-    let known = trials.filter_map(|(row, trial)| Some((trial.order, row, trial.known(metric)?)));
-    let mut known = known.collect::<Vec<_>>();
-    known.sort_by_key(|(order, ..)| *order);
-    let in_order = known.into_iter().map(|(_, row, value)| (row, value)).collect::<Vec<_>>();
+    // Values that are lower bounds are ranked as they are: the shuffles are of whatever a trial came to.
+    let trials = trials.filter_map(|(row, trial)| Some((trial.order, row, *trial.values.get(metric)?)));
+    let mut trials = trials.collect::<Vec<_>>();
+    trials.sort_by_key(|(order, ..)| *order);
+    let in_order = trials.into_iter().map(|(_, row, value)| (row, value)).collect::<Vec<_>>();
     let p = stats::states::p_value(&in_order, seed)?;
     let alarm = p <= ALARM;
     let sentence = if alarm {
