@@ -10,9 +10,10 @@ pub fn now() -> Instant {
 
 /// The moment at which the monotonic clock of this machine (`CLOCK_MONOTONIC`) shows so many ns: the clock of every process here.
 pub fn at_monotonic(ns: u64) -> Instant {
+    // Before the other clock, so that losing the processor between the two makes the moment earlier, never later than it was.
+    let (now, wanted) = (now(), Duration::from_nanos(ns));
     let time = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
     let shown = Duration::new(time.tv_sec.cast_unsigned(), u32::try_from(time.tv_nsec).unwrap_or(0));
-    let (now, wanted) = (now(), Duration::from_nanos(ns));
     if wanted >= shown { now + (wanted - shown) } else { now.checked_sub(shown - wanted).unwrap_or(now) }
 }
 

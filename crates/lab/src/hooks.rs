@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use study::record::{Cpu, IdlePolicy, Record, Step, Verdict};
+use study::record::{Cpu, IdlePolicy, Probe, Record, Step, Verdict};
 pub use study::seam::Progress as Live;
 
 /// How to carry a plan out on this machine.
@@ -16,6 +16,9 @@ pub struct Options {
     pub cpus: Vec<Cpu>,
     /// What idle processors do while trials run.
     pub idle: IdlePolicy,
+    /// What tells how fast processors are before and after each trial, given those of the subject and of the generator: [`crate::probe::run`],
+    /// or what a test makes up.
+    pub probe: fn(&[u32], &[u32]) -> Vec<Probe>,
 }
 
 /// What the lab asks and tells while it works, all from the thread that called it.

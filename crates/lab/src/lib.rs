@@ -26,6 +26,7 @@ mod middle;
 mod network;
 pub mod noise;
 pub mod presence;
+pub mod probe;
 mod process;
 mod ready;
 pub mod revision;

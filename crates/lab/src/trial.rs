@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 
 use study::plan::{LoadPlan, Plan, Point};
 use study::record::{
-    Failure, FailureKind, IdlePolicy, Measurement, MiddleUse, NetworkCounters, Outcome, RECORD_VERSION, Record, Step,
-    SubjectUse,
+    Failure, FailureKind, IdlePolicy, Measurement, MiddleUse, NetworkCounters, Outcome, Probe, Probes, RECORD_VERSION,
+    Record, Step, SubjectUse,
 };
 use study::seam::Told;
 use study::spec::{Arrivals, LoadSpec, SPEC_VERSION};
@@ -72,6 +72,7 @@ impl Trial<'_> {
             middles: Vec::new(),
             network: NetworkCounters::default(),
             verdict: None,
+            probes: Probes::default(),
             warnings: Vec::new(),
         };
         record.outcome = match self.measure(&mut record, say) {
@@ -79,12 +80,17 @@ impl Trial<'_> {
             Err(End::Failed(failure)) => Outcome::Failed(failure),
             Err(End::Interrupted) => return None,
         };
+        record.probes.after = self.probe(&record);
         record.elapsed_ns = clock::nanos(clock::now() - begun);
         Some(record)
     }
 
     fn point(&self) -> &Point {
         &self.plan.points[self.point]
+    }
+
+    fn probe(&self, record: &Record) -> Vec<Probe> {
+        (self.options.probe)(&record.subject.cpus, &record.generator_cpus)
     }
 
     fn measure(&self, record: &mut Record, say: &mut dyn FnMut(Phase, Option<&Live>)) -> Result<Measurement, End> {
@@ -94,6 +100,7 @@ impl Trial<'_> {
         record.subject.cpus.clone_from(&share.subject);
         record.generator_cpus.clone_from(&share.generator);
         record.cpus_shared = share.shared;
+        record.probes.before = self.probe(record);
 
         // Not its main port, which is tried again where it was taken meanwhile: few subjects have a second one.
         let second_port = ready::free_port()

@@ -146,6 +146,7 @@ fn measure(
         directory: PathBuf::from("."),
         cpus: host.cpus.iter().filter(|cpu| machine_cpus.contains(&cpu.index)).copied().collect(),
         idle,
+        probe: lab::probe::run,
     };
     let name = plan.points[0].load.protocol.clone();
     let mut records = Vec::new();

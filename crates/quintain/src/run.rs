@@ -37,6 +37,7 @@ pub(crate) fn run(args: RunArgs) -> Done {
         directory: PathBuf::from("."),
         cpus: run.host.cpus.iter().filter(|cpu| host_cpus.contains(&cpu.index)).copied().collect(),
         idle: args.idle.into(),
+        probe: lab::probe::run,
     };
     let (plan, id, calibration) = (run.plan.clone(), run.id.clone(), run.calibration.clone());
     let bar = RefCell::new(Bar::new(&plan, done.len()));

@@ -5,14 +5,11 @@ use std::collections::BTreeSet;
 use study::plan::Level;
 use study::record::{IdlePolicy, Record, Run};
 
-use crate::findings::{Drift, FINDINGS_VERSION, Factor, Findings, MetricInfo, Row, RowState};
+use crate::findings::{FINDINGS_VERSION, Factor, Findings, MetricInfo, Row, RowState};
 use crate::{
-    added, answer, asked, comparisons, effects, enough, method, miss_ratio, operations, over_requests, row,
-    scalability, unfinished, value, visible,
+    added, answer, asked, comparisons, effects, enough, method, miss_ratio, operations, over_requests, probes, row,
+    scalability, scope, states, unfinished, value, visible,
 };
-
-/// Below this adjusted p-value a drift is called one.
-const DRIFT_P: f64 = 0.05;
 
 /// What a run has found. `records` are its trials, in any order; those of a point that the plan does not have are left out, with
 /// a warning.
@@ -27,7 +24,7 @@ pub fn analyze(run: &Run, records: &[Record]) -> Findings {
     records.retain(|record| record.point < plan.points.len());
 
     let (capacities, rows) = rows(run, &records).into_iter().partition::<Vec<_>, _>(|row| plan.comes_first(row.point));
-    let drift = drift(&plan.trials.metric, &rows);
+    let scope = scope::scope(&records, &rows, value::level(&plan.trials));
     let factors = plan.factors.iter().map(|name| factor(run, name)).collect::<Vec<_>>();
     let mut findings = Findings {
         version: FINDINGS_VERSION,
@@ -60,13 +57,15 @@ pub fn analyze(run: &Run, records: &[Record]) -> Findings {
         over_requests: Vec::new(),
         operations: Vec::new(),
         factors,
-        drift,
+        states: states::states(&plan.trials.metric, &rows, plan.seed),
+        probes: probes::probes(&records),
         network: row::network(records.iter().copied()),
         machine: run.host.clone(),
         calibration: run.calibration.clone(),
         builds: run.builds.clone(),
         doctor: run.doctor.clone(),
-        method: method::paragraphs(run, &records),
+        method: method::paragraphs(run, &records, scope.as_ref()),
+        scope,
         warnings: Vec::new(),
         rows,
         capacities,
@@ -145,34 +144,6 @@ fn metrics<'a>(rows: impl Iterator<Item = &'a Row>) -> Vec<MetricInfo> {
     study::METRICS.iter().filter(|metric| present.contains(metric.name)).map(info).collect()
 }
 
-fn drift(metric: &str, rows: &[Row]) -> Vec<Drift> {
-    let trend = |row: &Row| {
-        let values = row.trials.iter().filter_map(|trial| trial.values.get(metric).copied()).collect::<Vec<_>>();
-        stats::drift::mann_kendall(&values)
-    };
-    let trends = rows.iter().enumerate().filter_map(|(index, row)| Some((index, trend(row)?))).collect::<Vec<_>>();
-    let adjusted = stats::compare::holm(&trends.iter().map(|(_, trend)| trend.p_value).collect::<Vec<_>>());
-    let sentence = |row: &Row, tau: f64, p: f64| {
-        if p >= DRIFT_P {
-            return format!("{}: no drift of {metric} shown (p = {p:.2})", row.label);
-        }
-        let way = if tau > 0.0 { "rises" } else { "falls" };
-        format!(
-            "{}: {metric} {way} from trial to trial (tau {tau:.2}, p = {p:.3}): the machine may have drifted",
-            row.label
-        )
-    };
-    let drifts = trends.iter().zip(adjusted).map(|(&(index, trend), p_adjusted)| Drift {
-        row: index,
-        metric: metric.to_owned(),
-        tau: trend.tau,
-        p: trend.p_value,
-        p_adjusted,
-        sentence: sentence(&rows[index], trend.tau, p_adjusted),
-    });
-    drifts.collect()
-}
-
 /// Where a study would have given its subject more processors than this machine has to give.
 fn fewer_processors(findings: &Findings) -> Option<String> {
     let fewer = findings.rows.iter().filter_map(|row| Some((row, row.cpus_wanted?))).collect::<Vec<_>>();
@@ -193,6 +164,8 @@ fn warnings(findings: &Findings, strange: usize) -> Vec<String> {
         let trials = crate::number::count(strange as u64, "trial");
         warnings.push(format!("{trials} of points that the plan does not have: left out"));
     }
+    warnings.extend(findings.states.iter().filter(|states| states.alarm).map(|states| states.sentence.clone()));
+    warnings.extend(findings.probes.as_ref().and_then(|probed| probed.warning.clone()));
     warnings.extend(fewer_processors(findings));
     for row in findings.all_rows() {
         if !matches!(row.state, RowState::Measured | RowState::Partial { .. }) {
@@ -201,8 +174,6 @@ fn warnings(findings: &Findings, strange: usize) -> Vec<String> {
         }
         warnings.extend(row.warnings.iter().map(|warning| row::about(row, warning)));
     }
-    let drifts = findings.drift.iter().filter(|drift| drift.p_adjusted < DRIFT_P);
-    warnings.extend(drifts.map(|drift| drift.sentence.clone()));
     warnings
 }
 
@@ -251,22 +222,6 @@ mod tests {
         let (run, mut records) = example::volley();
         records[0].point = 99;
         assert_eq!(analyze(&run, &records).warnings[0], "1 trial of points that the plan does not have: left out");
-    }
-
-    #[test]
-    fn a_drift_is_found_and_an_even_run_has_none() {
-        let (run, mut records) = example::volley();
-        assert!(analyze(&run, &records).drift.iter().all(|drift| drift.p_adjusted >= DRIFT_P));
-        let mut factor = 1.0;
-        for record in records.iter_mut().filter(|record| record.point == 2) {
-            let study::record::Outcome::Measured(measurement) = &mut record.outcome else { unreachable!() };
-            measurement.service.sum *= factor;
-            factor *= 1.2;
-        }
-        let findings = analyze(&run, &records);
-        let found = findings.drift.iter().find(|drift| drift.row == 2).unwrap();
-        assert!(found.p_adjusted < DRIFT_P && found.tau == 1.0, "{found:?}");
-        assert!(findings.warnings.contains(&found.sentence));
     }
 
     #[test]

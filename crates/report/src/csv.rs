@@ -83,7 +83,11 @@ pub fn csv_trials(findings: &Findings) -> String {
     heads.extend(factor_heads(findings));
     heads.extend(["idle", "limited_by", "marks", "outlier_in", "steady"].map(str::to_owned));
     heads.extend(findings.metrics.iter().map(|metric| metric.name.clone()));
-    heads.extend(["failed", "at_least", "in_flight", "unsent", "run_state"].map(str::to_owned));
+    heads.extend(
+        ["failed", "at_least", "in_flight", "unsent", "contended", "probe_cpu_ns", "run_state"].map(str::to_owned),
+    );
+    let probed = findings.probes.iter().flat_map(|probed| &probed.trials);
+    let probed = probed.map(|trial| (trial.order, trial.cpu_ns())).collect::<BTreeMap<_, _>>();
     let mut trials =
         findings.all_rows().flat_map(|row| row.trials.iter().map(move |trial| (row, trial))).collect::<Vec<_>>();
     trials.sort_by_key(|(_, trial)| trial.order);
@@ -101,6 +105,8 @@ pub fn csv_trials(findings: &Findings) -> String {
         cells.push(trial.failed.clone().unwrap_or_default());
         cells.push(trial.at_least.iter().map(String::as_str).collect::<Vec<_>>().join("; "));
         cells.extend([trial.in_flight.to_string(), trial.unsent.to_string()]);
+        cells.push(trial.contended.to_string());
+        cells.push(number(probed.get(&trial.order).copied().flatten()));
         cells.push(run_state(findings));
         out += &line(&cells);
     }
@@ -404,6 +410,24 @@ mod tests {
         volley-20261120-210500,3,0,2026-11-20T21:05:06Z,7,go,2,80,machine,,,,,,,
         volley-20261120-210500,4,0,2026-11-20T21:05:08Z,8,rust-tokio,1,40,machine,subject,,,true,57256,698298.1995948023,648447.5
         ");
+    }
+
+    #[test]
+    fn a_trial_ends_with_how_fast_the_processors_were_and_who_else_had_them() {
+        let mut findings = findings();
+        let text = csv_trials(&findings);
+        let of = |text: &str, line: usize, places: usize| {
+            text.lines().nth(line).unwrap().rsplit(',').skip(1).take(places).map(str::to_owned).collect::<Vec<_>>()
+        };
+        assert_eq!(of(&text, 0, 2), ["probe_cpu_ns", "contended"]);
+        let beside = of(&text, 1 + 41, 2);
+        assert!(
+            beside[1] == "true" && beside[0].parse::<f64>().is_ok_and(|ns| (8.0e6..8.5e6).contains(&ns)),
+            "{beside:?}"
+        );
+        assert_eq!(text.lines().skip(1).filter(|line| line.rsplit(',').nth(2) == Some("true")).count(), 1);
+        findings.probes = None;
+        assert_eq!(of(&csv_trials(&findings), 1, 1), [""]);
     }
 
     #[test]

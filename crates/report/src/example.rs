@@ -12,8 +12,8 @@ use study::plan::{
 };
 use study::record::{
     Build, BuildOutcome, Calibration, Cpu, Failure, FailureKind, Finding, FindingState, Histogram, Host, IdlePolicy,
-    Measurement, NetworkCounters, Outcome, Purpose, RECORD_VERSION, Record, Run, Sample, Step, SubjectUse, Window,
-    Worker,
+    Measurement, NetworkCounters, Outcome, Probe, Probes, Purpose, RECORD_VERSION, Record, Run, Sample, Step,
+    SubjectUse, Window, Worker,
 };
 use study::spec::{Arrivals, Backend, Connection, Expect, SPEC_VERSION, Stop, Warmup};
 
@@ -428,10 +428,22 @@ impl Trial<'_> {
             cpus_shared: false,
             network: NetworkCounters::default(),
             verdict: None,
+            probes: Probes { before: self.probes(0), after: self.probes(1) },
             warnings: Vec::new(),
         };
         (record.verdict, record.warnings) = verdict::judge(&record, self.run.calibration.as_ref());
         record
+    }
+
+    /// On two processors of which the second is a little slower, and had another process on it once.
+    fn probes(&self, after: u64) -> Vec<Probe> {
+        let mut rng = Rng::stream(self.run.plan.seed, 3_000 + 2 * u64::from(self.order) + after);
+        let mut probe = |cpu: u32| {
+            let cpu_ns = (8.2e6 * (1.0 + 0.01 * f64::from(cpu) + 0.004 * rng.normal())) as u64;
+            let is_beside = (self.order, cpu, after) == (41, 1, 1);
+            Probe { cpu, wall_ns: cpu_ns + if is_beside { 6_600_000 } else { 4_000 }, cpu_ns }
+        };
+        vec![probe(0), probe(1)]
     }
 
     fn failed(&self, kind: FailureKind, message: &str) -> Record {

@@ -6,6 +6,7 @@ mod file;
 mod miss_ratio;
 mod over;
 mod over_requests;
+mod probes;
 mod steps;
 mod timeline;
 
@@ -73,7 +74,7 @@ impl Detail {
 const MARKS: usize = 700;
 
 /// Every figure of a report: those that the study asks for, else throughput and mean latency; always one of the distribution
-/// of latency and one of the trials over time, without which the others cannot be judged; and the steps of searches.
+/// of latency and one of the trials over time, without which the others cannot be judged; the steps of searches; and the speed of processors.
 pub(crate) fn figures(findings: &Findings, detail: Detail) -> Vec<Drawing> {
     let plain = |kind, y: Option<&str>| Wanted {
         kind,
@@ -110,7 +111,7 @@ pub(crate) fn figures(findings: &Findings, detail: Detail) -> Vec<Drawing> {
         FigureKind::ThroughputChart => over_requests::throughput(findings, figure, detail),
         FigureKind::NetworkChart => over_requests::network(findings, figure, detail),
     });
-    let drawn = drawn.chain(steps::steps(findings, detail));
+    let drawn = drawn.chain(steps::steps(findings, detail)).chain(probes::probes(findings, detail));
     let number = |(index, mut drawing): (usize, Drawing)| {
         drawing.name = format!("{}-{}", index + 1, drawing.name);
         drawing

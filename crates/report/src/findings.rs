@@ -1,5 +1,7 @@
 //! What analysis made of the records: everything that a renderer shows, and nothing that it must still work out.
 
+mod conditions;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use schemars::JsonSchema;
@@ -10,6 +12,7 @@ use study::record::{
     RunState,
 };
 
+pub use self::conditions::{Probed, ProbedTrial, Scope, States};
 pub use crate::added::{Added, AddedMetric};
 pub use crate::miss_ratio::{CurvePolicy, MissRatioCurve, MissRatioPoint, MissRatios, PolicyPoint};
 pub use crate::operations::{OperationFinding, OverTrials, RowOperations};
@@ -98,8 +101,15 @@ pub struct Findings {
     /// What happens over the requests of a trial, where the study asks for it.
     #[serde(default)]
     pub over_requests: Vec<OverRequests>,
-    /// Tests for a drift over the time of the run, one for each row with trials enough.
-    pub drift: Vec<Drift>,
+    /// What the absolute values are of; `None`: nothing was measured.
+    #[serde(default)]
+    pub scope: Option<Scope>,
+    /// Whether the machine changed its speed meanwhile; `None`: too few trials to tell.
+    #[serde(default)]
+    pub states: Option<States>,
+    /// The fixed piece of work before and after each trial; `None`: there was none.
+    #[serde(default)]
+    pub probes: Option<Probed>,
     /// Counters of the network stack, all trials together.
     pub network: NetworkCounters,
     /// The machine.
@@ -598,6 +608,9 @@ pub struct TrialFinding {
     pub outlier_in: Vec<String>,
     /// Whether a steady state was reached; `None`: too few windows to tell.
     pub steady: Option<bool>,
+    /// Another process had a processor in use before or after it, as [`Findings::probes`] has it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub contended: bool,
     /// Why it has no values.
     pub failed: Option<String>,
 }
@@ -982,21 +995,4 @@ pub struct ChangeAt {
     pub factor: String,
     /// Its level.
     pub level: Level,
-}
-
-/// A test for a trend over the trials of one row, in the order they ran.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Drift {
-    /// Index into [`Findings::rows`].
-    pub row: usize,
-    /// The metric that was tested.
-    pub metric: String,
-    /// Kendall's tau: -1 always falling, 1 always rising.
-    pub tau: f64,
-    /// p-value, two-sided.
-    pub p: f64,
-    /// p-value, adjusted for the number of rows tested (Holm).
-    pub p_adjusted: f64,
-    /// In words.
-    pub sentence: String,
 }

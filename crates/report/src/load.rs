@@ -1,4 +1,4 @@
-//! One load without a study (`quintain load`): its numbers, with intervals from inside the one trial.
+//! One load without a study (`quintain load`): its numbers, with intervals that are of its own seconds.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -80,7 +80,8 @@ pub struct LoadReport {
     pub reconnects: u64,
     /// The generator.
     pub generator: Generator,
-    /// Intervals by batch means or order statistics, by name: `rate_per_s`, `latency_ns_mean`, `latency_ns_p99` and so on.
+    /// Intervals by batch means or order statistics, by name: `rate_per_s`, `latency_ns_mean`, `latency_ns_p99` and so on. They are of the
+    /// seconds of this load: another stretch of this machine, or another start of the server, may differ.
     pub intervals: BTreeMap<String, IntervalOrNote>,
     /// Answers that came after their timeout.
     pub late_answers: u64,
@@ -532,8 +533,11 @@ fn about_intervals(report: &LoadReport) -> String {
         IntervalOrNote::Interval(_) => None,
     });
     let notes = notes.collect::<Vec<_>>();
-    let claim =
-        format!("{}, from inside this one trial: another start of the server may differ by more", percent(LEVEL));
+    let claim = format!(
+        "{}, of these {}: another stretch of this machine, or another start of the server, may differ",
+        percent(LEVEL),
+        quantity(report.duration_s * 1e9, "ns")
+    );
     match (notes.first(), notes.len() == report.intervals.len()) {
         (None, _) => claim,
         (Some(why), true) => format!("{why}; measuring longer may give them"),
@@ -658,9 +662,9 @@ mod tests {
         generator    io_uring, CPU 177.5 ms, 9.84 µs a request
         in flight    40.0 of 40 clients by rate x mean latency, 40.0 counted
         ended        250 ms measured
-        intervals    95 %, from inside this one trial: another start of the server may differ by more; 1
-                     interval declined: not enough data for an interval: even 10 batches of 50 windows
-                     resemble their neighbours; the series may drift
+        intervals    95 %, of these 250 ms: another stretch of this machine, or another start of the
+                     server, may differ; 1 interval declined: not enough data for an interval: even 10
+                     batches of 50 windows resemble their neighbours; the series may drift
         ");
     }
 
@@ -698,9 +702,9 @@ mod tests {
         generator    io_uring, CPU 177.5 ms, 9.84 µs a request
         in flight    40.0 of 40 clients by rate x mean latency, 40.0 counted
         ended        250 ms measured
-        intervals    95 %, from inside this one trial: another start of the server may differ by more; 1
-                     interval declined: not enough data for an interval: even 10 batches of 50 windows
-                     resemble their neighbours; the series may drift
+        intervals    95 %, of these 250 ms: another stretch of this machine, or another start of the
+                     server, may differ; 1 interval declined: not enough data for an interval: even 10
+                     batches of 50 windows resemble their neighbours; the series may drift
         ");
     }
 
@@ -745,9 +749,9 @@ mod tests {
         in flight    40.0 of 40 clients x 16 by rate x mean latency, 640.0 counted; requests that went
                      wrong have no latency
         ended        250 ms measured
-        intervals    95 %, from inside this one trial: another start of the server may differ by more; 1
-                     interval declined: not enough data for an interval: even 10 batches of 50 windows
-                     resemble their neighbours; the series may drift
+        intervals    95 %, of these 250 ms: another stretch of this machine, or another start of the
+                     server, may differ; 1 interval declined: not enough data for an interval: even 10
+                     batches of 50 windows resemble their neighbours; the series may drift
         warning      8 connections had to be opened again
         ");
         let per_request = http(|measurement| measurement.connection = Connection::PerRequest);
@@ -872,9 +876,9 @@ mod tests {
         generator    io_uring, CPU 177.5 ms, 9.84 µs a request
         in flight    40.0 by rate x mean latency, 72.0 counted
         ended        250 ms measured
-        intervals    95 %, from inside this one trial: another start of the server may differ by more; 6
-                     intervals declined: not enough data for an interval: requests that still waited at
-                     the end change it
+        intervals    95 %, of these 250 ms: another stretch of this machine, or another start of the
+                     server, may differ; 6 intervals declined: not enough data for an interval: requests
+                     that still waited at the end change it
         warning      hung: no answer came for the last 200 ms, while 40 of 40 connections waited
         warning      7000 intended requests could not be sent before the end: no connection was free, for
                      up to 150.0 ms

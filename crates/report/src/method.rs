@@ -3,12 +3,12 @@
 use study::record::{IdlePolicy, Record, Run};
 use study::spec::{Arrivals, Connection};
 
-use crate::findings::Clock;
+use crate::findings::{Clock, Scope};
 use crate::number::{count, percent};
 use crate::{asked, value};
 
 /// A paragraph each.
-pub(crate) fn paragraphs(run: &Run, records: &[&Record]) -> Vec<String> {
+pub(crate) fn paragraphs(run: &Run, records: &[&Record], scope: Option<&Scope>) -> Vec<String> {
     let plan = &run.plan;
     let rule = &plan.trials;
     let level = percent(value::level(rule));
@@ -41,6 +41,21 @@ pub(crate) fn paragraphs(run: &Run, records: &[&Record]) -> Vec<String> {
     };
     intervals += " Outliers are flagged and never removed.";
     paragraphs.push(intervals);
+
+    if let Some(scope) = scope {
+        let mut states = format!(
+            "Every absolute interval is of the states in which this machine was in this run, {}: ",
+            scope.times
+        );
+        states += "another day it may be faster or slower, and nothing in a run tells of states that it did not meet.";
+        states += " A test over all trials in the order they ran tells whether neighbours are alike; that it gives no alarm proves nothing.";
+        states += " Ratios are of trials of the same blocks.";
+        if records.iter().any(|record| !record.probes.is_empty()) {
+            states += " A short fixed piece of work on the processors in use, before and after each trial, flags trials beside which another \
+                       process had a processor; no value is adjusted by it.";
+        }
+        paragraphs.push(states);
+    }
 
     let clocks = records.iter().filter_map(|record| record.measurement()).map(value::clock).collect::<Vec<_>>();
     let mut latency = String::new();
@@ -98,7 +113,7 @@ mod tests {
     fn says_what_was_done() {
         let (mut run, records) = example::volley();
         let records = records.iter().collect::<Vec<_>>();
-        let text = paragraphs(&run, &records).join("\n");
+        let text = paragraphs(&run, &records, None).join("\n");
         assert!(
             text.contains("at level 95 %") && text.contains("within ±3.0 % of it, at least 8 and at most 30"),
             "{text}"
@@ -106,7 +121,7 @@ mod tests {
         assert!(text.contains("Closed loop") && !text.contains("Open loop") && text.contains("`machine`"), "{text}");
         run.plan.trials.quick = true;
         run.plan.trials.relative = None;
-        let text = paragraphs(&run, &records).join("\n");
+        let text = paragraphs(&run, &records, None).join("\n");
         assert!(text.contains("do not claim their level") && text.contains("8 trials of each point"), "{text}");
     }
 }

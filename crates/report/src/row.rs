@@ -11,7 +11,7 @@ use crate::findings::{
     Estimate, FailureCount, LimitFinding, Mark, MetricFinding, Row, RowState, SearchFinding, TrialFinding,
 };
 use crate::number::count;
-use crate::{histogram, outlier, search, silence, value};
+use crate::{histogram, outlier, probes, search, silence, value};
 
 /// Metrics in which outliers are looked for; the rest follows from them or says little.
 const OUTLIERS_IN: [&str; 3] = ["throughput", "latency_mean", "latency_p99"];
@@ -194,6 +194,7 @@ fn trial(record: &Record, level: f64) -> TrialFinding {
         marks: limited_by.and_then(mark).into_iter().chain(hung).collect(),
         outlier_in: Vec::new(),
         steady: record.measurement().and_then(steady),
+        contended: probes::contended(record),
         failed: match &record.outcome {
             Outcome::Failed(failure) => Some(failure.message.clone()),
             Outcome::Measured(_) => None,

@@ -154,7 +154,8 @@ fn legend(findings: &Findings) -> String {
     for words in marks_legend(findings) {
         legend += &format!("; {words}");
     }
-    legend + "."
+    let scope = findings.scope.as_ref().map_or(String::new(), |scope| format!(" {}.", scope.sentence));
+    legend + "." + &scope
 }
 
 /// What the usual mark means.
@@ -425,6 +426,7 @@ mod tests {
         Trials: ended after 8 blocks.
 
         Warnings
+          another process had a processor in use before or after 1 of 88 trials, for up to 44 % of a probe: flagged, not removed
           c-epoll, cores 2, clients 80: generator-bound: it was busy while the subject had processors to spare
           c-epoll, cores 2, clients 80: no steady state was reached (1 of 8 trials)
           go, cores 1, clients 40: no steady state was reached (1 of 8 trials)
@@ -481,6 +483,8 @@ mod tests {
         Trials: ended after 8 blocks.
 
         Warnings
+          another process had a processor in use before or after 1 of 88 trials,
+            for up to 44 % of a probe: flagged, not removed
           c-epoll, cores 2, clients 80: generator-bound: it was busy while the
             subject had processors to spare
           c-epoll, cores 2, clients 80: no steady state was reached (1 of 8

@@ -1,4 +1,4 @@
-//! Does a series wander? A trend over the trials of a run is the machine's doing, not the subject's.
+//! Does a series wander?
 
 use crate::special;
 

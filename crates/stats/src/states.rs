@@ -92,6 +92,11 @@ mod tests {
     }
 
     #[test]
+    fn a_drift_is_seen() {
+        assert!(run(1, 4, 20, |trial| 1.0 + 0.2 * trial as f64 / 80.0) <= 0.01);
+    }
+
+    #[test]
     fn without_states_alarms_are_as_rare_as_promised() {
         let alarms = (0..400).filter(|&seed| run(seed, 4, 12, |_| 1.0) <= 0.05).count();
         assert!((8..=34).contains(&alarms), "{alarms} of 400");

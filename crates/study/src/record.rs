@@ -308,8 +308,57 @@ pub struct Record {
     pub network: NetworkCounters,
     /// Who was the limit; `None` for a failed trial.
     pub verdict: Option<Verdict>,
+    /// How fast the processors in use were, before and after.
+    #[serde(default, skip_serializing_if = "Probes::is_empty")]
+    pub probes: Probes,
     /// Everything that the reader should know, one sentence each.
     pub warnings: Vec<String>,
+}
+
+/// A short fixed piece of work on the processors of subject and generator, on all at once, while neither ran. Empty where it was not or could
+/// not be done, as in records from before it was.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Probes {
+    /// Before the subject was started, one a processor.
+    pub before: Vec<Probe>,
+    /// When all that the trial had started was ended.
+    pub after: Vec<Probe>,
+}
+
+impl Probes {
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.all().next().is_none()
+    }
+
+    /// All, those before first.
+    pub fn all(&self) -> impl Iterator<Item = &Probe> {
+        self.before.iter().chain(&self.after)
+    }
+}
+
+/// The same few million dependent operations in registers, some 10 ms, on one processor. Its times are compared with those of other trials and
+/// runs on the same model of processor, and with each other: nothing is ever corrected by them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Probe {
+    /// The processor's number.
+    pub cpu: u32,
+    /// From its start to its end, ns.
+    pub wall_ns: u64,
+    /// CPU time of the thread that did it, ns: how fast the processor is. Less than `wall_ns` by what somebody else had of it.
+    pub cpu_ns: u64,
+}
+
+impl Probe {
+    /// Share of its time in which something else had the processor, a fraction; 0 without a time.
+    pub fn lost(&self) -> f64 {
+        ratio(self.wall_ns.saturating_sub(self.cpu_ns), self.wall_ns).unwrap_or(0.0)
+    }
+
+    /// Whether that is too much for the interruptions of a quiet machine: wall time above 1.1 times CPU time.
+    pub fn is_contended(&self) -> bool {
+        self.wall_ns as f64 > 1.1 * self.cpu_ns as f64
+    }
 }
 
 impl Record {

@@ -93,6 +93,28 @@ fn a_trial_that_goes_well() {
     assert!(!alive_on(subject.port.unwrap()));
 }
 
+/// Before the subject listens and after it has gone, on its processors and the generator's; without a probe the trial is as good.
+#[test]
+fn processors_are_probed_around_a_trial() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut options = options(stand_in(folder.path(), "quintain"));
+    options.probe = crate::probe::run;
+    let plan = plan(vec![point("quintain serve well {port}"), point("quintain serve early-exit {port}")], 1);
+    let (_, told) = run(&plan, &options);
+    assert_eq!(told.records.len(), 2);
+    for record in &told.records {
+        let mut used = record.subject.cpus.clone();
+        used.extend(record.generator_cpus.iter().take(4));
+        used.sort_unstable();
+        used.dedup();
+        for probes in [&record.probes.before, &record.probes.after] {
+            assert_eq!(probes.iter().map(|probe| probe.cpu).collect::<Vec<_>>(), used, "{record:?}");
+        }
+        assert!(record.probes.all().all(|probe| probe.cpu_ns > 0 && probe.wall_ns > 0), "{record:?}");
+    }
+    assert!(one("quintain", point("quintain serve well {port}")).probes.is_empty());
+}
+
 fn alive_on(port: u16) -> bool {
     crate::ready::answers(port, Duration::from_secs(1))
 }

@@ -28,8 +28,9 @@ pub(super) fn timeline(findings: &Findings, wanted: &Wanted, detail: Detail) -> 
                 let Some(value) = trial.values.get(&metric) else { continue };
                 let y = (value / mean - 1.0) * 100.0;
                 if drawable(y) {
+                    let beside = if trial.contended { "\nanother process had a processor before or after" } else { "" };
                     let words = format!(
-                        "trial {}, block {}: {} ({y:+.1} %)",
+                        "trial {}, block {}: {} ({y:+.1} %){beside}",
                         trial.order,
                         trial.block,
                         number::quantity(*value, &unit)

@@ -90,7 +90,8 @@ pub(super) fn results_caption(f: &Findings) -> String {
     let legend = terminal::marks_legend(f).into_iter().filter(|words| !f.tables.is_empty() || !words.starts_with('*'));
     let legend = legend.map(|words| format!(" {}.", words.replacen("* ", "*: ", 1))).collect::<String>();
     let unanswered = silence::over_all(f).map_or(String::new(), |words| format!(" {words}"));
-    format!("Mean over n trials ± {half}.{fixed}{legend}{unanswered}")
+    let scope = f.scope.as_ref().map_or(String::new(), |scope| format!(" {}.", scope.sentence));
+    format!("Mean over n trials ± {half}.{fixed}{legend}{scope}{unanswered}")
 }
 
 fn metric_head(f: &Findings, name: &str) -> Head {
@@ -383,20 +384,12 @@ pub(super) fn usl_points(f: &Findings) -> Option<String> {
     (!rows.is_empty()).then(|| table(&heads, &rows))
 }
 
-/// Rows that drift, or how sure it is that none was shown to.
-pub(super) fn drift(f: &Findings) -> Vec<String> {
-    let rows = number::count(f.drift.len() as u64, "design point");
-    let mut sentences = vec![match f.drift.iter().map(|drift| drift.p_adjusted).min_by(f64::total_cmp) {
-        None => "Not tested: no design point has trials enough for a test of drift.".to_owned(),
-        Some(p) if p >= 0.05 => {
-            format!(
-                "None shown in {rows} (Mann-Kendall; the smallest p-value, Holm-adjusted, is {p:.2}). Few trials show strong drift alone."
-            )
-        }
-        Some(_) => format!("Tested in {rows} (Mann-Kendall, Holm-adjusted):"),
-    }];
-    sentences.extend(f.drift.iter().filter(|drift| drift.p_adjusted < 0.05).map(|drift| drift.sentence.clone()));
-    sentences
+/// Whether the machine changed its speed during the run.
+pub(super) fn states(f: &Findings) -> String {
+    match &f.states {
+        Some(states) => format!("Over all trials in the order they ran: {}.", states.sentence),
+        None => "Not tested: too few trials.".to_owned(),
+    }
 }
 
 /// The machine in short.
@@ -447,6 +440,9 @@ pub(super) fn machine(f: &Findings) -> Vec<(String, String)> {
             ),
         ),
     ];
+    if let Some(probed) = &f.probes {
+        facts.push(fact("Fixed piece of work", probed.sentence.clone()));
+    }
     if !host.unknown.is_empty() {
         facts.push(fact("Could not be read", host.unknown.join("; ")));
     }

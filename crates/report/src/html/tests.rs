@@ -51,7 +51,9 @@ pub(super) fn nothing() -> Findings {
         added: Vec::new(),
         over_requests: Vec::new(),
         operations: Vec::new(),
-        drift: Vec::new(),
+        scope: None,
+        states: None,
+        probes: None,
         network: NetworkCounters::default(),
         machine: Host::default(),
         calibration: None,
@@ -320,6 +322,7 @@ fn idle_policies_are_never_one_series() {
     let spun: Vec<Row> = f.rows.iter().filter(|row| row.n > 0).cloned().collect();
     f.rows.extend(spun.into_iter().map(|row| Row { idle: Some(IdlePolicy::Spin), ..row }));
     f.figures = every_kind();
+    f.probes = None;
     for drawing in figure::figures(&f, Detail::FULL) {
         let labels: Vec<&str> = drawing.keys.iter().map(|key| key.label.as_str()).collect();
         assert_eq!(labels.len(), 6, "{}", drawing.name);

@@ -1,0 +1,84 @@
+//! How fast is a processor just now, and has it anything else to do? A short fixed piece of work tells.
+
+use std::hint::black_box;
+
+use rustix::thread::{CpuSet, sched_setaffinity};
+use rustix::time::{ClockId, clock_gettime};
+use study::record::Probe;
+
+use crate::clock;
+
+/// Steps of the work: 10 ms of a processor that does 3 thousand million dependent operations a second. Never to be changed, as the probes of two
+/// runs are compared: another number of steps is another field of the record.
+const STEPS: u32 = 5_000_000;
+/// At most so many processors of either side, so that a large machine is not kept busy by being asked.
+const PROCESSORS_MAX: usize = 4;
+
+/// Does the work on the first few processors of the subject and of the generator, on all at once. A processor on which it cannot run is left out.
+pub fn run(subject: &[u32], generator: &[u32]) -> Vec<Probe> {
+    let mut cpus = [subject, generator].map(|cpus| &cpus[..cpus.len().min(PROCESSORS_MAX)]).concat();
+    cpus.sort_unstable();
+    cpus.dedup();
+    std::thread::scope(|scope| {
+        let spawn = |cpu: &u32| {
+            let cpu = *cpu;
+            std::thread::Builder::new().stack_size(64 * 1024).spawn_scoped(scope, move || on(cpu)).ok()
+        };
+        // All must be started before the first is waited for.
+        let probes: Vec<_> = cpus.iter().filter_map(spawn).collect();
+        probes.into_iter().filter_map(|probe| probe.join().ok().flatten()).collect()
+    })
+}
+
+fn on(cpu: u32) -> Option<Probe> {
+    if cpu as usize >= CpuSet::MAX_CPU {
+        return None;
+    }
+    let mut set = CpuSet::new();
+    set.set(cpu as usize);
+    sched_setaffinity(None, &set).ok()?;
+    let (begun, cpu_begun_ns) = (clock::now(), thread_cpu_ns());
+    black_box(work(black_box(1), STEPS));
+    let (cpu_ns, wall_ns) = (thread_cpu_ns() - cpu_begun_ns, clock::nanos(clock::now() - begun));
+    Some(Probe { cpu, wall_ns, cpu_ns })
+}
+
+/// Steps of a xorshift generator (Marsaglia 2003): six operations each, in registers, of which every one needs the one before.
+fn work(mut state: u64, steps: u32) -> u64 {
+    for _ in 0..steps {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+    }
+    state
+}
+
+/// CPU time of this thread, ns.
+fn thread_cpu_ns() -> u64 {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    time.tv_sec.cast_unsigned() * 1_000_000_000 + time.tv_nsec.cast_unsigned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // python3: s = 1
+    // for _ in range(n): s ^= s << 13 & (1 << 64) - 1; s ^= s >> 7; s ^= s << 17 & (1 << 64) - 1
+    #[test]
+    fn the_work_is_fixed() {
+        assert_eq!(
+            [0, 1, 2, 1000].map(|steps| work(1, steps)),
+            [1, 1_082_269_761, 1_152_992_998_833_853_505, 11_424_263_524_947_540_013]
+        );
+    }
+
+    #[test]
+    fn a_processor_that_is_not_there_is_left_out() {
+        let cpus = crate::host::read(std::path::Path::new("/")).cpus;
+        let probes = run(&[cpus[0].index, 1_000_000], &[cpus[0].index, 1_000]);
+        assert_eq!(probes.iter().map(|probe| probe.cpu).collect::<Vec<_>>(), [cpus[0].index]);
+        assert!(probes[0].cpu_ns > 0, "{probes:?}");
+        assert_eq!(run(&[], &[]), []);
+    }
+}

@@ -1,0 +1,99 @@
+//! How fast the processors were over the run, by the fixed piece of work before and after each trial.
+
+use std::collections::BTreeMap;
+
+use super::{Detail, Drawing, Key, MARKS};
+use crate::chart::{Axis, Layer, Mark, Panel, drawable};
+use crate::findings::Findings;
+use crate::number;
+
+/// At least so far to both sides, percent, so that a machine that keeps its speed looks like one.
+const WIDTH: f64 = 5.0;
+
+/// `None` where fewer than two trials have it: nothing is over time then.
+pub(super) fn probes(findings: &Findings, detail: Detail) -> Option<Drawing> {
+    let probed = findings.probes.as_ref().filter(|probed| probed.trials.len() > 1)?;
+    let mut marks = BTreeMap::<u32, Vec<Mark>>::new();
+    for trial in &probed.trials {
+        for (when, aside, probes) in [("before", 0.0, &trial.probes.before), ("after", 0.5, &trial.probes.after)] {
+            for probe in probes {
+                let y = (probe.cpu_ns as f64 / probed.cpu_ns_median - 1.0) * 100.0;
+                if !drawable(y) {
+                    continue;
+                }
+                let words = format!(
+                    "processor {}, {when} trial {}: {} of CPU time in {} ({y:+.1} %)",
+                    probe.cpu,
+                    trial.order,
+                    number::quantity(probe.cpu_ns as f64, "ns"),
+                    number::quantity(probe.wall_ns as f64, "ns")
+                );
+                marks.entry(probe.cpu).or_default().push(Mark {
+                    x: f64::from(trial.order) + aside,
+                    y,
+                    aside: 0.0,
+                    bar: None,
+                    hollow: probe.is_contended(),
+                    tip: if detail.tips { words } else { String::new() },
+                });
+            }
+        }
+    }
+    let all = || marks.values().flatten();
+    let last = all().map(|mark| mark.x).fold(1.0, f64::max);
+    let (low, high) = all().fold((-WIDTH, WIDTH), |(low, high), mark| (mark.y.min(low), mark.y.max(high)));
+    let many = all().count() > MARKS;
+    let hollow = if all().any(|mark| mark.hollow) { "another process had the processor, too" } else { "" };
+    let x = Axis::linear(0.0, last, "", "trial, in the order they ran");
+    let y = Axis::linear(low, high, "", "CPU time, distance from the median, %");
+    let label = |(series, cpu): (usize, &u32)| Key { series, label: format!("processor {cpu}"), simulated: false };
+    let keys = marks.keys().enumerate().map(label).collect();
+    let mut layers = vec![Layer::Rule(0.0)];
+    for (series, marks) in marks.into_values().enumerate() {
+        if many {
+            layers.extend(Layer::dust(series, &marks, 0.0));
+        } else {
+            layers.push(Layer::Marks { series, marks, joined: false, aside: 0.0 });
+        }
+    }
+    Some(Drawing {
+        name: "probes".to_owned(),
+        title: "Speed of the processors over the run".to_owned(),
+        caption: format!(
+            "CPU time of one fixed piece of work before and after each trial, as its distance from the median ({}): lower is faster. No value is \
+             adjusted by it.",
+            number::quantity(probed.cpu_ns_median, "ns")
+        ),
+        keys,
+        hollow: hollow.to_owned(),
+        panels: vec![Panel { title: String::new(), x, y, layers, slot: 0.0 }],
+        notes: Vec::new(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{analyze, example};
+
+    #[test]
+    fn each_probe_is_a_mark_hollow_where_another_had_the_processor() {
+        let (run, records) = example::volley();
+        let findings = analyze(&run, &records);
+        let drawing = probes(&findings, Detail::FULL).unwrap();
+        let labels = drawing.keys.iter().map(|key| key.label.as_str()).collect::<Vec<_>>();
+        assert_eq!(labels, ["processor 0", "processor 1"]);
+        assert_eq!(drawing.hollow, "another process had the processor, too");
+        let marks = drawing.panels[0].layers.iter().flat_map(|layer| match layer {
+            Layer::Marks { marks, .. } => marks.as_slice(),
+            _ => &[],
+        });
+        let marks = marks.collect::<Vec<_>>();
+        assert_eq!(marks.len(), 4 * 88);
+        let hollow = marks.iter().filter(|mark| mark.hollow).collect::<Vec<_>>();
+        assert!(hollow.len() == 1 && hollow[0].x == 41.5, "{hollow:?}");
+        assert!(hollow[0].tip.starts_with("processor 1, after trial 41: 8.2"), "{}", hollow[0].tip);
+        assert!(marks.iter().all(|mark| mark.y.abs() < WIDTH), "none is far from the median");
+        assert!(probes(&analyze(&run, &records[..1]), Detail::FULL).is_none());
+    }
+}

@@ -1,0 +1,75 @@
+//! What the absolute values of a run are of: when it ran, and what so many starts may not have met.
+
+use study::record::Record;
+
+use crate::findings::{Row, Scope};
+use crate::number::percent;
+
+/// `records` are the trials of the run, those of `rows` among them. `None` where nothing was measured.
+pub(crate) fn scope(records: &[&Record], rows: &[Row], level: f64) -> Option<Scope> {
+    let starts = rows.iter().map(|row| row.n).filter(|n| *n > 0);
+    let (fewest, most) = (starts.clone().min()?, starts.max()?);
+    let started = || records.iter().map(|record| record.started.as_str());
+    let (from, until) = (started().min()?.to_owned(), started().max()?.to_owned());
+    let unseen_share = stats::looks::unseen_share(u32::try_from(fewest).unwrap_or(u32::MAX), 1.0 - level);
+    let times = times(&from, &until);
+    let starts = match (fewest, most) {
+        (1, 1) => "1 start".to_owned(),
+        (fewest, most) if fewest == most => format!("{most} starts"),
+        (fewest, most) => format!("{fewest} to {most} starts"),
+    };
+    let sentence = format!(
+        "Absolute values are of this run, {times}; {starts} per row: kinds of starts rarer than {} may not have been seen",
+        percent(unseen_share)
+    );
+    Some(Scope { from, until, starts_min: fewest, unseen_share, times, sentence })
+}
+
+/// Both times, the date once where it is one: `2026-11-20 21:05 to 21:31 UTC`.
+fn times(from: &str, until: &str) -> String {
+    let parts = |text: &str| {
+        let (date, time) = text.strip_suffix('Z')?.split_once('T')?;
+        Some((date.to_owned(), time.get(..5)?.to_owned()))
+    };
+    match (parts(from), parts(until)) {
+        (Some(from), Some(until)) if from == until => format!("{} {} UTC", from.0, from.1),
+        (Some(from), Some(until)) if from.0 == until.0 => format!("{} {} to {} UTC", from.0, from.1, until.1),
+        (Some(from), Some(until)) => format!("{} {} to {} {} UTC", from.0, from.1, until.0, until.1),
+        _ => format!("{from} to {until}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{analyze, example};
+
+    #[test]
+    fn times_as_a_reader_has_them() {
+        let table = [
+            ("2026-11-20T21:05:07Z", "2026-11-20T21:31:59Z", "2026-11-20 21:05 to 21:31 UTC"),
+            ("2026-11-20T21:05:07Z", "2026-11-20T21:05:09Z", "2026-11-20 21:05 UTC"),
+            ("2026-11-20T23:59:07Z", "2026-11-21T00:01:00Z", "2026-11-20 23:59 to 2026-11-21 00:01 UTC"),
+            ("", "TäZ", " to TäZ"),
+        ];
+        for (from, until, expected) in table {
+            assert_eq!(times(from, until), expected);
+        }
+    }
+
+    #[test]
+    fn what_so_many_starts_may_not_have_met() {
+        let (run, mut records) = example::volley();
+        let sentence = |records: &[Record]| analyze(&run, records).scope.map(|scope| scope.sentence);
+        assert_eq!(
+            sentence(&records).as_deref(),
+            Some(
+                "Absolute values are of this run, 2026-11-20 21:05 to 21:07 UTC; 7 to 8 starts per row: kinds of starts rarer than 35 % may \
+                 not have been seen"
+            )
+        );
+        records.retain(|record| record.point == 0);
+        assert!(sentence(&records).unwrap().contains("8 starts per row: kinds of starts rarer than 31 %"));
+        assert_eq!(sentence(&[]), None);
+    }
+}

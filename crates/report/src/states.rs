@@ -1,0 +1,77 @@
+//! Did the machine change its speed during the run?
+
+use crate::findings::{Row, States};
+
+/// At or below this chance a run is told to have met several states.
+const ALARM: f64 = 0.05;
+
+/// Whether neighbouring trials are alike in `metric`, over all rows in the order in which their trials ran; `None`: too few trials to tell.
+///
+/// Searches are left out: what ran before decides what runs next.
+pub(crate) fn states(metric: &str, rows: &[Row], seed: u64) -> Option<States> {
+    let rows = rows.iter().filter(|row| row.search.is_none()).enumerate();
+    let trials = rows.flat_map(|(row, found)| found.trials.iter().map(move |trial| (row, trial)));
+    // Values that are lower bounds are ranked as they are: the shuffles are of whatever a trial came to.
+    let trials = trials.filter_map(|(row, trial)| Some((trial.order, row, *trial.values.get(metric)?)));
+    let mut trials = trials.collect::<Vec<_>>();
+    trials.sort_by_key(|(order, ..)| *order);
+    let in_order = trials.into_iter().map(|(_, row, value)| (row, value)).collect::<Vec<_>>();
+    let p = stats::states::p_value(&in_order, seed)?;
+    let alarm = p <= ALARM;
+    let sentence = if alarm {
+        format!(
+            "the machine changed speed during this run (neighbouring trials are alike in {metric}, p = {p:.3}): ratios hold, absolute \
+             values are of this mix of states"
+        )
+    } else {
+        format!(
+            "neighbouring trials are no more alike in {metric} than chance makes them (p = {p:.2}); that does not prove that the machine \
+             kept its speed"
+        )
+    };
+    Some(States { p, alarm, sentence })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{analyze, example};
+    use study::record::Outcome;
+
+    /// Values of a trial become `speed` times as large, by its place in the run.
+    fn found(speed: impl Fn(u32) -> f64) -> crate::Findings {
+        let (run, mut records) = example::volley();
+        for record in &mut records {
+            let speed = speed(record.order);
+            if let Outcome::Measured(measured) = &mut record.outcome {
+                measured.service.sum *= speed;
+            }
+        }
+        analyze(&run, &records)
+    }
+
+    #[test]
+    fn states_are_one_warning_and_none_prove_nothing() {
+        let spells = found(|order| if order % 30 < 10 { 1.3 } else { 1.0 });
+        let states = spells.states.as_ref().unwrap();
+        assert!(states.alarm && states.p <= ALARM, "{states:?}");
+        assert!(states.sentence.ends_with("ratios hold, absolute values are of this mix of states"), "{states:?}");
+        assert_eq!(spells.warnings.iter().filter(|warning| **warning == states.sentence).count(), 1);
+        let even = found(|_| 1.0);
+        let states = even.states.as_ref().unwrap();
+        assert!(!states.alarm && states.sentence.contains("does not prove"), "{states:?}");
+        assert!(!even.warnings.contains(&states.sentence));
+    }
+
+    #[test]
+    fn too_few_trials_and_searches_tell_nothing() {
+        let (run, records) = example::volley();
+        assert_eq!(analyze(&run, &records[..6]).states, None);
+        let mut rows = analyze(&run, &records).rows;
+        assert!(states("throughput", &rows, 1).is_some());
+        let (run, records) = example::capacity();
+        let search = analyze(&run, &records).capacities.remove(0).search;
+        rows.iter_mut().for_each(|row| row.search = search.clone());
+        assert_eq!(states("throughput", &rows, 1), None);
+    }
+}
