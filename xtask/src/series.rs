@@ -56,9 +56,7 @@ fn trial(rng: &mut Rng, windows: Windows, growth: f64) -> Vec<f64> {
                 is_slow ^= rng.unit_f64() * stay < 1.0;
                 (0.1 * rng.normal()).exp() * if is_slow { 1.225 } else { 1.0 }
             }
-            Windows::Freaks(every) => {
-                (0.1 * rng.normal()).exp() * if rng.unit_f64() * every < 1.0 { 5.0 } else { 1.0 }
-            }
+            Windows::Freaks(every) => (0.1 * rng.normal()).exp() * if rng.unit_f64() * every < 1.0 { 5.0 } else { 1.0 },
             Windows::Heavy => {
                 let chi = (0..3).map(|_| rng.normal().powi(2)).sum::<f64>() / 3.0;
                 1.0 + 0.1 * rng.normal() / chi.sqrt()
@@ -108,6 +106,9 @@ pub fn rows(reports: u32, seed: u64) -> Vec<Row> {
         let one_kind = match windows {
             Windows::Freaks(_) => Promise::Excluded("freaks are to be found"),
             Windows::Heavy => Promise::Excluded("heavy tails are to be found"),
+            Windows::Spells(length) if length > WINDOWS as f64 => {
+                Promise::Excluded("there are slow trials to be found")
+            }
             _ => Promise::AtMost(ERROR),
         };
         row("a false outlier, 36 groups of 12 trials", one_kind, &mut |rng| {

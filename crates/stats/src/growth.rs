@@ -172,7 +172,8 @@ mod tests {
 
     #[test]
     fn lines_of_trials() {
-        let line = |slope: f64, n: u32| (1..=n).map(|x| (f64::from(x), 10.0 + slope * f64::from(x))).collect::<Vec<_>>();
+        let line =
+            |slope: f64, n: u32| (1..=n).map(|x| (f64::from(x), 10.0 + slope * f64::from(x))).collect::<Vec<_>>();
         let found = Series::of_lines(&[line(0.0, 10), line(0.5, 20), vec![(1.0, 10.0)]], 0.05).unwrap();
         assert_eq!(found.changes.len(), 2);
         assert!(found.changes[0].abs() < 1e-12 && (found.changes[1] - 5.0).abs() < 1e-12, "{found:?}");
