@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use study::Warning;
 use study::record::{Cpu, IdlePolicy, Record, Step, Verdict};
 pub use study::seam::Progress as Live;
 
@@ -34,7 +35,7 @@ pub struct Hooks<'a> {
 }
 
 /// See [`Hooks::judge`].
-pub type Judge<'a> = &'a mut dyn FnMut(&Record) -> (Option<Verdict>, Vec<String>);
+pub type Judge<'a> = &'a mut dyn FnMut(&Record) -> (Option<Verdict>, Vec<Warning>);
 /// See [`Hooks::store`].
 pub type Store<'a> = &'a mut dyn FnMut(&Record) -> Result<(), String>;
 /// See [`Hooks::next`].

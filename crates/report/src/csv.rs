@@ -57,7 +57,7 @@ pub fn csv(findings: &Findings) -> String {
         }
         let why = row.state.reason().filter(|_| row.n == 0).unwrap_or(&row.stop_reason);
         cells.push(why.to_owned());
-        cells.push(row.warnings.join("; "));
+        cells.push(row.warnings.iter().map(|warning| warning.text.as_str()).collect::<Vec<_>>().join("; "));
         cells.push(counts(&row.errors));
         cells.push(counts(&row.statuses));
         cells.push(row.cpus.to_string());
@@ -81,7 +81,7 @@ fn run_state(findings: &Findings) -> String {
 pub fn csv_trials(findings: &Findings) -> String {
     let mut heads = ["run", "order", "block", "started", "point"].map(str::to_owned).to_vec();
     heads.extend(factor_heads(findings));
-    heads.extend(["idle", "limited_by", "marks", "outlier_in", "steady"].map(str::to_owned));
+    heads.extend(["idle", "limited_by", "marks", "outlier_in"].map(str::to_owned));
     heads.extend(findings.metrics.iter().map(|metric| metric.name.clone()));
     heads.extend(["failed", "at_least", "in_flight", "unsent", "run_state"].map(str::to_owned));
     let mut trials =
@@ -96,7 +96,6 @@ pub fn csv_trials(findings: &Findings) -> String {
         cells.push(trial.limited_by.map_or("", limit_word).to_owned());
         cells.push(trial.marks.iter().map(|mark| mark.text()).collect::<Vec<_>>().join("; "));
         cells.push(trial.outlier_in.join("; "));
-        cells.push(trial.steady.map_or(String::new(), |steady| steady.to_string()));
         cells.extend(findings.metrics.iter().map(|metric| number(trial.values.get(&metric.name).copied())));
         cells.push(trial.failed.clone().unwrap_or_default());
         cells.push(trial.at_least.iter().map(String::as_str).collect::<Vec<_>>().join("; "));

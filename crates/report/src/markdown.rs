@@ -57,7 +57,7 @@ pub fn markdown(findings: &Findings) -> String {
     }
     section(&mut out, "Trials", findings.all_rows().filter(|row| row.n > 0).map(|row| trials(findings, row)));
     section(&mut out, "What went wrong", findings.all_rows().flat_map(wrong));
-    section(&mut out, "Warnings", findings.warnings.iter().cloned());
+    section(&mut out, "Warnings", findings.warnings.iter().map(|warning| warning.text.clone()));
     section(&mut out, "Machine", machine(findings).into_iter());
     let doctor = findings.doctor.iter().map(|found| {
         let state = match found.state {

@@ -133,7 +133,7 @@ pub fn terminal(findings: &Findings, style: &Style) -> String {
     let doctor = bad.map(|found| format!("doctor: {}: {}", found.check, found.text)).collect::<Vec<_>>();
     if !findings.warnings.is_empty() || !doctor.is_empty() {
         let _ = writeln!(out, "\n{}", paint.bold("Warnings"));
-        for warning in findings.warnings.iter().chain(&doctor) {
+        for warning in findings.warnings.iter().map(|warning| &warning.text).chain(&doctor) {
             out += &wrap(&format!("  {}\n", paint.warn(warning)), style.width, 4);
         }
     }

@@ -57,6 +57,7 @@ mod template;
 pub mod units;
 pub mod url;
 pub mod urls;
+pub mod warning;
 pub mod words;
 pub mod workload;
 
@@ -72,4 +73,5 @@ pub use record::{Measurement, Record, Run};
 pub use schedule::{Effort, Next};
 pub use spec::LoadSpec;
 pub use template::fill;
+pub use warning::{Warning, WarningKind};
 pub use workload::Workload;

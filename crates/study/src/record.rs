@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 pub use crate::middle::{MiddleUse, WireUse};
 use crate::plan::{Level, Plan};
 use crate::spec::Connection;
+use crate::warning::Warning;
 
 /// The version of [`Record`] and [`Run`] that this build writes.
 pub const RECORD_VERSION: u32 = 1;
@@ -308,8 +309,8 @@ pub struct Record {
     pub network: NetworkCounters,
     /// Who was the limit; `None` for a failed trial.
     pub verdict: Option<Verdict>,
-    /// Everything that the reader should know, one sentence each.
-    pub warnings: Vec<String>,
+    /// Everything that the reader should know.
+    pub warnings: Vec<Warning>,
 }
 
 impl Record {
