@@ -58,7 +58,7 @@ pub struct AddedMetric {
     pub difference: Option<Estimate>,
     /// Through over direct: mean of the logarithms of the ratios of blocks, with its interval; `None` where a value is not above zero.
     pub ratio: Option<Estimate>,
-    /// Probability of a difference as large if there were none, adjusted for all points held against `direct` in this metric (Holm); `None`
+    /// Probability of a difference as large if there were none, adjusted for all points held against `direct` in all metrics (Holm); `None`
     /// below two blocks.
     pub p_adjusted: Option<f64>,
     /// Whether a difference is shown.
@@ -88,15 +88,13 @@ pub(crate) fn added(findings: &Findings) -> Vec<Added> {
         (!metrics.is_empty()).then(|| Added { row: index, direct, through, place, metrics, sentence: String::new() })
     };
     let mut all = findings.rows.iter().enumerate().filter_map(pair).collect::<Vec<_>>();
-    for name in COMPARED {
-        let of_name = || all.iter().enumerate().filter_map(|(at, found)| Some((at, found.metric(name)?.p_adjusted?)));
-        let adjusted = stats::compare::holm(&of_name().map(|(_, p)| p).collect::<Vec<_>>());
-        let places = of_name().map(|(at, _)| at).collect::<Vec<_>>();
-        for (at, p) in places.into_iter().zip(adjusted) {
-            let Some(metric) = all[at].metrics.iter_mut().find(|metric| metric.metric == name) else { continue };
-            metric.p_adjusted = Some(p);
-            metric.shown = p < 1.0 - findings.level;
-        }
+    // A sentence names several quantiles of a point, and there may be many points: one error for all.
+    let tested = all.iter_mut().flat_map(|found| &mut found.metrics).filter(|metric| metric.p_adjusted.is_some());
+    let mut tested = tested.collect::<Vec<_>>();
+    let adjusted = stats::compare::holm(&tested.iter().filter_map(|metric| metric.p_adjusted).collect::<Vec<_>>());
+    for (metric, p) in tested.iter_mut().zip(adjusted) {
+        metric.p_adjusted = Some(p);
+        metric.shown = p < 1.0 - findings.level;
     }
     for found in &mut all {
         found.sentence = sentence(findings, found);
@@ -134,7 +132,7 @@ fn metric(name: &str, direct: &Row, row: &Row, level: f64) -> Option<AddedMetric
         difference: stats::interval::mean(&differences, level).map(Estimate::from),
         ratio: stats::compare::paired(&pairs).map(|ratio| ratio.ratio(level).into()),
         // Adjusted when all are there.
-        p_adjusted: crate::miss_ratio::p_value(&differences),
+        p_adjusted: stats::growth::p_value(&differences),
         shown: false,
         blocks: pairs.len() as u64,
     })

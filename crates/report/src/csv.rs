@@ -395,13 +395,13 @@ mod tests {
     fn trials() {
         let text = csv_trials(&findings());
         assert_eq!(text.lines().count(), 1 + 88, "8 blocks of 11 points");
-        assert_snapshot!(corner(&text, 16, 6), @r"
-        run,order,block,started,point,server,cores,clients,idle,limited_by,marks,outlier_in,steady,throughput,latency_mean,latency_p50
-        volley-20261120-210500,0,0,2026-11-20T21:05:00Z,9,rust-tokio,1,80,machine,subject,,,true,58364,1369113.8756082517,1271295.5
-        volley-20261120-210500,1,0,2026-11-20T21:05:02Z,4,go,1,40,machine,subject,,,true,51704,773096.4462323998,718079.5
-        volley-20261120-210500,2,0,2026-11-20T21:05:04Z,0,c-epoll,1,40,machine,subject,,,true,72164,554166.8722354637,515199.5
-        volley-20261120-210500,3,0,2026-11-20T21:05:06Z,7,go,2,80,machine,,,,,,,
-        volley-20261120-210500,4,0,2026-11-20T21:05:08Z,8,rust-tokio,1,40,machine,subject,,,true,57256,698298.1995948023,648447.5
+        assert_snapshot!(corner(&text, 15, 6), @r"
+        run,order,block,started,point,server,cores,clients,idle,limited_by,marks,outlier_in,throughput,latency_mean,latency_p50
+        volley-20261120-210500,0,0,2026-11-20T21:05:00Z,9,rust-tokio,1,80,machine,subject,,,58364,1369113.8756082517,1271295.5
+        volley-20261120-210500,1,0,2026-11-20T21:05:02Z,4,go,1,40,machine,subject,,,51704,773096.4462323998,718079.5
+        volley-20261120-210500,2,0,2026-11-20T21:05:04Z,0,c-epoll,1,40,machine,subject,,,72164,554166.8722354637,515199.5
+        volley-20261120-210500,3,0,2026-11-20T21:05:06Z,7,go,2,80,machine,,,,,,
+        volley-20261120-210500,4,0,2026-11-20T21:05:08Z,8,rust-tokio,1,40,machine,subject,,,57256,698298.1995948023,648447.5
         ");
     }
 

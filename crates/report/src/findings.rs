@@ -228,7 +228,7 @@ pub struct Row {
     /// Whether its trials had reached a steady state when measuring began; `None`: too few trials or windows to tell.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub steady: Option<SteadyFinding>,
-    /// What the reader should know; `in 3 of 8 trials` where it does not hold for all.
+    /// What the reader should know; `(3 of 8 trials)` where it does not hold for all.
     pub warnings: Vec<Warning>,
 }
 

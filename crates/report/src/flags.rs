@@ -5,8 +5,8 @@ use stats::steady::{self, Steady};
 use study::WarningKind;
 use study::record::Record;
 
-use crate::findings::{Estimate, Row, SteadyFinding, Warning};
-use crate::{value, warning};
+use crate::findings::{Estimate, Row, SteadyFinding, TrialFinding, Warning};
+use crate::value;
 
 /// Metrics in which outliers are looked for; the rest follows from them or says little.
 const OUTLIERS_IN: [&str; 3] = ["throughput", "latency_mean", "latency_p99"];
@@ -49,15 +49,19 @@ fn outliers(rows: &mut [Row], error: f64) {
         for (metric, trials) in OUTLIERS_IN.into_iter().zip(&mut found) {
             trials.into_iter().for_each(|trial| row.trials[trial].outlier_in.push(metric.to_owned()));
         }
-        let flagged = row.trials.iter().filter(|trial| !trial.outlier_in.is_empty());
-        let details = flagged.map(|trial| format!("block {}: in {}", trial.block, trial.outlier_in.join(", ")));
-        let details = details.collect::<Vec<_>>();
-        if !details.is_empty() {
-            let common = WarningKind::Outlier.text().unwrap_or_default();
-            let of = warning::of_trials(details.len(), row.trials.len());
-            let text = format!("{common}{of}");
-            row.warnings.push(Warning { kind: WarningKind::Outlier, text, trials: details.len(), details });
-        }
+        let flagged = row.trials.iter().filter(|trial| !trial.outlier_in.is_empty()).collect::<Vec<_>>();
+        let metrics = |trial: &TrialFinding| trial.outlier_in.join(", ");
+        let text = match flagged.as_slice() {
+            [] => continue,
+            [one] => {
+                format!("the trial in block {} is an outlier in {}: flagged, not removed", one.block, metrics(one))
+            }
+            several => {
+                let blocks = several.iter().map(|trial| trial.block.to_string()).collect::<Vec<_>>().join(", ");
+                format!("{} trials are outliers (blocks {blocks}): flagged, not removed", several.len())
+            }
+        };
+        row.warnings.push(Warning::new(WarningKind::Outlier, text, flagged.len()));
     }
 }
 
@@ -121,7 +125,10 @@ mod tests {
             }
         });
         let [line] = of_kind(&findings, WarningKind::Outlier).try_into().unwrap();
-        assert!(line.starts_with("outliers (flagged, not removed) in 2 of "), "{line}");
+        assert_eq!(
+            line, "outliers (flagged, not removed) in 3 of 88 trials (3 design points)",
+            "one is in the example"
+        );
         let row = findings.rows.iter().find(|row| row.point == 2).unwrap();
         let flagged = row.trials.iter().filter(|trial| !trial.outlier_in.is_empty()).collect::<Vec<_>>();
         assert_eq!(flagged.iter().map(|trial| trial.block).collect::<Vec<_>>(), [5]);

@@ -296,14 +296,8 @@ mod tests {
         ## Warnings
 
         - c-epoll, cores 2, clients 80: generator-bound: it was busy while the subject had processors to spare
-        - c-epoll, cores 2, clients 80: no steady state was reached (1 of 8 trials)
-        - go, cores 1, clients 40: no steady state was reached (1 of 8 trials)
-        - go, cores 1, clients 40: the trial in block 7 is an outlier in throughput, latency\_mean: flagged, not removed
         - go, cores 1, clients 40: 1 of 8 trials failed: the subject did not listen within 5 s
-        - go, cores 1, clients 80: the trial in block 2 is an outlier in latency\_p99: flagged, not removed
-        - go, cores 2, clients 40: the trial in block 1 is an outlier in throughput, latency\_mean: flagged, not removed
         - go, cores 2, clients 80: failed: all 8 trials failed: the subject ended while it was measured: signal 11
-        - rust-tokio, cores 1, clients 40: no steady state was reached (3 of 8 trials)
         - rust-tokio, cores 1, clients 40: the trial in block 5 is an outlier in throughput, latency\_mean, latency\_p99: flagged, not removed
         - rust-tokio, cores 2, clients 80: unrunnable: needs 4096 open files, may have 1024
 

@@ -507,7 +507,7 @@ mod tests {
         );
         check([Shared; 8], Shared, &[Mark::Shared]);
         let row = example_row(0, |_, records| set(records, &[Generator]));
-        let expected = Warning::new(WarningKind::GeneratorBound, "generator-bound in 1 of 8 trials", 1);
+        let expected = Warning::new(WarningKind::GeneratorBound, "generator-bound (1 of 8 trials)", 1);
         assert_eq!(row.warnings, [expected]);
     }
 

@@ -7,9 +7,9 @@ use crate::findings::{Row, Warning};
 use crate::number::count;
 use crate::row::about;
 
-/// ` in 3 of 8 trials`; nothing where it is all of them.
+/// ` (3 of 8 trials)`; nothing where it is all of them.
 pub(crate) fn of_trials(some: usize, all: usize) -> String {
-    if some == all { String::new() } else { format!(" in {some} of {all} trials") }
+    if some == all { String::new() } else { format!(" ({some} of {all} trials)") }
 }
 
 /// What the trials of a row warn of: those of one kind are one.
@@ -114,7 +114,7 @@ mod tests {
         let [line] = of_kind(&found, WarningKind::Retransmits)[..] else { panic!("{found:?}") };
         assert!(line.text.starts_with("segments sent again (TCP retransmits) in 6 of "), "{line:?}");
         assert!(line.text.ends_with(" trials (2 design points)") && line.trials == 6, "{line:?}");
-        assert!(line.details[0].ends_with(": segments sent again (TCP retransmits) in 3 of 8 trials"), "{line:?}");
+        assert!(line.details[0].ends_with(": segments sent again (TCP retransmits) (3 of 8 trials)"), "{line:?}");
     }
 
     #[test]
@@ -126,7 +126,7 @@ mod tests {
             }
         });
         let [line] = of_kind(&found, WarningKind::Retransmits)[..] else { panic!("{found:?}") };
-        assert!(line.text.ends_with(": segments sent again (TCP retransmits) in 3 of 8 trials"), "{line:?}");
+        assert!(line.text.ends_with(": segments sent again (TCP retransmits) (3 of 8 trials)"), "{line:?}");
         assert_eq!(line.details.len(), 3);
         assert_eq!(line.details[1], "block 1: 3 segments sent again");
     }
@@ -151,6 +151,6 @@ mod tests {
             }
         });
         let [line] = of_kind(&found, WarningKind::GeneratorWaited)[..] else { panic!("{found:?}") };
-        assert!(line.text.ends_with(" in 1 of 8 trials") && line.details.len() == 2, "{line:?}");
+        assert!(line.text.ends_with(" (1 of 8 trials)") && line.details.len() == 2, "{line:?}");
     }
 }
