@@ -19,7 +19,7 @@ const FEWEST: usize = 4;
 pub(crate) fn scalability(run: &Run, factors: &[Factor], rows: &[Row]) -> Vec<Scalability> {
     let resources = factors.iter().filter(|factor| RESOURCES.contains(&factor.name.as_str()));
     let swept = resources.filter(|factor| factor.numeric && factor.levels.len() >= FEWEST);
-    let all = swept.flat_map(|factor| over(&factor.name, rows).into_iter().map(|series| (factor, series)));
+    let all = swept.flat_map(|factor| over(&factor.name, rows).into_iter().map(move |series| (factor, series)));
     let all = all.collect::<Vec<_>>();
     let among = all.len();
     all.into_iter().map(|(factor, ((levels, _), points))| of_series(run, &factor.name, levels, points, among)).collect()
