@@ -153,4 +153,30 @@ mod tests {
         let [line] = of_kind(&found, WarningKind::GeneratorWaited)[..] else { panic!("{found:?}") };
         assert!(line.text.ends_with(" (1 of 8 trials)") && line.details.len() == 2, "{line:?}");
     }
+
+    #[test]
+    fn every_form_has_the_same_lines() {
+        let (run, mut records) = example::volley();
+        for record in &mut records {
+            record.warnings = vec![WarningKind::Retransmits.says(format!("{} segments sent again", record.block))];
+        }
+        let findings = analyze(&run, &records);
+        let plain = |text: &str| text.chars().filter(|letter| letter.is_alphanumeric()).collect::<String>();
+        let style = crate::Style { colour: false, width: 200 };
+        let forms = [crate::terminal(&findings, &style), crate::markdown(&findings), crate::html(&findings).unwrap()];
+        let forms = forms.map(|form| plain(&form));
+        assert!(findings.warnings.len() > 4);
+        for line in &findings.warnings {
+            assert!(forms.iter().all(|form| form.contains(&plain(&line.text))), "{line:?}");
+        }
+    }
+
+    #[test]
+    fn findings_from_before_there_were_kinds_read() {
+        let line = serde_json::from_str::<Warning>(r#""threads 4: generator-bound""#).unwrap();
+        assert_eq!(line, Warning::new(WarningKind::Other, "threads 4: generator-bound", 0));
+        let line = lines(|record| record.warnings = vec![WarningKind::Pause.says("a")]).remove(0);
+        let text = serde_json::to_string(&line).unwrap();
+        assert_eq!(serde_json::from_str::<Warning>(&text).unwrap(), line, "{text}");
+    }
 }

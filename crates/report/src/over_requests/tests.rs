@@ -133,6 +133,31 @@ fn what_cannot_be_told_is_not_called_flat() {
 }
 
 #[test]
+fn what_is_shown_alone_is_not_shown_among_many() {
+    // Thousands of bytes a call of each trial: t is 2.73, and of eight trials p 0.029.
+    let slopes = [3i64, 1, 4, 1, 5, -1, 3, 0];
+    let rss = |block: u32, calls: u64| {
+        let grown = slopes[block as usize % slopes.len()] * 1_000 * i64::try_from(calls).unwrap();
+        u64::try_from(11_000_000 + grown).unwrap()
+    };
+    let findings = through_with_memory(rss, 20, 1);
+    let found = memory_of(&findings);
+    let slope = found.slope_per_1000.unwrap();
+    assert!(slope.low > 0.0 && slope.n == 8, "{slope:?}");
+    assert!(!found.shown && found.p_adjusted.unwrap() > 0.05, "{found:?}");
+    let series = findings.over_requests.len();
+    assert!(found.sentence.ends_with(&format!(", not significant among {series} series")), "{}", found.sentence);
+}
+
+#[test]
+fn what_grows_by_little_is_said_to() {
+    let findings = through_with_memory(|block, calls| 9_000_000 + calls * (50 + u64::from(block)), 20, 1);
+    let found = memory_of(&findings);
+    assert_eq!((found.trend, found.small), (Trend::Line, true));
+    assert!(found.sentence.contains(" grows, by less than 5 % over 2000 requests: +"), "{}", found.sentence);
+}
+
+#[test]
 fn two_middles_are_summed_call_by_call() {
     let (_, mut records) = example::through();
     let record = records.iter_mut().find(|record| !record.middles.is_empty()).unwrap();
