@@ -5,7 +5,7 @@ use std::path::Path;
 
 use stats::coverage::{self, Case, Outcome};
 
-use crate::worlds;
+use crate::{series, worlds};
 
 const HELP: &str = "usage: cargo xtask coverage [--studies N] [--seed N] [--write]";
 const DOCUMENT: &str = "docs/METHOD.md";
@@ -28,6 +28,7 @@ pub fn run(arguments: &[String]) -> Result<(), String> {
         results.push((case, outcome));
     }
     let rows = worlds::rows(options.studies, options.seed);
+    let of_series = series::rows(options.studies, options.seed);
     let table = [
         table(&results, &options),
         worlds::table(&rows, "In reports on several contenders", |row| {
@@ -36,6 +37,7 @@ pub fn run(arguments: &[String]) -> Result<(), String> {
         worlds::table(&rows, "Absolute intervals", |row| {
             row.what.contains("absolute") || row.what.contains("the same")
         }),
+        worlds::table(&of_series, "Inside of trials, and single trials", |_| true),
         worlds::power_table(options.studies.min(1_000), options.seed),
     ]
     .join("\n\n");
@@ -50,7 +52,7 @@ pub fn run(arguments: &[String]) -> Result<(), String> {
         .map(|(case, outcome)| {
             format!("{}: {} where {} is promised", case.name, share(outcome.coverage()), case.promise)
         })
-        .chain(rows.iter().filter(|row| !row.kept()).map(|row| {
+        .chain(rows.iter().chain(&of_series).filter(|row| !row.kept()).map(|row| {
             format!("{}, {}: {} where {} is promised", row.what, row.world, share(Some(row.share)), row.promise)
         }))
         .collect::<Vec<_>>();

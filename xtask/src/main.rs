@@ -6,6 +6,7 @@ mod churn;
 mod conformance;
 mod coverage;
 mod hit_ratio;
+mod series;
 mod tidy;
 mod worlds;
 

@@ -213,16 +213,18 @@ pub fn table(rows: &[Row], title: &str, wanted: impl Fn(&Row) -> bool) -> String
     let mut lines = vec![line(title, &columns.iter().map(|(what, _)| what.clone()).collect::<Vec<_>>())];
     lines.push(format!("|---|{}", "---:|".repeat(columns.len())));
     lines.push(line("*promised*", &columns.iter().map(|(_, promise)| promise.clone()).collect::<Vec<_>>()));
-    for world in WORLDS {
+    let mut worlds = rows.iter().map(|row| row.world).collect::<Vec<_>>();
+    worlds.dedup();
+    for world in worlds {
         let cell = |(what, _): &(String, String)| {
-            let found = rows.iter().find(|row| row.what == *what && row.world == world.name);
+            let found = rows.iter().find(|row| row.what == *what && row.world == world);
             found.map_or(String::new(), |row| match row.of {
                 0 => "(never met)".to_owned(),
                 _ if row.promises() => format!("{:.1} %", row.share * 100.0),
                 _ => format!("({:.1} %)", row.share * 100.0),
             })
         };
-        lines.push(line(world.name, &columns.iter().map(cell).collect::<Vec<_>>()));
+        lines.push(line(world, &columns.iter().map(cell).collect::<Vec<_>>()));
     }
     lines.join("\n")
 }
@@ -240,7 +242,8 @@ pub fn power_table(reports: u32, seed: u64) -> String {
     lines.join("\n")
 }
 
-fn count(reports: u32, seed: u64, mut report: impl FnMut(&mut Rng) -> bool) -> f64 {
+/// The share of so many reports, each with random numbers of its own, of which `report` is true.
+pub fn count(reports: u32, seed: u64, mut report: impl FnMut(&mut Rng) -> bool) -> f64 {
     let hits = (0..reports).filter(|&number| report(&mut Rng::stream(seed, u64::from(number)))).count();
     hits as f64 / f64::from(reports)
 }

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use study::Warning;
 use study::record::{Cpu, IdlePolicy, Probe, Record, Step, Verdict};
 pub use study::seam::Progress as Live;
 
@@ -37,7 +38,7 @@ pub struct Hooks<'a> {
 }
 
 /// See [`Hooks::judge`].
-pub type Judge<'a> = &'a mut dyn FnMut(&Record) -> (Option<Verdict>, Vec<String>);
+pub type Judge<'a> = &'a mut dyn FnMut(&Record) -> (Option<Verdict>, Vec<Warning>);
 /// See [`Hooks::store`].
 pub type Store<'a> = &'a mut dyn FnMut(&Record) -> Result<(), String>;
 /// See [`Hooks::next`].

@@ -6,11 +6,10 @@ use std::fs;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use study::Calls;
 use study::middle::MiddlePlan;
 use study::plan::{Level, Plan};
 use study::record::{FailureKind, MiddleUse};
-use study::words;
+use study::{Calls, Warning, WarningKind, words};
 
 use crate::end::{End, failed};
 use crate::process::Supervisor;
@@ -135,17 +134,17 @@ impl<'a> Middle<'a> {
         Some(failed(FailureKind::Middle, text))
     }
 
-    /// Stops it, and writes what it used and what passed it into `used`. Gives warnings, one sentence each.
+    /// Stops it, and writes what it used and what passed it into `used`. Gives what the reader should know.
     pub(crate) fn finish(
         mut self,
         readings: Option<(Reading, Reading)>,
         span: Option<(Instant, Instant)>,
         tables: &[(&Table, &Table)],
         used: &mut MiddleUse,
-    ) -> Vec<String> {
+    ) -> Vec<Warning> {
         let exit = self.started.child.stop(Duration::from_nanos(self.plan.stop_timeout_ns));
-        let mut warnings: Vec<_> =
-            exit.ignored_sigterm().map(|text| format!("middle `{}`: {text}", self.plan.name)).into_iter().collect();
+        let ignored = exit.ignored_sigterm().map(|text| format!("middle `{}`: {text}", self.plan.name));
+        let mut warnings = ignored.map(|text| WarningKind::IgnoredSigterm.says(text)).into_iter().collect::<Vec<_>>();
         used.used.exit = Some(exit.to_string());
         used.used.stderr_tail = self.started.child.last_words();
         used.wire = tables.iter().find_map(|(begin, end)| wire::between(begin, end, self.port, self.next_port));
@@ -154,7 +153,8 @@ impl<'a> Middle<'a> {
             None => {}
             Some((_, Ok(calls))) => used.calls = Some(Box::new(calls)),
             Some((file, Err(text))) => {
-                warnings.push(format!("middle `{}`: its calls, `{file}`: {text}", self.plan.name));
+                let text = format!("middle `{}`: its calls, `{file}`: {text}", self.plan.name);
+                warnings.push(WarningKind::NotRead.says(text));
             }
         }
         warnings

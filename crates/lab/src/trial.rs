@@ -11,7 +11,7 @@ use study::record::{
 };
 use study::seam::Told;
 use study::spec::{Arrivals, LoadSpec, SPEC_VERSION};
-use study::words;
+use study::{WarningKind, words};
 
 use crate::end::{End, failed, saying};
 use crate::generator::{self, Generator};
@@ -122,7 +122,9 @@ impl Trial<'_> {
         let after = network::read(Path::new(&subject_net)).or_else(|| network::read(own_net));
         match before.zip(after) {
             Some((before, after)) => record.network = network::between(before, after),
-            None => record.warnings.push("the counters of the network stack could not be read".to_owned()),
+            None => {
+                record.warnings.push(WarningKind::NotRead.says("the counters of the network stack could not be read"))
+            }
         }
         if matches!(result, Err(End::Interrupted)) {
             return result;
@@ -135,7 +137,7 @@ impl Trial<'_> {
             record.warnings.extend(middle.finish(ends, readings.span, &tables, &mut record.middles[index]));
         }
         let exit = subject.stop(Duration::from_nanos(self.point().subject.stop_timeout_ns));
-        record.warnings.extend(exit.ignored_sigterm());
+        record.warnings.extend(exit.ignored_sigterm().map(|text| WarningKind::IgnoredSigterm.says(text)));
         record.subject.exit = Some(exit.to_string());
         record.subject.stderr_tail = subject.last_words();
         let ends = readings.begin.zip(readings.end).map(|(begin, end)| (begin.subject, end.subject));

@@ -49,7 +49,7 @@ pub(crate) fn run(args: RunArgs) -> Done {
                 if !std::mem::replace(&mut beside, true) {
                     bar.borrow().note(&format!("warning: {warning}"));
                 }
-                warnings.push(warning);
+                warnings.push(study::WarningKind::OtherLab.says(warning));
             }
             (verdict, warnings)
         },

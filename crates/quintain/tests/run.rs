@@ -309,7 +309,9 @@ fn two_labs_are_told_of_each_other() {
     let mut beside = begin(&second);
     let warned = |folder: &Folder, other: u32| {
         let warnings = records(folder).into_iter().flat_map(|record| record["warnings"].as_array().unwrap().clone());
-        warnings.into_iter().any(|warning| warning.as_str().unwrap().contains(&format!("process {other} (mini-")))
+        warnings
+            .into_iter()
+            .any(|warning| warning["text"].as_str().unwrap().contains(&format!("process {other} (mini-")))
     };
     eventually("the first run is warned of the second", || warned(&first, beside.id()).then_some(()));
     assert!(warned(&second, running.id()));

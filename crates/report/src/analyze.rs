@@ -2,13 +2,14 @@
 
 use std::collections::BTreeSet;
 
+use study::WarningKind;
 use study::plan::Level;
 use study::record::{IdlePolicy, Record, Run};
 
-use crate::findings::{FINDINGS_VERSION, Factor, Findings, MetricInfo, Row, RowState};
+use crate::findings::{FINDINGS_VERSION, Factor, Findings, MetricInfo, Row, Warning};
 use crate::{
-    added, answer, asked, comparisons, effects, enough, method, miss_ratio, operations, over_requests, probes, row,
-    scalability, scope, states, unfinished, value, visible,
+    added, answer, asked, comparisons, effects, enough, flags, method, miss_ratio, operations, over_requests, probes,
+    row, scalability, scope, states, unfinished, value, visible, warning,
 };
 
 /// What a run has found. `records` are its trials, in any order; those of a point that the plan does not have are left out, with
@@ -23,7 +24,9 @@ pub fn analyze(run: &Run, records: &[Record]) -> Findings {
     let strange = records.iter().filter(|record| record.point >= plan.points.len()).count();
     records.retain(|record| record.point < plan.points.len());
 
-    let (capacities, rows) = rows(run, &records).into_iter().partition::<Vec<_>, _>(|row| plan.comes_first(row.point));
+    let mut rows = rows(run, &records);
+    flags::flag(&mut rows, &records, 1.0 - value::level(&plan.trials));
+    let (capacities, rows) = rows.into_iter().partition::<Vec<_>, _>(|row| plan.comes_first(row.point));
     let scope = scope::scope(&records, &rows, value::level(&plan.trials));
     let factors = plan.factors.iter().map(|name| factor(run, name)).collect::<Vec<_>>();
     let mut findings = Findings {
@@ -154,26 +157,28 @@ fn fewer_processors(findings: &Findings) -> Option<String> {
     Some(format!("this machine leaves the subject {processors}, fewer than {points} would use (up to {most})"))
 }
 
-fn warnings(findings: &Findings, strange: usize) -> Vec<String> {
+fn warnings(findings: &Findings, strange: usize) -> Vec<Warning> {
     let mut warnings = Vec::new();
+    let mut warn = |kind, text: String| warnings.push(Warning::new(kind, text, 0));
     let policies = findings.all_rows().filter_map(|row| row.idle).collect::<Vec<_>>();
     if policies.windows(2).any(|two| two[0] != two[1]) {
-        warnings.push("trials ran under two idle policies: each has rows of its own, not to be compared".to_owned());
+        let text = "trials ran under two idle policies: each has rows of its own, not to be compared";
+        warn(WarningKind::IdlePolicies, text.to_owned());
     }
     if strange > 0 {
         let trials = crate::number::count(strange as u64, "trial");
-        warnings.push(format!("{trials} of points that the plan does not have: left out"));
+        warn(WarningKind::StrangeTrials, format!("{trials} of points that the plan does not have: left out"));
     }
-    warnings.extend(findings.states.iter().filter(|states| states.alarm).map(|states| states.sentence.clone()));
-    warnings.extend(findings.probes.as_ref().and_then(|probed| probed.warning.clone()));
-    warnings.extend(fewer_processors(findings));
-    for row in findings.all_rows() {
-        if !matches!(row.state, RowState::Measured | RowState::Partial { .. }) {
-            let reason = row.state.reason().unwrap_or_default();
-            warnings.push(row::about(row, &format!("{}: {reason}", row.state.word())));
-        }
-        warnings.extend(row.warnings.iter().map(|warning| row::about(row, warning)));
+    if let Some(states) = findings.states.as_ref().filter(|states| states.alarm) {
+        warn(WarningKind::States, states.sentence.clone());
     }
+    if let Some(text) = findings.probes.as_ref().and_then(|probed| probed.warning.clone()) {
+        warn(WarningKind::Contended, text);
+    }
+    if let Some(text) = fewer_processors(findings) {
+        warn(WarningKind::FewerCpus, text);
+    }
+    warnings.extend(warning::of_report(findings.all_rows()));
     warnings
 }
 
@@ -214,14 +219,14 @@ mod tests {
         assert_eq!(findings.rows.len(), 13);
         let first = findings.rows[..2].iter().map(|row| (row.point, row.idle, row.n)).collect::<Vec<_>>();
         assert_eq!(first, [(0, Some(IdlePolicy::Machine), 4), (0, Some(IdlePolicy::Spin), 4)]);
-        assert!(findings.warnings[0].starts_with("trials ran under two idle policies"));
+        assert!(findings.warnings[0].text.starts_with("trials ran under two idle policies"));
     }
 
     #[test]
     fn a_trial_of_an_unknown_point_is_left_out_and_said() {
         let (run, mut records) = example::volley();
         records[0].point = 99;
-        assert_eq!(analyze(&run, &records).warnings[0], "1 trial of points that the plan does not have: left out");
+        assert_eq!(analyze(&run, &records).warnings[0].text, "1 trial of points that the plan does not have: left out");
     }
 
     #[test]

@@ -57,7 +57,7 @@ pub fn csv(findings: &Findings) -> String {
         }
         let why = row.state.reason().filter(|_| row.n == 0).unwrap_or(&row.stop_reason);
         cells.push(why.to_owned());
-        cells.push(row.warnings.join("; "));
+        cells.push(row.warnings.iter().map(|warning| warning.text.as_str()).collect::<Vec<_>>().join("; "));
         cells.push(counts(&row.errors));
         cells.push(counts(&row.statuses));
         cells.push(row.cpus.to_string());
@@ -81,7 +81,7 @@ fn run_state(findings: &Findings) -> String {
 pub fn csv_trials(findings: &Findings) -> String {
     let mut heads = ["run", "order", "block", "started", "point"].map(str::to_owned).to_vec();
     heads.extend(factor_heads(findings));
-    heads.extend(["idle", "limited_by", "marks", "outlier_in", "steady"].map(str::to_owned));
+    heads.extend(["idle", "limited_by", "marks", "outlier_in"].map(str::to_owned));
     heads.extend(findings.metrics.iter().map(|metric| metric.name.clone()));
     heads.extend(
         ["failed", "at_least", "in_flight", "unsent", "contended", "probe_cpu_ns", "run_state"].map(str::to_owned),
@@ -100,7 +100,6 @@ pub fn csv_trials(findings: &Findings) -> String {
         cells.push(trial.limited_by.map_or("", limit_word).to_owned());
         cells.push(trial.marks.iter().map(|mark| mark.text()).collect::<Vec<_>>().join("; "));
         cells.push(trial.outlier_in.join("; "));
-        cells.push(trial.steady.map_or(String::new(), |steady| steady.to_string()));
         cells.extend(findings.metrics.iter().map(|metric| number(trial.values.get(&metric.name).copied())));
         cells.push(trial.failed.clone().unwrap_or_default());
         cells.push(trial.at_least.iter().map(String::as_str).collect::<Vec<_>>().join("; "));
@@ -402,13 +401,13 @@ mod tests {
     fn trials() {
         let text = csv_trials(&findings());
         assert_eq!(text.lines().count(), 1 + 88, "8 blocks of 11 points");
-        assert_snapshot!(corner(&text, 16, 6), @r"
-        run,order,block,started,point,server,cores,clients,idle,limited_by,marks,outlier_in,steady,throughput,latency_mean,latency_p50
-        volley-20261120-210500,0,0,2026-11-20T21:05:00Z,9,rust-tokio,1,80,machine,subject,,,true,58364,1369113.8756082517,1271295.5
-        volley-20261120-210500,1,0,2026-11-20T21:05:02Z,4,go,1,40,machine,subject,,,true,51704,773096.4462323998,718079.5
-        volley-20261120-210500,2,0,2026-11-20T21:05:04Z,0,c-epoll,1,40,machine,subject,,,true,72164,554166.8722354637,515199.5
-        volley-20261120-210500,3,0,2026-11-20T21:05:06Z,7,go,2,80,machine,,,,,,,
-        volley-20261120-210500,4,0,2026-11-20T21:05:08Z,8,rust-tokio,1,40,machine,subject,,,true,57256,698298.1995948023,648447.5
+        assert_snapshot!(corner(&text, 15, 6), @r"
+        run,order,block,started,point,server,cores,clients,idle,limited_by,marks,outlier_in,throughput,latency_mean,latency_p50
+        volley-20261120-210500,0,0,2026-11-20T21:05:00Z,9,rust-tokio,1,80,machine,subject,,,58364,1369113.8756082517,1271295.5
+        volley-20261120-210500,1,0,2026-11-20T21:05:02Z,4,go,1,40,machine,subject,,,51704,773096.4462323998,718079.5
+        volley-20261120-210500,2,0,2026-11-20T21:05:04Z,0,c-epoll,1,40,machine,subject,,,72164,554166.8722354637,515199.5
+        volley-20261120-210500,3,0,2026-11-20T21:05:06Z,7,go,2,80,machine,,,,,,
+        volley-20261120-210500,4,0,2026-11-20T21:05:08Z,8,rust-tokio,1,40,machine,subject,,,57256,698298.1995948023,648447.5
         ");
     }
 

@@ -5,7 +5,8 @@ mod conditions;
 use std::collections::{BTreeMap, BTreeSet};
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
+use study::WarningKind;
 use study::plan::{Design, Figure, Level, Table};
 use study::record::{
     Build, Calibration, Censored, FailureKind, Finding, Histogram, Host, IdlePolicy, Limit, NetworkCounters, Purpose,
@@ -122,8 +123,8 @@ pub struct Findings {
     pub doctor: Vec<Finding>,
     /// How the numbers were made, a paragraph each.
     pub method: Vec<String>,
-    /// Every warning of the run; those of a row name it. Rows carry their own again.
-    pub warnings: Vec<String>,
+    /// What the reader should know of the run, a line each: what several rows warn of is one. Rows carry their own again.
+    pub warnings: Vec<Warning>,
 }
 
 impl Findings {
@@ -138,7 +139,7 @@ impl Findings {
     }
 
     /// Every row there is, those of capacities first.
-    pub fn all_rows(&self) -> impl Iterator<Item = &Row> {
+    pub fn all_rows(&self) -> impl Iterator<Item = &Row> + Clone {
         self.capacities.iter().chain(&self.rows)
     }
 
@@ -365,8 +366,68 @@ pub struct Row {
     pub trials: Vec<TrialFinding>,
     /// Why no further trials were run, `target met: ±2.1 % after 9 trials`.
     pub stop_reason: String,
-    /// What the reader should know, one sentence each; `(3 of 8 trials)` where it does not hold for all.
-    pub warnings: Vec<String>,
+    /// Whether its trials had reached a steady state when measuring began; `None`: too few trials or windows to tell.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub steady: Option<SteadyFinding>,
+    /// What the reader should know; `(3 of 8 trials)` where it does not hold for all.
+    pub warnings: Vec<Warning>,
+}
+
+/// Whether the trials of a row had reached a steady state.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct SteadyFinding {
+    /// `false`: the halves of its trials differ by more than 2 %, and by more than chance makes of all rows of the report.
+    pub reached: bool,
+    /// Mean latency of the second half of a trial over that of the first, over trials, with an interval that stands by itself.
+    pub change: Estimate,
+    /// Chance of so large a change where there is none, adjusted for all rows (Holm).
+    pub p_adjusted: f64,
+}
+
+/// A line of warning: of a row, or of the whole report.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Warning {
+    /// What it is about.
+    pub kind: WarningKind,
+    /// The line, without full stop.
+    pub text: String,
+    /// Trials that it is of; 0 where it is not of trials.
+    pub trials: usize,
+    /// What it was put together from, a line each; empty where the line says all.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub details: Vec<String>,
+}
+
+/// As it stands in findings: those from before there were kinds have the text alone.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum ToldWarning {
+    Text(String),
+    Warning {
+        #[serde(default)]
+        kind: WarningKind,
+        text: String,
+        #[serde(default)]
+        trials: usize,
+        #[serde(default)]
+        details: Vec<String>,
+    },
+}
+
+impl<'de> Deserialize<'de> for Warning {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Ok(match ToldWarning::deserialize(deserializer)? {
+            ToldWarning::Text(text) => Warning::new(WarningKind::Other, text, 0),
+            ToldWarning::Warning { kind, text, trials, details } => Warning { kind, text, trials, details },
+        })
+    }
+}
+
+impl Warning {
+    /// One that needs no details.
+    pub(crate) fn new(kind: WarningKind, text: impl Into<String>, trials: usize) -> Self {
+        Warning { kind, text: text.into(), trials, details: Vec::new() }
+    }
 }
 
 impl Row {
@@ -606,8 +667,6 @@ pub struct TrialFinding {
     pub marks: Vec<Mark>,
     /// Metrics in which it is an outlier: flagged, never removed.
     pub outlier_in: Vec<String>,
-    /// Whether a steady state was reached; `None`: too few windows to tell.
-    pub steady: Option<bool>,
     /// Another process had a processor in use before or after it, as [`Findings::probes`] has it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub contended: bool,

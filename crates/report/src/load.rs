@@ -247,7 +247,7 @@ pub fn load(measurement: &Measurement, target: &str) -> LoadReport {
         hit_ratio: measurement.cache.as_ref().and_then(|cache| cache.counts.hit_ratio()),
         cache: measurement.cache.as_deref().map(cache::report),
         journey: measurement.journey.as_deref().map(journey::report),
-        warnings: verdict::measurement_warnings(measurement, 0),
+        warnings: verdict::measurement_warnings(measurement, 0).into_iter().map(|warning| warning.text).collect(),
     }
 }
 

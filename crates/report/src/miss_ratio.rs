@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use stats::growth::{self, Series, Shown};
 use study::plan::{Figure, FigureKind, Level, POLICIES};
 use study::record::{IdlePolicy, Record, Reference, Run};
 
@@ -76,10 +77,13 @@ pub struct MissRatioPoint {
     pub simulated: Option<f64>,
     /// Measured less simulated, over trials, each with its own operations.
     pub difference: Option<Estimate>,
-    /// Probability of a difference as large if there were none, adjusted for the capacities of the curve (Holm); `None` below two trials.
+    /// Probability of a difference as large if there were none, adjusted for all capacities of all curves (Holm); `None` below two trials.
     pub p_adjusted: Option<f64>,
     /// Whether it strays: the difference is more than chance, and more than a tenth of a point.
     pub strays: bool,
+    /// Whether the difference is shown to be less than a tenth of a point, either way (two one-sided tests, Holm as above).
+    #[serde(default)]
+    pub keeps: bool,
 }
 
 /// The curve of a policy.
@@ -107,7 +111,43 @@ pub struct PolicyPoint {
 /// The curves that the figures of a study ask for.
 pub(crate) fn miss_ratios(findings: &Findings, run: &Run, records: &[&Record]) -> Vec<MissRatios> {
     let wanted = findings.figures.iter().enumerate().filter(|(_, figure)| figure.kind == FigureKind::MissRatio);
-    wanted.flat_map(|(index, figure)| panels(findings, run, records, index, figure)).collect()
+    let mut all = wanted.flat_map(|(index, figure)| panels(findings, run, records, index, figure)).collect::<Vec<_>>();
+    judge(&mut all, findings, run, records);
+    all
+}
+
+/// Says of all points of all curves together which ones stray from their policies, and which ones are shown to keep to them.
+fn judge(all: &mut [MissRatios], findings: &Findings, run: &Run, records: &[&Record]) {
+    let series = |curve: &MissRatioCurve, point: &MissRatioPoint| {
+        let pairs = curve.policy.as_ref().map(|policy| pairs(&findings.rows[point.row], policy, run, records));
+        let changes = pairs.unwrap_or_default().iter().map(|(measured, simulated)| measured - simulated).collect();
+        Series { changes, margin: SMALL }
+    };
+    let curves = || all.iter().flat_map(|panel| &panel.curves);
+    let points = curves().flat_map(|curve| curve.points.iter().map(|point| series(curve, point))).collect::<Vec<_>>();
+    let mut found = growth::growth(&points, 1.0 - findings.level).into_iter();
+    for panel in all {
+        for point in panel.curves.iter_mut().flat_map(|curve| &mut curve.points) {
+            let Some(growth) = found.next().filter(|_| point.difference.is_some()) else { continue };
+            let is_large = growth.change.is_some_and(|change| change.point.abs() >= SMALL);
+            point.p_adjusted = Some(growth.p_change);
+            point.strays = is_large && matches!(growth.shown, Shown::Grows | Shown::Shrinks);
+            point.keeps = growth.is_small;
+        }
+        panel.sentences = panel.curves.iter().filter_map(|curve| sentence(findings, curve)).collect();
+    }
+}
+
+/// Miss ratios of the trials of a row, each with that of the replay of its operations.
+fn pairs(row: &Row, policy: &str, run: &Run, records: &[&Record]) -> Vec<(f64, f64)> {
+    let of_row = records.iter().filter(|record| record.point == row.point && Some(record.idle) == row.idle);
+    let pair = |record: &&Record| {
+        let hit_ratio = record.measurement()?.cache.as_ref()?.counts.hit_ratio()?;
+        let is_replay =
+            |found: &&Reference| found.policy == policy && (found.point, found.block) == (record.point, record.block);
+        Some((1.0 - hit_ratio, run.references.iter().find(is_replay)?.miss_ratio()?))
+    };
+    of_row.filter_map(pair).collect()
 }
 
 /// One panel for each combination of the levels of factors that are neither capacity nor series.
@@ -170,7 +210,7 @@ impl All<'_> {
             x: self.x.to_owned(),
             panel,
             policies: self.figure.policies.iter().filter_map(|name| self.policy(name, &points)).collect(),
-            sentences: curves.iter().filter_map(|curve| sentence(self.findings, curve)).collect(),
+            sentences: Vec::new(),
             curves,
             notes: Vec::new(),
         };
@@ -188,13 +228,6 @@ impl All<'_> {
         let policy = own.or_else(first).filter(|policy| self.references(policy).any(|found| found.gets > 0));
         let mut points = rows.iter().filter_map(|row| self.point(*row, policy)).collect::<Vec<_>>();
         points.sort_by_key(|point| point.capacity_bytes);
-        let tested = points.iter().filter_map(|point| point.p_adjusted).collect::<Vec<_>>();
-        let mut adjusted = stats::compare::holm(&tested).into_iter();
-        for point in points.iter_mut().filter(|point| point.p_adjusted.is_some()) {
-            point.p_adjusted = adjusted.next();
-            let sure = point.p_adjusted.is_some_and(|p| p < 1.0 - self.findings.level);
-            point.strays = sure && point.difference.is_some_and(|found| found.point.abs() >= SMALL);
-        }
         MissRatioCurve {
             label,
             series: series.cloned(),
@@ -213,7 +246,7 @@ impl All<'_> {
         };
         let miss_ratio = 1.0 - mean("hit_ratio")?;
         let hits = crate::figure::estimate_at(row, "hit_ratio", self.figure.interval);
-        let pairs = policy.map_or_else(Vec::new, |policy| self.pairs(row, policy));
+        let pairs = policy.map_or_else(Vec::new, |policy| pairs(row, policy, self.run, self.records));
         let simulated = pairs.iter().map(|(_, simulated)| *simulated).collect::<Vec<_>>();
         let differences = pairs.iter().map(|(measured, simulated)| measured - simulated).collect::<Vec<_>>();
         let difference = stats::interval::mean(&differences, self.findings.level).map(Estimate::from);
@@ -232,21 +265,11 @@ impl All<'_> {
             }),
             simulated: stats::interval::average(&simulated),
             difference,
-            // Adjusted when all points of the curve are there.
-            p_adjusted: difference.and_then(|_| p_value(&differences)),
+            // Told when all points of all curves are there.
+            p_adjusted: None,
             strays: false,
+            keeps: false,
         })
-    }
-
-    /// Miss ratios of the trials of a row, each with that of the replay of its operations.
-    fn pairs(&self, row: &Row, policy: &str) -> Vec<(f64, f64)> {
-        let of_row = self.records.iter().filter(|record| record.point == row.point && Some(record.idle) == row.idle);
-        let pair = |record: &&Record| {
-            let hit_ratio = record.measurement()?.cache.as_ref()?.counts.hit_ratio()?;
-            let replay = |found: &&Reference| (found.point, found.block) == (record.point, record.block);
-            Some((1.0 - hit_ratio, self.references(policy).find(replay)?.miss_ratio()?))
-        };
-        of_row.filter_map(pair).collect()
     }
 
     fn policy(&self, name: &str, points: &[usize]) -> Option<CurvePolicy> {
@@ -294,17 +317,6 @@ fn is_clairvoyant(policy: &str) -> bool {
     policy.starts_with("belady")
 }
 
-/// Probability that differences with a mean of zero stray as far (Student's t test of pairs); `None` below two.
-pub(crate) fn p_value(differences: &[f64]) -> Option<f64> {
-    let (mean, variance) = (stats::interval::average(differences)?, stats::interval::variance(differences)?);
-    let n = differences.len() as f64;
-    let error = (variance / n).sqrt();
-    if error == 0.0 {
-        return Some(if mean == 0.0 { 1.0 } else { 0.0 });
-    }
-    Some((2.0 * (1.0 - stats::interval::t_cdf((mean / error).abs(), n - 1.0))).clamp(0.0, 1.0))
-}
-
 /// A capacity as people write it: `1 MiB`, `4.77 MiB`.
 pub(crate) fn capacity(bytes: u64) -> String {
     let text = quantity(bytes as f64, "bytes");
@@ -332,13 +344,14 @@ fn sentence(findings: &Findings, curve: &MissRatioCurve) -> Option<String> {
     let label = &curve.label;
     if astray.is_empty() {
         // What is not shown is not shown to be nothing.
-        let verb = match (largest.1.point.abs() < SMALL, curve.is_own) {
-            (true, true) => "keeps to",
-            (true, false) => "misses as much as",
-            (false, _) => "is not shown to stray from",
+        let within = format!(" within {} points", SMALL * 100.0);
+        let (verb, within) = match (compared.iter().all(|(point, _)| point.keeps), curve.is_own) {
+            (true, true) => ("keeps to", within.as_str()),
+            (true, false) => ("misses as much as", within.as_str()),
+            (false, _) => ("is not shown to stray from", ""),
         };
         return Some(format!(
-            "{label} {verb} the simulated {policy} at {all}: the largest difference is {} points of miss ratio, at {}.",
+            "{label} {verb} the simulated {policy}{within} at {all}: the largest difference is {} points of miss ratio, at {}.",
             points(largest.1.point),
             at(largest.0)
         ));

@@ -1,10 +1,11 @@
 //! What happens over the requests of a trial: does the latency, the memory or the store of a middle grow?
 //!
 //! In each trial a line is fitted through the series by least squares; its slope is one value of the trial, so the interval over trials is
-//! an interval over fresh processes.
+//! an interval over fresh processes. What is said of growth is said of all series of the report together (`stats::growth`).
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use stats::growth::{self, Growth, Series, Shown};
 use study::calls::MemoryAt;
 use study::metric::OVER_REQUESTS;
 use study::plan::{FigureKind, Plan};
@@ -17,8 +18,6 @@ use crate::{added, value};
 const CALLS_A_MEAN: usize = 250;
 /// Points of every other series.
 const POINTS: usize = 40;
-/// A change over all requests of a trial that is less than this share of what it is a change of leaves it flat.
-const FLAT_SHARE: f64 = 0.05;
 /// Where the slopes of both halves differ by more than this share of the whole's, there is no line to go on with.
 const BEND_SHARE: f64 = 0.5;
 /// Points of a series of calls at most; where there would be more, the means are over twice as many calls, and so on.
@@ -37,8 +36,14 @@ pub struct OverRequests {
     pub slope_per_1000: Option<Estimate>,
     /// The same without an interval.
     pub slope_per_1000_mean: f64,
+    /// Chance of a slope so far from 0 where nothing grows, adjusted for all series of the report (Holm); `None` below two trials.
+    #[serde(default)]
+    pub p_adjusted: Option<f64>,
     /// Whether it is shown to grow or to shrink.
     pub shown: bool,
+    /// Whether what it changes by over all requests of a trial is shown to be less than 5 % of its mean, either way.
+    #[serde(default)]
+    pub small: bool,
     /// What can be said of how it goes on.
     #[serde(default)]
     pub trend: Trend,
@@ -61,7 +66,7 @@ pub enum Trend {
     Line,
     /// It grows or shrinks, and by the second half of requests not as by the first: nothing is said of more requests than there were.
     Bent,
-    /// No growth is shown, and one that the interval leaves room for would have changed it by less than a twentieth over all requests.
+    /// No growth is shown, and one that would have changed it by 5 % over all requests is shown not to be there.
     Flat,
     /// Neither is shown: too few requests, too few trials, or too much noise.
     #[default]
@@ -94,7 +99,17 @@ pub(crate) fn over_requests(findings: &Findings, plan: &Plan, records: &[&Record
     let all = wanted.flat_map(|&(what, unit, _)| {
         findings.rows.iter().enumerate().filter_map(move |(index, row)| one(findings, index, row, what, unit, records))
     });
-    all.collect()
+    let (mut all, series): (Vec<_>, Vec<_>) = all.unzip();
+    judge(&mut all, &series, findings);
+    all
+}
+
+/// The trials of a series, as far as claims are made of them.
+struct Trials {
+    /// By how much each changes.
+    changes: Series,
+    /// The slopes of both halves of each.
+    halves: Vec<(f64, f64)>,
 }
 
 fn one(
@@ -104,14 +119,12 @@ fn one(
     what: &str,
     unit: &str,
     records: &[&Record],
-) -> Option<OverRequests> {
+) -> Option<(OverRequests, Trials)> {
     let of_row = records.iter().filter(|record| record.point == row.point && Some(record.idle) == row.idle);
     let trials = of_row.filter_map(|record| series(record, what)).filter(|series| series.len() > 1).collect::<Vec<_>>();
     let per_1000 = |series: &[(f64, f64)]| stats::slope::least_squares(series).map(|slope| slope * 1000.0);
     let slopes = trials.iter().filter_map(|series| per_1000(series)).collect::<Vec<_>>();
     let slope_per_1000_mean = stats::interval::average(&slopes)?;
-    let slope_per_1000 = stats::interval::mean(&slopes, findings.level).map(Estimate::from);
-    let shown = slope_per_1000.is_some_and(|slope| slope.low > 0.0 || slope.high < 0.0);
     let ends = trials.iter().filter_map(|series| series.last()).map(|(requests, _)| *requests);
     let shortest = ends.fold(f64::INFINITY, f64::min);
     let requests_a_point = match what {
@@ -128,47 +141,58 @@ fn one(
         let (first, second) = series.split_at(series.partition_point(|(requests, _)| *requests < shortest / 2.0));
         Some((per_1000(first)?, per_1000(second)?))
     });
-    let halves = halves.collect::<Vec<_>>();
-    let level = values_mean(&trials);
-    let trend = trend(slope_per_1000.as_ref(), shown, &halves, shortest, level, findings.level);
-    let half = |of: fn(&(f64, f64)) -> f64| stats::interval::average(&halves.iter().map(of).collect::<Vec<_>>());
-    let halves_per_1000 = half(|halves| halves.0).zip(half(|halves| halves.1)).filter(|_| trend == Trend::Bent);
     let is_state = matches!(what, "middle_rss" | "subject_rss" | "middle_store");
-    let mut found = OverRequests {
+    let of_trials = Trials { changes: Series::of_lines(&trials, growth::FLAT_SHARE)?, halves: halves.collect() };
+    let found = OverRequests {
         row: index,
         what: what.to_owned(),
         unit: unit.to_owned(),
-        slope_per_1000,
+        slope_per_1000: stats::interval::mean(&slopes, findings.level).map(Estimate::from),
         slope_per_1000_mean,
-        shown,
-        trend,
-        halves_per_1000,
+        p_adjusted: None,
+        shown: false,
+        small: false,
+        trend: Trend::Unclear,
+        halves_per_1000: None,
         requests_a_point,
         points: points(&trials, shortest, requests_a_point, findings.level, is_state),
         sentence: String::new(),
     };
-    found.sentence = sentence(findings, &found);
-    Some(found)
+    Some((found, of_trials))
 }
 
-fn values_mean(trials: &[Vec<(f64, f64)>]) -> f64 {
-    let values = trials.iter().flatten().map(|(_, value)| *value).collect::<Vec<_>>();
-    stats::interval::average(&values).unwrap_or(0.0)
-}
-
-/// `halves`: the slopes of both halves of each trial; `requests`: of the shortest trial; `mean`: of all values.
-fn trend(slope: Option<&Estimate>, shown: bool, halves: &[(f64, f64)], requests: f64, mean: f64, level: f64) -> Trend {
-    let Some(slope) = slope else { return Trend::Unclear };
-    if !shown {
-        let most = slope.low.abs().max(slope.high.abs()) * requests / 1000.0;
-        return if most <= FLAT_SHARE * mean.abs() { Trend::Flat } else { Trend::Unclear };
-    }
-    let changes = halves.iter().map(|(first, second)| second - first).collect::<Vec<_>>();
-    let change = stats::interval::mean(&changes, level).map(Estimate::from);
-    let bends = |change: Estimate| {
-        (change.low > 0.0 || change.high < 0.0) && change.point.abs() > BEND_SHARE * slope.point.abs()
+/// Says of all series together which ones grow, which ones are flat, and which of those that grow do not so in a line.
+fn judge(all: &mut [OverRequests], trials: &[Trials], findings: &Findings) {
+    let error = 1.0 - findings.level;
+    let growths = growth::growth(&trials.iter().map(|trials| trials.changes.clone()).collect::<Vec<_>>(), error);
+    let grows = |growth: &Growth| matches!(growth.shown, Shown::Grows | Shown::Shrinks);
+    let bend = |trials: &Trials| {
+        let changes = trials.halves.iter().map(|(first, second)| second - first).collect::<Vec<_>>();
+        Some((growth::p_value(&changes)?, stats::interval::average(&changes)?))
     };
-    if change.is_some_and(bends) { Trend::Bent } else { Trend::Line }
+    let bends = growths.iter().zip(trials).map(|(growth, trials)| grows(growth).then(|| bend(trials)).flatten());
+    let bends = bends.collect::<Vec<_>>();
+    let tested = bends.iter().flatten().map(|(p, _)| *p).collect::<Vec<_>>();
+    let mut adjusted = stats::compare::holm(&tested).into_iter();
+    let series = all.len();
+    for (((found, trials), growth), bend) in all.iter_mut().zip(trials).zip(&growths).zip(bends) {
+        let is_bent = bend
+            .and_then(|(_, change)| Some((adjusted.next()?, change)))
+            .is_some_and(|(p, change)| p <= error && change.abs() > BEND_SHARE * found.slope_per_1000_mean.abs());
+        found.p_adjusted = growth.change.map(|_| growth.p_change);
+        found.shown = grows(growth);
+        found.small = growth.is_small;
+        found.trend = match growth.shown {
+            Shown::Grows | Shown::Shrinks if is_bent => Trend::Bent,
+            Shown::Grows | Shown::Shrinks => Trend::Line,
+            Shown::Flat => Trend::Flat,
+            Shown::Nothing => Trend::Unclear,
+        };
+        let half =
+            |of: fn(&(f64, f64)) -> f64| stats::interval::average(&trials.halves.iter().map(of).collect::<Vec<_>>());
+        found.halves_per_1000 = half(|halves| halves.0).zip(half(|halves| halves.1)).filter(|_| is_bent);
+        found.sentence = sentence(findings, found, series);
+    }
 }
 
 /// The value of a series at so many requests: on the line between those beside it, or that of its end.
@@ -294,7 +318,8 @@ pub(crate) fn answered(measurement: &Measurement, at_ns: u64) -> f64 {
     before + measurement.windows.get(whole).map_or(0.0, |window| window.requests as f64 * share)
 }
 
-fn sentence(findings: &Findings, found: &OverRequests) -> String {
+/// `series`: how many the report tests.
+fn sentence(findings: &Findings, found: &OverRequests, series: usize) -> String {
     const PER: &str = " per 1,000 requests";
     let label = &findings.rows[found.row].label;
     let what = match found.what.as_str() {
@@ -309,14 +334,22 @@ fn sentence(findings: &Findings, found: &OverRequests) -> String {
         return format!("{label}: {what} {}, from one trial", added::change_per(&slope, &found.unit, PER, true));
     };
     let change = |slope: &Estimate, quick| added::change_per(slope, &found.unit, PER, quick);
+    let margin = growth::FLAT_SHARE * 100.0;
     let word = if slope.point > 0.0 { "grows" } else { "shrinks" };
     let requests = found.points.last().map_or(0.0, |point| point.requests + found.requests_a_point / 2.0);
     match (found.trend, found.halves_per_1000) {
-        (Trend::Flat, _) => format!("{label}: {what} flat: {}", change(slope, findings.quick)),
-        (Trend::Unclear, _) => format!(
-            "{label}: {what}: {requests:.0} requests a trial cannot tell whether it grows: {}",
+        (Trend::Flat, _) => format!(
+            "{label}: {what} flat, within ±{margin:.0} % over {requests:.0} requests: {}",
             change(slope, findings.quick)
         ),
+        (Trend::Unclear, _) => {
+            let alone = slope.low > 0.0 || slope.high < 0.0;
+            let among = if alone { format!(", not significant among {series} series") } else { String::new() };
+            format!(
+                "{label}: {what}: {requests:.0} requests a trial cannot tell whether it grows: {}{among}",
+                change(slope, findings.quick)
+            )
+        }
         (Trend::Bent, Some((first, second))) => {
             let half = |point| change(&Estimate { point, ..*slope }, true);
             format!(
@@ -326,7 +359,11 @@ fn sentence(findings: &Findings, found: &OverRequests) -> String {
                 half(second)
             )
         }
-        (Trend::Line | Trend::Bent, _) => format!("{label}: {what} {word}: {}", change(slope, findings.quick)),
+        (Trend::Line | Trend::Bent, _) => {
+            let small = format!(", by less than {margin:.0} % over {requests:.0} requests");
+            let small = if found.small { small.as_str() } else { "" };
+            format!("{label}: {what} {word}{small}: {}", change(slope, findings.quick))
+        }
     }
 }
 

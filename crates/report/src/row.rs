@@ -2,19 +2,17 @@
 
 use std::collections::BTreeMap;
 
+use study::WarningKind;
 use study::plan::{Level, SearchPlan, TrialRule};
 use study::record::{
     BuildOutcome, Censored, FailureKind, IdlePolicy, Limit, Measurement, NetworkCounters, Outcome, Record, Run,
 };
 
 use crate::findings::{
-    Estimate, FailureCount, LimitFinding, Mark, MetricFinding, Row, RowState, SearchFinding, TrialFinding,
+    Estimate, FailureCount, LimitFinding, Mark, MetricFinding, Row, RowState, SearchFinding, TrialFinding, Warning,
 };
 use crate::number::count;
-use crate::{histogram, outlier, probes, search, silence, value};
-
-/// Metrics in which outliers are looked for; the rest follows from them or says little.
-const OUTLIERS_IN: [&str; 3] = ["throughput", "latency_mean", "latency_p99"];
+use crate::{histogram, probes, search, silence, value, warning};
 
 /// The label of the row of a study without factors.
 const ONLY_POINT: &str = "the only point";
@@ -76,6 +74,7 @@ pub(crate) fn row(run: &Run, point: usize, idle: Option<IdlePolicy>, records: &[
         handshakes_resumed: crate::number::total(measurements().map(|measurement| measurement.resumed)),
         requests: measurements().fold(0, |sum, measurement| sum.saturating_add(measurement.requests)),
         trials,
+        steady: None,
         warnings: Vec::new(),
     };
     row.warnings = warnings(&row, records);
@@ -160,22 +159,11 @@ fn sum<'a, K: Ord + Clone + 'a>(counts: impl Iterator<Item = &'a BTreeMap<K, u64
 }
 
 fn trials(records: &[&Record], level: f64) -> Vec<TrialFinding> {
-    let mut trials = records.iter().map(|record| trial(record, level)).collect::<Vec<_>>();
-    for metric in OUTLIERS_IN {
-        let values = trials.iter().map(|trial| trial.values.get(metric).copied()).collect::<Vec<_>>();
-        for index in outlier::outliers(&values) {
-            trials[index].outlier_in.push(metric.to_owned());
-        }
-    }
-    trials
+    records.iter().map(|record| trial(record, level)).collect()
 }
 
 fn trial(record: &Record, level: f64) -> TrialFinding {
     let limited_by = record.verdict.as_ref().map(|verdict| verdict.limited_by);
-    let steady = |measurement| {
-        let truncation = stats::steady::mser5(&value::series(measurement));
-        truncation.judged().then_some(truncation.reached)
-    };
     let (values, at_least) = value::values_and_bounds(record, level);
     let hung = silence::hung_trial(record).map(|_| Mark::Hung);
     let measured = record.measurement();
@@ -193,7 +181,6 @@ fn trial(record: &Record, level: f64) -> TrialFinding {
         limited_by,
         marks: limited_by.and_then(mark).into_iter().chain(hung).collect(),
         outlier_in: Vec::new(),
-        steady: record.measurement().and_then(steady),
         contended: probes::contended(record),
         failed: match &record.outcome {
             Outcome::Failed(failure) => Some(failure.message.clone()),
@@ -371,61 +358,32 @@ fn row_marks(found: Option<&LimitFinding>, trials: &[TrialFinding]) -> Vec<Mark>
     found.map_or_else(Vec::new, marks).into_iter().chain(hung).collect()
 }
 
-fn warnings(row: &Row, records: &[&Record]) -> Vec<String> {
-    let of = |some: usize| match row.trials.len() {
-        all if all == some => String::new(),
-        all => format!(" ({some} of {all} trials)"),
-    };
-    let mut warnings = alike(records.iter().flat_map(|record| &record.warnings))
-        .into_iter()
-        .map(|(text, trials)| text + &of(trials))
-        .collect::<Vec<_>>();
+/// What the trials warn of and what they are limited by; what is told from all rows together comes later.
+fn warnings(row: &Row, records: &[&Record]) -> Vec<Warning> {
+    let all = row.trials.len();
+    let mut warnings = Vec::new();
+    if !matches!(row.state, RowState::Measured | RowState::Partial { .. }) {
+        let text = format!("{}: {}", row.state.word(), row.state.reason().unwrap_or_default());
+        warnings.push(Warning::new(WarningKind::NotMeasured, text, 0));
+    }
+    warnings.extend(warning::of_row(records));
     if let Some(found) = &row.limited_by {
         for (&limit, &trials) in found.counts.iter().filter(|(limit, _)| mark(**limit).is_some()) {
-            let what = if limit == Limit::Shared { "shared processors" } else { "generator-bound" };
+            let shared = limit == Limit::Shared;
+            let kind = if shared { WarningKind::SharedCpus } else { WarningKind::GeneratorBound };
             let why = found
                 .reasons
                 .first()
                 .filter(|_| limit == found.limit)
                 .map_or(String::new(), |reason| format!(": {reason}"));
-            warnings.push(format!("{what}{}{why}", of(trials)));
-        }
-    }
-    let unsteady = row.trials.iter().filter(|trial| trial.steady == Some(false)).count();
-    if unsteady > 0 {
-        warnings.push(format!("no steady state was reached{}", of(unsteady)));
-    }
-    let outliers = row.trials.iter().filter(|trial| !trial.outlier_in.is_empty()).collect::<Vec<_>>();
-    match outliers.as_slice() {
-        [] => {}
-        [trial] => {
-            let metrics = trial.outlier_in.join(", ");
-            warnings
-                .push(format!("the trial in block {} is an outlier in {metrics}: flagged, not removed", trial.block));
-        }
-        several => {
-            let blocks = several.iter().map(|trial| trial.block.to_string()).collect::<Vec<_>>().join(", ");
-            warnings.push(format!("{} trials are outliers (blocks {blocks}): flagged, not removed", several.len()));
+            let text = format!("{}{}{why}", kind.text().unwrap_or_default(), warning::of_trials(trials, all));
+            warnings.push(Warning::new(kind, text, trials));
         }
     }
     if let (RowState::Partial { reason }, true) = (&row.state, !row.failures.is_empty()) {
-        warnings.push(reason.clone());
+        warnings.push(Warning::new(WarningKind::Failed, reason.clone(), 0));
     }
     warnings
-}
-
-/// Sentences that differ in their figures only are one; the first stands for all. With each, how many there were.
-fn alike<'a>(texts: impl Iterator<Item = &'a String>) -> Vec<(String, usize)> {
-    let shape = |text: &str| text.split(|c: char| c.is_ascii_digit() || c == '.' || c == ',').collect::<String>();
-    let mut kinds = Vec::<(String, String, usize)>::new();
-    for text in texts {
-        let shape = shape(text);
-        match kinds.iter_mut().find(|(known, ..)| *known == shape) {
-            Some((.., count)) => *count += 1,
-            None => kinds.push((shape, text.clone(), 1)),
-        }
-    }
-    kinds.into_iter().map(|(_, text, count)| (text, count)).collect()
 }
 
 #[cfg(test)]
@@ -543,47 +501,8 @@ mod tests {
         );
         check([Shared; 8], Shared, &[Mark::Shared]);
         let row = example_row(0, |_, records| set(records, &[Generator]));
-        assert_eq!(row.warnings, ["generator-bound (1 of 8 trials)"]);
-    }
-
-    #[test]
-    fn warnings_that_differ_in_figures_are_one() {
-        let row = example_row(0, |_, records| {
-            for (index, record) in records.iter_mut().enumerate().take(3) {
-                record.warnings = vec![format!("{} segments sent again (TCP retransmits)", index + 2)];
-            }
-            records[7].warnings = vec!["something else".to_owned()];
-        });
-        let expected = ["2 segments sent again (TCP retransmits) (3 of 8 trials)", "something else (1 of 8 trials)"];
-        assert_eq!(row.warnings, expected);
-    }
-
-    #[test]
-    fn outliers_are_flagged_and_stay() {
-        let row = example_row(8, |_, _| ());
-        assert_eq!(row.n, 8);
-        let flagged = row.trials.iter().filter(|trial| !trial.outlier_in.is_empty()).collect::<Vec<_>>();
-        assert_eq!(flagged.len(), 1);
-        assert_eq!(flagged[0].block, 5);
-        let values = row.trials.iter().map(|trial| trial.values["throughput"]).collect::<Vec<_>>();
-        assert_eq!(row.metrics["throughput"].mean, stats::interval::average(&values), "with the outlier");
-    }
-
-    #[test]
-    fn many_outliers_are_one_warning() {
-        let row = example_row(8, |_, records| {
-            for (index, record) in records.iter_mut().enumerate().filter(|(index, _)| index % 4 == 0) {
-                if let Outcome::Measured(measurement) = &mut record.outcome {
-                    measurement.requests *= 3 + index as u64;
-                }
-            }
-        });
-        let warning = row.warnings.iter().find(|warning| warning.contains("outliers")).unwrap();
-        assert!(
-            warning.ends_with("): flagged, not removed") && warning.contains(" trials are outliers (blocks "),
-            "{warning}"
-        );
-        assert!(!row.warnings.iter().any(|warning| warning.contains("an outlier in")));
+        let expected = Warning::new(WarningKind::GeneratorBound, "generator-bound (1 of 8 trials)", 1);
+        assert_eq!(row.warnings, [expected]);
     }
 
     #[test]

@@ -19,11 +19,14 @@ const FEWEST: usize = 4;
 pub(crate) fn scalability(run: &Run, factors: &[Factor], rows: &[Row]) -> Vec<Scalability> {
     let resources = factors.iter().filter(|factor| RESOURCES.contains(&factor.name.as_str()));
     let swept = resources.filter(|factor| factor.numeric && factor.levels.len() >= FEWEST);
-    swept.flat_map(|factor| over(run, &factor.name, rows)).collect()
+    let all = swept.flat_map(|factor| over(&factor.name, rows).into_iter().map(move |series| (factor, series)));
+    let all = all.collect::<Vec<_>>();
+    let among = all.len();
+    all.into_iter().map(|(factor, ((levels, _), points))| of_series(run, &factor.name, levels, points, among)).collect()
 }
 
-fn over(run: &Run, factor: &str, rows: &[Row]) -> Vec<Scalability> {
-    let others = run.plan.factors.iter().filter(|name| *name != factor).cloned().collect::<Vec<_>>();
+/// The series over a resource.
+fn over<'a>(factor: &str, rows: &'a [Row]) -> Vec<(Key, Vec<Measured<'a>>)> {
     let mut series = Vec::<(Key, Vec<Measured<'_>>)>::new();
     for row in rows {
         let (Some(n), Some(idle)) = (row.factors.get(factor).and_then(Level::as_f64), row.idle) else { continue };
@@ -37,7 +40,7 @@ fn over(run: &Run, factor: &str, rows: &[Row]) -> Vec<Scalability> {
             None => series.push((key, vec![measured])),
         }
     }
-    series.into_iter().map(|((levels, _), points)| of_series(run, factor, &others, levels, points)).collect()
+    series
 }
 
 /// Levels of all other factors, and what idle processors did.
@@ -61,18 +64,19 @@ impl Measured<'_> {
 fn of_series(
     run: &Run,
     factor: &str,
-    others: &[String],
     series: BTreeMap<String, Level>,
     mut measured: Vec<Measured<'_>>,
+    among: usize,
 ) -> Scalability {
+    let others = run.plan.factors.iter().filter(|name| *name != factor).cloned().collect::<Vec<_>>();
     measured.retain(|point| !point.throughputs.is_empty());
     measured.sort_by(|a, b| a.n.total_cmp(&b.n));
-    let label = label(others, &series);
+    let label = label(&others, &series);
     let fitted = measured.iter().filter(|point| point.left_out().is_none());
     let points = fitted.map(|point| Point { n: point.n, throughputs: point.throughputs.clone() }).collect::<Vec<_>>();
     let found = stats::usl::fit(&points, value::level(&run.plan.trials), run.plan.seed);
     let mut sentence = match &found {
-        Ok(fit) => fit.sentence(plural(factor)),
+        Ok(fit) => fit.sentence(plural(factor), among),
         Err(why) => why.to_string(),
     };
     sentence += &left_out(factor, &measured);

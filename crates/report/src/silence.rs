@@ -1,5 +1,6 @@
 //! Subjects that fall silent: whether a trial hung, which connections did, and pauses.
 
+use study::WarningKind;
 use study::record::{Censored, Measurement, Record};
 
 use crate::findings::{Findings, Row};
@@ -60,13 +61,18 @@ pub(crate) fn words(measurement: &Measurement, silent_ns: u64) -> String {
 }
 
 /// What the reader should know of silences, one sentence each.
-pub(crate) fn warnings(measurement: &Measurement, starved_ns: u64) -> Vec<String> {
+pub(crate) fn warnings(measurement: &Measurement, starved_ns: u64) -> Vec<(WarningKind, String)> {
     let silent = silent_ns(measurement).map(|silent_ns| {
         let hung = if hung(measurement, starved_ns).is_some() { "hung: " } else { "" };
         format!("{hung}{}", words(measurement, silent_ns))
     });
     let alone = if silent.is_none() { connections(measurement) } else { None };
-    [silent, alone, pause(measurement)].into_iter().flatten().collect()
+    let all = [
+        (WarningKind::Silent, silent),
+        (WarningKind::SilentConnections, alone),
+        (WarningKind::Pause, pause(measurement)),
+    ];
+    all.into_iter().filter_map(|(kind, text)| Some((kind, text?))).collect()
 }
 
 /// Connections that were silent at the end while others were answered.
@@ -184,7 +190,8 @@ pub(crate) mod tests {
     fn check(name: &str, record: &Record, is_hung: bool, expected: &[&str]) {
         let measurement = record.measurement().unwrap();
         assert_eq!(hung(measurement, 0).is_some(), is_hung, "{name}");
-        assert_eq!(warnings(measurement, 0), expected, "{name}");
+        let texts = warnings(measurement, 0).into_iter().map(|(_, text)| text).collect::<Vec<_>>();
+        assert_eq!(texts, expected, "{name}");
     }
 
     #[test]
@@ -223,7 +230,7 @@ pub(crate) mod tests {
         let one = record(|m| leave(m, &waits(&[812 * MS]), &[], MS));
         check("one", &one, false, &["1 of 40 connections had no answer for the last 812 ms"]);
         let three = record(|m| leave(m, &waits(&[812 * MS, 900 * MS, 850 * MS]), &[], MS));
-        let [found] = warnings(three.measurement().unwrap(), 0).try_into().unwrap();
+        let [(_, found)] = warnings(three.measurement().unwrap(), 0).try_into().unwrap();
         assert!(found.starts_with("3 of 40 connections had no answer for at least the last 81"), "{found}");
     }
 

@@ -133,7 +133,7 @@ pub fn terminal(findings: &Findings, style: &Style) -> String {
     let doctor = bad.map(|found| format!("doctor: {}: {}", found.check, found.text)).collect::<Vec<_>>();
     if !findings.warnings.is_empty() || !doctor.is_empty() {
         let _ = writeln!(out, "\n{}", paint.bold("Warnings"));
-        for warning in findings.warnings.iter().chain(&doctor) {
+        for warning in findings.warnings.iter().map(|warning| &warning.text).chain(&doctor) {
             out += &wrap(&format!("  {}\n", paint.warn(warning)), style.width, 4);
         }
     }
@@ -428,14 +428,8 @@ mod tests {
         Warnings
           another process had a processor in use before or after 1 of 88 trials, for up to 44 % of a probe: flagged, not removed
           c-epoll, cores 2, clients 80: generator-bound: it was busy while the subject had processors to spare
-          c-epoll, cores 2, clients 80: no steady state was reached (1 of 8 trials)
-          go, cores 1, clients 40: no steady state was reached (1 of 8 trials)
-          go, cores 1, clients 40: the trial in block 7 is an outlier in throughput, latency_mean: flagged, not removed
           go, cores 1, clients 40: 1 of 8 trials failed: the subject did not listen within 5 s
-          go, cores 1, clients 80: the trial in block 2 is an outlier in latency_p99: flagged, not removed
-          go, cores 2, clients 40: the trial in block 1 is an outlier in throughput, latency_mean: flagged, not removed
           go, cores 2, clients 80: failed: all 8 trials failed: the subject ended while it was measured: signal 11
-          rust-tokio, cores 1, clients 40: no steady state was reached (3 of 8 trials)
           rust-tokio, cores 1, clients 40: the trial in block 5 is an outlier in throughput, latency_mean, latency_p99: flagged,
             not removed
           rust-tokio, cores 2, clients 80: unrunnable: needs 4096 open files, may have 1024
@@ -487,21 +481,10 @@ mod tests {
             for up to 44 % of a probe: flagged, not removed
           c-epoll, cores 2, clients 80: generator-bound: it was busy while the
             subject had processors to spare
-          c-epoll, cores 2, clients 80: no steady state was reached (1 of 8
-            trials)
-          go, cores 1, clients 40: no steady state was reached (1 of 8 trials)
-          go, cores 1, clients 40: the trial in block 7 is an outlier in
-            throughput, latency_mean: flagged, not removed
           go, cores 1, clients 40: 1 of 8 trials failed: the subject did not
             listen within 5 s
-          go, cores 1, clients 80: the trial in block 2 is an outlier in
-            latency_p99: flagged, not removed
-          go, cores 2, clients 40: the trial in block 1 is an outlier in
-            throughput, latency_mean: flagged, not removed
           go, cores 2, clients 80: failed: all 8 trials failed: the subject
             ended while it was measured: signal 11
-          rust-tokio, cores 1, clients 40: no steady state was reached (3 of 8
-            trials)
           rust-tokio, cores 1, clients 40: the trial in block 5 is an outlier in
             throughput, latency_mean, latency_p99: flagged, not removed
           rust-tokio, cores 2, clients 80: unrunnable: needs 4096 open files,
@@ -552,12 +535,8 @@ mod tests {
 
         Warnings
           this machine leaves the subject 24 processors, fewer than 2 design points would use (up to 40)
-          threads 2: 2 trials are outliers (blocks 2, 5): flagged, not removed
           threads 4: 13 of 16533 requests went wrong: 12 status, 1 truncated (1 of 8 trials)
-          threads 24: no steady state was reached (1 of 8 trials)
           threads 40: generator-bound: it was busy while the subject had processors to spare
-          threads 40: no steady state was reached (1 of 8 trials)
-          threads 40: the trial in block 5 is an outlier in throughput, latency_mean, latency_p99: flagged, not removed
           doctor: virtualisation: this is a virtual machine (KVM)
 
         load http, GET /, closed loop, 80 clients

@@ -12,6 +12,7 @@
 //! 5. A middle whose processors were busy is the limit in place of the subject, or of nobody.
 
 use study::record::{Calibration, Limit, Measurement, MiddleUse, Record, SubjectUse, Verdict, Worker};
+use study::{Warning, WarningKind};
 
 use crate::histogram;
 use crate::latency::Latency;
@@ -42,10 +43,10 @@ const OTHERS_DOUBT_NS: u64 = 20_000_000;
 /// Fewer clients in back-off than this share of all are not worth a word.
 const BACKOFF_SHARE: f64 = 0.01;
 
-/// Who was the limit of the trial (`None`: it failed), and warnings, one sentence each.
+/// Who was the limit of the trial (`None`: it failed), and what the reader should know.
 ///
 /// A calibration of another protocol, backend, idle policy or number of threads says nothing here and is not used.
-pub fn judge(record: &Record, calibration: Option<&Calibration>) -> (Option<Verdict>, Vec<String>) {
+pub fn judge(record: &Record, calibration: Option<&Calibration>) -> (Option<Verdict>, Vec<Warning>) {
     let Some(measurement) = record.measurement() else { return (None, Vec::new()) };
     let subject = subject_busy(&record.subject);
     let calibration = calibration.filter(|calibration| {
@@ -62,11 +63,11 @@ pub fn judge(record: &Record, calibration: Option<&Calibration>) -> (Option<Verd
         && generator > EXHAUSTED
         && (BUSY..EXHAUSTED).contains(&subject)
     {
-        warnings.push(format!(
+        warnings.push(WarningKind::BothBusy.says(format!(
             "the generator was {} busy and the subject {}: the numbers may be about both",
             percent(generator),
             percent(subject)
-        ));
+        )));
     }
     let verdict = if record.cpus_shared {
         verdict(Limit::Shared, "subject and generator shared processors".to_owned())
@@ -98,12 +99,13 @@ fn waited(used: &SubjectUse) -> Option<f64> {
 }
 
 /// Of the subject, and of what stands in between.
-fn waiting_warnings(record: &Record) -> Vec<String> {
+fn waiting_warnings(record: &Record) -> Vec<Warning> {
     let subject = ("the subject".to_owned(), &record.subject);
     let middles = record.middles.iter().map(|middle| (format!("the middle {}", middle.name), &middle.used));
     let waiting = std::iter::once(subject).chain(middles).filter_map(|(who, used)| {
         let share = waited(used).filter(|share| *share > RUN_QUEUE_SHARE)?;
-        Some(format!("{who} waited for its processor {} of the time: another process had it", percent(share)))
+        let text = format!("{who} waited for its processor {} of the time: another process had it", percent(share));
+        Some(WarningKind::SubjectWaited.says(text))
     });
     waiting.collect()
 }
@@ -343,45 +345,58 @@ pub(crate) fn silence_warning(measurement: &Measurement) -> Option<String> {
 }
 
 /// Warnings that the measurement alone gives cause for.
-pub(crate) fn measurement_warnings(measurement: &Measurement, starved_ns: u64) -> Vec<String> {
+pub(crate) fn measurement_warnings(measurement: &Measurement, starved_ns: u64) -> Vec<Warning> {
     let mut warnings = Vec::new();
-    warnings.extend(measurement.backend_note.clone());
-    match silence_warning(measurement) {
-        Some(warning) => warnings.push(warning),
-        None => warnings.extend(silence::warnings(measurement, starved_ns)),
+    let mut warn = |kind: WarningKind, text: String| warnings.push(kind.says(text));
+    if let Some(note) = &measurement.backend_note {
+        warn(WarningKind::Backend, note.clone());
     }
-    warnings.extend(errors_warning(measurement));
+    match silence_warning(measurement) {
+        Some(text) => warn(WarningKind::Silent, text),
+        None => silence::warnings(measurement, starved_ns).into_iter().for_each(|(kind, text)| warn(kind, text)),
+    }
+    if let Some(text) = errors_warning(measurement) {
+        warn(WarningKind::Errors, text);
+    }
     if measurement.warmup_errors.values().any(|&count| count > 0) {
-        warnings.push(format!("requests went wrong during warm-up: {}", kinds(&measurement.warmup_errors)));
+        let kinds = kinds(&measurement.warmup_errors);
+        warn(WarningKind::WarmupErrors, format!("requests went wrong during warm-up: {kinds}"));
     }
     if measurement.late_answers > 0 {
         let late = count(measurement.late_answers, "answer");
-        warnings.push(format!("{late} came after the timeout; the latency is in the quantiles"));
+        warn(WarningKind::LateAnswers, format!("{late} came after the timeout; the latency is in the quantiles"));
     }
     if measurement.unsent > 0 {
         let unsent = count(measurement.unsent, "intended request");
         let longest = measurement.censored.as_deref().and_then(|censored| censored.unsent.max);
         let longest = longest.map_or(String::new(), |ns| format!(", for up to {}", quantity(ns as f64, "ns")));
-        warnings.push(format!("{unsent} could not be sent before the end: no connection was free{longest}"));
+        let text = format!("{unsent} could not be sent before the end: no connection was free{longest}");
+        warn(WarningKind::Unsent, text);
     }
     if measurement.reconnects > 0 {
-        warnings.push(format!("{} had to be opened again", count(measurement.reconnects, "connection")));
+        let connections = count(measurement.reconnects, "connection");
+        warn(WarningKind::Reconnects, format!("{connections} had to be opened again"));
     }
-    warnings.extend(backing_off(measurement));
+    if let Some(text) = backing_off(measurement) {
+        warn(WarningKind::BackOff, text);
+    }
     if measurement.asked_again > 0 {
         let again = count(measurement.asked_again, "request");
-        warnings
-            .push(format!("{again} had to be asked again: the connection ended behind an answer to an earlier one"));
+        let text = format!("{again} had to be asked again: the connection ended behind an answer to an earlier one");
+        warn(WarningKind::AskedAgain, text);
     }
     if measurement.latency().saturated > 0 {
         let above = count(measurement.latency().saturated, "latency");
-        warnings.push(format!("{above} above 1 h: counted, in the highest bucket"));
+        warn(WarningKind::Saturated, format!("{above} above 1 h: counted, in the highest bucket"));
     }
-    warnings.extend(little_warning(measurement));
+    if let Some(text) = little_warning(measurement) {
+        warn(WarningKind::Little, text);
+    }
     for (index, worker) in measurement.workers.iter().enumerate() {
         if waiting(worker) > RUN_QUEUE_SHARE {
             let share = percent(waiting(worker));
-            warnings.push(format!("worker {index} of the generator was ready but not running {share} of the time"));
+            let text = format!("worker {index} of the generator was ready but not running {share} of the time");
+            warn(WarningKind::GeneratorWaited, text);
         }
     }
     warnings
@@ -412,18 +427,21 @@ fn little_warning(measurement: &Measurement) -> Option<String> {
     })
 }
 
-fn network_warnings(record: &Record) -> Vec<String> {
+fn network_warnings(record: &Record) -> Vec<Warning> {
     let network = &record.network;
     let mut warnings = Vec::new();
     if network.retransmits > 0 {
-        warnings.push(format!("{} sent again (TCP retransmits)", count(network.retransmits, "segment")));
+        let text = format!("{} sent again (TCP retransmits)", count(network.retransmits, "segment"));
+        warnings.push(WarningKind::Retransmits.says(text));
     }
     if network.listen_overflows > 0 {
         let times = count(network.listen_overflows, "time");
-        warnings.push(format!("the subject's accept queue was full {times} (ListenOverflows)"));
+        let text = format!("the subject's accept queue was full {times} (ListenOverflows)");
+        warnings.push(WarningKind::ListenOverflows.says(text));
     }
     if network.listen_drops > network.listen_overflows {
-        warnings.push(format!("{} dropped (ListenDrops)", count(network.listen_drops, "connection request")));
+        let text = format!("{} dropped (ListenDrops)", count(network.listen_drops, "connection request"));
+        warnings.push(WarningKind::ListenDrops.says(text));
     }
     warnings
 }
@@ -616,7 +634,8 @@ mod tests {
         }
         let (verdict, warnings) = judge(&beside(0.34, 0.5), None);
         assert_eq!(verdict.unwrap().reasons, ["another process had the subject's processor 34 % of the time"]);
-        assert_eq!(warnings, ["the subject waited for its processor 34 % of the time: another process had it"]);
+        let text = "the subject waited for its processor 34 % of the time: another process had it";
+        assert_eq!(warnings, [WarningKind::SubjectWaited.says(text)]);
         let unknown = edited(beside(0.34, 0.5), |record| record.subject.others_ns = None);
         assert_eq!((subject_waiting(&unknown), starved(&unknown)), (None, None));
         assert_eq!(judge(&unknown, None).0.unwrap().limited_by, Limit::Latency);
@@ -624,10 +643,8 @@ mod tests {
             let used = beside(0.34, 0.5).subject;
             record.middles = vec![MiddleUse { name: "m".to_owned(), used, ..MiddleUse::default() }];
         });
-        assert_eq!(
-            judge(&proxy, None).1,
-            ["the middle m waited for its processor 34 % of the time: another process had it"]
-        );
+        let text = "the middle m waited for its processor 34 % of the time: another process had it";
+        assert_eq!(judge(&proxy, None).1, [WarningKind::SubjectWaited.says(text)]);
     }
 
     #[test]
@@ -642,10 +659,10 @@ mod tests {
         );
         let most = "on average 25 of 40 clients were in the generator's back-off after lost connections";
         check("most", &resting(25.0), Limit::Subject, &format!("it lost connections: {most}"));
-        assert_eq!(judge(&resting(25.0), None).1, [most]);
-        assert_eq!(judge(&resting(0.3), None).1, Vec::<String>::new());
+        assert_eq!(judge(&resting(25.0), None).1, [WarningKind::BackOff.says(most)]);
+        assert_eq!(judge(&resting(0.3), None).1, []);
         let one = "on average 1.5 of 40 clients were in the generator's back-off after lost connections";
-        assert_eq!(judge(&resting(1.5), None).1, [one]);
+        assert_eq!(judge(&resting(1.5), None).1, [WarningKind::BackOff.says(one)]);
         let open = edited(open(0.3, 0.8, 100_000, 1_000, 50_000), |record| of(record).in_backoff_mean = 25.0);
         let reason = format!("only 80 % of the offered load was answered, it lost connections: {most}");
         check("open loop", &open, Limit::Subject, &reason);
@@ -726,8 +743,10 @@ mod tests {
 
     #[test]
     fn warnings() {
-        let check =
-            |name: &str, record: Record, expected: &[&str]| assert_eq!(judge(&record, None).1, expected, "{name}");
+        let check = |name: &str, record: Record, expected: &[&str]| {
+            let warnings = judge(&record, None).1.into_iter().map(|warning| warning.text).collect::<Vec<_>>();
+            assert_eq!(warnings, expected, "{name}");
+        };
         let edit = |edit: fn(&mut Measurement)| edited(closed(0.98, 0.6), |record| edit(of(record)));
         check("none", closed(0.98, 0.6), &[]);
         check(

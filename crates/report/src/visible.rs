@@ -30,7 +30,7 @@ pub(crate) fn record(record: &Record) -> Cow<'_, Record> {
         Outcome::Failed(failure) => hidden(&failure.message),
         Outcome::Measured(measurement) => measurement.error_examples.values().any(hidden),
     };
-    if !any && !record.warnings.iter().any(hidden) {
+    if !any && !record.warnings.iter().any(|warning| hidden(&warning.text)) {
         return Cow::Borrowed(record);
     }
     let mut record = record.clone();
@@ -38,7 +38,7 @@ pub(crate) fn record(record: &Record) -> Cow<'_, Record> {
         Outcome::Failed(failure) => show(&mut failure.message),
         Outcome::Measured(measurement) => measurement.error_examples.values_mut().for_each(show),
     }
-    record.warnings.iter_mut().for_each(show);
+    record.warnings.iter_mut().for_each(|warning| show(&mut warning.text));
     Cow::Owned(record)
 }
 
@@ -102,7 +102,7 @@ mod tests {
         let Outcome::Measured(measurement) = &mut measured.outcome else { unreachable!() };
         measurement.errors.insert("wrong-answer".to_owned(), 1);
         measurement.error_examples.insert("wrong-answer".to_owned(), evil.to_owned());
-        measured.warnings.push(evil.to_owned());
+        measured.warnings.push(study::WarningKind::Other.says(evil));
         run.builds[2].outcome = BuildOutcome::Failed { output_tail: format!("cc: {evil}") };
         let findings = analyze(&run, &records);
         let forms = [

@@ -1,92 +1,45 @@
-//! Where does the transient end? What came before is cut from a trial.
+//! Was a steady state reached before measuring began?
 
-/// How much of a series to cut from its front.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Truncation {
-    /// Values to drop.
-    pub dropped: usize,
-    /// Values there were.
-    pub total: usize,
-    /// Whether a steady state was reached: false when the best cut is beyond half of the series, or
-    /// when the series is too short to tell ([`Truncation::judged`]). Then nothing should be cut and
-    /// the trial be flagged.
-    pub reached: bool,
+use crate::growth::{self, Growth, Series, Shown};
+
+/// A change from the first half of a trial to the second that is smaller than this moves the mean of the trial by less than half
+/// of it, and is called steady whatever a test says.
+pub const MARGIN: f64 = 0.02;
+/// With fewer trials of a point there is no telling.
+const FEWEST: usize = 3;
+
+/// Whether the trials of a design point had reached a steady state.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Steady {
+    /// `Some(false)`: they were shown not to have, `Some(true)`: they were not, `None`: too few to tell.
+    pub reached: Option<bool>,
+    /// The logarithm of the mean of the second half of a trial over that of the first, over trials.
+    pub change: Growth,
 }
 
-impl Truncation {
-    /// Whether the series was long enough to look for a steady state.
-    pub fn judged(&self) -> bool {
-        self.total >= FEWEST
-    }
-}
-
-impl std::fmt::Display for Truncation {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Truncation { dropped, total, reached } = self;
-        match (self.judged(), reached, dropped) {
-            (false, ..) => write!(f, "steady state not checked: {total} windows, {FEWEST} needed"),
-            (true, false, _) => write!(f, "no steady state was reached: the best cut is {dropped} of {total} windows"),
-            (true, true, 0) => write!(f, "steady from the start"),
-            (true, true, _) => write!(f, "steady after {dropped} of {total} windows"),
+/// Looks at all design points of a report together: `points[point][trial][window]`, latencies for example.
+///
+/// A trial that begins before the transient is over differs between its halves, and the other trials of its point differ in the
+/// same direction; what the machine does to a trial, or windows that resemble their neighbours, have no direction. So trials are counted
+/// and not windows: in at most `error` of reports a point that is steady is said not to be (Student's t over trials, Holm over points).
+/// Changes below [`MARGIN`] are not held against it.
+///
+/// # Panics
+/// When `error` is not strictly between 0 and 1.
+pub fn steady(points: &[Vec<Vec<f64>>], error: f64) -> Vec<Steady> {
+    let series = points.iter().map(|trials| Series::of_halves(trials, MARGIN)).map(|mut series| {
+        // Those that are not judged take no part.
+        if series.changes.len() < FEWEST {
+            series.changes.clear();
         }
-    }
-}
-
-/// Values in a batch, where there are enough.
-const BATCH: usize = 5;
-/// Batches to have before they are made of several values.
-const BATCHES: usize = 20;
-/// Values without which there is no telling.
-const FEWEST: usize = BATCHES;
-/// The last batches are not offered as a rest: so few are alike by chance too often.
-const REST: usize = 5;
-/// A cut beyond half of the series must lower the squared error at least to this share of what a cut
-/// before does. In simulated white noise of 20 to 200 windows a cut beyond half comes out in 6 to 11 % of
-/// the series, and in 2 to 6 % with this demand.
-const CLEARLY: f64 = 0.7;
-
-/// MSER-5: cuts where the standard error of the mean of what is left, over batches of five values, is least.
-///
-/// A cut beyond half of the series means that no steady state was reached, unless it is hardly better
-/// than the best cut before, which is then taken. Below 100 values the batches are shorter, so that
-/// there are 20 of them at least. Source: White 1997, An Effective Truncation Heuristic for Bias
-/// Reduction in Simulation Output; White, Cobb & Spratt 2000, A Comparison of Five Steady-State
-/// Truncation Heuristics for Simulation.
-///
-/// Values beyond the last whole batch are not looked at, and never cut. A value that is no finite
-/// number makes the series one that has no steady state.
-pub fn mser5(series: &[f64]) -> Truncation {
-    let total = series.len();
-    if total < FEWEST || !series.iter().all(|value| value.is_finite()) {
-        return Truncation { dropped: 0, total, reached: false };
-    }
-    let length = (total / BATCHES).clamp(1, BATCH);
-    let batches = series.chunks_exact(length).map(|batch| batch.iter().sum::<f64>() / length as f64);
-    let errors = errors_of_cuts(&batches.collect::<Vec<_>>());
-    // `min_by` keeps the first of equals, the cut that keeps the most.
-    let best = |cuts: std::ops::Range<usize>| cuts.min_by(|&a, &b| errors[a].total_cmp(&errors[b]));
-    let half = (errors.len() - 1 + REST) / 2;
-    let early = best(0..half + 1).expect("there are 20 batches at least");
-    let late = best(0..errors.len()).expect("as above");
-    let reached = late <= half || errors[late] > CLEARLY * errors[early];
-    Truncation { dropped: length * if reached { early } else { late }, total, reached }
-}
-
-/// Squared standard error of the mean of what each cut leaves, up to a constant: `Σ(z - z̄)² / k²`.
-fn errors_of_cuts(batches: &[f64]) -> Vec<f64> {
-    // From the back, with Welford's update: each cut costs one step.
-    let (mut count, mut mean, mut squares) = (0.0, 0.0, 0.0);
-    let mut errors = Vec::with_capacity(batches.len());
-    for value in batches.iter().rev() {
-        count += 1.0;
-        let before = value - mean;
-        mean += before / count;
-        squares += before * (value - mean);
-        errors.push(squares / (count * count));
-    }
-    errors.drain(..REST - 1);
-    errors.reverse();
-    errors
+        series
+    });
+    let found = growth::growth(&series.collect::<Vec<_>>(), error).into_iter();
+    let judged = |change: Growth| {
+        let moved = change.change.map(|mean| mean.point.abs() > MARGIN)?;
+        Some(!(moved && matches!(change.shown, Shown::Grows | Shown::Shrinks)))
+    };
+    found.map(|change| Steady { reached: judged(change), change }).collect()
 }
 
 #[cfg(test)]
@@ -94,57 +47,35 @@ mod tests {
     use super::*;
     use crate::Rng;
 
-    // Python 3 with numpy 2, straight from the definition:
-    // z = numpy.array([20/(1+i) + 10 + (-1)**(i//3) * (i*7 % 11)/10 for i in range(100)]).reshape(-1, 5).mean(1)
-    // e = [((z[d:] - z[d:].mean())**2).sum()/(len(z)-d)**2 for d in range(len(z)-4)]; 5*int(numpy.argmin(e))
-    #[test]
-    fn matches_the_definition() {
-        let series = (0..100)
-            .map(|i| {
-                let sign = if i / 3 % 2 == 0 { 1.0 } else { -1.0 };
-                20.0 / f64::from(1 + i) + 10.0 + sign * f64::from(i * 7 % 11) / 10.0
-            })
-            .collect::<Vec<_>>();
-        assert_eq!(mser5(&series), Truncation { dropped: 45, total: 100, reached: true });
+    fn trials(rng: &mut Rng, trials: usize, windows: usize, shape: impl Fn(usize) -> f64) -> Vec<Vec<f64>> {
+        let mut trial = || (0..windows).map(|window| shape(window) * (0.1 * rng.normal()).exp()).collect();
+        (0..trials).map(|_| trial()).collect()
+    }
+
+    fn reached(points: &[Vec<Vec<f64>>]) -> Vec<Option<bool>> {
+        steady(points, 0.05).iter().map(|found| found.reached).collect()
     }
 
     #[test]
-    fn a_slow_start_is_cut() {
+    fn a_slow_start_of_every_trial_is_seen() {
         let mut rng = Rng::new(5);
-        let series = (0..200).map(|i| if i < 30 { 200.0 } else { 100.0 } + rng.normal()).collect::<Vec<_>>();
-        let found = mser5(&series);
-        assert!((30..=60).contains(&found.dropped) && found.reached, "{found:?}");
-        assert_eq!(found.to_string(), format!("steady after {} of 200 windows", found.dropped));
+        let slow_start = trials(&mut rng, 8, 40, |window| if window < 6 { 1.5 } else { 1.0 });
+        let ramp = trials(&mut rng, 8, 40, |window| 1.0 + window as f64 / 100.0);
+        let even = trials(&mut rng, 8, 40, |_| 1.0);
+        assert_eq!(reached(&[slow_start, ramp, even]), [Some(false), Some(false), Some(true)]);
     }
 
     #[test]
-    fn an_even_series_is_kept_whole() {
-        assert_eq!(mser5(&[7.0; 60]), Truncation { dropped: 0, total: 60, reached: true });
+    fn what_moves_the_mean_by_too_little_is_steady() {
+        let point = (0..8).map(|trial| vec![1.0, 1.0 + f64::from(trial) * 1e-4, 1.01, 1.01]).collect::<Vec<_>>();
+        let found = steady(&[point], 0.05)[0];
+        assert_eq!((found.change.shown, found.reached), (Shown::Grows, Some(true)));
     }
 
     #[test]
-    fn a_ramp_never_gets_steady() {
-        let series = (0..100).map(f64::from).collect::<Vec<_>>();
-        let found = mser5(&series);
-        assert!(!found.reached && found.judged(), "{found:?}");
-        assert!(found.to_string().starts_with("no steady state was reached"));
-    }
-
-    #[test]
-    fn noise_is_seldom_called_unsteady() {
-        for (windows, most) in [(20, 75), (100, 75), (600, 12)] {
-            let mut rng = Rng::new(6);
-            let alarms =
-                (0..1_000).filter(|_| !mser5(&(0..windows).map(|_| rng.normal()).collect::<Vec<_>>()).reached).count();
-            assert!(alarms <= most, "{alarms} of 1,000 with {windows} windows");
-        }
-    }
-
-    #[test]
-    fn a_short_series_is_not_judged() {
-        let found = mser5(&[1.0; 19]);
-        assert!(!found.reached && !found.judged());
-        assert_eq!(found.to_string(), "steady state not checked: 19 windows, 20 needed");
-        assert!(!mser5(&[f64::NAN; 80]).reached);
+    fn too_few_are_not_judged() {
+        let mut rng = Rng::new(6);
+        assert_eq!(reached(&[trials(&mut rng, 2, 40, |_| 1.0), trials(&mut rng, 8, 3, |_| 1.0), vec![]]), [None; 3]);
+        assert_eq!(reached(&[vec![vec![0.0; 20]; 8]]), [None], "no latency, no ratio");
     }
 }

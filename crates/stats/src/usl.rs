@@ -136,16 +136,25 @@ impl Fit {
         Some(Estimate { point, low: low.min(point), high: high.max(point), level, n: trials })
     }
 
-    /// What the fit says in words, where `resource` names N in the plural: `cores`.
+    /// Whether the resampled laws bear out, among so many fits, what the interval of one alone does.
+    fn holds(&self, holds: impl Fn(&Law) -> bool, among: usize) -> bool {
+        let Some(level) = self.intervals.map(|found| found.peak.level) else { return false };
+        let against = self.resampled.0.iter().filter(|law| !holds(law)).count();
+        let p = 2.0 * (against + 1) as f64 / (self.resampled.0.len() + 1) as f64;
+        among <= 1 || p * among as f64 <= 1.0 - level
+    }
+
+    /// What the fit says in words, where `resource` names N in the plural: `cores`. `among` is of how many fits a report says as much: what
+    /// is said without "not sure" is adjusted for them (Bonferroni), which 500 resamplings allow for up to 12.
     ///
     /// Nothing is foretold: a peak beyond what was measured is called that, and one that κ's interval leaves open is not seen.
-    pub fn sentence(&self, resource: &str) -> String {
+    pub fn sentence(&self, resource: &str, among: usize) -> String {
         let Law { sigma, kappa, .. } = self.law;
         let n_max = self.n_max;
         let peak = self.law.peak();
         let sure = self.intervals.as_ref();
         let words = match sure {
-            Some(found) if found.peak.high.is_finite() && found.peak.high < n_max => {
+            Some(found) if found.peak.high < n_max && self.holds(|law| law.peak() < n_max, among) => {
                 format!("throughput falls beyond ~{peak:.0} {resource}: coherency cost")
             }
             Some(found) if found.peak.high.is_finite() && peak < n_max => {
@@ -166,7 +175,9 @@ impl Fit {
             }
             _ => {
                 let contention = match sure.map_or(sigma, |found| found.sigma.low) {
-                    low if low > 0.0 => format!("contention holds it below {:.1} times that of one", 1.0 / sigma),
+                    low if low > 0.0 && self.holds(|law| law.sigma > 0.0, among) => {
+                        format!("contention holds it below {:.1} times that of one", 1.0 / sigma)
+                    }
                     _ if sigma > 0.0 => "nor contention that would be sure".to_owned(),
                     _ => format!("it rises in proportion to {resource}"),
                 };
@@ -670,7 +681,7 @@ mod tests {
     fn words() {
         let check = |law: Law, found: Option<Intervals>, miss: Option<Miss>, expected: &str| {
             let fit = Fit { law, r_squared: 1.0, n_max: 16.0, miss, intervals: found, resampled: Resampled::default() };
-            assert_eq!(fit.sentence("cores"), expected);
+            assert_eq!(fit.sentence("cores", 1), expected);
         };
         let between = |point: f64, low: f64, high: f64| Estimate { point, low, high, level: 0.95, n: 20 };
         let found = |sigma: (f64, f64), kappa: (f64, f64), peak: (f64, f64), law: Law| {
@@ -725,6 +736,24 @@ mod tests {
             Some(Miss { n: 4.0, relative: -0.234 }),
             "no peak seen up to 16 cores; it rises in proportion to cores (σ 0, κ 0); the law does not describe cores 4: measured 23 % below it",
         );
+    }
+
+    #[test]
+    fn a_peak_among_many_fits_must_be_clearer() {
+        let law = Law { lambda: 10.0, sigma: 0.05, kappa: 0.02 };
+        let line = Law { lambda: 10.0, sigma: 0.0, kappa: 0.0 };
+        let mut found = fit(
+            &[1.0, 2.0, 4.0, 8.0, 16.0]
+                .map(|n| Point { n, throughputs: [0.99, 1.01].map(|f| f * law.throughput(n)).to_vec() }),
+            0.95,
+            1,
+        )
+        .unwrap();
+        let is_sure = |found: &Fit, among| !found.sentence("cores", among).contains("(not sure)");
+        assert_eq!([1, 12, 13].map(|among| is_sure(&found, among)), [true, true, false], "{found:?}");
+        // Three of 500 without a peak: 2·4/501 is 0.016.
+        found.resampled.0[..3].fill(line);
+        assert_eq!([1, 3, 4].map(|among| is_sure(&found, among)), [true, true, false], "{found:?}");
     }
 
     #[test]

@@ -58,6 +58,7 @@ mod template;
 pub mod units;
 pub mod url;
 pub mod urls;
+pub mod warning;
 pub mod words;
 pub mod workload;
 
@@ -73,4 +74,5 @@ pub use record::{Measurement, Record, Run};
 pub use schedule::{Effort, Next};
 pub use spec::LoadSpec;
 pub use template::fill;
+pub use warning::{Warning, WarningKind};
 pub use workload::Workload;

@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 pub use crate::middle::{MiddleUse, WireUse};
 use crate::plan::{Level, Plan};
 use crate::spec::Connection;
+use crate::warning::Warning;
 
 /// The version of [`Record`] and [`Run`] that this build writes.
 pub const RECORD_VERSION: u32 = 1;
@@ -311,8 +312,8 @@ pub struct Record {
     /// How fast the processors in use were, before and after.
     #[serde(default, skip_serializing_if = "Probes::is_empty")]
     pub probes: Probes,
-    /// Everything that the reader should know, one sentence each.
-    pub warnings: Vec<String>,
+    /// Everything that the reader should know.
+    pub warnings: Vec<Warning>,
 }
 
 /// A short fixed piece of work on the processors of subject and generator, on all at once, while neither ran. Empty where it was not or could

@@ -113,7 +113,7 @@ fn files_are_made_of_templates_and_calls_are_read() {
     let record = run(&through(vec![telling]));
     assert!(record.measurement().is_some() && record.calls().is_none());
     let warning = "middle `c`: its calls, `others.csv`: No such file or directory (os error 2)";
-    assert_eq!(record.warnings, [warning]);
+    assert_eq!(record.warnings, [study::WarningKind::NotRead.says(warning)]);
 }
 
 #[test]

@@ -4,10 +4,10 @@ use std::cell::{Cell, RefCell};
 use std::path::Path;
 use std::time::Duration;
 
-use study::Next;
 use study::plan::{CapacityShare, Plan, Point, SearchPlan};
 use study::record::{BuildOutcome, FailureKind, IdlePolicy, Limit, Outcome, Purpose, Record, Step, Verdict};
 use study::spec::Arrivals;
+use study::{Next, WarningKind};
 
 use super::{alive, eventually, number_in, options, plan, point, stand_in};
 use crate::process::{Supervisor, command};
@@ -32,7 +32,7 @@ fn run_with(
     let mut hooks = Hooks {
         judge: &mut |record| {
             let verdict = record.measurement().map(|_| Verdict { limited_by: Limit::Neither, reasons: Vec::new() });
-            (verdict, vec!["judged".to_owned()])
+            (verdict, vec![WarningKind::Other.says("judged")])
         },
         store: &mut |record| {
             told.borrow_mut().records.push(record.clone());
@@ -65,7 +65,7 @@ fn check_failure(name: &str, point: Point, kind: FailureKind, message: &str) -> 
     let Outcome::Failed(failure) = &record.outcome else { panic!("{:?}", record.outcome) };
     assert_eq!(failure.kind, kind, "{failure:?}");
     assert!(failure.message.contains(message), "{failure:?}");
-    assert_eq!((record.verdict.as_ref(), record.warnings.as_slice()), (None, &["judged".to_owned()][..]));
+    assert_eq!((record.verdict.as_ref(), record.warnings.as_slice()), (None, &[WarningKind::Other.says("judged")][..]));
     record
 }
 
@@ -165,7 +165,7 @@ fn a_subject_that_ignores_sigterm() {
     assert!(record.measurement().is_some(), "{:?}", record.outcome);
     assert_eq!(record.subject.exit.as_deref(), Some("forced after 20ms"));
     let sentence = "it ignored SIGTERM: it had not ended after 20ms and was killed (`stop_timeout`)";
-    assert_eq!(record.warnings, [sentence, "judged"]);
+    assert_eq!(record.warnings, [WarningKind::IgnoredSigterm.says(sentence), WarningKind::Other.says("judged")]);
 }
 
 #[test]

@@ -13,7 +13,7 @@ use crate::chart::scale::Scale;
 use crate::example;
 use crate::figure::{self, Detail};
 use crate::findings::{
-    Estimate, FINDINGS_VERSION, Factor, Findings, Mark, MetricFinding, MetricInfo, Row, RowState, TrialFinding,
+    Estimate, FINDINGS_VERSION, Factor, Findings, Mark, MetricFinding, MetricInfo, Row, RowState, TrialFinding, Warning,
 };
 
 /// Findings of a run in which nothing happened.
@@ -273,7 +273,9 @@ fn the_example_says_what_a_reader_needs() {
     assert!(page.contains(&format!("the seed {} gives", f.seed)));
     for row in &f.rows {
         for warning in &row.warnings {
-            assert!(f.warnings.iter().any(|all| all.contains(warning)), "`{warning}` is on no list of the page");
+            let says = |text: &String| text.contains(&warning.text);
+            let told = f.warnings.iter().any(|line| says(&line.text) || line.details.iter().any(says));
+            assert!(told, "`{}` is on no list of the page", warning.text);
         }
     }
     assert!(!page.contains("class=\"banner\""));
@@ -451,7 +453,7 @@ fn hostile_names_stay_text() {
     let mut f = volley();
     f.answer.push(crate::findings::Sentence { text: EVIL.to_owned(), from: crate::findings::Source::Rows });
     f.method.push(EVIL.to_owned());
-    f.warnings.push(EVIL.to_owned());
+    f.warnings.push(Warning { details: vec![EVIL.to_owned()], ..Warning::new(study::WarningKind::Other, EVIL, 0) });
     f.command.push(EVIL.to_owned());
     f.doctor.push(Finding { check: EVIL.into(), state: FindingState::Bad, text: EVIL.into(), hint: Some(EVIL.into()) });
     f.machine.sysctls.insert(EVIL.to_owned(), EVIL.to_owned());

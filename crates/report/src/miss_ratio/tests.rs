@@ -128,10 +128,3 @@ fn without_replays_the_measured_curves_stand_alone() {
     findings.miss_ratios.iter_mut().for_each(|found| found.policies.clear());
     assert!(crate::html(&findings).unwrap().contains("Misses over cap"));
 }
-
-#[test]
-fn p_values_of_pairs() {
-    // t is the root of 15, and of three degrees of freedom p = 1 - 2/π (atan a + a / (1 + a²)) with a = t / √3.
-    assert!((p_value(&[0.1, 0.2, 0.15, 0.05]).unwrap() - 0.030_466_291_662_171).abs() < 1e-9);
-    assert_eq!((p_value(&[0.5, 0.5]), p_value(&[0.0, 0.0]), p_value(&[0.5])), (Some(0.0), Some(1.0), None));
-}

@@ -19,7 +19,11 @@ fn a_store_that_grows_by_100_bytes_a_call() {
 #[test]
 fn time_and_memory_that_are_flat() {
     let time = found("middle_time");
-    assert!(!time.shown && time.sentence.contains("the middle's own time flat: "), "{}", time.sentence);
+    assert!(
+        !time.shown && time.sentence.contains("own time flat, within ±5 % over 2000 requests: "),
+        "{}",
+        time.sentence
+    );
     assert_eq!((time.requests_a_point, time.points.len()), (250.0, 8), "means of 250 of 2,000 calls");
     assert!(time.points.iter().all(|point| (5_000.0..5_011.0).contains(&point.mean)));
     let rss = found("middle_rss");
@@ -111,7 +115,10 @@ fn what_cannot_be_told_is_not_called_flat() {
         (found.trend, found.sentence.clone())
     };
     let (trend, text) = of(|block, calls| 9_000_000 + if block % 2 == 0 { calls } else { 2_000 - calls });
-    assert!(trend == Trend::Flat && text.contains("resident set of the middle flat: "), "{text}");
+    assert!(
+        trend == Trend::Flat && text.contains("resident set of the middle flat, within ±5 % over 2000 requests: "),
+        "{text}"
+    );
     let (trend, text) = of(|block, calls| 9_000_000 + (1_000 * calls).saturating_mul(u64::from(block == 1)));
     assert!(
         trend == Trend::Unclear && text.contains("2000 requests a trial cannot tell whether it grows: +"),
@@ -123,6 +130,31 @@ fn what_cannot_be_told_is_not_called_flat() {
         text.contains("grows, not in a line: +") && text.contains(" in the second, which cannot tell how it goes on"),
         "{text}"
     );
+}
+
+#[test]
+fn what_is_shown_alone_is_not_shown_among_many() {
+    // Thousands of bytes a call of each trial: t is 2.73, and of eight trials p 0.029.
+    let slopes = [3i64, 1, 4, 1, 5, -1, 3, 0];
+    let rss = |block: u32, calls: u64| {
+        let grown = slopes[block as usize % slopes.len()] * 1_000 * i64::try_from(calls).unwrap();
+        u64::try_from(11_000_000 + grown).unwrap()
+    };
+    let findings = through_with_memory(rss, 20, 1);
+    let found = memory_of(&findings);
+    let slope = found.slope_per_1000.unwrap();
+    assert!(slope.low > 0.0 && slope.n == 8, "{slope:?}");
+    assert!(!found.shown && found.p_adjusted.unwrap() > 0.05, "{found:?}");
+    let series = findings.over_requests.len();
+    assert!(found.sentence.ends_with(&format!(", not significant among {series} series")), "{}", found.sentence);
+}
+
+#[test]
+fn what_grows_by_little_is_said_to() {
+    let findings = through_with_memory(|block, calls| 9_000_000 + calls * (50 + u64::from(block)), 20, 1);
+    let found = memory_of(&findings);
+    assert_eq!((found.trend, found.small), (Trend::Line, true));
+    assert!(found.sentence.contains(" grows, by less than 5 % over 2000 requests: +"), "{}", found.sentence);
 }
 
 #[test]

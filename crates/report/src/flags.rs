@@ -1,0 +1,138 @@
+//! What is flagged in single trials and rows, told from all rows of the report together: never removed, never corrected.
+
+use stats::outlier;
+use stats::steady::{self, Steady};
+use study::WarningKind;
+use study::record::Record;
+
+use crate::findings::{Estimate, Row, SteadyFinding, TrialFinding, Warning};
+use crate::value;
+
+/// Metrics in which outliers are looked for; the rest follows from them or says little.
+const OUTLIERS_IN: [&str; 3] = ["throughput", "latency_mean", "latency_p99"];
+
+/// Flags rows without a steady state, and trials unlike the others of their row. In at most `error` of reports on trials that are steady,
+/// or of one kind, there is a flag of either.
+pub(crate) fn flag(rows: &mut [Row], records: &[&Record], error: f64) {
+    steady(rows, records, error);
+    outliers(rows, error);
+}
+
+fn steady(rows: &mut [Row], records: &[&Record], error: f64) {
+    let windows = |row: &Row| {
+        let of_row = row.trials.iter().filter_map(|trial| {
+            let record = records.iter().find(|record| record.order == trial.order)?;
+            Some(value::series(record.measurement()?))
+        });
+        of_row.collect::<Vec<_>>()
+    };
+    let points = rows.iter().map(windows).collect::<Vec<_>>();
+    for (row, Steady { reached, change: growth }) in rows.iter_mut().zip(steady::steady(&points, error)) {
+        let (Some(reached), Some(log)) = (reached, growth.change) else { continue };
+        let change = Estimate { point: log.point.exp(), low: log.low.exp(), high: log.high.exp(), ..log.into() };
+        row.steady = Some(SteadyFinding { reached, change, p_adjusted: growth.p_change });
+        if !reached {
+            let [point, low, high] = [change.point, change.low, change.high].map(|ratio| (ratio - 1.0) * 100.0);
+            let text = format!(
+                "no steady state: the second half of a trial differs from the first by {point:+.1} % [{low:+.1}, {high:+.1}]"
+            );
+            row.warnings.push(Warning::new(WarningKind::NotSteady, text, row.n));
+        }
+    }
+}
+
+fn outliers(rows: &mut [Row], error: f64) {
+    let values = |row: &Row, metric: &str| row.trials.iter().map(|trial| trial.known(metric)).collect::<Vec<_>>();
+    let groups = rows.iter().flat_map(|row| OUTLIERS_IN.map(|metric| values(row, metric))).collect::<Vec<_>>();
+    let mut found = outlier::outliers(&groups, error).into_iter();
+    for row in rows {
+        for (metric, trials) in OUTLIERS_IN.into_iter().zip(&mut found) {
+            trials.into_iter().for_each(|trial| row.trials[trial].outlier_in.push(metric.to_owned()));
+        }
+        let flagged = row.trials.iter().filter(|trial| !trial.outlier_in.is_empty()).collect::<Vec<_>>();
+        let metrics = |trial: &TrialFinding| trial.outlier_in.join(", ");
+        let text = match flagged.as_slice() {
+            [] => continue,
+            [one] => {
+                format!("the trial in block {} is an outlier in {}: flagged, not removed", one.block, metrics(one))
+            }
+            several => {
+                let blocks = several.iter().map(|trial| trial.block.to_string()).collect::<Vec<_>>().join(", ");
+                format!("{} trials are outliers (blocks {blocks}): flagged, not removed", several.len())
+            }
+        };
+        row.warnings.push(Warning::new(WarningKind::Outlier, text, flagged.len()));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use study::record::Outcome;
+
+    use super::*;
+    use crate::{Findings, analyze, example};
+
+    fn found(edit: impl Fn(&mut Record)) -> Findings {
+        let (run, mut records) = example::volley();
+        records.iter_mut().for_each(edit);
+        analyze(&run, &records)
+    }
+
+    fn slower(record: &mut Record, factor: impl Fn(usize) -> f64) {
+        let Outcome::Measured(measurement) = &mut record.outcome else { return };
+        let windows = measurement.windows.len();
+        for (at, window) in measurement.windows.iter_mut().enumerate() {
+            window.latency.sum *= factor(at * 100 / windows);
+        }
+    }
+
+    fn of_kind(findings: &Findings, kind: WarningKind) -> Vec<String> {
+        let warnings = findings.warnings.iter().filter(|warning| warning.kind == kind);
+        warnings.map(|warning| warning.text.clone()).collect()
+    }
+
+    #[test]
+    fn a_slow_start_of_all_trials_is_no_steady_state() {
+        let even = found(|_| ());
+        assert_eq!(of_kind(&even, WarningKind::NotSteady), [""; 0]);
+        assert!(even.rows.iter().any(|row| row.steady.is_some_and(|steady| steady.reached)));
+        let slow = found(|record| {
+            if record.point == 2 {
+                slower(record, |percent| if percent < 40 { 1.5 } else { 1.0 });
+            }
+        });
+        let [line] = of_kind(&slow, WarningKind::NotSteady).try_into().unwrap();
+        assert!(line.contains(": no steady state: the second half of a trial differs from the first by -2"), "{line}");
+        let flagged = slow.rows.iter().filter(|row| row.steady.is_some_and(|steady| !steady.reached));
+        assert_eq!(flagged.map(|row| row.point).collect::<Vec<_>>(), [2]);
+    }
+
+    #[test]
+    fn one_trial_that_changes_is_not_a_row_without_steady_state() {
+        let one = found(|record| {
+            if record.block == 3 {
+                slower(record, |percent| if percent < 50 { 2.0 } else { 1.0 });
+            }
+        });
+        assert_eq!(of_kind(&one, WarningKind::NotSteady), [""; 0]);
+    }
+
+    #[test]
+    fn outliers_are_flagged_and_stay() {
+        let findings = found(|record| {
+            if let (2 | 5, 5, Outcome::Measured(measurement)) = (record.point, record.block, &mut record.outcome) {
+                measurement.requests *= 3;
+            }
+        });
+        let [line] = of_kind(&findings, WarningKind::Outlier).try_into().unwrap();
+        assert_eq!(
+            line, "outliers (flagged, not removed) in 3 of 88 trials (3 design points)",
+            "one is in the example"
+        );
+        let row = findings.rows.iter().find(|row| row.point == 2).unwrap();
+        let flagged = row.trials.iter().filter(|trial| !trial.outlier_in.is_empty()).collect::<Vec<_>>();
+        assert_eq!(flagged.iter().map(|trial| trial.block).collect::<Vec<_>>(), [5]);
+        let values = row.trials.iter().map(|trial| trial.values["throughput"]).collect::<Vec<_>>();
+        assert_eq!(row.metrics["throughput"].mean, stats::interval::average(&values), "with the outlier");
+    }
+}

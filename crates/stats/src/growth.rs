@@ -1,0 +1,215 @@
+//! Does a series grow while a trial runs? Each trial has one change of it, so the trials are what is counted: how the
+//! values of one trial resemble their neighbours does not matter.
+
+use crate::compare::holm;
+use crate::interval::{self, Estimate};
+use crate::slope;
+
+/// A change over all of a trial that is less than this share of what changes leaves it flat.
+pub const FLAT_SHARE: f64 = 0.05;
+
+/// What the trials of one design point say of one series.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Series {
+    /// By how much it changes from the start of a trial to its end, one value a trial, in the series' own unit.
+    pub changes: Vec<f64>,
+    /// A change that is smaller than this, either way, does not matter; in the same unit.
+    pub margin: f64,
+}
+
+impl Series {
+    /// The series `(x, y)` of each trial: its change is the slope of the line through it, over as much of x as the shortest trial has; the
+    /// margin is this share of the mean of all values. Trials of which no line can be drawn are left out; `None`: none is left.
+    pub fn of_lines(trials: &[Vec<(f64, f64)>], margin_share: f64) -> Option<Series> {
+        let slopes = trials.iter().filter_map(|series| Some((series.last()?.0, slope::least_squares(series)?)));
+        let slopes = slopes.collect::<Vec<_>>();
+        let range = slopes.iter().map(|(end, _)| *end).reduce(f64::min)?;
+        let values = trials.iter().flatten().map(|(_, value)| *value).collect::<Vec<_>>();
+        let margin = margin_share * interval::average(&values)?.abs();
+        Some(Series { changes: slopes.iter().map(|(_, slope)| slope * range).collect(), margin })
+    }
+
+    /// The values of each trial in their order, as ratios: its change is the logarithm of the mean of the second half over that of the first.
+    /// Trials of fewer than 4 values, or with a half that has no positive mean, are left out.
+    pub fn of_halves(trials: &[Vec<f64>], margin: f64) -> Series {
+        let change = |values: &Vec<f64>| {
+            let (first, second) = values.split_at(values.len() / 2);
+            let log = |half: &[f64]| interval::average(half).filter(|_| half.len() >= 2).map(f64::ln);
+            Some(log(second)? - log(first)?).filter(|change| change.is_finite())
+        };
+        Series { changes: trials.iter().filter_map(change).collect(), margin }
+    }
+}
+
+/// What was shown of a series.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shown {
+    /// It grows.
+    Grows,
+    /// It shrinks.
+    Shrinks,
+    /// It changes by less than the margin, if at all.
+    Flat,
+    /// Nothing: it may grow or not.
+    Nothing,
+}
+
+/// A series and what was shown of it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Growth {
+    /// The mean change with its t interval, which stands by itself; `None` below two trials.
+    pub change: Option<Estimate>,
+    /// Chance of a mean so far from zero where nothing changes, adjusted for all series; 1 below two trials.
+    pub p_change: f64,
+    /// Chance of a mean so well within the margin where the change is as large as it, adjusted for all series; 1 below two trials.
+    pub p_flat: f64,
+    /// What is said of it: that it grows or shrinks goes before that it is flat, and both may be true.
+    pub shown: Shown,
+    /// Whether the change was shown to be within the margin, also where there was shown to be one.
+    pub is_small: bool,
+}
+
+/// Looks at all series of a report together.
+///
+/// In at most `error` of reports one that does not change is said to, and in at most `error` one that changes by its margin
+/// or more is called small (Holm 1979 over all series, of each of the two). Growth is told by Student's t over trials, flat by two
+/// one-sided tests against the margin (Schuirmann 1987): a change that was not shown is not one that was shown to be none.
+///
+/// # Panics
+/// When `error` is not strictly between 0 and 1.
+pub fn growth(series: &[Series], error: f64) -> Vec<Growth> {
+    let over_all = |p_of: fn(&Series) -> Option<f64>| {
+        // What cannot be tested takes no part.
+        let tested = series.iter().filter_map(p_of).collect::<Vec<_>>();
+        let mut adjusted = holm(&tested).into_iter();
+        series.iter().map(|series| p_of(series).and_then(|_| adjusted.next()).unwrap_or(1.0)).collect::<Vec<_>>()
+    };
+    let p_change = over_all(|series| p_value(&series.changes));
+    let p_flat = over_all(|series| p_within(&series.changes, series.margin));
+    let one = |((series, p_change), p_flat): ((&Series, f64), f64)| {
+        let change = interval::mean(&series.changes, 1.0 - error);
+        let is_small = p_flat <= error;
+        let shown = match change {
+            Some(change) if p_change <= error && change.point > 0.0 => Shown::Grows,
+            Some(_) if p_change <= error => Shown::Shrinks,
+            _ if is_small => Shown::Flat,
+            _ => Shown::Nothing,
+        };
+        Growth { change, p_change, p_flat, shown, is_small }
+    };
+    series.iter().zip(p_change).zip(p_flat).map(one).collect()
+}
+
+/// Chance that values with a mean of zero have one as far from it, either way (Student's t test); `None` below two values or
+/// when one is not finite.
+pub fn p_value(values: &[f64]) -> Option<f64> {
+    let (mean, error, df) = mean_and_error(values)?;
+    Some((2.0 * tail(mean.abs(), error, df)).min(1.0))
+}
+
+/// Chance of a mean so well within ±margin where the true one is at an end of it or beyond; `None` as in [`p_value`].
+fn p_within(values: &[f64], margin: f64) -> Option<f64> {
+    let (mean, error, df) = mean_and_error(values)?;
+    Some(tail(margin - mean, error, df).max(tail(margin + mean, error, df)))
+}
+
+fn mean_and_error(values: &[f64]) -> Option<(f64, f64, f64)> {
+    let n = values.len() as f64;
+    let error = (interval::variance(values)? / n).sqrt();
+    let mean = interval::average(values)?;
+    (mean.is_finite() && error.is_finite()).then_some((mean, error, n - 1.0))
+}
+
+/// Chance that a t variable exceeds `distance`, in units of `error`.
+fn tail(distance: f64, error: f64, df: f64) -> f64 {
+    match error > 0.0 {
+        true => interval::t_cdf(-distance / error, df),
+        false if distance > 0.0 => 0.0,
+        // Nothing varies and nothing changes: that is no change, and it is as flat as can be.
+        false if distance == 0.0 => 0.5,
+        false => 1.0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Rng;
+
+    fn one(changes: &[f64], margin: f64) -> Growth {
+        growth(&[Series { changes: changes.to_vec(), margin }], 0.05)[0]
+    }
+
+    // By Simpson's rule over the density of Student's law with 4 degrees of freedom, in Python: m = 1.1, e = stdev(c)/5**.5;
+    // 2*tail(m/e) and max(tail((2-m)/e), tail((2+m)/e)).
+    #[test]
+    fn p_values_are_those_of_students_law() {
+        let found = one(&[1.2, 0.8, 1.5, 0.9, 1.1], 2.0);
+        assert!((found.p_change - 0.000_850_545).abs() < 1e-9, "{found:?}");
+        assert!((found.p_flat - 0.000_913_130).abs() < 1e-9, "{found:?}");
+        assert_eq!((found.shown, found.is_small), (Shown::Grows, true));
+    }
+
+    #[test]
+    fn what_is_said() {
+        let around = |mean: f64, spread: f64| (0..8).map(|i| mean + spread * f64::from(i % 3 - 1)).collect::<Vec<_>>();
+        let table = [
+            (around(1.0, 0.1), 0.5, Shown::Grows, false),
+            (around(-1.0, 0.1), 0.5, Shown::Shrinks, false),
+            (around(0.01, 0.1), 0.5, Shown::Flat, true),
+            (around(0.1, 2.0), 0.5, Shown::Nothing, false),
+            (vec![0.0; 3], 0.5, Shown::Flat, true),
+            (vec![0.0; 3], 0.0, Shown::Nothing, false),
+            (vec![0.1; 3], 0.5, Shown::Grows, true),
+            (vec![3.0], 0.5, Shown::Nothing, false),
+            (vec![f64::NAN; 4], 0.5, Shown::Nothing, false),
+        ];
+        for (changes, margin, shown, is_small) in table {
+            let found = one(&changes, margin);
+            assert_eq!((found.shown, found.is_small), (shown, is_small), "{changes:?}: {found:?}");
+        }
+    }
+
+    #[test]
+    fn p_values_of_a_mean() {
+        // t is the root of 15, and of three degrees of freedom p = 1 - 2/π (atan a + a / (1 + a²)) with a = t / √3.
+        assert!((p_value(&[0.1, 0.2, 0.15, 0.05]).unwrap() - 0.030_466_291_662_171).abs() < 1e-9);
+        assert_eq!((p_value(&[0.5, 0.5]), p_value(&[0.0, 0.0]), p_value(&[0.5])), (Some(0.0), Some(1.0), None));
+    }
+
+    #[test]
+    fn lines_of_trials() {
+        let line =
+            |slope: f64, n: u32| (1..=n).map(|x| (f64::from(x), 10.0 + slope * f64::from(x))).collect::<Vec<_>>();
+        let found = Series::of_lines(&[line(0.0, 10), line(0.5, 20), vec![(1.0, 10.0)]], 0.05).unwrap();
+        assert_eq!(found.changes.len(), 2);
+        assert!(found.changes[0].abs() < 1e-12 && (found.changes[1] - 5.0).abs() < 1e-12, "{found:?}");
+        // 10 values of 10, 20 of 15.25 and one of 10.
+        assert!((found.margin - 0.05 * 415.0 / 31.0).abs() < 1e-12, "{found:?}");
+        assert_eq!(Series::of_lines(&[], 0.05), None);
+    }
+
+    #[test]
+    fn halves_of_trials() {
+        let trials = [vec![1.0, 1.0, 3.0, 1.0], vec![2.0, 2.0, 9.0, 2.0, 1.0], vec![1.0; 3], vec![0.0, 0.0, 1.0, 1.0]];
+        let found = Series::of_halves(&trials, 0.02);
+        assert_eq!(found.changes, [2f64.ln(), 4f64.ln() - 2f64.ln()]);
+    }
+
+    #[test]
+    fn many_series_share_the_error() {
+        let mut rng = Rng::new(3);
+        let mut flat = || Series { changes: (0..8).map(|_| rng.normal()).collect(), margin: 0.1 };
+        let claims = |report: &[Series]| growth(report, 0.05).iter().any(|found| found.shown != Shown::Nothing);
+        let wrong = (0..400).filter(|_| claims(&(0..36).map(|_| flat()).collect::<Vec<_>>())).count();
+        assert!(wrong <= 32, "{wrong} of 400 at 5 %");
+    }
+
+    #[test]
+    fn a_series_without_trials_costs_the_others_nothing() {
+        let clear = Series { changes: vec![1.0, 1.2, 0.9, 1.1], margin: 0.1 };
+        let alone = growth(std::slice::from_ref(&clear), 0.05)[0].p_change;
+        let empty = Series { changes: vec![1.0], margin: 0.1 };
+        assert_eq!(growth(&[empty.clone(), clear, empty], 0.05)[1].p_change, alone);
+    }
+}
