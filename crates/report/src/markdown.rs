@@ -282,16 +282,16 @@ mod tests {
 
         ## Trials
 
-        - c-epoll, cores 1, clients 40: ended after 8 blocks; s\_B (between trials) 13.06 µs, s\_W (of a window within) 12.48 µs; best length of a trial 59.0 ms
-        - c-epoll, cores 1, clients 80: ended after 8 blocks; s\_B (between trials) 16.36 µs, s\_W (of a window within) 24.2 µs; best length of a trial 90.0 ms
-        - c-epoll, cores 2, clients 40: ended after 8 blocks; s\_B (between trials) 3.34 µs, s\_W (of a window within) 6.15 µs; best length of a trial 114.8 ms
-        - c-epoll, cores 2, clients 80: ended after 8 blocks; s\_B (between trials) 6.94 µs, s\_W (of a window within) 12.42 µs; best length of a trial 103.8 ms
-        - go, cores 1, clients 40: ended after 8 blocks; s\_B (between trials) 14.73 µs, s\_W (of a window within) 18.75 µs; best length of a trial 81.2 ms
-        - go, cores 1, clients 80: ended after 8 blocks; s\_B (between trials) 39.2 µs, s\_W (of a window within) 37.3 µs; best length of a trial 57.9 ms
-        - go, cores 2, clients 40: ended after 8 blocks; s\_B (between trials) 8.95 µs, s\_W (of a window within) 9.31 µs; best length of a trial 59.1 ms
-        - rust-tokio, cores 1, clients 40: ended after 8 blocks; s\_B (between trials) 65.8 µs, s\_W (of a window within) 17.79 µs; best length of a trial 16.24 ms
-        - rust-tokio, cores 1, clients 80: ended after 8 blocks; s\_B (between trials) 10.05 µs, s\_W (of a window within) 32.1 µs; best length of a trial 173.8 ms
-        - rust-tokio, cores 2, clients 40: ended after 8 blocks; s\_B (between trials) 10.47 µs, s\_W (of a window within) 8.05 µs; best length of a trial 42.1 ms
+        - c-epoll, cores 1, clients 40: ended early: ±3.1 % after 8 blocks; s\_B (between trials) 13.06 µs, s\_W (of a window within) 12.48 µs; best length of a trial 59.0 ms
+        - c-epoll, cores 1, clients 80: ended early: ±3.1 % after 8 blocks; s\_B (between trials) 16.36 µs, s\_W (of a window within) 24.2 µs; best length of a trial 90.0 ms
+        - c-epoll, cores 2, clients 40: ended early: ±3.1 % after 8 blocks; s\_B (between trials) 3.34 µs, s\_W (of a window within) 6.15 µs; best length of a trial 114.8 ms
+        - c-epoll, cores 2, clients 80: ended early: ±3.1 % after 8 blocks; s\_B (between trials) 6.94 µs, s\_W (of a window within) 12.42 µs; best length of a trial 103.8 ms
+        - go, cores 1, clients 40: ended early: ±3.1 % after 8 blocks; s\_B (between trials) 14.73 µs, s\_W (of a window within) 18.75 µs; best length of a trial 81.2 ms
+        - go, cores 1, clients 80: ended early: ±3.1 % after 8 blocks; s\_B (between trials) 39.2 µs, s\_W (of a window within) 37.3 µs; best length of a trial 57.9 ms
+        - go, cores 2, clients 40: ended early: ±3.1 % after 8 blocks; s\_B (between trials) 8.95 µs, s\_W (of a window within) 9.31 µs; best length of a trial 59.1 ms
+        - rust-tokio, cores 1, clients 40: ended early: ±3.1 % after 8 blocks; s\_B (between trials) 65.8 µs, s\_W (of a window within) 17.79 µs; best length of a trial 16.24 ms
+        - rust-tokio, cores 1, clients 80: ended early: ±3.1 % after 8 blocks; s\_B (between trials) 10.05 µs, s\_W (of a window within) 32.1 µs; best length of a trial 173.8 ms
+        - rust-tokio, cores 2, clients 40: ended early: ±3.1 % after 8 blocks; s\_B (between trials) 10.47 µs, s\_W (of a window within) 8.05 µs; best length of a trial 42.1 ms
 
         ## What went wrong
 

@@ -422,8 +422,10 @@ mod tests {
         rust-tokio      2       80                                                                               0
             unrunnable: needs 4096 open files, may have 1024
 
-        Mean over trials ± half of its 95 % interval; n: trials with fresh subjects; * not about the subject.
-        Trials: ended after 8 blocks.
+        Mean over trials ± half of its 95 % interval; n: trials with fresh subjects; * not about the subject. Absolute values
+          are of this run, 2026-11-20 21:05 to 21:07 UTC; 7 to 8 starts per row: kinds of starts rarer than 35 % may not have
+          been seen.
+        Trials: ended early: ±3.1 % after 8 blocks.
 
         Warnings
           another process had a processor in use before or after 1 of 88 trials, for up to 44 % of a probe: flagged, not removed
@@ -473,8 +475,10 @@ mod tests {
         No room for: mean latency, p50, p99.
 
         Mean over trials ± half of its 95 % interval; n: trials with fresh
-          subjects; * not about the subject.
-        Trials: ended after 8 blocks.
+          subjects; * not about the subject. Absolute values are of this run,
+          2026-11-20 21:05 to 21:07 UTC; 7 to 8 starts per row: kinds of starts
+          rarer than 35 % may not have been seen.
+        Trials: ended early: ±3.1 % after 8 blocks.
 
         Warnings
           another process had a processor in use before or after 1 of 88 trials,
@@ -530,7 +534,9 @@ mod tests {
              32  24 of 32  8            114.25                            1.87    112.69 to 115.82  subject
              40  24 of 40  8           102.91*                            1.63    101.55 to 104.28  generator
 
-        Mean over trials ± half of its 95 % interval; n: trials with fresh subjects; * not about the subject.
+        Mean over trials ± half of its 95 % interval; n: trials with fresh subjects; * not about the subject. Absolute values
+          are of this run, 2026-11-20 21:05 to 21:08 UTC; 8 starts per row: kinds of starts rarer than 31 % may not have been
+          seen.
         Trials: ended early: ±1.2 % after 8 blocks.
 
         Warnings
@@ -592,7 +598,7 @@ mod tests {
         c-epoll      1       40  72.2 k/s ±?     554 µs ±?    515 µs ±?  1.259 ms ±?       0  1  subject
         c-epoll      1       80  72.4 k/s ±?   1.103 ms ±?  1.030 ms ±?   2.45 ms ±?       0  1  subject
 
-        Mean over trials ± half of its 95 % interval; n: trials with fresh subjects.
+        Mean over trials ± half of its 95 % interval; n: trials with fresh subjects. Absolute values are of this run, 2026-11-20 21:05 UTC; 1 start per row: kinds of starts rarer than 95 % may not have been seen.
         Trials: ended after 1 block.
 
         Warnings
