@@ -137,8 +137,9 @@ fn declaration(claim: &Claim) -> String {
         Command::None => "none".to_owned(),
         command => format!("`{command}`"),
     };
+    let only_on = claim.only_on.map_or(String::new(), |machine| format!("- Comparable only on: {machine}\n"));
     format!(
-        "### {}\n\n{} ({file}, \"{}\")\n\n- Command: {command}\n- Agrees if: {}\n",
+        "### {}\n\n{} ({file}, \"{}\")\n\n- Command: {command}\n- Agrees if: {}\n{only_on}",
         claim.id,
         claim.statement,
         claim.section,
@@ -148,7 +149,6 @@ fn declaration(claim: &Claim) -> String {
 
 fn page(claims: &[Claim], runs: &[Stored]) -> String {
     let answers = claims.iter().map(|claim| answer(claim, runs)).collect::<Vec<_>>();
-    let count = |word: &str| answers.iter().filter(|(answer, _)| answer.verdict.word() == word).count();
     let mut used = BTreeMap::<&str, &Run>::new();
     used.extend(answers.iter().filter_map(|(_, run)| run.map(|run| (run.id.as_str(), run))));
     let mut text = format!(
@@ -164,16 +164,24 @@ trials of one block and need {blocks} blocks (signed rank, Hodges-Lehmann interv
 server at all times. Each claim is tested by itself: with {total} claims, a wrong verdict or two by chance are to be expected. Quick and
 unfinished runs answer nothing.
 
-| Claims | agrees | disagrees | cannot be told here |
-|---:|---:|---:|---:|
-| {total} | {} | {} | {} |
+| Source | Claims | {} |
+|---|---:|---:|---:|---:|
 ",
-        count(Verdict::Agrees.word()),
-        count(Verdict::Disagrees.word()),
-        count("cannot be told here"),
+        Verdict::WORDS.join(" | "),
         blocks = judge::BLOCKS_MIN,
         total = claims.len(),
     );
+    let judged = || claims.iter().zip(&answers);
+    let counts = |name: &str, wanted: &dyn Fn(&Claim) -> bool| {
+        let words = judged().filter(|(claim, _)| wanted(claim)).map(|(_, (answer, _))| answer.verdict.word());
+        let words = words.collect::<Vec<_>>();
+        let of = Verdict::WORDS.map(|word| words.iter().filter(|found| **found == word).count().to_string());
+        format!("| {name} | {} | {} |\n", words.len(), of.join(" | "))
+    };
+    for source in Source::ALL {
+        text += &counts(source.names().1, &|claim| claim.source == source);
+    }
+    text += &counts("All", &|_| true);
     text += "\n## Runs\n\n";
     if used.is_empty() {
         text += "None of the store answers a claim.\n";
@@ -187,7 +195,7 @@ unfinished runs answer nothing.
     }
     for source in Source::ALL {
         text += &format!("\n## {}\n", source.names().1);
-        for (claim, (answer, run)) in claims.iter().zip(&answers).filter(|(claim, _)| claim.source == source) {
+        for (claim, (answer, run)) in judged().filter(|(claim, _)| claim.source == source) {
             let run = run.map_or(String::new(), |run| format!(" (`{}`)", run.id));
             text += &format!("\n{}- Found: {}{run}\n", declaration(claim), answer.found);
             text += &match &answer.verdict {

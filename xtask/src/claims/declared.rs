@@ -327,6 +327,12 @@ fn whip() -> Vec<Claim> {
             Look::Ratios { ratios: vec![bytes("chess"), bytes("twitter")], range: ABOVE_ONE },
         ),
         new(
+            "whip-bytes-machine",
+            "Of all figures, only the bytes per operation do not depend on the machine.",
+            Command::None,
+            untested("one machine has been measured", "the run of the bytes above on a second machine"),
+        ),
+        new(
             "whip-duration",
             "10,000 operations take 45 to 60 minutes.",
             Command::None,
@@ -435,6 +441,16 @@ fn cache() -> Vec<Claim> {
                 &format!("FIFO has a worse {words} than LRU."),
                 factors(),
                 ratios(vec![evictor(metric, "fifo", &[FAST])], worse),
+            ),
+            new(
+                sensitivity,
+                &id("evictor-memory"),
+                &format!("Memory limit and eviction policy may act on {words} together (tested: more from LRU to none with 1 MB)."),
+                factors(),
+                Look::Larger {
+                    ratio: evictor(metric, "none", &[("maxmem", "1MB"), FAST]),
+                    than: vec![evictor(metric, "none", &[("maxmem", "10MB"), FAST])],
+                },
             ),
             new(
                 sensitivity,

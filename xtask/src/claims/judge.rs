@@ -36,12 +36,15 @@ pub enum Verdict {
 }
 
 impl Verdict {
+    /// All words that there are.
+    pub const WORDS: [&str; 3] = ["agrees", "disagrees", "cannot be told here"];
+
     pub fn word(&self) -> &'static str {
-        match self {
-            Verdict::Agrees => "agrees",
-            Verdict::Disagrees => "disagrees",
-            Verdict::CannotTell { .. } => "cannot be told here",
-        }
+        Self::WORDS[match self {
+            Verdict::Agrees => 0,
+            Verdict::Disagrees => 1,
+            Verdict::CannotTell { .. } => 2,
+        }]
     }
 }
 
@@ -149,7 +152,7 @@ fn enough(count: usize, what: &str) -> Result<(), Obstacle> {
 
 /// How an interval lies to a range.
 fn verdict(low: f64, high: f64, range: Range, more: impl FnOnce() -> String) -> Verdict {
-    if low > range.low && high < range.high || low > range.low && range.high == f64::INFINITY {
+    if low > range.low && (high < range.high || range.high == f64::INFINITY) {
         Verdict::Agrees
     } else if high <= range.low || low >= range.high {
         Verdict::Disagrees
@@ -246,15 +249,16 @@ fn together(named: &[(String, Pairs)], range: Range) -> Result<Answer, Obstacle>
         let half = stats::pairs::half_width(&estimate).ln_1p();
         let logs = Range { low: range.low.ln(), high: range.high.ln() };
         let more = || more_blocks(pairs.len(), half, distance(estimate.point.ln(), logs));
-        verdicts.push(verdict(estimate.low, estimate.high, range, more));
+        let alone = verdict(estimate.low, estimate.high, range, more);
         let wide = typical(pairs, strict)?;
-        if verdict(wide.low, wide.high, range, String::new) == Verdict::Disagrees {
-            verdicts.push(Verdict::Disagrees);
-        } else if verdicts.last() == Some(&Verdict::Disagrees) {
-            let why = format!("one of {} ratios disagrees by itself, not with all of them tested", named.len());
-            verdicts.pop();
-            verdicts.push(Verdict::CannotTell { why, needs: "more blocks".to_owned() });
-        }
+        let with_all = verdict(wide.low, wide.high, range, String::new);
+        verdicts.push(match alone {
+            Verdict::Disagrees if with_all != Verdict::Disagrees => Verdict::CannotTell {
+                why: format!("{name}outside by itself, not when {} ratios are tested", named.len()),
+                needs: "more blocks".to_owned(),
+            },
+            alone => alone,
+        });
     }
     let verdict = match verdicts.iter().find(|verdict| **verdict == Verdict::Disagrees) {
         Some(disagrees) => disagrees.clone(),

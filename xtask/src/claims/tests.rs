@@ -125,7 +125,7 @@ fn a_page_of_runs_names_them_and_says_what_is_missing() {
         text.contains("**cannot be told here**: no command attaches a profiler. Needed: `perf record -g`"),
         "{text}"
     );
-    assert!(text.contains("| 2 | 0 | 0 | 2 |"), "{text}");
+    assert!(text.contains("| All | 2 | 0 | 0 | 2 |"), "{text}");
     let text = page(&[claim], &[]);
     assert!(text.contains("**cannot be told here**: no run in the store. Needed: that run\n"), "{text}");
 }

@@ -111,6 +111,17 @@ fn an_order_holds_where_every_step_does_and_breaks_where_one_does_not() {
 }
 
 #[test]
+fn one_ratio_of_many_disagrees_only_where_their_number_allows_it() {
+    // p is 0.0093 (crates/stats/src/pairs.rs): below 5 %, above a tenth of it.
+    let logs = [0.021, -0.004, 0.035, 0.012, 0.050, -0.011, 0.027, 0.018, 0.009, 0.041, -0.002, 0.030];
+    let many = |count| vec![("step".to_owned(), Pairs::from_logs(logs.to_vec())); count];
+    let of = |count| together(&many(count), within(0.0, 1.0)).unwrap().verdict;
+    assert_eq!(of(1), Verdict::Disagrees);
+    let Verdict::CannotTell { why, .. } = of(10) else { panic!("ten ratios") };
+    assert_eq!(why, "step: outside by itself, not when 10 ratios are tested");
+}
+
+#[test]
 fn the_larger_of_two_changes_is_told_whichever_way_they_go() {
     for (effect, expected) in [(2.0, AGREES), (0.5, AGREES), (1.05, DISAGREES), (1.2, CANNOT)] {
         let look =
