@@ -137,14 +137,10 @@ fn declaration(claim: &Claim) -> String {
         Command::None => "none".to_owned(),
         command => format!("`{command}`"),
     };
+    let criterion = claim.look.criterion().map_or(String::new(), |criterion| format!("- Agrees if: {criterion}\n"));
     let only_on = claim.only_on.map_or(String::new(), |machine| format!("- Comparable only on: {machine}\n"));
-    format!(
-        "### {}\n\n{} ({file}, \"{}\")\n\n- Command: {command}\n- Agrees if: {}\n{only_on}",
-        claim.id,
-        claim.statement,
-        claim.section,
-        claim.look.criterion()
-    )
+    let Claim { id, statement, section, .. } = claim;
+    format!("### {id}\n\n{statement} ({file}, \"{section}\")\n\n- Command: {command}\n{criterion}{only_on}")
 }
 
 fn page(claims: &[Claim], runs: &[Stored]) -> String {

@@ -93,14 +93,6 @@ pub struct Ratio {
     pub at: At,
 }
 
-impl fmt::Display for Ratio {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Ratio { metric, factor, from, to, at } = self;
-        write!(f, "`{metric}` from {factor} {from} to {to}")?;
-        if at.is_empty() { Ok(()) } else { write!(f, " at {}", levels(at)) }
-    }
-}
-
 /// `cores 5, server go`.
 pub fn levels(at: &At) -> String {
     at.iter().map(|(factor, level)| format!("{factor} {level}")).collect::<Vec<_>>().join(", ")
@@ -165,21 +157,41 @@ impl Look {
         }
     }
 
-    /// When it agrees, in words.
-    pub fn criterion(&self) -> String {
+    /// Whether it looks at times, which depend on who else has the processors.
+    pub fn is_of_times(&self) -> bool {
+        let is = |name: &str| study::Metric::named(name).is_none_or(|metric| ["ns", "1/s"].contains(&metric.unit));
         match self {
+            Look::Value { metric, .. } => is(metric),
+            Look::Ratios { ratios, .. } => ratios.iter().any(|ratio| is(&ratio.metric)),
+            Look::Larger { ratio, than } => [ratio].into_iter().chain(than).any(|ratio| is(&ratio.metric)),
+            Look::OverRequests { what, .. } => ["latency", "middle_time"].contains(what),
+            // The law leaves such rows out by itself, but for those with too few processors.
+            Look::Law { .. } => true,
+            Look::Drawn { .. } | Look::Untested { .. } => false,
+        }
+    }
+
+    /// When it agrees, in words; `None`: nothing is tested.
+    pub fn criterion(&self) -> Option<String> {
+        Some(match self {
             Look::Value { metric, at, range } => {
-                let unit = study::Metric::named(metric).map_or("1", |metric| metric.unit);
-                format!("`{metric}` at {} {}", levels(at), range.words(|value| report::quantity(value, unit)))
+                let unit = match study::Metric::named(metric).map(|metric| metric.unit) {
+                    Some("1/s") => " per second".to_owned(),
+                    None | Some("1") => String::new(),
+                    Some(unit) => format!(" {unit}"),
+                };
+                format!("`{metric}` at {} {}{unit}", levels(at), range.words(number))
             }
             Look::Ratios { ratios, range } => {
-                let all = ratios.iter().map(Ratio::to_string).collect::<Vec<_>>().join("; ");
                 let which = if ratios.len() == 1 { "ratio of" } else { "each ratio of" };
-                format!("{which} {all}: {}", range.words(number))
+                format!("{which} {}: {}", all(ratios), range.words(number))
             }
             Look::Larger { ratio, than } => {
-                let all = than.iter().map(Ratio::to_string).collect::<Vec<_>>().join("; ");
-                format!("size of the change of {ratio}, over that of {all}: above 1")
+                format!(
+                    "size of the change of {}, over that of {}: above 1",
+                    all(std::slice::from_ref(ratio)),
+                    all(than)
+                )
             }
             Look::Law { factor, series, parameter, range } => {
                 let name = match parameter {
@@ -198,11 +210,29 @@ impl Look {
             }
             Look::Drawn { size, range } => {
                 let of = if *size == Size::Key { "keys" } else { "values" };
-                format!("mean size of {of} {}", range.words(|value| report::quantity(value, "bytes")))
+                format!("mean size of {of} {} bytes", range.words(number))
             }
-            Look::Untested { .. } => "none".to_owned(),
+            Look::Untested { .. } => return None,
+        })
+    }
+}
+
+/// Ratios in words, steps of one factor together: `throughput` from threads 1 to 2, 2 to 4.
+fn all(ratios: &[Ratio]) -> String {
+    let mut groups = Vec::<(&Ratio, Vec<String>)>::new();
+    for ratio in ratios {
+        let step = format!("{} to {}", ratio.from, ratio.to);
+        let is = |other: &Ratio| (&other.metric, &other.factor, &other.at) == (&ratio.metric, &ratio.factor, &ratio.at);
+        match groups.iter_mut().find(|(first, _)| is(first)) {
+            Some((_, steps)) => steps.push(step),
+            None => groups.push((ratio, vec![step])),
         }
     }
+    let words = groups.into_iter().map(|(first, steps)| {
+        let place = if first.at.is_empty() { String::new() } else { format!(" at {}", levels(&first.at)) };
+        format!("`{}` from {} {}{place}", first.metric, first.factor, steps.join(", "))
+    });
+    words.collect::<Vec<_>>().join("; ")
 }
 
 impl Range {
@@ -215,12 +245,12 @@ impl Range {
     }
 }
 
-/// Three significant digits.
+/// Four significant digits; more where they are before the point.
 pub fn number(value: f64) -> String {
     if value == 0.0 || !value.is_finite() {
         return value.to_string();
     }
-    let decimals = (2 - value.abs().log10().floor() as i32).max(0) as usize;
+    let decimals = (3 - value.abs().log10().floor() as i32).max(0) as usize;
     let text = format!("{value:.decimals$}");
     if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }
 }

@@ -154,9 +154,10 @@ fn whaleconnect() -> Vec<Claim> {
         }
         let [(few, ..), (many, ..)] = table;
         let (few, many) = (few.to_string(), many.to_string());
+        let tested = if system == "Linux" { "" } else { " (tested on Linux)" };
         all.push(new(
             &format!("whaleconnect-scales-{name}"),
-            &format!("Throughput rises from {few} to {many} threads (seen on {system}; tested on Linux)."),
+            &format!("Throughput rises from {few} to {many} threads on {system}{tested}."),
             pair(&few, &many),
             Look::Ratios { ratios: vec![threads(&few, &many)], range: ABOVE_ONE },
         ));

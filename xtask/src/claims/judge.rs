@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use report::Findings;
-use report::findings::{Row, RowState, Scalability};
+use report::findings::{Mark, Row, RowState, Scalability};
 use stats::Estimate;
 use stats::pairs::Pairs;
 use study::plan::Level;
@@ -74,13 +74,19 @@ pub fn judge(claim: &Claim, findings: &Findings) -> Answer {
         Look::Untested { why, needs } => Err(obstacle(*why, *needs)),
     };
     let mut answer = answered.unwrap_or_else(|(why, needs)| Answer::none(why, needs));
-    if let Some(machine) = claim.only_on
-        && answer.found != "-"
-        && machine != findings.machine.cpu_model
-        && !findings.machine.cpu_model.starts_with(&format!("{machine} "))
-    {
-        let why = format!("an absolute number of another machine (here: {})", findings.machine.cpu_model);
-        answer.verdict = Verdict::CannotTell { why, needs: machine.to_owned() };
+    if answer.found == "-" {
+        return answer;
+    }
+    let mut of_places = claim.look.places().into_iter().flat_map(|at| rows(findings, &at).unwrap_or_default());
+    let mut obstacles = Vec::from_iter(of_places.find_map(is_of_others).filter(|_| claim.look.is_of_times()));
+    let here = &findings.machine.cpu_model;
+    let other = claim.only_on.filter(|machine| here != machine && !here.starts_with(&format!("{machine} ")));
+    obstacles.extend(
+        other.map(|machine| obstacle(format!("an absolute number of another machine (here: {here})"), machine)),
+    );
+    if !obstacles.is_empty() {
+        let (why, needs): (Vec<_>, Vec<_>) = obstacles.into_iter().unzip();
+        answer.verdict = Verdict::CannotTell { why: why.join("; "), needs: needs.join("; ") };
     }
     answer
 }
@@ -112,25 +118,34 @@ fn rows<'a>(findings: &'a Findings, at: &At) -> Result<Vec<&'a Row>, Obstacle> {
     Ok(found)
 }
 
-/// Whether a row says something about the server.
+/// Whether a row has trials.
 fn usable(row: &Row) -> Result<(), Obstacle> {
-    let label = if row.label.is_empty() { "the design point" } else { &row.label };
+    let label = label(row);
     match &row.state {
-        RowState::Measured | RowState::Partial { .. } => {}
-        RowState::Unrunnable { reason } => return Err(obstacle(format!("{label}: {reason}"), "a larger machine")),
-        RowState::Skipped { reason } => return Err(obstacle(format!("{label}: {reason}"), "the missing toolchain")),
-        RowState::Failed { reason } => return Err(obstacle(format!("{label}: {reason}"), "trials that do not fail")),
+        RowState::Measured | RowState::Partial { .. } => Ok(()),
+        RowState::Unrunnable { reason } => Err(obstacle(format!("{label}: {reason}"), "a larger machine")),
+        RowState::Skipped { reason } => Err(obstacle(format!("{label}: {reason}"), "the missing toolchain")),
+        RowState::Failed { reason } => Err(obstacle(format!("{label}: {reason}"), "trials that do not fail")),
     }
+}
+
+/// What forbids to read times of a row as those of the server. Bytes, entries and hits do not depend on it.
+fn is_of_others(row: &Row) -> Option<Obstacle> {
+    let label = label(row);
     if let Some(wanted) = row.cpus_wanted {
         let why = format!("{label}: the server had {} of the {wanted} CPUs that it needs", row.cpus);
-        return Err(obstacle(why, format!("{wanted} CPUs for the server and others for the generator")));
+        return Some(obstacle(why, format!("{wanted} CPUs for the server and others for the generator")));
     }
-    match row.marks.iter().find(|mark| **mark != report::findings::Mark::Hung) {
-        Some(mark) => {
-            Err(obstacle(format!("{label}: {}", mark.text()), "more CPUs, so that the generator has its own"))
-        }
-        None => Ok(()),
-    }
+    let needs = match row.marks.iter().find(|mark| **mark != Mark::Hung)? {
+        Mark::GeneratorBound => "more CPUs for the generator",
+        _ => "more CPUs, or a machine that runs nothing else",
+    };
+    let marks = row.marks.iter().map(|mark| mark.text()).collect::<Vec<_>>();
+    Some(obstacle(format!("{label}: {}", marks.join(", ")), needs))
+}
+
+fn label(row: &Row) -> &str {
+    if row.label.is_empty() { "the design point" } else { &row.label }
 }
 
 /// Values of a metric by block, of trials in which it is known.
@@ -304,15 +319,11 @@ fn law(findings: &Findings, factor: &str, series: &At, parameter: Parameter, ran
     };
     let found = findings.scalability.iter().find(of);
     let found = found.ok_or_else(|| obstacle("no scalability law", "a run over more levels"))?;
-    let members = findings.rows.iter().filter(|row| has(&row.factors, series));
     let fitted = found.points.iter().filter(|point| point.left_out.is_none());
     let Some(fit) = &found.fit else {
-        members.clone().try_for_each(usable)?;
+        findings.rows.iter().filter(|row| has(&row.factors, series)).try_for_each(usable)?;
         return Err(obstacle(found.sentence.trim_end_matches('.'), "more levels, so more CPUs"));
     };
-    if let Some(short) = members.filter(|row| row.cpus_wanted.is_some()).find_map(|row| usable(row).err()) {
-        return Err(short);
-    }
     enough(fitted.clone().map(|point| point.trials).min().unwrap_or(0), "trials of a design point")?;
     let most = fitted.map(|point| point.n).fold(0.0, f64::max);
     let (name, point, low, high) = match parameter {

@@ -259,6 +259,24 @@ fn what_is_about_something_else_tells_nothing() {
 }
 
 #[test]
+fn hits_do_not_depend_on_who_has_the_processors() {
+    let mut findings = effects(2.0);
+    for row in &mut findings.rows {
+        row.marks = vec![Mark::Shared];
+        for trial in &mut row.trials {
+            trial.values.insert("hit_ratio".to_owned(), 0.8 + 0.0001 * f64::from(trial.block % 5));
+        }
+    }
+    let at = at(&[("build", "O0"), ("maxmem", "1MB"), ("clients", "40")]);
+    let value = |metric, high| Look::Value { metric, at: at.clone(), range: within(0.795, high) };
+    assert_eq!(word(value("hit_ratio", 0.805), &findings), AGREES);
+    // A time is shown, and not judged.
+    let answer = judge(&claim(value("throughput", 1e9)), &findings);
+    assert!(answer.found.ends_with("16 trials"), "{answer:?}");
+    assert_eq!(answer.verdict.word(), CANNOT);
+}
+
+#[test]
 fn blocks_that_would_tell() {
     assert_eq!(more_blocks(12, 0.04, 0.02), "about 48 blocks instead of 12, if the estimate stays");
     assert_eq!(more_blocks(12, 0.01, 0.02), "about 13 blocks instead of 12, if the estimate stays");
