@@ -150,15 +150,15 @@ fn page(claims: &[Claim], runs: &[Stored]) -> String {
     let mut text = format!(
         "# Claims of the four sources
 
-Written by `cargo xtask claims --write` from the runs of a store; `cargo xtask claims --commands` lists the runs. Do not edit it: another
-machine writes the same page with other answers.
+Written by `cargo xtask claims --write` from the runs of a store; `cargo xtask claims --commands` lists the runs.
+Do not edit it: another machine writes the same page with other answers.
 
-quintain grew from four documents. Each statement in them that a measurement can test is listed here, in our words and with their
-numbers. A claim agrees where the whole 95 % interval lies inside the range that the source states, disagrees where all of it lies
-outside, and cannot be told otherwise. Margins for \"roughly\" and \"no effect\" are ours, since the sources name none. Ratios compare the
-trials of one block and need {blocks} blocks (signed rank, Hodges-Lehmann interval). Absolute values are those of the run, not of the
-server at all times. Each claim is tested by itself: with {total} claims, a wrong verdict or two by chance are to be expected. Quick and
-unfinished runs answer nothing.
+quintain grew from four documents. Each statement in them that a measurement can test is listed here, in our words and
+with their numbers. A claim agrees where the whole 95 % interval lies inside the range that the source states, disagrees
+where all of it lies outside, and cannot be told otherwise. Margins for \"roughly\" and \"no effect\" are ours, since
+the sources name none. Ratios compare the trials of one block and need {blocks} blocks (signed rank, Hodges-Lehmann
+interval). Absolute values are those of the run, not of the server at all times. Each claim is tested by itself: with
+{total} claims, a wrong verdict or two by chance are to be expected. Quick and unfinished runs answer nothing.
 
 | Source | Claims | {} |
 |---|---:|---:|---:|---:|

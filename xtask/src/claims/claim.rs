@@ -15,8 +15,8 @@ pub struct Claim {
     pub statement: String,
     pub command: Command,
     pub look: Look,
-    /// The only machine on which an absolute number can be compared: its CPU model as Linux names it, or a description that no
-    /// machine matches.
+    /// The only machine on which an absolute number can be compared: its CPU model as Linux names it, or a description
+    /// that no machine matches.
     pub only_on: Option<&'static str>,
 }
 
@@ -82,8 +82,8 @@ pub struct Range {
     pub high: f64,
 }
 
-/// How a metric changes from one level of a factor to another, block by block; on average over the levels of the factors that `at`
-/// leaves open.
+/// How a metric changes from one level of a factor to another, block by block; on average over the levels of the
+/// factors that `at` leaves open.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Ratio {
     pub metric: String,
@@ -165,9 +165,8 @@ impl Look {
             Look::Ratios { ratios, .. } => ratios.iter().any(|ratio| is(&ratio.metric)),
             Look::Larger { ratio, than } => [ratio].into_iter().chain(than).any(|ratio| is(&ratio.metric)),
             Look::OverRequests { what, .. } => ["latency", "middle_time"].contains(what),
-            // The law leaves such rows out by itself, but for those with too few processors.
-            Look::Law { .. } => true,
-            Look::Drawn { .. } | Look::Untested { .. } => false,
+            // The law leaves such rows out by itself.
+            Look::Law { .. } | Look::Drawn { .. } | Look::Untested { .. } => false,
         }
     }
 

@@ -209,7 +209,8 @@ fn value(findings: &Findings, metric: &str, at: &At, range: Range) -> Result<Ans
     })
 }
 
-/// Differences of logarithms by block: the mean over all pairs of rows that differ in the factor alone, of the blocks that have all.
+/// Differences of logarithms by block: the mean over all pairs of rows that differ in the factor alone, of the blocks
+/// that have all of them.
 fn logs(findings: &Findings, ratio: &Ratio) -> Result<BTreeMap<u32, f64>, Obstacle> {
     let end = |level: &str| {
         let mut at = ratio.at.clone();
@@ -319,9 +320,12 @@ fn law(findings: &Findings, factor: &str, series: &At, parameter: Parameter, ran
     };
     let found = findings.scalability.iter().find(of);
     let found = found.ok_or_else(|| obstacle("no scalability law", "a run over more levels"))?;
+    let members = findings.rows.iter().filter(|row| has(&row.factors, series));
+    // The law leaves out rows with marks by itself, and not those of too few processors.
+    let starved = members.clone().filter(|row| row.cpus_wanted.is_some()).find_map(is_of_others);
     let fitted = found.points.iter().filter(|point| point.left_out.is_none());
     let Some(fit) = &found.fit else {
-        findings.rows.iter().filter(|row| has(&row.factors, series)).try_for_each(usable)?;
+        members.clone().try_for_each(usable)?;
         return Err(obstacle(found.sentence.trim_end_matches('.'), "more levels, so more CPUs"));
     };
     enough(fitted.clone().map(|point| point.trials).min().unwrap_or(0), "trials of a design point")?;
@@ -339,6 +343,8 @@ fn law(findings: &Findings, factor: &str, series: &At, parameter: Parameter, ran
         // Beyond the last level the law is only an extrapolation.
         let why = format!("measured up to {most} {factor}");
         Verdict::CannotTell { why, needs: format!("more than {} CPUs for the server", range.high) }
+    } else if let Some((why, needs)) = starved {
+        Verdict::CannotTell { why, needs }
     } else {
         verdict(low, high, range, || "more trials, or more levels near the bound".to_owned())
     };

@@ -26,8 +26,8 @@ fn within(low: f64, high: f64) -> Range {
     Range { low, high }
 }
 
-/// The example of two builds, two sizes of memory and two numbers of clients, with so many blocks of the throughput given. A block
-/// changes all its trials alike, by up to 40 %, and each by 1 % for itself.
+/// The example of two builds, two sizes of memory and two numbers of clients, with so many blocks of the throughput
+/// given. A block changes all its trials alike, by up to 40 %, and each by 1 % for itself.
 fn builds(blocks: u32, throughput: impl Fn(&str, &str) -> f64) -> Findings {
     let (run, records) = report::example::builds();
     let mut findings = report::analyze(&run, &records);
@@ -147,6 +147,11 @@ fn a_law_has_its_peak_inside_outside_or_beyond_what_was_measured() {
     assert_eq!(word(look(Parameter::Peak, 17.8, 60.0), &findings), CANNOT, "the bound is inside the interval");
     assert_eq!(word(look(Parameter::Coherency, 0.0, f64::INFINITY), &findings), AGREES);
     assert_eq!(word(look(Parameter::Coherency, 0.01, 0.02), &findings), DISAGREES);
+    let mut starved = findings.clone();
+    (starved.rows[7].cpus, starved.rows[7].cpus_wanted) = (24, Some(40));
+    let answer = judge(&claim(look(Parameter::Peak, 14.0, 22.0)), &starved);
+    assert_eq!(answer.verdict.word(), CANNOT);
+    assert!(answer.found.starts_with("peak 1"), "{answer:?}");
     let fit = findings.scalability[0].fit.as_mut().unwrap();
     (fit.peak, fit.peak_low, fit.peak_high) = (Some(60.0), Some(50.0), None);
     let answer = judge(&claim(look(Parameter::Peak, 50.0, 70.0)), &findings);
