@@ -3,6 +3,7 @@
 mod built;
 mod cache_diff;
 mod churn;
+mod claims;
 mod conformance;
 mod coverage;
 mod hit_ratio;
@@ -21,6 +22,7 @@ Verbs:
   tidy      check architecture, documents, terms and sources
   cache-diff compare the cache server with memcached and redis-server; `cargo xtask cache-diff --help` says more
   churn     check that the memory of the cache server stays within its cap; `cargo xtask churn --help` says more
+  claims    hold what the four sources state against the runs of a store; `cargo xtask claims --help` says more
   coverage  simulate how often the intervals of the statistics hold what they promise
   hit-ratio replay the gates' workloads against every evictor of the cache
   subjects  check that servers keep subjects/CONTRACT.md; `cargo xtask subjects --help` says more
@@ -36,6 +38,7 @@ fn main() -> ExitCode {
         "tidy" => tidy::run(rest),
         "cache-diff" => cache_diff::run(rest),
         "churn" => churn::run(rest),
+        "claims" => claims::run(rest),
         "coverage" => coverage::run(rest),
         "hit-ratio" => hit_ratio::run(rest),
         "subjects" => conformance::run(rest),

@@ -42,7 +42,7 @@ pub fn run(arguments: &[String]) -> Result<(), String> {
     Err(complaints.join("\n"))
 }
 
-fn root() -> PathBuf {
+pub fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("xtask lies in the repository").to_path_buf()
 }
 
