@@ -132,6 +132,9 @@ mod tests {
         let written = report::figure_svgs(&findings)
             .into_iter()
             .map(|(name, _)| ["svg", "png"].map(|end| folder.path().join(format!("{name}.{end}")).exists()));
-        assert_eq!(written.collect::<Vec<_>>(), [[true, false], [true, true], [true, true], [true, true]]);
+        assert_eq!(
+            written.collect::<Vec<_>>(),
+            [[true, false], [true, true], [true, true], [true, true], [true, true]]
+        );
     }
 }

@@ -24,23 +24,30 @@ pub(crate) fn paragraphs(run: &Run, records: &[&Record], scope: Option<&Scope>) 
     trials += &format!(" {}, so that a drift of the machine hits all points alike.", plan.seed);
     paragraphs.push(trials);
 
-    let mut intervals = "An estimate is the mean over the trials with Student's t interval".to_owned();
+    let mut intervals =
+        "An estimate is the mean over the trials with Student's t interval, no narrower than what all design points \
+                         together say of how trials scatter"
+            .to_owned();
     intervals += &match rule.quick {
         true => "; this was a quick look, and the intervals do not claim their level.".to_owned(),
         false => format!(" at level {level}."),
     };
-    intervals += &match rule.relative {
-        Some(relative) => format!(
-            " Trials were added until the interval of {} was within ±{} of it, at least {} and at most {}.",
-            rule.metric,
-            percent(relative),
-            rule.min,
-            rule.max
-        ),
-        None => format!(" {} of each point were asked for.", count(u64::from(rule.min), "trial")),
+    let until = |what: &str, target: f64| {
+        let (metric, target, min, max) = (&rule.metric, percent(target), rule.min, rule.max);
+        format!(
+            " Whole blocks were added until {what} {metric} was known to ±{target}, at least {min} and at most {max}."
+        )
+    };
+    intervals += &match (rule.comparison, rule.relative) {
+        (Some(target), _) if plan.contender().is_some() => until("the ratio of each contender to the best in", target),
+        (Some(target), _) | (None, Some(target)) => until("each", target),
+        (None, None) => format!(" {} were asked for.", count(u64::from(rule.min), "block")),
     };
     intervals += " Outliers are flagged and never removed.";
     paragraphs.push(intervals);
+    let compared = "Two points are compared on the blocks that both have, by exact signed rank tests adjusted for all that is compared (Holm): what the \
+                    machine does in a block it does to both. The ratio shown is that of typical starts (Hodges & Lehmann). Below 12 common blocks nothing is claimed.";
+    paragraphs.push(compared.to_owned());
 
     if let Some(scope) = scope {
         let mut states = format!(
@@ -115,13 +122,13 @@ mod tests {
         let records = records.iter().collect::<Vec<_>>();
         let text = paragraphs(&run, &records, None).join("\n");
         assert!(
-            text.contains("at level 95 %") && text.contains("within ±3.0 % of it, at least 8 and at most 30"),
+            text.contains("at level 95 %") && text.contains("was known to ±3.0 %, at least 8 and at most 30"),
             "{text}"
         );
         assert!(text.contains("Closed loop") && !text.contains("Open loop") && text.contains("`machine`"), "{text}");
         run.plan.trials.quick = true;
         run.plan.trials.relative = None;
         let text = paragraphs(&run, &records, None).join("\n");
-        assert!(text.contains("do not claim their level") && text.contains("8 trials of each point"), "{text}");
+        assert!(text.contains("do not claim their level") && text.contains("8 blocks were asked for"), "{text}");
     }
 }
