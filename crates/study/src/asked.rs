@@ -11,14 +11,21 @@ impl Plan {
     /// Something in between is asked for what it adds; a search, for what is borne; a design or a figure of interactions, for what matters; a curve
     /// over capacities, for how it grows; contenders of words, for the best of them; numbers, for how something grows with them.
     pub fn asked(&self) -> Asked {
-        if let Some(asked) = &self.answer {
+        let is_varied = |name: &str| self.levels(name).len() > 1;
+        let direct = Level::Text(DIRECT.to_owned());
+        let can_add = is_varied(THROUGH) && self.levels(THROUGH).contains(&&direct);
+        // What a choice of levels has left nothing of cannot be answered; something else can.
+        let can_be_answered = |asked: &&Asked| match asked.kind {
+            AskedKind::Added => can_add,
+            AskedKind::Best | AskedKind::Growth => asked.factor.as_deref().is_some_and(is_varied),
+            AskedKind::Capacity | AskedKind::Effects | AskedKind::Values => true,
+        };
+        if let Some(asked) = self.answer.as_ref().filter(can_be_answered) {
             return asked.clone();
         }
         let of = |kind, factor: Option<&str>| Asked { kind, factor: factor.map(str::to_owned) };
-        let varied = |name: &&String| self.levels(name).len() > 1;
-        if self.levels(THROUGH).iter().any(|level| **level == Level::Text(DIRECT.to_owned()))
-            && varied(&&THROUGH.to_owned())
-        {
+        let varied = |name: &&String| is_varied(name);
+        if can_add {
             return of(AskedKind::Added, Some(THROUGH));
         }
         let searched = |point: &crate::Point| point.load.search.is_some();

@@ -2,7 +2,7 @@
 
 use super::factors::Factor;
 use crate::middle::{DIRECT, THROUGH};
-use crate::plan::{Asked, AskedKind, Level};
+use crate::plan::{Asked, AskedKind};
 use crate::section::Section;
 
 const KINDS: [(&str, AskedKind); 6] = [
@@ -28,8 +28,8 @@ pub(crate) fn read(top: &Section, factors: &[Factor]) -> Option<Option<Asked>> {
     let kind = kind?;
     let mistake = match (kind, of) {
         (AskedKind::Added, _) => {
-            let direct = factors.iter().find(|factor| factor.name == THROUGH).is_some_and(has_direct);
-            (!direct).then(|| format!("what is added is told against `{DIRECT}`, a level of the factor `{THROUGH}`"))
+            let through = factors.iter().any(|factor| factor.name == THROUGH);
+            (!through).then(|| format!("what is added is told against `{DIRECT}`, a level of the factor `{THROUGH}`"))
         }
         (AskedKind::Best, None) if factors.is_empty() => {
             Some("there is no factor whose levels could be compared".into())
@@ -53,10 +53,6 @@ pub(crate) fn read(top: &Section, factors: &[Factor]) -> Option<Option<Asked>> {
         AskedKind::Capacity | AskedKind::Effects | AskedKind::Values => None,
     };
     Some(Some(Asked { kind, factor: of.or(default).map(|factor| factor.name.clone()) }))
-}
-
-fn has_direct(factor: &Factor) -> bool {
-    factor.levels.iter().any(|(level, _)| *level == Level::Text(DIRECT.to_owned()))
 }
 
 fn is_numeric(factor: &Factor) -> bool {
