@@ -7,8 +7,8 @@ use study::record::{IdlePolicy, Record, Run};
 
 use crate::findings::{Drift, FINDINGS_VERSION, Factor, Findings, MetricInfo, Row, RowState};
 use crate::{
-    added, answer, asked, effects, method, miss_ratio, operations, over_requests, row, scalability, unfinished, value,
-    visible,
+    added, answer, asked, effects, inside, method, miss_ratio, operations, over_requests, row, scalability, unfinished,
+    value, visible,
 };
 
 /// Below this adjusted p-value a drift is called one.
@@ -55,6 +55,7 @@ pub fn analyze(run: &Run, records: &[Record]) -> Findings {
         miss_ratios: Vec::new(),
         added: Vec::new(),
         over_requests: Vec::new(),
+        inside: Vec::new(),
         operations: Vec::new(),
         factors,
         drift,
@@ -72,6 +73,7 @@ pub fn analyze(run: &Run, records: &[Record]) -> Findings {
     findings.miss_ratios = miss_ratio::miss_ratios(&findings, run, &records);
     findings.added = added::added(&findings);
     findings.over_requests = over_requests::over_requests(&findings, plan, &records);
+    findings.inside = inside::inside(&findings, &records);
     findings.operations = operations::operations(&findings, &records);
     findings.warnings = warnings(&findings, strange);
     findings.answer = answer::answer(&findings);

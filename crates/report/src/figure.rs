@@ -1,8 +1,10 @@
 //! Findings to figures: which rows make which panel, what is hollow, what is not shown and why.
 
 mod added;
+mod colours;
 mod distribution;
 mod file;
+mod inside;
 mod miss_ratio;
 mod over;
 mod over_requests;
@@ -110,7 +112,7 @@ pub(crate) fn figures(findings: &Findings, detail: Detail) -> Vec<Drawing> {
         FigureKind::ThroughputChart => over_requests::throughput(findings, figure, detail),
         FigureKind::NetworkChart => over_requests::network(findings, figure, detail),
     });
-    let drawn = drawn.chain(steps::steps(findings, detail));
+    let drawn = drawn.chain(steps::steps(findings, detail)).chain(inside::inside(findings, detail));
     let number = |(index, mut drawing): (usize, Drawing)| {
         drawing.name = format!("{}-{}", index + 1, drawing.name);
         drawing

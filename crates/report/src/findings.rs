@@ -11,6 +11,7 @@ use study::record::{
 };
 
 pub use crate::added::{Added, AddedMetric};
+pub use crate::inside::{Column, InsideTrial, Process, Role};
 pub use crate::miss_ratio::{CurvePolicy, MissRatioCurve, MissRatioPoint, MissRatios, PolicyPoint};
 pub use crate::operations::{OperationFinding, OverTrials, RowOperations};
 pub use crate::over_requests::{OverRequests, RequestPoint};
@@ -89,6 +90,9 @@ pub struct Findings {
     /// What happens over the requests of a trial, where the study asks for it.
     #[serde(default)]
     pub over_requests: Vec<OverRequests>,
+    /// One trial of each of the first rows, from the inside.
+    #[serde(default)]
+    pub inside: Vec<InsideTrial>,
     /// Tests for a drift over the time of the run, one for each row with trials enough.
     pub drift: Vec<Drift>,
     /// Counters of the network stack, all trials together.
@@ -149,6 +153,13 @@ pub struct Factor {
     pub levels: Vec<Level>,
     /// Whether every level is a number, so that it can be an axis.
     pub numeric: bool,
+}
+
+impl Factor {
+    /// Whether it has more than one level: what is the same everywhere tells nothing apart.
+    pub fn varies(&self) -> bool {
+        self.levels.len() > 1
+    }
 }
 
 /// What is known of a metric.

@@ -26,6 +26,7 @@ mod figure;
 pub mod findings;
 mod histogram;
 mod html;
+mod inside;
 mod journey;
 mod json;
 mod latency;

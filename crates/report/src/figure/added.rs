@@ -78,7 +78,7 @@ fn panel(findings: &Findings, metric: &str, series: &[&str], detail: Detail) -> 
         Layer::Marks { series: index, marks: marks.collect(), joined: false, aside: 0.0 }
     });
     let layers = layers.collect();
-    Some(Panel { title: metric.replace('_', " "), x: values, y: Axis::slots(&names, ""), layers, slot: 25.0 })
+    Some(Panel { slot: 25.0, ..Panel::new(metric.replace('_', " "), values, Axis::slots(&names, ""), layers) })
 }
 
 fn point(found: &AddedMetric) -> f64 {

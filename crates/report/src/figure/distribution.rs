@@ -70,15 +70,9 @@ fn draw(findings: &Findings, wanted: &Wanted, detail: Detail, ecdf: bool) -> Dra
         let title = facet.title.clone();
         if ecdf {
             let y = Axis::linear(0.0, 1.0, "1", "share of requests at or below");
-            Panel { title, x: time.clone(), y, layers, slot: 0.0 }
+            Panel::new(title, time.clone(), y, layers)
         } else {
-            Panel {
-                title,
-                x: Axis::nines(last_nines, "quantile, spread by its nines"),
-                y: time.clone(),
-                layers,
-                slot: 0.0,
-            }
+            Panel::new(title, Axis::nines(last_nines, "quantile, spread by its nines"), time.clone(), layers)
         }
     };
     let panels = facets.iter().zip(&curves).map(panel).collect();

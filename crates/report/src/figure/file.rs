@@ -102,8 +102,7 @@ fn draw_key(svg: &mut Svg, series: usize, x: f64, y: f64, face: Face) {
     line.to(x + 1.0, y).across(x + 25.0);
     let class = match face {
         Face::Simulated => style::simulated(series),
-        _ if style::is_dashed(series) => "l l2",
-        _ => "l",
+        _ => style::dashes(series),
     };
     svg.element("path").attr("class", class).attr("d", line.as_str()).empty();
     if face == Face::Simulated {

@@ -60,7 +60,7 @@ pub(super) fn miss_ratio(findings: &Findings, index: usize, wanted: &Wanted, det
             x.label = format!("{}: {range} of the footprint", x.label);
         }
         let layers = behind.chain(before).collect();
-        Panel { title: found.panel.clone(), x, y: y.clone(), layers, slot: 0.0 }
+        Panel::new(found.panel.clone(), x, y.clone(), layers)
     };
     let all = found().count();
     let panels = found().take(detail.panels).map(panel).collect::<Vec<_>>();

@@ -355,20 +355,17 @@ impl Over<'_> {
                 let place = |row: &Row, _| row.factors.get(&factor.name).and_then(|level| level.as_f64());
                 let mut layers = self.fits(facet, &x, values);
                 layers.extend(self.layers(facet, &place, width, !self.trials, false));
-                Panel { title, x, y: values.clone(), layers, slot: 0.0 }
+                Panel::new(title, x, values.clone(), layers)
             }
             Across::Steps(factor, places) => {
                 let room = Panel::slot_room(places.len());
-                let fitted = |place: &usize| {
-                    crate::chart::text::fit(&factor.levels[*place].to_string(), room - 6.0, crate::chart::FONT)
-                };
-                let names: Vec<String> = places.iter().map(fitted).collect();
+                let names: Vec<String> = places.iter().map(|place| factor.levels[*place].to_string()).collect();
                 let place = |row: &Row, _| {
                     let level = super::place_of(factor, row)?;
                     Some(places.iter().position(|known| *known == level)? as f64)
                 };
                 let layers = self.layers(facet, &place, (room * 0.7).min(28.0), true, false);
-                Panel { title, x: Axis::slots(&names, &factor.name), y: values.clone(), layers, slot: 0.0 }
+                Panel::new(title, Axis::slots(&names, &factor.name), values.clone(), layers)
             }
             Across::Words(factor, places) => {
                 let names: Vec<String> = places.iter().map(|place| factor.levels[*place].to_string()).collect();
@@ -378,14 +375,14 @@ impl Over<'_> {
                 };
                 let slot = if self.trials { 20.0 } else { 10.0 } * self.labels.len() as f64 + 14.0;
                 let layers = self.layers(facet, &place, slot - 14.0, false, true);
-                Panel { title, x: values.clone(), y: Axis::slots(&names, &factor.name), layers, slot }
+                Panel { slot, ..Panel::new(title, values.clone(), Axis::slots(&names, &factor.name), layers) }
             }
             Across::Series(used) => {
                 let names: Vec<String> = used.iter().map(|series| self.labels[*series].clone()).collect();
                 let place = |_: &Row, series: usize| Some(used.iter().position(|known| *known == series)? as f64);
                 let layers = self.layers(facet, &place, 0.0, false, true);
                 let slot = if self.trials { 32.0 } else { 25.0 };
-                Panel { title, x: values.clone(), y: Axis::slots(&names, ""), layers, slot }
+                Panel { slot, ..Panel::new(title, values.clone(), Axis::slots(&names, ""), layers) }
             }
         }
     }

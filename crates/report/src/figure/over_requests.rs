@@ -128,11 +128,10 @@ fn panel((title, unit, axis): &(&str, &str, &str), lines: &[&Line<'_>]) -> Panel
             line.found.points.iter().filter_map(|point| Some((point.requests, point.low?.max(0.0), point.high?)));
         [Layer::Band { series: line.series, points: band.collect() }, Layer::Curve { series: line.series, points }]
     });
-    Panel {
-        title: (*title).to_owned(),
-        x: Axis::linear(0.0, most, "", "requests"),
-        y: Axis::linear(0.0, if high > 0.0 { high } else { 1.0 }, unit, axis),
-        layers: layers.collect(),
-        slot: 0.0,
-    }
+    Panel::new(
+        (*title).to_owned(),
+        Axis::linear(0.0, most, "", "requests"),
+        Axis::linear(0.0, if high > 0.0 { high } else { 1.0 }, unit, axis),
+        layers.collect(),
+    )
 }

@@ -30,12 +30,9 @@ pub(super) fn steps(findings: &Findings, detail: Detail) -> Option<Drawing> {
     let last = shown().map(|(_, search)| search.steps.len()).max().unwrap_or(1);
     let x = Axis::linear(0.0, last as f64, "", "step, in the order they ran");
     let alone = searches.len() == 1;
-    let panel = |(row, search): &(&crate::findings::Row, &SearchFinding)| Panel {
-        title: if alone { String::new() } else { row.label.clone() },
-        x: x.clone(),
-        y: y.clone(),
-        layers: layers(search, detail),
-        slot: 0.0,
+    let panel = |(row, search): &(&crate::findings::Row, &SearchFinding)| {
+        let title = if alone { String::new() } else { row.label.clone() };
+        Panel::new(title, x.clone(), y.clone(), layers(search, detail))
     };
     let mut used = shown()
         .flat_map(|(_, search)| search.steps.iter().filter(|s| s.rate_per_s.is_some()))

@@ -68,7 +68,7 @@ pub(super) fn timeline(findings: &Findings, wanted: &Wanted, detail: Detail) -> 
                 layers.push(Layer::Marks { series, marks: own, joined: false, aside: 0.0 });
             }
         }
-        Panel { title: facet.title.clone(), x: x.clone(), y: y.clone(), layers, slot: 0.0 }
+        Panel::new(facet.title.clone(), x.clone(), y.clone(), layers)
     };
     let panels = facets.iter().zip(&all).map(panel).collect();
     let title = wanted.title.clone().unwrap_or_else(|| format!("Trials over time, by {}", metric.replace('_', " ")));

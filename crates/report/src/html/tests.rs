@@ -47,6 +47,7 @@ pub(super) fn nothing() -> Findings {
         miss_ratios: Vec::new(),
         added: Vec::new(),
         over_requests: Vec::new(),
+        inside: Vec::new(),
         operations: Vec::new(),
         drift: Vec::new(),
         network: NetworkCounters::default(),
@@ -208,7 +209,7 @@ fn assert_sound(page: &str) {
 /// Every drawn place lies within its axes.
 fn assert_in_bounds(f: &Findings) {
     for drawing in figure::figures(f, Detail::FULL) {
-        for panel in &drawing.panels {
+        for panel in drawing.panels.iter().flat_map(|panel| panel.all()) {
             let lying = matches!(panel.y.scale, Scale::Slots { .. });
             let within = |scale: &Scale, value: f64| {
                 let place = scale.place(value).unwrap_or_else(|| panic!("{}: {value} has no place", drawing.name));
@@ -220,9 +221,14 @@ fn assert_in_bounds(f: &Findings) {
                     Layer::Curve { points, .. }
                     | Layer::Fit { points, .. }
                     | Layer::Simulated { points, .. }
+                    | Layer::Plain { points, .. }
                     | Layer::Dust { points, .. } => points.iter().for_each(|(x, y)| {
                         within(&panel.x.scale, *x);
                         within(&panel.y.scale, *y);
+                    }),
+                    Layer::Heat { cells, .. } => cells.iter().for_each(|cell| {
+                        [cell.x.0, cell.x.1].map(|x| within(&panel.x.scale, x));
+                        [cell.y.0, cell.y.1].map(|y| within(&panel.y.scale, y));
                     }),
                     Layer::Band { points, .. } => points.iter().for_each(|(x, low, high)| {
                         within(&panel.x.scale, *x);
