@@ -691,9 +691,9 @@ mod tests {
         <text class="end" x="18.7" y="46">60</text>
         <text class="mid" x="53.7" y="249">1</text>
         <text class="mid" x="343.1" y="249">2</text>
+        <text class="mu mid" x="198.4" y="266">cores</text>
         <path class="ax" d="M24.7 42V232H372M53.7 232V236M343.1 232V236"/>
         <text class="mu" x="4" y="31">errors</text>
-        <text class="mu mid" x="198.4" y="266">cores</text>
         <g class="c1" data-s="9">
         <path class="l l2" d="M53.7 137L343.1 73.7"/>
         <g class="m">

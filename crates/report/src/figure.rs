@@ -7,6 +7,7 @@ mod file;
 mod inside;
 mod miss_ratio;
 mod over;
+mod over_rate;
 mod over_requests;
 mod steps;
 mod timeline;
@@ -112,7 +113,9 @@ pub(crate) fn figures(findings: &Findings, detail: Detail) -> Vec<Drawing> {
         FigureKind::ThroughputChart => over_requests::throughput(findings, figure, detail),
         FigureKind::NetworkChart => over_requests::network(findings, figure, detail),
     });
-    let drawn = drawn.chain(steps::steps(findings, detail)).chain(inside::inside(findings, detail));
+    let more =
+        [over_rate::over_rate(findings, detail), steps::steps(findings, detail), inside::inside(findings, detail)];
+    let drawn = drawn.chain(more.into_iter().flatten());
     let number = |(index, mut drawing): (usize, Drawing)| {
         drawing.name = format!("{}-{}", index + 1, drawing.name);
         drawing

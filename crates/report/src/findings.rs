@@ -180,7 +180,8 @@ pub struct MetricInfo {
 pub struct Row {
     /// Index of the design point in the plan.
     pub point: usize,
-    /// Its levels in the order of the factors, `c-epoll, cores 1, clients 40`: words alone, numbers with their factor.
+    /// Its levels in the order of the factors, `c-epoll, cores 1, clients 40`: words alone, numbers with their factor, of the factors
+    /// that vary alone; of all where none varies.
     pub label: String,
     /// Levels of the factors, by name.
     pub factors: BTreeMap<String, Level>,

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use study::plan::{Level, SearchPlan};
+use study::plan::{Level, Plan, SearchPlan};
 use study::record::{
     BuildOutcome, Censored, FailureKind, IdlePolicy, Limit, Measurement, NetworkCounters, Outcome, Record, Run,
 };
@@ -43,11 +43,7 @@ pub(crate) fn row(run: &Run, point: usize, idle: Option<IdlePolicy>, records: &[
     let limited_by = limit(&measured);
     let mut row = Row {
         point,
-        label: match (plan.comes_first(point), label(&plan.factors, &plan.points[point].factors)) {
-            (true, label) if plan.points[point].factors.is_empty() => label.replace("the only point", "capacity"),
-            (true, label) => format!("capacity of {label}"),
-            (false, label) => label,
-        },
+        label: label_of(plan, point),
         factors: plan.points[point].factors.clone(),
         cpus: plan.points[point].subject.cpus,
         cpus_wanted: plan.points[point].subject.cpus_wanted,
@@ -95,6 +91,29 @@ fn at_low<'a>(search: &SearchFinding, records: &[&'a Record]) -> Vec<&'a Record>
     let low_per_s = search.low.map(|end| end.rate_per_s);
     let of = |record: &&&Record| record.step.is_some_and(|step| step.rate_per_s == low_per_s && low_per_s.is_some());
     records.iter().filter(of).copied().collect()
+}
+
+/// What a row is called: the levels of the factors that vary, which tell it from the others. All of them where none varies, or where it has
+/// none of those that do.
+fn label_of(plan: &Plan, point: usize) -> String {
+    let levels = &plan.points[point].factors;
+    let varied = varied(plan);
+    let own = varied.iter().any(|name| levels.contains_key(name));
+    match plan.comes_first(point) {
+        true if own => format!("capacity of {}", label(&varied, levels)),
+        true => "capacity".to_owned(),
+        false => label(if own { &varied } else { &plan.factors }, levels),
+    }
+}
+
+/// The factors with several levels, in the order of the study.
+pub(crate) fn varied(plan: &Plan) -> Vec<String> {
+    let varies = |name: &&String| {
+        let mut levels = plan.points.iter().filter_map(|point| point.factors.get(*name));
+        let first = levels.next();
+        levels.any(|level| Some(level) != first)
+    };
+    plan.factors.iter().filter(varies).cloned().collect()
 }
 
 /// Levels in the order of the factors: words alone, numbers with their factor.

@@ -7,7 +7,7 @@ use study::plan::Level;
 use study::record::{IdlePolicy, Run};
 
 use crate::findings::{CurvePoint, Factor, Row, Scalability, ScalabilityPoint, UslFit};
-use crate::row::label;
+use crate::row::{self, label};
 use crate::value;
 
 /// Factors of which there can be more or fewer at work; the law says nothing about others, such as sizes and rates.
@@ -23,7 +23,7 @@ pub(crate) fn scalability(run: &Run, factors: &[Factor], rows: &[Row]) -> Vec<Sc
 }
 
 fn over(run: &Run, factor: &str, rows: &[Row]) -> Vec<Scalability> {
-    let others = run.plan.factors.iter().filter(|name| *name != factor).cloned().collect::<Vec<_>>();
+    let others = row::varied(&run.plan).into_iter().filter(|name| name != factor).collect::<Vec<_>>();
     let mut series = Vec::<(Key, Vec<Measured<'_>>)>::new();
     for row in rows {
         let (Some(n), Some(idle)) = (row.factors.get(factor).and_then(Level::as_f64), row.idle) else { continue };

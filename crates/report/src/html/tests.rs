@@ -323,7 +323,8 @@ fn idle_policies_are_never_one_series() {
     let spun: Vec<Row> = f.rows.iter().filter(|row| row.n > 0).cloned().collect();
     f.rows.extend(spun.into_iter().map(|row| Row { idle: Some(IdlePolicy::Spin), ..row }));
     f.figures = every_kind();
-    for drawing in figure::figures(&f, Detail::FULL) {
+    let drawings = figure::figures(&f, Detail::FULL);
+    for drawing in drawings.iter().filter(|drawing| !drawing.keys.is_empty()) {
         let labels: Vec<&str> = drawing.keys.iter().map(|key| key.label.as_str()).collect();
         assert_eq!(labels.len(), 6, "{}", drawing.name);
         assert_eq!(labels[..2], ["c-epoll, idle machine", "c-epoll, idle spin"], "{}", drawing.name);
