@@ -318,7 +318,7 @@ mod tests {
         };
         assert_snapshot!(answer_to(only), @r"
         cores 2 has the lowest mean latency: 358 ±3 µs against 573 ±11 µs of cores 1 at clients 40.
-        Nothing to compare with: c-epoll, cores 1, clients 80: 1.100 ±0.014 ms.
+        Nothing to compare with: cores 1, clients 80: 1.100 ±0.014 ms.
         ");
     }
 
@@ -349,7 +349,7 @@ mod tests {
         let (run, records) = example::capacity();
         assert_snapshot!(analyze(&run, &records).answer.join("\n"), @r"
         load 20 has the lowest p99 latency: 340 ±9 µs against 500 ±8 µs of load 50.
-        capacity of c-epoll: holds 64.1 k/s, fails at 69.9 k/s: p99 < 5ms and errors < 0.1%; 12 trials.
+        capacity: holds 64.1 k/s, fails at 69.9 k/s: p99 < 5ms and errors < 0.1%; 12 trials.
         ");
     }
 

@@ -175,7 +175,7 @@ fn figure_html(drawing: &Drawing) -> FigureHtml {
         folded: drawing.panels.iter().any(|panel| !panel.below.is_empty()),
         title: drawing.title.clone(),
         caption: drawing.caption.clone(),
-        keys: drawing.keys.iter().map(key).collect(),
+        keys: drawing.legend().iter().map(key).collect(),
         hollow: drawing.hollow.clone(),
         hollow_svg: figure::key_svg(drawing.keys.first().map_or(0, |key| key.series), figure::Face::Hollow),
         panels: drawing.panels.iter().map(panel).collect(),

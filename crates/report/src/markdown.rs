@@ -6,7 +6,7 @@ use study::record::FindingState;
 
 use crate::findings::{Findings, Row};
 use crate::terminal::{cell, cpus_cell, has_fewer_cpus, idle_word, limit_word};
-use crate::{added, effects, miss_ratio, number, over_requests, silence, table, terminal};
+use crate::{added, effects, miss_ratio, number, over_requests, row, silence, table, terminal};
 
 /// The question, the answer, the table, warnings, machine, method, how to do it again.
 pub fn markdown(findings: &Findings) -> String {
@@ -30,7 +30,8 @@ pub fn markdown(findings: &Findings) -> String {
     let bounds = bounds.map(|words| format!("; {}", plain(words))).collect::<String>();
     let _ = writeln!(
         out,
-        "\nMean over trials ± half of its {level} interval; n: trials with fresh subjects; \\*: not about the subject{bounds}."
+        "\nMean over trials ± half of its {level} interval; n: trials with fresh subjects; \\*: not about the subject{bounds}.{}",
+        plain(&row::throughout(&findings.factors))
     );
     if let Some(unanswered) = silence::over_all(findings) {
         let _ = writeln!(out, "\n{}", plain(&unanswered));

@@ -8,7 +8,9 @@ use study::record::{
 };
 
 use crate::enough::{enough, unfinished};
-use crate::findings::{FailureCount, LimitFinding, Mark, MetricFinding, Row, RowState, SearchFinding, TrialFinding};
+use crate::findings::{
+    Factor, FailureCount, LimitFinding, Mark, MetricFinding, Row, RowState, SearchFinding, TrialFinding,
+};
 use crate::number::count;
 use crate::{histogram, outlier, search, silence, value};
 
@@ -114,6 +116,13 @@ pub(crate) fn varied(plan: &Plan) -> Vec<String> {
         levels.any(|level| Some(level) != first)
     };
     plan.factors.iter().filter(varies).cloned().collect()
+}
+
+/// A sentence on the factors that do not vary, which labels leave out; empty where all do.
+pub(crate) fn throughout(factors: &[Factor]) -> String {
+    let fixed = factors.iter().filter(|factor| factor.levels.len() == 1);
+    let fixed = fixed.map(|factor| format!("{} is {}", factor.name, factor.levels[0])).collect::<Vec<_>>();
+    if fixed.is_empty() { String::new() } else { format!(" Throughout, {}.", fixed.join(", ")) }
 }
 
 /// Levels in the order of the factors: words alone, numbers with their factor.

@@ -154,7 +154,7 @@ fn legend(findings: &Findings) -> String {
     for words in marks_legend(findings) {
         legend += &format!("; {words}");
     }
-    legend + "."
+    legend + "." + &row::throughout(&findings.factors)
 }
 
 /// What the usual mark means.

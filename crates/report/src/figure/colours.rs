@@ -1,10 +1,13 @@
 //! Which series has which number, and thereby colour and shape: one for a contender in all figures of a report.
 
+use std::collections::BTreeMap;
+
 use study::record::IdlePolicy;
 
 use super::place_of;
 use crate::chart::style;
 use crate::findings::{Factor, Findings, Row};
+use crate::terminal::idle_word;
 
 /// The factor whose levels are the contenders, and what its levels are numbered.
 #[derive(Clone, Copy, Debug)]
@@ -27,15 +30,17 @@ impl<'a> Colours<'a> {
         Colours { contender, idle: policies.any(|policy| Some(policy) != first) }
     }
 
-    /// The first number that is no contender's.
+    /// The first number that is no contender's; 0 where contenders are numbers, or so many that they have all colours.
     pub(crate) fn others(&self) -> usize {
-        self.contender.map_or(0, |factor| self.policies() * factor.levels.len())
+        let named = self.contender.filter(|factor| !factor.numeric);
+        let taken = named.map_or(0, |factor| self.policies() * factor.levels.len());
+        if style::colour_class(taken) == taken { taken } else { 0 }
     }
 
     /// The first number of the levels of a factor.
     pub(crate) fn first_of(&self, factor: Option<&Factor>) -> usize {
         let is_contender = |factor: &Factor| self.contender.is_some_and(|contender| contender.name == factor.name);
-        if factor.is_none_or(is_contender) { 0 } else { self.others() }
+        if factor.is_none_or(|factor| is_contender(factor) || !factor.varies()) { 0 } else { self.others() }
     }
 
     /// The number of what stands at `place` from `first`, in a row's policy.
@@ -59,6 +64,15 @@ impl<'a> Colours<'a> {
             taken.push(style::dashed(own, before));
         }
         taken
+    }
+
+    /// Names of series from `first` on, each with its policy where there are both.
+    pub(crate) fn named(&self, first: usize, names: Vec<String>) -> BTreeMap<usize, String> {
+        let both = |name: String| {
+            [IdlePolicy::Machine, IdlePolicy::Spin].map(|idle| format!("{name}, idle {}", idle_word(idle)))
+        };
+        let names = if self.idle { names.into_iter().flat_map(both).collect() } else { names };
+        names.into_iter().enumerate().map(|(place, name)| (first + place, name)).collect()
     }
 
     fn policies(&self) -> usize {

@@ -61,7 +61,7 @@ fn draw(findings: &Findings, wanted: &Wanted, detail: Detail, ecdf: bool) -> Dra
             let mark = |(q, ns, name): &(f64, f64, &str)| {
                 let (x, y) = turn(*q, *ns);
                 let words = format!("{name}: {}", number::quantity(*ns, "ns"));
-                let tip = if detail.tips { tip(&labels[curve.series], curve.row, &words) } else { String::new() };
+                let tip = if detail.tips { tip(&labels[&curve.series], curve.row, &words) } else { String::new() };
                 Mark { x, y, aside: 0.0, bar: None, hollow: curve.row.is_marked(), tip }
             };
             let marks = curve.marked.iter().map(mark).collect();

@@ -79,12 +79,15 @@ pub(super) fn over_rate(findings: &Findings, detail: Detail) -> Option<Drawing> 
     let names = names.map(|factor| factor.name.clone()).collect::<Vec<_>>();
     let key = |(line, series): (&Line<'_>, &usize)| Key {
         series: *series,
-        label: if names.is_empty() { "all".to_owned() } else { row::label(&names, &line.row.factors) },
+        label: if names.is_empty() { super::ALL.to_owned() } else { row::label(&names, &line.row.factors) },
         simulated: false,
     };
     let bars = match findings.quick {
         true => "a quick look, which claims no level of confidence".to_owned(),
-        false => format!("{} % intervals; none is seen where it is narrower than the marker, or of one trial", percent(findings.level)),
+        false => format!(
+            "{} % intervals; none is seen where it is narrower than the marker, or of one trial",
+            percent(findings.level)
+        ),
     };
     let hollow = points().any(|point| point.hollow || point.values.iter().flatten().any(|value| value.at_least));
     Some(Drawing {

@@ -3,6 +3,7 @@
 
 use study::plan::Figure as Wanted;
 
+use super::colours::Colours;
 use super::{Detail, Drawing, Key, over, percent};
 use crate::chart::{Axis, Layer, Panel, drawable};
 use crate::findings::Findings;
@@ -77,7 +78,11 @@ fn lines<'a>(findings: &'a Findings, whats: &[&str], detail: Detail) -> Vec<Line
         let series = rows.iter().position(|row| *row == found.row)?;
         (series < detail.panels).then_some(Line { found, panel, series })
     };
-    findings.over_requests.iter().filter_map(line).collect()
+    let mut lines = findings.over_requests.iter().filter_map(line).collect::<Vec<_>>();
+    let rows = rows.iter().map(|row| &findings.rows[*row]).collect::<Vec<_>>();
+    let series = Colours::new(findings).of_rows(&rows);
+    lines.iter_mut().for_each(|line| line.series = series[line.series]);
+    lines
 }
 
 /// `axes`: of each panel title, unit and what it shows.

@@ -34,7 +34,7 @@ pub(super) fn timeline(findings: &Findings, wanted: &Wanted, detail: Detail) -> 
                         trial.block,
                         number::quantity(*value, &unit)
                     );
-                    let tip = if detail.tips { tip(&labels[series], row, &words) } else { String::new() };
+                    let tip = if detail.tips { tip(&labels[&series], row, &words) } else { String::new() };
                     marks.push((
                         series,
                         Mark {
@@ -60,7 +60,7 @@ pub(super) fn timeline(findings: &Findings, wanted: &Wanted, detail: Detail) -> 
 
     let panel = |(facet, marks): (&super::Facet<'_>, &Vec<(usize, Mark)>)| {
         let mut layers = vec![Layer::Rule(0.0)];
-        for series in 0..labels.len() {
+        for series in labels.keys().copied() {
             let own: Vec<Mark> = marks.iter().filter(|(of, _)| *of == series).map(|(_, mark)| mark.clone()).collect();
             if many {
                 layers.extend(Layer::dust(series, &own, 0.0));

@@ -227,8 +227,8 @@ fn assert_in_bounds(f: &Findings) {
                         within(&panel.y.scale, *y);
                     }),
                     Layer::Heat { cells, .. } => cells.iter().for_each(|cell| {
-                        [cell.x.0, cell.x.1].map(|x| within(&panel.x.scale, x));
-                        [cell.y.0, cell.y.1].map(|y| within(&panel.y.scale, y));
+                        [cell.x.0, cell.x.1].iter().for_each(|x| within(&panel.x.scale, *x));
+                        [cell.y.0, cell.y.1].iter().for_each(|y| within(&panel.y.scale, *y));
                     }),
                     Layer::Band { points, .. } => points.iter().for_each(|(x, low, high)| {
                         within(&panel.x.scale, *x);
