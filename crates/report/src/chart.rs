@@ -43,8 +43,9 @@ const NAMES: f64 = 132.0;
 /// Room for a name at the end of a line, and between the plot and it.
 const END_ROOM: f64 = 96.0;
 const END_GAP: f64 = 10.0;
-/// A line has its name at its end where it comes as far as this, of the whole of x.
-const REACH: f64 = 0.85;
+/// A line has its name at its end where it comes as far as this, of the whole of x, and nearly as far as all others.
+const REACH: f64 = 0.7;
+const REACH_ASIDE: f64 = 0.1;
 /// How far from the end of its line, up or down, a name may be.
 const END_ASIDE: f64 = 26.0;
 
@@ -164,11 +165,12 @@ impl Panel {
     /// series of the whole figure.
     pub(crate) fn name_lines(&mut self, names: &BTreeMap<usize, String>) -> bool {
         let lines = self.line_ends();
+        let place = |x: f64| self.x.scale.place(x).unwrap_or(0.0);
+        let farthest = lines.iter().map(|(_, (x, _))| place(*x)).fold(REACH, f64::max);
         let mut wanted = Vec::new();
         for (series, (x, _)) in &lines {
             let Some(name) = names.get(series) else { return false };
-            let reaches = self.x.scale.place(*x).is_some_and(|place| place >= REACH);
-            if !reaches || text::width(name, FONT) > END_ROOM {
+            if place(*x) < farthest - REACH_ASIDE || text::width(name, FONT) > END_ROOM {
                 return false;
             }
             wanted.push((*series, name.clone()));
@@ -185,6 +187,11 @@ impl Panel {
             self.names.clear();
         }
         !self.names.is_empty()
+    }
+
+    /// Whether a slot has this name.
+    pub(crate) fn has_slot(&self, name: &str) -> bool {
+        self.lying() && self.y.major.iter().any(|(_, slot)| slot == name)
     }
 
     /// Every series that is drawn.
@@ -229,17 +236,7 @@ impl Panel {
         });
         let mut ends = ends.collect::<Vec<_>>();
         ends.sort_by(|a, b| a.from.1.total_cmp(&b.from.1));
-        // Down from the top as far as each must, then up from the bottom.
-        let mut free = frame.top - LINE / 2.0;
-        for end in &mut ends {
-            end.y = end.y.max(free + end.height() / 2.0);
-            free = end.y + end.height() / 2.0;
-        }
-        let mut free = frame.bottom + LINE / 2.0;
-        for end in ends.iter_mut().rev() {
-            end.y = end.y.min(free - end.height() / 2.0);
-            free = end.y - end.height() / 2.0;
-        }
+        spread(&mut ends, frame.top - LINE / 2.0, frame.bottom + LINE / 2.0);
         ends
     }
 
@@ -581,6 +578,41 @@ impl Panel {
     }
 }
 
+/// Moves names apart, those that would lie on each other as one pile around the middle of their lines' ends, all from `top` to `bottom` as far
+/// as there is room.
+fn spread(ends: &mut [EndName], top: f64, bottom: f64) {
+    // Of each pile its first name, its height, and the upper edge that its names would have on average.
+    let mut piles: Vec<(usize, f64, f64)> = Vec::new();
+    for (index, end) in ends.iter().enumerate() {
+        let mut pile = (index, end.height(), end.from.1 - end.height() / 2.0);
+        while let Some((first, height, upper)) = piles.pop_if(|(_, height, upper)| *upper + *height > pile.2) {
+            let (here, all) = ((index + 1 - pile.0) as f64, (index + 1 - first) as f64);
+            let upper = (upper * (all - here) + (pile.2 - height) * here) / all;
+            pile = (first, height + pile.1, upper);
+        }
+        piles.push(pile);
+    }
+    let mut free = top;
+    for (_, height, upper) in &mut piles {
+        *upper = upper.max(free);
+        free = *upper + *height;
+    }
+    let mut free = bottom;
+    for (_, height, upper) in piles.iter_mut().rev() {
+        *upper = upper.min(free - *height);
+        free = *upper;
+    }
+    let mut piles = piles.into_iter().peekable();
+    let mut y = top;
+    for (index, end) in ends.iter_mut().enumerate() {
+        if let Some((_, _, upper)) = piles.next_if(|(first, ..)| *first == index) {
+            y = upper;
+        }
+        end.y = y + end.height() / 2.0;
+        y += end.height();
+    }
+}
+
 /// Whether names stand apart from each other and none above or below the plot.
 fn ends_fit(ends: &[EndName], frame: &Frame) -> bool {
     let apart = ends.windows(2).all(|two| two[1].y - two[0].y >= (two[0].height() + two[1].height()) / 2.0 - 0.1);
@@ -666,6 +698,39 @@ pub(crate) fn panel_svg(panel: &Panel, label: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn names_stand_near_the_ends_of_their_lines_and_apart() {
+        let at = |ys: &[f64]| {
+            let end = |y: &f64| EndName { series: None, lines: vec!["x".to_owned()], from: (0.0, *y), y: *y };
+            let mut ends = ys.iter().map(end).collect::<Vec<_>>();
+            spread(&mut ends, 0.0, 100.0);
+            ends.iter().map(|end| end.y).collect::<Vec<_>>()
+        };
+        assert_eq!(at(&[20.0, 60.0]), [20.0, 60.0], "as they are");
+        assert_eq!(at(&[50.0, 50.0, 50.0]), [36.0, 50.0, 64.0], "around their middle");
+        assert_eq!(at(&[0.0, 1.0]), [7.0, 21.0], "not above the plot");
+        assert_eq!(at(&[90.0, 99.0, 100.0]), [65.0, 79.0, 93.0], "nor below it");
+        assert_eq!(at(&[]), [0.0; 0]);
+    }
+
+    #[test]
+    fn lines_that_end_too_close_have_no_names() {
+        let panel = |lines: usize, far: f64| {
+            let layer = |series: usize| Layer::Curve { series, points: vec![(0.0, 0.0), (far, series as f64 / 10.0)] };
+            let (x, y) = (Axis::linear(0.0, 10.0, "", "x"), Axis::linear(0.0, 10.0, "", "y"));
+            Panel::new(String::new(), x, y, (0..lines).map(layer).collect())
+        };
+        let named = |lines, far, name: &str| {
+            let names = (0..lines).map(|series| (series, format!("{name} {series}"))).collect();
+            panel(lines, far).name_lines(&names)
+        };
+        assert!(named(3, 10.0, "go"));
+        assert!(!named(12, 10.0, "go"), "too many at one place");
+        assert!(!named(3, 4.0, "go"), "too far from the side where names stand");
+        assert!(!named(3, 10.0, "a name that is longer than all the room there is"));
+        assert!(!panel(3, 10.0).name_lines(&BTreeMap::from([(0, "go".to_owned())])), "one has no name");
+    }
 
     #[test]
     fn a_panel() {

@@ -40,17 +40,18 @@ pub(crate) struct Drawing {
 }
 
 impl Drawing {
-    /// What the legend has: nothing where one series is alone, or where lines bear their names.
+    /// What the legend has: nothing where there is nothing to tell apart, or where lines or slots bear the names.
     pub(crate) fn legend(&self) -> &[Key] {
-        let named = self.panels.iter().all(|panel| !panel.names.is_empty());
-        if named || self.keys.len() < 2 { &[] } else { &self.keys }
+        let in_slots = |panel: &Panel| self.keys.iter().all(|key| panel.has_slot(&key.label));
+        let named = self.panels.iter().all(|panel| !panel.names.is_empty() || in_slots(panel));
+        if named || self.keys.iter().all(|key| key.label == ALL) { &[] } else { &self.keys }
     }
 
     /// Names lines at their ends, in all panels or in none.
     fn name_lines(&mut self) {
         let names = self.keys.iter().map(|key| (key.series, key.label.clone())).collect();
         let mut panels = self.panels.clone();
-        if self.keys.len() > 1 && panels.iter_mut().all(|panel| panel.name_lines(&names)) {
+        if !self.legend().is_empty() && panels.iter_mut().all(|panel| panel.name_lines(&names)) {
             self.panels = panels;
         }
     }
@@ -194,8 +195,8 @@ impl<'a> Grid<'a> {
     /// Names of all series, whether they have data or not.
     fn series_labels(&self) -> BTreeMap<usize, String> {
         let levels = match self.series {
-            Some(factor) => factor.levels.iter().map(|level| named_level(factor, level)).collect(),
-            None => vec![ALL.to_owned()],
+            Some(factor) if factor.varies() => factor.levels.iter().map(|level| named_level(factor, level)).collect(),
+            _ => vec![ALL.to_owned()],
         };
         self.colours.named(self.colours.first_of(self.series), levels)
     }

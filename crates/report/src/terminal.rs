@@ -611,7 +611,7 @@ mod tests {
         c-epoll      1       40  72.2 k/s ±?     554 µs ±?    515 µs ±?  1.259 ms ±?       0  1  subject
         c-epoll      1       80  72.4 k/s ±?   1.103 ms ±?  1.030 ms ±?   2.45 ms ±?       0  1  subject
 
-        Mean over trials ± half of its 95 % interval; n: trials with fresh subjects.
+        Mean over trials ± half of its 95 % interval; n: trials with fresh subjects. Throughout, server is c-epoll, cores is 1.
         Trials: ended after 1 trial at each point.
 
         Warnings

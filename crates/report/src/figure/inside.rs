@@ -1,7 +1,7 @@
 //! Inside of a trial: what was answered, how fast, by whose work, on one clock. That is where people look for what happened.
 
 use super::colours::Colours;
-use super::{Detail, Drawing};
+use super::{Detail, Drawing, metric_of};
 use crate::chart::{Axis, Cell, Layer, Panel, drawable, style};
 use crate::findings::{Column, Findings, InsideTrial, Process, Role};
 use crate::inside::{band_ns, rule};
@@ -29,7 +29,7 @@ struct Scales {
 /// A stack of panels for each trial; `None` where there is none.
 pub(super) fn inside(findings: &Findings, detail: Detail) -> Option<Drawing> {
     let shown = &findings.inside[..findings.inside.len().min(TRIALS).min(detail.panels)];
-    let scales = Scales::new(shown)?;
+    let scales = Scales::new(findings, shown)?;
     let colours = Colours::new(findings);
     let panels = shown.iter().filter_map(|trial| stack(findings, trial, &scales, &colours)).collect::<Vec<_>>();
     let mut notes = Vec::new();
@@ -65,7 +65,7 @@ pub(super) fn inside(findings: &Findings, detail: Detail) -> Option<Drawing> {
 }
 
 impl Scales {
-    fn new(trials: &[InsideTrial]) -> Option<Scales> {
+    fn new(findings: &Findings, trials: &[InsideTrial]) -> Option<Scales> {
         let columns = || trials.iter().flat_map(|trial| &trial.columns);
         let processes = || trials.iter().flat_map(|trial| &trial.processes);
         let longest_ns = trials.iter().map(|trial| trial.duration_ns).max()? as f64;
@@ -80,7 +80,7 @@ impl Scales {
         let (cpus, memory) = (most(&mut { cpus }), most(&mut { memory }));
         Some(Scales {
             time: few(Axis::linear(0.0, longest_ns, "ns", "since measuring began")),
-            rate: few(Axis::of_values(columns().map(rate).chain([0.0]), "1/s", "valid responses")),
+            rate: few(Axis::of_values(columns().map(rate).chain([0.0]), "1/s", &metric_of(findings, "throughput").1)),
             latency: Axis::log(band_ns(low), band_ns(high), "ns", "latency", 6),
             bands: (low, ((high - low) / BANDS_MAX).ceil().max(1.0), high),
             cpus: (looked_at && cpus > 0.0).then(|| few(Axis::linear(0.0, cpus, "", "CPUs in use"))),
@@ -118,7 +118,8 @@ fn stack(findings: &Findings, trial: &InsideTrial, scales: &Scales, colours: &Co
     let mut below = vec![panel(150.0, &scales.latency, latency(trial, series, scales), Vec::new())];
     if let Some(axis) = &scales.cpus {
         let (layers, names) = used(trial, series, |process| &process.cpus, true);
-        below.push(panel(70.0, axis, layers, names));
+        let tall = f64::max(70.0, 14.0 * layers.len() as f64);
+        below.push(panel(tall, axis, layers, names));
     }
     if let Some(axis) = &scales.memory {
         let (layers, names) = used(trial, series, |process| &process.rss_bytes, false);

@@ -102,7 +102,10 @@ fn draw(
     let mut keys = Vec::<Key>::new();
     for line in lines {
         if keys.iter().all(|key| key.series != line.series) {
-            let label = findings.rows[line.found.row].label.clone();
+            let label = match findings.rows.len() {
+                1 => super::ALL.to_owned(),
+                _ => findings.rows[line.found.row].label.clone(),
+            };
             keys.push(Key { series: line.series, label, simulated: false });
         }
     }
