@@ -8,8 +8,8 @@ use study::record::{IdlePolicy, Record, Run};
 
 use crate::findings::{FINDINGS_VERSION, Factor, Findings, MetricInfo, Row, Warning};
 use crate::{
-    added, answer, asked, comparisons, effects, enough, flags, method, miss_ratio, operations, over_requests, probes,
-    row, scalability, scope, states, unfinished, value, visible, warning,
+    added, answer, asked, comparisons, effects, enough, flags, inside, method, miss_ratio, operations, over_requests,
+    probes, row, scalability, scope, states, unfinished, value, visible, warning,
 };
 
 /// What a run has found. `records` are its trials, in any order; those of a point that the plan does not have are left out, with
@@ -58,6 +58,7 @@ pub fn analyze(run: &Run, records: &[Record]) -> Findings {
         miss_ratios: Vec::new(),
         added: Vec::new(),
         over_requests: Vec::new(),
+        inside: Vec::new(),
         operations: Vec::new(),
         factors,
         states: states::states(&plan.trials.metric, &rows, plan.seed),
@@ -78,6 +79,7 @@ pub fn analyze(run: &Run, records: &[Record]) -> Findings {
     findings.miss_ratios = miss_ratio::miss_ratios(&findings, run, &records);
     findings.added = added::added(&findings);
     findings.over_requests = over_requests::over_requests(&findings, plan, &records);
+    findings.inside = inside::inside(&findings, &records);
     findings.operations = operations::operations(&findings, &records);
     findings.warnings = warnings(&findings, strange);
     findings.answer = answer::answer(&findings, plan);

@@ -609,7 +609,7 @@ mod tests {
         let (run, records) = example::capacity();
         assert_snapshot!(analyze(&run, &records).answer_text(), @"
         From load 20 to 80 p99 latency grows ×2.92 [2.85, 2.98], in 12 blocks.
-        capacity of c-epoll: holds 64.1 k/s, fails at 69.9 k/s: p99 < 5ms and errors < 0.1%; 12 trials.
+        capacity: holds 64.1 k/s, fails at 69.9 k/s: p99 < 5ms and errors < 0.1%; 12 trials.
         ");
     }
 

@@ -10,6 +10,8 @@ pub(crate) mod unit;
 
 pub(crate) use axis::Axis;
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use scale::Scale;
 
 use crate::svg::{Path, Svg};
@@ -23,14 +25,29 @@ pub(crate) const FONT: f64 = 11.5;
 /// Size of titles as [`text::width`] is to take it: theirs is 12.5, and bold letters are a tenth wider.
 pub(crate) const TITLE: f64 = 12.5 * 1.1;
 
-const TOP: f64 = 42.0;
+/// Room above a plot for the name of its values.
+const TOP: f64 = 26.0;
 const PLOT_HEIGHT: f64 = 190.0;
 const BOTTOM: f64 = 42.0;
+/// Between a plot and the one below it, besides the room for the name of its values.
+const BETWEEN: f64 = 8.0;
+/// From one line of text to the next, and the same of a title.
+const LINE: f64 = 14.0;
+const TITLE_LINE: f64 = 16.0;
 const RADIUS: f64 = 3.1;
 const CAP: f64 = 4.0;
 
 /// Room for the names of slots at the left, at most.
 const NAMES: f64 = 132.0;
+
+/// Room for a name at the end of a line, and between the plot and it.
+const END_ROOM: f64 = 96.0;
+const END_GAP: f64 = 10.0;
+/// A line has its name at its end where it comes as far as this, of the whole of x, and nearly as far as all others.
+const REACH: f64 = 0.7;
+const REACH_ASIDE: f64 = 0.1;
+/// How far from the end of its line, up or down, a name may be.
+const END_ASIDE: f64 = 26.0;
 
 /// Whether a value can be drawn: finite, and neither so large nor so small that the arithmetic of an axis would not be.
 pub(crate) fn drawable(value: f64) -> bool {
@@ -46,6 +63,12 @@ pub(crate) struct Panel {
     pub(crate) layers: Vec<Layer>,
     /// Height of a slot, where names run down.
     pub(crate) slot: f64,
+    /// Height of the plot, where values do.
+    pub(crate) tall: f64,
+    /// Names of lines, to stand at their ends: the series and its name.
+    pub(crate) names: Vec<(usize, String)>,
+    /// Panels under it on the same x, from left to right and by the same unit; the last of them says what x is.
+    pub(crate) below: Vec<Panel>,
 }
 
 /// What is drawn of one series, or behind all of them.
@@ -65,9 +88,36 @@ pub(crate) enum Layer {
     Marks { series: usize, marks: Vec<Mark>, joined: bool, aside: f64 },
     /// Many small dots, without a word each.
     Dust { series: usize, points: Vec<(f64, f64)>, hollow: bool, aside: f64 },
+    /// Cells between two values of x and two of y, the darker the more is in them.
+    Heat { series: usize, cells: Vec<Cell> },
+    /// A line in the colour of text, of something that is no series, with its name at its end.
+    Plain { name: String, points: Vec<(f64, f64)>, dashed: bool },
+}
+
+/// A cell of a heat map.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Cell {
+    pub(crate) x: (f64, f64),
+    pub(crate) y: (f64, f64),
+    /// How dark, 1 to [`style::SHADES`].
+    pub(crate) shade: usize,
 }
 
 impl Layer {
+    /// The series that it is of; `None`: of none.
+    pub(crate) fn series(&self) -> Option<usize> {
+        match self {
+            Layer::Rule(_) | Layer::Plain { .. } => None,
+            Layer::Curve { series, .. }
+            | Layer::Fit { series, .. }
+            | Layer::Simulated { series, .. }
+            | Layer::Band { series, .. }
+            | Layer::Marks { series, .. }
+            | Layer::Heat { series, .. }
+            | Layer::Dust { series, .. } => Some(*series),
+        }
+    }
+
     /// Marks as dots: those that are about the subject, and the hollow ones.
     pub(crate) fn dust(series: usize, marks: &[Mark], aside: f64) -> impl Iterator<Item = Layer> {
         let of = |hollow| {
@@ -96,47 +146,195 @@ pub(crate) struct Mark {
 }
 
 impl Panel {
+    /// A panel with values up, of the usual height.
+    pub(crate) fn new(title: String, x: Axis, y: Axis, layers: Vec<Layer>) -> Panel {
+        Panel { title, x, y, layers, slot: 0.0, tall: PLOT_HEIGHT, names: Vec::new(), below: Vec::new() }
+    }
+
     /// Whether values run across, names down.
     fn lying(&self) -> bool {
         matches!(self.y.scale, Scale::Slots { .. })
     }
 
+    /// This one and those below it, from the top.
+    pub(crate) fn all(&self) -> impl Iterator<Item = &Panel> {
+        std::iter::once(self).chain(&self.below)
+    }
+
+    /// Names the lines at their ends where all have room there, and says whether they have; else nothing changes. `names` has those of the
+    /// series of the whole figure.
+    pub(crate) fn name_lines(&mut self, names: &BTreeMap<usize, String>) -> bool {
+        let lines = self.line_ends();
+        let place = |x: f64| self.x.scale.place(x).unwrap_or(0.0);
+        let farthest = lines.iter().map(|(_, (x, _))| place(*x)).fold(REACH, f64::max);
+        let mut wanted = Vec::new();
+        for (series, (x, _)) in &lines {
+            let Some(name) = names.get(series) else { return false };
+            if place(*x) < farthest - REACH_ASIDE || text::width(name, FONT) > END_ROOM {
+                return false;
+            }
+            wanted.push((*series, name.clone()));
+        }
+        let only_lines = self.series().iter().all(|series| lines.iter().any(|(line, _)| line == series));
+        if wanted.is_empty() || !only_lines || self.lying() || !self.below.is_empty() {
+            return false;
+        }
+        self.names = wanted;
+        let frame = &self.frames()[0];
+        let ends = self.end_names(frame);
+        let near = ends.iter().all(|end| (end.y - end.from.1).abs() <= END_ASIDE);
+        if !near || !ends_fit(&ends, frame) {
+            self.names.clear();
+        }
+        !self.names.is_empty()
+    }
+
+    /// Whether a slot has this name.
+    pub(crate) fn has_slot(&self, name: &str) -> bool {
+        self.lying() && self.y.major.iter().any(|(_, slot)| slot == name)
+    }
+
+    /// Every series that is drawn.
+    fn series(&self) -> BTreeSet<usize> {
+        self.layers.iter().filter_map(Layer::series).collect()
+    }
+
+    /// Of each series with a line, where the line ends.
+    fn line_ends(&self) -> Vec<(usize, (f64, f64))> {
+        let mut ends: Vec<(usize, (f64, f64))> = Vec::new();
+        for layer in &self.layers {
+            let (series, end) = match layer {
+                Layer::Curve { series, points } | Layer::Simulated { series, points } => {
+                    (*series, points.last().copied())
+                }
+                Layer::Marks { series, marks, joined: true, .. } => {
+                    (*series, marks.last().map(|mark| (mark.x, mark.y)))
+                }
+                _ => continue,
+            };
+            if let Some(end) = end.filter(|_| ends.iter().all(|(known, _)| *known != series)) {
+                ends.push((series, end));
+            }
+        }
+        ends
+    }
+
+    /// The names at the ends of lines, apart from each other.
+    fn end_names(&self, frame: &Frame) -> Vec<EndName> {
+        let lines = self.line_ends();
+        let of_series = self.names.iter().filter_map(|(series, name)| {
+            let (_, end) = lines.iter().find(|(line, _)| line == series)?;
+            Some((Some(*series), name, *end))
+        });
+        let plain = self.layers.iter().filter_map(|layer| match layer {
+            Layer::Plain { name, points, .. } if !name.is_empty() => Some((None, name, *points.last()?)),
+            _ => None,
+        });
+        let ends = of_series.chain(plain).filter_map(|(series, name, (x, y))| {
+            let from = self.place(frame, x, y, 0.0)?;
+            Some(EndName { series, lines: text::wrap(name, END_ROOM, FONT), from, y: from.1 })
+        });
+        let mut ends = ends.collect::<Vec<_>>();
+        ends.sort_by(|a, b| a.from.1.total_cmp(&b.from.1));
+        spread(&mut ends, frame.top - LINE / 2.0, frame.bottom + LINE / 2.0);
+        ends
+    }
+
     /// Height, in its own units; the width is [`WIDTH`].
     pub(crate) fn height(&self) -> f64 {
-        self.frame().bottom + BOTTOM
+        let frames = self.frames();
+        let (Some(last), Some(frame)) = (self.all().last(), frames.last()) else { return BOTTOM };
+        let marks = last.slot_lines(frame).saturating_sub(1) + last.x_label().len().saturating_sub(1);
+        frame.bottom + BOTTOM + LINE * marks as f64
     }
 
     /// Draws it with its upper left corner at the origin.
     pub(crate) fn draw(&self, svg: &mut Svg) {
-        let frame = self.frame();
-        if !self.title.is_empty() {
-            svg.element("text").attr("class", "tt").num("x", 4.0).num("y", 14.0).text(&text::fit(
-                &self.title,
-                WIDTH - 8.0,
-                TITLE,
-            ));
+        for (index, line) in self.title_lines().iter().enumerate() {
+            let y = 14.0 + TITLE_LINE * index as f64;
+            svg.element("text").attr("class", "tt").num("x", 4.0).num("y", y).text(line);
         }
-        self.draw_axes(svg, &frame);
-        for layer in &self.layers {
-            self.draw_layer(svg, &frame, layer);
+        for (index, (panel, frame)) in self.all().zip(&self.frames()).enumerate() {
+            panel.draw_axes(svg, frame, index == self.below.len());
+            for layer in &panel.layers {
+                panel.draw_layer(svg, frame, layer);
+            }
+            for end in panel.end_names(frame) {
+                end.draw(svg, frame);
+            }
         }
     }
 
-    fn frame(&self) -> Frame {
-        let labels = self.y.major.iter().map(|(_, label)| text::width(label, FONT));
-        let widest = labels.fold(0.0, f64::max).min(NAMES);
+    fn title_lines(&self) -> Vec<String> {
+        text::wrap(&self.title, WIDTH - 8.0, TITLE)
+    }
+
+    fn x_label(&self) -> Vec<String> {
+        text::wrap(&self.x.label, WIDTH - 8.0, FONT)
+    }
+
+    /// The name of the values, above the plot.
+    fn y_label(&self) -> Vec<String> {
+        if self.lying() { Vec::new() } else { text::wrap(&self.y.label, WIDTH - 8.0, FONT) }
+    }
+
+    /// The lines of the name of a slot across.
+    fn slot_name(&self, frame: &Frame, label: &str) -> Vec<String> {
+        match self.x.scale {
+            Scale::Slots { count } => text::wrap(label, (frame.right - frame.left) / count as f64 - 6.0, FONT),
+            _ => vec![label.to_owned()],
+        }
+    }
+
+    /// How many lines such names take at most.
+    fn slot_lines(&self, frame: &Frame) -> usize {
+        self.x.major.iter().map(|(_, label)| self.slot_name(frame, label).len()).max().unwrap_or(1)
+    }
+
+    /// Where its plot and those below it lie: one under the other, with one left and one right.
+    fn frames(&self) -> Vec<Frame> {
+        let widest = |lines: &[String]| lines.iter().map(|line| text::width(line, FONT)).fold(0.0, f64::max);
+        let names = |panel: &Panel| -> Vec<Vec<String>> {
+            panel.y.major.iter().map(|(_, label)| text::wrap(label, NAMES, FONT)).collect()
+        };
+        let left = self.all().flat_map(names).map(|lines| widest(&lines)).fold(0.0, f64::max);
         // The last label of x is centred below its mark and must not leave the panel.
         let last = self.x.major.last().map_or(0.0, |(_, label)| text::width(label, FONT) / 2.0);
-        let (top, height) = match self.y.scale {
-            Scale::Slots { count } => (TOP - 18.0, self.slot * count as f64 + 6.0),
-            _ => (TOP, PLOT_HEIGHT),
+        let of_plain = |layer: &Layer| match layer {
+            Layer::Plain { name, .. } => widest(&text::wrap(name, END_ROOM, FONT)),
+            _ => 0.0,
         };
-        // Without a title its line is free.
-        let top = if self.title.is_empty() { top - 16.0 } else { top };
-        Frame { left: widest + 10.0, right: WIDTH - last.clamp(8.0, 40.0), top, bottom: top + height }
+        let ends = self.all().flat_map(|panel| {
+            let of_series = panel.names.iter().map(|(_, name)| widest(&text::wrap(name, END_ROOM, FONT)));
+            of_series.chain(panel.layers.iter().map(of_plain))
+        });
+        let ends = ends.fold(0.0, f64::max);
+        let ends = if ends > 0.0 { ends + END_GAP + 2.0 } else { 0.0 };
+        let (left, right) = (left + 10.0, WIDTH - last.clamp(8.0, 40.0).max(ends));
+        let mut top = TITLE_LINE * self.title_lines().len() as f64;
+        let mut frames: Vec<Frame> = Vec::new();
+        for panel in self.all() {
+            top += if frames.is_empty() { 0.0 } else { BETWEEN };
+            let height = match panel.y.scale {
+                Scale::Slots { count } => {
+                    let lines = names(panel).iter().map(Vec::len).max().unwrap_or(1);
+                    let slot = if lines > 1 { panel.slot.max(LINE * lines as f64 + 6.0) } else { panel.slot };
+                    top += TOP - 18.0;
+                    slot * count as f64 + 6.0
+                }
+                _ => {
+                    top += TOP + LINE * panel.y_label().len().saturating_sub(1) as f64;
+                    panel.tall
+                }
+            };
+            frames.push(Frame { left, right, top, bottom: top + height });
+            top += height;
+        }
+        frames
     }
 
-    fn draw_axes(&self, svg: &mut Svg, frame: &Frame) {
+    /// `named`: with what x is, and its values.
+    fn draw_axes(&self, svg: &mut Svg, frame: &Frame, named: bool) {
         let lying = self.lying();
         // Grid lines across the axis of values alone: they are for reading values.
         let (mut major, mut minor) = (Path::default(), Path::default());
@@ -161,10 +359,34 @@ impl Panel {
         base.to(frame.left, frame.top).down(frame.bottom).across(frame.right);
         for (value, label) in &self.y.major {
             let Some(y) = frame.y(&self.y.scale, *value) else { continue };
-            let label = text::fit(label, NAMES, FONT);
-            svg.element("text").attr("class", "end").num("x", frame.left - 6.0).num("y", y + 4.0).text(&label);
+            let lines = text::wrap(label, NAMES, FONT);
+            let first = y + 4.0 - LINE * lines.len().saturating_sub(1) as f64 / 2.0;
+            for (index, line) in lines.iter().enumerate() {
+                let y = first + LINE * index as f64;
+                svg.element("text").attr("class", "end").num("x", frame.left - 6.0).num("y", y).text(line);
+            }
         }
+        for x in self.x.minor.iter().filter_map(|value| frame.x(&self.x.scale, *value)) {
+            base.to(x, frame.bottom).down(frame.bottom + 2.5);
+        }
+        for x in self.x.major.iter().filter_map(|(value, _)| frame.x(&self.x.scale, *value)) {
+            base.to(x, frame.bottom).down(frame.bottom + 4.0);
+        }
+        if named {
+            self.name_x(svg, frame);
+        }
+        svg.element("path").attr("class", "ax").attr("d", base.as_str()).empty();
+        let label = self.y_label();
+        for (index, line) in label.iter().enumerate() {
+            let y = frame.top - 11.0 - LINE * (label.len() - 1 - index) as f64;
+            svg.element("text").attr("class", "mu").num("x", 4.0).num("y", y).text(line);
+        }
+    }
+
+    /// What x is, and its values.
+    fn name_x(&self, svg: &mut Svg, frame: &Frame) {
         // Labels that would lie on another are left out; the last one stays, because it says how far the axis goes.
+        let slots = matches!(self.x.scale, Scale::Slots { .. });
         let mut taken = f64::NEG_INFINITY;
         let end = self
             .x
@@ -172,30 +394,24 @@ impl Panel {
             .last()
             .and_then(|(value, label)| Some(frame.x(&self.x.scale, *value)? - text::width(label, FONT) / 2.0));
         let end = end.unwrap_or(f64::INFINITY);
-        for x in self.x.minor.iter().filter_map(|value| frame.x(&self.x.scale, *value)) {
-            base.to(x, frame.bottom).down(frame.bottom + 2.5);
-        }
         for (index, (value, label)) in self.x.major.iter().enumerate() {
             let Some(x) = frame.x(&self.x.scale, *value) else { continue };
-            base.to(x, frame.bottom).down(frame.bottom + 4.0);
             let half = text::width(label, FONT) / 2.0;
-            if x - half >= taken && (x + half + 4.0 <= end || index + 1 == self.x.major.len()) {
-                svg.element("text").attr("class", "mid").num("x", x).num("y", frame.bottom + 17.0).text(label);
+            if slots || (x - half >= taken && (x + half + 4.0 <= end || index + 1 == self.x.major.len())) {
+                for (line, name) in self.slot_name(frame, label).iter().enumerate() {
+                    let y = frame.bottom + 17.0 + LINE * line as f64;
+                    svg.element("text").attr("class", "mid").num("x", x).num("y", y).text(name);
+                }
                 taken = x + half + 4.0;
             }
         }
-        svg.element("path").attr("class", "ax").attr("d", base.as_str()).empty();
-        if !lying {
-            svg.element("text").attr("class", "mu").num("x", 4.0).num("y", frame.top - 11.0).text(&text::fit(
-                &self.y.label,
-                WIDTH - 8.0,
-                FONT,
-            ));
+        let below = LINE * self.slot_lines(frame).saturating_sub(1) as f64;
+        for (index, line) in self.x_label().iter().enumerate() {
+            let half = text::width(line, FONT) / 2.0;
+            let middle = ((frame.left + frame.right) / 2.0).min(WIDTH - half).max(half);
+            let y = frame.bottom + 34.0 + below + LINE * index as f64;
+            svg.element("text").attr("class", "mu mid").num("x", middle).num("y", y).text(line);
         }
-        let label = text::fit(&self.x.label, WIDTH - 8.0, FONT);
-        let half = text::width(&label, FONT) / 2.0;
-        let middle = ((frame.left + frame.right) / 2.0).min(WIDTH - half).max(half);
-        svg.element("text").attr("class", "mu mid").num("x", middle).num("y", frame.bottom + 34.0).text(&label);
     }
 
     fn draw_layer(&self, svg: &mut Svg, frame: &Frame, layer: &Layer) {
@@ -207,17 +423,17 @@ impl Panel {
                 }
                 return;
             }
-            Layer::Curve { series, .. }
-            | Layer::Fit { series, .. }
-            | Layer::Simulated { series, .. }
-            | Layer::Band { series, .. }
-            | Layer::Marks { series, .. }
-            | Layer::Dust { series, .. } => *series,
+            Layer::Plain { points, dashed, .. } => {
+                let class = if *dashed { "l fg l2" } else { "l fg" };
+                return self.draw_line(svg, frame, class, points, 0.0);
+            }
+            of_series => of_series.series().unwrap_or(0),
         };
         let class = format!("c{}", style::colour_class(series));
         svg.element("g").attr("class", &class).attr("data-s", &series.to_string()).open();
         match layer {
-            Layer::Rule(_) => {}
+            Layer::Rule(_) | Layer::Plain { .. } => {}
+            Layer::Heat { cells, .. } => self.draw_cells(svg, frame, cells),
             Layer::Curve { points, .. } => self.draw_line(svg, frame, line_class(series), points, 0.0),
             Layer::Fit { points, .. } => self.draw_line(svg, frame, "l ft", points, 0.0),
             Layer::Simulated { series, points } => self.draw_line(svg, frame, style::simulated(*series), points, 0.0),
@@ -260,6 +476,32 @@ impl Panel {
             path.line(*x, *y);
         });
         svg.element("path").attr("class", class).attr("d", path.as_str()).empty();
+    }
+
+    /// A path for each shade, of a stroke for each cell: as thick as the cell is high. Cells side by side make one stroke.
+    fn draw_cells(&self, svg: &mut Svg, frame: &Frame, cells: &[Cell]) {
+        for shade in 1..=style::SHADES {
+            // By thickness in tenths of a unit, so that no float is a key.
+            let mut paths: BTreeMap<u64, (Path, (f64, f64))> = BTreeMap::new();
+            for cell in cells.iter().filter(|cell| cell.shade == shade) {
+                let corners =
+                    self.place(frame, cell.x.0, cell.y.0, 0.0).zip(self.place(frame, cell.x.1, cell.y.1, 0.0));
+                let Some(((left, low), (right, high))) = corners else { continue };
+                let thick = ((low - high).abs() * 10.0).round() as u64;
+                let y = (low + high) / 2.0;
+                let (path, at) = paths.entry(thick).or_insert((Path::default(), (f64::NAN, f64::NAN)));
+                if *at != (left, y) {
+                    path.to(left, y);
+                }
+                path.across(right);
+                *at = (right, y);
+            }
+            for (thick, (path, _)) in paths {
+                let class = format!("ht t{shade}");
+                let element = svg.element("path").attr("class", &class).num("stroke-width", thick as f64 / 10.0);
+                element.attr("d", path.as_str()).empty();
+            }
+        }
     }
 
     fn draw_band(&self, svg: &mut Svg, frame: &Frame, points: &[(f64, f64, f64)]) {
@@ -336,8 +578,84 @@ impl Panel {
     }
 }
 
+/// Moves names apart, those that would lie on each other as one pile around the middle of their lines' ends, all from `top` to `bottom` as far
+/// as there is room.
+fn spread(ends: &mut [EndName], top: f64, bottom: f64) {
+    // Of each pile its first name, its height, and the upper edge that its names would have on average.
+    let mut piles: Vec<(usize, f64, f64)> = Vec::new();
+    for (index, end) in ends.iter().enumerate() {
+        let mut pile = (index, end.height(), end.from.1 - end.height() / 2.0);
+        while let Some((first, height, upper)) = piles.pop_if(|(_, height, upper)| *upper + *height > pile.2) {
+            let (here, all) = ((index + 1 - pile.0) as f64, (index + 1 - first) as f64);
+            let upper = (upper * (all - here) + (pile.2 - height) * here) / all;
+            pile = (first, height + pile.1, upper);
+        }
+        piles.push(pile);
+    }
+    let mut free = top;
+    for (_, height, upper) in &mut piles {
+        *upper = upper.max(free);
+        free = *upper + *height;
+    }
+    let mut free = bottom;
+    for (_, height, upper) in piles.iter_mut().rev() {
+        *upper = upper.min(free - *height);
+        free = *upper;
+    }
+    let mut piles = piles.into_iter().peekable();
+    let mut y = top;
+    for (index, end) in ends.iter_mut().enumerate() {
+        if let Some((_, _, upper)) = piles.next_if(|(first, ..)| *first == index) {
+            y = upper;
+        }
+        end.y = y + end.height() / 2.0;
+        y += end.height();
+    }
+}
+
+/// Whether names stand apart from each other and none above or below the plot.
+fn ends_fit(ends: &[EndName], frame: &Frame) -> bool {
+    let apart = ends.windows(2).all(|two| two[1].y - two[0].y >= (two[0].height() + two[1].height()) / 2.0 - 0.1);
+    let within = |end: &EndName| {
+        end.y - end.height() / 2.0 >= frame.top - LINE && end.y + end.height() / 2.0 <= frame.bottom + LINE
+    };
+    apart && ends.iter().all(within)
+}
+
+/// A name at the end of a line.
+struct EndName {
+    /// `None`: of no series.
+    series: Option<usize>,
+    lines: Vec<String>,
+    /// Where the line ends.
+    from: (f64, f64),
+    /// The middle of the name.
+    y: f64,
+}
+
+impl EndName {
+    fn height(&self) -> f64 {
+        LINE * self.lines.len() as f64
+    }
+
+    /// The name, and a thin line to it from where its line ends.
+    fn draw(&self, svg: &mut Svg, frame: &Frame) {
+        let class = self.series.map_or("fg".to_owned(), |series| format!("c{}", style::colour_class(series)));
+        svg.element("g").attr("class", &class).open();
+        let mut path = Path::default();
+        path.to(self.from.0, self.from.1).line(frame.right + END_GAP - 3.0, self.y);
+        svg.element("path").attr("class", "nm").attr("d", path.as_str()).empty();
+        svg.close();
+        let first = self.y + 4.0 - LINE * self.lines.len().saturating_sub(1) as f64 / 2.0;
+        for (index, line) in self.lines.iter().enumerate() {
+            let y = first + LINE * index as f64;
+            svg.element("text").num("x", frame.right + END_GAP).num("y", y).text(line);
+        }
+    }
+}
+
 fn line_class(series: usize) -> &'static str {
-    if style::is_dashed(series) { "l l2" } else { "l" }
+    style::dashes(series)
 }
 
 /// Where the plot lies in the panel.
@@ -382,16 +700,48 @@ mod tests {
     use super::*;
 
     #[test]
+    fn names_stand_near_the_ends_of_their_lines_and_apart() {
+        let at = |ys: &[f64]| {
+            let end = |y: &f64| EndName { series: None, lines: vec!["x".to_owned()], from: (0.0, *y), y: *y };
+            let mut ends = ys.iter().map(end).collect::<Vec<_>>();
+            spread(&mut ends, 0.0, 100.0);
+            ends.iter().map(|end| end.y).collect::<Vec<_>>()
+        };
+        assert_eq!(at(&[20.0, 60.0]), [20.0, 60.0], "as they are");
+        assert_eq!(at(&[50.0, 50.0, 50.0]), [36.0, 50.0, 64.0], "around their middle");
+        assert_eq!(at(&[0.0, 1.0]), [7.0, 21.0], "not above the plot");
+        assert_eq!(at(&[90.0, 99.0, 100.0]), [65.0, 79.0, 93.0], "nor below it");
+        assert_eq!(at(&[]), [0.0; 0]);
+    }
+
+    #[test]
+    fn lines_that_end_too_close_have_no_names() {
+        let panel = |lines: usize, far: f64| {
+            let layer = |series: usize| Layer::Curve { series, points: vec![(0.0, 0.0), (far, series as f64 / 10.0)] };
+            let (x, y) = (Axis::linear(0.0, 10.0, "", "x"), Axis::linear(0.0, 10.0, "", "y"));
+            Panel::new(String::new(), x, y, (0..lines).map(layer).collect())
+        };
+        let named = |lines, far, name: &str| {
+            let names = (0..lines).map(|series| (series, format!("{name} {series}"))).collect();
+            panel(lines, far).name_lines(&names)
+        };
+        assert!(named(3, 10.0, "go"));
+        assert!(!named(12, 10.0, "go"), "too many at one place");
+        assert!(!named(3, 4.0, "go"), "too far from the side where names stand");
+        assert!(!named(3, 10.0, "a name that is longer than all the room there is"));
+        assert!(!panel(3, 10.0).name_lines(&BTreeMap::from([(0, "go".to_owned())])), "one has no name");
+    }
+
+    #[test]
     fn a_panel() {
         let mark = |x, y, hollow, bar| Mark { x, y, aside: 0.0, bar, hollow, tip: format!("<{x}>") };
         let marks = vec![mark(1.0, 30.0, false, Some((20.0, 40.0))), mark(2.0, 50.0, true, Some((49.9, 50.1)))];
-        let panel = Panel {
-            title: "clients 40 & more".to_owned(),
-            x: Axis::levels(&[(1.0, "1".to_owned()), (2.0, "2".to_owned())], "cores", 0.1),
-            y: Axis::linear(0.0, 60.0, "1", "errors"),
-            layers: vec![Layer::Marks { series: 9, marks, joined: true, aside: 0.0 }],
-            slot: 0.0,
-        };
+        let panel = Panel::new(
+            "clients 40 & more".to_owned(),
+            Axis::levels(&[(1.0, "1".to_owned()), (2.0, "2".to_owned())], "cores", 0.1),
+            Axis::linear(0.0, 60.0, "1", "errors"),
+            vec![Layer::Marks { series: 9, marks, joined: true, aside: 0.0 }],
+        );
         let svg = panel_svg(&panel, "all").replace("><", ">\n<");
         insta::assert_snapshot!(svg, @r##"
         <svg class="q" viewBox="0 0 380 274" role="img" aria-label="all">
@@ -406,9 +756,9 @@ mod tests {
         <text class="end" x="18.7" y="46">60</text>
         <text class="mid" x="53.7" y="249">1</text>
         <text class="mid" x="343.1" y="249">2</text>
+        <text class="mu mid" x="198.4" y="266">cores</text>
         <path class="ax" d="M24.7 42V232H372M53.7 232V236M343.1 232V236"/>
         <text class="mu" x="4" y="31">errors</text>
-        <text class="mu mid" x="198.4" y="266">cores</text>
         <g class="c1" data-s="9">
         <path class="l l2" d="M53.7 137L343.1 73.7"/>
         <g class="m">

@@ -391,9 +391,9 @@ impl Trial<'_> {
         let cpu_ns = behaviour.map_or(0.0, |behaviour| behaviour.subject_busy * DURATION_NS as f64 * f64::from(cores));
         let seconds = self.order * 2;
         let sample = |i: u64| Sample {
-            at_ns: i * 100_000_000,
-            cpu_ns: (cpu_ns / 3.0) as u64 * i,
-            rss_bytes: 2_600_000 + 50_000 * i,
+            at_ns: i * 25_000_000,
+            cpu_ns: (cpu_ns / 10.0 * (i as f64 + 0.1 * (i as f64).sin())) as u64,
+            rss_bytes: 2_600_000 + 10_000 * i,
             threads: cores,
             ..Sample::default()
         };
@@ -417,9 +417,10 @@ impl Trial<'_> {
                 user_ns: (cpu_ns * 0.2) as u64,
                 system_ns: (cpu_ns * 0.8) as u64,
                 measured_ns: DURATION_NS,
+                measured_from_ns: 400_000_000,
                 rss_max_bytes: behaviour.map(|_| 2_800_000 + 4_096 * u64::from(self.order % 7)),
                 threads_max: cores,
-                samples: behaviour.map_or_else(Vec::new, |_| (0..3).map(sample).collect()),
+                samples: behaviour.map_or_else(Vec::new, |_| (0..28).map(sample).collect()),
                 exit: Some(if behaviour.is_some() { "exit 0" } else { "signal 11" }.to_owned()),
                 ..SubjectUse::default()
             },

@@ -1,10 +1,13 @@
 //! Findings to figures: which rows make which panel, what is hollow, what is not shown and why.
 
 mod added;
+mod colours;
 mod distribution;
 mod file;
+mod inside;
 mod miss_ratio;
 mod over;
+mod over_rate;
 mod over_requests;
 mod probes;
 mod steps;
@@ -13,11 +16,10 @@ mod timeline;
 use std::collections::BTreeMap;
 
 use study::plan::{Figure as Wanted, FigureKind, Level};
-use study::record::IdlePolicy;
 
 use crate::chart::Panel;
 use crate::findings::{Estimate, Factor, Findings, Mark, Row};
-use crate::terminal::idle_word;
+use colours::Colours;
 
 pub(crate) use file::{Face, key_svg, svg_file};
 
@@ -36,6 +38,24 @@ pub(crate) struct Drawing {
     pub(crate) panels: Vec<Panel>,
     /// What is not shown, and why.
     pub(crate) notes: Vec<String>,
+}
+
+impl Drawing {
+    /// What the legend has: nothing where there is nothing to tell apart, or where lines or slots bear the names.
+    pub(crate) fn legend(&self) -> &[Key] {
+        let in_slots = |panel: &Panel| self.keys.iter().all(|key| panel.has_slot(&key.label));
+        let named = self.panels.iter().all(|panel| !panel.names.is_empty() || in_slots(panel));
+        if named || self.keys.iter().all(|key| key.label == ALL) { &[] } else { &self.keys }
+    }
+
+    /// Names lines at their ends, in all panels or in none.
+    fn name_lines(&mut self) {
+        let names = self.keys.iter().map(|key| (key.series, key.label.clone())).collect();
+        let mut panels = self.panels.clone();
+        if !self.legend().is_empty() && panels.iter_mut().all(|panel| panel.name_lines(&names)) {
+            self.panels = panels;
+        }
+    }
 }
 
 /// A line of the legend.
@@ -69,6 +89,9 @@ impl Detail {
         Detail { tips: false, curve_points: 1000, panels: 4 },
     ];
 }
+
+/// The name of the only series.
+const ALL: &str = "all";
 
 /// Trials of a figure that get a marker with words each; where there are more, they are dots.
 const MARKS: usize = 700;
@@ -111,9 +134,16 @@ pub(crate) fn figures(findings: &Findings, detail: Detail) -> Vec<Drawing> {
         FigureKind::ThroughputChart => over_requests::throughput(findings, figure, detail),
         FigureKind::NetworkChart => over_requests::network(findings, figure, detail),
     });
-    let drawn = drawn.chain(steps::steps(findings, detail)).chain(probes::probes(findings, detail));
+    let more = [
+        over_rate::over_rate(findings, detail),
+        steps::steps(findings, detail),
+        probes::probes(findings, detail),
+        inside::inside(findings, detail),
+    ];
+    let drawn = drawn.chain(more.into_iter().flatten());
     let number = |(index, mut drawing): (usize, Drawing)| {
         drawing.name = format!("{}-{}", index + 1, drawing.name);
+        drawing.name_lines();
         drawing
     };
     drawn.enumerate().map(number).collect()
@@ -126,8 +156,7 @@ struct Grid<'a> {
     series: Option<&'a Factor>,
     /// Every factor that is neither: a panel shows one combination of their levels.
     facets: Vec<&'a Factor>,
-    /// Rows differ in their idle policy, so each policy is a series of its own.
-    idle: bool,
+    colours: Colours<'a>,
     detail: Detail,
 }
 
@@ -159,35 +188,27 @@ impl<'a> Grid<'a> {
             let first = free.peek().copied();
             free.find(|factor| !factor.numeric).or(first)
         });
+        // Words that are the axis have a colour each all the same.
+        let words = x.filter(|x| wanted.y_more.is_empty() && !x.numeric && varies(x));
+        let series = series.or(words);
         let is_series = |factor: &Factor| series.is_some_and(|series| series.name == factor.name);
         let rest = |factor: &&Factor| !is_x(factor) && !is_series(factor) && varies(factor);
         let facets = findings.factors.iter().filter(rest).collect();
-        let mut policies = findings.rows.iter().filter_map(|row| row.idle);
-        let first: Option<IdlePolicy> = policies.next();
-        Grid { findings, x, series, facets, idle: policies.any(|policy| Some(policy) != first), detail }
+        Grid { findings, x, series, facets, colours: Colours::new(findings), detail }
     }
 
-    /// Names of all series, whether they have data or not, so that a series has one colour in all figures.
-    fn series_labels(&self) -> Vec<String> {
+    /// Names of all series, whether they have data or not.
+    fn series_labels(&self) -> BTreeMap<usize, String> {
         let levels = match self.series {
-            Some(factor) => factor.levels.iter().map(|level| named_level(factor, level)).collect(),
-            None => vec!["all".to_owned()],
+            Some(factor) if factor.varies() => factor.levels.iter().map(|level| named_level(factor, level)).collect(),
+            _ => vec![ALL.to_owned()],
         };
-        if !self.idle {
-            return levels;
-        }
-        let both = |level: String| {
-            [IdlePolicy::Machine, IdlePolicy::Spin].map(|idle| format!("{level}, idle {}", idle_word(idle)))
-        };
-        levels.into_iter().flat_map(both).collect()
+        self.colours.named(self.colours.first_of(self.series), levels)
     }
 
     fn series_of(&self, row: &Row) -> Option<usize> {
-        let level = match self.series {
-            Some(factor) => place_of(factor, row)?,
-            None => 0,
-        };
-        Some(if self.idle { level * 2 + usize::from(row.idle == Some(IdlePolicy::Spin)) } else { level })
+        let Some(factor) = self.series else { return Some(self.colours.number(0, 0, row)) };
+        Some(self.colours.number(self.colours.first_of(self.series), place_of(factor, row)?, row))
     }
 
     /// The panels, in the order of the study, without those where nothing was measured; how many were left out to keep a
@@ -228,7 +249,7 @@ impl<'a> Grid<'a> {
         used.sort_unstable();
         used.dedup();
         let keys =
-            used.into_iter().map(|series| Key { series, label: labels[series].clone(), simulated: false }).collect();
+            used.into_iter().map(|series| Key { series, label: labels[&series].clone(), simulated: false }).collect();
         let mut marks: Vec<Mark> = rows().flat_map(|row| row.marks.iter().copied()).collect();
         marks.sort_unstable();
         marks.dedup();
@@ -296,7 +317,11 @@ fn not_shown(findings: &Findings) -> Vec<String> {
 fn tip(series: &str, row: &Row, rest: &str) -> String {
     let marks: Vec<&str> = row.marks.iter().map(|mark| mark.text()).collect();
     let marks = if marks.is_empty() { String::new() } else { format!("\n{}", marks.join(", ")) };
-    let name = if row.label.contains(series) { row.label.clone() } else { format!("{series}, {}", row.label) };
+    let name = if series == ALL || row.label.contains(series) {
+        row.label.clone()
+    } else {
+        format!("{series}, {}", row.label)
+    };
     format!("{name}\n{rest}{marks}")
 }
 

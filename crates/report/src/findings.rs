@@ -15,6 +15,7 @@ use study::record::{
 
 pub use self::conditions::{Probed, ProbedTrial, Scope, States};
 pub use crate::added::{Added, AddedMetric};
+pub use crate::inside::{Column, InsideTrial, Process, Role};
 pub use crate::miss_ratio::{CurvePolicy, MissRatioCurve, MissRatioPoint, MissRatios, PolicyPoint};
 pub use crate::operations::{OperationFinding, OverTrials, RowOperations};
 pub use crate::over_requests::{OverRequests, RequestPoint};
@@ -102,6 +103,9 @@ pub struct Findings {
     /// What happens over the requests of a trial, where the study asks for it.
     #[serde(default)]
     pub over_requests: Vec<OverRequests>,
+    /// One trial of each of the first rows, from the inside.
+    #[serde(default)]
+    pub inside: Vec<InsideTrial>,
     /// What the absolute values are of; `None`: nothing was measured.
     #[serde(default)]
     pub scope: Option<Scope>,
@@ -293,6 +297,13 @@ pub struct Factor {
     pub numeric: bool,
 }
 
+impl Factor {
+    /// Whether it has more than one level: what is the same everywhere tells nothing apart.
+    pub fn varies(&self) -> bool {
+        self.levels.len() > 1
+    }
+}
+
 /// What is known of a metric.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct MetricInfo {
@@ -311,7 +322,8 @@ pub struct MetricInfo {
 pub struct Row {
     /// Index of the design point in the plan.
     pub point: usize,
-    /// Its levels in the order of the factors, `c-epoll, cores 1, clients 40`: words alone, numbers with their factor.
+    /// Its levels in the order of the factors, `c-epoll, cores 1, clients 40`: words alone, numbers with their factor, of the factors
+    /// that vary alone; of all where none varies.
     pub label: String,
     /// Levels of the factors, by name.
     pub factors: BTreeMap<String, Level>,

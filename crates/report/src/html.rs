@@ -98,6 +98,8 @@ struct Page<'a> {
 struct FigureHtml {
     /// One to three: how wide it wants to be.
     columns: usize,
+    /// It is tall: shown when asked for.
+    folded: bool,
     title: String,
     caption: String,
     keys: Vec<KeyHtml>,
@@ -170,9 +172,10 @@ fn figure_html(drawing: &Drawing) -> FigureHtml {
     };
     FigureHtml {
         columns: drawing.panels.len().clamp(1, 3),
+        folded: drawing.panels.iter().any(|panel| !panel.below.is_empty()),
         title: drawing.title.clone(),
         caption: drawing.caption.clone(),
-        keys: drawing.keys.iter().map(key).collect(),
+        keys: drawing.legend().iter().map(key).collect(),
         hollow: drawing.hollow.clone(),
         hollow_svg: figure::key_svg(drawing.keys.first().map_or(0, |key| key.series), figure::Face::Hollow),
         panels: drawing.panels.iter().map(panel).collect(),

@@ -28,6 +28,7 @@ pub mod findings;
 mod flags;
 mod histogram;
 mod html;
+mod inside;
 mod journey;
 mod json;
 mod latency;

@@ -6,7 +6,7 @@ use study::record::FindingState;
 
 use crate::findings::{Findings, Row};
 use crate::terminal::{cell, cpus_cell, has_fewer_cpus, idle_word, limit_word};
-use crate::{added, effects, miss_ratio, number, over_requests, silence, table, terminal};
+use crate::{added, effects, miss_ratio, number, over_requests, row, silence, table, terminal};
 
 /// The question, the answer, the table, warnings, machine, method, how to do it again.
 pub fn markdown(findings: &Findings) -> String {
@@ -30,7 +30,8 @@ pub fn markdown(findings: &Findings) -> String {
     let bounds = bounds.map(|words| format!("; {}", plain(words))).collect::<String>();
     let _ = writeln!(
         out,
-        "\nMean over trials ± half of its {level} interval; n: trials with fresh subjects; \\*: not about the subject{bounds}."
+        "\nMean over trials ± half of its {level} interval; n: trials with fresh subjects; \\*: not about the subject{bounds}.{}",
+        plain(&row::throughout(&findings.factors))
     );
     if let Some(scope) = &findings.scope {
         let _ = writeln!(out, "\n{}.", plain(&scope.sentence));
@@ -330,7 +331,8 @@ mod tests {
 
         - Load: pingpong, closed loop, 40 or 80 clients.
         - Each trial starts the subject as a fresh process; the trial, not the request, is what is repeated. Trials ran in blocks: each block has every design point once, in an order shuffled from the seed 1, so that a drift of the machine hits all points alike.
-        - An estimate is the mean over the trials with Student's t interval at level 95 %. Trials were added until the interval of latency\_mean was within ±3.0 % of it, at least 8 and at most 30. Outliers are flagged and never removed.
+        - An estimate is the mean over the trials with Student's t interval, no narrower than what all design points together say of how trials scatter at level 95 %. Whole blocks were added until each latency\_mean was known to ±3.0 %, at least 8 and at most 30. Outliers are flagged and never removed.
+        - Two points are compared on the blocks that both have, by exact signed rank tests adjusted for all that is compared (Holm): what the machine does in a block it does to both. The ratio shown is that of typical starts (Hodges \& Lehmann). Below 12 common blocks nothing is claimed.
         - Every absolute interval is of the states in which this machine was in this run, 2026-11-20 21:05 to 21:07 UTC: another day it may be faster or slower, and nothing in a run tells of states that it did not meet. A test over all trials in the order they ran tells whether neighbours are alike; that it gives no alarm proves nothing. Ratios are of trials of the same blocks. A short fixed piece of work on the processors in use, before and after each trial, flags trials beside which another process had a processor; no value is adjusted by it.
         - Closed loop: a client sends when it has its answer, and latency is service time, from the write to the answer. Quantiles come from the histogram of a whole trial (three significant digits) and are then averaged over trials like any other value; within a trial they are never averaged. A quantile is given only where every trial has enough answers.
         - Each trial has a verdict on what limited it, from the CPU time of generator and subject, the generator's own send lag and the offered load. A row is marked where the generator was the limit, or shared the subject's processors, in half of the trials: its numbers are not about the subject, and it takes no part in a ranking.

@@ -2,7 +2,7 @@
 
 use study::plan::{Level, Plan};
 
-use crate::row::label;
+use crate::row::{label, varied};
 
 /// Design points that differ in one factor alone.
 #[derive(Clone, Debug, PartialEq)]
@@ -22,8 +22,7 @@ pub(crate) fn is_repeated(plan: &Plan, point: usize) -> bool {
 pub(crate) fn places(plan: &Plan, factor: &str) -> Vec<Place> {
     let others = plan.factors.iter().filter(|name| *name != factor).collect::<Vec<_>>();
     // Only what varies tells places apart for a reader.
-    let varied = others.iter().filter(|name| plan.levels(name).len() > 1).map(|name| (*name).clone());
-    let varied = varied.collect::<Vec<_>>();
+    let varied = varied(plan).into_iter().filter(|name| name != factor).collect::<Vec<_>>();
     let mut places = Vec::<(Vec<Option<&Level>>, Place)>::new();
     for (index, point) in plan.points.iter().enumerate().filter(|(index, _)| is_repeated(plan, *index)) {
         let key = others.iter().map(|name| point.factors.get(*name)).collect::<Vec<_>>();

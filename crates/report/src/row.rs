@@ -3,13 +3,14 @@
 use std::collections::BTreeMap;
 
 use study::WarningKind;
-use study::plan::{Level, SearchPlan, TrialRule};
+use study::plan::{Level, Plan, SearchPlan, TrialRule};
 use study::record::{
     BuildOutcome, Censored, FailureKind, IdlePolicy, Limit, Measurement, NetworkCounters, Outcome, Record, Run,
 };
 
 use crate::findings::{
-    Estimate, FailureCount, LimitFinding, Mark, MetricFinding, Row, RowState, SearchFinding, TrialFinding, Warning,
+    Estimate, Factor, FailureCount, LimitFinding, Mark, MetricFinding, Row, RowState, SearchFinding, TrialFinding,
+    Warning,
 };
 use crate::number::count;
 use crate::{histogram, probes, search, silence, value, warning};
@@ -42,11 +43,7 @@ pub(crate) fn row(run: &Run, point: usize, idle: Option<IdlePolicy>, records: &[
     let limited_by = limit(&measured);
     let mut row = Row {
         point,
-        label: match (plan.comes_first(point), label(&plan.factors, &plan.points[point].factors)) {
-            (true, label) if plan.points[point].factors.is_empty() => label.replace("the only point", "capacity"),
-            (true, label) => format!("capacity of {label}"),
-            (false, label) => label,
-        },
+        label: label_of(plan, point),
         factors: plan.points[point].factors.clone(),
         cpus: plan.points[point].subject.cpus,
         cpus_wanted: plan.points[point].subject.cpus_wanted,
@@ -96,6 +93,31 @@ fn at_low<'a>(search: &SearchFinding, records: &[&'a Record]) -> Vec<&'a Record>
     let low_per_s = search.low.map(|end| end.rate_per_s);
     let of = |record: &&&Record| record.step.is_some_and(|step| step.rate_per_s == low_per_s && low_per_s.is_some());
     records.iter().filter(of).copied().collect()
+}
+
+/// What a row is called: the levels of the factors that vary, which tell it from the others. All of them where none varies, or where it has
+/// none of those that do.
+fn label_of(plan: &Plan, point: usize) -> String {
+    let levels = &plan.points[point].factors;
+    let varied = varied(plan);
+    let own = varied.iter().any(|name| levels.contains_key(name));
+    match plan.comes_first(point) {
+        true if own => format!("capacity of {}", label(&varied, levels)),
+        true => "capacity".to_owned(),
+        false => label(if own { &varied } else { &plan.factors }, levels),
+    }
+}
+
+/// The factors with several levels, in the order of the study.
+pub(crate) fn varied(plan: &Plan) -> Vec<String> {
+    plan.factors.iter().filter(|name| plan.levels(name).len() > 1).cloned().collect()
+}
+
+/// A sentence on the factors that do not vary, which labels leave out; empty where all do.
+pub(crate) fn throughout(factors: &[Factor]) -> String {
+    let fixed = factors.iter().filter(|factor| factor.levels.len() == 1);
+    let fixed = fixed.map(|factor| format!("{} is {}", factor.name, factor.levels[0])).collect::<Vec<_>>();
+    if fixed.is_empty() { String::new() } else { format!(" Throughout, {}.", fixed.join(", ")) }
 }
 
 /// Levels in the order of the factors: words alone, numbers with their factor.

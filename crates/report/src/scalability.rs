@@ -7,7 +7,7 @@ use study::plan::Level;
 use study::record::{IdlePolicy, Run};
 
 use crate::findings::{CurvePoint, Factor, Row, Scalability, ScalabilityPoint, UslFit};
-use crate::row::label;
+use crate::row::{self, label};
 use crate::value;
 
 /// Factors of which there can be more or fewer at work; the law says nothing about others, such as sizes and rates.
@@ -68,7 +68,7 @@ fn of_series(
     mut measured: Vec<Measured<'_>>,
     among: usize,
 ) -> Scalability {
-    let others = run.plan.factors.iter().filter(|name| *name != factor).cloned().collect::<Vec<_>>();
+    let others = row::varied(&run.plan).into_iter().filter(|name| name != factor).collect::<Vec<_>>();
     measured.retain(|point| !point.throughputs.is_empty());
     measured.sort_by(|a, b| a.n.total_cmp(&b.n));
     let label = label(&others, &series);
@@ -185,9 +185,9 @@ mod tests {
         let fit = c.fit.unwrap();
         assert!((fit.peak.unwrap() - 17.8).abs() < 1.5, "{fit:?}");
         assert!(fit.contention.low < 0.05 && 0.05 < fit.contention.high, "{fit:?}");
-        assert!(c.sentence.starts_with("c-epoll, clients 80: throughput falls beyond ~1"), "{}", c.sentence);
+        assert!(c.sentence.starts_with("c-epoll: throughput falls beyond ~1"), "{}", c.sentence);
         // Contention 0.12, coherency 0.0004: sqrt(0.88 / 0.0004) is 46.9, beyond the 40 that were measured.
-        assert!(go.sentence.starts_with("go, clients 80: throughput still rises at 40 cores"), "{}", go.sentence);
+        assert!(go.sentence.starts_with("go: throughput still rises at 40 cores"), "{}", go.sentence);
         assert!(findings.answer_text().contains(&c.sentence));
     }
 
@@ -227,7 +227,8 @@ mod tests {
             record.verdict.as_mut().unwrap().limited_by = study::record::Limit::Generator;
         }
         let findings = analyze(&run, &records);
-        let expected = "c-epoll, clients 80: not enough points to fit: 0 of 4; left out: cores 1, 2, 4, 8, 16, 24, 32, 40 (generator-bound).";
+        let expected =
+            "c-epoll: not enough points to fit: 0 of 4; left out: cores 1, 2, 4, 8, 16, 24, 32, 40 (generator-bound).";
         assert_eq!(findings.scalability[0].sentence, expected);
         assert!(findings.answer_text().lines().any(|sentence| sentence == expected), "{:#?}", findings.answer);
     }
@@ -249,7 +250,7 @@ mod tests {
         records.retain(|record| record.point < 3);
         let found = &analyze(&run, &records).scalability;
         assert_eq!(found.len(), 1);
-        assert_eq!(found[0].sentence, "c-epoll, clients 80: not enough points to fit: 3 of 4.");
+        assert_eq!(found[0].sentence, "c-epoll: not enough points to fit: 3 of 4.");
     }
 
     #[test]

@@ -265,10 +265,10 @@ mod tests {
         insta::assert_snapshot!(text(&sheets(&findings)[0]), @r"
         The highest rate at which p99 < 5ms and errors < 0.1%
         design point | holds | fails at | trials | ended because
-        capacity of c-epoll | 64.1 k/s | 69.9 k/s | 12 | both ends confirmed
+        capacity | 64.1 k/s | 69.9 k/s | 12 | both ends confirmed
         ");
         insta::assert_snapshot!(text(&steps(&findings)[0]), @r"
-        Steps of the search: capacity of c-epoll
+        Steps of the search: capacity
         trial | for | offered | verdict | because
         0 | pilot | a closed loop |  | a closed loop reached 69.9 k/s
         1 | bracket | 34.9 k/s | holds | 99 % of the offered rate achieved

@@ -155,7 +155,7 @@ fn legend(findings: &Findings) -> String {
         legend += &format!("; {words}");
     }
     let scope = findings.scope.as_ref().map_or(String::new(), |scope| format!(" {}.", scope.sentence));
-    legend + "." + &scope
+    legend + "." + &row::throughout(&findings.factors) + &scope
 }
 
 /// What the usual mark means.
@@ -598,7 +598,7 @@ mod tests {
         c-epoll      1       40  72.2 k/s ±?     554 µs ±?    515 µs ±?  1.259 ms ±?       0  1  subject
         c-epoll      1       80  72.4 k/s ±?   1.103 ms ±?  1.030 ms ±?   2.45 ms ±?       0  1  subject
 
-        Mean over trials ± half of its 95 % interval; n: trials with fresh subjects. Absolute values are of this run, 2026-11-20 21:05 UTC; 1 start per row: kinds of starts rarer than 95 % may not have been seen.
+        Mean over trials ± half of its 95 % interval; n: trials with fresh subjects. Throughout, server is c-epoll, cores is 1. Absolute values are of this run, 2026-11-20 21:05 UTC; 1 start per row: kinds of starts rarer than 95 % may not have been seen.
         Trials: ended after 1 block.
 
         Warnings

@@ -209,16 +209,12 @@ pub fn workload_svg(drawn: &WorkloadDrawn) -> String {
         let xs = curves.drawn.iter().chain(&curves.exact).map(|point| point.0).filter(|x| *x > 0.0);
         let (low, high) = xs.fold((f64::INFINITY, 0.0_f64), |(low, high), x| (low.min(x), high.max(x)));
         let (low, high) = if low <= high { (low, high) } else { (1.0, 10.0) };
-        Panel {
-            title: curves.title.clone(),
-            x: Axis::log(low, high, curves.unit, &curves.x, 5),
-            y: Axis::linear(0.0, 1.0, "1", &curves.y),
-            layers: vec![
-                Layer::Curve { series: 0, points: curves.drawn.clone() },
-                Layer::Dust { series: 1, points: thinned(&curves.exact), hollow: true, aside: 0.0 },
-            ],
-            slot: 0.0,
-        }
+        let layers = vec![
+            Layer::Curve { series: 0, points: curves.drawn.clone() },
+            Layer::Dust { series: 1, points: thinned(&curves.exact), hollow: true, aside: 0.0 },
+        ];
+        let (x, y) = (Axis::log(low, high, curves.unit, &curves.x, 5), Axis::linear(0.0, 1.0, "1", &curves.y));
+        Panel::new(curves.title.clone(), x, y, layers)
     };
     let key = |(series, label): (usize, &str)| Key { series, label: label.to_owned(), simulated: false };
     let fits = drawn.fits.iter().map(|fit| format!("{}: {}, p = {}.", fit.of, fit.words, p_text(fit.p)));

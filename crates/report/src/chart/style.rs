@@ -19,10 +19,18 @@ pub(crate) fn colour_class(series: usize) -> usize {
     series % ON_LIGHT.len()
 }
 
-/// Whether its lines are dashed: from the second time round the palette.
-pub(crate) fn is_dashed(series: usize) -> bool {
-    series >= ON_LIGHT.len()
+/// The class of its lines: whole the first time round the palette, with other dashes each further time.
+pub(crate) fn dashes(series: usize) -> &'static str {
+    ["l", "l l2", "l l3", "l l4"][(series / ON_LIGHT.len()).min(3)]
 }
+
+/// The series of the same colour whose lines have other dashes, so many times round the palette further.
+pub(crate) fn dashed(series: usize, times: usize) -> usize {
+    series + ON_LIGHT.len() * times
+}
+
+/// Degrees of darkness of a heat map.
+pub(crate) const SHADES: usize = 6;
 
 /// The class of a line that was simulated; neighbours have other dashes.
 pub(crate) fn simulated(series: usize) -> &'static str {
@@ -65,7 +73,9 @@ pub(crate) fn css(sheet: Sheet) -> String {
          svg.q .tt{font-weight:600;font-size:12.5px}svg.q .end{text-anchor:end}svg.q .mid{text-anchor:middle}\
          svg.q .gr,svg.q .gm,svg.q .ax,svg.q .l,svg.q .e{fill:none}svg.q .gr,svg.q .gm,svg.q .ax{stroke-width:1}\
          svg.q .gm{stroke-opacity:.45}svg.q .rf{fill:none;stroke-width:1;stroke-dasharray:4 3}\
-         svg.q .l{stroke-width:1.75;stroke-linejoin:round}svg.q .l2{stroke-dasharray:5 3}svg.q .ft{stroke-width:1.4;stroke-dasharray:1.5 3.5;stroke-linecap:round}svg.q .e{stroke-width:1.3}\
+         svg.q .l{stroke-width:1.75;stroke-linejoin:round}svg.q .l2{stroke-dasharray:5 3}svg.q .l3{stroke-dasharray:2 2}svg.q .l4{stroke-dasharray:8 2 2 2}svg.q .nm{fill:none;stroke-width:1;stroke-opacity:.55}\
+         svg.q .ht{fill:none;shape-rendering:crispEdges}svg.q .t1{stroke-opacity:.14}svg.q .t2{stroke-opacity:.28}svg.q .t3{stroke-opacity:.44}svg.q .t4{stroke-opacity:.62}svg.q .t5{stroke-opacity:.8}\
+         svg.q .ft{stroke-width:1.4;stroke-dasharray:1.5 3.5;stroke-linecap:round}svg.q .e{stroke-width:1.3}\
          svg.q .s0,svg.q .s1,svg.q .s2,svg.q .s3{stroke-width:1}svg.q .s0{stroke-dasharray:6 3}svg.q .s1{stroke-dasharray:2 2}svg.q .s2{stroke-dasharray:8 2 2 2}svg.q .s3{stroke-dasharray:4 4}\
          svg.q .k{stroke-width:1.5}svg.q .d,svg.q .dh{fill:none;stroke-width:3.6;stroke-linecap:round}svg.q .dh{stroke-width:1.8}svg.q .bd{stroke:none;fill-opacity:.14}\
          ",
@@ -80,7 +90,7 @@ pub(crate) fn css(sheet: Sheet) -> String {
 
 fn theme(text: &str, muted: &str, grid: &str, axis: &str, ground: &str, colours: &[&str]) -> String {
     let mut css = format!(
-        "svg.q text{{fill:{text}}}svg.q .mu{{fill:{muted}}}svg.q .gr,svg.q .gm{{stroke:{grid}}}svg.q .ax,svg.q .rf{{stroke:{axis}}}\
+        "svg.q text{{fill:{text}}}svg.q .mu{{fill:{muted}}}svg.q .gr,svg.q .gm{{stroke:{grid}}}svg.q .ax,svg.q .rf{{stroke:{axis}}}svg.q .fg{{stroke:{text}}}\
          svg.q .bg{{fill:{ground}}}"
     );
     for (index, colour) in colours.iter().enumerate() {

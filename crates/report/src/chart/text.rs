@@ -5,23 +5,6 @@ pub(crate) fn width(text: &str, size: f64) -> f64 {
     text.chars().map(em).sum::<f64>() * size
 }
 
-/// `text`, shortened to `room` by an ellipsis in the middle, because names of one family differ at their ends.
-pub(crate) fn fit(text: &str, room: f64, size: f64) -> String {
-    if width(text, size) <= room {
-        return text.to_owned();
-    }
-    let chars: Vec<char> = text.chars().collect();
-    for kept in (2..chars.len()).rev() {
-        let head = kept.div_ceil(2);
-        let short: String =
-            chars[..head].iter().chain(['…'].iter()).chain(chars[chars.len() - (kept - head)..].iter()).collect();
-        if width(&short, size) <= room {
-            return short;
-        }
-    }
-    "…".to_owned()
-}
-
 /// `text` in lines of at most `room`, broken at spaces, and within a word that is longer than a line.
 pub(crate) fn wrap(text: &str, room: f64, size: f64) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
@@ -70,14 +53,6 @@ fn em(c: char) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn long_names_keep_both_ends() {
-        assert_eq!(fit("go", 100.0, 11.0), "go");
-        assert_eq!(fit("rust-multiplex-blocking", 80.0, 11.0), "rust-…cking");
-        assert_eq!(fit("abc", 1.0, 11.0), "…");
-        assert!(width(&fit(&"x".repeat(500), 120.0, 11.0), 11.0) <= 120.0);
-    }
 
     #[test]
     fn lines_break_at_spaces() {

@@ -1,8 +1,10 @@
 //! What middles add: the differences from `direct`, block by block, with their intervals.
 
+use study::middle::THROUGH;
 use study::plan::Figure as Wanted;
 
-use super::{Detail, Drawing, Key, metric_of, percent};
+use super::colours::Colours;
+use super::{Detail, Drawing, Key, metric_of, percent, place_of};
 use crate::added::{self, Added, AddedMetric};
 use crate::chart::{Axis, Layer, Mark, Panel, drawable};
 use crate::findings::Findings;
@@ -11,11 +13,14 @@ use crate::findings::Findings;
 pub(super) fn added(findings: &Findings, wanted: &Wanted, detail: Detail) -> Drawing {
     let mut metrics = vec![wanted.y.clone().unwrap_or_else(|| "latency_p50".to_owned())];
     metrics.extend(wanted.y_more.iter().cloned());
-    // One colour for one middle, wherever it stands.
-    let mut series: Vec<&str> = Vec::new();
+    let colours = Colours::new(findings);
+    let through = findings.factors.iter().find(|factor| factor.name == THROUGH);
+    let mut series: Vec<(usize, &str)> = Vec::new();
     for found in &findings.added {
-        if !series.contains(&found.through.as_str()) {
-            series.push(&found.through);
+        if series.iter().all(|(_, name)| *name != found.through) {
+            let row = &findings.rows[found.row];
+            let place = through.and_then(|factor| place_of(factor, row)).unwrap_or(series.len());
+            series.push((colours.number(colours.first_of(through), place, row), &found.through));
         }
     }
     let panel = |metric: &String| panel(findings, metric, &series, detail);
@@ -24,21 +29,21 @@ pub(super) fn added(findings: &Findings, wanted: &Wanted, detail: Detail) -> Dra
         true => "a quick look, which claims no level of confidence".to_owned(),
         false => format!("{} % intervals over blocks", percent(findings.level)),
     };
-    let key = |(series, label): (usize, &&str)| Key { series, label: (*label).to_owned(), simulated: false };
+    let key = |(series, label): &(usize, &str)| Key { series: *series, label: (*label).to_owned(), simulated: false };
     Drawing {
         name: format!("added-{}", metrics[0]),
         title: wanted.title.clone().unwrap_or_else(|| "What a middle adds".to_owned()),
         caption: format!(
             "Markers: mean over blocks of the trial through the middle less the trial at direct. Bars: {bars}."
         ),
-        keys: series.iter().enumerate().map(key).collect(),
+        keys: series.iter().map(key).collect(),
         hollow: String::new(),
         panels,
         notes: super::not_shown(findings),
     }
 }
 
-fn panel(findings: &Findings, metric: &str, series: &[&str], detail: Detail) -> Option<Panel> {
+fn panel(findings: &Findings, metric: &str, series: &[(usize, &str)], detail: Detail) -> Option<Panel> {
     let (unit, text) = metric_of(findings, metric);
     let all = findings.added.iter().filter_map(|found| Some((found, found.metric(metric)?))).collect::<Vec<_>>();
     let points = all.iter().filter(|(_, found)| drawable(point(found))).collect::<Vec<_>>();
@@ -57,7 +62,7 @@ fn panel(findings: &Findings, metric: &str, series: &[&str], detail: Detail) -> 
         place => format!("{}, {place}", found.through),
     };
     let names = points.iter().map(|(found, _)| name(found)).collect::<Vec<_>>();
-    let layers = series.iter().enumerate().map(|(index, through)| {
+    let layers = series.iter().map(|(series, through)| {
         let of_it = points.iter().enumerate().filter(|(_, (found, _))| found.through == *through);
         let marks = of_it.map(|(slot, (found, metric))| {
             let tip = metric.difference.as_ref().map_or_else(
@@ -75,10 +80,10 @@ fn panel(findings: &Findings, metric: &str, series: &[&str], detail: Detail) -> 
                 tip,
             }
         });
-        Layer::Marks { series: index, marks: marks.collect(), joined: false, aside: 0.0 }
+        Layer::Marks { series: *series, marks: marks.collect(), joined: false, aside: 0.0 }
     });
     let layers = layers.collect();
-    Some(Panel { title: metric.replace('_', " "), x: values, y: Axis::slots(&names, ""), layers, slot: 25.0 })
+    Some(Panel { slot: 25.0, ..Panel::new(metric.replace('_', " "), values, Axis::slots(&names, ""), layers) })
 }
 
 fn point(found: &AddedMetric) -> f64 {

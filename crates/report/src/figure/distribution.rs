@@ -61,7 +61,7 @@ fn draw(findings: &Findings, wanted: &Wanted, detail: Detail, ecdf: bool) -> Dra
             let mark = |(q, ns, name): &(f64, f64, &str)| {
                 let (x, y) = turn(*q, *ns);
                 let words = format!("{name}: {}", number::quantity(*ns, "ns"));
-                let tip = if detail.tips { tip(&labels[curve.series], curve.row, &words) } else { String::new() };
+                let tip = if detail.tips { tip(&labels[&curve.series], curve.row, &words) } else { String::new() };
                 Mark { x, y, aside: 0.0, bar: None, hollow: curve.row.is_marked(), tip }
             };
             let marks = curve.marked.iter().map(mark).collect();
@@ -70,15 +70,9 @@ fn draw(findings: &Findings, wanted: &Wanted, detail: Detail, ecdf: bool) -> Dra
         let title = facet.title.clone();
         if ecdf {
             let y = Axis::linear(0.0, 1.0, "1", "share of requests at or below");
-            Panel { title, x: time.clone(), y, layers, slot: 0.0 }
+            Panel::new(title, time.clone(), y, layers)
         } else {
-            Panel {
-                title,
-                x: Axis::nines(last_nines, "quantile, spread by its nines"),
-                y: time.clone(),
-                layers,
-                slot: 0.0,
-            }
+            Panel::new(title, Axis::nines(last_nines, "quantile, spread by its nines"), time.clone(), layers)
         }
     };
     let panels = facets.iter().zip(&curves).map(panel).collect();

@@ -102,8 +102,7 @@ fn draw_key(svg: &mut Svg, series: usize, x: f64, y: f64, face: Face) {
     line.to(x + 1.0, y).across(x + 25.0);
     let class = match face {
         Face::Simulated => style::simulated(series),
-        _ if style::is_dashed(series) => "l l2",
-        _ => "l",
+        _ => style::dashes(series),
     };
     svg.element("path").attr("class", class).attr("d", line.as_str()).empty();
     if face == Face::Simulated {
@@ -118,38 +117,52 @@ fn draw_key(svg: &mut Svg, series: usize, x: f64, y: f64, face: Face) {
     svg.close();
 }
 
-/// Entries in lines that wrap.
+/// A line of the legend in its place: names longer than the room are broken.
+struct Entry {
+    x: f64,
+    y: f64,
+    series: usize,
+    face: Face,
+    lines: Vec<String>,
+}
+
+/// Entries side by side, and below each other where there is no more room.
 struct Legend {
-    entries: Vec<(f64, f64, usize, Face, String)>,
+    entries: Vec<Entry>,
     height: f64,
 }
 
 impl Legend {
     fn new(drawing: &Drawing, width: f64) -> Legend {
-        let fitted = |key: &Key| (key.series, Face::of(key), text::fit(&key.label, width - 40.0, FONT));
-        let mut wanted: Vec<(usize, Face, String)> = drawing.keys.iter().map(fitted).collect();
+        let mut wanted =
+            drawing.legend().iter().map(|key| (key.series, Face::of(key), key.label.clone())).collect::<Vec<_>>();
         if !drawing.hollow.is_empty() {
             let first = drawing.keys.first().map_or(0, |key| key.series);
             wanted.push((first, Face::Hollow, format!("hollow: {}", drawing.hollow)));
         }
-        let (mut x, mut line, mut entries) = (0.0, 0.0, Vec::new());
+        let (mut x, mut y, mut next) = (0.0, 0.0, 0.0);
+        let mut entries = Vec::new();
         for (series, face, label) in wanted {
-            let needed = 26.0 + 6.0 + text::width(&label, FONT) + 16.0;
+            let lines = text::wrap(&label, width - 52.0, FONT);
+            let widest = lines.iter().map(|line| text::width(line, FONT)).fold(0.0, f64::max);
+            let needed = 26.0 + 6.0 + widest + 16.0;
             if x > 0.0 && x + needed > width {
-                x = 0.0;
-                line += 1.0;
+                (x, y) = (0.0, next);
             }
-            entries.push((x, line * LINE, series, face, label));
+            next = f64::max(next, y + lines.len().max(1) as f64 * LINE);
+            entries.push(Entry { x, y, series, face, lines });
             x += needed;
         }
-        Legend { height: if entries.is_empty() { 0.0 } else { (line + 1.0) * LINE }, entries }
+        Legend { height: next, entries }
     }
 
     fn draw(&self, svg: &mut Svg, top: f64) {
-        for (x, y, series, face, label) in &self.entries {
-            let (x, y) = (MARGIN + 4.0 + x, top + y + LINE / 2.0);
-            draw_key(svg, *series, x, y, *face);
-            svg.element("text").num("x", x + 32.0).num("y", y + 4.0).text(label);
+        for entry in &self.entries {
+            let (x, y) = (MARGIN + 4.0 + entry.x, top + entry.y + LINE / 2.0);
+            draw_key(svg, entry.series, x, y, entry.face);
+            for (index, line) in entry.lines.iter().enumerate() {
+                svg.element("text").num("x", x + 32.0).num("y", y + 4.0 + LINE * index as f64).text(line);
+            }
         }
     }
 }

@@ -5,7 +5,8 @@ use std::collections::BTreeSet;
 
 use study::plan::Figure as Wanted;
 
-use super::{Detail, Drawing, Key, percent};
+use super::colours::Colours;
+use super::{Detail, Drawing, Key, percent, place_of};
 use crate::chart::{Axis, Layer, Mark, Panel};
 use crate::findings::{Findings, MissRatioCurve, MissRatioPoint, MissRatios};
 use crate::miss_ratio::capacity;
@@ -14,14 +15,20 @@ use crate::number::{self, quantity};
 /// A panel for each combination of the levels of the other factors.
 pub(super) fn miss_ratio(findings: &Findings, index: usize, wanted: &Wanted, detail: Detail) -> Drawing {
     let found = || findings.miss_ratios.iter().filter(|found| found.figure == index);
-    // One series has one colour in all panels.
-    let mut labels: Vec<&str> = Vec::new();
+    let mut labels: Vec<(usize, &str)> = Vec::new();
+    let colours = Colours::new(findings);
+    let factor = wanted.series.as_ref().and_then(|name| findings.factors.iter().find(|factor| factor.name == *name));
+    let number = |curve: &MissRatioCurve| {
+        let row = curve.points.first().map(|point| &findings.rows[point.row])?;
+        let place = factor.map_or(Some(0), |factor| place_of(factor, row))?;
+        Some(colours.number(colours.first_of(factor), place, row))
+    };
     let mut policies: Vec<&str> = Vec::new();
     for panel in found() {
-        let of_panel = panel.curves.iter().map(|curve| curve.label.as_str());
-        of_panel.for_each(|label| {
-            if !labels.contains(&label) {
-                labels.push(label)
+        let of_panel = panel.curves.iter().filter_map(|curve| Some((number(curve)?, curve.label.as_str())));
+        of_panel.for_each(|key| {
+            if !labels.contains(&key) {
+                labels.push(key)
             }
         });
         let of_panel = panel.policies.iter().map(|policy| policy.name.as_str());
@@ -31,6 +38,7 @@ pub(super) fn miss_ratio(findings: &Findings, index: usize, wanted: &Wanted, det
             }
         });
     }
+    let behind = labels.iter().map(|(series, _)| series + 1).max().unwrap_or(0).max(colours.others());
     let measured = || found().flat_map(|panel| panel.curves.iter().flat_map(|curve| &curve.points));
     let simulated = || found().flat_map(|panel| panel.policies.iter().flat_map(|policy| &policy.points));
     let ends = |point: &MissRatioPoint| point.estimate.map_or(point.miss_ratio, |estimate| estimate.high);
@@ -45,13 +53,13 @@ pub(super) fn miss_ratio(findings: &Findings, index: usize, wanted: &Wanted, det
         several => Axis::levels(several, "capacity", 0.04),
     };
     let panel = |found: &MissRatios| {
-        let behind = found.policies.iter().filter_map(|policy| {
+        let simulated = found.policies.iter().filter_map(|policy| {
             let place = policies.iter().position(|name| *name == policy.name)?;
             let points = policy.points.iter().map(|point| (point.capacity_bytes as f64, point.miss_ratio)).collect();
-            Some(Layer::Simulated { series: labels.len() + place, points })
+            Some(Layer::Simulated { series: behind + place, points })
         });
         let before = found.curves.iter().filter_map(|curve| {
-            let series = labels.iter().position(|label| *label == curve.label)?;
+            let series = number(curve)?;
             let marks = curve.points.iter().map(|point| mark(findings, curve, point, detail)).collect();
             Some(Layer::Marks { series, marks, joined: true, aside: 0.0 })
         });
@@ -59,15 +67,15 @@ pub(super) fn miss_ratio(findings: &Findings, index: usize, wanted: &Wanted, det
         if let Some(range) = shares(found) {
             x.label = format!("{}: {range} of the footprint", x.label);
         }
-        let layers = behind.chain(before).collect();
-        Panel { title: found.panel.clone(), x, y: y.clone(), layers, slot: 0.0 }
+        let layers = simulated.chain(before).collect();
+        Panel::new(found.panel.clone(), x, y.clone(), layers)
     };
     let all = found().count();
     let panels = found().take(detail.panels).map(panel).collect::<Vec<_>>();
-    let key = |(series, label): (usize, &&str)| Key { series, label: (*label).to_owned(), simulated: false };
-    let mut keys = labels.iter().enumerate().map(key).collect::<Vec<_>>();
+    let key = |(series, label): &(usize, &str)| Key { series: *series, label: (*label).to_owned(), simulated: false };
+    let mut keys = labels.iter().map(key).collect::<Vec<_>>();
     keys.extend(policies.iter().enumerate().map(|(place, name)| Key {
-        series: labels.len() + place,
+        series: behind + place,
         label: format!("{name}, simulated"),
         simulated: true,
     }));

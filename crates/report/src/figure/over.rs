@@ -1,15 +1,13 @@
 //! A metric over a factor: estimates with their intervals, or a point for each trial.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use study::plan::Figure as Wanted;
-use study::record::IdlePolicy;
 
 use super::{Detail, Drawing, Facet, Grid, Key, MARKS, estimate_at, metric_of, percent, tip};
 use crate::chart::{Axis, Layer, Mark, Panel, drawable};
 use crate::findings::{CurvePoint, Factor, Findings, Row, Scalability, TrialFinding};
 use crate::number;
-use crate::terminal::idle_word;
 
 /// Lines over a numeric factor with at least two levels measured; else the estimates one below the other, because a line needs
 /// an axis and names need room.
@@ -46,7 +44,7 @@ struct Over<'a> {
     trials: bool,
     /// Of so many that each is a dot.
     dust: bool,
-    labels: Vec<String>,
+    labels: BTreeMap<usize, String>,
     across: Across<'a>,
 }
 
@@ -102,7 +100,7 @@ fn draw(findings: &Findings, wanted: &Wanted, detail: Detail, kind: Kind) -> Dra
     let used = over.used(points());
     let mut drawing = over.grid.drawing(name, title, caption, &facets, panels);
     if over.metrics.len() > 1 {
-        let key = |series: usize| Key { series, label: over.labels[series].clone(), simulated: false };
+        let key = |series: usize| Key { series, label: over.labels[&series].clone(), simulated: false };
         drawing.keys = used.into_iter().map(key).collect();
     }
     if trials {
@@ -145,7 +143,7 @@ fn axis_of(findings: &Findings, metrics: &[String]) -> (String, String) {
 }
 
 /// Names of all series: the levels of a factor, or the metrics where there are several.
-fn labels(grid: &Grid<'_>, metrics: &[String]) -> Vec<String> {
+fn labels(grid: &Grid<'_>, metrics: &[String]) -> BTreeMap<usize, String> {
     if metrics.len() == 1 {
         return grid.series_labels();
     }
@@ -160,12 +158,7 @@ fn labels(grid: &Grid<'_>, metrics: &[String]) -> Vec<String> {
         (_, Some("m3")) => "M3, all beyond the messages".to_owned(),
         _ => metric_of(grid.findings, metric).1,
     });
-    if !grid.idle {
-        return names.collect();
-    }
-    let both =
-        |name: String| [IdlePolicy::Machine, IdlePolicy::Spin].map(|idle| format!("{name}, idle {}", idle_word(idle)));
-    names.flat_map(both).collect()
+    grid.colours.named(grid.colours.others(), names.collect())
 }
 
 /// What hollow markers of single trials mean: their own verdicts count, be the row marked or not.
@@ -206,8 +199,7 @@ impl Over<'_> {
         if self.metrics.len() == 1 {
             return self.grid.series_of(row);
         }
-        let spins = usize::from(row.idle == Some(IdlePolicy::Spin));
-        Some(if self.grid.idle { metric * 2 + spins } else { metric })
+        Some(self.grid.colours.number(self.grid.colours.others(), metric, row))
     }
 
     /// The series that occur, ascending.
@@ -287,7 +279,7 @@ impl Over<'_> {
     fn marks_of(&self, row: &Row, metric: &str, x: f64, spread: f64) -> Vec<Mark> {
         let tips = self.grid.detail.tips;
         let place = self.metrics.iter().position(|known| known == metric).unwrap_or(0);
-        let series = || self.series_of(row, place).map_or("", |series| self.labels[series].as_str());
+        let series = || self.series_of(row, place).map_or("", |series| self.labels[&series].as_str());
         if self.trials {
             let value = |trial: &'_ TrialFinding| {
                 Some((trial.order, *trial.values.get(metric)?, row.is_marked() || !trial.marks.is_empty()))
@@ -355,20 +347,17 @@ impl Over<'_> {
                 let place = |row: &Row, _| row.factors.get(&factor.name).and_then(|level| level.as_f64());
                 let mut layers = self.fits(facet, &x, values);
                 layers.extend(self.layers(facet, &place, width, !self.trials, false));
-                Panel { title, x, y: values.clone(), layers, slot: 0.0 }
+                Panel::new(title, x, values.clone(), layers)
             }
             Across::Steps(factor, places) => {
                 let room = Panel::slot_room(places.len());
-                let fitted = |place: &usize| {
-                    crate::chart::text::fit(&factor.levels[*place].to_string(), room - 6.0, crate::chart::FONT)
-                };
-                let names: Vec<String> = places.iter().map(fitted).collect();
+                let names: Vec<String> = places.iter().map(|place| factor.levels[*place].to_string()).collect();
                 let place = |row: &Row, _| {
                     let level = super::place_of(factor, row)?;
                     Some(places.iter().position(|known| *known == level)? as f64)
                 };
                 let layers = self.layers(facet, &place, (room * 0.7).min(28.0), true, false);
-                Panel { title, x: Axis::slots(&names, &factor.name), y: values.clone(), layers, slot: 0.0 }
+                Panel::new(title, Axis::slots(&names, &factor.name), values.clone(), layers)
             }
             Across::Words(factor, places) => {
                 let names: Vec<String> = places.iter().map(|place| factor.levels[*place].to_string()).collect();
@@ -376,16 +365,24 @@ impl Over<'_> {
                     let level = super::place_of(factor, row)?;
                     Some(places.iter().position(|known| *known == level)? as f64)
                 };
-                let slot = if self.trials { 20.0 } else { 10.0 } * self.labels.len() as f64 + 14.0;
-                let layers = self.layers(facet, &place, slot - 14.0, false, true);
-                Panel { title, x: values.clone(), y: Axis::slots(&names, &factor.name), layers, slot }
+                // What names the slot is its series too: they do not stand side by side.
+                let aside =
+                    if self.grid.series.is_some_and(|series| series.name == factor.name) && self.metrics.len() == 1 {
+                        1
+                    } else {
+                        self.labels.len()
+                    };
+                let room = if self.trials { 20.0 } else { 10.0 } * aside as f64;
+                let layers = self.layers(facet, &place, if aside == 1 { 0.0 } else { room }, false, true);
+                let slot = room + 14.0;
+                Panel { slot, ..Panel::new(title, values.clone(), Axis::slots(&names, &factor.name), layers) }
             }
             Across::Series(used) => {
-                let names: Vec<String> = used.iter().map(|series| self.labels[*series].clone()).collect();
+                let names: Vec<String> = used.iter().map(|series| self.labels[series].clone()).collect();
                 let place = |_: &Row, series: usize| Some(used.iter().position(|known| *known == series)? as f64);
                 let layers = self.layers(facet, &place, 0.0, false, true);
                 let slot = if self.trials { 32.0 } else { 25.0 };
-                Panel { title, x: values.clone(), y: Axis::slots(&names, ""), layers, slot }
+                Panel { slot, ..Panel::new(title, values.clone(), Axis::slots(&names, ""), layers) }
             }
         }
     }

@@ -3,6 +3,7 @@
 
 use study::plan::Figure as Wanted;
 
+use super::colours::Colours;
 use super::{Detail, Drawing, Key, over, percent};
 use crate::chart::{Axis, Layer, Panel, drawable};
 use crate::findings::Findings;
@@ -77,7 +78,11 @@ fn lines<'a>(findings: &'a Findings, whats: &[&str], detail: Detail) -> Vec<Line
         let series = rows.iter().position(|row| *row == found.row)?;
         (series < detail.panels).then_some(Line { found, panel, series })
     };
-    findings.over_requests.iter().filter_map(line).collect()
+    let mut lines = findings.over_requests.iter().filter_map(line).collect::<Vec<_>>();
+    let rows = rows.iter().map(|row| &findings.rows[*row]).collect::<Vec<_>>();
+    let series = Colours::new(findings).of_rows(&rows);
+    lines.iter_mut().for_each(|line| line.series = series[line.series]);
+    lines
 }
 
 /// `axes`: of each panel title, unit and what it shows.
@@ -97,7 +102,10 @@ fn draw(
     let mut keys = Vec::<Key>::new();
     for line in lines {
         if keys.iter().all(|key| key.series != line.series) {
-            let label = findings.rows[line.found.row].label.clone();
+            let label = match findings.rows.len() {
+                1 => super::ALL.to_owned(),
+                _ => findings.rows[line.found.row].label.clone(),
+            };
             keys.push(Key { series: line.series, label, simulated: false });
         }
     }
@@ -128,11 +136,10 @@ fn panel((title, unit, axis): &(&str, &str, &str), lines: &[&Line<'_>]) -> Panel
             line.found.points.iter().filter_map(|point| Some((point.requests, point.low?.max(0.0), point.high?)));
         [Layer::Band { series: line.series, points: band.collect() }, Layer::Curve { series: line.series, points }]
     });
-    Panel {
-        title: (*title).to_owned(),
-        x: Axis::linear(0.0, most, "", "requests"),
-        y: Axis::linear(0.0, if high > 0.0 { high } else { 1.0 }, unit, axis),
-        layers: layers.collect(),
-        slot: 0.0,
-    }
+    Panel::new(
+        (*title).to_owned(),
+        Axis::linear(0.0, most, "", "requests"),
+        Axis::linear(0.0, if high > 0.0 { high } else { 1.0 }, unit, axis),
+        layers.collect(),
+    )
 }

@@ -66,7 +66,7 @@ pub(super) fn probes(findings: &Findings, detail: Detail) -> Option<Drawing> {
         ),
         keys,
         hollow: hollow.to_owned(),
-        panels: vec![Panel { title: String::new(), x, y, layers, slot: 0.0 }],
+        panels: vec![Panel::new(String::new(), x, y, layers)],
         notes: Vec::new(),
     })
 }

@@ -1,5 +1,6 @@
 //! A search step by step: which rate was tried, and what came of it.
 
+use super::colours::Colours;
 use super::{Detail, Drawing, Key};
 use crate::chart::{Axis, Layer, Mark, Panel};
 use crate::findings::{Findings, SearchFinding, SearchStep, SearchVerdict};
@@ -29,13 +30,11 @@ pub(super) fn steps(findings: &Findings, detail: Detail) -> Option<Drawing> {
     let y = Axis::of_values(rates, "1/s", "offered rate");
     let last = shown().map(|(_, search)| search.steps.len()).max().unwrap_or(1);
     let x = Axis::linear(0.0, last as f64, "", "step, in the order they ran");
+    let first_number = Colours::new(findings).others();
     let alone = searches.len() == 1;
-    let panel = |(row, search): &(&crate::findings::Row, &SearchFinding)| Panel {
-        title: if alone { String::new() } else { row.label.clone() },
-        x: x.clone(),
-        y: y.clone(),
-        layers: layers(search, detail),
-        slot: 0.0,
+    let panel = |(row, search): &(&crate::findings::Row, &SearchFinding)| {
+        let title = if alone { String::new() } else { row.label.clone() };
+        Panel::new(title, x.clone(), y.clone(), layers(search, first_number, detail))
     };
     let mut used = shown()
         .flat_map(|(_, search)| search.steps.iter().filter(|s| s.rate_per_s.is_some()))
@@ -50,14 +49,14 @@ pub(super) fn steps(findings: &Findings, detail: Detail) -> Option<Drawing> {
         caption: "One marker a trial with a fresh subject, by what it says alone. Dashed: the ends of the range that was found; between \
                   them the answer is not known."
             .to_owned(),
-        keys: used.into_iter().map(|series| Key { series, label: VERDICTS[series].to_owned(), simulated: false }).collect(),
+        keys: used.into_iter().map(|series| Key { series: first_number + series, label: VERDICTS[series].to_owned(), simulated: false }).collect(),
         hollow: String::new(),
         panels: shown().map(panel).collect(),
         notes: (left_out > 0).then(|| format!("{left_out} more panels are not drawn.")).into_iter().collect(),
     })
 }
 
-fn layers(search: &SearchFinding, detail: Detail) -> Vec<Layer> {
+fn layers(search: &SearchFinding, first_number: usize, detail: Detail) -> Vec<Layer> {
     let ends = [search.low, search.high].into_iter().flatten();
     let mut layers = ends.map(|end| Layer::Rule(end.rate_per_s)).collect::<Vec<_>>();
     let mut marks = vec![Vec::new(); VERDICTS.len()];
@@ -75,6 +74,11 @@ fn layers(search: &SearchFinding, detail: Detail) -> Vec<Layer> {
         });
     }
     let marks = marks.into_iter().enumerate().filter(|(_, marks)| !marks.is_empty());
-    layers.extend(marks.map(|(series, marks)| Layer::Marks { series, marks, joined: false, aside: 0.0 }));
+    layers.extend(marks.map(|(series, marks)| Layer::Marks {
+        series: first_number + series,
+        marks,
+        joined: false,
+        aside: 0.0,
+    }));
     layers
 }

@@ -35,7 +35,7 @@ pub(super) fn timeline(findings: &Findings, wanted: &Wanted, detail: Detail) -> 
                         trial.block,
                         number::quantity(*value, &unit)
                     );
-                    let tip = if detail.tips { tip(&labels[series], row, &words) } else { String::new() };
+                    let tip = if detail.tips { tip(&labels[&series], row, &words) } else { String::new() };
                     marks.push((
                         series,
                         Mark {
@@ -61,7 +61,7 @@ pub(super) fn timeline(findings: &Findings, wanted: &Wanted, detail: Detail) -> 
 
     let panel = |(facet, marks): (&super::Facet<'_>, &Vec<(usize, Mark)>)| {
         let mut layers = vec![Layer::Rule(0.0)];
-        for series in 0..labels.len() {
+        for series in labels.keys().copied() {
             let own: Vec<Mark> = marks.iter().filter(|(of, _)| *of == series).map(|(_, mark)| mark.clone()).collect();
             if many {
                 layers.extend(Layer::dust(series, &own, 0.0));
@@ -69,7 +69,7 @@ pub(super) fn timeline(findings: &Findings, wanted: &Wanted, detail: Detail) -> 
                 layers.push(Layer::Marks { series, marks: own, joined: false, aside: 0.0 });
             }
         }
-        Panel { title: facet.title.clone(), x: x.clone(), y: y.clone(), layers, slot: 0.0 }
+        Panel::new(facet.title.clone(), x.clone(), y.clone(), layers)
     };
     let panels = facets.iter().zip(&all).map(panel).collect();
     let title = wanted.title.clone().unwrap_or_else(|| format!("Trials over time, by {}", metric.replace('_', " ")));

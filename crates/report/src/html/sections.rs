@@ -6,7 +6,7 @@ use super::table::{Cell, Head, table};
 use crate::findings::{Estimate, Factor, Findings, MetricFinding, Row, RowState, UslFit};
 use crate::number;
 use crate::terminal::{cpus_cell, has_fewer_cpus, idle_word, limit_word};
-use crate::{effects as of_factors, markdown, silence, table as wanted, terminal};
+use crate::{effects as of_factors, markdown, row, silence, table as wanted, terminal};
 
 /// Metrics of the first table; the others are one click away.
 const FIRST: [&str; 4] = ["throughput", "latency_mean", "latency_p50", "latency_p99"];
@@ -79,13 +79,7 @@ fn idle(f: &Findings) -> String {
 
 /// How to read the tables.
 pub(super) fn results_caption(f: &Findings) -> String {
-    let fixed: Vec<String> = f
-        .factors
-        .iter()
-        .filter(|factor| factor.levels.len() == 1)
-        .map(|factor| format!("{} is {}", factor.name, factor.levels[0]))
-        .collect();
-    let fixed = if fixed.is_empty() { String::new() } else { format!(" Throughout, {}.", fixed.join(", ")) };
+    let fixed = row::throughout(&f.factors);
     let half = if f.quick { "a quick look's half-width, without a level" } else { "half of the interval's width" };
     let legend = terminal::marks_legend(f).into_iter().filter(|words| !f.tables.is_empty() || !words.starts_with('*'));
     let legend = legend.map(|words| format!(" {}.", words.replacen("* ", "*: ", 1))).collect::<String>();

@@ -1,0 +1,81 @@
+//! Which series has which number, and thereby colour and shape: one for a contender in all figures of a report.
+
+use std::collections::BTreeMap;
+
+use study::record::IdlePolicy;
+
+use super::place_of;
+use crate::chart::style;
+use crate::findings::{Factor, Findings, Row};
+use crate::terminal::idle_word;
+
+/// The factor whose levels are the contenders, and what its levels are numbered.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Colours<'a> {
+    contender: Option<&'a Factor>,
+    /// Rows differ in their idle policy, so each policy of a level is a series of its own.
+    pub(crate) idle: bool,
+}
+
+impl<'a> Colours<'a> {
+    /// The contenders are the levels of the factor that the first figure has its series of; where none says, of the first factor of words
+    /// that varies, or of the first that does.
+    pub(crate) fn new(findings: &'a Findings) -> Colours<'a> {
+        let varied = || findings.factors.iter().filter(|factor| factor.varies());
+        let asked = findings.figures.iter().filter_map(|figure| figure.series.as_ref());
+        let asked = asked.filter_map(|name| varied().find(|factor| factor.name == *name)).next();
+        let contender = asked.or_else(|| varied().find(|factor| !factor.numeric)).or_else(|| varied().next());
+        let mut policies = findings.rows.iter().filter_map(|row| row.idle);
+        let first: Option<IdlePolicy> = policies.next();
+        Colours { contender, idle: policies.any(|policy| Some(policy) != first) }
+    }
+
+    /// The first number that is no contender's; 0 where contenders are numbers, or so many that they have all colours.
+    pub(crate) fn others(&self) -> usize {
+        let named = self.contender.filter(|factor| !factor.numeric);
+        let taken = named.map_or(0, |factor| self.policies() * factor.levels.len());
+        if style::colour_class(taken) == taken { taken } else { 0 }
+    }
+
+    /// The first number of the levels of a factor.
+    pub(crate) fn first_of(&self, factor: Option<&Factor>) -> usize {
+        let is_contender = |factor: &Factor| self.contender.is_some_and(|contender| contender.name == factor.name);
+        if factor.is_none_or(|factor| is_contender(factor) || !factor.varies()) { 0 } else { self.others() }
+    }
+
+    /// The number of what stands at `place` from `first`, in a row's policy.
+    pub(crate) fn number(&self, first: usize, place: usize, row: &Row) -> usize {
+        first + place * self.policies() + usize::from(self.idle && row.idle == Some(IdlePolicy::Spin))
+    }
+
+    /// That of a row's contender; 0 where there are none.
+    pub(crate) fn of_row(&self, row: &Row) -> usize {
+        let place = self.contender.and_then(|factor| place_of(factor, row)).unwrap_or(0);
+        self.number(0, place, row)
+    }
+
+    /// Numbers for lines that are each of a row: in the colour of its contender, with other dashes where it has several.
+    pub(crate) fn of_rows(&self, rows: &[&Row]) -> Vec<usize> {
+        let mut taken: Vec<usize> = Vec::new();
+        for row in rows {
+            let own = self.of_row(row);
+            let before =
+                taken.iter().filter(|number| style::colour_class(**number) == style::colour_class(own)).count();
+            taken.push(style::dashed(own, before));
+        }
+        taken
+    }
+
+    /// Names of series from `first` on, each with its policy where there are both.
+    pub(crate) fn named(&self, first: usize, names: Vec<String>) -> BTreeMap<usize, String> {
+        let both = |name: String| {
+            [IdlePolicy::Machine, IdlePolicy::Spin].map(|idle| format!("{name}, idle {}", idle_word(idle)))
+        };
+        let names = if self.idle { names.into_iter().flat_map(both).collect() } else { names };
+        names.into_iter().enumerate().map(|(place, name)| (first + place, name)).collect()
+    }
+
+    fn policies(&self) -> usize {
+        if self.idle { 2 } else { 1 }
+    }
+}

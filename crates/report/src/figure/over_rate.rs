@@ -1,0 +1,244 @@
+//! Latency over the rate that was offered: where a server stands, how much it can take, and what that costs those who wait.
+
+use study::plan::FigureKind;
+use study::plan::Level;
+use study::record::IdlePolicy;
+
+use super::colours::Colours;
+use super::{Detail, Drawing, Key, percent};
+use crate::chart::{Axis, Layer, Mark, Panel, drawable};
+use crate::findings::{Estimate, Factor, Findings, Row, SearchVerdict, TrialFinding};
+use crate::{number, row};
+
+/// A panel each, of those that are known.
+const QUANTILES: [(&str, &str); 3] = [("latency_p50", "p50"), ("latency_p99", "p99"), ("latency_p999", "p99.9")];
+/// Lines of a panel at most.
+const LINES_MAX: usize = 8;
+/// Rates that differ by less than this share are one.
+const SAME: f64 = 0.01;
+
+/// The points that differ in nothing but the rate.
+struct Line<'a> {
+    row: &'a Row,
+    key: Vec<Option<&'a Level>>,
+    idle: Option<IdlePolicy>,
+    points: Vec<Point<'a>>,
+}
+
+/// What is known at one offered rate.
+struct Point<'a> {
+    rate_per_s: f64,
+    /// By [`QUANTILES`].
+    values: [Option<Value>; QUANTILES.len()],
+    /// Something else than the server was the limit.
+    hollow: bool,
+    row: &'a Row,
+    trials: usize,
+}
+
+#[derive(Clone, Copy)]
+struct Value {
+    mean: f64,
+    estimate: Option<Estimate>,
+    at_least: bool,
+}
+
+/// A panel for each quantile, a line for each contender; `None` where no point was measured at several rates, or where the study draws it
+/// itself.
+pub(super) fn over_rate(findings: &Findings, detail: Detail) -> Option<Drawing> {
+    let rate = rate_factor(findings);
+    if rate.is_some_and(|rate| is_drawn(findings, rate)) {
+        return None;
+    }
+    let mut lines = lines(findings, rate);
+    let left_out = lines.len().saturating_sub(LINES_MAX);
+    lines.truncate(LINES_MAX);
+    let rows = lines.iter().map(|line| line.row).collect::<Vec<_>>();
+    let series = Colours::new(findings).of_rows(&rows);
+    let points = || lines.iter().flat_map(|line| &line.points);
+    let values = points().flat_map(|point| point.values.iter().flatten());
+    let ends = values.flat_map(|value| match value.estimate {
+        Some(found) => vec![found.point, found.low, found.high],
+        None => vec![value.mean],
+    });
+    let y = Axis::of_values(ends, "ns", "latency");
+    let x = Axis::of_values(points().map(|point| point.rate_per_s), "1/s", "offered rate");
+    let known = |place: &usize| points().any(|point| point.values[*place].is_some());
+    let panel = |place: usize| {
+        let layers = lines.iter().zip(&series).map(|(line, series)| {
+            let marks = line.points.iter().filter_map(|point| mark(point, place, &y, detail)).collect();
+            Layer::Marks { series: *series, marks, joined: true, aside: 0.0 }
+        });
+        Panel::new(QUANTILES[place].1.to_owned(), x.clone(), y.clone(), layers.collect())
+    };
+    let panels = (0..QUANTILES.len()).filter(known).map(panel).collect::<Vec<_>>();
+    if panels.is_empty() {
+        return None;
+    }
+    let names = findings.factors.iter().filter(|factor| factor.varies() && !is(factor, rate));
+    let names = names.map(|factor| factor.name.clone()).collect::<Vec<_>>();
+    let key = |(line, series): (&Line<'_>, &usize)| Key {
+        series: *series,
+        label: if names.is_empty() { super::ALL.to_owned() } else { row::label(&names, &line.row.factors) },
+        simulated: false,
+    };
+    let bars = match findings.quick {
+        true => "a quick look, which claims no level of confidence".to_owned(),
+        false => format!(
+            "{} % intervals; none is seen where it is narrower than the marker, or of one trial",
+            percent(findings.level)
+        ),
+    };
+    let hollow = points().any(|point| point.hollow || point.values.iter().flatten().any(|value| value.at_least));
+    Some(Drawing {
+        name: "over-rate".to_owned(),
+        title: "Latency over the offered rate".to_owned(),
+        caption: format!("Markers: means over the trials at a rate, those of searches among them. Bars: {bars}."),
+        keys: lines.iter().zip(&series).map(key).collect(),
+        hollow: if hollow { "not the server's limit, or only the least that it can be" } else { "" }.to_owned(),
+        panels,
+        notes: (left_out > 0).then(|| format!("{left_out} more lines are not drawn.")).into_iter().collect(),
+    })
+}
+
+fn is(factor: &Factor, other: Option<&Factor>) -> bool {
+    other.is_some_and(|other| other.name == factor.name)
+}
+
+/// The number that the offered rate follows most where all else is the same.
+fn rate_factor(findings: &Findings) -> Option<&Factor> {
+    let rated = findings.rows.iter().filter_map(|row| Some((row, offered(row)?))).collect::<Vec<_>>();
+    let spread = |factor: &Factor| {
+        let rest = |row: &Row| {
+            row.factors
+                .iter()
+                .filter(|(name, _)| **name != factor.name)
+                .map(|(_, level)| level.clone())
+                .collect::<Vec<_>>()
+        };
+        let pairs = rated.iter().flat_map(|one| rated.iter().map(move |other| (one, other)));
+        let alike = pairs.filter(|((one, _), (other, _))| one.idle == other.idle && rest(one) == rest(other));
+        alike.map(|((_, one), (_, other))| one / other).fold(1.0, f64::max)
+    };
+    let spreads = findings.factors.iter().filter(|factor| factor.numeric && factor.varies());
+    let spreads = spreads.map(|factor| (spread(factor), factor)).filter(|(spread, _)| *spread > 1.0 + SAME);
+    spreads.max_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, factor)| factor)
+}
+
+/// Whether a figure of the study has latency over this factor, and its levels are the rates.
+fn is_drawn(findings: &Findings, rate: &Factor) -> bool {
+    let has = |figure: &study::plan::Figure| {
+        matches!(figure.kind, FigureKind::Line | FigureKind::Interaction)
+            && figure.x.as_ref() == Some(&rate.name)
+            && figure.y.as_ref().is_some_and(|y| y.starts_with("latency_"))
+    };
+    let is_rate = |row: &Row| {
+        let level = row.factors.get(&rate.name).and_then(Level::as_f64);
+        offered(row).zip(level).is_none_or(|(offered, level)| (offered / level - 1.0).abs() <= SAME)
+    };
+    findings.figures.iter().any(has) && findings.rows.iter().all(is_rate)
+}
+
+/// The rate that was offered to a row, the mean over its trials; `None` in a closed loop.
+fn offered(row: &Row) -> Option<f64> {
+    let measured = row.trials.iter().filter(|trial| trial.failed.is_none());
+    let rates = measured.map(|trial| trial.offered_per_s).collect::<Option<Vec<_>>>()?;
+    stats::interval::average(&rates).filter(|rate| *rate > 0.0 && drawable(*rate))
+}
+
+fn lines<'a>(findings: &'a Findings, rate: Option<&Factor>) -> Vec<Line<'a>> {
+    let mut lines: Vec<Line<'a>> = Vec::new();
+    let apart = findings.factors.iter().filter(|factor| factor.varies() && !is(factor, rate)).collect::<Vec<_>>();
+    // Rows first: a line has the label of one of them.
+    for row in findings.rows.iter().chain(&findings.capacities) {
+        let points = points(findings, row);
+        let key = apart.iter().map(|factor| row.factors.get(&factor.name)).collect::<Vec<_>>();
+        match lines.iter_mut().find(|line| line.key == key && line.idle == row.idle) {
+            Some(line) => line.points.extend(points),
+            None if points.is_empty() => {}
+            None => lines.push(Line { row, key, idle: row.idle, points }),
+        }
+    }
+    for line in &mut lines {
+        line.points.sort_by(|a, b| a.rate_per_s.total_cmp(&b.rate_per_s));
+    }
+    let several = |line: &Line<'_>| match line.points.as_slice() {
+        [first, .., last] => last.rate_per_s > first.rate_per_s * (1.0 + SAME),
+        _ => false,
+    };
+    lines.retain(several);
+    lines
+}
+
+/// Of a search every rate that was tried, else the one that was offered.
+fn points<'a>(findings: &Findings, row: &'a Row) -> Vec<Point<'a>> {
+    let Some(search) = &row.search else {
+        let value = |(metric, _): (&str, &str)| {
+            let found = row.metrics.get(metric)?;
+            let mean = found.mean.filter(|mean| *mean > 0.0 && drawable(*mean))?;
+            Some(Value { mean, estimate: found.estimate.filter(sound), at_least: found.at_least })
+        };
+        let point = |rate_per_s| Point {
+            rate_per_s,
+            values: QUANTILES.map(value),
+            hollow: row.is_marked(),
+            row,
+            trials: row.n,
+        };
+        return offered(row).map(point).into_iter().collect();
+    };
+    let mut rates: Vec<(f64, Vec<&TrialFinding>, bool)> = Vec::new();
+    for step in &search.steps {
+        let rate = step.rate_per_s.filter(|rate| *rate > 0.0 && drawable(*rate));
+        let trial = step.trial.as_ref().filter(|trial| trial.failed.is_none());
+        let (Some(rate), Some(trial)) = (rate, trial) else { continue };
+        let bound = step.verdict == SearchVerdict::Generator || !trial.marks.is_empty();
+        match rates.iter_mut().find(|(known, ..)| *known == rate) {
+            Some((_, trials, any)) => {
+                trials.push(trial);
+                *any |= bound;
+            }
+            None => rates.push((rate, vec![trial], bound)),
+        }
+    }
+    let point = |(rate_per_s, trials, hollow): (f64, Vec<&TrialFinding>, bool)| {
+        let value = |(metric, _): (&str, &str)| {
+            let values = trials.iter().filter_map(|trial| trial.values.get(metric).copied()).collect::<Vec<_>>();
+            let at_least = trials.iter().any(|trial| trial.at_least.contains(metric));
+            let mean = stats::interval::average(&values).filter(|mean| *mean > 0.0 && drawable(*mean))?;
+            let estimate = stats::interval::mean(&values, findings.level).map(Estimate::from);
+            let all = values.len() == trials.len();
+            all.then(|| Value { mean, estimate: estimate.filter(|found| !at_least && sound(found)), at_least })
+        };
+        Point { rate_per_s, values: QUANTILES.map(value), hollow, row, trials: trials.len() }
+    };
+    rates.into_iter().map(point).collect()
+}
+
+fn sound(found: &Estimate) -> bool {
+    [found.point, found.low, found.high, found.half_width()].iter().all(|value| drawable(*value))
+}
+
+fn mark(point: &Point<'_>, place: usize, y: &Axis, detail: Detail) -> Option<Mark> {
+    let value = point.values[place]?;
+    // An end below zero has no place where the axis is one of ratios.
+    let low = |low: f64| if y.scale.place(low).is_some() { low } else { y.ends().0 };
+    let words = || {
+        let shown = match value.estimate {
+            Some(found) => number::estimate(&found, "ns"),
+            None if value.at_least => number::at_least(value.mean, "ns"),
+            None => format!("{}, no interval", number::quantity(value.mean, "ns")),
+        };
+        let rate = number::quantity(point.rate_per_s, "1/s");
+        let trials = number::count(point.trials as u64, "trial");
+        super::tip(QUANTILES[place].1, point.row, &format!("at {rate}: {shown} ({trials})"))
+    };
+    Some(Mark {
+        x: point.rate_per_s,
+        y: value.mean,
+        aside: 0.0,
+        bar: value.estimate.map(|found| (low(found.low), found.high)),
+        hollow: point.hollow || value.at_least,
+        tip: if detail.tips { words() } else { String::new() },
+    })
+}
