@@ -729,6 +729,13 @@ fn latency_over_rate_has_shares_and_searches_in_one_line_and_yields_to_the_study
     let share = marks.iter().find(|mark| Some(mark.x) == f.rows[1].trials[0].offered_per_s).unwrap();
     let estimate = f.rows[1].estimate("latency_p99").unwrap();
     assert_eq!((share.y, share.bar), (estimate.point, Some((estimate.low, estimate.high))));
+    // An interval that reaches below zero does not press the axis down, and what is not about the subject is hollow.
+    let wide = f.rows[1].metrics.get_mut("latency_p99").and_then(|found| found.estimate.as_mut()).unwrap();
+    wide.low = -1e9;
+    f.rows[0].marks = vec![Mark::GeneratorBound];
+    let below = drawn(&f).unwrap();
+    assert_eq!((&below.panels[1].y, below.hollow.as_str()), (&drawing.panels[1].y, "generator-bound"));
+    assert_in_bounds(&f);
     // Rates as levels, and a figure of latency over them.
     f.capacities.clear();
     for row in &mut f.rows {
