@@ -87,7 +87,8 @@ pub(super) fn over_rate(findings: &Findings, detail: Detail) -> Option<Drawing> 
     let bars = match findings.quick {
         true => "a quick look, which claims no level of confidence".to_owned(),
         false => format!(
-            "{} % intervals; none is seen where it is narrower than the marker, or of one trial",
+            "{} % intervals; none is seen where it is narrower than the marker, or of one trial; one that \
+             ends at the frame goes on",
             percent(findings.level)
         ),
     };
