@@ -42,6 +42,8 @@ try {
       const name = `${width}-${colorScheme}`;
       const { context, page } = await open(name, { viewport: { width, height: 900 }, colorScheme, deviceScaleFactor: width === 400 ? 2 : 1 });
       const seen = await page.evaluate(() => {
+        // What is folded has labels, too.
+        document.querySelectorAll('details').forEach(details => { details.open = true; });
         const wide = document.documentElement.scrollWidth;
         const texts = [...document.querySelectorAll('svg text')].map(text => {
           const matrix = text.getScreenCTM();
@@ -83,7 +85,7 @@ try {
           else await page.screenshot({ path: join(out, 'hover.png') });
         }
         const key = page.locator('[data-key]').first();
-        if (await key.getAttribute('role') === 'button') {
+        if (await key.count() > 0 && await key.getAttribute('role') === 'button') {
           const series = await key.getAttribute('data-key');
           const group = page.locator('figure').filter({ has: key }).first().locator(`[data-s="${series}"]`).first();
           await key.click();

@@ -32,7 +32,9 @@ fn small() -> (Run, Vec<Record>) {
         measurement.offered_per_s = Some(1_000.0);
         measurement.response = Some(measurement.service.clone());
         measurement.lag_thread = Some(measurement.service.clone());
-        record.subject.samples.truncate(1);
+        let measured_from_ns = record.subject.measured_from_ns;
+        record.subject.samples.retain(|sample| sample.at_ns >= measured_from_ns);
+        record.subject.samples.truncate(2);
     }
     (run, records)
 }

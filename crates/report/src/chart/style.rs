@@ -73,7 +73,7 @@ pub(crate) fn css(sheet: Sheet) -> String {
          svg.q .tt{font-weight:600;font-size:12.5px}svg.q .end{text-anchor:end}svg.q .mid{text-anchor:middle}\
          svg.q .gr,svg.q .gm,svg.q .ax,svg.q .l,svg.q .e{fill:none}svg.q .gr,svg.q .gm,svg.q .ax{stroke-width:1}\
          svg.q .gm{stroke-opacity:.45}svg.q .rf{fill:none;stroke-width:1;stroke-dasharray:4 3}\
-         svg.q .l{stroke-width:1.75;stroke-linejoin:round}svg.q .l2{stroke-dasharray:5 3}svg.q .l3{stroke-dasharray:2 2}svg.q .l4{stroke-dasharray:8 2 2 2}svg.q .nm{fill:none;stroke-width:1;stroke-opacity:.55}\
+         svg.q .l{stroke-width:1.75;stroke-linejoin:round}svg.q .l2{stroke-dasharray:5 3}svg.q .l3{stroke-dasharray:2 2}svg.q .l4{stroke-dasharray:8 2 2 2}svg.q .nm{fill:none;stroke-width:1;stroke-dasharray:1 2.5}\
          svg.q .ht{fill:none;shape-rendering:crispEdges}svg.q .t1{stroke-opacity:.14}svg.q .t2{stroke-opacity:.28}svg.q .t3{stroke-opacity:.44}svg.q .t4{stroke-opacity:.62}svg.q .t5{stroke-opacity:.8}\
          svg.q .ft{stroke-width:1.4;stroke-dasharray:1.5 3.5;stroke-linecap:round}svg.q .e{stroke-width:1.3}\
          svg.q .s0,svg.q .s1,svg.q .s2,svg.q .s3{stroke-width:1}svg.q .s0{stroke-dasharray:6 3}svg.q .s1{stroke-dasharray:2 2}svg.q .s2{stroke-dasharray:8 2 2 2}svg.q .s3{stroke-dasharray:4 4}\

@@ -53,8 +53,8 @@ pub(super) fn inside(findings: &Findings, detail: Detail) -> Option<Drawing> {
         name: "inside".to_owned(),
         title: "Inside a trial".to_owned(),
         caption: format!(
-            "{} Latency: the darker, the larger the share of the requests of that moment, from less than 0.3 % to more than 30 %; lines: p50 and \
-             p99. The CPU time of the generator is known for the whole trial only.",
+            "{} Latency: the stronger the colour, the more of the requests of that moment, from less than 0.3 % to more than 30 %; lines: p50 \
+             and, from 100 requests on, p99. The CPU time of the generator is known for the whole trial only.",
             rule(shown)
         ),
         keys: Vec::new(),

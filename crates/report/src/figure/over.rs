@@ -83,7 +83,8 @@ fn draw(findings: &Findings, wanted: &Wanted, detail: Detail, kind: Kind) -> Dra
     let points = || facets.iter().flat_map(|facet| facet.rows.iter().copied());
     over.dust = trials && points().map(|row| row.n).sum::<usize>() * over.metrics.len() > MARKS;
 
-    let values = points().flat_map(|row| over.all_marks(row));
+    // Of all rows, be they drawn here or not: figures of one metric have one scale.
+    let values = findings.rows.iter().filter(|row| row.n > 0).flat_map(|row| over.all_marks(row));
     let values = values
         .flat_map(|mark| [mark.y].into_iter().chain(mark.bar.map(|b| [b.0, b.1]).into_iter().flatten()))
         .collect::<Vec<_>>();

@@ -1,13 +1,14 @@
 //! Latency over the rate that was offered: where a server stands, how much it can take, and what that costs those who wait.
 
-use study::plan::FigureKind;
-use study::plan::Level;
+use std::collections::BTreeSet;
+
+use study::plan::{FigureKind, Level};
 use study::record::IdlePolicy;
 
 use super::colours::Colours;
 use super::{Detail, Drawing, Key, percent};
 use crate::chart::{Axis, Layer, Mark, Panel, drawable};
-use crate::findings::{Estimate, Factor, Findings, Row, SearchVerdict, TrialFinding};
+use crate::findings::{Estimate, Factor, Findings, Mark as RowMark, Row, TrialFinding};
 use crate::{number, row};
 
 /// A panel each, of those that are known.
@@ -30,8 +31,8 @@ struct Point<'a> {
     rate_per_s: f64,
     /// By [`QUANTILES`].
     values: [Option<Value>; QUANTILES.len()],
-    /// Something else than the server was the limit.
-    hollow: bool,
+    /// What forbids to read it as a statement about the server.
+    marks: BTreeSet<RowMark>,
     row: &'a Row,
     trials: usize,
 }
@@ -57,9 +58,10 @@ pub(super) fn over_rate(findings: &Findings, detail: Detail) -> Option<Drawing> 
     let series = Colours::new(findings).of_rows(&rows);
     let points = || lines.iter().flat_map(|line| &line.points);
     let values = points().flat_map(|point| point.values.iter().flatten());
-    let ends = values.flat_map(|value| match value.estimate {
-        Some(found) => vec![found.point, found.low, found.high],
-        None => vec![value.mean],
+    // No latency is below zero, though the lower end of an interval over few trials can be: such a bar ends at the frame.
+    let ends = values.flat_map(|value| {
+        let ends = value.estimate.map(|found| [found.low, found.high]).into_iter().flatten();
+        ends.filter(|end| *end > 0.0).chain([value.mean])
     });
     let y = Axis::of_values(ends, "ns", "latency");
     let x = Axis::of_values(points().map(|point| point.rate_per_s), "1/s", "offered rate");
@@ -85,17 +87,20 @@ pub(super) fn over_rate(findings: &Findings, detail: Detail) -> Option<Drawing> 
     let bars = match findings.quick {
         true => "a quick look, which claims no level of confidence".to_owned(),
         false => format!(
-            "{} % intervals; none is seen where it is narrower than the marker, or of one trial",
+            "{} % intervals; none is seen where it is narrower than the marker, or of one trial; one that \
+             ends at the frame goes on",
             percent(findings.level)
         ),
     };
-    let hollow = points().any(|point| point.hollow || point.values.iter().flatten().any(|value| value.at_least));
+    let bounds = points().any(|point| point.values.iter().flatten().any(|value| value.at_least));
+    let marks = points().flat_map(|point| &point.marks).map(|mark| mark.text()).collect::<BTreeSet<_>>();
+    let hollow = marks.into_iter().chain(bounds.then_some("a lower bound")).collect::<Vec<_>>().join(" or ");
     Some(Drawing {
         name: "over-rate".to_owned(),
         title: "Latency over the offered rate".to_owned(),
         caption: format!("Markers: means over the trials at a rate, those of searches among them. Bars: {bars}."),
         keys: lines.iter().zip(&series).map(key).collect(),
-        hollow: if hollow { "not the server's limit, or only the least that it can be" } else { "" }.to_owned(),
+        hollow,
         panels,
         notes: (left_out > 0).then(|| format!("{left_out} more lines are not drawn.")).into_iter().collect(),
     })
@@ -181,27 +186,23 @@ fn points<'a>(findings: &Findings, row: &'a Row) -> Vec<Point<'a>> {
         let point = |rate_per_s| Point {
             rate_per_s,
             values: QUANTILES.map(value),
-            hollow: row.is_marked(),
+            marks: row.marks.iter().copied().collect(),
             row,
             trials: row.n,
         };
         return offered(row).map(point).into_iter().collect();
     };
-    let mut rates: Vec<(f64, Vec<&TrialFinding>, bool)> = Vec::new();
+    let mut rates: Vec<(f64, Vec<&TrialFinding>)> = Vec::new();
     for step in &search.steps {
         let rate = step.rate_per_s.filter(|rate| *rate > 0.0 && drawable(*rate));
         let trial = step.trial.as_ref().filter(|trial| trial.failed.is_none());
         let (Some(rate), Some(trial)) = (rate, trial) else { continue };
-        let bound = step.verdict == SearchVerdict::Generator || !trial.marks.is_empty();
-        match rates.iter_mut().find(|(known, ..)| *known == rate) {
-            Some((_, trials, any)) => {
-                trials.push(trial);
-                *any |= bound;
-            }
-            None => rates.push((rate, vec![trial], bound)),
+        match rates.iter_mut().find(|(known, _)| *known == rate) {
+            Some((_, trials)) => trials.push(trial),
+            None => rates.push((rate, vec![trial])),
         }
     }
-    let point = |(rate_per_s, trials, hollow): (f64, Vec<&TrialFinding>, bool)| {
+    let point = |(rate_per_s, trials): (f64, Vec<&TrialFinding>)| {
         let value = |(metric, _): (&str, &str)| {
             let values = trials.iter().filter_map(|trial| trial.values.get(metric).copied()).collect::<Vec<_>>();
             let at_least = trials.iter().any(|trial| trial.at_least.contains(metric));
@@ -210,7 +211,8 @@ fn points<'a>(findings: &Findings, row: &'a Row) -> Vec<Point<'a>> {
             let all = values.len() == trials.len();
             all.then(|| Value { mean, estimate: estimate.filter(|found| !at_least && sound(found)), at_least })
         };
-        Point { rate_per_s, values: QUANTILES.map(value), hollow, row, trials: trials.len() }
+        let marks = trials.iter().flat_map(|trial| trial.marks.iter().copied()).collect();
+        Point { rate_per_s, values: QUANTILES.map(value), marks, row, trials: trials.len() }
     };
     rates.into_iter().map(point).collect()
 }
@@ -221,8 +223,7 @@ fn sound(found: &Estimate) -> bool {
 
 fn mark(point: &Point<'_>, place: usize, y: &Axis, detail: Detail) -> Option<Mark> {
     let value = point.values[place]?;
-    // An end below zero has no place where the axis is one of ratios.
-    let low = |low: f64| if y.scale.place(low).is_some() { low } else { y.ends().0 };
+    let (bottom, top) = y.ends();
     let words = || {
         let shown = match value.estimate {
             Some(found) => number::estimate(&found, "ns"),
@@ -237,8 +238,8 @@ fn mark(point: &Point<'_>, place: usize, y: &Axis, detail: Detail) -> Option<Mar
         x: point.rate_per_s,
         y: value.mean,
         aside: 0.0,
-        bar: value.estimate.map(|found| (low(found.low), found.high)),
-        hollow: point.hollow || value.at_least,
+        bar: value.estimate.map(|found| (found.low.max(bottom), found.high.min(top))),
+        hollow: !point.marks.is_empty() || value.at_least,
         tip: if detail.tips { words() } else { String::new() },
     })
 }

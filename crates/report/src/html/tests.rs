@@ -587,3 +587,171 @@ fn a_trial_without_values_is_no_marker() {
     let marks: usize = layers.map(|layer| if let Layer::Marks { marks, .. } = layer { marks.len() } else { 0 }).sum();
     assert_eq!(marks, measured);
 }
+
+/// All words of a figure but its caption and notes.
+fn names(drawing: &figure::Drawing) -> Vec<String> {
+    let of_panel = |panel: &crate::chart::Panel| {
+        let slots = [&panel.x, &panel.y].into_iter().flat_map(|axis| axis.major.iter().map(|(_, label)| label.clone()));
+        let ends = panel.names.iter().map(|(_, name)| name.clone());
+        slots.chain(ends).chain([panel.title.clone()]).collect::<Vec<_>>()
+    };
+    let panels = drawing.panels.iter().flat_map(|panel| panel.all()).flat_map(of_panel);
+    drawing.legend().iter().map(|key| key.label.clone()).chain(panels).collect()
+}
+
+#[test]
+fn what_does_not_vary_is_in_no_name_of_a_figure() {
+    let runs = [example::sweep(), example::capacity(), example::threads()];
+    for (run, records) in runs {
+        let f = crate::analyze(&run, &records);
+        let fixed = f.factors.iter().filter(|factor| !factor.varies());
+        let fixed = fixed.map(|factor| (factor.name.clone(), factor.levels[0].to_string())).collect::<Vec<_>>();
+        // A number alone may be a value: it counts with its factor.
+        let shown = |(name, level): &(String, String)| match level.parse::<f64>() {
+            Ok(_) => format!("{name} {level}"),
+            Err(_) => level.clone(),
+        };
+        let named = |text: &str| fixed.iter().any(|pair| text.contains(&shown(pair)));
+        for drawing in figure::figures(&f, Detail::FULL) {
+            let named = names(&drawing).into_iter().filter(|text| named(text)).collect::<Vec<_>>();
+            assert_eq!(named, Vec::<String>::new(), "{} of {}", drawing.name, f.study);
+        }
+        assert!(f.rows.iter().all(|row| !named(&row.label)), "{:?}", f.rows[0].label);
+        for (_, level) in &fixed {
+            assert!(html(&f).unwrap().contains("Throughout, ") && html(&f).unwrap().contains(level.as_str()));
+        }
+    }
+}
+
+#[test]
+fn a_contender_has_one_colour_in_all_figures() {
+    let mut f = volley();
+    let by = |x: Option<&str>, series: Option<&str>, kind| Figure {
+        x: x.map(str::to_owned),
+        series: series.map(str::to_owned),
+        ..figure(kind, "latency_p99")
+    };
+    f.figures = vec![
+        by(Some("cores"), Some("server"), FigureKind::Line),
+        by(Some("server"), None, FigureKind::Line),
+        by(Some("server"), Some("clients"), FigureKind::Interaction),
+        by(Some("clients"), None, FigureKind::Scatter),
+        by(None, None, FigureKind::Ecdf),
+    ];
+    let mut colours = BTreeMap::<String, std::collections::BTreeSet<usize>>::new();
+    let drawings = figure::figures(&f, Detail::FULL);
+    for key in drawings.iter().flat_map(|drawing| &drawing.keys) {
+        colours.entry(key.label.clone()).or_default().insert(key.series);
+    }
+    for (number, contender) in ["c-epoll", "go", "rust-tokio"].into_iter().enumerate() {
+        assert_eq!(colours.remove(contender).map(Vec::from_iter), Some(vec![number]), "{contender}");
+    }
+    assert!(colours.len() == 4 && colours.values().flatten().all(|number| *number > 2), "{colours:?}");
+    // Inside of a trial, where there is no legend.
+    let inside = drawings.last().unwrap();
+    for (panel, trial) in inside.panels.iter().zip(&f.inside) {
+        let contender = &f.rows[trial.row].factors["server"];
+        let number = f.factors[0].levels.iter().position(|level| level == contender);
+        let mut series = panel.all().flat_map(|panel| &panel.layers).filter_map(Layer::series);
+        assert!(series.all(|series| Some(series) == number), "{contender}");
+    }
+}
+
+#[test]
+fn no_name_is_cut_however_long() {
+    let mut f = volley();
+    let long =
+        |level: &Level| Level::Text(format!("{level}-with-everything-that-a-name can hold, and more of it").repeat(2));
+    f.factors[0].levels.iter_mut().for_each(|level| *level = long(level));
+    for row in &mut f.rows {
+        let level = long(&row.factors["server"]);
+        row.label = row.label.replace(&row.factors["server"].to_string(), &level.to_string());
+        row.factors.insert("server".to_owned(), level);
+    }
+    f.figures = every_kind();
+    f.figures.push(Figure { x: Some("server".to_owned()), ..figure(FigureKind::Interaction, "latency_p99") });
+    f.figures.push(Figure { x: Some("server".to_owned()), ..figure(FigureKind::Line, "latency_p99") });
+    let drawn = |svg: &str| {
+        let texts = svg.split("<text").skip(1).filter_map(|text| text.split_once('>')?.1.split_once("</text>"));
+        texts.map(|(text, _)| text).collect::<String>().replace(' ', "")
+    };
+    for (drawing, (name, svg)) in figure::figures(&f, Detail::FULL).iter().zip(figure_svgs(&f)) {
+        let texts = drawn(&svg);
+        assert!(!svg.contains('…'), "{name}");
+        for text in names(drawing).into_iter().filter(|text| text.len() > 20) {
+            assert!(texts.contains(&text.replace(' ', "")), "{name}: {text}");
+        }
+    }
+}
+
+#[test]
+fn the_insides_of_trials_are_few_and_the_page_stays_small() {
+    let (run, records) = example::sweep();
+    let mut f = crate::analyze(&run, &records);
+    let mut rng = Rng::new(3);
+    // As full as can be: all columns, all bands, no two alike.
+    for trial in &mut f.inside {
+        let first = trial.columns[0].clone();
+        let column = |at: u64| crate::findings::Column {
+            from_ns: at * 2_000_000,
+            to_ns: (at + 1) * 2_000_000,
+            bands: (0..165).map(|band| (band, 1 + rng.below(1 << (band % 40)))).collect(),
+            errors: at % 3,
+            ..first.clone()
+        };
+        trial.columns = (0..120).map(column).collect();
+    }
+    let drawings = figure::figures(&f, Detail::FULL);
+    let inside = drawings.last().unwrap();
+    assert_eq!((inside.panels.len(), f.rows.len()), (12, 16));
+    assert_eq!(inside.notes[0], "Not drawn, to keep the page small: go, cores 16; and 3 more up to go, cores 40.");
+    assert_in_bounds(&f);
+    let page = html(&f).unwrap();
+    assert_sound(&page);
+    assert!(page.contains("<details><summary><h3>Inside a trial</h3></summary>"));
+    for panel in &inside.panels {
+        let cells = panel.all().flat_map(|panel| &panel.layers).map(|layer| match layer {
+            Layer::Heat { cells, .. } => cells.len(),
+            _ => 0,
+        });
+        assert!(cells.sum::<usize>() <= 120 * 32);
+    }
+}
+
+#[test]
+fn latency_over_rate_has_shares_and_searches_in_one_line_and_yields_to_the_studys_own() {
+    let (run, records) = example::capacity();
+    let mut f = crate::analyze(&run, &records);
+    let drawn =
+        |f: &Findings| figure::figures(f, Detail::FULL).into_iter().find(|drawing| drawing.name.ends_with("over-rate"));
+    let drawing = drawn(&f).unwrap();
+    let titles = drawing.panels.iter().map(|panel| panel.title.as_str()).collect::<Vec<_>>();
+    assert_eq!(titles, ["p50", "p99", "p99.9"]);
+    assert!(drawing.panels.iter().all(|panel| panel.y == drawing.panels[0].y), "one scale");
+    let [Layer::Marks { marks, joined: true, .. }] = drawing.panels[1].layers.as_slice() else { panic!("{drawing:?}") };
+    let steps = f.capacities[0].search.as_ref().unwrap().steps.iter().filter_map(|step| step.rate_per_s);
+    let mut rates = steps.chain(f.rows.iter().filter_map(|row| row.trials[0].offered_per_s)).collect::<Vec<_>>();
+    rates.sort_by(f64::total_cmp);
+    rates.dedup();
+    assert_eq!(marks.iter().map(|mark| mark.x).collect::<Vec<_>>(), rates);
+    let share = marks.iter().find(|mark| Some(mark.x) == f.rows[1].trials[0].offered_per_s).unwrap();
+    let estimate = f.rows[1].estimate("latency_p99").unwrap();
+    assert_eq!((share.y, share.bar), (estimate.point, Some((estimate.low, estimate.high))));
+    // An interval that reaches below zero does not press the axis down, and what is not about the subject is hollow.
+    let wide = f.rows[1].metrics.get_mut("latency_p99").and_then(|found| found.estimate.as_mut()).unwrap();
+    wide.low = -1e9;
+    f.rows[0].marks = vec![Mark::GeneratorBound];
+    let below = drawn(&f).unwrap();
+    assert_eq!((&below.panels[1].y, below.hollow.as_str()), (&drawing.panels[1].y, "generator-bound"));
+    assert_in_bounds(&f);
+    // Rates as levels, and a figure of latency over them.
+    f.capacities.clear();
+    for row in &mut f.rows {
+        let rate = Level::Number(row.trials[0].offered_per_s.unwrap());
+        row.factors.insert("load".to_owned(), rate);
+    }
+    assert!(drawn(&f).is_none());
+    f.figures.clear();
+    assert!(drawn(&f).is_some());
+    assert!(drawn(&volley()).is_none(), "closed loops have no rate");
+}
