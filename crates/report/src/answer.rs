@@ -696,4 +696,35 @@ mod tests {
         assert!(csv.lines().nth(1).unwrap().contains(",latency_mean,"), "{csv}");
         assert!(findings.rows[0].estimate("latency_p50").is_some(), "its median is known");
     }
+
+    /// Differences of any size, from none to some percent: whatever is shown of a place is said of it once, and nothing else says otherwise.
+    #[test]
+    fn sentences_of_one_answer_do_not_contradict_each_other() {
+        let mut rng = stats::Rng::new(3);
+        let (mut leads, mut open) = (0, 0);
+        for _ in 0..10 {
+            let (run, mut records) = example::compared();
+            let of_point = (0..12).map(|_| 1.0 + 0.04 * rng.unit_f64()).collect::<Vec<_>>();
+            for record in &mut records {
+                let study::record::Outcome::Measured(measurement) = &mut record.outcome else { continue };
+                let mean_ns = 500_000.0 * of_point[record.point] * (0.03 * rng.normal()).exp();
+                measurement.service.sum = mean_ns * measurement.service.count as f64;
+            }
+            let findings = analyze(&run, &records);
+            let said = findings.answer.iter().filter(|sentence| sentence.from == super::Source::Comparisons);
+            let said = said.map(|sentence| sentence.text.as_str()).collect::<Vec<_>>();
+            let is_open = |sentence: &&str| sentence.starts_with("Not shown which");
+            for place in &findings.comparisons[0].places {
+                let mentions = said.iter().filter(|sentence| sentence.contains(&place.label)).collect::<Vec<_>>();
+                assert_eq!(mentions.len(), 1, "{}: {said:#?}", place.label);
+                assert_eq!(is_open(mentions[0]), !place.leads, "{said:#?}");
+                *(if place.leads { &mut leads } else { &mut open }) += 1;
+            }
+            let effects = findings.effects.iter().filter(|effects| effects.metric == findings.metric);
+            for sentence in effects.flat_map(|effects| &effects.sentences) {
+                assert!(!sentence.contains("no effect") && !sentence.contains(" from "), "{sentence}");
+            }
+        }
+        assert!(leads > 0 && open > 0, "{leads} places with a leader, {open} without: both must occur");
+    }
 }
