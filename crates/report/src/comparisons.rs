@@ -3,7 +3,7 @@
 //! Two points are compared on the blocks in which both have a trial, never by their own intervals ([`stats::claims`]). What ran in other stretches
 //! of time says nothing of a difference.
 
-use stats::claims::{self, Claims, Pair, Rule};
+use stats::claims::{self, Between, Claims, Pair, Rule};
 use study::middle::THROUGH;
 use study::plan::{AskedKind, FigureKind, Plan};
 use study::record::IdlePolicy;
@@ -83,11 +83,16 @@ fn metrics(findings: &Findings) -> Vec<&MetricInfo> {
     metrics
 }
 
-/// Whether a row can be held against others by a metric: its numbers are about a subject that went on answering, are known, and repeat
-/// each other.
+/// A row of which more trials than this share are only known to be at least something is not compared.
+const BOUNDS_MAX: f64 = 0.1;
+
+/// Whether a row can be held against others by a metric: its numbers are about a subject that went on answering, repeat each other, and are
+/// known but for a few trials at whose end a request still waited. Those are taken at their worst.
 pub(crate) fn is_compared(row: &Row, metric: &str) -> bool {
-    let known = row.metrics.get(metric).is_some_and(|found| found.mean.is_some() && !found.at_least);
-    !row.is_marked() && row.search.is_none() && known
+    let trials = row.trials.iter().filter(|trial| trial.values.contains_key(metric));
+    let bounds = trials.clone().filter(|trial| trial.at_least.contains(metric)).count();
+    let known = row.metrics.get(metric).is_some_and(|found| found.mean.is_some());
+    !row.is_marked() && row.search.is_none() && known && bounds as f64 <= BOUNDS_MAX * trials.count() as f64
 }
 
 struct Of<'a> {
@@ -106,7 +111,7 @@ impl Of<'_> {
         let trends = if headline { self.ends() } else { Vec::new() };
         let rule = Rule { higher_is_better: self.metric.higher_is_better, error: 1.0 - self.findings.level };
         let of_rows = |rows: &[usize]| self.values(rows);
-        let (found, changes) = claims::with_changes(
+        let (found, changes) = claims::between_bounds(
             &places.iter().map(|(rows, _)| of_rows(rows)).collect::<Vec<_>>(),
             &trends.iter().map(|(rows, ..)| of_rows(rows)).collect::<Vec<_>>(),
             &rule,
@@ -174,22 +179,26 @@ impl Of<'_> {
         numeric.flat_map(|factor| of(factor).map(|(rows, label)| (rows, factor.name.as_str(), label))).collect()
     }
 
-    /// Values by block; blocks that no row has are left out.
-    fn values(&self, rows: &[usize]) -> claims::Place {
+    /// Values by block, between what they are at least and at most; blocks that no row has are left out.
+    fn values(&self, rows: &[usize]) -> Between {
         let trials = |row: usize| &self.findings.rows[row].trials;
         let mut blocks = rows.iter().flat_map(|&row| trials(row)).map(|trial| trial.block).collect::<Vec<_>>();
         blocks.sort_unstable();
         blocks.dedup();
-        let of_row = |&row: &usize| {
+        let metric = &self.metric.name;
+        let of_row = |&row: &usize, most: bool| {
             let mut values = vec![None; blocks.len()];
             for trial in trials(row) {
                 if let Ok(place) = blocks.binary_search(&trial.block) {
-                    values[place] = trial.known(&self.metric.name);
+                    let unbounded = most && trial.at_least.contains(metric);
+                    values[place] =
+                        trial.values.get(metric).map(|value| if unbounded { f64::INFINITY } else { *value });
                 }
             }
             values
         };
-        rows.iter().map(of_row).collect()
+        let side = |most: bool| rows.iter().map(|row| of_row(row, most)).collect();
+        Between { least: side(false), most: side(true) }
     }
 }
 

@@ -87,9 +87,32 @@ pub fn claims(places: &[Place], rule: &Rule) -> Vec<Claims> {
     with_changes(places, &[], rule).0
 }
 
+/// Values of which some are only the least that they can be: a place of the least values and one of the greatest, infinite where nothing bounds them.
+///
+/// A claim holds for all values in between: each is tested with those that speak most against it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Between {
+    /// The least values.
+    pub least: Place,
+    /// The greatest, in the same blocks.
+    pub most: Place,
+}
+
+impl From<&Place> for Between {
+    fn from(place: &Place) -> Between {
+        Between { least: place.clone(), most: place.clone() }
+    }
+}
+
 /// The same beside changes that the same report tells of: each a place of two, from the first to the second, without a leader. They share the
 /// adjustment of "slower", so that a report with many of both says no more that is false.
 pub fn with_changes(places: &[Place], changes: &[Place], rule: &Rule) -> (Vec<Claims>, Vec<Option<Pair>>) {
+    let between = |places: &[Place]| places.iter().map(Between::from).collect::<Vec<_>>();
+    between_bounds(&between(places), &between(changes), rule)
+}
+
+/// The same of values that are bounds in part.
+pub fn between_bounds(places: &[Between], changes: &[Between], rule: &Rule) -> (Vec<Claims>, Vec<Option<Pair>>) {
     let mut found = places.iter().map(|place| place_pairs(place, rule)).collect::<Vec<_>>();
     let mut changed = changes.iter().map(|place| place_pairs(place, rule).1).collect::<Vec<_>>();
     let raw = found.iter().map(|(_, pairs)| pairs).chain(&changed).flatten().map(|(pair, _)| pair.p);
@@ -105,7 +128,7 @@ pub fn with_changes(places: &[Place], changes: &[Place], rule: &Rule) -> (Vec<Cl
     for (((best, pairs), (leader, p)), place) in found.into_iter().zip(leads).zip(places) {
         let p_lead = p.and_then(|_| adjusted.next()).unwrap_or(1.0);
         let leads = leader && p_lead <= rule.error;
-        let mut may_be_best = may_be_best(place.len(), &pairs, rule);
+        let mut may_be_best = may_be_best(place.least.len(), &pairs, rule);
         let pairs = pairs.into_iter().map(|(pair, _)| pair).collect::<Vec<_>>();
         // What one test says no other takes back: beside a leader there is no other best, and nothing slower than another is.
         may_be_best.retain(|&index| if leads { best == Some(index) } else { !is_beaten(index, &pairs, rule) });
@@ -125,35 +148,54 @@ pub fn comparison_width(claims: &[Claims]) -> Option<f64> {
     widths.reduce(|widest, width| Some(widest?.max(width?)))?
 }
 
+/// A logarithm of a ratio that nothing bounds: beyond any that was measured, and still a number to rank.
+const FAR: f64 = 1e3;
+
+/// The pairs of the blocks that both contenders have: as they are where all is known, and with the least and the greatest ratios b/a.
+fn bounds(place: &Between, a: usize, b: usize) -> Option<[Pairs; 3]> {
+    let ratios = |of_a: &Place, of_b: &Place| {
+        let both = of_a[a].iter().zip(&of_b[b]).filter_map(|(a, b)| Some(((*a)?, (*b)?)));
+        let log = |(a, b): (f64, f64)| (a > 0.0 && b > 0.0).then(|| (b.ln() - a.ln()).clamp(-FAR, FAR));
+        let logs = both.map(log).collect::<Option<Vec<_>>>()?;
+        (!logs.is_empty() && logs.iter().all(|log| !log.is_nan())).then(|| Pairs::from_logs(logs))
+    };
+    let (least, most) = (&place.least, &place.most);
+    Some([ratios(least, least)?, ratios(most, least)?, ratios(least, most)?])
+}
+
 /// All pairs of a place with their one-sided p-values `(b is larger, b is smaller)`, and the contender with the best typical ratios.
-fn place_pairs(place: &Place, rule: &Rule) -> (Option<usize>, Vec<Tested>) {
+fn place_pairs(place: &Between, rule: &Rule) -> (Option<usize>, Vec<Tested>) {
     let mut pairs = Vec::new();
+    let contenders = place.least.len();
     // The sum of the logarithms of its typical ratios to the others, and how many.
-    let mut standing = vec![(0.0, 0u32); place.len()];
-    for a in 0..place.len() {
-        for b in a + 1..place.len() {
-            let common = place[a].iter().zip(&place[b]).filter_map(|(a, b)| Some(((*a)?, (*b)?)));
-            let Some(both) = Pairs::new(common) else { continue };
-            let test = both.test(0.0);
-            let typical = both.typical(1.0 - rule.error);
+    let mut standing = vec![(0.0, 0u32); contenders];
+    for a in 0..contenders {
+        for b in a + 1..contenders {
+            let Some([both, least, most]) = bounds(place, a, b) else { continue };
+            let (p_larger, p_smaller) = (least.test(0.0).p_larger, most.test(0.0).p_smaller);
+            let level = 1.0 - rule.error;
+            // One end from each: whatever the unknown values are, the interval of the true ones lies inside.
+            let typical = least.typical(level).zip(most.typical(level)).zip(both.typical(level));
+            let typical = typical.map(|((least, most), both)| Estimate { low: least.low, high: most.high, ..both });
             let log = both.typical_point().ln();
             standing[a] = (standing[a].0 - log, standing[a].1 + 1);
             standing[b] = (standing[b].0 + log, standing[b].1 + 1);
+            let is_known = least == most;
             let pair = Pair {
                 a,
                 b,
                 blocks: both.len(),
                 typical,
-                mean: both.mean(1.0 - rule.error),
-                p: test.p_two_sided(),
+                mean: both.mean(level).filter(|_| is_known),
+                p: (2.0 * p_larger.min(p_smaller)).min(1.0),
                 p_adjusted: 1.0,
                 half_width: typical.as_ref().map(crate::pairs::half_width),
             };
-            pairs.push((pair, (test.p_larger, test.p_smaller)));
+            pairs.push((pair, (p_larger, p_smaller)));
         }
     }
     let sign = if rule.higher_is_better { -1.0 } else { 1.0 };
-    let compared = (0..place.len()).filter(|&index| standing[index].1 > 0);
+    let compared = (0..contenders).filter(|&index| standing[index].1 > 0);
     let mean = |index: usize| sign * standing[index].0 / f64::from(standing[index].1);
     (compared.min_by(|&a, &b| mean(a).total_cmp(&mean(b))), pairs)
 }
@@ -266,6 +308,29 @@ mod tests {
                 }
             }
         }
+    }
+
+    /// A few values that may be anything above what they are at least change little; many leave nothing to say.
+    #[test]
+    fn bounds_are_taken_at_their_worst() {
+        let mut rng = Rng::new(4);
+        let known = place(&mut rng, &[1.0, 1.1], 20, 0.02);
+        let bounded = |contender: usize, trials: usize| {
+            let mut between = Between::from(&known);
+            between.most[contender].iter_mut().take(trials).for_each(|value| *value = Some(f64::INFINITY));
+            between_bounds(&[between], &[], &LOWER).0.remove(0)
+        };
+        let all = claims(std::slice::from_ref(&known), &LOWER).remove(0);
+        assert!(all.leads && all.best == Some(0) && all.pairs[0].mean.is_some());
+        // The slower one may be slower still: that takes nothing from the claim but the upper end of its interval.
+        let slower = bounded(1, 2);
+        let (before, after) = (all.pairs[0].typical.unwrap(), slower.pairs[0].typical.unwrap());
+        assert!(slower.leads && after.low == before.low && after.high > before.high && after.point == before.point);
+        assert_eq!(slower.pairs[0].mean, None);
+        // The faster one may be slower than it seems, in one trial, in most.
+        assert!(bounded(0, 1).leads && bounded(0, 1).p_lead > all.p_lead);
+        assert!(!bounded(0, 15).leads && bounded(0, 15).may_be_best.contains(&0));
+        assert!(!bounded(1, 20).leads || bounded(1, 20).best == Some(0));
     }
 
     #[test]
