@@ -132,9 +132,8 @@ mod tests {
         let written = report::figure_svgs(&findings)
             .into_iter()
             .map(|(name, _)| ["svg", "png"].map(|end| folder.path().join(format!("{name}.{end}")).exists()));
-        assert_eq!(
-            written.collect::<Vec<_>>(),
-            [[true, false], [true, true], [true, true], [true, true], [true, true]]
-        );
+        let written = written.collect::<Vec<_>>();
+        assert!(written.len() > 1, "there is something else to lose");
+        assert!(written[0] == [true, false] && written[1..].iter().all(|pair| *pair == [true, true]), "{written:?}");
     }
 }
