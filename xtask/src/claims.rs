@@ -8,9 +8,9 @@ use std::cell::OnceCell;
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use analysis::Findings;
 use claim::{Claim, Command, Source};
 use judge::{Answer, Verdict};
-use report::Findings;
 use store::Store;
 use study::record::RunState;
 use study::{ExpandOptions, Plan, Profile, Run};
@@ -72,7 +72,7 @@ struct Stored {
 
 impl Stored {
     fn findings(&self) -> &Findings {
-        self.findings.get_or_init(|| report::analyze(&self.run, &self.records))
+        self.findings.get_or_init(|| analysis::analyze(&self.run, &self.records))
     }
 }
 

@@ -151,7 +151,7 @@ fn measure(
     let name = plan.points[0].load.protocol.clone();
     let mut records = Vec::new();
     let mut hooks = lab::Hooks {
-        judge: &mut |record| report::judge(record, None),
+        judge: &mut |record| analysis::judge(record, None),
         store: &mut |record: &Record| {
             records.push(record.clone());
             Ok(())
@@ -204,7 +204,7 @@ fn calibration(records: &[Record], idle: IdlePolicy, server: &str) -> Result<Cal
         threads: best.threads,
         rate_max_per_s: best.rate_per_s(),
         rate_max_clients: best.clients,
-        generator_busy: report::generator_busy(best),
+        generator_busy: analysis::generator_busy(best),
         cpu_per_request_ns: cpu_per_request_ns(best),
         floor_latency_ns_p50: quantile(0.5),
         floor_latency_ns_p99: quantile(0.99),
@@ -235,21 +235,21 @@ fn text(calibration: &Calibration, records: &[Record]) -> String {
         text.push_str(&format!(
             "  {:7}  {:>10}  {:>12}  {:>16}\n",
             measurement.clients,
-            report::quantity(measurement.rate_per_s(), "1/s"),
-            report::quantity(cpu_per_request_ns(measurement), "ns"),
-            report::quantity(mean, "ns")
+            analysis::number::quantity(measurement.rate_per_s(), "1/s"),
+            analysis::number::quantity(cpu_per_request_ns(measurement), "ns"),
+            analysis::number::quantity(mean, "ns")
         ));
     }
     let bound = match calibration.generator_busy {
-        Some(share) if share <= report::BUSY => ", where the null server was the limit: it bounds no generator",
+        Some(share) if share <= analysis::BUSY => ", where the null server was the limit: it bounds no generator",
         _ => "",
     };
     text.push_str(&format!(
         "\npeak {} at {} clients{bound}; one client waits {} (p99 {})\n",
-        report::quantity(calibration.rate_max_per_s, "1/s"),
+        analysis::number::quantity(calibration.rate_max_per_s, "1/s"),
         calibration.rate_max_clients,
-        report::quantity(calibration.floor_latency_ns_p50, "ns"),
-        report::quantity(calibration.floor_latency_ns_p99, "ns"),
+        analysis::number::quantity(calibration.floor_latency_ns_p50, "ns"),
+        analysis::number::quantity(calibration.floor_latency_ns_p99, "ns"),
     ));
     text
 }

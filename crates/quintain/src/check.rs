@@ -35,7 +35,7 @@ fn text(plan: &Plan, path: &str, profile: &str) -> String {
         output::time_words(estimate.seconds_min),
         output::time_words(estimate.seconds_max)
     );
-    let _ = writeln!(text, "load           {}", report::asked(plan));
+    let _ = writeln!(text, "load           {}", analysis::asked(plan));
     let _ = writeln!(text, "answers        {}", plan.asked());
     let _ = writeln!(text, "stop           {}", stop_text(plan));
     let _ = writeln!(text, "claims         {}\n", claims_text(plan));
@@ -71,7 +71,7 @@ fn stop_text(plan: &Plan) -> String {
 
 /// From how many blocks on differences can be shown, given all that is compared.
 fn claims_text(plan: &Plan) -> String {
-    let (tests, needed) = report::blocks_needed(plan);
+    let (tests, needed) = analysis::blocks_needed(plan);
     let most = plan.trials.max.max(plan.trials.min);
     match tests {
         0 => "none: there is nothing to compare".to_owned(),

@@ -1,7 +1,7 @@
 //! `quintain load --find`: the highest rate that keeps an objective, on a server that runs already.
 
+use analysis::{Search, SearchBound};
 use load::{LoadError, Progress};
-use report::{Search, SearchBound};
 use study::Objective;
 use study::plan::SearchPlan;
 use study::spec::{Arrivals, LoadSpec, Stop};
@@ -57,7 +57,8 @@ pub(crate) fn find(args: &LoadArgs, plan: SearchPlan, spec: &LoadSpec, name: &st
             (Some(asked), Arrivals::Poisson { rate_per_s } | Arrivals::Constant { rate_per_s }) => *rate_per_s = asked,
             (Some(asked), arrivals) => *arrivals = Arrivals::Poisson { rate_per_s: asked },
         }
-        let what = step.rate_per_s.map_or_else(|| "a closed loop".to_owned(), |rate| report::quantity(rate, "1/s"));
+        let what =
+            step.rate_per_s.map_or_else(|| "a closed loop".to_owned(), |rate| analysis::number::quantity(rate, "1/s"));
         let mut progress = |progress: Progress| {
             if show {
                 line.show(&format!("trial {}, {what}: {}", search.len() + 1, live(&progress, &trial.stop)));
@@ -82,7 +83,7 @@ pub(crate) fn find(args: &LoadArgs, plan: SearchPlan, spec: &LoadSpec, name: &st
     let warnings = vec![
         "every trial met the same server process, not a fresh one: what it remembers is part of the answer".to_owned(),
     ];
-    let report = report::find(finding, name, warnings);
+    let report = analysis::find(finding, name, warnings);
     if args.json {
         output::data(&report::find_json(&report).map_err(|error| Problem::new(Exit::Machine, error))?)?;
     } else {

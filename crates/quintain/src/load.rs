@@ -275,14 +275,14 @@ pub(crate) fn live(progress: &Progress, stop: &Stop) -> String {
         Phase::Warmup => "warming up".to_owned(),
         Phase::Measure => {
             let mean = match progress.latency_mean_ns {
-                mean if mean > 0.0 => report::quantity(mean, "ns"),
+                mean if mean > 0.0 => analysis::number::quantity(mean, "ns"),
                 _ => "none yet".to_owned(),
             };
             let errors = if progress.errors == 1 { "error" } else { "errors" };
             format!(
                 "{:.1} s   {}   mean {mean}   {} {errors}   {}",
                 progress.elapsed_ns as f64 / 1e9,
-                report::quantity(progress.rate_per_s, "1/s"),
+                analysis::number::quantity(progress.rate_per_s, "1/s"),
                 progress.errors,
                 left(progress, stop)
             )

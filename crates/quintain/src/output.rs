@@ -29,7 +29,7 @@ pub(crate) fn json_line(value: &impl serde::Serialize) -> Result<(), Problem> {
 
 /// Tells a person something. Nobody to tell it to is no error; what others have written in it commands no terminal.
 pub(crate) fn message(text: &str) {
-    let _ = writeln!(std::io::stderr().lock(), "{}", report::visible(text));
+    let _ = writeln!(std::io::stderr().lock(), "{}", analysis::visible(text));
 }
 
 /// Whether a person looks at stderr as it is written, on a terminal whose lines can be written over.

@@ -104,7 +104,8 @@ impl Bar {
             Phase::Stop => "stopping",
         };
         let live = progress.live.as_ref().filter(|live| live.rate_per_s > 0.0);
-        let live = live.map(|live| format!(" {}", report::quantity(live.rate_per_s, "1/s"))).unwrap_or_default();
+        let live =
+            live.map(|live| format!(" {}", analysis::number::quantity(live.rate_per_s, "1/s"))).unwrap_or_default();
         self.bar.set_message(format!("{what} {label}{live}   {}", self.estimate));
     }
 
@@ -126,18 +127,18 @@ impl Bar {
             self.line(&format!("failed: {before}{}{words}", failure.message));
             return;
         }
-        if let Some(step) = report::step(&self.plan, record) {
+        if let Some(step) = analysis::step(&self.plan, record) {
             return self.line(&format!("{before}{step}"));
         }
         let rule = &self.plan.trials;
-        let Some(value) = report::metric_value(record, &rule.metric, rule.level) else { return };
+        let Some(value) = analysis::metric_value(record, &rule.metric, rule.level) else { return };
         let values = self.values.entry(record.point).or_default();
         values.push(value);
         if let Some(estimate) = stats::interval::mean(values, rule.level) {
             self.estimate = format!(
                 "[{before}{} {} ±{:.1} %]",
                 rule.metric,
-                report::quantity(
+                analysis::number::quantity(
                     estimate.point,
                     study::metric::Metric::named(&rule.metric).map_or("", |metric| metric.unit)
                 ),

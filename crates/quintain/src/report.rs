@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use report::Findings;
+use analysis::Findings;
 use store::Store;
 use study::record::{Record, Run, RunState};
 
@@ -19,7 +19,7 @@ pub(crate) fn report(args: ReportArgs) -> Done {
         // Kept, so that it need not be worked out again; a store that only may be read is read all the same.
         let _ = store.update_run(&run);
     }
-    let findings = report::analyze(&run, &records);
+    let findings = analysis::analyze(&run, &records);
     let exit = match &args.figures {
         Some(folder) => figures(&findings, folder)?,
         None => Exit::Fine,
@@ -30,7 +30,7 @@ pub(crate) fn report(args: ReportArgs) -> Done {
     }
     let format = if args.store.json { Format::Json } else { args.format };
     let text = match (args.raw, format) {
-        (Some(_), _) => report::volley(&run, &records),
+        (Some(_), _) => analysis::volley(&run, &records),
         (None, Format::Terminal) => report::terminal(&findings, &style(args.out.is_some())),
         (None, Format::Html) => report::html(&findings).map_err(|error| Problem::new(Exit::Machine, error))?,
         (None, Format::Md) => report::markdown(&findings),
@@ -58,7 +58,7 @@ fn raw_whip(run: &Run, records: &[Record], folder: Option<&Path>) -> Result<(), 
         let problem = Problem::text(Exit::Usage, "`--raw whip` writes into a folder, and none is given");
         return Err(problem.hint("`quintain report RUN --raw whip DIR`"));
     };
-    let files = report::raw_whip(run, records);
+    let files = analysis::raw_whip(run, records);
     if files.is_empty() {
         let text = format!("no middle of run `{}` has told its calls", run.id);
         return Err(Problem::text(Exit::Usage, text).hint("`calls = \"calls.csv\"` of a middle asks for that"));
@@ -124,8 +124,8 @@ mod tests {
 
     #[test]
     fn a_figure_too_large_for_a_png_loses_nothing_else() {
-        let (run, records) = report::example::capacity();
-        let mut findings = report::analyze(&run, &records);
+        let (run, records) = analysis::example::capacity();
+        let mut findings = analysis::analyze(&run, &records);
         findings.figures[0].title = Some("a title of very many lines ".repeat(4_000));
         let folder = tempfile::tempdir().unwrap();
         assert_eq!(figures(&findings, folder.path()).unwrap(), Exit::Machine);

@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 
-use report::Findings;
+use analysis::Findings;
 use store::{Owner, Store};
 use study::record::{Finding, FindingState, IdlePolicy, Run, RunState};
 use study::{Plan, Record};
@@ -44,7 +44,7 @@ pub(crate) fn run(args: RunArgs) -> Done {
     let mut beside = lab::presence::others().is_some_and(|labs| !labs.is_empty());
     let mut hooks = lab::Hooks {
         judge: &mut |record| {
-            let (verdict, mut warnings) = report::judge(record, calibration.as_ref());
+            let (verdict, mut warnings) = analysis::judge(record, calibration.as_ref());
             if let Some(warning) = other_labs() {
                 if !std::mem::replace(&mut beside, true) {
                     bar.borrow().note(&format!("warning: {warning}"));
@@ -57,7 +57,7 @@ pub(crate) fn run(args: RunArgs) -> Done {
             bar.borrow_mut().recorded(record);
             store.add_record(&id, record).map_err(|error| error.to_string())
         },
-        next: &mut |point, records| report::next(&plan, point, records),
+        next: &mut |point, records| analysis::next(&plan, point, records),
         progress: &mut |progress| bar.borrow_mut().show(progress),
         interrupted: &|| signals::is_set(&interrupted),
     };
@@ -80,7 +80,7 @@ pub(crate) fn run(args: RunArgs) -> Done {
         store.update_run(&run)?;
     }
     drop(owner);
-    let findings = report::analyze(&run, &records);
+    let findings = analysis::analyze(&run, &records);
     render(&args, &run, &records, &findings, &page)?;
     Ok(exit(&findings, ended.cause))
 }
@@ -140,7 +140,7 @@ fn resume_line(args: &RunArgs, run: &str) -> String {
         flag("--html", page.display().to_string());
     }
     if args.idle != crate::cli::Idle::Machine {
-        flag("--idle", report::idle_word(args.idle.into()).to_owned());
+        flag("--idle", analysis::words::idle_word(args.idle.into()).to_owned());
     }
     if let Some(Cpus(cpus)) = &args.cpus {
         flag("--cpus", lab::cpus::format(cpus));
@@ -276,7 +276,7 @@ fn render(args: &RunArgs, run: &Run, records: &[Record], findings: &Findings, pa
 }
 
 fn exit(findings: &Findings, cause: lab::Cause) -> Exit {
-    let failed = |row: &report::findings::Row| matches!(row.state, report::findings::RowState::Failed { .. });
+    let failed = |row: &analysis::findings::Row| matches!(row.state, analysis::findings::RowState::Failed { .. });
     if cause == lab::Cause::Interrupted {
         Exit::Interrupted
     } else if findings.all_rows().any(failed) {

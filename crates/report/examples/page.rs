@@ -11,12 +11,12 @@ fn main() -> Result<(), Box<dyn Error>> {
         return Err("usage: page volley|sweep|threads|capacity|builds|through|one FILE.html".into());
     };
     let (mut run, mut records) = match which.as_str() {
-        "sweep" => report::example::sweep(),
-        "threads" => report::example::threads(),
-        "capacity" => report::example::capacity(),
-        "builds" => report::example::builds(),
-        "through" => report::example::through(),
-        _ => report::example::volley(),
+        "sweep" => analysis::example::sweep(),
+        "threads" => analysis::example::threads(),
+        "capacity" => analysis::example::capacity(),
+        "builds" => analysis::example::builds(),
+        "through" => analysis::example::through(),
+        _ => analysis::example::volley(),
     };
     if which == "one" {
         // What a machine with two processors leaves: one number of cores.
@@ -26,7 +26,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             point.unrunnable = Some("needs 3 processors, this machine has 2".to_owned());
         }
     }
-    let findings = report::analyze(&run, &records);
+    let findings = analysis::analyze(&run, &records);
     fs::write(&path, report::html(&findings)?)?;
     for (name, svg) in report::figure_svgs(&findings) {
         fs::write(path.with_file_name(format!("{which}-{name}.png")), report::figure_png(&name, &svg)?.bytes)?;

@@ -49,11 +49,6 @@ const REACH_ASIDE: f64 = 0.1;
 /// How far from the end of its line, up or down, a name may be.
 const END_ASIDE: f64 = 26.0;
 
-/// Whether a value can be drawn: finite, and neither so large nor so small that the arithmetic of an axis would not be.
-pub(crate) fn drawable(value: f64) -> bool {
-    value == 0.0 || (1e-150..=1e150).contains(&value.abs())
-}
-
 /// One panel.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Panel {

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use study::plan::Level;
 
-use crate::findings::{EffectScale, Estimate, Findings, Row, SourceKind, TrialFinding};
-use crate::terminal::{idle_word, limit_word};
+use analysis::findings::{EffectScale, Estimate, Findings, Row, SourceKind, TrialFinding};
+use analysis::words::{idle_word, limit_word};
 
 /// One row for each design point and metric-wise columns: `_mean`, `_low`, `_high`, `_stddev`. What is not known is an empty
 /// field.
@@ -64,7 +64,7 @@ pub fn csv(findings: &Findings) -> String {
         cells.push(row.cpus_wanted.map_or(String::new(), |wanted| wanted.to_string()));
         let bounds = row.metrics.iter().filter(|(_, found)| found.at_least).map(|(name, _)| name.as_str());
         cells.push(bounds.collect::<Vec<_>>().join("; "));
-        let all = |count: fn(&TrialFinding) -> u64| crate::number::total(row.trials.iter().map(count)).to_string();
+        let all = |count: fn(&TrialFinding) -> u64| analysis::number::total(row.trials.iter().map(count)).to_string();
         cells.extend([all(|trial| trial.in_flight), all(|trial| trial.unsent)]);
         cells.push(run_state(findings));
         out += &line(&cells);
@@ -362,7 +362,7 @@ fn line(cells: &[String]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{analyze, example};
+    use analysis::{analyze, example};
     use insta::assert_snapshot;
 
     fn findings() -> Findings {

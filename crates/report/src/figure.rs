@@ -18,7 +18,7 @@ use std::collections::BTreeMap;
 use study::plan::{Figure as Wanted, FigureKind, Level};
 
 use crate::chart::Panel;
-use crate::findings::{Estimate, Factor, Findings, Mark, Row};
+use analysis::findings::{Factor, Findings, Mark, Row};
 use colours::Colours;
 
 pub(crate) use file::{Face, key_svg, svg_file};
@@ -277,17 +277,6 @@ fn metric_of(findings: &Findings, name: &str) -> (String, String) {
         (None, Some(metric)) => words(metric.unit, metric.text),
         (None, None) => words("1", name),
     }
-}
-
-/// The interval of a metric at the level that the figure asks for: widths at two levels are to each other as Student's t is.
-pub(crate) fn estimate_at(row: &Row, metric: &str, level: f64) -> Option<Estimate> {
-    let known = row.estimate(metric)?;
-    if (known.level - level).abs() < 1e-9 || !(0.5..1.0).contains(&level) || known.n < 2 {
-        return Some(*known);
-    }
-    let t = |level: f64| stats::interval::t_two_sided(level, (known.n - 1) as f64);
-    let half_width = known.half_width() * t(level) / t(known.level);
-    Some(Estimate { low: known.point - half_width, high: known.point + half_width, level, ..*known })
 }
 
 /// The rows without data, by reason.

@@ -10,8 +10,10 @@ use askama::Template;
 use crate::chart::style::{self, Sheet};
 use crate::chart::{self};
 use crate::figure::{self, Detail, Drawing};
-use crate::findings::Findings;
-use crate::{added, miss_ratio, over_requests, table as wanted};
+use crate::sections::{added, miss_ratio};
+use crate::table as wanted;
+use analysis::findings::Findings;
+use analysis::over_requests;
 
 /// A page may not be larger, bytes: it is sent by mail and opened on telephones.
 pub const PAGE_LIMIT: usize = 1_000_000;

@@ -1,6 +1,6 @@
 //! Findings as JSON (schemas/findings.json).
 
-use crate::findings::Findings;
+use analysis::findings::Findings;
 
 /// Pretty-printed, the keys as in the schema.
 ///
@@ -12,7 +12,8 @@ pub fn json(findings: &Findings) -> Result<String, serde_json::Error> {
 
 #[cfg(test)]
 mod tests {
-    use crate::{Findings, analyze, example, json};
+    use crate::json;
+    use analysis::{Findings, analyze, example};
 
     #[test]
     fn what_is_written_reads_back() {

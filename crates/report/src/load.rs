@@ -1,314 +1,18 @@
-//! One load without a study (`quintain load`): its numbers, with intervals that are of its own seconds.
+//! One load without a study (`quintain load`), for a script and for a person.
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-use stats::Bound;
-use study::record::{Censored, Histogram, Limit, Measurement, Volley};
+use analysis::findings::Clock;
+use analysis::number::{self, percent, quantity};
+use analysis::words::limit_word;
+use analysis::{
+    CacheReport, IntervalOrNote, JourneyReport, LOAD_LEVEL, LOAD_QUANTILES, LoadReport, SpreadNs, load, silence,
+    verdict, visible,
+};
+use study::record::{Hello, Limit, Measurement, TraceReplay};
 use study::spec::Connection;
 
-use crate::cache::{self, CacheReport};
-use crate::findings::{Clock, Estimate};
-use crate::journey::{self, JourneyReport};
-use crate::latency::{self, Latency};
-use crate::number::{self, percent, quantity};
 use crate::terminal::{Paint, Style};
-use crate::visible::visible;
-use crate::{histogram, silence, value, verdict};
-
-/// The version of [`LoadReport`].
-pub const LOAD_VERSION: u32 = 1;
-/// Level of confidence of its intervals.
-const LEVEL: f64 = 0.95;
-/// The quantiles that are shown: key, heading, fraction.
-const QUANTILES: [(&str, f64); 5] = [("p50", 0.5), ("p90", 0.9), ("p95", 0.95), ("p99", 0.99), ("p99.9", 0.999)];
-
-/// What `quintain load --json` prints. Scripts may rely on these keys; more may come.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct LoadReport {
-    /// [`LOAD_VERSION`].
-    pub version: u32,
-    /// What was loaded, as it was named.
-    pub target: String,
-    /// Protocol.
-    pub protocol: String,
-    /// Backend of `net` that was used.
-    pub backend: String,
-    /// Connections.
-    pub clients: u32,
-    /// Workers.
-    pub threads: u32,
-    /// Requests in flight on one connection at most.
-    pub pipeline: u32,
-    /// How long a connection was used.
-    pub connection: Connection,
-    /// Completed and valid, while measured.
-    pub requests: u64,
-    /// Completed and valid in the warm-up; in no other figure here.
-    pub warmup_requests: u64,
-    /// Sent and not answered when measuring ended; in no other figure here.
-    pub unfinished: u64,
-    /// Sent once more on another connection, because the one before had ended behind an answer to an earlier one; no errors.
-    pub asked_again: u64,
-    /// What went wrong while measured, by kind.
-    pub errors: BTreeMap<String, u64>,
-    /// The first error of each kind that has more to say, in words.
-    pub error_examples: BTreeMap<String, String>,
-    /// HTTP status of the answers that are among `requests` or `errors`, and of no others; empty for other protocols.
-    pub statuses: BTreeMap<u16, u64>,
-    /// Length of what was measured, s.
-    pub duration_s: f64,
-    /// Valid answers a second.
-    pub rate_per_s: f64,
-    /// Offered rate, per second; `null` in a closed loop.
-    pub offered_per_s: Option<f64>,
-    /// Bytes received while measured.
-    pub received_bytes: u64,
-    /// The same a second.
-    pub transfer_bytes_per_s: f64,
-    /// Latency, ns.
-    pub latency_ns: LatencyNs,
-    /// From asking for a connection to having it, ns; all connections, those before measuring too.
-    pub connect_ns: SpreadNs,
-    /// TLS handshakes, ns; `null` without TLS.
-    pub handshake_ns: Option<SpreadNs>,
-    /// TLS handshakes that resumed an earlier session.
-    pub resumed: u64,
-    /// Connections opened again after an end that was not ours.
-    pub reconnects: u64,
-    /// The generator.
-    pub generator: Generator,
-    /// Intervals by batch means or order statistics, by name: `rate_per_s`, `latency_ns_mean`, `latency_ns_p99` and so on. They are of the
-    /// seconds of this load: another stretch of this machine, or another start of the server, may differ.
-    pub intervals: BTreeMap<String, IntervalOrNote>,
-    /// Answers that came after their timeout.
-    pub late_answers: u64,
-    /// Intended sends that were never written.
-    pub unsent: u64,
-    /// Requests that were due and had no answer, right or wrong, when measuring ended.
-    pub censored: CensoredReport,
-    /// Requests in flight as counted, mean over time.
-    pub in_flight_mean: f64,
-    /// Clients in the generator's own pause before it opens a lost connection again (its back-off), mean over time.
-    pub in_backoff_mean: f64,
-    /// The same by Little's law: service times, summed up, over the time measured. Requests that went wrong are not in it.
-    pub in_flight_by_latency: f64,
-    /// Why it ended.
-    pub stop_reason: String,
-    /// Volley's closing line, under its own rule.
-    pub volley: Option<Volley>,
-    /// Hits over GETs of a cache; `null` for what is none, and where nothing was read.
-    pub hit_ratio: Option<f64>,
-    /// What a cache made of its workload; `null` for what is none.
-    pub cache: Option<CacheReport>,
-    /// What a journey's operations came to; `null` for what is none.
-    pub journey: Option<JourneyReport>,
-    /// What the reader should know, one sentence each.
-    pub warnings: Vec<String>,
-}
-
-/// Requests that were due and had no answer when measuring ended.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct CensoredReport {
-    /// Written, and not answered. In a closed loop nearly every client has one.
-    pub in_flight: u64,
-    /// The longest of them had waited so long, ns.
-    pub in_flight_waited_ns: Option<u64>,
-    /// To be sent, and not written; open loop only.
-    pub unsent: u64,
-    /// The longest of them had waited so long, ns.
-    pub unsent_waited_ns: Option<u64>,
-    /// The subject fell silent on all connections, and stayed so until the end.
-    pub hung: bool,
-}
-
-/// Latency of a load, ns. What too few answers cannot tell is `null`: a quantile above all of them would be their
-/// maximum in disguise.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct LatencyNs {
-    /// Mean, from the exact sum.
-    pub mean: Option<f64>,
-    /// Standard deviation over requests.
-    pub stdev: Option<f64>,
-    /// Median.
-    pub p50: Option<f64>,
-    /// p90.
-    pub p90: Option<f64>,
-    /// p95.
-    pub p95: Option<f64>,
-    /// p99.
-    pub p99: Option<f64>,
-    /// p99.9.
-    pub p999: Option<f64>,
-    /// The largest, exact.
-    pub max: Option<u64>,
-    /// Which of the above are only the least that they can be, `p99`, because requests still waited when measuring ended.
-    pub at_least: BTreeSet<String>,
-    /// Where it starts: `service` (at the write) or `response` (at the intended send time).
-    pub clock: Clock,
-}
-
-/// How long something took that is not a request, ns.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct SpreadNs {
-    /// How often.
-    pub count: u64,
-    /// Mean.
-    pub mean: Option<f64>,
-    /// Median.
-    pub p50: Option<f64>,
-    /// p99; `null` below 100 of them.
-    pub p99: Option<f64>,
-    /// The longest, exact.
-    pub max: Option<u64>,
-}
-
-/// What a load cost the generator, and whether it was the limit.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Generator {
-    /// CPU time of its workers while measuring, polling for the next send included, s; over `requests` it is the cost of one.
-    pub cpu_s: f64,
-    /// CPU time of its whole process, start to end, s.
-    pub process_cpu_s: f64,
-    /// Share of its processor that the busiest worker used while measuring, a fraction; without polling for the next send.
-    pub busy: Option<f64>,
-    /// The limit. `subject` where answers were waited for while the generator had time to spare: nobody watched the
-    /// subject's processors here.
-    pub limited_by: Limit,
-    /// Why we think so.
-    pub reasons: Vec<String>,
-}
-
-/// An interval, or why there is none.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(untagged)]
-pub enum IntervalOrNote {
-    /// Its point, bounds and level; `n` is the number of batches, or of effective samples for a quantile.
-    Interval(Estimate),
-    /// Why not.
-    Note {
-        /// `not enough data for an interval: ...`.
-        note: String,
-    },
-}
-
-/// The numbers of a load. `target` is how its user named it.
-pub fn load(measurement: &Measurement, target: &str) -> LoadReport {
-    let verdict = verdict::judge_load(measurement);
-    let latency = Latency::of(measurement);
-    let duration_s = measurement.duration_ns as f64 / 1e9;
-    let a_second = |value: f64| if duration_s > 0.0 { value / duration_s } else { 0.0 };
-    LoadReport {
-        version: LOAD_VERSION,
-        target: target.to_owned(),
-        protocol: measurement.protocol.clone(),
-        backend: measurement.backend.clone(),
-        clients: measurement.clients,
-        threads: measurement.threads,
-        pipeline: measurement.pipeline,
-        connection: measurement.connection,
-        requests: measurement.requests,
-        warmup_requests: measurement.warmup_requests,
-        unfinished: measurement.unfinished,
-        asked_again: measurement.asked_again,
-        errors: measurement.errors.clone(),
-        error_examples: measurement.error_examples.clone(),
-        statuses: measurement.statuses.clone(),
-        duration_s,
-        rate_per_s: measurement.rate_per_s(),
-        offered_per_s: measurement.offered_per_s,
-        received_bytes: measurement.received_bytes,
-        transfer_bytes_per_s: a_second(measurement.received_bytes as f64),
-        connect_ns: spread(&measurement.connect),
-        handshake_ns: measurement.handshake.as_ref().map(spread),
-        resumed: measurement.resumed,
-        reconnects: measurement.reconnects,
-        latency_ns: latency_ns(measurement, latency.as_ref()),
-        generator: Generator {
-            cpu_s: measurement.workers.iter().map(|worker| worker.cpu_ns).sum::<u64>() as f64 / 1e9,
-            process_cpu_s: measurement.process_cpu_ns as f64 / 1e9,
-            busy: verdict::generator_busy(measurement),
-            limited_by: verdict.limited_by,
-            reasons: verdict.reasons,
-        },
-        intervals: intervals(measurement, latency.as_ref()),
-        late_answers: measurement.late_answers,
-        unsent: measurement.unsent,
-        censored: censored(measurement),
-        in_flight_mean: measurement.in_flight_mean,
-        in_backoff_mean: measurement.in_backoff_mean,
-        in_flight_by_latency: Some(a_second((measurement.service.sum + crate::cache::caused(measurement).0) / 1e9))
-            .filter(|n| n.is_finite())
-            .unwrap_or(0.0),
-        stop_reason: measurement.stop_reason.clone(),
-        volley: measurement.volley,
-        hit_ratio: measurement.cache.as_ref().and_then(|cache| cache.counts.hit_ratio()),
-        cache: measurement.cache.as_deref().map(cache::report),
-        journey: measurement.journey.as_deref().map(journey::report),
-        warnings: verdict::measurement_warnings(measurement, 0).into_iter().map(|warning| warning.text).collect(),
-    }
-}
-
-/// The latencies, and which of them are lower bounds.
-fn latency_ns(measurement: &Measurement, latency: Option<&Latency>) -> LatencyNs {
-    let found = latency.map(Latency::estimate);
-    let mut at_least = BTreeSet::new();
-    let mut told = |name: &str, bound: Option<Bound>| {
-        if bound.is_some_and(|bound| bound.at_least) {
-            at_least.insert(name.to_owned());
-        }
-        bound.map(|bound| bound.value).filter(|value| value.is_finite())
-    };
-    // Neither is a lower bound a maximum in disguise, nor hides one behind it.
-    let mut quantile = |name: &str, q: f64| {
-        let (latency, found) = latency.zip(found.as_ref())?;
-        let known = known_quantile(latency.answered(), q).is_some();
-        told(name, found.quantile(q).filter(|bound| known || bound.at_least))
-    };
-    let [p50, p90, p95, p99, p999] = QUANTILES.map(|(name, q)| quantile(&name.replace('.', ""), q));
-    let mean = told("mean", latency::mean(measurement));
-    let max = told("max", found.and_then(|found| found.max()));
-    let stdev = stdev(measurement.latency()).filter(|_| !at_least.contains("mean"));
-    let max = max.map(|max| max as u64).or(measurement.latency().max);
-    LatencyNs { mean, stdev, p50, p90, p95, p99, p999, max, at_least, clock: value::clock(measurement) }
-}
-
-fn censored(measurement: &Measurement) -> CensoredReport {
-    let longest = |part: fn(&Censored) -> &Histogram| part(measurement.censored.as_deref()?).max;
-    CensoredReport {
-        in_flight: measurement.unfinished,
-        in_flight_waited_ns: longest(|censored| &censored.in_flight),
-        unsent: measurement.unsent,
-        unsent_waited_ns: longest(|censored| &censored.unsent),
-        hung: silence::hung(measurement, 0).is_some(),
-    }
-}
-
-/// A quantile that is not the maximum in disguise.
-fn known_quantile(histogram: &stats::Histogram, q: f64) -> Option<f64> {
-    histogram.quantile(q).filter(|_| (1.0 - q) * histogram.len() as f64 >= 1.0 - 1e-9)
-}
-
-pub(crate) fn spread(stored: &Histogram) -> SpreadNs {
-    let read = histogram::read(stored);
-    let quantile = |q: f64| known_quantile(read.as_ref()?, q);
-    SpreadNs {
-        count: stored.count,
-        mean: Some(stored.sum / stored.count as f64).filter(|mean| mean.is_finite()),
-        p50: quantile(0.5),
-        p99: quantile(0.99),
-        max: stored.max,
-    }
-}
-
-/// Standard deviation of a sample, from its exact sums; `None` below two values.
-fn stdev(stored: &Histogram) -> Option<f64> {
-    let n = stored.count as f64;
-    let variance = (stored.sum_of_squares - stored.sum * stored.sum / n) / (n - 1.0);
-    (stored.count > 1 && variance.is_finite()).then(|| variance.max(0.0).sqrt())
-}
 
 /// The same as one JSON object, ready to be printed.
 ///
@@ -316,46 +20,6 @@ fn stdev(stored: &Histogram) -> Option<f64> {
 /// When a number in the measurement is not finite, which only a damaged one has.
 pub fn load_json(measurement: &Measurement, target: &str) -> Result<String, serde_json::Error> {
     serde_json::to_string_pretty(&load(measurement, target))
-}
-
-fn intervals(measurement: &Measurement, latency: Option<&Latency>) -> BTreeMap<String, IntervalOrNote> {
-    let or_note = |found: Result<stats::batch::Batches, stats::batch::Declined>,
-                   n: fn(&stats::batch::Batches) -> u64| match found {
-        Ok(batches) => {
-            let estimate = stats::Estimate { n: n(&batches), ..batches.estimate };
-            IntervalOrNote::Interval(estimate.into())
-        }
-        Err(declined) => IntervalOrNote::Note { note: declined.to_string() },
-    };
-    let windows = value::whole_windows(measurement);
-    let window_s = measurement.window_ns as f64 / 1e9;
-    let rates = windows.iter().map(|window| window.requests as f64 / window_s).collect::<Vec<_>>();
-    let sums = windows.iter().map(|window| (window.latency.sum, window.latency.count as f64)).collect::<Vec<_>>();
-    let mut intervals = BTreeMap::new();
-    let batches = |found: &stats::batch::Batches| found.batches as u64;
-    intervals.insert("rate_per_s".to_owned(), or_note(stats::batch::mean(&rates, LEVEL), batches));
-    // Windows know answers alone: where requests without one change a number, they cannot say how sure it is.
-    let or_moved = |bound: Option<Bound>, answered: Option<f64>, found: IntervalOrNote| match bound {
-        Some(bound) if latency::is_moved(&bound, answered) => {
-            let note = "not enough data for an interval: requests that still waited at the end change it".to_owned();
-            IntervalOrNote::Note { note }
-        }
-        _ => found,
-    };
-    let stored = measurement.latency();
-    let answered = Some(stored.sum / stored.count as f64).filter(|_| stored.count > 0);
-    let mean = or_note(stats::batch::ratio(&sums, LEVEL), batches);
-    intervals.insert("latency_ns_mean".to_owned(), or_moved(latency::mean(measurement), answered, mean));
-    let histograms = windows.iter().map(|window| histogram::read(&window.latency)).collect::<Option<Vec<_>>>();
-    if let (Some(windows), Some(latency)) = (histograms, latency) {
-        let (whole, estimate) = (latency.answered(), latency.estimate());
-        for (name, q) in QUANTILES {
-            let found = or_note(stats::batch::quantile(&windows, whole, q, LEVEL), |found| found.estimate.n);
-            let found = or_moved(estimate.quantile(q), whole.quantile(q), found);
-            intervals.insert(format!("latency_ns_{}", name.replace('.', "")), found);
-        }
-    }
-    intervals
 }
 
 /// For a person: first what wrk prints and in its order, then quantiles, what went wrong, connections, who was the limit, what
@@ -398,7 +62,7 @@ pub fn load_terminal(measurement: &Measurement, target: &str, style: &Style) -> 
         },
     );
     let points = [latency.p50, latency.p90, latency.p95, latency.p99, latency.p999];
-    for ((name, _), point) in QUANTILES.iter().zip(points) {
+    for ((name, _), point) in LOAD_QUANTILES.iter().zip(points) {
         line(&format!("  {name}"), with_interval(&format!("latency_ns_{}", name.replace('.', "")), point, "ns"));
     }
 
@@ -410,10 +74,10 @@ pub fn load_terminal(measurement: &Measurement, target: &str, style: &Style) -> 
         quantity(report.received_bytes as f64, "bytes")
     );
     if let Some(cache) = &report.cache {
-        cache::lines(cache).into_iter().for_each(|(name, text)| line(name, text));
+        cache_lines(cache).into_iter().for_each(|(name, text)| line(name, text));
     }
     if let Some(journey) = &report.journey {
-        journey::lines(journey).into_iter().for_each(|(name, text)| line(name, text));
+        journey_lines(journey).into_iter().for_each(|(name, text)| line(name, text));
     }
     // Where nothing came there was nothing to go wrong either.
     let flawless = errors == 0 && report.requests > 0;
@@ -447,7 +111,7 @@ pub fn load_terminal(measurement: &Measurement, target: &str, style: &Style) -> 
     if let Some(volley) = report.volley {
         line("volley", format!("{:.2}us {:.2}us {}", volley.mean_us, volley.stddev_us, volley.samples));
     }
-    let limit = crate::terminal::limit_word(report.generator.limited_by);
+    let limit = limit_word(report.generator.limited_by);
     let limit = if report.generator.limited_by == Limit::Generator { paint.bad(limit) } else { paint.bold(limit) };
     line("limited by", format!("{limit}: {}", report.generator.reasons.join("; ")));
     line("generator", format!("{}, CPU {}", report.backend, cpu_words(&report)));
@@ -535,7 +199,7 @@ fn about_intervals(report: &LoadReport) -> String {
     let notes = notes.collect::<Vec<_>>();
     let claim = format!(
         "{}, of these {}: another stretch of this machine, or another start of the server, may differ",
-        percent(LEVEL),
+        percent(LOAD_LEVEL),
         quantity(report.duration_s * 1e9, "ns")
     );
     match (notes.first(), notes.len() == report.intervals.len()) {
@@ -555,11 +219,118 @@ fn cpu_words(report: &LoadReport) -> String {
     }
 }
 
+/// What was replayed of a trace, in words.
+fn replayed(trace: &TraceReplay) -> String {
+    let end = if trace.ended { "to its end" } else { "not to its end" };
+    let mut words = format!("{} operations of {}, {end}", trace.operations, trace.file);
+    if let Some(mean) = trace.key_bytes_mean {
+        words += &format!("; keys of {mean:.1} B on average");
+        if let Some(recorded) = trace.key_bytes_recorded_mean.filter(|_| trace.keys_lengthened > 0) {
+            words += &format!(", {recorded:.1} B as recorded: {} were too short to be unlike", trace.keys_lengthened);
+        }
+    }
+    if trace.stalled_ns > 0 {
+        words += &format!("; {} late because it was read too slowly", quantity(trace.stalled_ns as f64, "ns"));
+    }
+    words
+}
+
+/// For a person: names and texts of lines.
+fn cache_lines(cache: &CacheReport) -> Vec<(&'static str, String)> {
+    let mut lines = Vec::new();
+    let counts = &cache.counts;
+    let gets = counts.hits.saturating_add(counts.misses);
+    let ratio = |ratio: Option<f64>| ratio.map_or("none".to_owned(), |ratio| format!("{ratio:.4}"));
+    lines.push((
+        "hit ratio",
+        format!("{} of {gets} GETs, {} of their bytes", ratio(counts.hit_ratio()), ratio(cache.byte_hit_ratio)),
+    ));
+    if counts.misses > 0 {
+        let causes = counts.causes.named().into_iter().filter(|(_, count)| *count > 0);
+        let words = causes.map(|(name, count)| format!("{count} {name} ({})", percent(count as f64 / gets as f64)));
+        lines.push(("  misses", words.collect::<Vec<_>>().join(", ")));
+    }
+    if let Some(mix) = cache.hit_ratio_of_mix {
+        let words = "is what the mix tends to without fill, whatever the cache: set / (set + delete)";
+        lines.push(("  of the mix", format!("{mix:.4} {words}")));
+    }
+    if counts.refused_sets > 0 {
+        lines.push((
+            "  refused",
+            format!("{} SETs: the cache is full and evicts nothing for them", counts.refused_sets),
+        ));
+    }
+    let limit = match (cache.limit_bytes, cache.footprint_over_limit) {
+        (Some(limit), Some(over)) => {
+            format!(", {over:.2} of the limit that the server tells, {}", quantity(limit as f64, "bytes"))
+        }
+        _ => String::new(),
+    };
+    lines.push((
+        "footprint",
+        format!(
+            "{} keys, {} with their values{limit}",
+            cache.footprint_keys,
+            quantity(cache.footprint_bytes as f64, "bytes")
+        ),
+    ));
+    if let Some(Hello { accepted, refused }) = cache.hello {
+        let fallen = if refused > 0 { format!("; RESP2 on {refused}, which refused HELLO 3") } else { String::new() };
+        lines.push(("spoken", format!("RESP3 on {accepted} connections{fallen}")));
+    }
+    if let Some(trace) = &cache.trace {
+        lines.push(("trace", replayed(trace)));
+    }
+    for (key, spread) in &cache.operations {
+        let name = match key.as_str() {
+            "get_hit" => "  get hit",
+            "get_miss" => "  get miss",
+            "set" => "  set",
+            "delete" => "  delete",
+            "fill" => "  fill",
+            _ => "  rewrite",
+        };
+        let quantile = |value: Option<f64>| value.map_or("not enough".to_owned(), |ns| quantity(ns, "ns"));
+        lines.push((name, format!("{}, p50 {}, p99 {}", spread.count, quantile(spread.p50), quantile(spread.p99))));
+    }
+    if counts.fills + counts.rewrites > 0 {
+        let words = "fills and rewrites are caused by answers: in no timetable, and not among the requests";
+        lines.push(("", words.to_owned()));
+    }
+    if let Some(words) = &cache.steadiness {
+        lines.push(("warm-up", words.clone()));
+    }
+    lines
+}
+
+/// For a person: names and texts of lines.
+fn journey_lines(journey: &JourneyReport) -> Vec<(&'static str, String)> {
+    let abandoned = match journey.abandoned {
+        0 => String::new(),
+        abandoned => format!(", {abandoned} abandoned at an error"),
+    };
+    let mut lines = vec![("journeys", format!("{} to the end{abandoned}", journey.completed))];
+    let width = journey.operations.iter().map(|operation| operation.name.chars().count()).max().unwrap_or(0);
+    for operation in &journey.operations {
+        let quantile = |value: Option<f64>| value.map_or("not enough".to_owned(), |ns| quantity(ns, "ns"));
+        let (p50, p99) = (quantile(operation.latency_ns.p50), quantile(operation.latency_ns.p99));
+        let errors = match operation.errors {
+            0 => String::new(),
+            1 => ", 1 error".to_owned(),
+            errors => format!(", {errors} errors"),
+        };
+        lines.push(("", format!("{:<width$}  {}, p50 {p50}, p99 {p99}{errors}", operation.name, operation.requests)));
+    }
+    lines
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::example;
+    use analysis::example;
     use insta::assert_snapshot;
+    use std::collections::BTreeMap;
+    use study::record::Volley;
 
     fn measurement(edit: impl FnOnce(&mut Measurement)) -> Measurement {
         let records = example::volley().1;
@@ -774,18 +545,6 @@ mod tests {
     }
 
     #[test]
-    fn a_deviation_is_that_of_the_sample() {
-        let mut histogram = stats::Histogram::new();
-        // numpy.std([2, 4, 4, 4, 5, 5, 7, 9], ddof=1) is 2.138089935299395.
-        [2, 4, 4, 4, 5, 5, 7, 9].into_iter().for_each(|value| histogram.record(value));
-        let stored = study::record::Histogram::from(&histogram);
-        assert!((stdev(&stored).unwrap() - 2.138_089_935_299_395).abs() < 1e-12);
-        assert_eq!(stdev(&study::record::Histogram::default()), None);
-        let broken = study::record::Histogram { sum: f64::NAN, ..stored };
-        assert_eq!(stdev(&broken), None);
-    }
-
-    #[test]
     fn numbers_that_cannot_be_are_still_json() {
         let broken = http(|measurement| {
             measurement.duration_ns = 0;
@@ -844,7 +603,7 @@ mod tests {
 
     #[test]
     fn for_a_person_about_a_subject_that_fell_silent() {
-        use crate::silence::tests::{MS, leave};
+        use analysis::example::{MS, leave};
         let hung = measurement(|measurement| {
             measurement.offered_per_s = Some(100_000.0);
             measurement.response = Some(measurement.service.clone());

@@ -4,9 +4,14 @@ use std::fmt::Write as _;
 
 use study::record::FindingState;
 
-use crate::findings::{Findings, Row};
-use crate::terminal::{cell, cpus_cell, has_fewer_cpus, idle_word, limit_word};
-use crate::{added, effects, miss_ratio, number, over_requests, row, silence, table, terminal};
+use crate::terminal::{cell, cpus_cell, has_fewer_cpus};
+use crate::{
+    sections::{added, effects, miss_ratio},
+    table, terminal,
+};
+use analysis::findings::{Findings, Row};
+use analysis::words::{idle_word, limit_word};
+use analysis::{number, over_requests, row, silence};
 
 /// The question, the answer, the table, warnings, machine, method, how to do it again.
 pub fn markdown(findings: &Findings) -> String {
@@ -45,12 +50,12 @@ pub fn markdown(findings: &Findings) -> String {
     if !findings.load.is_empty() {
         let _ = writeln!(out, "\nLoad: {}.", plain(&findings.load));
     }
-    section(&mut out, "What a middle adds", added::words(findings));
+    section(&mut out, "What a middle adds", analysis::added::words(findings));
     for sheet in added::sheets(findings) {
         out += &laid_out(&sheet);
     }
     section(&mut out, "Over requests", over_requests::words(findings));
-    section(&mut out, "Miss ratio", miss_ratio::words(findings));
+    section(&mut out, "Miss ratio", analysis::miss_ratio::words(findings));
     for sheet in miss_ratio::sheets(findings) {
         out += &laid_out(&sheet);
     }
@@ -242,7 +247,7 @@ fn plain(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{analyze, example};
+    use analysis::{analyze, example};
     use insta::assert_snapshot;
 
     #[test]

@@ -1,8 +1,8 @@
 //! Why the GETs of caches missed, for every design point that has a hit ratio.
 
-use crate::chart::drawable;
-use crate::findings::{Findings, MetricFinding, Row};
 use crate::table::Sheet;
+use analysis::findings::{Findings, MetricFinding, Row};
+use analysis::number::drawable;
 
 /// Heading and metric of each cause.
 const CAUSES: [(&str, &str); 5] = [
@@ -45,7 +45,7 @@ pub(crate) fn sheet(findings: &Findings) -> Option<Sheet> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{analyze, example};
+    use analysis::{analyze, example};
     use study::record::{CacheCounts, CacheMeasurement, MissCauses, Outcome};
 
     #[test]

@@ -112,8 +112,9 @@ mod tests {
     use resvg::usvg::Rect;
 
     use super::*;
-    use crate::findings::{Findings, RowState};
-    use crate::{example, figure_svgs};
+    use crate::figure_svgs;
+    use analysis::example;
+    use analysis::findings::{Findings, RowState};
 
     /// Every figure of every example, and those of one with words that are hard to place.
     fn every_figure() -> Vec<(String, String)> {
@@ -126,7 +127,7 @@ mod tests {
             ("builds", example::builds()),
         ];
         let figures = |(name, (run, records)): (&str, (study::record::Run, Vec<study::record::Record>))| {
-            let figures = figure_svgs(&crate::analyze(&run, &records));
+            let figures = figure_svgs(&analysis::analyze(&run, &records));
             figures.into_iter().map(move |(figure, svg)| (format!("{name} {figure}"), svg)).collect::<Vec<_>>()
         };
         runs.into_iter().flat_map(figures).chain(figure_svgs(&wordy())).collect()
@@ -135,7 +136,7 @@ mod tests {
     /// Long titles, names and reasons, with spaces and without.
     fn wordy() -> Findings {
         let (run, records) = example::through();
-        let mut findings = crate::analyze(&run, &records);
+        let mut findings = analysis::analyze(&run, &records);
         for (index, figure) in findings.figures.iter_mut().enumerate() {
             let space = if index % 2 == 0 { " " } else { "-" };
             figure.title = Some(vec!["WHO HAS MOST"; 20].join(space));

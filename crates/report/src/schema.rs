@@ -3,7 +3,7 @@
 use schemars::{JsonSchema, Schema, schema_for};
 
 use crate::workload::WorkloadDrawn;
-use crate::{FindReport, Findings, LoadReport};
+use analysis::{FindReport, Findings, LoadReport};
 
 /// The stem of each file in schemas/ that this crate owns, with its text.
 pub fn schemas() -> [(&'static str, String); 4] {

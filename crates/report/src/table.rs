@@ -3,9 +3,11 @@
 use study::plan::{Table, TableKind};
 use study::record::Purpose;
 
-use crate::findings::{Findings, Row, SearchEnd, SearchFinding, SearchStep};
-use crate::terminal::{cell, cpus_cell, has_fewer_cpus, idle_word, limited_by};
-use crate::{miss_causes, number, operations};
+use crate::terminal::{cell, cpus_cell, has_fewer_cpus, limited_by};
+use crate::{miss_causes, sections::operations};
+use analysis::findings::{Findings, Row, SearchEnd, SearchFinding, SearchStep};
+use analysis::number;
+use analysis::words::{idle_word, purpose};
 
 /// A table, ready to be laid out.
 #[derive(Clone, Debug, PartialEq)]
@@ -75,18 +77,6 @@ pub(crate) fn steps(findings: &Findings) -> Vec<Sheet> {
         }
     };
     findings.searches().map(sheet).collect()
-}
-
-/// What a step was for.
-pub(crate) fn purpose(purpose: Purpose) -> &'static str {
-    match purpose {
-        Purpose::Pilot => "pilot",
-        Purpose::Bracket => "bracket",
-        Purpose::Bisect => "bisect",
-        Purpose::Repeat => "repeat",
-        Purpose::Confirm => "confirm",
-        Purpose::Share => "share",
-    }
 }
 
 fn sheet(findings: &Findings, table: &Table) -> Sheet {
@@ -195,7 +185,7 @@ fn statistics(findings: &Findings, metric: &str) -> Vec<Column> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{analyze, example};
+    use analysis::{analyze, example};
 
     fn text(sheet: &Sheet) -> String {
         let heads = sheet.heads.iter().map(|(head, _)| head.as_str()).collect::<Vec<_>>().join(" | ");

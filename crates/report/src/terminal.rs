@@ -2,10 +2,13 @@
 
 use std::fmt::Write as _;
 
-use study::record::{FindingState, IdlePolicy, Limit};
+use study::record::FindingState;
 
-use crate::findings::{Findings, Row};
-use crate::{added, miss_ratio, number, over_requests, row, silence, table};
+use crate::sections::added;
+use crate::table;
+use analysis::findings::{Findings, Row};
+use analysis::words::{idle_word, limit_word};
+use analysis::{number, over_requests, row, silence};
 
 /// How a text is to look; the caller knows whether it goes to a terminal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,26 +46,6 @@ impl Paint<'_> {
 
     pub(crate) fn bad(&self, text: &str) -> String {
         self.wrapped("31", text)
-    }
-}
-
-/// The word of a verdict.
-pub fn limit_word(limit: Limit) -> &'static str {
-    match limit {
-        Limit::Subject => "subject",
-        Limit::Generator => "generator",
-        Limit::Neither => "neither",
-        Limit::Shared => "shared",
-        Limit::Middle => "middle",
-        Limit::Latency => "latency",
-    }
-}
-
-/// The word of an idle policy.
-pub fn idle_word(idle: IdlePolicy) -> &'static str {
-    match idle {
-        IdlePolicy::Machine => "machine",
-        IdlePolicy::Spin => "spin",
     }
 }
 
@@ -111,7 +94,7 @@ pub fn terminal(findings: &Findings, style: &Style) -> String {
     }
     if !findings.miss_ratios.is_empty() {
         let _ = writeln!(out, "\n{}", paint.bold("Miss ratio"));
-        for sentence in miss_ratio::words(findings) {
+        for sentence in analysis::miss_ratio::words(findings) {
             out += &wrap(&format!("  {sentence}\n"), style.width, 4);
         }
     }
@@ -388,7 +371,7 @@ pub(crate) fn wrap(text: &str, width: usize, indent: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{analyze, example};
+    use analysis::{analyze, example};
     use insta::assert_snapshot;
 
     fn example_text(width: usize) -> String {

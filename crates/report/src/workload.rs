@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use crate::chart::{Axis, Layer, Panel};
 use crate::figure::{self, Drawing, Key};
 use crate::html::HtmlError;
-use crate::number::{self, percent};
+use analysis::number::{self, percent};
 
 /// The version of [`WorkloadDrawn`].
 pub const WORKLOAD_VERSION: u32 = 1;

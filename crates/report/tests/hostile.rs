@@ -17,7 +17,7 @@ fn numbers(value: &Value, path: &str, found: &mut Vec<String>) {
 
 /// A run of one point and a few of its trials, with few windows: the fewer numbers, the more can be tried.
 fn small() -> (Run, Vec<Record>) {
-    let (mut run, mut records) = report::example::volley();
+    let (mut run, mut records) = analysis::example::volley();
     run.plan.points.truncate(1);
     run.builds.truncate(1);
     records.retain(|record| record.point == 0);
@@ -40,25 +40,25 @@ fn small() -> (Run, Vec<Record>) {
 }
 
 fn render_everything(run: &Run, records: &[Record]) {
-    let findings = report::analyze(run, records);
+    let findings = analysis::analyze(run, records);
     let style = report::Style { colour: true, width: 80 };
     report::terminal(&findings, &style);
     report::markdown(&findings);
     report::csv(&findings);
     report::csv_trials(&findings);
     report::csv_effects(&findings);
-    report::volley(run, records);
+    analysis::volley(run, records);
     report::figure_svgs(&findings);
     report::html(&findings).unwrap();
     serde_json::from_str::<Value>(&report::json(&findings).unwrap()).unwrap();
     for record in records {
-        report::judge(record, run.calibration.as_ref());
+        analysis::judge(record, run.calibration.as_ref());
         if let Some(measurement) = record.measurement() {
             load(measurement);
         }
     }
     for point in 0..run.plan.points.len() {
-        report::next(&run.plan, point, records);
+        analysis::next(&run.plan, point, records);
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use report::example;
+use analysis::example;
 use store::{LAYOUT_VERSION, Store, StoreError};
 use study::record::{Calibration, IdlePolicy, Record, Run, RunState};
 use tempfile::TempDir;

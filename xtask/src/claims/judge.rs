@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use report::Findings;
-use report::findings::{Mark, Row, RowState, Scalability};
+use analysis::Findings;
+use analysis::findings::{Mark, Row, RowState, Scalability};
 use stats::Estimate;
 use stats::pairs::Pairs;
 use study::plan::Level;
@@ -200,7 +200,8 @@ fn value(findings: &Findings, metric: &str, at: &At, range: Range) -> Result<Ans
     let estimate = stats::interval::mean(&values, LEVEL)
         .ok_or_else(|| obstacle(format!("no interval of `{metric}`"), "trials that have it"))?;
     let unit = study::Metric::named(metric).map_or("1", |metric| metric.unit);
-    let [point, low, high] = [estimate.point, estimate.low, estimate.high].map(|value| report::quantity(value, unit));
+    let [point, low, high] =
+        [estimate.point, estimate.low, estimate.high].map(|value| analysis::number::quantity(value, unit));
     let half = (estimate.high - estimate.low) / 2.0;
     let more = || more_blocks(values.len(), half, distance(estimate.point, range));
     Ok(Answer {
@@ -358,7 +359,8 @@ fn over_requests(findings: &Findings, what: &str, at: &At, trend: Trend) -> Resu
     let found = found.ok_or_else(|| obstacle(format!("no trend of `{what}`"), "trials that record it"))?;
     let slope = found.slope_per_1000.ok_or_else(|| obstacle("one trial has no interval", "more trials"))?;
     enough(slope.n as usize, "trials")?;
-    let [point, low, high] = [slope.point, slope.low, slope.high].map(|value| report::quantity(value, &found.unit));
+    let [point, low, high] =
+        [slope.point, slope.low, slope.high].map(|value| analysis::number::quantity(value, &found.unit));
     // The word that the findings publish.
     let word = serde_json::to_value(found.trend).ok();
     let word = word.as_ref().and_then(|word| word.as_str()).unwrap_or("unclear");

@@ -60,7 +60,7 @@ fn a_set_that_would_not_expand_is_found() {
 
 /// A run that a claim about `volley` could be answered by.
 fn example() -> Stored {
-    let (mut run, records) = report::example::volley();
+    let (mut run, records) = analysis::example::volley();
     run.command = ["quintain", "run", "volley"].map(str::to_owned).to_vec();
     run.profile = "default".to_owned();
     run.state = Some(RunState::Complete);

@@ -30,7 +30,7 @@ impl Axis {
     /// the largest; log where they differ by an order of magnitude and more; else what the values span, which the label says.
     pub(crate) fn of_values(values: impl Iterator<Item = f64>, unit: &str, label: &str) -> Axis {
         let (low, high) = values
-            .filter(|value| super::drawable(*value))
+            .filter(|value| analysis::number::drawable(*value))
             .fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), value| (low.min(value), high.max(value)));
         // Nothing to show, or counts of what never happened.
         if low > high || (low == 0.0 && high == 0.0) {

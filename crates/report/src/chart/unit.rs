@@ -1,6 +1,6 @@
 //! Labels of an axis, in the unit that suits their size.
 
-use crate::number;
+use analysis::number;
 
 /// Divisor and name of the unit in which an axis up to `size` is marked.
 pub(crate) fn of_axis(unit: &str, size: f64) -> (f64, &'static str) {

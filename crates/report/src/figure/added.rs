@@ -5,9 +5,11 @@ use study::plan::Figure as Wanted;
 
 use super::colours::Colours;
 use super::{Detail, Drawing, Key, metric_of, percent, place_of};
-use crate::added::{self, Added, AddedMetric};
-use crate::chart::{Axis, Layer, Mark, Panel, drawable};
-use crate::findings::Findings;
+use crate::chart::{Axis, Layer, Mark, Panel};
+use analysis::added;
+use analysis::findings::Findings;
+use analysis::findings::{Added, AddedMetric};
+use analysis::number::drawable;
 
 /// A panel for each metric, a slot for each point through middles.
 pub(super) fn added(findings: &Findings, wanted: &Wanted, detail: Detail) -> Drawing {

@@ -4,9 +4,9 @@ use study::plan::Figure as Wanted;
 
 use super::{Detail, Drawing, Facet, Grid, tip};
 use crate::chart::{Axis, Layer, Mark, Panel};
-use crate::findings::{Clock, Findings, Row};
-use crate::latency::Latency;
-use crate::number;
+use analysis::findings::{Clock, Findings, Row};
+use analysis::latency::Latency;
+use analysis::number;
 
 /// Quantiles that have a marker.
 const MARKED: [(f64, &str); 5] = [(0.5, "p50"), (0.9, "p90"), (0.99, "p99"), (0.999, "p99.9"), (0.9999, "p99.99")];

@@ -2,10 +2,11 @@
 
 use super::colours::Colours;
 use super::{Detail, Drawing, metric_of};
-use crate::chart::{Axis, Cell, Layer, Panel, drawable, style};
-use crate::findings::{Column, Findings, InsideTrial, Process, Role};
-use crate::inside::{band_ns, rule};
-use crate::number;
+use crate::chart::{Axis, Cell, Layer, Panel, style};
+use analysis::findings::{Column, Findings, InsideTrial, Process, Role};
+use analysis::inside::{band_ns, rule};
+use analysis::number;
+use analysis::number::drawable;
 
 /// Trials that are drawn where everything is.
 const TRIALS: usize = 12;

@@ -8,9 +8,9 @@ use study::plan::Figure as Wanted;
 use super::colours::Colours;
 use super::{Detail, Drawing, Key, percent, place_of};
 use crate::chart::{Axis, Layer, Mark, Panel};
-use crate::findings::{Findings, MissRatioCurve, MissRatioPoint, MissRatios};
-use crate::miss_ratio::capacity;
-use crate::number::{self, quantity};
+use analysis::findings::{Findings, MissRatioCurve, MissRatioPoint, MissRatios};
+use analysis::miss_ratio::capacity;
+use analysis::number::{self, quantity};
 
 /// A panel for each combination of the levels of the other factors.
 pub(super) fn miss_ratio(findings: &Findings, index: usize, wanted: &Wanted, detail: Detail) -> Drawing {

@@ -4,10 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use study::plan::Figure as Wanted;
 
-use super::{Detail, Drawing, Facet, Grid, Key, MARKS, estimate_at, metric_of, percent, tip};
-use crate::chart::{Axis, Layer, Mark, Panel, drawable};
-use crate::findings::{CurvePoint, Factor, Findings, Row, Scalability, TrialFinding};
-use crate::number;
+use super::{Detail, Drawing, Facet, Grid, Key, MARKS, metric_of, percent, tip};
+use crate::chart::{Axis, Layer, Mark, Panel};
+use analysis::findings::{CurvePoint, Factor, Findings, Row, Scalability, TrialFinding};
+use analysis::number;
+use analysis::number::drawable;
+use analysis::value::estimate_at;
 
 /// Lines over a numeric factor with at least two levels measured; else the estimates one below the other, because a line needs
 /// an axis and names need room.
@@ -307,7 +309,7 @@ impl Over<'_> {
             return marks.collect();
         }
         let Some(found) = row.metrics.get(metric) else { return Vec::new() };
-        let sound = |e: &crate::findings::Estimate| {
+        let sound = |e: &analysis::findings::Estimate| {
             [e.point, e.low, e.high, e.half_width()].iter().all(|value| drawable(*value))
         };
         let estimate = estimate_at(row, metric, self.level).filter(sound);

@@ -7,9 +7,10 @@ use study::record::IdlePolicy;
 
 use super::colours::Colours;
 use super::{Detail, Drawing, Key, percent};
-use crate::chart::{Axis, Layer, Mark, Panel, drawable};
-use crate::findings::{Estimate, Factor, Findings, Mark as RowMark, Row, TrialFinding};
-use crate::{number, row};
+use crate::chart::{Axis, Layer, Mark, Panel};
+use analysis::findings::{Estimate, Factor, Findings, Mark as RowMark, Row, TrialFinding};
+use analysis::number::drawable;
+use analysis::{number, row};
 
 /// A panel each, of those that are known.
 const QUANTILES: [(&str, &str); 3] = [("latency_p50", "p50"), ("latency_p99", "p99"), ("latency_p999", "p99.9")];

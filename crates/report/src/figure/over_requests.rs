@@ -5,9 +5,10 @@ use study::plan::Figure as Wanted;
 
 use super::colours::Colours;
 use super::{Detail, Drawing, Key, over, percent};
-use crate::chart::{Axis, Layer, Panel, drawable};
-use crate::findings::Findings;
-use crate::over_requests::OverRequests;
+use crate::chart::{Axis, Layer, Panel};
+use analysis::findings::Findings;
+use analysis::findings::OverRequests;
+use analysis::number::drawable;
 
 /// Resident set over requests, and in a panel of its own what is in the store, where there is one.
 pub(super) fn memory(findings: &Findings, wanted: &Wanted, detail: Detail) -> Drawing {

@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 
 use super::{Detail, Drawing, Key, MARKS};
-use crate::chart::{Axis, Layer, Mark, Panel, drawable};
-use crate::findings::Findings;
-use crate::number;
+use crate::chart::{Axis, Layer, Mark, Panel};
+use analysis::findings::Findings;
+use analysis::number;
+use analysis::number::drawable;
 
 /// At least so far to both sides, percent, so that a machine that keeps its speed looks like one.
 const WIDTH: f64 = 5.0;
@@ -74,7 +75,7 @@ pub(super) fn probes(findings: &Findings, detail: Detail) -> Option<Drawing> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{analyze, example};
+    use analysis::{analyze, example};
 
     #[test]
     fn each_probe_is_a_mark_hollow_where_another_had_the_processor() {

@@ -3,9 +3,9 @@
 use super::colours::Colours;
 use super::{Detail, Drawing, Key};
 use crate::chart::{Axis, Layer, Mark, Panel};
-use crate::findings::{Findings, SearchFinding, SearchStep, SearchVerdict};
-use crate::number;
-use crate::table::purpose;
+use analysis::findings::{Findings, SearchFinding, SearchStep, SearchVerdict};
+use analysis::number;
+use analysis::words::purpose;
 
 /// The series: what a trial says alone.
 const VERDICTS: [&str; 5] = ["holds", "fails", "neither is sure", "generator-limited", "says nothing of the objective"];
@@ -32,7 +32,7 @@ pub(super) fn steps(findings: &Findings, detail: Detail) -> Option<Drawing> {
     let x = Axis::linear(0.0, last as f64, "", "step, in the order they ran");
     let first_number = Colours::new(findings).others();
     let alone = searches.len() == 1;
-    let panel = |(row, search): &(&crate::findings::Row, &SearchFinding)| {
+    let panel = |(row, search): &(&analysis::findings::Row, &SearchFinding)| {
         let title = if alone { String::new() } else { row.label.clone() };
         Panel::new(title, x.clone(), y.clone(), layers(search, first_number, detail))
     };

@@ -3,9 +3,10 @@
 use study::plan::Figure as Wanted;
 
 use super::{Detail, Drawing, Grid, MARKS, metric_of, tip};
-use crate::chart::{Axis, Layer, Mark, Panel, drawable};
-use crate::findings::Findings;
-use crate::number;
+use crate::chart::{Axis, Layer, Mark, Panel};
+use analysis::findings::Findings;
+use analysis::number;
+use analysis::number::drawable;
 
 pub(super) fn timeline(findings: &Findings, wanted: &Wanted, detail: Detail) -> Drawing {
     let metric = wanted.y.clone().unwrap_or_else(|| findings.metric.clone());

@@ -3,10 +3,12 @@
 use study::record::{BuildOutcome, FailureKind, FindingState, IdlePolicy};
 
 use super::table::{Cell, Head, table};
-use crate::findings::{Estimate, Factor, Findings, MetricFinding, Row, RowState, UslFit};
-use crate::number;
-use crate::terminal::{cpus_cell, has_fewer_cpus, idle_word, limit_word};
-use crate::{effects as of_factors, markdown, row, silence, table as wanted, terminal};
+use crate::terminal::{cpus_cell, has_fewer_cpus};
+use crate::{markdown, sections::effects as of_factors, table as wanted, terminal};
+use analysis::findings::{Estimate, Factor, Findings, MetricFinding, Row, RowState, UslFit};
+use analysis::number;
+use analysis::words::{idle_word, limit_word};
+use analysis::{row, silence};
 
 /// Metrics of the first table; the others are one click away.
 const FIRST: [&str; 4] = ["throughput", "latency_mean", "latency_p50", "latency_p99"];
@@ -323,7 +325,7 @@ pub(super) fn failures(f: &Findings) -> Option<String> {
 
 /// Parameters of the fits.
 pub(super) fn usl(f: &Findings) -> Option<String> {
-    let cells = |found: &crate::findings::Scalability| {
+    let cells = |found: &analysis::findings::Scalability| {
         let fit = found.fit.as_ref()?;
         let parameter = |e: &Estimate| {
             Cell::number(format!("{} ({} to {})", shown(e.point, "1"), shown(e.low, "1"), shown(e.high, "1")))

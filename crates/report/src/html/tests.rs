@@ -10,9 +10,9 @@ use study::record::{Finding, FindingState, Host, IdlePolicy, NetworkCounters};
 use super::{PAGE_LIMIT, figure_svgs, html};
 use crate::chart::Layer;
 use crate::chart::scale::Scale;
-use crate::example;
 use crate::figure::{self, Detail};
-use crate::findings::{
+use analysis::example;
+use analysis::findings::{
     Estimate, FINDINGS_VERSION, Factor, Findings, Mark, MetricFinding, MetricInfo, Row, RowState, TrialFinding, Warning,
 };
 
@@ -69,7 +69,7 @@ fn volley() -> Findings {
     // Simulated once: that takes most of the time of these tests.
     static VOLLEY: LazyLock<Findings> = LazyLock::new(|| {
         let (run, records) = example::volley();
-        crate::analyze(&run, &records)
+        analysis::analyze(&run, &records)
     });
     VOLLEY.clone()
 }
@@ -77,7 +77,7 @@ fn volley() -> Findings {
 #[test]
 fn an_interaction_joins_words() {
     let (run, records) = example::builds();
-    let findings = crate::analyze(&run, &records);
+    let findings = analysis::analyze(&run, &records);
     let drawings = figure::figures(&findings, Detail::FULL);
     let words = &drawings[0];
     assert_eq!(
@@ -343,7 +343,7 @@ fn idle_policies_are_never_one_series() {
 #[test]
 fn a_fit_is_drawn_through_what_it_fits() {
     let (run, records) = example::sweep();
-    let f = crate::analyze(&run, &records);
+    let f = analysis::analyze(&run, &records);
     assert_sound(&html(&f).unwrap());
     assert_in_bounds(&f);
     let drawings = figure::figures(&f, Detail::FULL);
@@ -357,7 +357,7 @@ fn a_fit_is_drawn_through_what_it_fits() {
 #[test]
 fn trials_are_drawn_with_the_law_and_its_band_and_hollow_where_they_are_not_about_the_subject() {
     let (run, records) = example::threads();
-    let f = crate::analyze(&run, &records);
+    let f = analysis::analyze(&run, &records);
     let page = html(&f).unwrap();
     assert_sound(&page);
     assert_in_bounds(&f);
@@ -458,7 +458,7 @@ fn one_level_is_drawn_with_names_and_not_as_a_lonely_line() {
 fn hostile_names_stay_text() {
     const EVIL: &str = "</title></svg></style><script>alert(1)</script>\"'`{{7*7}}&lt;\u{0}\u{1b}";
     let mut f = volley();
-    f.answer.push(crate::findings::Sentence { text: EVIL.to_owned(), from: crate::findings::Source::Rows });
+    f.answer.push(analysis::findings::Sentence { text: EVIL.to_owned(), from: analysis::findings::Source::Rows });
     f.method.push(EVIL.to_owned());
     f.warnings.push(Warning { details: vec![EVIL.to_owned()], ..Warning::new(study::WarningKind::Other, EVIL, 0) });
     f.command.push(EVIL.to_owned());
@@ -603,7 +603,7 @@ fn names(drawing: &figure::Drawing) -> Vec<String> {
 fn what_does_not_vary_is_in_no_name_of_a_figure() {
     let runs = [example::sweep(), example::capacity(), example::threads()];
     for (run, records) in runs {
-        let f = crate::analyze(&run, &records);
+        let f = analysis::analyze(&run, &records);
         let fixed = f.factors.iter().filter(|factor| !factor.varies());
         let fixed = fixed.map(|factor| (factor.name.clone(), factor.levels[0].to_string())).collect::<Vec<_>>();
         // A number alone may be a value: it counts with its factor.
@@ -689,12 +689,12 @@ fn no_name_is_cut_however_long() {
 #[test]
 fn the_insides_of_trials_are_few_and_the_page_stays_small() {
     let (run, records) = example::sweep();
-    let mut f = crate::analyze(&run, &records);
+    let mut f = analysis::analyze(&run, &records);
     let mut rng = Rng::new(3);
     // As full as can be: all columns, all bands, no two alike.
     for trial in &mut f.inside {
         let first = trial.columns[0].clone();
-        let column = |at: u64| crate::findings::Column {
+        let column = |at: u64| analysis::findings::Column {
             from_ns: at * 2_000_000,
             to_ns: (at + 1) * 2_000_000,
             bands: (0..165).map(|band| (band, 1 + rng.below(1 << (band % 40)))).collect(),
@@ -723,7 +723,7 @@ fn the_insides_of_trials_are_few_and_the_page_stays_small() {
 #[test]
 fn latency_over_rate_has_shares_and_searches_in_one_line_and_yields_to_the_studys_own() {
     let (run, records) = example::capacity();
-    let mut f = crate::analyze(&run, &records);
+    let mut f = analysis::analyze(&run, &records);
     let drawn =
         |f: &Findings| figure::figures(f, Detail::FULL).into_iter().find(|drawing| drawing.name.ends_with("over-rate"));
     let drawing = drawn(&f).unwrap();

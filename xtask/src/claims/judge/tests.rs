@@ -29,8 +29,8 @@ fn within(low: f64, high: f64) -> Range {
 /// The example of two builds, two sizes of memory and two numbers of clients, with so many blocks of the throughput
 /// given. A block changes all its trials alike, by up to 40 %, and each by 1 % for itself.
 fn builds(blocks: u32, throughput: impl Fn(&str, &str) -> f64) -> Findings {
-    let (run, records) = report::example::builds();
-    let mut findings = report::analyze(&run, &records);
+    let (run, records) = analysis::example::builds();
+    let mut findings = analysis::analyze(&run, &records);
     let mut rng = stats::Rng::new(7);
     for row in &mut findings.rows {
         let trial = row.trials[0].clone();
@@ -39,7 +39,7 @@ fn builds(blocks: u32, throughput: impl Fn(&str, &str) -> f64) -> Findings {
         let of_block = |block: u32| {
             let value = mean * (1.0 + 0.2 * f64::from(block % 3)) * (1.0 + 0.01 * rng.normal());
             let values = BTreeMap::from([("throughput".to_owned(), value)]);
-            report::findings::TrialFinding { block, values, ..trial.clone() }
+            analysis::findings::TrialFinding { block, values, ..trial.clone() }
         };
         row.trials = (0..blocks).map(of_block).collect();
     }
@@ -132,8 +132,8 @@ fn the_larger_of_two_changes_is_told_whichever_way_they_go() {
 
 #[test]
 fn a_law_has_its_peak_inside_outside_or_beyond_what_was_measured() {
-    let (run, records) = report::example::sweep();
-    let mut findings = report::analyze(&run, &records);
+    let (run, records) = analysis::example::sweep();
+    let mut findings = analysis::analyze(&run, &records);
     // Eight trials are too few to tell; of the fit nothing else changes here.
     let series = || at(&[("server", "c-epoll"), ("clients", "80")]);
     let look =
@@ -164,13 +164,13 @@ fn a_law_has_its_peak_inside_outside_or_beyond_what_was_measured() {
 
 #[test]
 fn trends_over_requests() {
-    let (run, records) = report::example::through();
-    let mut findings = report::analyze(&run, &records);
+    let (run, records) = analysis::example::through();
+    let mut findings = analysis::analyze(&run, &records);
     let place = findings.over_requests.iter().position(|found| found.what == "middle_store").unwrap();
     let found = findings.over_requests[place].clone();
     let at = at(&[("through", "adapter")]);
     let slope =
-        |low: f64, n| Some(report::findings::Estimate { point: low + 1.0, low, high: low + 2.0, level: 0.95, n });
+        |low: f64, n| Some(analysis::findings::Estimate { point: low + 1.0, low, high: low + 2.0, level: 0.95, n });
     let mut judged = |trend: Trend, word: &str, low: f64, n: u64| {
         let found = &mut findings.over_requests[place];
         found.trend = serde_json::from_value(word.into()).unwrap();
@@ -238,7 +238,7 @@ fn what_is_about_something_else_tells_nothing() {
     };
     let label = whole.rows[0].label.clone();
     assert_eq!(
-        why(&|row| row.marks = vec![report::findings::Mark::GeneratorBound]),
+        why(&|row| row.marks = vec![analysis::findings::Mark::GeneratorBound]),
         format!("{label}: generator-bound")
     );
     assert_eq!(

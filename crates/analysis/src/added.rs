@@ -1,0 +1,170 @@
+//! What a middle adds: trials through it beside those at `direct` of the same block.
+//!
+//! The two trials of a block had the same machine a moment apart, so what the machine does to both cancels: the difference is told far more
+//! sharply than the two sides.
+
+use stats::claims::BLOCKS_MIN;
+use stats::pairs::Pairs;
+use study::middle::{DIRECT, THROUGH};
+use study::plan::Level;
+
+use crate::findings::{Added, AddedMetric, Estimate, Findings, Row};
+use crate::number::{count, quantity, scale};
+
+/// What is compared, in the order of the tables.
+pub const COMPARED: [&str; 10] = [
+    "latency_mean",
+    "latency_p50",
+    "latency_p90",
+    "latency_p95",
+    "latency_p99",
+    "latency_p999",
+    "throughput",
+    "subject_cpu_per_request",
+    "client_bytes_per_request",
+    "subject_bytes_per_request",
+];
+/// What a sentence names.
+const NAMED: [(&str, &str); 3] = [("latency_p50", "p50"), ("latency_p99", "p99"), ("latency_mean", "the mean")];
+
+/// Every point through middles that has trials in blocks with one at `direct`.
+pub fn added(findings: &Findings) -> Vec<Added> {
+    let rest = findings.factors.iter().filter(|factor| factor.levels.len() > 1 && factor.name != THROUGH);
+    let rest = rest.map(|factor| factor.name.clone()).collect::<Vec<_>>();
+    let pair = |(index, row): (usize, &Row)| {
+        let through = through(row).filter(|level| *level != DIRECT)?;
+        let direct = findings.rows.iter().position(|other| is_direct_of(other, row))?;
+        let against = &findings.rows[direct];
+        let metrics = COMPARED.iter().filter_map(|name| metric(name, against, row, findings.level)).collect::<Vec<_>>();
+        let place = if rest.is_empty() { String::new() } else { crate::row::label(&rest, &row.factors) };
+        let through = through.to_owned();
+        (!metrics.is_empty()).then(|| Added { row: index, direct, through, place, metrics, sentence: String::new() })
+    };
+    let mut all = findings.rows.iter().enumerate().filter_map(pair).collect::<Vec<_>>();
+    // What sentences name is one family; each other metric of the table is one of its own.
+    let told = NAMED.map(|(name, _)| name);
+    let others = COMPARED.iter().filter(|name| !told.contains(name)).map(std::slice::from_ref);
+    for family in std::iter::once(&told[..]).chain(others) {
+        let metrics = all.iter_mut().flat_map(|found| &mut found.metrics);
+        let is_tested =
+            |metric: &&mut AddedMetric| family.contains(&metric.metric.as_str()) && metric.p_adjusted.is_some();
+        let mut tested = metrics.filter(is_tested).collect::<Vec<_>>();
+        let raw = tested.iter().filter_map(|metric| metric.p_adjusted).collect::<Vec<_>>();
+        for (metric, p) in tested.iter_mut().zip(stats::compare::holm(&raw)) {
+            metric.p_adjusted = Some(p);
+            metric.shown = p <= 1.0 - findings.level && metric.blocks >= BLOCKS_MIN as u64;
+        }
+    }
+    for found in &mut all {
+        found.sentence = sentence(findings, found);
+    }
+    all
+}
+
+fn through(row: &Row) -> Option<&str> {
+    match row.factors.get(THROUGH) {
+        Some(Level::Text(level)) => Some(level),
+        _ => None,
+    }
+}
+
+/// Whether `direct` is what `row` is held against: nothing differs but that no middle is passed.
+fn is_direct_of(direct: &Row, row: &Row) -> bool {
+    let rest = |row: &Row| {
+        row.factors.iter().filter(|(name, _)| *name != THROUGH).map(|(n, l)| (n.clone(), l.clone())).collect::<Vec<_>>()
+    };
+    through(direct) == Some(DIRECT) && direct.idle == row.idle && rest(direct) == rest(row)
+}
+
+fn metric(name: &str, direct: &Row, row: &Row, level: f64) -> Option<AddedMetric> {
+    let value = |row: &Row, block: u32| {
+        row.trials.iter().find(|trial| trial.block == block).and_then(|trial| trial.known(name))
+    };
+    let pair = |block: u32| Some((value(direct, block)?, value(row, block)?));
+    let pairs = row.trials.iter().filter_map(|trial| pair(trial.block)).collect::<Vec<_>>();
+    let differences = pairs.iter().map(|(direct, through)| through - direct).collect::<Vec<_>>();
+    let is_finite = !differences.is_empty() && differences.iter().all(|difference| difference.is_finite());
+    let differences = is_finite.then(|| Pairs::from_logs(differences));
+    let mean = |side: fn(&(f64, f64)) -> f64| stats::interval::average(&pairs.iter().map(side).collect::<Vec<_>>());
+    Some(AddedMetric {
+        metric: name.to_owned(),
+        direct: mean(|pair| pair.0)?,
+        through: mean(|pair| pair.1)?,
+        difference: differences.as_ref().and_then(|pairs| pairs.shift(level)).map(Estimate::from),
+        ratio: Pairs::new(pairs.iter().copied()).and_then(|ratios| ratios.typical(level)).map(Into::into),
+        // Adjusted when all are there.
+        p_adjusted: differences.map(|pairs| pairs.test(0.0).p_two_sided()),
+        shown: false,
+        blocks: pairs.len() as u64,
+    })
+}
+
+/// A change with its interval, all in one unit: `+18.2 µs [17.1, 19.3]`; of a quick look without the interval.
+pub fn change(estimate: &Estimate, unit: &str, quick: bool) -> String {
+    change_per(estimate, unit, "", quick)
+}
+
+/// The same of something: `+0.1 µs per 1,000 requests [-0.2, 0.4]`.
+pub fn change_per(estimate: &Estimate, unit: &str, per: &str, quick: bool) -> String {
+    let (divisor, name) = scale(unit, estimate.point.abs().max(estimate.half_width()));
+    let [point, low, high] = [estimate.point, estimate.low, estimate.high].map(|value| value / divisor);
+    let decimals = match point.abs().max(high - low) {
+        size if size >= 100.0 => 0,
+        size if size >= 10.0 => 1,
+        size if size >= 1.0 => 2,
+        _ => 3,
+    };
+    let unit = if name.is_empty() { String::new() } else { format!(" {name}") };
+    let ends = if quick { String::new() } else { format!(" [{low:.decimals$}, {high:.decimals$}]") };
+    format!("{point:+.decimals$}{unit}{per}{ends}")
+}
+
+/// `clients 1: haproxy adds 18.2 µs [17.1, 19.3] at p50 and ... (12 blocks); it costs 24 µs of CPU time a request.`
+fn sentence(findings: &Findings, found: &Added) -> String {
+    let place = if found.place.is_empty() { String::new() } else { format!("{}: ", found.place) };
+    let blocks = NAMED.iter().filter_map(|(name, _)| found.metric(name)).map(|metric| metric.blocks).min().unwrap_or(0);
+    let is_claimed = !findings.quick && blocks >= BLOCKS_MIN as u64;
+    let unit = |name: &str| findings.metric_info(name).map_or("ns", |info| info.unit.as_str()).to_owned();
+    let (mut adds, mut takes, mut open) = (Vec::new(), Vec::new(), Vec::new());
+    for (metric, word) in NAMED.iter().filter_map(|(name, word)| Some((found.metric(name)?, word))) {
+        let unit = unit(&metric.metric);
+        match &metric.difference {
+            Some(difference) if metric.shown && difference.point >= 0.0 => {
+                adds.push(format!("{} at {word}", change(difference, &unit, !is_claimed).trim_start_matches('+')));
+            }
+            Some(difference) if metric.shown => takes.push(format!("{} at {word}", change(difference, &unit, false))),
+            Some(difference) if is_claimed => open.push(format!("at {word} ({})", change(difference, &unit, false))),
+            _ => adds.push(format!("{} at {word}", signed(metric.through - metric.direct, &unit))),
+        }
+    }
+    let through = &found.through;
+    let adds = (!adds.is_empty()).then(|| format!("{through} adds {}", adds.join(", ")));
+    let takes = (!takes.is_empty()).then(|| format!("{through} changes {}", takes.join(", ")));
+    let open = (!open.is_empty()).then(|| format!("no difference is shown through {through} {}", open.join(", ")));
+    let parts = [adds, takes, open].into_iter().flatten().collect::<Vec<_>>().join("; ");
+    let sure = match (is_claimed, findings.quick) {
+        (true, _) => count(blocks, "block"),
+        (false, true) => format!("a quick look, {}", count(blocks, "block")),
+        (false, false) => format!("{}, too few for a claim", count(blocks, "block")),
+    };
+    let row = &findings.rows[found.row];
+    let mean = |name: &str| row.metrics.get(name).and_then(|metric| metric.mean);
+    let cost =
+        mean("middle_cpu_per_request").map(|ns| format!("; it takes {} of CPU time a request", quantity(ns, "ns")));
+    let held = mean("middle_rss").map(|bytes| format!(" and {} of memory", quantity(bytes, "bytes")));
+    let held = held.filter(|_| cost.is_some()).unwrap_or_default();
+    format!("{place}{parts} ({sure}){}{held}.", cost.unwrap_or_default())
+}
+
+/// A difference with its sign.
+pub fn signed(value: f64, unit: &str) -> String {
+    format!("{}{}", if value < 0.0 { "" } else { "+" }, quantity(value, unit))
+}
+
+/// The sentences.
+pub fn words(findings: &Findings) -> impl Iterator<Item = String> {
+    findings.added.iter().map(|found| found.sentence.clone())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,731 @@
+//! The answer to the question of a study, as far as blocks and intervals give one.
+
+use std::collections::BTreeSet;
+
+use stats::claims::BLOCKS_MIN;
+use study::plan::{Asked, AskedKind, Plan};
+
+use crate::comparisons::is_compared;
+use crate::findings::{
+    ComparedPlace, Comparison, Difference, Estimate, Findings, Mark, MetricInfo, Row, Scalability, SearchEnd, Sentence,
+    Source, Trend,
+};
+use crate::number;
+use crate::row::label;
+
+/// At most so many places are named in a sentence.
+const NAMED: usize = 3;
+
+/// Sentences, the most important first: what is asked, then what else was found, then what takes no part and why.
+pub(crate) fn answer(findings: &Findings, plan: &Plan) -> Vec<Sentence> {
+    let without = findings.rows.iter().filter(|row| row.n == 0).collect::<Vec<_>>();
+    if without.len() == findings.rows.len() {
+        let reason = findings.rows.iter().find_map(|row| row.state.reason()).unwrap_or("there is no design point");
+        return vec![from(Source::Rows, format!("No answer: no trial was measured ({reason})."))];
+    }
+    let asked = plan.asked();
+    let mut said = Said(Vec::new());
+    said.asked(findings, &asked);
+    if said.0.is_empty() {
+        said.values(findings);
+    }
+    if said.0.is_empty() {
+        said.say(Source::Rows, [no_answer(findings)]);
+    }
+    let mut sentences = said.0;
+    sentences.extend(others(findings).map(|text| from(Source::Rows, text)));
+    // Where most numbers are about something else, that is the answer.
+    if let Some(first) = about_others(findings) {
+        sentences.insert(0, from(Source::Rows, first));
+    }
+    sentences
+}
+
+fn from(from: Source, text: String) -> Sentence {
+    Sentence { text, from }
+}
+
+/// What was said so far.
+struct Said(Vec<Sentence>);
+
+impl Said {
+    fn say(&mut self, source: Source, texts: impl IntoIterator<Item = String>) {
+        self.0.extend(texts.into_iter().map(|text| from(source, text)));
+    }
+
+    /// What answers the question, and then what the study shows beside it.
+    fn asked(&mut self, findings: &Findings, asked: &Asked) {
+        let mut kinds = vec![asked.kind];
+        kinds.extend(match asked.kind {
+            AskedKind::Best => vec![AskedKind::Growth, AskedKind::Capacity],
+            AskedKind::Added => vec![AskedKind::Capacity],
+            AskedKind::Growth => vec![AskedKind::Best, AskedKind::Capacity],
+            AskedKind::Capacity => vec![AskedKind::Best, AskedKind::Growth],
+            AskedKind::Effects => vec![AskedKind::Capacity],
+            AskedKind::Values => vec![AskedKind::Capacity],
+        });
+        for kind in kinds {
+            match kind {
+                AskedKind::Best => self.best(findings),
+                AskedKind::Added => {
+                    self.say(Source::Added, findings.added.iter().take(NAMED).map(|found| found.sentence.clone()))
+                }
+                AskedKind::Growth => {
+                    self.growth(findings, asked.factor.as_deref().filter(|_| asked.kind == AskedKind::Growth))
+                }
+                AskedKind::Capacity => self.capacity(findings),
+                AskedKind::Effects => self.effects(findings),
+                AskedKind::Values => self.values(findings),
+            }
+        }
+        self.say(Source::OverRequests, crate::over_requests::words(findings).take(NAMED));
+    }
+
+    fn best(&mut self, findings: &Findings) {
+        for comparison in findings.comparisons.iter().filter(|comparison| comparison.headline) {
+            if let Some(words) = Contest::new(findings, comparison) {
+                self.say(Source::Comparisons, words.sentences());
+            }
+        }
+    }
+
+    fn growth(&mut self, findings: &Findings, factor: Option<&str>) {
+        let curves = findings.miss_ratios.iter().flat_map(|found| found.sentences.iter().take(NAMED)).cloned();
+        self.say(Source::MissRatios, curves.collect::<Vec<_>>());
+        let mut factors = findings.trends.iter().map(|trend| trend.factor.as_str()).collect::<Vec<_>>();
+        factors.dedup();
+        // Of what is asked each series; of the rest a summary.
+        factors.sort_by_key(|name| Some(*name) != factor);
+        for name in factors {
+            let trends = findings.trends.iter().filter(|trend| trend.factor == name).collect::<Vec<_>>();
+            self.say(Source::Trends, trend_words(findings, &trends, Some(name) == factor));
+        }
+        // A law that was not fitted is worth a sentence where points were there and had to be left out.
+        let told =
+            |found: &&Scalability| found.fit.is_some() || found.points.iter().any(|point| point.left_out.is_some());
+        let laws = findings.scalability.iter().filter(told).take(NAMED).map(|found| found.sentence.clone());
+        self.say(Source::Scalability, laws.collect::<Vec<_>>());
+    }
+
+    fn capacity(&mut self, findings: &Findings) {
+        self.say(Source::Searches, bears_most(findings));
+        let searches = findings.searches().map(|(row, search)| format!("{}: {}.", row.label, search.sentence));
+        self.say(Source::Searches, searches.collect::<Vec<_>>());
+    }
+
+    /// Of the metric that the study is about, what matters most, where it is about the subject alone.
+    fn effects(&mut self, findings: &Findings) {
+        let mut found =
+            findings.effects.iter().filter(|effects| effects.metric == findings.metric && effects.marked.is_none());
+        let shown =
+            found.next().into_iter().flat_map(|effects| effects.sentences.iter().take(effects.shown.min(NAMED)));
+        self.say(Source::Effects, shown.cloned().collect::<Vec<_>>());
+    }
+
+    fn values(&mut self, findings: &Findings) {
+        let rows = findings.rows.iter().filter(|row| is_compared(row, &findings.metric));
+        self.say(Source::Rows, rows.take(NAMED).map(|row| alone(findings, row)).collect::<Vec<_>>());
+    }
+}
+
+fn no_answer(findings: &Findings) -> String {
+    let is_there = |row: &&Row| row.estimate(&findings.metric).is_some();
+    let why = match findings.rows.iter().find(is_there).map(Row::is_about_others) {
+        Some(true) => "is about the subject",
+        Some(false) => "is of a subject that went on answering",
+        None if findings.rows.iter().any(|row| row.is_at_least(&findings.metric)) => "is more than a lower bound",
+        None => "has an interval",
+    };
+    format!("No answer: {} of no design point {why}.", findings.metric)
+}
+
+/// Where most points are about something else than the subject.
+fn about_others(findings: &Findings) -> Option<String> {
+    let measured = findings.rows.iter().filter(|row| row.n > 0).count();
+    let marked = || findings.rows.iter().filter(|row| row.is_about_others() && row.n > 0);
+    if marked().count() * 2 <= measured {
+        return None;
+    }
+    let kinds = marked().flat_map(|row| &row.marks).filter(|mark| **mark != Mark::Hung).map(|mark| mark.text());
+    let kinds = kinds.collect::<BTreeSet<_>>().into_iter().collect::<Vec<_>>().join(" or ");
+    let all = number::count(measured as u64, "design point");
+    Some(format!("At {} of {all} the numbers are not about the subject: {kinds}.", marked().count()))
+}
+
+/// What takes no part, and why.
+fn others(findings: &Findings) -> impl Iterator<Item = String> {
+    let marked = findings.rows.iter().filter(|row| row.is_about_others() && row.n > 0).map(|row| {
+        let marks = row.marks.iter().map(|mark| mark.text()).collect::<Vec<_>>().join(", ");
+        format!("{} ({marks})", row.label)
+    });
+    let hung = findings.rows.iter().filter(|row| !row.is_about_others() && row.hung() > 0).map(|row| {
+        let trials = number::count(row.n as u64, "trial");
+        format!("{} (hung in {} of {trials})", row.label, row.hung())
+    });
+    let without = findings.rows.iter().filter(|row| row.n == 0);
+    let without = without.map(|row| format!("{} ({})", row.label, row.state.word()));
+    let lists = [
+        listed("Not ranked, because the numbers are not about the subject: ", marked.collect()),
+        listed("Not ranked, because the subject stopped answering: ", hung.collect()),
+        at_least(findings),
+        listed("Without numbers: ", without.collect()),
+    ];
+    lists.into_iter().flatten()
+}
+
+/// Points whose metric is only known to be at least something: neither the lowest nor equal to another.
+fn at_least(findings: &Findings) -> Option<String> {
+    let metric = findings.metric_info(&findings.metric)?;
+    let is_unknown = |row: &&Row| !row.is_marked() && row.is_at_least(&metric.name) && !is_compared(row, &metric.name);
+    let unknown = findings.rows.iter().filter(is_unknown);
+    let shown = unknown.filter_map(|row| {
+        let mean = number::quantity(row.metrics.get(&metric.name)?.mean?, &metric.unit);
+        Some(format!("{} ({} at least {mean})", row.label, noun(metric)))
+    });
+    listed("Not ranked, because requests still waited for an answer at the end: ", shown.collect())
+}
+
+/// What each of the subjects that were searched bore, where one factor alone varies: ranges of searches, which no test holds against each other.
+fn bears_most(findings: &Findings) -> Option<String> {
+    if findings.factors.iter().filter(|factor| factor.levels.len() > 1).count() != 1 {
+        return None;
+    }
+    let ranges = findings.rows.iter().filter_map(|row| {
+        let search = row.search.as_ref()?;
+        let sure = |end: Option<SearchEnd>| end.filter(|end| end.confirmed).map(|end| end.rate_per_s);
+        Some((row, sure(search.low)?, sure(search.high)))
+    });
+    let mut ranges = ranges.collect::<Vec<_>>();
+    ranges.sort_by(|a, b| b.1.total_cmp(&a.1));
+    let (&(first, low_per_s, _), rest) = ranges.split_first().filter(|(_, rest)| !rest.is_empty())?;
+    let rate = |rate_per_s| number::quantity(rate_per_s, "1/s");
+    let failed = rest.iter().filter_map(|(row, _, high)| {
+        let high_per_s = (*high)?;
+        (high_per_s <= low_per_s).then(|| format!("{} at {}", row.label, rate(high_per_s)))
+    });
+    let failed = failed.collect::<Vec<_>>();
+    if failed.len() < rest.len() {
+        let near = rest.iter().filter(|(_, _, high)| high.is_none_or(|high_per_s| high_per_s > low_per_s));
+        let near = near.map(|(row, ..)| row.label.as_str()).collect::<Vec<_>>();
+        return Some(format!("Not told apart in the rate that is borne: {} and {}.", first.label, near.join(" and ")));
+    }
+    Some(format!("{} bore {}, where others failed at less: {}.", first.label, rate(low_per_s), some_of(&failed)))
+}
+
+fn listed(start: &str, items: Vec<String>) -> Option<String> {
+    (!items.is_empty()).then(|| format!("{start}{}.", some_of(&items)))
+}
+
+/// The first few, and how many more.
+fn some_of(items: &[String]) -> String {
+    let rest = items.len().saturating_sub(NAMED);
+    // Not `and 1 more`, which is as long as the one.
+    if rest < 2 {
+        return items.join("; ");
+    }
+    format!("{}; and {rest} more", items[..NAMED].join("; "))
+}
+
+/// `a`, `a and b`, `a, b and c`.
+fn all_of(items: &[String], last: &str) -> String {
+    match items {
+        [] => String::new(),
+        [one] => one.clone(),
+        [first @ .., end] => format!("{} {last} {end}", first.join(", ")),
+    }
+}
+
+/// One point, without anything to compare with.
+fn alone(findings: &Findings, row: &Row) -> String {
+    let mut names = vec![findings.metric.as_str()];
+    names.extend(["throughput", "latency_mean", "latency_p99"].into_iter().filter(|name| *name != findings.metric));
+    let parts = names.into_iter().filter_map(|name| {
+        let metric = findings.metric_info(name)?;
+        Some(format!("{} {}", noun(metric), value(findings, row, metric)?))
+    });
+    format!("{}: {}.", row.label, parts.collect::<Vec<_>>().join(", "))
+}
+
+/// The mean of a row, with its interval where that may be claimed.
+fn value(findings: &Findings, row: &Row, metric: &MetricInfo) -> Option<String> {
+    let found = row.metrics.get(&metric.name)?;
+    match found.estimate.filter(|_| !findings.quick) {
+        Some(estimate) => Some(number::estimate(&estimate, &metric.unit)),
+        None if found.at_least => Some(number::at_least(found.mean?, &metric.unit)),
+        None => Some(number::quantity(found.mean?, &metric.unit)),
+    }
+}
+
+/// How a metric is called within a sentence.
+pub(crate) fn noun(metric: &MetricInfo) -> String {
+    match (metric.name.as_str(), metric.text.strip_suffix(" of the latency")) {
+        ("throughput", _) => "throughput".to_owned(),
+        (_, Some(quantile)) => format!("{quantile} latency"),
+        _ => metric.text.clone(),
+    }
+}
+
+/// A ratio x/y as what x is to y: `11 % [9, 13] below`, `23 % [20, 26] above`, `×3.40 [3.10, 3.70] that of`.
+pub(crate) fn relation(ratio: &Estimate) -> String {
+    let is_percent = ratio.low > 0.5 && ratio.high < 2.0;
+    let (word, numbers) = match (is_percent, ratio.point < 1.0) {
+        (true, true) => (" % below", [ratio.point, ratio.high, ratio.low].map(|ratio| (1.0 - ratio) * 100.0)),
+        (true, false) => (" % above", [ratio.point, ratio.low, ratio.high].map(|ratio| (ratio - 1.0) * 100.0)),
+        (false, _) => (" that of", [ratio.point, ratio.low, ratio.high]),
+    };
+    let [point, low, high] = digits(numbers, if is_percent { 1.0 } else { 0.01 });
+    let (times, unit, word) = if is_percent { ("", " %", &word[2..]) } else { ("×", "", word) };
+    format!("{times}{point}{unit} [{low}, {high}]{word}")
+}
+
+/// Numbers with as many digits as two of the interval's half-width, down to `finest`: more says nothing.
+fn digits(numbers: [f64; 3], finest: f64) -> [String; 3] {
+    let half = (numbers[2] - numbers[1]).abs() / 2.0;
+    let wanted = if half > 0.0 { (-half.log10().floor()).clamp(0.0, 4.0) as usize } else { 1 };
+    let decimals = wanted.max(if finest < 1.0 { 2 } else { 0 });
+    numbers.map(|number| {
+        let text = format!("{number:.decimals$}");
+        // No -0.
+        if text.trim_matches(['-', '0', '.']).is_empty() { text.trim_start_matches('-').to_owned() } else { text }
+    })
+}
+
+/// What is said of contenders.
+struct Contest<'a> {
+    findings: &'a Findings,
+    comparison: &'a Comparison,
+    noun: String,
+    /// `lowest`.
+    best: &'static str,
+    /// `lower`, of two.
+    better: &'static str,
+}
+
+impl<'a> Contest<'a> {
+    fn new(findings: &'a Findings, comparison: &'a Comparison) -> Option<Contest<'a>> {
+        let metric = findings.metric_info(&comparison.metric)?;
+        let (best, better) = if metric.higher_is_better { ("highest", "higher") } else { ("lowest", "lower") };
+        Some(Contest { findings, comparison, noun: noun(metric), best, better })
+    }
+
+    fn sentences(&self) -> Vec<String> {
+        let places = self.comparison.places.iter().collect::<Vec<_>>();
+        let claimed = |place: &&&ComparedPlace| !self.findings.quick && place.blocks >= BLOCKS_MIN as u64;
+        let (told, short) = places.iter().copied().partition::<Vec<_>, _>(|place| claimed(&place));
+        let mut sentences = match told.as_slice() {
+            [] => Vec::new(),
+            [place] if short.is_empty() => self.of_one(place),
+            _ => self.of_many(&told),
+        };
+        sentences.extend(self.kinds_of_starts(&told));
+        sentences.extend(self.not_claimed(&short));
+        sentences
+    }
+
+    fn name(&self, row: usize) -> String {
+        label(std::slice::from_ref(&self.comparison.factor), &self.findings.rows[row].factors)
+    }
+
+    /// The pair of two rows as the ratio of the first to the second.
+    fn pair(&self, place: &'a ComparedPlace, x: usize, y: usize) -> Option<(&'a Difference, Option<Estimate>)> {
+        let pair = place.pairs.iter().find(|pair| (pair.a, pair.b) == (x, y) || (pair.a, pair.b) == (y, x))?;
+        let ratio = pair.ratio.map(|ratio| if pair.b == x { ratio } else { inverse(&ratio) });
+        Some((pair, ratio))
+    }
+
+    /// The contender whose typical ratio to the best is nearest to 1.
+    fn next(&self, place: &'a ComparedPlace, best: usize) -> Option<(usize, Estimate)> {
+        let others = place.rows.iter().filter(|row| **row != best);
+        let ratios = others.filter_map(|&row| Some((row, self.pair(place, best, row)?.1?)));
+        ratios.min_by(|a, b| a.1.point.ln().abs().total_cmp(&b.1.point.ln().abs()))
+    }
+
+    /// `c-epoll has the lowest mean latency: 11 % [9, 13] below rust-tokio, the next (18 blocks).`
+    fn of_one(&self, place: &'a ComparedPlace) -> Vec<String> {
+        let at = if place.label.is_empty() { String::new() } else { format!(" at {}", place.label) };
+        let blocks = number::count(place.blocks, "block");
+        let lead = place.best.filter(|_| place.leads).and_then(|best| Some((best, self.next(place, best)?)));
+        let Some((best, (next, ratio))) = lead else {
+            let (names, could) = self.undecided(place);
+            let mut text = format!("Not shown which of {names} has the {} {}{at}", self.superlative(place), self.noun);
+            text += &format!(" ({could}{blocks}).");
+            let slower = place.rows.iter().filter(|row| !self.candidates(place).contains(row));
+            let slower = slower.map(|&row| self.name(row)).collect::<Vec<_>>();
+            let slower = (!slower.is_empty()).then(|| format!("Shown not to have it: {}.", all_of(&slower, "and")));
+            return std::iter::once(text).chain(slower).collect();
+        };
+        let word = self.superlative(place);
+        let next_best = if place.rows.len() > 2 { ", the next" } else { "" };
+        let first = format!(
+            "{} has the {word} {}{at}: {} {}{next_best} ({blocks}).",
+            self.name(best),
+            self.noun,
+            relation(&ratio),
+            self.name(next)
+        );
+        let rest = place.rows.iter().filter(|row| **row != best && **row != next).filter_map(|&row| {
+            let (_, ratio) = self.pair(place, row, best)?;
+            Some(format!("{} is {} it", self.name(row), relation(&ratio?)))
+        });
+        let rest = rest.collect::<Vec<_>>();
+        let rest = (!rest.is_empty()).then(|| format!("{}.", some_of(&rest)));
+        std::iter::once(first).chain(rest).collect()
+    }
+
+    fn superlative(&self, place: &ComparedPlace) -> &'static str {
+        if place.rows.len() == 2 { self.better } else { self.best }
+    }
+
+    /// Those that may be the best; two at least.
+    fn candidates(&self, place: &ComparedPlace) -> Vec<usize> {
+        let next = place.best.and_then(|best| self.next(place, best)).map(|(next, _)| next);
+        let also = [place.best, next].into_iter().flatten().filter(|_| place.may_be_best.len() < 2);
+        let also = also.collect::<Vec<_>>();
+        place.rows.iter().copied().filter(|row| place.may_be_best.contains(row) || also.contains(row)).collect()
+    }
+
+    /// The names, and what would have been shown: `a and b`, `a difference of about 3 % would have shown; `.
+    fn undecided(&self, place: &ComparedPlace) -> (String, String) {
+        let candidates = self.candidates(place);
+        let names = candidates.iter().map(|&row| self.name(row)).collect::<Vec<_>>();
+        let among = |pair: &&Difference| candidates.contains(&pair.a) && candidates.contains(&pair.b);
+        let could = place.pairs.iter().filter(among).map(|pair| pair.could_show).collect::<Option<Vec<_>>>();
+        let could = could.and_then(|all| all.into_iter().reduce(f64::max)).filter(|size| *size > 0.0);
+        let could = could.map(|size| format!("a difference of about {} would have shown; ", number::percent(size)));
+        (all_of(&names, "and"), could.unwrap_or_default())
+    }
+
+    fn of_many(&self, places: &[&'a ComparedPlace]) -> Vec<String> {
+        let mut leaders = Vec::<(usize, String, Vec<(&ComparedPlace, usize, Estimate)>)>::new();
+        let mut undecided = Vec::new();
+        for place in places {
+            let lead = place.best.filter(|_| place.leads).and_then(|best| Some((best, self.next(place, best)?)));
+            let Some((best, (next, ratio))) = lead else {
+                undecided.push(*place);
+                continue;
+            };
+            let name = self.name(best);
+            match leaders.iter_mut().find(|(_, known, _)| *known == name) {
+                Some((.., leads)) => leads.push((place, next, ratio)),
+                None => leaders.push((best, name, vec![(place, next, ratio)])),
+            }
+        }
+        leaders.sort_by_key(|(.., leads)| std::cmp::Reverse(leads.len()));
+        let all = places.len();
+        let blocks = places.iter().map(|place| place.blocks).min().unwrap_or(0);
+        let blocks = number::count(blocks, "block");
+        let mut sentences = Vec::new();
+        for (_, name, leads) in &leaders {
+            let share = if leads.len() == all {
+                format!("in all {all} comparisons")
+            } else {
+                format!("in {} of {all} comparisons", leads.len())
+            };
+            sentences.push(format!("{name} has the {} {} {share} ({blocks}).", self.best, self.noun));
+            let details = leads
+                .iter()
+                .map(|(place, next, ratio)| format!("{}: {} {}", place.label, relation(ratio), self.name(*next)));
+            sentences.push(format!("At {}.", some_of(&details.collect::<Vec<_>>())));
+        }
+        let open = undecided.iter().map(|place| {
+            let (names, could) = self.undecided(place);
+            let could = could.trim_end_matches("; ");
+            let could = if could.is_empty() { String::new() } else { format!(" ({could})") };
+            format!("{}: {names}{could}", place.label)
+        });
+        let open = open.collect::<Vec<_>>();
+        let start = if leaders.is_empty() { format!("{blocks}; at ") } else { "at ".to_owned() };
+        sentences.extend(
+            (!open.is_empty())
+                .then(|| format!("Not shown which has the {} {} ({start}{}).", self.best, self.noun, some_of(&open))),
+        );
+        sentences
+    }
+
+    /// Where a typical start and the mean tell different stories.
+    fn kinds_of_starts(&self, places: &[&'a ComparedPlace]) -> Option<String> {
+        let told = places.iter().flat_map(|place| place.pairs.iter().map(move |pair| (place, pair)));
+        let told = told.filter(|(place, pair)| {
+            pair.kinds_of_starts && place.best.is_some_and(|best| pair.a == best || pair.b == best)
+        });
+        let parts = told.filter_map(|(place, pair)| {
+            let (ratio, mean) = (pair.ratio?, pair.mean_ratio?);
+            let at = if place.label.is_empty() { String::new() } else { format!("{}: ", place.label) };
+            Some(format!(
+                "{at}{} is {} {}, its mean {}",
+                self.name(pair.b),
+                relation(&ratio),
+                self.name(pair.a),
+                relation(&mean)
+            ))
+        });
+        let parts = parts.collect::<Vec<_>>();
+        (!parts.is_empty()).then(|| {
+            let of = some_of(&parts);
+            format!(
+                "The typical start and the mean differ, so starts of one of the two seem to be of more than one kind: {of}."
+            )
+        })
+    }
+
+    /// Values, in the order of the study, where there are too few blocks for a claim.
+    fn not_claimed(&self, places: &[&ComparedPlace]) -> Option<String> {
+        let metric = self.findings.metric_info(&self.comparison.metric)?;
+        let most = places.iter().map(|place| place.blocks).max()?;
+        let values = places.iter().map(|place| {
+            let one = |row: &usize| {
+                Some(format!("{} {}", self.name(*row), value(self.findings, &self.findings.rows[*row], metric)?))
+            };
+            let all = place.rows.iter().filter_map(one).collect::<Vec<_>>().join(", ");
+            if place.label.is_empty() { all } else { format!("{}: {all}", place.label) }
+        });
+        let values = some_of(&values.collect::<Vec<_>>());
+        let why = match self.findings.quick {
+            true => format!("A quick look of {} names no winner", number::count(most, "block")),
+            false => format!("Too few blocks to name a winner, {most} of the {BLOCKS_MIN} needed"),
+        };
+        Some(format!("{why}; {} was: {values}.", self.noun))
+    }
+}
+
+fn inverse(ratio: &Estimate) -> Estimate {
+    Estimate { point: 1.0 / ratio.point, low: 1.0 / ratio.high, high: 1.0 / ratio.low, ..*ratio }
+}
+
+/// What happens from the first to the last level of one factor, at each combination of the others.
+fn trend_words(findings: &Findings, trends: &[&Trend], is_asked: bool) -> Option<String> {
+    let first = trends.first()?;
+    let metric = findings.metric_info(&first.metric)?;
+    let same = trends.iter().filter(|trend| (&trend.from, &trend.to) == (&first.from, &first.to)).copied();
+    let is_claimed = |trend: &&Trend| !findings.quick && trend.change.blocks >= BLOCKS_MIN as u64;
+    let (claimed, short) = same.partition::<Vec<_>, _>(is_claimed);
+    let from_to = format!("From {} {} to {} {}", first.factor, first.from, first.to, noun(metric));
+    let Some(blocks) = claimed.iter().map(|trend| trend.change.blocks).min() else {
+        let mean =
+            |row: usize| Some(number::quantity(findings.rows[row].metrics.get(&metric.name)?.mean?, &metric.unit));
+        let of = |trend: &&Trend| {
+            let place = if trend.label.is_empty() { String::new() } else { format!(" ({})", trend.label) };
+            Some(format!("{} to {}{place}", mean(trend.change.a)?, mean(trend.change.b)?))
+        };
+        let parts = short.iter().filter_map(of).collect::<Vec<_>>();
+        let why = if findings.quick { "a quick look" } else { "too few blocks for a claim" };
+        return is_asked.then(|| format!("{from_to} went from {}: {why}.", some_of(&parts)));
+    };
+    let place = |trend: &Trend| if trend.label.is_empty() { String::new() } else { format!(" ({})", trend.label) };
+    let shown = |grows: bool| {
+        let ratios =
+            claimed.iter().filter(|trend| trend.change.shown).filter_map(|trend| Some((trend, trend.change.ratio?)));
+        let ratios = ratios.filter(|(_, ratio)| (ratio.point > 1.0) == grows);
+        let parts = ratios.map(|(trend, ratio)| format!("{}{}", times(&ratio), place(trend))).collect::<Vec<_>>();
+        let verb = if grows { "grows" } else { "falls" };
+        (!parts.is_empty()).then(|| format!("{verb} {}", some_of(&parts)))
+    };
+    let open = claimed.iter().filter(|trend| !trend.change.shown).map(|trend| {
+        let could = trend.change.could_show.filter(|size| *size > 0.0);
+        let could = could.map(|size| format!(", though about {} would have been", number::percent(size)));
+        format!("{}{}", place(trend), could.unwrap_or_default())
+    });
+    let open = open.collect::<Vec<_>>();
+    let open = (!open.is_empty()).then(|| format!("is not shown to change{}", some_of(&open)));
+    let parts = [shown(true), shown(false), open].into_iter().flatten().collect::<Vec<_>>().join("; ");
+    Some(format!("{from_to} {parts}, in {}.", number::count(blocks, "block")))
+}
+
+/// A change as a factor, or in percent where it is small: `×4.90 [4.80, 5.00]`, `by 11 % [9, 13]`.
+fn times(ratio: &Estimate) -> String {
+    let words = relation(ratio);
+    match words.strip_suffix(" that of") {
+        Some(times) => times.to_owned(),
+        None => format!("by {}", words.trim_end_matches(" above").trim_end_matches(" below")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{analyze, example};
+    use insta::assert_snapshot;
+    use study::record::{Record, Run};
+
+    fn answer_to(edit: impl FnOnce(&mut Run, &mut Vec<Record>)) -> String {
+        let (mut run, mut records) = example::compared();
+        edit(&mut run, &mut records);
+        analyze(&run, &records).answer_text()
+    }
+
+    #[test]
+    fn who_leads_where_and_what_is_left_out() {
+        assert_snapshot!(answer_to(|_, _| ()), @"
+        c-epoll has the lowest mean latency in all 3 comparisons (17 blocks).
+        At cores 1, clients 40: 18 % [17, 19] below rust-tokio; cores 1, clients 80: 19.4 % [18.5, 20.5] below rust-tokio; cores 2, clients 40: 18 % [17, 19] below rust-tokio.
+        From cores 1 to 2 mean latency falls by 37.5 % [36.9, 38.1] (c-epoll, clients 40); by 37.8 % [37.1, 38.6] (go, clients 40); by 37.4 % [36.7, 38.4] (rust-tokio, clients 40), in 17 blocks.
+        From clients 40 to 80 mean latency grows by 92 % [89, 94] (c-epoll, cores 1); by 93 % [90, 96] (go, cores 1); by 96 % [93, 98] (rust-tokio, cores 1), in 17 blocks.
+        Not ranked, because the numbers are not about the subject: c-epoll, cores 2, clients 80 (generator-bound).
+        Without numbers: go, cores 2, clients 80 (failed); rust-tokio, cores 2, clients 80 (unrunnable).
+        ");
+    }
+
+    #[test]
+    fn one_point_is_just_described() {
+        let only = |run: &mut Run, records: &mut Vec<Record>| {
+            run.plan.points.truncate(1);
+            records.retain(|record| record.point == 0);
+        };
+        assert_snapshot!(answer_to(only), @"c-epoll, cores 1, clients 40: mean latency 573 ±5 µs, throughput 69.8 ±0.6 k/s, p99 latency 1.288 ±0.016 ms.");
+    }
+
+    #[test]
+    fn numbers_compete_where_there_are_no_words() {
+        let only = |run: &mut Run, records: &mut Vec<Record>| {
+            run.plan.points.truncate(3);
+            records.retain(|record| record.point < 3);
+        };
+        assert_snapshot!(answer_to(only), @"
+        From cores 1 to 2 mean latency falls by 37.5 % [36.9, 38.1] (clients 40), in 18 blocks.
+        From clients 40 to 80 mean latency grows by 92 % [89, 94] (cores 1), in 18 blocks.
+        ");
+    }
+
+    #[test]
+    fn overlap_is_no_difference() {
+        // The same trials under two names cannot differ.
+        let twins = |run: &mut Run, records: &mut Vec<Record>| {
+            run.plan.points = vec![run.plan.points[0].clone(), run.plan.points[4].clone()];
+            records.retain(|record| record.point == 0);
+            let twins = records.iter().map(|record| Record { point: 1, ..record.clone() }).collect::<Vec<_>>();
+            records.extend(twins);
+        };
+        assert_snapshot!(answer_to(twins), @"Not shown which of c-epoll and go has the lower mean latency (18 blocks).");
+    }
+
+    #[test]
+    fn nothing_measured_is_no_answer() {
+        assert_snapshot!(answer_to(|_, records| records.clear()), @"No answer: no trial was measured (no trial has ended).");
+        assert_snapshot!(answer_to(|_, records| records.retain(|record| record.block == 0)), @"
+        Too few blocks to name a winner, 1 of the 12 needed; mean latency was: cores 1, clients 40: c-epoll 554 µs, go 773 µs, rust-tokio 698 µs; cores 1, clients 80: c-epoll 1.103 ms, go 1.475 ms, rust-tokio 1.369 ms; cores 2, clients 40: c-epoll 353 µs, go 494 µs, rust-tokio 436 µs.
+        Not ranked, because the numbers are not about the subject: c-epoll, cores 2, clients 80 (generator-bound).
+        Without numbers: go, cores 2, clients 80 (failed); rust-tokio, cores 2, clients 80 (unrunnable).
+        ");
+    }
+
+    #[test]
+    fn a_capacity_is_told_and_takes_no_part_in_comparisons() {
+        let (run, records) = example::capacity();
+        assert_snapshot!(analyze(&run, &records).answer_text(), @"
+        From load 20 to 80 p99 latency grows ×2.92 [2.85, 2.98], in 12 blocks.
+        capacity: holds 64.1 k/s, fails at 69.9 k/s: p99 < 5ms and errors < 0.1%; 12 trials.
+        ");
+    }
+
+    #[test]
+    fn ranges_of_searches_are_ranked_where_they_lie_apart() {
+        let (run, records) = example::capacity();
+        let mut findings = analyze(&run, &records);
+        let capacity = findings.capacities.remove(0);
+        let named = |name: &str, factor: f64| {
+            let mut row = capacity.clone();
+            row.label = name.to_owned();
+            row.factors.insert("server".to_owned(), study::plan::Level::Text(name.to_owned()));
+            let search = row.search.as_mut().unwrap();
+            for end in [&mut search.low, &mut search.high].into_iter().flatten() {
+                end.rate_per_s *= factor;
+            }
+            row
+        };
+        findings.rows = vec![named("a", 1.0), named("b", 1.5)];
+        findings.factors.retain(|factor| factor.name == "server");
+        findings.factors[0].levels =
+            vec![study::plan::Level::Text("a".to_owned()), study::plan::Level::Text("b".to_owned())];
+        let first = |findings: &crate::Findings| {
+            let said = super::answer(findings, &run.plan);
+            said.iter().find(|sentence| sentence.from == super::Source::Searches).unwrap().text.clone()
+        };
+        assert_snapshot!(first(&findings), @"b bore 96.1 k/s, where others failed at less: a at 69.9 k/s.");
+        findings.rows[1] = named("b", 1.001);
+        assert_snapshot!(first(&findings), @"Not told apart in the rate that is borne: b and a.");
+        findings.rows[1].search.as_mut().unwrap().high = None;
+        assert_snapshot!(first(&findings), @"Not told apart in the rate that is borne: b and a.");
+    }
+
+    fn with(point: usize, trials: usize, edit: impl Fn(&mut study::record::Measurement)) -> crate::Findings {
+        let (run, mut records) = example::compared();
+        for record in records.iter_mut().filter(|record| record.point == point).take(trials) {
+            let study::record::Outcome::Measured(measurement) = &mut record.outcome else { unreachable!() };
+            edit(measurement);
+        }
+        analyze(&run, &records)
+    }
+
+    #[test]
+    fn a_subject_that_hung_once_is_named_and_not_ranked() {
+        use crate::example::{MS, leave};
+        let findings = with(0, 1, |measurement| leave(measurement, &[200 * MS; 40], &[], 200 * MS));
+        let told = findings.answer.iter().find(|sentence| sentence.text.contains("stopped answering"));
+        let expected =
+            "Not ranked, because the subject stopped answering: c-epoll, cores 1, clients 40 (hung in 1 of 18 trials).";
+        assert_eq!(told.map(|told| told.text.as_str()), Some(expected));
+        assert!(
+            findings.answer[0].text.starts_with("c-epoll has the lowest mean latency in 2 of 3"),
+            "{:?}",
+            findings.answer
+        );
+        assert!(findings.rows[0].estimate("latency_mean").is_none(), "its mean is only at least something");
+        let json = serde_json::to_string(&findings).unwrap();
+        assert!(json.contains(r#""at_least":true"#) && json.contains(r#""hung""#));
+    }
+
+    #[test]
+    fn lower_bounds_take_no_part_in_a_ranking_but_where_they_are_few() {
+        use crate::example::{MS, leave};
+        // One frozen connection, in one trial of 18: whatever that trial would have been, it changes nothing.
+        let findings = with(0, 1, |measurement| leave(measurement, &[4_000 * MS], &[], MS));
+        assert!(findings.answer[0].text.contains("in all 3 comparisons"), "{:?}", findings.answer);
+        assert!(
+            findings.answer.iter().all(|sentence| !sentence.text.contains("still waited")),
+            "{:?}",
+            findings.answer
+        );
+        // In three of them.
+        let findings = with(0, 3, |measurement| leave(measurement, &[4_000 * MS], &[], MS));
+        let told = findings.answer.iter().find(|sentence| sentence.text.contains("still waited")).unwrap();
+        assert!(told.text.contains("c-epoll, cores 1, clients 40 (mean latency at least "), "{told}");
+        assert!(
+            findings.answer[0].text.starts_with("c-epoll has the lowest mean latency in 2 of 3"),
+            "{:?}",
+            findings.answer
+        );
+        let found = &findings.rows[0].metrics["latency_mean"];
+        assert!(found.at_least && found.estimate.is_none() && found.mean.is_some());
+        assert!(findings.rows[0].estimate("latency_p50").is_some(), "its median is known");
+    }
+
+    /// Differences of any size, from none to some percent: whatever is shown of a place is said of it once, and nothing else says otherwise.
+    #[test]
+    fn sentences_of_one_answer_do_not_contradict_each_other() {
+        let mut rng = stats::Rng::new(3);
+        let (mut leads, mut open) = (0, 0);
+        for _ in 0..10 {
+            let (run, mut records) = example::compared();
+            let of_point = (0..12).map(|_| 1.0 + 0.1 * rng.unit_f64()).collect::<Vec<_>>();
+            for record in &mut records {
+                let study::record::Outcome::Measured(measurement) = &mut record.outcome else { continue };
+                let mean_ns = 500_000.0 * of_point[record.point] * (0.015 * rng.normal()).exp();
+                measurement.service.sum = mean_ns * measurement.service.count as f64;
+            }
+            let findings = analyze(&run, &records);
+            let said = findings.answer.iter().filter(|sentence| sentence.from == super::Source::Comparisons);
+            let said = said.map(|sentence| sentence.text.as_str()).collect::<Vec<_>>();
+            let is_open = |sentence: &&str| sentence.starts_with("Not shown which");
+            for place in &findings.comparisons[0].places {
+                let mentions = said.iter().filter(|sentence| sentence.contains(&place.label)).collect::<Vec<_>>();
+                assert_eq!(mentions.len(), 1, "{}: {said:#?}", place.label);
+                assert_eq!(is_open(mentions[0]), !place.leads, "{said:#?}");
+                *(if place.leads { &mut leads } else { &mut open }) += 1;
+            }
+            let effects = findings.effects.iter().filter(|effects| effects.metric == findings.metric);
+            for sentence in effects.flat_map(|effects| &effects.sentences) {
+                assert!(!sentence.contains("no effect") && !sentence.contains(" from "), "{sentence}");
+            }
+        }
+        assert!(leads > 0 && open > 0, "{leads} places with a leader, {open} without: both must occur");
+    }
+}

@@ -1,0 +1,862 @@
+//! Main effects and interactions of the factors, in numbers and in words.
+//!
+//! A metric that is never zero is analysed by its logarithm first: its spread grows with its size, factors multiply it, and a change of the
+//! logarithm is a change in percent. The analysis without the logarithm stands beside it.
+
+use std::collections::BTreeSet;
+
+use stats::compare;
+use stats::effects::{Contrast, Factorial, Scale, Source, Trial, factorial};
+use study::plan::{Design, EffectsPlan, FigureKind, Level};
+use study::record::IdlePolicy;
+
+use crate::findings::{
+    ChangeAt, EffectAnalysis, EffectChange, EffectScale, EffectSource, Effects, Estimate, Factor, Findings,
+    InteractionEffect, LevelEffect, Mark, MetricInfo, Row, SourceKind,
+};
+use crate::number;
+
+/// Below this, points scatter too unlike for an error that is pooled.
+const UNEVEN_P: f64 = 0.01;
+/// A share below this is not told from others.
+const SMALL: f64 = 0.005;
+/// At most so many changes are named in a sentence.
+const NAMED: usize = 3;
+
+/// The effects on each metric that is asked for, under each idle policy; none where fewer than two factors vary.
+pub fn effects(findings: &Findings, plan: &EffectsPlan) -> Vec<Effects> {
+    if findings.factors.iter().filter(|factor| factor.levels.len() > 1).count() < 2 {
+        return Vec::new();
+    }
+    let mut policies = Vec::new();
+    for idle in findings.rows.iter().filter_map(|row| row.idle) {
+        if !policies.contains(&idle) {
+            policies.push(idle);
+        }
+    }
+    let metrics = metrics(findings, plan);
+    let of =
+        |idle: &IdlePolicy| metrics.iter().map(|metric| one(findings, plan.design, metric, *idle)).collect::<Vec<_>>();
+    policies.iter().flat_map(of).collect()
+}
+
+/// Those that the study names; else that of the stop rule, and those that its figures show.
+fn metrics<'a>(findings: &'a Findings, plan: &EffectsPlan) -> Vec<&'a MetricInfo> {
+    let mut names = Vec::new();
+    match &plan.metrics {
+        Some(metrics) => names.extend(metrics.iter().map(String::as_str)),
+        None => {
+            names.push(findings.metric.as_str());
+            let over = |kind| matches!(kind, FigureKind::Line | FigureKind::Scatter | FigureKind::Interaction);
+            let figures = findings.figures.iter().filter(|figure| over(figure.kind));
+            names.extend(figures.flat_map(|figure| figure.y.iter().chain(&figure.y_more)).map(String::as_str));
+        }
+    }
+    let mut metrics = Vec::<&MetricInfo>::new();
+    for info in names.into_iter().filter_map(|name| findings.metric_info(name)) {
+        if !metrics.iter().any(|known| known.name == info.name) {
+            metrics.push(info);
+        }
+    }
+    metrics
+}
+
+/// What can be analysed: the rows with their levels as indices.
+struct Input<'a> {
+    factors: Vec<Factor>,
+    rows: Vec<(&'a Row, Vec<usize>)>,
+    left_out: Vec<String>,
+}
+
+fn one(findings: &Findings, design: Design, metric: &MetricInfo, idle: IdlePolicy) -> Effects {
+    let input = input(findings, metric, idle);
+    let mut effects = Effects {
+        metric: metric.name.clone(),
+        idle,
+        design,
+        factors: input.factors.clone(),
+        left_out: input.left_out.clone(),
+        refused: None,
+        marked: None,
+        analyses: Vec::new(),
+        sentences: Vec::new(),
+        shown: 0,
+    };
+    if let Some(why) = hindrance(&input) {
+        effects.refused = Some(why);
+    } else {
+        effects.marked = marked(&input);
+        let positive = input.rows.iter().flat_map(|(row, _)| values(row, &metric.name)).all(|(_, value)| value > 0.0);
+        let ratios = positive && metric.unit != "1";
+        let scales = if ratios { vec![Scale::Log, Scale::Linear] } else { vec![Scale::Linear] };
+        for scale in scales {
+            match analysis(findings, design, &input, metric, scale) {
+                Ok(found) => effects.analyses.push(found),
+                Err(why) => effects.refused = Some(why),
+            }
+        }
+        if !effects.analyses.is_empty() {
+            effects.refused = None;
+        }
+    }
+    // What the comparison of contenders and the trends say of a factor is not said again, by another test, with other numbers.
+    let told = told(findings, &metric.name);
+    words(&mut effects, metric, findings.level, &told);
+    for analysis in &mut effects.analyses {
+        analysis.changes.retain(|change| !told.contains(&change.factor));
+    }
+    effects
+}
+
+/// The factors of which [`crate::comparisons`] says what their levels do to a metric.
+fn told(findings: &Findings, metric: &str) -> BTreeSet<String> {
+    let compared = findings.comparisons.iter().filter(|found| found.metric == metric).map(|found| &found.factor);
+    let trends = findings.trends.iter().filter(|found| found.metric == metric).map(|found| &found.factor);
+    compared.chain(trends).cloned().collect()
+}
+
+/// Block and value of each trial that has one.
+fn values<'r>(row: &'r Row, metric: &str) -> impl Iterator<Item = (u32, f64)> + use<'r> {
+    let metric = metric.to_owned();
+    row.trials.iter().filter_map(move |trial| Some((trial.block, trial.known(&metric)?)))
+}
+
+/// Levels at which nothing at all was measured are left out: a machine that is too small for them leaves a full factorial of the others.
+fn input<'a>(findings: &'a Findings, metric: &MetricInfo, idle: IdlePolicy) -> Input<'a> {
+    let rows = findings.rows.iter().filter(|row| row.idle == Some(idle) && values(row, &metric.name).next().is_some());
+    let rows = rows.collect::<Vec<_>>();
+    let mut left_out = Vec::new();
+    let mut factors = Vec::new();
+    for factor in findings.factors.iter().filter(|factor| factor.levels.len() > 1) {
+        let there = |level: &&Level| rows.iter().any(|row| row.factors.get(&factor.name) == Some(level));
+        let (kept, gone) = factor.levels.iter().partition::<Vec<&Level>, _>(there);
+        left_out.extend(gone.into_iter().map(|level| named(factor, level)));
+        if kept.len() > 1 {
+            factors.push(Factor { levels: kept.into_iter().cloned().collect(), ..factor.clone() });
+        }
+    }
+    let place = |factor: &Factor, row: &Row| {
+        let level = row.factors.get(&factor.name)?;
+        factor.levels.iter().position(|known| known == level)
+    };
+    let levels = |row: &'a Row| {
+        let levels = factors.iter().map(|factor| place(factor, row)).collect::<Option<Vec<_>>>()?;
+        Some((row, levels))
+    };
+    let rows = rows.into_iter().filter_map(levels).collect();
+    Input { factors, rows, left_out }
+}
+
+fn hindrance(input: &Input<'_>) -> Option<String> {
+    if input.rows.iter().any(|(row, _)| row.search.is_some()) {
+        return Some("the trials of a search are steps at different rates, not replications".to_owned());
+    }
+    match input.factors.as_slice() {
+        [] => Some("no factor has two levels with trials".to_owned()),
+        [factor] => Some(format!("{} alone has two levels with trials", factor.name)),
+        _ => None,
+    }
+}
+
+/// Points that are about the generator too.
+fn marked(input: &Input<'_>) -> Option<String> {
+    let marks = |mark: Mark| input.rows.iter().filter(|(row, _)| row.marks.contains(&mark)).count();
+    let counted = [Mark::GeneratorBound, Mark::Shared, Mark::Hung].map(|mark| (marks(mark), mark.text()));
+    let of = number::count(input.rows.len() as u64, "design point");
+    let parts = counted.iter().filter(|(count, _)| *count > 0).map(|(count, text)| format!("{count} of {of} {text}"));
+    let parts = parts.collect::<Vec<_>>();
+    (!parts.is_empty()).then(|| parts.join(", "))
+}
+
+fn analysis(
+    findings: &Findings,
+    design: Design,
+    input: &Input<'_>,
+    metric: &MetricInfo,
+    scale: Scale,
+) -> Result<EffectAnalysis, String> {
+    let trials = |levels: &dyn Fn(&[usize]) -> Option<Vec<usize>>| {
+        let of = |(row, at): &(&Row, Vec<usize>)| {
+            let levels = levels(at)?;
+            let of = |(block, value)| Trial { levels: levels.clone(), block, value };
+            Some(values(row, &metric.name).map(of).collect::<Vec<_>>())
+        };
+        input.rows.iter().filter_map(of).flatten().collect::<Vec<_>>()
+    };
+    let shown = Shown { scale, level: findings.level };
+    match design {
+        Design::Full => {
+            let sizes = input.factors.iter().map(|factor| factor.levels.len()).collect::<Vec<_>>();
+            let found = factorial(&sizes, &trials(&|at| Some(at.to_vec())), scale).map_err(|why| why.to_string())?;
+            let mut analysis = bare(&found, scale, &input.factors);
+            crossed(&mut analysis, &found, &input.factors, &shown);
+            Ok(analysis)
+        }
+        Design::OneAtATime => {
+            // One factor whose levels are the points: the first level of all, then every other level by itself.
+            let mut points = vec![vec![0; input.factors.len()]];
+            for (factor, of) in input.factors.iter().enumerate() {
+                points.extend((1..of.levels.len()).map(|level| {
+                    let mut at = vec![0; input.factors.len()];
+                    at[factor] = level;
+                    at
+                }));
+            }
+            let place = |at: &[usize]| points.iter().position(|point| point == at).map(|point| vec![point]);
+            let found = factorial(&[points.len()], &trials(&place), scale).map_err(|why| match why {
+                stats::effects::Refusal::Missing { points, of } => {
+                    format!("{points} of {of} design points have no trial, the one that all are compared with or one of the others")
+                }
+                why => why.to_string(),
+            })?;
+            let mut analysis = bare(&found, scale, &[]);
+            let tested = (1..points.len()).map(|index| found.change(0, 0, index).p_value()).collect::<Vec<_>>();
+            let adjusted = compare::holm(&tested);
+            for (index, point) in points.iter().enumerate().skip(1) {
+                let factor = point.iter().position(|level| *level > 0).unwrap_or(0);
+                let levels = &input.factors[factor].levels;
+                let (from, to) = (levels[0].clone(), levels[point[factor]].clone());
+                let name = input.factors[factor].name.clone();
+                let change = shown.change(name, from, to, None, &found.change(0, 0, index));
+                let p_adjusted = Some(adjusted[index - 1]);
+                analysis.changes.extend(change.map(|change| EffectChange { p_adjusted, ..change }));
+            }
+            Ok(analysis)
+        }
+    }
+}
+
+/// How contrasts become estimates.
+struct Shown {
+    scale: Scale,
+    level: f64,
+}
+
+impl Shown {
+    /// `None` where an interval of very few trials goes beyond what numbers can say.
+    fn estimate(&self, contrast: &Contrast) -> Option<Estimate> {
+        let found: Estimate = match self.scale {
+            Scale::Log => contrast.ratio(self.level).into(),
+            Scale::Linear => contrast.interval(self.level).into(),
+        };
+        [found.point, found.low, found.high].iter().all(|value| value.is_finite()).then_some(found)
+    }
+
+    fn detectable(&self, contrast: &Contrast) -> f64 {
+        let detectable = contrast.detectable(self.level, compare::POWER);
+        let detectable = if self.scale == Scale::Log { detectable.exp_m1() } else { detectable };
+        // No less than that; more would not be a number.
+        detectable.min(f64::MAX)
+    }
+
+    fn change(
+        &self,
+        factor: String,
+        from: Level,
+        to: Level,
+        at: Option<ChangeAt>,
+        found: &Contrast,
+    ) -> Option<EffectChange> {
+        let change = self.estimate(found)?;
+        Some(EffectChange { factor, from, to, at, change, detectable: self.detectable(found), p_adjusted: None })
+    }
+}
+
+/// The analysis of variance.
+fn bare(found: &Factorial, scale: Scale, factors: &[Factor]) -> EffectAnalysis {
+    let is_effect = |source: Source| !matches!(source, Source::Blocks | Source::Error);
+    let tested = found.terms().iter().filter(|term| is_effect(term.source)).filter_map(|term| term.p_value);
+    let mut adjusted = compare::holm(&tested.collect::<Vec<_>>()).into_iter();
+    let name = |factor: usize| factors.get(factor).map_or_else(String::new, |factor| factor.name.clone());
+    let source = |term: &stats::effects::Term| EffectSource {
+        kind: match term.source {
+            // The points of a one-at-a-time design are no factor.
+            Source::Main(_) if factors.is_empty() => SourceKind::Points,
+            Source::Main(_) => SourceKind::Main,
+            Source::Interaction(..) => SourceKind::Interaction,
+            Source::Higher => SourceKind::Higher,
+            Source::Blocks => SourceKind::Blocks,
+            Source::Error => SourceKind::Error,
+        },
+        factors: match term.source {
+            Source::Main(factor) if !factors.is_empty() => vec![name(factor)],
+            Source::Interaction(a, b) => vec![name(a), name(b)],
+            _ => Vec::new(),
+        },
+        share: term.share,
+        squares: term.squares,
+        df: term.df,
+        f: term.f.filter(|f| f.is_finite()),
+        p: term.p_value,
+        p_adjusted: if is_effect(term.source) { adjusted.next() } else { None },
+    };
+    EffectAnalysis {
+        scale: if scale == Scale::Log { EffectScale::Ratio } else { EffectScale::Difference },
+        points: found.spreads().len(),
+        trials: found.trials(),
+        equal: found.is_equal(),
+        error: found.error(),
+        error_df: found.error_df(),
+        blocks: found.blocks(),
+        uneven_p: found.uneven().map(|(_, p)| p),
+        sources: found.terms().iter().map(source).collect(),
+        levels: Vec::new(),
+        interactions: Vec::new(),
+        changes: Vec::new(),
+    }
+}
+
+/// Effects of levels, of pairs of them, and changes, also at each level of each other factor.
+fn crossed(analysis: &mut EffectAnalysis, found: &Factorial, factors: &[Factor], shown: &Shown) {
+    for (a, factor) in factors.iter().enumerate() {
+        for (index, level) in factor.levels.iter().enumerate() {
+            let Some(effect) = shown.estimate(&found.main(a, index)) else { continue };
+            analysis.levels.push(LevelEffect { factor: factor.name.clone(), level: level.clone(), effect });
+        }
+        for (b, other) in factors.iter().enumerate().skip(a + 1) {
+            for (of_a, level_a) in factor.levels.iter().enumerate() {
+                for (of_b, level_b) in other.levels.iter().enumerate() {
+                    let found = found.interaction((a, of_a), (b, of_b));
+                    let Some(effect) = shown.estimate(&found) else { continue };
+                    analysis.interactions.push(InteractionEffect {
+                        factors: [factor.name.clone(), other.name.clone()],
+                        levels: [level_a.clone(), level_b.clone()],
+                        effect,
+                    });
+                }
+            }
+        }
+    }
+    for (a, factor) in factors.iter().enumerate() {
+        for to in 1..factor.levels.len() {
+            let (from_level, to_level) = (&factor.levels[0], &factor.levels[to]);
+            let change = |at, contrast: &Contrast| {
+                shown.change(factor.name.clone(), from_level.clone(), to_level.clone(), at, contrast)
+            };
+            analysis.changes.extend(change(None, &found.change(a, 0, to)));
+            for (b, other) in factors.iter().enumerate().filter(|(b, _)| *b != a) {
+                for (index, level) in other.levels.iter().enumerate() {
+                    let at = ChangeAt { factor: other.name.clone(), level: level.clone() };
+                    analysis.changes.extend(change(Some(at), &found.change_at(a, 0, to, (b, index))));
+                }
+            }
+        }
+    }
+}
+
+/// A word alone, a number with its factor.
+fn named(factor: &Factor, level: &Level) -> String {
+    match level {
+        Level::Text(word) => word.clone(),
+        number => format!("{} {number}", factor.name),
+    }
+}
+
+/// What a metric is called within a sentence.
+pub fn noun(metric: &MetricInfo) -> String {
+    match (metric.name.as_str(), metric.text.strip_suffix(" of the latency")) {
+        ("throughput", _) => "throughput".to_owned(),
+        (_, Some(quantile)) => format!("{quantile} latency"),
+        _ => metric.text.clone(),
+    }
+}
+
+/// A change with its interval: `+38 % [+31, +45]`, `×3.40 [3.10, 3.70]`, `-12.3 µs [-14.0, -10.6]`.
+pub fn change(scale: EffectScale, found: &Estimate, unit: &str) -> String {
+    let (numbers, name, signed) = match scale {
+        EffectScale::Ratio if found.high < 3.0 => {
+            ([found.point, found.low, found.high].map(|ratio| (ratio - 1.0) * 100.0), "%", true)
+        }
+        EffectScale::Ratio => ([found.point, found.low, found.high], "", false),
+        EffectScale::Difference => {
+            let size = [found.point, found.low, found.high].map(f64::abs).into_iter().fold(0.0, f64::max);
+            let (divisor, name) = number::scale(unit, size);
+            ([found.point, found.low, found.high].map(|value| value / divisor), name, true)
+        }
+    };
+    // Two digits of the half-width say all there is to know.
+    let half = (numbers[2] - numbers[1]) / 2.0;
+    let digits = if half > 0.0 { (1.0 - half.log10().floor()).clamp(0.0, 9.0) as usize } else { 1 };
+    let digits = if name == "%" { digits.saturating_sub(1).min(3) } else { digits };
+    let text = |value: f64| {
+        let text = if signed { format!("{value:+.digits$}") } else { format!("{value:.digits$}") };
+        // Neither -0 nor +0.
+        if text.trim_matches(['+', '-', '0', '.']).is_empty() { text.trim_matches(['+', '-']).to_owned() } else { text }
+    };
+    let [point, low, high] = numbers.map(text);
+    let (times, name) =
+        (if signed { "" } else { "×" }, if name.is_empty() { String::new() } else { format!(" {name}") });
+    format!("{times}{point}{name} [{low}, {high}]")
+}
+
+fn share(fraction: f64) -> String {
+    match fraction {
+        none if none <= 0.0 => "0 %".to_owned(),
+        little if little < SMALL => "under 0.5 %".to_owned(),
+        share => format!("{:.0} %", share * 100.0),
+    }
+}
+
+/// `maxmem x value_size`, `error`.
+pub fn source_name(source: &EffectSource) -> String {
+    match source.kind {
+        SourceKind::Main | SourceKind::Interaction => source.factors.join(" × "),
+        SourceKind::Higher => "three factors and more".to_owned(),
+        SourceKind::Points => "design points".to_owned(),
+        SourceKind::Blocks => "blocks".to_owned(),
+        SourceKind::Error => "error".to_owned(),
+    }
+}
+
+fn words(effects: &mut Effects, metric: &MetricInfo, level: f64, told: &BTreeSet<String>) {
+    let noun = noun(metric);
+    let Some(found) = effects.analyses.first() else {
+        let why = effects.refused.clone().unwrap_or_default();
+        effects.sentences = vec![format!("Effects on {noun}: none computed, because {why}.")];
+        return;
+    };
+    let speaker = Speaker { effects, found, metric, noun: &noun, error: 1.0 - level, told };
+    let mut shown = Vec::new();
+    let mut unclear = Vec::new();
+    match effects.design {
+        Design::Full => {
+            let mut sources = found.sources.iter().filter(|source| source.p_adjusted.is_some()).collect::<Vec<_>>();
+            sources.sort_by(|a, b| b.share.total_cmp(&a.share));
+            for source in sources {
+                let is_shown = speaker.is_shown(source);
+                if let Some(sentence) = speaker.of_source(source, is_shown) {
+                    if is_shown { shown.push(sentence) } else { unclear.push(sentence) }
+                }
+            }
+        }
+        Design::OneAtATime => (shown, unclear) = speaker.one_at_a_time(),
+    }
+    let mut notes = vec![speaker.variation()];
+    notes.extend(speaker.reservations());
+    effects.shown = shown.len();
+    effects.sentences = shown.into_iter().chain(unclear).chain(notes).collect();
+}
+
+struct Speaker<'a> {
+    effects: &'a Effects,
+    found: &'a EffectAnalysis,
+    metric: &'a MetricInfo,
+    noun: &'a str,
+    /// Chance of a false alarm that is allowed.
+    error: f64,
+    /// Factors of whose levels something else tells.
+    told: &'a BTreeSet<String>,
+}
+
+impl Speaker<'_> {
+    fn is_shown(&self, source: &EffectSource) -> bool {
+        source.p_adjusted.is_some_and(|p| p < self.error)
+    }
+
+    fn factor(&self, name: &str) -> Option<&Factor> {
+        self.effects.factors.iter().find(|factor| factor.name == name)
+    }
+
+    fn change(&self, found: &EffectChange) -> String {
+        change(self.found.scale, &found.change, &self.metric.unit)
+    }
+
+    fn detectable(&self, size: f64) -> String {
+        match self.found.scale {
+            EffectScale::Ratio => number::percent(size),
+            EffectScale::Difference => number::quantity(size, &self.metric.unit),
+        }
+    }
+
+    /// The changes of a factor that a sentence names: of numbers from the first to the last, of words from the first to each.
+    fn named_changes<'f>(
+        &'f self,
+        factor: &'f Factor,
+        at: Option<&'f ChangeAt>,
+    ) -> impl Iterator<Item = &'f EffectChange> {
+        let last = factor.levels.last();
+        let of = move |found: &&EffectChange| {
+            found.factor == factor.name && found.at.as_ref() == at && (!factor.numeric || Some(&found.to) == last)
+        };
+        self.found.changes.iter().filter(of)
+    }
+
+    fn of_source(&self, source: &EffectSource, is_shown: bool) -> Option<String> {
+        let noun = self.noun;
+        match (source.kind, source.factors.as_slice()) {
+            (SourceKind::Main, [name]) => {
+                let factor = self.factor(name)?;
+                if self.told.contains(name) {
+                    let share = share(source.share);
+                    return is_shown.then(|| format!("{name} explains {share} of the variation of {noun}."));
+                }
+                let changes = self.named_changes(factor, None).collect::<Vec<_>>();
+                if !is_shown {
+                    let least = changes.iter().map(|change| change.detectable).fold(0.0, f64::max);
+                    return Some(format!(
+                        "{name}: no effect on {noun} shown (could detect ≥ {}).",
+                        self.detectable(least)
+                    ));
+                }
+                let interacts = self.found.sources.iter().any(|other| {
+                    other.kind == SourceKind::Interaction && other.factors.contains(name) && self.is_shown(other)
+                });
+                let average = if interacts { " on average" } else { "" };
+                let changes = self.listed(
+                    changes
+                        .into_iter()
+                        .map(|change| format!("from {} to {} {}", change.from, change.to, self.change(change))),
+                );
+                Some(format!("{name} explains {} of the variation of {noun}:{average} {changes}.", share(source.share)))
+            }
+            (SourceKind::Interaction, [a, b]) => {
+                let name = source_name(source);
+                let (a, b) = (self.factor(a)?, self.factor(b)?);
+                if !is_shown {
+                    let largest = self.interaction_detectable(a, b)?;
+                    return Some(format!(
+                        "{name}: no interaction in {noun} shown (could detect ≥ {}).",
+                        self.detectable(largest)
+                    ));
+                }
+                if self.told.contains(&a.name) {
+                    let share = share(source.share);
+                    let (a, b) = (&a.name, &b.name);
+                    return Some(format!("The effect of {a} on {noun} depends on {b} ({share} of the variation)."));
+                }
+                let parts = self.listed(b.levels.iter().filter_map(|level| {
+                    let at = ChangeAt { factor: b.name.clone(), level: level.clone() };
+                    // Of words the one that changes most where it changes most: the rest is in the table.
+                    let largest =
+                        self.named_changes(a, Some(&at)).max_by(|x, y| self.size(x).total_cmp(&self.size(y)))?;
+                    Some(format!(
+                        "{}: from {} to {} {}",
+                        named(b, level),
+                        largest.from,
+                        largest.to,
+                        self.change(largest)
+                    ))
+                }));
+                Some(format!(
+                    "The effect of {} on {noun} depends on {} ({} of the variation): {parts}.",
+                    a.name,
+                    b.name,
+                    share(source.share)
+                ))
+            }
+            (SourceKind::Higher, _) => Some(match is_shown {
+                true => format!(
+                    "Interactions of three factors and more explain {} of the variation of {noun}.",
+                    share(source.share)
+                ),
+                false => format!("No interaction of three factors or more in {noun} shown."),
+            }),
+            _ => None,
+        }
+    }
+
+    fn size(&self, found: &EffectChange) -> f64 {
+        match self.found.scale {
+            EffectScale::Ratio => found.change.point.ln().abs(),
+            EffectScale::Difference => found.change.point.abs(),
+        }
+    }
+
+    /// A change of a change has the errors of two changes at one level each.
+    fn interaction_detectable(&self, a: &Factor, b: &Factor) -> Option<f64> {
+        let at = |level: &Level| ChangeAt { factor: b.name.clone(), level: level.clone() };
+        let of = |level: &Level| self.named_changes(a, Some(&at(level))).map(|found| found.detectable).reduce(f64::max);
+        let (first, last) = (of(b.levels.first()?)?, of(b.levels.last()?)?);
+        Some(match self.found.scale {
+            EffectScale::Ratio => first.ln_1p().hypot(last.ln_1p()).exp_m1(),
+            EffectScale::Difference => first.hypot(last),
+        })
+    }
+
+    fn listed(&self, parts: impl Iterator<Item = String>) -> String {
+        let parts = parts.collect::<Vec<_>>();
+        let rest = parts.len().saturating_sub(NAMED);
+        if rest < 2 { parts.join(", ") } else { format!("{}, and {rest} more", parts[..NAMED].join(", ")) }
+    }
+
+    /// Each change, tested with Holm's adjustment for all of them.
+    fn one_at_a_time(&self) -> (Vec<String>, Vec<String>) {
+        let (mut shown, mut unclear) = (Vec::new(), Vec::new());
+        for found in &self.found.changes {
+            let apart = found.p_adjusted.is_some_and(|p| p < self.error);
+            let steps = format!("{} from {} to {}", found.factor, found.from, found.to);
+            if apart {
+                shown.push(format!("{steps}: {} {}, with all else at its first level.", self.noun, self.change(found)));
+            } else {
+                let least = self.detectable(found.detectable);
+                unclear.push(format!("{steps}: no effect on {} shown (could detect ≥ {least}).", self.noun));
+            }
+        }
+        (shown, unclear)
+    }
+
+    /// Where all of the variation comes from.
+    fn variation(&self) -> String {
+        let mut sources = self.found.sources.iter().collect::<Vec<_>>();
+        sources.sort_by(|a, b| b.share.total_cmp(&a.share));
+        let (large, small): (Vec<_>, Vec<_>) = sources.into_iter().partition(|source| source.share >= SMALL);
+        let named = |source: &EffectSource| format!("{} {}", source_name(source), share(source.share));
+        let mut parts = large.into_iter().map(named).collect::<Vec<_>>();
+        match small.as_slice() {
+            [] => {}
+            [one] => parts.push(named(one)),
+            more => parts.push(format!("{} others under 0.5 % each", more.len())),
+        }
+        let of = match self.found.scale {
+            EffectScale::Ratio => format!("the logarithm of {}, so that changes are ratios", self.noun),
+            EffectScale::Difference => format!("{}, so that changes are differences", self.noun),
+        };
+        format!("Shares of the variation of {of}: {}.", parts.join(", "))
+    }
+
+    fn reservations(&self) -> Vec<String> {
+        let mut notes = Vec::new();
+        if self.effects.design == Design::OneAtATime {
+            notes.push(
+                "One factor at a time: blind to interactions. Each change holds where all other factors are at their first level, and \
+                 says nothing of elsewhere. What is called a change is so after Holm's adjustment for all changes; each interval stands by itself."
+                    .to_owned(),
+            );
+        }
+        if let Some(marked) = &self.effects.marked {
+            notes.push(format!("Not about the subject alone: {marked}."));
+        }
+        if !self.effects.left_out.is_empty() {
+            notes.push(format!("Left out, because nothing was measured there: {}.", self.effects.left_out.join(", ")));
+        }
+        if !self.found.equal {
+            notes.push(
+                "The points have unequal numbers of trials: every level counts alike all the same (type III sums of squares), and shares are \
+                 of the sum of these."
+                    .to_owned(),
+            );
+        }
+        if self.found.uneven_p.is_some_and(|p| p < UNEVEN_P) {
+            notes.push(
+                "Some points scatter more than others, by more than chance: the intervals share one error, and are too narrow for those \
+                 that scatter most."
+                    .to_owned(),
+            );
+        }
+        notes
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{analyze, example};
+    use insta::assert_snapshot;
+    use std::collections::BTreeMap;
+    use study::record::{Record, Run};
+
+    fn of(edit: impl FnOnce(&mut Run, &mut Vec<Record>)) -> Findings {
+        let (mut run, mut records) = example::builds();
+        edit(&mut run, &mut records);
+        analyze(&run, &records)
+    }
+
+    fn sentences(findings: &Findings) -> String {
+        findings.effects.iter().flat_map(|effects| effects.sentences.clone()).collect::<Vec<_>>().join("\n")
+    }
+
+    // Made with 20,000 a second for O0 whatever the memory, 40,000 and 50,000 for O2: on average sqrt(2 * 2.5) = 2.236 times as much.
+    #[test]
+    fn what_was_put_in_is_found() {
+        let findings = of(|_, _| ());
+        let [effects] = findings.effects.as_slice() else { panic!("one metric") };
+        let found = &effects.analyses[0];
+        assert_eq!((found.scale, found.points, found.trials, found.equal), (EffectScale::Ratio, 8, 63, false));
+        let change = |factor: &str, at: Option<(&str, &str)>| {
+            let at =
+                at.map(|(factor, level)| ChangeAt { factor: factor.to_owned(), level: Level::Text(level.to_owned()) });
+            let found = found.changes.iter().find(|change| change.factor == factor && change.at == at).unwrap();
+            (found.change.low, found.change.high)
+        };
+        for ((low, high), truth) in [
+            (change("build", None), 5f64.sqrt()),
+            (change("build", Some(("maxmem", "10MB"))), 2.5),
+            (change("maxmem", Some(("build", "O0"))), 1.0),
+            (change("maxmem", Some(("build", "O2"))), 1.25),
+        ] {
+            assert!(low < truth && truth < high && high / low < 1.06, "{low} {high} {truth}");
+        }
+        assert!((found.sources.iter().map(|source| source.share).sum::<f64>() - 1.0).abs() < 1e-9);
+        assert_eq!(effects.shown, 3, "{:?}", effects.sentences);
+        assert!(findings.answer_text().contains(&effects.sentences[0]));
+    }
+
+    #[test]
+    fn the_sentences() {
+        assert_snapshot!(sentences(&of(|_, _| ())), @r"
+        build explains 97 % of the variation of throughput: on average from O0 to O2 +125 % [+122, +127].
+        maxmem explains 2 % of the variation of throughput: on average from 1MB to 10MB +11 % [+10, +12].
+        The effect of build on throughput depends on maxmem (2 % of the variation): 1MB: from O0 to O2 +102 % [+99, +105], 10MB: from O0 to O2 +149 % [+146, +153].
+        clients: no effect on throughput shown (could detect ≥ 1.5 %).
+        maxmem × clients: no interaction in throughput shown (could detect ≥ 3.0 %).
+        No interaction of three factors or more in throughput shown.
+        build × clients: no interaction in throughput shown (could detect ≥ 3.0 %).
+        Shares of the variation of the logarithm of throughput, so that changes are ratios: build 97 %, maxmem 2 %, build × maxmem 2 %, 6 others under 0.5 % each.
+        The points have unequal numbers of trials: every level counts alike all the same (type III sums of squares), and shares are of the sum of these.
+        ");
+    }
+
+    #[test]
+    fn metrics_of_the_study_and_no_others() {
+        let names = |metrics: Option<Vec<&str>>| {
+            let findings = of(|run, _| {
+                run.plan.effects.metrics = metrics.map(|names| names.into_iter().map(str::to_owned).collect())
+            });
+            findings.effects.iter().map(|effects| effects.metric.clone()).collect::<Vec<_>>().join(" ")
+        };
+        assert_eq!(names(None), "throughput");
+        assert_eq!(names(Some(vec!["latency_p99", "throughput"])), "latency_p99 throughput");
+        assert_eq!(names(Some(Vec::new())), "");
+    }
+
+    #[test]
+    fn counts_are_differences_alone() {
+        let findings = of(|run, records| {
+            run.plan.effects.metrics = Some(vec!["errors".to_owned()]);
+            for (index, record) in records.iter_mut().enumerate() {
+                if let study::record::Outcome::Measured(found) = &mut record.outcome {
+                    found.errors = BTreeMap::from([("status".to_owned(), record.point as u64 * 10 + index as u64 % 3)]);
+                }
+            }
+        });
+        let [effects] = findings.effects.as_slice() else { panic!("one metric") };
+        assert_eq!(effects.analyses.iter().map(|found| found.scale).collect::<Vec<_>>(), [EffectScale::Difference]);
+        assert!(effects.sentences[0].contains("build explains"), "{:?}", effects.sentences);
+    }
+
+    #[test]
+    fn one_at_a_time_is_blind_and_says_so() {
+        let findings = of(|run, records| {
+            run.plan.effects.design = Design::OneAtATime;
+            // O0, 1MB, 40 clients; one change each.
+            let kept = [0, 1, 2, 4];
+            records.retain(|record| kept.contains(&record.point));
+            for record in records.iter_mut() {
+                record.point = kept.iter().position(|point| *point == record.point).unwrap();
+            }
+            run.plan.points = kept.iter().map(|&point| run.plan.points[point].clone()).collect();
+        });
+        assert_snapshot!(sentences(&findings), @r"
+        build from O0 to O2: throughput +102 % [+98, +107], with all else at its first level.
+        maxmem from 1MB to 10MB: no effect on throughput shown (could detect ≥ 3.3 %).
+        clients from 40 to 80: no effect on throughput shown (could detect ≥ 3.3 %).
+        Shares of the variation of the logarithm of throughput, so that changes are ratios: design points 100 %, 2 others under 0.5 % each.
+        One factor at a time: blind to interactions. Each change holds where all other factors are at their first level, and says nothing of elsewhere. What is called a change is so after Holm's adjustment for all changes; each interval stands by itself.
+        ");
+    }
+
+    /// Of many changes that do nothing, one looks like something by its own interval: adjusted for all of them it does not.
+    #[test]
+    fn changes_one_at_a_time_are_tested_together() {
+        let findings = of(|run, records| {
+            run.plan.effects.design = Design::OneAtATime;
+            let kept = [0, 1, 2, 4];
+            records.retain(|record| kept.contains(&record.point));
+            for record in records.iter_mut() {
+                record.point = kept.iter().position(|point| *point == record.point).unwrap();
+            }
+            run.plan.points = kept.iter().map(|&point| run.plan.points[point].clone()).collect();
+        });
+        let changes = &findings.effects[0].analyses[0].changes;
+        let input = input(&findings, findings.metric_info("throughput").unwrap(), IdlePolicy::Machine);
+        let raw = |point: usize| {
+            let of = |(row, _): &(&Row, Vec<usize>)| {
+                let levels = vec![row.point];
+                values(row, "throughput").map(|(block, value)| Trial { levels: levels.clone(), block, value }).collect()
+            };
+            let trials = input.rows.iter().flat_map(|row| -> Vec<Trial> { of(row) }).collect::<Vec<_>>();
+            factorial(&[4], &trials, Scale::Log).unwrap().change(0, 0, point).p_value()
+        };
+        // Points in the order of the factors' first levels: clients, maxmem, build.
+        let raw = [1, 2, 3].map(raw);
+        let mut adjusted = compare::holm(&raw);
+        let mut found = changes.iter().map(|change| change.p_adjusted.unwrap()).collect::<Vec<_>>();
+        adjusted.sort_by(f64::total_cmp);
+        found.sort_by(f64::total_cmp);
+        for (found, expected) in found.iter().zip(&adjusted) {
+            assert!((found - expected).abs() < 1e-12, "{found} {expected}");
+        }
+        assert!(found[1] > raw.iter().copied().fold(f64::INFINITY, f64::min), "more than one is tested");
+    }
+
+    #[test]
+    fn gaps_are_refused_and_levels_without_trials_left_out() {
+        let gap = of(|_, records| records.retain(|record| record.point != 6));
+        assert_eq!(
+            sentences(&gap),
+            "Effects on throughput: none computed, because 1 of 8 design points has no trial: the factors are not fully crossed."
+        );
+        assert_eq!((gap.effects[0].shown, gap.effects[0].analyses.len()), (0, 0));
+        let level = of(|_, records| records.retain(|record| record.point % 2 == 0));
+        assert_eq!(
+            (level.effects[0].left_out.as_slice(), level.effects[0].factors.len()),
+            (["clients 80".to_owned()].as_slice(), 2)
+        );
+        assert!(sentences(&level).contains("Left out, because nothing was measured there: clients 80."));
+        let alone = of(|_, records| records.retain(|record| record.point < 2));
+        assert_eq!(
+            sentences(&alone),
+            "Effects on throughput: none computed, because clients alone has two levels with trials."
+        );
+        let once = of(|_, records| records.retain(|record| record.block == 0));
+        assert!(sentences(&once).contains("none computed, because the error is not known"), "{}", sentences(&once));
+        assert!(of(|_, records| records.clear()).effects.is_empty());
+    }
+
+    #[test]
+    fn what_is_not_about_the_subject_is_analysed_and_not_answered() {
+        let findings = of(|_, records| {
+            for record in records.iter_mut().filter(|record| record.point == 7) {
+                record.verdict.as_mut().unwrap().limited_by = study::record::Limit::Generator;
+            }
+        });
+        let effects = &findings.effects[0];
+        assert_eq!(effects.marked.as_deref(), Some("1 of 8 design points generator-bound"));
+        assert!(
+            effects
+                .sentences
+                .contains(&"Not about the subject alone: 1 of 8 design points generator-bound.".to_owned())
+        );
+        assert!(!findings.answer_text().contains(&effects.sentences[0]));
+    }
+
+    #[test]
+    fn idle_policies_have_analyses_of_their_own() {
+        let findings = of(|_, records| {
+            for record in records.iter_mut().filter(|record| record.block % 2 == 1) {
+                record.idle = IdlePolicy::Spin;
+            }
+        });
+        assert_eq!(
+            findings.effects.iter().map(|effects| effects.idle).collect::<Vec<_>>(),
+            [IdlePolicy::Machine, IdlePolicy::Spin]
+        );
+        assert_eq!(findings.effects.iter().map(|effects| effects.analyses[0].trials).sum::<usize>(), 63);
+    }
+
+    #[test]
+    fn changes_in_words() {
+        let estimate = |point, low, high| Estimate { point, low, high, level: 0.95, n: 8 };
+        let table = [
+            (EffectScale::Ratio, estimate(1.38, 1.31, 1.45), "1/s", "+38 % [+31, +45]"),
+            (EffectScale::Ratio, estimate(0.965, 0.9612, 0.9688), "1/s", "-3.5 % [-3.9, -3.1]"),
+            (EffectScale::Ratio, estimate(1.0, 0.99998, 1.00002), "ns", "0.000 % [-0.002, +0.002]"),
+            (EffectScale::Ratio, estimate(3.4, 3.1, 3.7), "ns", "×3.40 [3.10, 3.70]"),
+            (EffectScale::Difference, estimate(-12_300.0, -14_000.0, -10_600.0), "ns", "-12.3 µs [-14.0, -10.6]"),
+            (EffectScale::Difference, estimate(0.0, 0.0, 0.0), "1", "0.0 [0.0, 0.0]"),
+        ];
+        for (scale, found, unit, text) in table {
+            assert_eq!(change(scale, &found, unit), text);
+        }
+    }
+}

@@ -1,0 +1,304 @@
+//! Miss-ratio curves: what caches missed at each capacity, beside what policies would have missed of the very same operations.
+//!
+//! A trial and the replay of its operations ([`study::record::Reference`]) are a pair: both had the same luck with keys. So their difference is
+//! told far more sharply than the curves themselves.
+
+use std::collections::BTreeMap;
+
+use stats::growth::{self, Series, Shown};
+use study::plan::{Figure, FigureKind, Level, POLICIES};
+use study::record::{IdlePolicy, Record, Reference, Run};
+
+use crate::findings::{CurvePolicy, Estimate, Findings, MissRatioCurve, MissRatioPoint, MissRatios, PolicyPoint, Row};
+use crate::number::quantity;
+use crate::words::idle_word;
+
+/// A difference that is smaller does not matter, however sure: a tenth of a point.
+const SMALL: f64 = 0.001;
+
+/// So many capacities are named in a sentence.
+const NAMED: usize = 3;
+
+/// The curves that the figures of a study ask for.
+pub fn miss_ratios(findings: &Findings, run: &Run, records: &[&Record]) -> Vec<MissRatios> {
+    let wanted = findings.figures.iter().enumerate().filter(|(_, figure)| figure.kind == FigureKind::MissRatio);
+    let mut all = wanted.flat_map(|(index, figure)| panels(findings, run, records, index, figure)).collect::<Vec<_>>();
+    judge(&mut all, findings, run, records);
+    all
+}
+
+/// Says of all points of all curves together which ones stray from their policies, and which ones are shown to keep to them.
+fn judge(all: &mut [MissRatios], findings: &Findings, run: &Run, records: &[&Record]) {
+    let series = |curve: &MissRatioCurve, point: &MissRatioPoint| {
+        let pairs = curve.policy.as_ref().map(|policy| pairs(&findings.rows[point.row], policy, run, records));
+        let changes = pairs.unwrap_or_default().iter().map(|(measured, simulated)| measured - simulated).collect();
+        Series { changes, margin: SMALL }
+    };
+    let curves = || all.iter().flat_map(|panel| &panel.curves);
+    let points = curves().flat_map(|curve| curve.points.iter().map(|point| series(curve, point))).collect::<Vec<_>>();
+    let mut found = growth::growth(&points, 1.0 - findings.level).into_iter();
+    for panel in all {
+        for point in panel.curves.iter_mut().flat_map(|curve| &mut curve.points) {
+            let Some(growth) = found.next().filter(|_| point.difference.is_some()) else { continue };
+            let is_large = growth.change.is_some_and(|change| change.point.abs() >= SMALL);
+            point.p_adjusted = Some(growth.p_change);
+            point.strays = is_large && matches!(growth.shown, Shown::Grows | Shown::Shrinks);
+            point.keeps = growth.is_small;
+        }
+        panel.sentences = panel.curves.iter().filter_map(|curve| sentence(findings, curve)).collect();
+    }
+}
+
+/// Miss ratios of the trials of a row, each with that of the replay of its operations.
+fn pairs(row: &Row, policy: &str, run: &Run, records: &[&Record]) -> Vec<(f64, f64)> {
+    let of_row = records.iter().filter(|record| record.point == row.point && Some(record.idle) == row.idle);
+    let pair = |record: &&Record| {
+        let hit_ratio = record.measurement()?.cache.as_ref()?.counts.hit_ratio()?;
+        let is_replay =
+            |found: &&Reference| found.policy == policy && (found.point, found.block) == (record.point, record.block);
+        Some((1.0 - hit_ratio, run.references.iter().find(is_replay)?.miss_ratio()?))
+    };
+    of_row.filter_map(pair).collect()
+}
+
+/// One panel for each combination of the levels of factors that are neither capacity nor series.
+fn panels(findings: &Findings, run: &Run, records: &[&Record], index: usize, figure: &Figure) -> Vec<MissRatios> {
+    let Some(x) = figure.x.as_ref() else { return Vec::new() };
+    let is_axis = |name: &String| name == x || Some(name) == figure.series.as_ref();
+    let rest = findings.factors.iter().filter(|factor| factor.levels.len() > 1 && !is_axis(&factor.name));
+    let rest = rest.map(|factor| factor.name.clone()).collect::<Vec<_>>();
+    let mut panels: Vec<(String, Vec<usize>)> = Vec::new();
+    for (row, found) in findings.rows.iter().enumerate() {
+        let title = if rest.is_empty() { String::new() } else { crate::row::label(&rest, &found.factors) };
+        match panels.iter_mut().find(|(known, _)| *known == title) {
+            Some((_, rows)) => rows.push(row),
+            None => panels.push((title, vec![row])),
+        }
+    }
+    let all = All { findings, run, records, figure, x };
+    let found = panels.into_iter().map(|(panel, rows)| all.panel(index, panel, &rows));
+    found.filter(|found| !found.curves.is_empty()).collect()
+}
+
+/// What a panel is made of.
+struct All<'a> {
+    findings: &'a Findings,
+    run: &'a Run,
+    records: &'a [&'a Record],
+    figure: &'a Figure,
+    x: &'a str,
+}
+
+impl All<'_> {
+    fn panel(&self, index: usize, panel: String, rows: &[usize]) -> MissRatios {
+        let mut keys: Vec<(Option<&Level>, Option<IdlePolicy>)> = Vec::new();
+        let key = |row: &usize| {
+            let row = &self.findings.rows[*row];
+            (self.figure.series.as_ref().and_then(|series| row.factors.get(series)), row.idle)
+        };
+        for row in rows.iter().filter(|row| self.findings.rows[**row].n > 0) {
+            if !keys.contains(&key(row)) {
+                keys.push(key(row));
+            }
+        }
+        let both = keys.iter().any(|(_, idle)| *idle != keys[0].1);
+        let curve = |&(series, idle): &(Option<&Level>, Option<IdlePolicy>)| {
+            let mut label = match (series, &self.figure.series) {
+                (Some(Level::Text(word)), _) => word.clone(),
+                (Some(level), Some(factor)) => format!("{factor} {level}"),
+                _ => "measured".to_owned(),
+            };
+            if let Some(idle) = idle.filter(|_| both) {
+                label += &format!(", idle {}", idle_word(idle));
+            }
+            let of_it = rows.iter().copied().filter(|row| key(row) == (series, idle)).collect::<Vec<_>>();
+            self.curve(label, series, &of_it)
+        };
+        let curves = keys.iter().map(curve).filter(|curve| !curve.points.is_empty()).collect::<Vec<_>>();
+        let points = rows.iter().map(|row| self.findings.rows[*row].point).collect::<Vec<_>>();
+        let mut found = MissRatios {
+            figure: index,
+            x: self.x.to_owned(),
+            panel,
+            policies: self.figure.policies.iter().filter_map(|name| self.policy(name, &points)).collect(),
+            sentences: Vec::new(),
+            curves,
+            notes: Vec::new(),
+        };
+        found.notes = self.notes(&found, &points);
+        found
+    }
+
+    fn references<'s>(&'s self, policy: &'s str) -> impl Iterator<Item = &'s Reference> {
+        self.run.references.iter().filter(move |reference| reference.policy == policy)
+    }
+
+    fn curve(&self, label: String, series: Option<&Level>, rows: &[usize]) -> MissRatioCurve {
+        let own = self.figure.policy_of(series);
+        let first = || self.figure.policies.iter().find(|name| !is_clairvoyant(name)).map(String::as_str);
+        let policy = own.or_else(first).filter(|policy| self.references(policy).any(|found| found.gets > 0));
+        let mut points = rows.iter().filter_map(|row| self.point(*row, policy)).collect::<Vec<_>>();
+        points.sort_by_key(|point| point.capacity_bytes);
+        MissRatioCurve {
+            label,
+            series: series.cloned(),
+            policy: policy.map(str::to_owned),
+            is_own: own.is_some(),
+            points,
+        }
+    }
+
+    fn point(&self, index: usize, policy: Option<&str>) -> Option<MissRatioPoint> {
+        let row = &self.findings.rows[index];
+        let capacity = row.factors.get(self.x)?;
+        let capacity_bytes = self.figure.capacity_bytes(capacity)?;
+        let mean = |metric: &str| {
+            row.metrics.get(metric).and_then(|found| found.mean).filter(|mean| crate::number::drawable(*mean))
+        };
+        let miss_ratio = 1.0 - mean("hit_ratio")?;
+        let hits = crate::value::estimate_at(row, "hit_ratio", self.figure.interval);
+        let pairs = policy.map_or_else(Vec::new, |policy| pairs(row, policy, self.run, self.records));
+        let simulated = pairs.iter().map(|(_, simulated)| *simulated).collect::<Vec<_>>();
+        let differences = pairs.iter().map(|(measured, simulated)| measured - simulated).collect::<Vec<_>>();
+        let difference = stats::interval::mean(&differences, self.findings.level).map(Estimate::from);
+        Some(MissRatioPoint {
+            row: index,
+            capacity: capacity.clone(),
+            capacity_bytes,
+            footprint_share: mean("footprint").map(|footprint| capacity_bytes as f64 / footprint),
+            memory_bytes: mean("subject_memory"),
+            miss_ratio,
+            estimate: hits.map(|hits| Estimate {
+                point: 1.0 - hits.point,
+                low: 1.0 - hits.high,
+                high: 1.0 - hits.low,
+                ..hits
+            }),
+            simulated: stats::interval::average(&simulated),
+            difference,
+            // Told when all points of all curves are there.
+            p_adjusted: None,
+            strays: false,
+            keeps: false,
+        })
+    }
+
+    fn policy(&self, name: &str, points: &[usize]) -> Option<CurvePolicy> {
+        let mut by_capacity: BTreeMap<u64, Vec<f64>> = BTreeMap::new();
+        for reference in self.references(name).filter(|found| points.contains(&found.point)) {
+            by_capacity.entry(reference.capacity_bytes).or_default().extend(reference.miss_ratio());
+        }
+        let point = |(capacity_bytes, ratios): (u64, Vec<f64>)| {
+            let miss_ratio = stats::interval::average(&ratios)?;
+            Some(PolicyPoint { capacity_bytes, miss_ratio, replays: ratios.len() })
+        };
+        let points = by_capacity.into_iter().filter_map(point).collect::<Vec<_>>();
+        let text = POLICIES.iter().find(|(known, _)| *known == name).map_or("", |(_, text)| text);
+        (!points.is_empty()).then(|| CurvePolicy { name: name.to_owned(), text: text.to_owned(), points })
+    }
+
+    fn notes(&self, found: &MissRatios, points: &[usize]) -> Vec<String> {
+        let mut notes = Vec::new();
+        if !found.policies.is_empty() {
+            let texts = found.policies.iter().map(|policy| format!("{}: {}", policy.name, policy.text));
+            notes.push(format!(
+                "Simulated: the same operations as in the trials (seed, order, warm-up, fills, sets, deletions) replayed. {}.",
+                texts.collect::<Vec<_>>().join("; ")
+            ));
+        }
+        if found.policies.iter().any(|policy| !is_clairvoyant(&policy.name)) {
+            notes.push(
+                "Evictors are replayed in quintain's own engine, which counts keys, values and its overhead against the capacity: another \
+                 server strays from them by its overhead, by how it counts, and by how it evicts."
+                    .to_owned(),
+            );
+        }
+        for reference in self.run.references.iter().filter(|reference| points.contains(&reference.point)) {
+            let Some(problem) = &reference.problem else { continue };
+            let note = format!("No simulated {}: {problem}.", reference.policy);
+            if !notes.contains(&note) {
+                notes.push(note);
+            }
+        }
+        notes
+    }
+}
+
+fn is_clairvoyant(policy: &str) -> bool {
+    policy.starts_with("belady")
+}
+
+/// A capacity as people write it: `1 MiB`, `4.77 MiB`.
+pub fn capacity(bytes: u64) -> String {
+    let text = quantity(bytes as f64, "bytes");
+    match text.split_once(' ') {
+        Some((number, unit)) if number.contains('.') => {
+            format!("{} {unit}", number.trim_end_matches('0').trim_end_matches('.'))
+        }
+        _ => text,
+    }
+}
+
+/// A difference of miss ratios in points: `+1.20`.
+pub fn points(fraction: f64) -> String {
+    format!("{:+.2}", fraction * 100.0)
+}
+
+/// What the comparison of a curve with its policy says; `None`: nothing could be compared.
+fn sentence(findings: &Findings, curve: &MissRatioCurve) -> Option<String> {
+    let policy = curve.policy.as_ref()?;
+    let compared = curve.points.iter().filter_map(|point| Some((point, point.difference?))).collect::<Vec<_>>();
+    let largest = compared.iter().max_by(|a, b| a.1.point.abs().total_cmp(&b.1.point.abs()))?;
+    let at = |point: &MissRatioPoint| capacity(point.capacity_bytes);
+    let astray = compared.iter().filter(|(point, _)| point.strays).collect::<Vec<_>>();
+    let all = crate::number::count(compared.len() as u64, "capacity");
+    let label = &curve.label;
+    if astray.is_empty() {
+        // What is not shown is not shown to be nothing.
+        let within = format!(" within {} points", SMALL * 100.0);
+        let (verb, within) = match (compared.iter().all(|(point, _)| point.keeps), curve.is_own) {
+            (true, true) => ("keeps to", within.as_str()),
+            (true, false) => ("misses as much as", within.as_str()),
+            (false, _) => ("is not shown to stray from", ""),
+        };
+        return Some(format!(
+            "{label} {verb} the simulated {policy}{within} at {all}: the largest difference is {} points of miss ratio, at {}.",
+            points(largest.1.point),
+            at(largest.0)
+        ));
+    }
+    let interval = |(point, found): &(&MissRatioPoint, Estimate)| {
+        let ends =
+            if findings.quick { String::new() } else { format!(" [{}, {}]", points(found.low), points(found.high)) };
+        format!("{} points{ends} at {}", points(found.point), at(point))
+    };
+    let named = astray.iter().take(NAMED).map(|found| interval(found)).collect::<Vec<_>>().join(", ");
+    let more = astray.len().saturating_sub(NAMED);
+    let more = if more > 0 { format!(", and {more} more") } else { String::new() };
+    let verb =
+        match (curve.is_own, astray.iter().all(|(_, d)| d.point < 0.0), astray.iter().all(|(_, d)| d.point > 0.0)) {
+            (true, ..) => "strays from",
+            (false, true, _) => "misses less than",
+            (false, _, true) => "misses more than",
+            _ => "misses otherwise than",
+        };
+    Some(format!("{label} {verb} the simulated {policy} at {} of {all}: {named}{more}.", astray.len()))
+}
+
+/// The sentences of all panels and their notes, each once, where there are several panels with its panel.
+pub fn words(findings: &Findings) -> impl Iterator<Item = String> {
+    let mut all = Vec::new();
+    for found in &findings.miss_ratios {
+        let place = if found.panel.is_empty() { String::new() } else { format!("{}: ", found.panel) };
+        all.extend(found.sentences.iter().map(|sentence| format!("{place}{sentence}")));
+    }
+    for note in findings.miss_ratios.iter().flat_map(|found| &found.notes) {
+        if !all.contains(note) {
+            all.push(note.clone());
+        }
+    }
+    all.into_iter()
+}
+
+#[cfg(test)]
+mod tests;

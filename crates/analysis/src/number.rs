@@ -1,0 +1,151 @@
+//! Numbers as a person reads them in a line of text: three or four digits, a unit of the right size, `±`.
+
+use crate::findings::Estimate;
+
+/// What `unit` (of [`crate::findings::MetricInfo`]) becomes at the size of `value`: a divisor and a name.
+pub fn scale(unit: &str, value: f64) -> (f64, &'static str) {
+    let steps: &[(f64, &str)] = match unit {
+        "ns" => &[(1e9, "s"), (1e6, "ms"), (1e3, "µs"), (1.0, "ns")],
+        "1/s" => &[(1e6, "M/s"), (1e3, "k/s"), (1.0, "/s")],
+        "bytes/s" => &[(1_073_741_824.0, "GiB/s"), (1_048_576.0, "MiB/s"), (1024.0, "KiB/s"), (1.0, "B/s")],
+        "bytes" => &[(1_073_741_824.0, "GiB"), (1_048_576.0, "MiB"), (1024.0, "KiB"), (1.0, "B")],
+        _ => &[(1.0, "")],
+    };
+    // A value that would be rounded up to 1000 of a unit belongs to the next one.
+    let size = value.abs() * 1.0005;
+    steps.iter().copied().find(|(divisor, _)| size >= *divisor).unwrap_or(steps[steps.len() - 1])
+}
+
+/// Decimals that show four digits of a value that begins with 1, three of others.
+fn decimals(value: f64) -> usize {
+    if value == 0.0 || !value.is_finite() {
+        return 0;
+    }
+    let exponent = value.abs().log10().floor();
+    let digits = if value.abs() / 10f64.powf(exponent) < 2.0 { 3.0 } else { 2.0 };
+    (digits - exponent).clamp(0.0, 6.0) as usize
+}
+
+fn with_unit(number: String, name: &str) -> String {
+    match name {
+        "" => number,
+        name => format!("{number} {name}"),
+    }
+}
+
+/// A value with its unit: `12.3 µs`.
+pub fn quantity(value: f64, unit: &str) -> String {
+    let (divisor, name) = scale(unit, value);
+    let scaled = value / divisor;
+    // Counts have no fraction.
+    let decimals = if unit == "1" && scaled.fract() == 0.0 { 0 } else { decimals(scaled) };
+    with_unit(format!("{scaled:.decimals$}"), name)
+}
+
+/// The least that a value can be: `≥ 1.2 s`.
+pub fn at_least(value: f64, unit: &str) -> String {
+    format!("≥ {}", quantity(value, unit))
+}
+
+/// An estimate with half of its interval's width, both in one unit: `105.3 ±0.7 k/s`.
+pub fn estimate(estimate: &Estimate, unit: &str) -> String {
+    let (divisor, name) = scale(unit, estimate.point);
+    let (point, half) = (estimate.point / divisor, estimate.half_width() / divisor);
+    // As many decimals as the half-width has a digit in, but not more than two beyond the point's own.
+    let own = if half == 0.0 && point.fract() == 0.0 { 0 } else { decimals(point) };
+    let wanted = if half > 0.0 { (-half.log10().floor()).clamp(0.0, 9.0) as usize } else { 0 };
+    let decimals = own.max(wanted.min(own + 2));
+    let half = match format!("{half:.decimals$}") {
+        // Never `±0` for a width that is there.
+        text if half > 0.0 && text.trim_matches(['0', '.']).is_empty() => {
+            format!("<{}", 10f64.powi(-(decimals as i32)))
+        }
+        text => text,
+    };
+    with_unit(format!("{point:.decimals$} ±{half}"), name)
+}
+
+/// A fraction in percent: `2.1 %`, two digits or all before the point.
+pub fn percent(fraction: f64) -> String {
+    let value = fraction * 100.0;
+    let decimals = match value.abs() {
+        size if size == 0.0 || size >= 10.0 => 0,
+        size if size >= 1.0 => 1,
+        size if size >= 0.1 => 2,
+        _ => 3,
+    };
+    format!("{value:.decimals$} %")
+}
+
+/// A sum that saturates: counts that were made up, in a file, must not end the program.
+pub fn total(counts: impl IntoIterator<Item = u64>) -> u64 {
+    counts.into_iter().fold(0, u64::saturating_add)
+}
+
+/// A count with its noun: `1 trial`, `8 trials`.
+pub fn count(n: u64, noun: &str) -> String {
+    match (n, noun.strip_suffix('y')) {
+        (1, _) => format!("1 {noun}"),
+        (n, Some(stem)) => format!("{n} {stem}ies"),
+        (n, None) => format!("{n} {noun}s"),
+    }
+}
+
+/// Whether a value can be drawn: finite, and neither so large nor so small that the arithmetic of an axis would not be.
+pub fn drawable(value: f64) -> bool {
+    value == 0.0 || (1e-150..=1e150).contains(&value.abs())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quantities() {
+        for (value, unit, text) in [
+            (0.0, "ns", "0 ns"),
+            (850.0, "ns", "850 ns"),
+            (12_345.0, "ns", "12.35 µs"),
+            (23_456.0, "ns", "23.5 µs"),
+            (999_999.0, "ns", "1.000 ms"),
+            (4.2e9, "ns", "4.20 s"),
+            (123_456.0, "1/s", "123.5 k/s"),
+            (812.0, "1/s", "812 /s"),
+            (2.5e6, "1/s", "2.50 M/s"),
+            (5_242_880.0, "bytes", "5.00 MiB"),
+            (5_242_880.0, "bytes/s", "5.00 MiB/s"),
+            (40.0, "1", "40"),
+            (1.5, "1", "1.500"),
+            (1e-12, "1", "0.000000"),
+            (f64::NAN, "ns", "NaN ns"),
+        ] {
+            assert_eq!(quantity(value, unit), text, "{value} {unit}");
+        }
+    }
+
+    #[test]
+    fn estimates() {
+        for (point, half, unit, text) in [
+            (105_300.0, 700.0, "1/s", "105.3 ±0.7 k/s"),
+            (105_300.0, 20.0, "1/s", "105.30 ±0.02 k/s"),
+            (23_456.0, 1_234.0, "ns", "23.5 ±1.2 µs"),
+            (23_456.0, 0.001, "ns", "23.456 ±<0.001 µs"),
+            (900_000.0, 300_000.0, "ns", "900 ±300 µs"),
+            (0.0, 0.0, "1", "0 ±0"),
+            (0.25, 0.4, "1", "0.250 ±0.400"),
+        ] {
+            let value = Estimate { point, low: point - half, high: point + half, level: 0.95, n: 8 };
+            assert_eq!(estimate(&value, unit), text);
+        }
+    }
+
+    #[test]
+    fn shares_and_counts() {
+        let shares =
+            [(0.0, "0 %"), (0.0213, "2.1 %"), (0.123, "12 %"), (1.5, "150 %"), (0.0042, "0.42 %"), (0.0001, "0.010 %")];
+        for (value, text) in shares {
+            assert_eq!(percent(value), text);
+        }
+        assert_eq!([count(1, "trial"), count(0, "trial"), count(2, "latency")], ["1 trial", "0 trials", "2 latencies"]);
+    }
+}

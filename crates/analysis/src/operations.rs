@@ -1,0 +1,107 @@
+//! What each operation of a journey took, design point by design point.
+
+use study::record::{IdlePolicy, JourneyMeasurement, OperationMeasurement, Record};
+
+use crate::findings::{Findings, OperationFinding, OverTrials, RowOperations};
+use crate::histogram;
+use crate::number::total;
+
+/// What operations took, for every row whose trials are journeys.
+pub(crate) fn operations(findings: &Findings, records: &[&Record]) -> Vec<RowOperations> {
+    let of_row = |(index, (point, idle)): (usize, (usize, Option<IdlePolicy>))| {
+        let of_it = |record: &&&Record| record.point == point && Some(record.idle) == idle;
+        let measured = records.iter().filter(of_it).filter_map(|record| record.measurement()?.journey.as_deref());
+        let measured = measured.collect::<Vec<_>>();
+        let first = *measured.first()?;
+        let mut names = Vec::<&str>::new();
+        for operation in measured.iter().flat_map(|journey| &journey.operations) {
+            if !names.contains(&operation.name.as_str()) {
+                names.push(&operation.name);
+            }
+        }
+        Some(RowOperations {
+            row: index,
+            journey: first.name.clone(),
+            completed: total(measured.iter().map(|journey| journey.completed)),
+            abandoned: total(measured.iter().map(|journey| journey.abandoned)),
+            operations: names.into_iter().map(|name| operation(name, &measured, findings.level)).collect(),
+        })
+    };
+    findings.rows.iter().map(|row| (row.point, row.idle)).enumerate().filter_map(of_row).collect()
+}
+
+fn operation(name: &str, measured: &[&JourneyMeasurement], level: f64) -> OperationFinding {
+    let of_trial =
+        |journey: &&JourneyMeasurement| journey.operations.iter().find(|operation| operation.name == name).cloned();
+    let trials = measured.iter().map(of_trial).collect::<Vec<_>>();
+    let present = || trials.iter().flatten();
+    // A mean over those trials that happened to have enough would be of a chosen few.
+    let over = |value: &dyn Fn(&OperationMeasurement) -> Option<f64>| {
+        let values = trials.iter().map(|trial| value(trial.as_ref()?).filter(|value| value.is_finite()));
+        OverTrials::new(values.collect::<Option<Vec<_>>>(), level)
+    };
+    let quantile = |q: f64| {
+        over(&|operation| {
+            let service = histogram::read(&operation.service)?;
+            service.quantile(q).filter(|_| service.len() >= stats::order::samples_needed(q, level))
+        })
+    };
+    OperationFinding {
+        name: name.to_owned(),
+        requests: total(present().map(|operation| operation.requests)),
+        errors: total(present().map(|operation| operation.errors)),
+        latency_mean: over(&|operation| Some(operation.service.sum / operation.service.count as f64)),
+        latency_p50: quantile(0.5),
+        latency_p99: quantile(0.99),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use study::record::Outcome;
+
+    use super::*;
+    use crate::{analyze, example};
+
+    fn histogram(values: &[u64]) -> study::record::Histogram {
+        let mut histogram = stats::Histogram::with_precision(stats::Histogram::WINDOW_PRECISION);
+        values.iter().for_each(|value| histogram.record(*value));
+        (&histogram).into()
+    }
+
+    #[test]
+    fn each_operation_has_its_row() {
+        let (run, mut records) = example::volley();
+        let findings = analyze(&run, &records);
+        assert_eq!(findings.operations.len(), 0, "no journey");
+        for record in records.iter_mut().filter(|record| record.point == 1) {
+            let mean = 1000 + u64::from(record.block);
+            let Outcome::Measured(measurement) = &mut record.outcome else { continue };
+            let one = |name: &str, values: &[u64], errors| OperationMeasurement {
+                name: name.to_owned(),
+                requests: values.len() as u64,
+                errors,
+                service: histogram(values),
+            };
+            measurement.journey = Some(Box::new(JourneyMeasurement {
+                name: "shop".to_owned(),
+                completed: 10,
+                abandoned: 1,
+                operations: vec![one("look", &[mean; 400], 0), one("pay", &[5000; 10], 1), one("leave", &[], 0)],
+                ..JourneyMeasurement::default()
+            }));
+        }
+        let findings = analyze(&run, &records);
+        let [found] = findings.operations.as_slice() else { panic!("{:?}", findings.operations) };
+        assert_eq!((found.journey.as_str(), found.completed, found.abandoned), ("shop", 80, 8));
+        let look = &found.operations[0];
+        assert_eq!((look.requests, look.errors, look.latency_mean.mean), (3200, 0, Some(1003.5)));
+        let estimate = look.latency_mean.estimate.unwrap();
+        assert!(estimate.low < 1003.5 && 1003.5 < estimate.high && estimate.n == 8, "{estimate:?}");
+        assert!(look.latency_p99.estimate.is_some());
+        let pay = &found.operations[1];
+        assert_eq!((pay.latency_mean.mean, pay.errors), (Some(5000.0), 8));
+        assert_eq!((pay.latency_p50.mean.is_some(), pay.latency_p99), (true, OverTrials::default()), "too few for p99");
+        assert_eq!(found.operations[2].latency_mean, OverTrials::default());
+    }
+}

@@ -1,0 +1,311 @@
+//! What happens over the requests of a trial: does the latency, the memory or the store of a middle grow?
+//!
+//! In each trial a line is fitted through the series by least squares; its slope is one value of the trial, so the interval over trials is
+//! an interval over fresh processes. What is said of growth is said of all series of the report together (`stats::growth`).
+
+use stats::growth::{self, Growth, Series, Shown};
+use study::calls::MemoryAt;
+use study::metric::OVER_REQUESTS;
+use study::plan::{FigureKind, Plan};
+use study::record::{Measurement, MiddleUse, Record, SubjectUse};
+
+use crate::findings::{Estimate, Findings, OverRequests, RequestPoint, RequestTrend as Trend, Row};
+use crate::{added, value};
+
+/// Calls that the time of a middle is averaged over (Waye 2017: "each point is the average of the 250 requests around it").
+const CALLS_A_MEAN: usize = 250;
+/// Points of every other series.
+const POINTS: usize = 40;
+/// Where the slopes of both halves differ by more than this share of the whole's, there is no line to go on with.
+const BEND_SHARE: f64 = 0.5;
+/// Points of a series of calls at most; where there would be more, the means are over twice as many calls, and so on.
+const POINTS_MAX: usize = 400;
+
+/// What the study asks for, by `[slopes]` or a figure, of every row that has it.
+pub fn over_requests(findings: &Findings, plan: &Plan, records: &[&Record]) -> Vec<OverRequests> {
+    let drawn = |what: &str| {
+        plan.figures.iter().any(|figure| match figure.kind {
+            FigureKind::MemoryChart => ["middle_rss", "middle_store", "subject_rss"].contains(&what),
+            FigureKind::ThroughputChart => ["middle_time", "latency"].contains(&what),
+            _ => false,
+        })
+    };
+    let wanted = OVER_REQUESTS.iter().filter(|(name, ..)| plan.slopes.iter().any(|asked| asked == name) || drawn(name));
+    let all = wanted.flat_map(|&(what, unit, _)| {
+        findings.rows.iter().enumerate().filter_map(move |(index, row)| one(findings, index, row, what, unit, records))
+    });
+    let (mut all, series): (Vec<_>, Vec<_>) = all.unzip();
+    judge(&mut all, &series, findings);
+    all
+}
+
+/// The trials of a series, as far as claims are made of them.
+struct Trials {
+    /// By how much each changes.
+    changes: Series,
+    /// The slopes of both halves of each.
+    halves: Vec<(f64, f64)>,
+}
+
+fn one(
+    findings: &Findings,
+    index: usize,
+    row: &Row,
+    what: &str,
+    unit: &str,
+    records: &[&Record],
+) -> Option<(OverRequests, Trials)> {
+    let of_row = records.iter().filter(|record| record.point == row.point && Some(record.idle) == row.idle);
+    let trials = of_row.filter_map(|record| series(record, what)).filter(|series| series.len() > 1).collect::<Vec<_>>();
+    let per_1000 = |series: &[(f64, f64)]| stats::slope::least_squares(series).map(|slope| slope * 1000.0);
+    let slopes = trials.iter().filter_map(|series| per_1000(series)).collect::<Vec<_>>();
+    let slope_per_1000_mean = stats::interval::average(&slopes)?;
+    let ends = trials.iter().filter_map(|series| series.last()).map(|(requests, _)| *requests);
+    let shortest = ends.fold(f64::INFINITY, f64::min);
+    let requests_a_point = match what {
+        "middle_time" => {
+            let mut calls = CALLS_A_MEAN;
+            while shortest / calls as f64 > POINTS_MAX as f64 {
+                calls *= 2;
+            }
+            calls as f64
+        }
+        _ => shortest / POINTS as f64,
+    };
+    let halves = trials.iter().filter_map(|series| {
+        let (first, second) = series.split_at(series.partition_point(|(requests, _)| *requests < shortest / 2.0));
+        Some((per_1000(first)?, per_1000(second)?))
+    });
+    let is_state = matches!(what, "middle_rss" | "subject_rss" | "middle_store");
+    let of_trials = Trials { changes: Series::of_lines(&trials, growth::FLAT_SHARE)?, halves: halves.collect() };
+    let found = OverRequests {
+        row: index,
+        what: what.to_owned(),
+        unit: unit.to_owned(),
+        slope_per_1000: stats::interval::mean(&slopes, findings.level).map(Estimate::from),
+        slope_per_1000_mean,
+        p_adjusted: None,
+        shown: false,
+        small: false,
+        trend: Trend::Unclear,
+        halves_per_1000: None,
+        requests_a_point,
+        points: points(&trials, shortest, requests_a_point, findings.level, is_state),
+        sentence: String::new(),
+    };
+    Some((found, of_trials))
+}
+
+/// Says of all series together which ones grow, which ones are flat, and which of those that grow do not so in a line.
+fn judge(all: &mut [OverRequests], trials: &[Trials], findings: &Findings) {
+    let error = 1.0 - findings.level;
+    let growths = growth::growth(&trials.iter().map(|trials| trials.changes.clone()).collect::<Vec<_>>(), error);
+    let grows = |growth: &Growth| matches!(growth.shown, Shown::Grows | Shown::Shrinks);
+    let bend = |trials: &Trials| {
+        let changes = trials.halves.iter().map(|(first, second)| second - first).collect::<Vec<_>>();
+        Some((growth::p_value(&changes)?, stats::interval::average(&changes)?))
+    };
+    let bends = growths.iter().zip(trials).map(|(growth, trials)| grows(growth).then(|| bend(trials)).flatten());
+    let bends = bends.collect::<Vec<_>>();
+    let tested = bends.iter().flatten().map(|(p, _)| *p).collect::<Vec<_>>();
+    let mut adjusted = stats::compare::holm(&tested).into_iter();
+    let series = all.len();
+    for (((found, trials), growth), bend) in all.iter_mut().zip(trials).zip(&growths).zip(bends) {
+        let is_bent = bend
+            .and_then(|(_, change)| Some((adjusted.next()?, change)))
+            .is_some_and(|(p, change)| p <= error && change.abs() > BEND_SHARE * found.slope_per_1000_mean.abs());
+        found.p_adjusted = growth.change.map(|_| growth.p_change);
+        found.shown = grows(growth);
+        found.small = growth.is_small;
+        found.trend = match growth.shown {
+            Shown::Grows | Shown::Shrinks if is_bent => Trend::Bent,
+            Shown::Grows | Shown::Shrinks => Trend::Line,
+            Shown::Flat => Trend::Flat,
+            Shown::Nothing => Trend::Unclear,
+        };
+        let half =
+            |of: fn(&(f64, f64)) -> f64| stats::interval::average(&trials.halves.iter().map(of).collect::<Vec<_>>());
+        found.halves_per_1000 = half(|halves| halves.0).zip(half(|halves| halves.1)).filter(|_| is_bent);
+        found.sentence = sentence(findings, found, series);
+    }
+}
+
+/// The value of a series at so many requests: on the line between those beside it, or that of its end.
+fn value_at(series: &[(f64, f64)], requests: f64) -> Option<f64> {
+    let behind = series.partition_point(|(at, _)| *at < requests);
+    let (before, after) = (behind.checked_sub(1).and_then(|at| series.get(at)), series.get(behind));
+    match (before, after) {
+        (Some(before), Some(after)) if after.0 > before.0 => {
+            Some(before.1 + (after.1 - before.1) * (requests - before.0) / (after.0 - before.0))
+        }
+        (before, after) => after.or(before).map(|(_, value)| *value),
+    }
+}
+
+/// The means of the bins that every trial has values in. `is_state`: what is looked at is there between looks as well, so that a trial without a
+/// look in a bin has a value in it all the same.
+fn points(trials: &[Vec<(f64, f64)>], shortest: f64, width: f64, level: f64, is_state: bool) -> Vec<RequestPoint> {
+    if width <= 0.0 || !width.is_finite() {
+        return Vec::new();
+    }
+    let count = (shortest / width).ceil().clamp(0.0, 2.0 * POINTS_MAX as f64) as usize;
+    let mut means: Vec<Vec<f64>> = vec![Vec::new(); count];
+    for series in trials {
+        let mut sums = vec![(0.0, 0u32); count];
+        for (requests, value) in series {
+            if let Some(sum) = sums.get_mut((requests / width) as usize) {
+                *sum = (sum.0 + value, sum.1 + 1);
+            }
+        }
+        for (place, (mean, (sum, of))) in means.iter_mut().zip(sums).enumerate() {
+            let between = || value_at(series, (place as f64 + 0.5) * width).filter(|_| is_state);
+            mean.extend(if of > 0 { Some(sum / f64::from(of)) } else { between() });
+        }
+    }
+    let point = |(place, values): (usize, &Vec<f64>)| {
+        let estimate = stats::interval::mean(values, level);
+        Some(RequestPoint {
+            requests: (place as f64 + 0.5) * width,
+            mean: stats::interval::average(values).filter(|_| values.len() == trials.len())?,
+            low: estimate.map(|estimate| estimate.low),
+            high: estimate.map(|estimate| estimate.high),
+        })
+    };
+    means.iter().enumerate().filter_map(point).collect()
+}
+
+/// The series of one trial: requests from the start of measuring, and the value. `None` where the trial has none.
+fn series(record: &Record, what: &str) -> Option<Vec<(f64, f64)>> {
+    let measurement = record.measurement()?;
+    match what {
+        "latency" => Some(latency(measurement)),
+        "middle_time" => of_calls(record, |middle| middle.calls.as_deref().map(|calls| calls.own_ns.as_slice())),
+        "middle_store" => of_calls(record, |middle| middle.calls.as_deref().map(|calls| calls.store_bytes.as_slice())),
+        "middle_rss" => resident_by_calls(record)
+            .or_else(|| resident(measurement, record.middles.iter().map(|middle| &middle.used).collect())),
+        "subject_rss" => resident(measurement, vec![&record.subject]),
+        _ => None,
+    }
+}
+
+fn latency(measurement: &Measurement) -> Vec<(f64, f64)> {
+    let mut before = 0.0;
+    let window = |window: &study::record::Window| {
+        let middle = before + window.requests as f64 / 2.0;
+        before += window.requests as f64;
+        (window.latency.count > 0).then(|| (middle, window.latency.sum / window.latency.count as f64))
+    };
+    value::whole_windows(measurement).iter().filter_map(window).collect()
+}
+
+/// Of the middles that tell it, summed call by call.
+fn of_calls(record: &Record, column: impl Fn(&MiddleUse) -> Option<&[u64]>) -> Option<Vec<(f64, f64)>> {
+    let columns = record.middles.iter().filter_map(column).filter(|column| !column.is_empty()).collect::<Vec<_>>();
+    let shortest = columns.iter().map(|column| column.len()).min()?;
+    let sum = |call: usize| columns.iter().map(|column| column[call] as f64).sum::<f64>();
+    Some((0..shortest).map(|call| (call as f64 + 0.5, sum(call))).collect())
+}
+
+/// Of all middles together, where each of them looked at itself by its calls; those of one client pass all of them in one order.
+fn resident_by_calls(record: &Record) -> Option<Vec<(f64, f64)>> {
+    let looks = record.middles.iter().map(|middle| Some(middle.calls.as_deref()?.memory.as_slice()));
+    let all = looks.collect::<Option<Vec<&[MemoryAt]>>>()?;
+    if all.iter().any(|looks| looks.len() < 2) {
+        return None;
+    }
+    let (first, others) = all.split_first()?;
+    let sum = |look: &MemoryAt| {
+        let latest = |looks: &&[MemoryAt]| {
+            let until = looks.partition_point(|other| other.calls <= look.calls);
+            looks[until.saturating_sub(1)].rss_bytes
+        };
+        let rest = others.iter().map(latest).fold(look.rss_bytes, u64::saturating_add);
+        (look.calls as f64, rest as f64)
+    };
+    Some(first.iter().map(sum).collect())
+}
+
+/// Of all `processes` together, each with the requests that had been answered when it was looked at.
+fn resident(measurement: &Measurement, processes: Vec<&SubjectUse>) -> Option<Vec<(f64, f64)>> {
+    let (first, others) = processes.split_first()?;
+    let since = |used: &SubjectUse, at_ns: u64| at_ns.checked_sub(used.measured_from_ns);
+    let points = first.samples.iter().filter_map(|sample| {
+        let at_ns = since(first, sample.at_ns).filter(|at_ns| *at_ns <= measurement.duration_ns)?;
+        // They are looked at one after another: the latest look at each counts.
+        let latest = |used: &&SubjectUse| {
+            let until = used.samples.iter().take_while(|other| {
+                since(used, other.at_ns).is_none_or(|other_ns| other_ns <= at_ns + measurement.window_ns)
+            });
+            until.last().map(|other| other.rss_bytes)
+        };
+        let rest = others.iter().map(latest).sum::<Option<u64>>()?;
+        Some((answered(measurement, at_ns), sample.rss_bytes.saturating_add(rest) as f64))
+    });
+    Some(points.collect())
+}
+
+/// Requests answered in the first so many ns of measuring, even within a window.
+pub fn answered(measurement: &Measurement, at_ns: u64) -> f64 {
+    let window_ns = measurement.window_ns.max(1);
+    let whole = usize::try_from(at_ns / window_ns).unwrap_or(usize::MAX).min(measurement.windows.len());
+    let before = measurement.windows[..whole].iter().map(|window| window.requests as f64).sum::<f64>();
+    let share = (at_ns % window_ns) as f64 / window_ns as f64;
+    before + measurement.windows.get(whole).map_or(0.0, |window| window.requests as f64 * share)
+}
+
+/// `series`: how many the report tests.
+fn sentence(findings: &Findings, found: &OverRequests, series: usize) -> String {
+    const PER: &str = " per 1,000 requests";
+    let label = &findings.rows[found.row].label;
+    let what = match found.what.as_str() {
+        "latency" => "latency",
+        "middle_time" => "the middle's own time",
+        "middle_rss" => "resident set of the middle",
+        "middle_store" => "store of the middle",
+        _ => "resident set of the subject",
+    };
+    let Some(slope) = &found.slope_per_1000 else {
+        let slope = Estimate { point: found.slope_per_1000_mean, low: 0.0, high: 0.0, level: findings.level, n: 1 };
+        return format!("{label}: {what} {}, from one trial", added::change_per(&slope, &found.unit, PER, true));
+    };
+    let change = |slope: &Estimate, quick| added::change_per(slope, &found.unit, PER, quick);
+    let margin = growth::FLAT_SHARE * 100.0;
+    let word = if slope.point > 0.0 { "grows" } else { "shrinks" };
+    let requests = found.points.last().map_or(0.0, |point| point.requests + found.requests_a_point / 2.0);
+    match (found.trend, found.halves_per_1000) {
+        (Trend::Flat, _) => format!(
+            "{label}: {what} flat, within ±{margin:.0} % over {requests:.0} requests: {}",
+            change(slope, findings.quick)
+        ),
+        (Trend::Unclear, _) => {
+            let alone = slope.low > 0.0 || slope.high < 0.0;
+            let among = if alone { format!(", not significant among {series} series") } else { String::new() };
+            format!(
+                "{label}: {what}: {requests:.0} requests a trial cannot tell whether it grows: {}{among}",
+                change(slope, findings.quick)
+            )
+        }
+        (Trend::Bent, Some((first, second))) => {
+            let half = |point| change(&Estimate { point, ..*slope }, true);
+            format!(
+                "{label}: {what} {word}, not in a line: {} in the first half of {requests:.0} requests and {} in the second, which cannot tell how \
+                 it goes on",
+                half(first),
+                half(second)
+            )
+        }
+        (Trend::Line | Trend::Bent, _) => {
+            let small = format!(", by less than {margin:.0} % over {requests:.0} requests");
+            let small = if found.small { small.as_str() } else { "" };
+            format!("{label}: {what} {word}{small}: {}", change(slope, findings.quick))
+        }
+    }
+}
+
+/// The sentences of what the study asks for.
+pub fn words(findings: &Findings) -> impl Iterator<Item = String> {
+    findings.over_requests.iter().map(|found| format!("{}.", found.sentence))
+}
+
+#[cfg(test)]
+mod tests;

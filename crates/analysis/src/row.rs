@@ -1,0 +1,540 @@
+//! The trials of one design point become a row.
+
+use std::collections::BTreeMap;
+
+use study::WarningKind;
+use study::plan::{Level, Plan, SearchPlan, TrialRule};
+use study::record::{
+    BuildOutcome, Censored, FailureKind, IdlePolicy, Limit, Measurement, NetworkCounters, Outcome, Record, Run,
+};
+
+use crate::findings::{
+    Estimate, Factor, FailureCount, LimitFinding, Mark, MetricFinding, Row, RowState, SearchFinding, TrialFinding,
+    Warning,
+};
+use crate::number::count;
+use crate::{histogram, probes, search, silence, value, warning};
+
+/// The label of the row of a study without factors.
+const ONLY_POINT: &str = "the only point";
+
+/// `text` about a row: behind its label, unless there is no other row.
+pub fn about(row: &Row, text: &str) -> String {
+    if row.label == ONLY_POINT { text.to_owned() } else { format!("{}: {text}", row.label) }
+}
+
+/// The row of a point; `records` are its trials under one idle policy, in the order they ran, and `ended` says why the study had no more blocks.
+pub fn row(run: &Run, point: usize, idle: Option<IdlePolicy>, records: &[&Record], ended: &str) -> Row {
+    let plan = &run.plan;
+    let search = plan.points[point].load.search.as_ref().filter(|_| !records.is_empty());
+    let search = search.map(|search| found(search, records, value::level(&plan.trials)));
+    let at_low = search.as_ref().map(|search| at_low(search, records));
+    let records = at_low.as_deref().unwrap_or(records);
+    let measured = records.iter().filter(|record| record.measurement().is_some()).copied().collect::<Vec<_>>();
+    let measurements = || measured.iter().filter_map(|record| record.measurement());
+    let trials = trials(records, value::level(&plan.trials));
+    let failures = failures(records);
+    let state = match &search {
+        Some(search) if search.complete && search.low.is_some() => RowState::Measured,
+        Some(search) => RowState::Partial { reason: search.sentence.clone() },
+        None => state(run, point, measured.len(), &failures),
+    };
+    let metrics = metrics(run, &measured, &trials);
+    let limited_by = limit(&measured);
+    let mut row = Row {
+        point,
+        label: label_of(plan, point),
+        factors: plan.points[point].factors.clone(),
+        cpus: plan.points[point].subject.cpus,
+        cpus_wanted: plan.points[point].subject.cpus_wanted,
+        idle,
+        n: measured.len(),
+        stop_reason: match &search {
+            Some(search) => search.sentence.clone(),
+            None if records.is_empty() => state.reason().unwrap_or_default().to_owned(),
+            None => ended.to_owned(),
+        },
+        state,
+        failures,
+        metrics,
+        marks: row_marks(limited_by.as_ref(), &trials),
+        limited_by,
+        search,
+        clock: measurements().next().map(value::clock),
+        latency: histogram::merge(measurements().map(|measurement| measurement.latency()))
+            .map(|all| study::record::Histogram::from(&all)),
+        censored: censored(measurements().filter_map(|measurement| measurement.censored.as_deref())),
+        errors: sum(measurements().map(|measurement| &measurement.errors)),
+        error_examples: first(measurements().map(|measurement| &measurement.error_examples)),
+        statuses: sum(measurements().map(|measurement| &measurement.statuses)),
+        handshakes: handshakes(measurements()),
+        handshakes_resumed: crate::number::total(measurements().map(|measurement| measurement.resumed)),
+        requests: measurements().fold(0, |sum, measurement| sum.saturating_add(measurement.requests)),
+        trials,
+        steady: None,
+        warnings: Vec::new(),
+    };
+    row.warnings = warnings(&row, records);
+    row
+}
+
+/// What a search has found, with what each of its trials came to.
+fn found(search: &SearchPlan, records: &[&Record], level: f64) -> SearchFinding {
+    let mut found = search::finding(search, records);
+    for (step, record) in found.steps.iter_mut().zip(records) {
+        step.trial = Some(trial(record, level));
+    }
+    found
+}
+
+/// The trials at the lower end of a search: what the subject does at the highest rate that it bears. The others are about rates that
+/// it does not bear, or bears easily.
+fn at_low<'a>(search: &SearchFinding, records: &[&'a Record]) -> Vec<&'a Record> {
+    let low_per_s = search.low.map(|end| end.rate_per_s);
+    let of = |record: &&&Record| record.step.is_some_and(|step| step.rate_per_s == low_per_s && low_per_s.is_some());
+    records.iter().filter(of).copied().collect()
+}
+
+/// What a row is called: the levels of the factors that vary, which tell it from the others. All of them where none varies, or where it has
+/// none of those that do.
+fn label_of(plan: &Plan, point: usize) -> String {
+    let levels = &plan.points[point].factors;
+    let varied = varied(plan);
+    let own = varied.iter().any(|name| levels.contains_key(name));
+    match plan.comes_first(point) {
+        true if own => format!("capacity of {}", label(&varied, levels)),
+        true => "capacity".to_owned(),
+        false => label(if own { &varied } else { &plan.factors }, levels),
+    }
+}
+
+/// The factors with several levels, in the order of the study.
+pub fn varied(plan: &Plan) -> Vec<String> {
+    plan.factors.iter().filter(|name| plan.levels(name).len() > 1).cloned().collect()
+}
+
+/// A sentence on the factors that do not vary, which labels leave out; empty where all do.
+pub fn throughout(factors: &[Factor]) -> String {
+    let fixed = factors.iter().filter(|factor| factor.levels.len() == 1);
+    let fixed = fixed.map(|factor| format!("{} is {}", factor.name, factor.levels[0])).collect::<Vec<_>>();
+    if fixed.is_empty() { String::new() } else { format!(" Throughout, {}.", fixed.join(", ")) }
+}
+
+/// Levels in the order of the factors: words alone, numbers with their factor.
+pub fn label(factors: &[String], levels: &BTreeMap<String, Level>) -> String {
+    let part = |name: &String| {
+        levels.get(name).map(|level| match level {
+            Level::Text(word) => word.clone(),
+            number => format!("{name} {number}"),
+        })
+    };
+    match factors.iter().filter_map(part).collect::<Vec<_>>() {
+        parts if parts.is_empty() => ONLY_POINT.to_owned(),
+        parts => parts.join(", "),
+    }
+}
+
+/// Counters of all trials together.
+pub fn network<'a>(records: impl IntoIterator<Item = &'a Record>) -> NetworkCounters {
+    records.into_iter().fold(NetworkCounters::default(), |sum, record| NetworkCounters {
+        retransmits: sum.retransmits.saturating_add(record.network.retransmits),
+        listen_overflows: sum.listen_overflows.saturating_add(record.network.listen_overflows),
+        listen_drops: sum.listen_drops.saturating_add(record.network.listen_drops),
+    })
+}
+
+/// What each key has in the first map that has it.
+fn first<'a>(maps: impl Iterator<Item = &'a BTreeMap<String, String>>) -> BTreeMap<String, String> {
+    let mut all = BTreeMap::new();
+    for (key, value) in maps.flatten() {
+        all.entry(key.clone()).or_insert_with(|| value.clone());
+    }
+    all
+}
+
+/// What was left without an answer, all trials.
+fn censored<'a>(parts: impl Iterator<Item = &'a Censored> + Clone) -> Option<Box<Censored>> {
+    parts.clone().next()?;
+    let all = |part: fn(&Censored) -> &study::record::Histogram| {
+        histogram::merge(parts.clone().map(part)).map(|all| study::record::Histogram::from(&all)).unwrap_or_default()
+    };
+    Some(Box::new(Censored {
+        in_flight: all(|part| &part.in_flight),
+        unsent: all(|part| &part.unsent),
+        connections: all(|part| &part.connections),
+        unsent_overdue: crate::number::total(parts.clone().map(|part| part.unsent_overdue)),
+        silent_ns: parts.map(|part| part.silent_ns).max().unwrap_or(0),
+    }))
+}
+
+fn handshakes<'a>(measurements: impl Iterator<Item = &'a Measurement>) -> u64 {
+    crate::number::total(measurements.filter_map(|measurement| measurement.handshake.as_ref()).map(|all| all.count))
+}
+
+fn sum<'a, K: Ord + Clone + 'a>(counts: impl Iterator<Item = &'a BTreeMap<K, u64>>) -> BTreeMap<K, u64> {
+    let mut sums = BTreeMap::new();
+    for (kind, count) in counts.flatten().filter(|(_, count)| **count > 0) {
+        let sum = sums.entry(kind.clone()).or_insert(0u64);
+        *sum = sum.saturating_add(*count);
+    }
+    sums
+}
+
+fn trials(records: &[&Record], level: f64) -> Vec<TrialFinding> {
+    records.iter().map(|record| trial(record, level)).collect()
+}
+
+fn trial(record: &Record, level: f64) -> TrialFinding {
+    let limited_by = record.verdict.as_ref().map(|verdict| verdict.limited_by);
+    let (values, at_least) = value::values_and_bounds(record, level);
+    let hung = silence::hung_trial(record).map(|_| Mark::Hung);
+    let measured = record.measurement();
+    TrialFinding {
+        order: record.order,
+        block: record.block,
+        started: record.started.clone(),
+        offered_per_s: record
+            .measurement()
+            .map_or_else(|| record.step.and_then(|step| step.rate_per_s), |measured| measured.offered_per_s),
+        values,
+        at_least,
+        in_flight: measured.map_or(0, |measured| measured.unfinished),
+        unsent: measured.map_or(0, |measured| measured.unsent),
+        limited_by,
+        marks: limited_by.and_then(mark).into_iter().chain(hung).collect(),
+        outlier_in: Vec::new(),
+        contended: probes::contended(record),
+        failed: match &record.outcome {
+            Outcome::Failed(failure) => Some(failure.message.clone()),
+            Outcome::Measured(_) => None,
+        },
+    }
+}
+
+fn failures(records: &[&Record]) -> Vec<FailureCount> {
+    let mut kinds = BTreeMap::<_, FailureCount>::new();
+    for record in records {
+        if let Outcome::Failed(failure) = &record.outcome {
+            let entry = kinds.entry(failure.kind);
+            let first = || FailureCount { kind: failure.kind, count: 0, message: failure.message.clone() };
+            entry.or_insert_with(first).count += 1;
+        }
+    }
+    kinds.into_values().collect()
+}
+
+fn state(run: &Run, point: usize, measured: usize, failures: &[FailureCount]) -> RowState {
+    let failed = failures.iter().map(|failure| failure.count).sum::<usize>();
+    let why = failures.iter().map(|failure| failure.message.as_str()).collect::<Vec<_>>().join("; ");
+    let min = run.plan.trials.min as usize;
+    if let (Some(reason), 0, 0) = (&run.plan.points[point].unrunnable, measured, failed) {
+        return RowState::Unrunnable { reason: reason.clone() };
+    }
+    match (measured, failed) {
+        (0, 0) => match not_built(run, point) {
+            Some(BuildOutcome::Skipped { reason }) => RowState::Skipped { reason: reason.clone() },
+            Some(BuildOutcome::Unrunnable { reason }) => RowState::Unrunnable { reason: reason.clone() },
+            Some(BuildOutcome::Failed { output_tail }) => {
+                let last = output_tail.trim_end().lines().next_back().unwrap_or("it said nothing");
+                RowState::Failed { reason: format!("it could not be built: {last}") }
+            }
+            _ => RowState::Skipped { reason: "no trial has ended".to_owned() },
+        },
+        // The subject says so itself, and once is enough: no failure of what is measured.
+        (0, _) if failures.iter().all(|failure| failure.kind == FailureKind::Unrunnable) => {
+            RowState::Unrunnable { reason: why }
+        }
+        (0, failed) => RowState::Failed { reason: format!("{} failed: {why}", all_of(failed)) },
+        (measured, 0) if measured < min => RowState::Partial { reason: format!("{measured} of {min} trials are done") },
+        (_, 0) => RowState::Measured,
+        (measured, failed) => {
+            RowState::Partial { reason: format!("{failed} of {} trials failed: {why}", measured + failed) }
+        }
+    }
+}
+
+/// Why something that a point needs is not there.
+fn not_built(run: &Run, point: usize) -> Option<&BuildOutcome> {
+    let mut of_point = run.builds.iter().filter(|build| build.points.contains(&point)).map(|build| &build.outcome);
+    of_point.find(|outcome| !matches!(outcome, BuildOutcome::Ready))
+}
+
+fn all_of(trials: usize) -> String {
+    if trials == 1 { "the only trial".to_owned() } else { format!("all {trials} trials") }
+}
+
+/// Whether the interval of a value is within the target of the stop rule; `None` where the rule does not look at it.
+pub fn target_met(rule: &TrialRule, metric: &str, shown: &Estimate) -> Option<bool> {
+    let target = rule.relative.filter(|_| rule.comparison.is_none() && metric == rule.metric)?;
+    let enough = shown.n >= u64::from(rule.min);
+    Some(enough && shown.relative().is_some_and(|relative| relative <= target))
+}
+
+fn metrics(run: &Run, measured: &[&Record], trials: &[TrialFinding]) -> BTreeMap<String, MetricFinding> {
+    let rule = &run.plan.trials;
+    let trials = trials.iter().filter(|trial| trial.failed.is_none()).collect::<Vec<_>>();
+    let mut findings = BTreeMap::new();
+    for metric in study::METRICS {
+        let values = trials.iter().filter_map(|trial| trial.values.get(metric.name).copied()).collect::<Vec<_>>();
+        if measured.is_empty() {
+            continue;
+        }
+        let mut finding = MetricFinding::default();
+        if values.len() < measured.len() {
+            // An estimate over those trials that happened to have enough would be of a chosen few.
+            match missing(metric.name, measured, values.len(), value::level(rule)) {
+                Some(note) => finding.note = Some(note),
+                None => continue,
+            }
+        } else if let some @ 1.. = trials.iter().filter(|trial| trial.at_least.contains(metric.name)).count() {
+            // An average with a lower bound in it is one itself; how sure it is cannot be said.
+            finding.mean = stats::interval::average(&values);
+            finding.at_least = true;
+            let of = count(measured.len() as u64, "trial");
+            finding.note = Some(format!("a lower bound: in {some} of {of} requests still waited at the end"));
+        } else {
+            finding.mean = stats::interval::average(&values);
+            finding.stddev = stats::interval::variance(&values).map(f64::sqrt);
+            finding.estimate = stats::interval::mean(&values, value::level(rule)).map(Into::into);
+            if finding.estimate.is_none() {
+                finding.note = Some("no interval from one trial".to_owned());
+            }
+            split_variance(metric.name, measured, &mut finding);
+            finding.target_met = finding.estimate.as_ref().and_then(|shown| target_met(rule, metric.name, shown));
+        }
+        findings.insert(metric.name.to_owned(), finding);
+    }
+    findings
+}
+
+/// Puts in what varies between trials and inside of them, for the metrics that windows have too.
+fn split_variance(metric: &str, measured: &[&Record], finding: &mut MetricFinding) {
+    let measurements = || measured.iter().filter_map(|record| record.measurement());
+    let Some(window_s) = measurements().next().map(|measurement| measurement.window_ns as f64 / 1e9) else { return };
+    let trials =
+        measurements().map(|measurement| value::window_values(metric, measurement)).collect::<Option<Vec<_>>>();
+    let Some(trials) = trials.filter(|_| window_s > 0.0) else { return };
+    let Some(components) = stats::variance::components(&trials, window_s) else { return };
+    finding.s_between = Some(components.between);
+    finding.s_within = Some(components.within);
+    // What a trial costs besides its measuring: building up, warm-up, winding down.
+    let besides_ns = |record: &&Record| {
+        record.measurement().map(|measurement| record.elapsed_ns.saturating_sub(measurement.duration_ns) as f64)
+    };
+    let besides_s =
+        stats::interval::average(&measured.iter().filter_map(besides_ns).collect::<Vec<_>>()).map(|ns| ns / 1e9);
+    finding.best_trial_s = besides_s.and_then(|restart_s| components.best_seconds_per_trial(restart_s));
+}
+
+/// Why trials have no value of a metric; `None`: it was never measured, and the metric is left out.
+fn missing(metric: &str, measured: &[&Record], having: usize, level: f64) -> Option<String> {
+    let fewest =
+        measured.iter().filter_map(|record| record.measurement()).map(|measured| measured.latency().count).min()?;
+    if let Some(q) = value::quantile_of(metric) {
+        let needed = stats::order::samples_needed(q, level);
+        if fewest < needed {
+            return Some(format!("not enough samples: a trial has {fewest} of the {needed} needed"));
+        }
+    }
+    (having > 0).then(|| format!("only {having} of {} have a value", count(measured.len() as u64, "trial")))
+}
+
+fn limit(measured: &[&Record]) -> Option<LimitFinding> {
+    let verdicts = measured.iter().filter_map(|record| record.verdict.as_ref()).collect::<Vec<_>>();
+    let mut counts = BTreeMap::new();
+    for verdict in &verdicts {
+        *counts.entry(verdict.limited_by).or_insert(0) += 1;
+    }
+    // What speaks least about the subject wins a tie.
+    let caution = |limit: &Limit| match limit {
+        Limit::Shared => 4,
+        Limit::Generator => 3,
+        Limit::Middle => 1,
+        Limit::Latency => 2,
+        Limit::Neither => 1,
+        Limit::Subject => 0,
+    };
+    let (&limit, _) = counts.iter().max_by_key(|(limit, count)| (**count, caution(limit)))?;
+    let reasons = verdicts.iter().find(|verdict| verdict.limited_by == limit)?.reasons.clone();
+    Some(LimitFinding { limit, counts, reasons })
+}
+
+fn mark(limit: Limit) -> Option<Mark> {
+    match limit {
+        Limit::Generator => Some(Mark::GeneratorBound),
+        Limit::Shared => Some(Mark::Shared),
+        Limit::Subject | Limit::Middle | Limit::Neither | Limit::Latency => None,
+    }
+}
+
+/// A row is marked when half of its trials are.
+fn marks(found: &LimitFinding) -> Vec<Mark> {
+    let all = found.counts.values().sum::<usize>();
+    let half = found.counts.iter().filter(|(_, count)| 2 * **count >= all);
+    half.filter_map(|(limit, _)| mark(*limit)).collect()
+}
+
+/// The same, and whether the subject hung: in one trial is enough.
+fn row_marks(found: Option<&LimitFinding>, trials: &[TrialFinding]) -> Vec<Mark> {
+    let hung = trials.iter().any(|trial| trial.marks.contains(&Mark::Hung)).then_some(Mark::Hung);
+    found.map_or_else(Vec::new, marks).into_iter().chain(hung).collect()
+}
+
+/// What the trials warn of and what they are limited by; what is told from all rows together comes later.
+fn warnings(row: &Row, records: &[&Record]) -> Vec<Warning> {
+    let all = row.trials.len();
+    let mut warnings = Vec::new();
+    if !matches!(row.state, RowState::Measured | RowState::Partial { .. }) {
+        let text = format!("{}: {}", row.state.word(), row.state.reason().unwrap_or_default());
+        warnings.push(Warning::new(WarningKind::NotMeasured, text, 0));
+    }
+    warnings.extend(warning::of_row(records));
+    if let Some(found) = &row.limited_by {
+        for (&limit, &trials) in found.counts.iter().filter(|(limit, _)| mark(**limit).is_some()) {
+            let shared = limit == Limit::Shared;
+            let kind = if shared { WarningKind::SharedCpus } else { WarningKind::GeneratorBound };
+            let why = found
+                .reasons
+                .first()
+                .filter(|_| limit == found.limit)
+                .map_or(String::new(), |reason| format!(": {reason}"));
+            let text = format!("{}{}{why}", kind.text().unwrap_or_default(), warning::of_trials(trials, all));
+            warnings.push(Warning::new(kind, text, trials));
+        }
+    }
+    if let (RowState::Partial { reason }, true) = (&row.state, !row.failures.is_empty()) {
+        warnings.push(Warning::new(WarningKind::Failed, reason.clone(), 0));
+    }
+    warnings
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::example;
+    use study::record::Failure;
+
+    fn example_row(point: usize, edit: impl FnOnce(&mut Run, &mut Vec<Record>)) -> Row {
+        let (mut run, mut records) = example::volley();
+        records.retain(|record| record.point == point);
+        edit(&mut run, &mut records);
+        row(&run, point, Some(IdlePolicy::Machine), &records.iter().collect::<Vec<_>>(), "done")
+    }
+
+    #[test]
+    fn states() {
+        let check = |point, edit: fn(&mut Run, &mut Vec<Record>), word: &str, reason: Option<&str>| {
+            let row = example_row(point, edit);
+            assert_eq!((row.state.word(), row.state.reason()), (word, reason));
+        };
+        check(0, |_, _| (), "measured", None);
+        check(0, |_, records| records.truncate(5), "partial", Some("5 of 8 trials are done"));
+        check(4, |_, _| (), "partial", Some("1 of 8 trials failed: the subject did not listen within 5 s"));
+        check(7, |_, _| (), "failed", Some("all 8 trials failed: the subject ended while it was measured: signal 11"));
+        check(11, |_, _| (), "unrunnable", Some("needs 4096 open files, may have 1024"));
+        check(0, |_, records| records.clear(), "skipped", Some("no trial has ended"));
+        let skip = |run: &mut Run, records: &mut Vec<Record>| {
+            records.clear();
+            run.builds[0].outcome = BuildOutcome::Skipped { reason: "missing toolchain: go".to_owned() };
+        };
+        check(0, skip, "skipped", Some("missing toolchain: go"));
+        let fail = |run: &mut Run, records: &mut Vec<Record>| {
+            records.clear();
+            run.builds[0].outcome = BuildOutcome::Failed { output_tail: "cc main.c\nmain.c:1: no\n".to_owned() };
+        };
+        check(0, fail, "failed", Some("it could not be built: main.c:1: no"));
+        let no_build = |run: &mut Run, records: &mut Vec<Record>| {
+            records.clear();
+            run.builds[0].outcome = BuildOutcome::Unrunnable { reason: "no io_uring".to_owned() };
+        };
+        check(0, no_build, "unrunnable", Some("no io_uring"));
+        let no_start = |_: &mut Run, records: &mut Vec<Record>| {
+            records.truncate(1);
+            let message = "nginx is not installed".to_owned();
+            records[0].outcome = Outcome::Failed(Failure { kind: FailureKind::Unrunnable, message });
+        };
+        check(0, no_start, "unrunnable", Some("nginx is not installed"));
+    }
+
+    #[test]
+    fn an_estimate_is_students_interval_over_the_trials() {
+        let row = example_row(0, |_, _| ());
+        let values = row.trials.iter().map(|trial| trial.values["latency_mean"]).collect::<Vec<_>>();
+        assert_eq!(row.estimate("latency_mean").copied(), stats::interval::mean(&values, 0.95).map(Into::into));
+        assert_eq!(row.metrics["latency_mean"].target_met, Some(true));
+        assert_eq!(row.metrics["throughput"].target_met, None, "the rule does not look at it");
+        assert_eq!(row.requests, row.latency.unwrap().count);
+        let throughput = &row.metrics["throughput"];
+        assert!(throughput.s_between < throughput.stddev && throughput.s_within > Some(0.0), "{throughput:?}");
+        assert!(throughput.best_trial_s.is_some_and(|seconds| seconds > 0.0));
+        assert_eq!(row.metrics["subject_rss"].s_within, None, "windows know nothing of memory");
+    }
+
+    #[test]
+    fn one_trial_has_a_mean_and_no_interval() {
+        let row = example_row(0, |_, records| records.truncate(1));
+        let finding = &row.metrics["throughput"];
+        assert_eq!((finding.estimate, finding.stddev), (None, None));
+        assert_eq!(finding.mean, Some(row.trials[0].values["throughput"]));
+        assert_eq!(finding.note.as_deref(), Some("no interval from one trial"));
+    }
+
+    #[test]
+    fn a_trial_without_enough_samples_leaves_the_quantile_without_an_estimate() {
+        let row = example_row(0, |_, records| {
+            let Outcome::Measured(measurement) = &mut records[3].outcome else { unreachable!() };
+            let mut latency = stats::Histogram::new();
+            (0..400).for_each(|i| latency.record(500_000 + i));
+            measurement.service = study::record::Histogram::from(&latency);
+        });
+        assert!(row.estimate("latency_p99").is_some());
+        let finding = &row.metrics["latency_p999"];
+        assert_eq!((finding.estimate, finding.mean), (None, None));
+        assert_eq!(finding.note.as_deref(), Some("not enough samples: a trial has 400 of the 3688 needed"));
+    }
+
+    #[test]
+    fn what_was_never_measured_is_left_out() {
+        let row =
+            example_row(0, |_, records| records.iter_mut().for_each(|record| record.subject.rss_max_bytes = None));
+        assert!(!row.metrics.contains_key("subject_rss"));
+        let row = example_row(0, |_, records| records[0].subject.rss_max_bytes = None);
+        assert_eq!(row.metrics["subject_rss"].note.as_deref(), Some("only 7 of 8 trials have a value"));
+    }
+
+    #[test]
+    fn the_limit_is_that_of_most_trials_and_a_tie_is_read_against_the_subject() {
+        let set = |records: &mut [Record], limits: &[Limit]| {
+            for (record, limit) in records.iter_mut().zip(limits) {
+                record.verdict.as_mut().unwrap().limited_by = *limit;
+            }
+        };
+        use Limit::{Generator, Shared, Subject};
+        let check = |limits: [Limit; 8], limit, marks: &[Mark]| {
+            let row = example_row(0, |_, records| set(records, &limits));
+            assert_eq!((row.limited_by.unwrap().limit, row.marks.as_slice()), (limit, marks), "{limits:?}");
+        };
+        check([Subject; 8], Subject, &[]);
+        check([Generator, Subject, Subject, Subject, Subject, Subject, Subject, Generator], Subject, &[]);
+        check(
+            [Generator, Generator, Generator, Generator, Subject, Subject, Subject, Subject],
+            Generator,
+            &[Mark::GeneratorBound],
+        );
+        check([Shared; 8], Shared, &[Mark::Shared]);
+        let row = example_row(0, |_, records| set(records, &[Generator]));
+        let expected = Warning::new(WarningKind::GeneratorBound, "generator-bound (1 of 8 trials)", 1);
+        assert_eq!(row.warnings, [expected]);
+    }
+
+    #[test]
+    fn labels() {
+        let levels = BTreeMap::from([
+            ("server".to_owned(), Level::Text("go".to_owned())),
+            ("cores".to_owned(), Level::Integer(2)),
+        ]);
+        let factors = ["server".to_owned(), "cores".to_owned()];
+        assert_eq!(label(&factors, &levels), "go, cores 2");
+        assert_eq!(label(&[], &BTreeMap::new()), "the only point");
+    }
+}

@@ -1,0 +1,330 @@
+//! Searches: what is to be done next, and what was found. `stats::search` decides; here trials become what it understands,
+//! and what it found becomes words.
+
+mod adhoc;
+mod judge;
+
+use stats::search::{self, Ended, Found, Missing, Outcome, Rules, Trial, Verdict};
+use study::plan::{Plan, SearchPlan};
+use study::record::{FailureKind, Purpose, Record, Step};
+use study::{Next, Objective};
+
+use crate::enough::enough;
+use crate::findings::{SearchBound, SearchEnd, SearchFinding, SearchRate, SearchStep, SearchValue, SearchVerdict};
+use crate::number::{count, quantity};
+
+pub use adhoc::{FIND_VERSION, FindReport, Search, find};
+use judge::{Judged, judge};
+
+/// The highest rate that is ever tried, per second: no generator comes near it.
+const HIGHEST_PER_S: f64 = 1e9;
+
+/// What is to be done next at a design point, given all records of the run so far: a step of its search, a trial at a share of a
+/// capacity that was found before, one more trial as the plan has it; or nothing, and why.
+pub fn next(plan: &Plan, point: usize, records: &[Record]) -> Next {
+    let Some(load) = plan.points.get(point).map(|point| &point.load) else {
+        return Next::Enough("the plan has no such point".to_owned());
+    };
+    let mine = records.iter().filter(|record| record.point == point).collect::<Vec<_>>();
+    if let Some(search) = &load.search {
+        return match search::next(&rules(search), &trials(search, &mine), time_is_over(search, &mine)) {
+            search::Next::Pilot => Next::Trial(Some(Step { purpose: Purpose::Pilot, rate_per_s: None })),
+            search::Next::Trial { rate_per_s, purpose } => {
+                Next::Trial(Some(Step { purpose: recorded(purpose), rate_per_s: Some(rate_per_s) }))
+            }
+            search::Next::Done(_) => Next::Enough(finding(search, &mine).sentence),
+        };
+    }
+    if let Some(why) = enough(plan, point, records) {
+        return Next::Enough(why);
+    }
+    match load.share {
+        None => Next::Trial(None),
+        Some(share) => match capacity(plan, share.point, records) {
+            Ok(capacity) => {
+                Next::Trial(Some(Step { purpose: Purpose::Share, rate_per_s: Some(capacity * share.share) }))
+            }
+            Err(why) => Next::Enough(why),
+        },
+    }
+}
+
+/// What a trial of a search came to, in a line: `bisect 120 k/s: holds (p99 2.10 ms)`; `None` for a trial of no search.
+pub fn step(plan: &Plan, record: &Record) -> Option<String> {
+    let search = plan.points.get(record.point)?.load.search.as_ref()?;
+    let found = finding(search, &[record]);
+    found.steps.first().map(adhoc::words)
+}
+
+/// The capacity that the search at this point has found, per second; else why there is none.
+pub(crate) fn capacity(plan: &Plan, point: usize, records: &[Record]) -> Result<f64, String> {
+    let search = plan.points.get(point).and_then(|point| point.load.search.as_ref());
+    let search = search.ok_or("the point that should find the capacity is no search")?;
+    let mine = records.iter().filter(|record| record.point == point).collect::<Vec<_>>();
+    if mine.is_empty() {
+        return Err("no capacity was found: no trial of its search was carried out".to_owned());
+    }
+    let found = finding(search, &mine);
+    found.low.map(|end| end.rate_per_s).ok_or_else(|| format!("no capacity was found: {}", found.sentence))
+}
+
+/// What the steps of a search have found; `records` are its trials, in the order they ran.
+pub(crate) fn finding(search: &SearchPlan, records: &[&Record]) -> SearchFinding {
+    let judged = records.iter().map(|record| judged(&search.objective, record)).collect::<Vec<_>>();
+    let trials = records.iter().zip(&judged).map(|(record, judged)| trial(record, judged)).collect::<Vec<_>>();
+    let mut steps = Vec::new();
+    for (record, judged) in records.iter().zip(&judged) {
+        let step = record.step.unwrap_or(Step { purpose: Purpose::Bracket, rate_per_s: None });
+        let mut found = SearchStep {
+            order: record.order,
+            purpose: step.purpose,
+            rate_per_s: step.rate_per_s,
+            verdict: alone(&judged.outcome),
+            why: judged.why.clone(),
+            values: values(&search.objective, judged),
+            trial: None,
+        };
+        if step.purpose == Purpose::Pilot {
+            pilot(&mut found, record.measurement().map(|measurement| measurement.rate_per_s()));
+        }
+        steps.push(found);
+    }
+    found(&search.objective, &rules(search), &trials, steps, time_is_over(search, records))
+}
+
+/// The same for any trials, wherever they come from.
+pub(crate) fn found(
+    objective: &Objective,
+    rules: &Rules,
+    trials: &[Trial],
+    steps: Vec<SearchStep>,
+    time_is_over: bool,
+) -> SearchFinding {
+    let (found, finished) = match search::next(rules, trials, time_is_over) {
+        search::Next::Done(found) => (found, true),
+        // Interrupted: what there is so far.
+        _ => match search::next(rules, trials, true) {
+            search::Next::Done(found) => (found, false),
+            _ => unreachable!("a search without time has ended"),
+        },
+    };
+    let end = |end: search::End| SearchEnd { rate_per_s: end.rate_per_s, trials: end.trials, confirmed: end.confirmed };
+    let rate = |rate: &search::Rate| SearchRate {
+        rate_per_s: rate.rate_per_s,
+        verdict: of_rate(rate.verdict),
+        trials: rate.trials,
+        kept: rate.kept,
+        excess: rate.excess.map(Into::into),
+    };
+    let last_words = steps.last().map_or("", |step| step.why.as_str());
+    let ended = if finished { ended(&found, last_words) } else { "interrupted".to_owned() };
+    SearchFinding {
+        objective: objective.to_string(),
+        low: found.low.map(end),
+        high: found.high.map(end),
+        no_low: found.no_low.map(no_low),
+        no_high: found.no_high.map(no_high),
+        generator_from_per_s: match found.no_high {
+            Some(Missing::Generator(rate_per_s)) => Some(rate_per_s),
+            _ => None,
+        },
+        undecided_per_s: found.undecided_per_s.clone(),
+        contradictions_per_s: found.contradictions_per_s.clone(),
+        complete: finished && matches!(found.ended, Ended::Found | Ended::Noise),
+        sentence: sentence(objective, &found, finished, last_words),
+        ended,
+        bound: match found.bound() {
+            search::Bound::Found => SearchBound::Found,
+            search::Bound::Subject => SearchBound::Subject,
+            search::Bound::Measuring => SearchBound::Measuring,
+        },
+        resolution: rules.resolution,
+        trials: found.trials,
+        rates: search::rates(rules, trials).iter().map(rate).collect(),
+        steps,
+    }
+}
+
+/// A pilot says nothing of the objective: its latency is that of a closed loop.
+pub(crate) fn pilot(step: &mut SearchStep, reached_per_s: Option<f64>) {
+    step.verdict = SearchVerdict::Unknown;
+    step.values.clear();
+    if let Some(reached) = reached_per_s {
+        step.why = format!("a closed loop reached {}", rate(reached));
+    }
+}
+
+/// The rules of a plan.
+pub(crate) fn rules(search: &SearchPlan) -> Rules {
+    Rules {
+        from_per_s: search.from_per_s,
+        to_per_s: Some(search.to_per_s.unwrap_or(HIGHEST_PER_S)),
+        resolution: search.resolution,
+        confirm: search.confirm,
+        trials_max: search.trials_max,
+    }
+}
+
+fn time_is_over(search: &SearchPlan, records: &[&Record]) -> bool {
+    let spent_ns = crate::number::total(records.iter().map(|record| record.elapsed_ns));
+    search.max_ns.is_some_and(|max_ns| spent_ns >= max_ns)
+}
+
+fn trials(search: &SearchPlan, records: &[&Record]) -> Vec<Trial> {
+    records.iter().map(|record| trial(record, &judged(&search.objective, record))).collect()
+}
+
+fn judged(objective: &Objective, record: &Record) -> Judged {
+    let failed = |outcome, why: &str| Judged { outcome, why: why.to_owned(), values: Vec::new() };
+    match &record.outcome {
+        study::record::Outcome::Measured(measurement) => {
+            let limit = record.verdict.as_ref().map(|verdict| verdict.limited_by);
+            judge(objective, measurement, limit, record.subject.rss_max_bytes)
+        }
+        study::record::Outcome::Failed(failure) => match failure.kind {
+            // What a load does to a subject is its answer.
+            FailureKind::Exited | FailureKind::Answers | FailureKind::Hung => failed(Outcome::Broke, &failure.message),
+            _ => failed(Outcome::Failed, &failure.message),
+        },
+    }
+}
+
+fn trial(record: &Record, judged: &Judged) -> Trial {
+    match record.step {
+        Some(Step { purpose: Purpose::Pilot, .. }) => Trial::Pilot(record.measurement().map(|m| m.rate_per_s())),
+        Some(Step { purpose, rate_per_s: Some(rate_per_s) }) => {
+            Trial::Step { rate_per_s, purpose: asked(purpose), outcome: judged.outcome }
+        }
+        // A record that is none of a search's.
+        _ => Trial::Pilot(None),
+    }
+}
+
+/// The values that an objective looks at, of one trial.
+pub(crate) fn values(objective: &Objective, judged: &Judged) -> Vec<SearchValue> {
+    let of = objective.conditions().iter().zip(&judged.values);
+    let value = of.filter_map(|(condition, value)| {
+        let value = (*value)?;
+        Some(SearchValue {
+            metric: condition.metric.name.to_owned(),
+            condition: condition.to_string(),
+            bound: condition.bound,
+            value: value.point,
+            low: value.interval.map(|ends| ends.0),
+            high: value.interval.map(|ends| ends.1),
+        })
+    });
+    value.collect()
+}
+
+/// How a purpose is written down.
+pub(crate) fn recorded(purpose: search::Purpose) -> Purpose {
+    match purpose {
+        search::Purpose::Bracket => Purpose::Bracket,
+        search::Purpose::Bisect => Purpose::Bisect,
+        search::Purpose::Repeat => Purpose::Repeat,
+        search::Purpose::Confirm => Purpose::Confirm,
+    }
+}
+
+fn asked(purpose: Purpose) -> search::Purpose {
+    match purpose {
+        Purpose::Confirm => search::Purpose::Confirm,
+        Purpose::Bisect => search::Purpose::Bisect,
+        Purpose::Repeat => search::Purpose::Repeat,
+        Purpose::Bracket | Purpose::Pilot | Purpose::Share => search::Purpose::Bracket,
+    }
+}
+
+/// What one trial says, without regard to the others.
+pub(crate) fn alone(outcome: &Outcome) -> SearchVerdict {
+    match *outcome {
+        Outcome::Judged { excess, .. } if excess < 0.0 => SearchVerdict::Holds,
+        Outcome::Judged { .. } | Outcome::Broke => SearchVerdict::Fails,
+        Outcome::Generator => SearchVerdict::Generator,
+        Outcome::TooFew => SearchVerdict::TooFew,
+        Outcome::Failed => SearchVerdict::Unknown,
+    }
+}
+
+fn of_rate(verdict: Verdict) -> SearchVerdict {
+    match verdict {
+        Verdict::Holds => SearchVerdict::Holds,
+        Verdict::Fails => SearchVerdict::Fails,
+        Verdict::Undecided => SearchVerdict::Undecided,
+        Verdict::Generator => SearchVerdict::Generator,
+        Verdict::TooFew => SearchVerdict::TooFew,
+        Verdict::Unknown => SearchVerdict::Unknown,
+    }
+}
+
+/// A rate in words.
+pub fn rate(rate_per_s: f64) -> String {
+    quantity(rate_per_s, "1/s")
+}
+
+fn no_low(missing: Missing) -> String {
+    match missing {
+        Missing::Generator(from) => format!("generator-limited from {} on: not the subject's answer", rate(from)),
+        Missing::Asked(lowest) => format!("none shown from {}, the lowest rate asked", rate(lowest)),
+        Missing::TooFew(at) => format!("at {} and below there are too few answers to tell: measure longer", rate(at)),
+        Missing::Undecided => "no rate below could be decided".to_owned(),
+        Missing::Ended => "none was found to hold before it ended".to_owned(),
+    }
+}
+
+fn no_high(missing: Missing) -> String {
+    match missing {
+        Missing::Asked(highest) => format!("none shown up to {}, the highest rate asked", rate(highest)),
+        Missing::TooFew(_) | Missing::Undecided => "no rate above could be decided".to_owned(),
+        Missing::Ended => "none was found to fail before it ended".to_owned(),
+        Missing::Generator(_) => no_low(missing),
+    }
+}
+
+fn ended(found: &Found, last_words: &str) -> String {
+    let one_missing = found.no_low.or(found.no_high);
+    match found.ended {
+        Ended::Found => match one_missing {
+            None => "both ends confirmed".to_owned(),
+            Some(missing) if found.low.is_none() => no_low(missing),
+            Some(missing) => no_high(missing),
+        },
+        Ended::Noise => {
+            let rates = found.undecided_per_s.iter().map(|at| rate(*at)).collect::<Vec<_>>().join(", ");
+            match rates.as_str() {
+                "" => "as narrow as the noise allows".to_owned(),
+                rates => format!("as narrow as the noise allows: {rates} could not be decided"),
+            }
+        }
+        Ended::Trials => format!("ended after {}, as many as may be", count(found.trials as u64, "trial")),
+        Ended::Time => "ended because its time was over".to_owned(),
+        Ended::Broken => format!("given up, because trials could not be carried out: {last_words}"),
+    }
+}
+
+/// `holds 41.2 k/s, fails at 43.0 k/s: p99 < 5ms; 14 trials`, and what is to be known of it.
+fn sentence(objective: &Objective, found: &Found, finished: bool, last_words: &str) -> String {
+    let sure = |end: search::End| if end.confirmed { "" } else { " (not confirmed)" };
+    let low = found.low.map(|end| format!("holds {}{}", rate(end.rate_per_s), sure(end)));
+    let high = found.high.map(|end| format!("fails at {}{}", rate(end.rate_per_s), sure(end)));
+    let complete = finished && matches!(found.ended, Ended::Found | Ended::Noise);
+    let missing = [found.no_low.filter(|_| complete).map(no_low), found.no_high.filter(|_| complete).map(no_high)];
+    let mut parts = [low, high].into_iter().flatten().collect::<Vec<_>>();
+    for missing in missing.into_iter().flatten() {
+        // The generator may be what is missing at both ends.
+        if !parts.contains(&missing) {
+            parts.push(missing);
+        }
+    }
+    if parts.is_empty() {
+        parts.push("no rate could be judged".to_owned());
+    }
+    let mut text = format!("{}: {objective}; {}", parts.join(", "), count(found.trials as u64, "trial"));
+    if !finished {
+        text += "; interrupted";
+    } else if !matches!(found.ended, Ended::Found) {
+        text += &format!("; {}", ended(found, last_words));
+    }
+    text
+}

@@ -1,0 +1,134 @@
+//! A search without a study (`quintain load --find`): the same rules on a server that runs already.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use stats::search::{self, Outcome, Trial};
+use study::plan::SearchPlan;
+use study::record::{Measurement, Purpose, Step};
+
+use super::judge::{Judged, judge};
+use super::{alone, asked, found, pilot, rate, recorded, rules, values};
+use crate::findings::{SearchFinding, SearchStep};
+use crate::verdict;
+use crate::words::purpose;
+
+/// The version of [`FindReport`].
+pub const FIND_VERSION: u32 = 1;
+
+/// What `quintain load --find --json` prints.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct FindReport {
+    /// [`FIND_VERSION`].
+    pub version: u32,
+    /// What was loaded, as it was named.
+    pub target: String,
+    /// The range, and the steps to it.
+    pub search: SearchFinding,
+    /// What the reader should know, one sentence each.
+    pub warnings: Vec<String>,
+}
+
+/// A search in progress, and what its trials said so far.
+#[derive(Clone, Debug)]
+pub struct Search {
+    plan: SearchPlan,
+    trials: Vec<Trial>,
+    steps: Vec<SearchStep>,
+}
+
+impl Search {
+    /// A search that has not begun.
+    pub fn new(plan: SearchPlan) -> Self {
+        Self { plan, trials: Vec::new(), steps: Vec::new() }
+    }
+
+    /// Trials so far.
+    pub fn len(&self) -> usize {
+        self.trials.len()
+    }
+
+    /// Whether nothing was measured yet.
+    pub fn is_empty(&self) -> bool {
+        self.trials.is_empty()
+    }
+
+    /// What to measure next; `None`: the search has come to its end.
+    pub fn next(&self, time_is_over: bool) -> Option<Step> {
+        match search::next(&rules(&self.plan), &self.trials, time_is_over) {
+            search::Next::Pilot => Some(Step { purpose: Purpose::Pilot, rate_per_s: None }),
+            search::Next::Trial { rate_per_s, purpose } => {
+                Some(Step { purpose: recorded(purpose), rate_per_s: Some(rate_per_s) })
+            }
+            search::Next::Done(_) => None,
+        }
+    }
+
+    /// What a step has measured; in a line what that says.
+    pub fn measured(&mut self, step: Step, measurement: &Measurement) -> String {
+        // Nobody watches the subject here: the generator is the limit, or it is not.
+        let limit = verdict::judge_load(measurement).limited_by;
+        let judged = judge(&self.plan.objective, measurement, Some(limit), None);
+        self.add(step, judged, Some(measurement.rate_per_s()))
+    }
+
+    /// The subject broke down under a step.
+    pub fn broke(&mut self, step: Step, why: &str) -> String {
+        self.add(step, Judged { outcome: Outcome::Broke, why: why.to_owned(), values: Vec::new() }, None)
+    }
+
+    fn add(&mut self, step: Step, judged: Judged, reached_per_s: Option<f64>) -> String {
+        let mut told = SearchStep {
+            order: u32::try_from(self.steps.len()).unwrap_or(u32::MAX),
+            purpose: step.purpose,
+            rate_per_s: step.rate_per_s,
+            verdict: alone(&judged.outcome),
+            why: judged.why.clone(),
+            values: values(&self.plan.objective, &judged),
+            trial: None,
+        };
+        self.trials.push(match step.rate_per_s {
+            Some(rate_per_s) => Trial::Step { rate_per_s, purpose: asked(step.purpose), outcome: judged.outcome },
+            None => {
+                pilot(&mut told, reached_per_s);
+                Trial::Pilot(reached_per_s)
+            }
+        });
+        let line = words(&told);
+        self.steps.push(told);
+        line
+    }
+
+    /// What was found so far.
+    pub fn finding(&self, time_is_over: bool) -> SearchFinding {
+        found(&self.plan.objective, &rules(&self.plan), &self.trials, self.steps.clone(), time_is_over)
+    }
+}
+
+/// A step in a line: `bisect 120 k/s: holds (p99 2.10 ms)`.
+pub(super) fn words(step: &SearchStep) -> String {
+    let for_what = purpose(step.purpose);
+    match step.rate_per_s {
+        None => format!("{for_what}: {}", step.why),
+        Some(rate_per_s) => format!("{for_what} {}: {} ({})", rate(rate_per_s), step.verdict.text(), step.why),
+    }
+}
+
+/// The report of a search. `warnings`: what its caller knows besides.
+pub fn find(search: SearchFinding, target: &str, warnings: Vec<String>) -> FindReport {
+    FindReport { version: FIND_VERSION, target: target.to_owned(), search, warnings }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::example;
+
+    #[test]
+    fn a_subject_that_breaks_fails_the_rate() {
+        let (run, _) = example::capacity();
+        let plan = run.plan.points.last().and_then(|point| point.load.search.clone()).unwrap();
+        let mut search = Search::new(SearchPlan { from_per_s: Some(1000.0), ..plan });
+        let step = search.next(false).unwrap();
+        assert_eq!(search.broke(step, "connection refused"), "bracket 1.000 k/s: fails (connection refused)");
+    }
+}

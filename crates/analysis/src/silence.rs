@@ -1,0 +1,289 @@
+//! Subjects that fall silent: whether a trial hung, which connections did, and pauses.
+
+use study::WarningKind;
+use study::record::{Censored, Measurement, Record};
+
+use crate::findings::{Findings, Row};
+use crate::histogram;
+use crate::number::{count, quantity};
+use crate::value::whole_windows;
+
+/// Nothing shorter than this is called a silence, ns: a scheduler, a collector of garbage or a host may take as long.
+const SHORTEST_NS: f64 = 100e6;
+/// A connection is silent where it has waited so many times as long as the longest request that was answered.
+const FAR_BEYOND: f64 = 5.0;
+/// A trial is hung where all were silent for at least this share of it at its end.
+const HUNG_SHARE: f64 = 0.1;
+/// Whoever waited for a processor for this share of a silence may be its cause.
+const CAUSE_SHARE: f64 = 0.8;
+/// A pause is no pause of the subject's where answers come as seldom as this many times as often.
+const SELDOM: f64 = 20.0;
+
+/// How long no answer had come when the trial ended, where it hung: ns.
+///
+/// All connections that were asked were silent, for far longer than any answer had taken and for a tenth of the trial or more. Where
+/// the generator waited for a processor for most of that, nobody can tell. `starved_ns`: how long the subject did.
+pub fn hung(measurement: &Measurement, starved_ns: u64) -> Option<u64> {
+    let silent_ns = silent_ns(measurement)?;
+    let generator_ns = measurement.workers.iter().filter_map(|worker| worker.run_queue_ns).max().unwrap_or(0);
+    let has_cause = generator_ns.max(starved_ns) as f64 > CAUSE_SHARE * silent_ns as f64;
+    let is_long = silent_ns as f64 >= HUNG_SHARE * measurement.duration_ns as f64;
+    (is_long && !has_cause).then_some(silent_ns)
+}
+
+/// The same of a trial.
+pub fn hung_trial(record: &Record) -> Option<u64> {
+    hung(record.measurement()?, starved_ns(record))
+}
+
+/// How long the subject waited for a processor that others had, ns. What is not known excuses nobody.
+pub fn starved_ns(record: &Record) -> u64 {
+    let share = crate::verdict::subject_waiting(record).unwrap_or(0.0);
+    (share * record.subject.measured_ns as f64) as u64
+}
+
+/// How long all connections had been silent at the end, where that is far longer than an answer takes.
+fn silent_ns(measurement: &Measurement) -> Option<u64> {
+    let censored = measurement.censored.as_deref()?;
+    (censored.silent_ns as f64 > longest_ns(measurement)).then_some(censored.silent_ns)
+}
+
+/// What waits longer than this waits for something else than a slow answer, ns.
+fn longest_ns(measurement: &Measurement) -> f64 {
+    (FAR_BEYOND * measurement.service.max.unwrap_or(0) as f64).max(SHORTEST_NS)
+}
+
+/// What was silent, in words.
+pub fn words(measurement: &Measurement, silent_ns: u64) -> String {
+    let waiting = measurement.censored.as_deref().map_or(0, |censored| censored.connections.count);
+    let all = count(u64::from(measurement.clients), "connection");
+    format!("no answer came for the last {}, while {waiting} of {all} waited", quantity(silent_ns as f64, "ns"))
+}
+
+/// What the reader should know of silences, one sentence each.
+pub fn warnings(measurement: &Measurement, starved_ns: u64) -> Vec<(WarningKind, String)> {
+    let silent = silent_ns(measurement).map(|silent_ns| {
+        let hung = if hung(measurement, starved_ns).is_some() { "hung: " } else { "" };
+        format!("{hung}{}", words(measurement, silent_ns))
+    });
+    let alone = if silent.is_none() { connections(measurement) } else { None };
+    let all = [
+        (WarningKind::Silent, silent),
+        (WarningKind::SilentConnections, alone),
+        (WarningKind::Pause, pause(measurement)),
+    ];
+    all.into_iter().filter_map(|(kind, text)| Some((kind, text?))).collect()
+}
+
+/// Connections that were silent at the end while others were answered.
+fn connections(measurement: &Measurement) -> Option<String> {
+    let longest_ns = longest_ns(measurement);
+    let waiting = histogram::read(&measurement.censored.as_deref()?.connections)?;
+    let mut silent = waiting.iter_buckets().filter(|(low, ..)| *low as f64 > longest_ns).peekable();
+    let shortest_ns = silent.peek()?.0;
+    let number = silent.map(|(.., count)| count).sum::<u64>();
+    let (shown, least) = match number {
+        1 => (waiting.max().unwrap_or(shortest_ns), ""),
+        _ => (shortest_ns, "at least "),
+    };
+    let all = count(u64::from(measurement.clients), "connection");
+    Some(format!("{number} of {all} had no answer for {least}the last {}", quantity(shown as f64, "ns")))
+}
+
+/// The longest time in which no answer came though some were awaited, as far as windows tell, where answers came before and after.
+fn pause(measurement: &Measurement) -> Option<String> {
+    let windows = whole_windows(measurement);
+    let window_ns = measurement.window_ns;
+    let is_empty = |index: &usize| windows[*index].requests == 0 && windows[*index].errors == 0;
+    let (mut longest, mut run) = ((0u64, 0usize), 0u64);
+    for index in 0..windows.len() {
+        if is_empty(&index) {
+            run += 1;
+        } else {
+            longest = longest.max((run, index));
+            run = 0;
+        }
+    }
+    let (run, end) = longest;
+    let paused_ns = run.saturating_mul(window_ns) as f64;
+    let service = histogram::read(&measurement.service)?;
+    // Whoever waited for the end of it waited as long: else nobody was waiting, as between the requests of a slow timetable.
+    let was_awaited = service.max()? as f64 >= paused_ns;
+    let usual_ns = FAR_BEYOND * service.quantile(0.95)?;
+    let interval_ns = SELDOM * measurement.duration_ns as f64 / measurement.requests.max(1) as f64;
+    (was_awaited && paused_ns >= SHORTEST_NS && paused_ns > usual_ns && paused_ns > interval_ns).then(|| {
+        let from_ns = (end as u64 - run) * window_ns;
+        format!(
+            "no answer came for at least {}, {} after measuring began",
+            quantity(paused_ns, "ns"),
+            quantity(from_ns as f64, "ns")
+        )
+    })
+}
+
+/// What had no answer when trials ended, over all rows; `None`: nothing, or no store of today tells.
+pub fn over_all(findings: &Findings) -> Option<String> {
+    let mut all = Censored::default();
+    for censored in findings.all_rows().filter_map(|row| row.censored.as_deref()) {
+        for (all, one) in [(&mut all.in_flight, &censored.in_flight), (&mut all.unsent, &censored.unsent)] {
+            all.count = all.count.saturating_add(one.count);
+            all.max = all.max.max(one.max);
+        }
+    }
+    counted(&all).map(|counted| format!("Without an answer when a trial ended: {counted}."))
+}
+
+/// The same of one row, where it matters: something was not sent, or a number is only known to be at least something.
+pub fn of_row(row: &Row) -> Option<String> {
+    let matters = row.hung() > 0 || row.trials.iter().any(|trial| trial.unsent > 0 || !trial.at_least.is_empty());
+    row.censored
+        .as_deref()
+        .filter(|_| matters)
+        .and_then(counted)
+        .map(|counted| format!("without an answer when a trial ended: {counted}"))
+}
+
+/// Requests without an answer in words: `20 in flight, waiting for up to 1.45 s; 2756 not sent, waiting for up to 1.40 s`.
+pub fn counted(censored: &Censored) -> Option<String> {
+    let part = |stored: &study::record::Histogram, what: &str| {
+        let longest = quantity(stored.max? as f64, "ns");
+        Some(format!("{} {what}, waiting for up to {longest}", stored.count))
+    };
+    let parts = [part(&censored.in_flight, "in flight"), part(&censored.unsent, "not sent")];
+    let parts = parts.into_iter().flatten().collect::<Vec<_>>();
+    (!parts.is_empty()).then(|| parts.join("; "))
+}
+
+#[cfg(test)]
+mod tests {
+    use study::record::{Histogram, Limit, Outcome, Window};
+
+    use super::*;
+    use crate::example::{MS, leave, waited};
+    use crate::{example, value, verdict};
+
+    /// 18,000 answers within 3.18 ms to 40 clients in 250 ms.
+    fn record(edit: impl FnOnce(&mut Measurement)) -> Record {
+        let mut record = example::volley().1.into_iter().find(|record| record.point == 0).unwrap();
+        let Outcome::Measured(measurement) = &mut record.outcome else { unreachable!() };
+        measurement.unfinished = 0;
+        edit(measurement);
+        record
+    }
+
+    fn check(name: &str, record: &Record, is_hung: bool, expected: &[&str]) {
+        let measurement = record.measurement().unwrap();
+        assert_eq!(hung(measurement, 0).is_some(), is_hung, "{name}");
+        let texts = warnings(measurement, 0).into_iter().map(|(_, text)| text).collect::<Vec<_>>();
+        assert_eq!(texts, expected, "{name}");
+    }
+
+    #[test]
+    fn a_healthy_trial_says_nothing() {
+        check("in flight", &record(|m| leave(m, &[MS; 40], &[], 2 * MS)), false, &[]);
+        check("an old store", &record(|_| ()), false, &[]);
+        check("a collector of garbage at the end", &record(|m| leave(m, &[90 * MS; 40], &[], 90 * MS)), false, &[]);
+        let slow = |m: &mut Measurement| {
+            m.service.max = Some(30 * MS);
+            leave(m, &[140 * MS; 40], &[], 140 * MS);
+        };
+        check("not far beyond the longest answer", &record(slow), false, &[]);
+    }
+
+    #[test]
+    fn all_connections_silent_until_the_end_is_hung() {
+        let all = record(|m| leave(m, &[200 * MS; 40], &[], 200 * MS));
+        check("all", &all, true, &["hung: no answer came for the last 200 ms, while 40 of 40 connections waited"]);
+        let short = |m: &mut Measurement| {
+            m.duration_ns = 20_000 * MS;
+            leave(m, &[200 * MS; 40], &[], 200 * MS);
+        };
+        let words = "no answer came for the last 200 ms, while 40 of 40 connections waited";
+        check("a hundredth of the trial", &record(short), false, &[words]);
+        let starved = |m: &mut Measurement| {
+            m.workers[0].run_queue_ns = Some(170 * MS);
+            leave(m, &[200 * MS; 40], &[], 200 * MS);
+        };
+        check("by a generator without a processor", &record(starved), false, &[words]);
+        assert_eq!(hung(all.measurement().unwrap(), 170 * MS), None, "a subject without a processor");
+    }
+
+    #[test]
+    fn some_connections_silent_are_named() {
+        let waits = |silent: &[u64]| silent.iter().copied().chain([MS; 37]).collect::<Vec<_>>();
+        let one = record(|m| leave(m, &waits(&[812 * MS]), &[], MS));
+        check("one", &one, false, &["1 of 40 connections had no answer for the last 812 ms"]);
+        let three = record(|m| leave(m, &waits(&[812 * MS, 900 * MS, 850 * MS]), &[], MS));
+        let [(_, found)] = warnings(three.measurement().unwrap(), 0).try_into().unwrap();
+        assert!(found.starts_with("3 of 40 connections had no answer for at least the last 81"), "{found}");
+    }
+
+    #[test]
+    fn a_pause_is_told_where_somebody_waited_for_its_end() {
+        // 25 windows of 5 ms of nothing, from 50 ms on.
+        let pause = |m: &mut Measurement, longest: u64| {
+            let empty = Window { requests: 0, errors: 0, latency: waited(&[]) };
+            m.windows[10..35].fill(empty);
+            m.service.max = Some(longest);
+        };
+        // The largest lies in a bucket of its own, as it did in the trial.
+        let stopped = record(|m| {
+            let mut service = histogram::read(&m.service).unwrap();
+            (0..40).for_each(|_| service.record(126 * MS));
+            m.service = Histogram::from(&service);
+            pause(m, service.max().unwrap());
+        });
+        check("stopped", &stopped, false, &["no answer came for at least 125.0 ms, 50.0 ms after measuring began"]);
+        let max = record(|_| ()).measurement().unwrap().service.max.unwrap();
+        check("nobody waited", &record(|m| pause(m, max)), false, &[]);
+    }
+
+    #[test]
+    fn an_open_loop_without_answers_is_limited_by_its_subject() {
+        let judged = |edit: fn(&mut Measurement)| {
+            let mut record = record(|m| {
+                m.offered_per_s = Some(100_000.0);
+                m.response = Some(m.service.clone());
+                let none = Some(waited(&[0; 1_000]));
+                (m.lag_thread, m.lag_connection) = (none.clone(), none);
+                edit(m);
+            });
+            (record.subject.user_ns, record.subject.system_ns) = (0, 0);
+            let verdict = verdict::judge(&record, None).0.unwrap();
+            (verdict.limited_by, verdict.reasons[0].clone())
+        };
+        let hung = judged(|m| leave(m, &[200 * MS; 40], &[100 * MS; 7_000], 200 * MS));
+        let words = "no answer came for the last 200 ms, while 40 of 40 connections waited";
+        assert_eq!(hung, (Limit::Subject, words.to_owned()));
+        // It answers now and then; the requests of today's answers alone would say that the generator did not send.
+        let slow = judged(|m| leave(m, &[60 * MS; 40], &[50 * MS; 7_000], 60 * MS));
+        assert_eq!(slow.0, Limit::Subject, "{slow:?}");
+        assert!(slow.1.ends_with("every connection waited for an answer at the end"), "{slow:?}");
+        let idle = judged(|m| leave(m, &[MS; 3], &[50 * MS; 7_000], MS));
+        assert_eq!(idle.0, Limit::Generator, "connections were free: {idle:?}");
+    }
+
+    #[test]
+    fn values_are_lower_bounds_where_they_are() {
+        let read = |record: &Record| value::values_and_bounds(record, 0.95);
+        let (before, none) = read(&record(|_| ()));
+        let (healthy, bounds) = read(&record(|m| leave(m, &[MS / 10; 40], &[], MS / 10)));
+        assert_eq!((none.len(), bounds.len()), (0, 0));
+        for name in ["latency_mean", "latency_p50", "latency_p99"] {
+            assert!((healthy[name] / before[name] - 1.0).abs() < 0.002, "{name}");
+        }
+        let (frozen, bounds) = read(&record(|m| leave(m, &[4_000 * MS], &[], MS)));
+        assert_eq!(bounds.into_iter().collect::<Vec<_>>(), ["latency_mean"], "one of 18,000 is beyond p99.9");
+        assert!(frozen["latency_mean"] > before["latency_mean"]);
+        let (hung, bounds) = read(&record(|m| leave(m, &[200 * MS; 40], &[100 * MS; 20_000], 200 * MS)));
+        assert_eq!(hung["latency_p99"], 200e6);
+        let known = ["latency_mean", "latency_p50", "latency_p90", "latency_p95", "latency_p99", "latency_p999"];
+        assert_eq!(bounds.into_iter().collect::<Vec<_>>(), known);
+        let overdue = record(|m| {
+            leave(m, &[200 * MS; 40], &[100 * MS; 20_000], 200 * MS);
+            m.censored.as_mut().unwrap().unsent_overdue = 2_000;
+        });
+        let (values, requests) = (read(&overdue).0, overdue.measurement().unwrap().requests as f64);
+        assert_eq!(values["error_share"], 2_000.0 / (requests + 2_000.0));
+    }
+}

@@ -1,0 +1,39 @@
+//! How long something took, of which there are quantiles.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use study::record::Histogram;
+
+use crate::histogram;
+
+/// How long something took that is not a request, ns.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct SpreadNs {
+    /// How often.
+    pub count: u64,
+    /// Mean.
+    pub mean: Option<f64>,
+    /// Median.
+    pub p50: Option<f64>,
+    /// p99; `null` below 100 of them.
+    pub p99: Option<f64>,
+    /// The longest, exact.
+    pub max: Option<u64>,
+}
+
+/// A quantile that is not the maximum in disguise.
+pub(crate) fn known_quantile(histogram: &stats::Histogram, q: f64) -> Option<f64> {
+    histogram.quantile(q).filter(|_| (1.0 - q) * histogram.len() as f64 >= 1.0 - 1e-9)
+}
+
+pub(crate) fn spread(stored: &Histogram) -> SpreadNs {
+    let read = histogram::read(stored);
+    let quantile = |q: f64| known_quantile(read.as_ref()?, q);
+    SpreadNs {
+        count: stored.count,
+        mean: Some(stored.sum / stored.count as f64).filter(|mean| mean.is_finite()),
+        p50: quantile(0.5),
+        p99: quantile(0.99),
+        max: stored.max,
+    }
+}

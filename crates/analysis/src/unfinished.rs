@@ -1,0 +1,50 @@
+//! A run that did not end as it should, in words.
+
+use study::record::{Run, RunState};
+
+use crate::findings::Unfinished;
+use crate::number::count;
+
+/// What every form of a report says of a run that was interrupted or goes on still; `None`: it has ended.
+pub(crate) fn unfinished(run: &Run, trials: usize) -> Option<Unfinished> {
+    let effort = run.plan.estimate();
+    let trials = trials as u64;
+    let done = progress(trials, effort.trials_min, effort.trials_max);
+    let (sentence, resume) = match run.state? {
+        RunState::Complete | RunState::OutOfTime => return None,
+        RunState::Running => (format!("running, {done} so far"), String::new()),
+        RunState::Interrupted => (format!("interrupted after {done}"), run.resume.clone()),
+    };
+    Some(Unfinished { state: run.state?, trials, trials_min: effort.trials_min, sentence, resume })
+}
+
+/// `5 of 15 trials`, `5 of at least 15 trials`; the number alone where there are more. `least` and `most` are those of the plan.
+pub fn progress(trials: u64, least: u64, most: u64) -> String {
+    match (trials < least, least == most) {
+        (true, true) => format!("{trials} of {}", count(least, "trial")),
+        (true, false) => format!("{trials} of at least {}", count(least, "trial")),
+        (false, _) => count(trials, "trial"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::example;
+
+    #[test]
+    fn how_much_is_done() {
+        assert_eq!(progress(5, 15, 15), "5 of 15 trials");
+        assert_eq!(progress(0, 1, 9), "0 of at least 1 trial");
+        assert_eq!(progress(16, 15, 20), "16 trials");
+    }
+
+    #[test]
+    fn only_what_has_not_ended_is_unfinished() {
+        let (mut run, _) = example::volley();
+        for state in [None, Some(RunState::Complete), Some(RunState::OutOfTime)] {
+            run.state = state;
+            assert_eq!(unfinished(&run, 3), None, "{state:?}");
+        }
+    }
+}

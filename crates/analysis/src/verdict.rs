@@ -1,0 +1,836 @@
+//! Who was the limit of a trial, and what its reader should be warned of.
+//!
+//! Rules, in this order (docs/METHOD.md says why):
+//! 1. Subject and generator on one processor, or a subject that waited because another process had its processors: `shared`.
+//! 2. A subject that fell silent on all connections is the limit.
+//! 3. Open loop: the generator's own lag beyond a tenth of the latency at p99 is its fault; an offered load that was met
+//!    is `neither`; one that was missed is the subject's doing where it was saturated, gave errors or left no
+//!    connection free, else the generator's.
+//! 4. Closed loop: a saturated subject is the limit; else a generator that is busy, or kept waiting for a processor, is; so is
+//!    one near what it can do at all (calibration). With nothing busy the clients just wait: `latency`; or, where most of them are in
+//!    back-off, the subject that loses their connections is the limit.
+//! 5. A middle whose processors were busy is the limit in place of the subject, or of nobody.
+
+use study::record::{Calibration, Limit, Measurement, MiddleUse, Record, SubjectUse, Verdict, Worker};
+use study::{Warning, WarningKind};
+
+use crate::histogram;
+use crate::latency::Latency;
+use crate::number::{count, percent, quantity};
+use crate::silence;
+use crate::value::errors_total;
+
+/// A worker or subject above this share of its processors is busy.
+pub const BUSY: f64 = 0.8;
+/// A busier generator than this has nothing left.
+const EXHAUSTED: f64 = 0.95;
+/// Lag of the generator's thread over latency, both p99, that is still harmless.
+const LAG_SHARE: f64 = 0.1;
+/// An offered load is met within this ...
+const RATE_TOLERANCE: f64 = 0.01;
+/// ... or within so many standard deviations of a Poisson count.
+const RATE_SIGMAS: f64 = 3.0;
+/// Share of the calibrated peak rate above which the generator is near its end.
+const NEAR_PEAK: f64 = 0.9;
+/// Little's law must hold within this.
+const LITTLE_TOLERANCE: f64 = 0.01;
+/// A worker that was ready but not run for more than this share of the time did not have its processor to itself.
+const RUN_QUEUE_SHARE: f64 = 0.05;
+/// A subject that waited for a processor that others had for more than this share of the time was not measured alone.
+const STARVED: f64 = 0.1;
+/// What others had of processors is told in ticks, most often of 10 ms, cut off at both ends: less than this on each is nothing.
+const OTHERS_DOUBT_NS: u64 = 20_000_000;
+/// Fewer clients in back-off than this share of all are not worth a word.
+const BACKOFF_SHARE: f64 = 0.01;
+
+/// Who was the limit of the trial (`None`: it failed), and what the reader should know.
+///
+/// A calibration of another protocol, backend, idle policy or number of threads says nothing here and is not used.
+pub fn judge(record: &Record, calibration: Option<&Calibration>) -> (Option<Verdict>, Vec<Warning>) {
+    let Some(measurement) = record.measurement() else { return (None, Vec::new()) };
+    let subject = subject_busy(&record.subject);
+    let calibration = calibration.filter(|calibration| {
+        calibration.protocol == measurement.protocol
+            && calibration.backend == measurement.backend
+            && calibration.idle == record.idle
+            && calibration.threads == measurement.threads
+    });
+    let starved_ns = silence::starved_ns(record);
+    let mut warnings = measurement_warnings(measurement, starved_ns);
+    warnings.extend(network_warnings(record));
+    warnings.extend(waiting_warnings(record));
+    if let (Some(subject), Some(generator)) = (subject, generator_busy(measurement))
+        && generator > EXHAUSTED
+        && (BUSY..EXHAUSTED).contains(&subject)
+    {
+        warnings.push(WarningKind::BothBusy.says(format!(
+            "the generator was {} busy and the subject {}: the numbers may be about both",
+            percent(generator),
+            percent(subject)
+        )));
+    }
+    let verdict = if record.cpus_shared {
+        verdict(Limit::Shared, "subject and generator shared processors".to_owned())
+    } else if let Some(share) = starved(record) {
+        verdict(Limit::Shared, format!("another process had the subject's processor {} of the time", percent(share)))
+    } else {
+        limit(measurement, Some(subject), calibration, starved_ns)
+    };
+    (Some(with_middles(verdict, record)), warnings)
+}
+
+/// Share of the measured time that the subject waited for a processor because another process had it, as far as it is sure: no more than it waited
+/// at all, where its own threads may have waited for each other, and no more than others had of its processors. `None` where either is not known,
+/// as where the generator shares these processors.
+pub fn subject_waiting(record: &Record) -> Option<f64> {
+    waited(&record.subject)
+}
+
+/// The same where it is so much that the numbers are not about the subject alone: it is then neither slow nor hung by what they say.
+pub fn starved(record: &Record) -> Option<f64> {
+    subject_waiting(record).filter(|share| *share > STARVED)
+}
+
+fn waited(used: &SubjectUse) -> Option<f64> {
+    let doubt_ns = OTHERS_DOUBT_NS * used.cpus.len() as u64;
+    let others_ns = used.others_ns.map(|ns| if ns > doubt_ns { ns } else { 0 })?;
+    let waited_ns = used.run_queue_ns?.min(others_ns);
+    (used.measured_ns > 0).then(|| (waited_ns as f64 / used.measured_ns as f64).min(1.0))
+}
+
+/// Of the subject, and of what stands in between.
+fn waiting_warnings(record: &Record) -> Vec<Warning> {
+    let subject = ("the subject".to_owned(), &record.subject);
+    let middles = record.middles.iter().map(|middle| (format!("the middle {}", middle.name), &middle.used));
+    let waiting = std::iter::once(subject).chain(middles).filter_map(|(who, used)| {
+        let share = waited(used).filter(|share| *share > RUN_QUEUE_SHARE)?;
+        let text = format!("{who} waited for its processor {} of the time: another process had it", percent(share));
+        Some(WarningKind::SubjectWaited.says(text))
+    });
+    waiting.collect()
+}
+
+/// `on average 12 of 20 clients`, of a mean number of clients.
+fn on_average(mean: f64, measurement: &Measurement) -> String {
+    let mean = if mean < 10.0 { format!("{mean:.1}") } else { format!("{mean:.0}") };
+    format!("on average {} of {}", mean.trim_end_matches(".0"), count(u64::from(measurement.clients), "client"))
+}
+
+/// Clients in back-off, in words, where there were any to speak of.
+fn backing_off(measurement: &Measurement) -> Option<String> {
+    let mean = measurement.in_backoff_mean;
+    (mean > BACKOFF_SHARE * f64::from(measurement.clients))
+        .then(|| format!("{} were in the generator's back-off after lost connections", on_average(mean, measurement)))
+}
+
+/// The same where most were.
+fn mostly_backing_off(measurement: &Measurement) -> Option<String> {
+    backing_off(measurement).filter(|_| measurement.in_backoff_mean > f64::from(measurement.clients) / 2.0)
+}
+
+/// The verdict where something stands in between: a middle whose processors were busy was the limit, unless the generator was, or subject and
+/// generator took each other's.
+fn with_middles(mut found: Verdict, record: &Record) -> Verdict {
+    if record.middles.is_empty() {
+        return found;
+    }
+    let subject = subject_busy(&record.subject).unwrap_or(0.0);
+    let busy = |middle: &MiddleUse| subject_busy(&middle.used).unwrap_or(0.0);
+    // Those that have the subject's processors are busy together with it.
+    let together = subject + record.middles.iter().filter(|middle| middle.shares_cpus).map(busy).sum::<f64>();
+    let busiest = record.middles.iter().max_by(|a, b| busy(a).total_cmp(&busy(b)));
+    if let Some(middle) = busiest {
+        let share = busy(middle);
+        let saturated = share > BUSY || (middle.shares_cpus && together > BUSY && share > subject);
+        if saturated && matches!(found.limited_by, Limit::Subject | Limit::Latency | Limit::Neither) {
+            found.limited_by = Limit::Middle;
+            let whose =
+                if middle.shares_cpus { "the processors that it shares with the subject" } else { "its processors" };
+            found.reasons.insert(0, format!("{whose} were busy"));
+        } else if middle.shares_cpus && together > BUSY && found.limited_by == Limit::Latency {
+            found.limited_by = Limit::Subject;
+            found.reasons.insert(0, "the processors that it shares with a middle were busy".to_owned());
+        }
+    }
+    let each =
+        record.middles.iter().map(|middle| format!("the middle {} was {} busy", middle.name, percent(busy(middle))));
+    found.reasons.extend(each);
+    found
+}
+
+/// Who was the limit of a load whose subject nobody watched (`quintain load`): the generator, neither, or the other side.
+pub fn judge_load(measurement: &Measurement) -> Verdict {
+    limit(measurement, None, None, 0)
+}
+
+/// Share of its processors that the subject used; `None` where it was not measured.
+///
+/// It cannot use more of them than it has threads: one thread on four processors is saturated at one.
+pub fn subject_busy(subject: &SubjectUse) -> Option<f64> {
+    let cpus = subject.cpus.len() as f64;
+    let usable = if subject.threads_max > 0 { cpus.min(f64::from(subject.threads_max)) } else { cpus };
+    let available = subject.measured_ns as f64 * usable;
+    (available > 0.0).then(|| subject.user_ns.saturating_add(subject.system_ns) as f64 / available)
+}
+
+/// Share of its processor that the busiest worker used, without what it spent polling for the next intended send.
+pub fn generator_busy(measurement: &Measurement) -> Option<f64> {
+    let share = |worker: &Worker| worker.cpu_ns.saturating_sub(worker.spin_ns) as f64 / worker.wall_ns as f64;
+    measurement.workers.iter().filter(|worker| worker.wall_ns > 0).map(share).max_by(f64::total_cmp)
+}
+
+/// Share of the time that a worker was ready but another process had its processor; of the worker that waited longest.
+fn generator_waiting(measurement: &Measurement) -> f64 {
+    measurement.workers.iter().map(waiting).fold(0.0, f64::max)
+}
+
+fn waiting(worker: &Worker) -> f64 {
+    worker.run_queue_ns.unwrap_or(0) as f64 / (worker.wall_ns as f64).max(1.0)
+}
+
+/// Share of the time that a worker ran or was ready to: near 1 it had no time to spare, whoever had its processor.
+fn generator_wanting(measurement: &Measurement) -> Option<f64> {
+    let ran = |worker: &Worker| worker.cpu_ns.saturating_sub(worker.spin_ns) as f64 / worker.wall_ns as f64;
+    let workers = measurement.workers.iter().filter(|worker| worker.wall_ns > 0);
+    workers.map(|worker| ran(worker) + waiting(worker)).max_by(f64::total_cmp)
+}
+
+fn verdict(limited_by: Limit, reason: String) -> Verdict {
+    Verdict { limited_by, reasons: vec![reason] }
+}
+
+/// `subject`: outer `None` when nobody watched it, inner when it could not be measured.
+fn limit(
+    measurement: &Measurement,
+    subject: Option<Option<f64>>,
+    calibration: Option<&Calibration>,
+    starved_ns: u64,
+) -> Verdict {
+    let busy = subject.flatten();
+    let generator = generator_busy(measurement);
+    let mut verdict = match measurement.offered_per_s {
+        // Whoever is asked and says nothing is what is waited for, however busy anybody was before.
+        _ if let Some(silent_ns) = silence::hung(measurement, starved_ns) => {
+            verdict(Limit::Subject, silence::words(measurement, silent_ns))
+        }
+        Some(offered) => open(measurement, offered, busy),
+        None => closed(measurement, subject.is_some(), busy, calibration),
+    };
+    verdict.reasons.push(match generator {
+        Some(share) => {
+            let waiting = generator_waiting(measurement);
+            let waited = format!(", one waited for a processor {} of the time", percent(waiting));
+            let waited = if waiting > RUN_QUEUE_SHARE { waited.as_str() } else { "" };
+            format!("the generator's busiest worker was {} busy{waited}", percent(share))
+        }
+        None => "the generator's CPU time is not known".to_owned(),
+    });
+    match (subject, busy) {
+        (None, _) => {}
+        (Some(_), Some(share)) => verdict.reasons.push(format!("the subject was {} busy", percent(share))),
+        (Some(_), None) => verdict.reasons.push("the subject's CPU time is not known".to_owned()),
+    }
+    verdict
+}
+
+fn open(measurement: &Measurement, offered: f64, subject: Option<f64>) -> Verdict {
+    let p99 = |stored: &Option<study::record::Histogram>| {
+        stored.as_ref().and_then(histogram::read).and_then(|histogram| histogram.quantile(0.99)).unwrap_or(0.0)
+    };
+    let latency = Latency::of(measurement).and_then(|latency| latency.estimate().quantile(0.99)).map(|p99| p99.value);
+    let lag = p99(&measurement.lag_thread);
+    if let Some(latency) = latency.filter(|latency| lag > LAG_SHARE * latency) {
+        let share = percent(lag / latency);
+        return verdict(Limit::Generator, format!("its own send lag at p99 is {share} of the p99 latency"));
+    }
+    let seconds = measurement.duration_ns as f64 / 1e9;
+    let asked = offered * seconds;
+    let tolerance = allowed_shortfall(asked);
+    let answered = measurement.requests as f64;
+    let share = percent(answered / asked.max(1.0));
+    if answered >= asked - tolerance {
+        return verdict(Limit::Neither, format!("{share} of the offered load was answered"));
+    }
+    let missed = format!("only {share} of the offered load was answered");
+    if answered + errors_total(measurement) as f64 >= asked - tolerance {
+        return verdict(Limit::Subject, format!("{missed}, the rest went wrong"));
+    }
+    if subject.is_some_and(|share| share > BUSY) {
+        return verdict(Limit::Subject, format!("{missed}, its processors were busy"));
+    }
+    if let Some(clients) = mostly_backing_off(measurement) {
+        return verdict(Limit::Subject, format!("{missed}, it lost connections: {clients}"));
+    }
+    if p99(&measurement.lag_connection) > lag {
+        return verdict(Limit::Subject, format!("{missed}, no connection was free: it was slow to answer"));
+    }
+    if all_wait(measurement) {
+        return verdict(Limit::Subject, format!("{missed}, every connection waited for an answer at the end"));
+    }
+    verdict(Limit::Generator, format!("{missed}, and the subject was not saturated"))
+}
+
+/// Whether all connections had all that they may have in flight when measuring ended, so that what was not sent waited for the subject.
+fn all_wait(measurement: &Measurement) -> bool {
+    let room = u64::from(measurement.clients).saturating_mul(u64::from(measurement.pipeline));
+    measurement.unsent > 0 && measurement.unfinished >= room
+}
+
+/// Of so many requests that a timetable wants, so many may be missing at its end: a share, or what chance makes of a Poisson count.
+pub(crate) fn allowed_shortfall(asked: f64) -> f64 {
+    (RATE_TOLERANCE * asked).max(RATE_SIGMAS * asked.sqrt())
+}
+
+fn closed(
+    measurement: &Measurement,
+    watched: bool,
+    subject: Option<f64>,
+    calibration: Option<&Calibration>,
+) -> Verdict {
+    if subject.is_some_and(|share| share > BUSY) {
+        return verdict(Limit::Subject, "its processors were busy".to_owned());
+    }
+    if generator_wanting(measurement).is_some_and(|share| share > BUSY) {
+        if !generator_busy(measurement).is_some_and(|share| share > BUSY) {
+            return verdict(Limit::Generator, "it had no processor to itself".to_owned());
+        }
+        let beside = match (watched, subject) {
+            (true, Some(_)) => "it was busy while the subject had processors to spare",
+            _ => "it was busy, and what the subject had to spare is not known",
+        };
+        return verdict(Limit::Generator, beside.to_owned());
+    }
+    let rate = measurement.rate_per_s();
+    let near = calibration.filter(|calibration| rate > NEAR_PEAK * calibration.rate_max_per_s);
+    // What a null server could not do bounds no generator.
+    if let Some(near) = near.filter(|calibration| calibration.generator_busy.is_none_or(|share| share > BUSY)) {
+        let share = percent(rate / near.rate_max_per_s);
+        let server = if near.server.is_empty() { "a null server" } else { &near.server };
+        let reason = format!("the rate is {share} of what it reaches here over {} against {server}", near.protocol);
+        return verdict(Limit::Generator, reason);
+    }
+    if let Some(clients) = mostly_backing_off(measurement) {
+        return verdict(Limit::Subject, format!("it lost connections: {clients}"));
+    }
+    let clients = match backing_off(measurement) {
+        Some(_) => on_average(f64::from(measurement.clients) - measurement.in_backoff_mean, measurement),
+        None => count(u64::from(measurement.clients), "client"),
+    };
+    // Without a look at the subject's processors only the simplest case is sure: not even one client for each worker.
+    if watched || measurement.clients <= measurement.threads {
+        return verdict(Limit::Latency, format!("nothing was busy: {clients} waited for answers"));
+    }
+    verdict(Limit::Subject, format!("{clients} waited for answers while the generator had time to spare"))
+}
+
+/// Errors by kind.
+fn kinds(errors: &std::collections::BTreeMap<String, u64>) -> String {
+    errors.iter().map(|(kind, count)| format!("{count} {kind}")).collect::<Vec<_>>().join(", ")
+}
+
+/// The warning of requests that went wrong, where some did.
+pub fn errors_warning(measurement: &Measurement) -> Option<String> {
+    let errors = errors_total(measurement);
+    let of = measurement.requests.saturating_add(errors);
+    (errors > 0).then(|| format!("{errors} of {of} requests went wrong: {}", kinds(&measurement.errors)))
+}
+
+/// The warning of a load that nobody has answered. Errors of other kinds than lateness have a warning of their own.
+pub(crate) fn silence_warning(measurement: &Measurement) -> Option<String> {
+    let late = |kind: &String| matches!(kind.as_str(), "timeout" | "connect-timeout");
+    let silent = measurement.requests == 0 && measurement.unfinished > 0 && measurement.errors.keys().all(late);
+    let seconds = measurement.duration_ns as f64 / 1e9;
+    let asked = count(measurement.unfinished, "request");
+    silent.then(|| format!("no answer came in the {seconds:.3} s measured: {asked} still waited for one at the end"))
+}
+
+/// Warnings that the measurement alone gives cause for.
+pub(crate) fn measurement_warnings(measurement: &Measurement, starved_ns: u64) -> Vec<Warning> {
+    let mut warnings = Vec::new();
+    let mut warn = |kind: WarningKind, text: String| warnings.push(kind.says(text));
+    if let Some(note) = &measurement.backend_note {
+        warn(WarningKind::Backend, note.clone());
+    }
+    match silence_warning(measurement) {
+        Some(text) => warn(WarningKind::Silent, text),
+        None => silence::warnings(measurement, starved_ns).into_iter().for_each(|(kind, text)| warn(kind, text)),
+    }
+    if let Some(text) = errors_warning(measurement) {
+        warn(WarningKind::Errors, text);
+    }
+    if measurement.warmup_errors.values().any(|&count| count > 0) {
+        let kinds = kinds(&measurement.warmup_errors);
+        warn(WarningKind::WarmupErrors, format!("requests went wrong during warm-up: {kinds}"));
+    }
+    if measurement.late_answers > 0 {
+        let late = count(measurement.late_answers, "answer");
+        warn(WarningKind::LateAnswers, format!("{late} came after the timeout; the latency is in the quantiles"));
+    }
+    if measurement.unsent > 0 {
+        let unsent = count(measurement.unsent, "intended request");
+        let longest = measurement.censored.as_deref().and_then(|censored| censored.unsent.max);
+        let longest = longest.map_or(String::new(), |ns| format!(", for up to {}", quantity(ns as f64, "ns")));
+        let text = format!("{unsent} could not be sent before the end: no connection was free{longest}");
+        warn(WarningKind::Unsent, text);
+    }
+    if measurement.reconnects > 0 {
+        let connections = count(measurement.reconnects, "connection");
+        warn(WarningKind::Reconnects, format!("{connections} had to be opened again"));
+    }
+    if let Some(text) = backing_off(measurement) {
+        warn(WarningKind::BackOff, text);
+    }
+    if measurement.asked_again > 0 {
+        let again = count(measurement.asked_again, "request");
+        let text = format!("{again} had to be asked again: the connection ended behind an answer to an earlier one");
+        warn(WarningKind::AskedAgain, text);
+    }
+    if measurement.latency().saturated > 0 {
+        let above = count(measurement.latency().saturated, "latency");
+        warn(WarningKind::Saturated, format!("{above} above 1 h: counted, in the highest bucket"));
+    }
+    if let Some(text) = little_warning(measurement) {
+        warn(WarningKind::Little, text);
+    }
+    for (index, worker) in measurement.workers.iter().enumerate() {
+        if waiting(worker) > RUN_QUEUE_SHARE {
+            let share = percent(waiting(worker));
+            let text = format!("worker {index} of the generator was ready but not running {share} of the time");
+            warn(WarningKind::GeneratorWaited, text);
+        }
+    }
+    warnings
+}
+
+/// In flight = rate x latency, from the write to the answer; what began before or ended after the measuring blurs it, by no
+/// more than one longest latency of each client at each end.
+fn little_warning(measurement: &Measurement) -> Option<String> {
+    // A request that went wrong was in flight too, but has no latency.
+    if errors_total(measurement) > 0 || measurement.late_answers > 0 || measurement.requests == 0 {
+        return None;
+    }
+    let (caused_ns, caused) = crate::cache::caused(measurement);
+    // What still waited at the end was in flight too. On a connection of an open loop that is one request, from its write.
+    let waited_ns = measurement.censored.as_deref().map_or(0.0, |censored| match measurement.offered_per_s {
+        Some(_) => censored.connections.sum,
+        None => censored.in_flight.sum,
+    });
+    let (sum, answers) = (measurement.service.sum + caused_ns + waited_ns, measurement.service.count + caused);
+    let rate_per_s = answers as f64 * 1e9 / (measurement.duration_ns as f64).max(1.0);
+    let ratio = stats::little::ratio(measurement.in_flight_mean, rate_per_s, sum / answers.max(1) as f64)?;
+    let edges = 2.0 * measurement.service.max.unwrap_or(0) as f64 / (measurement.duration_ns as f64).max(1.0);
+    ((ratio - 1.0).abs() > LITTLE_TOLERANCE + edges).then(|| {
+        format!(
+            "Little's law is off by {}: in flight, rate and latency do not tell one story",
+            percent((ratio - 1.0).abs())
+        )
+    })
+}
+
+fn network_warnings(record: &Record) -> Vec<Warning> {
+    let network = &record.network;
+    let mut warnings = Vec::new();
+    if network.retransmits > 0 {
+        let text = format!("{} sent again (TCP retransmits)", count(network.retransmits, "segment"));
+        warnings.push(WarningKind::Retransmits.says(text));
+    }
+    if network.listen_overflows > 0 {
+        let times = count(network.listen_overflows, "time");
+        let text = format!("the subject's accept queue was full {times} (ListenOverflows)");
+        warnings.push(WarningKind::ListenOverflows.says(text));
+    }
+    if network.listen_drops > network.listen_overflows {
+        let text = format!("{} dropped (ListenDrops)", count(network.listen_drops, "connection request"));
+        warnings.push(WarningKind::ListenDrops.says(text));
+    }
+    warnings
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::example;
+    use study::record::{CacheMeasurement, Histogram, IdlePolicy, NetworkCounters, Outcome};
+
+    const DURATION_NS: u64 = 250_000_000;
+
+    /// A closed loop on one processor each, with these shares busy.
+    fn closed(subject: f64, generator: f64) -> Record {
+        let records = example::volley().1;
+        let mut record = records.into_iter().find(|record| record.point == 0).unwrap();
+        record.subject.system_ns = (subject * record.subject.measured_ns as f64) as u64;
+        record.subject.user_ns = 0;
+        let worker = &mut of(&mut record).workers[0];
+        worker.cpu_ns = (generator * worker.wall_ns as f64) as u64;
+        record
+    }
+
+    /// An open loop: latency and lags are all of one size, ns; `answered` is the share of 50,000 a second.
+    fn open(subject: f64, answered: f64, latency: u64, lag_thread: u64, lag_connection: u64) -> Record {
+        let mut record = closed(subject, 0.3);
+        let all = |value: u64| {
+            let mut histogram = stats::Histogram::new();
+            (0..1_000).for_each(|_| histogram.record(value));
+            Some(Histogram::from(&histogram))
+        };
+        let measurement = of(&mut record);
+        measurement.offered_per_s = Some(50_000.0);
+        measurement.requests = (12_500.0 * answered) as u64;
+        measurement.response = all(latency);
+        measurement.lag_thread = all(lag_thread);
+        measurement.lag_connection = all(lag_connection);
+        record
+    }
+
+    fn of(record: &mut Record) -> &mut Measurement {
+        let Outcome::Measured(measurement) = &mut record.outcome else { unreachable!() };
+        measurement
+    }
+
+    fn edited(mut record: Record, edit: impl FnOnce(&mut Record)) -> Record {
+        edit(&mut record);
+        record
+    }
+
+    fn check(name: &str, record: &Record, limit: Limit, reason: &str) {
+        let verdict = judge(record, None).0.unwrap();
+        assert_eq!((verdict.limited_by, verdict.reasons[0].as_str()), (limit, reason), "{name}");
+    }
+
+    #[test]
+    fn closed_loops() {
+        let busy = "its processors were busy";
+        let spare = "it was busy while the subject had processors to spare";
+        let waited = "nothing was busy: 40 clients waited for answers";
+        check("a saturated subject", &closed(0.98, 0.60), Limit::Subject, busy);
+        check("both at their end, on one processor each", &closed(1.0, 1.0), Limit::Subject, busy);
+        check("a generator beside an idle subject", &closed(0.40, 0.97), Limit::Generator, spare);
+        check("just below the bounds", &closed(0.79, 0.79), Limit::Latency, waited);
+        check(
+            "few clients",
+            &edited(closed(0.2, 0.2), |r| of(r).clients = 1),
+            Limit::Latency,
+            "nothing was busy: 1 client waited for answers",
+        );
+        check(
+            "shared processors",
+            &edited(closed(0.4, 0.97), |r| r.cpus_shared = true),
+            Limit::Shared,
+            "subject and generator shared processors",
+        );
+        let one_thread_of_four = |r: &mut Record| {
+            r.subject.cpus = vec![0, 1, 2, 3];
+            r.subject.threads_max = 1;
+        };
+        check("one thread on four processors", &edited(closed(0.98, 0.6), one_thread_of_four), Limit::Subject, busy);
+        let four_threads = |r: &mut Record| (r.subject.cpus, r.subject.threads_max) = (vec![0, 1, 2, 3], 4);
+        check("four threads, of which one is busy", &edited(closed(0.98, 0.95), four_threads), Limit::Generator, spare);
+        let unknown = |r: &mut Record| r.subject.measured_ns = 0;
+        check(
+            "a busy generator beside who knows what",
+            &edited(closed(0.0, 0.95), unknown),
+            Limit::Generator,
+            "it was busy, and what the subject had to spare is not known",
+        );
+    }
+
+    #[test]
+    fn a_generator_that_is_kept_from_its_processor() {
+        let kept = edited(closed(0.4, 0.35), |r| of(r).workers[0].run_queue_ns = Some(DURATION_NS * 6 / 10));
+        let verdict = judge(&kept, None).0.unwrap();
+        assert_eq!(verdict.limited_by, Limit::Generator);
+        assert_eq!(
+            verdict.reasons,
+            [
+                "it had no processor to itself",
+                "the generator's busiest worker was 35 % busy, one waited for a processor 60 % of the time",
+                "the subject was 40 % busy",
+            ]
+        );
+        assert_eq!(judge_load(kept.measurement().unwrap()).limited_by, Limit::Generator);
+    }
+
+    #[test]
+    fn the_busiest_worker_counts() {
+        let idle_beside = edited(closed(0.3, 0.97), |r| {
+            let mut idle = of(r).workers[0].clone();
+            idle.cpu_ns = 0;
+            of(r).workers.push(idle);
+        });
+        assert_eq!(judge(&idle_beside, None).0.unwrap().limited_by, Limit::Generator);
+    }
+
+    #[test]
+    fn open_loops() {
+        let check = |name, record: Record, limit, reason| check(name, &record, limit, reason);
+        check("met", open(0.3, 1.0, 100_000, 1_000, 0), Limit::Neither, "100 % of the offered load was answered");
+        check(
+            "met, by what chance allows",
+            open(0.3, 0.98, 100_000, 1_000, 0),
+            Limit::Neither,
+            "98 % of the offered load was answered",
+        );
+        check(
+            "met, but the generator was late",
+            open(0.3, 1.0, 100_000, 20_000, 0),
+            Limit::Generator,
+            "its own send lag at p99 is 20 % of the p99 latency",
+        );
+        check(
+            "missed by a busy subject",
+            open(0.95, 0.8, 100_000, 1_000, 0),
+            Limit::Subject,
+            "only 80 % of the offered load was answered, its processors were busy",
+        );
+        check(
+            "missed, all connections waiting",
+            open(0.3, 0.8, 100_000, 1_000, 50_000),
+            Limit::Subject,
+            "only 80 % of the offered load was answered, no connection was free: it was slow to answer",
+        );
+        check(
+            "missed for no reason of the subject",
+            open(0.3, 0.8, 100_000, 1_000, 0),
+            Limit::Generator,
+            "only 80 % of the offered load was answered, and the subject was not saturated",
+        );
+        let errors = |r: &mut Record| of(r).errors = [("reset".to_owned(), 2_500)].into();
+        check(
+            "missed by errors",
+            edited(open(0.3, 0.8, 100_000, 1_000, 0), errors),
+            Limit::Subject,
+            "only 80 % of the offered load was answered, the rest went wrong",
+        );
+    }
+
+    /// A subject on one processor that was 40 % busy, waited for so much of the time, while others had so much of its processor.
+    fn beside(waited: f64, others: f64) -> Record {
+        edited(closed(0.4, 0.3), |record| {
+            let ns = |share: f64| Some((share * record.subject.measured_ns as f64) as u64);
+            (record.subject.run_queue_ns, record.subject.others_ns) = (ns(waited), ns(others));
+        })
+    }
+
+    #[test]
+    fn a_subject_that_was_kept_from_its_processor_is_not_slow() {
+        for (name, waited, others, share) in [
+            ("alone", 0.0, 0.0, 0.0),
+            ("its own threads waited for each other", 3.0, 0.0, 0.0),
+            ("others worked when it had nothing to do", 0.01, 0.5, 0.01),
+            ("others had what it waited for", 0.34, 0.5, 0.34),
+            ("many threads waited for one that was taken", 7.0, 0.5, 0.5),
+            ("a tick or two", 0.5, 0.04, 0.0),
+        ] {
+            let record = beside(waited, others);
+            let found = subject_waiting(&record).unwrap();
+            assert!((found - share).abs() < 1e-6, "{name}: {found}");
+            let (verdict, warnings) = judge(&record, None);
+            let limit = if share > STARVED { Limit::Shared } else { Limit::Latency };
+            assert_eq!(
+                (verdict.unwrap().limited_by, warnings.len()),
+                (limit, usize::from(share > RUN_QUEUE_SHARE)),
+                "{name}"
+            );
+        }
+        let (verdict, warnings) = judge(&beside(0.34, 0.5), None);
+        assert_eq!(verdict.unwrap().reasons, ["another process had the subject's processor 34 % of the time"]);
+        let text = "the subject waited for its processor 34 % of the time: another process had it";
+        assert_eq!(warnings, [WarningKind::SubjectWaited.says(text)]);
+        let unknown = edited(beside(0.34, 0.5), |record| record.subject.others_ns = None);
+        assert_eq!((subject_waiting(&unknown), starved(&unknown)), (None, None));
+        assert_eq!(judge(&unknown, None).0.unwrap().limited_by, Limit::Latency);
+        let proxy = edited(closed(0.4, 0.3), |record| {
+            let used = beside(0.34, 0.5).subject;
+            record.middles = vec![MiddleUse { name: "m".to_owned(), used, ..MiddleUse::default() }];
+        });
+        let text = "the middle m waited for its processor 34 % of the time: another process had it";
+        assert_eq!(judge(&proxy, None).1, [WarningKind::SubjectWaited.says(text)]);
+    }
+
+    #[test]
+    fn clients_in_back_off_wait_for_nobody() {
+        let resting = |mean: f64| edited(closed(0.2, 0.2), |record| of(record).in_backoff_mean = mean);
+        check("few", &resting(0.3), Limit::Latency, "nothing was busy: 40 clients waited for answers");
+        check(
+            "some",
+            &resting(12.0),
+            Limit::Latency,
+            "nothing was busy: on average 28 of 40 clients waited for answers",
+        );
+        let most = "on average 25 of 40 clients were in the generator's back-off after lost connections";
+        check("most", &resting(25.0), Limit::Subject, &format!("it lost connections: {most}"));
+        assert_eq!(judge(&resting(25.0), None).1, [WarningKind::BackOff.says(most)]);
+        assert_eq!(judge(&resting(0.3), None).1, []);
+        let one = "on average 1.5 of 40 clients were in the generator's back-off after lost connections";
+        assert_eq!(judge(&resting(1.5), None).1, [WarningKind::BackOff.says(one)]);
+        let open = edited(open(0.3, 0.8, 100_000, 1_000, 50_000), |record| of(record).in_backoff_mean = 25.0);
+        let reason = format!("only 80 % of the offered load was answered, it lost connections: {most}");
+        check("open loop", &open, Limit::Subject, &reason);
+    }
+
+    #[test]
+    fn a_load_that_nobody_answers_says_so() {
+        let silent = |errors: &[(&str, u64)], unfinished| {
+            edited(closed(0.0, 0.0), |record| {
+                let measurement = of(record);
+                (measurement.requests, measurement.unfinished) = (0, unfinished);
+                measurement.errors = errors.iter().map(|(kind, count)| ((*kind).to_owned(), *count)).collect();
+            })
+        };
+        let said = |record: &Record| silence_warning(record.measurement().unwrap());
+        let words = "no answer came in the 0.250 s measured: 10 requests still waited for one at the end";
+        assert_eq!(said(&silent(&[], 10)).as_deref(), Some(words));
+        assert_eq!(said(&silent(&[("timeout", 10)], 10)).as_deref(), Some(words));
+        assert_eq!(said(&silent(&[("wrong-answer", 10)], 10)), None);
+        assert_eq!(said(&silent(&[], 0)), None);
+        assert_eq!(said(&closed(0.5, 0.5)), None);
+    }
+
+    #[test]
+    fn polling_for_the_next_send_is_not_being_busy() {
+        let polling = edited(open(0.3, 1.0, 100_000, 1_000, 0), |r| {
+            let worker = &mut of(r).workers[0];
+            worker.cpu_ns = worker.wall_ns;
+            worker.spin_ns = worker.wall_ns * 7 / 10;
+        });
+        assert!((generator_busy(polling.measurement().unwrap()).unwrap() - 0.3).abs() < 1e-6);
+    }
+
+    #[test]
+    fn a_calibration_of_the_same_kind_is_a_bound() {
+        let (run, _) = example::volley();
+        let near = Calibration { rate_max_per_s: 75_000.0, ..run.calibration.unwrap() };
+        let record = closed(0.5, 0.7);
+        let limit = |calibration: &Calibration| judge(&record, Some(calibration)).0.unwrap().limited_by;
+        assert_eq!(limit(&near), Limit::Generator, "72 k/s of 75 k/s");
+        let reasons = |calibration: &Calibration| judge(&record, Some(calibration)).0.unwrap().reasons;
+        assert!(reasons(&near)[0].ends_with(" over pingpong against a null server"), "{:?}", reasons(&near));
+        let named = Calibration { server: "`quintain serve calibrate`".to_owned(), ..near.clone() };
+        assert!(reasons(&named)[0].ends_with(" over pingpong against `quintain serve calibrate`"));
+        let spare = Calibration { generator_busy: Some(0.5), ..near.clone() };
+        assert_eq!(limit(&spare), Limit::Latency, "a peak of the null server");
+        let http = Calibration { protocol: "http".to_owned(), ..near.clone() };
+        assert_eq!(limit(&http), Limit::Latency, "of another protocol");
+        assert_eq!(limit(&Calibration { rate_max_per_s: 200_000.0, ..near.clone() }), Limit::Latency);
+        assert_eq!(
+            limit(&Calibration { idle: IdlePolicy::Spin, ..near.clone() }),
+            Limit::Latency,
+            "of another idle policy"
+        );
+        assert_eq!(limit(&Calibration { threads: 4, ..near.clone() }), Limit::Latency, "of more threads");
+        assert_eq!(
+            judge(&closed(0.95, 0.7), Some(&near)).0.unwrap().limited_by,
+            Limit::Subject,
+            "a saturated subject comes first"
+        );
+    }
+
+    #[test]
+    fn a_failed_trial_has_no_verdict() {
+        let records = example::volley().1;
+        let failed = records.iter().find(|record| record.measurement().is_none()).unwrap();
+        assert_eq!(judge(failed, None), (None, Vec::new()));
+    }
+
+    #[test]
+    fn a_load_that_nobody_watched() {
+        let limit = |record: &Record| judge_load(record.measurement().unwrap()).limited_by;
+        assert_eq!(limit(&closed(0.9, 0.5)), Limit::Subject, "40 clients wait, the generator does not");
+        assert_eq!(limit(&closed(0.9, 0.95)), Limit::Generator);
+        assert_eq!(limit(&edited(closed(0.9, 0.5), |r| of(r).clients = 1)), Limit::Latency);
+        assert_eq!(limit(&open(0.9, 1.0, 100_000, 1_000, 0)), Limit::Neither);
+    }
+
+    #[test]
+    fn warnings() {
+        let check = |name: &str, record: Record, expected: &[&str]| {
+            let warnings = judge(&record, None).1.into_iter().map(|warning| warning.text).collect::<Vec<_>>();
+            assert_eq!(warnings, expected, "{name}");
+        };
+        let edit = |edit: fn(&mut Measurement)| edited(closed(0.98, 0.6), |record| edit(of(record)));
+        check("none", closed(0.98, 0.6), &[]);
+        check(
+            "errors",
+            edit(|m| {
+                m.errors.insert("timeout".to_owned(), 3);
+            }),
+            &["3 of 18044 requests went wrong: 3 timeout"],
+        );
+        check(
+            "warm-up",
+            edit(|m| {
+                m.warmup_errors.insert("refused".to_owned(), 3);
+            }),
+            &["requests went wrong during warm-up: 3 refused"],
+        );
+        check(
+            "late",
+            edit(|m| m.late_answers = 1),
+            &["1 answer came after the timeout; the latency is in the quantiles"],
+        );
+        check(
+            "unsent",
+            edit(|m| m.unsent = 2),
+            &["2 intended requests could not be sent before the end: no connection was free"],
+        );
+        check("reconnects", edit(|m| m.reconnects = 2), &["2 connections had to be opened again"]);
+        let again = "15 requests had to be asked again: the connection ended behind an answer to an earlier one";
+        check("asked again", edit(|m| m.asked_again = 15), &[again]);
+        check(
+            "backend",
+            edit(|m| m.backend_note = Some("io_uring is not there".to_owned())),
+            &["io_uring is not there"],
+        );
+        check(
+            "run queue",
+            edit(|m| m.workers[0].run_queue_ns = Some(25_000_000)),
+            &["worker 0 of the generator was ready but not running 10 % of the time"],
+        );
+        check(
+            "Little",
+            edit(|m| m.in_flight_mean = 42.0),
+            &["Little's law is off by 5.0 %: in flight, rate and latency do not tell one story"],
+        );
+        fn with_fills(m: &mut Measurement, in_flight_mean: f64) {
+            let fill = Histogram { sum: m.service.sum / 20.0, count: 1_000, ..Histogram::default() };
+            m.cache = Some(Box::new(CacheMeasurement { fill, ..CacheMeasurement::default() }));
+            m.in_flight_mean = in_flight_mean;
+        }
+        check("fills in flight", edit(|m| with_fills(m, 42.0)), &[]);
+        check(
+            "fills, and more in flight than they are",
+            edit(|m| with_fills(m, 44.1)),
+            &["Little's law is off by 5.0 %: in flight, rate and latency do not tell one story"],
+        );
+        check(
+            "both near their end",
+            closed(0.9, 0.97),
+            &["the generator was 97 % busy and the subject 90 %: the numbers may be about both"],
+        );
+        let network = NetworkCounters { retransmits: 1, listen_overflows: 2, listen_drops: 5 };
+        check(
+            "network",
+            edited(closed(0.98, 0.6), |record| record.network = network),
+            &[
+                "1 segment sent again (TCP retransmits)",
+                "the subject's accept queue was full 2 times (ListenOverflows)",
+                "5 connection requests dropped (ListenDrops)",
+            ],
+        );
+    }
+
+    #[test]
+    fn nonsense_does_not_panic() {
+        let zeros = edited(open(0.0, 0.0, 0, 0, 0), |record| {
+            record.subject = SubjectUse::default();
+            let measurement = of(record);
+            measurement.duration_ns = 0;
+            measurement.service = Histogram { buckets: vec![(9, 0)], count: 3, ..Histogram::default() };
+            measurement.workers = vec![Worker::default()];
+            measurement.in_flight_mean = f64::NAN;
+        });
+        assert!(judge(&zeros, None).0.is_some());
+        let closed = edited(zeros, |record| of(record).offered_per_s = None);
+        assert_eq!(judge(&closed, None).0.unwrap().limited_by, Limit::Latency);
+    }
+}

@@ -1,0 +1,165 @@
+//! Many warnings become few lines: one a kind, with a count, and what it was put together from behind it.
+
+use study::WarningKind;
+use study::record::Record;
+
+use crate::findings::{Row, Warning};
+use crate::number::count;
+use crate::row::about;
+
+/// ` (3 of 8 trials)`; nothing where it is all of them.
+pub(crate) fn of_trials(some: usize, all: usize) -> String {
+    if some == all { String::new() } else { format!(" ({some} of {all} trials)") }
+}
+
+/// What the trials of a row warn of: those of one kind are one.
+pub(crate) fn of_row(records: &[&Record]) -> Vec<Warning> {
+    let told = records.iter().flat_map(|record| record.warnings.iter().map(move |warning| (*record, warning)));
+    let groups = grouped(told.map(|(record, warning)| (warning.kind, warning.text.clone(), record)));
+    let one = |group: Vec<(WarningKind, String, &Record)>| {
+        // A trial may say two of a kind, as of two threads.
+        let mut trials = group.iter().map(|(.., record)| record.order).collect::<Vec<_>>();
+        trials.dedup();
+        let detail = |(_, text, record): &(_, String, &Record)| format!("block {}: {text}", record.block);
+        Warning {
+            text: common(&group) + &of_trials(trials.len(), records.len()),
+            details: if is_same(&group) { Vec::new() } else { group.iter().map(detail).collect() },
+            kind: group[0].0,
+            trials: trials.len(),
+        }
+    };
+    groups.into_iter().map(one).collect()
+}
+
+/// The lines of a report from the warnings of its rows. What several rows warn of is one line, `no steady state in 24 of 96 trials (3 design
+/// points)`, with what each of them says behind it; what one row alone says names it.
+pub(crate) fn of_report<'a>(rows: impl Iterator<Item = &'a Row> + Clone) -> Vec<Warning> {
+    let all = rows.clone().map(|row| row.trials.len()).sum::<usize>();
+    let told = rows.flat_map(|row| row.warnings.iter().map(move |warning| (row, warning)));
+    let counted = |row: &Row, warning: &Warning| of_trials(warning.trials, row.trials.len());
+    let told = told.map(|(row, warning)| {
+        let text = warning.text.strip_suffix(&counted(row, warning)).unwrap_or(&warning.text);
+        (warning.kind, text.to_owned(), (row, warning))
+    });
+    let one = |group: Vec<(WarningKind, String, (&Row, &Warning))>| {
+        let kind = group[0].0;
+        if let [(.., (row, warning))] = group.as_slice() {
+            return Warning { text: about(row, &warning.text), ..(*warning).clone() };
+        }
+        let trials = group.iter().map(|(.., (_, warning))| warning.trials).sum();
+        let of = match trials {
+            0 => String::new(),
+            trials if trials == all => format!(" in all {all} trials"),
+            trials => format!(" in {trials} of {all} trials"),
+        };
+        let points = count(group.len() as u64, "design point");
+        let detail = |(.., (row, warning)): &(_, _, (&Row, &Warning))| about(row, &warning.text);
+        let details = group.iter().map(detail).collect();
+        Warning { text: format!("{}{of} ({points})", common(&group)), details, kind, trials }
+    };
+    grouped(told).into_iter().map(one).collect()
+}
+
+/// Those that make one line: of one kind, and of one text where a kind has no words for all of it. In the order in which they come first.
+fn grouped<T>(all: impl Iterator<Item = (WarningKind, String, T)>) -> Vec<Vec<(WarningKind, String, T)>> {
+    let mut groups = Vec::<Vec<(WarningKind, String, T)>>::new();
+    for (kind, text, from) in all {
+        let is_like =
+            |(other, known, _): &(WarningKind, String, T)| *other == kind && (kind.text().is_some() || *known == text);
+        match groups.iter_mut().find(|group| is_like(&group[0])) {
+            Some(group) => group.push((kind, text, from)),
+            None => groups.push(vec![(kind, text, from)]),
+        }
+    }
+    groups
+}
+
+fn is_same<T>(group: &[(WarningKind, String, T)]) -> bool {
+    group.iter().all(|(_, text, _)| *text == group[0].1)
+}
+
+/// What all of a group say: their one text, or the words of their kind.
+fn common<T>(group: &[(WarningKind, String, T)]) -> String {
+    let words = group[0].0.text().filter(|_| !is_same(group));
+    words.map_or_else(|| group[0].1.clone(), str::to_owned)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{analyze, example};
+
+    /// The lines of a report of 12 points with 8 trials each, whose records were edited.
+    fn lines(edit: impl Fn(&mut Record)) -> Vec<Warning> {
+        let (run, mut records) = example::volley();
+        records.iter_mut().for_each(|record| {
+            record.warnings.clear();
+            edit(record);
+        });
+        analyze(&run, &records).warnings
+    }
+
+    fn of_kind(warnings: &[Warning], kind: WarningKind) -> Vec<&Warning> {
+        warnings.iter().filter(|warning| warning.kind == kind).collect()
+    }
+
+    #[test]
+    fn one_kind_in_several_rows_is_one_line() {
+        let found = lines(|record| {
+            if record.point < 2 && record.block < 3 {
+                let segments = format!("{} segments sent again (TCP retransmits)", record.block + 2);
+                record.warnings = vec![WarningKind::Retransmits.says(segments)];
+            }
+        });
+        let [line] = of_kind(&found, WarningKind::Retransmits)[..] else { panic!("{found:?}") };
+        assert!(line.text.starts_with("segments sent again (TCP retransmits) in 6 of "), "{line:?}");
+        assert!(line.text.ends_with(" trials (2 design points)") && line.trials == 6, "{line:?}");
+        assert!(line.details[0].ends_with(": segments sent again (TCP retransmits) (3 of 8 trials)"), "{line:?}");
+    }
+
+    #[test]
+    fn a_row_alone_is_named_and_its_trials_are_the_details() {
+        let found = lines(|record| {
+            if record.point == 0 && record.block < 3 {
+                let segments = format!("{} segments sent again", record.block + 2);
+                record.warnings = vec![WarningKind::Retransmits.says(segments)];
+            }
+        });
+        let [line] = of_kind(&found, WarningKind::Retransmits)[..] else { panic!("{found:?}") };
+        assert!(line.text.ends_with(": segments sent again (TCP retransmits) (3 of 8 trials)"), "{line:?}");
+        assert_eq!(line.details.len(), 3);
+        assert_eq!(line.details[1], "block 1: 3 segments sent again");
+    }
+
+    #[test]
+    fn without_words_for_all_only_one_text_is_one_line() {
+        let found = lines(|record| {
+            let text = if record.point < 3 { "a thing" } else { "another thing" };
+            record.warnings = vec![WarningKind::Other.says(text)];
+        });
+        let texts = of_kind(&found, WarningKind::Other).into_iter().map(|warning| warning.text.as_str());
+        let texts = texts.collect::<Vec<_>>();
+        assert!(texts.len() == 2 && texts[0].starts_with("a thing in ") && texts[1].starts_with("another thing in "));
+    }
+
+    #[test]
+    fn two_of_a_kind_in_a_trial_are_one_trial() {
+        let found = lines(|record| {
+            if record.point == 0 && record.block == 0 {
+                let waited = |worker| WarningKind::GeneratorWaited.says(format!("worker {worker} waited"));
+                record.warnings = vec![waited(0), waited(1)];
+            }
+        });
+        let [line] = of_kind(&found, WarningKind::GeneratorWaited)[..] else { panic!("{found:?}") };
+        assert!(line.text.ends_with(" (1 of 8 trials)") && line.details.len() == 2, "{line:?}");
+    }
+
+    #[test]
+    fn findings_from_before_there_were_kinds_read() {
+        let line = serde_json::from_str::<Warning>(r#""threads 4: generator-bound""#).unwrap();
+        assert_eq!(line, Warning::new(WarningKind::Other, "threads 4: generator-bound", 0));
+        let line = lines(|record| record.warnings = vec![WarningKind::Pause.says("a")]).remove(0);
+        let text = serde_json::to_string(&line).unwrap();
+        assert_eq!(serde_json::from_str::<Warning>(&text).unwrap(), line, "{text}");
+    }
+}

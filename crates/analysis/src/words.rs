@@ -1,0 +1,35 @@
+//! The words of what records know as kinds.
+
+use study::record::{IdlePolicy, Limit, Purpose};
+
+/// The word of a verdict.
+pub fn limit_word(limit: Limit) -> &'static str {
+    match limit {
+        Limit::Subject => "subject",
+        Limit::Generator => "generator",
+        Limit::Neither => "neither",
+        Limit::Shared => "shared",
+        Limit::Middle => "middle",
+        Limit::Latency => "latency",
+    }
+}
+
+/// The word of an idle policy.
+pub fn idle_word(idle: IdlePolicy) -> &'static str {
+    match idle {
+        IdlePolicy::Machine => "machine",
+        IdlePolicy::Spin => "spin",
+    }
+}
+
+/// What a step was for.
+pub fn purpose(purpose: Purpose) -> &'static str {
+    match purpose {
+        Purpose::Pilot => "pilot",
+        Purpose::Bracket => "bracket",
+        Purpose::Bisect => "bisect",
+        Purpose::Repeat => "repeat",
+        Purpose::Confirm => "confirm",
+        Purpose::Share => "share",
+    }
+}

@@ -1,0 +1,105 @@
+//! What a search without a study has found (`quintain load --find`), for a script and for a person.
+
+use std::fmt::Write as _;
+
+use analysis::search::{FindReport, rate};
+
+use crate::terminal::{Paint, Style};
+
+/// The same as one JSON object, ready to be printed.
+///
+/// # Errors
+/// When a number in it is not finite, which only a damaged measurement makes.
+pub fn find_json(report: &FindReport) -> Result<String, serde_json::Error> {
+    serde_json::to_string_pretty(report)
+}
+
+/// The same for a person: the range, what it rests on, each rate that was tried.
+pub fn find_terminal(report: &FindReport, style: &Style) -> String {
+    let paint = Paint(style);
+    let search = &report.search;
+    let mut out = String::new();
+    let mut line = |name: &str, text: String| {
+        let _ = writeln!(out, "  {}  {text}", paint.dim(&format!("{name:<11}")));
+    };
+    line("load", format!("{}, open loop", report.target));
+    line("objective", search.objective.clone());
+    let end = |end: Option<analysis::findings::SearchEnd>, missing: &Option<String>| match end {
+        Some(end) => {
+            let trials = analysis::number::count(end.trials as u64, "trial");
+            let sure = if end.confirmed { "" } else { ", not confirmed" };
+            format!("{}  {}", paint.bold(&rate(end.rate_per_s)), paint.dim(&format!("{trials}{sure}")))
+        }
+        None => missing.clone().unwrap_or_else(|| "not known".to_owned()),
+    };
+    line("holds", end(search.low, &search.no_low));
+    line("fails at", end(search.high, &search.no_high));
+    line("ended", format!("{}; {}", search.ended, analysis::number::count(search.trials as u64, "trial")));
+    let rates = search.rates.iter().map(|tried| {
+        let kept = format!("{} of {} kept it", tried.kept, tried.trials);
+        (rate(tried.rate_per_s), tried.verdict.text(), if tried.trials == 0 { String::new() } else { kept })
+    });
+    for (index, (offered, verdict, kept)) in rates.enumerate() {
+        let name = if index == 0 { "rates" } else { "" };
+        line(name, format!("{offered:>10}  {verdict:<18}{}", paint.dim(&kept)).trim_end().to_owned());
+    }
+    for warning in &report.warnings {
+        line("warning", paint.warn(warning));
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use analysis::{Search, example, find};
+
+    /// The first steps of the example's search, as if they had been measured without a study.
+    fn example(steps: usize) -> Search {
+        let (run, records) = example::capacity();
+        let plan = run.plan.points.last().and_then(|point| point.load.search.clone()).unwrap();
+        let mut search = Search::new(plan);
+        for record in records.iter().filter(|record| record.point + 1 == run.plan.points.len()).take(steps) {
+            assert_eq!(search.next(false), record.step, "the same decisions as in a study");
+            search.measured(record.step.unwrap(), record.measurement().unwrap());
+        }
+        search
+    }
+
+    #[test]
+    fn decides_as_a_study_does_and_tells_the_range() {
+        let search = example(usize::MAX);
+        assert_eq!(search.next(false), None);
+        let report =
+            find(search.finding(false), "http://localhost:8080/", vec!["one server for all trials".to_owned()]);
+        insta::assert_snapshot!(find_terminal(&report, &Style::PLAIN), @r"
+        load         http://localhost:8080/, open loop
+        objective    p99 < 5ms and errors < 0.1%
+        holds        64.1 k/s  5 trials
+        fails at     69.9 k/s  3 trials
+        ended        both ends confirmed; 12 trials
+        rates          34.9 k/s  holds             1 of 1 kept it
+                       49.4 k/s  holds             1 of 1 kept it
+                       58.8 k/s  holds             1 of 1 kept it
+                       64.1 k/s  holds             5 of 5 kept it
+                       69.9 k/s  fails             0 of 3 kept it
+        warning      one server for all trials
+        ");
+    }
+
+    #[test]
+    fn a_search_that_was_interrupted_tells_what_it_has() {
+        let search = example(4);
+        let report = find(search.finding(false), "http://localhost:8080/", Vec::new());
+        insta::assert_snapshot!(find_terminal(&report, &Style::PLAIN), @r"
+        load         http://localhost:8080/, open loop
+        objective    p99 < 5ms and errors < 0.1%
+        holds        49.4 k/s  1 trial, not confirmed
+        fails at     69.9 k/s  1 trial, not confirmed
+        ended        interrupted; 4 trials
+        rates          34.9 k/s  holds             1 of 1 kept it
+                       49.4 k/s  holds             1 of 1 kept it
+                       69.9 k/s  fails             0 of 1 kept it
+        ");
+    }
+}

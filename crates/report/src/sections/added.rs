@@ -1,0 +1,56 @@
+//! What a middle adds, as a table.
+
+use analysis::added::{COMPARED, change, signed};
+use analysis::findings::{Added, Findings};
+use analysis::number::quantity;
+
+use crate::table::Sheet;
+
+/// One table: what each point through middles adds, and what the middles use.
+pub(crate) fn sheets(findings: &Findings) -> Vec<Sheet> {
+    if findings.added.is_empty() {
+        return Vec::new();
+    }
+    let compared = COMPARED.iter().filter(|name| {
+        let in_all =
+            ["latency_mean", "latency_p50", "latency_p99", "client_bytes_per_request", "subject_bytes_per_request"];
+        in_all.contains(name) && findings.added.iter().any(|found| found.metric(name).is_some())
+    });
+    let compared = compared.copied().collect::<Vec<_>>();
+    let placed = findings.added.iter().any(|found| !found.place.is_empty());
+    let mut heads = vec![("through".to_owned(), false)];
+    if placed {
+        heads.push(("at".to_owned(), false));
+    }
+    heads.push(("p50 direct".to_owned(), true));
+    heads.extend(
+        compared.iter().map(|name| (format!("added {}", name.replace('_', " ").replace("latency ", "")), true)),
+    );
+    heads.extend(["middle CPU a request", "middle RSS", "blocks"].map(|head| (head.to_owned(), true)));
+    let row = |found: &Added| {
+        let mut cells = vec![found.through.clone()];
+        if placed {
+            cells.push(found.place.clone());
+        }
+        let missing = || "-".to_owned();
+        cells.push(found.metric("latency_p50").map_or_else(missing, |metric| quantity(metric.direct, "ns")));
+        cells.extend(compared.iter().map(|name| {
+            let unit = findings.metric_info(name).map_or("ns", |info| info.unit.as_str());
+            found.metric(name).map_or_else(missing, |metric| match (&metric.difference, metric.shown) {
+                (Some(difference), true) => change(difference, unit, findings.quick),
+                (Some(difference), false) => format!("none shown: {}", change(difference, unit, findings.quick)),
+                (None, _) => signed(metric.through - metric.direct, unit),
+            })
+        }));
+        let used = &findings.rows[found.row];
+        for (name, unit) in [("middle_cpu_per_request", "ns"), ("middle_rss", "bytes")] {
+            let shown = used.estimate(name).map(|estimate| analysis::number::estimate(estimate, unit));
+            let mean = used.metrics.get(name).and_then(|metric| metric.mean).map(|mean| quantity(mean, unit));
+            cells.push(shown.filter(|_| !findings.quick).or(mean).unwrap_or_else(missing));
+        }
+        cells.push(found.metrics.iter().map(|metric| metric.blocks).max().unwrap_or(0).to_string());
+        cells
+    };
+    let rows = findings.added.iter().map(row).collect();
+    vec![Sheet { title: "What passing a middle adds, block by block".to_owned(), heads, rows }]
+}

@@ -1,0 +1,111 @@
+//! Effects as tables: where the variation comes from, and what each change does.
+
+use analysis::effects::{change, noun, source_name};
+use analysis::findings::{ChangeAt, EffectAnalysis, EffectChange, EffectScale, Effects, Findings, MetricInfo};
+use analysis::number;
+use study::plan::{Design, Level};
+
+use crate::table::Sheet;
+
+/// A sheet for each metric and scale: where the variation comes from; and one of all changes on average.
+pub(crate) fn sheets(findings: &Findings) -> Vec<Sheet> {
+    let mut sheets = Vec::new();
+    for effects in &findings.effects {
+        let Some(metric) = findings.metric_info(&effects.metric) else { continue };
+        if effects.analyses.is_empty() {
+            continue;
+        }
+        let of = noun(metric);
+        let idle = match findings.effects.iter().any(|other| other.idle != effects.idle) {
+            true => format!(", idle {}", analysis::words::idle_word(effects.idle)),
+            false => String::new(),
+        };
+        let title = |what: &str| format!("{what} {of}{idle}");
+        sheets.push(variation(effects, title("Where the variation comes from:")));
+        sheets.push(changes(effects, metric, title("What each change does to")));
+    }
+    sheets
+}
+
+fn scale_name(scale: EffectScale) -> &'static str {
+    match scale {
+        EffectScale::Ratio => "as ratio",
+        EffectScale::Difference => "as difference",
+    }
+}
+
+fn variation(effects: &Effects, title: String) -> Sheet {
+    let mut heads = vec![("source".to_owned(), false), ("df".to_owned(), true)];
+    for found in &effects.analyses {
+        let scale = scale_name(found.scale);
+        heads.extend(
+            [("share", scale), ("F", scale), ("p (Holm)", scale)]
+                .map(|(head, scale)| (format!("{head}, {scale}"), true)),
+        );
+    }
+    // Where trials are few, blocks may be told apart in one analysis alone; names bring the lines together.
+    let mut names = Vec::new();
+    for source in effects.analyses.iter().flat_map(|found| &found.sources) {
+        let name = source_name(source);
+        if !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    let row = |name: String| {
+        let of = |found: &'_ EffectAnalysis| found.sources.iter().find(|source| source_name(source) == name).cloned();
+        let df = effects.analyses.iter().find_map(of).map_or_else(String::new, |source| source.df.to_string());
+        let mut row = vec![name.clone(), df];
+        for found in effects.analyses.iter().map(of) {
+            let source = found.as_ref();
+            row.push(source.map_or_else(String::new, |source| number::percent(source.share)));
+            row.push(source.and_then(|source| source.f).map_or_else(String::new, short));
+            row.push(source.and_then(|source| source.p_adjusted).map_or_else(String::new, p_text));
+        }
+        row
+    };
+    Sheet { title, heads, rows: names.into_iter().map(row).collect() }
+}
+
+fn short(value: f64) -> String {
+    if value >= 100.0 { format!("{value:.0}") } else { format!("{value:.2}") }
+}
+
+fn p_text(p: f64) -> String {
+    if p < 0.001 { "< 0.001".to_owned() } else { format!("{p:.3}") }
+}
+
+fn changes(effects: &Effects, metric: &MetricInfo, title: String) -> Sheet {
+    let heads = ["factor", "from", "to", "where"].map(|head| (head.to_owned(), false)).into_iter();
+    let is_tested = |found: &EffectAnalysis| found.changes.iter().any(|change| change.p_adjusted.is_some());
+    let scales = |found: &EffectAnalysis| {
+        let p = is_tested(found).then(|| ("p, adjusted".to_owned(), true));
+        [Some((scale_name(found.scale).to_owned(), true)), p].into_iter().flatten().collect::<Vec<_>>()
+    };
+    let heads = heads.chain(effects.analyses.iter().flat_map(scales)).collect();
+    let same =
+        |a: &EffectChange, b: &EffectChange| (&a.factor, &a.from, &a.to, &a.at) == (&b.factor, &b.from, &b.to, &b.at);
+    let mut all = Vec::<&EffectChange>::new();
+    for found in effects.analyses.iter().flat_map(|analysis| &analysis.changes) {
+        if !all.iter().any(|known| same(known, found)) {
+            all.push(found);
+        }
+    }
+    let row = |wanted: &EffectChange| {
+        let at = match (&wanted.at, effects.design) {
+            (Some(ChangeAt { level: Level::Text(word), .. }), _) => word.clone(),
+            (Some(at), _) => format!("{} {}", at.factor, at.level),
+            (None, Design::Full) => "on average".to_owned(),
+            (None, Design::OneAtATime) => "all else first".to_owned(),
+        };
+        let mut row = vec![wanted.factor.clone(), wanted.from.to_string(), wanted.to.to_string(), at];
+        for analysis in &effects.analyses {
+            let found = analysis.changes.iter().find(|found| same(found, wanted));
+            row.push(found.map_or_else(String::new, |found| change(analysis.scale, &found.change, &metric.unit)));
+            if is_tested(analysis) {
+                row.push(found.and_then(|found| found.p_adjusted).map_or_else(String::new, p_text));
+            }
+        }
+        row
+    };
+    Sheet { title, heads, rows: all.into_iter().map(row).collect() }
+}

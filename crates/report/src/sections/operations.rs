@@ -1,0 +1,31 @@
+//! Latency by operation of journeys, as a table.
+
+use analysis::findings::{Findings, OperationFinding, OverTrials};
+use analysis::number;
+
+use crate::table::Sheet;
+
+/// The table; `None` where no design point is one of journeys.
+pub(crate) fn sheet(findings: &Findings) -> Option<Sheet> {
+    let heads = [("design point", false), ("operation", false), ("calls", true), ("errors", true), ("mean", true)];
+    let heads = heads.into_iter().chain([("p50", true), ("p99", true)]);
+    let label = |row: usize| findings.rows.get(row).map_or_else(String::new, |row| row.label.clone());
+    let line = |(row, operation): (usize, &OperationFinding)| {
+        let latencies = [&operation.latency_mean, &operation.latency_p50, &operation.latency_p99];
+        let counts = [operation.requests.to_string(), operation.errors.to_string()];
+        [label(row), operation.name.clone()].into_iter().chain(counts).chain(latencies.map(cell)).collect()
+    };
+    let all = findings.operations.iter().flat_map(|found| found.operations.iter().map(|one| (found.row, one)));
+    let rows = all.map(line).collect::<Vec<_>>();
+    (!rows.is_empty()).then(|| Sheet {
+        title: "Latency by operation".to_owned(),
+        heads: heads.map(|(head, right)| (head.to_owned(), right)).collect(),
+        rows,
+    })
+}
+
+fn cell(found: &OverTrials) -> String {
+    let mean = || found.mean.map(|mean| number::quantity(mean, "ns"));
+    let estimate = found.estimate.as_ref().map(|estimate| number::estimate(estimate, "ns"));
+    estimate.or_else(mean).unwrap_or_else(|| "not enough".to_owned())
+}
