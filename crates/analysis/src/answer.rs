@@ -329,7 +329,7 @@ impl<'a> Contest<'a> {
     /// The pair of two rows as the ratio of the first to the second.
     fn pair(&self, place: &'a ComparedPlace, x: usize, y: usize) -> Option<(&'a Difference, Option<Estimate>)> {
         let pair = place.pairs.iter().find(|pair| (pair.a, pair.b) == (x, y) || (pair.a, pair.b) == (y, x))?;
-        let ratio = pair.ratio.map(|ratio| if pair.b == x { ratio } else { inverse(&ratio) });
+        let ratio = pair.ratio.map(|ratio| if pair.b == x { ratio } else { ratio.inverse() });
         Some((pair, ratio))
     }
 
@@ -486,10 +486,6 @@ impl<'a> Contest<'a> {
         };
         Some(format!("{why}; {} was: {values}.", self.noun))
     }
-}
-
-fn inverse(ratio: &Estimate) -> Estimate {
-    Estimate { point: 1.0 / ratio.point, low: 1.0 / ratio.high, high: 1.0 / ratio.low, ..*ratio }
 }
 
 /// What happens from the first to the last level of one factor, at each combination of the others.

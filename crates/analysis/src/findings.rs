@@ -584,6 +584,11 @@ pub struct Estimate {
 }
 
 impl Estimate {
+    /// The same of the inverse ratio.
+    pub fn inverse(&self) -> Estimate {
+        Estimate { point: 1.0 / self.point, low: 1.0 / self.high, high: 1.0 / self.low, ..*self }
+    }
+
     /// Half the width.
     pub fn half_width(&self) -> f64 {
         (self.high - self.low) / 2.0

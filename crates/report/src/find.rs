@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use analysis::search::{FindReport, rate};
 
-use crate::terminal::{Paint, Style};
+use crate::paint::{Paint, Style};
 
 /// The same as one JSON object, ready to be printed.
 ///

@@ -1,4 +1,4 @@
-//! Findings to a document, and documents to terminal, Markdown, HTML and CSV; figures to SVG and PNG.
+//! Findings to a document, and documents to terminal, Markdown and HTML; CSV and JSON; figures to SVG and PNG.
 //!
 //! ```
 //! let (run, records) = analysis::example::compared();
@@ -8,26 +8,35 @@
 
 mod chart;
 mod csv;
+mod document;
 mod figure;
 mod find;
-mod html;
 mod json;
 mod load;
-mod markdown;
-mod miss_causes;
+mod paint;
 mod png;
+mod render;
 pub mod schema;
 mod sections;
 mod svg;
-mod table;
-mod terminal;
 pub mod workload;
+
+use analysis::Findings;
 
 pub use csv::{csv, csv_added, csv_effects, csv_miss_ratios, csv_over_requests, csv_trials};
 pub use find::{find_json, find_terminal};
-pub use html::{HtmlError, PAGE_LIMIT, figure_svgs, html};
 pub use json::json;
 pub use load::{load_json, load_terminal};
-pub use markdown::markdown;
+pub use paint::Style;
 pub use png::{PIXEL_LIMIT, PNG_SCALE, Png, PngError, figure_png};
-pub use terminal::{Style, terminal};
+pub use render::html::{HtmlError, PAGE_LIMIT, figure_svgs, html};
+
+/// For a person at a terminal: the question, the answer, the tables, what to beware of, the machine.
+pub fn terminal(findings: &Findings, style: &Style) -> String {
+    render::terminal::terminal(&sections::document(findings), style)
+}
+
+/// For a pull request or a lab book: all that the page has, without figures.
+pub fn markdown(findings: &Findings) -> String {
+    render::markdown::markdown(&sections::document(findings))
+}

@@ -12,7 +12,7 @@ use analysis::{
 use study::record::{Hello, Limit, Measurement, TraceReplay};
 use study::spec::Connection;
 
-use crate::terminal::{Paint, Style};
+use crate::paint::{Paint, Style};
 
 /// The same as one JSON object, ready to be printed.
 ///
@@ -123,7 +123,7 @@ pub fn load_terminal(measurement: &Measurement, target: &str, style: &Style) -> 
     for warning in report.warnings.iter().filter(|warning| Some(*warning) != told.as_ref()) {
         line("warning", paint.warn(warning));
     }
-    crate::terminal::wrap(&out, style.width, 15)
+    crate::paint::wrap(&out, style.width, 15)
 }
 
 /// What a kind of error is, where its first one has left no words of its own.

@@ -1,6 +1,48 @@
-//! What stands in a report, section by section.
+//! What stands in a report: a file a section, in the order of [`SECTIONS`].
 
-pub(crate) mod added;
-pub(crate) mod effects;
-pub(crate) mod miss_ratio;
-pub(crate) mod operations;
+mod added;
+mod comparisons;
+mod effects;
+mod failures;
+mod figures;
+mod head;
+mod machine;
+mod method;
+mod miss_causes;
+mod miss_ratio;
+mod operations;
+mod over_requests;
+mod reproduce;
+mod results;
+mod scalability;
+mod searches;
+mod states;
+mod tables;
+mod warnings;
+
+use analysis::Findings;
+
+use crate::document::{Document, Section};
+
+/// Every section there may be; `None`: it has nothing to say of these findings.
+const SECTIONS: [fn(&Findings) -> Option<Section>; 14] = [
+    figures::section,
+    results::section,
+    failures::section,
+    comparisons::section,
+    added::section,
+    over_requests::section,
+    miss_ratio::section,
+    scalability::section,
+    effects::section,
+    states::section,
+    warnings::section,
+    machine::section,
+    method::section,
+    reproduce::section,
+];
+
+/// The report of findings.
+pub(crate) fn document(findings: &Findings) -> Document {
+    Document { sections: SECTIONS.iter().filter_map(|section| section(findings)).collect(), ..head::head(findings) }
+}

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::chart::{Axis, Layer, Panel};
 use crate::figure::{self, Drawing, Key};
-use crate::html::HtmlError;
+use crate::render::html::HtmlError;
 use analysis::number::{self, percent};
 
 /// The version of [`WorkloadDrawn`].

@@ -4,13 +4,19 @@ use analysis::added::{COMPARED, change, signed};
 use analysis::findings::{Added, Findings};
 use analysis::number::quantity;
 
-use crate::table::Sheet;
+use crate::document::{Block, Section, Table};
 
-/// One table: what each point through middles adds, and what the middles use.
-pub(crate) fn sheets(findings: &Findings) -> Vec<Sheet> {
-    if findings.added.is_empty() {
-        return Vec::new();
+pub(crate) fn section(f: &Findings) -> Option<Section> {
+    let mut section = Section::new("added", "What a middle adds");
+    if !f.added.is_empty() {
+        f.added.iter().for_each(|found| section.long(Block::Text(found.sentence.clone())));
+        section.all(Block::Table(table(f)));
     }
+    section.unless_empty()
+}
+
+/// What each point through middles adds, and what the middles use.
+fn table(findings: &Findings) -> Table {
     let compared = COMPARED.iter().filter(|name| {
         let in_all =
             ["latency_mean", "latency_p50", "latency_p99", "client_bytes_per_request", "subject_bytes_per_request"];
@@ -52,5 +58,5 @@ pub(crate) fn sheets(findings: &Findings) -> Vec<Sheet> {
         cells
     };
     let rows = findings.added.iter().map(row).collect();
-    vec![Sheet { title: "What passing a middle adds, block by block".to_owned(), heads, rows }]
+    Table::plain("What passing a middle adds, block by block", heads, rows)
 }

@@ -5,11 +5,34 @@ use analysis::findings::{ChangeAt, EffectAnalysis, EffectChange, EffectScale, Ef
 use analysis::number;
 use study::plan::{Design, Level};
 
-use crate::table::Sheet;
+use crate::document::{Block, Section, Table};
 
-/// A sheet for each metric and scale: where the variation comes from; and one of all changes on average.
-pub(crate) fn sheets(findings: &Findings) -> Vec<Sheet> {
-    let mut sheets = Vec::new();
+pub(crate) fn section(f: &Findings) -> Option<Section> {
+    let mut section = Section::new("effects", "Effects of the factors");
+    for effects in &f.effects {
+        for sentence in &effects.sentences {
+            let block = Block::Text(sentence.clone());
+            // A study that never was a factorial on this machine is not told so each time at the terminal.
+            if effects.analyses.is_empty() { section.long(block) } else { section.all(block) }
+        }
+    }
+    let tables = tables(f);
+    let any = !tables.is_empty();
+    tables.into_iter().for_each(|table| section.long(Block::Table(table)));
+    if any {
+        section.long(Block::Note(READING.to_owned()));
+    }
+    section.unless_empty()
+}
+
+const READING: &str = "Analysis of variance with replications (Jain 1991, chapters 17, 18 and 22): a replication is a trial with a fresh subject, \
+     and what a block did to all points alike is kept out of the error. As ratio: of logarithms, effects multiply. As difference: effects add. \
+     Intervals share one error, that between trials of one point, and each stands by itself; p-values are adjusted for the effects tested \
+     together (Holm). Even what has no effect has a small share by chance: the p-value tells.";
+
+/// A table for each metric and scale: where the variation comes from; and one of all changes on average.
+fn tables(findings: &Findings) -> Vec<Table> {
+    let mut tables = Vec::new();
     for effects in &findings.effects {
         let Some(metric) = findings.metric_info(&effects.metric) else { continue };
         if effects.analyses.is_empty() {
@@ -21,10 +44,10 @@ pub(crate) fn sheets(findings: &Findings) -> Vec<Sheet> {
             false => String::new(),
         };
         let title = |what: &str| format!("{what} {of}{idle}");
-        sheets.push(variation(effects, title("Where the variation comes from:")));
-        sheets.push(changes(effects, metric, title("What each change does to")));
+        tables.push(variation(effects, title("Where the variation comes from:")));
+        tables.push(changes(effects, metric, title("What each change does to")));
     }
-    sheets
+    tables
 }
 
 fn scale_name(scale: EffectScale) -> &'static str {
@@ -34,7 +57,7 @@ fn scale_name(scale: EffectScale) -> &'static str {
     }
 }
 
-fn variation(effects: &Effects, title: String) -> Sheet {
+fn variation(effects: &Effects, title: String) -> Table {
     let mut heads = vec![("source".to_owned(), false), ("df".to_owned(), true)];
     for found in &effects.analyses {
         let scale = scale_name(found.scale);
@@ -63,7 +86,7 @@ fn variation(effects: &Effects, title: String) -> Sheet {
         }
         row
     };
-    Sheet { title, heads, rows: names.into_iter().map(row).collect() }
+    Table::plain(title, heads, names.into_iter().map(row).collect())
 }
 
 fn short(value: f64) -> String {
@@ -74,7 +97,7 @@ fn p_text(p: f64) -> String {
     if p < 0.001 { "< 0.001".to_owned() } else { format!("{p:.3}") }
 }
 
-fn changes(effects: &Effects, metric: &MetricInfo, title: String) -> Sheet {
+fn changes(effects: &Effects, metric: &MetricInfo, title: String) -> Table {
     let heads = ["factor", "from", "to", "where"].map(|head| (head.to_owned(), false)).into_iter();
     let is_tested = |found: &EffectAnalysis| found.changes.iter().any(|change| change.p_adjusted.is_some());
     let scales = |found: &EffectAnalysis| {
@@ -107,5 +130,5 @@ fn changes(effects: &Effects, metric: &MetricInfo, title: String) -> Sheet {
         }
         row
     };
-    Sheet { title, heads, rows: all.into_iter().map(row).collect() }
+    Table::plain(title, heads, all.into_iter().map(row).collect())
 }

@@ -4,14 +4,24 @@ use analysis::findings::{CurvePolicy, Findings, MissRatioCurve, MissRatioPoint, 
 use analysis::miss_ratio::{capacity, points};
 use analysis::number::{percent, quantity};
 
-use crate::table::Sheet;
+use crate::document::{Block, Section, Table};
 
-/// A table for each panel: every measured point, and what the policies make of its capacity.
-pub(crate) fn sheets(findings: &Findings) -> Vec<Sheet> {
-    findings.miss_ratios.iter().map(|found| sheet(findings, found)).collect()
+pub(crate) fn section(f: &Findings) -> Option<Section> {
+    let mut section = Section::new("miss-ratio", "Miss ratio");
+    analysis::miss_ratio::words(f).for_each(|sentence| section.all(Block::Text(sentence)));
+    f.miss_ratios.iter().for_each(|found| section.long(Block::Table(table(f, found))));
+    if !f.miss_ratios.is_empty() {
+        section.long(Block::Note(READING.to_owned()));
+    }
+    section.unless_empty()
 }
 
-fn sheet(findings: &Findings, found: &MissRatios) -> Sheet {
+const READING: &str = "Less its policy: a trial less the replay of its own operations, over the trials of a point that were replayed; a curve strays \
+     where that is more than a tenth of a point and more than chance (Student's t test of pairs, adjusted for the capacities of the curve by \
+     Holm's method).";
+
+/// Every measured point of a panel, and what the policies make of its capacity.
+fn table(findings: &Findings, found: &MissRatios) -> Table {
     let place = if found.panel.is_empty() { String::new() } else { format!(", {}", found.panel) };
     let heads =
         [("", false), (&*found.x, true), ("of the footprint", true), ("memory used", true), ("misses over GETs", true)];
@@ -48,9 +58,6 @@ fn sheet(findings: &Findings, found: &MissRatios) -> Sheet {
         cells
     };
     let rows = found.curves.iter().flat_map(|curve| curve.points.iter().map(move |point| (curve, point)));
-    Sheet {
-        title: format!("Misses by capacity{place} (*: strays from its policy)"),
-        heads,
-        rows: rows.map(|(curve, point)| row(curve, point)).collect(),
-    }
+    let title = format!("Misses by capacity{place} (*: strays from its policy)");
+    Table::plain(title, heads, rows.map(|(curve, point)| row(curve, point)).collect())
 }

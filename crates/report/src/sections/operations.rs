@@ -3,10 +3,10 @@
 use analysis::findings::{Findings, OperationFinding, OverTrials};
 use analysis::number;
 
-use crate::table::Sheet;
+use crate::document::Table;
 
 /// The table; `None` where no design point is one of journeys.
-pub(crate) fn sheet(findings: &Findings) -> Option<Sheet> {
+pub(crate) fn table(findings: &Findings) -> Option<Table> {
     let heads = [("design point", false), ("operation", false), ("calls", true), ("errors", true), ("mean", true)];
     let heads = heads.into_iter().chain([("p50", true), ("p99", true)]);
     let label = |row: usize| findings.rows.get(row).map_or_else(String::new, |row| row.label.clone());
@@ -17,11 +17,8 @@ pub(crate) fn sheet(findings: &Findings) -> Option<Sheet> {
     };
     let all = findings.operations.iter().flat_map(|found| found.operations.iter().map(|one| (found.row, one)));
     let rows = all.map(line).collect::<Vec<_>>();
-    (!rows.is_empty()).then(|| Sheet {
-        title: "Latency by operation".to_owned(),
-        heads: heads.map(|(head, right)| (head.to_owned(), right)).collect(),
-        rows,
-    })
+    let heads = heads.map(|(head, right)| (head.to_owned(), right)).collect();
+    (!rows.is_empty()).then(|| Table::plain("Latency by operation", heads, rows))
 }
 
 fn cell(found: &OverTrials) -> String {

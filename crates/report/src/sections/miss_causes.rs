@@ -1,6 +1,6 @@
 //! Why the GETs of caches missed, for every design point that has a hit ratio.
 
-use crate::table::Sheet;
+use crate::document::Table;
 use analysis::findings::{Findings, MetricFinding, Row};
 use analysis::number::drawable;
 
@@ -14,7 +14,7 @@ const CAUSES: [(&str, &str); 5] = [
 ];
 
 /// The table; `None` where no design point is one of a cache.
-pub(crate) fn sheet(findings: &Findings) -> Option<Sheet> {
+pub(crate) fn table(findings: &Findings) -> Option<Table> {
     let mean = |row: &Row, metric: &str| {
         row.metrics.get(metric).and_then(|found: &MetricFinding| found.mean).filter(|mean| drawable(*mean))
     };
@@ -35,11 +35,8 @@ pub(crate) fn sheet(findings: &Findings) -> Option<Sheet> {
         [row.label.clone()].into_iter().chain(cells).collect()
     };
     let heads = [("design point", false), ("misses", true)].into_iter().chain(CAUSES.map(|(cause, _)| (cause, true)));
-    Some(Sheet {
-        title: "Why GETs missed, % of GETs".to_owned(),
-        heads: heads.map(|(head, right)| (head.to_owned(), right)).collect(),
-        rows: rows.iter().map(cells).collect(),
-    })
+    let heads = heads.map(|(head, right)| (head.to_owned(), right)).collect();
+    Some(Table::plain("Why GETs missed, % of GETs", heads, rows.iter().map(cells).collect()))
 }
 
 #[cfg(test)]
@@ -51,17 +48,17 @@ mod tests {
     #[test]
     fn causes_add_up_to_the_misses() {
         let (run, mut records) = example::volley();
-        assert_eq!(sheet(&analyze(&run, &records)), None, "no cache");
+        assert_eq!(table(&analyze(&run, &records)), None, "no cache");
         for record in records.iter_mut().filter(|record| record.point == 1) {
             let Outcome::Measured(measurement) = &mut record.outcome else { continue };
             let causes = MissCauses { compulsory: 4, capacity: 6, invalidation: 3, expiry: 2, refused: 5 };
             let counts = CacheCounts { hits: 60, misses: 20, causes, ..CacheCounts::default() };
             measurement.cache = Some(Box::new(CacheMeasurement { counts, ..CacheMeasurement::default() }));
         }
-        let sheet = sheet(&analyze(&run, &records)).unwrap();
-        assert_eq!(sheet.rows.len(), 1);
+        let table = table(&analyze(&run, &records)).unwrap();
+        assert_eq!(table.rows.len(), 1);
         let cells = ["25.00 ±0.00", "5.00 ±0.00", "7.50 ±0.00", "3.75 ±0.00", "2.50 ±0.00", "6.25 ±0.00"];
-        assert_eq!(sheet.rows[0][1..], cells.map(str::to_owned));
-        assert_eq!(sheet.rows[0].len(), sheet.heads.len());
+        assert_eq!(table.rows[0][1..].iter().map(|cell| cell.text.as_str()).collect::<Vec<_>>(), cells);
+        assert_eq!(table.rows[0].len(), table.heads.len());
     }
 }

@@ -17,7 +17,7 @@ use analysis::findings::{
 };
 
 /// Findings of a run in which nothing happened.
-pub(super) fn nothing() -> Findings {
+pub(crate) fn nothing() -> Findings {
     Findings {
         version: FINDINGS_VERSION,
         asked: String::new(),

@@ -1,19 +1,17 @@
 //! The page: one file with everything in it, for a browser that has no network.
 
-mod sections;
-mod table;
+mod blocks;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
+use analysis::findings::Findings;
 use askama::Template;
 
 use crate::chart::style::{self, Sheet};
 use crate::chart::{self};
+use crate::document::Document;
 use crate::figure::{self, Detail, Drawing};
-use crate::sections::{added, miss_ratio};
-use crate::table as wanted;
-use analysis::findings::Findings;
-use analysis::over_requests;
+use crate::sections;
 
 /// A page may not be larger, bytes: it is sent by mail and opened on telephones.
 pub const PAGE_LIMIT: usize = 1_000_000;
@@ -52,10 +50,12 @@ pub fn figure_svgs(findings: &Findings) -> Vec<(String, String)> {
 /// # Errors
 /// [`HtmlError::TooLarge`] where even that is not enough; the other renderers have no limit.
 pub fn html(findings: &Findings) -> Result<String, HtmlError> {
+    let document = sections::document(findings);
+    let failed = |source| HtmlError::Template { run: findings.run.clone(), source };
     let mut bytes = 0;
     for detail in Detail::ALL {
-        let page = Page::new(findings, detail).render();
-        let page = page.map_err(|source| HtmlError::Template { run: findings.run.clone(), source })?;
+        let figures = FiguresHtml { figures: figures(findings, detail) }.render().map_err(failed)?;
+        let page = Page::new(&document, &figures, detail.tips).render().map_err(failed)?;
         if page.len() < PAGE_LIMIT {
             return Ok(page);
         }
@@ -64,37 +64,46 @@ pub fn html(findings: &Findings) -> Result<String, HtmlError> {
     Err(HtmlError::TooLarge { run: findings.run.clone(), bytes })
 }
 
-/// What the template is given.
+/// What the template of the page is given.
 #[derive(Template)]
 #[template(path = "report.html")]
 struct Page<'a> {
-    f: &'a Findings,
+    document: &'a Document,
     css: String,
     script: &'static str,
-    no_answer: &'static str,
-    head: Vec<(String, String)>,
+    /// Each sentence with what a link to its section says, where there is one.
+    answer: Vec<(&'a str, &'static str, Option<&'a str>)>,
+    /// Anchor and words of a link to each section.
+    links: Vec<(&'static str, String)>,
+    sections: Vec<String>,
+}
+
+impl<'a> Page<'a> {
+    fn new(document: &'a Document, figures: &str, hints: bool) -> Page<'a> {
+        let sections = &document.sections;
+        let heading = |anchor: &str| {
+            sections.iter().find(|section| section.anchor == anchor).map(|section| section.heading.as_str())
+        };
+        let count = |count: Option<usize>| count.map_or_else(String::new, |count| format!(" ({count})"));
+        Page {
+            document,
+            css: format!("{}{}", include_str!("../../templates/report.css"), style::css(Sheet::Page)),
+            script: include_str!("../../templates/report.js"),
+            answer: document.answer.iter().map(|(text, anchor)| (text.as_str(), *anchor, heading(anchor))).collect(),
+            links: sections
+                .iter()
+                .map(|section| (section.anchor, format!("{}{}", section.heading, count(section.count))))
+                .collect(),
+            sections: sections.iter().map(|section| blocks::section(section, figures, hints)).collect(),
+        }
+    }
+}
+
+/// What the template of the figures is given.
+#[derive(Template)]
+#[template(path = "figures.html")]
+struct FiguresHtml {
     figures: Vec<FigureHtml>,
-    results_caption: String,
-    results: String,
-    tables: Vec<(String, String)>,
-    miss_ratios: Vec<(String, String)>,
-    added: Vec<(String, String)>,
-    over_requests: Vec<String>,
-    steps: Vec<(String, String)>,
-    more: Option<String>,
-    variances: String,
-    failures: Option<String>,
-    usl: Option<String>,
-    usl_points: Option<String>,
-    effects: Vec<(String, String)>,
-    states: String,
-    machine: Vec<(String, String)>,
-    details: Vec<(String, String)>,
-    calibration: String,
-    doctor: Option<String>,
-    builds: Option<String>,
-    command: String,
-    versions: String,
 }
 
 struct FigureHtml {
@@ -117,49 +126,19 @@ struct KeyHtml {
     svg: String,
 }
 
-impl<'a> Page<'a> {
-    fn new(f: &'a Findings, detail: Detail) -> Page<'a> {
-        let mut figures: Vec<FigureHtml> = figure::figures(f, detail).iter().map(figure_html).collect();
-        // The same points are missing from nearly every figure: said in full once.
-        let mut said: Vec<String> = Vec::new();
-        for figure in &mut figures {
-            let (again, new): (Vec<String>, Vec<String>) = figure.notes.drain(..).partition(|note| said.contains(note));
-            said.extend(new.iter().cloned());
-            figure.notes = new;
-            if !again.is_empty() {
-                figure.notes.push("The points named above as not shown are not shown here either.".to_owned());
-            }
-        }
-        Page {
-            f,
-            css: format!("{}{}", include_str!("../templates/report.css"), style::css(Sheet::Page)),
-            script: include_str!("../templates/report.js"),
-            no_answer: if f.rows.iter().any(|row| row.n > 0) { "none was drawn" } else { "nothing was measured" },
-            head: sections::head(f),
-            figures,
-            results_caption: sections::results_caption(f),
-            results: sections::results(f, detail.tips),
-            tables: sections::sheets(wanted::sheets(f)),
-            miss_ratios: sections::sheets(miss_ratio::sheets(f)),
-            added: sections::sheets(added::sheets(f)),
-            over_requests: over_requests::words(f).collect(),
-            steps: sections::sheets(wanted::steps(f)),
-            more: sections::other_metrics(f),
-            variances: sections::variances(f),
-            failures: sections::failures(f),
-            usl: sections::usl(f),
-            usl_points: sections::usl_points(f),
-            effects: sections::effects(f),
-            states: sections::states(f),
-            machine: sections::machine(f),
-            details: sections::details(f),
-            calibration: sections::calibration(f),
-            doctor: sections::doctor(f),
-            builds: sections::builds(f),
-            command: sections::command(f),
-            versions: sections::versions(f),
+fn figures(findings: &Findings, detail: Detail) -> Vec<FigureHtml> {
+    let mut figures: Vec<FigureHtml> = figure::figures(findings, detail).iter().map(figure_html).collect();
+    // The same points are missing from nearly every figure: said in full once.
+    let mut said: Vec<String> = Vec::new();
+    for figure in &mut figures {
+        let (again, new): (Vec<String>, Vec<String>) = figure.notes.drain(..).partition(|note| said.contains(note));
+        said.extend(new.iter().cloned());
+        figure.notes = new;
+        if !again.is_empty() {
+            figure.notes.push("The points named above as not shown are not shown here either.".to_owned());
         }
     }
+    figures
 }
 
 fn figure_html(drawing: &Drawing) -> FigureHtml {

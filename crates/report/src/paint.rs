@@ -1,0 +1,95 @@
+//! Text for a terminal: colours, and lines that fit.
+
+/// How a text is to look; the caller knows whether it goes to a terminal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Style {
+    /// Whether to colour.
+    pub colour: bool,
+    /// Columns to fit in; 0: no limit.
+    pub width: usize,
+}
+
+impl Style {
+    /// For files and pipes: no colour, no limit.
+    pub const PLAIN: Style = Style { colour: false, width: 0 };
+}
+
+/// Colours, where they are wanted.
+pub(crate) struct Paint<'a>(pub(crate) &'a Style);
+
+impl Paint<'_> {
+    fn wrapped(&self, code: &str, text: &str) -> String {
+        if self.0.colour { format!("\x1b[{code}m{text}\x1b[0m") } else { text.to_owned() }
+    }
+
+    pub(crate) fn bold(&self, text: &str) -> String {
+        self.wrapped("1", text)
+    }
+
+    pub(crate) fn dim(&self, text: &str) -> String {
+        self.wrapped("2", text)
+    }
+
+    pub(crate) fn warn(&self, text: &str) -> String {
+        self.wrapped("33", text)
+    }
+
+    pub(crate) fn bad(&self, text: &str) -> String {
+        self.wrapped("31", text)
+    }
+}
+
+/// Columns that a text takes, without the codes of colours.
+pub(crate) fn columns(text: &str) -> usize {
+    let mut shown = 0;
+    let mut code = false;
+    for c in text.chars() {
+        match c {
+            '\x1b' => code = true,
+            'm' if code => code = false,
+            _ if code => {}
+            _ => shown += 1,
+        }
+    }
+    shown
+}
+
+/// Breaks each line at spaces so that it fits; what follows a break is indented. A word that is too long stays whole.
+pub(crate) fn wrap(text: &str, width: usize, indent: usize) -> String {
+    if width == 0 {
+        return text.to_owned();
+    }
+    let mut out = String::new();
+    for line in text.split_inclusive('\n') {
+        let mut used = 0;
+        for word in line.split_inclusive(' ') {
+            let bare = columns(word.trim_end());
+            if used + bare > width && used > indent {
+                out.truncate(out.trim_end_matches(' ').len());
+                out.push('\n');
+                out.push_str(&" ".repeat(indent));
+                used = indent;
+            }
+            out.push_str(word);
+            used += columns(word.trim_end_matches('\n'));
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_break_at_spaces() {
+        for (text, width, expected) in [
+            ("one two three", 8, "one two\n  three"),
+            ("one two three", 0, "one two three"),
+            ("\x1b[1mone\x1b[0m two", 7, "\x1b[1mone\x1b[0m two"),
+            ("extraordinary word", 5, "extraordinary\n  word"),
+        ] {
+            assert_eq!(wrap(text, width, 2), expected);
+        }
+    }
+}

@@ -1,0 +1,153 @@
+//! Blocks as HTML, escaped.
+
+use std::fmt::Write;
+
+use crate::document::{Block, Cell, Room, Section, Table, Tone};
+use crate::svg::escape;
+
+/// A section with its heading. `figures` is what stands for all figures; hints are what is said where something is pointed at.
+pub(super) fn section(section: &Section, figures: &str, hints: bool) -> String {
+    let mut html = String::from("<h2");
+    attribute(&mut html, "id", section.anchor);
+    html.push('>');
+    escape(&mut html, &section.heading);
+    html.push_str("</h2>\n");
+    let writer = Writer { figures, hints };
+    section.blocks.iter().for_each(|(_, block)| writer.block(&mut html, block));
+    html
+}
+
+struct Writer<'a> {
+    figures: &'a str,
+    hints: bool,
+}
+
+impl Writer<'_> {
+    fn block(&self, html: &mut String, block: &Block) {
+        match block {
+            Block::Heading(text) => element(html, "h3", "", text),
+            Block::Text(text) => element(html, "p", "", text),
+            Block::Note(text) => element(html, "p", "cap", text),
+            Block::List(items) => {
+                html.push_str("<ul class=\"warn\">");
+                for item in items {
+                    html.push_str("<li>");
+                    if item.details.is_empty() {
+                        escape(html, &item.text);
+                    } else {
+                        html.push_str("<details><summary>");
+                        escape(html, &item.text);
+                        html.push_str("</summary><ul>");
+                        item.details.iter().for_each(|detail| element(html, "li", "", detail));
+                        html.push_str("</ul></details>");
+                    }
+                    html.push_str("</li>\n");
+                }
+                html.push_str("</ul>\n");
+            }
+            Block::Pairs(pairs) => {
+                html.push_str("<dl class=\"facts\">");
+                for (name, value) in pairs {
+                    element(html, "dt", "", name);
+                    element(html, "dd", "", value);
+                }
+                html.push_str("</dl>\n");
+            }
+            Block::Table(found) => {
+                if !found.title.is_empty() {
+                    element(html, "h3", "", &found.title);
+                }
+                table(html, found, self.hints);
+            }
+            Block::Code(text) => element(html, "pre", "", text),
+            Block::Fold(title, blocks) => {
+                html.push_str("<details>");
+                element(html, "summary", "", title);
+                blocks.iter().for_each(|block| self.block(html, block));
+                html.push_str("</details>\n");
+            }
+            Block::Figures => html.push_str(self.figures),
+        }
+    }
+}
+
+fn element(html: &mut String, name: &str, class: &str, text: &str) {
+    let _ = write!(html, "<{name}");
+    attribute(html, "class", class);
+    html.push('>');
+    escape(html, text);
+    let _ = writeln!(html, "</{name}>");
+}
+
+/// A table that scrolls by itself where the page is narrow.
+fn table(html: &mut String, table: &Table, hints: bool) {
+    html.push_str("<div class=\"scroll\" tabindex=\"0\"><table><thead><tr>");
+    for head in &table.heads {
+        html.push_str("<th");
+        attribute(html, "class", if head.right { "n" } else { "" });
+        attribute(html, "title", &head.hint);
+        html.push('>');
+        escape(html, &head.text);
+    }
+    html.push_str("</thead><tbody>");
+    for row in &table.rows {
+        // HTML lets a parser end cells and rows; a table of 500 rows is a third smaller for it.
+        html.push_str("<tr>");
+        for (cell, head) in row.iter().zip(&table.heads) {
+            html.push_str("<td");
+            attribute(html, "class", &classes(cell, head.right));
+            attribute(html, "title", if hints || head.room == Room::Keep { &cell.hint } else { "" });
+            html.push('>');
+            escape(html, &cell.text);
+            for tag in &cell.tags {
+                html.push_str(" <span class=\"tag bad\">");
+                escape(html, tag);
+                html.push_str("</span>");
+            }
+        }
+    }
+    html.push_str("</tbody></table></div>\n");
+}
+
+/// `n` for numbers, `w` for sentences, `v` for what has marks behind it, and its tone.
+fn classes(cell: &Cell, right: bool) -> String {
+    let shape = match cell {
+        _ if right => "n",
+        cell if cell.sentence => "w",
+        cell if !cell.tags.is_empty() => "v",
+        _ => "",
+    };
+    let tone = match cell.tone {
+        Tone::Plain => "",
+        Tone::Good => "good",
+        Tone::Warning => "warning",
+        Tone::Bad => "bad",
+        Tone::Muted => "mu",
+    };
+    [shape, tone].into_iter().filter(|class| !class.is_empty()).collect::<Vec<_>>().join(" ")
+}
+
+/// Nothing for an empty value.
+fn attribute(html: &mut String, name: &str, value: &str) {
+    if !value.is_empty() {
+        let _ = write!(html, " {name}=\"");
+        escape(html, value);
+        html.push('"');
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::document::Head;
+
+    #[test]
+    fn cells_are_escaped() {
+        let tagged = Cell { tags: vec!["<b>".to_owned()], ..Cell::new("go") };
+        let rows = vec![vec![Cell::new("<1>").hint("\"x\" & 'y'"), tagged]];
+        let heads = vec![Head::number("a<"), Head::text("b").hint("\"")];
+        let mut html = String::new();
+        table(&mut html, &Table { heads, rows, ..Table::default() }, true);
+        insta::assert_snapshot!(html, @r#"<div class="scroll" tabindex="0"><table><thead><tr><th class="n">a&lt;<th title="&quot;">b</thead><tbody><tr><td class="n" title="&quot;x&quot; &amp; &#39;y&#39;">&lt;1&gt;<td class="v">go <span class="tag bad">&lt;b&gt;</span></tbody></table></div>"#);
+    }
+}

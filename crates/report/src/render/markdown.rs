@@ -1,0 +1,395 @@
+//! A document as Markdown, for a pull request or a lab book.
+
+use std::fmt::Write as _;
+
+use crate::document::{Block, Cell, Document, Table};
+
+/// All of it, but for figures.
+pub(crate) fn markdown(document: &Document) -> String {
+    let mut out = format!("# {}\n\n", plain(&document.question));
+    for banner in &document.banners {
+        let _ = writeln!(out, "**{}**\n", plain(&banner.text));
+        if !banner.command.is_empty() {
+            let _ = writeln!(out, "Go on with:\n\n{}", code(&banner.command));
+        }
+    }
+    for (sentence, _) in &document.answer {
+        let _ = writeln!(out, "- {}", plain(sentence));
+    }
+    if document.answer.is_empty() {
+        let _ = writeln!(out, "{}", plain(&document.no_answer));
+    }
+    out.push('\n');
+    out += &pairs(&document.facts);
+    for section in &document.sections {
+        let text = blocks(section.blocks.iter().map(|(_, block)| block));
+        if !text.is_empty() {
+            let _ = write!(out, "\n## {}\n{text}", plain(&section.heading));
+        }
+    }
+    let _ = writeln!(out, "\nStudy {}, run {}, {}.", plain(&document.study), plain(&document.run), document.started);
+    out
+}
+
+fn blocks<'a>(blocks: impl Iterator<Item = &'a Block>) -> String {
+    let mut out = String::new();
+    for block in blocks {
+        match block {
+            Block::Heading(text) => {
+                let _ = writeln!(out, "\n### {}", plain(text));
+            }
+            Block::Text(text) | Block::Note(text) => {
+                let _ = writeln!(out, "\n{}", plain(text));
+            }
+            Block::List(items) => {
+                out.push('\n');
+                for item in items {
+                    let _ = writeln!(out, "- {}", plain(&item.text));
+                    item.details.iter().for_each(|detail| {
+                        let _ = writeln!(out, "  - {}", plain(detail));
+                    });
+                }
+            }
+            Block::Pairs(all) => {
+                out.push('\n');
+                out += &pairs(all);
+            }
+            Block::Table(found) => out += &table(found),
+            Block::Code(text) => {
+                let _ = write!(out, "\n{}", code(text));
+            }
+            Block::Fold(title, inner) => {
+                let inner = self::blocks(inner.iter());
+                let _ = write!(out, "\n<details><summary>{}</summary>\n{inner}\n</details>\n", plain(title));
+            }
+            Block::Figures => {}
+        }
+    }
+    out
+}
+
+fn pairs(all: &[(String, String)]) -> String {
+    all.iter().map(|(name, value)| format!("- {}: {}\n", plain(name), plain(value))).collect()
+}
+
+fn table(table: &Table) -> String {
+    let title = if table.title.is_empty() { String::new() } else { format!("\n### {}\n", plain(&table.title)) };
+    let heads = table.heads.iter().map(|head| plain(&head.text)).collect::<Vec<_>>().join(" | ");
+    let rules = table.heads.iter().map(|head| if head.right { "---:" } else { "---" }).collect::<Vec<_>>().join("|");
+    let mut out = format!("{title}\n| {heads} |\n|{rules}|\n");
+    for row in &table.rows {
+        let _ = writeln!(out, "| {} |", row.iter().map(cell).collect::<Vec<_>>().join(" | "));
+    }
+    out
+}
+
+fn cell(cell: &Cell) -> String {
+    let tags = cell.tags.iter().map(|tag| format!(" ({})", plain(tag))).collect::<String>();
+    plain(&cell.text) + &tags
+}
+
+/// Lines as they are, indented: whatever stands in them ends no fence.
+fn code(text: &str) -> String {
+    text.lines().map(|line| format!("    {}\n", line.trim_end())).collect()
+}
+
+/// Text that Markdown shows as it is, on one line.
+fn plain(text: &str) -> String {
+    let mut out = String::new();
+    for c in text.chars() {
+        match c {
+            '\n' | '\r' => out.push(' '),
+            '\\' | '`' | '*' | '_' | '[' | ']' | '<' | '>' | '|' | '#' | '~' | '&' => {
+                out.push('\\');
+                out.push(c);
+            }
+            c => out.push(c),
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::markdown;
+    use analysis::{analyze, example};
+    use insta::assert_snapshot;
+
+    #[test]
+    fn the_example() {
+        let (run, records) = example::volley();
+        assert_snapshot!(markdown(&analyze(&run, &records)), @r#"
+        # How does ping-pong latency scale with server cores and clients?
+
+        - Too few blocks to name a winner, 8 of the 12 needed; mean latency was: cores 1, clients 40: c-epoll 573 ±17 µs, go 777 ±25 µs, rust-tokio 719 ±55 µs; cores 1, clients 80: c-epoll 1.100 ±0.033 ms, go 1.505 ±0.045 ms, rust-tokio 1.364 ±0.040 ms; cores 2, clients 40: c-epoll 358 ±11 µs, go 487 ±14 µs, rust-tokio 439 ±13 µs.
+        - Not ranked, because the numbers are not about the subject: c-epoll, cores 2, clients 80 (generator-bound).
+        - Without numbers: go, cores 2, clients 80 (failed); rust-tokio, cores 2, clients 80 (unrunnable).
+
+        - Measured: 10 of 12 design points, 79 trials, 9 failed, profile default
+        - Intervals: 95 %, Student t over trials, each with a subject started fresh
+        - Load: pingpong, closed loop, 40 or 80 clients
+        - Idle processors: the machine's own policy
+        - Machine: example: Example CPU @ 2.50GHz, KVM, 4 processors
+
+        ## Results
+
+        | server | cores | clients | throughput | mean latency | p50 | p99 | errors | n | limited by | trials ended |
+        |---|---:|---:|---:|---:|---:|---:|---:|---:|---|---|
+        | c-epoll | 1 | 40 | 69.8 ±1.8 k/s | 573 ±17 µs | 533 ±16 µs | 1.280 ±0.042 ms | 0 | 8 | subject | ended early: ±3.1 % after 8 blocks |
+        | c-epoll | 1 | 80 | 72.6 ±1.9 k/s | 1.100 ±0.033 ms | 1.026 ±0.031 ms | 2.46 ±0.08 ms | 0 | 8 | subject | ended early: ±3.1 % after 8 blocks |
+        | c-epoll | 2 | 40 | 111.7 ±3.0 k/s | 358 ±11 µs | 333 ±10 µs | 797 ±26 µs | 0 | 8 | subject | ended early: ±3.1 % after 8 blocks |
+        | c-epoll | 2 | 80 | 114.7 ±1.0 k/s\* | 697 ±6 µs\* | 650 ±6 µs\* | 1.548 ±0.016 ms\* | 0 | 8 | generator (generator-bound) | ended early: ±3.1 % after 8 blocks |
+        | go | 1 | 40 | 51.5 ±1.5 k/s | 777 ±25 µs | 722 ±24 µs | 1.751 ±0.063 ms | 0 | 7 (1 failed) | subject | partial: 1 of 8 trials failed: the subject did not listen within 5 s |
+        | go | 1 | 80 | 53.2 ±1.4 k/s | 1.505 ±0.045 ms | 1.399 ±0.042 ms | 3.35 ±0.13 ms | 0 | 8 | subject | ended early: ±3.1 % after 8 blocks |
+        | go | 2 | 40 | 82.1 ±2.2 k/s | 487 ±14 µs | 454 ±14 µs | 1.088 ±0.036 ms | 0 | 8 | subject | ended early: ±3.1 % after 8 blocks |
+        | go | 2 | 80 |  |  |  |  |  | 0 (8 failed) |  | failed: all 8 trials failed: the subject ended while it was measured: signal 11 |
+        | rust-tokio | 1 | 40 | 55.9 ±3.6 k/s | 719 ±55 µs | 671 ±53 µs | 1.604 ±0.121 ms | 0 | 8 | subject | ended early: ±3.1 % after 8 blocks |
+        | rust-tokio | 1 | 80 | 58.6 ±1.5 k/s | 1.364 ±0.040 ms | 1.271 ±0.038 ms | 3.05 ±0.10 ms | 0 | 8 | subject | ended early: ±3.1 % after 8 blocks |
+        | rust-tokio | 2 | 40 | 91.2 ±2.4 k/s | 439 ±13 µs | 409 ±12 µs | 981 ±32 µs | 0 | 8 | subject | ended early: ±3.1 % after 8 blocks |
+        | rust-tokio | 2 | 80 |  |  |  |  |  | 0 |  | unrunnable: needs 4096 open files, may have 1024 |
+
+        Mean over trials ± half of its 95 % interval; n: trials with fresh subjects; \* not about the subject. Absolute values are of this run, 2026-11-20 21:05 to 21:07 UTC; 7 to 8 starts per row: kinds of starts rarer than 35 % may not have been seen.
+
+        Trials: ended early: ±3.1 % after 8 blocks.
+
+        <details><summary>The other metrics</summary>
+
+        | server | cores | clients | latency p90 | latency p95 | latency p999 | transfer | errors | error share | subject cpu per request | generator cpu per request | subject rss | subject memory |
+        |---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|
+        | c-epoll | 1 | 40 | 841 ±25 µs | 961 ±28 µs | 2.38 ±0.08 ms | 273 ±7 KiB/s | 0 ±0 | 0 ±0 | 13.90 ±0.41 µs | 10.17 ±0.30 µs | 2.680 ±0.006 MiB | 205 ±6 KiB |
+        | c-epoll | 1 | 80 | 1.614 ±0.048 ms | 1.841 ±0.054 ms | 4.52 ±0.15 ms | 284 ±8 KiB/s | 0 ±0 | 0 ±0 | 13.36 ±0.40 µs | 9.78 ±0.29 µs | 2.685 ±0.006 MiB | 211 ±7 KiB |
+        | c-epoll | 2 | 40 | 525 ±16 µs | 598 ±18 µs | 1.491 ±0.048 ms | 436 ±12 KiB/s | 0 ±0 | 0 ±0 | 17.37 ±0.52 µs | 6.36 ±0.19 µs | 2.686 ±0.008 MiB | 211 ±8 KiB |
+        | c-epoll | 2 | 80 | 1.023 ±0.011 ms\* | 1.169 ±0.011 ms\* | 2.87 ±0.04 ms\* | 448 ±4 KiB/s\* | 0 ±0\* | 0 ±0\* | 8.02 ±0.07 µs\* | 8.63 ±0.07 µs\* | 2.679 ±0.005 MiB\* | 204 ±5 KiB\* |
+        | go | 1 | 40 | 1.139 ±0.037 ms | 1.302 ±0.042 ms | 3.21 ±0.11 ms | 201 ±6 KiB/s | 0 ±0 | 0 ±0 | 18.85 ±0.62 µs | 13.80 ±0.45 µs | 2.683 ±0.007 MiB | 208 ±7 KiB |
+        | go | 1 | 80 | 2.21 ±0.07 ms | 2.52 ±0.07 ms | 6.22 ±0.21 ms | 208 ±5 KiB/s | 0 ±0 | 0 ±0 | 18.26 ±0.54 µs | 13.37 ±0.40 µs | 2.679 ±0.006 MiB | 204 ±6 KiB |
+        | go | 2 | 40 | 713 ±21 µs | 814 ±24 µs | 2.02 ±0.07 ms | 321 ±8 KiB/s | 0 ±0 | 0 ±0 | 23.6 ±0.7 µs | 8.65 ±0.26 µs | 2.688 ±0.006 MiB | 213 ±7 KiB |
+        | rust-tokio | 1 | 40 | 1.054 ±0.079 ms | 1.201 ±0.090 ms | 2.99 ±0.22 ms | 218 ±14 KiB/s | 0 ±0 | 0 ±0 | 17.45 ±1.34 µs | 12.77 ±0.98 µs | 2.686 ±0.006 MiB | 212 ±7 KiB |
+        | rust-tokio | 1 | 80 | 2.00 ±0.06 ms | 2.29 ±0.07 ms | 5.64 ±0.18 ms | 229 ±6 KiB/s | 0 ±0 | 0 ±0 | 16.56 ±0.49 µs | 12.12 ±0.36 µs | 2.676 ±0.006 MiB | 201 ±6 KiB |
+        | rust-tokio | 2 | 40 | 643 ±19 µs | 732 ±21 µs | 1.806 ±0.058 ms | 356 ±9 KiB/s | 0 ±0 | 0 ±0 | 21.3 ±0.6 µs | 7.79 ±0.23 µs | 2.679 ±0.008 MiB | 204 ±8 KiB |
+
+        </details>
+
+        ### What the next minute is best spent on
+
+        Trials differ among each other (s\_B) and seconds within a trial do (s\_W); from both follows how long a trial should be. Of latency\_mean:
+
+        | server | cores | clients | s\_B | s\_B over mean | s\_W, of one second | best length of a trial | target met |
+        |---|---:|---:|---:|---:|---:|---:|---|
+        | c-epoll | 1 | 40 | 13.06 µs | 2.3 % | 12.48 µs | 59.0 ms | yes |
+        | c-epoll | 1 | 80 | 16.36 µs | 1.5 % | 24.2 µs | 90.0 ms | yes |
+        | c-epoll | 2 | 40 | 3.34 µs | 0.93 % | 6.15 µs | 114.8 ms | yes |
+        | c-epoll | 2 | 80 | 6.94 µs | 1.00 % | 12.42 µs | 103.8 ms | yes |
+        | go | 1 | 40 | 14.73 µs | 1.9 % | 18.75 µs | 81.2 ms | no |
+        | go | 1 | 80 | 39.2 µs | 2.6 % | 37.3 µs | 57.9 ms | yes |
+        | go | 2 | 40 | 8.95 µs | 1.8 % | 9.31 µs | 59.1 ms | yes |
+        | rust-tokio | 1 | 40 | 65.8 µs | 9.2 % | 17.79 µs | 16.24 ms | no |
+        | rust-tokio | 1 | 80 | 10.05 µs | 0.74 % | 32.1 µs | 173.8 ms | yes |
+        | rust-tokio | 2 | 40 | 10.47 µs | 2.4 % | 8.05 µs | 42.1 ms | yes |
+
+        ## What went wrong
+
+        | server | cores | clients | what | how |
+        |---|---:|---:|---|---|
+        | go | 1 | 40 | 1 trial: never ready | the subject did not listen within 5 s |
+        | go | 2 | 80 | 8 trials: ended while measured | the subject ended while it was measured: signal 11 |
+
+        ## Comparisons
+
+        ### The other one, by mean latency, against the best
+
+        | at | best | against | typical change | change of the mean | blocks | p (Holm) | shown |
+        |---|---|---|---:|---:|---:|---:|---|
+        | cores 1, clients 40 | c-epoll | go | +37 % \[+30, +40\] | +36 % \[+31, +41\] | 7 | 0.117 | no; about 5.5 % would have been |
+        | cores 1, clients 40 | c-epoll | rust-tokio | +22 % \[+18, +39\] | +25 % \[+15, +36\] | 8 | 0.117 | no; about 13 % would have been |
+        | cores 1, clients 80 | c-epoll | go | +35 % \[+33, +41\] | +37 % \[+33, +41\] | 8 | 0.117 | no; about 4.2 % would have been |
+        | cores 1, clients 80 | c-epoll | rust-tokio | +24 % \[+22, +26\] | +24 % \[+22, +26\] | 8 | 0.117 | no; about 2.4 % would have been |
+        | cores 2, clients 40 | c-epoll | go | +36 % \[+33, +39\] | +36 % \[+33, +39\] | 8 | 0.117 | no; about 3.0 % would have been |
+        | cores 2, clients 40 | c-epoll | rust-tokio | +22 % \[+20, +25\] | +23 % \[+20, +25\] | 8 | 0.117 | no; about 3.1 % would have been |
+
+        ### From the first to the last level
+
+        | metric | from | to | at | typical change | change of the mean | blocks | p (Holm) | shown |
+        |---|---|---|---|---:|---:|---:|---:|---|
+        | mean latency | cores 1 | cores 2 | c-epoll, clients 40 | -37.5 % \[-38.4, -36.7\] | -37.5 % \[-38.2, -36.7\] | 8 | 0.117 | no; about 2.0 % would have been |
+        | mean latency | cores 1 | cores 2 | go, clients 40 | -37 % \[-39, -36\] | -37 % \[-39, -36\] | 7 | 0.117 | no; about 3.9 % would have been |
+        | mean latency | cores 1 | cores 2 | rust-tokio, clients 40 | -37 % \[-45, -35\] | -39 % \[-43, -34\] | 8 | 0.117 | no; about 12 % would have been |
+        | mean latency | clients 40 | clients 80 | c-epoll, cores 1 | +93 % \[+87, +99\] | +92 % \[+87, +97\] | 8 | 0.117 | no; about 4.8 % would have been |
+        | mean latency | clients 40 | clients 80 | go, cores 1 | +94 % \[+90, +99\] | +94 % \[+90, +98\] | 7 | 0.117 | no; about 3.8 % would have been |
+        | mean latency | clients 40 | clients 80 | rust-tokio, cores 1 | +96 % \[+73, +99\] | +90 % \[+77, +105\] | 8 | 0.117 | no; about 11 % would have been |
+
+        <details><summary>By other metrics</summary>
+
+        ### The other one, by throughput, against the best
+
+        | at | best | against | typical change | change of the mean | blocks | p (Holm) | shown |
+        |---|---|---|---:|---:|---:|---:|---|
+        | cores 1, clients 40 | c-epoll | go | -27 % \[-29, -23\] | -26 % \[-29, -24\] | 7 | 0.070 | no; about 5.4 % would have been |
+        | cores 1, clients 40 | c-epoll | rust-tokio | -18 % \[-28, -15\] | -20 % \[-26, -13\] | 8 | 0.070 | no; about 13 % would have been |
+        | cores 1, clients 80 | c-epoll | go | -26 % \[-29, -25\] | -27 % \[-29, -25\] | 8 | 0.070 | no; about 4.2 % would have been |
+        | cores 1, clients 80 | c-epoll | rust-tokio | -20 % \[-21, -18\] | -19 % \[-21, -18\] | 8 | 0.070 | no; about 2.4 % would have been |
+        | cores 2, clients 40 | c-epoll | go | -26 % \[-28, -25\] | -27 % \[-28, -25\] | 8 | 0.070 | no; about 3.0 % would have been |
+        | cores 2, clients 40 | c-epoll | rust-tokio | -18 % \[-20, -17\] | -18 % \[-20, -17\] | 8 | 0.070 | no; about 3.1 % would have been |
+
+        </details>
+
+        Block by block: the typical ratio (Hodges and Lehmann) with the interval of Wilcoxon's signed rank test, exact; beside it the ratio of geometric means with Student's t interval. p is adjusted for all that is compared by one metric (Holm). Of each place the one that is best by its typical ratios stands against every other one; the JSON has every pair.
+
+        ## Effects of the factors
+
+        Effects on mean latency: none computed, because 2 of 12 design points have no trial: the factors are not fully crossed.
+
+        Effects on throughput: none computed, because 2 of 12 design points have no trial: the factors are not fully crossed.
+
+        ## States of the machine
+
+        Over all trials in the order they ran: neighbouring trials are no more alike in latency\_mean than chance makes them (p = 0.33); that does not prove that the machine kept its speed.
+
+        ## Warnings
+
+        - another process had a processor in use before or after 1 of 88 trials, for up to 44 % of a probe: flagged, not removed
+        - c-epoll, cores 2, clients 80: generator-bound: it was busy while the subject had processors to spare
+        - go, cores 1, clients 40: 1 of 8 trials failed: the subject did not listen within 5 s
+        - go, cores 2, clients 80: failed: all 8 trials failed: the subject ended while it was measured: signal 11
+        - rust-tokio, cores 1, clients 40: the trial in block 5 is an outlier in throughput, latency\_mean, latency\_p99: flagged, not removed
+        - rust-tokio, cores 2, clients 80: unrunnable: needs 4096 open files, may have 1024
+        - doctor: virtualisation: this is a virtual machine (KVM)
+
+        ## Machine
+
+        - Name: example
+        - Processor: Example CPU @ 2.50GHz
+        - Processors used: 4 processors, on 4 cores in 1 package, 1 NUMA node
+        - Caches: L1d 48 KiB, L2 2 MiB, L3 32 MiB
+        - Memory: 8.00 GiB, 0 B of swap in use
+        - Kernel: Linux 6.12.0
+        - System: Debian GNU/Linux 13
+        - Hypervisor: KVM
+        - Frequency governor: unknown
+        - Turbo, SMT: unknown, off
+        - Clock source, idle: tsc, haltpoll/menu
+        - Load before: 0.08
+        - Network, all trials: 0 segments sent again, 0 overflows of accept queues, 0 connection requests dropped
+        - Fixed piece of work: median CPU time 8.24 ms, before and after 88 trials
+        - Could not be read: governor: this machine has none
+
+        ### The generator, against a null server
+
+        At most 212 k/s with 80 clients on 1 thread (pingpong, io\_uring), 4.60 µs of its CPU time a request; with one client, p50 54.0 µs and p99 81.0 µs. Measured 2026-11-20T21:00:00Z.
+
+        ### What the doctor found
+
+        | check | state | seen | what to do |
+        |---|---|---|---|
+        | clock | good | the clock source is tsc |  |
+        | virtualisation | warning | this is a virtual machine (KVM) | others may take its time |
+        | governor | not checked | the kernel shows no frequency governor |  |
+
+        ### Builds
+
+        | build | outcome | took | why |
+        |---|---|---|---|
+        | make -C subjects/c-epoll c-epoll | ready | 1.400 s |  |
+        | make -C subjects/go go | ready | 1.400 s |  |
+        | make -C subjects/rust-tokio rust-tokio | ready | 1.400 s |  |
+
+        <details><summary>Versions, kernel settings, mitigations</summary>
+
+        - cc: 14.2.0
+        - go: 1.24.4
+        - net.core.somaxconn: 4096
+
+        </details>
+
+        ## Method
+
+        Load: pingpong, closed loop, 40 or 80 clients.
+
+        Each trial starts the subject as a fresh process; the trial, not the request, is what is repeated. Trials ran in blocks: each block has every design point once, in an order shuffled from the seed 1, so that a drift of the machine hits all points alike.
+
+        An estimate is the mean over the trials with Student's t interval, no narrower than what all design points together say of how trials scatter at level 95 %. Whole blocks were added until each latency\_mean was known to ±3.0 %, at least 8 and at most 30. Outliers are flagged and never removed.
+
+        Two points are compared on the blocks that both have, by exact signed rank tests adjusted for all that is compared (Holm): what the machine does in a block it does to both. The ratio shown is that of typical starts (Hodges \& Lehmann). Below 12 common blocks nothing is claimed.
+
+        Every absolute interval is of the states in which this machine was in this run, 2026-11-20 21:05 to 21:07 UTC: another day it may be faster or slower, and nothing in a run tells of states that it did not meet. A test over all trials in the order they ran tells whether neighbours are alike; that it gives no alarm proves nothing. Ratios are of trials of the same blocks. A short fixed piece of work on the processors in use, before and after each trial, flags trials beside which another process had a processor; no value is adjusted by it.
+
+        Closed loop: a client sends when it has its answer, and latency is service time, from the write to the answer. Quantiles come from the histogram of a whole trial (three significant digits) and are then averaged over trials like any other value; within a trial they are never averaged. A quantile is given only where every trial has enough answers.
+
+        Each trial has a verdict on what limited it, from the CPU time of generator and subject, the generator's own send lag and the offered load. A row is marked where the generator was the limit, or shared the subject's processors, in half of the trials: its numbers are not about the subject, and it takes no part in a ranking.
+
+        Idle processors did what this machine lets them do (idle policy \`machine\`).
+
+        ## Reproduce
+
+        This command started the run; the seed 1 gives the same order of trials, challenges and arrivals again.
+
+            quintain run volley --seed 1
+
+        Measured by quintain 0.1.0, study revision 0123abc.
+
+        load pingpong, closed loop, 40 or 80 clients
+
+        run volley-20261120-210500 on example (Example CPU @ 2.50GHz, 4 processors, Linux 6.12.0)
+
+        <details><summary>The study file</summary>
+
+            question = "How does ping-pong latency scale with server cores and clients?"
+
+        </details>
+
+        Study volley, run volley-20261120-210500, 2026-11-20T21:05:00Z.
+        "#);
+    }
+
+    #[test]
+    fn tables_of_the_study_and_what_went_wrong() {
+        let (run, records) = example::threads();
+        let text = markdown(&analyze(&run, &records));
+        let of = |heading: &str| {
+            let behind = text.split(&format!("# {heading}\n")).nth(1).unwrap_or_default();
+            behind.split("\n#").next().unwrap_or_default().to_owned()
+        };
+        assert_snapshot!(of("Valid answers a second"), @r"
+
+        | threads | cpus | n | sample mean, k/s | sample standard deviation, k/s | 95 % interval, k/s | limited by |
+        |---:|---:|---:|---:|---:|---:|---|
+        | 1 | 1 | 8 | 19.71 | 0.13 | 19.48 to 19.94 | subject |
+        | 2 | 2 | 8 | 37.31 | 0.56 | 36.84 to 37.78 | subject |
+        | 4 | 4 | 8 | 66.42 | 1.24 | 65.38 to 67.46 | subject |
+        | 8 | 8 | 8 | 104.56 | 1.72 | 103.12 to 105.99 | subject |
+        | 16 | 16 | 8 | 127.38 | 1.53 | 125.88 to 128.88 | subject |
+        | 24 | 24 | 8 | 125.39 | 1.21 | 123.91 to 126.87 | subject |
+        | 32 | 24 of 32 | 8 | 114.25 | 1.87 | 112.69 to 115.82 | subject |
+        | 40 | 24 of 40 | 8 | 102.91\* | 1.63 | 101.55 to 104.28 | generator |
+
+        <details><summary>The other metrics</summary>
+
+        | threads | cpus | latency p90 | latency p95 | latency p999 | transfer | errors | error share | subject cpu per request | generator cpu per request | subject rss | subject memory |
+        |---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|
+        | 1 | 1 | 5.92 ±0.08 ms | 6.76 ±0.09 ms | 17.02 ±0.61 ms | 2.09 ±0.02 MiB/s | 0 ±0 | 0 ±0 | 45.7 ±0.5 µs | 30.4 ±0.4 µs | 2.681 ±0.007 MiB | 206 ±8 KiB |
+        | 2 | 2 | 3.15 ±0.05 ms | 3.59 ±0.05 ms | 8.90 ±0.20 ms | 3.95 ±0.05 MiB/s | 0 ±0 | 0 ±0 | 48.3 ±0.6 µs | 16.08 ±0.21 µs | 2.681 ±0.007 MiB | 206 ±7 KiB |
+        | 4 | 4 | 1.762 ±0.029 ms | 2.01 ±0.04 ms | 4.99 ±0.14 ms | 7.03 ±0.11 MiB/s | 1.625 ±3.843 | 0.000098 ±0.000232 | 54.2 ±0.9 µs | 9.04 ±0.14 µs | 2.682 ±0.007 MiB | 207 ±7 KiB |
+        | 8 | 8 | 1.121 ±0.014 ms | 1.280 ±0.019 ms | 3.17 ±0.07 ms | 11.07 ±0.15 MiB/s | 0 ±0 | 0 ±0 | 68.9 ±0.9 µs | 5.74 ±0.08 µs | 2.682 ±0.007 MiB | 207 ±7 KiB |
+        | 16 | 16 | 922 ±12 µs | 1.053 ±0.013 ms | 2.59 ±0.06 ms | 13.48 ±0.16 MiB/s | 0 ±0 | 0 ±0 | 113.1 ±1.3 µs | 4.71 ±0.06 µs | 2.682 ±0.007 MiB | 208 ±7 KiB |
+        | 24 | 24 | 935 ±12 µs | 1.068 ±0.014 ms | 2.66 ±0.06 ms | 13.27 ±0.16 MiB/s | 0 ±0 | 0 ±0 | 172.3 ±2.0 µs | 4.79 ±0.06 µs | 2.683 ±0.007 MiB | 208 ±7 KiB |
+        | 32 | 24 of 32 | 1.026 ±0.015 ms | 1.171 ±0.017 ms | 2.91 ±0.07 ms | 12.09 ±0.17 MiB/s | 0 ±0 | 0 ±0 | 252 ±3 µs | 5.25 ±0.07 µs | 2.683 ±0.007 MiB | 209 ±8 KiB |
+        | 40 | 24 of 40 | 1.142 ±0.015 ms\* | 1.304 ±0.019 ms\* | 3.19 ±0.07 ms\* | 10.89 ±0.14 MiB/s\* | 0 ±0\* | 0 ±0\* | 116.6 ±1.5 µs\* | 9.62 ±0.13 µs\* | 2.681 ±0.007 MiB\* | 206 ±8 KiB\* |
+
+        </details>
+        ");
+        assert_snapshot!(of("What went wrong"), @"
+
+        | threads | cpus | what | how |
+        |---:|---:|---|---|
+        | 4 | 4 | errors of requests | 12 status (the first: 503 to GET /); 1 truncated; beside 132842 valid answers |
+        | 4 | 4 | answers by status | answers: 132842 of status 200, 12 of status 503 |
+        ");
+    }
+
+    #[test]
+    fn hostile_words_stay_words() {
+        let (mut run, records) = example::volley();
+        run.plan.question = "a | b\n# <script>*".to_owned();
+        let text = markdown(&analyze(&run, &records));
+        assert!(text.starts_with("# a \\| b \\# \\<script\\>\\*\n"), "{text}");
+    }
+}

@@ -1,0 +1,330 @@
+//! A document for a person at a terminal: plain text that fits the width.
+
+use std::fmt::Write as _;
+
+use crate::document::{Block, Document, Reach, Room, Section, Table};
+use crate::paint::{Paint, Style, columns, wrap};
+
+/// Question, answer, and of every section what is for all forms. A table that is too wide leaves columns out, and says which.
+pub(crate) fn terminal(document: &Document, style: &Style) -> String {
+    let paint = Paint(style);
+    let mut out = wrap(&format!("{}\n", paint.bold(&document.question)), style.width, 0);
+    for banner in &document.banners {
+        out += &wrap(&format!("{}\n", paint.warn(&banner.text)), style.width, 2);
+        if !banner.command.is_empty() {
+            // Whole, however narrow the terminal is: it is for pasting.
+            let _ = writeln!(out, "Go on with: {}", banner.command);
+        }
+    }
+    for (sentence, _) in &document.answer {
+        out += &wrap(&format!("{sentence}\n"), style.width, 2);
+    }
+    document.sections.iter().for_each(|section| self::section(&mut out, section, style));
+    out
+}
+
+fn section(out: &mut String, section: &Section, style: &Style) {
+    let paint = Paint(style);
+    let mut headed = false;
+    let mut noted = false;
+    for (_, block) in section.blocks.iter().filter(|(reach, _)| *reach == Reach::All) {
+        // Tables have titles of their own, and notes need none.
+        let is_words = matches!(block, Block::Text(_) | Block::List(_));
+        if is_words && !headed {
+            let _ = writeln!(out, "\n{}", paint.bold(&section.heading));
+            headed = true;
+        }
+        match block {
+            Block::Text(text) => *out += &wrap(&format!("  {text}\n"), style.width, 4),
+            Block::List(items) => {
+                for item in items {
+                    *out += &wrap(&format!("  {}\n", paint.warn(&item.text)), style.width, 4);
+                }
+            }
+            Block::Table(found) => {
+                out.push('\n');
+                if !found.title.is_empty() {
+                    *out += &wrap(&format!("{}\n", paint.bold(&found.title)), style.width, 0);
+                }
+                *out += &table(found, style);
+            }
+            Block::Note(text) => {
+                if !noted {
+                    out.push('\n');
+                }
+                *out += &wrap(&format!("{}\n", paint.dim(text)), style.width, 2);
+            }
+            Block::Heading(_) | Block::Pairs(_) | Block::Code(_) | Block::Fold(..) | Block::Figures => {}
+        }
+        noted = matches!(block, Block::Note(_));
+    }
+}
+
+fn table(table: &Table, style: &Style) -> String {
+    let paint = Paint(style);
+    let width_of = |at: usize| {
+        let cells = table.rows.iter().map(|row| columns(&row[at].text));
+        cells.chain([columns(&table.heads[at].text)]).max().unwrap_or(0)
+    };
+    let there = |at: &usize| table.heads[*at].room != Room::Long;
+    let mut shown = (0..table.heads.len()).filter(there).map(|at| (at, width_of(at))).collect::<Vec<_>>();
+    let mut dropped = Vec::new();
+    let too_wide = |shown: &[(usize, usize)]| {
+        style.width > 0 && shown.iter().map(|(_, width)| width + 2).sum::<usize>() > style.width
+    };
+    while too_wide(&shown) {
+        let Some(last) = shown.iter().rposition(|(at, _)| table.heads[*at].room == Room::Drop) else { break };
+        dropped.insert(0, table.heads[shown.remove(last).0].text.as_str());
+    }
+    let line = |text: &dyn Fn(usize) -> String, cell: &dyn Fn(usize) -> String| {
+        let mut line = String::new();
+        for &(at, width) in &shown {
+            let pad = " ".repeat(width - columns(&text(at)));
+            match table.heads[at].right {
+                true => line += &format!("{pad}{}  ", cell(at)),
+                false => line += &format!("{}{pad}  ", cell(at)),
+            }
+        }
+        format!("{}\n", line.trim_end())
+    };
+    let head = |at: usize| table.heads[at].text.clone();
+    let mut out = line(&head, &|at| paint.bold(&head(at)));
+    for (index, row) in table.rows.iter().enumerate() {
+        let cell = |at: usize| row[at].text.clone();
+        out += &line(&cell, &cell);
+        for (_, text) in table.below.iter().filter(|(at, _)| *at == index) {
+            out += &wrap(&format!("    {text}\n"), style.width, 6);
+        }
+    }
+    if !dropped.is_empty() {
+        out += &wrap(&format!("No room for: {}.\n", dropped.join(", ")), style.width, 2);
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Style;
+    use crate::paint::columns;
+    use crate::terminal;
+    use analysis::{analyze, example};
+    use insta::assert_snapshot;
+
+    fn example_text(width: usize) -> String {
+        let (run, records) = example::volley();
+        terminal(&analyze(&run, &records), &Style { colour: false, width })
+    }
+
+    #[test]
+    fn a_wide_terminal() {
+        assert_snapshot!(example_text(120), @"
+        How does ping-pong latency scale with server cores and clients?
+        Too few blocks to name a winner, 8 of the 12 needed; mean latency was: cores 1, clients 40: c-epoll 573 ±17 µs, go 777
+          ±25 µs, rust-tokio 719 ±55 µs; cores 1, clients 80: c-epoll 1.100 ±0.033 ms, go 1.505 ±0.045 ms, rust-tokio 1.364
+          ±0.040 ms; cores 2, clients 40: c-epoll 358 ±11 µs, go 487 ±14 µs, rust-tokio 439 ±13 µs.
+        Not ranked, because the numbers are not about the subject: c-epoll, cores 2, clients 80 (generator-bound).
+        Without numbers: go, cores 2, clients 80 (failed); rust-tokio, cores 2, clients 80 (unrunnable).
+
+        server      cores  clients       throughput     mean latency              p50               p99  errors  n  limited by
+        c-epoll         1       40    69.8 ±1.8 k/s       573 ±17 µs       533 ±16 µs   1.280 ±0.042 ms       0  8  subject
+        c-epoll         1       80    72.6 ±1.9 k/s  1.100 ±0.033 ms  1.026 ±0.031 ms     2.46 ±0.08 ms       0  8  subject
+        c-epoll         2       40   111.7 ±3.0 k/s       358 ±11 µs       333 ±10 µs        797 ±26 µs       0  8  subject
+        c-epoll         2       80  114.7 ±1.0 k/s*       697 ±6 µs*       650 ±6 µs*  1.548 ±0.016 ms*       0  8  generator
+        go              1       40    51.5 ±1.5 k/s       777 ±25 µs       722 ±24 µs   1.751 ±0.063 ms       0  7  subject
+        go              1       80    53.2 ±1.4 k/s  1.505 ±0.045 ms  1.399 ±0.042 ms     3.35 ±0.13 ms       0  8  subject
+        go              2       40    82.1 ±2.2 k/s       487 ±14 µs       454 ±14 µs   1.088 ±0.036 ms       0  8  subject
+        go              2       80                                                                               0
+            failed: all 8 trials failed: the subject ended while it was measured: signal 11
+        rust-tokio      1       40    55.9 ±3.6 k/s       719 ±55 µs       671 ±53 µs   1.604 ±0.121 ms       0  8  subject
+        rust-tokio      1       80    58.6 ±1.5 k/s  1.364 ±0.040 ms  1.271 ±0.038 ms     3.05 ±0.10 ms       0  8  subject
+        rust-tokio      2       40    91.2 ±2.4 k/s       439 ±13 µs       409 ±12 µs        981 ±32 µs       0  8  subject
+        rust-tokio      2       80                                                                               0
+            unrunnable: needs 4096 open files, may have 1024
+
+        Mean over trials ± half of its 95 % interval; n: trials with fresh subjects; * not about the subject. Absolute values
+          are of this run, 2026-11-20 21:05 to 21:07 UTC; 7 to 8 starts per row: kinds of starts rarer than 35 % may not have
+          been seen.
+        Trials: ended early: ±3.1 % after 8 blocks.
+
+        Warnings
+          another process had a processor in use before or after 1 of 88 trials, for up to 44 % of a probe: flagged, not removed
+          c-epoll, cores 2, clients 80: generator-bound: it was busy while the subject had processors to spare
+          go, cores 1, clients 40: 1 of 8 trials failed: the subject did not listen within 5 s
+          go, cores 2, clients 80: failed: all 8 trials failed: the subject ended while it was measured: signal 11
+          rust-tokio, cores 1, clients 40: the trial in block 5 is an outlier in throughput, latency_mean, latency_p99: flagged,
+            not removed
+          rust-tokio, cores 2, clients 80: unrunnable: needs 4096 open files, may have 1024
+          doctor: virtualisation: this is a virtual machine (KVM)
+
+        load pingpong, closed loop, 40 or 80 clients
+        run volley-20261120-210500 on example (Example CPU @ 2.50GHz, 4 processors, Linux 6.12.0)
+        ");
+    }
+
+    #[test]
+    fn a_narrow_terminal() {
+        assert_snapshot!(example_text(72), @"
+        How does ping-pong latency scale with server cores and clients?
+        Too few blocks to name a winner, 8 of the 12 needed; mean latency was:
+          cores 1, clients 40: c-epoll 573 ±17 µs, go 777 ±25 µs, rust-tokio 719
+          ±55 µs; cores 1, clients 80: c-epoll 1.100 ±0.033 ms, go 1.505 ±0.045
+          ms, rust-tokio 1.364 ±0.040 ms; cores 2, clients 40: c-epoll 358 ±11
+          µs, go 487 ±14 µs, rust-tokio 439 ±13 µs.
+        Not ranked, because the numbers are not about the subject: c-epoll,
+          cores 2, clients 80 (generator-bound).
+        Without numbers: go, cores 2, clients 80 (failed); rust-tokio, cores 2,
+          clients 80 (unrunnable).
+
+        server      cores  clients       throughput  errors  n  limited by
+        c-epoll         1       40    69.8 ±1.8 k/s       0  8  subject
+        c-epoll         1       80    72.6 ±1.9 k/s       0  8  subject
+        c-epoll         2       40   111.7 ±3.0 k/s       0  8  subject
+        c-epoll         2       80  114.7 ±1.0 k/s*       0  8  generator
+        go              1       40    51.5 ±1.5 k/s       0  7  subject
+        go              1       80    53.2 ±1.4 k/s       0  8  subject
+        go              2       40    82.1 ±2.2 k/s       0  8  subject
+        go              2       80                           0
+            failed: all 8 trials failed: the subject ended while it was
+              measured: signal 11
+        rust-tokio      1       40    55.9 ±3.6 k/s       0  8  subject
+        rust-tokio      1       80    58.6 ±1.5 k/s       0  8  subject
+        rust-tokio      2       40    91.2 ±2.4 k/s       0  8  subject
+        rust-tokio      2       80                           0
+            unrunnable: needs 4096 open files, may have 1024
+        No room for: mean latency, p50, p99.
+
+        Mean over trials ± half of its 95 % interval; n: trials with fresh
+          subjects; * not about the subject. Absolute values are of this run,
+          2026-11-20 21:05 to 21:07 UTC; 7 to 8 starts per row: kinds of starts
+          rarer than 35 % may not have been seen.
+        Trials: ended early: ±3.1 % after 8 blocks.
+
+        Warnings
+          another process had a processor in use before or after 1 of 88 trials,
+            for up to 44 % of a probe: flagged, not removed
+          c-epoll, cores 2, clients 80: generator-bound: it was busy while the
+            subject had processors to spare
+          go, cores 1, clients 40: 1 of 8 trials failed: the subject did not
+            listen within 5 s
+          go, cores 2, clients 80: failed: all 8 trials failed: the subject
+            ended while it was measured: signal 11
+          rust-tokio, cores 1, clients 40: the trial in block 5 is an outlier in
+            throughput, latency_mean, latency_p99: flagged, not removed
+          rust-tokio, cores 2, clients 80: unrunnable: needs 4096 open files,
+            may have 1024
+          doctor: virtualisation: this is a virtual machine (KVM)
+
+        load pingpong, closed loop, 40 or 80 clients
+        run volley-20261120-210500 on example (Example CPU @ 2.50GHz, 4
+          processors, Linux 6.12.0)
+        ");
+    }
+
+    #[test]
+    fn a_study_of_threads_has_the_table_of_the_seed_and_says_what_this_machine_leaves() {
+        let (run, records) = example::threads();
+        let findings = analyze(&run, &records);
+        assert_snapshot!(terminal(&findings, &Style { colour: false, width: 120 }), @"
+        How does the throughput of an HTTP server scale with its threads?
+        From threads 1 to 32 throughput went from 19.71 k/s to 114.3 k/s: too few blocks for a claim.
+        Over threads: throughput falls beyond ~18 threads: coherency cost (σ 0.050 [0.046, 0.052], κ 0.0030 [0.0029, 0.0031], N*
+          17.8 [17.4, 18.2]); left out: threads 40 (generator-bound); this machine leaves the subject 24 processors at threads
+          32, 40: it cannot scale there.
+        Not ranked, because the numbers are not about the subject: threads 40 (generator-bound).
+
+        threads      cpus       throughput     mean latency              p50               p99  errors  n  limited by
+              1         1  19.71 ±0.23 k/s    4.05 ±0.05 ms    3.76 ±0.05 ms     9.08 ±0.16 ms       0  8  subject
+              2         2    37.3 ±0.5 k/s    2.14 ±0.03 ms  1.992 ±0.026 ms     4.72 ±0.08 ms       0  8  subject
+              4         4    66.4 ±1.0 k/s  1.204 ±0.019 ms  1.120 ±0.016 ms     2.71 ±0.06 ms      13  8  subject
+              8         8   104.6 ±1.4 k/s       765 ±10 µs        713 ±9 µs   1.706 ±0.028 ms       0  8  subject
+             16        16   127.4 ±1.5 k/s        628 ±7 µs        584 ±7 µs   1.407 ±0.023 ms       0  8  subject
+             24        24   125.4 ±1.5 k/s        638 ±8 µs        594 ±7 µs   1.428 ±0.023 ms       0  8  subject
+             32  24 of 32   114.3 ±1.6 k/s        700 ±9 µs        652 ±9 µs   1.572 ±0.033 ms       0  8  subject
+             40  24 of 40  102.9 ±1.4 k/s*      777 ±10 µs*      724 ±10 µs*  1.736 ±0.028 ms*       0  8  generator
+
+        Mean over trials ± half of its 95 % interval; n: trials with fresh subjects; * not about the subject. Absolute values
+          are of this run, 2026-11-20 21:05 to 21:08 UTC; 8 starts per row: kinds of starts rarer than 31 % may not have been
+          seen.
+        Trials: ended early: ±1.2 % after 8 blocks.
+
+        Valid answers a second
+        threads      cpus  n  sample mean, k/s  sample standard deviation, k/s  95 % interval, k/s  limited by
+              1         1  8             19.71                            0.13      19.48 to 19.94  subject
+              2         2  8             37.31                            0.56      36.84 to 37.78  subject
+              4         4  8             66.42                            1.24      65.38 to 67.46  subject
+              8         8  8            104.56                            1.72    103.12 to 105.99  subject
+             16        16  8            127.38                            1.53    125.88 to 128.88  subject
+             24        24  8            125.39                            1.21    123.91 to 126.87  subject
+             32  24 of 32  8            114.25                            1.87    112.69 to 115.82  subject
+             40  24 of 40  8           102.91*                            1.63    101.55 to 104.28  generator
+
+        Warnings
+          this machine leaves the subject 24 processors, fewer than 2 design points would use (up to 40)
+          threads 4: 13 of 16533 requests went wrong: 12 status, 1 truncated (1 of 8 trials)
+          threads 40: generator-bound: it was busy while the subject had processors to spare
+          doctor: virtualisation: this is a virtual machine (KVM)
+
+        load http, GET /, closed loop, 80 clients
+        run http-threads-20261121-090000 on example (Example CPU @ 2.50GHz, 42 processors, Linux 6.12.0)
+        ");
+        for width in [60, 80, 100] {
+            for line in terminal(&findings, &Style { colour: false, width }).lines() {
+                assert!(columns(line) <= width.max(68), "{width}: {line}");
+            }
+        }
+    }
+
+    #[test]
+    fn no_line_is_wider_than_the_terminal() {
+        for width in [68, 80, 100, 140] {
+            for line in example_text(width).lines() {
+                assert!(columns(line) <= width, "{width}: {line}");
+            }
+        }
+    }
+
+    #[test]
+    fn colour_changes_nothing_but_colour() {
+        let (run, records) = example::volley();
+        let findings = analyze(&run, &records);
+        let coloured = terminal(&findings, &Style { colour: true, width: 100 });
+        assert!(coloured.contains("\x1b[1m"));
+        let mut bare = String::new();
+        let mut code = false;
+        for c in coloured.chars() {
+            match c {
+                '\x1b' => code = true,
+                'm' if code => code = false,
+                _ if code => {}
+                c => bare.push(c),
+            }
+        }
+        assert_eq!(bare, terminal(&findings, &Style { colour: false, width: 100 }));
+    }
+
+    #[test]
+    fn a_quick_look_says_so_and_one_trial_has_no_interval() {
+        let (mut run, mut records) = example::volley();
+        run.plan.trials.quick = true;
+        run.plan.points.truncate(2);
+        records.retain(|record| record.point < 2 && record.block == 0);
+        assert_snapshot!(terminal(&analyze(&run, &records), &Style::PLAIN), @"
+        How does ping-pong latency scale with server cores and clients?
+        QUICK LOOK: few short trials; the intervals do not claim their level.
+        From clients 40 to 80 mean latency went from 554 µs to 1.103 ms: a quick look.
+
+        clients   throughput  mean latency          p50          p99  errors  n  limited by
+             40  72.2 k/s ±?     554 µs ±?    515 µs ±?  1.259 ms ±?       0  1  subject
+             80  72.4 k/s ±?   1.103 ms ±?  1.030 ms ±?   2.45 ms ±?       0  1  subject
+
+        Mean over trials ± a quick look's half-width, which claims no level; n: trials with fresh subjects. Throughout, server is c-epoll, cores is 1. Absolute values are of this run, 2026-11-20 21:05 UTC; 1 start per row: kinds of starts rarer than 95 % may not have been seen.
+        Trials: ended after 1 block.
+
+        Warnings
+          doctor: virtualisation: this is a virtual machine (KVM)
+
+        load pingpong, closed loop, 40 or 80 clients
+        run volley-20261120-210500 on example (Example CPU @ 2.50GHz, 4 processors, Linux 6.12.0)
+        ");
+    }
+}

@@ -1,0 +1,104 @@
+//! What was shown of contenders, place by place, and what happens from the first to the last level of a factor.
+
+use analysis::effects::{change, noun};
+use analysis::findings::{ComparedPlace, Comparison, Difference, EffectScale, Findings, Trend};
+use analysis::number::percent;
+use analysis::words::idle_word;
+
+use crate::document::{Block, Section, Table};
+
+/// Rows of tables on metrics that the study is not about, at most; all pairs stand in the JSON.
+const ROWS_MAX: usize = 200;
+
+pub(crate) fn section(f: &Findings) -> Option<Section> {
+    let mut section = Section::new("comparisons", "Comparisons");
+    let (headlines, others) = f.comparisons.iter().partition::<Vec<_>, _>(|found| found.headline);
+    headlines.iter().for_each(|found| section.long(Block::Table(table(f, found))));
+    if !f.trends.is_empty() {
+        section.long(Block::Table(trends(f)));
+    }
+    let others = others.into_iter().map(|found| table(f, found)).filter(|table| !table.rows.is_empty());
+    let mut left = ROWS_MAX;
+    let others = others.map_while(|table| {
+        left = left.checked_sub(table.rows.len())?;
+        Some(Block::Table(table))
+    });
+    let others = others.collect::<Vec<_>>();
+    if !others.is_empty() {
+        section.long(Block::Fold("By other metrics".to_owned(), others));
+    }
+    if !section.blocks.is_empty() {
+        section.long(Block::Note(READING.to_owned()));
+    }
+    section.unless_empty()
+}
+
+const READING: &str = "Block by block: the typical ratio (Hodges and Lehmann) with the interval of Wilcoxon's signed rank test, exact; beside it the \
+     ratio of geometric means with Student's t interval. p is adjusted for all that is compared by one metric (Holm). Of each place the one that is \
+     best by its typical ratios stands against every other one; the JSON has every pair.";
+
+fn table(f: &Findings, found: &Comparison) -> Table {
+    let metric = f.metric_info(&found.metric);
+    let placed = found.places.iter().any(|place| !place.label.is_empty());
+    let mut heads = if placed { vec![("at".to_owned(), false)] } else { Vec::new() };
+    heads.extend(["best", "against"].map(|head| (head.to_owned(), false)));
+    heads.extend(difference_heads());
+    let of_place = |place: &ComparedPlace| {
+        let of_pair = |pair: &Difference| {
+            let best = place.best.filter(|best| [pair.a, pair.b].contains(best))?;
+            let other = if pair.a == best { pair.b } else { pair.a };
+            let mut cells = if placed { vec![place.label.clone()] } else { Vec::new() };
+            cells.extend([contender(f, found, best), contender(f, found, other)]);
+            cells.extend(difference(pair, pair.a == best));
+            Some(cells)
+        };
+        place.pairs.iter().filter_map(of_pair).collect::<Vec<_>>()
+    };
+    let rows = found.places.iter().flat_map(of_place).collect();
+    let name = metric.map_or_else(|| found.metric.clone(), noun);
+    let several = f.comparisons.iter().any(|other| other.idle != found.idle);
+    let idle = if several { format!(", idle {}", idle_word(found.idle)) } else { String::new() };
+    Table::plain(format!("The other one, by {name}, against the best{idle}"), heads, rows)
+}
+
+fn contender(f: &Findings, found: &Comparison, row: usize) -> String {
+    let row = f.rows.get(row);
+    row.and_then(|row| Some(row.factors.get(&found.factor)?.to_string())).unwrap_or_default()
+}
+
+fn trends(f: &Findings) -> Table {
+    let placed = f.trends.iter().any(|trend| !trend.label.is_empty());
+    let mut heads = ["metric", "from", "to"].map(|head| (head.to_owned(), false)).to_vec();
+    heads.extend(placed.then(|| ("at".to_owned(), false)));
+    heads.extend(difference_heads());
+    let row = |trend: &Trend| {
+        let name = f.metric_info(&trend.metric).map_or_else(|| trend.metric.clone(), noun);
+        let mut cells =
+            vec![name, format!("{} {}", trend.factor, trend.from), format!("{} {}", trend.factor, trend.to)];
+        cells.extend(placed.then(|| trend.label.clone()));
+        cells.extend(difference(&trend.change, true));
+        cells
+    };
+    Table::plain("From the first to the last level", heads, f.trends.iter().map(row).collect())
+}
+
+fn difference_heads() -> [(String, bool); 5] {
+    ["typical change", "change of the mean", "blocks", "p (Holm)", "shown"]
+        .map(|head| (head.to_owned(), head != "shown"))
+}
+
+/// The cells of a difference; `forward`: of b against a.
+fn difference(found: &Difference, forward: bool) -> [String; 5] {
+    let ratio = |ratio: Option<analysis::findings::Estimate>| {
+        let Some(ratio) = ratio else { return "–".to_owned() };
+        let ratio = if forward { ratio } else { ratio.inverse() };
+        change(EffectScale::Ratio, &ratio, "1")
+    };
+    let shown = match (found.shown, found.could_show) {
+        (true, _) => "yes".to_owned(),
+        (false, Some(size)) => format!("no; about {} would have been", percent(size)),
+        (false, None) => "no".to_owned(),
+    };
+    let p = if found.p_adjusted < 0.001 { "< 0.001".to_owned() } else { format!("{:.3}", found.p_adjusted) };
+    [ratio(found.ratio), ratio(found.mean_ratio), found.blocks.to_string(), p, shown]
+}

@@ -1,0 +1,71 @@
+//! Trials that failed and requests that went wrong.
+
+use analysis::findings::{Findings, Row};
+use analysis::{number, silence};
+use study::record::FailureKind;
+
+use super::results::{point_cells, point_heads};
+use crate::document::{Block, Cell, Head, Section, Table};
+
+pub(crate) fn section(f: &Findings) -> Option<Section> {
+    let mut rows = Vec::new();
+    let mut put = |row: &Row, what: String, how: String| {
+        let mut cells = point_cells(f, row);
+        cells.extend([Cell::new(what), Cell::sentence(how)]);
+        rows.push(cells);
+    };
+    for row in f.all_rows() {
+        for failure in &row.failures {
+            let what = format!("{}: {}", number::count(failure.count as u64, "trial"), word(failure.kind));
+            put(row, what, failure.message.clone());
+        }
+        let told = [
+            ("errors of requests", errors(row)),
+            ("answers by status", statuses(row)),
+            ("requests at the end", silence::of_row(row)),
+        ];
+        for (what, how) in told {
+            if let Some(how) = how {
+                put(row, what.to_owned(), how);
+            }
+        }
+    }
+    let mut section = Section::new("failures", "What went wrong");
+    if !rows.is_empty() {
+        let heads = point_heads(f).into_iter().chain(["what", "how"].map(Head::text)).collect();
+        section.long(Block::Table(Table { heads, rows, ..Table::default() }));
+    }
+    section.unless_empty()
+}
+
+/// Requests of a row that went wrong, by kind, each with its first example.
+fn errors(row: &Row) -> Option<String> {
+    let kinds = row.errors.iter().filter(|(_, count)| **count > 0).map(|(kind, count)| {
+        let example = row.error_examples.get(kind);
+        let example = example.map_or(String::new(), |example| format!(" (the first: {example})"));
+        format!("{count} {kind}{example}")
+    });
+    let kinds = kinds.collect::<Vec<_>>();
+    (!kinds.is_empty()).then(|| format!("{}; beside {} valid answers", kinds.join("; "), row.requests))
+}
+
+/// Answers of a row by HTTP status, where some went wrong or are none of 200 to 299.
+fn statuses(row: &Row) -> Option<String> {
+    let unusual = row.statuses.keys().any(|status| !(200..300).contains(status));
+    let told = unusual || (row.errors_total() > 0 && !row.statuses.is_empty());
+    let all = row.statuses.iter().map(|(status, count)| format!("{count} of status {status}"));
+    told.then(|| format!("answers: {}", all.collect::<Vec<_>>().join(", ")))
+}
+
+fn word(kind: FailureKind) -> &'static str {
+    match kind {
+        FailureKind::Start => "could not start",
+        FailureKind::Unrunnable => "cannot run here",
+        FailureKind::NotReady => "never ready",
+        FailureKind::Exited => "ended while measured",
+        FailureKind::Answers => "no right answer",
+        FailureKind::Hung => "hung",
+        FailureKind::Generator => "generator failed",
+        FailureKind::Middle => "middle failed",
+    }
+}

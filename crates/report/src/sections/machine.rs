@@ -1,0 +1,145 @@
+//! The machine: what it is, what its generator can do, what the doctor found, what was built on it.
+
+use analysis::findings::Findings;
+use analysis::number;
+use study::record::{BuildOutcome, FindingState};
+
+use super::results::shown;
+use crate::document::{Block, Cell, Head, Section, Table, Tone};
+
+pub(crate) fn section(f: &Findings) -> Option<Section> {
+    let mut section = Section::new("machine", "Machine");
+    section.long(Block::Pairs(machine(f)));
+    section.long(Block::Heading("The generator, against a null server".to_owned()));
+    section.long(Block::Text(calibration(f)));
+    section.long(Block::Heading("What the doctor found".to_owned()));
+    section.long(doctor(f).map_or_else(|| Block::Text("Not checked.".to_owned()), Block::Table));
+    if let Some(table) = builds(f) {
+        section.long(Block::Heading("Builds".to_owned()));
+        section.long(Block::Table(table));
+    }
+    let details = vec![Block::Pairs(details(f))];
+    section.long(Block::Fold("Versions, kernel settings, mitigations".to_owned(), details));
+    Some(section)
+}
+
+fn fact(name: &str, value: String) -> (String, String) {
+    (name.to_owned(), value)
+}
+
+/// The machine in short.
+fn machine(f: &Findings) -> Vec<(String, String)> {
+    let host = &f.machine;
+    let known = |value: &Option<String>| value.clone().unwrap_or_else(|| "unknown".to_owned());
+    let switch = |value: Option<bool>| match value {
+        Some(true) => "on".to_owned(),
+        Some(false) => "off".to_owned(),
+        None => "unknown".to_owned(),
+    };
+    let distinct = |pick: fn(&study::record::Cpu) -> (u32, u32)| {
+        let mut all: Vec<(u32, u32)> = host.cpus.iter().map(pick).collect();
+        all.sort_unstable();
+        all.dedup();
+        all.len() as u64
+    };
+    let cpus = format!(
+        "{}, on {} in {}, {}",
+        number::count(host.cpus.len() as u64, "processor"),
+        number::count(distinct(|cpu| (cpu.package, cpu.core)), "core"),
+        number::count(distinct(|cpu| (cpu.package, 0)), "package"),
+        number::count(distinct(|cpu| (cpu.node, 0)), "NUMA node"),
+    );
+    let memory = format!(
+        "{}, {} of swap in use",
+        shown(host.memory_bytes as f64, "bytes"),
+        shown(host.swap_used_bytes as f64, "bytes")
+    );
+    let mut facts = vec![
+        fact("Name", host.name.clone()),
+        fact("Processor", host.cpu_model.clone()),
+        fact("Processors used", cpus),
+        fact("Caches", if host.caches.is_empty() { "unknown".to_owned() } else { host.caches.join(", ") }),
+        fact("Memory", memory),
+        fact("Kernel", host.kernel.clone()),
+        fact("System", known(&host.system)),
+        fact("Hypervisor", host.hypervisor.clone().unwrap_or_else(|| "none seen".to_owned())),
+        fact("Frequency governor", known(&host.governor)),
+        fact("Turbo, SMT", format!("{}, {}", switch(host.turbo), switch(host.smt))),
+        fact("Clock source, idle", format!("{}, {}", known(&host.clocksource), known(&host.idle))),
+        fact("Load before", host.load_average.map_or_else(|| "unknown".to_owned(), |load| format!("{load:.2}"))),
+        fact(
+            "Network, all trials",
+            format!(
+                "{} segments sent again, {} overflows of accept queues, {} connection requests dropped",
+                f.network.retransmits, f.network.listen_overflows, f.network.listen_drops
+            ),
+        ),
+    ];
+    if let Some(probed) = &f.probes {
+        facts.push(fact("Fixed piece of work", probed.sentence.clone()));
+    }
+    if !host.unknown.is_empty() {
+        facts.push(fact("Could not be read", host.unknown.join("; ")));
+    }
+    facts
+}
+
+/// The machine at length.
+fn details(f: &Findings) -> Vec<(String, String)> {
+    let all = f.machine.versions.iter().chain(&f.machine.sysctls).chain(&f.machine.mitigations);
+    all.map(|(name, value)| (name.clone(), value.clone())).collect()
+}
+
+fn calibration(f: &Findings) -> String {
+    match &f.calibration {
+        None => "Not measured: `quintain calibrate` would tell what the generator can do here.".to_owned(),
+        Some(c) => format!(
+            "At most {} with {} on {} ({}, {}), {} of its CPU time a request; with one client, p50 {} and p99 {}. Measured {}.",
+            shown(c.rate_max_per_s, "1/s"),
+            number::count(u64::from(c.rate_max_clients), "client"),
+            number::count(u64::from(c.threads), "thread"),
+            c.protocol,
+            c.backend,
+            shown(c.cpu_per_request_ns, "ns"),
+            shown(c.floor_latency_ns_p50, "ns"),
+            shown(c.floor_latency_ns_p99, "ns"),
+            c.measured,
+        ),
+    }
+}
+
+fn doctor(f: &Findings) -> Option<Table> {
+    let cells = |finding: &study::record::Finding| {
+        let (word, tone) = match finding.state {
+            FindingState::Good => ("good", Tone::Good),
+            FindingState::Warning => ("warning", Tone::Warning),
+            FindingState::Bad => ("bad", Tone::Bad),
+            FindingState::NotChecked => ("not checked", Tone::Muted),
+        };
+        vec![
+            Cell::new(&*finding.check),
+            Cell::new(word).tone(tone),
+            Cell::sentence(&*finding.text),
+            Cell::sentence(finding.hint.as_deref().unwrap_or("")),
+        ]
+    };
+    let rows: Vec<Vec<Cell>> = f.doctor.iter().map(cells).collect();
+    let heads = ["check", "state", "seen", "what to do"].map(Head::text).to_vec();
+    (!rows.is_empty()).then(|| Table { heads, rows, ..Table::default() })
+}
+
+fn builds(f: &Findings) -> Option<Table> {
+    let cells = |build: &study::record::Build| {
+        let (word, tone, words) = match &build.outcome {
+            BuildOutcome::Ready => ("ready", Tone::Good, ""),
+            BuildOutcome::Skipped { reason } => ("skipped", Tone::Warning, reason.as_str()),
+            BuildOutcome::Unrunnable { reason } => ("unrunnable", Tone::Warning, reason.as_str()),
+            BuildOutcome::Failed { output_tail } => ("failed", Tone::Bad, output_tail.as_str()),
+        };
+        let time = shown(build.elapsed_ns as f64, "ns");
+        vec![Cell::new(&*build.command), Cell::new(word).tone(tone), Cell::new(time), Cell::sentence(words)]
+    };
+    let rows: Vec<Vec<Cell>> = f.builds.iter().map(cells).collect();
+    let heads = ["build", "outcome", "took", "why"].map(Head::text).to_vec();
+    (!rows.is_empty()).then(|| Table { heads, rows, ..Table::default() })
+}

@@ -1,0 +1,285 @@
+//! Every design point with its numbers, also those that have none.
+
+use analysis::findings::{Estimate, Findings, MetricFinding, Row, RowState};
+use analysis::words::{idle_word, limit_word};
+use analysis::{number, row, silence};
+
+use crate::document::{Block, Cell, Head, Room, Section, Table, Tone};
+use crate::sections::{miss_causes, operations, searches, tables};
+
+/// Metrics of the first table, and what they are called there; the others are one click away.
+const FIRST: [(&str, &str); 4] =
+    [("throughput", "throughput"), ("latency_mean", "mean latency"), ("latency_p50", "p50"), ("latency_p99", "p99")];
+
+pub(crate) fn section(f: &Findings) -> Option<Section> {
+    let mut section = Section::new("results", "Results");
+    section.all(Block::Table(results(f)));
+    section.all(Block::Note(legend(f)));
+    if let Some(unanswered) = silence::over_all(f) {
+        section.all(Block::Note(unanswered));
+    }
+    section.all(Block::Note(stopped(f)));
+    let asked = searches::table(f).into_iter().chain(f.tables.iter().map(|table| tables::table(f, table)));
+    for table in asked.chain(miss_causes::table(f)).chain(operations::table(f)) {
+        section.all(Block::Table(table));
+    }
+    for (title, table) in searches::steps(f) {
+        section.long(Block::Fold(title, vec![Block::Table(table)]));
+    }
+    if let Some(table) = other_metrics(f) {
+        section.long(Block::Fold("The other metrics".to_owned(), vec![Block::Table(table)]));
+    }
+    if let Some(table) = variances(f) {
+        section.long(Block::Heading("What the next minute is best spent on".to_owned()));
+        section.long(Block::Text(format!(
+            "Trials differ among each other (s_B) and seconds within a trial do (s_W); from both follows how long a trial should be. Of {}:",
+            f.metric
+        )));
+        section.long(Block::Table(table));
+    }
+    Some(section)
+}
+
+/// What a metric is called above a column.
+pub(crate) fn heading(metric: &str) -> String {
+    let short = FIRST.iter().find(|(name, _)| *name == metric);
+    short.map_or_else(|| metric.replace('_', " "), |(_, heading)| (*heading).to_owned())
+}
+
+fn metric_head(f: &Findings, name: &str) -> Head {
+    let hint = f.metric_info(name).map_or("", |info| info.text.as_str());
+    Head::number(heading(name)).hint(hint).room(Room::Drop)
+}
+
+/// The columns that say which row it is: heads, and the cells of a row.
+pub(crate) fn point_heads(f: &Findings) -> Vec<Head> {
+    let varying = f.factors.iter().filter(|factor| factor.varies());
+    let mut heads = varying
+        .map(|factor| if factor.numeric { Head::number(&*factor.name) } else { Head::text(&*factor.name) })
+        .collect::<Vec<_>>();
+    if heads.is_empty() {
+        heads.push(Head::text("design point"));
+    }
+    if has_both_policies(f) {
+        heads.push(Head::text("idle").hint("what idle processors do"));
+    }
+    if has_fewer_cpus(f) {
+        heads.push(Head::number("cpus").hint("processors of the subject, of those it would use"));
+    }
+    heads
+}
+
+pub(crate) fn point_cells(f: &Findings, row: &Row) -> Vec<Cell> {
+    let varying = f.factors.iter().filter(|factor| factor.varies());
+    let level = |name: &String| row.factors.get(name).map_or_else(|| "–".to_owned(), ToString::to_string);
+    let mut cells = varying.map(|factor| Cell::new(level(&factor.name))).collect::<Vec<_>>();
+    if cells.is_empty() {
+        cells.push(Cell::new(if row.label.is_empty() { "the only one" } else { &row.label }));
+    }
+    if has_both_policies(f) {
+        cells.push(Cell::new(row.idle.map_or("–", idle_word)));
+    }
+    if has_fewer_cpus(f) {
+        cells.push(Cell::new(match row.cpus_wanted {
+            Some(wanted) => format!("{} of {wanted}", row.cpus),
+            None => row.cpus.to_string(),
+        }));
+    }
+    cells
+}
+
+fn has_both_policies(f: &Findings) -> bool {
+    f.rows.windows(2).any(|two| two[0].point == two[1].point)
+}
+
+/// Whether some subject has fewer processors than the study would give it.
+fn has_fewer_cpus(f: &Findings) -> bool {
+    f.rows.iter().any(|row| row.cpus_wanted.is_some())
+}
+
+/// The metrics of the first table: what the stop rule looks at is always one, right after throughput.
+fn first_metrics(f: &Findings) -> Vec<&str> {
+    let mut metrics = FIRST.map(|(name, _)| name).to_vec();
+    if !metrics.contains(&f.metric.as_str()) {
+        metrics.insert(1, &f.metric);
+    }
+    metrics.retain(|name| f.metric_info(name).is_some());
+    metrics
+}
+
+fn results(f: &Findings) -> Table {
+    let metrics = first_metrics(f);
+    let mut heads = point_heads(f);
+    heads.extend(metrics.iter().map(|name| metric_head(f, name)));
+    // One of them stays, however narrow the terminal is.
+    if let Some(first) = heads.iter_mut().find(|head| head.room == Room::Drop) {
+        first.room = Room::Keep;
+    }
+    heads.extend([Head::number("errors"), Head::number("n").hint("trials with a measurement")]);
+    heads.extend([Head::text("limited by"), Head::text("trials ended").room(Room::Long)]);
+    let cells = |row: &Row| {
+        let mut cells = point_cells(f, row);
+        cells.extend(metrics.iter().map(|name| metric_cell(f, row, name)));
+        cells.push(Cell::new(if row.n == 0 { String::new() } else { row.errors_total().to_string() }));
+        let failed: usize = row.failures.iter().map(|failure| failure.count).sum();
+        let tags = if failed > 0 { vec![format!("{failed} failed")] } else { Vec::new() };
+        cells.push(Cell { tags, ..Cell::new(row.n.to_string()) });
+        cells.push(limit_cell(row));
+        cells.push(match (&row.state, row.state.reason()) {
+            (RowState::Measured, _) | (_, None) => Cell::sentence(&*row.stop_reason),
+            (state, Some(_)) => {
+                let tone = if matches!(state, RowState::Failed { .. }) { Tone::Bad } else { Tone::Warning };
+                Cell::sentence(state_words(row)).tone(tone)
+            }
+        });
+        cells
+    };
+    let below = f.rows.iter().enumerate().filter(|(_, row)| row.n == 0).map(|(at, row)| (at, state_words(row)));
+    Table { title: String::new(), heads, rows: f.rows.iter().map(cells).collect(), below: below.collect() }
+}
+
+/// What became of a row without numbers.
+fn state_words(row: &Row) -> String {
+    format!("{}: {}", row.state.word(), row.state.reason().unwrap_or_default())
+}
+
+/// A metric of a row as a cell: its bounds when pointed at.
+pub(crate) fn metric_cell(f: &Findings, row: &Row, name: &str) -> Cell {
+    let unit = f.metric_info(name).map_or("", |info| info.unit.as_str());
+    let Some(metric) = row.metrics.get(name) else { return Cell::default() };
+    let note = || metric.note.clone().unwrap_or_default();
+    match (&metric.estimate, metric.mean) {
+        (Some(e), _) => Cell::new(cell(f, row, name)).hint(bounds(e, unit, metric)),
+        _ => Cell::new(cell(f, row, name)).hint(note()),
+    }
+}
+
+fn bounds(e: &Estimate, unit: &str, metric: &MetricFinding) -> String {
+    let note = metric.note.as_ref().map_or_else(String::new, |note| format!("; {note}"));
+    format!("{} to {}{note}", shown(e.low, unit), shown(e.high, unit))
+}
+
+/// A value in its unit; a dash for what is no number.
+pub(crate) fn shown(value: f64, unit: &str) -> String {
+    if value.is_finite() { number::quantity(value, unit) } else { "–".to_owned() }
+}
+
+/// An estimate; a dash for what is no number.
+pub(crate) fn shown_estimate(e: &Estimate, unit: &str) -> String {
+    let finite = [e.point, e.low, e.high, e.half_width()].iter().all(|value| value.is_finite());
+    if finite { number::estimate(e, unit) } else { "–".to_owned() }
+}
+
+/// An estimate, a mean that has none, or why there is neither.
+pub(crate) fn cell(f: &Findings, row: &Row, metric: &str) -> String {
+    let unit = f.metric_info(metric).map_or("", |info| info.unit.as_str());
+    let mark = if row.is_marked() { "*" } else { "" };
+    let Some(found) = row.metrics.get(metric) else { return String::new() };
+    match (&found.estimate, found.mean) {
+        (Some(estimate), _) => format!("{}{mark}", shown_estimate(estimate, unit)),
+        (None, Some(mean)) if found.at_least => format!("{}{mark}", number::at_least(mean, unit)),
+        (None, Some(mean)) => format!("{} ±?{mark}", shown(mean, unit)),
+        (None, None) => "too few samples".to_owned(),
+    }
+}
+
+fn limit_cell(row: &Row) -> Cell {
+    let hint = row.limited_by.as_ref().map_or_else(String::new, |found| found.reasons.join("; "));
+    let tags = row.marks.iter().map(|mark| mark.text().to_owned()).collect();
+    Cell { tags, ..Cell::new(limited_by(row)).hint(hint) }
+}
+
+/// Who was the limit, and in how many trials where not in all.
+pub(crate) fn limited_by(row: &Row) -> String {
+    let Some(found) = &row.limited_by else { return String::new() };
+    let (most, all) = (found.counts.get(&found.limit).copied().unwrap_or(0), found.counts.values().sum::<usize>());
+    match most == all {
+        true => limit_word(found.limit).to_owned(),
+        false => format!("{} ({most}/{all})", limit_word(found.limit)),
+    }
+}
+
+/// How to read the table.
+fn legend(f: &Findings) -> String {
+    let half = match f.quick {
+        true => "a quick look's half-width, which claims no level".to_owned(),
+        false => format!("half of its {} interval", number::percent(f.level)),
+    };
+    let mut legend = format!("Mean over trials ± {half}; n: trials with fresh subjects");
+    for words in marks_legend(f) {
+        legend += &format!("; {words}");
+    }
+    let scope = f.scope.as_ref().map_or(String::new(), |scope| format!(" {}.", scope.sentence));
+    legend + "." + &row::throughout(&f.factors) + &scope
+}
+
+/// What marks in the tables mean, of those that occur.
+fn marks_legend(f: &Findings) -> Vec<&'static str> {
+    let rows = || f.rows.iter();
+    let others = rows().any(Row::is_about_others).then_some("* not about the subject");
+    let hung = rows().any(|row| row.hung() > 0).then_some("* the subject hung");
+    let bound = rows().any(|row| row.metrics.values().any(|found| found.at_least));
+    let bound = bound.then_some("≥ at least, as requests still waited at the end");
+    [others, hung, bound].into_iter().flatten().collect()
+}
+
+/// Why there were no further trials: a study ends at all points together, but for those that were searches or were given up.
+fn stopped(f: &Findings) -> String {
+    let mut reasons = Vec::<(&str, Vec<&Row>)>::new();
+    for row in f.rows.iter().filter(|row| row.n > 0) {
+        match reasons.iter_mut().find(|(known, _)| *known == row.stop_reason) {
+            Some((_, rows)) => rows.push(row),
+            None => reasons.push((&row.stop_reason, vec![row])),
+        }
+    }
+    let alone = reasons.len() == 1;
+    let text = |(reason, rows): &(&str, Vec<&Row>)| match rows.as_slice() {
+        [row] if !alone => row::about(row, reason),
+        _ => (*reason).to_owned(),
+    };
+    match reasons.as_slice() {
+        [] => "No trials.".to_owned(),
+        reasons => format!("Trials: {}.", reasons.iter().map(text).collect::<Vec<_>>().join("; ")),
+    }
+}
+
+/// The rest of the metrics.
+fn other_metrics(f: &Findings) -> Option<Table> {
+    let first = first_metrics(f);
+    let rest = f.metrics.iter().map(|metric| metric.name.as_str()).filter(|name| !first.contains(name));
+    let rest = rest.collect::<Vec<_>>();
+    let mut heads = point_heads(f);
+    heads.extend(rest.iter().map(|name| metric_head(f, name)));
+    let cells = |row: &Row| {
+        // Thirty columns of a row: bounds that can be pointed at would be most of the page.
+        let rest = rest.iter().map(|name| Cell { hint: String::new(), ..metric_cell(f, row, name) });
+        point_cells(f, row).into_iter().chain(rest).collect::<Vec<_>>()
+    };
+    let rows = f.rows.iter().filter(|row| row.n > 0).map(cells).collect();
+    (!rest.is_empty()).then(|| Table { heads, rows, ..Table::default() })
+}
+
+/// The two deviations of the metric that the stop rule looks at.
+fn variances(f: &Findings) -> Option<Table> {
+    let unit = f.metric_info(&f.metric).map_or("1", |info| info.unit.as_str());
+    let mut heads = point_heads(f);
+    heads.extend(["s_B", "s_B over mean", "s_W, of one second", "best length of a trial"].map(Head::number));
+    heads.push(Head::text("target met"));
+    let known = |value: Option<f64>| Cell::new(value.map_or_else(|| "–".to_owned(), |value| shown(value, unit)));
+    let cells = |row: &Row| {
+        let metric = row.metrics.get(&f.metric)?;
+        let mut cells = point_cells(f, row);
+        let relative = metric.s_between.zip(metric.mean).filter(|(s, mean)| (s / mean * 100.0).is_finite());
+        let relative = relative.map_or_else(|| "–".to_owned(), |(s, mean)| number::percent(s / mean.abs()));
+        let best = metric.best_trial_s.map_or_else(|| "–".to_owned(), |s| shown(s * 1e9, "ns"));
+        cells.extend([known(metric.s_between), Cell::new(relative), known(metric.s_within), Cell::new(best)]);
+        cells.push(match metric.target_met {
+            Some(true) => Cell::new("yes"),
+            Some(false) => Cell::new("no").tone(Tone::Warning),
+            None => Cell::new("no target"),
+        });
+        Some(cells)
+    };
+    let rows = f.rows.iter().filter(|row| row.n > 0).filter_map(cells).collect::<Vec<_>>();
+    (!rows.is_empty()).then(|| Table { heads, rows, ..Table::default() })
+}

@@ -1,0 +1,106 @@
+//! What searches for a rate have found, and the steps to it.
+
+use analysis::findings::{Findings, Row, SearchEnd, SearchFinding, SearchStep};
+use analysis::number;
+use analysis::words::purpose;
+use study::record::Purpose;
+
+use crate::document::Table;
+
+/// The range that each search found.
+pub(crate) fn table(findings: &Findings) -> Option<Table> {
+    let found = findings.searches().collect::<Vec<_>>();
+    let (_, first) = found.first()?;
+    let same = found.iter().all(|(_, search)| search.objective == first.objective);
+    let end = |end: Option<SearchEnd>, missing: &Option<String>| match (end, missing) {
+        (Some(end), _) if end.confirmed => number::quantity(end.rate_per_s, "1/s"),
+        (Some(end), _) => format!("{} (not confirmed)", number::quantity(end.rate_per_s, "1/s")),
+        (None, Some(why)) => why.clone(),
+        (None, None) => "not known".to_owned(),
+    };
+    let rows = found.iter().map(|(row, search)| {
+        let mut cells = vec![row.label.clone(), end(search.low, &search.no_low), end(search.high, &search.no_high)];
+        cells.extend((!same).then(|| search.objective.clone()));
+        cells.extend([search.trials.to_string(), search.ended.clone()]);
+        cells
+    });
+    let mut heads = vec![("design point", false), ("holds", true), ("fails at", true)];
+    heads.extend((!same).then_some(("objective", false)));
+    heads.extend([("trials", true), ("ended because", false)]);
+    let title =
+        if same { format!("The highest rate at which {}", first.objective) } else { "The highest rate".to_owned() };
+    let heads = heads.into_iter().map(|(head, right)| (head.to_owned(), right)).collect();
+    Some(Table::plain(title, heads, rows.collect()))
+}
+
+/// The steps of each search, in the order they ran.
+pub(crate) fn steps(findings: &Findings) -> Vec<(String, Table)> {
+    let table = |(row, search): (&Row, &SearchFinding)| {
+        let line = |step: &SearchStep| {
+            let offered = step.rate_per_s.map_or("a closed loop".to_owned(), |rate| number::quantity(rate, "1/s"));
+            vec![
+                step.order.to_string(),
+                purpose(step.purpose).to_owned(),
+                offered,
+                if step.purpose == Purpose::Pilot { String::new() } else { step.verdict.text().to_owned() },
+                step.why.clone(),
+            ]
+        };
+        let heads = [("trial", true), ("for", false), ("offered", true), ("verdict", false), ("because", false)];
+        let heads = heads.map(|(head, right)| (head.to_owned(), right)).to_vec();
+        (
+            format!("Steps of the search: {}", row.label),
+            Table::plain(String::new(), heads, search.steps.iter().map(line).collect()),
+        )
+    };
+    findings.searches().map(table).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::document::Cell;
+    use analysis::{analyze, example};
+
+    fn text(table: &Table) -> String {
+        let heads = table.heads.iter().map(|head| head.text.as_str()).collect::<Vec<_>>().join(" | ");
+        let cells = |row: &Vec<Cell>| row.iter().map(|cell| cell.text.as_str()).collect::<Vec<_>>().join(" | ");
+        let rows = table.rows.iter().map(cells);
+        std::iter::once(format!("{}\n{heads}", table.title)).chain(rows).collect::<Vec<_>>().join("\n")
+    }
+
+    #[test]
+    fn a_search_has_its_range_and_its_steps() {
+        let (run, records) = example::capacity();
+        let findings = analyze(&run, &records);
+        insta::assert_snapshot!(text(&table(&findings).unwrap()), @r"
+        The highest rate at which p99 < 5ms and errors < 0.1%
+        design point | holds | fails at | trials | ended because
+        capacity | 64.1 k/s | 69.9 k/s | 12 | both ends confirmed
+        ");
+        insta::assert_snapshot!(text(&steps(&findings)[0].1), @r"
+        
+        trial | for | offered | verdict | because
+        0 | pilot | a closed loop |  | a closed loop reached 69.9 k/s
+        1 | bracket | 34.9 k/s | holds | 99 % of the offered rate achieved
+        2 | bracket | 69.9 k/s | fails | p99 17.06 ms
+        3 | bisect | 49.4 k/s | holds | p99 908 µs
+        4 | bisect | 58.8 k/s | holds | p99 1.545 ms
+        5 | bisect | 64.1 k/s | holds | p99 2.91 ms
+        6 | repeat | 64.1 k/s | holds | p99 2.81 ms
+        7 | repeat | 64.1 k/s | holds | p99 2.89 ms
+        8 | repeat | 69.9 k/s | fails | p99 17.03 ms
+        9 | repeat | 69.9 k/s | fails | p99 17.36 ms
+        10 | confirm | 64.1 k/s | holds | p99 2.87 ms
+        11 | confirm | 64.1 k/s | holds | p99 2.82 ms
+        ");
+        // The capacity is no design point: the study's own tables are without it.
+        insta::assert_snapshot!(text(&crate::sections::tables::table(&findings, &findings.tables[0])), @"
+        P99 of the latency
+        load | n | p99 | limited by
+        20 | 12 | 338 ±7 µs | neither
+        50 | 12 | 508 ±9 µs | neither (11/12)
+        80 | 12 | 987 ±17 µs | neither
+        ");
+    }
+}

@@ -1,0 +1,179 @@
+//! The tables that a study asks for.
+
+use analysis::findings::{Findings, Row};
+use analysis::number;
+use study::plan::{self, TableKind};
+
+use super::results::{cell, heading, limited_by, point_cells, point_heads};
+use crate::document::{Cell, Head, Room, Table};
+
+/// One that the study asks for.
+pub(crate) fn table(findings: &Findings, table: &plan::Table) -> Table {
+    let mut columns = Vec::new();
+    columns.push(column("n", true, findings, |row| row.n.to_string()));
+    match table.kind {
+        TableKind::Statistics => {
+            table.metrics.iter().for_each(|metric| columns.extend(statistics(findings, metric)));
+        }
+        TableKind::Metrics => columns.extend(table.metrics.iter().map(|metric| {
+            let heading = heading(metric);
+            column(&heading, true, findings, |row| cell(findings, row, metric))
+        })),
+    }
+    columns.push(column("limited by", false, findings, |row| match row.n {
+        0 => row.state.word().to_owned(),
+        _ => limited_by(row),
+    }));
+    let cells = |row: usize| {
+        let cells = columns.iter().map(|(_, cells): &Column| Cell::new(cells[row].as_str()));
+        point_cells(findings, &findings.rows[row]).into_iter().chain(cells).collect()
+    };
+    let rows = (0..findings.rows.len()).map(cells).collect();
+    let mut heads = point_heads(findings);
+    let points = heads.len();
+    heads.extend(columns.iter().map(|((head, right), _)| if *right { Head::number(head) } else { Head::text(head) }));
+    // Where it is too wide, numbers go from the last on; the number of trials, the first of them and the verdict stay.
+    let last = heads.len() - 1;
+    heads
+        .iter_mut()
+        .enumerate()
+        .skip(points + 2)
+        .filter(|(at, _)| *at < last)
+        .for_each(|(_, head)| head.room = Room::Drop);
+    Table { title: title(findings, table), heads, rows, below: Vec::new() }
+}
+
+/// A heading with its cells.
+type Column = ((String, bool), Vec<String>);
+
+fn column(heading: &str, right: bool, findings: &Findings, cell: impl Fn(&Row) -> String) -> Column {
+    ((heading.to_owned(), right), findings.rows.iter().map(cell).collect())
+}
+
+fn title(findings: &Findings, table: &plan::Table) -> String {
+    let text = |metric: &String| {
+        let known = findings.metric_info(metric).map(|info| info.text.clone());
+        known.or_else(|| study::Metric::named(metric).map(|metric| metric.text.to_owned())).unwrap_or(metric.clone())
+    };
+    table.title.clone().unwrap_or_else(|| {
+        let mut made = table.metrics.iter().map(text).collect::<Vec<_>>().join(", ");
+        if let Some(first) = made.get_mut(..1) {
+            first.make_ascii_uppercase();
+        }
+        made
+    })
+}
+
+/// Sample mean, sample standard deviation and interval of a metric, all in one unit, which the headings name.
+fn statistics(findings: &Findings, metric: &str) -> Vec<Column> {
+    let unit = findings.metric_info(metric).map_or("", |info| info.unit.as_str());
+    let found = |row: &Row| row.metrics.get(metric).cloned().unwrap_or_default();
+    let finite = |value: Option<f64>| value.filter(|value| value.is_finite());
+    let largest = findings
+        .rows
+        .iter()
+        .filter_map(|row| finite(found(row).mean))
+        .fold(0.0, |most: f64, mean| most.max(mean.abs()));
+    let (divisor, unit) = number::scale(unit, largest);
+    let spreads = findings.rows.iter().filter_map(|row| finite(found(row).stddev)).filter(|spread| *spread > 0.0);
+    let least = spreads.fold(f64::INFINITY, f64::min) / divisor;
+    // Two digits of the smallest deviation, within reason.
+    let decimals = if least.is_finite() { (1.0 - least.log10().floor()).clamp(0.0, 4.0) as usize } else { 2 };
+    let shown = |value: Option<f64>| finite(value).map(|value| format!("{:.decimals$}", value / divisor));
+    let head = |text: &str| if unit.is_empty() { text.to_owned() } else { format!("{text}, {unit}") };
+    let mean = |row: &Row| match shown(found(row).mean)
+        .map(|mean| if row.is_at_least(metric) { format!("≥ {mean}") } else { mean })
+    {
+        Some(mean) if row.is_marked() => format!("{mean}*"),
+        Some(mean) => mean,
+        None if row.metrics.contains_key(metric) => "too few samples".to_owned(),
+        None => String::new(),
+    };
+    let interval = |row: &Row| {
+        let estimate = found(row).estimate;
+        let (low, high) = (shown(estimate.map(|found| found.low)), shown(estimate.map(|found| found.high)));
+        low.zip(high).map_or(String::new(), |(low, high)| format!("{low} to {high}"))
+    };
+    // What a quick look shows is no interval of any level.
+    let level = if findings.quick { "quick look's".to_owned() } else { number::percent(findings.level) };
+    vec![
+        column(&head("sample mean"), true, findings, mean),
+        column(&head("sample standard deviation"), true, findings, |row| shown(found(row).stddev).unwrap_or_default()),
+        column(&head(&format!("{level} interval")), true, findings, interval),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use analysis::{analyze, example};
+
+    fn text(table: &Table) -> String {
+        let heads = table.heads.iter().map(|head| head.text.as_str()).collect::<Vec<_>>().join(" | ");
+        let cells = |row: &Vec<Cell>| row.iter().map(|cell| cell.text.as_str()).collect::<Vec<_>>().join(" | ");
+        let rows = table.rows.iter().map(cells);
+        std::iter::once(format!("{}\n{heads}", table.title)).chain(rows).collect::<Vec<_>>().join("\n")
+    }
+
+    fn first(findings: &Findings) -> Table {
+        super::table(findings, &findings.tables[0])
+    }
+
+    #[test]
+    fn sample_mean_and_standard_deviation_as_the_seed_has_them() {
+        let (run, records) = example::threads();
+        let findings = analyze(&run, &records);
+        insta::assert_snapshot!(text(&first(&findings)), @"
+        Valid answers a second
+        threads | cpus | n | sample mean, k/s | sample standard deviation, k/s | 95 % interval, k/s | limited by
+        1 | 1 | 8 | 19.71 | 0.13 | 19.48 to 19.94 | subject
+        2 | 2 | 8 | 37.31 | 0.56 | 36.84 to 37.78 | subject
+        4 | 4 | 8 | 66.42 | 1.24 | 65.38 to 67.46 | subject
+        8 | 8 | 8 | 104.56 | 1.72 | 103.12 to 105.99 | subject
+        16 | 16 | 8 | 127.38 | 1.53 | 125.88 to 128.88 | subject
+        24 | 24 | 8 | 125.39 | 1.21 | 123.91 to 126.87 | subject
+        32 | 24 of 32 | 8 | 114.25 | 1.87 | 112.69 to 115.82 | subject
+        40 | 24 of 40 | 8 | 102.91* | 1.63 | 101.55 to 104.28 | generator
+        ");
+        // The same from the values of the trials.
+        let values = findings.rows[1].trials.iter().map(|trial| trial.values["throughput"]).collect::<Vec<_>>();
+        let mean = values.iter().sum::<f64>() / 8.0;
+        let stddev = (values.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / 7.0).sqrt();
+        let row = &first(&findings).rows[1];
+        let cells = [&row[3].text, &row[4].text];
+        assert_eq!(cells, [&format!("{:.2}", mean / 1e3), &format!("{:.2}", stddev / 1e3)]);
+    }
+
+    #[test]
+    fn metrics_side_by_side_also_where_there_are_none() {
+        let (mut run, records) = example::volley();
+        let metrics = ["throughput", "latency_p99", "handshake_mean"].map(str::to_owned).to_vec();
+        run.plan.tables =
+            vec![plan::Table { kind: TableKind::Metrics, metrics, title: Some("Side by side".to_owned()) }];
+        insta::assert_snapshot!(text(&first(&analyze(&run, &records))), @"
+        Side by side
+        server | cores | clients | n | throughput | p99 | handshake mean | limited by
+        c-epoll | 1 | 40 | 8 | 69.8 ±1.8 k/s | 1.280 ±0.042 ms |  | subject
+        c-epoll | 1 | 80 | 8 | 72.6 ±1.9 k/s | 2.46 ±0.08 ms |  | subject
+        c-epoll | 2 | 40 | 8 | 111.7 ±3.0 k/s | 797 ±26 µs |  | subject
+        c-epoll | 2 | 80 | 8 | 114.7 ±1.0 k/s* | 1.548 ±0.016 ms* |  | generator
+        go | 1 | 40 | 7 | 51.5 ±1.5 k/s | 1.751 ±0.063 ms |  | subject
+        go | 1 | 80 | 8 | 53.2 ±1.4 k/s | 3.35 ±0.13 ms |  | subject
+        go | 2 | 40 | 8 | 82.1 ±2.2 k/s | 1.088 ±0.036 ms |  | subject
+        go | 2 | 80 | 0 |  |  |  | failed
+        rust-tokio | 1 | 40 | 8 | 55.9 ±3.6 k/s | 1.604 ±0.121 ms |  | subject
+        rust-tokio | 1 | 80 | 8 | 58.6 ±1.5 k/s | 3.05 ±0.10 ms |  | subject
+        rust-tokio | 2 | 40 | 8 | 91.2 ±2.4 k/s | 981 ±32 µs |  | subject
+        rust-tokio | 2 | 80 | 0 |  |  |  | unrunnable
+        ");
+        let statistics =
+            plan::Table { kind: TableKind::Statistics, metrics: vec!["handshake_mean".to_owned()], title: None };
+        run.plan.tables = vec![statistics];
+        run.plan.points.truncate(1);
+        insta::assert_snapshot!(text(&first(&analyze(&run, &records[..20]))), @r"
+        Mean time of a TLS handshake
+        design point | n | sample mean | sample standard deviation | 95 % interval | limited by
+        c-epoll, cores 1, clients 40 | 1 |  |  |  | subject
+        ");
+    }
+}
