@@ -89,7 +89,8 @@ fn stored(store: &Store) -> Result<Vec<Stored>, String> {
     });
     runs.map(|summary| {
         let run = store.run(&summary.id).map_err(|error| error.to_string())?;
-        let records = store.records(&run.id).map_err(|error| error.to_string())?;
+        let mut records = store.records(&run.id).map_err(|error| error.to_string())?;
+        analysis::judge_again(&run, &mut records);
         Ok(Stored { run, records, findings: OnceCell::new() })
     })
     .collect()

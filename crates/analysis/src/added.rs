@@ -36,7 +36,7 @@ pub fn added(findings: &Findings) -> Vec<Added> {
         let direct = findings.rows.iter().position(|other| is_direct_of(other, row))?;
         let against = &findings.rows[direct];
         let metrics = COMPARED.iter().filter_map(|name| metric(name, against, row, findings.level)).collect::<Vec<_>>();
-        let place = if rest.is_empty() { String::new() } else { crate::row::label(&rest, &row.factors) };
+        let place = if rest.is_empty() { String::new() } else { crate::label::label(&rest, &row.factors) };
         let through = through.to_owned();
         (!metrics.is_empty()).then(|| Added { row: index, direct, through, place, metrics, sentence: String::new() })
     };
@@ -105,7 +105,7 @@ pub fn change(estimate: &Estimate, unit: &str, quick: bool) -> String {
 }
 
 /// The same of something: `+0.1 µs per 1,000 requests [-0.2, 0.4]`.
-pub fn change_per(estimate: &Estimate, unit: &str, per: &str, quick: bool) -> String {
+pub(crate) fn change_per(estimate: &Estimate, unit: &str, per: &str, quick: bool) -> String {
     let (divisor, name) = scale(unit, estimate.point.abs().max(estimate.half_width()));
     let [point, low, high] = [estimate.point, estimate.low, estimate.high].map(|value| value / divisor);
     let decimals = match point.abs().max(high - low) {

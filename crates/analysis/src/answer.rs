@@ -10,8 +10,8 @@ use crate::findings::{
     ComparedPlace, Comparison, Difference, Estimate, Findings, Mark, MetricInfo, Row, Scalability, SearchEnd, Sentence,
     Source, Trend,
 };
+use crate::label::label;
 use crate::number;
-use crate::row::label;
 
 /// At most so many places are named in a sentence.
 const NAMED: usize = 3;
@@ -180,7 +180,7 @@ fn at_least(findings: &Findings) -> Option<String> {
     let unknown = findings.rows.iter().filter(is_unknown);
     let shown = unknown.filter_map(|row| {
         let mean = number::quantity(row.metrics.get(&metric.name)?.mean?, &metric.unit);
-        Some(format!("{} ({} at least {mean})", row.label, noun(metric)))
+        Some(format!("{} ({} at least {mean})", row.label, metric.noun()))
     });
     listed("Not ranked, because requests still waited for an answer at the end: ", shown.collect())
 }
@@ -241,7 +241,7 @@ fn alone(findings: &Findings, row: &Row) -> String {
     names.extend(["throughput", "latency_mean", "latency_p99"].into_iter().filter(|name| *name != findings.metric));
     let parts = names.into_iter().filter_map(|name| {
         let metric = findings.metric_info(name)?;
-        Some(format!("{} {}", noun(metric), value(findings, row, metric)?))
+        Some(format!("{} {}", metric.noun(), value(findings, row, metric)?))
     });
     format!("{}: {}.", row.label, parts.collect::<Vec<_>>().join(", "))
 }
@@ -253,15 +253,6 @@ fn value(findings: &Findings, row: &Row, metric: &MetricInfo) -> Option<String> 
         Some(estimate) => Some(number::estimate(&estimate, &metric.unit)),
         None if found.at_least => Some(number::at_least(found.mean?, &metric.unit)),
         None => Some(number::quantity(found.mean?, &metric.unit)),
-    }
-}
-
-/// How a metric is called within a sentence.
-pub(crate) fn noun(metric: &MetricInfo) -> String {
-    match (metric.name.as_str(), metric.text.strip_suffix(" of the latency")) {
-        ("throughput", _) => "throughput".to_owned(),
-        (_, Some(quantile)) => format!("{quantile} latency"),
-        _ => metric.text.clone(),
     }
 }
 
@@ -305,7 +296,7 @@ impl<'a> Contest<'a> {
     fn new(findings: &'a Findings, comparison: &'a Comparison) -> Option<Contest<'a>> {
         let metric = findings.metric_info(&comparison.metric)?;
         let (best, better) = if metric.higher_is_better { ("highest", "higher") } else { ("lowest", "lower") };
-        Some(Contest { findings, comparison, noun: noun(metric), best, better })
+        Some(Contest { findings, comparison, noun: metric.noun(), best, better })
     }
 
     fn sentences(&self) -> Vec<String> {
@@ -495,7 +486,7 @@ fn trend_words(findings: &Findings, trends: &[&Trend], is_asked: bool) -> Option
     let same = trends.iter().filter(|trend| (&trend.from, &trend.to) == (&first.from, &first.to)).copied();
     let is_claimed = |trend: &&Trend| !findings.quick && trend.change.blocks >= BLOCKS_MIN as u64;
     let (claimed, short) = same.partition::<Vec<_>, _>(is_claimed);
-    let from_to = format!("From {} {} to {} {}", first.factor, first.from, first.to, noun(metric));
+    let from_to = format!("From {} {} to {} {}", first.factor, first.from, first.to, metric.noun());
     let Some(blocks) = claimed.iter().map(|trend| trend.change.blocks).min() else {
         let mean =
             |row: usize| Some(number::quantity(findings.rows[row].metrics.get(&metric.name)?.mean?, &metric.unit));

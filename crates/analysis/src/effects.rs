@@ -352,15 +352,6 @@ fn named(factor: &Factor, level: &Level) -> String {
     }
 }
 
-/// What a metric is called within a sentence.
-pub fn noun(metric: &MetricInfo) -> String {
-    match (metric.name.as_str(), metric.text.strip_suffix(" of the latency")) {
-        ("throughput", _) => "throughput".to_owned(),
-        (_, Some(quantile)) => format!("{quantile} latency"),
-        _ => metric.text.clone(),
-    }
-}
-
 /// A change with its interval: `+38 % [+31, +45]`, `×3.40 [3.10, 3.70]`, `-12.3 µs [-14.0, -10.6]`.
 pub fn change(scale: EffectScale, found: &Estimate, unit: &str) -> String {
     let (numbers, name, signed) = match scale {
@@ -409,7 +400,7 @@ pub fn source_name(source: &EffectSource) -> String {
 }
 
 fn words(effects: &mut Effects, metric: &MetricInfo, level: f64, told: &BTreeSet<String>) {
-    let noun = noun(metric);
+    let noun = metric.noun();
     let Some(found) = effects.analyses.first() else {
         let why = effects.refused.clone().unwrap_or_default();
         effects.sentences = vec![format!("Effects on {noun}: none computed, because {why}.")];

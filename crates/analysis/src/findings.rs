@@ -2,6 +2,7 @@
 
 mod added;
 mod conditions;
+mod estimate;
 mod inside;
 mod miss_ratio;
 mod operations;
@@ -20,6 +21,7 @@ use study::record::{
 
 pub use self::added::{Added, AddedMetric};
 pub use self::conditions::{Probed, ProbedTrial, Scope, States};
+pub use self::estimate::Estimate;
 pub use self::inside::{Column, InsideTrial, Process, Role};
 pub use self::miss_ratio::{CurvePolicy, MissRatioCurve, MissRatioPoint, MissRatios, PolicyPoint};
 pub use self::operations::{OperationFinding, OverTrials, RowOperations};
@@ -322,6 +324,17 @@ pub struct MetricInfo {
     pub text: String,
 }
 
+impl MetricInfo {
+    /// What it is called within a sentence: `p99 latency`.
+    pub fn noun(&self) -> String {
+        match (self.name.as_str(), self.text.strip_suffix(" of the latency")) {
+            ("throughput", _) => "throughput".to_owned(),
+            (_, Some(quantile)) => format!("{quantile} latency"),
+            _ => self.text.clone(),
+        }
+    }
+}
+
 /// What is known of one design point.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Row {
@@ -455,7 +468,7 @@ impl Row {
 
     /// Requests gone wrong, all trials, all kinds.
     pub fn errors_total(&self) -> u64 {
-        crate::number::total(self.errors.values().copied())
+        self.errors.values().fold(0, |sum, count| sum.saturating_add(*count))
     }
 
     /// Whether something forbids to compare it.
@@ -566,44 +579,6 @@ pub struct MetricFinding {
     pub target_met: Option<bool>,
     /// Why there is no estimate, or what to beware of: `not enough samples`.
     pub note: Option<String>,
-}
-
-/// A point with its interval.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Estimate {
-    /// The mean.
-    pub point: f64,
-    /// Lower bound.
-    pub low: f64,
-    /// Upper bound.
-    pub high: f64,
-    /// Level of confidence, a fraction.
-    pub level: f64,
-    /// Independent values it rests on.
-    pub n: u64,
-}
-
-impl Estimate {
-    /// The same of the inverse ratio.
-    pub fn inverse(&self) -> Estimate {
-        Estimate { point: 1.0 / self.point, low: 1.0 / self.high, high: 1.0 / self.low, ..*self }
-    }
-
-    /// Half the width.
-    pub fn half_width(&self) -> f64 {
-        (self.high - self.low) / 2.0
-    }
-
-    /// Half the width over the point; `None` at zero.
-    pub fn relative(&self) -> Option<f64> {
-        (self.point != 0.0).then(|| self.half_width() / self.point.abs())
-    }
-}
-
-impl From<stats::Estimate> for Estimate {
-    fn from(from: stats::Estimate) -> Self {
-        Self { point: from.point, low: from.low, high: from.high, level: from.level, n: from.n }
-    }
 }
 
 /// Who was the limit, over the trials of a row.

@@ -41,7 +41,7 @@ impl Latency {
     }
 
     /// Whether as many values as a quantile needs stand behind it: answers, or where it is only known to be at least something, waits too.
-    pub fn is_enough(&self, bound: &Bound, needed: u64) -> bool {
+    pub(crate) fn is_enough(&self, bound: &Bound, needed: u64) -> bool {
         let there =
             if bound.at_least { self.answered.len().saturating_add(self.waits.len()) } else { self.answered.len() };
         there >= needed
@@ -52,7 +52,7 @@ impl Latency {
 const SHOWN: f64 = 0.001;
 
 /// Whether requests without an answer change a number, so that an interval around the answered ones alone is none of it.
-pub fn is_moved(bound: &Bound, answered: Option<f64>) -> bool {
+pub(crate) fn is_moved(bound: &Bound, answered: Option<f64>) -> bool {
     bound.at_least || answered.is_none_or(|answered| (bound.value - answered).abs() > SHOWN * answered.abs())
 }
 

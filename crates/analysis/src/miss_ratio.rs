@@ -69,7 +69,7 @@ fn panels(findings: &Findings, run: &Run, records: &[&Record], index: usize, fig
     let rest = rest.map(|factor| factor.name.clone()).collect::<Vec<_>>();
     let mut panels: Vec<(String, Vec<usize>)> = Vec::new();
     for (row, found) in findings.rows.iter().enumerate() {
-        let title = if rest.is_empty() { String::new() } else { crate::row::label(&rest, &found.factors) };
+        let title = if rest.is_empty() { String::new() } else { crate::label::label(&rest, &found.factors) };
         match panels.iter_mut().find(|(known, _)| *known == title) {
             Some((_, rows)) => rows.push(row),
             None => panels.push((title, vec![row])),

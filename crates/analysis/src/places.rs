@@ -2,7 +2,7 @@
 
 use study::plan::{Level, Plan};
 
-use crate::row::{label, varied};
+use crate::label::{label, varied};
 
 /// Design points that differ in one factor alone.
 #[derive(Clone, Debug, PartialEq)]

@@ -3,7 +3,7 @@
 use study::Calls;
 use study::record::{MiddleUse, Record, Run};
 
-use crate::row;
+use crate::label::label;
 
 /// The files of every trial whose middle told its calls: path, with a folder for each design point and block, and content.
 ///
@@ -21,7 +21,7 @@ pub fn raw_whip(run: &Run, records: &[Record]) -> Vec<(String, String)> {
         else {
             continue;
         };
-        let folder = format!("{}/block-{}", slug(&row::label(&run.plan.factors, &record.factors)), record.block);
+        let folder = format!("{}/block-{}", slug(&label(&run.plan.factors, &record.factors)), record.block);
         let mut put = |name: &str, text: String| {
             if !text.is_empty() {
                 files.push((format!("{folder}/{name}"), text));

@@ -3,25 +3,17 @@
 use std::collections::BTreeMap;
 
 use study::WarningKind;
-use study::plan::{Level, Plan, SearchPlan, TrialRule};
+use study::plan::{Plan, SearchPlan, TrialRule};
 use study::record::{
     BuildOutcome, Censored, FailureKind, IdlePolicy, Limit, Measurement, NetworkCounters, Outcome, Record, Run,
 };
 
 use crate::findings::{
-    Estimate, Factor, FailureCount, LimitFinding, Mark, MetricFinding, Row, RowState, SearchFinding, TrialFinding,
-    Warning,
+    Estimate, FailureCount, LimitFinding, Mark, MetricFinding, Row, RowState, SearchFinding, TrialFinding, Warning,
 };
+use crate::label::{label, varied};
 use crate::number::count;
 use crate::{histogram, probes, search, silence, value, warning};
-
-/// The label of the row of a study without factors.
-const ONLY_POINT: &str = "the only point";
-
-/// `text` about a row: behind its label, unless there is no other row.
-pub fn about(row: &Row, text: &str) -> String {
-    if row.label == ONLY_POINT { text.to_owned() } else { format!("{}: {text}", row.label) }
-}
 
 /// The row of a point; `records` are its trials under one idle policy, in the order they ran, and `ended` says why the study had no more blocks.
 pub fn row(run: &Run, point: usize, idle: Option<IdlePolicy>, records: &[&Record], ended: &str) -> Row {
@@ -105,32 +97,6 @@ fn label_of(plan: &Plan, point: usize) -> String {
         true if own => format!("capacity of {}", label(&varied, levels)),
         true => "capacity".to_owned(),
         false => label(if own { &varied } else { &plan.factors }, levels),
-    }
-}
-
-/// The factors with several levels, in the order of the study.
-pub fn varied(plan: &Plan) -> Vec<String> {
-    plan.factors.iter().filter(|name| plan.levels(name).len() > 1).cloned().collect()
-}
-
-/// A sentence on the factors that do not vary, which labels leave out; empty where all do.
-pub fn throughout(factors: &[Factor]) -> String {
-    let fixed = factors.iter().filter(|factor| factor.levels.len() == 1);
-    let fixed = fixed.map(|factor| format!("{} is {}", factor.name, factor.levels[0])).collect::<Vec<_>>();
-    if fixed.is_empty() { String::new() } else { format!(" Throughout, {}.", fixed.join(", ")) }
-}
-
-/// Levels in the order of the factors: words alone, numbers with their factor.
-pub fn label(factors: &[String], levels: &BTreeMap<String, Level>) -> String {
-    let part = |name: &String| {
-        levels.get(name).map(|level| match level {
-            Level::Text(word) => word.clone(),
-            number => format!("{name} {number}"),
-        })
-    };
-    match factors.iter().filter_map(part).collect::<Vec<_>>() {
-        parts if parts.is_empty() => ONLY_POINT.to_owned(),
-        parts => parts.join(", "),
     }
 }
 
@@ -525,16 +491,5 @@ mod tests {
         let row = example_row(0, |_, records| set(records, &[Generator]));
         let expected = Warning::new(WarningKind::GeneratorBound, "generator-bound (1 of 8 trials)", 1);
         assert_eq!(row.warnings, [expected]);
-    }
-
-    #[test]
-    fn labels() {
-        let levels = BTreeMap::from([
-            ("server".to_owned(), Level::Text("go".to_owned())),
-            ("cores".to_owned(), Level::Integer(2)),
-        ]);
-        let factors = ["server".to_owned(), "cores".to_owned()];
-        assert_eq!(label(&factors, &levels), "go, cores 2");
-        assert_eq!(label(&[], &BTreeMap::new()), "the only point");
     }
 }

@@ -7,7 +7,7 @@ use study::plan::Level;
 use study::record::{IdlePolicy, Run};
 
 use crate::findings::{CurvePoint, Factor, Row, Scalability, ScalabilityPoint, UslFit};
-use crate::row::{self, label};
+use crate::label::{label, varied};
 use crate::value;
 
 /// Factors of which there can be more or fewer at work; the law says nothing about others, such as sizes and rates.
@@ -68,7 +68,7 @@ fn of_series(
     mut measured: Vec<Measured<'_>>,
     among: usize,
 ) -> Scalability {
-    let others = row::varied(&run.plan).into_iter().filter(|name| name != factor).collect::<Vec<_>>();
+    let others = varied(&run.plan).into_iter().filter(|name| name != factor).collect::<Vec<_>>();
     measured.retain(|point| !point.throughputs.is_empty());
     measured.sort_by(|a, b| a.n.total_cmp(&b.n));
     let label = label(&others, &series);

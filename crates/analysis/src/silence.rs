@@ -7,6 +7,7 @@ use crate::findings::{Findings, Row};
 use crate::histogram;
 use crate::number::{count, quantity};
 use crate::value::whole_windows;
+use crate::waiting::starved_ns;
 
 /// Nothing shorter than this is called a silence, ns: a scheduler, a collector of garbage or a host may take as long.
 const SHORTEST_NS: f64 = 100e6;
@@ -32,14 +33,8 @@ pub fn hung(measurement: &Measurement, starved_ns: u64) -> Option<u64> {
 }
 
 /// The same of a trial.
-pub fn hung_trial(record: &Record) -> Option<u64> {
+pub(crate) fn hung_trial(record: &Record) -> Option<u64> {
     hung(record.measurement()?, starved_ns(record))
-}
-
-/// How long the subject waited for a processor that others had, ns. What is not known excuses nobody.
-pub fn starved_ns(record: &Record) -> u64 {
-    let share = crate::verdict::subject_waiting(record).unwrap_or(0.0);
-    (share * record.subject.measured_ns as f64) as u64
 }
 
 /// How long all connections had been silent at the end, where that is far longer than an answer takes.

@@ -16,7 +16,7 @@ const QUANTILES: [(&str, f64); 5] =
     [("latency_p50", 0.5), ("latency_p90", 0.9), ("latency_p95", 0.95), ("latency_p99", 0.99), ("latency_p999", 0.999)];
 
 /// The quantile behind a metric's name.
-pub fn quantile_of(metric: &str) -> Option<f64> {
+pub(crate) fn quantile_of(metric: &str) -> Option<f64> {
     QUANTILES.iter().find(|(name, _)| *name == metric).map(|(_, q)| *q)
 }
 
@@ -32,7 +32,7 @@ pub fn values(record: &Record, level: f64) -> BTreeMap<String, f64> {
 }
 
 /// The same, and the names of those that are only the least that they can be: requests still waited when the trial ended.
-pub fn values_and_bounds(record: &Record, level: f64) -> (BTreeMap<String, f64>, BTreeSet<String>) {
+pub(crate) fn values_and_bounds(record: &Record, level: f64) -> (BTreeMap<String, f64>, BTreeSet<String>) {
     let (mut values, mut at_least) = (BTreeMap::new(), BTreeSet::new());
     let Some(measurement) = record.measurement() else { return (values, at_least) };
     let mut put = |name: &str, value: Option<f64>| {
@@ -169,14 +169,14 @@ pub fn clock(measurement: &Measurement) -> Clock {
 }
 
 /// Whole windows: the last one may have been cut short.
-pub fn whole_windows(measurement: &Measurement) -> &[Window] {
+pub(crate) fn whole_windows(measurement: &Measurement) -> &[Window] {
     let whole = measurement.duration_ns.checked_div(measurement.window_ns).unwrap_or(0);
     let windows = measurement.windows.as_slice();
     &windows[..windows.len().min(usize::try_from(whole).unwrap_or(usize::MAX))]
 }
 
 /// A metric by window; `None` for one that windows do not have, or where a window lacks it.
-pub fn window_values(metric: &str, measurement: &Measurement) -> Option<Vec<f64>> {
+pub(crate) fn window_values(metric: &str, measurement: &Measurement) -> Option<Vec<f64>> {
     let windows = whole_windows(measurement).iter();
     let window_s = measurement.window_ns as f64 / 1e9;
     match metric {

@@ -11,7 +11,7 @@
 //!    back-off, the subject that loses their connections is the limit.
 //! 5. A middle whose processors were busy is the limit in place of the subject, or of nobody.
 
-use study::record::{Calibration, Limit, Measurement, MiddleUse, Record, SubjectUse, Verdict, Worker};
+use study::record::{Calibration, Limit, Measurement, MiddleUse, Record, Run, SubjectUse, Verdict, Worker};
 use study::{Warning, WarningKind};
 
 use crate::histogram;
@@ -19,6 +19,7 @@ use crate::latency::Latency;
 use crate::number::{count, percent, quantity};
 use crate::silence;
 use crate::value::errors_total;
+use crate::waiting::{starved_ns, subject_waiting, waited};
 
 /// A worker or subject above this share of its processors is busy.
 pub const BUSY: f64 = 0.8;
@@ -38,10 +39,15 @@ const LITTLE_TOLERANCE: f64 = 0.01;
 const RUN_QUEUE_SHARE: f64 = 0.05;
 /// A subject that waited for a processor that others had for more than this share of the time was not measured alone.
 const STARVED: f64 = 0.1;
-/// What others had of processors is told in ticks, most often of 10 ms, cut off at both ends: less than this on each is nothing.
-const OTHERS_DOUBT_NS: u64 = 20_000_000;
 /// Fewer clients in back-off than this share of all are not worth a word.
 const BACKOFF_SHARE: f64 = 0.01;
+
+/// Judges stored trials by the rules of today: the verdict in a store is that of the build that measured.
+pub fn judge_again(run: &Run, records: &mut [Record]) {
+    for record in records {
+        record.verdict = judge(record, run.calibration.as_ref()).0;
+    }
+}
 
 /// Who was the limit of the trial (`None`: it failed), and what the reader should know.
 ///
@@ -55,7 +61,7 @@ pub fn judge(record: &Record, calibration: Option<&Calibration>) -> (Option<Verd
             && calibration.idle == record.idle
             && calibration.threads == measurement.threads
     });
-    let starved_ns = silence::starved_ns(record);
+    let starved_ns = starved_ns(record);
     let mut warnings = measurement_warnings(measurement, starved_ns);
     warnings.extend(network_warnings(record));
     warnings.extend(waiting_warnings(record));
@@ -79,23 +85,9 @@ pub fn judge(record: &Record, calibration: Option<&Calibration>) -> (Option<Verd
     (Some(with_middles(verdict, record)), warnings)
 }
 
-/// Share of the measured time that the subject waited for a processor because another process had it, as far as it is sure: no more than it waited
-/// at all, where its own threads may have waited for each other, and no more than others had of its processors. `None` where either is not known,
-/// as where the generator shares these processors.
-pub fn subject_waiting(record: &Record) -> Option<f64> {
-    waited(&record.subject)
-}
-
 /// The same where it is so much that the numbers are not about the subject alone: it is then neither slow nor hung by what they say.
 pub fn starved(record: &Record) -> Option<f64> {
     subject_waiting(record).filter(|share| *share > STARVED)
-}
-
-fn waited(used: &SubjectUse) -> Option<f64> {
-    let doubt_ns = OTHERS_DOUBT_NS * used.cpus.len() as u64;
-    let others_ns = used.others_ns.map(|ns| if ns > doubt_ns { ns } else { 0 })?;
-    let waited_ns = used.run_queue_ns?.min(others_ns);
-    (used.measured_ns > 0).then(|| (waited_ns as f64 / used.measured_ns as f64).min(1.0))
 }
 
 /// Of the subject, and of what stands in between.
@@ -832,5 +824,16 @@ mod tests {
         assert!(judge(&zeros, None).0.is_some());
         let closed = edited(zeros, |record| of(record).offered_per_s = None);
         assert_eq!(judge(&closed, None).0.unwrap().limited_by, Limit::Latency);
+    }
+
+    #[test]
+    fn what_a_store_says_of_verdicts_is_judged_again() {
+        let (run, mut records) = example::volley();
+        let told = records.iter().map(|record| record.verdict.clone()).collect::<Vec<_>>();
+        for record in &mut records {
+            record.verdict = Some(verdict(Limit::Middle, "as rules once were".to_owned()));
+        }
+        judge_again(&run, &mut records);
+        assert_eq!(records.iter().map(|record| record.verdict.clone()).collect::<Vec<_>>(), told);
     }
 }

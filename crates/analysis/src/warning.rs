@@ -4,8 +4,8 @@ use study::WarningKind;
 use study::record::Record;
 
 use crate::findings::{Row, Warning};
+use crate::label::about;
 use crate::number::count;
-use crate::row::about;
 
 /// ` (3 of 8 trials)`; nothing where it is all of them.
 pub(crate) fn of_trials(some: usize, all: usize) -> String {

@@ -13,7 +13,8 @@ use crate::{output, references};
 pub(crate) fn report(args: ReportArgs) -> Done {
     let store = Store::open_existing(&args.store.store)?;
     let mut run = store.run(&args.run)?;
-    let records = store.records(&run.id)?;
+    let mut records = store.records(&run.id)?;
+    analysis::judge_again(&run, &mut records);
     // Of a run that goes on, whoever works on it will.
     if run.state != Some(RunState::Running) && references::complete(&mut run, &records) {
         // Kept, so that it need not be worked out again; a store that only may be read is read all the same.

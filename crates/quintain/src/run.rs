@@ -75,7 +75,8 @@ pub(crate) fn run(args: RunArgs) -> Done {
     });
     store.update_run(&run)?;
     drop(presence);
-    let records = store.records(&run.id)?;
+    let mut records = store.records(&run.id)?;
+    analysis::judge_again(&run, &mut records);
     if references::complete(&mut run, &records) {
         store.update_run(&run)?;
     }

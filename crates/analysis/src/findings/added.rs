@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::Estimate;
+use super::estimate::Estimate;
 
 /// What the requests of one design point pay for passing middles.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use study::plan::Level;
 
-use super::Estimate;
+use super::estimate::Estimate;
 
 /// The curves of one panel of a figure.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]

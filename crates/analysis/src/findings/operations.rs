@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::Estimate;
+use super::estimate::Estimate;
 
 /// The operations of one row.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -10,7 +10,7 @@ use super::{Detail, Drawing, Key, percent};
 use crate::chart::{Axis, Layer, Mark, Panel};
 use analysis::findings::{Estimate, Factor, Findings, Mark as RowMark, Row, TrialFinding};
 use analysis::number::drawable;
-use analysis::{number, row};
+use analysis::{label, number};
 
 /// A panel each, of those that are known.
 const QUANTILES: [(&str, &str); 3] = [("latency_p50", "p50"), ("latency_p99", "p99"), ("latency_p999", "p99.9")];
@@ -82,7 +82,7 @@ pub(super) fn over_rate(findings: &Findings, detail: Detail) -> Option<Drawing> 
     let names = names.map(|factor| factor.name.clone()).collect::<Vec<_>>();
     let key = |(line, series): (&Line<'_>, &usize)| Key {
         series: *series,
-        label: if names.is_empty() { super::ALL.to_owned() } else { row::label(&names, &line.row.factors) },
+        label: if names.is_empty() { super::ALL.to_owned() } else { label::label(&names, &line.row.factors) },
         simulated: false,
     };
     let bars = match findings.quick {

@@ -1,6 +1,6 @@
 //! What was shown of contenders, place by place, and what happens from the first to the last level of a factor.
 
-use analysis::effects::{change, noun};
+use analysis::effects::change;
 use analysis::findings::{ComparedPlace, Comparison, Difference, EffectScale, Findings, Trend};
 use analysis::number::percent;
 use analysis::words::idle_word;
@@ -55,7 +55,7 @@ fn table(f: &Findings, found: &Comparison) -> Table {
         place.pairs.iter().filter_map(of_pair).collect::<Vec<_>>()
     };
     let rows = found.places.iter().flat_map(of_place).collect();
-    let name = metric.map_or_else(|| found.metric.clone(), noun);
+    let name = metric.map_or_else(|| found.metric.clone(), analysis::findings::MetricInfo::noun);
     let several = f.comparisons.iter().any(|other| other.idle != found.idle);
     let idle = if several { format!(", idle {}", idle_word(found.idle)) } else { String::new() };
     Table::plain(format!("The other one, by {name}, against the best{idle}"), heads, rows)
@@ -72,7 +72,8 @@ fn trends(f: &Findings) -> Table {
     heads.extend(placed.then(|| ("at".to_owned(), false)));
     heads.extend(difference_heads());
     let row = |trend: &Trend| {
-        let name = f.metric_info(&trend.metric).map_or_else(|| trend.metric.clone(), noun);
+        let name =
+            f.metric_info(&trend.metric).map_or_else(|| trend.metric.clone(), analysis::findings::MetricInfo::noun);
         let mut cells =
             vec![name, format!("{} {}", trend.factor, trend.from), format!("{} {}", trend.factor, trend.to)];
         cells.extend(placed.then(|| trend.label.clone()));

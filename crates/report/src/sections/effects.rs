@@ -1,6 +1,6 @@
 //! Effects as tables: where the variation comes from, and what each change does.
 
-use analysis::effects::{change, noun, source_name};
+use analysis::effects::{change, source_name};
 use analysis::findings::{ChangeAt, EffectAnalysis, EffectChange, EffectScale, Effects, Findings, MetricInfo};
 use analysis::number;
 use study::plan::{Design, Level};
@@ -38,7 +38,7 @@ fn tables(findings: &Findings) -> Vec<Table> {
         if effects.analyses.is_empty() {
             continue;
         }
-        let of = noun(metric);
+        let of = metric.noun();
         let idle = match findings.effects.iter().any(|other| other.idle != effects.idle) {
             true => format!(", idle {}", analysis::words::idle_word(effects.idle)),
             false => String::new(),

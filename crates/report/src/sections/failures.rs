@@ -4,7 +4,7 @@ use analysis::findings::{Findings, Row};
 use analysis::{number, silence};
 use study::record::FailureKind;
 
-use super::results::{point_cells, point_heads};
+use super::cells::{point_cells, point_heads};
 use crate::document::{Block, Cell, Head, Section, Table};
 
 pub(crate) fn section(f: &Findings) -> Option<Section> {

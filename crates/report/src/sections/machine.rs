@@ -4,7 +4,7 @@ use analysis::findings::Findings;
 use analysis::number;
 use study::record::{BuildOutcome, FindingState};
 
-use super::results::shown;
+use super::cells::shown;
 use crate::document::{Block, Cell, Head, Section, Table, Tone};
 
 pub(crate) fn section(f: &Findings) -> Option<Section> {

@@ -1,15 +1,11 @@
 //! Every design point with its numbers, also those that have none.
 
-use analysis::findings::{Estimate, Findings, MetricFinding, Row, RowState};
-use analysis::words::{idle_word, limit_word};
-use analysis::{number, row, silence};
+use analysis::findings::{Findings, Row, RowState};
+use analysis::{label, number, silence};
 
 use crate::document::{Block, Cell, Head, Room, Section, Table, Tone};
+use crate::sections::cells::{FIRST, limit_cell, metric_cell, metric_head, point_cells, point_heads, shown};
 use crate::sections::{miss_causes, operations, searches, tables};
-
-/// Metrics of the first table, and what they are called there; the others are one click away.
-const FIRST: [(&str, &str); 4] =
-    [("throughput", "throughput"), ("latency_mean", "mean latency"), ("latency_p50", "p50"), ("latency_p99", "p99")];
 
 pub(crate) fn section(f: &Findings) -> Option<Section> {
     let mut section = Section::new("results", "Results");
@@ -38,63 +34,6 @@ pub(crate) fn section(f: &Findings) -> Option<Section> {
         section.long(Block::Table(table));
     }
     Some(section)
-}
-
-/// What a metric is called above a column.
-pub(crate) fn heading(metric: &str) -> String {
-    let short = FIRST.iter().find(|(name, _)| *name == metric);
-    short.map_or_else(|| metric.replace('_', " "), |(_, heading)| (*heading).to_owned())
-}
-
-fn metric_head(f: &Findings, name: &str) -> Head {
-    let hint = f.metric_info(name).map_or("", |info| info.text.as_str());
-    Head::number(heading(name)).hint(hint).room(Room::Drop)
-}
-
-/// The columns that say which row it is: heads, and the cells of a row.
-pub(crate) fn point_heads(f: &Findings) -> Vec<Head> {
-    let varying = f.factors.iter().filter(|factor| factor.varies());
-    let mut heads = varying
-        .map(|factor| if factor.numeric { Head::number(&*factor.name) } else { Head::text(&*factor.name) })
-        .collect::<Vec<_>>();
-    if heads.is_empty() {
-        heads.push(Head::text("design point"));
-    }
-    if has_both_policies(f) {
-        heads.push(Head::text("idle").hint("what idle processors do"));
-    }
-    if has_fewer_cpus(f) {
-        heads.push(Head::number("cpus").hint("processors of the subject, of those it would use"));
-    }
-    heads
-}
-
-pub(crate) fn point_cells(f: &Findings, row: &Row) -> Vec<Cell> {
-    let varying = f.factors.iter().filter(|factor| factor.varies());
-    let level = |name: &String| row.factors.get(name).map_or_else(|| "–".to_owned(), ToString::to_string);
-    let mut cells = varying.map(|factor| Cell::new(level(&factor.name))).collect::<Vec<_>>();
-    if cells.is_empty() {
-        cells.push(Cell::new(if row.label.is_empty() { "the only one" } else { &row.label }));
-    }
-    if has_both_policies(f) {
-        cells.push(Cell::new(row.idle.map_or("–", idle_word)));
-    }
-    if has_fewer_cpus(f) {
-        cells.push(Cell::new(match row.cpus_wanted {
-            Some(wanted) => format!("{} of {wanted}", row.cpus),
-            None => row.cpus.to_string(),
-        }));
-    }
-    cells
-}
-
-fn has_both_policies(f: &Findings) -> bool {
-    f.rows.windows(2).any(|two| two[0].point == two[1].point)
-}
-
-/// Whether some subject has fewer processors than the study would give it.
-fn has_fewer_cpus(f: &Findings) -> bool {
-    f.rows.iter().any(|row| row.cpus_wanted.is_some())
 }
 
 /// The metrics of the first table: what the stop rule looks at is always one, right after throughput.
@@ -143,62 +82,6 @@ fn state_words(row: &Row) -> String {
     format!("{}: {}", row.state.word(), row.state.reason().unwrap_or_default())
 }
 
-/// A metric of a row as a cell: its bounds when pointed at.
-pub(crate) fn metric_cell(f: &Findings, row: &Row, name: &str) -> Cell {
-    let unit = f.metric_info(name).map_or("", |info| info.unit.as_str());
-    let Some(metric) = row.metrics.get(name) else { return Cell::default() };
-    let note = || metric.note.clone().unwrap_or_default();
-    match (&metric.estimate, metric.mean) {
-        (Some(e), _) => Cell::new(cell(f, row, name)).hint(bounds(e, unit, metric)),
-        _ => Cell::new(cell(f, row, name)).hint(note()),
-    }
-}
-
-fn bounds(e: &Estimate, unit: &str, metric: &MetricFinding) -> String {
-    let note = metric.note.as_ref().map_or_else(String::new, |note| format!("; {note}"));
-    format!("{} to {}{note}", shown(e.low, unit), shown(e.high, unit))
-}
-
-/// A value in its unit; a dash for what is no number.
-pub(crate) fn shown(value: f64, unit: &str) -> String {
-    if value.is_finite() { number::quantity(value, unit) } else { "–".to_owned() }
-}
-
-/// An estimate; a dash for what is no number.
-pub(crate) fn shown_estimate(e: &Estimate, unit: &str) -> String {
-    let finite = [e.point, e.low, e.high, e.half_width()].iter().all(|value| value.is_finite());
-    if finite { number::estimate(e, unit) } else { "–".to_owned() }
-}
-
-/// An estimate, a mean that has none, or why there is neither.
-pub(crate) fn cell(f: &Findings, row: &Row, metric: &str) -> String {
-    let unit = f.metric_info(metric).map_or("", |info| info.unit.as_str());
-    let mark = if row.is_marked() { "*" } else { "" };
-    let Some(found) = row.metrics.get(metric) else { return String::new() };
-    match (&found.estimate, found.mean) {
-        (Some(estimate), _) => format!("{}{mark}", shown_estimate(estimate, unit)),
-        (None, Some(mean)) if found.at_least => format!("{}{mark}", number::at_least(mean, unit)),
-        (None, Some(mean)) => format!("{} ±?{mark}", shown(mean, unit)),
-        (None, None) => "too few samples".to_owned(),
-    }
-}
-
-fn limit_cell(row: &Row) -> Cell {
-    let hint = row.limited_by.as_ref().map_or_else(String::new, |found| found.reasons.join("; "));
-    let tags = row.marks.iter().map(|mark| mark.text().to_owned()).collect();
-    Cell { tags, ..Cell::new(limited_by(row)).hint(hint) }
-}
-
-/// Who was the limit, and in how many trials where not in all.
-pub(crate) fn limited_by(row: &Row) -> String {
-    let Some(found) = &row.limited_by else { return String::new() };
-    let (most, all) = (found.counts.get(&found.limit).copied().unwrap_or(0), found.counts.values().sum::<usize>());
-    match most == all {
-        true => limit_word(found.limit).to_owned(),
-        false => format!("{} ({most}/{all})", limit_word(found.limit)),
-    }
-}
-
 /// How to read the table.
 fn legend(f: &Findings) -> String {
     let half = match f.quick {
@@ -210,7 +93,7 @@ fn legend(f: &Findings) -> String {
         legend += &format!("; {words}");
     }
     let scope = f.scope.as_ref().map_or(String::new(), |scope| format!(" {}.", scope.sentence));
-    legend + "." + &row::throughout(&f.factors) + &scope
+    legend + "." + &label::throughout(&f.factors) + &scope
 }
 
 /// What marks in the tables mean, of those that occur.
@@ -234,7 +117,7 @@ fn stopped(f: &Findings) -> String {
     }
     let alone = reasons.len() == 1;
     let text = |(reason, rows): &(&str, Vec<&Row>)| match rows.as_slice() {
-        [row] if !alone => row::about(row, reason),
+        [row] if !alone => label::about(row, reason),
         _ => (*reason).to_owned(),
     };
     match reasons.as_slice() {

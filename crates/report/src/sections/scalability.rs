@@ -2,7 +2,7 @@
 
 use analysis::findings::{Estimate, Findings, UslFit};
 
-use super::results::{shown, shown_estimate};
+use super::cells::{shown, shown_estimate};
 use crate::document::{Block, Cell, Head, Section, Table};
 
 pub(crate) fn section(f: &Findings) -> Option<Section> {

@@ -4,7 +4,7 @@ use analysis::findings::{Findings, Row};
 use analysis::number;
 use study::plan::{self, TableKind};
 
-use super::results::{cell, heading, limited_by, point_cells, point_heads};
+use super::cells::{cell, heading, limited_by, point_cells, point_heads};
 use crate::document::{Cell, Head, Room, Table};
 
 /// One that the study asks for.

@@ -1,0 +1,57 @@
+//! What rows are called.
+
+use std::collections::BTreeMap;
+
+use study::plan::{Level, Plan};
+
+use crate::findings::{Factor, Row};
+
+/// The label of the row of a study without factors.
+const ONLY_POINT: &str = "the only point";
+
+/// `text` about a row: behind its label, unless there is no other row.
+pub fn about(row: &Row, text: &str) -> String {
+    if row.label == ONLY_POINT { text.to_owned() } else { format!("{}: {text}", row.label) }
+}
+
+/// The factors with several levels, in the order of the study.
+pub fn varied(plan: &Plan) -> Vec<String> {
+    plan.factors.iter().filter(|name| plan.levels(name).len() > 1).cloned().collect()
+}
+
+/// A sentence on the factors that do not vary, which labels leave out; empty where all do.
+pub fn throughout(factors: &[Factor]) -> String {
+    let fixed = factors.iter().filter(|factor| factor.levels.len() == 1);
+    let fixed = fixed.map(|factor| format!("{} is {}", factor.name, factor.levels[0])).collect::<Vec<_>>();
+    if fixed.is_empty() { String::new() } else { format!(" Throughout, {}.", fixed.join(", ")) }
+}
+
+/// Levels in the order of the factors: words alone, numbers with their factor.
+pub fn label(factors: &[String], levels: &BTreeMap<String, Level>) -> String {
+    let part = |name: &String| {
+        levels.get(name).map(|level| match level {
+            Level::Text(word) => word.clone(),
+            number => format!("{name} {number}"),
+        })
+    };
+    match factors.iter().filter_map(part).collect::<Vec<_>>() {
+        parts if parts.is_empty() => ONLY_POINT.to_owned(),
+        parts => parts.join(", "),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn labels() {
+        let levels = BTreeMap::from([
+            ("server".to_owned(), Level::Text("go".to_owned())),
+            ("cores".to_owned(), Level::Integer(2)),
+        ]);
+        let factors = ["server".to_owned(), "cores".to_owned()];
+        assert_eq!(label(&factors, &levels), "go, cores 2");
+        assert_eq!(label(&[], &BTreeMap::new()), "the only point");
+    }
+}
