@@ -134,7 +134,7 @@ fn sentence(findings: &Findings, found: &Added) -> String {
             }
             Some(difference) if metric.shown => takes.push(format!("{} at {word}", change(difference, &unit, false))),
             Some(difference) if is_claimed => open.push(format!("at {word} ({})", change(difference, &unit, false))),
-            _ => adds.push(format!("{} at {word}", signed(metric.through - metric.direct, &unit))),
+            _ => adds.push(format!("{} at {word}", quantity(metric.through - metric.direct, &unit))),
         }
     }
     let through = &found.through;
@@ -159,11 +159,6 @@ fn sentence(findings: &Findings, found: &Added) -> String {
 /// A difference with its sign.
 pub fn signed(value: f64, unit: &str) -> String {
     format!("{}{}", if value < 0.0 { "" } else { "+" }, quantity(value, unit))
-}
-
-/// The sentences.
-pub fn words(findings: &Findings) -> impl Iterator<Item = String> {
-    findings.added.iter().map(|found| found.sentence.clone())
 }
 
 #[cfg(test)]

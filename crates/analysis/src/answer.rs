@@ -136,7 +136,8 @@ fn no_answer(findings: &Findings) -> String {
         None if findings.rows.iter().any(|row| row.is_at_least(&findings.metric)) => "is more than a lower bound",
         None => "has an interval",
     };
-    format!("No answer: {} of no design point {why}.", findings.metric)
+    let noun = findings.metric_info(&findings.metric).map_or_else(|| findings.metric.clone(), MetricInfo::noun);
+    format!("No answer: {noun} of no design point {why}.")
 }
 
 /// Where most points are about something else than the subject.
@@ -154,7 +155,9 @@ fn about_others(findings: &Findings) -> Option<String> {
 
 /// What takes no part, and why.
 fn others(findings: &Findings) -> impl Iterator<Item = String> {
-    let marked = findings.rows.iter().filter(|row| row.is_about_others() && row.n > 0).map(|row| {
+    // Where it is all of them, that was said.
+    let all = findings.rows.iter().filter(|row| row.n > 0).all(Row::is_about_others);
+    let marked = findings.rows.iter().filter(|row| !all && row.is_about_others() && row.n > 0).map(|row| {
         let marks = row.marks.iter().map(|mark| mark.text()).collect::<Vec<_>>().join(", ");
         format!("{} ({marks})", row.label)
     });
@@ -235,6 +238,12 @@ fn all_of(items: &[String], last: &str) -> String {
     }
 }
 
+/// The beginning of a sentence.
+fn capitalised(text: &str) -> String {
+    let mut letters = text.chars();
+    letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
+}
+
 /// One point, without anything to compare with.
 fn alone(findings: &Findings, row: &Row) -> String {
     let mut names = vec![findings.metric.as_str()];
@@ -243,7 +252,11 @@ fn alone(findings: &Findings, row: &Row) -> String {
         let metric = findings.metric_info(name)?;
         Some(format!("{} {}", metric.noun(), value(findings, row, metric)?))
     });
-    format!("{}: {}.", row.label, parts.collect::<Vec<_>>().join(", "))
+    let parts = parts.collect::<Vec<_>>().join(", ");
+    match findings.rows.len() {
+        1 => capitalised(&parts) + ".",
+        _ => format!("{}: {parts}.", row.label),
+    }
 }
 
 /// The mean of a row, with its interval where that may be claimed.
@@ -422,13 +435,13 @@ impl<'a> Contest<'a> {
             let (names, could) = self.undecided(place);
             let could = could.trim_end_matches("; ");
             let could = if could.is_empty() { String::new() } else { format!(" ({could})") };
-            format!("{}: {names}{could}", place.label)
+            format!("at {}: {names}{could}", place.label)
         });
         let open = open.collect::<Vec<_>>();
-        let start = if leaders.is_empty() { format!("{blocks}; at ") } else { "at ".to_owned() };
+        let start = if leaders.is_empty() { format!("In {blocks} it is not shown") } else { "Not shown".to_owned() };
         sentences.extend(
             (!open.is_empty())
-                .then(|| format!("Not shown which has the {} {} ({start}{}).", self.best, self.noun, some_of(&open))),
+                .then(|| format!("{start} which has the {} {} {}.", self.best, self.noun, some_of(&open))),
         );
         sentences
     }
@@ -557,7 +570,7 @@ mod tests {
             run.plan.points.truncate(1);
             records.retain(|record| record.point == 0);
         };
-        assert_snapshot!(answer_to(only), @"c-epoll, cores 1, clients 40: mean latency 573 ±5 µs, throughput 69.8 ±0.6 k/s, p99 latency 1.288 ±0.016 ms.");
+        assert_snapshot!(answer_to(only), @"Mean latency 573 ±5 µs, throughput 69.8 ±0.6 k/s, p99 latency 1.288 ±0.016 ms.");
     }
 
     #[test]
@@ -701,7 +714,7 @@ mod tests {
             let findings = analyze(&run, &records);
             let said = findings.answer.iter().filter(|sentence| sentence.from == super::Source::Comparisons);
             let said = said.map(|sentence| sentence.text.as_str()).collect::<Vec<_>>();
-            let is_open = |sentence: &&str| sentence.starts_with("Not shown which");
+            let is_open = |sentence: &&str| sentence.contains("ot shown which");
             for place in &findings.comparisons[0].places {
                 let mentions = said.iter().filter(|sentence| sentence.contains(&place.label)).collect::<Vec<_>>();
                 assert_eq!(mentions.len(), 1, "{}: {said:#?}", place.label);

@@ -101,7 +101,7 @@ fn one(findings: &Findings, design: Design, metric: &MetricInfo, idle: IdlePolic
     }
     // What the comparison of contenders and the trends say of a factor is not said again, by another test, with other numbers.
     let told = told(findings, &metric.name);
-    words(&mut effects, metric, findings.level, &told);
+    words(&mut effects, metric, findings, &told);
     for analysis in &mut effects.analyses {
         analysis.changes.retain(|change| !told.contains(&change.factor));
     }
@@ -399,14 +399,20 @@ pub fn source_name(source: &EffectSource) -> String {
     }
 }
 
-fn words(effects: &mut Effects, metric: &MetricInfo, level: f64, told: &BTreeSet<String>) {
+fn words(effects: &mut Effects, metric: &MetricInfo, findings: &Findings, told: &BTreeSet<String>) {
     let noun = metric.noun();
     let Some(found) = effects.analyses.first() else {
         let why = effects.refused.clone().unwrap_or_default();
         effects.sentences = vec![format!("Effects on {noun}: none computed, because {why}.")];
         return;
     };
-    let speaker = Speaker { effects, found, metric, noun: &noun, error: 1.0 - level, told };
+    let speaker = Speaker { effects, found, metric, noun: &noun, error: 1.0 - findings.level, told };
+    if findings.quick {
+        let sentences = std::iter::once(format!("A quick look claims no effects. {}", speaker.variation()));
+        let sentences = sentences.chain(speaker.reservations()).collect();
+        (effects.shown, effects.sentences) = (1, sentences);
+        return;
+    }
     let mut shown = Vec::new();
     let mut unclear = Vec::new();
     match effects.design {

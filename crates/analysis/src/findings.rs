@@ -329,6 +329,8 @@ impl MetricInfo {
     pub fn noun(&self) -> String {
         match (self.name.as_str(), self.text.strip_suffix(" of the latency")) {
             ("throughput", _) => "throughput".to_owned(),
+            ("hit_ratio", _) => "hit ratio".to_owned(),
+            ("byte_hit_ratio", _) => "byte hit ratio".to_owned(),
             (_, Some(quantile)) => format!("{quantile} latency"),
             _ => self.text.clone(),
         }

@@ -26,12 +26,13 @@ pub fn throughout(factors: &[Factor]) -> String {
     if fixed.is_empty() { String::new() } else { format!(" Throughout, {}.", fixed.join(", ")) }
 }
 
-/// Levels in the order of the factors: words alone, numbers with their factor.
+/// Levels in the order of the factors: words alone, numbers and switches with their factor.
 pub fn label(factors: &[String], levels: &BTreeMap<String, Level>) -> String {
     let part = |name: &String| {
         levels.get(name).map(|level| match level {
-            Level::Text(word) => word.clone(),
-            number => format!("{name} {number}"),
+            // A switch says nothing without its name.
+            Level::Text(word) if !matches!(word.as_str(), "true" | "false") => word.clone(),
+            level => format!("{name} {level}"),
         })
     };
     match factors.iter().filter_map(part).collect::<Vec<_>>() {
@@ -52,6 +53,8 @@ mod tests {
         ]);
         let factors = ["server".to_owned(), "cores".to_owned()];
         assert_eq!(label(&factors, &levels), "go, cores 2");
+        let switch = BTreeMap::from([("fill".to_owned(), Level::Text("true".to_owned()))]);
+        assert_eq!(label(&["fill".to_owned()], &switch), "fill true");
         assert_eq!(label(&[], &BTreeMap::new()), "the only point");
     }
 }

@@ -253,6 +253,12 @@ fn sentence(findings: &Findings, curve: &MissRatioCurve) -> Option<String> {
     let astray = compared.iter().filter(|(point, _)| point.strays).collect::<Vec<_>>();
     let all = crate::number::count(compared.len() as u64, "capacity");
     let label = &curve.label;
+    if findings.quick {
+        return Some(format!(
+            "A quick look: {label} was within {} points of miss ratio of the simulated {policy} at {all}.",
+            points(largest.1.point.abs()).trim_start_matches('+')
+        ));
+    }
     if astray.is_empty() {
         // What is not shown is not shown to be nothing.
         let within = format!(" within {} points", SMALL * 100.0);
@@ -268,9 +274,7 @@ fn sentence(findings: &Findings, curve: &MissRatioCurve) -> Option<String> {
         ));
     }
     let interval = |(point, found): &(&MissRatioPoint, Estimate)| {
-        let ends =
-            if findings.quick { String::new() } else { format!(" [{}, {}]", points(found.low), points(found.high)) };
-        format!("{} points{ends} at {}", points(found.point), at(point))
+        format!("{} points [{}, {}] at {}", points(found.point), points(found.low), points(found.high), at(point))
     };
     let named = astray.iter().take(NAMED).map(|found| interval(found)).collect::<Vec<_>>().join(", ");
     let more = astray.len().saturating_sub(NAMED);

@@ -91,6 +91,11 @@ pub fn count(n: u64, noun: &str) -> String {
     }
 }
 
+/// A probability as tables have it: `0.035`, `< 0.001`.
+pub fn p_value(p: f64) -> String {
+    if p < 0.001 { "< 0.001".to_owned() } else { format!("{p:.3}") }
+}
+
 /// Whether a value can be drawn: finite, and neither so large nor so small that the arithmetic of an axis would not be.
 pub fn drawable(value: f64) -> bool {
     value == 0.0 || (1e-150..=1e150).contains(&value.abs())

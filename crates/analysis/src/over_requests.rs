@@ -260,30 +260,31 @@ fn sentence(findings: &Findings, found: &OverRequests, series: usize) -> String 
     let what = match found.what.as_str() {
         "latency" => "latency",
         "middle_time" => "the middle's own time",
-        "middle_rss" => "resident set of the middle",
-        "middle_store" => "store of the middle",
-        _ => "resident set of the subject",
+        "middle_rss" => "the resident set of the middle",
+        "middle_store" => "the store of the middle",
+        _ => "the resident set of the subject",
     };
     let Some(slope) = &found.slope_per_1000 else {
         let slope = Estimate { point: found.slope_per_1000_mean, low: 0.0, high: 0.0, level: findings.level, n: 1 };
         return format!("{label}: {what} {}, from one trial", added::change_per(&slope, &found.unit, PER, true));
     };
     let change = |slope: &Estimate, quick| added::change_per(slope, &found.unit, PER, quick);
+    if findings.quick {
+        return format!("{label}: {what} {}, in a quick look", change(slope, true));
+    }
     let margin = growth::FLAT_SHARE * 100.0;
     let word = if slope.point > 0.0 { "grows" } else { "shrinks" };
     let requests = found.points.last().map_or(0.0, |point| point.requests + found.requests_a_point / 2.0);
     match (found.trend, found.halves_per_1000) {
         (Trend::Flat, _) => format!(
-            "{label}: {what} flat, within ±{margin:.0} % over {requests:.0} requests: {}",
-            change(slope, findings.quick)
+            "{label}: {what} is flat, within ±{margin:.0} % over {requests:.0} requests: {}",
+            change(slope, false)
         ),
         (Trend::Unclear, _) => {
             let alone = slope.low > 0.0 || slope.high < 0.0;
             let among = if alone { format!(", not significant among {series} series") } else { String::new() };
-            format!(
-                "{label}: {what}: {requests:.0} requests a trial cannot tell whether it grows: {}{among}",
-                change(slope, findings.quick)
-            )
+            let over = if requests >= 1.0 { format!(" over {requests:.0} requests") } else { String::new() };
+            format!("{label}: cannot tell whether {what} grows{over}: {}{among}", change(slope, false))
         }
         (Trend::Bent, Some((first, second))) => {
             let half = |point| change(&Estimate { point, ..*slope }, true);
@@ -297,7 +298,7 @@ fn sentence(findings: &Findings, found: &OverRequests, series: usize) -> String 
         (Trend::Line | Trend::Bent, _) => {
             let small = format!(", by less than {margin:.0} % over {requests:.0} requests");
             let small = if found.small { small.as_str() } else { "" };
-            format!("{label}: {what} {word}{small}: {}", change(slope, findings.quick))
+            format!("{label}: {what} {word}{small}: {}", change(slope, false))
         }
     }
 }

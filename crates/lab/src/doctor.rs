@@ -219,7 +219,7 @@ fn quiet(noise: &[Noise]) -> Seen {
     };
     let longest_ns = noise.iter().map(|noise| noise.longest_ns).max().unwrap_or(0);
     let text = format!(
-        "a busy loop lost {:.2} % of its time on processor {}, the longest interruption on any took {:.0} us",
+        "a busy loop lost {:.2} % of its time on processor {}, the longest interruption on any took {:.0} µs",
         worst.lost * 100.0,
         worst.cpu,
         longest_ns as f64 / 1e3

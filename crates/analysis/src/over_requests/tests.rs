@@ -20,7 +20,7 @@ fn a_store_that_grows_by_100_bytes_a_call() {
 fn time_and_memory_that_are_flat() {
     let time = found("middle_time");
     assert!(
-        !time.shown && time.sentence.contains("own time flat, within ±5 % over 2000 requests: "),
+        !time.shown && time.sentence.contains("own time is flat, within ±5 % over 2000 requests: "),
         "{}",
         time.sentence
     );
@@ -116,12 +116,13 @@ fn what_cannot_be_told_is_not_called_flat() {
     };
     let (trend, text) = of(|block, calls| 9_000_000 + if block % 2 == 0 { calls } else { 2_000 - calls });
     assert!(
-        trend == Trend::Flat && text.contains("resident set of the middle flat, within ±5 % over 2000 requests: "),
+        trend == Trend::Flat && text.contains("resident set of the middle is flat, within ±5 % over 2000 requests: "),
         "{text}"
     );
     let (trend, text) = of(|block, calls| 9_000_000 + (1_000 * calls).saturating_mul(u64::from(block == 1)));
     assert!(
-        trend == Trend::Unclear && text.contains("2000 requests a trial cannot tell whether it grows: +"),
+        trend == Trend::Unclear
+            && text.contains(": cannot tell whether the resident set of the middle grows over 2000 requests: +"),
         "{text}"
     );
     let (trend, text) = of(|_, calls| 9_000_000 + 2_000 * calls.min(300));

@@ -195,9 +195,9 @@ mod tests {
 
         ## Comparisons
 
-        ### The other one, by mean latency, against the best
+        ### By mean latency: every other one against the best
 
-        | at | best | against | typical change | change of the mean | blocks | p (Holm) | shown |
+        | at | best | other | typical change | change of the mean | blocks | p (Holm) | shown |
         |---|---|---|---:|---:|---:|---:|---|
         | cores 1, clients 40 | c-epoll | go | +37 % \[+30, +40\] | +36 % \[+31, +41\] | 7 | 0.117 | no; about 5.5 % would have been |
         | cores 1, clients 40 | c-epoll | rust-tokio | +22 % \[+18, +39\] | +25 % \[+15, +36\] | 8 | 0.117 | no; about 13 % would have been |
@@ -219,9 +219,9 @@ mod tests {
 
         <details><summary>By other metrics</summary>
 
-        ### The other one, by throughput, against the best
+        ### By throughput: every other one against the best
 
-        | at | best | against | typical change | change of the mean | blocks | p (Holm) | shown |
+        | at | best | other | typical change | change of the mean | blocks | p (Holm) | shown |
         |---|---|---|---:|---:|---:|---:|---|
         | cores 1, clients 40 | c-epoll | go | -27 % \[-29, -23\] | -26 % \[-29, -24\] | 7 | 0.070 | no; about 5.4 % would have been |
         | cores 1, clients 40 | c-epoll | rust-tokio | -18 % \[-28, -15\] | -20 % \[-26, -13\] | 8 | 0.070 | no; about 13 % would have been |

@@ -2,7 +2,7 @@
 
 use analysis::effects::change;
 use analysis::findings::{ComparedPlace, Comparison, Difference, EffectScale, Findings, Trend};
-use analysis::number::percent;
+use analysis::number::{p_value, percent};
 use analysis::words::idle_word;
 
 use crate::document::{Block, Section, Table};
@@ -41,7 +41,7 @@ fn table(f: &Findings, found: &Comparison) -> Table {
     let metric = f.metric_info(&found.metric);
     let placed = found.places.iter().any(|place| !place.label.is_empty());
     let mut heads = if placed { vec![("at".to_owned(), false)] } else { Vec::new() };
-    heads.extend(["best", "against"].map(|head| (head.to_owned(), false)));
+    heads.extend(["best", "other"].map(|head| (head.to_owned(), false)));
     heads.extend(difference_heads());
     let of_place = |place: &ComparedPlace| {
         let of_pair = |pair: &Difference| {
@@ -58,7 +58,7 @@ fn table(f: &Findings, found: &Comparison) -> Table {
     let name = metric.map_or_else(|| found.metric.clone(), analysis::findings::MetricInfo::noun);
     let several = f.comparisons.iter().any(|other| other.idle != found.idle);
     let idle = if several { format!(", idle {}", idle_word(found.idle)) } else { String::new() };
-    Table::plain(format!("The other one, by {name}, against the best{idle}"), heads, rows)
+    Table::plain(format!("By {name}: every other one against the best{idle}"), heads, rows)
 }
 
 fn contender(f: &Findings, found: &Comparison, row: usize) -> String {
@@ -100,6 +100,5 @@ fn difference(found: &Difference, forward: bool) -> [String; 5] {
         (false, Some(size)) => format!("no; about {} would have been", percent(size)),
         (false, None) => "no".to_owned(),
     };
-    let p = if found.p_adjusted < 0.001 { "< 0.001".to_owned() } else { format!("{:.3}", found.p_adjusted) };
-    [ratio(found.ratio), ratio(found.mean_ratio), found.blocks.to_string(), p, shown]
+    [ratio(found.ratio), ratio(found.mean_ratio), found.blocks.to_string(), p_value(found.p_adjusted), shown]
 }

@@ -45,7 +45,9 @@ fn tables(findings: &Findings) -> Vec<Table> {
         };
         let title = |what: &str| format!("{what} {of}{idle}");
         tables.push(variation(effects, title("Where the variation comes from:")));
-        tables.push(changes(effects, metric, title("What each change does to")));
+        tables.extend(
+            Some(changes(effects, metric, title("What each change does to"))).filter(|table| !table.rows.is_empty()),
+        );
     }
     tables
 }
@@ -82,7 +84,7 @@ fn variation(effects: &Effects, title: String) -> Table {
             let source = found.as_ref();
             row.push(source.map_or_else(String::new, |source| number::percent(source.share)));
             row.push(source.and_then(|source| source.f).map_or_else(String::new, short));
-            row.push(source.and_then(|source| source.p_adjusted).map_or_else(String::new, p_text));
+            row.push(source.and_then(|source| source.p_adjusted).map_or_else(String::new, number::p_value));
         }
         row
     };
@@ -91,10 +93,6 @@ fn variation(effects: &Effects, title: String) -> Table {
 
 fn short(value: f64) -> String {
     if value >= 100.0 { format!("{value:.0}") } else { format!("{value:.2}") }
-}
-
-fn p_text(p: f64) -> String {
-    if p < 0.001 { "< 0.001".to_owned() } else { format!("{p:.3}") }
 }
 
 fn changes(effects: &Effects, metric: &MetricInfo, title: String) -> Table {
@@ -125,7 +123,7 @@ fn changes(effects: &Effects, metric: &MetricInfo, title: String) -> Table {
             let found = analysis.changes.iter().find(|found| same(found, wanted));
             row.push(found.map_or_else(String::new, |found| change(analysis.scale, &found.change, &metric.unit)));
             if is_tested(analysis) {
-                row.push(found.and_then(|found| found.p_adjusted).map_or_else(String::new, p_text));
+                row.push(found.and_then(|found| found.p_adjusted).map_or_else(String::new, number::p_value));
             }
         }
         row
