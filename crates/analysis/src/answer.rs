@@ -67,9 +67,7 @@ impl Said {
         for kind in kinds {
             match kind {
                 AskedKind::Best => self.best(findings),
-                AskedKind::Added => {
-                    self.say(Source::Added, findings.added.iter().take(NAMED).map(|found| found.sentence.clone()))
-                }
+                AskedKind::Added => self.added(findings),
                 AskedKind::Growth => {
                     self.growth(findings, asked.factor.as_deref().filter(|_| asked.kind == AskedKind::Growth))
                 }
@@ -79,6 +77,17 @@ impl Said {
             }
         }
         self.say(Source::OverRequests, crate::over_requests::words(findings).take(NAMED));
+    }
+
+    /// Of each thing in between once, before any is told of at a second place.
+    fn added(&mut self, findings: &Findings) {
+        let mut met = BTreeSet::new();
+        let (first, again) = findings.added.iter().partition::<Vec<_>, _>(|found| met.insert(&found.through));
+        self.say(Source::Added, first.iter().chain(&again).take(NAMED).map(|found| found.sentence.clone()));
+        let others = findings.added.len().saturating_sub(NAMED);
+        let told = (others > 0)
+            .then(|| format!("{} more: see the table of what is added.", number::count(others as u64, "comparison")));
+        self.say(Source::Added, told);
     }
 
     fn best(&mut self, findings: &Findings) {
@@ -113,12 +122,11 @@ impl Said {
         self.say(Source::Searches, searches.collect::<Vec<_>>());
     }
 
-    /// Of the metric that the study is about, what matters most, where it is about the subject alone.
+    /// What matters most: of the metric that the study is about, or else of the first that was analysed, where it is about the subject alone.
     fn effects(&mut self, findings: &Findings) {
-        let mut found =
-            findings.effects.iter().filter(|effects| effects.metric == findings.metric && effects.marked.is_none());
-        let shown =
-            found.next().into_iter().flat_map(|effects| effects.sentences.iter().take(effects.shown.min(NAMED)));
+        let found = || findings.effects.iter().filter(|effects| effects.marked.is_none());
+        let found = found().find(|effects| effects.metric == findings.metric).or_else(|| found().next());
+        let shown = found.into_iter().flat_map(|effects| effects.sentences.iter().take(effects.shown.min(NAMED)));
         self.say(Source::Effects, shown.cloned().collect::<Vec<_>>());
     }
 
@@ -136,7 +144,7 @@ fn no_answer(findings: &Findings) -> String {
         None if findings.rows.iter().any(|row| row.is_at_least(&findings.metric)) => "is more than a lower bound",
         None => "has an interval",
     };
-    let noun = findings.metric_info(&findings.metric).map_or_else(|| findings.metric.clone(), MetricInfo::noun);
+    let noun = study::Metric::noun_of(&findings.metric);
     format!("No answer: {noun} of no design point {why}.")
 }
 
@@ -183,7 +191,7 @@ fn at_least(findings: &Findings) -> Option<String> {
     let unknown = findings.rows.iter().filter(is_unknown);
     let shown = unknown.filter_map(|row| {
         let mean = number::quantity(row.metrics.get(&metric.name)?.mean?, &metric.unit);
-        Some(format!("{} ({} at least {mean})", row.label, metric.noun()))
+        Some(format!("{} ({} at least {mean})", row.label, metric.noun))
     });
     listed("Not ranked, because requests still waited for an answer at the end: ", shown.collect())
 }
@@ -250,7 +258,7 @@ fn alone(findings: &Findings, row: &Row) -> String {
     names.extend(["throughput", "latency_mean", "latency_p99"].into_iter().filter(|name| *name != findings.metric));
     let parts = names.into_iter().filter_map(|name| {
         let metric = findings.metric_info(name)?;
-        Some(format!("{} {}", metric.noun(), value(findings, row, metric)?))
+        Some(format!("{} {}", metric.noun, value(findings, row, metric)?))
     });
     let parts = parts.collect::<Vec<_>>().join(", ");
     match findings.rows.len() {
@@ -298,7 +306,7 @@ fn digits(numbers: [f64; 3], finest: f64) -> [String; 3] {
 struct Contest<'a> {
     findings: &'a Findings,
     comparison: &'a Comparison,
-    noun: String,
+    noun: &'a str,
     /// `lowest`.
     best: &'static str,
     /// `lower`, of two.
@@ -309,7 +317,7 @@ impl<'a> Contest<'a> {
     fn new(findings: &'a Findings, comparison: &'a Comparison) -> Option<Contest<'a>> {
         let metric = findings.metric_info(&comparison.metric)?;
         let (best, better) = if metric.higher_is_better { ("highest", "higher") } else { ("lowest", "lower") };
-        Some(Contest { findings, comparison, noun: metric.noun(), best, better })
+        Some(Contest { findings, comparison, noun: &metric.noun, best, better })
     }
 
     fn sentences(&self) -> Vec<String> {
@@ -499,7 +507,7 @@ fn trend_words(findings: &Findings, trends: &[&Trend], is_asked: bool) -> Option
     let same = trends.iter().filter(|trend| (&trend.from, &trend.to) == (&first.from, &first.to)).copied();
     let is_claimed = |trend: &&Trend| !findings.quick && trend.change.blocks >= BLOCKS_MIN as u64;
     let (claimed, short) = same.partition::<Vec<_>, _>(is_claimed);
-    let from_to = format!("From {} {} to {} {}", first.factor, first.from, first.to, metric.noun());
+    let from_to = format!("From {} {} to {} {}", first.factor, first.from, first.to, metric.noun);
     let Some(blocks) = claimed.iter().map(|trend| trend.change.blocks).min() else {
         let mean =
             |row: usize| Some(number::quantity(findings.rows[row].metrics.get(&metric.name)?.mean?, &metric.unit));

@@ -5,6 +5,7 @@
 
 use std::collections::BTreeSet;
 
+use stats::claims::BLOCKS_MIN;
 use stats::compare;
 use stats::effects::{Contrast, Factorial, Scale, Source, Trial, factorial};
 use study::plan::{Design, EffectsPlan, FigureKind, Level};
@@ -101,7 +102,8 @@ fn one(findings: &Findings, design: Design, metric: &MetricInfo, idle: IdlePolic
     }
     // What the comparison of contenders and the trends say of a factor is not said again, by another test, with other numbers.
     let told = told(findings, &metric.name);
-    words(&mut effects, metric, findings, &told);
+    let blocks = input.rows.iter().map(|(row, _)| values(row, &metric.name).count()).max().unwrap_or(0);
+    words(&mut effects, metric, findings, blocks, &told);
     for analysis in &mut effects.analyses {
         analysis.changes.retain(|change| !told.contains(&change.factor));
     }
@@ -399,16 +401,20 @@ pub fn source_name(source: &EffectSource) -> String {
     }
 }
 
-fn words(effects: &mut Effects, metric: &MetricInfo, findings: &Findings, told: &BTreeSet<String>) {
-    let noun = metric.noun();
+fn words(effects: &mut Effects, metric: &MetricInfo, findings: &Findings, blocks: usize, told: &BTreeSet<String>) {
+    let noun = &metric.noun;
     let Some(found) = effects.analyses.first() else {
         let why = effects.refused.clone().unwrap_or_default();
         effects.sentences = vec![format!("Effects on {noun}: none computed, because {why}.")];
         return;
     };
-    let speaker = Speaker { effects, found, metric, noun: &noun, error: 1.0 - findings.level, told };
-    if findings.quick {
-        let sentences = std::iter::once(format!("A quick look claims no effects. {}", speaker.variation()));
+    let speaker = Speaker { effects, found, metric, noun, error: 1.0 - findings.level, told };
+    if findings.quick || blocks < BLOCKS_MIN {
+        let why = match findings.quick {
+            true => "A quick look claims no effects.".to_owned(),
+            false => format!("No effects are claimed of {blocks} blocks, as {BLOCKS_MIN} are needed."),
+        };
+        let sentences = std::iter::once(format!("{why} {}", speaker.variation()));
         let sentences = sentences.chain(speaker.reservations()).collect();
         (effects.shown, effects.sentences) = (1, sentences);
         return;
@@ -668,7 +674,7 @@ mod tests {
         let findings = of(|_, _| ());
         let [effects] = findings.effects.as_slice() else { panic!("one metric") };
         let found = &effects.analyses[0];
-        assert_eq!((found.scale, found.points, found.trials, found.equal), (EffectScale::Ratio, 8, 63, false));
+        assert_eq!((found.scale, found.points, found.trials, found.equal), (EffectScale::Ratio, 8, 95, false));
         let change = |factor: &str, at: Option<(&str, &str)>| {
             let at =
                 at.map(|(factor, level)| ChangeAt { factor: factor.to_owned(), level: Level::Text(level.to_owned()) });
@@ -690,17 +696,24 @@ mod tests {
 
     #[test]
     fn the_sentences() {
-        assert_snapshot!(sentences(&of(|_, _| ())), @r"
-        build explains 97 % of the variation of throughput: on average from O0 to O2 +125 % [+122, +127].
-        maxmem explains 2 % of the variation of throughput: on average from 1MB to 10MB +11 % [+10, +12].
-        The effect of build on throughput depends on maxmem (2 % of the variation): 1MB: from O0 to O2 +102 % [+99, +105], 10MB: from O0 to O2 +149 % [+146, +153].
-        clients: no effect on throughput shown (could detect ≥ 1.5 %).
-        maxmem × clients: no interaction in throughput shown (could detect ≥ 3.0 %).
+        assert_snapshot!(sentences(&of(|_, _| ())), @"
+        build explains 96 % of the variation of throughput: on average from O0 to O2 +124 % [+122, +126].
+        The effect of build on throughput depends on maxmem (2 % of the variation): 1MB: from O0 to O2 +101 % [+98, +103], 10MB: from O0 to O2 +150 % [+147, +153].
+        maxmem explains 2 % of the variation of throughput: on average from 1MB to 10MB +11.4 % [+10.4, +12.4].
+        maxmem × clients: no interaction in throughput shown (could detect ≥ 2.5 %).
+        build × clients: no interaction in throughput shown (could detect ≥ 2.5 %).
+        clients: no effect on throughput shown (could detect ≥ 1.3 %).
         No interaction of three factors or more in throughput shown.
-        build × clients: no interaction in throughput shown (could detect ≥ 3.0 %).
-        Shares of the variation of the logarithm of throughput, so that changes are ratios: build 97 %, maxmem 2 %, build × maxmem 2 %, 6 others under 0.5 % each.
+        Shares of the variation of the logarithm of throughput, so that changes are ratios: build 96 %, build × maxmem 2 %, maxmem 2 %, 6 others under 0.5 % each.
         The points have unequal numbers of trials: every level counts alike all the same (type III sums of squares), and shares are of the sum of these.
         ");
+    }
+
+    #[test]
+    fn few_blocks_claim_nothing() {
+        let said = sentences(&of(|_, records| records.retain(|record| record.block < 11)));
+        assert!(said.starts_with("No effects are claimed of 11 blocks, as 12 are needed. Shares of"), "{said}");
+        assert!(!said.contains("explains") && !said.contains("no effect on"), "{said}");
     }
 
     #[test]
@@ -743,10 +756,10 @@ mod tests {
             }
             run.plan.points = kept.iter().map(|&point| run.plan.points[point].clone()).collect();
         });
-        assert_snapshot!(sentences(&findings), @r"
-        build from O0 to O2: throughput +102 % [+98, +107], with all else at its first level.
-        maxmem from 1MB to 10MB: no effect on throughput shown (could detect ≥ 3.3 %).
-        clients from 40 to 80: no effect on throughput shown (could detect ≥ 3.3 %).
+        assert_snapshot!(sentences(&findings), @"
+        build from O0 to O2: throughput +101 % [+97, +104], with all else at its first level.
+        maxmem from 1MB to 10MB: no effect on throughput shown (could detect ≥ 2.5 %).
+        clients from 40 to 80: no effect on throughput shown (could detect ≥ 2.5 %).
         Shares of the variation of the logarithm of throughput, so that changes are ratios: design points 100 %, 2 others under 0.5 % each.
         One factor at a time: blind to interactions. Each change holds where all other factors are at their first level, and says nothing of elsewhere. What is called a change is so after Holm's adjustment for all changes; each interval stands by itself.
         ");
@@ -838,7 +851,7 @@ mod tests {
             findings.effects.iter().map(|effects| effects.idle).collect::<Vec<_>>(),
             [IdlePolicy::Machine, IdlePolicy::Spin]
         );
-        assert_eq!(findings.effects.iter().map(|effects| effects.analyses[0].trials).sum::<usize>(), 63);
+        assert_eq!(findings.effects.iter().map(|effects| effects.analyses[0].trials).sum::<usize>(), 95);
     }
 
     #[test]

@@ -304,7 +304,7 @@ pub fn builds() -> (Run, Vec<Record>) {
 fn make_builds() -> (Run, Vec<Record>) {
     let mut run = run(&["O0", "O2"], &[1, 10], &[40, 80]);
     let mut records = Vec::new();
-    for block in 0..TRIALS {
+    for block in 0..stats::claims::BLOCKS_MIN as u32 {
         let mut order = (0..run.plan.points.len()).collect::<Vec<_>>();
         Rng::stream(run.plan.seed, u64::from(block)).shuffle(&mut order);
         for point in order {

@@ -316,25 +316,14 @@ impl Factor {
 pub struct MetricInfo {
     /// Its name in studies, tables and CSV: `latency_p99`.
     pub name: String,
-    /// Unit of its values: `ns`, `1/s`, `B` or empty for a count.
+    /// Unit of its values: `ns`, `1/s`, `bytes`, `bytes/s`, `1` for a count or a share.
     pub unit: String,
     /// Whether more of it is better.
     pub higher_is_better: bool,
+    /// What it is called within a sentence: `p99 latency`.
+    pub noun: String,
     /// What it is, a few words.
     pub text: String,
-}
-
-impl MetricInfo {
-    /// What it is called within a sentence: `p99 latency`.
-    pub fn noun(&self) -> String {
-        match (self.name.as_str(), self.text.strip_suffix(" of the latency")) {
-            ("throughput", _) => "throughput".to_owned(),
-            ("hit_ratio", _) => "hit ratio".to_owned(),
-            ("byte_hit_ratio", _) => "byte hit ratio".to_owned(),
-            (_, Some(quantile)) => format!("{quantile} latency"),
-            _ => self.text.clone(),
-        }
-    }
 }
 
 /// What is known of one design point.

@@ -1,5 +1,6 @@
 //! What happened inside of one trial of a row, on one clock: answers, latencies and errors by window, CPU and memory by sample.
 
+use study::Metric;
 use study::record::{Measurement, Record, Sample, SubjectUse, Window};
 
 use crate::findings::{Column, Findings, InsideTrial, Process, Role, Row, TrialFinding};
@@ -134,9 +135,9 @@ fn process(role: Role, name: &str, used: &SubjectUse, duration_ns: u64) -> Proce
 
 /// Which trial of each row it is, in words.
 pub fn rule(found: &[InsideTrial]) -> String {
-    let mut metrics = found.iter().map(|trial| trial.metric.as_str()).collect::<Vec<_>>();
+    let mut metrics = found.iter().map(|trial| Metric::noun_of(&trial.metric)).collect::<Vec<_>>();
     metrics.dedup();
-    let metrics = metrics.join(" or ").replace('_', " ");
+    let metrics = metrics.join(" or ");
     format!("Of each design point the trial with the median {metrics}, of two the earlier.")
 }
 

@@ -3,21 +3,70 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use stats::Bound;
+use study::Calls;
 use study::plan::TrialRule;
-use study::record::{Measurement, Record, Window};
+use study::record::{CacheMeasurement, Measurement, MiddleUse, MissCauses, Record, SubjectUse, Window};
 
 use crate::findings::{Clock, Estimate, Row};
 use crate::histogram;
 use crate::latency::{self, Latency};
 use crate::number::total;
 
-/// Quantiles among the metrics.
-const QUANTILES: [(&str, f64); 5] =
-    [("latency_p50", 0.5), ("latency_p90", 0.9), ("latency_p95", 0.95), ("latency_p99", 0.99), ("latency_p999", 0.999)];
+/// How the value of each metric of [`study::METRICS`] is read, in their order.
+const OF: [(&str, Of); 38] = [
+    ("throughput", Exact(|t| (t.measurement.duration_ns > 0).then(|| t.measurement.rate_per_s()))),
+    ("latency_mean", Bounded(|t| latency::mean(t.measurement))),
+    ("latency_p50", Quantile(0.5)),
+    ("latency_p90", Quantile(0.9)),
+    ("latency_p95", Quantile(0.95)),
+    ("latency_p99", Quantile(0.99)),
+    ("latency_p999", Quantile(0.999)),
+    ("transfer", Exact(|t| t.a_second(t.measurement.received_bytes))),
+    ("handshake_mean", Exact(|t| t.handshake())),
+    ("hit_ratio", Exact(|t| t.cache()?.counts.hit_ratio())),
+    ("byte_hit_ratio", Exact(|t| t.cache()?.counts.byte_hit_ratio())),
+    ("miss_compulsory", Exact(|t| t.misses(|causes| causes.compulsory))),
+    ("miss_capacity", Exact(|t| t.misses(|causes| causes.capacity))),
+    ("miss_invalidation", Exact(|t| t.misses(|causes| causes.invalidation))),
+    ("miss_expiry", Exact(|t| t.misses(|causes| causes.expiry))),
+    ("miss_refused", Exact(|t| t.misses(|causes| causes.refused))),
+    ("footprint", Exact(|t| t.cache().map(|cache| cache.footprint_bytes as f64).filter(|bytes| *bytes > 0.0))),
+    ("refused_sets", Exact(|t| t.cache().map(|cache| cache.counts.refused_sets as f64))),
+    ("fills", Exact(|t| t.a_second(t.cache()?.counts.fills))),
+    ("get_latency_p99", Exact(|t| t.hits_p99())),
+    ("errors", Exact(|t| Some(errors_total(t.measurement) as f64))),
+    ("error_share", Exact(|t| error_share(t.measurement))),
+    ("subject_cpu_per_request", Exact(|t| t.subject().and_then(|used| t.a_request(used.cpu_ns())))),
+    ("generator_cpu_per_request", Exact(|t| t.generator_cpu())),
+    ("subject_rss", Exact(|t| t.record.subject.rss_max_bytes.map(|bytes| bytes as f64))),
+    ("subject_memory", Exact(|t| t.memory())),
+    ("middle_cpu_per_request", Exact(|t| t.a_request(t.middles()?.map(|middle| middle.used.cpu_ns()).sum()))),
+    ("middle_rss", Exact(|t| t.middle_rss())),
+    ("middle_time_p50", Exact(|t| t.own_time(0.5))),
+    ("middle_time_p99", Exact(|t| t.own_time(0.99))),
+    ("client_bytes_per_request", Exact(|t| t.client_bytes())),
+    ("subject_bytes_per_request", Exact(|t| Some(t.client_bytes()? * t.passed_on()?))),
+    ("m1a_bytes_per_request", Exact(|t| mean(t.metadata()?.m1a_bytes.iter().map(|bytes| *bytes as f64)))),
+    ("m1b_bytes_per_request", Exact(|t| mean(t.metadata()?.m1b_bytes.iter().map(|bytes| *bytes as f64)))),
+    ("m2_bytes_per_request", Exact(|t| mean(t.metadata()?.m2_bytes.iter().map(|bytes| *bytes as f64)))),
+    ("m3_bytes_per_request", Exact(|t| mean(t.metadata()?.m3_bytes.iter().map(|bytes| *bytes as f64)))),
+    ("entries_per_request", Exact(|t| t.entries())),
+    ("store_bytes", Exact(|t| t.store())),
+];
+
+/// How a value is read from a trial.
+enum Of {
+    Exact(fn(&Trial) -> Option<f64>),
+    /// It may be only the least that it can be: requests still waited when the trial ended.
+    Bounded(fn(&Trial) -> Option<Bound>),
+    /// A quantile of the latency, where the answers are enough for it.
+    Quantile(f64),
+}
+use Of::{Bounded, Exact, Quantile};
 
 /// The quantile behind a metric's name.
 pub(crate) fn quantile_of(metric: &str) -> Option<f64> {
-    QUANTILES.iter().find(|(name, _)| *name == metric).map(|(_, q)| *q)
+    OF.iter().find(|(name, _)| *name == metric).and_then(|(_, of)| if let Quantile(q) = of { Some(*q) } else { None })
 }
 
 /// Level of confidence of a rule; 95 % where a store holds one that cannot be.
@@ -35,112 +84,151 @@ pub fn values(record: &Record, level: f64) -> BTreeMap<String, f64> {
 pub(crate) fn values_and_bounds(record: &Record, level: f64) -> (BTreeMap<String, f64>, BTreeSet<String>) {
     let (mut values, mut at_least) = (BTreeMap::new(), BTreeSet::new());
     let Some(measurement) = record.measurement() else { return (values, at_least) };
-    let mut put = |name: &str, value: Option<f64>| {
-        if let Some(value) = value.filter(|value| value.is_finite()) {
-            values.insert(name.to_owned(), value);
-        }
-    };
-    let mut bound = |name: &str, bound: Option<Bound>| {
-        if bound.is_some_and(|bound| bound.at_least) {
-            at_least.insert(name.to_owned());
-        }
-        bound.map(|bound| bound.value)
-    };
-    let requests = measurement.requests as f64;
-    let a_request = |ns: f64| (requests > 0.0).then(|| ns / requests);
-    put("throughput", (measurement.duration_ns > 0).then(|| measurement.rate_per_s()));
-    put("errors", Some(errors_total(measurement) as f64));
-    put("error_share", error_share(measurement));
-    put("latency_mean", bound("latency_mean", latency::mean(measurement)));
-    if let Some(latency) = Latency::of(measurement) {
-        let found = latency.estimate();
-        for (name, q) in QUANTILES {
-            let needed = stats::order::samples_needed(q, level);
-            put(name, bound(name, found.quantile(q).filter(|value| latency.is_enough(value, needed))));
+    let latency = Latency::of(measurement);
+    let told = record.middles.iter().filter_map(|middle| middle.calls.as_deref()).filter(|calls| !calls.is_empty());
+    let told = told.collect::<Vec<_>>();
+    let trial = Trial { record, measurement, latency: latency.as_ref(), own_ns: own_ns(&told), told, level };
+    for (name, of) in &OF {
+        let exactly = |value| Bound { value, at_least: false };
+        let found = match of {
+            Exact(of) => of(&trial).map(exactly),
+            Bounded(of) => of(&trial),
+            Quantile(q) => trial.quantile(*q),
+        };
+        let Some(Bound { value, at_least: bound }) = found.filter(|bound| bound.value.is_finite()) else { continue };
+        values.insert((*name).to_owned(), value);
+        if bound {
+            at_least.insert((*name).to_owned());
         }
     }
-    let subject = &record.subject;
-    put("subject_cpu_per_request", a_request(subject.cpu_ns()).filter(|_| subject.measured_ns > 0));
-    let generator_cpu_ns = total(measurement.workers.iter().map(|worker| worker.cpu_ns));
-    put("generator_cpu_per_request", a_request(generator_cpu_ns as f64).filter(|_| !measurement.workers.is_empty()));
-    let seconds = measurement.duration_ns as f64 / 1e9;
-    put("transfer", (seconds > 0.0).then(|| measurement.received_bytes as f64 / seconds));
-    let handshake = measurement.handshake.as_ref().filter(|all| all.count > 0);
-    put("handshake_mean", handshake.map(|all| all.sum / all.count as f64));
-    if let Some(cache) = &measurement.cache {
-        let counts = &cache.counts;
-        let gets = counts.hits.saturating_add(counts.misses) as f64;
-        put("hit_ratio", counts.hit_ratio());
-        put("byte_hit_ratio", counts.byte_hit_ratio());
-        for (cause, count) in counts.causes.named() {
-            put(&format!("miss_{cause}"), (gets > 0.0).then(|| count as f64 / gets));
-        }
-        put("footprint", (cache.footprint_bytes > 0).then_some(cache.footprint_bytes as f64));
-        put("refused_sets", Some(counts.refused_sets as f64));
-        put("fills", (seconds > 0.0).then(|| counts.fills as f64 / seconds));
-        let hits =
-            histogram::read(&cache.get_hit).filter(|hits| hits.len() >= stats::order::samples_needed(0.99, level));
-        put("get_latency_p99", hits.and_then(|hits| hits.quantile(0.99)));
-    }
-    put("subject_rss", subject.rss_max_bytes.map(|bytes| bytes as f64));
-    let middle_cpu_ns = record.middles.iter().map(|middle| middle.used.cpu_ns()).sum();
-    put("middle_cpu_per_request", a_request(middle_cpu_ns).filter(|_| !record.middles.is_empty()));
-    let resident = record.middles.iter().map(|middle| middle.used.rss_max_bytes).sum::<Option<u64>>();
-    put("middle_rss", resident.filter(|_| !record.middles.is_empty()).map(|bytes| bytes as f64));
-    for (name, value) in of_calls(record, level).into_iter().chain(bytes(record, measurement)) {
-        put(name, value);
-    }
-    // The first sample is taken when the port answers and the generator is just being started.
-    let before = subject.samples.first().map(|sample| sample.rss_bytes);
-    put("subject_memory", subject.rss_max_bytes.zip(before).map(|(peak, before)| peak.saturating_sub(before) as f64));
     (values, at_least)
 }
 
-/// What middles tell of their calls.
-fn of_calls(record: &Record, level: f64) -> Vec<(&'static str, Option<f64>)> {
-    let mut values = Vec::new();
-    let told = record.middles.iter().filter_map(|middle| middle.calls.as_deref()).filter(|calls| !calls.is_empty());
-    let told = told.collect::<Vec<_>>();
-    let Some(first) = told.first() else { return values };
-    // A call that passes several is the sum of what each took of it; they see calls in one order where one client asks.
+/// A measured trial, with what several metrics are read from.
+struct Trial<'a> {
+    record: &'a Record,
+    measurement: &'a Measurement,
+    latency: Option<&'a Latency>,
+    /// What middles tell of their calls, of those that tell.
+    told: Vec<&'a Calls>,
+    /// What all of them took of each call, ascending, ns.
+    own_ns: Vec<f64>,
+    level: f64,
+}
+
+/// A call that passes several middles is the sum of what each took of it; they see calls in one order where one client asks.
+fn own_ns(told: &[&Calls]) -> Vec<f64> {
     let calls = told.iter().map(|calls| calls.len()).min().unwrap_or(0);
     let mut own = (0..calls).map(|at| told.iter().map(|calls| calls.own_ns[at] as f64).sum()).collect::<Vec<f64>>();
     own.sort_by(f64::total_cmp);
-    for (name, q) in [("middle_time_p50", 0.5), ("middle_time_p99", 0.99)] {
-        let enough = own.len() as u64 >= stats::order::samples_needed(q, level);
-        values.push((name, stats::order::quantile(&own, q).filter(|_| enough)));
-    }
-    // Metadata is counted once, at the middle next to the generator.
-    let mean = |column: &[u64]| {
-        (!column.is_empty()).then(|| column.iter().map(|value| *value as f64).sum::<f64>() / column.len() as f64)
-    };
-    values.push(("m1a_bytes_per_request", mean(&first.m1a_bytes)));
-    values.push(("m1b_bytes_per_request", mean(&first.m1b_bytes)));
-    values.push(("m2_bytes_per_request", mean(&first.m2_bytes)));
-    let extra = &first.m3_bytes;
-    let extra = (!extra.is_empty()).then(|| extra.iter().map(|bytes| *bytes as f64).sum::<f64>() / extra.len() as f64);
-    values.push(("m3_bytes_per_request", extra));
-    values.push(("entries_per_request", first.entries.last().map(|entries| *entries as f64 / first.len() as f64)));
-    let at_end = |calls: &study::Calls| calls.memory.last().and_then(|look| look.store_bytes);
-    let stores = told.iter().filter_map(|calls| at_end(calls).or(calls.store_bytes.last().copied()));
-    let stores = stores.map(|bytes| bytes as f64);
-    values.push(("store_bytes", stores.reduce(|sum, bytes| sum + bytes)));
-    values
+    own
 }
 
-/// Payload a request at both ends. The generator counts to the byte; at the subject it is the same without middles, and with them what
-/// they passed on for what they were sent.
-fn bytes(record: &Record, measurement: &Measurement) -> [(&'static str, Option<f64>); 2] {
-    let sent = measurement.sent_bytes.saturating_add(measurement.received_bytes) as f64;
-    let client = (measurement.requests > 0 && sent > 0.0).then(|| sent / measurement.requests as f64);
-    let passed_on = record.middles.iter().map(|middle| {
-        middle.wire.filter(|wire| wire.front_bytes > 0).map(|wire| wire.back_bytes as f64 / wire.front_bytes as f64)
-    });
-    let passed_on = passed_on.product::<Option<f64>>();
-    // Of interest where something may stand in between alone.
-    let studied = record.factors.contains_key(study::middle::THROUGH);
-    let (client, subject) = (client.filter(|_| studied), client.zip(passed_on).filter(|_| studied));
-    [("client_bytes_per_request", client), ("subject_bytes_per_request", subject.map(|(bytes, share)| bytes * share))]
+fn mean(values: impl ExactSizeIterator<Item = f64>) -> Option<f64> {
+    let count = values.len();
+    (count > 0).then(|| values.sum::<f64>() / count as f64)
+}
+
+impl Trial<'_> {
+    fn a_request(&self, all: f64) -> Option<f64> {
+        let requests = self.measurement.requests as f64;
+        (requests > 0.0).then(|| all / requests)
+    }
+
+    fn a_second(&self, all: u64) -> Option<f64> {
+        let seconds = self.measurement.duration_ns as f64 / 1e9;
+        (seconds > 0.0).then(|| all as f64 / seconds)
+    }
+
+    fn quantile(&self, q: f64) -> Option<Bound> {
+        let (latency, needed) = (self.latency?, stats::order::samples_needed(q, self.level));
+        latency.estimate().quantile(q).filter(|found| latency.is_enough(found, needed))
+    }
+
+    fn handshake(&self) -> Option<f64> {
+        let all = self.measurement.handshake.as_ref().filter(|all| all.count > 0)?;
+        Some(all.sum / all.count as f64)
+    }
+
+    fn cache(&self) -> Option<&CacheMeasurement> {
+        self.measurement.cache.as_deref()
+    }
+
+    /// Misses of one cause, over GETs.
+    fn misses(&self, of: fn(&MissCauses) -> u64) -> Option<f64> {
+        let counts = &self.cache()?.counts;
+        let gets = counts.hits.saturating_add(counts.misses) as f64;
+        (gets > 0.0).then(|| of(&counts.causes) as f64 / gets)
+    }
+
+    fn hits_p99(&self) -> Option<f64> {
+        let hits = histogram::read(&self.cache()?.get_hit)?;
+        (hits.len() >= stats::order::samples_needed(0.99, self.level)).then(|| hits.quantile(0.99))?
+    }
+
+    /// What the subject used, where it was looked at.
+    fn subject(&self) -> Option<&SubjectUse> {
+        Some(&self.record.subject).filter(|used| used.measured_ns > 0)
+    }
+
+    fn generator_cpu(&self) -> Option<f64> {
+        let workers = &self.measurement.workers;
+        let ns = total(workers.iter().map(|worker| worker.cpu_ns));
+        self.a_request(ns as f64).filter(|_| !workers.is_empty())
+    }
+
+    fn memory(&self) -> Option<f64> {
+        // The first sample is taken when the port answers and the generator is just being started.
+        let before = self.record.subject.samples.first()?.rss_bytes;
+        Some(self.record.subject.rss_max_bytes?.saturating_sub(before) as f64)
+    }
+
+    /// The middles, where there are any.
+    fn middles(&self) -> Option<std::slice::Iter<'_, MiddleUse>> {
+        Some(self.record.middles.iter()).filter(|middles| middles.len() > 0)
+    }
+
+    fn middle_rss(&self) -> Option<f64> {
+        let bytes = self.middles()?.map(|middle| middle.used.rss_max_bytes).sum::<Option<u64>>();
+        bytes.map(|bytes| bytes as f64)
+    }
+
+    fn own_time(&self, q: f64) -> Option<f64> {
+        let enough = self.own_ns.len() as u64 >= stats::order::samples_needed(q, self.level);
+        stats::order::quantile(&self.own_ns, q).filter(|_| enough)
+    }
+
+    /// Payload a request at the generator, which counts to the byte; of interest where something may stand in between alone.
+    fn client_bytes(&self) -> Option<f64> {
+        let studied = self.record.factors.contains_key(study::middle::THROUGH);
+        let bytes = self.measurement.sent_bytes.saturating_add(self.measurement.received_bytes) as f64;
+        self.a_request(bytes).filter(|_| studied && bytes > 0.0)
+    }
+
+    /// At the subject it is the same without middles, and with them what they passed on for what they were sent.
+    fn passed_on(&self) -> Option<f64> {
+        let shares = self.record.middles.iter().map(|middle| {
+            let wire = middle.wire.filter(|wire| wire.front_bytes > 0)?;
+            Some(wire.back_bytes as f64 / wire.front_bytes as f64)
+        });
+        shares.product()
+    }
+
+    /// Metadata is counted once, at the middle next to the generator.
+    fn metadata(&self) -> Option<&Calls> {
+        self.told.first().copied()
+    }
+
+    fn entries(&self) -> Option<f64> {
+        let calls = self.metadata()?;
+        Some(*calls.entries.last()? as f64 / calls.len() as f64)
+    }
+
+    fn store(&self) -> Option<f64> {
+        let at_end = |calls: &&Calls| calls.memory.last().and_then(|look| look.store_bytes);
+        let stores = self.told.iter().filter_map(|calls| at_end(calls).or(calls.store_bytes.last().copied()));
+        stores.map(|bytes| bytes as f64).reduce(|sum, bytes| sum + bytes)
+    }
 }
 
 /// The value of the metric named so in one trial, in the metric's unit; `None` where the trial has none.
@@ -219,6 +307,14 @@ mod tests {
         let Outcome::Measured(measurement) = &mut record.outcome else { unreachable!() };
         edit(measurement);
         record
+    }
+
+    #[test]
+    fn every_metric_is_read() {
+        assert_eq!(
+            OF.map(|(name, _)| name).to_vec(),
+            study::METRICS.iter().map(|metric| metric.name).collect::<Vec<_>>()
+        );
     }
 
     #[test]

@@ -420,7 +420,7 @@ mod tests {
     }
     #[test]
     fn noise_in_one_long_piece() {
-        check("noise", |_, limits| limits.noise[0].longest_ns = 4_000_000, Warning, "4000 us");
+        check("noise", |_, limits| limits.noise[0].longest_ns = 4_000_000, Warning, "4000 µs");
     }
     #[test]
     fn another_lab() {

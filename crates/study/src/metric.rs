@@ -9,6 +9,10 @@ pub struct Metric {
     pub unit: &'static str,
     /// Which way is better.
     pub better: Better,
+    /// What stands above its column.
+    pub heading: &'static str,
+    /// What it is called within a sentence: `p99 latency`.
+    pub noun: &'static str,
     /// What it is, for a person.
     pub text: &'static str,
 }
@@ -24,64 +28,212 @@ pub enum Better {
 
 /// Every metric, in the order of the tables.
 pub const METRICS: &[Metric] = &[
-    metric("throughput", "1/s", Better::Higher, "valid answers a second"),
-    metric("latency_mean", "ns", Better::Lower, "mean latency"),
-    metric("latency_p50", "ns", Better::Lower, "median latency"),
-    metric("latency_p90", "ns", Better::Lower, "p90 of the latency"),
-    metric("latency_p95", "ns", Better::Lower, "p95 of the latency"),
-    metric("latency_p99", "ns", Better::Lower, "p99 of the latency"),
-    metric("latency_p999", "ns", Better::Lower, "p99.9 of the latency"),
-    metric("transfer", "bytes/s", Better::Higher, "bytes received a second"),
-    metric("handshake_mean", "ns", Better::Lower, "mean time of a TLS handshake"),
-    metric("hit_ratio", "1", Better::Higher, "hits over GETs of a cache"),
-    metric("byte_hit_ratio", "1", Better::Higher, "bytes of hits over bytes asked for of a cache"),
-    metric("miss_compulsory", "1", Better::Lower, "GETs before anything was stored under their key, over GETs"),
-    metric("miss_capacity", "1", Better::Lower, "GETs of what the cache had let go, over GETs"),
-    metric("miss_invalidation", "1", Better::Lower, "GETs of what was deleted, over GETs"),
-    metric("miss_expiry", "1", Better::Lower, "GETs of what had lived its time, over GETs"),
-    metric("miss_refused", "1", Better::Lower, "GETs of what the cache had refused to store, over GETs"),
-    metric("footprint", "bytes", Better::Lower, "keys and values that a cache was asked for, each once"),
-    metric("refused_sets", "1", Better::Lower, "SETs that the cache refused"),
-    metric("fills", "1/s", Better::Lower, "SETs that misses caused, a second"),
-    metric("get_latency_p99", "ns", Better::Lower, "p99 of the service time of GETs that hit, coarse"),
-    metric("errors", "1", Better::Lower, "requests that went wrong, of any kind"),
+    metric("throughput", "1/s", Better::Higher, "throughput", "throughput", "valid responses per second"),
+    metric("latency_mean", "ns", Better::Lower, "mean latency", "mean latency", "mean latency"),
+    metric("latency_p50", "ns", Better::Lower, "p50", "median latency", "median latency"),
+    metric("latency_p90", "ns", Better::Lower, "p90", "p90 latency", "p90 latency"),
+    metric("latency_p95", "ns", Better::Lower, "p95", "p95 latency", "p95 latency"),
+    metric("latency_p99", "ns", Better::Lower, "p99", "p99 latency", "p99 latency"),
+    metric("latency_p999", "ns", Better::Lower, "p99.9", "p99.9 latency", "p99.9 latency"),
+    metric("transfer", "bytes/s", Better::Higher, "transfer", "transfer", "bytes received per second"),
+    metric(
+        "handshake_mean",
+        "ns",
+        Better::Lower,
+        "TLS handshake",
+        "mean TLS handshake time",
+        "mean TLS handshake time",
+    ),
+    metric("hit_ratio", "1", Better::Higher, "hit ratio", "hit ratio", "hit ratio (hits / GETs)"),
+    metric(
+        "byte_hit_ratio",
+        "1",
+        Better::Higher,
+        "byte hit ratio",
+        "byte hit ratio",
+        "byte hit ratio (bytes of hits / bytes requested)",
+    ),
+    metric(
+        "miss_compulsory",
+        "1",
+        Better::Lower,
+        "compulsory misses",
+        "compulsory miss ratio",
+        "compulsory miss ratio (key never stored)",
+    ),
+    metric(
+        "miss_capacity",
+        "1",
+        Better::Lower,
+        "capacity misses",
+        "capacity miss ratio",
+        "capacity miss ratio (key evicted)",
+    ),
+    metric(
+        "miss_invalidation",
+        "1",
+        Better::Lower,
+        "invalidation misses",
+        "invalidation miss ratio",
+        "invalidation miss ratio (key deleted)",
+    ),
+    metric("miss_expiry", "1", Better::Lower, "expiry misses", "expiry miss ratio", "expiry miss ratio (TTL elapsed)"),
+    metric(
+        "miss_refused",
+        "1",
+        Better::Lower,
+        "rejection misses",
+        "rejection miss ratio",
+        "rejection miss ratio (SET was refused)",
+    ),
+    metric(
+        "footprint",
+        "bytes",
+        Better::Lower,
+        "footprint",
+        "footprint",
+        "footprint: bytes of all distinct keys and values requested",
+    ),
+    metric("refused_sets", "1", Better::Lower, "refused SETs", "number of refused SETs", "SETs refused by the cache"),
+    metric("fills", "1/s", Better::Lower, "fills", "fill rate", "fills per second (SETs after misses)"),
+    metric(
+        "get_latency_p99",
+        "ns",
+        Better::Lower,
+        "GET hit p99",
+        "p99 GET hit latency",
+        "p99 GET hit latency (1.6 % resolution)",
+    ),
+    metric("errors", "1", Better::Lower, "errors", "number of failed requests", "failed requests, all kinds"),
     metric(
         "error_share",
         "1",
         Better::Lower,
-        "share of requests that went wrong, or had waited longer than the timeout when it ended",
+        "error share",
+        "fraction of failed requests",
+        "fraction of requests that failed, or had waited longer than the timeout when it ended",
     ),
-    metric("subject_cpu_per_request", "ns", Better::Lower, "CPU time of the subject a request"),
-    metric("generator_cpu_per_request", "ns", Better::Lower, "CPU time of the generator a request"),
-    metric("subject_rss", "bytes", Better::Lower, "peak resident set of the subject"),
-    metric("subject_memory", "bytes", Better::Lower, "memory of the subject beyond what it had before the load"),
-    metric("middle_cpu_per_request", "ns", Better::Lower, "CPU time of all middles a request"),
-    metric("middle_rss", "bytes", Better::Lower, "peak resident set of all middles together"),
-    metric("middle_time_p50", "ns", Better::Lower, "median of the time that middles took of a call for themselves"),
-    metric("middle_time_p99", "ns", Better::Lower, "p99 of the time that middles took of a call for themselves"),
-    metric("client_bytes_per_request", "bytes", Better::Lower, "payload a request at the generator, both ways"),
-    metric("subject_bytes_per_request", "bytes", Better::Lower, "payload a request at the subject, both ways"),
+    metric(
+        "subject_cpu_per_request",
+        "ns",
+        Better::Lower,
+        "subject CPU per request",
+        "server CPU time per request",
+        "server CPU time per request",
+    ),
+    metric(
+        "generator_cpu_per_request",
+        "ns",
+        Better::Lower,
+        "generator CPU per request",
+        "generator CPU time per request",
+        "generator CPU time per request",
+    ),
+    metric("subject_rss", "bytes", Better::Lower, "subject RSS", "peak server RSS", "peak server RSS"),
+    metric(
+        "subject_memory",
+        "bytes",
+        Better::Lower,
+        "subject memory",
+        "server memory growth",
+        "server memory growth (peak RSS minus RSS before load)",
+    ),
+    metric(
+        "middle_cpu_per_request",
+        "ns",
+        Better::Lower,
+        "middle CPU per request",
+        "CPU time of all middles per request",
+        "CPU time of all middles per request",
+    ),
+    metric(
+        "middle_rss",
+        "bytes",
+        Better::Lower,
+        "middle RSS",
+        "peak RSS of all middles",
+        "peak RSS of all middles together",
+    ),
+    metric(
+        "middle_time_p50",
+        "ns",
+        Better::Lower,
+        "middle time p50",
+        "median self time of the middles",
+        "median self time of the middles per call",
+    ),
+    metric(
+        "middle_time_p99",
+        "ns",
+        Better::Lower,
+        "middle time p99",
+        "p99 self time of the middles",
+        "p99 self time of the middles per call",
+    ),
+    metric(
+        "client_bytes_per_request",
+        "bytes",
+        Better::Lower,
+        "client bytes per request",
+        "payload per request at the generator",
+        "payload per request at the generator, both directions",
+    ),
+    metric(
+        "subject_bytes_per_request",
+        "bytes",
+        Better::Lower,
+        "subject bytes per request",
+        "payload per request at the server",
+        "payload per request at the server, both directions",
+    ),
     metric(
         "m1a_bytes_per_request",
         "bytes",
         Better::Lower,
-        "metadata a call by the original's formula, no peer address",
+        "M1a bytes per request",
+        "metadata per call (M1a)",
+        "metadata per call by the original's formula, no peer address",
     ),
     metric(
         "m1b_bytes_per_request",
         "bytes",
         Better::Lower,
-        "metadata a call by the original's formula, with peer address",
+        "M1b bytes per request",
+        "metadata per call (M1b)",
+        "metadata per call by the original's formula, with peer address",
     ),
-    metric("m2_bytes_per_request", "bytes", Better::Lower, "own metadata on the wire a call, with its framing"),
+    metric(
+        "m2_bytes_per_request",
+        "bytes",
+        Better::Lower,
+        "M2 bytes per request",
+        "metadata per call (M2)",
+        "own metadata per call on the wire, with framing",
+    ),
     metric(
         "m3_bytes_per_request",
         "bytes",
         Better::Lower,
-        "all that is sent between middles a call, less the original",
+        "M3 bytes per request",
+        "extra bytes per call (M3)",
+        "all bytes between middles per call, less the original",
     ),
-    metric("entries_per_request", "1", Better::Lower, "new service entries a call"),
-    metric("store_bytes", "bytes", Better::Lower, "what is in the store of a middle at the end"),
+    metric(
+        "entries_per_request",
+        "1",
+        Better::Lower,
+        "entries per request",
+        "new service entries per call",
+        "new service entries per call",
+    ),
+    metric(
+        "store_bytes",
+        "bytes",
+        Better::Lower,
+        "store",
+        "store size",
+        "store size of a middle at the end of the trial",
+    ),
 ];
 
 /// What may be looked at over the requests of a trial: name, unit, and what it is in words.
@@ -93,13 +245,30 @@ pub const OVER_REQUESTS: [(&str, &str, &str); 5] = [
     ("subject_rss", "bytes", "resident set of the subject"),
 ];
 
-const fn metric(name: &'static str, unit: &'static str, better: Better, text: &'static str) -> Metric {
-    Metric { name, unit, better, text }
+const fn metric(
+    name: &'static str,
+    unit: &'static str,
+    better: Better,
+    heading: &'static str,
+    noun: &'static str,
+    text: &'static str,
+) -> Metric {
+    Metric { name, unit, better, heading, noun, text }
 }
 
 impl Metric {
     /// The metric of that name.
     pub fn named(name: &str) -> Option<&'static Metric> {
         METRICS.iter().find(|metric| metric.name == name)
+    }
+
+    /// What the metric of that name is called within a sentence; the name itself where there is no such metric.
+    pub fn noun_of(name: &str) -> &str {
+        Metric::named(name).map_or(name, |metric| metric.noun)
+    }
+
+    /// What stands above the column of the metric of that name; the name itself where there is no such metric.
+    pub fn heading_of(name: &str) -> &str {
+        Metric::named(name).map_or(name, |metric| metric.heading)
     }
 }

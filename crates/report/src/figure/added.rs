@@ -1,5 +1,6 @@
 //! What middles add: the differences from `direct`, block by block, with their intervals.
 
+use study::Metric;
 use study::middle::THROUGH;
 use study::plan::Figure as Wanted;
 
@@ -85,7 +86,10 @@ fn panel(findings: &Findings, metric: &str, series: &[(usize, &str)], detail: De
         Layer::Marks { series: *series, marks: marks.collect(), joined: false, aside: 0.0 }
     });
     let layers = layers.collect();
-    Some(Panel { slot: 25.0, ..Panel::new(metric.replace('_', " "), values, Axis::slots(&names, ""), layers) })
+    Some(Panel {
+        slot: 25.0,
+        ..Panel::new(Metric::heading_of(metric).to_owned(), values, Axis::slots(&names, ""), layers)
+    })
 }
 
 fn point(found: &AddedMetric) -> f64 {

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use study::Metric;
 use study::plan::Figure as Wanted;
 
 use super::{Detail, Drawing, Facet, Grid, Key, MARKS, metric_of, percent, tip};
@@ -236,7 +237,7 @@ impl Over<'_> {
             }
             Across::Series(_) => String::new(),
         };
-        let names = self.metrics.join(", ").replace('_', " ");
+        let names = self.metrics.iter().map(|name| Metric::noun_of(name)).collect::<Vec<_>>().join(", ");
         let mut generated: Vec<char> = format!("{names}{over}").chars().collect();
         if let Some(first) = generated.first_mut() {
             first.make_ascii_uppercase();

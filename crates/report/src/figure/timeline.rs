@@ -1,5 +1,6 @@
 //! Trials in the order they ran, each as its distance from the mean of its own design point: a machine that drifts shows here.
 
+use study::Metric;
 use study::plan::Figure as Wanted;
 
 use super::{Detail, Drawing, Grid, MARKS, metric_of, tip};
@@ -73,7 +74,7 @@ pub(super) fn timeline(findings: &Findings, wanted: &Wanted, detail: Detail) -> 
         Panel::new(facet.title.clone(), x.clone(), y.clone(), layers)
     };
     let panels = facets.iter().zip(&all).map(panel).collect();
-    let title = wanted.title.clone().unwrap_or_else(|| format!("Trials over time, by {}", metric.replace('_', " ")));
+    let title = wanted.title.clone().unwrap_or_else(|| format!("Trials over time, by {}", Metric::noun_of(&metric)));
     let caption =
         "One marker a trial, as its distance from the mean of its own design point. Order is random within a block, \
                    so a slope or a step is the machine's and not a subject's."

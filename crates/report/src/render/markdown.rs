@@ -154,7 +154,7 @@ mod tests {
 
         <details><summary>The other metrics</summary>
 
-        | server | cores | clients | latency p90 | latency p95 | latency p999 | transfer | errors | error share | subject cpu per request | generator cpu per request | subject rss | subject memory |
+        | server | cores | clients | p90 | p95 | p99.9 | transfer | errors | error share | subject CPU per request | generator CPU per request | subject RSS | subject memory |
         |---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|
         | c-epoll | 1 | 40 | 841 ±25 µs | 961 ±28 µs | 2.38 ±0.08 ms | 273 ±7 KiB/s | 0 ±0 | 0 ±0 | 13.90 ±0.41 µs | 10.17 ±0.30 µs | 2.680 ±0.006 MiB | 205 ±6 KiB |
         | c-epoll | 1 | 80 | 1.614 ±0.048 ms | 1.841 ±0.054 ms | 4.52 ±0.15 ms | 284 ±8 KiB/s | 0 ±0 | 0 ±0 | 13.36 ±0.40 µs | 9.78 ±0.29 µs | 2.685 ±0.006 MiB | 211 ±7 KiB |
@@ -348,7 +348,7 @@ mod tests {
             let behind = text.split(&format!("# {heading}\n")).nth(1).unwrap_or_default();
             behind.split("\n#").next().unwrap_or_default().to_owned()
         };
-        assert_snapshot!(of("Valid answers a second"), @r"
+        assert_snapshot!(of("Valid responses per second"), @r"
 
         | threads | cpus | n | sample mean, k/s | sample standard deviation, k/s | 95 % interval, k/s | limited by |
         |---:|---:|---:|---:|---:|---:|---|
@@ -363,7 +363,7 @@ mod tests {
 
         <details><summary>The other metrics</summary>
 
-        | threads | cpus | latency p90 | latency p95 | latency p999 | transfer | errors | error share | subject cpu per request | generator cpu per request | subject rss | subject memory |
+        | threads | cpus | p90 | p95 | p99.9 | transfer | errors | error share | subject CPU per request | generator CPU per request | subject RSS | subject memory |
         |---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|
         | 1 | 1 | 5.92 ±0.08 ms | 6.76 ±0.09 ms | 17.02 ±0.61 ms | 2.09 ±0.02 MiB/s | 0 ±0 | 0 ±0 | 45.7 ±0.5 µs | 30.4 ±0.4 µs | 2.681 ±0.007 MiB | 206 ±8 KiB |
         | 2 | 2 | 3.15 ±0.05 ms | 3.59 ±0.05 ms | 8.90 ±0.20 ms | 3.95 ±0.05 MiB/s | 0 ±0 | 0 ±0 | 48.3 ±0.6 µs | 16.08 ±0.21 µs | 2.681 ±0.007 MiB | 206 ±7 KiB |

@@ -247,7 +247,7 @@ mod tests {
           seen.
         Trials: ended early: ±1.2 % after 8 blocks.
 
-        Valid answers a second
+        Valid responses per second
         threads      cpus  n  sample mean, k/s  sample standard deviation, k/s  95 % interval, k/s  limited by
               1         1  8             19.71                            0.13      19.48 to 19.94  subject
               2         2  8             37.31                            0.56      36.84 to 37.78  subject

@@ -3,6 +3,7 @@
 use analysis::added::{COMPARED, change, signed};
 use analysis::findings::{Added, Findings};
 use analysis::number::quantity;
+use study::Metric;
 
 use crate::document::{Block, Section, Table};
 
@@ -29,9 +30,7 @@ fn table(findings: &Findings) -> Table {
         heads.push(("at".to_owned(), false));
     }
     heads.push(("p50 direct".to_owned(), true));
-    heads.extend(
-        compared.iter().map(|name| (format!("added {}", name.replace('_', " ").replace("latency ", "")), true)),
-    );
+    heads.extend(compared.iter().map(|name| (format!("added {}", Metric::heading_of(name)), true)));
     heads.extend(["middle CPU a request", "middle RSS", "blocks"].map(|head| (head.to_owned(), true)));
     let row = |found: &Added| {
         let mut cells = vec![found.through.clone()];

@@ -4,21 +4,16 @@ use analysis::findings::{Estimate, Findings, MetricFinding, Row};
 use analysis::number;
 use analysis::words::{idle_word, limit_word};
 
+use study::Metric;
+
 use crate::document::{Cell, Head, Room};
 
-/// Metrics of the first table, and what they are called there; the others are one click away.
-pub(crate) const FIRST: [(&str, &str); 4] =
-    [("throughput", "throughput"), ("latency_mean", "mean latency"), ("latency_p50", "p50"), ("latency_p99", "p99")];
-
-/// What a metric is called above a column.
-pub(crate) fn heading(metric: &str) -> String {
-    let short = FIRST.iter().find(|(name, _)| *name == metric);
-    short.map_or_else(|| metric.replace('_', " "), |(_, heading)| (*heading).to_owned())
-}
+/// Metrics of the first table; the others are one click away.
+pub(crate) const FIRST: [&str; 4] = ["throughput", "latency_mean", "latency_p50", "latency_p99"];
 
 pub(crate) fn metric_head(f: &Findings, name: &str) -> Head {
     let hint = f.metric_info(name).map_or("", |info| info.text.as_str());
-    Head::number(heading(name)).hint(hint).room(Room::Drop)
+    Head::number(Metric::heading_of(name)).hint(hint).room(Room::Drop)
 }
 
 /// The columns that say which row it is: heads, and the cells of a row.

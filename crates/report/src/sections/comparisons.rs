@@ -38,7 +38,6 @@ const READING: &str = "Block by block: the typical ratio (Hodges and Lehmann) wi
      best by its typical ratios stands against every other one; the JSON has every pair.";
 
 fn table(f: &Findings, found: &Comparison) -> Table {
-    let metric = f.metric_info(&found.metric);
     let placed = found.places.iter().any(|place| !place.label.is_empty());
     let mut heads = if placed { vec![("at".to_owned(), false)] } else { Vec::new() };
     heads.extend(["best", "other"].map(|head| (head.to_owned(), false)));
@@ -55,7 +54,7 @@ fn table(f: &Findings, found: &Comparison) -> Table {
         place.pairs.iter().filter_map(of_pair).collect::<Vec<_>>()
     };
     let rows = found.places.iter().flat_map(of_place).collect();
-    let name = metric.map_or_else(|| found.metric.clone(), analysis::findings::MetricInfo::noun);
+    let name = study::Metric::noun_of(&found.metric);
     let several = f.comparisons.iter().any(|other| other.idle != found.idle);
     let idle = if several { format!(", idle {}", idle_word(found.idle)) } else { String::new() };
     Table::plain(format!("By {name}: every other one against the best{idle}"), heads, rows)
@@ -72,10 +71,9 @@ fn trends(f: &Findings) -> Table {
     heads.extend(placed.then(|| ("at".to_owned(), false)));
     heads.extend(difference_heads());
     let row = |trend: &Trend| {
-        let name =
-            f.metric_info(&trend.metric).map_or_else(|| trend.metric.clone(), analysis::findings::MetricInfo::noun);
+        let name = study::Metric::noun_of(&trend.metric);
         let mut cells =
-            vec![name, format!("{} {}", trend.factor, trend.from), format!("{} {}", trend.factor, trend.to)];
+            vec![name.to_owned(), format!("{} {}", trend.factor, trend.from), format!("{} {}", trend.factor, trend.to)];
         cells.extend(placed.then(|| trend.label.clone()));
         cells.extend(difference(&trend.change, true));
         cells

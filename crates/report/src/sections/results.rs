@@ -38,7 +38,7 @@ pub(crate) fn section(f: &Findings) -> Option<Section> {
 
 /// The metrics of the first table: what the stop rule looks at is always one, right after throughput.
 fn first_metrics(f: &Findings) -> Vec<&str> {
-    let mut metrics = FIRST.map(|(name, _)| name).to_vec();
+    let mut metrics = FIRST.to_vec();
     if !metrics.contains(&f.metric.as_str()) {
         metrics.insert(1, &f.metric);
     }

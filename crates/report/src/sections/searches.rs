@@ -96,7 +96,7 @@ mod tests {
         ");
         // The capacity is no design point: the study's own tables are without it.
         insta::assert_snapshot!(text(&crate::sections::tables::table(&findings, &findings.tables[0])), @"
-        P99 of the latency
+        P99 latency
         load | n | p99 | limited by
         20 | 12 | 338 ±7 µs | neither
         50 | 12 | 508 ±9 µs | neither (11/12)

@@ -4,7 +4,7 @@ use analysis::findings::{Findings, Row};
 use analysis::number;
 use study::plan::{self, TableKind};
 
-use super::cells::{cell, heading, limited_by, point_cells, point_heads};
+use super::cells::{cell, limited_by, point_cells, point_heads};
 use crate::document::{Cell, Head, Room, Table};
 
 /// One that the study asks for.
@@ -16,8 +16,7 @@ pub(crate) fn table(findings: &Findings, table: &plan::Table) -> Table {
             table.metrics.iter().for_each(|metric| columns.extend(statistics(findings, metric)));
         }
         TableKind::Metrics => columns.extend(table.metrics.iter().map(|metric| {
-            let heading = heading(metric);
-            column(&heading, true, findings, |row| cell(findings, row, metric))
+            column(study::Metric::heading_of(metric), true, findings, |row| cell(findings, row, metric))
         })),
     }
     columns.push(column("limited by", false, findings, |row| match row.n {
@@ -124,7 +123,7 @@ mod tests {
         let (run, records) = example::threads();
         let findings = analyze(&run, &records);
         insta::assert_snapshot!(text(&first(&findings)), @"
-        Valid answers a second
+        Valid responses per second
         threads | cpus | n | sample mean, k/s | sample standard deviation, k/s | 95 % interval, k/s | limited by
         1 | 1 | 8 | 19.71 | 0.13 | 19.48 to 19.94 | subject
         2 | 2 | 8 | 37.31 | 0.56 | 36.84 to 37.78 | subject
@@ -152,7 +151,7 @@ mod tests {
             vec![plan::Table { kind: TableKind::Metrics, metrics, title: Some("Side by side".to_owned()) }];
         insta::assert_snapshot!(text(&first(&analyze(&run, &records))), @"
         Side by side
-        server | cores | clients | n | throughput | p99 | handshake mean | limited by
+        server | cores | clients | n | throughput | p99 | TLS handshake | limited by
         c-epoll | 1 | 40 | 8 | 69.8 ±1.8 k/s | 1.280 ±0.042 ms |  | subject
         c-epoll | 1 | 80 | 8 | 72.6 ±1.9 k/s | 2.46 ±0.08 ms |  | subject
         c-epoll | 2 | 40 | 8 | 111.7 ±3.0 k/s | 797 ±26 µs |  | subject
@@ -170,8 +169,8 @@ mod tests {
             plan::Table { kind: TableKind::Statistics, metrics: vec!["handshake_mean".to_owned()], title: None };
         run.plan.tables = vec![statistics];
         run.plan.points.truncate(1);
-        insta::assert_snapshot!(text(&first(&analyze(&run, &records[..20]))), @r"
-        Mean time of a TLS handshake
+        insta::assert_snapshot!(text(&first(&analyze(&run, &records[..20]))), @"
+        Mean TLS handshake time
         design point | n | sample mean | sample standard deviation | 95 % interval | limited by
         c-epoll, cores 1, clients 40 | 1 |  |  |  | subject
         ");

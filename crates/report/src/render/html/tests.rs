@@ -142,6 +142,7 @@ fn made(servers: usize, cores: i64, clients: i64, draw: &mut dyn FnMut() -> f64)
         name: metric.name.to_owned(),
         unit: metric.unit.to_owned(),
         higher_is_better: metric.better == study::Better::Higher,
+        noun: metric.noun.to_owned(),
         text: metric.text.to_owned(),
     });
     f.metrics = metrics.collect();
@@ -362,7 +363,7 @@ fn trials_are_drawn_with_the_law_and_its_band_and_hollow_where_they_are_not_abou
     assert_sound(&page);
     assert_in_bounds(&f);
     for text in [
-        "Valid answers a second",
+        "Valid responses per second",
         "sample standard deviation, k/s",
         "24 of 40",
         "503 to GET /",
@@ -404,7 +405,7 @@ fn several_metrics_are_series_of_their_own() {
     let drawing = &figure::figures(&f, Detail::FULL)[0];
     let labels = drawing.keys.iter().map(|key| key.label.as_str()).collect::<Vec<_>>();
     assert_eq!(labels, ["p50", "p90", "p99", "p99.9"]);
-    assert_eq!(drawing.title, "Latency p50, latency p90, latency p99, latency p999 over cores");
+    assert_eq!(drawing.title, "Median latency, p90 latency, p99 latency, p99.9 latency over cores");
     let titles = drawing.panels.iter().map(|panel| panel.title.as_str()).collect::<Vec<_>>();
     assert_eq!(
         titles,
