@@ -7,8 +7,8 @@ use study::plan::{Asked, AskedKind, Plan};
 
 use crate::comparisons::is_compared;
 use crate::findings::{
-    ComparedPlace, Comparison, Difference, Estimate, Findings, Mark, MetricInfo, Row, Scalability, SearchEnd, Sentence,
-    Source, Trend,
+    ComparedPlace, Comparison, Difference, Estimate, Findings, Mark, MetricInfo, RequestTrend, Row, Scalability,
+    SearchEnd, Sentence, Source, Trend,
 };
 use crate::label::label;
 use crate::number;
@@ -76,7 +76,7 @@ impl Said {
                 AskedKind::Values => self.values(findings),
             }
         }
-        self.say(Source::OverRequests, crate::over_requests::words(findings).take(NAMED));
+        self.over_requests(findings);
     }
 
     /// Of each thing in between once, before any is told of at a second place.
@@ -84,10 +84,15 @@ impl Said {
         let mut met = BTreeSet::new();
         let (first, again) = findings.added.iter().partition::<Vec<_>, _>(|found| met.insert(&found.through));
         self.say(Source::Added, first.iter().chain(&again).take(NAMED).map(|found| found.sentence.clone()));
-        let others = findings.added.len().saturating_sub(NAMED);
-        let told = (others > 0)
-            .then(|| format!("{} more: see the table of what is added.", number::count(others as u64, "comparison")));
-        self.say(Source::Added, told);
+        self.say(Source::Added, more(findings.added.len(), "comparison", "of what is added"));
+    }
+
+    /// What grows or shrinks, then what is flat. What cannot be told answers nothing.
+    fn over_requests(&mut self, findings: &Findings) {
+        let of = |trend: RequestTrend| findings.over_requests.iter().filter(move |found| found.trend == trend);
+        let shown = of(RequestTrend::Line).chain(of(RequestTrend::Bent)).chain(of(RequestTrend::Flat));
+        let shown = shown.filter(|_| !findings.quick).take(NAMED);
+        self.say(Source::OverRequests, shown.map(|found| format!("{}.", found.sentence)));
     }
 
     fn best(&mut self, findings: &Findings) {
@@ -119,7 +124,8 @@ impl Said {
     fn capacity(&mut self, findings: &Findings) {
         self.say(Source::Searches, bears_most(findings));
         let searches = findings.searches().map(|(row, search)| format!("{}: {}.", row.label, search.sentence));
-        self.say(Source::Searches, searches.collect::<Vec<_>>());
+        self.say(Source::Searches, searches.take(NAMED));
+        self.say(Source::Searches, more(findings.searches().count(), "search", "of searches"));
     }
 
     /// What matters most: of the metric that the study is about, or else of the first that was analysed, where it is about the subject alone.
@@ -221,6 +227,12 @@ fn bears_most(findings: &Findings) -> Option<String> {
         return Some(format!("Not told apart in the rate that is borne: {} and {}.", first.label, near.join(" and ")));
     }
     Some(format!("{} bore {}, where others failed at less: {}.", first.label, rate(low_per_s), some_of(&failed)))
+}
+
+/// How many of `all` were not told, and where they are.
+fn more(all: usize, noun: &str, table: &str) -> Option<String> {
+    let others = all.saturating_sub(NAMED) as u64;
+    (others > 0).then(|| format!("{} more: see the table {table}.", number::count(others, noun)))
 }
 
 fn listed(start: &str, items: Vec<String>) -> Option<String> {
@@ -530,11 +542,20 @@ fn trend_words(findings: &Findings, trends: &[&Trend], is_asked: bool) -> Option
     };
     let open = claimed.iter().filter(|trend| !trend.change.shown).map(|trend| {
         let could = trend.change.could_show.filter(|size| *size > 0.0);
-        let could = could.map(|size| format!(", though about {} would have been", number::percent(size)));
-        format!("{}{}", place(trend), could.unwrap_or_default())
+        (trend.label.as_str(), could.map(|size| format!("about {} would have been", number::percent(size))))
     });
-    let open = open.collect::<Vec<_>>();
-    let open = (!open.is_empty()).then(|| format!("is not shown to change{}", some_of(&open)));
+    let open = match open.collect::<Vec<_>>().as_slice() {
+        [] => None,
+        [("", could)] => Some(could.as_ref().map_or_else(String::new, |could| format!(", though {could}"))),
+        several => {
+            let each = |(label, could): &(&str, Option<String>)| match could {
+                Some(could) => format!("{label} ({could})"),
+                None => (*label).to_owned(),
+            };
+            Some(format!(": {}", some_of(&several.iter().map(each).collect::<Vec<_>>())))
+        }
+    };
+    let open = open.map(|which| format!("is not shown to change{which}"));
     let parts = [shown(true), shown(false), open].into_iter().flatten().collect::<Vec<_>>().join("; ");
     Some(format!("{from_to} {parts}, in {}.", number::count(blocks, "block")))
 }

@@ -117,7 +117,7 @@ pub(crate) fn found(
         excess: rate.excess.map(Into::into),
     };
     let last_words = steps.last().map_or("", |step| step.why.as_str());
-    let ended = if finished { ended(&found, last_words) } else { "interrupted".to_owned() };
+    let ended = if finished { ended(&found, last_words) } else { "stopped before its end".to_owned() };
     SearchFinding {
         objective: objective.to_string(),
         low: found.low.map(end),
@@ -322,7 +322,7 @@ fn sentence(objective: &Objective, found: &Found, finished: bool, last_words: &s
     }
     let mut text = format!("{}: {objective}; {}", parts.join(", "), count(found.trials as u64, "trial"));
     if !finished {
-        text += "; interrupted";
+        text += "; stopped before its end";
     } else if !matches!(found.ended, Ended::Found) {
         text += &format!("; {}", ended(found, last_words));
     }

@@ -91,12 +91,12 @@ mod tests {
     fn a_search_that_was_interrupted_tells_what_it_has() {
         let search = example(4);
         let report = find(search.finding(false), "http://localhost:8080/", Vec::new());
-        insta::assert_snapshot!(find_terminal(&report, &Style::PLAIN), @r"
+        insta::assert_snapshot!(find_terminal(&report, &Style::PLAIN), @"
         load         http://localhost:8080/, open loop
         objective    p99 < 5ms and errors < 0.1%
         holds        49.4 k/s  1 trial, not confirmed
         fails at     69.9 k/s  1 trial, not confirmed
-        ended        interrupted; 4 trials
+        ended        stopped before its end; 4 trials
         rates          34.9 k/s  holds             1 of 1 kept it
                        49.4 k/s  holds             1 of 1 kept it
                        69.9 k/s  fails             0 of 1 kept it
