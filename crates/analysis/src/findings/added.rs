@@ -8,7 +8,7 @@ use super::estimate::Estimate;
 /// What the requests of one design point pay for passing middles.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Added {
-    /// Index of its row among [`Findings::rows`].
+    /// Index of its row among `Findings::rows`.
     pub row: usize,
     /// Index of the row at `direct` that it is held against.
     pub direct: usize,

@@ -6,13 +6,13 @@ use serde::{Deserialize, Serialize};
 /// One trial of a row from the beginning of its measured time to the end.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct InsideTrial {
-    /// Index of its row among [`Findings::rows`].
+    /// Index of its row among `Findings::rows`.
     pub row: usize,
     /// Place of the trial in the order of the whole run, from 0.
     pub order: u32,
     /// Its block.
     pub block: u32,
-    /// Why this one, [`Findings::metric`] or what stood in for it: the trial has the median of its row's values.
+    /// Why this one, `Findings::metric` or what stood in for it: the trial has the median of its row's values.
     pub metric: String,
     /// Length of what was measured, ns.
     pub duration_ns: u64,

@@ -9,7 +9,7 @@ use super::estimate::Estimate;
 /// The curves of one panel of a figure.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct MissRatios {
-    /// Index of the figure among [`Findings::figures`].
+    /// Index of the figure among `Findings::figures`.
     pub figure: usize,
     /// The factor whose levels are capacities.
     pub x: String,
@@ -43,7 +43,7 @@ pub struct MissRatioCurve {
 /// A measured point.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct MissRatioPoint {
-    /// Index of its row among [`Findings::rows`].
+    /// Index of its row among `Findings::rows`.
     pub row: usize,
     /// The capacity as the study has it.
     pub capacity: Level,

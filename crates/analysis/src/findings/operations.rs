@@ -8,7 +8,7 @@ use super::estimate::Estimate;
 /// The operations of one row.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RowOperations {
-    /// Index of its row among [`Findings::rows`].
+    /// Index of its row among `Findings::rows`.
     pub row: usize,
     /// The journey's name.
     pub journey: String,

@@ -8,7 +8,7 @@ use super::estimate::Estimate;
 /// One series of one design point.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct OverRequests {
-    /// Index of its row among [`Findings::rows`].
+    /// Index of its row among `Findings::rows`.
     pub row: usize,
     /// What it is, one of [`study::metric::OVER_REQUESTS`].
     pub what: String,
