@@ -87,6 +87,7 @@ pub fn count(n: u64, noun: &str) -> String {
     match (n, noun.strip_suffix('y')) {
         (1, _) => format!("1 {noun}"),
         (n, Some(stem)) => format!("{n} {stem}ies"),
+        (n, None) if noun.ends_with("ch") => format!("{n} {noun}es"),
         (n, None) => format!("{n} {noun}s"),
     }
 }
@@ -104,6 +105,12 @@ pub fn drawable(value: f64) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn nouns_are_counted() {
+        let counted = [(1, "search"), (2, "search"), (0, "capacity"), (3, "block")].map(|(n, noun)| count(n, noun));
+        assert_eq!(counted, ["1 search", "2 searches", "0 capacities", "3 blocks"]);
+    }
 
     #[test]
     fn quantities() {
