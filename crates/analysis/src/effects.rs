@@ -744,18 +744,22 @@ mod tests {
         assert!(effects.sentences[0].contains("build explains"), "{:?}", effects.sentences);
     }
 
-    #[test]
-    fn one_at_a_time_is_blind_and_says_so() {
-        let findings = of(|run, records| {
+    /// O0, 1MB, 40 clients; one change each.
+    fn one_at_a_time() -> Findings {
+        of(|run, records| {
             run.plan.effects.design = Design::OneAtATime;
-            // O0, 1MB, 40 clients; one change each.
             let kept = [0, 1, 2, 4];
             records.retain(|record| kept.contains(&record.point));
             for record in records.iter_mut() {
                 record.point = kept.iter().position(|point| *point == record.point).unwrap();
             }
             run.plan.points = kept.iter().map(|&point| run.plan.points[point].clone()).collect();
-        });
+        })
+    }
+
+    #[test]
+    fn one_at_a_time_is_blind_and_says_so() {
+        let findings = one_at_a_time();
         assert_snapshot!(sentences(&findings), @"
         build from O0 to O2: throughput +101 % [+97, +104], with all else at its first level.
         maxmem from 1MB to 10MB: no effect on throughput shown (could detect ≥ 2.5 %).
@@ -768,15 +772,7 @@ mod tests {
     /// Of many changes that do nothing, one looks like something by its own interval: adjusted for all of them it does not.
     #[test]
     fn changes_one_at_a_time_are_tested_together() {
-        let findings = of(|run, records| {
-            run.plan.effects.design = Design::OneAtATime;
-            let kept = [0, 1, 2, 4];
-            records.retain(|record| kept.contains(&record.point));
-            for record in records.iter_mut() {
-                record.point = kept.iter().position(|point| *point == record.point).unwrap();
-            }
-            run.plan.points = kept.iter().map(|&point| run.plan.points[point].clone()).collect();
-        });
+        let findings = one_at_a_time();
         let changes = &findings.effects[0].analyses[0].changes;
         let input = input(&findings, findings.metric_info("throughput").unwrap(), IdlePolicy::Machine);
         let raw = |point: usize| {

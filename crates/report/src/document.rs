@@ -156,6 +156,15 @@ impl Item {
 }
 
 impl Table {
+    /// Title, heads and cells, for tests to look at.
+    #[cfg(test)]
+    pub(crate) fn text(&self) -> String {
+        let heads = self.heads.iter().map(|head| head.text.as_str()).collect::<Vec<_>>().join(" | ");
+        let cells = |row: &Vec<Cell>| row.iter().map(|cell| cell.text.as_str()).collect::<Vec<_>>().join(" | ");
+        let rows = self.rows.iter().map(cells);
+        std::iter::once(format!("{}\n{heads}", self.title)).chain(rows).collect::<Vec<_>>().join("\n")
+    }
+
     /// One without hints: heads with whether they are of numbers, rows of texts. Where it is too wide its numbers go, the last first, but
     /// neither what tells rows apart, nor one number, nor the last column.
     pub(crate) fn plain(title: impl Into<String>, heads: Vec<(String, bool)>, rows: Vec<Vec<String>>) -> Table {

@@ -59,26 +59,18 @@ pub(crate) fn steps(findings: &Findings) -> Vec<(String, Table)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::document::Cell;
     use analysis::{analyze, example};
-
-    fn text(table: &Table) -> String {
-        let heads = table.heads.iter().map(|head| head.text.as_str()).collect::<Vec<_>>().join(" | ");
-        let cells = |row: &Vec<Cell>| row.iter().map(|cell| cell.text.as_str()).collect::<Vec<_>>().join(" | ");
-        let rows = table.rows.iter().map(cells);
-        std::iter::once(format!("{}\n{heads}", table.title)).chain(rows).collect::<Vec<_>>().join("\n")
-    }
 
     #[test]
     fn a_search_has_its_range_and_its_steps() {
         let (run, records) = example::capacity();
         let findings = analyze(&run, &records);
-        insta::assert_snapshot!(text(&table(&findings).unwrap()), @r"
+        insta::assert_snapshot!(table(&findings).unwrap().text(), @r"
         The highest rate at which p99 < 5ms and errors < 0.1%
         design point | holds | fails at | trials | ended because
         capacity | 64.1 k/s | 69.9 k/s | 12 | both ends confirmed
         ");
-        insta::assert_snapshot!(text(&steps(&findings)[0].1), @r"
+        insta::assert_snapshot!(steps(&findings)[0].1.text(), @r"
         
         trial | for | offered | verdict | because
         0 | pilot | a closed loop |  | a closed loop reached 69.9 k/s
@@ -95,7 +87,7 @@ mod tests {
         11 | confirm | 64.1 k/s | holds | p99 2.82 ms
         ");
         // The capacity is no design point: the study's own tables are without it.
-        insta::assert_snapshot!(text(&crate::sections::tables::table(&findings, &findings.tables[0])), @"
+        insta::assert_snapshot!(crate::sections::tables::table(&findings, &findings.tables[0]).text(), @"
         P99 latency
         load | n | p99 | limited by
         20 | 12 | 338 ±7 µs | neither

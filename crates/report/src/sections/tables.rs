@@ -107,13 +107,6 @@ mod tests {
     use super::*;
     use analysis::{analyze, example};
 
-    fn text(table: &Table) -> String {
-        let heads = table.heads.iter().map(|head| head.text.as_str()).collect::<Vec<_>>().join(" | ");
-        let cells = |row: &Vec<Cell>| row.iter().map(|cell| cell.text.as_str()).collect::<Vec<_>>().join(" | ");
-        let rows = table.rows.iter().map(cells);
-        std::iter::once(format!("{}\n{heads}", table.title)).chain(rows).collect::<Vec<_>>().join("\n")
-    }
-
     fn first(findings: &Findings) -> Table {
         super::table(findings, &findings.tables[0])
     }
@@ -122,7 +115,7 @@ mod tests {
     fn sample_mean_and_standard_deviation_as_the_seed_has_them() {
         let (run, records) = example::threads();
         let findings = analyze(&run, &records);
-        insta::assert_snapshot!(text(&first(&findings)), @"
+        insta::assert_snapshot!(first(&findings).text(), @"
         Valid responses per second
         threads | cpus | n | sample mean, k/s | sample standard deviation, k/s | 95 % interval, k/s | limited by
         1 | 1 | 8 | 19.71 | 0.13 | 19.48 to 19.94 | subject
@@ -149,7 +142,7 @@ mod tests {
         let metrics = ["throughput", "latency_p99", "handshake_mean"].map(str::to_owned).to_vec();
         run.plan.tables =
             vec![plan::Table { kind: TableKind::Metrics, metrics, title: Some("Side by side".to_owned()) }];
-        insta::assert_snapshot!(text(&first(&analyze(&run, &records))), @"
+        insta::assert_snapshot!(first(&analyze(&run, &records)).text(), @"
         Side by side
         server | cores | clients | n | throughput | p99 | TLS handshake | limited by
         c-epoll | 1 | 40 | 8 | 69.8 ±1.8 k/s | 1.280 ±0.042 ms |  | subject
@@ -169,7 +162,7 @@ mod tests {
             plan::Table { kind: TableKind::Statistics, metrics: vec!["handshake_mean".to_owned()], title: None };
         run.plan.tables = vec![statistics];
         run.plan.points.truncate(1);
-        insta::assert_snapshot!(text(&first(&analyze(&run, &records[..20]))), @"
+        insta::assert_snapshot!(first(&analyze(&run, &records[..20])).text(), @"
         Mean TLS handshake time
         design point | n | sample mean | sample standard deviation | 95 % interval | limited by
         c-epoll, cores 1, clients 40 | 1 |  |  |  | subject
