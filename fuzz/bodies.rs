@@ -183,7 +183,7 @@ pub(crate) fn urls(bytes: &[u8]) {
 pub(crate) fn journey_parse(bytes: &[u8]) {
     use study::journey::{path, template};
     let Ok(text) = std::str::from_utf8(bytes) else { return };
-    match study::journey::parse(text) {
+    match study::parse_journey(text) {
         Ok(journey) => {
             let operations = journey.operations();
             assert!(!journey.steps.is_empty() && !operations.is_empty());
@@ -203,7 +203,7 @@ pub(crate) fn journey_parse(bytes: &[u8]) {
         Err(mistakes) => {
             assert!(!mistakes.is_empty());
             let fine = |mistake: &study::Diagnostic| text.get(mistake.span.clone()).is_some();
-            assert!(mistakes.iter().all(fine) || text.len() > study::journey::TEXT_MAX_BYTES, "{mistakes:?}");
+            assert!(mistakes.iter().all(fine) || text.len() > study::parse::JOURNEY_MAX_BYTES, "{mistakes:?}");
         }
     }
 }
@@ -211,7 +211,7 @@ pub(crate) fn journey_parse(bytes: &[u8]) {
 /// A workload of any text can be drawn, or is a list of mistakes that point into it.
 pub(crate) fn workload_parse(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
-    match study::workload::parse(text) {
+    match study::parse_workload(text) {
         Ok(workload) => {
             assert_eq!(workload.problems(), []);
             let written = serde_json::to_string(&workload).expect("what was read can be written");

@@ -3,7 +3,9 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
-use stats::coverage::{self, Case, Outcome};
+mod cases;
+
+use cases::{Case, Outcome};
 
 use crate::{series, worlds};
 
@@ -22,8 +24,8 @@ struct Options {
 pub fn run(arguments: &[String]) -> Result<(), String> {
     let options = parse(arguments)?;
     let mut results = Vec::new();
-    for case in coverage::cases() {
-        let outcome = coverage::run(&case, options.studies, options.seed);
+    for case in cases::cases() {
+        let outcome = cases::run(&case, options.studies, options.seed);
         eprintln!("{}: {}", case.name, share(outcome.coverage()));
         results.push((case, outcome));
     }
@@ -127,7 +129,7 @@ mod tests {
 
     #[test]
     fn a_row_for_each_case() {
-        let case = coverage::cases().remove(0);
+        let case = cases::cases().remove(0);
         let outcome = Outcome { studies: 100, answered: 80, covered: 76, width: 0.012 };
         let options = Options { studies: 100, seed: 1, write: false };
         let text = table(&[(case, outcome)], &options);

@@ -1,8 +1,11 @@
 //! `cargo xtask hit-ratio`: the hit ratios of all evictors on the gates' workloads.
 
-use cache::gates::{GATES, Gate, LRU_MARGIN};
+mod gates;
+
 use cache::replay::{HitRatio, clairvoyant, replay};
 use cache::{Cache, Config, Evictor};
+
+use gates::{GATES, Gate, LRU_MARGIN};
 
 const HELP: &str = "\
 The hit ratios of all evictors on the gates' workloads; fails where quintain's own misses its gate.

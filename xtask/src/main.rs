@@ -3,6 +3,7 @@
 mod built;
 mod cache_diff;
 mod churn;
+mod circles;
 mod claims;
 mod conformance;
 mod coverage;

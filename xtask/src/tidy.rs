@@ -6,6 +6,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use crate::circles;
+
 /// Arrows of one crate: its name and the workspace crates it imports.
 type Arrows = BTreeMap<String, BTreeSet<String>>;
 
@@ -18,6 +20,7 @@ pub fn run(arguments: &[String]) -> Result<(), String> {
     let read = |path: &str| std::fs::read_to_string(root.join(path)).map_err(|error| format!("{path}: {error}"));
     let architecture = read("docs/ARCHITECTURE.md")?;
     let files = tracked_files(&root)?;
+    let commands = Commands::of(&read("crates/quintain/src/cli.rs")?, crate::HELP);
 
     let mut complaints = Vec::new();
     complaints.extend(check_arrows(&table_arrows(&architecture)?, &metadata_arrows(&cargo_metadata(&root)?)?));
@@ -27,6 +30,9 @@ pub fn run(arguments: &[String]) -> Result<(), String> {
         let text = || read(path);
         if path.ends_with(".md") {
             complaints.extend(check_document(path, &text()?, &files));
+            if path != "CHANGELOG.md" {
+                complaints.extend(commands.check(path, &text()?));
+            }
         }
         if path.ends_with(".rs") && !path.starts_with("xtask/src/tidy.rs") {
             complaints.extend(check_source(path, &text()?));
@@ -35,11 +41,132 @@ pub fn run(arguments: &[String]) -> Result<(), String> {
             complaints.extend(check_manifest(path, &text()?));
         }
     }
+    complaints.extend(check_circles(&root, &files)?);
     if complaints.is_empty() {
         println!("tidy: {} files, nothing to complain about", files.len());
         return Ok(());
     }
     Err(complaints.join("\n"))
+}
+
+/// What the two command lines know: verbs of quintain, names of its flags, verbs of xtask.
+struct Commands {
+    verbs: BTreeSet<String>,
+    flags: BTreeSet<String>,
+    chores: BTreeSet<String>,
+}
+
+impl Commands {
+    /// From the file that defines the flags, and from the help of xtask.
+    fn of(cli: &str, chores: &str) -> Self {
+        let kebab = |name: &str| {
+            let mut text = String::new();
+            for (at, letter) in name.chars().enumerate() {
+                if at > 0 && letter.is_uppercase() {
+                    text.push('-');
+                }
+                text.extend(if letter == '_' { '-' } else { letter }.to_lowercase());
+            }
+            text
+        };
+        // Variants of every enum with subcommands are verbs of some command line; more than one too many does no harm here.
+        let variant = |line: &str| {
+            let name = line.trim().split(['(', '{', ',', ' ']).next().unwrap_or_default().to_owned();
+            name.starts_with(|c: char| c.is_ascii_uppercase()).then_some(name)
+        };
+        let field = |line: &str| {
+            Some(line.trim().strip_prefix("pub(crate) ").unwrap_or(line.trim()).split_once(':')?.0.to_owned())
+        };
+        let quoted = |line: &str, key: &str| {
+            let rest = line.split(key).skip(1).filter_map(|rest| rest.split('"').nth(1).map(str::to_owned));
+            rest.collect::<Vec<_>>()
+        };
+        let named = ["long = ", "alias = ", "name = "];
+        let flags = cli.lines().filter_map(field).map(|name| kebab(&name));
+        let renamed =
+            cli.lines().flat_map(|line| named.iter().flat_map(move |key| quoted(line, key)).collect::<Vec<_>>());
+        let renamed = renamed.collect::<Vec<_>>();
+        let clap = ["help", "version"].map(str::to_owned);
+        Commands {
+            verbs: cli.lines().filter_map(variant).map(|name| kebab(&name)).chain(renamed.iter().cloned()).collect(),
+            flags: flags.chain(renamed).chain(clap).collect(),
+            chores: chores
+                .lines()
+                .filter_map(|line| line.strip_prefix("  ")?.split_whitespace().next())
+                .map(str::to_owned)
+                .collect(),
+        }
+    }
+
+    /// Commands in a document, in text or in code, that name what is not there.
+    fn check(&self, path: &str, text: &str) -> Vec<String> {
+        let mut complaints = Vec::new();
+        // Below a prompt stands what a command printed.
+        let mut is_screen = false;
+        for (number, line) in text.lines().enumerate() {
+            let mut complain = |what: String| complaints.push(format!("{path}:{}: {what}", number + 1));
+            let is_asked = line.starts_with("    $ ");
+            is_screen = is_asked || is_screen && (line.is_empty() || line.starts_with("    "));
+            for begin in ["cargo xtask ", "quintain "] {
+                for rest in line.split(begin).skip(1) {
+                    let command = rest.split(['`', '|', '#', ';', '>']).next().unwrap_or_default();
+                    let mut words = command.split_whitespace();
+                    let Some(verb) =
+                        words.next().map(|word| word.trim_matches(|c: char| !c.is_alphanumeric() && c != '-'))
+                    else {
+                        continue;
+                    };
+                    let is_code = rest.len() > command.len() && rest[command.len()..].starts_with('`')
+                        || line.starts_with("    ") && (is_asked || !is_screen);
+                    let is_verb = verb.starts_with(|c: char| c.is_ascii_lowercase()) && is_code;
+                    if begin.contains("xtask") {
+                        if is_verb && !self.chores.contains(verb) {
+                            complain(format!("`cargo xtask {verb}` is no chore"));
+                        }
+                        continue;
+                    }
+                    if is_verb && !self.verbs.contains(verb) {
+                        complain(format!("`quintain {verb}` is no command"));
+                    }
+                    let flag = |word: &str| {
+                        let name = word.trim_start_matches(['[', '(']).strip_prefix("--")?;
+                        let name = name.split(|c: char| !c.is_ascii_alphanumeric() && c != '-').next()?.to_owned();
+                        (!name.is_empty()).then_some(name)
+                    };
+                    for unknown in words.filter_map(flag).filter(|name| is_code && !self.flags.contains(name)) {
+                        complain(format!("`--{unknown}` is no flag of quintain"));
+                    }
+                }
+            }
+        }
+        complaints
+    }
+}
+
+/// No files of one crate import each other in a circle.
+fn check_circles(root: &Path, files: &[String]) -> Result<Vec<String>, String> {
+    let mut crates = BTreeMap::<&str, BTreeMap<String, String>>::new();
+    for path in files.iter().filter(|path| path.ends_with(".rs")) {
+        let Some((name, file)) = path.strip_prefix("crates/").and_then(|rest| rest.split_once("/src/")) else {
+            continue;
+        };
+        if file.ends_with("tests.rs") || file.contains("tests/") {
+            continue;
+        }
+        let text = std::fs::read_to_string(root.join(path)).map_err(|error| format!("{path}: {error}"))?;
+        crates.entry(name).or_default().insert(file.to_owned(), text);
+    }
+    let mut complaints = Vec::new();
+    for (name, files) in &crates {
+        let circles = circles::circles(files).map_err(|error| format!("crates/{name}/src/{error}"))?;
+        complaints.extend(circles.iter().map(|circle| {
+            format!(
+                "crates/{name}/src: {} import each other in a circle: move what they share below them",
+                circle.join(", ")
+            )
+        }));
+    }
+    Ok(complaints)
 }
 
 pub fn root() -> PathBuf {
@@ -110,7 +237,6 @@ fn table_arrows(text: &str) -> Result<Arrows, String> {
 /// The arrows as the manifests have them. Dependencies of tests are not arrows.
 fn metadata_arrows(metadata: &serde_json::Value) -> Result<Arrows, String> {
     let packages = metadata["packages"].as_array().ok_or("cargo metadata: no packages")?;
-    let short = |name: &str| name.strip_prefix("quintain-").unwrap_or(name).to_owned();
     let names = packages.iter().filter_map(|package| package["name"].as_str()).collect::<BTreeSet<_>>();
     let mut arrows = Arrows::new();
     for package in packages {
@@ -120,9 +246,9 @@ fn metadata_arrows(metadata: &serde_json::Value) -> Result<Arrows, String> {
             .filter(|dependency| dependency["kind"].as_str() != Some("dev"))
             .filter_map(|dependency| dependency["name"].as_str())
             .filter(|name| names.contains(name))
-            .map(short)
+            .map(str::to_owned)
             .collect();
-        arrows.insert(short(package["name"].as_str().unwrap_or_default()), imports);
+        arrows.insert(package["name"].as_str().unwrap_or_default().to_owned(), imports);
     }
     Ok(arrows)
 }
@@ -247,6 +373,18 @@ fn check_manifest(path: &str, text: &str) -> Vec<String> {
 mod tests {
     use super::*;
 
+    #[test]
+    fn commands_in_documents_are_there() {
+        let cli = "enum Verb {\n    Run(RunArgs),\n    MockChess(Args),\n}\n    #[arg(long = \"set\")]\n    pub(crate) sets: Vec<String>,\n    pub(crate) max_time: u32,\n";
+        let known = Commands::of(cli, "Verbs:\n  tidy  check\n");
+        let fine = "    quintain run volley --set a=1 --max-time 5\n`quintain mock-chess`, `cargo xtask tidy`; quintain starts servers\n";
+        assert_eq!(known.check("a.md", fine), Vec::<String>::new());
+        assert_eq!(known.check("a.md", "see `quintain bench`"), ["a.md:1: `quintain bench` is no command"]);
+        assert_eq!(known.check("a.md", "`quintain run x --sets a`"), Vec::<String>::new(), "a field is a flag");
+        assert_eq!(known.check("a.md", "`quintain run x --fast`"), ["a.md:1: `--fast` is no flag of quintain"]);
+        assert_eq!(known.check("a.md", "`cargo xtask ci`"), ["a.md:1: `cargo xtask ci` is no chore"]);
+    }
+
     const TABLE: &str =
         "\n| Crate | May import | What |\n|---|---|---|\n| `a` | | pure |\n| `b` | `a` | uses |\n\ntext";
 
@@ -263,9 +401,9 @@ mod tests {
     #[test]
     fn metadata_is_read_without_the_dependencies_of_tests() {
         let metadata = serde_json::json!({"packages": [
-            {"name": "quintain-a", "dependencies": [{"name": "serde", "kind": null}]},
-            {"name": "quintain-b", "dependencies": [{"name": "quintain-a", "kind": null}, {"name": "quintain-c", "kind": "dev"}]},
-            {"name": "quintain-c", "dependencies": []},
+            {"name": "a", "dependencies": [{"name": "serde", "kind": null}]},
+            {"name": "b", "dependencies": [{"name": "a", "kind": null}, {"name": "c", "kind": "dev"}]},
+            {"name": "c", "dependencies": []},
         ]});
         assert_eq!(metadata_arrows(&metadata).unwrap(), arrows(&[("a", &[]), ("b", &["a"]), ("c", &[])]));
     }

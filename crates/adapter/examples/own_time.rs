@@ -1,6 +1,6 @@
 //! The adapter's own time in each call of the three case studies: two adapters and the services in one process, over plain HTTP.
 //!
-//! `cargo run --release -p quintain-adapter --example own_time -- [TRIALS]`
+//! `cargo run --release -p adapter --example own_time -- [TRIALS]`
 //!
 //! Own time is from the request's coming to its going on, and the reply's likewise, as the file of calls has it: reading and writing of HTTP itself
 //! is not in it. Quantiles are over all calls but those of the first tenth of trials.

@@ -18,11 +18,11 @@ use tokio::sync::{Semaphore, watch};
 use crate::app::App;
 use crate::call::{Hop, Side};
 use crate::calls::Calls;
-use crate::config::{Config, Draft, Family, Protocol, Providing, fits};
+use crate::config::{Config, Draft, Protocol, ProtocolKind, Providing, fits};
 use crate::dial::Dial;
 use crate::endpoint::{Endpoint, Scheme};
 use crate::http::Target;
-use crate::listen::{self, Purpose};
+use crate::listen::{self, ListenerKind};
 use crate::metrics::Metrics;
 use crate::pool::Pool;
 use crate::read::Services;
@@ -132,25 +132,24 @@ fn check_known(
             None => wrong.push(format!("`{endpoint}`: `[protocols.{service}]` does not say how its messages are read")),
             Some(family) => {
                 if Endpoint::parse(endpoint).is_some_and(|endpoint| !fits(family, &endpoint)) {
-                    wrong.push(format!("`{endpoint}`: Thrift over TCP is at `host:port`, not at a URL"));
+                    wrong.push(format!("`{endpoint}`: Thrift over TCP needs `host:port`, not a URL"));
                 }
             }
         }
     }
     let services = contract.iter().flat_map(|contract| contract.services().map(|id| contract.service_name(id)));
     for service in services.filter(|service| family(service).is_none() && !doubtful.iter().any(|of| of == service)) {
-        let text = "is missing: calls of this service pass without being looked at";
+        let text = "is missing: calls to this service pass unchecked";
         warnings.push(format!("`[protocols.{service}]` {text}"));
     }
     if config.allow.is_empty() && !config.consuming.is_empty() {
         warnings.push(
-            "`allow` is empty: endpoints that are learned are not dialled; `allow = [\"host:*\"]` lets them be"
-                .to_owned(),
+            "`allow` is empty: no connections to learned endpoints; `allow = [\"host:*\"]` permits them".to_owned(),
         );
     }
     for consuming in config.consuming.iter().filter(|of| of.labels.is_empty() && of.peer.is_some()) {
         warnings.push(format!(
-            "nobody vouches for `{}`, so `unknown` is blamed for it; `labels = [...]` names its adapter",
+            "no party vouches for `{}`, so `unknown` is blamed for it; name its adapter with `labels = [...]`",
             consuming.endpoint
         ));
     }
@@ -206,8 +205,8 @@ fn start_with(
         move |error| StartError::System { what, error }
     };
     let metrics = Arc::new(Metrics::default());
-    let reports =
-        Reports::start(config.reports.clone(), metrics.clone(), out).map_err(system("no thread for reports"))?;
+    let reports = Reports::start(config.reports.clone(), metrics.clone(), out)
+        .map_err(system("cannot start a thread for reports"))?;
     let (store, notes) = open(checked.services.contract.hash(), &metrics);
     for note in notes {
         reports.note(note);
@@ -238,7 +237,7 @@ fn start_with(
         unread_codings: Mutex::default(),
         silent_peers: Mutex::default(),
     });
-    let no_threads = "no threads for connections";
+    let no_threads = "cannot start threads for connections";
     let runtime = runtime(config.threads).map_err(system(no_threads))?;
     let addresses = runtime.block_on(bind(&app, config))?;
     runtime.spawn(tell_of_store(app.clone()));
@@ -307,7 +306,7 @@ async fn bind(app: &Arc<App>, config: &Config) -> Result<BTreeMap<String, Socket
         };
         let parsed = parsed.over(of.bare());
         let at = listen::listener_for(app, &consuming.endpoint, &parsed, of.family, consuming.listen.as_deref()).await;
-        let at = at.map_err(told(format!("no listener for `{}`", consuming.endpoint)))?;
+        let at = at.map_err(told(format!("cannot listen for `{}`", consuming.endpoint)))?;
         addresses.insert(format!("consuming {}", consuming.endpoint), at);
     }
     for providing in &config.providing {
@@ -316,33 +315,35 @@ async fn bind(app: &Arc<App>, config: &Config) -> Result<BTreeMap<String, Socket
             let Some(at) = at else { continue };
             let purpose = purpose(providing, of, peers);
             let what = format!("{name} {}", providing.endpoint);
-            let at = open(app, at, purpose).await.map_err(told(format!("no listener for `{what}` at `{at}`")))?;
+            let at = open(app, at, purpose).await.map_err(told(format!("cannot listen for `{what}` at `{at}`")))?;
             addresses.insert(what, at);
         }
     }
-    for (name, at, purpose) in [("admin", &config.admin, Purpose::Admin), ("proxy", &config.proxy, Purpose::Proxy)] {
+    for (name, at, purpose) in
+        [("admin", &config.admin, ListenerKind::Admin), ("proxy", &config.proxy, ListenerKind::Proxy)]
+    {
         if let Some(at) = at {
-            let bound = open(app, at, purpose).await.map_err(told(format!("no listener for `{name}` at `{at}`")))?;
+            let bound = open(app, at, purpose).await.map_err(told(format!("cannot listen for `{name}` at `{at}`")))?;
             addresses.insert(name.to_owned(), bound);
         }
     }
     Ok(addresses)
 }
 
-async fn open(app: &Arc<App>, at: &str, purpose: Purpose) -> io::Result<SocketAddr> {
+async fn open(app: &Arc<App>, at: &str, purpose: ListenerKind) -> io::Result<SocketAddr> {
     let listener = TcpListener::bind(at).await?;
     let address = listener.local_addr()?;
     tokio::spawn(listen::accept(app.clone(), listener, purpose));
     Ok(address)
 }
 
-fn purpose(providing: &Providing, of: &Protocol, peers: bool) -> Purpose {
+fn purpose(providing: &Providing, of: &Protocol, peers: bool) -> ListenerKind {
     let side = Side::Server { peers };
     let endpoint = Endpoint::parse(&providing.endpoint).map(|endpoint| endpoint.over(of.bare()));
     let scheme = endpoint.as_ref().map_or(Scheme::Tcp, |endpoint| endpoint.scheme);
-    if of.family == Family::Thrift {
+    if of.family == ProtocolKind::Thrift {
         let forward = providing.forward.clone();
-        return Purpose::Thrift(Hop {
+        return ListenerKind::Thrift(Hop {
             side,
             endpoint: providing.endpoint.as_str().into(),
             forward,
@@ -351,7 +352,7 @@ fn purpose(providing: &Providing, of: &Protocol, peers: bool) -> Purpose {
         });
     }
     let authority = endpoint.map(|endpoint| endpoint.authority()).unwrap_or_default();
-    Purpose::Http(Target::Fixed { side, scheme, authority, forward: providing.forward.clone(), identity: None })
+    ListenerKind::Http(Target::Fixed { side, scheme, authority, forward: providing.forward.clone(), identity: None })
 }
 
 impl Running {

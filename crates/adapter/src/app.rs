@@ -54,7 +54,7 @@ impl App {
         {
             self.watch
                 .reports
-                .note(format!("The adapter at {peer} cannot be reached: {error}. Its service is called plainly"));
+                .note(format!("Cannot reach the adapter at {peer}: {error}. Its service is called without metadata"));
         }
         count(failed);
         if error.kind() == io::ErrorKind::TimedOut {
@@ -70,7 +70,7 @@ impl App {
     pub(crate) fn late(&self, peer: Option<&str>) {
         count(&self.watch.metrics.timeouts);
         if let Some(peer) = peer {
-            self.peer_failed(peer, &io::Error::new(io::ErrorKind::TimedOut, "it did not answer in time"));
+            self.peer_failed(peer, &io::Error::new(io::ErrorKind::TimedOut, "no response in time"));
         }
     }
 
@@ -88,8 +88,8 @@ impl App {
         let before = over.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
         if before == 0 || before.is_power_of_two() {
             self.watch.reports.note(format!(
-                "`limits.listeners` is reached, so calls of {endpoint} are not looked at: it is resolved to itself. \
-                 Set `limits.listeners` above {}, or let the party come by `proxy`",
+                "`limits.listeners` is reached: {endpoint} is resolved to itself, and its calls are not checked. Set \
+                 `limits.listeners` above {}, or route the party through `proxy`",
                 self.limits.listeners
             ));
         }
@@ -106,7 +106,7 @@ impl App {
                 let before = over.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
                 if before == 0 || before.is_power_of_two() {
                     self.watch.reports.note(format!(
-                        "A body of {} bytes holds more than `limits.body`, {} bytes, when it is decoded, and passed without being looked at",
+                        "A body of {} bytes exceeds `limits.body`, {} bytes, when decoded, and passed unchecked",
                         body.len(),
                         self.limits.body_bytes
                     ));
@@ -116,14 +116,25 @@ impl App {
                 let mut known = self.unread_codings.lock().unwrap_or_else(PoisonError::into_inner);
                 if known.len() < CODINGS_MAX && coding.len() <= CODING_MAX_BYTES && known.insert(coding.clone()) {
                     self.watch.reports.note(format!(
-                        "Bodies are encoded with `{}`, which is not read: clauses about them are unknown. \
-                         `gzip`, `deflate` and `identity` are read",
+                        "Bodies are encoded with `{}`, which is not supported: clauses about them are unknown. \
+                         Supported: `gzip`, `deflate` and `identity`",
                         coding.escape_debug()
                     ));
                 }
             }
         }
         content
+    }
+
+    /// Gives up a handshake that takes longer than connecting may.
+    pub(crate) async fn shaken<T>(&self, shaking: impl Future<Output = io::Result<T>>) -> io::Result<T> {
+        match tokio::time::timeout(self.limits.connect, shaking).await {
+            Ok(shaken) => shaken,
+            Err(_) => {
+                count(&self.watch.metrics.timeouts);
+                Err(io::ErrorKind::TimedOut.into())
+            }
+        }
     }
 
     /// Comes to its end when the adapter is to end.

@@ -48,7 +48,7 @@ impl Hop {
 
 /// What is to become of a message.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Way {
+pub(crate) enum Decision {
     /// It passes; the block that goes beside it, where the other side has an adapter.
     Pass(Option<Vec<u8>>),
     /// It is refused, for this clause.
@@ -59,7 +59,7 @@ pub(crate) enum Way {
 
 /// A call.
 #[derive(Debug)]
-pub(crate) struct Passing<'a> {
+pub(crate) struct InFlightCall<'a> {
     app: &'a App,
     hop: &'a Hop,
     service: &'a Service,
@@ -75,7 +75,7 @@ pub(crate) struct Passing<'a> {
     verdict: &'static str,
 }
 
-impl<'a> Passing<'a> {
+impl<'a> InFlightCall<'a> {
     /// `since`: when the request had come.
     pub(crate) fn new(
         app: &'a App,
@@ -110,7 +110,7 @@ impl<'a> Passing<'a> {
     }
 
     /// The request has come. `block`: what stood beside it. `to_adapter`: whether the next one is an adapter.
-    pub(crate) fn request(&mut self, request: &Request<'_>, block: Option<&[u8]>, to_adapter: bool) -> Way {
+    pub(crate) fn request(&mut self, request: &Request<'_>, block: Option<&[u8]>, to_adapter: bool) -> Decision {
         let watch = &self.app.watch;
         let args = request.values();
         let step = match &self.hop.side {
@@ -124,7 +124,7 @@ impl<'a> Passing<'a> {
         match step {
             Step::Pass { ticket, block } => {
                 self.ticket = ticket;
-                let Some(Block::Request(metadata)) = block else { return Way::Pass(None) };
+                let Some(Block::Request(metadata)) = block else { return Decision::Pass(None) };
                 if !to_adapter {
                     // The adapter on the other side could not be reached, so its part is ours.
                     return self.alone(&args);
@@ -133,25 +133,25 @@ impl<'a> Passing<'a> {
                 let bytes = metadata::encode_request(&metadata, known);
                 self.metadata_bytes += bytes.len();
                 self.sent = Some(metadata);
-                Way::Pass(Some(bytes))
+                Decision::Pass(Some(bytes))
             }
-            Step::Refuse(clause) => Way::Refuse(clause),
-            Step::Broken => Way::Broken,
+            Step::Refuse(clause) => Decision::Refuse(clause),
+            Step::Broken => Decision::Broken,
         }
     }
 
-    fn alone(&mut self, args: &[contract::Value<'_>]) -> Way {
-        let Some(mut ticket) = self.ticket.take() else { return Way::Pass(None) };
+    fn alone(&mut self, args: &[contract::Value<'_>]) -> Decision {
+        let Some(mut ticket) = self.ticket.take() else { return Decision::Pass(None) };
         let step = self.app.watch.alone(self.call(args), &mut ticket, self.number);
         self.ticket = Some(ticket);
         match step {
-            Step::Refuse(clause) => Way::Refuse(clause),
-            _ => Way::Pass(None),
+            Step::Refuse(clause) => Decision::Refuse(clause),
+            _ => Decision::Pass(None),
         }
     }
 
     /// The adapter on the other side ended before it had the request, which went to the service itself.
-    pub(crate) fn lost(&mut self, request: &Request<'_>) -> Way {
+    pub(crate) fn lost(&mut self, request: &Request<'_>) -> Decision {
         self.sent = None;
         self.metadata_bytes = 0;
         self.alone(&request.values())
@@ -175,9 +175,9 @@ impl<'a> Passing<'a> {
     }
 
     /// The reply has come. `block`: what stood beside it.
-    pub(crate) fn reply(&mut self, request: &Request<'_>, reply: &Reply<'_>, block: Option<&[u8]>) -> Way {
+    pub(crate) fn reply(&mut self, request: &Request<'_>, reply: &Reply<'_>, block: Option<&[u8]>) -> Decision {
         let watch = &self.app.watch;
-        let Some(ticket) = self.ticket.take() else { return Way::Pass(None) };
+        let Some(ticket) = self.ticket.take() else { return Decision::Pass(None) };
         let args = request.values();
         let call = self.call(&args);
         let step = match &self.hop.side {
@@ -201,16 +201,16 @@ impl<'a> Passing<'a> {
                 let known = known(&self.hop.endpoint, &self.service.name, ticket.sender());
                 let bytes = metadata::encode_reply(&metadata, known);
                 self.metadata_bytes += bytes.len();
-                Way::Pass(Some(bytes))
+                Decision::Pass(Some(bytes))
             }
-            Step::Pass { .. } => Way::Pass(None),
-            Step::Refuse(clause) => Way::Refuse(clause),
-            Step::Broken => Way::Broken,
+            Step::Pass { .. } => Decision::Pass(None),
+            Step::Refuse(clause) => Decision::Refuse(clause),
+            Step::Broken => Decision::Broken,
         }
     }
 
-    /// As [`Passing::reply`], of a reply that an adapter on the other side will not see as one.
-    pub(crate) fn reply_alone(&mut self, request: &Request<'_>, reply: &Reply<'_>) -> Way {
+    /// As [`InFlightCall::reply`], of a reply that an adapter on the other side will not see as one.
+    pub(crate) fn reply_alone(&mut self, request: &Request<'_>, reply: &Reply<'_>) -> Decision {
         self.ticket = self.ticket.take().map(Ticket::alone);
         self.sent = None;
         self.reply(request, reply, None)

@@ -72,7 +72,7 @@ impl Calls {
         let run = move || {
             if let Err(error) = write(file, &from) {
                 // Whoever reckons with the file is to know that it ends early; calls pass all the same.
-                let _ = writeln!(std::io::stderr(), "the calls in {} end here: {error}", path.display());
+                let _ = writeln!(std::io::stderr(), "cannot write more calls to {}: {error}", path.display());
             }
         };
         let thread = std::thread::Builder::new().name("calls".to_owned()).spawn(run)?;

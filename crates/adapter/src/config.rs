@@ -18,7 +18,7 @@ use crate::endpoint::{Endpoint, Pattern, Scheme};
 
 /// How the messages of a service are encoded and carried.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Family {
+pub enum ProtocolKind {
     /// Thrift over TCP, framed or not.
     Thrift,
     /// One Thrift message in each HTTP POST.
@@ -35,7 +35,7 @@ pub struct Protocol {
     /// The service in the contract.
     pub service: String,
     /// How they are encoded and carried.
-    pub family: Family,
+    pub family: ProtocolKind,
     /// The Thrift IDL file or the WSDL.
     pub schema: Option<PathBuf>,
     /// The service in the IDL file, where it has another name there.
@@ -48,7 +48,7 @@ impl Protocol {
     /// The scheme of endpoints that are written without one.
     pub(crate) fn bare(&self) -> Scheme {
         match (self.family, self.tls) {
-            (Family::Thrift, _) => Scheme::Tcp,
+            (ProtocolKind::Thrift, _) => Scheme::Tcp,
             (_, false) => Scheme::Http,
             (_, true) => Scheme::Https,
         }
@@ -308,7 +308,7 @@ fn config(section: &Section<'_>) -> (Config, Vec<String>) {
     section.only(KEYS);
     section.need("name");
     let name = section.text("name").unwrap_or_default();
-    if section.has("name") && (name.is_empty() || name == contract::monitor::UNKNOWN || name.len() > 255) {
+    if section.has("name") && (name.is_empty() || name == contract::metadata::UNKNOWN || name.len() > 255) {
         section.mistake("name", "`name` is the adapter's label: 1 to 255 bytes, not `unknown`", None);
     }
     let mut doubtful = Vec::new();
@@ -326,7 +326,7 @@ fn config(section: &Section<'_>) -> (Config, Vec<String>) {
     section.need("contract");
     if !section.has("providing") && !section.has("consuming") && !section.has("proxy") {
         let hint = "`[[consuming]]` for what the party calls, `[[providing]]` for what it offers".to_owned();
-        section.missing("providing", "nothing passes through this adapter", Some(hint));
+        section.missing("providing", "this adapter has no `[[consuming]]` or `[[providing]]`", Some(hint));
     }
     let config = Config {
         name,
@@ -353,18 +353,18 @@ fn config(section: &Section<'_>) -> (Config, Vec<String>) {
 fn protocol(service: &str, section: &Section<'_>) -> Option<Protocol> {
     section.only(&["kind", "idl", "wsdl", "service", "tls"]);
     let kinds = [
-        ("thrift", Family::Thrift),
-        ("thrift-http", Family::ThriftHttp),
-        ("soap", Family::Soap),
-        ("rest", Family::Rest),
+        ("thrift", ProtocolKind::Thrift),
+        ("thrift-http", ProtocolKind::ThriftHttp),
+        ("soap", ProtocolKind::Soap),
+        ("rest", ProtocolKind::Rest),
     ];
     section.need("kind");
     let family = section.word("kind", &kinds, None)?;
     let (idl, wsdl) = (section.path("idl"), section.path("wsdl"));
     let (needed, schema, others) = match family {
-        Family::Thrift | Family::ThriftHttp => (Some("idl"), idl, &["wsdl"][..]),
-        Family::Soap => (Some("wsdl"), wsdl, &["idl"][..]),
-        Family::Rest => (None, None, &["idl", "wsdl"][..]),
+        ProtocolKind::Thrift | ProtocolKind::ThriftHttp => (Some("idl"), idl, &["wsdl"][..]),
+        ProtocolKind::Soap => (Some("wsdl"), wsdl, &["idl"][..]),
+        ProtocolKind::Rest => (None, None, &["idl", "wsdl"][..]),
     };
     for other in others.iter().filter(|other| section.has(other)) {
         section.mistake(other, format!("`{other}` has no meaning for this kind"), None);
@@ -372,7 +372,7 @@ fn protocol(service: &str, section: &Section<'_>) -> Option<Protocol> {
     if let Some(needed) = needed {
         section.need(needed);
     }
-    if section.has("tls") && family == Family::Thrift {
+    if section.has("tls") && family == ProtocolKind::Thrift {
         section.mistake("tls", "`tls` has no meaning for this kind".to_owned(), None);
     }
     let protocol = Protocol {
@@ -396,7 +396,7 @@ fn providing(section: &Section<'_>) -> Option<Providing> {
     let (plain, adapters) = (section.address("plain"), section.address("adapters"));
     if plain.is_none() && adapters.is_none() {
         let hint = "`plain = \"host:port\"` for clients without an adapter, `adapters = \"host:port\"` for others";
-        section.missing("plain", "nobody can reach this service through the adapter", Some(hint.to_owned()));
+        section.missing("plain", "this service has no listener", Some(hint.to_owned()));
     }
     if section.has("adapters_at") && adapters.is_none() {
         section.missing("adapters_at", "`adapters_at` has no meaning without `adapters`", None);
@@ -541,6 +541,6 @@ fn tls(section: Option<&Section<'_>>) -> TlsSettings {
 }
 
 /// Whether endpoints of this form fit messages of this family.
-pub(crate) fn fits(family: Family, endpoint: &Endpoint) -> bool {
-    family != Family::Thrift || endpoint.scheme == Scheme::Tcp
+pub(crate) fn fits(family: ProtocolKind, endpoint: &Endpoint) -> bool {
+    family != ProtocolKind::Thrift || endpoint.scheme == Scheme::Tcp
 }

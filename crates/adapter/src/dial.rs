@@ -59,10 +59,10 @@ impl Dial {
     pub(crate) async fn connect(&self, authority: &str, whom: Whom) -> io::Result<Stream> {
         if !self.may(authority) {
             count(&self.metrics.dials_refused);
-            let text = format!("`{authority}` is not allowed: no rule of `allow` matches");
+            let text = format!("`{authority}` is not allowed: no rule in `allow` matches");
             return Err(io::Error::new(io::ErrorKind::PermissionDenied, text));
         }
-        let connected = timeout(self.connect, self.connect_at_leisure(authority, whom)).await;
+        let connected = timeout(self.connect, self.connect_untimed(authority, whom)).await;
         match connected {
             Ok(Ok(stream)) => Ok(stream),
             Ok(Err(error)) => {
@@ -73,13 +73,13 @@ impl Dial {
                 count(&self.metrics.timeouts);
                 Err(io::Error::new(
                     io::ErrorKind::TimedOut,
-                    format!("`{authority}` did not take the connection in time"),
+                    format!("`{authority}` did not accept the connection in time"),
                 ))
             }
         }
     }
 
-    async fn connect_at_leisure(&self, authority: &str, whom: Whom) -> io::Result<Stream> {
+    async fn connect_untimed(&self, authority: &str, whom: Whom) -> io::Result<Stream> {
         let tcp = TcpStream::connect(authority).await?;
         tcp.set_nodelay(true)?;
         let connector = match (whom, &self.tls.to_peers) {
@@ -89,7 +89,7 @@ impl Dial {
         };
         let host = Endpoint::parse(authority).map(|endpoint| endpoint.host).unwrap_or_default();
         let name = ServerName::try_from(host).map_err(|_| {
-            io::Error::new(io::ErrorKind::InvalidInput, format!("`{authority}` is no name of a server"))
+            io::Error::new(io::ErrorKind::InvalidInput, format!("`{authority}` is not a valid server name"))
         })?;
         Ok(Stream::new(connector.connect(name, tcp).await?))
     }
@@ -108,7 +108,7 @@ impl Dial {
             if answer == *GREETING {
                 return Ok(());
             }
-            Err(io::Error::new(io::ErrorKind::InvalidData, format!("what answers at `{peer}` is no adapter")))
+            Err(io::Error::new(io::ErrorKind::InvalidData, format!("the server at `{peer}` is not an adapter")))
         });
         greeted.await.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))?;
         Ok(stream)

@@ -50,7 +50,7 @@ fn read(coding: &str, from: impl Read, limit: usize) -> Content<'static> {
     match from.take(limit as u64 + 1).read_to_end(&mut out) {
         Ok(_) if out.len() > limit => Content::Over,
         Ok(_) => Content::Plain(Cow::Owned(out)),
-        Err(error) => Content::Broken(format!("no {coding}: {error}")),
+        Err(error) => Content::Broken(format!("invalid {coding}: {error}")),
     }
 }
 
@@ -125,7 +125,7 @@ mod tests {
         let cut = &gzip(b"a text that is cut")[..20];
         for body in [&b"{}"[..], cut] {
             let decoded = decode(&headers, body, LIMIT);
-            assert!(matches!(&decoded, Content::Broken(why) if why.starts_with("no gzip: ")), "{decoded:?}");
+            assert!(matches!(&decoded, Content::Broken(why) if why.starts_with("invalid gzip: ")), "{decoded:?}");
         }
     }
 }

@@ -1,12 +1,13 @@
 //! HTTP: one connection of a client, requests one after another, each to its service or to the adapter before it.
 
 mod fields;
+mod proxy;
 
 use std::convert::Infallible;
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use contract::monitor::Standing;
+use contract::monitor::EndpointState;
 use hyper::body::Incoming;
 use hyper::header::{CONTENT_TYPE, HOST, HeaderValue};
 use hyper::http::request::Parts;
@@ -16,18 +17,17 @@ use hyper::{HeaderMap, Method, Request, Response, StatusCode, Uri};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::time::timeout;
 
-pub(crate) use self::fields::greet;
-use self::fields::{Block, META, asks_upgrade, block_of, drop_hop_fields, field_bytes, field_of, greeted};
+use self::fields::{Block, asks_upgrade, block_of, drop_hop_fields, field_bytes, field_of, greeted};
 use crate::app::App;
 use crate::body::{Body, Read};
-use crate::call::{Hop, Passing, Side, Way};
-use crate::config::Family;
+use crate::call::{Decision, Hop, InFlightCall, Side};
+use crate::config::ProtocolKind;
 use crate::dial::Whom;
 use crate::encoding::Content;
 use crate::endpoint::Scheme;
 use crate::metrics::{Skip, count};
-use crate::pool::Conn;
-use crate::read::{Called, HttpReply, HttpRequest, Op, Service};
+use crate::pool::{Conn, META};
+use crate::read::{HttpReply, HttpRequest, Op, RequestKind, Service};
 use crate::stream::Stream;
 
 /// Where the requests of a connection go.
@@ -53,7 +53,7 @@ pub(crate) async fn serve(app: &Arc<App>, mut client: Stream, target: Target) ->
             app.watch.metrics.skip(Skip::Unreadable);
             let whom = if *scheme == Scheme::Https { Whom::Tls } else { Whom::Plain };
             let mut upstream = app.dial.connect(forward, whom).await?;
-            return crate::thrift::copy(app.limits.idle, &mut client, &mut upstream).await;
+            return crate::stream::copy(app.limits.idle, &mut client, &mut upstream).await;
         }
     }
     let kept = Arc::new(Mutex::new(None));
@@ -105,13 +105,13 @@ struct Going {
 
 async fn answer(app: &Arc<App>, target: &Target, kept: &Keeping, request: Request<Incoming>) -> Response<Body> {
     if *target == Target::Any && request.method() == Method::CONNECT {
-        return crate::proxy::connect(app, request).await;
+        return self::proxy::connect(app, request).await;
     }
     if let Some(response) = greeted(target, &request) {
         return response;
     }
     let Some(going) = going(app, target, &request) else {
-        let text = "this is a forward proxy: a whole URL is needed, `GET http://host/path`\n";
+        let text = "this is a forward proxy: expected an absolute URL, `GET http://host/path`\n";
         return plain(StatusCode::BAD_REQUEST, text);
     };
     match pass(app, &going, kept, request).await {
@@ -169,16 +169,12 @@ impl Failed {
             Self::Upstream(error) if error.kind() == io::ErrorKind::TimedOut => {
                 plain(StatusCode::GATEWAY_TIMEOUT, &format!("{error}\n"))
             }
-            Self::Upstream(error) => {
-                plain(StatusCode::BAD_GATEWAY, &format!("the service cannot be reached: {error}\n"))
-            }
-            Self::Reply(error) => plain(StatusCode::BAD_GATEWAY, &format!("the service did not answer: {error}\n")),
-            Self::Body(error) => {
-                plain(StatusCode::BAD_REQUEST, &format!("the request did not come as a whole: {error}\n"))
-            }
-            Self::Late => plain(StatusCode::GATEWAY_TIMEOUT, "the service did not answer in time\n"),
+            Self::Upstream(error) => plain(StatusCode::BAD_GATEWAY, &format!("cannot reach the service: {error}\n")),
+            Self::Reply(error) => plain(StatusCode::BAD_GATEWAY, &format!("no response from the service: {error}\n")),
+            Self::Body(error) => plain(StatusCode::BAD_REQUEST, &format!("incomplete request: {error}\n")),
+            Self::Late => plain(StatusCode::GATEWAY_TIMEOUT, "no response from the service in time\n"),
             Self::Broken => plain(StatusCode::BAD_GATEWAY, "the adapter failed\n"),
-            Self::Full => plain(StatusCode::SERVICE_UNAVAILABLE, "there are too many connections\n"),
+            Self::Full => plain(StatusCode::SERVICE_UNAVAILABLE, "too many connections\n"),
             Self::Refused { clause, service, code } => refusal(&service, &clause, code),
         }
     }
@@ -193,9 +189,9 @@ fn plain(code: StatusCode, text: &str) -> Response<Body> {
 
 /// What a client is told whose call breaks a contract: in its own protocol where that has a form for it, else as RFC 9457 has it.
 fn refusal(service: &Service, clause: &str, code: StatusCode) -> Response<Body> {
-    let text = format!("refused: `{clause}` of the contract is not kept");
+    let text = format!("refused: contract clause `{clause}` is violated");
     let (code, kind, body) = match service.family {
-        Family::Soap => {
+        ProtocolKind::Soap => {
             let mut out = String::new();
             let who = if code.is_client_error() { "Client" } else { "Server" };
             wire::soap::compose_fault(&mut out, who, &text, None);
@@ -203,7 +199,7 @@ fn refusal(service: &Service, clause: &str, code: StatusCode) -> Response<Body> 
             (StatusCode::INTERNAL_SERVER_ERROR, "text/xml; charset=utf-8", out)
         }
         _ => {
-            let problem = serde_json::json!({ "title": "contract not kept", "status": code.as_u16(), "detail": text });
+            let problem = serde_json::json!({ "title": "contract violated", "status": code.as_u16(), "detail": text });
             (code, "application/problem+json", problem.to_string())
         }
     };
@@ -232,8 +228,8 @@ async fn pass(
     }
     let block = block.filter(|_| may_carry);
     let service = match app.watch.standing(&hop.endpoint) {
-        Standing::Service(id) if going.is_listed => {
-            app.watch.services.get(id).filter(|service| service.family != Family::Thrift)
+        EndpointState::Service(id) if going.is_listed => {
+            app.watch.services.get(id).filter(|service| service.family != ProtocolKind::Thrift)
         }
         _ => None,
     };
@@ -298,7 +294,7 @@ fn switch(app: &Arc<App>, mut response: Response<Incoming>, client: OnUpgrade) -
         let _slot = slot;
         let (Ok(client), Ok(service)) = (client.await, service.await) else { return };
         let (mut client, mut service) = (Stream::new(TokioIo::new(client)), Stream::new(TokioIo::new(service)));
-        let _ = crate::thrift::copy(idle, &mut client, &mut service).await;
+        let _ = crate::stream::copy(idle, &mut client, &mut service).await;
     });
     Ok(response.map(Body::streaming))
 }
@@ -455,36 +451,36 @@ async fn checked(
         HttpRequest { method: method.as_str(), path: &going.behind, query: &query, headers: &headers, body: &content };
     let called = app.watch.guarded(|| service.http_request(&request));
     let (op, request) = match called {
-        Some(Called::Known(op, request)) => (op, request),
+        Some(RequestKind::Known(op, request)) => (op, request),
         other => {
             app.watch.metrics.skip(match other {
                 None => Skip::Failed,
-                Some(Called::Unreadable) => Skip::Unreadable,
+                Some(RequestKind::Unreadable) => Skip::Unreadable,
                 Some(_) => Skip::Unlisted,
             });
             return unchecked(app, send(app, going, kept, parts, body, None).await?, upgrade);
         }
     };
-    let mut passing = Passing::new(app, hop, service, op.clone(), number, since);
+    let mut passing = InFlightCall::new(app, hop, service, op.clone(), number, since);
     passing.pause();
     let held = connection(app, going, kept, false).await.map_err(Failed::Upstream)?;
     passing.resume();
     let to_adapter = held.whom == Whom::Peer;
     passing.metadata_bytes += block.as_ref().map_or(0, |block| block.around_bytes);
     match passing.request(&request, block.as_ref().map(|block| &block.bytes[..]), to_adapter) {
-        Way::Pass(Some(block)) => {
+        Decision::Pass(Some(block)) => {
             if let Some(field) = field_of(&block) {
                 passing.metadata_bytes += field_bytes(&field) - block.len();
                 parts.headers.insert(META, field);
             }
         }
-        Way::Pass(None) => {}
-        Way::Refuse(clause) => {
+        Decision::Pass(None) => {}
+        Decision::Refuse(clause) => {
             app.pool.put(&held.authority, held.whom, held.conn);
             passing.end(0);
             return Err(Failed::Refused { clause, service: service.clone(), code: StatusCode::FORBIDDEN });
         }
-        Way::Broken => return Err(Failed::Broken),
+        Decision::Broken => return Err(Failed::Broken),
     }
     passing.pause();
     let sent = send(app, going, kept, parts, body, Some(held)).await;
@@ -492,12 +488,12 @@ async fn checked(
     let Sent { response, is_adapter } = sent?;
     if to_adapter && !is_adapter {
         match passing.lost(&request) {
-            Way::Pass(_) => {}
-            Way::Refuse(clause) => {
+            Decision::Pass(_) => {}
+            Decision::Refuse(clause) => {
                 passing.end(0);
                 return Err(Failed::Refused { clause, service: service.clone(), code: StatusCode::FORBIDDEN });
             }
-            Way::Broken => return Err(Failed::Broken),
+            Decision::Broken => return Err(Failed::Broken),
         }
     }
     if let (StatusCode::SWITCHING_PROTOCOLS, Some(upgrade)) = (response.status(), upgrade) {
@@ -558,7 +554,7 @@ async fn checked(
 
 /// Tells of a reply; gives the field that is to travel with it, where there is to be one.
 fn replied(
-    passing: &mut Passing<'_>,
+    passing: &mut InFlightCall<'_>,
     request: &crate::read::Request<'_>,
     reply: &crate::read::Reply<'_>,
     block: Option<&Block>,
@@ -566,13 +562,15 @@ fn replied(
 ) -> Result<Option<HeaderValue>, Failed> {
     passing.metadata_bytes += block.map_or(0, |block| block.around_bytes);
     match passing.reply(request, reply, block.map(|block| &block.bytes[..])) {
-        Way::Pass(Some(block)) if !block.is_empty() => {
+        Decision::Pass(Some(block)) if !block.is_empty() => {
             let field = field_of(&block);
             passing.metadata_bytes += field.as_ref().map_or(0, |field| field_bytes(field) - block.len());
             Ok(field)
         }
-        Way::Pass(_) => Ok(None),
-        Way::Refuse(clause) => Err(Failed::Refused { clause, service: service.clone(), code: StatusCode::BAD_GATEWAY }),
-        Way::Broken => Err(Failed::Broken),
+        Decision::Pass(_) => Ok(None),
+        Decision::Refuse(clause) => {
+            Err(Failed::Refused { clause, service: service.clone(), code: StatusCode::BAD_GATEWAY })
+        }
+        Decision::Broken => Err(Failed::Broken),
     }
 }

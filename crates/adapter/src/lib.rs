@@ -8,7 +8,6 @@
 //! have seen without it.
 
 mod adapter;
-mod admin;
 mod app;
 mod body;
 mod call;
@@ -23,7 +22,6 @@ mod listen;
 mod messages;
 mod metrics;
 mod pool;
-mod proxy;
 mod read;
 mod reports;
 mod routes;
@@ -40,4 +38,4 @@ pub use config::{Config, Draft};
 pub use endpoint::{Endpoint, Pattern, Scheme};
 pub use listen::Resolved;
 pub use schema::{Loaded, check_contract};
-pub use store::{Kept, StoreError, look, purge};
+pub use store::{StoreContents, StoreError, look, purge};

@@ -1,5 +1,7 @@
 //! Listeners: those that the configuration names, and those that somebody asked for.
 
+mod admin;
+
 use std::io;
 use std::net::SocketAddr;
 use std::pin::Pin;
@@ -12,17 +14,17 @@ use tokio::time::timeout;
 
 use crate::app::App;
 use crate::call::{Hop, Side};
-use crate::config::Family;
+use crate::config::ProtocolKind;
 use crate::dial::GREETING;
 use crate::endpoint::{Endpoint, Scheme};
 use crate::http::{self, Target};
 use crate::metrics::count;
 use crate::stream::Stream;
-use contract::monitor::Standing;
+use contract::monitor::EndpointState;
 
 /// What a listener does with a connection.
 #[derive(Clone, Debug)]
-pub(crate) enum Purpose {
+pub(crate) enum ListenerKind {
     /// Thrift to one endpoint.
     Thrift(Hop),
     /// HTTP to one authority. Whether it is shown a certificate.
@@ -37,12 +39,12 @@ pub(crate) enum Purpose {
 pub(crate) fn accept(
     app: Arc<App>,
     listener: TcpListener,
-    purpose: Purpose,
+    purpose: ListenerKind,
 ) -> Pin<Box<dyn Future<Output = ()> + Send>> {
     Box::pin(taking(app, listener, purpose))
 }
 
-async fn taking(app: Arc<App>, listener: TcpListener, purpose: Purpose) {
+async fn taking(app: Arc<App>, listener: TcpListener, purpose: ListenerKind) {
     loop {
         let taken = tokio::select! {
             taken = listener.accept() => taken,
@@ -74,58 +76,51 @@ async fn taking(app: Arc<App>, listener: TcpListener, purpose: Purpose) {
     }
 }
 
-async fn serve(app: &Arc<App>, stream: TcpStream, purpose: Purpose) -> io::Result<()> {
+async fn serve(app: &Arc<App>, stream: TcpStream, purpose: ListenerKind) -> io::Result<()> {
     stream.set_nodelay(true)?;
     match purpose {
-        Purpose::Thrift(hop) if hop.side == (Side::Server { peers: true }) => {
+        ListenerKind::Thrift(hop) if hop.side == (Side::Server { peers: true }) => {
             let (stream, identity) = peer(app, stream).await?;
             let hop = Hop { identity, ..hop };
             let (stream, greeted) = greeted(app, stream).await?;
             crate::thrift::serve(app, stream, &hop, greeted).await
         }
-        Purpose::Thrift(hop) => crate::thrift::serve(app, Stream::new(stream), &hop, false).await,
-        Purpose::Http(Target::Fixed {
-            side: side @ Side::Server { peers: true }, scheme, authority, forward, ..
+        ListenerKind::Thrift(hop) => crate::thrift::serve(app, Stream::new(stream), &hop, false).await,
+        ListenerKind::Http(Target::Fixed {
+            side: side @ Side::Server { peers: true },
+            scheme,
+            authority,
+            forward,
+            ..
         }) => {
             let (stream, identity) = peer(app, stream).await?;
             http::serve(app, stream, Target::Fixed { side, scheme, authority, forward, identity }).await
         }
-        Purpose::Http(target) => {
+        ListenerKind::Http(target) => {
             let is_tls = matches!(&target, Target::Fixed { scheme: Scheme::Https, .. });
             let stream = match app.dial.tls.listen.as_ref().filter(|_| is_tls) {
-                Some(acceptor) => Stream::new(late(app, acceptor.accept(stream)).await?),
+                Some(acceptor) => Stream::new(app.shaken(acceptor.accept(stream)).await?),
                 None => Stream::new(stream),
             };
             http::serve(app, stream, target).await
         }
-        Purpose::Proxy => http::serve(app, Stream::new(stream), Target::Any).await,
-        Purpose::Admin => crate::admin::serve(app, stream).await,
-    }
-}
-
-/// Gives up a handshake that takes longer than connecting may.
-pub(crate) async fn late<T>(app: &App, shaking: impl Future<Output = io::Result<T>>) -> io::Result<T> {
-    match timeout(app.limits.connect, shaking).await {
-        Ok(shaken) => shaken,
-        Err(_) => {
-            count(&app.watch.metrics.timeouts);
-            Err(io::ErrorKind::TimedOut.into())
-        }
+        ListenerKind::Proxy => http::serve(app, Stream::new(stream), Target::Any).await,
+        ListenerKind::Admin => self::admin::serve(app, stream).await,
     }
 }
 
 /// A connection of another adapter, and who that is where adapters have certificates.
 async fn peer(app: &App, stream: TcpStream) -> io::Result<(Stream, Option<String>)> {
     let Some(acceptor) = &app.dial.tls.peers else { return Ok((Stream::new(stream), None)) };
-    let shaken = late(app, acceptor.accept(stream)).await;
+    let shaken = app.shaken(acceptor.accept(stream)).await;
     let refuse = |text: &str| {
         count(&app.watch.metrics.metadata_refused);
         io::Error::new(io::ErrorKind::PermissionDenied, text)
     };
-    let tls = shaken.map_err(|error| refuse(&format!("a peer without a certificate that is trusted: {error}")))?;
+    let tls = shaken.map_err(|error| refuse(&format!("a peer without a trusted certificate: {error}")))?;
     let certificate = tls.get_ref().1.peer_certificates().and_then(|chain| chain.first());
     let identity = certificate.and_then(crate::tls::identity);
-    let identity = identity.ok_or_else(|| refuse("a peer whose certificate names nobody"))?;
+    let identity = identity.ok_or_else(|| refuse("a peer whose certificate has no name"))?;
     Ok((Stream::new(tls), Some(identity)))
 }
 
@@ -165,11 +160,11 @@ pub struct Resolved {
 /// # Errors
 /// The text is no endpoint.
 pub(crate) async fn resolve(app: &Arc<App>, endpoint: &str) -> Result<Resolved, String> {
-    let parsed = Endpoint::parse(endpoint).ok_or_else(|| format!("`{endpoint}` is no endpoint"))?;
+    let parsed = Endpoint::parse(endpoint).ok_or_else(|| format!("`{endpoint}` is not a valid endpoint"))?;
     let authority = parsed.authority();
     let service_of = |endpoint: &str| match app.watch.standing(endpoint) {
-        Standing::Service(id) => app.watch.services.get(id),
-        Standing::Unlisted | Standing::Conflict => None,
+        EndpointState::Service(id) => app.watch.services.get(id),
+        EndpointState::Unlisted | EndpointState::Conflict => None,
     };
     // Who asks may have a URL below the endpoint.
     let above = || {
@@ -215,12 +210,12 @@ pub(crate) async fn listener_for(
     app: &Arc<App>,
     endpoint: &str,
     parsed: &Endpoint,
-    family: Family,
+    family: ProtocolKind,
     at: Option<&str>,
 ) -> io::Result<SocketAddr> {
     let authority = parsed.authority();
     let key = match family {
-        Family::Thrift => (Scheme::Tcp, endpoint.to_owned()),
+        ProtocolKind::Thrift => (Scheme::Tcp, endpoint.to_owned()),
         _ => (parsed.scheme, authority.clone()),
     };
     let mut listeners = app.listeners.lock().await;
@@ -229,7 +224,7 @@ pub(crate) async fn listener_for(
     }
     if at.is_none() && listeners.len() >= app.learned_max {
         app.listeners_over(endpoint);
-        return Err(io::Error::other("there are too many listeners"));
+        return Err(io::Error::other("too many listeners"));
     }
     let listener = match at {
         Some(at) => TcpListener::bind(at).await?,
@@ -239,14 +234,14 @@ pub(crate) async fn listener_for(
     listeners.insert(key, address);
     let is_tls = parsed.scheme == Scheme::Https;
     let purpose = match family {
-        Family::Thrift => Purpose::Thrift(Hop {
+        ProtocolKind::Thrift => ListenerKind::Thrift(Hop {
             side: Side::Client,
             endpoint: endpoint.into(),
             forward: authority,
             is_tls,
             identity: None,
         }),
-        _ => Purpose::Http(Target::Fixed {
+        _ => ListenerKind::Http(Target::Fixed {
             side: Side::Client,
             scheme: parsed.scheme,
             forward: authority.clone(),

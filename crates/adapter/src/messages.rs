@@ -17,7 +17,7 @@ use crate::stream::Stream;
 
 /// What came.
 #[derive(Debug)]
-pub(crate) enum Got {
+pub(crate) enum Received {
     /// A message as a whole.
     Message {
         /// What stood before it, between adapters.
@@ -70,28 +70,28 @@ impl Messages {
     }
 
     /// The next message. May be given up and asked again.
-    pub(crate) async fn next(&mut self) -> io::Result<Got> {
+    pub(crate) async fn next(&mut self) -> io::Result<Received> {
         loop {
             if let Some(got) = self.take()? {
                 return Ok(got);
             }
             if self.fill().await? == 0 {
                 // Half a message is passed on as it is, and then the end.
-                return Ok(if self.buffer.is_empty() { Got::End } else { Got::Opaque { what: None } });
+                return Ok(if self.buffer.is_empty() { Received::End } else { Received::Opaque { what: None } });
             }
         }
     }
 
-    fn take(&mut self) -> io::Result<Option<Got>> {
+    fn take(&mut self) -> io::Result<Option<Received>> {
         let (head, block) = if self.is_adapter {
             let Some((number, used)) = leb128(&self.buffer)? else { return Ok(None) };
             let Some(length) = number.checked_sub(1) else {
                 self.buffer.advance(used);
                 self.is_opaque = true;
-                return Ok(Some(Got::Opaque { what: None }));
+                return Ok(Some(Received::Opaque { what: None }));
             };
             if length > BLOCK_MAX_BYTES {
-                return Err(io::Error::new(io::ErrorKind::InvalidData, "a block of metadata over its limit"));
+                return Err(io::Error::new(io::ErrorKind::InvalidData, "metadata over the limit"));
             }
             if self.buffer.len() < used + length {
                 return Ok(None);
@@ -108,7 +108,9 @@ impl Messages {
             Some(how) => how,
             None => match detect(message, &Limits::DEFAULT) {
                 Detected::Need => return Ok(None),
-                Detected::Unknown => return Ok(Some(Got::Opaque { what: Some("no Thrift message".to_owned()) })),
+                Detected::Unknown => {
+                    return Ok(Some(Received::Opaque { what: Some("not a Thrift message".to_owned()) }));
+                }
                 Detected::Thrift { protocol, framing, .. } => *self.how.insert((protocol, framing)),
             },
         };
@@ -118,16 +120,16 @@ impl Messages {
             Ok(Progress::Message { used, begin }) => {
                 let block = self.block(head, block);
                 let bytes = self.buffer.split_to(used).freeze();
-                Ok(Some(Got::Message { block, bytes, begin, protocol, framing }))
+                Ok(Some(Received::Message { block, bytes, begin, protocol, framing }))
             }
             Err(error) => match message.first_chunk::<4>().map(|length| u32::from_be_bytes(*length)) {
                 Some(length) if framing == Framing::Framed && length <= i32::MAX as u32 => {
                     self.block(head, block);
-                    Ok(Some(Got::Large { length: length as usize + 4 }))
+                    Ok(Some(Received::Large { length: length as usize + 4 }))
                 }
                 _ => {
-                    let what = (!error.fault.is_limit()).then(|| format!("no Thrift message: {error}"));
-                    Ok(Some(Got::Opaque { what }))
+                    let what = (!error.fault.is_limit()).then(|| format!("not a Thrift message: {error}"));
+                    Ok(Some(Received::Opaque { what }))
                 }
             },
         }
@@ -187,7 +189,7 @@ impl Messages {
                 return Err(io::ErrorKind::UnexpectedEof.into());
             }
             if self.buffer.get_u8() != 0 {
-                return Err(io::Error::new(io::ErrorKind::InvalidData, "a message where none was due"));
+                return Err(io::Error::new(io::ErrorKind::InvalidData, "an unexpected message"));
             }
             self.is_opaque = true;
         }
@@ -209,7 +211,7 @@ fn leb128(bytes: &[u8]) -> io::Result<Option<(usize, usize)>> {
             return Ok(Some((number, at + 1)));
         }
     }
-    if bytes.len() < 4 { Ok(None) } else { Err(io::Error::new(io::ErrorKind::InvalidData, "a length over its limit")) }
+    if bytes.len() < 4 { Ok(None) } else { Err(io::Error::new(io::ErrorKind::InvalidData, "a length over the limit")) }
 }
 
 fn put_leb128(out: &mut Vec<u8>, mut number: usize) {

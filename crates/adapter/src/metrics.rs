@@ -113,14 +113,14 @@ impl Metrics {
                 let _ = writeln!(out, "quintain_adapter_{name}{label} {value}");
             }
         };
-        put("calls_total", "counter", "Calls that passed.", &[("", read(&self.calls))]);
+        put("calls_total", "counter", "Calls forwarded.", &[("", read(&self.calls))]);
         let verdicts = [
             ("{verdict=\"holds\"}", counts.holds),
             ("{verdict=\"fails\"}", counts.fails),
             ("{verdict=\"unknown\"}", counts.unknown),
             ("{verdict=\"error\"}", counts.errors),
         ];
-        put("verdicts_total", "counter", "What clauses came to.", &verdicts);
+        put("verdicts_total", "counter", "Clause verdicts.", &verdicts);
         let mut rows = Vec::new();
         for ((operation, clause), tally) in &tallies.clauses {
             let (operation, clause) = (escaped(operation), escaped(clause));
@@ -131,14 +131,14 @@ impl Metrics {
             }));
         }
         let rows = rows.iter().map(|(label, count)| (label.as_str(), *count)).collect::<Vec<_>>();
-        put("clause_verdicts_total", "counter", "What each clause came to.", &rows);
+        put("clause_verdicts_total", "counter", "Verdicts by clause.", &rows);
         let rows = tallies.blamed.iter().map(|((operation, clause, label), count)| {
             let (operation, clause, label) = (escaped(operation), escaped(clause), escaped(label));
             (format!("{{operation=\"{operation}\",clause=\"{clause}\",blamed=\"{label}\"}}"), *count)
         });
         let rows = rows.collect::<Vec<_>>();
         let rows = rows.iter().map(|(label, count)| (label.as_str(), *count)).collect::<Vec<_>>();
-        put("blamed_total", "counter", "How often a clause that failed blamed a party.", &rows);
+        put("blamed_total", "counter", "Failed clauses by blamed party.", &rows);
         let labels = SKIPS.map(|skip| format!("{{reason=\"{}\"}}", skip.name().trim_start_matches("skipped:")));
         let mut rows = SKIPS
             .iter()
@@ -146,100 +146,80 @@ impl Metrics {
             .map(|(skip, label)| (label.as_str(), read(&self.skipped[*skip as usize])))
             .collect::<Vec<_>>();
         rows.push(("{reason=\"conflict\"}", counts.bypassed));
-        put("unchecked_total", "counter", "Calls, or tunnels, that were not looked at.", &rows);
+        put("unchecked_total", "counter", "Calls and tunnels not checked.", &rows);
         for (name, kind, help, value) in [
-            (
-                "refused_calls_total",
-                "counter",
-                "Calls that were refused, as `enforce` says.",
-                read(&self.refused_calls),
-            ),
-            ("connections_total", "counter", "Connections that were taken.", read(&self.connections)),
-            ("connections_open", "gauge", "Connections that are open.", read(&self.connections_now)),
+            ("refused_calls_total", "counter", "Calls refused because of `enforce`.", read(&self.refused_calls)),
+            ("connections_total", "counter", "Connections accepted.", read(&self.connections)),
+            ("connections_open", "gauge", "Open connections.", read(&self.connections_now)),
             (
                 "connections_over_total",
                 "counter",
-                "Connections that had to wait for another one to end.",
+                "Connections that waited for another one to close.",
                 read(&self.connections_over),
             ),
             ("upstream_failed_total", "counter", "Services that could not be reached.", read(&self.upstream_failed)),
             (
                 "peers_failed_total",
                 "counter",
-                "Adapters that could not be reached; their services were called plainly.",
+                "Adapters that could not be reached; their services were called without metadata.",
                 read(&self.peers_failed),
             ),
-            ("timeouts_total", "counter", "Waits that were given up.", read(&self.timeouts)),
-            (
-                "metadata_refused_total",
-                "counter",
-                "Metadata that was not believed.",
-                read(&self.metadata_refused) + counts.refused,
-            ),
+            ("timeouts_total", "counter", "Timeouts.", read(&self.timeouts)),
+            ("metadata_refused_total", "counter", "Metadata rejected.", read(&self.metadata_refused) + counts.refused),
             (
                 "dials_refused_total",
                 "counter",
-                "Endpoints that were not dialled because no rule allows them.",
+                "Connections not made because no rule in `allow` matches.",
                 read(&self.dials_refused),
             ),
-            (
-                "decoded_over_total",
-                "counter",
-                "Bodies that hold more than `limits.body` when they are decoded.",
-                read(&self.decoded_over),
-            ),
+            ("decoded_over_total", "counter", "Bodies over `limits.body` when decoded.", read(&self.decoded_over)),
             (
                 "listeners_over_total",
                 "counter",
-                "Questions for an endpoint that was resolved to itself, as `limits.listeners` is reached.",
+                "Endpoint lookups resolved to the endpoint itself because `limits.listeners` is reached.",
                 read(&self.listeners_over),
             ),
             (
                 "routes_over_total",
                 "counter",
-                "Endpoints that were learned and are not looked at, as too many are known.",
+                "Learned endpoints not checked because too many are known.",
                 read(&self.routes_over),
             ),
             (
                 "metadata_bytes_total",
                 "counter",
-                "Bytes of metadata that were sent to other adapters and came from them.",
+                "Bytes of metadata sent to and received from other adapters.",
                 read(&self.metadata_bytes),
             ),
-            ("reports_total", "counter", "Reports that were written.", read(&self.reports)),
+            ("reports_total", "counter", "Reports written.", read(&self.reports)),
             (
                 "reports_left_out_total",
                 "counter",
-                "Reports that were left out as repeated or too many.",
+                "Reports suppressed as repeats or by the rate limit.",
                 read(&self.reports_left_out),
             ),
-            ("entries_total", "counter", "Service entries that were new.", counts.entries),
-            (
-                "entries_forgotten_total",
-                "counter",
-                "Service entries that were not kept, for want of names.",
-                counts.forgotten,
-            ),
+            ("entries_total", "counter", "New service entries.", counts.entries),
+            ("entries_forgotten_total", "counter", "Service entries dropped for lack of names.", counts.forgotten),
             (
                 "store_written_total",
                 "counter",
-                "Service entries that are in the store's file, counted anew each time that one changes.",
+                "Service entries written to the store's file, counted again each time one changes.",
                 read(&self.store_written),
             ),
             (
                 "store_dropped_total",
                 "counter",
-                "Service entries that were not written, as the store was behind.",
+                "Service entries not written because the store was behind.",
                 read(&self.store_dropped),
             ),
             (
                 "store_bytes",
                 "gauge",
-                "Keys, entries and names in the store, those that wait to be written among them.",
+                "Keys, entries and names in the store, including those waiting to be written.",
                 read(&self.store_bytes),
             ),
-            ("store_file_bytes", "gauge", "Length of the store's file.", read(&self.store_file_bytes)),
-            ("panics_total", "counter", "Mistakes of the adapter itself that were caught.", read(&self.panics)),
+            ("store_file_bytes", "gauge", "Size of the store's file.", read(&self.store_file_bytes)),
+            ("panics_total", "counter", "Internal panics caught.", read(&self.panics)),
         ] {
             put(name, kind, help, &[("", value)]);
         }
@@ -253,7 +233,7 @@ impl Metrics {
         rows.push(("_bucket{le=\"+Inf\"}".to_owned(), all));
         rows.push(("_count".to_owned(), all));
         let rows = rows.iter().map(|(label, value)| (label.as_str(), *value)).collect::<Vec<_>>();
-        put("own_seconds", "histogram", "The adapter's own time a call, without waiting for the service.", &rows);
+        put("own_seconds", "histogram", "The adapter's self time per call, without waiting for the service.", &rows);
         let _ = writeln!(out, "quintain_adapter_own_seconds_sum {}", read(&self.own_sum_ns) as f64 / 1e9);
         out.push_str("# EOF\n");
         out

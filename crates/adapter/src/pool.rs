@@ -6,6 +6,8 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use hyper::client::conn::http1::{Builder, SendRequest};
+use hyper::header::{HOST, HeaderName};
+use hyper::{Method, Request};
 use hyper_util::rt::TokioIo;
 
 use crate::body::Body;
@@ -15,6 +17,12 @@ use crate::dial::{Dial, Whom};
 const WAITING_MAX: usize = 64;
 /// With more servers than these, those of which no connection waits any more are looked for and forgotten.
 const SERVERS_MAX: usize = 256;
+
+/// The field that carries metadata between adapters, and nowhere else: its name is as short as its content, of which there is some with every
+/// call.
+pub(crate) const META: HeaderName = HeaderName::from_static("whip");
+/// What [`META`] says in the first request of a connection between adapters, `OPTIONS *`, and in its answer: no metadata is this.
+pub(crate) const GREETING: &str = "whip-1";
 
 /// A connection to a server.
 #[derive(Debug)]
@@ -85,9 +93,26 @@ impl Pool {
             let _ = connection.with_upgrades().await;
         });
         if whom == Whom::Peer {
-            let greeted = tokio::time::timeout(dial.connect, crate::http::greet(&mut sender, authority)).await;
+            let greeted = tokio::time::timeout(dial.connect, greet(&mut sender, authority)).await;
             greeted.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))?;
         }
         Ok(Conn { sender, is_used: false, since: crate::clock::now() })
     }
+}
+
+/// Asks whether what answers is an adapter that takes this one: before a request goes there that could not be taken back.
+///
+/// # Errors
+/// It is none, it does not, or the connection fails.
+async fn greet(to: &mut SendRequest<Body>, authority: &str) -> io::Result<()> {
+    let request = Request::builder().method(Method::OPTIONS).uri("*").header(HOST, authority).header(META, GREETING);
+    let request = request.body(Body::default()).map_err(io::Error::other)?;
+    let answer = to.send_request(request).await.map_err(io::Error::other)?;
+    let is_adapter = answer.headers().get(META).is_some_and(|meta| meta == GREETING);
+    drop(answer);
+    to.ready().await.map_err(io::Error::other)?;
+    if is_adapter {
+        return Ok(());
+    }
+    Err(io::Error::new(io::ErrorKind::InvalidData, format!("the server at `{authority}` is not an adapter")))
 }

@@ -12,7 +12,7 @@ use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 use contract::monitor::Outcome;
 use contract::{Contract, OperationId, ServiceId, Tape, TapeId, Value};
 
-use crate::config::{Family, Protocol};
+use crate::config::{Protocol, ProtocolKind};
 use crate::encoding::Content;
 use crate::endpoint::Scheme;
 use crate::schema::{self, File};
@@ -34,7 +34,7 @@ pub(crate) struct Service {
     contract: Arc<Contract>,
     pub(crate) id: ServiceId,
     pub(crate) name: String,
-    pub(crate) family: Family,
+    pub(crate) family: ProtocolKind,
     /// The scheme of endpoints that are written without one.
     pub(crate) bare: Scheme,
     schema: Schema,
@@ -102,7 +102,7 @@ impl Reply<'_> {
 
 /// What a request calls.
 #[derive(Debug)]
-pub(crate) enum Called<'m> {
+pub(crate) enum RequestKind<'m> {
     /// An operation of the contract.
     Known(Arc<Op>, Request<'m>),
     /// Something that the contract does not speak of.
@@ -194,25 +194,25 @@ fn service(contract: &Arc<Contract>, protocol: &Protocol) -> Result<Service, Vec
         None => Schema::Rest,
     };
     let fits = match (&schema, protocol.family) {
-        (Schema::Thrift { .. }, family) => matches!(family, Family::Thrift | Family::ThriftHttp),
-        (Schema::Soap(_), family) => family == Family::Soap,
-        (Schema::Rest, family) => family == Family::Rest,
+        (Schema::Thrift { .. }, family) => matches!(family, ProtocolKind::Thrift | ProtocolKind::ThriftHttp),
+        (Schema::Soap(_), family) => family == ProtocolKind::Soap,
+        (Schema::Rest, family) => family == ProtocolKind::Rest,
     };
     if !fits {
-        return Err(told("the file is of another kind than its ending says".to_owned()));
+        return Err(told("the file's kind does not match its extension".to_owned()));
     }
     let mut ops = HashMap::new();
     let mut routes = Vec::new();
     let mut wrong = Vec::new();
     for operation in contract.operations(id) {
-        let id = contract.operation(id, operation).expect("its name is the contract's own");
+        let id = contract.operation(id, operation).expect("the name comes from the contract");
         let op = Arc::new(Op {
             id,
             name: format!("{name}.{operation}").into(),
             params: contract.params(id).to_vec(),
             reads_reply: contract.reads_reply(id),
         });
-        if protocol.family == Family::Rest {
+        if protocol.family == ProtocolKind::Rest {
             let Some((method, path)) = operation.split_once(' ') else {
                 let text = format!("`{operation}` has no method and path, so it cannot be called by REST");
                 wrong.extend(told(text));
@@ -255,8 +255,8 @@ pub(crate) struct HttpReply<'m> {
 
 impl Service {
     /// What a Thrift message calls.
-    pub(crate) fn thrift_request<'m>(&'m self, message: &::wire::thrift::Message<'m>) -> Called<'m> {
-        let Schema::Thrift { schema, service } = &self.schema else { return Called::Unlisted };
+    pub(crate) fn thrift_request<'m>(&'m self, message: &::wire::thrift::Message<'m>) -> RequestKind<'m> {
+        let Schema::Thrift { schema, service } = &self.schema else { return RequestKind::Unlisted };
         thrift::request(schema, &schema.services[*service], &self.ops, message)
     }
 
@@ -269,7 +269,7 @@ impl Service {
     /// Which operation an HTTP request calls, as far as its head tells; `None`: its body must be read.
     pub(crate) fn by_head(&self, method: &str, path: &str) -> Option<Option<&Arc<Op>>> {
         match self.family {
-            Family::Rest => Some(self.route(method, path).map(|(op, _)| op)),
+            ProtocolKind::Rest => Some(self.route(method, path).map(|(op, _)| op)),
             _ if method == "POST" => None,
             _ => Some(None),
         }
@@ -277,7 +277,7 @@ impl Service {
 
     /// Whether a clause may speak of the body of a request.
     pub(crate) fn reads_body(&self, op: &Op) -> bool {
-        self.family != Family::Rest || op.params.iter().any(|param| param == "body")
+        self.family != ProtocolKind::Rest || op.params.iter().any(|param| param == "body")
     }
 
     #[allow(clippy::type_complexity, reason = "the parameters of a path are pairs")]
@@ -287,21 +287,21 @@ impl Service {
     }
 
     /// What an HTTP request calls.
-    pub(crate) fn http_request<'m>(&'m self, request: &HttpRequest<'m>) -> Called<'m> {
+    pub(crate) fn http_request<'m>(&'m self, request: &HttpRequest<'m>) -> RequestKind<'m> {
         match (&self.schema, request.body) {
             (Schema::Thrift { .. }, Content::Plain(body)) => match thrift::whole(body) {
                 Ok(message) => self.thrift_request(&message),
-                Err(_) => Called::Unreadable,
+                Err(_) => RequestKind::Unreadable,
             },
             (Schema::Soap(wsdl), Content::Plain(body)) => {
                 let action = request.headers.get("soapaction").and_then(|action| action.to_str().ok());
                 soap::request(wsdl, &self.ops, action, body)
             }
             // Which operation it calls is in the body alone.
-            (Schema::Thrift { .. } | Schema::Soap(_), _) => Called::Unreadable,
+            (Schema::Thrift { .. } | Schema::Soap(_), _) => RequestKind::Unreadable,
             (Schema::Rest, _) => match self.route(request.method, request.path) {
-                Some((op, path)) => Called::Known(op.clone(), json::request(op, &path, request)),
-                None => Called::Unlisted,
+                Some((op, path)) => RequestKind::Known(op.clone(), json::request(op, &path, request)),
+                None => RequestKind::Unlisted,
             },
         }
     }

@@ -191,7 +191,7 @@ fn write(settings: ReportSettings, metrics: &Metrics, mut out: Box<dyn Write + S
     }
     let left_out = metrics.reports_left_out.load(Ordering::Relaxed);
     if left_out > 0 && format == Format::Text {
-        let _ = writeln!(out, "[Whip] Left out as repeated or as too many: {left_out}");
+        let _ = writeln!(out, "[Whip] Suppressed as repeats or by the rate limit: {left_out}");
     }
 }
 
@@ -214,10 +214,10 @@ fn render(format: Format, report: &Report, call: u64, repeated: u64, left_out: u
         Format::Text => {
             let mut text = report.to_string();
             if repeated > 0 {
-                text += &format!("\t (the same {repeated} times more, since it was told last)\n\n");
+                text += &format!("\t ({repeated} repeats suppressed)\n\n");
             }
             if left_out > 0 {
-                text += &format!("\t ({left_out} others were left out: more than the rate allows)\n\n");
+                text += &format!("\t ({left_out} others suppressed by the rate limit)\n\n");
             }
             text
         }

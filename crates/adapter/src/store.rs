@@ -12,8 +12,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use contract::monitor::{Key, MemoryStore, Store};
 
-use self::file::{About, Opened, name_bytes, row_bytes};
-pub use self::file::{Kept, StoreError, look, purge};
+use self::file::{Opened, StoreOwner, name_bytes, row_bytes};
+pub use self::file::{StoreContents, StoreError, look, purge};
 use self::writer::{Batch, Writer};
 use crate::config::{OnMismatch, StoreSettings};
 use crate::metrics::{Metrics, count};
@@ -103,13 +103,14 @@ impl AnyStore {
         let expire_after_s = settings.expire_after.map(|after| after.as_secs());
         let memory = || Self::Memory(MemoryStore::new(settings.memory_bytes.unwrap_or(ALONE_BYTES), expire_after_s));
         let Some(path) = &settings.path else { return (memory(), Vec::new()) };
-        let about = About { name: name.to_owned(), contract_hash };
+        let about = StoreOwner { name: name.to_owned(), contract_hash };
         let mut notes = Vec::new();
         let opened = match file::open(path, &about) {
             Err(error) if settings.on_mismatch == OnMismatch::Rotate && !matches!(error, StoreError::Busy) => {
                 file::put_aside(path).and_then(|aside| {
                     notes.push(format!(
-                        "the store {} was put aside as {}: {error}. A new one is begun; who vouches is learned anew",
+                        "the store {} was moved aside to {}: {error}. A new one is created; vouching parties are \
+                         learned again",
                         path.display(),
                         aside.display()
                     ));
@@ -122,7 +123,7 @@ impl AnyStore {
             Ok(opened) => (Self::File(FileStore::new(opened, path, about, settings, metrics.clone())), notes),
             Err(error) => {
                 notes.push(format!(
-                    "the store {} is not used: {error}. Calls pass and are checked; entries are kept in memory alone",
+                    "the store {} is not used: {error}. Calls pass and are checked; entries are only kept in memory",
                     path.display()
                 ));
                 (memory(), notes)
@@ -155,7 +156,7 @@ impl AnyStore {
 }
 
 impl FileStore {
-    fn new(opened: Opened, path: &Path, about: About, settings: &StoreSettings, metrics: Arc<Metrics>) -> Self {
+    fn new(opened: Opened, path: &Path, about: StoreOwner, settings: &StoreSettings, metrics: Arc<Metrics>) -> Self {
         let expire_after_s = settings.expire_after.map(|after| after.as_secs());
         let shared = Arc::new(Shared::default());
         let names = opened.names.clone();

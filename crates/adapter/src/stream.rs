@@ -5,6 +5,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use bytes::{Buf, Bytes, BytesMut};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, ReadBuf};
@@ -96,5 +97,25 @@ impl AsyncWrite for Stream {
 
     fn is_write_vectored(&self) -> bool {
         self.inner.is_write_vectored()
+    }
+}
+
+/// Passes bytes on in both directions until both have ended, or for `idle` nothing came.
+pub(crate) async fn copy(idle: Duration, down: &mut Stream, up: &mut Stream) -> io::Result<()> {
+    let counts = [down.count(), up.count()];
+    let seen = || counts.iter().map(|count| count.load(Ordering::Relaxed)).sum::<u64>();
+    let watchdog = async {
+        let mut before = seen();
+        loop {
+            tokio::time::sleep(idle).await;
+            match seen() {
+                same if same == before => return,
+                more => before = more,
+            }
+        }
+    };
+    tokio::select! {
+        copied = tokio::io::copy_bidirectional(down, up) => copied.map(drop),
+        () = watchdog => Ok(()),
     }
 }

@@ -3,20 +3,19 @@
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::Duration;
 
 use bytes::Bytes;
-use contract::monitor::Standing;
+use contract::monitor::EndpointState;
 use tokio::io::AsyncWriteExt;
 use tokio::time::timeout;
 use wire::thrift::{Header, MessageKind, compose_application_exception};
 
 use crate::app::App;
-use crate::call::{Hop, Passing, Side, Way};
-use crate::config::Family;
-use crate::messages::{Got, Messages};
+use crate::call::{Decision, Hop, InFlightCall, Side};
+use crate::config::ProtocolKind;
+use crate::messages::{Messages, Received};
 use crate::metrics::Skip;
-use crate::read::{Called, Reply, Service, Unread};
+use crate::read::{Reply, RequestKind, Service, Unread};
 use crate::stream::Stream;
 
 /// Serves one connection until either side ends. `from_adapter`: it has greeted.
@@ -37,8 +36,10 @@ pub(crate) async fn serve(app: &Arc<App>, client: Stream, hop: &Hop, from_adapte
 /// The service that an endpoint is to be, by the contract that holds now.
 fn service_of(app: &App, hop: &Hop) -> Option<Arc<Service>> {
     match app.watch.standing(&hop.endpoint) {
-        Standing::Service(id) => app.watch.services.get(id).filter(|service| service.family == Family::Thrift),
-        Standing::Unlisted | Standing::Conflict => None,
+        EndpointState::Service(id) => {
+            app.watch.services.get(id).filter(|service| service.family == ProtocolKind::Thrift)
+        }
+        EndpointState::Unlisted | EndpointState::Conflict => None,
     }
 }
 
@@ -93,17 +94,17 @@ async fn calls(
             () = app.ending(), if !down.has_bytes() => return Ok(()),
         };
         match got {
-            Got::End => return Ok(()),
-            Got::Opaque { .. } => {
+            Received::End => return Ok(()),
+            Received::Opaque { .. } => {
                 app.watch.metrics.skip(Skip::Unreadable);
                 return tunnel(app, down, up).await;
             }
-            Got::Large { length } => {
+            Received::Large { length } => {
                 app.watch.metrics.skip(Skip::Size);
                 down.pass(up, length).await?;
                 unchecked_reply(app, hop, down, up).await?;
             }
-            Got::Message { block, bytes, begin, protocol, framing } => {
+            Received::Message { block, bytes, begin, protocol, framing } => {
                 was_called = true;
                 let since = crate::clock::now();
                 if !app.watch.services.is_current(&service) {
@@ -131,7 +132,7 @@ async fn calls(
                     app.watch.metrics.skip(Skip::Sample);
                     None
                 };
-                let Some(Called::Known(op, request)) = called else {
+                let Some(RequestKind::Known(op, request)) = called else {
                     if is_looked_at {
                         app.watch.metrics.skip(if called.is_none() { Skip::Failed } else { Skip::Unlisted });
                     }
@@ -141,21 +142,21 @@ async fn calls(
                     }
                     continue;
                 };
-                let mut passing = Passing::new(app, hop, &service, op, number, since);
+                let mut passing = InFlightCall::new(app, hop, &service, op, number, since);
                 let refuse = |clause: &str| refusal(protocol, framing, &message.header, clause);
                 match passing.request(&request, block.as_deref(), up.is_adapter) {
-                    Way::Pass(block) => {
+                    Decision::Pass(block) => {
                         passing.metadata_bytes +=
                             up.send(block.as_deref(), &bytes).await? - block.map_or(0, |block| block.len())
                     }
-                    Way::Refuse(clause) => {
+                    Decision::Refuse(clause) => {
                         if !is_oneway {
                             down.send(None, &refuse(&clause)).await?;
                         }
                         passing.end(0);
                         continue;
                     }
-                    Way::Broken => return Err(io::Error::other("the adapter failed")),
+                    Decision::Broken => return Err(io::Error::other("the adapter failed")),
                 }
                 let mut messages = bytes.len();
                 passing.pause();
@@ -173,35 +174,35 @@ async fn calls(
                     }
                 };
                 match got {
-                    Got::Message { block, bytes, begin, protocol, .. } => {
+                    Received::Message { block, bytes, begin, protocol, .. } => {
                         messages += bytes.len();
                         match reply(app, &service, &mut passing, &request, block.as_ref(), protocol, &bytes[begin..]) {
-                            Way::Pass(block) => {
+                            Decision::Pass(block) => {
                                 let length = block.as_ref().map_or(0, Vec::len);
                                 passing.metadata_bytes += down.send(block.as_deref(), &bytes).await? - length;
                             }
-                            Way::Refuse(clause) => drop(down.send(None, &refuse(&clause)).await?),
-                            Way::Broken => return Err(io::Error::other("the adapter failed")),
+                            Decision::Refuse(clause) => drop(down.send(None, &refuse(&clause)).await?),
+                            Decision::Broken => return Err(io::Error::other("the adapter failed")),
                         }
                     }
-                    Got::Large { length } => {
+                    Received::Large { length } => {
                         passing.skipped(Skip::Size);
                         messages += length;
                         up.pass(down, length).await?;
                     }
-                    Got::End => return Ok(()),
-                    Got::Opaque { what } => {
+                    Received::End => return Ok(()),
+                    Received::Opaque { what } => {
                         passing.skipped(Skip::Unreadable);
                         // The adapter before, where there is one, sees bytes from now on and no reply.
                         let malformed = what.map(Reply::malformed);
                         match malformed.map(|reply| passing.reply_alone(&request, &reply)) {
-                            Some(Way::Refuse(clause)) => {
+                            Some(Decision::Refuse(clause)) => {
                                 down.send(None, &refuse(&clause)).await?;
                                 passing.end(0);
                                 return Ok(());
                             }
-                            Some(Way::Broken) => return Err(io::Error::other("the adapter failed")),
-                            None | Some(Way::Pass(_)) => {}
+                            Some(Decision::Broken) => return Err(io::Error::other("the adapter failed")),
+                            None | Some(Decision::Pass(_)) => {}
                         }
                         passing.end(0);
                         return tunnel(app, down, up).await;
@@ -216,12 +217,12 @@ async fn calls(
 fn reply(
     app: &App,
     service: &Service,
-    passing: &mut Passing<'_>,
+    passing: &mut InFlightCall<'_>,
     request: &crate::read::Request<'_>,
     block: Option<&Bytes>,
     protocol: wire::thrift::Protocol,
     bytes: &[u8],
-) -> Way {
+) -> Decision {
     // A block of a reply is empty where nothing is introduced.
     let read = app.watch.guarded(|| match crate::read::thrift_message(protocol, bytes) {
         Ok(message) => service.thrift_reply(passing.op(), &message),
@@ -240,10 +241,10 @@ fn late(app: &App, hop: &Hop, up: &Messages) {
 /// A reply to what was not looked at.
 async fn unchecked_reply(app: &App, hop: &Hop, down: &mut Messages, up: &mut Messages) -> io::Result<()> {
     match timeout(app.limits.request, up.next()).await {
-        Ok(Ok(Got::Message { bytes, .. })) => down.send(None, &bytes).await.map(drop),
-        Ok(Ok(Got::Large { length })) => up.pass(down, length).await,
-        Ok(Ok(Got::End)) => Err(io::ErrorKind::UnexpectedEof.into()),
-        Ok(Ok(Got::Opaque { .. })) => tunnel(app, down, up).await.and(Err(io::ErrorKind::UnexpectedEof.into())),
+        Ok(Ok(Received::Message { bytes, .. })) => down.send(None, &bytes).await.map(drop),
+        Ok(Ok(Received::Large { length })) => up.pass(down, length).await,
+        Ok(Ok(Received::End)) => Err(io::ErrorKind::UnexpectedEof.into()),
+        Ok(Ok(Received::Opaque { .. })) => tunnel(app, down, up).await.and(Err(io::ErrorKind::UnexpectedEof.into())),
         Ok(Err(error)) => Err(error),
         Err(_) => {
             late(app, hop, up);
@@ -268,7 +269,7 @@ fn refusal(
 ) -> Vec<u8> {
     const INTERNAL_ERROR: i32 = 6;
     let mut out = Vec::new();
-    let text = format!("refused: `{clause}` of the contract is not kept");
+    let text = format!("refused: contract clause `{clause}` is violated");
     compose_application_exception(&mut out, protocol, framing, header, &text, INTERNAL_ERROR);
     out
 }
@@ -282,25 +283,5 @@ pub(crate) async fn tunnel(app: &App, down: &mut Messages, up: &mut Messages) ->
     down.stream.write_all(&back).await?;
     up.stream.flush().await?;
     down.stream.flush().await?;
-    copy(app.limits.idle, &mut down.stream, &mut up.stream).await
-}
-
-/// As [`tunnel`], of streams from which nothing was read.
-pub(crate) async fn copy(idle: Duration, down: &mut Stream, up: &mut Stream) -> io::Result<()> {
-    let counts = [down.count(), up.count()];
-    let seen = || counts.iter().map(|count| count.load(Ordering::Relaxed)).sum::<u64>();
-    let watchdog = async {
-        let mut before = seen();
-        loop {
-            tokio::time::sleep(idle).await;
-            match seen() {
-                same if same == before => return,
-                more => before = more,
-            }
-        }
-    };
-    tokio::select! {
-        copied = tokio::io::copy_bidirectional(down, up) => copied.map(drop),
-        () = watchdog => Ok(()),
-    }
+    crate::stream::copy(app.limits.idle, &mut down.stream, &mut up.stream).await
 }

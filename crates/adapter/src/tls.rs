@@ -81,14 +81,14 @@ impl std::fmt::Debug for Tls {
 }
 
 fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, String> {
-    let told = |error: String| format!("cannot read certificates of {}: {error}", path.display());
+    let told = |error: String| format!("cannot read certificates from {}: {error}", path.display());
     let all = CertificateDer::pem_file_iter(path).map_err(|error| told(error.to_string()))?;
     let all = all.collect::<Result<Vec<_>, _>>().map_err(|error| told(error.to_string()))?;
-    if all.is_empty() { Err(told("there is none in it".to_owned())) } else { Ok(all) }
+    if all.is_empty() { Err(told("no certificate found".to_owned())) } else { Ok(all) }
 }
 
 fn key(path: &Path) -> Result<PrivateKeyDer<'static>, String> {
-    PrivateKeyDer::from_pem_file(path).map_err(|error| format!("cannot read the key of {}: {error}", path.display()))
+    PrivateKeyDer::from_pem_file(path).map_err(|error| format!("cannot read the key in {}: {error}", path.display()))
 }
 
 fn roots(path: &Path) -> Result<RootCertStore, String> {
@@ -196,16 +196,16 @@ impl ServerCertVerifier for Anyone {
 /// It makes somebody else of an adapter with this label: what it says would not be believed.
 pub(crate) fn owner(cert: &Path, label: &str) -> Result<(), String> {
     let Some(certificate) = certificates(cert).ok().and_then(|all| all.into_iter().next()) else { return Ok(()) };
-    let (shown, hint) = (cert.display(), format!("take a certificate whose first DNS name is `{label}`"));
+    let (shown, hint) = (cert.display(), format!("use a certificate whose first DNS name is `{label}`"));
     match identity(&certificate) {
         Some(owner) if owner == label => Ok(()),
         Some(owner) => Err(format!(
-            "`name` is `{label}`, and the certificate {shown} is that of `{owner}`: other adapters do not believe what this one says\n  \
+            "`name` is `{label}`, but the certificate {shown} is for `{owner}`: other adapters reject its metadata\n  \
              hint: `name = \"{owner}\"`, or {hint}"
         )),
-        None => Err(format!(
-            "the certificate {shown} has no DNS name: other adapters do not believe what this one says\n  hint: {hint}"
-        )),
+        None => {
+            Err(format!("the certificate {shown} has no DNS name: other adapters reject its metadata\n  hint: {hint}"))
+        }
     }
 }
 

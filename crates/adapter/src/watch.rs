@@ -7,9 +7,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use contract::ServiceId;
 use contract::metadata::{Known, ReplyMetadata, RequestMetadata};
 use contract::monitor::report::Found;
-use contract::monitor::{Action, Call, Counts, Event, Monitor, Placement, Settings, Standing, Stepped, Ticket};
+use contract::monitor::{Action, Call, Counts, EndpointState, Event, Monitor, Placement, Settings, StepOutput, Ticket};
 
-use crate::config::{Config, Family};
+use crate::config::{Config, ProtocolKind};
 use crate::endpoint::Endpoint;
 use crate::metrics::{Metrics, count};
 use crate::read::{Current, Services};
@@ -78,7 +78,7 @@ impl Watch {
         for consuming in &config.consuming {
             if let Some(service) = contract.service(&consuming.service) {
                 let labels = consuming.labels.iter().map(String::as_str).collect::<Vec<_>>();
-                let labels = if labels.is_empty() { vec![contract::monitor::UNKNOWN] } else { labels };
+                let labels = if labels.is_empty() { vec![contract::metadata::UNKNOWN] } else { labels };
                 monitor.configure(&consuming.endpoint, service, &labels, consuming.peer.as_deref(), now_s);
             }
         }
@@ -104,7 +104,7 @@ impl Watch {
 
     /// From now on calls of an endpoint are known by their URLs: whoever comes by the forward proxy, or asks for a longer path, is seen to call it.
     fn route(&self, endpoint: &str, service: ServiceId) {
-        let Some(service) = self.services.get(service).filter(|service| service.family != Family::Thrift) else {
+        let Some(service) = self.services.get(service).filter(|service| service.family != ProtocolKind::Thrift) else {
             return;
         };
         let parsed = Endpoint::parse(endpoint).map(|parsed| parsed.over(service.bare));
@@ -133,7 +133,7 @@ impl Watch {
         (number, self.sample_below == u64::MAX || draw < self.sample_below)
     }
 
-    pub(crate) fn standing(&self, endpoint: &str) -> Standing {
+    pub(crate) fn standing(&self, endpoint: &str) -> EndpointState {
         self.lock().standing(endpoint)
     }
 
@@ -197,7 +197,7 @@ impl Watch {
         if self.fail_open { Step::Pass { ticket: None, block: None } } else { Step::Broken }
     }
 
-    fn stepped(&self, stepped: Stepped, call: u64) -> Step {
+    fn stepped(&self, stepped: StepOutput, call: u64) -> Step {
         let mut block = None;
         for action in stepped.actions {
             match action {

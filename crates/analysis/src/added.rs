@@ -1,12 +1,12 @@
-//! What a middle adds: trials through it beside those at `direct` of the same block.
+//! What a proxy adds: trials through it beside those at `direct` of the same block.
 //!
 //! The two trials of a block had the same machine a moment apart, so what the machine does to both cancels: the difference is told far more
 //! sharply than the two sides.
 
 use stats::claims::BLOCKS_MIN;
 use stats::pairs::Pairs;
-use study::middle::{DIRECT, THROUGH};
 use study::plan::Level;
+use study::proxy::{DIRECT, THROUGH};
 
 use crate::findings::{Added, AddedMetric, Estimate, Findings, Row};
 use crate::number::{count, quantity, scale};
@@ -27,7 +27,7 @@ pub const COMPARED: [&str; 10] = [
 /// What a sentence names.
 const NAMED: [(&str, &str); 3] = [("latency_p50", "p50"), ("latency_p99", "p99"), ("latency_mean", "the mean")];
 
-/// Every point through middles that has trials in blocks with one at `direct`.
+/// Every point through proxies that has trials in blocks with one at `direct`.
 pub fn added(findings: &Findings) -> Vec<Added> {
     let rest = findings.factors.iter().filter(|factor| factor.levels.len() > 1 && factor.name != THROUGH);
     let rest = rest.map(|factor| factor.name.clone()).collect::<Vec<_>>();
@@ -68,7 +68,7 @@ fn through(row: &Row) -> Option<&str> {
     }
 }
 
-/// Whether `direct` is what `row` is held against: nothing differs but that no middle is passed.
+/// Whether `direct` is what `row` is held against: nothing differs but that no proxy is passed.
 fn is_direct_of(direct: &Row, row: &Row) -> bool {
     let rest = |row: &Row| {
         row.factors.iter().filter(|(name, _)| *name != THROUGH).map(|(n, l)| (n.clone(), l.clone())).collect::<Vec<_>>()
@@ -99,7 +99,7 @@ fn metric(name: &str, direct: &Row, row: &Row, level: f64) -> Option<AddedMetric
     })
 }
 
-/// A change with its interval, all in one unit: `+18.2 µs [17.1, 19.3]`; of a quick look without the interval.
+/// A change with its interval, all in one unit: `+18.2 µs [17.1, 19.3]`; of a quick run without the interval.
 pub fn change(estimate: &Estimate, unit: &str, quick: bool) -> String {
     change_per(estimate, unit, "", quick)
 }
@@ -139,19 +139,19 @@ fn sentence(findings: &Findings, found: &Added) -> String {
     }
     let through = &found.through;
     let adds = (!adds.is_empty()).then(|| format!("{through} adds {}", adds.join(", ")));
-    let takes = (!takes.is_empty()).then(|| format!("{through} changes {}", takes.join(", ")));
-    let open = (!open.is_empty()).then(|| format!("no difference is shown through {through} {}", open.join(", ")));
+    let takes = (!takes.is_empty()).then(|| format!("{through} changes latency by {}", takes.join(", ")));
+    let open = (!open.is_empty()).then(|| format!("no difference shown through {through} {}", open.join(", ")));
     let parts = [adds, takes, open].into_iter().flatten().collect::<Vec<_>>().join("; ");
     let sure = match (is_claimed, findings.quick) {
         (true, _) => count(blocks, "block"),
-        (false, true) => format!("a quick look, {}", count(blocks, "block")),
+        (false, true) => format!("a quick run, {}", count(blocks, "block")),
         (false, false) => format!("{}, too few for a claim", count(blocks, "block")),
     };
     let row = &findings.rows[found.row];
     let mean = |name: &str| row.metrics.get(name).and_then(|metric| metric.mean);
     let cost =
-        mean("middle_cpu_per_request").map(|ns| format!("; it takes {} of CPU time a request", quantity(ns, "ns")));
-    let held = mean("middle_rss").map(|bytes| format!(" and {} of memory", quantity(bytes, "bytes")));
+        mean("proxy_cpu_per_request").map(|ns| format!("; it uses {} of CPU time per request", quantity(ns, "ns")));
+    let held = mean("proxy_rss").map(|bytes| format!(" and {} of memory", quantity(bytes, "bytes")));
     let held = held.filter(|_| cost.is_some()).unwrap_or_default();
     format!("{place}{parts} ({sure}){}{held}.", cost.unwrap_or_default())
 }

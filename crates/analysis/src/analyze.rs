@@ -156,8 +156,8 @@ fn fewer_processors(findings: &Findings) -> Option<String> {
     let (_, most) = fewer.iter().max_by_key(|(_, wanted)| *wanted)?;
     let given = fewer.iter().map(|(row, _)| row.cpus).max().unwrap_or(0);
     let points = crate::number::count(fewer.len() as u64, "design point");
-    let processors = crate::number::count(u64::from(given), "processor");
-    Some(format!("this machine leaves the subject {processors}, fewer than {points} would use (up to {most})"))
+    let processors = crate::number::count(u64::from(given), "CPU");
+    Some(format!("this machine leaves {processors} for the server, fewer than {points} would use (up to {most})"))
 }
 
 fn warnings(findings: &Findings, strange: usize) -> Vec<Warning> {
@@ -165,12 +165,12 @@ fn warnings(findings: &Findings, strange: usize) -> Vec<Warning> {
     let mut warn = |kind, text: String| warnings.push(Warning::new(kind, text, 0));
     let policies = findings.all_rows().filter_map(|row| row.idle).collect::<Vec<_>>();
     if policies.windows(2).any(|two| two[0] != two[1]) {
-        let text = "trials ran under two idle policies: each has rows of its own, not to be compared";
+        let text = "trials ran under two idle policies: each policy has its own rows; do not compare them";
         warn(WarningKind::IdlePolicies, text.to_owned());
     }
     if strange > 0 {
         let trials = crate::number::count(strange as u64, "trial");
-        warn(WarningKind::StrangeTrials, format!("{trials} of points that the plan does not have: left out"));
+        warn(WarningKind::StrangeTrials, format!("{trials} of design points that are not in the plan: excluded"));
     }
     if let Some(states) = findings.states.as_ref().filter(|states| states.alarm) {
         warn(WarningKind::States, states.sentence.clone());
@@ -228,7 +228,10 @@ mod tests {
     fn a_trial_of_an_unknown_point_is_left_out_and_said() {
         let (run, mut records) = example::volley();
         records[0].point = 99;
-        assert_eq!(analyze(&run, &records).warnings[0].text, "1 trial of points that the plan does not have: left out");
+        assert_eq!(
+            analyze(&run, &records).warnings[0].text,
+            "1 trial of design points that are not in the plan: excluded"
+        );
     }
 
     #[test]

@@ -20,8 +20,8 @@ const NAMED: usize = 3;
 pub(crate) fn answer(findings: &Findings, plan: &Plan) -> Vec<Sentence> {
     let without = findings.rows.iter().filter(|row| row.n == 0).collect::<Vec<_>>();
     if without.len() == findings.rows.len() {
-        let reason = findings.rows.iter().find_map(|row| row.state.reason()).unwrap_or("there is no design point");
-        return vec![from(Source::Rows, format!("No answer: no trial was measured ({reason})."))];
+        let reason = findings.rows.iter().find_map(|row| row.state.reason()).unwrap_or("no design points");
+        return vec![from(Source::Rows, format!("No result: no trial succeeded ({reason})."))];
     }
     let asked = plan.asked();
     let mut said = Said(Vec::new());
@@ -84,7 +84,7 @@ impl Said {
         let mut met = BTreeSet::new();
         let (first, again) = findings.added.iter().partition::<Vec<_>, _>(|found| met.insert(&found.through));
         self.say(Source::Added, first.iter().chain(&again).take(NAMED).map(|found| found.sentence.clone()));
-        self.say(Source::Added, more(findings.added.len(), "comparison", "of what is added"));
+        self.say(Source::Added, more(findings.added.len(), "comparison", "of proxy overhead"));
     }
 
     /// What grows or shrinks, then what is flat. What cannot be told answers nothing.
@@ -145,13 +145,13 @@ impl Said {
 fn no_answer(findings: &Findings) -> String {
     let is_there = |row: &&Row| row.estimate(&findings.metric).is_some();
     let why = match findings.rows.iter().find(is_there).map(Row::is_about_others) {
-        Some(true) => "is about the subject",
-        Some(false) => "is of a subject that went on answering",
+        Some(true) => "measures the server",
+        Some(false) => "comes from a server that kept responding",
         None if findings.rows.iter().any(|row| row.is_at_least(&findings.metric)) => "is more than a lower bound",
         None => "has an interval",
     };
     let noun = study::Metric::noun_of(&findings.metric);
-    format!("No answer: {noun} of no design point {why}.")
+    format!("No answer: no design point's {noun} {why}.")
 }
 
 /// Where most points are about something else than the subject.
@@ -164,7 +164,7 @@ fn about_others(findings: &Findings) -> Option<String> {
     let kinds = marked().flat_map(|row| &row.marks).filter(|mark| **mark != Mark::Hung).map(|mark| mark.text());
     let kinds = kinds.collect::<BTreeSet<_>>().into_iter().collect::<Vec<_>>().join(" or ");
     let all = number::count(measured as u64, "design point");
-    Some(format!("At {} of {all} the numbers are not about the subject: {kinds}.", marked().count()))
+    Some(format!("{} of {all} do not measure the server: {kinds}.", marked().count()))
 }
 
 /// What takes no part, and why.
@@ -182,10 +182,10 @@ fn others(findings: &Findings) -> impl Iterator<Item = String> {
     let without = findings.rows.iter().filter(|row| row.n == 0);
     let without = without.map(|row| format!("{} ({})", row.label, row.state.word()));
     let lists = [
-        listed("Not ranked, because the numbers are not about the subject: ", marked.collect()),
-        listed("Not ranked, because the subject stopped answering: ", hung.collect()),
+        listed("Not ranked: ", marked.collect()),
+        listed("Not ranked because the server stopped responding: ", hung.collect()),
         at_least(findings),
-        listed("Without numbers: ", without.collect()),
+        listed("Not measured: ", without.collect()),
     ];
     lists.into_iter().flatten()
 }
@@ -199,7 +199,7 @@ fn at_least(findings: &Findings) -> Option<String> {
         let mean = number::quantity(row.metrics.get(&metric.name)?.mean?, &metric.unit);
         Some(format!("{} ({} at least {mean})", row.label, metric.noun))
     });
-    listed("Not ranked, because requests still waited for an answer at the end: ", shown.collect())
+    listed("Not ranked because requests were still waiting for a response at the end: ", shown.collect())
 }
 
 /// What each of the subjects that were searched bore, where one factor alone varies: ranges of searches, which no test holds against each other.
@@ -224,15 +224,24 @@ fn bears_most(findings: &Findings) -> Option<String> {
     if failed.len() < rest.len() {
         let near = rest.iter().filter(|(_, _, high)| high.is_none_or(|high_per_s| high_per_s > low_per_s));
         let near = near.map(|(row, ..)| row.label.as_str()).collect::<Vec<_>>();
-        return Some(format!("Not told apart in the rate that is borne: {} and {}.", first.label, near.join(" and ")));
+        return Some(format!(
+            "Too close to call on sustained rate (ranges overlap): {} and {}.",
+            first.label,
+            near.join(" and ")
+        ));
     }
-    Some(format!("{} bore {}, where others failed at less: {}.", first.label, rate(low_per_s), some_of(&failed)))
+    Some(format!(
+        "{} sustained {}; the others failed at lower rates: {}.",
+        first.label,
+        rate(low_per_s),
+        some_of(&failed)
+    ))
 }
 
 /// How many of `all` were not told, and where they are.
 fn more(all: usize, noun: &str, table: &str) -> Option<String> {
     let others = all.saturating_sub(NAMED) as u64;
-    (others > 0).then(|| format!("{} more: see the table {table}.", number::count(others, noun)))
+    (others > 0).then(|| format!("{} not listed here: see the table {table}.", number::count(others, noun)))
 }
 
 fn listed(start: &str, items: Vec<String>) -> Option<String> {
@@ -487,7 +496,8 @@ impl<'a> Contest<'a> {
         (!parts.is_empty()).then(|| {
             let of = some_of(&parts);
             format!(
-                "The typical start and the mean differ, so starts of one of the two seem to be of more than one kind: {of}."
+                "The typical start and the mean disagree, so one of the two seems to have more than one kind of \
+                 start: {of}."
             )
         })
     }
@@ -505,7 +515,7 @@ impl<'a> Contest<'a> {
         });
         let values = some_of(&values.collect::<Vec<_>>());
         let why = match self.findings.quick {
-            true => format!("A quick look of {} names no winner", number::count(most, "block")),
+            true => format!("A quick run ({}) names no winner", number::count(most, "block")),
             false => format!("Too few blocks to name a winner, {most} of the {BLOCKS_MIN} needed"),
         };
         Some(format!("{why}; {} was: {values}.", self.noun))
@@ -528,7 +538,7 @@ fn trend_words(findings: &Findings, trends: &[&Trend], is_asked: bool) -> Option
             Some(format!("{} to {}{place}", mean(trend.change.a)?, mean(trend.change.b)?))
         };
         let parts = short.iter().filter_map(of).collect::<Vec<_>>();
-        let why = if findings.quick { "a quick look" } else { "too few blocks for a claim" };
+        let why = if findings.quick { "a quick run" } else { "too few blocks for a claim" };
         return is_asked.then(|| format!("{from_to} went from {}: {why}.", some_of(&parts)));
     };
     let place = |trend: &Trend| if trend.label.is_empty() { String::new() } else { format!(" ({})", trend.label) };
@@ -588,8 +598,8 @@ mod tests {
         At cores 1, clients 40: 18 % [17, 19] below rust-tokio; cores 1, clients 80: 19.4 % [18.5, 20.5] below rust-tokio; cores 2, clients 40: 18 % [17, 19] below rust-tokio.
         From cores 1 to 2 mean latency falls by 37.5 % [36.9, 38.1] (c-epoll, clients 40); by 37.8 % [37.1, 38.6] (go, clients 40); by 37.4 % [36.7, 38.4] (rust-tokio, clients 40), in 17 blocks.
         From clients 40 to 80 mean latency grows by 92 % [89, 94] (c-epoll, cores 1); by 93 % [90, 96] (go, cores 1); by 96 % [93, 98] (rust-tokio, cores 1), in 17 blocks.
-        Not ranked, because the numbers are not about the subject: c-epoll, cores 2, clients 80 (generator-bound).
-        Without numbers: go, cores 2, clients 80 (failed); rust-tokio, cores 2, clients 80 (unrunnable).
+        Not ranked: c-epoll, cores 2, clients 80 (generator-bound).
+        Not measured: go, cores 2, clients 80 (failed); rust-tokio, cores 2, clients 80 (unrunnable).
         ");
     }
 
@@ -628,11 +638,11 @@ mod tests {
 
     #[test]
     fn nothing_measured_is_no_answer() {
-        assert_snapshot!(answer_to(|_, records| records.clear()), @"No answer: no trial was measured (no trial has ended).");
+        assert_snapshot!(answer_to(|_, records| records.clear()), @"No result: no trial succeeded (no trial finished).");
         assert_snapshot!(answer_to(|_, records| records.retain(|record| record.block == 0)), @"
         Too few blocks to name a winner, 1 of the 12 needed; mean latency was: cores 1, clients 40: c-epoll 554 µs, go 773 µs, rust-tokio 698 µs; cores 1, clients 80: c-epoll 1.103 ms, go 1.475 ms, rust-tokio 1.369 ms; cores 2, clients 40: c-epoll 353 µs, go 494 µs, rust-tokio 436 µs.
-        Not ranked, because the numbers are not about the subject: c-epoll, cores 2, clients 80 (generator-bound).
-        Without numbers: go, cores 2, clients 80 (failed); rust-tokio, cores 2, clients 80 (unrunnable).
+        Not ranked: c-epoll, cores 2, clients 80 (generator-bound).
+        Not measured: go, cores 2, clients 80 (failed); rust-tokio, cores 2, clients 80 (unrunnable).
         ");
     }
 
@@ -668,11 +678,11 @@ mod tests {
             let said = super::answer(findings, &run.plan);
             said.iter().find(|sentence| sentence.from == super::Source::Searches).unwrap().text.clone()
         };
-        assert_snapshot!(first(&findings), @"b bore 96.1 k/s, where others failed at less: a at 69.9 k/s.");
+        assert_snapshot!(first(&findings), @"b sustained 96.1 k/s; the others failed at lower rates: a at 69.9 k/s.");
         findings.rows[1] = named("b", 1.001);
-        assert_snapshot!(first(&findings), @"Not told apart in the rate that is borne: b and a.");
+        assert_snapshot!(first(&findings), @"Too close to call on sustained rate (ranges overlap): b and a.");
         findings.rows[1].search.as_mut().unwrap().high = None;
-        assert_snapshot!(first(&findings), @"Not told apart in the rate that is borne: b and a.");
+        assert_snapshot!(first(&findings), @"Too close to call on sustained rate (ranges overlap): b and a.");
     }
 
     fn with(point: usize, trials: usize, edit: impl Fn(&mut study::record::Measurement)) -> crate::Findings {
@@ -688,9 +698,9 @@ mod tests {
     fn a_subject_that_hung_once_is_named_and_not_ranked() {
         use crate::example::{MS, leave};
         let findings = with(0, 1, |measurement| leave(measurement, &[200 * MS; 40], &[], 200 * MS));
-        let told = findings.answer.iter().find(|sentence| sentence.text.contains("stopped answering"));
+        let told = findings.answer.iter().find(|sentence| sentence.text.contains("stopped responding"));
         let expected =
-            "Not ranked, because the subject stopped answering: c-epoll, cores 1, clients 40 (hung in 1 of 18 trials).";
+            "Not ranked because the server stopped responding: c-epoll, cores 1, clients 40 (hung in 1 of 18 trials).";
         assert_eq!(told.map(|told| told.text.as_str()), Some(expected));
         assert!(
             findings.answer[0].text.starts_with("c-epoll has the lowest mean latency in 2 of 3"),
@@ -709,13 +719,13 @@ mod tests {
         let findings = with(0, 1, |measurement| leave(measurement, &[4_000 * MS], &[], MS));
         assert!(findings.answer[0].text.contains("in all 3 comparisons"), "{:?}", findings.answer);
         assert!(
-            findings.answer.iter().all(|sentence| !sentence.text.contains("still waited")),
+            findings.answer.iter().all(|sentence| !sentence.text.contains("still waiting")),
             "{:?}",
             findings.answer
         );
         // In three of them.
         let findings = with(0, 3, |measurement| leave(measurement, &[4_000 * MS], &[], MS));
-        let told = findings.answer.iter().find(|sentence| sentence.text.contains("still waited")).unwrap();
+        let told = findings.answer.iter().find(|sentence| sentence.text.contains("still waiting")).unwrap();
         assert!(told.text.contains("c-epoll, cores 1, clients 40 (mean latency at least "), "{told}");
         assert!(
             findings.answer[0].text.starts_with("c-epoll has the lowest mean latency in 2 of 3"),

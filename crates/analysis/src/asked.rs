@@ -32,14 +32,14 @@ fn told(text: String) -> Part {
 fn parts(load: &LoadPlan) -> [Part; 8] {
     let http = load.http.as_ref();
     let connection = match load.connection {
-        Connection::KeepAlive => "connections kept",
-        Connection::PerRequest => "a connection for each request",
+        Connection::KeepAlive => "persistent connections",
+        Connection::PerRequest => "one connection per request",
     };
     [
         told(
             load.journey
                 .as_ref()
-                .map_or_else(|| load.protocol.clone(), |journey| format!("journey {}", journey.source)),
+                .map_or_else(|| load.protocol.to_string(), |journey| format!("journey {}", journey.source)),
         ),
         told(http.map_or_else(String::new, requests)),
         told(arrivals(load)),
@@ -111,33 +111,33 @@ fn requests(http: &HttpPlan) -> String {
 fn arrivals(load: &LoadPlan) -> String {
     match load.arrivals {
         _ if load.search.is_some() => "open loop at the rates of a search".to_owned(),
-        _ if load.share.is_some() => "open loop at shares of a capacity that was found".to_owned(),
+        _ if load.share.is_some() => "open loop at fractions of the capacity found".to_owned(),
         Arrivals::Closed { think_ns: 0 } => "closed loop".to_owned(),
         Arrivals::Closed { think_ns } => {
-            format!("closed loop with {} of thought", quantity(think_ns as f64, "ns"))
+            format!("closed loop with {} think time", quantity(think_ns as f64, "ns"))
         }
         Arrivals::Poisson { .. } => "open loop, Poisson arrivals".to_owned(),
         Arrivals::Constant { .. } => "open loop, constant arrivals".to_owned(),
-        Arrivals::Recorded => "open loop at the times of a trace".to_owned(),
+        Arrivals::Recorded => "open loop at trace timestamps".to_owned(),
     }
 }
 
 fn encryption(http: &HttpPlan) -> String {
     let Some(tls) = &http.tls else { return String::new() };
-    let resumed = if tls.resume { "sessions resumed" } else { "each handshake a full one" };
+    let resumed = if tls.resume { "sessions resumed" } else { "full handshakes" };
     if tls.insecure { format!("{resumed}, any certificate accepted") } else { resumed.to_owned() }
 }
 
 fn expectations(http: &HttpPlan) -> Part {
     let statuses = match &http.expect.status {
-        None => "right with status 200 to 299".to_owned(),
+        None => "valid with status 200 to 299".to_owned(),
         Some(statuses) => {
             let shown = statuses.iter().take(NAMED).map(ToString::to_string).collect::<Vec<_>>().join(" or ");
             let more = if statuses.len() > NAMED { " and others" } else { "" };
-            format!("right with status {shown}{more}")
+            format!("valid with status {shown}{more}")
         }
     };
-    let body = if http.expect.body.is_some() { " and one body" } else { "" };
+    let body = if http.expect.body.is_some() { " and the expected body" } else { "" };
     Part { text: statuses + body, usual: http.expect == Expect::default() }
 }
 
@@ -167,7 +167,7 @@ mod tests {
         check(
             "protocol = \"pingpong\"\nclients = \"{c}\"\nthink = \"2ms\"",
             "c = [1, 40, 80]",
-            "pingpong, closed loop with 2.00 ms of thought, 1, 40 or 80 clients",
+            "pingpong, closed loop with 2.00 ms think time, 1, 40 or 80 clients",
         );
         check(
             "protocol = \"http\"\nclients = 400\npipeline = \"{d}\"\nrate = \"{r}\"",
@@ -178,8 +178,8 @@ mod tests {
             "protocol = \"https\"\nclients = 1\nconnection = \"per-request\"\nresume = false\ninsecure = true\nmethod = \"POST\"\n\
              path = \"/{p}\"\nbody = \"four\"\nexpect_status = [200, 201]\nexpect_body = \"x\"",
             "p = [\"a\", \"b\"]",
-            "https, POST /a with 4 bytes or POST /b with 4 bytes, closed loop, 1 client, a connection for each request, \
-             each handshake a full one, any certificate accepted, right with status 200 or 201 and one body",
+            "https, POST /a with 4 bytes or POST /b with 4 bytes, closed loop, 1 client, one connection per request, \
+             full handshakes, any certificate accepted, valid with status 200 or 201 and the expected body",
         );
         check(
             "protocol = \"http\"\nclients = 8\nrequest = [{ weight = 3 }, { path = \"/b\" }, { path = \"/c\", body_file = \"f\" }, \

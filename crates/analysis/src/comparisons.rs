@@ -4,8 +4,8 @@
 //! of time says nothing of a difference.
 
 use stats::claims::{self, Between, Claims, Pair, Rule};
-use study::middle::THROUGH;
 use study::plan::{AskedKind, FigureKind, Plan};
+use study::proxy::THROUGH;
 use study::record::IdlePolicy;
 
 use crate::findings::{ComparedPlace, Comparison, Difference, Findings, MetricInfo, Row, Trend};
@@ -17,7 +17,7 @@ const COULD_SHOW: f64 = 1.5;
 
 /// What is compared: by the metric of the stop rule, for which trends share the adjustment, and by those that the figures show.
 ///
-/// Nothing where the study asks what a middle adds or which factors matter: that is told by [`crate::added`] and [`crate::effects`] alone, and what is
+/// Nothing where the study asks what a proxy adds or which factors matter: that is told by [`crate::added`] and [`crate::effects`] alone, and what is
 /// told twice may be told differently.
 pub(crate) fn comparisons(findings: &Findings, plan: &Plan) -> (Vec<Comparison>, Vec<Trend>) {
     let (mut comparisons, mut trends) = (Vec::new(), Vec::new());

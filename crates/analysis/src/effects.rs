@@ -154,8 +154,8 @@ fn hindrance(input: &Input<'_>) -> Option<String> {
         return Some("the trials of a search are steps at different rates, not replications".to_owned());
     }
     match input.factors.as_slice() {
-        [] => Some("no factor has two levels with trials".to_owned()),
-        [factor] => Some(format!("{} alone has two levels with trials", factor.name)),
+        [] => Some("no factor has two or more measured levels".to_owned()),
+        [factor] => Some(format!("only {} has more than one level with trials", factor.name)),
         _ => None,
     }
 }
@@ -207,7 +207,9 @@ fn analysis(
             let place = |at: &[usize]| points.iter().position(|point| point == at).map(|point| vec![point]);
             let found = factorial(&[points.len()], &trials(&place), scale).map_err(|why| match why {
                 stats::effects::Refusal::Missing { points, of } => {
-                    format!("{points} of {of} design points have no trial, the one that all are compared with or one of the others")
+                    format!(
+                        "{points} of {of} design points have no trial (the reference point or a point compared with it)"
+                    )
                 }
                 why => why.to_string(),
             })?;
@@ -394,7 +396,7 @@ fn share(fraction: f64) -> String {
 pub fn source_name(source: &EffectSource) -> String {
     match source.kind {
         SourceKind::Main | SourceKind::Interaction => source.factors.join(" × "),
-        SourceKind::Higher => "three factors and more".to_owned(),
+        SourceKind::Higher => "three or more factors".to_owned(),
         SourceKind::Points => "design points".to_owned(),
         SourceKind::Blocks => "blocks".to_owned(),
         SourceKind::Error => "error".to_owned(),
@@ -411,8 +413,8 @@ fn words(effects: &mut Effects, metric: &MetricInfo, findings: &Findings, blocks
     let speaker = Speaker { effects, found, metric, noun, error: 1.0 - findings.level, told };
     if findings.quick || blocks < BLOCKS_MIN {
         let why = match findings.quick {
-            true => "A quick look claims no effects.".to_owned(),
-            false => format!("No effects are claimed of {blocks} blocks, as {BLOCKS_MIN} are needed."),
+            true => "A quick run claims no effects.".to_owned(),
+            false => format!("No effects claimed: {blocks} blocks, {BLOCKS_MIN} needed."),
         };
         let sentences = std::iter::once(format!("{why} {}", speaker.variation()));
         let sentences = sentences.chain(speaker.reservations()).collect();
@@ -497,7 +499,7 @@ impl Speaker<'_> {
                 if !is_shown {
                     let least = changes.iter().map(|change| change.detectable).fold(0.0, f64::max);
                     return Some(format!(
-                        "{name}: no effect on {noun} shown (could detect ≥ {}).",
+                        "{name}: no significant effect on {noun} (≥ {} would have been detected).",
                         self.detectable(least)
                     ));
                 }
@@ -518,7 +520,7 @@ impl Speaker<'_> {
                 if !is_shown {
                     let largest = self.interaction_detectable(a, b)?;
                     return Some(format!(
-                        "{name}: no interaction in {noun} shown (could detect ≥ {}).",
+                        "{name}: no significant interaction in {noun} (≥ {} would have been detected).",
                         self.detectable(largest)
                     ));
                 }
@@ -549,10 +551,10 @@ impl Speaker<'_> {
             }
             (SourceKind::Higher, _) => Some(match is_shown {
                 true => format!(
-                    "Interactions of three factors and more explain {} of the variation of {noun}.",
+                    "Interactions of three or more factors explain {} of the variation of {noun}.",
                     share(source.share)
                 ),
-                false => format!("No interaction of three factors or more in {noun} shown."),
+                false => format!("No interaction of three or more factors in {noun} shown."),
             }),
             _ => None,
         }
@@ -589,7 +591,11 @@ impl Speaker<'_> {
             let apart = found.p_adjusted.is_some_and(|p| p < self.error);
             let steps = format!("{} from {} to {}", found.factor, found.from, found.to);
             if apart {
-                shown.push(format!("{steps}: {} {}, with all else at its first level.", self.noun, self.change(found)));
+                shown.push(format!(
+                    "{steps}: {} {}, all other factors at their first level.",
+                    self.noun,
+                    self.change(found)
+                ));
             } else {
                 let least = self.detectable(found.detectable);
                 unclear.push(format!("{steps}: no effect on {} shown (could detect ≥ {least}).", self.noun));
@@ -611,8 +617,8 @@ impl Speaker<'_> {
             more => parts.push(format!("{} others under 0.5 % each", more.len())),
         }
         let of = match self.found.scale {
-            EffectScale::Ratio => format!("the logarithm of {}, so that changes are ratios", self.noun),
-            EffectScale::Difference => format!("{}, so that changes are differences", self.noun),
+            EffectScale::Ratio => format!("the logarithm of {} (changes are ratios)", self.noun),
+            EffectScale::Difference => format!("{} (changes are differences)", self.noun),
         };
         format!("Shares of the variation of {of}: {}.", parts.join(", "))
     }
@@ -621,28 +627,29 @@ impl Speaker<'_> {
         let mut notes = Vec::new();
         if self.effects.design == Design::OneAtATime {
             notes.push(
-                "One factor at a time: blind to interactions. Each change holds where all other factors are at their first level, and \
-                 says nothing of elsewhere. What is called a change is so after Holm's adjustment for all changes; each interval stands by itself."
+                "One factor at a time: blind to interactions. Each change is with all other factors at their first \
+                 level and says nothing about other levels. Changes are claimed after Holm's adjustment for all \
+                 changes; the intervals are not adjusted."
                     .to_owned(),
             );
         }
         if let Some(marked) = &self.effects.marked {
-            notes.push(format!("Not about the subject alone: {marked}."));
+            notes.push(format!("Not only about the server: {marked}."));
         }
         if !self.effects.left_out.is_empty() {
-            notes.push(format!("Left out, because nothing was measured there: {}.", self.effects.left_out.join(", ")));
+            notes.push(format!("Excluded (not measured): {}.", self.effects.left_out.join(", ")));
         }
         if !self.found.equal {
             notes.push(
-                "The points have unequal numbers of trials: every level counts alike all the same (type III sums of squares), and shares are \
-                 of the sum of these."
+                "Design points have unequal numbers of trials: every level is weighted equally (type III sums of \
+                 squares), and shares are of their sum."
                     .to_owned(),
             );
         }
         if self.found.uneven_p.is_some_and(|p| p < UNEVEN_P) {
             notes.push(
-                "Some points scatter more than others, by more than chance: the intervals share one error, and are too narrow for those \
-                 that scatter most."
+                "Variances differ significantly between design points: the intervals share one error term and are too \
+                 narrow for the noisiest points."
                     .to_owned(),
             );
         }
@@ -700,19 +707,19 @@ mod tests {
         build explains 96 % of the variation of throughput: on average from O0 to O2 +124 % [+122, +126].
         The effect of build on throughput depends on maxmem (2 % of the variation): 1MB: from O0 to O2 +101 % [+98, +103], 10MB: from O0 to O2 +150 % [+147, +153].
         maxmem explains 2 % of the variation of throughput: on average from 1MB to 10MB +11.4 % [+10.4, +12.4].
-        maxmem × clients: no interaction in throughput shown (could detect ≥ 2.5 %).
-        build × clients: no interaction in throughput shown (could detect ≥ 2.5 %).
-        clients: no effect on throughput shown (could detect ≥ 1.3 %).
-        No interaction of three factors or more in throughput shown.
-        Shares of the variation of the logarithm of throughput, so that changes are ratios: build 96 %, build × maxmem 2 %, maxmem 2 %, 6 others under 0.5 % each.
-        The points have unequal numbers of trials: every level counts alike all the same (type III sums of squares), and shares are of the sum of these.
+        maxmem × clients: no significant interaction in throughput (≥ 2.5 % would have been detected).
+        build × clients: no significant interaction in throughput (≥ 2.5 % would have been detected).
+        clients: no significant effect on throughput (≥ 1.3 % would have been detected).
+        No interaction of three or more factors in throughput shown.
+        Shares of the variation of the logarithm of throughput (changes are ratios): build 96 %, build × maxmem 2 %, maxmem 2 %, 6 others under 0.5 % each.
+        Design points have unequal numbers of trials: every level is weighted equally (type III sums of squares), and shares are of their sum.
         ");
     }
 
     #[test]
     fn few_blocks_claim_nothing() {
         let said = sentences(&of(|_, records| records.retain(|record| record.block < 11)));
-        assert!(said.starts_with("No effects are claimed of 11 blocks, as 12 are needed. Shares of"), "{said}");
+        assert!(said.starts_with("No effects claimed: 11 blocks, 12 needed. Shares of"), "{said}");
         assert!(!said.contains("explains") && !said.contains("no effect on"), "{said}");
     }
 
@@ -761,11 +768,11 @@ mod tests {
     fn one_at_a_time_is_blind_and_says_so() {
         let findings = one_at_a_time();
         assert_snapshot!(sentences(&findings), @"
-        build from O0 to O2: throughput +101 % [+97, +104], with all else at its first level.
+        build from O0 to O2: throughput +101 % [+97, +104], all other factors at their first level.
         maxmem from 1MB to 10MB: no effect on throughput shown (could detect ≥ 2.5 %).
         clients from 40 to 80: no effect on throughput shown (could detect ≥ 2.5 %).
-        Shares of the variation of the logarithm of throughput, so that changes are ratios: design points 100 %, 2 others under 0.5 % each.
-        One factor at a time: blind to interactions. Each change holds where all other factors are at their first level, and says nothing of elsewhere. What is called a change is so after Holm's adjustment for all changes; each interval stands by itself.
+        Shares of the variation of the logarithm of throughput (changes are ratios): design points 100 %, 2 others under 0.5 % each.
+        One factor at a time: blind to interactions. Each change is with all other factors at their first level and says nothing about other levels. Changes are claimed after Holm's adjustment for all changes; the intervals are not adjusted.
         ");
     }
 
@@ -808,14 +815,14 @@ mod tests {
             (level.effects[0].left_out.as_slice(), level.effects[0].factors.len()),
             (["clients 80".to_owned()].as_slice(), 2)
         );
-        assert!(sentences(&level).contains("Left out, because nothing was measured there: clients 80."));
+        assert!(sentences(&level).contains("Excluded (not measured): clients 80."));
         let alone = of(|_, records| records.retain(|record| record.point < 2));
         assert_eq!(
             sentences(&alone),
-            "Effects on throughput: none computed, because clients alone has two levels with trials."
+            "Effects on throughput: none computed, because only clients has more than one level with trials."
         );
         let once = of(|_, records| records.retain(|record| record.block == 0));
-        assert!(sentences(&once).contains("none computed, because the error is not known"), "{}", sentences(&once));
+        assert!(sentences(&once).contains("none computed, because the error is unknown"), "{}", sentences(&once));
         assert!(of(|_, records| records.clear()).effects.is_empty());
     }
 
@@ -829,9 +836,7 @@ mod tests {
         let effects = &findings.effects[0];
         assert_eq!(effects.marked.as_deref(), Some("1 of 8 design points generator-bound"));
         assert!(
-            effects
-                .sentences
-                .contains(&"Not about the subject alone: 1 of 8 design points generator-bound.".to_owned())
+            effects.sentences.contains(&"Not only about the server: 1 of 8 design points generator-bound.".to_owned())
         );
         assert!(!findings.answer_text().contains(&effects.sentences[0]));
     }

@@ -177,9 +177,9 @@ mod tests {
     fn a_fixed_number() {
         let fixed = |plan: &mut Plan| (plan.trials.comparison, plan.trials.min, plan.trials.max) = (None, 8, 8);
         check(fixed, 0, blocks(7), None);
-        check(fixed, 0, blocks(8), Some("as asked: 8 blocks"));
+        check(fixed, 0, blocks(8), Some("as requested: 8 blocks"));
         // Failed trials are trials.
-        check(fixed, 7, blocks(8), Some("as asked: 8 blocks"));
+        check(fixed, 7, blocks(8), Some("as requested: 8 blocks"));
     }
 
     #[test]

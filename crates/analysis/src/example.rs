@@ -15,7 +15,7 @@ use study::record::{
     FindingState, Histogram, Host, IdlePolicy, Measurement, NetworkCounters, Outcome, Probe, Probes, Purpose,
     RECORD_VERSION, Record, Reference, Run, Sample, Step, SubjectUse, Window, Worker,
 };
-use study::spec::{Arrivals, Backend, Connection, Expect, SPEC_VERSION, Stop, Warmup};
+use study::spec::{Arrivals, Backend, Connection, Expect, Protocol, SPEC_VERSION, Stop, Warmup};
 
 use crate::{search, verdict};
 
@@ -78,13 +78,13 @@ pub fn through() -> (Run, Vec<Record>) {
 /// The same with so many blocks.
 pub fn through_in(blocks: u32) -> (Run, Vec<Record>) {
     let mut run = run(&["c-epoll", "go"], &[1], &[40]);
-    run.plan.factors = vec![study::middle::THROUGH.to_owned()];
-    for (point, level) in run.plan.points.iter_mut().zip([study::middle::DIRECT, "adapter"]) {
-        point.factors.insert(study::middle::THROUGH.to_owned(), Level::Text(level.to_owned()));
-        point.factors.retain(|name, _| ["server", study::middle::THROUGH].contains(&name.as_str()));
+    run.plan.factors = vec![study::proxy::THROUGH.to_owned()];
+    for (point, level) in run.plan.points.iter_mut().zip([study::proxy::DIRECT, "adapter"]) {
+        point.factors.insert(study::proxy::THROUGH.to_owned(), Level::Text(level.to_owned()));
+        point.factors.retain(|name, _| ["server", study::proxy::THROUGH].contains(&name.as_str()));
     }
-    run.plan.points[1].middles = vec![study::plan::MiddlePlan { name: "adapter".to_owned(), ..Default::default() }];
-    run.plan.slopes = ["latency", "middle_time", "middle_rss", "middle_store"].map(str::to_owned).to_vec();
+    run.plan.points[1].proxies = vec![study::plan::ProxyPlan { name: "adapter".to_owned(), ..Default::default() }];
+    run.plan.slopes = ["latency", "proxy_time", "proxy_rss", "proxy_store"].map(str::to_owned).to_vec();
     run.plan.figures = vec![
         figure(FigureKind::Added, None, Some("latency_p50")),
         figure(FigureKind::MemoryChart, None, None),
@@ -92,7 +92,7 @@ pub fn through_in(blocks: u32) -> (Run, Vec<Record>) {
         figure(FigureKind::NetworkChart, None, None),
     ];
     for figure in &mut run.plan.figures {
-        (figure.series, figure.facet) = (Some(study::middle::THROUGH.to_owned()), None);
+        (figure.series, figure.facet) = (Some(study::proxy::THROUGH.to_owned()), None);
     }
     let mut records = Vec::new();
     for block in 0..blocks {
@@ -105,7 +105,7 @@ pub fn through_in(blocks: u32) -> (Run, Vec<Record>) {
                 Behaviour { rate_per_s: 80e9 / mean_ns, subject_busy: 0.5, generator_busy: 0.4, spread: 0.0005 };
             let mut record = trial.measured(&behaviour);
             if point == 1 {
-                record.middles = vec![adapter(&record)];
+                record.proxies = vec![adapter(&record)];
                 (record.verdict, record.warnings) = verdict::judge(&record, None);
             }
             records.push(record);
@@ -117,7 +117,7 @@ pub fn through_in(blocks: u32) -> (Run, Vec<Record>) {
     (run, records)
 }
 
-fn adapter(record: &Record) -> study::record::MiddleUse {
+fn adapter(record: &Record) -> study::record::ProxyUse {
     let calls = 2_000u64;
     let every = |of: &dyn Fn(u64) -> u64| (0..calls).map(of).collect::<Vec<_>>();
     let calls = study::Calls {
@@ -138,7 +138,7 @@ fn adapter(record: &Record) -> study::record::MiddleUse {
         .map(|at| Sample { at_ns: at * 30_000_000, rss_bytes: 9_000_000, threads: 1, ..Sample::default() })
         .collect();
     used.rss_max_bytes = Some(9_000_000);
-    study::record::MiddleUse {
+    study::record::ProxyUse {
         name: "adapter".to_owned(),
         used,
         shares_cpus: false,
@@ -208,14 +208,14 @@ pub fn threads() -> (Run, Vec<Record>) {
         if point.subject.cpus > 24 {
             (point.subject.cpus, point.subject.cpus_wanted) = (24, Some(point.subject.cpus));
         }
-        point.load.protocol = "http".to_owned();
+        point.load.protocol = Protocol::Http;
         point.load.http = Some(HttpPlan { requests: vec![request.clone()], tls: None, expect: Expect::default() });
     }
     records.retain(|record| record.point < 8);
     for record in &mut records {
         record.factors = threads(&record.factors["cores"]);
         let Outcome::Measured(measurement) = &mut record.outcome else { continue };
-        measurement.protocol = "http".to_owned();
+        measurement.protocol = Protocol::Http;
         measurement.statuses = BTreeMap::from([(200, measurement.requests)]);
         measurement.received_bytes = measurement.requests * 111;
         measurement.sent_bytes = measurement.requests * 43;
@@ -424,7 +424,7 @@ impl Trial<'_> {
                 exit: Some(if behaviour.is_some() { "exit 0" } else { "signal 11" }.to_owned()),
                 ..SubjectUse::default()
             },
-            middles: Vec::new(),
+            proxies: Vec::new(),
             generator_cpus: vec![cores],
             cpus_shared: false,
             network: NetworkCounters::default(),
@@ -499,7 +499,7 @@ impl Trial<'_> {
         };
         let measurement = Measurement {
             version: SPEC_VERSION,
-            protocol: "pingpong".to_owned(),
+            protocol: Protocol::Pingpong,
             backend: "io_uring".to_owned(),
             backend_note: None,
             clients,
@@ -722,10 +722,10 @@ fn point(server: &str, cores: i64, clients: i64) -> Point {
             ready_timeout_ns: 5_000_000_000,
             stop_timeout_ns: 2_000_000_000,
         },
-        middles: Vec::new(),
-        middle_cpus: 0,
+        proxies: Vec::new(),
+        proxy_cpus: 0,
         load: LoadPlan {
-            protocol: "pingpong".to_owned(),
+            protocol: Protocol::Pingpong,
             http: None,
             workload: None,
             journey: None,
@@ -791,7 +791,7 @@ fn doctor() -> Vec<Finding> {
 fn calibration() -> Calibration {
     Calibration {
         measured: "2026-11-20T21:00:00Z".to_owned(),
-        protocol: "pingpong".to_owned(),
+        protocol: Protocol::Pingpong,
         server: String::new(),
         backend: "io_uring".to_owned(),
         idle: IdlePolicy::Machine,

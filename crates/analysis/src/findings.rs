@@ -48,7 +48,7 @@ pub struct Findings {
     pub asked: String,
     /// The answer, sentence by sentence, the most important first; says so when there is none.
     pub answer: Vec<Sentence>,
-    /// A quick look: the intervals do not claim their level.
+    /// A quick run: the intervals do not claim their level.
     pub quick: bool,
     /// `default`, `quick` or `full`.
     pub profile: String,
@@ -104,7 +104,7 @@ pub struct Findings {
     /// What each operation took, for every row whose trials are journeys.
     #[serde(default)]
     pub operations: Vec<RowOperations>,
-    /// What passing middles adds to each design point, against the same at `direct`.
+    /// What passing proxies adds to each design point, against the same at `direct`.
     #[serde(default)]
     pub added: Vec<Added>,
     /// What happens over the requests of a trial, where the study asks for it.
@@ -600,7 +600,7 @@ impl Mark {
     pub fn text(self) -> &'static str {
         match self {
             Mark::GeneratorBound => "generator-bound",
-            Mark::Shared => "shared processors",
+            Mark::Shared => "shared CPUs",
             Mark::Hung => "hung",
         }
     }
@@ -774,8 +774,8 @@ impl SearchVerdict {
             SearchVerdict::Fails => "fails",
             SearchVerdict::Undecided => "undecided",
             SearchVerdict::Generator => "generator-limited",
-            SearchVerdict::TooFew => "too few answers",
-            SearchVerdict::Unknown => "not carried out",
+            SearchVerdict::TooFew => "too few responses",
+            SearchVerdict::Unknown => "not run",
         }
     }
 }

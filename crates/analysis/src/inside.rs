@@ -78,8 +78,8 @@ fn columns(measurement: &Measurement) -> Vec<Column> {
 fn bands(latency: &stats::Histogram) -> Vec<(u16, u64)> {
     let mut bands: Vec<(u16, u64)> = Vec::new();
     for (low, high, count) in latency.iter_buckets() {
-        let middle = low as f64 + (high as f64 - low as f64) / 2.0;
-        let band = (middle.max(1.0).log2() * BANDS_AN_OCTAVE) as u16;
+        let midpoint = low as f64 + (high as f64 - low as f64) / 2.0;
+        let band = (midpoint.max(1.0).log2() * BANDS_AN_OCTAVE) as u16;
         match bands.last_mut().filter(|(last, _)| *last == band) {
             Some((_, sum)) => *sum = sum.saturating_add(count),
             None => bands.push((band, count)),
@@ -94,7 +94,7 @@ pub fn band_ns(band: f64) -> f64 {
 }
 
 fn processes(record: &Record, measurement: &Measurement) -> Vec<Process> {
-    let proxies = record.middles.iter().map(|middle| (Role::Proxy, middle.name.as_str(), &middle.used));
+    let proxies = record.proxies.iter().map(|proxy| (Role::Proxy, proxy.name.as_str(), &proxy.used));
     let looked_at = std::iter::once((Role::Server, "", &record.subject)).chain(proxies);
     let looked_at = looked_at.map(|(role, name, used)| process(role, name, used, measurement.duration_ns));
     let busy_ns = number::total(measurement.workers.iter().map(|worker| worker.cpu_ns)) as f64;
@@ -138,7 +138,7 @@ pub fn rule(found: &[InsideTrial]) -> String {
     let mut metrics = found.iter().map(|trial| Metric::noun_of(&trial.metric)).collect::<Vec<_>>();
     metrics.dedup();
     let metrics = metrics.join(" or ");
-    format!("Of each design point the trial with the median {metrics}, of two the earlier.")
+    format!("For each design point, the trial with the median {metrics}; of two, the earlier.")
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use stats::Bound;
 use study::record::{Censored, Histogram, Limit, Measurement, Volley};
-use study::spec::Connection;
+use study::spec::{Connection, Protocol};
 
 use crate::cache::{self, CacheReport};
 use crate::findings::{Clock, Estimate};
@@ -30,8 +30,8 @@ pub struct LoadReport {
     pub version: u32,
     /// What was loaded, as it was named.
     pub target: String,
-    /// Protocol.
-    pub protocol: String,
+    /// What was spoken.
+    pub protocol: Protocol,
     /// Backend of `net` that was used.
     pub backend: String,
     /// Connections.
@@ -186,7 +186,7 @@ pub fn load(measurement: &Measurement, target: &str) -> LoadReport {
     LoadReport {
         version: LOAD_VERSION,
         target: target.to_owned(),
-        protocol: measurement.protocol.clone(),
+        protocol: measurement.protocol,
         backend: measurement.backend.clone(),
         clients: measurement.clients,
         threads: measurement.threads,
@@ -295,7 +295,7 @@ fn intervals(measurement: &Measurement, latency: Option<&Latency>) -> BTreeMap<S
     // Windows know answers alone: where requests without one change a number, they cannot say how sure it is.
     let or_moved = |bound: Option<Bound>, answered: Option<f64>, found: IntervalOrNote| match bound {
         Some(bound) if latency::is_moved(&bound, answered) => {
-            let note = "not enough data for an interval: requests that still waited at the end change it".to_owned();
+            let note = "not enough data for an interval: requests still waiting at the end would change it".to_owned();
             IntervalOrNote::Note { note }
         }
         _ => found,

@@ -202,14 +202,15 @@ impl All<'_> {
         if !found.policies.is_empty() {
             let texts = found.policies.iter().map(|policy| format!("{}: {}", policy.name, policy.text));
             notes.push(format!(
-                "Simulated: the same operations as in the trials (seed, order, warm-up, fills, sets, deletions) replayed. {}.",
+                "Simulated: the operations of the trials (seed, order, warm-up, fills, sets, deletions), replayed. {}.",
                 texts.collect::<Vec<_>>().join("; ")
             ));
         }
         if found.policies.iter().any(|policy| !is_clairvoyant(&policy.name)) {
             notes.push(
-                "Evictors are replayed in quintain's own engine, which counts keys, values and its overhead against the capacity: another \
-                 server strays from them by its overhead, by how it counts, and by how it evicts."
+                "Eviction policies are simulated in quintain's own engine, which counts keys, values and its overhead \
+                 against the memory limit: other servers deviate by their overhead, their accounting and their \
+                 eviction."
                     .to_owned(),
             );
         }
@@ -251,11 +252,11 @@ fn sentence(findings: &Findings, curve: &MissRatioCurve) -> Option<String> {
     let largest = compared.iter().max_by(|a, b| a.1.point.abs().total_cmp(&b.1.point.abs()))?;
     let at = |point: &MissRatioPoint| capacity(point.capacity_bytes);
     let astray = compared.iter().filter(|(point, _)| point.strays).collect::<Vec<_>>();
-    let all = crate::number::count(compared.len() as u64, "capacity");
+    let all = crate::number::count(compared.len() as u64, "cache size");
     let label = &curve.label;
     if findings.quick {
         return Some(format!(
-            "A quick look: {label} was within {} points of miss ratio of the simulated {policy} at {all}.",
+            "A quick run: {label} was within {} points of miss ratio of the simulated {policy} at {all}.",
             points(largest.1.point.abs()).trim_start_matches('+')
         ));
     }
@@ -263,9 +264,9 @@ fn sentence(findings: &Findings, curve: &MissRatioCurve) -> Option<String> {
         // What is not shown is not shown to be nothing.
         let within = format!(" within {} points", SMALL * 100.0);
         let (verb, within) = match (compared.iter().all(|(point, _)| point.keeps), curve.is_own) {
-            (true, true) => ("keeps to", within.as_str()),
+            (true, true) => ("matches", within.as_str()),
             (true, false) => ("misses as much as", within.as_str()),
-            (false, _) => ("is not shown to stray from", ""),
+            (false, _) => ("is not shown to deviate from", ""),
         };
         return Some(format!(
             "{label} {verb} the simulated {policy}{within} at {all}: the largest difference is {} points of miss ratio, at {}.",
@@ -281,10 +282,10 @@ fn sentence(findings: &Findings, curve: &MissRatioCurve) -> Option<String> {
     let more = if more > 0 { format!(", and {more} more") } else { String::new() };
     let verb =
         match (curve.is_own, astray.iter().all(|(_, d)| d.point < 0.0), astray.iter().all(|(_, d)| d.point > 0.0)) {
-            (true, ..) => "strays from",
+            (true, ..) => "deviates from",
             (false, true, _) => "misses less than",
             (false, _, true) => "misses more than",
-            _ => "misses otherwise than",
+            _ => "differs from",
         };
     Some(format!("{label} {verb} the simulated {policy} at {} of {all}: {named}{more}.", astray.len()))
 }

@@ -1,4 +1,4 @@
-//! What happens over the requests of a trial: does the latency, the memory or the store of a middle grow?
+//! What happens over the requests of a trial: does the latency, the memory or the store of a proxy grow?
 //!
 //! In each trial a line is fitted through the series by least squares; its slope is one value of the trial, so the interval over trials is
 //! an interval over fresh processes. What is said of growth is said of all series of the report together (`stats::growth`).
@@ -7,12 +7,12 @@ use stats::growth::{self, Growth, Series, Shown};
 use study::calls::MemoryAt;
 use study::metric::OVER_REQUESTS;
 use study::plan::{FigureKind, Plan};
-use study::record::{Measurement, MiddleUse, Record, SubjectUse};
+use study::record::{Measurement, ProxyUse, Record, SubjectUse};
 
 use crate::findings::{Estimate, Findings, OverRequests, RequestPoint, RequestTrend as Trend, Row};
 use crate::{added, value};
 
-/// Calls that the time of a middle is averaged over (Waye 2017: "each point is the average of the 250 requests around it").
+/// Calls that the time of a proxy is averaged over (Waye 2017: "each point is the average of the 250 requests around it").
 const CALLS_A_MEAN: usize = 250;
 /// Points of every other series.
 const POINTS: usize = 40;
@@ -25,8 +25,8 @@ const POINTS_MAX: usize = 400;
 pub fn over_requests(findings: &Findings, plan: &Plan, records: &[&Record]) -> Vec<OverRequests> {
     let drawn = |what: &str| {
         plan.figures.iter().any(|figure| match figure.kind {
-            FigureKind::MemoryChart => ["middle_rss", "middle_store", "subject_rss"].contains(&what),
-            FigureKind::ThroughputChart => ["middle_time", "latency"].contains(&what),
+            FigureKind::MemoryChart => ["proxy_rss", "proxy_store", "subject_rss"].contains(&what),
+            FigureKind::ThroughputChart => ["proxy_time", "latency"].contains(&what),
             _ => false,
         })
     };
@@ -63,7 +63,7 @@ fn one(
     let ends = trials.iter().filter_map(|series| series.last()).map(|(requests, _)| *requests);
     let shortest = ends.fold(f64::INFINITY, f64::min);
     let requests_a_point = match what {
-        "middle_time" => {
+        "proxy_time" => {
             let mut calls = CALLS_A_MEAN;
             while shortest / calls as f64 > POINTS_MAX as f64 {
                 calls *= 2;
@@ -76,7 +76,7 @@ fn one(
         let (first, second) = series.split_at(series.partition_point(|(requests, _)| *requests < shortest / 2.0));
         Some((per_1000(first)?, per_1000(second)?))
     });
-    let is_state = matches!(what, "middle_rss" | "subject_rss" | "middle_store");
+    let is_state = matches!(what, "proxy_rss" | "subject_rss" | "proxy_store");
     let of_trials = Trials { changes: Series::of_lines(&trials, growth::FLAT_SHARE)?, halves: halves.collect() };
     let found = OverRequests {
         row: index,
@@ -179,10 +179,10 @@ fn series(record: &Record, what: &str) -> Option<Vec<(f64, f64)>> {
     let measurement = record.measurement()?;
     match what {
         "latency" => Some(latency(measurement)),
-        "middle_time" => of_calls(record, |middle| middle.calls.as_deref().map(|calls| calls.own_ns.as_slice())),
-        "middle_store" => of_calls(record, |middle| middle.calls.as_deref().map(|calls| calls.store_bytes.as_slice())),
-        "middle_rss" => resident_by_calls(record)
-            .or_else(|| resident(measurement, record.middles.iter().map(|middle| &middle.used).collect())),
+        "proxy_time" => of_calls(record, |proxy| proxy.calls.as_deref().map(|calls| calls.own_ns.as_slice())),
+        "proxy_store" => of_calls(record, |proxy| proxy.calls.as_deref().map(|calls| calls.store_bytes.as_slice())),
+        "proxy_rss" => resident_by_calls(record)
+            .or_else(|| resident(measurement, record.proxies.iter().map(|proxy| &proxy.used).collect())),
         "subject_rss" => resident(measurement, vec![&record.subject]),
         _ => None,
     }
@@ -191,24 +191,24 @@ fn series(record: &Record, what: &str) -> Option<Vec<(f64, f64)>> {
 fn latency(measurement: &Measurement) -> Vec<(f64, f64)> {
     let mut before = 0.0;
     let window = |window: &study::record::Window| {
-        let middle = before + window.requests as f64 / 2.0;
+        let midpoint = before + window.requests as f64 / 2.0;
         before += window.requests as f64;
-        (window.latency.count > 0).then(|| (middle, window.latency.sum / window.latency.count as f64))
+        (window.latency.count > 0).then(|| (midpoint, window.latency.sum / window.latency.count as f64))
     };
     value::whole_windows(measurement).iter().filter_map(window).collect()
 }
 
-/// Of the middles that tell it, summed call by call.
-fn of_calls(record: &Record, column: impl Fn(&MiddleUse) -> Option<&[u64]>) -> Option<Vec<(f64, f64)>> {
-    let columns = record.middles.iter().filter_map(column).filter(|column| !column.is_empty()).collect::<Vec<_>>();
+/// Of the proxies that tell it, summed call by call.
+fn of_calls(record: &Record, column: impl Fn(&ProxyUse) -> Option<&[u64]>) -> Option<Vec<(f64, f64)>> {
+    let columns = record.proxies.iter().filter_map(column).filter(|column| !column.is_empty()).collect::<Vec<_>>();
     let shortest = columns.iter().map(|column| column.len()).min()?;
     let sum = |call: usize| columns.iter().map(|column| column[call] as f64).sum::<f64>();
     Some((0..shortest).map(|call| (call as f64 + 0.5, sum(call))).collect())
 }
 
-/// Of all middles together, where each of them looked at itself by its calls; those of one client pass all of them in one order.
+/// Of all proxies together, where each of them looked at itself by its calls; those of one client pass all of them in one order.
 fn resident_by_calls(record: &Record) -> Option<Vec<(f64, f64)>> {
-    let looks = record.middles.iter().map(|middle| Some(middle.calls.as_deref()?.memory.as_slice()));
+    let looks = record.proxies.iter().map(|proxy| Some(proxy.calls.as_deref()?.memory.as_slice()));
     let all = looks.collect::<Option<Vec<&[MemoryAt]>>>()?;
     if all.iter().any(|looks| looks.len() < 2) {
         return None;
@@ -259,10 +259,10 @@ fn sentence(findings: &Findings, found: &OverRequests, series: usize) -> String 
     let label = &findings.rows[found.row].label;
     let what = match found.what.as_str() {
         "latency" => "latency",
-        "middle_time" => "the middle's own time",
-        "middle_rss" => "the resident set of the middle",
-        "middle_store" => "the store of the middle",
-        _ => "the resident set of the subject",
+        "proxy_time" => "the proxy's self time",
+        "proxy_rss" => "the proxy's resident set",
+        "proxy_store" => "the proxy's store",
+        _ => "the server's resident set",
     };
     let Some(slope) = &found.slope_per_1000 else {
         let slope = Estimate { point: found.slope_per_1000_mean, low: 0.0, high: 0.0, level: findings.level, n: 1 };
@@ -270,7 +270,7 @@ fn sentence(findings: &Findings, found: &OverRequests, series: usize) -> String 
     };
     let change = |slope: &Estimate, quick| added::change_per(slope, &found.unit, PER, quick);
     if findings.quick {
-        return format!("{label}: {what} {}, in a quick look", change(slope, true));
+        return format!("{label}: {what} {}, in a quick run", change(slope, true));
     }
     let margin = growth::FLAT_SHARE * 100.0;
     let word = if slope.point > 0.0 { "grows" } else { "shrinks" };
@@ -289,8 +289,8 @@ fn sentence(findings: &Findings, found: &OverRequests, series: usize) -> String 
         (Trend::Bent, Some((first, second))) => {
             let half = |point| change(&Estimate { point, ..*slope }, true);
             format!(
-                "{label}: {what} {word}, not in a line: {} in the first half of {requests:.0} requests and {} in the second, which cannot tell how \
-                 it goes on",
+                "{label}: {what} {word}, but not linearly: {} in the first half of {requests:.0} requests and {} in \
+                 the second, which cannot tell how it continues",
                 half(first),
                 half(second)
             )

@@ -30,7 +30,8 @@ pub(crate) fn probes(records: &[&Record]) -> Option<Probed> {
     let warning = worst.filter(|_| flagged > 0).map(|worst| {
         let share = percent(worst);
         format!(
-            "another process had a processor in use before or after {flagged} of {of}, for up to {share} of a probe: flagged, not removed"
+            "another process ran on the CPUs in use before or after {flagged} of {of}, for up to {share} of a probe: \
+             flagged, not removed"
         )
     });
     Some(Probed { cpu_ns_median, trials, sentence, warning })
@@ -83,7 +84,7 @@ mod tests {
         assert_eq!(
             found.warning.as_deref(),
             Some(
-                "another process had a processor in use before or after 1 of 2 trials, for up to 50 % of a probe: flagged, not removed"
+                "another process ran on the CPUs in use before or after 1 of 2 trials, for up to 50 % of a probe: flagged, not removed"
             )
         );
         assert_eq!(probes(&[&records[0]]).unwrap().warning, None);

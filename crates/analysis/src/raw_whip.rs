@@ -1,23 +1,23 @@
 //! The raw files of Whip's benchmarks: `bytes`, `clientcalls`, `memory`, `times`.
 
 use study::Calls;
-use study::record::{MiddleUse, Record, Run};
+use study::record::{ProxyUse, Record, Run};
 
 use crate::label::label;
 
-/// The files of every trial whose middle told its calls: path, with a folder for each design point and block, and content.
+/// The files of every trial whose proxy told its calls: path, with a folder for each design point and block, and content.
 ///
 /// - `bytes`: metadata of each call by the formula of the original, without the peer's address (M1a), bytes.
-/// - `clientcalls`: milliseconds of each call as the middle next to the generator saw it, its own time and its wait.
+/// - `clientcalls`: milliseconds of each call as the proxy next to the generator saw it, its own time and its wait.
 /// - `times`: milliseconds that it waited for what stands behind it.
 /// - `memory`: `seconds,rss_kB,store_kB,requests` at each look, since the first one: at every so many calls, and when the last has been written to the
-///   store. Where the middle did not look at itself, at each sample of the lab, since measuring began.
+///   store. Where the proxy did not look at itself, at each sample of the lab, since measuring began.
 ///
-/// What the middle did not tell has no file.
+/// What the proxy did not tell has no file.
 pub fn raw_whip(run: &Run, records: &[Record]) -> Vec<(String, String)> {
     let mut files = Vec::new();
     for record in records {
-        let Some((middle, calls)) = record.middles.iter().find_map(|middle| Some((middle, middle.calls.as_deref()?)))
+        let Some((proxy, calls)) = record.proxies.iter().find_map(|proxy| Some((proxy, proxy.calls.as_deref()?)))
         else {
             continue;
         };
@@ -34,7 +34,7 @@ pub fn raw_whip(run: &Run, records: &[Record]) -> Vec<(String, String)> {
             lines(calls.own_ns.iter().zip(waited()).map(|(own, waited)| ms(own.saturating_add(*waited)))),
         );
         put("times", lines(waited().map(|waited| ms(*waited))));
-        put("memory", memory(record, middle, calls));
+        put("memory", memory(record, proxy, calls));
     }
     files
 }
@@ -48,7 +48,7 @@ fn ms(ns: u64) -> String {
 }
 
 /// Sizes have three digits behind the point, as a store of some bytes is not one of 0 kB.
-fn memory(record: &Record, middle: &MiddleUse, calls: &Calls) -> String {
+fn memory(record: &Record, proxy: &ProxyUse, calls: &Calls) -> String {
     let kib = |bytes: u64| format!("{:.3}", bytes as f64 / 1024.0);
     if !calls.memory.is_empty() {
         let of_look = |look: &study::calls::MemoryAt| {
@@ -59,12 +59,12 @@ fn memory(record: &Record, middle: &MiddleUse, calls: &Calls) -> String {
     }
     let Some(measurement) = record.measurement() else { return String::new() };
     let of_sample = |sample: &study::record::Sample| {
-        let at_ns = sample.at_ns.checked_sub(middle.used.measured_from_ns)?;
+        let at_ns = sample.at_ns.checked_sub(proxy.used.measured_from_ns)?;
         let requests = crate::over_requests::answered(measurement, at_ns).round();
         let store = calls.store_bytes.get((requests as usize).min(calls.len()).saturating_sub(1)).copied().unwrap_or(0);
         Some(format!("{:.3},{},{},{requests}", at_ns as f64 / 1e9, sample.rss_bytes / 1024, kib(store)))
     };
-    lines(middle.used.samples.iter().filter_map(of_sample))
+    lines(proxy.used.samples.iter().filter_map(of_sample))
 }
 
 /// A label as the name of a folder.
@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn a_trial_through_a_middle_has_four_files() {
+    fn a_trial_through_a_proxy_has_four_files() {
         let (run, records) = crate::example::through();
         let files = raw_whip(&run, &records);
         let told = records.iter().filter(|record| record.calls().is_some()).count();
@@ -113,8 +113,8 @@ mod tests {
             rss_bytes: 9 << 20,
             store_bytes: Some(store),
         };
-        for middle in records.iter_mut().flat_map(|record| &mut record.middles) {
-            middle.calls.as_mut().unwrap().memory =
+        for proxy in records.iter_mut().flat_map(|record| &mut record.proxies) {
+            proxy.calls.as_mut().unwrap().memory =
                 vec![look(1, 0, 16), look(1_000, 250_000_000, 40_000), look(2_000, 500_000_000, 81_920)];
         }
         let files = raw_whip(&run, &records);

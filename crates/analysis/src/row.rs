@@ -201,17 +201,17 @@ fn state(run: &Run, point: usize, measured: usize, failures: &[FailureCount]) ->
             Some(BuildOutcome::Skipped { reason }) => RowState::Skipped { reason: reason.clone() },
             Some(BuildOutcome::Unrunnable { reason }) => RowState::Unrunnable { reason: reason.clone() },
             Some(BuildOutcome::Failed { output_tail }) => {
-                let last = output_tail.trim_end().lines().next_back().unwrap_or("it said nothing");
-                RowState::Failed { reason: format!("it could not be built: {last}") }
+                let last = output_tail.trim_end().lines().next_back().unwrap_or("no output");
+                RowState::Failed { reason: format!("build failed: {last}") }
             }
-            _ => RowState::Skipped { reason: "no trial has ended".to_owned() },
+            _ => RowState::Skipped { reason: "no trial finished".to_owned() },
         },
         // The subject says so itself, and once is enough: no failure of what is measured.
         (0, _) if failures.iter().all(|failure| failure.kind == FailureKind::Unrunnable) => {
             RowState::Unrunnable { reason: why }
         }
         (0, failed) => RowState::Failed { reason: format!("{} failed: {why}", all_of(failed)) },
-        (measured, 0) if measured < min => RowState::Partial { reason: format!("{measured} of {min} trials are done") },
+        (measured, 0) if measured < min => RowState::Partial { reason: format!("{measured} of {min} trials done") },
         (_, 0) => RowState::Measured,
         (measured, failed) => {
             RowState::Partial { reason: format!("{failed} of {} trials failed: {why}", measured + failed) }
@@ -257,7 +257,7 @@ fn metrics(run: &Run, measured: &[&Record], trials: &[TrialFinding]) -> BTreeMap
             finding.mean = stats::interval::average(&values);
             finding.at_least = true;
             let of = count(measured.len() as u64, "trial");
-            finding.note = Some(format!("a lower bound: in {some} of {of} requests still waited at the end"));
+            finding.note = Some(format!("a lower bound: in {some} of {of}, requests were still waiting at the end"));
         } else {
             finding.mean = stats::interval::average(&values);
             finding.stddev = stats::interval::variance(&values).map(f64::sqrt);
@@ -315,7 +315,7 @@ fn limit(measured: &[&Record]) -> Option<LimitFinding> {
     let caution = |limit: &Limit| match limit {
         Limit::Shared => 4,
         Limit::Generator => 3,
-        Limit::Middle => 1,
+        Limit::Proxy => 1,
         Limit::Latency => 2,
         Limit::Neither => 1,
         Limit::Subject => 0,
@@ -329,7 +329,7 @@ fn mark(limit: Limit) -> Option<Mark> {
     match limit {
         Limit::Generator => Some(Mark::GeneratorBound),
         Limit::Shared => Some(Mark::Shared),
-        Limit::Subject | Limit::Middle | Limit::Neither | Limit::Latency => None,
+        Limit::Subject | Limit::Proxy | Limit::Neither | Limit::Latency => None,
     }
 }
 
@@ -394,11 +394,11 @@ mod tests {
             assert_eq!((row.state.word(), row.state.reason()), (word, reason));
         };
         check(0, |_, _| (), "measured", None);
-        check(0, |_, records| records.truncate(5), "partial", Some("5 of 8 trials are done"));
+        check(0, |_, records| records.truncate(5), "partial", Some("5 of 8 trials done"));
         check(4, |_, _| (), "partial", Some("1 of 8 trials failed: the subject did not listen within 5 s"));
         check(7, |_, _| (), "failed", Some("all 8 trials failed: the subject ended while it was measured: signal 11"));
         check(11, |_, _| (), "unrunnable", Some("needs 4096 open files, may have 1024"));
-        check(0, |_, records| records.clear(), "skipped", Some("no trial has ended"));
+        check(0, |_, records| records.clear(), "skipped", Some("no trial finished"));
         let skip = |run: &mut Run, records: &mut Vec<Record>| {
             records.clear();
             run.builds[0].outcome = BuildOutcome::Skipped { reason: "missing toolchain: go".to_owned() };
@@ -408,7 +408,7 @@ mod tests {
             records.clear();
             run.builds[0].outcome = BuildOutcome::Failed { output_tail: "cc main.c\nmain.c:1: no\n".to_owned() };
         };
-        check(0, fail, "failed", Some("it could not be built: main.c:1: no"));
+        check(0, fail, "failed", Some("build failed: main.c:1: no"));
         let no_build = |run: &mut Run, records: &mut Vec<Record>| {
             records.clear();
             run.builds[0].outcome = BuildOutcome::Unrunnable { reason: "no io_uring".to_owned() };

@@ -145,8 +145,8 @@ fn fewer_processors(factor: &str, measured: &[Measured<'_>]) -> String {
     let fewer = measured.iter().filter(|point| point.row.cpus_wanted.is_some()).collect::<Vec<_>>();
     let Some(most) = fewer.iter().map(|point| point.row.cpus).max() else { return String::new() };
     let ns = fewer.iter().map(|point| point.n).collect::<Vec<_>>();
-    let processors = crate::number::count(u64::from(most), "processor");
-    format!("; this machine leaves the subject {processors} at {factor} {}: it cannot scale there", numbered(&ns))
+    let processors = crate::number::count(u64::from(most), "CPU");
+    format!("; the server has only {processors} here at {factor} {}, so it cannot scale", numbered(&ns))
 }
 
 fn numbered(ns: &[f64]) -> String {
@@ -169,7 +169,7 @@ fn numbers(fit: &Fit) -> Option<UslFit> {
 }
 
 fn plural(factor: &str) -> &str {
-    if factor == "cpus" { "processors" } else { factor }
+    if factor == "cpus" { "CPUs" } else { factor }
 }
 
 #[cfg(test)]
@@ -240,7 +240,7 @@ mod tests {
             (point.subject.cpus, point.subject.cpus_wanted) = (8, Some(point.subject.cpus));
         }
         let sentence = &analyze(&run, &records).scalability[0].sentence;
-        let expected = "; this machine leaves the subject 8 processors at cores 16, 24, 32, 40: it cannot scale there.";
+        let expected = "; the server has only 8 CPUs here at cores 16, 24, 32, 40, so it cannot scale.";
         assert!(sentence.ends_with(expected), "{sentence}");
     }
 

@@ -19,7 +19,8 @@ pub(crate) fn scope(records: &[&Record], rows: &[Row], level: f64) -> Option<Sco
         (fewest, most) => format!("{fewest} to {most} starts"),
     };
     let sentence = format!(
-        "Absolute values are of this run, {times}; {starts} per row: kinds of starts rarer than {} may not have been seen",
+        "Absolute values are from this run, {times}; {starts} per row: kinds of start rarer than {} may not have been \
+         seen",
         percent(unseen_share)
     );
     Some(Scope { from, until, starts_min: fewest, unseen_share, times, sentence })
@@ -64,12 +65,12 @@ mod tests {
         assert_eq!(
             sentence(&records).as_deref(),
             Some(
-                "Absolute values are of this run, 2026-11-20 21:05 to 21:07 UTC; 7 to 8 starts per row: kinds of starts rarer than 35 % may \
+                "Absolute values are from this run, 2026-11-20 21:05 to 21:07 UTC; 7 to 8 starts per row: kinds of start rarer than 35 % may \
                  not have been seen"
             )
         );
         records.retain(|record| record.point == 0);
-        assert!(sentence(&records).unwrap().contains("8 starts per row: kinds of starts rarer than 31 %"));
+        assert!(sentence(&records).unwrap().contains("8 starts per row: kinds of start rarer than 31 %"));
         assert_eq!(sentence(&[]), None);
     }
 }

@@ -23,7 +23,7 @@ const HIGHEST_PER_S: f64 = 1e9;
 /// capacity that was found before, one more trial as the plan has it; or nothing, and why.
 pub fn next(plan: &Plan, point: usize, records: &[Record]) -> Next {
     let Some(load) = plan.points.get(point).map(|point| &point.load) else {
-        return Next::Enough("the plan has no such point".to_owned());
+        return Next::Enough("the plan has no such design point".to_owned());
     };
     let mine = records.iter().filter(|record| record.point == point).collect::<Vec<_>>();
     if let Some(search) = &load.search {
@@ -59,13 +59,13 @@ pub fn step(plan: &Plan, record: &Record) -> Option<String> {
 /// The capacity that the search at this point has found, per second; else why there is none.
 pub(crate) fn capacity(plan: &Plan, point: usize, records: &[Record]) -> Result<f64, String> {
     let search = plan.points.get(point).and_then(|point| point.load.search.as_ref());
-    let search = search.ok_or("the point that should find the capacity is no search")?;
+    let search = search.ok_or("the design point that should find the capacity is not a search")?;
     let mine = records.iter().filter(|record| record.point == point).collect::<Vec<_>>();
     if mine.is_empty() {
-        return Err("no capacity was found: no trial of its search was carried out".to_owned());
+        return Err("no capacity found: no trial of its search was run".to_owned());
     }
     let found = finding(search, &mine);
-    found.low.map(|end| end.rate_per_s).ok_or_else(|| format!("no capacity was found: {}", found.sentence))
+    found.low.map(|end| end.rate_per_s).ok_or_else(|| format!("no capacity found: {}", found.sentence))
 }
 
 /// What the steps of a search have found; `records` are its trials, in the order they ran.
@@ -117,7 +117,7 @@ pub(crate) fn found(
         excess: rate.excess.map(Into::into),
     };
     let last_words = steps.last().map_or("", |step| step.why.as_str());
-    let ended = if finished { ended(&found, last_words) } else { "stopped before its end".to_owned() };
+    let ended = if finished { ended(&found, last_words) } else { "stopped early".to_owned() };
     SearchFinding {
         objective: objective.to_string(),
         low: found.low.map(end),
@@ -265,19 +265,21 @@ pub fn rate(rate_per_s: f64) -> String {
 
 fn no_low(missing: Missing) -> String {
     match missing {
-        Missing::Generator(from) => format!("generator-limited from {} on: not the subject's answer", rate(from)),
-        Missing::Asked(lowest) => format!("none shown from {}, the lowest rate asked", rate(lowest)),
-        Missing::TooFew(at) => format!("at {} and below there are too few answers to tell: measure longer", rate(at)),
+        Missing::Generator(from) => {
+            format!("generator-bound from {} up: the server's limit was not reached", rate(from))
+        }
+        Missing::Asked(lowest) => format!("objective not met at {}, the lowest rate tried", rate(lowest)),
+        Missing::TooFew(at) => format!("too few responses at {} and below; measure longer", rate(at)),
         Missing::Undecided => "no rate below could be decided".to_owned(),
-        Missing::Ended => "none was found to hold before it ended".to_owned(),
+        Missing::Ended => "no rate was found to hold before the search ended".to_owned(),
     }
 }
 
 fn no_high(missing: Missing) -> String {
     match missing {
-        Missing::Asked(highest) => format!("none shown up to {}, the highest rate asked", rate(highest)),
+        Missing::Asked(highest) => format!("no failure up to {}, the highest rate tried", rate(highest)),
         Missing::TooFew(_) | Missing::Undecided => "no rate above could be decided".to_owned(),
-        Missing::Ended => "none was found to fail before it ended".to_owned(),
+        Missing::Ended => "no rate was found to fail before the search ended".to_owned(),
         Missing::Generator(_) => no_low(missing),
     }
 }
@@ -297,9 +299,9 @@ fn ended(found: &Found, last_words: &str) -> String {
                 rates => format!("as narrow as the noise allows: {rates} could not be decided"),
             }
         }
-        Ended::Trials => format!("ended after {}, as many as may be", count(found.trials as u64, "trial")),
-        Ended::Time => "ended because its time was over".to_owned(),
-        Ended::Broken => format!("given up, because trials could not be carried out: {last_words}"),
+        Ended::Trials => format!("trial limit reached after {}", count(found.trials as u64, "trial")),
+        Ended::Time => "time limit reached".to_owned(),
+        Ended::Broken => format!("aborted, trials failed: {last_words}"),
     }
 }
 
@@ -322,7 +324,7 @@ fn sentence(objective: &Objective, found: &Found, finished: bool, last_words: &s
     }
     let mut text = format!("{}: {objective}; {}", parts.join(", "), count(found.trials as u64, "trial"));
     if !finished {
-        text += "; stopped before its end";
+        text += "; stopped early";
     } else if !matches!(found.ended, Ended::Found) {
         text += &format!("; {}", ended(found, last_words));
     }

@@ -52,7 +52,7 @@ fn longest_ns(measurement: &Measurement) -> f64 {
 pub fn words(measurement: &Measurement, silent_ns: u64) -> String {
     let waiting = measurement.censored.as_deref().map_or(0, |censored| censored.connections.count);
     let all = count(u64::from(measurement.clients), "connection");
-    format!("no answer came for the last {}, while {waiting} of {all} waited", quantity(silent_ns as f64, "ns"))
+    format!("no response for the last {}, while {waiting} of {all} waited", quantity(silent_ns as f64, "ns"))
 }
 
 /// What the reader should know of silences, one sentence each.
@@ -82,7 +82,7 @@ fn connections(measurement: &Measurement) -> Option<String> {
         _ => (shortest_ns, "at least "),
     };
     let all = count(u64::from(measurement.clients), "connection");
-    Some(format!("{number} of {all} had no answer for {least}the last {}", quantity(shown as f64, "ns")))
+    Some(format!("{number} of {all} got no response for {least}the last {}", quantity(shown as f64, "ns")))
 }
 
 /// The longest time in which no answer came though some were awaited, as far as windows tell, where answers came before and after.
@@ -109,7 +109,7 @@ fn pause(measurement: &Measurement) -> Option<String> {
     (was_awaited && paused_ns >= SHORTEST_NS && paused_ns > usual_ns && paused_ns > interval_ns).then(|| {
         let from_ns = (end as u64 - run) * window_ns;
         format!(
-            "no answer came for at least {}, {} after measuring began",
+            "no response for at least {}, starting {} into the measurement",
             quantity(paused_ns, "ns"),
             quantity(from_ns as f64, "ns")
         )
@@ -125,7 +125,7 @@ pub fn over_all(findings: &Findings) -> Option<String> {
             all.max = all.max.max(one.max);
         }
     }
-    counted(&all).map(|counted| format!("Without an answer when a trial ended: {counted}."))
+    counted(&all).map(|counted| format!("Without a response when a trial ended: {counted}."))
 }
 
 /// The same of one row, where it matters: something was not sent, or a number is only known to be at least something.
@@ -135,7 +135,7 @@ pub fn of_row(row: &Row) -> Option<String> {
         .as_deref()
         .filter(|_| matters)
         .and_then(counted)
-        .map(|counted| format!("without an answer when a trial ended: {counted}"))
+        .map(|counted| format!("without a response when a trial ended: {counted}"))
 }
 
 /// Requests without an answer in words: `20 in flight, waiting for up to 1.45 s; 2756 not sent, waiting for up to 1.40 s`.
@@ -188,12 +188,12 @@ mod tests {
     #[test]
     fn all_connections_silent_until_the_end_is_hung() {
         let all = record(|m| leave(m, &[200 * MS; 40], &[], 200 * MS));
-        check("all", &all, true, &["hung: no answer came for the last 200 ms, while 40 of 40 connections waited"]);
+        check("all", &all, true, &["hung: no response for the last 200 ms, while 40 of 40 connections waited"]);
         let short = |m: &mut Measurement| {
             m.duration_ns = 20_000 * MS;
             leave(m, &[200 * MS; 40], &[], 200 * MS);
         };
-        let words = "no answer came for the last 200 ms, while 40 of 40 connections waited";
+        let words = "no response for the last 200 ms, while 40 of 40 connections waited";
         check("a hundredth of the trial", &record(short), false, &[words]);
         let starved = |m: &mut Measurement| {
             m.workers[0].run_queue_ns = Some(170 * MS);
@@ -207,10 +207,10 @@ mod tests {
     fn some_connections_silent_are_named() {
         let waits = |silent: &[u64]| silent.iter().copied().chain([MS; 37]).collect::<Vec<_>>();
         let one = record(|m| leave(m, &waits(&[812 * MS]), &[], MS));
-        check("one", &one, false, &["1 of 40 connections had no answer for the last 812 ms"]);
+        check("one", &one, false, &["1 of 40 connections got no response for the last 812 ms"]);
         let three = record(|m| leave(m, &waits(&[812 * MS, 900 * MS, 850 * MS]), &[], MS));
         let [(_, found)] = warnings(three.measurement().unwrap(), 0).try_into().unwrap();
-        assert!(found.starts_with("3 of 40 connections had no answer for at least the last 81"), "{found}");
+        assert!(found.starts_with("3 of 40 connections got no response for at least the last 81"), "{found}");
     }
 
     #[test]
@@ -228,7 +228,12 @@ mod tests {
             m.service = Histogram::from(&service);
             pause(m, service.max().unwrap());
         });
-        check("stopped", &stopped, false, &["no answer came for at least 125.0 ms, 50.0 ms after measuring began"]);
+        check(
+            "stopped",
+            &stopped,
+            false,
+            &["no response for at least 125.0 ms, starting 50.0 ms into the measurement"],
+        );
         let max = record(|_| ()).measurement().unwrap().service.max.unwrap();
         check("nobody waited", &record(|m| pause(m, max)), false, &[]);
     }
@@ -248,12 +253,12 @@ mod tests {
             (verdict.limited_by, verdict.reasons[0].clone())
         };
         let hung = judged(|m| leave(m, &[200 * MS; 40], &[100 * MS; 7_000], 200 * MS));
-        let words = "no answer came for the last 200 ms, while 40 of 40 connections waited";
+        let words = "no response for the last 200 ms, while 40 of 40 connections waited";
         assert_eq!(hung, (Limit::Subject, words.to_owned()));
         // It answers now and then; the requests of today's answers alone would say that the generator did not send.
         let slow = judged(|m| leave(m, &[60 * MS; 40], &[50 * MS; 7_000], 60 * MS));
         assert_eq!(slow.0, Limit::Subject, "{slow:?}");
-        assert!(slow.1.ends_with("every connection waited for an answer at the end"), "{slow:?}");
+        assert!(slow.1.ends_with("every connection was waiting for a response at the end"), "{slow:?}");
         let idle = judged(|m| leave(m, &[MS; 3], &[50 * MS; 7_000], MS));
         assert_eq!(idle.0, Limit::Generator, "connections were free: {idle:?}");
     }

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use stats::Bound;
 use study::Calls;
 use study::plan::TrialRule;
-use study::record::{CacheMeasurement, Measurement, MiddleUse, MissCauses, Record, SubjectUse, Window};
+use study::record::{CacheMeasurement, Measurement, MissCauses, ProxyUse, Record, SubjectUse, Window};
 
 use crate::findings::{Clock, Estimate, Row};
 use crate::histogram;
@@ -40,10 +40,10 @@ const OF: [(&str, Of); 38] = [
     ("generator_cpu_per_request", Exact(|t| t.generator_cpu())),
     ("subject_rss", Exact(|t| t.record.subject.rss_max_bytes.map(|bytes| bytes as f64))),
     ("subject_memory", Exact(|t| t.memory())),
-    ("middle_cpu_per_request", Exact(|t| t.a_request(t.middles()?.map(|middle| middle.used.cpu_ns()).sum()))),
-    ("middle_rss", Exact(|t| t.middle_rss())),
-    ("middle_time_p50", Exact(|t| t.own_time(0.5))),
-    ("middle_time_p99", Exact(|t| t.own_time(0.99))),
+    ("proxy_cpu_per_request", Exact(|t| t.a_request(t.proxies()?.map(|proxy| proxy.used.cpu_ns()).sum()))),
+    ("proxy_rss", Exact(|t| t.proxy_rss())),
+    ("proxy_time_p50", Exact(|t| t.own_time(0.5))),
+    ("proxy_time_p99", Exact(|t| t.own_time(0.99))),
     ("client_bytes_per_request", Exact(|t| t.client_bytes())),
     ("subject_bytes_per_request", Exact(|t| Some(t.client_bytes()? * t.passed_on()?))),
     ("m1a_bytes_per_request", Exact(|t| mean(t.metadata()?.m1a_bytes.iter().map(|bytes| *bytes as f64)))),
@@ -85,7 +85,7 @@ pub(crate) fn values_and_bounds(record: &Record, level: f64) -> (BTreeMap<String
     let (mut values, mut at_least) = (BTreeMap::new(), BTreeSet::new());
     let Some(measurement) = record.measurement() else { return (values, at_least) };
     let latency = Latency::of(measurement);
-    let told = record.middles.iter().filter_map(|middle| middle.calls.as_deref()).filter(|calls| !calls.is_empty());
+    let told = record.proxies.iter().filter_map(|proxy| proxy.calls.as_deref()).filter(|calls| !calls.is_empty());
     let told = told.collect::<Vec<_>>();
     let trial = Trial { record, measurement, latency: latency.as_ref(), own_ns: own_ns(&told), told, level };
     for (name, of) in &OF {
@@ -109,14 +109,14 @@ struct Trial<'a> {
     record: &'a Record,
     measurement: &'a Measurement,
     latency: Option<&'a Latency>,
-    /// What middles tell of their calls, of those that tell.
+    /// What proxies tell of their calls, of those that tell.
     told: Vec<&'a Calls>,
     /// What all of them took of each call, ascending, ns.
     own_ns: Vec<f64>,
     level: f64,
 }
 
-/// A call that passes several middles is the sum of what each took of it; they see calls in one order where one client asks.
+/// A call that passes several proxies is the sum of what each took of it; they see calls in one order where one client asks.
 fn own_ns(told: &[&Calls]) -> Vec<f64> {
     let calls = told.iter().map(|calls| calls.len()).min().unwrap_or(0);
     let mut own = (0..calls).map(|at| told.iter().map(|calls| calls.own_ns[at] as f64).sum()).collect::<Vec<f64>>();
@@ -183,13 +183,13 @@ impl Trial<'_> {
         Some(self.record.subject.rss_max_bytes?.saturating_sub(before) as f64)
     }
 
-    /// The middles, where there are any.
-    fn middles(&self) -> Option<std::slice::Iter<'_, MiddleUse>> {
-        Some(self.record.middles.iter()).filter(|middles| middles.len() > 0)
+    /// The proxies, where there are any.
+    fn proxies(&self) -> Option<std::slice::Iter<'_, ProxyUse>> {
+        Some(self.record.proxies.iter()).filter(|proxies| proxies.len() > 0)
     }
 
-    fn middle_rss(&self) -> Option<f64> {
-        let bytes = self.middles()?.map(|middle| middle.used.rss_max_bytes).sum::<Option<u64>>();
+    fn proxy_rss(&self) -> Option<f64> {
+        let bytes = self.proxies()?.map(|proxy| proxy.used.rss_max_bytes).sum::<Option<u64>>();
         bytes.map(|bytes| bytes as f64)
     }
 
@@ -200,21 +200,21 @@ impl Trial<'_> {
 
     /// Payload a request at the generator, which counts to the byte; of interest where something may stand in between alone.
     fn client_bytes(&self) -> Option<f64> {
-        let studied = self.record.factors.contains_key(study::middle::THROUGH);
+        let studied = self.record.factors.contains_key(study::proxy::THROUGH);
         let bytes = self.measurement.sent_bytes.saturating_add(self.measurement.received_bytes) as f64;
         self.a_request(bytes).filter(|_| studied && bytes > 0.0)
     }
 
-    /// At the subject it is the same without middles, and with them what they passed on for what they were sent.
+    /// At the subject it is the same without proxies, and with them what they passed on for what they were sent.
     fn passed_on(&self) -> Option<f64> {
-        let shares = self.record.middles.iter().map(|middle| {
-            let wire = middle.wire.filter(|wire| wire.front_bytes > 0)?;
+        let shares = self.record.proxies.iter().map(|proxy| {
+            let wire = proxy.wire.filter(|wire| wire.front_bytes > 0)?;
             Some(wire.back_bytes as f64 / wire.front_bytes as f64)
         });
         shares.product()
     }
 
-    /// Metadata is counted once, at the middle next to the generator.
+    /// Metadata is counted once, at the proxy next to the generator.
     fn metadata(&self) -> Option<&Calls> {
         self.told.first().copied()
     }
@@ -334,9 +334,8 @@ mod tests {
             "fills",
             "get_latency_p99",
         ];
-        let of_middles =
-            study::METRICS.iter().map(|metric| metric.name).skip_while(|name| !name.starts_with("middle_"));
-        let missing = ["handshake_mean"].into_iter().chain(of_caches).chain(of_middles).collect::<Vec<_>>();
+        let of_proxies = study::METRICS.iter().map(|metric| metric.name).skip_while(|name| !name.starts_with("proxy_"));
+        let missing = ["handshake_mean"].into_iter().chain(of_caches).chain(of_proxies).collect::<Vec<_>>();
         assert_eq!(names.collect::<Vec<_>>(), missing, "without TLS, no cache, and nothing in between");
     }
 

@@ -9,9 +9,9 @@
 //! 4. Closed loop: a saturated subject is the limit; else a generator that is busy, or kept waiting for a processor, is; so is
 //!    one near what it can do at all (calibration). With nothing busy the clients just wait: `latency`; or, where most of them are in
 //!    back-off, the subject that loses their connections is the limit.
-//! 5. A middle whose processors were busy is the limit in place of the subject, or of nobody.
+//! 5. A proxy whose processors were busy is the limit in place of the subject, or of nobody.
 
-use study::record::{Calibration, Limit, Measurement, MiddleUse, Record, Run, SubjectUse, Verdict, Worker};
+use study::record::{Calibration, Limit, Measurement, ProxyUse, Record, Run, SubjectUse, Verdict, Worker};
 use study::{Warning, WarningKind};
 
 use crate::histogram;
@@ -70,19 +70,19 @@ pub fn judge(record: &Record, calibration: Option<&Calibration>) -> (Option<Verd
         && (BUSY..EXHAUSTED).contains(&subject)
     {
         warnings.push(WarningKind::BothBusy.says(format!(
-            "the generator was {} busy and the subject {}: the numbers may be about both",
+            "the generator was {} busy and the server {}: the result may reflect both",
             percent(generator),
             percent(subject)
         )));
     }
     let verdict = if record.cpus_shared {
-        verdict(Limit::Shared, "subject and generator shared processors".to_owned())
+        verdict(Limit::Shared, "server and generator shared CPUs".to_owned())
     } else if let Some(share) = starved(record) {
-        verdict(Limit::Shared, format!("another process had the subject's processor {} of the time", percent(share)))
+        verdict(Limit::Shared, format!("another process had the server's CPU {} of the time", percent(share)))
     } else {
         limit(measurement, Some(subject), calibration, starved_ns)
     };
-    (Some(with_middles(verdict, record)), warnings)
+    (Some(with_proxies(verdict, record)), warnings)
 }
 
 /// The same where it is so much that the numbers are not about the subject alone: it is then neither slow nor hung by what they say.
@@ -92,11 +92,11 @@ pub fn starved(record: &Record) -> Option<f64> {
 
 /// Of the subject, and of what stands in between.
 fn waiting_warnings(record: &Record) -> Vec<Warning> {
-    let subject = ("the subject".to_owned(), &record.subject);
-    let middles = record.middles.iter().map(|middle| (format!("the middle {}", middle.name), &middle.used));
-    let waiting = std::iter::once(subject).chain(middles).filter_map(|(who, used)| {
+    let subject = ("the server".to_owned(), &record.subject);
+    let proxies = record.proxies.iter().map(|proxy| (format!("the proxy {}", proxy.name), &proxy.used));
+    let waiting = std::iter::once(subject).chain(proxies).filter_map(|(who, used)| {
         let share = waited(used).filter(|share| *share > RUN_QUEUE_SHARE)?;
-        let text = format!("{who} waited for its processor {} of the time: another process had it", percent(share));
+        let text = format!("{who} waited for its CPU {} of the time: another process had it", percent(share));
         Some(WarningKind::SubjectWaited.says(text))
     });
     waiting.collect()
@@ -120,32 +120,30 @@ fn mostly_backing_off(measurement: &Measurement) -> Option<String> {
     backing_off(measurement).filter(|_| measurement.in_backoff_mean > f64::from(measurement.clients) / 2.0)
 }
 
-/// The verdict where something stands in between: a middle whose processors were busy was the limit, unless the generator was, or subject and
+/// The verdict where something stands in between: a proxy whose processors were busy was the limit, unless the generator was, or subject and
 /// generator took each other's.
-fn with_middles(mut found: Verdict, record: &Record) -> Verdict {
-    if record.middles.is_empty() {
+fn with_proxies(mut found: Verdict, record: &Record) -> Verdict {
+    if record.proxies.is_empty() {
         return found;
     }
     let subject = subject_busy(&record.subject).unwrap_or(0.0);
-    let busy = |middle: &MiddleUse| subject_busy(&middle.used).unwrap_or(0.0);
+    let busy = |proxy: &ProxyUse| subject_busy(&proxy.used).unwrap_or(0.0);
     // Those that have the subject's processors are busy together with it.
-    let together = subject + record.middles.iter().filter(|middle| middle.shares_cpus).map(busy).sum::<f64>();
-    let busiest = record.middles.iter().max_by(|a, b| busy(a).total_cmp(&busy(b)));
-    if let Some(middle) = busiest {
-        let share = busy(middle);
-        let saturated = share > BUSY || (middle.shares_cpus && together > BUSY && share > subject);
+    let together = subject + record.proxies.iter().filter(|proxy| proxy.shares_cpus).map(busy).sum::<f64>();
+    let busiest = record.proxies.iter().max_by(|a, b| busy(a).total_cmp(&busy(b)));
+    if let Some(proxy) = busiest {
+        let share = busy(proxy);
+        let saturated = share > BUSY || (proxy.shares_cpus && together > BUSY && share > subject);
         if saturated && matches!(found.limited_by, Limit::Subject | Limit::Latency | Limit::Neither) {
-            found.limited_by = Limit::Middle;
-            let whose =
-                if middle.shares_cpus { "the processors that it shares with the subject" } else { "its processors" };
+            found.limited_by = Limit::Proxy;
+            let whose = if proxy.shares_cpus { "the CPUs it shares with the server" } else { "its CPUs" };
             found.reasons.insert(0, format!("{whose} were busy"));
-        } else if middle.shares_cpus && together > BUSY && found.limited_by == Limit::Latency {
+        } else if proxy.shares_cpus && together > BUSY && found.limited_by == Limit::Latency {
             found.limited_by = Limit::Subject;
-            found.reasons.insert(0, "the processors that it shares with a middle were busy".to_owned());
+            found.reasons.insert(0, "the CPUs it shares with a proxy were busy".to_owned());
         }
     }
-    let each =
-        record.middles.iter().map(|middle| format!("the middle {} was {} busy", middle.name, percent(busy(middle))));
+    let each = record.proxies.iter().map(|proxy| format!("the proxy {} was {} busy", proxy.name, percent(busy(proxy))));
     found.reasons.extend(each);
     found
 }
@@ -211,16 +209,16 @@ fn limit(
     verdict.reasons.push(match generator {
         Some(share) => {
             let waiting = generator_waiting(measurement);
-            let waited = format!(", one waited for a processor {} of the time", percent(waiting));
+            let waited = format!(", one worker waited for a CPU {} of the time", percent(waiting));
             let waited = if waiting > RUN_QUEUE_SHARE { waited.as_str() } else { "" };
             format!("the generator's busiest worker was {} busy{waited}", percent(share))
         }
-        None => "the generator's CPU time is not known".to_owned(),
+        None => "the generator's CPU time is unknown".to_owned(),
     });
     match (subject, busy) {
         (None, _) => {}
-        (Some(_), Some(share)) => verdict.reasons.push(format!("the subject was {} busy", percent(share))),
-        (Some(_), None) => verdict.reasons.push("the subject's CPU time is not known".to_owned()),
+        (Some(_), Some(share)) => verdict.reasons.push(format!("the server was {} busy", percent(share))),
+        (Some(_), None) => verdict.reasons.push("the server's CPU time is unknown".to_owned()),
     }
     verdict
 }
@@ -245,21 +243,21 @@ fn open(measurement: &Measurement, offered: f64, subject: Option<f64>) -> Verdic
     }
     let missed = format!("only {share} of the offered load was answered");
     if answered + errors_total(measurement) as f64 >= asked - tolerance {
-        return verdict(Limit::Subject, format!("{missed}, the rest went wrong"));
+        return verdict(Limit::Subject, format!("{missed}, the rest failed"));
     }
     if subject.is_some_and(|share| share > BUSY) {
-        return verdict(Limit::Subject, format!("{missed}, its processors were busy"));
+        return verdict(Limit::Subject, format!("{missed}, its CPUs were busy"));
     }
     if let Some(clients) = mostly_backing_off(measurement) {
         return verdict(Limit::Subject, format!("{missed}, it lost connections: {clients}"));
     }
     if p99(&measurement.lag_connection) > lag {
-        return verdict(Limit::Subject, format!("{missed}, no connection was free: it was slow to answer"));
+        return verdict(Limit::Subject, format!("{missed}, no connection was free: it was slow to respond"));
     }
     if all_wait(measurement) {
-        return verdict(Limit::Subject, format!("{missed}, every connection waited for an answer at the end"));
+        return verdict(Limit::Subject, format!("{missed}, every connection was waiting for a response at the end"));
     }
-    verdict(Limit::Generator, format!("{missed}, and the subject was not saturated"))
+    verdict(Limit::Generator, format!("{missed}, and the server was not saturated"))
 }
 
 /// Whether all connections had all that they may have in flight when measuring ended, so that what was not sent waited for the subject.
@@ -280,15 +278,15 @@ fn closed(
     calibration: Option<&Calibration>,
 ) -> Verdict {
     if subject.is_some_and(|share| share > BUSY) {
-        return verdict(Limit::Subject, "its processors were busy".to_owned());
+        return verdict(Limit::Subject, "its CPUs were busy".to_owned());
     }
     if generator_wanting(measurement).is_some_and(|share| share > BUSY) {
         if !generator_busy(measurement).is_some_and(|share| share > BUSY) {
-            return verdict(Limit::Generator, "it had no processor to itself".to_owned());
+            return verdict(Limit::Generator, "it had no CPU of its own".to_owned());
         }
         let beside = match (watched, subject) {
-            (true, Some(_)) => "it was busy while the subject had processors to spare",
-            _ => "it was busy, and what the subject had to spare is not known",
+            (true, Some(_)) => "it was saturated while the server had spare CPU",
+            _ => "it was busy, and the server's spare CPU is unknown",
         };
         return verdict(Limit::Generator, beside.to_owned());
     }
@@ -310,9 +308,9 @@ fn closed(
     };
     // Without a look at the subject's processors only the simplest case is sure: not even one client for each worker.
     if watched || measurement.clients <= measurement.threads {
-        return verdict(Limit::Latency, format!("nothing was busy: {clients} waited for answers"));
+        return verdict(Limit::Latency, format!("nothing was saturated: {clients} waited for responses"));
     }
-    verdict(Limit::Subject, format!("{clients} waited for answers while the generator had time to spare"))
+    verdict(Limit::Subject, format!("{clients} waited for responses while the generator had CPU to spare"))
 }
 
 /// Errors by kind.
@@ -324,7 +322,7 @@ fn kinds(errors: &std::collections::BTreeMap<String, u64>) -> String {
 pub fn errors_warning(measurement: &Measurement) -> Option<String> {
     let errors = errors_total(measurement);
     let of = measurement.requests.saturating_add(errors);
-    (errors > 0).then(|| format!("{errors} of {of} requests went wrong: {}", kinds(&measurement.errors)))
+    (errors > 0).then(|| format!("{errors} of {of} requests failed: {}", kinds(&measurement.errors)))
 }
 
 /// The warning of a load that nobody has answered. Errors of other kinds than lateness have a warning of their own.
@@ -333,7 +331,7 @@ pub(crate) fn silence_warning(measurement: &Measurement) -> Option<String> {
     let silent = measurement.requests == 0 && measurement.unfinished > 0 && measurement.errors.keys().all(late);
     let seconds = measurement.duration_ns as f64 / 1e9;
     let asked = count(measurement.unfinished, "request");
-    silent.then(|| format!("no answer came in the {seconds:.3} s measured: {asked} still waited for one at the end"))
+    silent.then(|| format!("no response in the {seconds:.3} s measured: {asked} still waiting at the end"))
 }
 
 /// Warnings that the measurement alone gives cause for.
@@ -352,11 +350,11 @@ pub(crate) fn measurement_warnings(measurement: &Measurement, starved_ns: u64) -
     }
     if measurement.warmup_errors.values().any(|&count| count > 0) {
         let kinds = kinds(&measurement.warmup_errors);
-        warn(WarningKind::WarmupErrors, format!("requests went wrong during warm-up: {kinds}"));
+        warn(WarningKind::WarmupErrors, format!("requests failed during warm-up: {kinds}"));
     }
     if measurement.late_answers > 0 {
-        let late = count(measurement.late_answers, "answer");
-        warn(WarningKind::LateAnswers, format!("{late} came after the timeout; the latency is in the quantiles"));
+        let late = count(measurement.late_answers, "response");
+        warn(WarningKind::LateAnswers, format!("{late} arrived after the timeout (included in the quantiles)"));
     }
     if measurement.unsent > 0 {
         let unsent = count(measurement.unsent, "intended request");
@@ -367,19 +365,19 @@ pub(crate) fn measurement_warnings(measurement: &Measurement, starved_ns: u64) -
     }
     if measurement.reconnects > 0 {
         let connections = count(measurement.reconnects, "connection");
-        warn(WarningKind::Reconnects, format!("{connections} had to be opened again"));
+        warn(WarningKind::Reconnects, format!("{connections} had to be reopened"));
     }
     if let Some(text) = backing_off(measurement) {
         warn(WarningKind::BackOff, text);
     }
     if measurement.asked_again > 0 {
         let again = count(measurement.asked_again, "request");
-        let text = format!("{again} had to be asked again: the connection ended behind an answer to an earlier one");
+        let text = format!("{again} had to be sent again: the connection closed after a response to an earlier one");
         warn(WarningKind::AskedAgain, text);
     }
     if measurement.latency().saturated > 0 {
         let above = count(measurement.latency().saturated, "latency");
-        warn(WarningKind::Saturated, format!("{above} above 1 h: counted, in the highest bucket"));
+        warn(WarningKind::Saturated, format!("{above} above 1 h: counted in the highest bucket"));
     }
     if let Some(text) = little_warning(measurement) {
         warn(WarningKind::Little, text);
@@ -413,7 +411,7 @@ fn little_warning(measurement: &Measurement) -> Option<String> {
     let edges = 2.0 * measurement.service.max.unwrap_or(0) as f64 / (measurement.duration_ns as f64).max(1.0);
     ((ratio - 1.0).abs() > LITTLE_TOLERANCE + edges).then(|| {
         format!(
-            "Little's law is off by {}: in flight, rate and latency do not tell one story",
+            "Little's law is off by {}: requests in flight, rate and latency are inconsistent",
             percent((ratio - 1.0).abs())
         )
     })
@@ -428,7 +426,7 @@ fn network_warnings(record: &Record) -> Vec<Warning> {
     }
     if network.listen_overflows > 0 {
         let times = count(network.listen_overflows, "time");
-        let text = format!("the subject's accept queue was full {times} (ListenOverflows)");
+        let text = format!("the server's accept queue was full {times} (ListenOverflows)");
         warnings.push(WarningKind::ListenOverflows.says(text));
     }
     if network.listen_drops > network.listen_overflows {
@@ -443,6 +441,7 @@ mod tests {
     use super::*;
     use crate::example;
     use study::record::{CacheMeasurement, Histogram, IdlePolicy, NetworkCounters, Outcome};
+    use study::spec::Protocol;
 
     const DURATION_NS: u64 = 250_000_000;
 
@@ -491,9 +490,9 @@ mod tests {
 
     #[test]
     fn closed_loops() {
-        let busy = "its processors were busy";
-        let spare = "it was busy while the subject had processors to spare";
-        let waited = "nothing was busy: 40 clients waited for answers";
+        let busy = "its CPUs were busy";
+        let spare = "it was saturated while the server had spare CPU";
+        let waited = "nothing was saturated: 40 clients waited for responses";
         check("a saturated subject", &closed(0.98, 0.60), Limit::Subject, busy);
         check("both at their end, on one processor each", &closed(1.0, 1.0), Limit::Subject, busy);
         check("a generator beside an idle subject", &closed(0.40, 0.97), Limit::Generator, spare);
@@ -502,13 +501,13 @@ mod tests {
             "few clients",
             &edited(closed(0.2, 0.2), |r| of(r).clients = 1),
             Limit::Latency,
-            "nothing was busy: 1 client waited for answers",
+            "nothing was saturated: 1 client waited for responses",
         );
         check(
             "shared processors",
             &edited(closed(0.4, 0.97), |r| r.cpus_shared = true),
             Limit::Shared,
-            "subject and generator shared processors",
+            "server and generator shared CPUs",
         );
         let one_thread_of_four = |r: &mut Record| {
             r.subject.cpus = vec![0, 1, 2, 3];
@@ -522,7 +521,7 @@ mod tests {
             "a busy generator beside who knows what",
             &edited(closed(0.0, 0.95), unknown),
             Limit::Generator,
-            "it was busy, and what the subject had to spare is not known",
+            "it was busy, and the server's spare CPU is unknown",
         );
     }
 
@@ -534,9 +533,9 @@ mod tests {
         assert_eq!(
             verdict.reasons,
             [
-                "it had no processor to itself",
-                "the generator's busiest worker was 35 % busy, one waited for a processor 60 % of the time",
-                "the subject was 40 % busy",
+                "it had no CPU of its own",
+                "the generator's busiest worker was 35 % busy, one worker waited for a CPU 60 % of the time",
+                "the server was 40 % busy",
             ]
         );
         assert_eq!(judge_load(kept.measurement().unwrap()).limited_by, Limit::Generator);
@@ -572,26 +571,26 @@ mod tests {
             "missed by a busy subject",
             open(0.95, 0.8, 100_000, 1_000, 0),
             Limit::Subject,
-            "only 80 % of the offered load was answered, its processors were busy",
+            "only 80 % of the offered load was answered, its CPUs were busy",
         );
         check(
             "missed, all connections waiting",
             open(0.3, 0.8, 100_000, 1_000, 50_000),
             Limit::Subject,
-            "only 80 % of the offered load was answered, no connection was free: it was slow to answer",
+            "only 80 % of the offered load was answered, no connection was free: it was slow to respond",
         );
         check(
             "missed for no reason of the subject",
             open(0.3, 0.8, 100_000, 1_000, 0),
             Limit::Generator,
-            "only 80 % of the offered load was answered, and the subject was not saturated",
+            "only 80 % of the offered load was answered, and the server was not saturated",
         );
         let errors = |r: &mut Record| of(r).errors = [("reset".to_owned(), 2_500)].into();
         check(
             "missed by errors",
             edited(open(0.3, 0.8, 100_000, 1_000, 0), errors),
             Limit::Subject,
-            "only 80 % of the offered load was answered, the rest went wrong",
+            "only 80 % of the offered load was answered, the rest failed",
         );
     }
 
@@ -625,29 +624,29 @@ mod tests {
             );
         }
         let (verdict, warnings) = judge(&beside(0.34, 0.5), None);
-        assert_eq!(verdict.unwrap().reasons, ["another process had the subject's processor 34 % of the time"]);
-        let text = "the subject waited for its processor 34 % of the time: another process had it";
+        assert_eq!(verdict.unwrap().reasons, ["another process had the server's CPU 34 % of the time"]);
+        let text = "the server waited for its CPU 34 % of the time: another process had it";
         assert_eq!(warnings, [WarningKind::SubjectWaited.says(text)]);
         let unknown = edited(beside(0.34, 0.5), |record| record.subject.others_ns = None);
         assert_eq!((subject_waiting(&unknown), starved(&unknown)), (None, None));
         assert_eq!(judge(&unknown, None).0.unwrap().limited_by, Limit::Latency);
         let proxy = edited(closed(0.4, 0.3), |record| {
             let used = beside(0.34, 0.5).subject;
-            record.middles = vec![MiddleUse { name: "m".to_owned(), used, ..MiddleUse::default() }];
+            record.proxies = vec![ProxyUse { name: "m".to_owned(), used, ..ProxyUse::default() }];
         });
-        let text = "the middle m waited for its processor 34 % of the time: another process had it";
+        let text = "the proxy m waited for its CPU 34 % of the time: another process had it";
         assert_eq!(judge(&proxy, None).1, [WarningKind::SubjectWaited.says(text)]);
     }
 
     #[test]
     fn clients_in_back_off_wait_for_nobody() {
         let resting = |mean: f64| edited(closed(0.2, 0.2), |record| of(record).in_backoff_mean = mean);
-        check("few", &resting(0.3), Limit::Latency, "nothing was busy: 40 clients waited for answers");
+        check("few", &resting(0.3), Limit::Latency, "nothing was saturated: 40 clients waited for responses");
         check(
             "some",
             &resting(12.0),
             Limit::Latency,
-            "nothing was busy: on average 28 of 40 clients waited for answers",
+            "nothing was saturated: on average 28 of 40 clients waited for responses",
         );
         let most = "on average 25 of 40 clients were in the generator's back-off after lost connections";
         check("most", &resting(25.0), Limit::Subject, &format!("it lost connections: {most}"));
@@ -670,7 +669,7 @@ mod tests {
             })
         };
         let said = |record: &Record| silence_warning(record.measurement().unwrap());
-        let words = "no answer came in the 0.250 s measured: 10 requests still waited for one at the end";
+        let words = "no response in the 0.250 s measured: 10 requests still waiting at the end";
         assert_eq!(said(&silent(&[], 10)).as_deref(), Some(words));
         assert_eq!(said(&silent(&[("timeout", 10)], 10)).as_deref(), Some(words));
         assert_eq!(said(&silent(&[("wrong-answer", 10)], 10)), None);
@@ -701,7 +700,7 @@ mod tests {
         assert!(reasons(&named)[0].ends_with(" over pingpong against `quintain serve calibrate`"));
         let spare = Calibration { generator_busy: Some(0.5), ..near.clone() };
         assert_eq!(limit(&spare), Limit::Latency, "a peak of the null server");
-        let http = Calibration { protocol: "http".to_owned(), ..near.clone() };
+        let http = Calibration { protocol: Protocol::Http, ..near.clone() };
         assert_eq!(limit(&http), Limit::Latency, "of another protocol");
         assert_eq!(limit(&Calibration { rate_max_per_s: 200_000.0, ..near.clone() }), Limit::Latency);
         assert_eq!(
@@ -746,27 +745,27 @@ mod tests {
             edit(|m| {
                 m.errors.insert("timeout".to_owned(), 3);
             }),
-            &["3 of 18044 requests went wrong: 3 timeout"],
+            &["3 of 18044 requests failed: 3 timeout"],
         );
         check(
             "warm-up",
             edit(|m| {
                 m.warmup_errors.insert("refused".to_owned(), 3);
             }),
-            &["requests went wrong during warm-up: 3 refused"],
+            &["requests failed during warm-up: 3 refused"],
         );
         check(
             "late",
             edit(|m| m.late_answers = 1),
-            &["1 answer came after the timeout; the latency is in the quantiles"],
+            &["1 response arrived after the timeout (included in the quantiles)"],
         );
         check(
             "unsent",
             edit(|m| m.unsent = 2),
             &["2 intended requests could not be sent before the end: no connection was free"],
         );
-        check("reconnects", edit(|m| m.reconnects = 2), &["2 connections had to be opened again"]);
-        let again = "15 requests had to be asked again: the connection ended behind an answer to an earlier one";
+        check("reconnects", edit(|m| m.reconnects = 2), &["2 connections had to be reopened"]);
+        let again = "15 requests had to be sent again: the connection closed after a response to an earlier one";
         check("asked again", edit(|m| m.asked_again = 15), &[again]);
         check(
             "backend",
@@ -781,7 +780,7 @@ mod tests {
         check(
             "Little",
             edit(|m| m.in_flight_mean = 42.0),
-            &["Little's law is off by 5.0 %: in flight, rate and latency do not tell one story"],
+            &["Little's law is off by 5.0 %: requests in flight, rate and latency are inconsistent"],
         );
         fn with_fills(m: &mut Measurement, in_flight_mean: f64) {
             let fill = Histogram { sum: m.service.sum / 20.0, count: 1_000, ..Histogram::default() };
@@ -792,12 +791,12 @@ mod tests {
         check(
             "fills, and more in flight than they are",
             edit(|m| with_fills(m, 44.1)),
-            &["Little's law is off by 5.0 %: in flight, rate and latency do not tell one story"],
+            &["Little's law is off by 5.0 %: requests in flight, rate and latency are inconsistent"],
         );
         check(
             "both near their end",
             closed(0.9, 0.97),
-            &["the generator was 97 % busy and the subject 90 %: the numbers may be about both"],
+            &["the generator was 97 % busy and the server 90 %: the result may reflect both"],
         );
         let network = NetworkCounters { retransmits: 1, listen_overflows: 2, listen_drops: 5 };
         check(
@@ -805,7 +804,7 @@ mod tests {
             edited(closed(0.98, 0.6), |record| record.network = network),
             &[
                 "1 segment sent again (TCP retransmits)",
-                "the subject's accept queue was full 2 times (ListenOverflows)",
+                "the server's accept queue was full 2 times (ListenOverflows)",
                 "5 connection requests dropped (ListenDrops)",
             ],
         );
@@ -831,7 +830,7 @@ mod tests {
         let (run, mut records) = example::volley();
         let told = records.iter().map(|record| record.verdict.clone()).collect::<Vec<_>>();
         for record in &mut records {
-            record.verdict = Some(verdict(Limit::Middle, "as rules once were".to_owned()));
+            record.verdict = Some(verdict(Limit::Proxy, "as rules once were".to_owned()));
         }
         judge_again(&run, &mut records);
         assert_eq!(records.iter().map(|record| record.verdict.clone()).collect::<Vec<_>>(), told);

@@ -9,7 +9,7 @@ pub fn limit_word(limit: Limit) -> &'static str {
         Limit::Generator => "generator",
         Limit::Neither => "neither",
         Limit::Shared => "shared",
-        Limit::Middle => "middle",
+        Limit::Proxy => "proxy",
         Limit::Latency => "latency",
     }
 }

@@ -1,7 +1,7 @@
 //! How long does a store take that makes the index grow? The longest, and the quantiles, of a million stores into an empty cache and
 //! of a million overwrites after them.
 //!
-//! `cargo run --release -p quintain-cache --example growth -- [ITEMS [VALUE_BYTES [THREADS]]]`: 1,000,000 items with values of 20 bytes and shards as
+//! `cargo run --release -p cache --example growth -- [ITEMS [VALUE_BYTES [THREADS]]]`: 1,000,000 items with values of 20 bytes and shards as
 //! for one thread. Times are of the thread's own CPU, whose clock itself takes some of a microsecond, so that it does not matter who else had the
 //! processor; the stores are the same in each of five rounds, and of each the shortest counts.
 

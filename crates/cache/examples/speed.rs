@@ -1,6 +1,6 @@
 //! What does an operation cost? Nanoseconds of gets that hit and of sets that evict, of each evictor, on one thread.
 //!
-//! `cargo run --release -p quintain-cache --example speed`: 10 MiB, keys of 28 bytes, values of 200; the median of 1,400 rounds of 1,000, the
+//! `cargo run --release -p cache --example speed`: 10 MiB, keys of 28 bytes, values of 200; the median of 1,400 rounds of 1,000, the
 //! hash of the key and the copy of the value included. Rounds are short so that most of them are not interrupted. Names of evictors (`-- density fifo`) measure only these.
 
 #![allow(clippy::print_stdout, clippy::disallowed_methods, reason = "it measures time and prints it")]

@@ -26,7 +26,7 @@ pub struct Config {
     pub capacity_bytes: u64,
     /// What counts against the cap.
     pub accounting: Accounting,
-    /// Who leaves when there is no room.
+    /// Eviction policy.
     pub evictor: Evictor,
     /// How many threads will use the cache at the same time; decides the number of shards, see [`Config::shards`].
     pub threads: usize,

@@ -1,9 +1,9 @@
-//! Who leaves when there is no room.
+//! Eviction policy.
 
 use std::fmt;
 use std::str::FromStr;
 
-/// Who leaves when there is no room.
+/// Eviction policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Evictor {
     /// Nobody: a full cache refuses.

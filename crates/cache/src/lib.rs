@@ -3,7 +3,6 @@
 mod cache;
 mod config;
 mod evictor;
-pub mod gates;
 mod ghosts;
 mod held;
 mod index;

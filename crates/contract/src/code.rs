@@ -6,7 +6,7 @@ use regex_lite::Regex;
 
 use crate::finding::Span;
 use crate::functions::Function;
-use crate::syntax::Each;
+use crate::syntax::Quantifier;
 
 /// The number of an operation.
 pub(crate) type Id = u32;
@@ -100,8 +100,8 @@ pub(crate) enum Op {
         yes: Id,
         no: Id,
     },
-    Each {
-        each: Each,
+    Quantifier {
+        each: Quantifier,
         local: u16,
         within: Id,
         body: Id,

@@ -7,8 +7,9 @@ use std::collections::BTreeMap;
 
 use self::expression::{Compiler, Place, described};
 use self::signature::Shape;
+use crate::clause::{Clause, Identify, ServiceId, Walk};
 use crate::code::Id;
-use crate::contract::{Clause, Contract, Identify, Operation, Service, ServiceId, Walk};
+use crate::contract::{Contract, Operation, Service};
 use crate::finding::{Found, Places, Span, suggestion};
 use crate::promise::Promise;
 use crate::syntax::{self, ClauseKind, Direction, Expr, ExprKind, Name, Step};
@@ -29,7 +30,7 @@ pub(crate) fn compile(file: &syntax::File, text: &str, known: Option<Known<'_>>,
     let mut services = Vec::new();
     let mut names = BTreeMap::new();
     if file.services.len() > MANY_MAX {
-        found.mistake("size", file.services[MANY_MAX].name.span, format!("there are more than {MANY_MAX} services"));
+        found.mistake("size", file.services[MANY_MAX].name.span, format!("more than {MANY_MAX} services"));
     }
     for service in file.services.iter().take(MANY_MAX) {
         unique(&mut names, &service.name, "service", found);
@@ -46,7 +47,7 @@ pub(crate) fn compile(file: &syntax::File, text: &str, known: Option<Known<'_>>,
 
 fn unique<'f>(names: &mut BTreeMap<&'f str, Span>, name: &'f Name, what: &str, found: &mut Found) {
     if names.insert(&name.text, name.span).is_some() {
-        found.mistake("twice", name.span, format!("the {what} `{}` is there twice", name.text));
+        found.mistake("twice", name.span, format!("duplicate {what} `{}`", name.text));
     }
 }
 
@@ -77,7 +78,7 @@ impl Whole<'_> {
         for operation in service.operations.iter().take(MANY_MAX) {
             let name = signature::full_name(operation);
             if names.insert(name.clone(), ()).is_some() {
-                found.mistake("twice", operation.name.span, format!("the operation `{name}` is there twice"));
+                found.mistake("twice", operation.name.span, format!("duplicate operation `{name}`"));
             }
             let shape = signature::shape(operation, known, self.known, found);
             operations.push(self.operation(&service.name.text, name, operation, &shape, found));
@@ -148,7 +149,7 @@ impl Whole<'_> {
                     index_type(&of, expr, found);
                     if out.index.is_some() {
                         let hint = "a call uses one member of a service";
-                        found.mistake_hint("twice", clause.span, "there are two indexes", hint);
+                        found.mistake_hint("twice", clause.span, "duplicate `index`", hint);
                     }
                     out.index = Some(Clause { code, root, ..blank(expr.span, is_secret(expr)) });
                 }
@@ -186,12 +187,12 @@ impl Whole<'_> {
         if reply {
             scope.push(("result".to_owned(), Place::Outcome, shape.result.clone()));
         } else {
-            absent.push(("result", "`ensures` and `reply identifies` have the result"));
+            absent.push(("result", "only `ensures` and `reply identifies` have the result"));
         }
         if matches!(kind, ClauseKind::OnError(_)) {
             scope.push(("error".to_owned(), Place::Outcome, shape.error.clone()));
         } else {
-            absent.push(("error", "`on_error` has the exception or fault"));
+            absent.push(("error", "only `on_error` has the exception or fault"));
         }
         let mut compiler = Compiler::new(self.schema, found, scope);
         compiler.absent = absent;
@@ -203,11 +204,11 @@ impl Whole<'_> {
         let service = names.clone().position(|name| name == identifies.service.text);
         if service.is_none() {
             let hint = suggestion(&identifies.service.text, names);
-            let message = format!("there is no service `{}` in this contract", identifies.service.text);
+            let message = format!("unknown service `{}`", identifies.service.text);
             compiler.found.mistake_hint("unknown-service", identifies.service.span, message, hint);
         }
         if identifies.steps.len() > STEPS_MAX {
-            let message = format!("there are more than {STEPS_MAX} steps after one `identifies`");
+            let message = format!("more than {STEPS_MAX} steps in one `identifies`");
             compiler.found.mistake("depth", identifies.service.span, message);
             return None;
         }
@@ -219,7 +220,7 @@ impl Whole<'_> {
                     let item = compiler.items_of(&of, within.span);
                     Walk::For { local: compiler.bind(name, item), within: id }
                 }
-                Step::When(condition) => Walk::When(compiler.truth(condition, "what stands after `when`")),
+                Step::When(condition) => Walk::When(compiler.truth(condition, "the condition after `when`")),
                 Step::Let(name, value) => {
                     let (value, of) = compiler.expression(value);
                     Walk::Let { local: compiler.bind(name, of), value }
@@ -228,7 +229,7 @@ impl Whole<'_> {
         }
         let (at, of) = compiler.expression(&identifies.at);
         if !matches!(of, Type::Text | Type::Choice(_) | Type::Any) {
-            let message = format!("an endpoint is a text, and this is {}", described(&of));
+            let message = format!("expected text for an endpoint, found {}", described(&of));
             compiler.found.mistake("type", identifies.at.span, message);
         }
         let mut secret = false;
@@ -258,8 +259,8 @@ impl Whole<'_> {
 
 fn index_type(of: &Type, expr: &Expr, found: &mut Found) {
     if matches!(of, Type::Record(_) | Type::Named(_) | Type::Map(..) | Type::Bytes) {
-        let hint = "take a field of it, or `text((a, b))` of several";
-        found.mistake_hint("type", expr.span, format!("an index is a text, and this is {}", described(of)), hint);
+        let hint = "use one of its fields, or `text((a, b))` for several";
+        found.mistake_hint("type", expr.span, format!("an index must be text, found {}", described(of)), hint);
     }
 }
 

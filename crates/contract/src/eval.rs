@@ -9,10 +9,10 @@ pub(crate) use self::guilty::guilty;
 
 use bumpalo::Bump;
 
+use crate::clause::{Identify, Walk};
 use crate::code::{Code, Id, Op};
-use crate::contract::{Identify, Walk};
 use crate::finding::Span;
-use crate::syntax::Each;
+use crate::syntax::Quantifier;
 use crate::value::{Shape, Value};
 
 /// Steps that one clause may take, unless its caller says otherwise.
@@ -61,13 +61,13 @@ pub struct Stop {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Why {
     /// An optional field, or a key of a map.
-    #[error("it is not in the message")]
+    #[error("missing from the message")]
     Missing,
     /// The codec could not decode it, or left it out for its size.
     #[error("it could not be decoded")]
     Opaque,
     /// A value that the schema promises otherwise, or that has no type.
-    #[error("it is {found}, where {wanted} is needed")]
+    #[error("expected {wanted}, found {found}")]
     Kind {
         /// What is needed.
         wanted: &'static str,
@@ -75,19 +75,19 @@ pub enum Why {
         found: &'static str,
     },
     /// Beyond 64 bits.
-    #[error("the number is larger than 64 bits hold")]
+    #[error("the number does not fit in 64 bits")]
     Overflow,
     /// Division or remainder by zero.
-    #[error("it divides by zero")]
+    #[error("division by zero")]
     ByZero,
     /// A position that a list does not have.
-    #[error("the list has no such position")]
+    #[error("index out of range")]
     Position,
     /// A text that is no number, date or URL.
-    #[error("the text is no {0}")]
+    #[error("the text is not a {0}")]
     NotA(&'static str),
     /// The budget of steps is used up.
-    #[error("the clause took more steps than it may")]
+    #[error("step limit exceeded")]
     Budget,
     /// A value nests too deep.
     #[error("the value nests deeper than 64 levels")]
@@ -138,7 +138,7 @@ pub(crate) fn judge(code: &Code, root: Id, env: Env<'_>, steps: u64, scratch: &m
         match run.truth(root) {
             Ok(true) => Verdict::Holds,
             Ok(false) => Verdict::Fails,
-            Err(Halted) => Verdict::of(run.reason()),
+            Err(NoValue) => Verdict::of(run.reason()),
         }
     };
     scratch.bump.reset();
@@ -181,7 +181,7 @@ pub(crate) fn index(
 ) -> Result<(), Stop> {
     let result = {
         let mut run = Run::new(code, env, steps, &scratch.bump);
-        run.index_text(root).map(take).map_err(|Halted| run.reason())
+        run.index_text(root).map(take).map_err(|NoValue| run.reason())
     };
     scratch.bump.reset();
     result
@@ -211,9 +211,9 @@ pub(crate) const NAME_MAX_BYTES: usize = 1024;
 
 /// There is no value; the run knows why. Reasons are large, and what is handed from operation to operation is to fit into registers.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Halted;
+pub(crate) struct NoValue;
 
-type Outcome<T> = Result<T, Halted>;
+type Outcome<T> = Result<T, NoValue>;
 
 /// One evaluation.
 pub(crate) struct Run<'a> {
@@ -248,7 +248,7 @@ impl<'a> Run<'a> {
     #[cold]
     fn halt<T>(&mut self, stop: Stop) -> Outcome<T> {
         self.stopped = Some(stop);
-        Err(Halted)
+        Err(NoValue)
     }
 
     #[cold]
@@ -310,7 +310,7 @@ impl<'a> Run<'a> {
                 let taken = if self.truth(condition)? { yes } else { no };
                 self.value(taken)
             }
-            Op::Each { each, local, within, body } => self.each(each, local, within, body),
+            Op::Quantifier { each, local, within, body } => self.each(each, local, within, body),
             Op::Let { local, value, body } => {
                 let value = self.value(value)?;
                 self.locals[usize::from(local)] = value;
@@ -371,7 +371,7 @@ impl<'a> Run<'a> {
     fn text(&mut self, id: Id) -> Outcome<&'a str> {
         match self.value(id)? {
             Value::Text(text) => Ok(text),
-            other => self.kind(id, "a text", other),
+            other => self.kind(id, "text", other),
         }
     }
 
@@ -380,7 +380,7 @@ impl<'a> Run<'a> {
         match self.truth(a) {
             Ok(value) if value == decides => Ok(decides),
             Ok(_) => self.truth(b),
-            Err(Halted) => {
+            Err(NoValue) => {
                 let first = self.reason();
                 match self.truth(b) {
                     Ok(value) if value == decides => Ok(decides),
@@ -458,25 +458,25 @@ impl<'a> Run<'a> {
         }
     }
 
-    fn each(&mut self, each: Each, local: u16, within: Id, body: Id) -> Outcome<Value<'a>> {
+    fn each(&mut self, each: Quantifier, local: u16, within: Id, body: Id) -> Outcome<Value<'a>> {
         let items = self.items(within)?;
         let mut undecided = None;
         let mut count = 0;
         for at in 0..items.len() {
             self.locals[usize::from(local)] = items.at(at);
             match (each, self.truth(body)) {
-                (Each::All, Ok(false)) => return Ok(Value::Bool(false)),
-                (Each::Any, Ok(true)) => return Ok(Value::Bool(true)),
+                (Quantifier::All, Ok(false)) => return Ok(Value::Bool(false)),
+                (Quantifier::Any, Ok(true)) => return Ok(Value::Bool(true)),
                 (_, Ok(holds)) => count += i64::from(holds),
-                (_, Err(Halted)) if self.reason().why == Why::Budget => return Err(Halted),
-                (_, Err(Halted)) => undecided = undecided.or(self.stopped),
+                (_, Err(NoValue)) if self.reason().why == Why::Budget => return Err(NoValue),
+                (_, Err(NoValue)) => undecided = undecided.or(self.stopped),
             }
         }
         match (undecided, each) {
             (Some(stop), _) => self.halt(stop),
-            (None, Each::All) => Ok(Value::Bool(true)),
-            (None, Each::Any) => Ok(Value::Bool(false)),
-            (None, Each::Count) => Ok(Value::Int(count)),
+            (None, Quantifier::All) => Ok(Value::Bool(true)),
+            (None, Quantifier::Any) => Ok(Value::Bool(false)),
+            (None, Quantifier::Count) => Ok(Value::Int(count)),
         }
     }
 
@@ -499,14 +499,14 @@ impl<'a> Run<'a> {
             Some(&Walk::When(condition)) => match self.truth(condition) {
                 Ok(true) => return self.walk(identify, step + 1, take, first),
                 Ok(false) => Ok(()),
-                Err(Halted) => Err(Halted),
+                Err(NoValue) => Err(NoValue),
             },
             Some(&Walk::Let { local, value }) => match self.needed(value) {
                 Ok(value) => {
                     self.locals[usize::from(local)] = value;
                     return self.walk(identify, step + 1, take, first);
                 }
-                Err(Halted) => Err(Halted),
+                Err(NoValue) => Err(NoValue),
             },
             Some(&Walk::For { local, within }) => match self.items(within) {
                 Ok(items) => {
@@ -519,10 +519,10 @@ impl<'a> Run<'a> {
                     }
                     Ok(())
                 }
-                Err(Halted) => Err(Halted),
+                Err(NoValue) => Err(NoValue),
             },
         };
-        if let Err(Halted) = stopped {
+        if let Err(NoValue) = stopped {
             first.get_or_insert(self.reason());
         }
     }

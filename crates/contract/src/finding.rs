@@ -183,7 +183,7 @@ pub(crate) fn suggestion<'a>(word: &str, candidates: impl IntoIterator<Item = &'
         return format!("did you mean `{near}`?");
     }
     let all = candidates.into_iter().take(12).map(|candidate| format!("`{candidate}`")).collect::<Vec<_>>();
-    if all.is_empty() { "there is none".to_owned() } else { format!("there is {}", all.join(", ")) }
+    if all.is_empty() { "none available".to_owned() } else { format!("available: {}", all.join(", ")) }
 }
 
 /// Findings as text, one or two lines each: `file:line:column: weight: message [rule]`, and the hint.
@@ -238,7 +238,7 @@ mod tests {
     #[test]
     fn suggestions_are_near_or_all() {
         assert_eq!(suggestion("resutl", ["result", "token"]), "did you mean `result`?");
-        assert_eq!(suggestion("nothing", ["a", "b"]), "there is `a`, `b`");
-        assert_eq!(suggestion("nothing", []), "there is none");
+        assert_eq!(suggestion("nothing", ["a", "b"]), "available: `a`, `b`");
+        assert_eq!(suggestion("nothing", []), "none available");
     }
 }

@@ -35,7 +35,7 @@ pub(crate) enum Function {
 
 /// What a function takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Takes {
+pub(crate) enum ArgKind {
     /// Whatever it is.
     Any,
     Text,
@@ -53,7 +53,7 @@ pub(crate) enum Takes {
 
 /// What a function gives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Gives {
+pub(crate) enum ReturnKind {
     Bool,
     Int,
     Float,
@@ -70,46 +70,46 @@ pub(crate) enum Gives {
 pub(crate) struct Row {
     pub(crate) name: &'static str,
     pub(crate) function: Function,
-    pub(crate) takes: &'static [Takes],
+    pub(crate) takes: &'static [ArgKind],
     /// Whether the last one may be repeated.
     pub(crate) more: bool,
-    pub(crate) gives: Gives,
+    pub(crate) gives: ReturnKind,
 }
 
-const fn row(name: &'static str, function: Function, takes: &'static [Takes], gives: Gives) -> Row {
+const fn row(name: &'static str, function: Function, takes: &'static [ArgKind], gives: ReturnKind) -> Row {
     Row { name, function, takes, more: false, gives }
 }
 
 /// Every function, by name.
 pub(crate) const TABLE: [Row; 26] = {
-    use Takes::{Any, Map, Number, Numeral, Pattern, Sized, Text};
+    use ArgKind::{Any, Map, Number, Numeral, Pattern, Sized, Text};
     [
-        row("contains", Function::Contains, &[Text, Text], Gives::Bool),
-        row("ends_with", Function::EndsWith, &[Text, Text], Gives::Bool),
-        row("float", Function::Float, &[Numeral], Gives::Float),
-        row("get", Function::Get, &[Map, Any, Any], Gives::Last),
-        row("has", Function::Has, &[Any], Gives::Bool),
-        row("int", Function::Int, &[Numeral], Gives::Int),
-        row("is_int", Function::IsInt, &[Any], Gives::Bool),
-        row("is_list", Function::IsList, &[Any], Gives::Bool),
-        row("is_map", Function::IsMap, &[Any], Gives::Bool),
-        row("is_text", Function::IsText, &[Any], Gives::Bool),
-        row("len", Function::Len, &[Sized], Gives::Int),
-        row("lower", Function::Lower, &[Text], Gives::Text),
-        row("matches", Function::Matches, &[Text, Pattern], Gives::Bool),
-        Row { name: "max", function: Function::Max, takes: &[Number, Number], more: true, gives: Gives::Number },
-        row("mime_valid", Function::MimeValid, &[Text], Gives::Bool),
-        Row { name: "min", function: Function::Min, takes: &[Number, Number], more: true, gives: Gives::Number },
-        row("pgn_valid", Function::PgnValid, &[Text], Gives::Bool),
-        row("query_param", Function::QueryParam, &[Text, Text], Gives::Text),
-        row("rfc3339", Function::Rfc3339, &[Text], Gives::Bool),
-        row("rfc822_date", Function::Rfc822Date, &[Text], Gives::Bool),
-        row("split", Function::Split, &[Text, Pattern], Gives::Texts),
-        row("starts_with", Function::StartsWith, &[Text, Text], Gives::Bool),
-        row("text", Function::Text, &[Any], Gives::Text),
-        row("time_ms", Function::TimeMs, &[Text], Gives::Int),
-        row("url_host", Function::UrlHost, &[Text], Gives::Text),
-        row("uuid4", Function::Uuid4, &[Text], Gives::Bool),
+        row("contains", Function::Contains, &[Text, Text], ReturnKind::Bool),
+        row("ends_with", Function::EndsWith, &[Text, Text], ReturnKind::Bool),
+        row("float", Function::Float, &[Numeral], ReturnKind::Float),
+        row("get", Function::Get, &[Map, Any, Any], ReturnKind::Last),
+        row("has", Function::Has, &[Any], ReturnKind::Bool),
+        row("int", Function::Int, &[Numeral], ReturnKind::Int),
+        row("is_int", Function::IsInt, &[Any], ReturnKind::Bool),
+        row("is_list", Function::IsList, &[Any], ReturnKind::Bool),
+        row("is_map", Function::IsMap, &[Any], ReturnKind::Bool),
+        row("is_text", Function::IsText, &[Any], ReturnKind::Bool),
+        row("len", Function::Len, &[Sized], ReturnKind::Int),
+        row("lower", Function::Lower, &[Text], ReturnKind::Text),
+        row("matches", Function::Matches, &[Text, Pattern], ReturnKind::Bool),
+        Row { name: "max", function: Function::Max, takes: &[Number, Number], more: true, gives: ReturnKind::Number },
+        row("mime_valid", Function::MimeValid, &[Text], ReturnKind::Bool),
+        Row { name: "min", function: Function::Min, takes: &[Number, Number], more: true, gives: ReturnKind::Number },
+        row("pgn_valid", Function::PgnValid, &[Text], ReturnKind::Bool),
+        row("query_param", Function::QueryParam, &[Text, Text], ReturnKind::Text),
+        row("rfc3339", Function::Rfc3339, &[Text], ReturnKind::Bool),
+        row("rfc822_date", Function::Rfc822Date, &[Text], ReturnKind::Bool),
+        row("split", Function::Split, &[Text, Pattern], ReturnKind::Texts),
+        row("starts_with", Function::StartsWith, &[Text, Text], ReturnKind::Bool),
+        row("text", Function::Text, &[Any], ReturnKind::Text),
+        row("time_ms", Function::TimeMs, &[Text], ReturnKind::Int),
+        row("url_host", Function::UrlHost, &[Text], ReturnKind::Text),
+        row("uuid4", Function::Uuid4, &[Text], ReturnKind::Bool),
     ]
 };
 
@@ -118,7 +118,7 @@ pub(crate) fn find(name: &str) -> Option<&'static Row> {
     TABLE.iter().find(|row| row.name == name)
 }
 
-impl Takes {
+impl ArgKind {
     /// Whether a value of this type may be one.
     pub(crate) fn accepts(self, of: &Type) -> bool {
         match self {
@@ -141,11 +141,11 @@ impl Takes {
     pub(crate) fn words(self) -> &'static str {
         match self {
             Self::Any => "anything",
-            Self::Text => "a text",
-            Self::Pattern => "a pattern between quotes",
+            Self::Text => "text",
+            Self::Pattern => "a quoted pattern",
             Self::Number => "a number",
-            Self::Numeral => "a number, or a text that is one",
-            Self::Sized => "what has a length: text, bytes, list or map",
+            Self::Numeral => "a number or numeric text",
+            Self::Sized => "text, bytes, a list or a map",
             Self::Map => "a map or record",
         }
     }

@@ -1,5 +1,6 @@
 //! What does each side of a call owe the other, and who is to blame when it is not kept?
 
+mod clause;
 mod code;
 mod compile;
 mod contract;
@@ -19,7 +20,8 @@ mod token;
 mod types;
 mod value;
 
-pub use contract::{Asked, ClauseRef, Contract, OperationId, ServiceId};
+pub use clause::ServiceId;
+pub use contract::{Asked, ClauseRef, Contract, OperationId};
 pub use eval::{Env, STEPS_MAX, Scratch, Stop, Verdict, Why};
 pub use finding::{Finding, Report as FindingsReport, Severity, Span, to_text};
 pub use parse::{DEPTH_MAX, TEXT_MAX_BYTES, VERSION};

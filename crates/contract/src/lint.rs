@@ -56,11 +56,11 @@ impl Lint<'_> {
             let own = || service.operations.iter().flat_map(|operation| &operation.clauses);
             let index = own().find(|clause| matches!(clause.kind, ClauseKind::Index(_)));
             if service.operations.is_empty() {
-                let message = format!("the service `{name}` has no operation, so nothing is asked of it");
-                self.warn("empty-service", *span, message, "give it operations, or leave it out");
+                let message = format!("the service `{name}` has no operations, so nothing is checked");
+                self.warn("empty-service", *span, message, "add operations, or remove it");
             } else if !named.contains(name.as_str()) {
-                let message = format!("no message introduces a `{name}`: only a configuration can bring one in");
-                self.note("unused-service", *span, message, "where it is configured this is as it should be");
+                let message = format!("no message introduces a `{name}`: only a configuration can");
+                self.note("unused-service", *span, message, "expected if a configuration introduces it");
             }
             if let Some(clause) = index.filter(|_| !indexed.contains(name.as_str())) {
                 let message = format!(
@@ -70,19 +70,19 @@ impl Lint<'_> {
                     "index-nobody-identifies",
                     clause.span,
                     message,
-                    "add an index to an `identifies` clause, or leave this one out",
+                    "add an index to an `identifies` clause, or remove this one",
                 );
             }
             if index.is_none()
                 && let Some(identifies) = identified().find(|each| each.service.text == *name && each.index.is_some())
             {
                 let message =
-                    format!("members of `{name}` are told apart here, but none of its operations has an `index`");
+                    format!("members of `{name}` are distinguished here, but none of its operations has an `index`");
                 self.warn(
                     "index-nobody-uses",
                     identifies.service.span,
                     message,
-                    "a call then uses the default member, for which nobody vouched here",
+                    "a call then uses the default member, which no clause here vouches for",
                 );
             }
         }
@@ -100,13 +100,8 @@ impl Lint<'_> {
                 && earlier_parts.iter().zip(&parts).all(|(earlier, later)| covers(earlier, later))
         };
         if let Some((earlier, _)) = before.iter().find(hides) {
-            let message = format!("`{}` above takes every path that this one would", earlier.name.text);
-            self.warn(
-                "shadowed",
-                operation.name.span,
-                message,
-                "templates are tried in the order of the text: put this one first",
-            );
+            let message = format!("`{}` above matches every path that this one would", earlier.name.text);
+            self.warn("shadowed", operation.name.span, message, "templates are tried in order: put this one first");
         }
         before.push((operation, parts));
     }
@@ -126,7 +121,13 @@ impl Lint<'_> {
                     self.inside(expr, &names);
                     if let Some(value) = constant(expr) {
                         let message = format!("this index is always {value}, so all calls use one member");
-                        self.warn("constant", expr.span, message, "an index tells calls apart: make it of an argument");
+                        self.warn(
+                            "constant",
+                            expr.span,
+                            message,
+                            "an index distinguishes calls: derive it from an \
+                                                                   argument",
+                        );
                     }
                     continue;
                 }
@@ -137,7 +138,7 @@ impl Lint<'_> {
             };
             self.inside(expr, &names);
             if texts.insert((kind, expression(expr)), ()).is_some() {
-                self.warn("repeated", expr.span, "this clause is there twice".to_owned(), "leave one of them out");
+                self.warn("repeated", expr.span, "duplicate clause".to_owned(), "remove one of them");
                 continue;
             }
             let bounds = match kind {
@@ -153,12 +154,7 @@ impl Lint<'_> {
     fn decides(&mut self, clause: &Clause, expr: &Expr, together: Option<&mut Bounds>) {
         match constant(expr) {
             Some(constant::Known::Bool(true)) => {
-                self.warn(
-                    "constant",
-                    expr.span,
-                    "this clause always holds".to_owned(),
-                    "it asks nothing: leave it out",
-                );
+                self.warn("constant", expr.span, "this clause always holds".to_owned(), "it checks nothing: remove it");
                 return;
             }
             Some(_) => {
@@ -170,13 +166,13 @@ impl Lint<'_> {
         }
         let mut alone = Bounds::default();
         if let Some(term) = alone.add(expr) {
-            let message = format!("this clause can never hold: nothing is left for `{term}`");
+            let message = format!("this clause can never hold: no value is left for `{term}`");
             self.warn("contradiction", clause.span, message, "every call would be reported");
             return;
         }
         if let Some(term) = together.and_then(|bounds| bounds.add(expr)) {
             let message =
-                format!("this clause and those before it can never hold together: nothing is left for `{term}`");
+                format!("this clause and those before it can never hold together: no value is left for `{term}`");
             self.warn("contradiction", clause.span, message, "every call would be reported");
         }
     }
@@ -196,17 +192,17 @@ impl Lint<'_> {
             match (step, constant(expr)) {
                 (Step::When(_), Some(constant::Known::Bool(true))) => {
                     let message = "this condition always holds".to_owned();
-                    self.warn("constant", expr.span, message, "leave it out");
+                    self.warn("constant", expr.span, message, "remove it");
                 }
                 (Step::When(_), Some(_)) => {
                     let message = "this condition never holds, so nothing is ever introduced here".to_owned();
-                    self.warn("unreachable", expr.span, message, "leave the clause out");
+                    self.warn("unreachable", expr.span, message, "remove the clause");
                 }
                 _ => {}
             }
             if matches!(step, Step::For(..)) && matches!(&expr.kind, ExprKind::List(items) if items.is_empty()) {
                 let message = "this list is empty, so nothing is ever introduced here".to_owned();
-                self.warn("unreachable", expr.span, message, "leave the clause out");
+                self.warn("unreachable", expr.span, message, "remove the clause");
             }
         }
         self.inside(&identifies.at, &names);
@@ -215,19 +211,19 @@ impl Lint<'_> {
 
     fn shadows(&mut self, name: &Name, names: &[String]) {
         if names.contains(&name.text) {
-            let message = format!("`{}` hides another `{}`", name.text, name.text);
-            self.warn("shadowed", name.span, message, "take another name");
+            let message = format!("`{}` shadows another `{}`", name.text, name.text);
+            self.warn("shadowed", name.span, message, "rename it");
         } else if functions::find(&name.text).is_some() {
             let message = format!("`{}` is also a function", name.text);
-            self.note("shadowed", name.span, message, "it works, but reads badly: take another name");
+            self.note("shadowed", name.span, message, "allowed, but confusing; rename it");
         }
     }
 
     /// Parts of an expression that nothing depends on, and names that hide others.
     fn inside(&mut self, expr: &Expr, names: &[String]) {
         let mut unreachable = |part: &Expr, why: &str| {
-            let message = format!("`{}` is never looked at: {why}", expression(part));
-            self.warn("unreachable", part.span, message, "leave it out");
+            let message = format!("`{}` is never evaluated: {why}", expression(part));
+            self.warn("unreachable", part.span, message, "remove it");
         };
         match &expr.kind {
             ExprKind::If(condition, yes, no) => match constant(condition) {
@@ -236,17 +232,17 @@ impl Lint<'_> {
                 None => {}
             },
             ExprKind::Binary(Binary::And, a, b) if constant(a) == Some(constant::Known::Bool(false)) => {
-                unreachable(b, "what stands before it never holds");
+                unreachable(b, "the operand before it never holds");
             }
             ExprKind::Binary(Binary::Or, a, b) if constant(a) == Some(constant::Known::Bool(true)) => {
-                unreachable(b, "what stands before it always holds");
+                unreachable(b, "the operand before it always holds");
             }
             ExprKind::Binary(operator, a, b) => self.operands(expr, *operator, a, b),
             ExprKind::Index(of, at) => self.position(expr, of, at),
             _ => {}
         }
         let mut within = names.to_vec();
-        if let ExprKind::Each(_, name, first, _) | ExprKind::Let(name, first, _) = &expr.kind {
+        if let ExprKind::Quantifier(_, name, first, _) | ExprKind::Let(name, first, _) = &expr.kind {
             self.shadows(name, names);
             within.push(name.text.clone());
             self.inside(first, names);
@@ -266,22 +262,22 @@ impl Lint<'_> {
                 "same-sides",
                 expr.span,
                 message,
-                "compare it with another value; `has(x)` asks whether `x` is there",
+                "compare it with another value; `has(x)` checks whether `x` is present",
             );
         }
         let is_empty = matches!(&b.kind, ExprKind::List(items) | ExprKind::Tuple(items) if items.is_empty());
         if operator == Binary::In && is_empty {
             let message = format!("`{shown}` never holds: the list is empty");
-            self.warn("empty-list", expr.span, message, "put the values to choose from into the list");
+            self.warn("empty-list", expr.span, message, "add the allowed values to the list");
         }
         match impossible(operator, a, b) {
             Some(Impossible::ByZero) => {
-                let message = format!("`{shown}` divides by zero: of whole numbers that has no verdict");
+                let message = format!("`{shown}` divides by zero: with whole numbers that gives no verdict");
                 self.warn("division-by-zero", b.span, message, "divide by something else");
             }
             Some(Impossible::Overflow) => {
-                let message = format!("`{shown}` is more than 64 bits hold, so the clause has no verdict");
-                self.warn("overflow", expr.span, message, "use smaller numbers, or ones with a point: `1e19`");
+                let message = format!("`{shown}` does not fit in 64 bits, so the clause has no verdict");
+                self.warn("overflow", expr.span, message, "use smaller numbers, or floats: `1e19`");
             }
             None => {}
         }
@@ -296,11 +292,11 @@ impl Lint<'_> {
         }
         let (shown, count) = (expression(expr), items.len());
         let s = if count == 1 { "" } else { "s" };
-        let message = format!("`{shown}` is beyond the list, which has {count} item{s}, so the clause has no verdict");
+        let message = format!("`{shown}` is out of range: the list has {count} item{s}, so the clause has no verdict");
         let hint = match count {
-            0 => "put items into the list".to_owned(),
-            1 => "its one position is 0".to_owned(),
-            _ => format!("positions are 0 to {}", count - 1),
+            0 => "add items to the list".to_owned(),
+            1 => "its only index is 0".to_owned(),
+            _ => format!("valid indexes are 0 to {}", count - 1),
         };
         self.warn("out-of-range", at.span, message, &hint);
     }

@@ -14,7 +14,8 @@
 //! text    = count bytes                          counts are LEB128
 //! ```
 
-use crate::monitor::UNKNOWN;
+/// The label of all parties without an adapter, together.
+pub const UNKNOWN: &str = "unknown";
 
 /// The version of the block that this crate writes and reads.
 pub const VERSION: u8 = 1;
@@ -81,13 +82,13 @@ pub struct Known<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum MetadataError {
     /// It ends in the middle.
-    #[error("the block ends after {0} bytes, in the middle")]
+    #[error("truncated metadata: it ends after {0} bytes")]
     Short(usize),
     /// Bytes are left behind its end.
-    #[error("{0} bytes are left behind the end of the block")]
+    #[error("{0} trailing bytes after the metadata")]
     Long(usize),
     /// A version that this crate does not read.
-    #[error("the block has version {0}, and version {VERSION} is understood")]
+    #[error("unsupported metadata version {0}, expected {VERSION}")]
     Version(u8),
     /// Something is longer, or more, than it may be.
     #[error("{what} is over the limit of {limit}")]
@@ -101,7 +102,7 @@ pub enum MetadataError {
     #[error("the text at byte {0} is not UTF-8")]
     Utf8(usize),
     /// A reference to something that was not written, or a flag that means nothing.
-    #[error("the byte at {0} refers to what is not there")]
+    #[error("the byte at {0} refers to something that does not exist")]
     Reference(usize),
 }
 
@@ -265,7 +266,7 @@ impl Table {
         let mut labels = Vec::new();
         for _ in 0..count {
             let at = reader.at;
-            let label = match reader.count("a label's number", usize::MAX >> 8)? {
+            let label = match reader.count("a label number", usize::MAX >> 8)? {
                 0 => {
                     self.labels.push(reader.text()?.to_owned());
                     self.labels.last()
@@ -286,7 +287,7 @@ struct Reader<'b> {
 impl<'b> Reader<'b> {
     fn new(block: &'b [u8]) -> Result<Self, MetadataError> {
         if block.len() > BLOCK_MAX_BYTES {
-            return Err(MetadataError::Limit { what: "the block's length", limit: BLOCK_MAX_BYTES });
+            return Err(MetadataError::Limit { what: "the length of the metadata", limit: BLOCK_MAX_BYTES });
         }
         Ok(Self { block, at: 0 })
     }
@@ -319,7 +320,7 @@ impl<'b> Reader<'b> {
     }
 
     fn text(&mut self) -> Result<&'b str, MetadataError> {
-        let count = self.count("the length of a text", TEXT_MAX_BYTES)?;
+        let count = self.count("the length of a string", TEXT_MAX_BYTES)?;
         let bytes = self.block.get(self.at..self.at + count).ok_or(MetadataError::Short(self.block.len()))?;
         let text = std::str::from_utf8(bytes).map_err(|_| MetadataError::Utf8(self.at))?;
         self.at += count;

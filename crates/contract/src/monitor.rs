@@ -18,21 +18,19 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use self::entry::{Entry, NameId, Origin, key_of};
-pub use self::event::{Action, Call, Event, Outcome, Stepped, Ticket};
+pub use self::event::{Action, Call, Event, Outcome, StepOutput, Ticket};
 use self::generations::Generations;
 pub use self::generations::{OTHER, Tallies, Tally};
 use self::keep::Kept;
 use self::report::{Found, Kind, Link, Report};
 pub use self::show::{Shown, show_entry};
 pub use self::store::{Key, MemoryStore, Store};
-use crate::contract::{Contract, OperationId, ServiceId};
+use crate::clause::ServiceId;
+use crate::contract::{Contract, OperationId};
 use crate::eval::{Env, STEPS_MAX, Scratch};
-use crate::metadata::{ReplyMetadata, RequestMetadata};
+use crate::metadata::{ReplyMetadata, RequestMetadata, UNKNOWN};
 use crate::syntax::Direction;
 use crate::value::Value;
-
-/// The label of all parties without an adapter, together.
-pub const UNKNOWN: &str = "unknown";
 
 /// Which adapter asks a clause of a message that goes between two.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -92,7 +90,7 @@ impl Settings {
 
 /// How an endpoint stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Standing {
+pub enum EndpointState {
     /// Nothing is promised of it: its messages pass.
     Unlisted,
     /// It is to be this service.
@@ -235,19 +233,19 @@ impl<S: Store> Monitor<S> {
             more: &labels,
             origin: Origin::Configured,
         };
-        self.keep(&kept, now_s, &mut Stepped::default());
+        self.keep(&kept, now_s, &mut StepOutput::default());
     }
 
     /// How an endpoint stands: what an adapter must know before it can decode a message to it.
-    pub fn standing(&self, endpoint: &str) -> Standing {
+    pub fn standing(&self, endpoint: &str) -> EndpointState {
         let promises = self.numbers.get(endpoint).and_then(|number| self.endpoints.get(number));
         match promises.map(Vec::as_slice) {
-            None | Some([]) => Standing::Unlisted,
-            Some([one]) => Standing::Service(one.service),
+            None | Some([]) => EndpointState::Unlisted,
+            Some([one]) => EndpointState::Service(one.service),
             // What is confirmed wins over what is not.
             Some(many) => match many.iter().filter(|promise| promise.peer.is_some()).collect::<Vec<_>>()[..] {
-                [one] => Standing::Service(one.service),
-                _ => Standing::Conflict,
+                [one] => EndpointState::Service(one.service),
+                _ => EndpointState::Conflict,
             },
         }
     }
@@ -260,7 +258,7 @@ impl<S: Store> Monitor<S> {
 
     /// The address of the adapter of an endpoint, where one is known.
     pub fn peer(&self, endpoint: &str) -> Option<&str> {
-        let Standing::Service(service) = self.standing(endpoint) else { return None };
+        let EndpointState::Service(service) = self.standing(endpoint) else { return None };
         let promises = self.endpoints.get(self.numbers.get(endpoint)?)?;
         let promise = promises.iter().find(|promise| promise.service == service)?;
         promise.peer.map(|peer| &*self.names[peer as usize])
@@ -286,7 +284,7 @@ impl<S: Store> Monitor<S> {
     }
 
     /// What follows from what an adapter saw.
-    pub fn step(&mut self, event: Event<'_>, now_s: u64) -> Stepped {
+    pub fn step(&mut self, event: Event<'_>, now_s: u64) -> StepOutput {
         match event {
             Event::RequestSent(call) => self.request_sent(call, now_s),
             Event::RequestReceived(call, metadata) => self.request_received(call, metadata, now_s),
@@ -297,8 +295,8 @@ impl<S: Store> Monitor<S> {
         }
     }
 
-    fn request_sent(&mut self, call: Call<'_>, now_s: u64) -> Stepped {
-        let mut stepped = Stepped::default();
+    fn request_sent(&mut self, call: Call<'_>, now_s: u64) -> StepOutput {
+        let mut stepped = StepOutput::default();
         let own = [self.own];
         let peer = self.peer(call.endpoint).map(str::to_owned);
         if self.is_bypassed(call) {
@@ -331,8 +329,8 @@ impl<S: Store> Monitor<S> {
         stepped
     }
 
-    fn request_received(&mut self, call: Call<'_>, metadata: Option<&RequestMetadata>, now_s: u64) -> Stepped {
-        let mut stepped = Stepped::default();
+    fn request_received(&mut self, call: Call<'_>, metadata: Option<&RequestMetadata>, now_s: u64) -> StepOutput {
+        let mut stepped = StepOutput::default();
         let sender = metadata.map_or(UNKNOWN, |metadata| &metadata.sender).to_owned();
         if self.is_bypassed(call) {
             return self.bypass(sender);
@@ -370,8 +368,8 @@ impl<S: Store> Monitor<S> {
         stepped
     }
 
-    fn reply_sent(&mut self, call: Call<'_>, ticket: &Ticket, outcome: Outcome<'_>, now_s: u64) -> Stepped {
-        let mut stepped = Stepped::default();
+    fn reply_sent(&mut self, call: Call<'_>, ticket: &Ticket, outcome: Outcome<'_>, now_s: u64) -> StepOutput {
+        let mut stepped = StepOutput::default();
         if ticket.bypassed || !self.contracts.knows(call.operation.service) {
             stepped.actions.push(Action::Forward);
             return stepped;
@@ -401,8 +399,8 @@ impl<S: Store> Monitor<S> {
         outcome: Outcome<'_>,
         metadata: Option<&ReplyMetadata>,
         now_s: u64,
-    ) -> Stepped {
-        let mut stepped = Stepped::default();
+    ) -> StepOutput {
+        let mut stepped = StepOutput::default();
         if ticket.bypassed || !self.contracts.knows(call.operation.service) {
             stepped.actions.push(Action::Forward);
             return stepped;
@@ -431,14 +429,14 @@ impl<S: Store> Monitor<S> {
         let asked = call.operation.service;
         match self.standing(call.endpoint) {
             _ if !self.contracts.knows(asked) => true,
-            Standing::Service(known) if known.generation == asked.generation => known != asked,
+            EndpointState::Service(known) if known.generation == asked.generation => known != asked,
             // The contract has changed since the call was recognised.
-            Standing::Service(known) => self.service_name(known) != self.service_name(asked),
-            Standing::Unlisted | Standing::Conflict => true,
+            EndpointState::Service(known) => self.service_name(known) != self.service_name(asked),
+            EndpointState::Unlisted | EndpointState::Conflict => true,
         }
     }
 
-    fn bypass(&mut self, sender: String) -> Stepped {
+    fn bypass(&mut self, sender: String) -> StepOutput {
         self.counts.bypassed += 1;
         let ticket = Ticket {
             entry: None,
@@ -450,7 +448,7 @@ impl<S: Store> Monitor<S> {
             other: None,
             sender,
         };
-        Stepped { actions: vec![Action::Forward], reports: Vec::new(), ticket: Some(ticket) }
+        StepOutput { actions: vec![Action::Forward], reports: Vec::new(), ticket: Some(ticket) }
     }
 
     fn number(&mut self, name: &str) -> Option<NameId> {

@@ -31,7 +31,7 @@ const CLAUSES: [&str; 7] = ["index", "requires", "ensures", "on_error", "request
 /// The tree of a text. What is broken is left out and reported.
 pub(crate) fn parse(text: &str, found: &mut Found) -> File {
     if text.len() > TEXT_MAX_BYTES {
-        let message = format!("a contract has at most {TEXT_MAX_BYTES} bytes, this one has {}", text.len());
+        let message = format!("a contract may have at most {TEXT_MAX_BYTES} bytes, this one has {}", text.len());
         found.mistake("size", Span::default(), message);
         return File::default();
     }
@@ -127,7 +127,7 @@ impl Parser<'_> {
     fn unexpected<T>(&mut self, expected: &str, hint: Option<String>) -> Parsed<T> {
         // Of a text that is not closed all has been said.
         if !self.is_unclosed() {
-            let message = format!("here stands {} where {expected} is expected", self.here());
+            let message = format!("expected {expected}, found {}", self.here());
             self.found.push(Severity::Mistake, "syntax", self.span(), message, hint);
         }
         Err(Broken)
@@ -206,15 +206,15 @@ impl Parser<'_> {
             match *self.token() {
                 Token::Int(VERSION) => self.advance(),
                 Token::Int(other) => {
-                    let message = format!("this is a contract of version {other}, and version {VERSION} is understood");
+                    let message = format!("unsupported contract version {other}, expected {VERSION}");
                     self.found.mistake("version", self.span(), message);
                     self.advance();
                 }
-                _ => drop(self.broken::<()>("the version of the language, `1`,")),
+                _ => drop(self.broken::<()>("the language version, `1`,")),
             }
         } else {
-            let message = "a contract begins with its language's version";
-            self.found.mistake_hint("version", self.span(), message, "write `contract 1` in the first line");
+            let message = "a contract must start with its language version";
+            self.found.mistake_hint("version", self.span(), message, "write `contract 1` on the first line");
         }
         while self.take_word("schema") {
             let span = self.span();
@@ -224,7 +224,7 @@ impl Parser<'_> {
                     self.advance();
                 }
                 _ => {
-                    let _ = self.broken::<()>("the path of a schema, between quotes,");
+                    let _ = self.broken::<()>("a quoted schema path");
                     if !self.is_word("service") && !self.is_word("schema") {
                         self.advance();
                     }
@@ -253,7 +253,7 @@ impl Parser<'_> {
     }
 
     fn service(&mut self) -> Parsed<Service> {
-        let name = self.name("the service's name")?;
+        let name = self.name("a service name")?;
         let mut operations = Vec::new();
         if self.expect_sign("{", "before the operations").is_err() {
             // That it is there is known all the same, so nobody who names it is told otherwise.
@@ -265,7 +265,7 @@ impl Parser<'_> {
             if self.at_end() || self.is_service() {
                 if !self.uneven {
                     let message = format!("the service `{}` is not closed", name.text);
-                    self.found.mistake_hint("syntax", name.span, message, "a `}` is missing");
+                    self.found.mistake_hint("syntax", name.span, message, "add the missing `}`");
                 }
                 break;
             }
@@ -286,13 +286,13 @@ impl Parser<'_> {
         };
         let name = match template(&self.tokens[self.at]) {
             Some(name) => {
-                let hint = "write for instance `GET \"/path\"(args, headers, body)`";
-                self.found.mistake_hint("method", name.span, "the path has no method before it", hint);
+                let hint = "for example: `GET \"/path\"(args, headers, body)`";
+                self.found.mistake_hint("method", name.span, "missing method before the path", hint);
                 self.advance();
                 name
             }
             None => {
-                let name = self.name("an operation's name, or a method and a path,")?;
+                let name = self.name("an operation name, or a method and a path,")?;
                 match template(&self.tokens[self.at]) {
                     Some(path) => {
                         method = Some(name);
@@ -306,7 +306,7 @@ impl Parser<'_> {
         let mut params = Vec::new();
         self.expect_sign("(", "before the parameters")?;
         while !self.take_sign(")") {
-            let name = self.name("a parameter's name")?;
+            let name = self.name("a parameter name")?;
             let of = if self.take_sign(":") { Some(self.type_tree()?) } else { None };
             params.push(Param { name, of });
             if !self.take_sign(",") && !self.is_sign(")") {
@@ -317,7 +317,7 @@ impl Parser<'_> {
         let mut clauses = Vec::new();
         if !self.take_sign(";") {
             if !self.take_sign("{") {
-                return self.broken("`{` before the clauses, or `;` where there are none,");
+                return self.broken("`{` before the clauses, or `;` if there are none");
             }
             self.clauses(&name, &mut clauses);
         }
@@ -331,7 +331,7 @@ impl Parser<'_> {
             }
             if self.at_end() || self.is_service() {
                 let message = format!("the operation `{}` is not closed", operation.text);
-                self.found.mistake_hint("syntax", operation.span, message, "a `}` is missing");
+                self.found.mistake_hint("syntax", operation.span, message, "add the missing `}`");
                 return;
             }
             if self.take_sign(";") {
@@ -407,14 +407,14 @@ impl Parser<'_> {
 
     fn identifies(&mut self, direction: Direction) -> Parsed<Identifies> {
         self.expect_word("identifies")?;
-        let service = self.name("the name of the service that the endpoint is to be")?;
+        let service = self.name("the name of the service at the endpoint")?;
         self.expect_word("at")?;
         let at = self.expression()?;
         let index = if self.take_word("index") { Some(self.expression()?) } else { None };
         let mut steps = Vec::new();
         loop {
             if self.take_word("for") {
-                let name = self.name("the name of an item")?;
+                let name = self.name("an item name")?;
                 self.expect_word("in")?;
                 steps.push(Step::For(name, self.expression()?));
             } else if self.take_word("when") {
@@ -451,9 +451,9 @@ impl Parser<'_> {
         let kind = if self.take_sign("{") {
             let mut fields = Vec::new();
             while !self.take_sign("}") {
-                let name = self.name("a field's name, or `}`,")?;
+                let name = self.name("a field name, or `}`,")?;
                 let optional = self.take_sign("?");
-                self.expect_sign(":", "before the field's type")?;
+                self.expect_sign(":", "before the field type")?;
                 fields.push((name, optional, self.type_tree()?));
                 if !self.take_sign(",") && !self.is_sign("}") {
                     return self.broken("`,` or `}` after a field");
@@ -464,17 +464,17 @@ impl Parser<'_> {
             let name = self.name("a type")?;
             match name.text.as_str() {
                 "list" => {
-                    self.expect_sign("<", "and the type of the items")?;
+                    self.expect_sign("<", "and the item type")?;
                     let of = Box::new(self.type_tree()?);
-                    self.expect_sign(">", "after the type of the items")?;
+                    self.expect_sign(">", "after the item type")?;
                     TypeKind::List(of)
                 }
                 "map" => {
-                    self.expect_sign("<", "and the types of keys and values")?;
+                    self.expect_sign("<", "and the key and value types")?;
                     let key = Box::new(self.type_tree()?);
-                    self.expect_sign(",", "between the types of keys and values")?;
+                    self.expect_sign(",", "between the key and value types")?;
                     let value = Box::new(self.type_tree()?);
-                    self.expect_sign(">", "after the type of the values")?;
+                    self.expect_sign(">", "after the value type")?;
                     TypeKind::Map(key, value)
                 }
                 _ => TypeKind::Named(name.text),

@@ -3,7 +3,9 @@
 use std::fmt::Write as _;
 
 use crate::parse::VERSION;
-use crate::syntax::{Binary, ClauseKind, Direction, Each, Expr, ExprKind, File, Operation, Step, TypeKind, TypeTree};
+use crate::syntax::{
+    Binary, ClauseKind, Direction, Expr, ExprKind, File, Operation, Quantifier, Step, TypeKind, TypeTree,
+};
 
 /// The text of a contract.
 pub fn file(file: &File) -> String {
@@ -119,8 +121,8 @@ fn bare(expr: &Expr) -> String {
         }
         ExprKind::Index(of, at) => format!("{}[{}]", at_least(of, 7), expression(at)),
         ExprKind::Call(function, arguments) => format!("{}({})", function.text, list(arguments)),
-        ExprKind::Each(each, name, within, body) => {
-            let word = Each::WORDS.iter().find(|(_, known)| known == each).expect("every one has a word").0;
+        ExprKind::Quantifier(each, name, within, body) => {
+            let word = Quantifier::WORDS.iter().find(|(_, known)| known == each).expect("every one has a word").0;
             format!("{word}({} in {} : {})", name.text, expression(within), expression(body))
         }
         ExprKind::Not(of) => format!("!{}", at_least(of, 6)),

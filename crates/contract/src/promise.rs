@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::fmt;
 
-use crate::contract::Clause;
+use crate::clause::Clause;
 use crate::finding::{Places, Span};
 use crate::monitor::report::Found;
 use crate::syntax::{ClauseKind, Operation};
@@ -219,7 +219,7 @@ impl fmt::Display for Shape {
             Self::Bool => "a bool",
             Self::Int => "an int",
             Self::Float => "a float",
-            Self::Text => "a text",
+            Self::Text => "text",
             Self::Bytes => "bytes",
             Self::Choice(texts) => return write!(f, "one of {}", texts.join(", ")),
             Self::List(_) => "a list",
@@ -250,7 +250,7 @@ impl Typed {
                 Value::Node(result) => match (result.field("code"), result.field("body")) {
                     // Of a part, and of nothing where nothing is due, it cannot be said. Source: RFC 9110, section 15.3.
                     (Value::Int(200..=203 | 207..=299), body) => match body {
-                        Value::Missing => Err(Misfit::of(format!("missing, and has to be {of}"))),
+                        Value::Missing => Err(Misfit::of(format!("missing, must be {of}"))),
                         value => held.fits(of, value, 0),
                     },
                     _ => Ok(()),
@@ -296,7 +296,7 @@ impl Held<'_> {
             (Shape::Int, Value::Float(number)) if number.fract() == 0.0 => Ok(()),
             (Shape::Choice(texts), Value::Text(text)) => match texts.iter().any(|known| known == text) {
                 true => Ok(()),
-                false => Err(Misfit::of(format!("a text, and has to be {of}"))),
+                false => Err(Misfit::of(format!("text, must be {of}"))),
             },
             (Shape::List(of), Value::Node(list)) if list.shape() == NodeShape::List => {
                 let count = if **of == Shape::Any { 0 } else { list.len() };
@@ -329,13 +329,13 @@ impl Held<'_> {
                 let is_missing = |slot: &&Slot| slot.is_needed && matches!(record.field(&slot.name), Value::Missing);
                 match fields.iter().filter(|_| there < *needed).find(is_missing) {
                     Some(slot) => {
-                        let misfit = Misfit::of(format!("missing, and has to be {}", slot.of));
+                        let misfit = Misfit::of(format!("missing, must be {}", slot.of));
                         Err(misfit.within(&format_args!(".{}", slot.name)))
                     }
                     None => Ok(()),
                 }
             }
-            (of, other) => Err(Misfit::of(format!("{}, and has to be {of}", other.kind()))),
+            (of, other) => Err(Misfit::of(format!("{}, must be {of}", other.kind()))),
         }
     }
 }

@@ -169,7 +169,7 @@ pub enum ExprKind {
     /// `function(arguments)`.
     Call(Name, Vec<Expr>),
     /// `all(name in within : body)` and its like.
-    Each(Each, Name, Box<Expr>, Box<Expr>),
+    Quantifier(Quantifier, Name, Box<Expr>, Box<Expr>),
     /// `!a`.
     Not(Box<Expr>),
     /// `-a`.
@@ -188,7 +188,7 @@ pub enum ExprKind {
 
 /// What is asked of each item of a list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Each {
+pub enum Quantifier {
     /// Whether the body holds for every item.
     All,
     /// Whether it holds for one at least.
@@ -197,7 +197,7 @@ pub enum Each {
     Count,
 }
 
-impl Each {
+impl Quantifier {
     pub(crate) const WORDS: [(&str, Self); 3] = [("all", Self::All), ("any", Self::Any), ("count", Self::Count)];
 }
 
@@ -257,7 +257,10 @@ impl Expr {
                 Vec::new()
             }
             ExprKind::Field(a, _) | ExprKind::Not(a) | ExprKind::Minus(a) => vec![a],
-            ExprKind::Index(a, b) | ExprKind::Each(_, _, a, b) | ExprKind::Binary(_, a, b) | ExprKind::Let(_, a, b) => {
+            ExprKind::Index(a, b)
+            | ExprKind::Quantifier(_, _, a, b)
+            | ExprKind::Binary(_, a, b)
+            | ExprKind::Let(_, a, b) => {
                 vec![a, b]
             }
             ExprKind::If(a, b, c) => vec![a, b, c],

@@ -69,7 +69,7 @@ impl<'m> Tape<'m> {
         self.push(Cell::Opaque)
     }
 
-    /// Something that is not what it has to be, and what it is instead: `no JSON: ...`.
+    /// Something that is not what it has to be, and what it is instead: `not valid JSON: ...`.
     pub fn malformed(&mut self, what: impl Into<Cow<'m, str>>) -> Id {
         self.push(Cell::Malformed(what.into()))
     }

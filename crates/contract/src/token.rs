@@ -80,7 +80,7 @@ pub(crate) fn tokens(text: &str, found: &mut Found) -> Vec<(Token, Span)> {
             let stranger = rest.chars().next().expect("there are bytes left");
             at += stranger.len_utf8();
             let span = Span::new(start, at);
-            found.mistake("character", span, format!("the character {stranger:?} means nothing here"));
+            found.mistake("character", span, format!("unexpected character {stranger:?}"));
         }
     }
     tokens.push((Token::End, Span::new(text.len(), text.len())));
@@ -150,24 +150,24 @@ fn quoted(rest: &str, start: usize, found: &mut Found) -> (Option<String>, usize
                         _ => within.mistake_hint(
                             "escape",
                             Span::new(start + at, start + at + 2),
-                            "`\\u` is followed by a character's number",
-                            "for instance `\\u{e4}`",
+                            "`\\u` must be followed by a code point",
+                            "for example `\\u{e4}`",
                         ),
                     }
                 }
                 Some((after, other)) => within.mistake_hint(
                     "escape",
                     Span::new(start + at, start + after + other.len_utf8()),
-                    format!("`\\{other}` is no escape"),
-                    "there is `\\n`, `\\t`, `\\r`, `\\\\`, `\\\"`, `\\'`, `\\u{e4}`",
+                    format!("unknown escape `\\{other}`"),
+                    "valid escapes: `\\n`, `\\t`, `\\r`, `\\\\`, `\\\"`, `\\'`, `\\u{e4}`",
                 ),
                 None => break,
             },
             _ => value.push(character),
         }
     }
-    let hint = format!("close it with {quote}; write a line's end within a text as `\\n`");
-    let message = format!("this text has no closing {quote} on its line");
+    let hint = format!("close it with {quote}; write a line break as `\\n`");
+    let message = format!("this string has no closing {quote} on its line");
     found.mistake_hint("text", Span::new(start, start + line.len()), message, hint);
     (None, line.len())
 }
@@ -209,15 +209,15 @@ mod tests {
             "99999999999999999999",
             "0 . | 1:1: the number `99999999999999999999` is too large: whole numbers have 64 bits",
         );
-        check("a \"b\nc", "a UNCLOSED c . | 1:3: this text has no closing \" on its line");
-        check("'abc", "UNCLOSED . | 1:1: this text has no closing ' on its line");
-        check("\"a\\", "UNCLOSED . | 1:1: this text has no closing \" on its line");
-        check("\"a\\\r\nb", "UNCLOSED b . | 1:1: this text has no closing \" on its line");
-        check("'\\q } {x} {\nb", "UNCLOSED } { b . | 1:1: this text has no closing ' on its line");
+        check("a \"b\nc", "a UNCLOSED c . | 1:3: this string has no closing \" on its line");
+        check("'abc", "UNCLOSED . | 1:1: this string has no closing ' on its line");
+        check("\"a\\", "UNCLOSED . | 1:1: this string has no closing \" on its line");
+        check("\"a\\\r\nb", "UNCLOSED b . | 1:1: this string has no closing \" on its line");
+        check("'\\q } {x} {\nb", "UNCLOSED } { b . | 1:1: this string has no closing ' on its line");
         check(
             r#""\q\u{110000}""#,
-            r#""{110000}" . | 1:2: `\q` is no escape | 1:4: `\u` is followed by a character's number"#,
+            r#""{110000}" . | 1:2: unknown escape `\q` | 1:4: `\u` must be followed by a code point"#,
         );
-        check("ä ~", ". | 1:1: the character 'ä' means nothing here | 1:3: the character '~' means nothing here");
+        check("ä ~", ". | 1:1: unexpected character 'ä' | 1:3: unexpected character '~'");
     }
 }

@@ -9,7 +9,7 @@ pub enum Value<'a> {
     Missing,
     /// Something is there that could not be decoded, or was left out for its size.
     Opaque,
-    /// Something is there that is not what it has to be, and what it is instead: `no JSON: ...`. Clauses cannot tell it from what could not be decoded; where
+    /// Something is there that is not what it has to be, and what it is instead: `not valid JSON: ...`. Clauses cannot tell it from what could not be decoded; where
     /// a type is promised, it breaks that.
     Malformed(&'a str),
     /// `true` or `false`.
@@ -92,7 +92,7 @@ impl<'a> Node<'a> {
     }
 
     /// How many items.
-    #[allow(clippy::len_without_is_empty, reason = "a value, no collection")]
+    #[allow(clippy::len_without_is_empty, reason = "a value, not a collection")]
     pub fn len(self) -> usize {
         self.tree.len(self.id)
     }
@@ -122,7 +122,7 @@ impl Value<'_> {
             Self::Bool(_) => "a bool",
             Self::Int(_) => "an int",
             Self::Float(_) => "a float",
-            Self::Text(_) => "a text",
+            Self::Text(_) => "text",
             Self::Bytes(_) => "bytes",
             Self::Node(node) => match node.shape() {
                 Shape::List => "a list",

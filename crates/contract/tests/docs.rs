@@ -42,7 +42,7 @@ fn every_function_of_the_table_exists() {
 #[test]
 fn every_rule_is_in_the_table() {
     let text = document();
-    let table = text.split("## What the checker says").nth(1).unwrap();
+    let table = text.split("## Checker rules").nth(1).unwrap();
     let sources = ["token", "parse", "parse/expression", "compile", "compile/expression", "compile/signature", "lint"];
     let mut rules = std::collections::BTreeSet::new();
     for source in sources {

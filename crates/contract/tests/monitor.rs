@@ -4,7 +4,7 @@ mod common;
 
 use common::{Asked, Seen, World, ask};
 use contract::monitor::report::{Found, Kind, Report};
-use contract::monitor::{MemoryStore, Monitor, Placement, Settings, Standing, Store};
+use contract::monitor::{EndpointState, MemoryStore, Monitor, Placement, Settings, Store};
 use serde_json::json;
 
 /// The calculator as the walkthrough has it: an adder that registers itself, a discovery, a client; adapters at `discovery:38000`, `adder:38001`
@@ -63,7 +63,7 @@ fn at_3_without_the_identify_clause_nothing_is_seen() {
     let mut world = World::new("calculator-plain");
     world.adapter("client", "client");
     world.configure("client", "discovery:8000", "AdderDiscovery", &["unknown"], None);
-    assert_eq!(world.adapters["client"].standing("adder:8001"), Standing::Unlisted);
+    assert_eq!(world.adapters["client"].standing("adder:8001"), EndpointState::Unlisted);
     assert!(add(&mut world, 2, 2, 3).is_empty());
 }
 
@@ -78,9 +78,9 @@ fn at_4_with_all_adapters_the_adder_is_blamed() {
     let client = world.adapters.get_mut("client").unwrap();
     assert_eq!(client.vouched("adder:8001", adder, None, 0).unwrap(), ["adder"]);
     assert_eq!(client.peer("adder:8001"), Some("adder:38001"));
-    insta::assert_snapshot!(reports[0].explain(), @r"
-    adder vouched for what was called.
-      Adder at adder:8001, vouched for by adder: the adapter discovery:38000 said so
+    insta::assert_snapshot!(reports[0].explain(), @"
+    adder vouched for the service that was called.
+      Adder at adder:8001, vouched for by adder: reported by adapter discovery:38000
     ");
 }
 
@@ -187,8 +187,8 @@ fn two_entries_of_one_reply_are_both_kept() {
     assert_eq!(monitor.vouched("b:1", b, Some("7"), 0).unwrap(), ["a"]);
     assert_eq!(monitor.vouched("b:1", b, Some("8"), 0), None);
     insta::assert_snapshot!(contract::monitor::report::chain(&monitor.explain("b:1", b, Some("7"), 0)), @r"
-      B<7> at b:1, vouched for by a: a reply introduced it, of whom the next line tells
-        A at a:1, vouched for by a: the configuration says so
+      B<7> at b:1, vouched for by a: introduced by a reply, see the next line
+        A at a:1, vouched for by a: from the configuration
     ");
 }
 
@@ -204,13 +204,13 @@ fn two_services_at_one_endpoint_are_a_conflict_and_pass() {
     at c: [Whip] Contract Conflict: the endpoint is promised to be A and B, so its calls are not checked
     	 Occurring at: b:1
     ");
-    assert_eq!(world.adapters["c"].standing("b:1"), Standing::Conflict);
+    assert_eq!(world.adapters["c"].standing("b:1"), EndpointState::Conflict);
     let again = world.call(&ask("c", "a:1", "other", json!(["b:1"]), json!(null)));
     assert!(again.reports.is_empty(), "a conflict is told once");
     // What is confirmed wins.
     world.configure("c", "b:1", "B", &["b"], Some("b:9"));
     let b = world.contract.service("B").unwrap();
-    assert_eq!(world.adapters["c"].standing("b:1"), Standing::Service(b));
+    assert_eq!(world.adapters["c"].standing("b:1"), EndpointState::Service(b));
 }
 
 #[test]
@@ -270,10 +270,10 @@ fn labels_survive_a_restart_and_what_was_forgotten_costs_precision_alone() {
         let mut again = Monitor::new(world.contract.clone(), Settings::new("client"), store, 0);
         let adder = world.contract.service("Adder").unwrap();
         if blamed == "client" {
-            assert_eq!(again.standing("adder:8001"), Standing::Unlisted);
+            assert_eq!(again.standing("adder:8001"), EndpointState::Unlisted);
             again.configure("adder:8001", adder, &["unknown"], None, 0);
         }
-        assert_eq!(again.standing("adder:8001"), Standing::Service(adder));
+        assert_eq!(again.standing("adder:8001"), EndpointState::Service(adder));
         world.adapters.insert("client".to_owned(), again);
         let reports = add(&mut world, 1, 1, 1);
         assert_eq!(reports.last().unwrap().blamed, [blamed]);
@@ -303,7 +303,7 @@ fn metadata_is_believed_only_of_what_its_message_introduces() {
     let monitor = world.adapters.get_mut("s").unwrap();
     monitor.step(Event::RequestReceived(Call { endpoint: "a:1", operation, args: &args }, Some(&metadata)), 0);
     assert_eq!(monitor.vouched("x:1", a, None, 0).unwrap(), ["victim"]);
-    assert_eq!(monitor.standing("evil:1"), Standing::Unlisted);
+    assert_eq!(monitor.standing("evil:1"), EndpointState::Unlisted);
     assert_eq!(monitor.counts().refused, 1);
 }
 

@@ -49,21 +49,21 @@ fn what_fits_is_silent() {
 
 #[test]
 fn what_does_not_fit_is_told_with_its_place() {
-    check_reply("int", json!("1"), "`result` is a text, and has to be an int");
-    check_reply("int", json!(1.5), "`result` is a float, and has to be an int");
-    check_reply("bool", json!(0), "`result` is an int, and has to be a bool");
-    check_reply("{a: int}", json!([]), "`result` is a list, and has to be a record");
-    check_reply("list<int>", json!({}), "`result` is a map or record, and has to be a list");
-    check_reply("{a: int}", json!({}), "`result.a` is missing, and has to be an int");
-    check_reply("{a: int}", json!({"a": null}), "`result.a` is missing, and has to be an int");
-    check_reply("{a?: int}", json!({"a": "x"}), "`result.a` is a text, and has to be an int");
+    check_reply("int", json!("1"), "`result` is text, must be an int");
+    check_reply("int", json!(1.5), "`result` is a float, must be an int");
+    check_reply("bool", json!(0), "`result` is an int, must be a bool");
+    check_reply("{a: int}", json!([]), "`result` is a list, must be a record");
+    check_reply("list<int>", json!({}), "`result` is a map or record, must be a list");
+    check_reply("{a: int}", json!({}), "`result.a` is missing, must be an int");
+    check_reply("{a: int}", json!({"a": null}), "`result.a` is missing, must be an int");
+    check_reply("{a?: int}", json!({"a": "x"}), "`result.a` is text, must be an int");
     check_reply(
         "list<{b: {c: text}}>",
         json!([{"b": {"c": "x"}}, {"b": {"c": 7}}]),
-        "`result[1].b.c` is an int, and has to be a text",
+        "`result[1].b.c` is an int, must be text",
     );
-    check_reply("list<text>", json!(["x", null]), "`result[1]` is nothing, and has to be a text");
-    check_reply("map<text, int>", json!({"a": 1, "b": []}), "`result[...]` is a list, and has to be an int");
+    check_reply("list<text>", json!(["x", null]), "`result[1]` is nothing, must be text");
+    check_reply("map<text, int>", json!({"a": 1, "b": []}), "`result[...]` is a list, must be an int");
 }
 
 #[test]
@@ -83,7 +83,7 @@ fn a_request_that_does_not_fit_blames_whoever_sent_it() {
     let first = told.lines().next().unwrap();
     assert_eq!(
         first,
-        "[Whip] Contract Failure: Failed precondition for RPC f ((a: a record)): `a.n` is a text, and has to be an int"
+        "[Whip] Contract Failure: Failed precondition for RPC f ((a: a record)): `a.n` is text, must be an int"
     );
     assert!(told.contains("Blaming: unknown (precondition failure)"), "{told}");
 }
@@ -130,17 +130,20 @@ fn over_http_the_type_is_that_of_a_body_that_says_it_is_done() {
     };
     let http = |code, body| http_of(TEXT, code, body);
     let fails = |why: &str| vec![(Found::Fails, format!("`result.body` is {why}"))];
-    assert_eq!(http(200, |tape| tape.malformed("no JSON: expected value")), fails("no JSON: expected value"));
-    assert_eq!(http(200, |tape| tape.list([])), fails("a list, and has to be a record"));
-    assert_eq!(http(201, |tape| tape.missing()), fails("missing, and has to be a record"));
+    assert_eq!(
+        http(200, |tape| tape.malformed("not valid JSON: expected value")),
+        fails("not valid JSON: expected value")
+    );
+    assert_eq!(http(200, |tape| tape.list([])), fails("a list, must be a record"));
+    assert_eq!(http(201, |tape| tape.missing()), fails("missing, must be a record"));
     assert_eq!(http(200, |tape| tape.opaque()), [(Found::Unknown, "something in it could not be decoded".to_owned())]);
     for code in [204, 205, 206, 304, 404, 500] {
-        assert_eq!(http(code, |tape| tape.malformed("no JSON")), [], "{code}");
+        assert_eq!(http(code, |tape| tape.malformed("not valid JSON")), [], "{code}");
     }
     // Every body is a text, or bytes at least.
     for of in ["text", "bytes"] {
         let text = TEXT.replace("{a: int}", of);
-        assert_eq!(http_of(&text, 200, |tape| tape.malformed("no JSON")), [], "{of}");
+        assert_eq!(http_of(&text, 200, |tape| tape.malformed("not valid JSON")), [], "{of}");
     }
 }
 
@@ -160,7 +163,7 @@ fn a_schema_is_a_promise_where_the_contract_declares_nothing_else() {
     };
     let told = |text: &str, name| one(text, Some(&schema), "f", |tape| node(tape, name));
     assert_eq!(told("contract 1 service S { f(); }", "a"), []);
-    let missing = "`result.next.a` is missing, and has to be an int".to_owned();
+    let missing = "`result.next.a` is missing, must be an int".to_owned();
     assert_eq!(told("contract 1 service S { f(); }", "b"), [(Found::Fails, missing)]);
     assert_eq!(told("contract 1 service S { f() -> any; }", "b"), [], "what the contract says counts");
 }

@@ -5,11 +5,12 @@ mod common;
 use std::collections::{BTreeMap, BTreeSet};
 
 use common::{World, ask, put};
+use contract::metadata::UNKNOWN;
 use contract::metadata::{
     Identified, Known, ReplyMetadata, RequestMetadata, decode_reply, decode_request, encode_reply, encode_request,
 };
+use contract::monitor::Placement;
 use contract::monitor::report::Kind;
-use contract::monitor::{Placement, UNKNOWN};
 use contract::{Asked, Env, Scratch, Tape, Value, check};
 use proptest::prelude::*;
 use serde_json::json;

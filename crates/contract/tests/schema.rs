@@ -82,6 +82,10 @@ service Others { f(a: Missing) -> list<Absent> { requires a.b == 1  ensures resu
 service Notes { find(t, from) { requires from + "1" == 2 } }"#;
     let found = to_text("c", &check_partly(text, &schema()).findings);
     assert_eq!(found.lines().count(), 2, "{found}");
-    assert!(found.contains("`+` does not take an int and a text"), "{found}");
-    assert!(said(text).contains("no service `Others`") && said(text).contains("no type `Missing`"), "{}", said(text));
+    assert!(found.contains("`+` does not take an int and text"), "{found}");
+    assert!(
+        said(text).contains("no service `Others`") && said(text).contains("unknown type `Missing`"),
+        "{}",
+        said(text)
+    );
 }

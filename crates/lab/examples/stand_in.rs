@@ -131,7 +131,7 @@ fn ping(stream: &mut TcpStream, word: u32) -> Result<u32, Box<dyn Error>> {
 fn measurement(spec: &LoadSpec, requests: u64, wrong: u64) -> Measurement {
     Measurement {
         version: SPEC_VERSION,
-        protocol: spec.target.protocol().to_owned(),
+        protocol: spec.target.protocol(),
         backend: "none".to_owned(),
         backend_note: None,
         clients: spec.clients,
@@ -202,7 +202,7 @@ fn serve(kind: &str, rest: &[&str]) -> Done {
             Ok(_) => Err("Error: bind: Address already in use (os error 98)".into()),
             Err(_) => answer(&listen()?),
         },
-        // Middles: one that goes on to another port, and what it does beside that.
+        // Proxies: one that goes on to another port, and what it does beside that.
         ("forward", [next] | [next, _, _]) => forward(&listen()?, next),
         ("forward-file", [file]) => {
             let text = std::fs::read_to_string(file)?;
@@ -225,7 +225,7 @@ fn serve(kind: &str, rest: &[&str]) -> Done {
             let listener = listen()?;
             std::thread::spawn(|| {
                 std::thread::sleep(Duration::from_millis(60));
-                let _ = writeln!(std::io::stderr(), "the middle is rotten");
+                let _ = writeln!(std::io::stderr(), "the proxy is rotten");
                 let _ = rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::KILL);
             });
             forward(&listener, next)

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use study::plan::{MiddlePlan, Plan, Point};
+use study::plan::{Plan, Point, ProxyPlan};
 use study::record::{Build, BuildOutcome};
 use study::words;
 
@@ -52,7 +52,7 @@ pub fn build_all(plan: &Plan, options: &Options, hooks: &mut Hooks<'_>) -> Resul
             let elapsed_ns = clock::nanos(clock::now() - begun);
             builds.push((directory, Build { command: command.to_owned(), points: vec![index], outcome, elapsed_ns }));
         }
-        for program in point.middles.iter().filter_map(|middle| absent(middle, &options.directory)) {
+        for program in point.proxies.iter().filter_map(|proxy| absent(proxy, &options.directory)) {
             let outcome = || BuildOutcome::Skipped { reason: format!("`{program}` is not installed") };
             match builds.iter_mut().find(|(_, build)| build.command == program) {
                 Some((_, build)) => build.points.push(index),
@@ -70,19 +70,19 @@ pub fn build_all(plan: &Plan, options: &Options, hooks: &mut Hooks<'_>) -> Resul
 /// The build commands of a point, each with its working directory.
 fn commands(point: &Point) -> impl Iterator<Item = (Option<&str>, &str)> {
     let of_subject = (point.subject.directory.as_deref(), point.subject.build.as_deref());
-    let of_middles = point.middles.iter().map(|middle| (middle.directory.as_deref(), middle.build.as_deref()));
-    let all = [of_subject].into_iter().chain(of_middles);
+    let of_proxies = point.proxies.iter().map(|proxy| (proxy.directory.as_deref(), proxy.build.as_deref()));
+    let all = [of_subject].into_iter().chain(of_proxies);
     all.filter_map(|(directory, command)| Some((directory, command.filter(|command| !command.trim().is_empty())?)))
 }
 
-/// The program of a middle that is nowhere to be found and that no build will make.
-fn absent(middle: &MiddlePlan, directory: &Path) -> Option<String> {
-    let program = words::split(&middle.command).ok()?.into_iter().next()?;
-    if program == "quintain" || middle.build.is_some() {
+/// The program of a proxy that is nowhere to be found and that no build will make.
+fn absent(proxy: &ProxyPlan, directory: &Path) -> Option<String> {
+    let program = words::split(&proxy.command).ok()?.into_iter().next()?;
+    if program == "quintain" || proxy.build.is_some() {
         return None;
     }
     let found = if program.contains('/') {
-        directory.join(middle.directory.as_deref().unwrap_or("")).join(&program).exists()
+        directory.join(proxy.directory.as_deref().unwrap_or("")).join(&program).exists()
     } else {
         std::env::var_os("PATH")
             .is_some_and(|all| std::env::split_paths(&all).any(|place| place.join(&program).is_file()))
@@ -169,16 +169,16 @@ mod tests {
 
     #[test]
     fn a_program_that_is_nowhere_is_absent() {
-        let middle = |command: &str, build: Option<&str>| {
+        let proxy = |command: &str, build: Option<&str>| {
             let plan =
-                MiddlePlan { command: command.to_owned(), build: build.map(str::to_owned), ..MiddlePlan::default() };
+                ProxyPlan { command: command.to_owned(), build: build.map(str::to_owned), ..ProxyPlan::default() };
             absent(&plan, Path::new("/"))
         };
-        assert_eq!(middle("quintain-no-such-program -p {port}", None).as_deref(), Some("quintain-no-such-program"));
-        assert_eq!(middle("no/such/program", None).as_deref(), Some("no/such/program"));
-        assert_eq!(middle("no/such/program", Some("make")), None, "a build makes it");
+        assert_eq!(proxy("quintain-no-such-program -p {port}", None).as_deref(), Some("quintain-no-such-program"));
+        assert_eq!(proxy("no/such/program", None).as_deref(), Some("no/such/program"));
+        assert_eq!(proxy("no/such/program", Some("make")), None, "a build makes it");
         assert_eq!(
-            (middle("sh -c x", None), middle("quintain adapter", None), middle("bin/sh", None)),
+            (proxy("sh -c x", None), proxy("quintain adapter", None), proxy("bin/sh", None)),
             (None, None, None)
         );
     }

@@ -92,10 +92,10 @@ fn cores(host: &Host) -> usize {
 
 fn processors(host: &Host) -> Seen {
     match host.cpus.len() {
-        0 => not_checked("the kernel tells of no processor that we may use"),
+        0 => not_checked("no CPU available to this process"),
         1 => (
             Bad,
-            "1 processor: subject and generator would take it from each other".to_owned(),
+            "1 CPU: server and generator compete for it".to_owned(),
             Some("measure on a machine with at least 2 processors, or let the generator run on another host"),
         ),
         count => good(format!("{count} processors")),
@@ -105,25 +105,25 @@ fn processors(host: &Host) -> Seen {
 fn siblings(host: &Host) -> Seen {
     match host.smt {
         _ if cores(host) < host.cpus.len() => warning(
-            "processors share cores (simultaneous multithreading): what runs on one slows its sibling",
+            "processors share cores (simultaneous multithreading): hyper-threads share cores; load on one slows its sibling",
             "studies that need no more processors than there are cores do not use siblings; to be sure: \
              `echo off > /sys/devices/system/cpu/smt/control`",
         ),
-        None => not_checked("the kernel does not tell of simultaneous multithreading"),
-        Some(_) => good("every processor is a core of its own"),
+        None => not_checked("SMT state not exposed by the kernel"),
+        Some(_) => good("no SMT: one CPU per core"),
     }
 }
 
 fn quota(host: &Host) -> Seen {
     let Some(text) = host.sysctls.get("cgroup.cpu.max") else {
-        return not_checked("no quota is told for our control group");
+        return not_checked("cgroup quota not readable");
     };
     match text
         .split_once(' ')
         .and_then(|(quota, period)| Some((quota.parse::<f64>().ok()?, period.parse::<f64>().ok()?)))
     {
         Some((quota, period)) if period > 0.0 => warning(
-            format!("the control group stops us after {:.2} processors' worth of time", quota / period),
+            format!("cgroup CPU quota: {:.2} CPUs", quota / period),
             "lift the quota (`cpu.max`, `docker run --cpus`) or give processors instead (`--cpuset-cpus`)",
         ),
         _ => good("no quota on processor time"),
@@ -132,10 +132,10 @@ fn quota(host: &Host) -> Seen {
 
 fn governor(host: &Host) -> Seen {
     match host.governor.as_deref() {
-        None => not_checked("the kernel does not govern the frequency here"),
+        None => not_checked("no cpufreq governor"),
         Some("performance") => good("performance"),
         Some(other) => warning(
-            format!("`{other}`: the frequency follows the load, so light load is slow load"),
+            format!("`{other}`: frequency scales with load, so lightly loaded servers look slow"),
             "`cpupower frequency-set -g performance`",
         ),
     }
@@ -143,10 +143,10 @@ fn governor(host: &Host) -> Seen {
 
 fn turbo(host: &Host) -> Seen {
     match host.turbo {
-        None => not_checked("the kernel does not tell of turbo frequencies"),
+        None => not_checked("turbo state not exposed by the kernel"),
         Some(false) => good("off"),
         Some(true) => warning(
-            "on: the frequency depends on heat and on how many cores are busy",
+            "on: frequency depends on temperature and active cores",
             "`echo 1 > /sys/devices/system/cpu/intel_pstate/no_turbo` or `echo 0 > /sys/devices/system/cpu/cpufreq/boost`",
         ),
     }
@@ -156,7 +156,7 @@ fn idle(host: &Host) -> Seen {
     match host.idle.as_deref() {
         None => not_checked("the kernel does not tell what idle processors do"),
         Some(idle) => warning(
-            format!("{idle}: idle processors sleep, and waking them is part of every latency at light load"),
+            format!("{idle}: idle CPUs sleep; wake-up time adds to latency at light load"),
             "`quintain run --idle spin` keeps the processors in use awake; compare only runs of one idle policy",
         ),
     }
@@ -169,7 +169,7 @@ fn numa(host: &Host) -> Seen {
         None => not_checked(format!("{nodes} nodes; the kernel does not tell whether it moves memory between them")),
         Some(0) => good(format!("{nodes} nodes, memory stays where it is")),
         Some(_) => warning(
-            format!("{nodes} nodes, and the kernel moves memory between them while we measure"),
+            format!("{nodes} nodes, and automatic NUMA balancing migrates memory during measurement"),
             "`sysctl kernel.numa_balancing=0`",
         ),
     }
@@ -179,10 +179,8 @@ fn virtualisation(host: &Host) -> Seen {
     match host.hypervisor.as_deref() {
         None => good("none seen"),
         Some(name) => warning(
-            format!(
-                "a virtual machine ({name}): neighbours take time that nobody sees here, and waking a processor is slow"
-            ),
-            "trust differences between points of one run more than absolute numbers; a dedicated host is better",
+            format!("a virtual machine ({name}): noisy neighbours are invisible, and CPU wake-up is slow"),
+            "compare within one run rather than absolute numbers; prefer a dedicated host",
         ),
     }
 }
@@ -195,7 +193,7 @@ fn clock_source(host: &Host) -> Seen {
             name @ ("tsc" | "kvm-clock" | "arch_sys_counter" | "hyperv_clocksource_tsc_page" | "riscv_clocksource"),
         ) => good(name),
         Some(other) => warning(
-            format!("`{other}`: reading the clock is a system call, twice a request"),
+            format!("`{other}`: clock reads are system calls (two per request)"),
             "boot with `clocksource=tsc` where the processor's counter is steady",
         ),
     }
@@ -207,7 +205,7 @@ fn load(host: &Host) -> Seen {
         None => not_checked("the load average could not be read"),
         Some(load) if load <= quiet => good(format!("{load:.2} over the last minute")),
         Some(load) => warning(
-            format!("{load:.2} over the last minute: something else runs here, or just did"),
+            format!("{load:.2} over the last minute: another process is or was running"),
             "end it, or wait a minute after a build",
         ),
     }
@@ -215,7 +213,7 @@ fn load(host: &Host) -> Seen {
 
 fn quiet(noise: &[Noise]) -> Seen {
     let Some(worst) = noise.iter().max_by(|a, b| a.lost.total_cmp(&b.lost)) else {
-        return not_checked("no processor was listened to");
+        return not_checked("noise not measured");
     };
     let longest_ns = noise.iter().map(|noise| noise.longest_ns).max().unwrap_or(0);
     let text = format!(
@@ -229,7 +227,7 @@ fn quiet(noise: &[Noise]) -> Seen {
     } else {
         warning(
             text,
-            "end what else runs, or keep it off these processors (`isolcpus`, `taskset`); then `quintain run --cpus LIST`",
+            "stop other processes or move them off these CPUs (`isolcpus`, `taskset`); then `quintain run --cpus LIST`",
         )
     }
 }
@@ -250,9 +248,7 @@ fn swap(host: &Host) -> Seen {
     match host.swap_used_bytes {
         0 if host.memory_bytes == 0 => not_checked("memory could not be read"),
         0 => good("none in use"),
-        bytes => {
-            warning(format!("{} MiB in use: memory that is asked for may be on disk", bytes >> 20), "`swapoff -a`")
-        }
+        bytes => warning(format!("{} MiB in use: pages may be swapped out", bytes >> 20), "`swapoff -a`"),
     }
 }
 
@@ -260,11 +256,11 @@ fn open_files(limit: Option<u64>) -> Seen {
     let hint = "`ulimit -n 65536` in the shell that starts quintain";
     match limit {
         None => good("no limit"),
-        Some(limit) if limit < 64 => (Bad, format!("{limit} files may be open"), Some(hint)),
+        Some(limit) if limit < 64 => (Bad, format!("open-file limit {limit}"), Some(hint)),
         Some(limit) if limit < 4096 => {
-            warning(format!("{limit} files may be open, one for each client and a few more"), hint)
+            warning(format!("open-file limit {limit}, one for each client and a few more"), hint)
         }
-        Some(limit) => good(format!("{limit} files may be open")),
+        Some(limit) => good(format!("open-file limit {limit}")),
     }
 }
 
@@ -284,7 +280,7 @@ fn accept_queue(host: &Host) -> Seen {
         None => not_checked("the longest accept queue could not be read"),
         Some(count) if count >= 1024 => good(format!("up to {count} connections may wait to be accepted")),
         Some(count) => warning(
-            format!("only {count} connections may wait to be accepted: many clients at once lose some"),
+            format!("only {count} connections may wait to be accepted: connection bursts will be dropped"),
             "`sysctl net.core.somaxconn=4096`",
         ),
     }
@@ -295,7 +291,7 @@ fn io_uring(works: Option<&Result<(), String>>) -> Seen {
         None => not_checked("not tried"),
         Some(Ok(())) => good("works"),
         Some(Err(reason)) => warning(
-            format!("the generator uses epoll, and subjects that need io_uring fail: {reason}"),
+            format!("io_uring unavailable ({reason}): falling back to epoll; servers that need io_uring will fail"),
             "a kernel from 6.1 on with `sysctl kernel.io_uring_disabled=0`; containers often forbid it (seccomp)",
         ),
     }
@@ -365,7 +361,7 @@ mod tests {
 
     #[test]
     fn one_processor() {
-        check("processors", |host, _| host.cpus.truncate(1), Bad, "1 processor");
+        check("processors", |host, _| host.cpus.truncate(1), Bad, "1 CPU");
     }
     #[test]
     fn sibling_threads() {
@@ -376,7 +372,7 @@ mod tests {
         let change = |host: &mut Host, _: &mut Limits| {
             host.sysctls.insert("cgroup.cpu.max".to_owned(), "150000 100000".to_owned());
         };
-        check("quota", change, Warning, "1.50 processors");
+        check("quota", change, Warning, "1.50 CPUs");
     }
     #[test]
     fn governor_that_saves() {
@@ -384,11 +380,11 @@ mod tests {
     }
     #[test]
     fn governor_of_nobody() {
-        check("governor", |host, _| host.governor = None, NotChecked, "does not govern");
+        check("governor", |host, _| host.governor = None, NotChecked, "no cpufreq");
     }
     #[test]
     fn turbo_on() {
-        check("turbo", |host, _| host.turbo = Some(true), Warning, "heat");
+        check("turbo", |host, _| host.turbo = Some(true), Warning, "temperature");
     }
     #[test]
     fn sleepers() {
@@ -458,7 +454,7 @@ mod tests {
     }
     #[test]
     fn no_io_uring() {
-        check("io-uring", |_, limits| limits.io_uring = Some(Err("forbidden".to_owned())), Warning, "fail: forbidden");
+        check("io-uring", |_, limits| limits.io_uring = Some(Err("forbidden".to_owned())), Warning, "forbidden");
     }
 
     #[test]

@@ -161,7 +161,7 @@ fn given_up<'a>(records: impl DoubleEndedIterator<Item = &'a Record>) -> Option<
         })
         .collect();
     let last = failures.first().filter(|_| failures.len() >= FAILURES_MAX)?;
-    Some(format!("given up after {} failures in a row, the last: {}", failures.len(), last.message))
+    Some(format!("gave up after {} consecutive failures; last: {}", failures.len(), last.message))
 }
 
 /// Git revisions of the folders of subjects, each asked for once.

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use study::record::{Sample, SubjectUse};
 
 use crate::clock;
-use crate::threads::{Counts, Threads};
+use crate::threads::{Counts, Threads, field};
 
 /// Between two samples.
 const EVERY: Duration = Duration::from_millis(100);
@@ -289,11 +289,6 @@ fn cpu_time() -> Duration {
 /// The unit of CPU times in `/proc/PID/stat`, ns.
 fn tick_ns() -> u64 {
     1_000_000_000 / rustix::param::clock_ticks_per_second()
-}
-
-/// The number after `name` at the beginning of a line.
-pub(crate) fn field(text: &str, name: &str) -> Option<u64> {
-    text.lines().find_map(|line| line.strip_prefix(name))?.split_whitespace().next()?.parse().ok()
 }
 
 /// What we use of `/proc/PID/stat`. Source: proc_pid_stat(5).

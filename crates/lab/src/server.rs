@@ -1,4 +1,4 @@
-//! A process that listens: a subject, or a middle. Started until its port answers.
+//! A process that listens: a subject, or a proxy. Started until its port answers.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -31,7 +31,7 @@ pub(crate) struct Server<'a> {
     pub(crate) stop_timeout_ns: u64,
     /// What the failure of such a process is called.
     pub(crate) kind: FailureKind,
-    /// What messages begin with, `middle haproxy: `.
+    /// What messages begin with, `proxy haproxy: `.
     pub(crate) who: &'a str,
 }
 
@@ -94,14 +94,14 @@ impl Server<'_> {
                     match build::unrunnable(&last_words) {
                         Some(reason) => failed(FailureKind::Unrunnable, format!("{}{reason}", self.who)),
                         None => start_failed(format!(
-                            "it ended ({exit}) before port {port} answered{}{}",
+                            "exited ({exit}) before port {port} answered{}{}",
                             child.left_behind(),
                             saying(&last_words)
                         )),
                     }
                 }
                 NotReady::Foreign => not_ready(format!(
-                    "{} answers, but it is another process that listens there: the subject did not within {timeout:?}{}",
+                    "{} is held by another process; the server did not listen within {timeout:?}{}",
                     ready::address(port),
                     elsewhere()
                 )),

@@ -6,13 +6,11 @@ use std::io::Read;
 use std::path::Path;
 
 use study::Journey;
+use study::limits::BODY_MAX_BYTES;
 use study::plan::{BodyPlan, HttpPlan, HttpRequestPlan, JourneyPlan, LoadPlan, Plan};
-use study::spec::{Dialect, HttpRequest, Target};
+use study::spec::{HttpRequest, Protocol, Target};
 
 use crate::ready;
-
-/// Longest body that is read from a file, bytes. It travels to the generator as JSON, and in each request from there.
-pub const BODY_MAX_BYTES: u64 = 4 * 1024 * 1024;
 
 /// The ports of a trial, as the generator meets them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,29 +45,28 @@ impl Ports {
 
 /// The target of a load on the subject of a trial; files are relative to `directory`.
 ///
-/// Errors: a protocol that there is none of, a body that cannot be read.
+/// Errors: a plan that does not say what is asked, a body that cannot be read.
 pub(crate) fn target(load: &LoadPlan, ports: Ports, directory: &Path) -> Result<Target, String> {
     let port = ports.port;
     let address = ready::address(port).to_string();
     if let Some(plan) = &load.journey {
         return journey(plan, ports, directory);
     }
-    match (load.protocol.as_str(), &load.http) {
-        ("pingpong", _) => Ok(Target::Pingpong { address }),
-        ("http" | "https", Some(http)) => {
+    let lacks = || format!("the plan does not say what is asked over `{}`", load.protocol);
+    match load.protocol {
+        Protocol::Pingpong => Ok(Target::Pingpong { address }),
+        Protocol::Http | Protocol::Https => {
+            let http = load.http.as_ref().ok_or_else(lacks)?;
             let host = host(http, port);
             let requests = http.requests.iter().map(|request| self::request(request, &host, directory));
             let requests = requests.collect::<Result<Vec<_>, _>>()?;
             Ok(Target::Http { address, requests, tls: http.tls.clone(), expect: http.expect.clone() })
         }
-        ("http" | "https", None) => Err(format!("the plan does not say what is asked over `{}`", load.protocol)),
-        (other, _) => match (Dialect::named(other), &load.workload) {
-            (Some(dialect), Some(workload)) => {
-                Ok(Target::Cache { address, dialect, workload: Box::new(workload.clone()) })
-            }
-            (Some(_), None) => Err(format!("the plan does not say what the cache is asked over `{other}`")),
-            (None, _) => Err(format!("there is no protocol `{other}`")),
-        },
+        Protocol::Cache(dialect) => {
+            let workload = load.workload.clone().ok_or_else(lacks)?;
+            Ok(Target::Cache { address, dialect, workload: Box::new(workload) })
+        }
+        Protocol::Journey => Err(lacks()),
     }
 }
 
@@ -104,13 +101,13 @@ fn journey(plan: &JourneyPlan, ports: Ports, directory: &Path) -> Result<Target,
 
 /// The journey of a plan with the texts of its schemas, or all that is wrong with it.
 fn read_journey(plan: &JourneyPlan, directory: &Path) -> Result<Journey, Vec<String>> {
-    if let Some(journey) = study::journey::preset(&plan.source) {
+    if let Some(journey) = study::preset_journey(&plan.source) {
         return Ok(journey);
     }
     let path = directory.join(&plan.source);
     let text = text(&path).map_err(|why| vec![why])?;
     let words = |mistake: &study::Diagnostic| format!("{}:{mistake}", plan.source);
-    let mut journey = study::journey::parse(&text).map_err(|found| found.iter().map(words).collect::<Vec<_>>())?;
+    let mut journey = study::parse_journey(&text).map_err(|found| found.iter().map(words).collect::<Vec<_>>())?;
     let files = journey.files().map(str::to_owned).collect::<Vec<_>>();
     let beside = path.parent().unwrap_or(directory);
     let mut mistakes = Vec::new();
@@ -172,7 +169,7 @@ fn body(path: &Path) -> Result<Vec<u8>, String> {
 /// What is wrong with the files that `plan` needs beside its subjects, one sentence each; relative to `directory`. Asked before a run,
 /// this saves a failed trial of every design point.
 pub fn missing_files(plan: &Plan, directory: &Path) -> Vec<String> {
-    let mut missing = crate::middle::missing_files(plan, directory);
+    let mut missing = crate::proxy::missing_files(plan, directory);
     for http in plan.points.iter().filter_map(|point| point.load.http.as_ref()) {
         let files = http.requests.iter().filter_map(|request| match &request.body {
             Some(BodyPlan::File(file)) => Some(file),
@@ -220,18 +217,18 @@ mod tests {
     }
 
     #[test]
-    fn of_ping_pong_and_of_no_protocol() {
+    fn of_ping_pong_and_of_what_is_not_asked() {
         let here = Path::new(".");
         let address = "127.0.0.1:7000".to_owned();
         assert_eq!(target_of("protocol = \"pingpong\"", here), Ok(Target::Pingpong { address }));
         let mut load = plan("protocol = \"pingpong\"").points[0].load.clone();
-        load.protocol = "gopher".to_owned();
-        assert_eq!(target(&load, Ports::direct(7000), here), Err("there is no protocol `gopher`".to_owned()));
-        load.protocol = "http".to_owned();
-        assert_eq!(
-            target(&load, Ports::direct(7000), here),
-            Err("the plan does not say what is asked over `http`".to_owned())
-        );
+        for protocol in Protocol::all().filter(|protocol| *protocol != Protocol::Pingpong) {
+            load.protocol = protocol;
+            assert_eq!(
+                target(&load, Ports::direct(7000), here),
+                Err(format!("the plan does not say what is asked over `{protocol}`"))
+            );
+        }
     }
 
     #[test]
@@ -329,7 +326,7 @@ mod tests {
         let at = |file: &str| folder.path().join(file).display().to_string();
         let expected = [
             format!("the body `{}` cannot be read: No such file or directory (os error 2)", at("gone")),
-            format!("the body `{}` has more than 4194304 bytes", at("large")),
+            format!("the body `{}` has more than 16777216 bytes", at("large")),
             format!(
                 "the roots to trust, `{}`, cannot be read: No such file or directory (os error 2)",
                 at("roots.pem")

@@ -7,7 +7,10 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-use crate::sample::field;
+/// The number after `name` at the beginning of a line.
+pub(crate) fn field(text: &str, name: &str) -> Option<u64> {
+    text.lines().find_map(|line| line.strip_prefix(name))?.split_whitespace().next()?.parse().ok()
+}
 
 /// Sums over threads.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use study::plan::{LoadPlan, Plan, Point};
 use study::record::{
-    Failure, FailureKind, IdlePolicy, Measurement, MiddleUse, NetworkCounters, Outcome, Probe, Probes, RECORD_VERSION,
+    Failure, FailureKind, IdlePolicy, Measurement, NetworkCounters, Outcome, Probe, Probes, ProxyUse, RECORD_VERSION,
     Record, Step, SubjectUse,
 };
 use study::seam::Told;
@@ -16,8 +16,8 @@ use study::{WarningKind, words};
 use crate::end::{End, failed, saying};
 use crate::generator::{self, Generator};
 use crate::hooks::{Live, Options, Phase};
-use crate::middle::{Middle, Place};
 use crate::process::{Child, Supervisor, wait_readable};
+use crate::proxy::{Place, Proxy};
 use crate::sample::{Reading, Sampler};
 use crate::server::{Server, Started};
 use crate::target::Ports;
@@ -28,7 +28,7 @@ use crate::{clock, network, ready, target, wire};
 const SPIN_NS: u64 = 100_000;
 /// The longest wait before we look whether to end.
 const LOOK: Duration = Duration::from_millis(50);
-/// The time between looks at the connections of middles while measuring: with very many connections one takes milliseconds.
+/// The time between looks at the connections of proxies while measuring: with very many connections one takes milliseconds.
 const LOOK_AT_WIRE: Duration = Duration::from_millis(200);
 /// So long before a reading is due nothing else is looked at, so that it is not late.
 const NEAR: Duration = Duration::from_millis(20);
@@ -69,7 +69,7 @@ impl Trial<'_> {
             subject: SubjectUse { revision: self.revision.clone(), ..SubjectUse::default() },
             generator_cpus: Vec::new(),
             cpus_shared: false,
-            middles: Vec::new(),
+            proxies: Vec::new(),
             network: NetworkCounters::default(),
             verdict: None,
             probes: Probes::default(),
@@ -96,7 +96,7 @@ impl Trial<'_> {
     fn measure(&self, record: &mut Record, say: &mut dyn FnMut(Phase, Option<&Live>)) -> Result<Measurement, End> {
         say(Phase::Start, None);
         let mut share = share(self.point(), self.options).map_err(|text| failed(FailureKind::Start, text))?;
-        let middle_cpus = share.subject.split_off((self.point().subject.cpus as usize).min(share.subject.len()));
+        let proxy_cpus = share.subject.split_off((self.point().subject.cpus as usize).min(share.subject.len()));
         record.subject.cpus.clone_from(&share.subject);
         record.generator_cpus.clone_from(&share.generator);
         record.cpus_shared = share.shared;
@@ -107,7 +107,7 @@ impl Trial<'_> {
             .map_err(|error| failed(FailureKind::Start, format!("there is no second free port: {error}")))?;
         let Started { child: mut subject, at: started, .. } = self.start(&share, second_port, record)?;
         let mut sampler = Sampler::new(Path::new("/proc"), subject.pid(), started, &share.subject);
-        let mut middles = self.start_middles(&middle_cpus, second_port, record)?;
+        let mut proxies = self.start_proxies(&proxy_cpus, second_port, record)?;
         let own_net = Path::new("/proc/self/net");
         let subject_net = format!("/proc/{}/net", subject.pid());
         let before = network::read(Path::new(&subject_net));
@@ -115,7 +115,7 @@ impl Trial<'_> {
         let mut readings = Readings::default();
         let result = {
             let subject = Subject { child: &mut subject, sampler: &mut sampler };
-            self.load(record, &share, subject, &mut middles, &mut readings, say)
+            self.load(record, &share, subject, &mut proxies, &mut readings, say)
         };
 
         // A subject that has ended has no folder left; ours has the same counters, unless it had a network of its own.
@@ -131,10 +131,11 @@ impl Trial<'_> {
         }
         say(Phase::Stop, None);
         let tables = readings.tables();
-        for (index, middle) in middles.into_iter().enumerate() {
-            let of_it = |moment: &Option<Moment>| moment.as_ref().and_then(|moment| moment.middles.get(index).copied());
+        for (index, proxy) in proxies.into_iter().enumerate() {
+            let of_it =
+                |moment: &Option<UsageSnapshot>| moment.as_ref().and_then(|moment| moment.proxies.get(index).copied());
             let ends = of_it(&readings.begin).zip(of_it(&readings.end));
-            record.warnings.extend(middle.finish(ends, readings.span, &tables, &mut record.middles[index]));
+            record.warnings.extend(proxy.finish(ends, readings.span, &tables, &mut record.proxies[index]));
         }
         let exit = subject.stop(Duration::from_nanos(self.point().subject.stop_timeout_ns));
         record.warnings.extend(exit.ignored_sigterm().map(|text| WarningKind::IgnoredSigterm.says(text)));
@@ -176,20 +177,15 @@ impl Trial<'_> {
 
     /// What stands between generator and subject, the generator's neighbour first. What of it had been started when one could not be is
     /// stopped.
-    fn start_middles(
-        &self,
-        middle_cpus: &[u32],
-        second_port: u16,
-        record: &mut Record,
-    ) -> Result<Vec<Middle<'_>>, End> {
-        let plans = &self.point().middles;
+    fn start_proxies(&self, proxy_cpus: &[u32], second_port: u16, record: &mut Record) -> Result<Vec<Proxy<'_>>, End> {
+        let plans = &self.point().proxies;
         let subject_port = record.subject.port.unwrap_or(0);
-        record.middles = vec![MiddleUse::default(); plans.len()];
-        let mut middles = Vec::new();
-        let mut left = middle_cpus;
+        record.proxies = vec![ProxyUse::default(); plans.len()];
+        let mut proxies = Vec::new();
+        let mut left = proxy_cpus;
         let mut next_port = subject_port;
         // The neighbour of the subject first, so that each finds who stands behind it.
-        for (plan, used) in plans.iter().zip(&mut record.middles).rev() {
+        for (plan, used) in plans.iter().zip(&mut record.proxies).rev() {
             let (own, rest) = left.split_at((plan.cpus as usize).min(left.len()));
             left = rest;
             let place = Place {
@@ -202,12 +198,12 @@ impl Trial<'_> {
                 subject_port,
                 second_port,
             };
-            let middle = Middle::start(plan, &place, used)?;
-            next_port = middle.port();
-            middles.push(middle);
+            let proxy = Proxy::start(plan, &place, used)?;
+            next_port = proxy.port();
+            proxies.push(proxy);
         }
-        middles.reverse();
-        Ok(middles)
+        proxies.reverse();
+        Ok(proxies)
     }
 
     /// Loads `subject` until the generator has its measurement, or something has gone wrong.
@@ -216,16 +212,16 @@ impl Trial<'_> {
         record: &Record,
         share: &Share,
         subject: Subject<'_>,
-        middles: &mut [Middle<'_>],
+        proxies: &mut [Proxy<'_>],
         readings: &mut Readings,
         say: &mut dyn FnMut(Phase, Option<&Live>),
     ) -> Result<Measurement, End> {
         let Subject { child: subject, sampler } = subject;
         let subject_port = record.subject.port.unwrap_or(0);
-        let ports = middles.first().map_or(Ports::direct(subject_port), |middle| Ports {
-            port: middle.port(),
+        let ports = proxies.first().map_or(Ports::direct(subject_port), |proxy| Ports {
+            port: proxy.port(),
             subject_port,
-            admin_port: middle.admin_port(),
+            admin_port: proxy.admin_port(),
         });
         let spec = load_spec(&self.point().load.at(self.step), share, ports, record.seed, &self.options.directory)
             .map_err(|text| failed(FailureKind::Generator, text))?;
@@ -239,7 +235,7 @@ impl Trial<'_> {
             if (self.interrupted)() {
                 return Err(End::Interrupted);
             }
-            let mut looks = Looks { sampler: &mut *sampler, middles: &mut *middles };
+            let mut looks = Observed { sampler: &mut *sampler, proxies: &mut *proxies };
             let due = if readings.is_near(clock::now()) {
                 looks.prepare();
                 None
@@ -254,10 +250,10 @@ impl Trial<'_> {
             }
             let due = due.into_iter().chain(readings.due()).min();
             let timeout = due.map_or(LOOK, |due| due.saturating_duration_since(now).min(LOOK));
-            let ends = middles.iter().map(|middle| middle.started.child.pidfd());
+            let ends = proxies.iter().map(|proxy| proxy.started.child.pidfd());
             let handles = [generator.output(), subject.pidfd()].into_iter().chain(ends).collect::<Vec<_>>();
             let readable = wait_readable(&handles, timeout);
-            let mut looks = Looks { sampler: &mut *sampler, middles: &mut *middles };
+            let mut looks = Observed { sampler: &mut *sampler, proxies: &mut *proxies };
             readings.take_due(&mut generator, &mut looks, say);
             if readable[0]
                 && let Some(result) = hear(&mut generator, &mut watch, &mut looks, readings, say)
@@ -277,10 +273,10 @@ impl Trial<'_> {
             let last_words = subject.last_words();
             return Err(failed(
                 FailureKind::Exited,
-                format!("it ended ({exit}) while it was loaded{}{}", subject.left_behind(), saying(&last_words)),
+                format!("exited ({exit}) under load{}{}", subject.left_behind(), saying(&last_words)),
             ));
         }
-        if let Some(end) = middles.iter_mut().find_map(Middle::ended) {
+        if let Some(end) = proxies.iter_mut().find_map(Proxy::ended) {
             return Err(end);
         }
         answered(result?)
@@ -293,20 +289,20 @@ struct Subject<'a> {
     sampler: &'a mut Sampler,
 }
 
-/// What others had of processors is told apart from what the generator and middles had, or not told.
+/// What others had of processors is told apart from what the generator and proxies had, or not told.
 fn settle_others(record: &mut Record) {
     let cpu_ns = |used: &SubjectUse| used.user_ns.saturating_add(used.system_ns);
     let unknown = record.cpus_shared || record.idle == IdlePolicy::Spin;
-    let shared = record.middles.iter().filter(|middle| middle.shares_cpus).map(|middle| cpu_ns(&middle.used));
+    let shared = record.proxies.iter().filter(|proxy| proxy.shares_cpus).map(|proxy| cpu_ns(&proxy.used));
     let shared_ns = shared.fold(0, u64::saturating_add);
     let subject_ns = cpu_ns(&record.subject);
-    for middle in &mut record.middles {
-        let beside_ns = if middle.shares_cpus {
-            shared_ns.saturating_sub(cpu_ns(&middle.used)).saturating_add(subject_ns)
+    for proxy in &mut record.proxies {
+        let beside_ns = if proxy.shares_cpus {
+            shared_ns.saturating_sub(cpu_ns(&proxy.used)).saturating_add(subject_ns)
         } else {
             0
         };
-        middle.used.others_ns = middle.used.others_ns.filter(|_| !unknown).map(|ns| ns.saturating_sub(beside_ns));
+        proxy.used.others_ns = proxy.used.others_ns.filter(|_| !unknown).map(|ns| ns.saturating_sub(beside_ns));
     }
     let others_ns = &mut record.subject.others_ns;
     *others_ns = others_ns.filter(|_| !unknown).map(|ns| ns.saturating_sub(shared_ns));
@@ -315,8 +311,8 @@ fn settle_others(record: &mut Record) {
 /// CPU time and more at both ends of measuring.
 #[derive(Default)]
 struct Readings {
-    begin: Option<Moment>,
-    end: Option<Moment>,
+    begin: Option<UsageSnapshot>,
+    end: Option<UsageSnapshot>,
     /// When the generator has said that measuring begins and ends, as far as it has.
     begins: Option<Instant>,
     ends: Option<Instant>,
@@ -344,7 +340,7 @@ impl Readings {
     fn take_due(
         &mut self,
         generator: &mut Generator,
-        looks: &mut Looks<'_, '_>,
+        looks: &mut Observed<'_, '_>,
         say: &mut dyn FnMut(Phase, Option<&Live>),
     ) {
         if self.due().is_none_or(|due| clock::now() < due) {
@@ -359,7 +355,7 @@ impl Readings {
     }
 
     /// Takes the last reading, and lets the generator close its connections.
-    fn take_end(&mut self, generator: &mut Generator, looks: &mut Looks<'_, '_>) {
+    fn take_end(&mut self, generator: &mut Generator, looks: &mut Observed<'_, '_>) {
         if self.end.is_none() {
             self.end = Some(looks.moment());
             looks.tick_in_full();
@@ -385,26 +381,26 @@ impl Readings {
     }
 }
 
-/// What subject and middles had used at one moment.
-struct Moment {
+/// What subject and proxies had used at one moment.
+struct UsageSnapshot {
     subject: Reading,
-    middles: Vec<Reading>,
-    /// Read where there are middles alone.
+    proxies: Vec<Reading>,
+    /// Read where there are proxies alone.
     wire: Option<wire::Table>,
 }
 
 /// Who is looked at.
-struct Looks<'a, 'b> {
+struct Observed<'a, 'b> {
     sampler: &'a mut Sampler,
-    middles: &'a mut [Middle<'b>],
+    proxies: &'a mut [Proxy<'b>],
 }
 
-impl Looks<'_, '_> {
-    fn moment(&mut self) -> Moment {
+impl Observed<'_, '_> {
+    fn moment(&mut self) -> UsageSnapshot {
         let subject = self.sampler.reading();
-        let middles = self.middles.iter_mut().map(|middle| middle.sampler.reading()).collect::<Vec<_>>();
-        let wire = if middles.is_empty() { None } else { wire::read() };
-        Moment { subject, middles, wire }
+        let proxies = self.proxies.iter_mut().map(|proxy| proxy.sampler.reading()).collect::<Vec<_>>();
+        let wire = if proxies.is_empty() { None } else { wire::read() };
+        UsageSnapshot { subject, proxies, wire }
     }
 
     fn prepare(&mut self) {
@@ -421,12 +417,12 @@ impl Looks<'_, '_> {
 
     fn samplers(&mut self, look: fn(&mut Sampler)) {
         look(self.sampler);
-        self.middles.iter_mut().for_each(|middle| look(&mut middle.sampler));
+        self.proxies.iter_mut().for_each(|proxy| look(&mut proxy.sampler));
     }
 
     /// When the next sample is due.
     fn due(&self) -> Instant {
-        self.middles.iter().map(|middle| middle.sampler.due()).fold(self.sampler.due(), Instant::min)
+        self.proxies.iter().map(|proxy| proxy.sampler.due()).fold(self.sampler.due(), Instant::min)
     }
 }
 
@@ -434,7 +430,7 @@ impl Looks<'_, '_> {
 fn hear(
     generator: &mut Generator,
     watch: &mut Watch,
-    looks: &mut Looks<'_, '_>,
+    looks: &mut Observed<'_, '_>,
     readings: &mut Readings,
     say: &mut dyn FnMut(Phase, Option<&Live>),
 ) -> Option<Result<Measurement, End>> {
@@ -528,15 +524,15 @@ fn answered(measurement: Measurement) -> Result<Measurement, End> {
         false => format!("{what}: {}{example}", seen.join(", ")),
     };
     if errors.keys().all(|kind| late(kind)) {
-        Err(failed(FailureKind::Hung, text("not one answer came while it was measured")))
+        Err(failed(FailureKind::Hung, text("no response during the measurement")))
     } else {
-        Err(failed(FailureKind::Answers, text("not one answer was right while it was measured")))
+        Err(failed(FailureKind::Answers, text("no valid response during the measurement")))
     }
 }
 
-/// The processors of a point on this machine; those of middles stand behind those of the subject.
+/// The processors of a point on this machine; those of proxies stand behind those of the subject.
 pub(crate) fn share(point: &Point, options: &Options) -> Result<Share, String> {
-    let behind = point.subject.cpus.saturating_add(point.middle_cpus);
+    let behind = point.subject.cpus.saturating_add(point.proxy_cpus);
     topology::share(&options.cpus, behind, point.load.cpus, point.load.share_cpus)
 }
 

@@ -1,4 +1,4 @@
-//! Bytes on the sockets of a middle, as the kernel counts them for each TCP connection (sock_diag(7), `tcp_info`).
+//! Bytes on the sockets of a proxy, as the kernel counts them for each TCP connection (sock_diag(7), `tcp_info`).
 
 use std::collections::BTreeMap;
 use std::io;
@@ -48,7 +48,7 @@ pub(crate) fn read() -> Option<Table> {
     Some(Table(sockets))
 }
 
-/// What passed a middle that listens on `port` and goes on to `next` between two looks; `None` where a connection was closed meanwhile, so
+/// What passed a proxy that listens on `port` and goes on to `next` between two looks; `None` where a connection was closed meanwhile, so
 /// that its bytes are lost.
 pub(crate) fn between(begin: &Table, end: &Table, port: u16, next: u16) -> Option<WireUse> {
     let front = |socket: &&Socket| socket.local == port;

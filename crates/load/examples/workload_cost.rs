@@ -1,5 +1,5 @@
 //! What one operation of a workload's stream costs, with the text of its key:
-//! `cargo run --release -p quintain-load --example workload_cost`.
+//! `cargo run --release -p load --example workload_cost`.
 #![allow(clippy::print_stdout, clippy::disallowed_methods, reason = "it measures by itself and says so")]
 
 use std::hint::black_box;

@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use study::spec::{Arrivals, Connection, Dialect, LoadSpec, SPEC_VERSION, Stop, Target, Warmup};
-use study::url::{self, Scheme};
+use study::limits::{CLIENTS_MAX, IN_FLIGHT_MAX, PIPELINE_MAX, THREADS_MAX, TIMEOUT_MIN_NS};
+use study::spec::{Arrivals, Connection, Dialect, LoadSpec, Protocol, SPEC_VERSION, Stop, Target, Warmup};
+use study::url;
 use study::{Journey, Workload};
 
 use crate::journey::Program;
@@ -11,15 +12,8 @@ use crate::protocol::Http;
 
 /// Windows of one measurement at most: at 100 ms, nearly three hours.
 const WINDOWS_MAX: u64 = 100_000;
-/// Workers at most.
-const THREADS_MAX: u32 = 4096;
-/// Connections at most, over all workers.
-const CLIENTS_MAX: u32 = 1_000_000;
 /// Clients of a journey at most.
 const JOURNEY_CLIENTS_MAX: u32 = 1024;
-/// Requests in flight on one connection at most, and on all together.
-const PIPELINE_MAX: u32 = 1024;
-const IN_FLIGHT_MAX: u64 = 4_000_000;
 /// Bytes of requests that may be in flight on one connection.
 const REQUEST_BYTES_MAX: u64 = 1 << 30;
 /// Keys of a population at most, where misses have causes: 2 GiB of bookkeeping.
@@ -43,7 +37,7 @@ pub fn check(spec: &LoadSpec) -> Vec<String> {
         format!("`threads` is {}, allowed are 1 to {THREADS_MAX}", spec.threads),
     );
     unless(spec.window_ns >= 1_000_000, format!("`window_ns` is {}, at least 1 ms", spec.window_ns));
-    unless(spec.timeout_ns >= 1_000_000, format!("`timeout_ns` is {}, at least 1 ms", spec.timeout_ns));
+    unless(spec.timeout_ns >= TIMEOUT_MIN_NS, format!("`timeout_ns` is {}, at least 1 ms", spec.timeout_ns));
     match &spec.target {
         Target::Cache { .. } | Target::Journey { .. } => {} // Below.
         Target::Pingpong { address } => unless(!address.is_empty(), "`address` is empty".to_owned()),
@@ -180,7 +174,7 @@ fn journey(
         let calls = journey.steps.len() as u64;
         unless(requests >= calls, format!("`requests` is {requests}, and one journey has {calls} calls"));
     }
-    let good = resolve.is_none_or(|text| url::parse(text).is_ok_and(|url| url.scheme == Scheme::Http));
+    let good = resolve.is_none_or(|text| url::parse(text).is_ok_and(|url| url.protocol == Protocol::Http));
     unless(good, format!("`resolve` is `{}`, no `http://host:port`", resolve.unwrap_or_default()));
     mistakes
 }

@@ -5,9 +5,10 @@
 //! ```
 //!
 //! Each worker is a thread with its own driver, connections and histograms ([`worker`]); nothing is shared while
-//! requests fly but a few numbers that the [`coordinator`] sets: when measuring begins, when it ends. Histograms are
-//! merged once, at the end. A protocol is one implementation of [`protocol::Protocol`]; arrivals and stop rule are
-//! values. Journeys, loads of several operations that follow from each other, have an engine of their own ([`journey`]).
+//! requests fly but a few numbers: when measuring begins, when it ends. The [`coordinator`] sets them, and each worker
+//! has an [`observer`] of them. Histograms are merged once, at the end. A protocol is one implementation of
+//! [`protocol::Protocol`]; arrivals and stop rule are values. Journeys, loads of several operations that follow from
+//! each other, have an engine of their own ([`journey`]).
 
 mod arrivals;
 mod censored;
@@ -16,17 +17,21 @@ mod coordinator;
 mod journey;
 mod limit;
 mod merge;
+mod observer;
 mod protocol;
 mod recorder;
 mod run;
+mod seen;
 #[cfg(test)]
 mod simulated;
 mod tls;
 mod trace;
 mod transient;
+mod watch;
 mod worker;
 pub mod workload;
 
 pub use check::check;
-pub use run::{Event, LoadError, Phase, Progress, run, run_telling};
+pub use run::{run, run_telling};
 pub use trace::ReplayError;
+pub use watch::{Event, LoadError, Phase, Progress};

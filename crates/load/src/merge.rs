@@ -61,7 +61,7 @@ pub(crate) fn merge(
     let censored = censored::merged(done.iter().map(|worker| &worker.waits), heard_at);
     Measurement {
         version: SPEC_VERSION,
-        protocol: spec.target.protocol().to_owned(),
+        protocol: spec.target.protocol(),
         backend: process.backend,
         backend_note: process.backend_note,
         clients: spec.clients,

@@ -21,10 +21,11 @@ pub(crate) use self::memcached::Memcached;
 pub(crate) use self::pingpong::Pingpong;
 pub(crate) use self::redis::Redis;
 use crate::recorder::Fault;
+pub(crate) use crate::seen::{CacheOutcome, Cause, Class};
 
 /// What the bytes at the front of a connection's stream come to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Reading {
+pub(crate) enum Parsed {
     /// Not the whole answer yet; all the bytes were taken.
     More,
     /// The answer ends after so many of the bytes.
@@ -38,61 +39,10 @@ pub(crate) enum Reading {
         /// The subject answers no more on this connection, and has said so.
         last: bool,
         /// What an operation on a cache came to.
-        seen: Seen,
+        seen: CacheOutcome,
     },
     /// No answer: nothing that follows can be trusted either.
     Broken(Fault),
-}
-
-/// What an operation on a cache came to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Seen {
-    pub(crate) class: Class,
-    /// Of the value: of a miss, of the one that a SET would have had.
-    pub(crate) bytes: u32,
-    /// Of a miss.
-    pub(crate) cause: Cause,
-    /// A SET that was not stored.
-    pub(crate) refused: bool,
-}
-
-impl Seen {
-    /// No operation on a cache.
-    pub(crate) const NOTHING: Seen = Seen { class: Class::Plain, bytes: 0, cause: Cause::Capacity, refused: false };
-}
-
-/// Operations by what they are and come to, each with latencies of its own.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Class {
-    GetHit,
-    GetMiss,
-    Set,
-    Delete,
-    Fill,
-    Rewrite,
-    /// None of a cache.
-    Plain,
-}
-
-impl Class {
-    /// Classes of caches.
-    pub(crate) const COUNT: usize = 6;
-
-    /// Whether an answer caused it: it is no operation of the workload, and in no timetable.
-    #[inline]
-    pub(crate) fn is_caused(self) -> bool {
-        matches!(self, Class::Fill | Class::Rewrite)
-    }
-}
-
-/// Why a GET missed; [`study::record::MissCauses`] says what each means.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Cause {
-    Compulsory,
-    Invalidation,
-    Expiry,
-    Refused,
-    Capacity,
 }
 
 /// The client's side of a protocol in which answers come in the order of the requests.
@@ -103,7 +53,7 @@ pub(crate) trait Protocol {
     /// What is remembered of a request to know its answer.
     type Expected: Copy + Default;
 
-    /// What becomes of a request whose answer cannot be told from bytes that nobody asked for.
+    /// What becomes of a request whose answer cannot be told from unexpected bytes.
     const UNREADABLE: Fault;
 
     /// The stream of a new connection.
@@ -156,10 +106,10 @@ pub(crate) trait Protocol {
     }
 
     /// Reads on in the answer to the oldest request in flight.
-    fn read(&mut self, stream: &mut Self::Stream, expected: Self::Expected, bytes: &[u8], now: Nanos) -> Reading;
+    fn read(&mut self, stream: &mut Self::Stream, expected: Self::Expected, bytes: &[u8], now: Nanos) -> Parsed;
 
     /// The subject's stream has ended while this answer was awaited: that may be its end.
-    fn end(&mut self, stream: &mut Self::Stream, expected: Self::Expected) -> Reading;
+    fn end(&mut self, stream: &mut Self::Stream, expected: Self::Expected) -> Parsed;
 
     /// In words, what was wrong with the answer that was read last; asked only after a fault.
     fn explain(&self) -> Option<String>;

@@ -5,7 +5,7 @@ use stats::Histogram;
 use stats::histogram::Parts;
 use study::record::CacheCounts;
 
-use crate::protocol::{Class, Seen};
+use crate::seen::{CacheOutcome, Class};
 
 /// What can go wrong with a request, by the name that records give it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -138,7 +138,7 @@ impl CacheRecorder {
 
     /// One right answer.
     #[inline]
-    pub(crate) fn answer(&mut self, seen: Seen, service_ns: u64, at: Nanos, measured: bool) {
+    pub(crate) fn answer(&mut self, seen: CacheOutcome, service_ns: u64, at: Nanos, measured: bool) {
         let counts = if measured { &mut self.counts } else { &mut self.warmup };
         let bytes = u64::from(seen.bytes);
         match seen.class {

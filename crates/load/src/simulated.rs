@@ -17,8 +17,9 @@ use study::spec::{Arrivals, LoadSpec, Stop, Warmup};
 use crate::check::tests::spec;
 use crate::coordinator::{Control, Coordinator, Outcome};
 use crate::merge::{Process, merge};
+use crate::observer::Usage;
 use crate::protocol::{Pingpong, Protocol, Shared};
-use crate::worker::{self, Task, Usage};
+use crate::worker::{self, Task};
 
 const MS: u64 = 1_000_000;
 const S: u64 = 1_000_000_000;

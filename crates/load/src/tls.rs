@@ -67,7 +67,7 @@ pub enum TlsError {
     #[error("the server ended the TLS {during} with the alert `{alert}`{hint}")]
     Alert {
         /// Handshake or connection.
-        during: During,
+        during: TlsPhase,
         /// Its name. Source: RFC 8446 appendix B.2.
         alert: String,
         /// What that often means, after a colon; else empty.
@@ -83,7 +83,7 @@ pub enum TlsError {
     #[error("the server broke the TLS {during}: {reason}")]
     Protocol {
         /// Handshake or connection.
-        during: During,
+        during: TlsPhase,
         /// How, in the words of the library.
         reason: String,
     },
@@ -94,14 +94,14 @@ pub enum TlsError {
 
 /// Where a session stood when it failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum During {
+pub enum TlsPhase {
     /// Before application data could flow.
     Handshake,
     /// After.
     Connection,
 }
 
-impl fmt::Display for During {
+impl fmt::Display for TlsPhase {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Handshake => "handshake",
@@ -223,7 +223,7 @@ impl Session {
             let during = self.during();
             let taken = self.connection.read_tls(&mut wire);
             taken.map_err(|error| TlsError::Protocol { during, reason: error.to_string() })?;
-            if during == During::Handshake {
+            if during == TlsPhase::Handshake {
                 self.handshake_bytes += before - wire.len();
                 if self.handshake_bytes > HANDSHAKE_BYTES_MAX {
                     return Err(TlsError::HandshakeTooLong { limit: HANDSHAKE_BYTES_MAX });
@@ -232,7 +232,7 @@ impl Session {
             let processed = self.connection.process_new_packets();
             self.give_out(plain);
             let state = processed.map_err(|error| words(error, during))?;
-            if during == During::Handshake && !self.connection.is_handshaking() {
+            if during == TlsPhase::Handshake && !self.connection.is_handshaking() {
                 self.check_protocol()?;
             }
             self.ended = state.peer_has_closed();
@@ -261,8 +261,8 @@ impl Session {
         }
     }
 
-    fn during(&self) -> During {
-        if self.connection.is_handshaking() { During::Handshake } else { During::Connection }
+    fn during(&self) -> TlsPhase {
+        if self.connection.is_handshaking() { TlsPhase::Handshake } else { TlsPhase::Connection }
     }
 
     /// Encrypts `plain`, or keeps it until the handshake is over; [`Session::take`] then has it.
@@ -317,7 +317,7 @@ fn begins(wire: &[u8]) -> String {
 }
 
 /// The library's error in our words.
-fn words(error: rustls::Error, during: During) -> TlsError {
+fn words(error: rustls::Error, during: TlsPhase) -> TlsError {
     match error {
         rustls::Error::InvalidCertificate(error) => BadCertificate::from(error).into(),
         rustls::Error::AlertReceived(AlertDescription::NoApplicationProtocol) => TlsError::Alpn(""),

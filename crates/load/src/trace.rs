@@ -61,7 +61,7 @@ pub enum ReplayError {
 
 /// One operation of a trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Traced {
+pub(crate) struct TraceOp {
     /// When it is meant to be sent, ns after the first; 0 where the gaps are not kept.
     pub(crate) at_ns: Nanos,
     /// The number of its key: keys are numbered as they come.
@@ -106,7 +106,7 @@ impl Hasher for Hashed {
 
 /// What the workers have seen of a trace.
 #[derive(Debug, Default)]
-pub(crate) struct Seen {
+pub(crate) struct CacheOutcome {
     operations: AtomicU64,
     keys: AtomicU64,
     /// Bytes of distinct keys, as sent; and as recorded, of those where that is.
@@ -118,10 +118,10 @@ pub(crate) struct Seen {
     ended: AtomicBool,
 }
 
-impl Seen {
+impl CacheOutcome {
     /// An operation is sent, whose key has so many bytes.
     #[inline]
-    pub(crate) fn sent(&self, operation: &Traced, key_bytes: u32) {
+    pub(crate) fn sent(&self, operation: &TraceOp, key_bytes: u32) {
         self.operations.fetch_add(1, Relaxed);
         if operation.new {
             self.keys.fetch_add(1, Relaxed);
@@ -212,27 +212,27 @@ impl<R: BufRead> io::Read for Frames<R> {
 
 /// Deals a trace out.
 #[derive(Debug)]
-pub(crate) struct Dealer<'a> {
+pub(crate) struct TraceDistributor<'a> {
     workload: &'a Workload,
     trace: &'a Trace,
     texts: &'a Texts,
     value_sizes: Sizes,
     value_seed: u64,
-    hands: Vec<SyncSender<Vec<Traced>>>,
-    batches: Vec<Vec<Traced>>,
+    hands: Vec<SyncSender<Vec<TraceOp>>>,
+    batches: Vec<Vec<TraceOp>>,
     turn: usize,
     known: HashMap<u64, Known, BuildHasherDefault<Hashed>>,
     /// Of recorded gaps: the first second, this one, and what was recorded in it, with repeats.
     first_s: Option<u64>,
     second: u64,
-    in_second: Vec<(Traced, u64)>,
+    in_second: Vec<(TraceOp, u64)>,
     line: &'static str,
 }
 
 /// Nobody takes operations any more.
 struct Left;
 
-impl<'a> Dealer<'a> {
+impl<'a> TraceDistributor<'a> {
     /// A dealer and the hands of so many workers.
     ///
     /// # Errors
@@ -245,8 +245,8 @@ impl<'a> Dealer<'a> {
         texts: &'a Texts,
         seed: u64,
         workers: u32,
-        seen: &Arc<Seen>,
-    ) -> Result<(Dealer<'a>, Vec<Tape>), WorkloadError> {
+        seen: &Arc<CacheOutcome>,
+    ) -> Result<(TraceDistributor<'a>, Vec<Tape>), WorkloadError> {
         let trace = workload.trace.as_ref().expect("a workload with a trace");
         let (mut hands, mut tapes) = (Vec::new(), Vec::new());
         for _ in 0..workers {
@@ -254,7 +254,7 @@ impl<'a> Dealer<'a> {
             hands.push(hand);
             tapes.push(Tape { from, ahead: VecDeque::new(), ended: false, seen: seen.clone() });
         }
-        let dealer = Dealer {
+        let dealer = TraceDistributor {
             workload,
             trace,
             texts,
@@ -337,7 +337,7 @@ impl<'a> Dealer<'a> {
         Ok(dealt)
     }
 
-    fn operation(&mut self, access: &Access<'_>) -> Result<Traced, String> {
+    fn operation(&mut self, access: &Access<'_>) -> Result<TraceOp, String> {
         let mut hasher = DefaultHasher::new();
         hasher.write(access.key);
         let next = self.known.len() as u64;
@@ -367,7 +367,7 @@ impl<'a> Dealer<'a> {
             UNTOLD => self.value_sizes.at(mix(self.value_seed ^ key)) as u32,
             told => told,
         };
-        Ok(Traced {
+        Ok(TraceOp {
             at_ns: 0,
             key,
             value_bytes,
@@ -406,7 +406,7 @@ impl<'a> Dealer<'a> {
         Ok(())
     }
 
-    fn deal_out(&mut self, mut operation: Traced, repeat: u64) -> Result<(), Left> {
+    fn deal_out(&mut self, mut operation: TraceOp, repeat: u64) -> Result<(), Left> {
         for _ in 0..repeat {
             self.deal_one(operation)?;
             operation.new = false;
@@ -414,7 +414,7 @@ impl<'a> Dealer<'a> {
         Ok(())
     }
 
-    fn deal_one(&mut self, operation: Traced) -> Result<(), Left> {
+    fn deal_one(&mut self, operation: TraceOp) -> Result<(), Left> {
         let turn = self.turn;
         self.turn = if turn + 1 == self.hands.len() { 0 } else { turn + 1 };
         self.batches[turn].push(operation);
@@ -436,10 +436,10 @@ impl<'a> Dealer<'a> {
 /// A worker's operations of a trace, in order.
 #[derive(Debug)]
 pub(crate) struct Tape {
-    from: Receiver<Vec<Traced>>,
-    ahead: VecDeque<Traced>,
+    from: Receiver<Vec<TraceOp>>,
+    ahead: VecDeque<TraceOp>,
     ended: bool,
-    seen: Arc<Seen>,
+    seen: Arc<CacheOutcome>,
 }
 
 impl Tape {
@@ -476,7 +476,7 @@ impl Tape {
 
     /// The next one.
     #[inline]
-    pub(crate) fn next(&mut self) -> Option<Traced> {
+    pub(crate) fn next(&mut self) -> Option<TraceOp> {
         self.available(1);
         self.ahead.pop_front()
     }

@@ -14,7 +14,7 @@ const MOVE: f64 = 0.001;
 
 /// What was found.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Seen {
+pub(crate) struct CacheOutcome {
     pub(crate) steady: bool,
     /// Movement of the hit ratio over the second half by Sen's slope; `None`: there is nothing to tell it from.
     moved: Option<f64>,
@@ -27,9 +27,9 @@ pub(crate) fn next_look(seen: usize) -> usize {
 }
 
 /// Looks at GETs that hit and GETs of each window, by Mann and Kendall's test over the second half.
-pub(crate) fn judge(windows: &[(u64, u64)]) -> Seen {
+pub(crate) fn judge(windows: &[(u64, u64)]) -> CacheOutcome {
     let half = &windows[windows.len() / 2..];
-    let unknown = Seen { steady: false, moved: None, windows: windows.len() };
+    let unknown = CacheOutcome { steady: false, moved: None, windows: windows.len() };
     if windows.len() < FEWEST {
         return unknown;
     }
@@ -38,14 +38,14 @@ pub(crate) fn judge(windows: &[(u64, u64)]) -> Seen {
     let ratios = sums.filter(|sum| sum.1 > 0).map(|(hits, gets)| hits as f64 / gets as f64).collect::<Vec<_>>();
     if ratios.is_empty() {
         // Nothing is read: there is no hit ratio to wait for.
-        return Seen { steady: true, ..unknown };
+        return CacheOutcome { steady: true, ..unknown };
     }
     let Some(trend) = drift::mann_kendall(&ratios) else { return unknown };
     let moved = trend.slope * (ratios.len() - 1) as f64;
-    Seen { steady: trend.p_value >= P_VALUE || moved.abs() < MOVE, moved: Some(moved), windows: windows.len() }
+    CacheOutcome { steady: trend.p_value >= P_VALUE || moved.abs() < MOVE, moved: Some(moved), windows: windows.len() }
 }
 
-impl Seen {
+impl CacheOutcome {
     /// The same for a reader.
     pub(crate) fn words(&self, elapsed: Nanos, window_ns: Nanos) -> String {
         let seconds = elapsed as f64 / 1e9;

@@ -11,7 +11,7 @@ use study::spec::{Arrivals, Backend, Connection, Identities, LoadSpec, SPEC_VERS
 
 /// What a server has seen.
 #[derive(Default)]
-struct Seen {
+struct CacheOutcome {
     /// The caller has heard that measuring has ended, and has done with it.
     heard: AtomicBool,
     closed_before: AtomicU64,
@@ -19,10 +19,10 @@ struct Seen {
 }
 
 /// Gives back each word plus one, or one HTTP answer each time it has read something.
-fn serve(answer: Option<&'static [u8]>) -> (String, Arc<Seen>) {
+fn serve(answer: Option<&'static [u8]>) -> (String, Arc<CacheOutcome>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap().to_string();
-    let seen = Arc::new(Seen::default());
+    let seen = Arc::new(CacheOutcome::default());
     let shared = seen.clone();
     std::thread::spawn(move || {
         for socket in listener.incoming() {
@@ -68,7 +68,7 @@ fn spec(target: Target, backend: Backend, stop: Stop) -> LoadSpec {
     }
 }
 
-fn check(spec: &LoadSpec, seen: &Seen) {
+fn check(spec: &LoadSpec, seen: &CacheOutcome) {
     let mut events = Vec::new();
     let measurement = load::run_telling(
         spec,
@@ -121,7 +121,7 @@ fn connections_stay_open_until_the_end_was_heard_of() {
 fn those_of_journeys_too() {
     let (address, seen) = serve(Some(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}"));
     let text = format!("name = \"j\"\ntargets = {{ a = \"http://{address}\" }}\n[[step]]\nurl = \"{{a}}/x\"\n");
-    let journey = study::journey::parse(&text).unwrap();
+    let journey = study::parse_journey(&text).unwrap();
     let target = Target::Journey {
         journey: Box::new(journey),
         targets: Default::default(),

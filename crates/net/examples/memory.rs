@@ -2,7 +2,7 @@
 //! open, after an answer of 100 bytes on each, after one of 60,000 bytes on each.
 //!
 //! ```text
-//! cargo run --release -p quintain-net --example memory -- epoll 400
+//! cargo run --release -p net --example memory -- epoll 400
 //! backend connections  made KiB  open KiB  small KiB  large KiB  bytes/connection
 //! ```
 //!

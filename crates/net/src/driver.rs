@@ -53,7 +53,7 @@ pub enum Event {
     /// The connection is gone and, from this event on, its slot is free; the last event of its name. Also the answer
     /// to a failed connect, and to the caller's own [`Driver::close`] once no operation of it is left in the kernel.
     Closed(Conn, CloseReason),
-    /// Nothing waits to be sent any more; told once for each [`Driver::tell_sent`].
+    /// Nothing waits to be sent any more; told once for each [`Driver::notify_when_sent`].
     Sent(Conn),
     /// Another thread called the waker.
     Woken,
@@ -150,7 +150,7 @@ pub trait Driver {
 
     /// Asks for one [`Event::Sent`] when the kernel has taken all that was sent on `conn` and takes more: the way to
     /// send a stream of any length, piece after piece, to a peer that reads at its own pace.
-    fn tell_sent(&mut self, conn: Conn);
+    fn notify_when_sent(&mut self, conn: Conn);
 
     /// Stops receiving from `conn`, or goes on. What the kernel had handed over before, at most
     /// `Config::receive_bytes` with back-pressure, may still come. Meanwhile the end of the peer's stream need not

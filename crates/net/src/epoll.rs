@@ -62,7 +62,7 @@ struct Connection {
     /// The caller's stream ends when `outgoing` is empty.
     end_sent: bool,
     /// The caller is to be told when `outgoing` is empty and the socket takes more.
-    tell_sent: bool,
+    notify_when_sent: bool,
     /// The caller wants to receive nothing.
     paused: bool,
     /// A send failed: what was received before is still delivered, then the connection ends for this reason.
@@ -120,7 +120,7 @@ impl Epoll {
             outgoing: Outgoing::default(),
             end_received: false,
             end_sent: false,
-            tell_sent: false,
+            notify_when_sent: false,
             paused: false,
             broken: None,
         };
@@ -211,9 +211,9 @@ impl Epoll {
         }
         if flags.contains(EventFlags::OUT) {
             connection.flush(&self.epoll, conn, &self.config);
-            if connection.tell_sent && connection.outgoing.is_empty() && connection.broken.is_none() {
+            if connection.notify_when_sent && connection.outgoing.is_empty() && connection.broken.is_none() {
                 // Still watched: most callers send on and ask again, and for the others the next readiness ends it.
-                connection.tell_sent = false;
+                connection.notify_when_sent = false;
                 return Some(Event::Sent(conn));
             }
         }
@@ -256,7 +256,7 @@ impl Connection {
         if self.phase == Phase::Open && !self.end_received && !slow && !self.paused {
             wanted |= EventFlags::IN;
         }
-        if !self.outgoing.is_empty() || (self.tell_sent && self.phase == Phase::Open) {
+        if !self.outgoing.is_empty() || (self.notify_when_sent && self.phase == Phase::Open) {
             wanted |= EventFlags::OUT;
         }
         if wanted == self.watched {
@@ -376,9 +376,9 @@ impl Driver for Epoll {
         Ok(())
     }
 
-    fn tell_sent(&mut self, conn: Conn) {
+    fn notify_when_sent(&mut self, conn: Conn) {
         if let Some(connection) = self.connections.get_mut(conn) {
-            connection.tell_sent = true;
+            connection.notify_when_sent = true;
             if connection.phase == Phase::Open {
                 connection.watch(&self.epoll, conn, &self.config);
             }

@@ -656,7 +656,7 @@ fn a_stream_goes_on_when_all_is_sent<O: Opener>(open: &O) {
     let mut pair = Pair::new(open, &Config { send_bytes_max: 65_536, ..CONFIG });
     let (client, server) = (pair.client, pair.server);
     let (mut told, mut received) = (0, 0);
-    pair.driver.tell_sent(server);
+    pair.driver.notify_when_sent(server);
     until(&mut pair.driver, |driver, event| {
         match event {
             Event::Sent(conn) => {
@@ -664,7 +664,7 @@ fn a_stream_goes_on_when_all_is_sent<O: Opener>(open: &O) {
                 told += 1;
                 if told <= PIECES {
                     driver.send(server, &[told as u8; 65_536]).expect("the one before has left");
-                    driver.tell_sent(server);
+                    driver.notify_when_sent(server);
                 }
             }
             Event::Data(conn, data) => {
@@ -688,10 +688,10 @@ fn what_is_sent_is_told_at_once<O: Opener>(open: &O) {
     let mut pair = Pair::new(open, &CONFIG);
     pair.driver.send(pair.client, b"x").unwrap();
     assert_eq!(pair.receive(pair.server, 1), b"x");
-    pair.driver.tell_sent(pair.client);
+    pair.driver.notify_when_sent(pair.client);
     pair.expect(|event, pair| matches!(event, Event::Sent(conn) if conn == pair.client));
     // Whoever asks and closes is told of the end alone.
-    pair.driver.tell_sent(pair.client);
+    pair.driver.notify_when_sent(pair.client);
     pair.driver.close(pair.client, Close::Graceful);
     let (client, mut told) = (pair.client, Vec::new());
     settle(&mut pair.driver, |_, event| match event {

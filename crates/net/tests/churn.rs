@@ -183,7 +183,7 @@ impl<O: Opener> Check for O {
 }
 
 /// A number from the environment, for runs on the scale of a benchmark:
-/// `NET_CHURN=100000 NET_HELD=9900 cargo test --release -p quintain-net --test churn`.
+/// `NET_CHURN=100000 NET_HELD=9900 cargo test --release -p net --test churn`.
 #[expect(clippy::disallowed_methods, reason = "a test has no flags")]
 fn scale(name: &str, otherwise: usize) -> usize {
     std::env::var(name).ok().map_or(otherwise, |text| text.parse().expect("a number"))

@@ -51,7 +51,7 @@ struct End {
     stands: bool,
     end_received: bool,
     /// The caller wants to be told when all is sent.
-    tell_sent: bool,
+    notify_when_sent: bool,
     /// The caller closed it: nothing but the end is told.
     closed: bool,
 }
@@ -131,8 +131,8 @@ impl<D: Driver> Model<D> {
             }
             Op::TellSent { who } => {
                 if let Some(conn) = self.pick(who) {
-                    self.driver.tell_sent(conn);
-                    self.ends.get_mut(&conn).unwrap().tell_sent = true;
+                    self.driver.notify_when_sent(conn);
+                    self.ends.get_mut(&conn).unwrap().notify_when_sent = true;
                 }
             }
             Op::PauseReads { who, paused } => {
@@ -237,8 +237,8 @@ impl<D: Driver> Model<D> {
             }
             Event::Sent(conn) => {
                 let end = self.ends.get_mut(&conn).expect("of a connection that stands");
-                assert!(end.stands && end.tell_sent && !end.closed, "{conn:?} {end:?}");
-                end.tell_sent = false;
+                assert!(end.stands && end.notify_when_sent && !end.closed, "{conn:?} {end:?}");
+                end.notify_when_sent = false;
             }
             Event::Woken => panic!("nobody has a waker"),
         }

@@ -8,13 +8,13 @@ use study::spec::Warmup;
 use study::workload::trace::Format;
 use study::workload::{Gaps, PRESETS, Trace};
 
-use crate::cli::{CacheArgs, TraceFormat, TraceGaps, WarmupRule, YesNo};
+use crate::cli::{CacheArgs, WarmupRule, YesNo};
 use crate::mistakes::Mistakes;
 
 /// What is asked where nothing is said: a population of its own size, so that the hit ratio comes to rest, and lengths that were measured.
 const DEFAULT_WORKLOAD: &str = "etc-2012";
 /// Warm-up of servers that are no caches.
-const WARMUP: Duration = Duration::from_millis(500);
+const WARMUP: Duration = Duration::from_nanos(study::limits::WARMUP_NS);
 /// A cache warms up so long at most, ns.
 const STEADY_MAX_NS: u64 = 60_000_000_000;
 
@@ -28,7 +28,7 @@ pub(crate) fn workload(args: &CacheArgs, mistakes: &mut Mistakes) -> Option<Work
     };
     if let Some(trace) = &mut workload.trace {
         if let Some(gaps) = args.trace_gaps {
-            trace.gaps = if gaps == TraceGaps::Recorded { Gaps::Recorded } else { Gaps::None };
+            trace.gaps = gaps;
         }
         trace.speed = speed.unwrap_or(trace.speed);
     }
@@ -45,13 +45,7 @@ pub(crate) fn workload(args: &CacheArgs, mistakes: &mut Mistakes) -> Option<Work
 }
 
 /// A trace; what it does not tell of lengths is as a workload has it.
-fn traced(named: Option<&str>, file: &str, format: TraceFormat, mistakes: &mut Mistakes) -> Option<Workload> {
-    let format = match format {
-        TraceFormat::Twitter => Format::Twitter,
-        TraceFormat::MetaKv => Format::MetaKv,
-        TraceFormat::OracleGeneral => Format::OracleGeneral,
-        TraceFormat::Plain => Format::Plain,
-    };
+fn traced(named: Option<&str>, file: &str, format: Format, mistakes: &mut Mistakes) -> Option<Workload> {
     let trace = Trace { file: file.to_owned(), format, gaps: Gaps::None, speed: 1.0 };
     if let Some(named) = named {
         let base = base(named, mistakes)?;
@@ -60,12 +54,12 @@ fn traced(named: Option<&str>, file: &str, format: TraceFormat, mistakes: &mut M
     if !format.has_lengths() {
         let hint = "add `--workload`, for instance `--workload etc-2012`".to_owned();
         let name = format.name();
-        mistakes.add(format!("`--trace-format {name}`: such a trace has no lengths of keys and values"), Some(hint));
+        mistakes.add(format!("`--trace-format {name}`: this format has no key and value sizes"), Some(hint));
         return None;
     }
     // The text of a study knows what is missing then.
     let text = format!("load.workload.trace = {{ file = \"t\", format = \"{}\" }}\n", format.name());
-    let workload = study::workload::parse(&text).expect("a trace that has lengths needs nothing else");
+    let workload = study::parse_workload(&text).expect("a trace that has lengths needs nothing else");
     Some(Workload { trace: Some(trace), ..workload })
 }
 
@@ -78,7 +72,7 @@ fn base(name: &str, mistakes: &mut Mistakes) -> Option<Workload> {
     if !path.exists() && !name.contains(['/', '.']) {
         let names = PRESETS.iter().map(|preset| preset.name).collect::<Vec<_>>().join(", ");
         let hint = format!("presets are {names}; a file has `[load.workload]`");
-        mistakes.add(format!("`--workload`: there is no preset and no file `{name}`"), Some(hint));
+        mistakes.add(format!("`--workload`: no preset or file named `{name}`"), Some(hint));
         return None;
     }
     match std::fs::read_to_string(path) {
@@ -86,7 +80,7 @@ fn base(name: &str, mistakes: &mut Mistakes) -> Option<Workload> {
             mistakes.add(format!("`--workload`: cannot read `{name}`: {error}"), None);
             None
         }
-        Ok(text) => study::workload::parse(&text).map_err(|found| mistakes.in_file(path, &text, &found)).ok(),
+        Ok(text) => study::parse_workload(&text).map_err(|found| mistakes.in_file(path, &text, &found)).ok(),
     }
 }
 
@@ -170,7 +164,7 @@ mod tests {
         };
         let steady = Warmup::Steady { max_ns: STEADY_MAX_NS };
         for (given, is_cache, requests, rule) in [
-            (None, false, None, Some(Warmup::DurationNs(500_000_000))),
+            (None, false, None, Some(Warmup::DurationNs(study::limits::WARMUP_NS))),
             (None, true, Some(7), Some(steady)),
             (Some(WarmupRule::Share(0.5)), true, Some(1_000_000), Some(Warmup::Requests(500_000))),
             (Some(WarmupRule::Share(0.5)), false, Some(10), Some(Warmup::Requests(5))),

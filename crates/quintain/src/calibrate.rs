@@ -148,7 +148,7 @@ fn measure(
         idle,
         probe: lab::probe::run,
     };
-    let name = plan.points[0].load.protocol.clone();
+    let name = plan.points[0].load.protocol;
     let mut records = Vec::new();
     let mut hooks = lab::Hooks {
         judge: &mut |record| analysis::judge(record, None),
@@ -197,7 +197,7 @@ fn calibration(records: &[Record], idle: IdlePolicy, server: &str) -> Result<Cal
     let quantile = |q| latency.quantile(q).unwrap_or(f64::NAN);
     Ok(Calibration {
         measured: lab::clock::rfc3339(),
-        protocol: one.protocol.clone(),
+        protocol: one.protocol,
         server: server.to_owned(),
         backend: best.backend.clone(),
         idle,
@@ -245,7 +245,7 @@ fn text(calibration: &Calibration, records: &[Record]) -> String {
         _ => "",
     };
     text.push_str(&format!(
-        "\npeak {} at {} clients{bound}; one client waits {} (p99 {})\n",
+        "\npeak {} at {} clients{bound}; latency with one client {} (p99 {})\n",
         analysis::number::quantity(calibration.rate_max_per_s, "1/s"),
         calibration.rate_max_clients,
         analysis::number::quantity(calibration.floor_latency_ns_p50, "ns"),

@@ -4,48 +4,56 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use study::keys::{LOAD, words};
+use study::spec::{Connection, Identities};
+use study::workload::trace;
 
 /// A benchmarking laboratory for network servers.
 ///
-/// quintain starts the server under test, pins it, drives it, repeats with fresh server processes until the answer is
-/// tight, and says in words and pictures what was found, how sure it is, and whether the server or the generator was
-/// the limit.
+/// Starts the server under test, pins it to CPUs, loads it, and repeats with a fresh process until the confidence interval is tight. Reports the result, its uncertainty, and whether the server or the generator was the bottleneck.
 #[derive(Debug, Parser)]
-#[command(name = "quintain", version, after_help = EXIT_CODES, arg_required_else_help = true, max_term_width = 110)]
+#[command(name = "quintain", version, after_help = EXIT_CODES, arg_required_else_help = true, max_term_width = 110, disable_help_subcommand = true)]
 pub(crate) struct Cli {
     #[command(subcommand)]
     pub(crate) verb: Verb,
 }
 
-const EXIT_CODES: &str = "Exit codes: 0 fine, 1 a gate failed, 2 a mistake in what was asked, 3 the subject failed, \
-                          4 this machine cannot do it, 130 interrupted.\n\
-                          Data goes to stdout, progress and messages to stderr; `--json` is for machines.";
+const EXIT_CODES: &str = "Exit codes: 0 success, 1 findings (`contract check --strict`), 2 usage error, 3 server under test failed, \
+                          4 not possible on this machine, 130 interrupted.\n\
+                          Results go to stdout, progress and diagnostics to stderr. Use `--json` in scripts.";
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Verb {
-    /// Carry a study out: build, start, load, repeat, store, report (the main job)
+    /// Run a study: build servers, measure, store trials, write the report
     Run(RunArgs),
-    /// Load a server that runs already, as one would with wrk or oha
+    /// Load a running server, as with wrk or oha
     Load(Box<LoadArgs>),
     /// Start a reference server
     Serve(ServeArgs),
-    /// Check a study and show its plan, the number of trials and the time
+    /// Validate a study and print its plan, trial count and duration
     Check(CheckArgs),
     /// List the runs in the store
     Runs(StoreArgs),
-    /// Render a run again
+    /// Render the report of a stored run
     Report(ReportArgs),
-    /// Is this machine fit to measure on?
+    /// Check whether this machine is fit for measurements
     Doctor(DoctorArgs),
-    /// Measure what the generator can do here against a null server, and keep it
+    /// Measure the generator's own limit on this machine and store it
     Calibrate(CalibrateArgs),
-    /// Look at a workload for caches
+    /// Inspect a cache workload
     Workload(WorkloadArgs),
-    /// Stand before one party and ask contracts of what passes
+    /// Run a proxy that checks messages against a contract
     Adapter(AdapterArgs),
-    /// Check a contract, explain a report, look into an adapter's store
+    /// Check contracts, explain violations, inspect an adapter's store
     Contract(ContractArgs),
+    /// Print the help of a command, or the keys of a study (`quintain help study`)
+    Help(HelpArgs),
+    /// Print completions for a shell
+    Completions(CompletionsArgs),
+    /// Print the manual page, or write those of all commands into a folder
+    Man(ManArgs),
     /// Become a command, pinned; how the lab starts subjects
     #[command(hide = true)]
     Exec(ExecArgs),
@@ -63,7 +71,7 @@ pub(crate) const STORE: &str = "quintain.db";
 /// Where runs are kept.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct StoreArgs {
-    /// SQLite file that keeps runs and trials
+    /// SQLite database of runs and trials
     #[arg(long, value_name = "FILE", default_value = STORE)]
     pub(crate) store: PathBuf,
     /// Print JSON
@@ -72,11 +80,34 @@ pub(crate) struct StoreArgs {
 }
 
 #[derive(Debug, Args)]
+pub(crate) struct HelpArgs {
+    /// A command, with its own commands (`contract state`); or `study`, and a table of it (`study load.stop`)
+    #[arg(value_name = "TOPIC")]
+    pub(crate) topic: Vec<String>,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "bash: quintain completions bash > ~/.local/share/bash-completion/completions/quintain\n\
+                        zsh:  quintain completions zsh > a folder of $fpath, as _quintain\n\
+                        fish: quintain completions fish > ~/.config/fish/completions/quintain.fish")]
+pub(crate) struct CompletionsArgs {
+    /// Which shell
+    pub(crate) shell: clap_complete::Shell,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ManArgs {
+    /// Folder for the pages of all commands; without one the main page goes to stdout
+    #[arg(value_name = "DIR")]
+    pub(crate) folder: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
 #[command(after_help = "On SIGHUP the contract and its schemas are read anew; one with mistakes changes nothing.")]
 pub(crate) struct AdapterArgs {
     /// The configuration, TOML
     pub(crate) config: PathBuf,
-    /// Check the configuration and all files that it names, and start nothing
+    /// Validate the configuration and every file it names, then exit
     #[arg(long)]
     pub(crate) check: bool,
 }
@@ -89,7 +120,7 @@ pub(crate) struct ContractArgs {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum ContractVerb {
-    /// Tell all mistakes of a contract, and what in it cannot be meant
+    /// Report errors and suspicious clauses in a contract
     #[command(after_help = "Exit codes: 0 fine, 1 a warning with `--strict`, 2 a mistake.")]
     Check {
         /// The contract; schemas that it names are read, too
@@ -101,17 +132,17 @@ pub(crate) enum ContractVerb {
         #[arg(long)]
         json: bool,
     },
-    /// Say why the blame of a report falls where it does
+    /// Explain who a report blames, and why
     Explain(ExplainArgs),
-    /// Look into the store of an adapter that does not run
+    /// Inspect the store of a stopped adapter
     State(StateArgs),
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct ExplainArgs {
-    /// Reports of an adapter as lines of JSON; `-` is standard input
+    /// Adapter reports, one JSON object per line (`-`: stdin)
     pub(crate) reports: PathBuf,
-    /// Only those of this clause, `Adder.add.sum`
+    /// Only reports of this clause, e.g. `Adder.add.sum`
     #[arg(long)]
     pub(crate) clause: Option<String>,
     /// Only those of the call with this number
@@ -138,13 +169,13 @@ pub(crate) enum StateVerb {
     },
     /// Show the entries of one endpoint
     Get {
-        /// As the contract names it
+        /// Endpoint, as written in the contract
         endpoint: String,
         /// Print JSON
         #[arg(long)]
         json: bool,
     },
-    /// Forget entries
+    /// Delete entries
     Purge {
         /// Those of this endpoint
         #[arg(long)]
@@ -158,18 +189,18 @@ pub(crate) enum StateVerb {
 /// What is common to everything that expands a study.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct StudyArgs {
-    /// A file, or the name of one in `studies/`
+    /// Study file, or the name of a study in `studies/`
     pub(crate) study: String,
-    /// A quick look: fewer points and trials, under a minute, no claim of confidence
+    /// Quick run: fewer design points and trials, under a minute, no confidence level
     #[arg(long, conflicts_with = "full")]
     pub(crate) quick: bool,
-    /// The whole sweep of the study; what this machine cannot run is a row that says so
+    /// Run the full sweep; design points that cannot run here are listed as such
     #[arg(long)]
     pub(crate) full: bool,
-    /// Replace levels of a factor (`cores=1,2`) or a value of the study (`load.stop.duration=2s`)
+    /// Override factor levels (`cores=1,2`) or a study value (`load.stop.duration=2s`)
     #[arg(long = "set", value_name = "KEY=VALUE", value_parser = key_value)]
     pub(crate) sets: Vec<(String, String)>,
-    /// Seed of the order of the trials and of every request; the same seed gives the same plan
+    /// Random seed of trial order and requests; same seed, same plan
     #[arg(long, default_value_t = 1)]
     pub(crate) seed: u64,
 }
@@ -186,13 +217,13 @@ pub(crate) struct RunArgs {
     /// Write the HTML report here [default: STUDY.html]
     #[arg(long, value_name = "FILE")]
     pub(crate) html: Option<PathBuf>,
-    /// What idle processors do while a trial runs: the machine's own way, or kept awake by SCHED_IDLE spinners
+    /// Idle-CPU policy during trials: the machine's default, or keep CPUs awake with SCHED_IDLE spinners
     #[arg(long, value_enum, default_value_t = Idle::Machine)]
     pub(crate) idle: Idle,
-    /// The generator's door to the kernel; the study's own choice when not given
+    /// I/O backend of the generator [default: as in the study]
     #[arg(long, value_enum)]
     pub(crate) backend: Option<Backend>,
-    /// Processors to use, `0-3,8`; all that this process may use when not given
+    /// CPUs to use, e.g. `0-3,8` [default: all available to this process]
     #[arg(long, value_name = "LIST", value_parser = cpu_list)]
     pub(crate) cpus: Option<Cpus>,
 }
@@ -215,61 +246,61 @@ const SEARCH: &str = "Search";
 const CACHES: &str = "Caches";
 const JOURNEYS: &str = "Journeys";
 const TLS: &str = "TLS";
-const RIGHT: &str = "Right answers";
+const RIGHT: &str = "Response checks";
 const GENERATOR: &str = "Generator";
 const OUTPUT: &str = "Output";
 
 #[derive(Debug, Args)]
 #[command(after_help = LOAD_HELP, override_usage = "quintain load [OPTIONS] URL\n       quintain load [OPTIONS] --urls FILE\n       quintain load [OPTIONS] --journey NAME|FILE")]
 pub(crate) struct LoadArgs {
-    /// `http://host:port/path`, `https://...`, `pingpong://host:port`; of caches `memcached://`, `memcached+meta://`, `redis://`, `redis+resp3://`, `http-cache://`
+    /// `http://host:port/path`, `https://...`, `pingpong://host:port`; or a cache: `memcached://`, `memcached+meta://`, `redis://`, `redis+resp3://`, `http-cache://`
     #[arg(required_unless_present_any = ["spec", "urls", "journey"], value_name = "URL")]
     pub(crate) url: Option<String>,
-    /// Connections, over all threads
+    /// Connections in total, across all threads
     #[arg(short = 'c', long, alias = "connections", value_name = "N", default_value = "10", allow_negative_numbers = true, value_parser = given(clients))]
     pub(crate) clients: Given<u32>,
     /// Worker threads
     #[arg(short = 't', long, value_name = "N", default_value = "1", allow_negative_numbers = true, value_parser = given(threads))]
     pub(crate) threads: Given<u32>,
-    /// How long to measure [default: 5s; of a trace to its end, 10m at most]
+    /// Measurement time [default: 5s; for a trace, to its end, at most 10m]
     #[arg(short = 'd', long, short_alias = 'z', value_name = "TIME", allow_negative_numbers = true, value_parser = given(some_time))]
     pub(crate) duration: Option<Given<Duration>>,
     /// Send exactly N requests after the warm-up, instead of measuring for a time; errors are among them. Give up when for twice
     /// --timeout nothing comes
     #[arg(short = 'n', long, value_name = "N", allow_negative_numbers = true, value_parser = given(count), conflicts_with_all = ["duration", "until", "volley"])]
     pub(crate) requests: Option<Given<u64>>,
-    /// Measure until the interval of the mean latency is this narrow (`1%`), at most ten times --duration
+    /// Stop when the interval of the mean latency is this narrow (`1%`); at most ten times --duration
     #[arg(long, value_name = "PERCENT", allow_negative_numbers = true, value_parser = given(percentage), conflicts_with = "volley")]
     pub(crate) until: Option<Given<f64>>,
-    /// Measure by volley's own rule (95 % normal interval of the mean within 5 us, 3 minutes at most)
+    /// Use volley's stop rule (95 % normal interval of the mean within 5 us, 3 minutes at most)
     #[arg(long)]
     pub(crate) volley: bool,
-    /// Open loop: offered requests a second over all connections (`50k`)
+    /// Open loop: offered rate over all connections, requests per second (`50k`)
     #[arg(short = 'R', long, value_name = "RATE", group = "open", allow_negative_numbers = true, value_parser = given(rate))]
     pub(crate) rate: Option<Given<f64>>,
-    /// Search for the highest rate that keeps an objective, `p99<5ms` or `p99 < 5ms and errors < 0.1%`; --duration is that of each trial
+    /// Find the highest rate that meets an objective, e.g. `p99<5ms` or `p99 < 5ms and errors < 0.1%`; --duration is that of each trial
     #[arg(long, value_name = "OBJECTIVE", group = "open", conflicts_with_all = ["rate", "requests", "until", "volley"], help_heading = SEARCH)]
     pub(crate) find: Option<String>,
-    /// The lowest rate tried, where the search begins [default: half of what a closed loop reaches]
+    /// Lowest rate to try, where the search starts [default: half the closed-loop rate]
     #[arg(long, value_name = "RATE", requires = "find", allow_negative_numbers = true, value_parser = given(rate), help_heading = SEARCH)]
     pub(crate) find_from: Option<Given<f64>>,
     /// The highest rate tried [default: no limit]
     #[arg(long, value_name = "RATE", requires = "find", allow_negative_numbers = true, value_parser = given(rate), help_heading = SEARCH)]
     pub(crate) find_to: Option<Given<f64>>,
-    /// How far the two ends of the answer may lie apart [default: 5%]
+    /// Width of the range at which the search stops [default: 5%]
     #[arg(long, value_name = "PERCENT", requires = "find", allow_negative_numbers = true, value_parser = given(percentage), help_heading = SEARCH)]
     pub(crate) resolution: Option<Given<f64>>,
-    /// Gaps of the open loop
+    /// Arrival process of the open loop
     #[arg(long, value_enum, value_name = "LAW", default_value_t = Gaps::Poisson, requires = "open")]
     pub(crate) arrivals: Gaps,
-    /// Closed loop: pause of a client between an answer and its next request
-    #[arg(long, value_name = "TIME", allow_negative_numbers = true, value_parser = given(duration), default_value = "0s", conflicts_with = "open")]
+    /// Closed loop: think time between a response and the next request
+    #[arg(long, value_name = "TIME", allow_negative_numbers = true, value_parser = given(duration), default_value = LOAD.key("think").default_text(), conflicts_with = "open")]
     pub(crate) think: Given<Duration>,
-    /// Load so long before measuring, `2s`; of a cache also `steady` or `50%` of -n [default: 500ms; of a cache `steady`, 1m at most; of a trace 0s]
+    /// Warm-up before measuring, `2s`; of a cache also `steady` or `50%` of -n [default: 1s; of a cache `steady`, 1m at most; of a trace 0s]
     #[arg(long, value_name = "TIME", allow_negative_numbers = true, value_parser = given(warmup))]
     pub(crate) warmup: Option<Given<WarmupRule>>,
-    /// An answer later than this counts as a timeout; if it still comes, its latency is kept
-    #[arg(long, value_name = "TIME", allow_negative_numbers = true, value_parser = given(timeout), default_value = "2s")]
+    /// Response timeout; a late response counts as an error, but its latency is kept
+    #[arg(long, value_name = "TIME", allow_negative_numbers = true, value_parser = given(timeout), default_value = LOAD.key("timeout").default_text())]
     pub(crate) timeout: Given<Duration>,
     #[command(flatten)]
     pub(crate) journey: JourneyArgs,
@@ -277,22 +308,22 @@ pub(crate) struct LoadArgs {
     pub(crate) cache: CacheArgs,
     #[command(flatten)]
     pub(crate) http: HttpArgs,
-    /// Door to the kernel
+    /// I/O backend
     #[arg(long, value_enum, default_value_t = Backend::Auto, help_heading = GENERATOR)]
     pub(crate) backend: Backend,
-    /// Pin worker i to the i-th of these processors, `1` or `2-5`
+    /// Pin worker i to the i-th CPU of this list, e.g. `1` or `2-5`
     #[arg(long, value_name = "LIST", allow_negative_numbers = true, value_parser = given(cpu_list), help_heading = GENERATOR)]
     pub(crate) cpus: Option<Given<Cpus>>,
-    /// Seed of everything random: arrivals, the order of requests
+    /// Random seed of arrivals and request order
     #[arg(long, default_value_t = 1, help_heading = GENERATOR)]
     pub(crate) seed: u64,
     /// Print one JSON object
     #[arg(long, help_heading = OUTPUT)]
     pub(crate) json: bool,
-    /// No live line, no notes
+    /// Suppress progress and notes
     #[arg(short = 'q', long, help_heading = OUTPUT)]
     pub(crate) quiet: bool,
-    /// For users of wrk: does nothing, quantiles are always shown
+    /// Accepted for wrk compatibility; quantiles are always printed
     #[arg(long, help_heading = OUTPUT)]
     pub(crate) latency: bool,
     /// Read a LoadSpec (JSON) from a file or, with `-`, from stdin, and print progress and Measurement as JSON lines
@@ -303,29 +334,21 @@ pub(crate) struct LoadArgs {
 /// What loads of journeys alone know.
 #[derive(Clone, Debug, Default, Args)]
 pub(crate) struct JourneyArgs {
-    /// Instead of a URL: what users do call by call, `evernote`, `chess`, `twitter`, or a file; -n is calls, made in whole journeys
+    /// Run a user journey instead of loading a URL: `evernote`, `chess`, `twitter`, or a file; -n counts calls, in whole journeys
     #[arg(long, value_name = "NAME|FILE", conflicts_with_all = ["url", "urls", "rate", "find", "volley", "think"], help_heading = JOURNEYS)]
     pub(crate) journey: Option<String>,
-    /// Where one of its services is, instead of what the journey says; may be given several times
+    /// Override the URL of a service of the journey; repeatable
     #[arg(long = "target", value_name = "NAME=URL", value_parser = key_value, requires = "journey", help_heading = JOURNEYS)]
     pub(crate) targets: Vec<(String, String)>,
-    /// Ask here where an endpoint is to be dialled: GET /resolve?endpoint=URL gives {"address": "ip:port"}, or 404
+    /// Resolve endpoints with this service: GET /resolve?endpoint=URL gives {"address": "ip:port"}, or 404
     #[arg(long, value_name = "URL", requires = "journey", help_heading = JOURNEYS)]
     pub(crate) resolve: Option<String>,
-    /// Another user in every journey, or one for each client, in all its journeys: `{number}` is then the client's
-    #[arg(long, value_enum, default_value_t = JourneyIdentities::Fresh, requires = "journey", help_heading = JOURNEYS)]
-    pub(crate) identities: JourneyIdentities,
-    /// Write the times of every call to this file, CSV
+    /// Users: new for every journey (`fresh`), or one per client (`reused`; `{number}` is then the client's)
+    #[arg(long, value_name = "WHICH", value_parser = one_of(words::IDENTITIES), default_value = LOAD.key("identities").default_text(), requires = "journey", help_heading = JOURNEYS)]
+    pub(crate) identities: Identities,
+    /// Write the timing of every call to this CSV file
     #[arg(long, value_name = "FILE", requires = "journey", help_heading = JOURNEYS)]
     pub(crate) calls: Option<PathBuf>,
-}
-
-/// Whether users of journeys, and what mocks give out, come again.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub(crate) enum JourneyIdentities {
-    #[default]
-    Fresh,
-    Reused,
 }
 
 /// What is done before measuring.
@@ -358,47 +381,37 @@ fn warmup(text: &str) -> Result<WarmupRule, String> {
 /// What loads of caches alone know.
 #[derive(Clone, Debug, Default, Args)]
 pub(crate) struct CacheArgs {
-    /// What a cache is asked: a preset (`quintain workload show` draws them), or a file with `[load.workload]` or its content alone [default: etc-2012]
+    /// Cache workload: a preset (`quintain workload show` draws them), or a file with `[load.workload]` or its content alone [default: etc-2012]
     #[arg(long, value_name = "NAME|FILE", help_heading = CACHES)]
     pub(crate) workload: Option<String>,
-    /// Replay this trace instead, `.zst` or plain; its end is the end of the load
+    /// Replay this trace instead (plain or `.zst`); the load ends with it
     #[arg(long, value_name = "FILE", requires = "trace_format", conflicts_with_all = ["key_count", "find"], help_heading = CACHES)]
     pub(crate) trace: Option<String>,
-    /// Whose it is: Twitter's CSV, Meta's CSV, libCacheSim's binary records, or one key a line
-    #[arg(long, value_enum, value_name = "FORMAT", requires = "trace", help_heading = CACHES)]
-    pub(crate) trace_format: Option<TraceFormat>,
-    /// When its operations are sent: at their `recorded` times, an open loop, or as the load says [default: none]
-    #[arg(long, value_enum, value_name = "RULE", requires = "trace", help_heading = CACHES)]
-    pub(crate) trace_gaps: Option<TraceGaps>,
-    /// With recorded gaps: so many times as fast [default: 1]
+    /// Trace format: Twitter CSV, Meta CSV, libCacheSim binary, or one key per line
+    #[arg(long, value_name = "FORMAT", value_parser = one_of(words::FORMATS), requires = "trace", help_heading = CACHES)]
+    pub(crate) trace_format: Option<trace::Format>,
+    /// Timing: `recorded` (open loop, at the trace's times) or `none` (as the load flags say) [default: none]
+    #[arg(long, value_name = "RULE", value_parser = one_of(words::GAPS), requires = "trace", help_heading = CACHES)]
+    pub(crate) trace_gaps: Option<study::workload::Gaps>,
+    /// Speed-up of recorded timing [default: 1]
     #[arg(long, value_name = "FACTOR", requires = "trace_gaps", allow_negative_numbers = true, value_parser = given(factor), help_heading = CACHES)]
     pub(crate) trace_speed: Option<Given<f64>>,
-    /// Keys of the population, instead of the workload's
+    /// Number of distinct keys; overrides the workload
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = given(count), help_heading = CACHES)]
     pub(crate) key_count: Option<Given<u64>>,
-    /// Whether a GET that misses is followed by a SET of its key, instead of the workload's choice
+    /// Follow a missed GET with a SET of its key; overrides the workload
     #[arg(long, value_enum, value_name = "YES|NO", help_heading = CACHES)]
     pub(crate) fill: Option<YesNo>,
 }
 
+/// One of the words that studies have for the same thing.
+fn one_of<T: Copy + Send + Sync + 'static>(known: &'static [(&'static str, T)]) -> impl TypedValueParser<Value = T> {
+    let words = PossibleValuesParser::new(known.iter().map(|(word, _)| *word));
+    words.map(|word| known.iter().find(|(name, _)| *name == word).expect("it is one of them").1)
+}
+
 fn factor(text: &str) -> Result<f64, String> {
     text.parse::<f64>().ok().filter(|factor| factor.is_finite()).ok_or_else(|| "expected a number".to_owned())
-}
-
-/// How a trace is written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum TraceFormat {
-    Twitter,
-    MetaKv,
-    OracleGeneral,
-    Plain,
-}
-
-/// When the operations of a trace are sent.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum TraceGaps {
-    None,
-    Recorded,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -410,7 +423,7 @@ pub(crate) enum YesNo {
 /// What HTTP alone knows. Values are text here: they are read together, so that all mistakes are told at once.
 #[derive(Clone, Debug, Default, Args)]
 pub(crate) struct HttpArgs {
-    /// A file of requests instead of a URL: `[WEIGHT] [METHOD] URL` a line, all of one server, drawn by weight
+    /// File of requests instead of a URL: one `[WEIGHT] [METHOD] URL` per line, one server, picked by weight
     #[arg(long, value_name = "FILE", conflicts_with = "url", help_heading = REQUESTS)]
     pub(crate) urls: Option<PathBuf>,
     /// Method; of --urls, where a line has none [default: GET; POST for a URL with a body]
@@ -422,28 +435,28 @@ pub(crate) struct HttpArgs {
     /// Body; of --urls, for lines with another method than GET or HEAD
     #[arg(long, value_name = "TEXT", help_heading = REQUESTS)]
     pub(crate) body: Option<String>,
-    /// The same from a file
+    /// Read the request body from a file
     #[arg(long, value_name = "FILE", conflicts_with = "body", help_heading = REQUESTS)]
     pub(crate) body_file: Option<PathBuf>,
-    /// Requests in flight on one connection at most [default: 1]
+    /// Maximum requests in flight per connection [default: 1]
     #[arg(long, value_name = "N", allow_negative_numbers = true, help_heading = REQUESTS)]
     pub(crate) pipeline: Option<String>,
     /// How long a connection is used [default: keep-alive]
-    #[arg(long, value_enum, value_name = "USE", hide_default_value = true, help_heading = REQUESTS)]
-    pub(crate) connection: Option<ConnectionUse>,
+    #[arg(long, value_name = "USE", value_parser = one_of(words::CONNECTIONS), help_heading = REQUESTS)]
+    pub(crate) connection: Option<Connection>,
     /// The same as `--connection per-request`
     #[arg(long, visible_alias = "disable-keepalive", conflicts_with = "connection", help_heading = REQUESTS)]
     pub(crate) no_keepalive: bool,
     /// Connect to this Unix socket; the URL gives the Host field and the path
     #[arg(long, value_name = "PATH", help_heading = REQUESTS)]
     pub(crate) unix_socket: Option<PathBuf>,
-    /// Statuses of right answers, `200,201`, `200-204` or `2xx` [default: 2xx]
+    /// Valid status codes, `200,201`, `200-204` or `2xx` [default: 2xx]
     #[arg(long, value_name = "LIST", help_heading = RIGHT)]
     pub(crate) expect_status: Option<String>,
-    /// The body of right answers, all of it
+    /// Exact body of a valid response
     #[arg(long, value_name = "TEXT", help_heading = RIGHT)]
     pub(crate) expect_body: Option<String>,
-    /// The same from a file
+    /// Read the expected body from a file
     #[arg(long, value_name = "FILE", conflicts_with = "expect_body", help_heading = RIGHT)]
     pub(crate) expect_body_file: Option<PathBuf>,
     /// For users of wrk, who are told what there is instead
@@ -455,16 +468,16 @@ pub(crate) struct HttpArgs {
     /// https: trust these roots (PEM) instead of the public ones
     #[arg(long, value_name = "FILE", conflicts_with = "insecure", help_heading = TLS)]
     pub(crate) cacert: Option<PathBuf>,
-    /// https: a whole handshake for each connection, no resumed sessions
+    /// https: full handshake on every connection, no session resumption
     #[arg(long, help_heading = TLS)]
     pub(crate) no_resume: bool,
 }
 
 const LOAD_HELP: &str = "Examples:\n  \
     quintain load -t2 -c400 -d10s http://127.0.0.1:8080/\n      \
-        as with wrk: 400 connections, each sends when it has its answer\n  \
+        as in wrk: each of 400 connections waits for its response before it sends again\n  \
     quintain load -c 400 --rate 50k http://127.0.0.1:8080/\n      \
-        an open loop: what users see who do not wait for each other\n  \
+        open loop: latency as independent users see it\n  \
     quintain load -c 400 --find 'p99<5ms and errors<0.1%' http://127.0.0.1:8080/\n      \
         the highest rate that keeps this, as a range\n  \
     quintain load -X POST --body '{\"n\":1}' -H 'Content-Type: application/json' --expect-status 201 URL\n  \
@@ -475,17 +488,9 @@ const LOAD_HELP: &str = "Examples:\n  \
     quintain load redis://127.0.0.1:6379 --trace cluster52.zst --trace-format twitter --trace-gaps recorded\n      \
         a recorded trace, its operations at their own times\n  \
     quintain load pingpong://127.0.0.1:7000 -c 80 -t 2 -d 5s\n\n\
-    In a closed loop (no --rate) a client sends when it has its answer: latency is service time. With --rate requests are \
-    sent by a timetable and latency is response time, from the moment each was meant to be sent.\n\n\
-    A client whose connection is lost waits 1 ms before it opens another, and twice as long each time, up to 100 ms, until an \
-    answer comes: its back-off. The report says how many clients were in back-off.";
-
-/// How long a connection is used.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum ConnectionUse {
-    KeepAlive,
-    PerRequest,
-}
+    In a closed loop (no --rate) a client waits for its response before it sends again; latency is service time. With --rate (open loop), requests follow a schedule; latency is response time, from the intended send time.\n\n\
+    A client whose connection is lost reconnects after 1 ms, then after twice as long each time, at most 100 ms, until a \
+    response arrives (back-off). The report counts clients in back-off.";
 
 /// A value as it was given, and what it was read as. A flag that is wrong does not hide the mistakes of others.
 #[derive(Clone, Debug)]
@@ -506,7 +511,7 @@ pub(crate) struct WorkloadArgs {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum WorkloadKind {
-    /// Draw a workload and hold what was drawn against its laws: lengths, popularity, operations, with goodness of fit
+    /// Sample a workload and test the sample against its distributions: lengths, popularity, operations, with goodness of fit
     Show(WorkloadShowArgs),
 }
 
@@ -527,7 +532,7 @@ pub(crate) struct WorkloadShowArgs {
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,
-    /// Write table and figure as a page here
+    /// Write the table and figure to this HTML file
     #[arg(long, value_name = "FILE")]
     pub(crate) html: Option<PathBuf>,
     /// Write the figure here: drawn and law
@@ -543,17 +548,17 @@ pub(crate) struct ServeArgs {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum ServeKind {
-    /// Answer each 32-bit word with the word plus one; prints `ready PORT`
+    /// Ping-pong: return each 32-bit word plus one; prints `ready PORT`
     Pingpong(ListenArgs),
-    /// Answer after a delay drawn from a stated law, and log the true service times (JSON, at the end)
+    /// Respond after a random delay of known distribution; log the true service times (JSON, at the end)
     Calibrate(ServeCalibrateArgs),
-    /// Serve HTTP/1.1: fixed answers, bodies of any length, an echo, delays by a stated law
+    /// HTTP/1.1: fixed responses, bodies of any length, echo, random delays
     Http(Box<ServeHttpArgs>),
-    /// Serve a cache: memcached's text and meta protocol, RESP2/3 and HTTP on one port, under an exact cap of memory
+    /// Serve a cache: memcached's text and meta protocol, RESP2/3 and HTTP on one port, with an exact memory limit
     Cache(Box<ServeCacheArgs>),
-    /// Answer as Evernote does in the benchmark of Whip: Thrift in HTTPS, an account and, on a port that it tells, its notes
+    /// Mock of Whip's Evernote benchmark: Thrift over HTTPS, an account service and a notes service on a second port
     MockEvernote(Box<ServeEvernoteArgs>),
-    /// Play chess by mail as in the benchmark of Whip: SOAP, the WSDL at /?wsdl
+    /// Mock of Whip's chess benchmark: SOAP, the WSDL at /?wsdl
     MockChess(Box<ServeChessArgs>),
     /// Answer as Twitter does in the benchmark of Whip: REST in HTTPS
     MockTwitter(Box<ServeTwitterArgs>),
@@ -564,19 +569,19 @@ pub(crate) enum ServeKind {
 
 #[derive(Clone, Debug, Args)]
 pub(crate) struct ListenArgs {
-    /// Threads, each with an event loop; the first one accepts too
+    /// Event-loop threads; the first also accepts connections
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1024))]
     pub(crate) threads: u32,
-    /// Port; 0 lets the kernel choose
+    /// Port (0: any free port)
     #[arg(short = 'p', long, default_value_t = 0)]
     pub(crate) port: u16,
     /// Address to listen on
     #[arg(long, default_value = "127.0.0.1")]
     pub(crate) host: std::net::IpAddr,
-    /// Listen on a Unix socket of this path instead; it is removed at the end
+    /// Listen on a Unix socket of this path instead; removed on exit
     #[arg(long, value_name = "PATH", conflicts_with_all = ["host", "port"])]
     pub(crate) unix: Option<PathBuf>,
-    /// Door to the kernel
+    /// I/O backend
     #[arg(long, value_enum, default_value_t = Backend::Auto)]
     pub(crate) backend: Backend,
 }
@@ -593,14 +598,14 @@ impl ListenArgs {
 #[derive(Debug, Args)]
 #[command(after_help = "Targets: / /plaintext /json /bytes/N /chunked/N?chunk=BYTES /echo (POST) /health\n         \
     /delay?mean=1ms&dist=exponential (constant, exponential, lognormal, bimodal)\n\n\
-    SIGTERM ends it in order: it accepts no more, answers what was asked and closes; a second one ends it at once.")]
+    SIGTERM drains: stop accepting, answer pending requests, close. A second SIGTERM exits immediately.")]
 pub(crate) struct ServeHttpArgs {
     #[command(flatten)]
     pub(crate) listen: ListenArgs,
-    /// Connections open at the same time; one more is answered with 503 [default: 65536, or what descriptors allow]
+    /// Maximum open connections; further ones get 503 [default: 65536, or what descriptors allow]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub(crate) connections: Option<u32>,
-    /// Bytes of a request's head; more is answered with 431
+    /// Maximum size of a request head; larger ones get 431
     #[arg(long, value_name = "BYTES", default_value = "32KiB", value_parser = head_bytes)]
     pub(crate) max_head: usize,
     /// Fields of a request's head; more are answered with 431
@@ -609,25 +614,25 @@ pub(crate) struct ServeHttpArgs {
     /// Bytes of a request's body; more is answered with 413
     #[arg(long, value_name = "BYTES", default_value = "16MiB", value_parser = bytes)]
     pub(crate) max_body: u64,
-    /// A connection may stand without a request for so long
+    /// Close a connection idle for this long
     #[arg(long, value_name = "TIME", default_value = "60s", value_parser = duration)]
     pub(crate) idle_timeout: Duration,
-    /// A head may take so long from its first byte to its last; longer is answered with 408
+    /// Time limit for receiving a request head; slower ones get 408
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = duration)]
     pub(crate) head_timeout: Duration,
-    /// A body may take so long ...
+    /// Grace period for a request body; after it, --body-rate applies
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = duration)]
     pub(crate) body_timeout: Duration,
-    /// ... and then must come at this rate, bytes a second on average; slower is answered with 408
+    /// Minimum average rate of a request body, bytes per second; slower ones get 408
     #[arg(long, value_name = "BYTES", default_value = "1KiB", value_parser = bytes)]
     pub(crate) body_rate: u64,
-    /// A client may take so long to read 31 KiB of an answer; then it is cut off
+    /// Disconnect a client that takes longer than this to read 31 KiB of a response
     #[arg(long, value_name = "TIME", default_value = "30s", value_parser = duration)]
     pub(crate) send_timeout: Duration,
-    /// A connection is read from for so long after an answer that closes it unasked, so that the client sees the answer
+    /// Keep reading this long after a server-initiated close, so the client receives the response
     #[arg(long, value_name = "TIME", default_value = "2s", value_parser = duration)]
     pub(crate) linger: Duration,
-    /// After SIGTERM, connections may go on for so long
+    /// Drain time after SIGTERM
     #[arg(long, value_name = "TIME", default_value = "5s", value_parser = duration)]
     pub(crate) drain: Duration,
     /// Seed of the delays
@@ -646,22 +651,22 @@ pub(crate) struct ServeHttpArgs {
     UNWATCH PING ECHO FLUSHALL FLUSHDB INFO DBSIZE CONFIG COMMAND HELLO CLIENT SELECT QUIT RESET\nHTTP: GET /k, PUT /k/v, DELETE /k, HEAD /k, HEAD /, POST /reset\n\n\
     Its own memory stays below --maxmem, 4 MiB and 16 KiB a connection, and what values over 16 KiB \
     and transactions take that are on their way.\n\n\
-    SIGTERM ends it in order: it accepts no more, answers what was asked and closes; a second one ends it at once."
+    SIGTERM drains: stop accepting, answer pending requests, close. A second SIGTERM exits immediately."
 )]
 pub(crate) struct ServeCacheArgs {
     #[command(flatten)]
     pub(crate) listen: ListenArgs,
-    /// The cap of the cache's memory: keys, values and all that it adds to them
+    /// Memory limit: keys, values and all overhead
     #[arg(long, value_name = "BYTES", default_value = "64MB", value_parser = given(bytes))]
     pub(crate) maxmem: Given<u64>,
-    /// Who leaves when there is no room: `density` (quintain's own, also `ours`), `s3-fifo`, `sieve`, `clock`, `lru`, `fifo`, or
+    /// Eviction policy: `density` (quintain's own, also `ours`), `s3-fifo`, `sieve`, `clock`, `lru`, `fifo`, or
     /// `none`, which refuses instead
     #[arg(long, value_name = "NAME", default_value = "density", value_parser = given(evictor))]
     pub(crate) evict: Given<cache::Evictor>,
-    /// What the cap counts: `everything`, or `values` alone as small teaching caches do; then memory ends at twice the cap and 1 MiB
+    /// What --maxmem counts: `everything`, or `values` only (total memory is then at most twice the limit plus 1 MiB)
     #[arg(long, value_enum, default_value_t = Counting::Everything)]
     pub(crate) accounting: Counting,
-    /// What connections speak; `auto` tells by the first bytes of each
+    /// Protocol; `auto` detects it from the first bytes of each connection
     #[arg(long, value_enum, default_value_t = Speech::Auto)]
     pub(crate) protocol: Speech,
     /// Keep a version of each item for `cas` and `WATCH`, 8 bytes an item [default: on where memcached may be spoken]
@@ -670,25 +675,25 @@ pub(crate) struct ServeCacheArgs {
     /// Keep the time of each item's last use for the meta flag `l`, 4 bytes per item
     #[arg(long, value_enum, default_value_t = OnOff::Off)]
     pub(crate) access_times: OnOff,
-    /// The longest value; a small cache takes less, a quarter of one of its shards
+    /// Maximum value size; a small cache allows less (a quarter of a shard)
     #[arg(long, value_name = "BYTES", default_value = "1MiB", value_parser = given(bytes))]
     pub(crate) value_max: Given<u64>,
     /// The longest key; memcached's protocol has 250 at most
     #[arg(long, value_name = "BYTES", default_value = "250B", value_parser = given(bytes))]
     pub(crate) key_max: Given<u64>,
-    /// A connection may stand without a request for so long; 0s is for ever
+    /// Close a connection idle for this long; 0s is for ever
     #[arg(long, value_name = "TIME", default_value = "0s", value_parser = given(duration))]
     pub(crate) idle_timeout: Given<Duration>,
-    /// A client may take so long to send the next bytes of a request, or to read 64 KiB of answers; then it is cut off
+    /// Disconnect a client that stalls this long while sending a request or reading 64 KiB of responses
     #[arg(long, value_name = "TIME", default_value = "30s", value_parser = given(duration))]
     pub(crate) stall_timeout: Given<Duration>,
-    /// Connections open at the same time; one more is told so and closed [default: 65536, or what descriptors allow]
+    /// Connections open at the same time; further ones get an error and are closed [default: 65536, or what descriptors allow]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub(crate) connections: Option<u32>,
-    /// After SIGTERM, connections may go on for so long
+    /// Drain time after SIGTERM
     #[arg(long, value_name = "TIME", default_value = "5s", value_parser = given(duration))]
     pub(crate) drain: Given<Duration>,
-    /// Seed of the hash of keys and of the evictor's draws [default: another each time]
+    /// Random seed of key hashing and eviction [default: random]
     #[arg(long)]
     pub(crate) seed: Option<u64>,
 }
@@ -696,7 +701,7 @@ pub(crate) struct ServeCacheArgs {
 /// What all mocks have.
 #[derive(Debug, Args)]
 pub(crate) struct MockArgs {
-    /// Port; 0 lets the kernel choose
+    /// Port (0: any free port)
     #[arg(short = 'p', long, default_value_t = 0)]
     pub(crate) port: u16,
     /// Address to listen on
@@ -717,13 +722,13 @@ pub(crate) struct MockArgs {
     /// A body, and a TLS handshake, may take so long
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = some_time)]
     pub(crate) body_timeout: Duration,
-    /// Law of the delay of each answer, as of `serve calibrate`; to the millisecond
-    #[arg(long, default_value = "null", value_parser = crate::serve::law)]
-    pub(crate) delay: crate::serve::Law,
+    /// Response delay distribution, as in `serve calibrate`; millisecond resolution
+    #[arg(long, default_value = "null", value_parser = crate::law::law)]
+    pub(crate) delay: crate::law::Law,
     /// Seed of the delays
     #[arg(long, default_value_t = 1)]
     pub(crate) seed: u64,
-    /// After SIGTERM, connections may go on for so long
+    /// Drain time after SIGTERM
     #[arg(long, value_name = "TIME", default_value = "5s", value_parser = duration)]
     pub(crate) drain: Duration,
 }
@@ -748,7 +753,7 @@ pub(crate) struct ServeEvernoteArgs {
     /// Port of the notes; 0 lets the kernel choose
     #[arg(long, value_name = "PORT", default_value_t = 0)]
     pub(crate) notes_port: u16,
-    /// Replies as the benchmark was published, or those that the paper's contracts are about: keys and tokens of their own for each user
+    /// Responses: as published (`shipped`), or as the paper's contracts need (`paper`: keys and tokens per user)
     #[arg(long, value_enum, default_value_t = MockProfile::Shipped)]
     pub(crate) profile: MockProfile,
 }
@@ -763,12 +768,12 @@ pub(crate) enum MockProfile {
 pub(crate) struct ServeChessArgs {
     #[command(flatten)]
     pub(crate) mock: MockArgs,
-    /// Games that are kept, the oldest being forgotten first, and one of two players when they begin another; the published benchmark kept one
+    /// Games to keep; the oldest is dropped first, and a new game of the same two players replaces the old one (the published benchmark kept one)
     #[arg(long, value_name = "N", default_value_t = 1024, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub(crate) games: u32,
-    /// A number of its own for every game, or for every two players
-    #[arg(long, value_enum, default_value_t = JourneyIdentities::Fresh)]
-    pub(crate) identities: JourneyIdentities,
+    /// Game ids: new for every game, or one per pair of players
+    #[arg(long, value_name = "WHICH", value_parser = one_of(words::IDENTITIES), default_value = LOAD.key("identities").default_text())]
+    pub(crate) identities: Identities,
 }
 
 #[derive(Debug, Args)]
@@ -778,8 +783,8 @@ pub(crate) struct ServeTwitterArgs {
     #[command(flatten)]
     pub(crate) tls: MockTlsArgs,
     /// Ids of their own for every request, or for every user who is asked about
-    #[arg(long, value_enum, default_value_t = JourneyIdentities::Fresh)]
-    pub(crate) identities: JourneyIdentities,
+    #[arg(long, value_name = "WHICH", value_parser = one_of(words::IDENTITIES), default_value = LOAD.key("identities").default_text())]
+    pub(crate) identities: Identities,
 }
 
 /// What the cap of a cache counts.
@@ -810,12 +815,12 @@ pub(crate) struct ServeCalibrateArgs {
     pub(crate) listen: ListenArgs,
     /// Law of the delays: `null`, `constant:1ms`, `exponential:1ms`, `lognormal:1ms,0.5` (median, sigma),
     /// `bimodal:100us,5ms,0.02` (low, high, share of the high)
-    #[arg(long, default_value = "null", value_parser = crate::serve::law)]
-    pub(crate) delay: crate::serve::Law,
-    /// Stop answering for so long ...
+    #[arg(long, default_value = "null", value_parser = crate::law::law)]
+    pub(crate) delay: crate::law::Law,
+    /// Length of each pause in responding
     #[arg(long, value_name = "TIME", value_parser = duration, requires = "pause_every")]
     pub(crate) pause: Option<Duration>,
-    /// ... once in every so long
+    /// Time between pauses
     #[arg(long, value_name = "TIME", value_parser = duration, requires = "pause")]
     pub(crate) pause_every: Option<Duration>,
     /// Seed of the delays
@@ -825,19 +830,19 @@ pub(crate) struct ServeCalibrateArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct ServeHostileArgs {
-    /// Port; 0 lets the kernel choose
+    /// Port (0: any free port)
     #[arg(short = 'p', long, default_value_t = 0)]
     pub(crate) port: u16,
     /// What it does
     #[arg(long, value_enum)]
-    pub(crate) kind: Hostility,
+    pub(crate) kind: HostileKind,
     /// Of `freeze` and `freeze-one`: answers before that
     #[arg(long, value_name = "N", default_value_t = 1500)]
     pub(crate) after: u64,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
-pub(crate) enum Hostility {
+pub(crate) enum HostileKind {
     WrongWords,
     EndlessData,
     OneByteAtATime,
@@ -851,19 +856,19 @@ pub(crate) enum Hostility {
 
 #[derive(Debug, Args)]
 pub(crate) struct ReportArgs {
-    /// Name of a run, or the beginning of one
+    /// Run name or unique prefix
     #[arg(default_value = "latest")]
     pub(crate) run: String,
     #[command(flatten)]
     pub(crate) store: StoreArgs,
-    /// In which form
+    /// Output format
     #[arg(short = 'f', long, value_enum, default_value_t = Format::Terminal, conflicts_with_all = ["json", "raw"])]
     pub(crate) format: Format,
     /// Write to this file instead of stdout
     #[arg(short = 'o', long, value_name = "FILE")]
     pub(crate) out: Option<PathBuf>,
-    /// The data files of a seed: `volley` gives `server clients cores mean stddev num_samples`, `whip` writes `bytes clientcalls memory times` of each
-    /// trial whose middle tells its calls into DIR
+    /// Raw data in the original tool's format: `volley` gives `server clients cores mean stddev num_samples`, `whip` writes `bytes clientcalls memory times` of each
+    /// trial whose proxy tells its calls into DIR
     #[arg(long, value_enum)]
     pub(crate) raw: Option<Raw>,
     /// Folder for `--raw whip`
@@ -872,6 +877,9 @@ pub(crate) struct ReportArgs {
     /// Write every figure as `NAME.svg` and `NAME.png` into this folder
     #[arg(long, value_name = "DIR")]
     pub(crate) figures: Option<PathBuf>,
+    /// Draw the figures on a dark background
+    #[arg(long, requires = "figures")]
+    pub(crate) dark: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -881,17 +889,17 @@ pub(crate) enum Format {
     #[value(alias = "markdown")]
     Md,
     Csv,
-    /// One row a trial, full precision
+    /// One row per trial, full precision
     CsvTrials,
     /// Effects of the factors: sources of variation, levels, changes
     CsvEffects,
     /// Miss-ratio curves, measured and simulated
     CsvMissRatio,
-    /// What middles add, by design point and metric
+    /// What proxies add, by design point and metric
     CsvAdded,
     /// Series over requests, with their slopes
     CsvOverRequests,
-    /// The findings
+    /// Analysis results
     Json,
     /// The run and its records, as they were stored
     Records,
@@ -920,13 +928,13 @@ pub(crate) struct CalibrateArgs {
     /// Measure although something else keeps the machine busy
     #[arg(long)]
     pub(crate) force: bool,
-    /// How long each step is measured
+    /// Measurement time per step
     #[arg(short = 'd', long, value_name = "TIME", default_value = "1s", value_parser = duration)]
     pub(crate) duration: Duration,
-    /// Door to the kernel
+    /// I/O backend
     #[arg(long, value_enum, default_value_t = Backend::Auto)]
     pub(crate) backend: Backend,
-    /// What idle processors do meanwhile
+    /// Idle-CPU policy
     #[arg(long, value_enum, default_value_t = Idle::Machine)]
     pub(crate) idle: Idle,
 }
@@ -1040,23 +1048,25 @@ fn within(text: &str, most: u32) -> Result<u32, String> {
 }
 
 fn clients(text: &str) -> Result<u32, String> {
-    within(text, 1_000_000)
+    within(text, study::limits::CLIENTS_MAX)
 }
 
 fn threads(text: &str) -> Result<u32, String> {
-    within(text, 1024)
+    within(text, study::limits::THREADS_MAX)
 }
 
 fn some_time(text: &str) -> Result<Duration, String> {
     match duration(text)? {
-        Duration::ZERO => Err("more than no time is needed".to_owned()),
+        Duration::ZERO => Err("must be greater than 0".to_owned()),
         some => Ok(some),
     }
 }
 
 fn timeout(text: &str) -> Result<Duration, String> {
     match duration(text)? {
-        short if short < Duration::from_millis(1) => Err(format!("`{text}` is less than 1ms")),
+        short if short < Duration::from_nanos(study::limits::TIMEOUT_MIN_NS) => {
+            Err(format!("`{text}` is less than 1ms"))
+        }
         time => Ok(time),
     }
 }
@@ -1084,7 +1094,7 @@ fn head_bytes(text: &str) -> Result<usize, String> {
 
 fn count(text: &str) -> Result<u64, String> {
     match study::units::count(text).map_err(|error| error.to_string())? {
-        0 => Err("at least 1".to_owned()),
+        0 => Err("must be at least 1".to_owned()),
         count => Ok(count),
     }
 }

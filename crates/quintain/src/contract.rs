@@ -91,7 +91,7 @@ fn explain(args: &ExplainArgs) -> Done {
     let mut shown = 0;
     for (number, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
         let value = serde_json::from_str::<serde_json::Value>(line).map_err(|error| {
-            Problem::text(Exit::Usage, format!("line {} is no JSON: {error}", number + 1))
+            Problem::text(Exit::Usage, format!("line {} is not valid JSON: {error}", number + 1))
                 .hint("an adapter writes lines of JSON with `[reports] format = \"json\"`")
         })?;
         // Notes stand between the reports.
@@ -104,7 +104,7 @@ fn explain(args: &ExplainArgs) -> Done {
         }
     }
     match shown {
-        0 => Err(Problem::text(Exit::Usage, "no report is like that")),
+        0 => Err(Problem::text(Exit::Usage, "no matching report")),
         _ => Ok(Exit::Fine),
     }
 }
@@ -113,7 +113,7 @@ fn state(args: StateArgs) -> Done {
     let told = |error: ::adapter::StoreError| {
         let busy = matches!(error, ::adapter::StoreError::Busy);
         let problem = Problem::text(Exit::Usage, format!("{}: {error}", args.store.display()));
-        if busy { problem.hint("ask the adapter that runs: `curl http://ADMIN/state`") } else { problem }
+        if busy { problem.hint("query the running adapter: `curl http://ADMIN/state`") } else { problem }
     };
     let kept = ::adapter::look(&args.store).map_err(told)?;
     let shown = kept
@@ -136,14 +136,14 @@ fn state(args: StateArgs) -> Done {
         }
         StateVerb::Purge { endpoint, all } => {
             if endpoint.is_none() && !all {
-                return Err(Problem::text(Exit::Usage, "`--endpoint` or `--all` is needed"));
+                return Err(Problem::text(Exit::Usage, "pass `--endpoint` or `--all`"));
             }
             let names = kept.names.clone();
             let gone = ::adapter::purge(&args.store, &mut |_, entry| {
                 let shown = show_entry(&names, &[0; 12], entry);
                 all || shown.is_some_and(|shown| Some(&shown.endpoint) == endpoint.as_ref())
             });
-            output::message(&format!("{} entries are gone", gone.map_err(told)?));
+            output::message(&format!("deleted {} entries", gone.map_err(told)?));
         }
     }
     Ok(Exit::Fine)

@@ -1,4 +1,4 @@
-//! `quintain doctor`: is this machine fit to measure on?
+//! `quintain doctor`: check this machine for sources of noise
 
 use std::path::Path;
 

@@ -7,7 +7,7 @@ use study::plan::SearchPlan;
 use study::spec::{Arrivals, LoadSpec, Stop};
 
 use crate::cli::LoadArgs;
-use crate::load::{Live, live, problem};
+use crate::live::{Live, live, problem};
 use crate::message::{Done, Exit, Problem};
 use crate::mistakes::Mistakes;
 use crate::{output, signals};
@@ -31,7 +31,7 @@ pub(crate) fn plan(args: &LoadArgs, duration_ns: u64, mistakes: &mut Mistakes) -
     };
     if let Some(condition) = objective.conditions().iter().find(|condition| condition.metric.name == "subject_rss") {
         let hint = "a study with `load.search` starts the server itself and sees its memory".to_owned();
-        mistakes.add(format!("`--find`: nobody watches the server's memory here (`{condition}`)"), Some(hint));
+        mistakes.add(format!("`--find`: server memory cannot be observed here (`{condition}`)"), Some(hint));
     }
     let plain = SearchPlan::new(objective, duration_ns);
     let resolution = resolution.unwrap_or(plain.resolution);
@@ -80,9 +80,7 @@ pub(crate) fn find(args: &LoadArgs, plan: SearchPlan, spec: &LoadSpec, name: &st
         }
     }
     let finding = search.finding(false);
-    let warnings = vec![
-        "every trial met the same server process, not a fresh one: what it remembers is part of the answer".to_owned(),
-    ];
+    let warnings = vec!["all trials used the same server process; its state affects the result".to_owned()];
     let report = analysis::find(finding, name, warnings);
     if args.json {
         output::data(&report::find_json(&report).map_err(|error| Problem::new(Exit::Machine, error))?)?;

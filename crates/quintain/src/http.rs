@@ -3,18 +3,15 @@
 use std::io::Read;
 use std::path::Path;
 
-use study::spec::{Connection, Dialect, Expect, HttpRequest, Target, Tls};
-use study::url::{Scheme, Url};
+use study::limits::{BODY_MAX_BYTES, PIPELINE_MAX};
+use study::spec::{Connection, Dialect, Expect, HttpRequest, Protocol, Target, Tls};
+use study::url::Url;
 use study::urls::Entry;
 use study::{Workload, http};
 
-use crate::cli::{ConnectionUse, HttpArgs};
+use crate::cli::HttpArgs;
 use crate::mistakes::Mistakes;
 
-/// Bytes of a body at most, of one that is sent and of one that is expected.
-const BODY_MAX_BYTES: u64 = 16 << 20;
-/// Requests in flight on one connection at most.
-const PIPELINE_MAX: u32 = 1024;
 /// Bytes of the path of a Unix socket at most (unix(7): `sun_path` with its zero).
 const SOCKET_PATH_MAX_BYTES: usize = 107;
 
@@ -50,12 +47,12 @@ pub(crate) fn asked(
         (None, None) => None,
     };
     let first = entries.as_ref().and_then(|entries| entries.first()).map(|entry| entry.url.clone());
-    if let Some(Url { scheme: Scheme::Pingpong, .. }) = &first {
+    if let Some(Url { protocol: Protocol::Pingpong, .. }) = &first {
         let flags = given_flags(args);
         if !flags.is_empty() {
-            let (are, flags) = (if flags.len() == 1 { "is a flag" } else { "are flags" }, flags.join(", "));
+            let (are, flags) = (if flags.len() == 1 { "is" } else { "are" }, flags.join(", "));
             let hint = "leave them out, or load `http://...`".to_owned();
-            mistakes.add(format!("{flags} {are} of HTTP, and pingpong has none of it"), Some(hint));
+            mistakes.add(format!("{flags} {are} for HTTP only; `pingpong://` does not support them"), Some(hint));
         }
         let url = first?;
         return Some(Asked {
@@ -66,17 +63,14 @@ pub(crate) fn asked(
             notes,
         });
     }
-    if let Some(Url { scheme: Scheme::Cache(dialect), .. }) = &first {
+    if let Some(Url { protocol: Protocol::Cache(dialect), .. }) = &first {
         return cache(first.as_ref()?, *dialect, args, workload, mistakes);
     }
     if args.script.is_some() {
-        let hint = "mixes of requests are `--urls FILE`; `-X`, `-H` and `--body` say the rest".to_owned();
-        mistakes.add("`--script`: scripts of wrk are not run", Some(hint));
+        let hint = "use `--urls FILE` for a mix of requests, or `-X`, `-H` and `--body`".to_owned();
+        mistakes.add("`--script`: wrk Lua scripts are not supported", Some(hint));
     }
-    let connection = match (args.connection, args.no_keepalive) {
-        (Some(ConnectionUse::PerRequest), _) | (_, true) => Connection::PerRequest,
-        (Some(ConnectionUse::KeepAlive) | None, false) => Connection::KeepAlive,
-    };
+    let connection = if args.no_keepalive { Connection::PerRequest } else { args.connection.unwrap_or_default() };
     let pipeline = pipeline(args, connection, mistakes);
     let expect = expect(args, mistakes);
     let parts = Parts::read(args, mistakes);
@@ -115,9 +109,9 @@ fn cache(
     let flags = given_flags(args).into_iter().filter(|flag| !["`--pipeline`", "`--unix-socket`"].contains(flag));
     let flags = flags.collect::<Vec<_>>();
     if !flags.is_empty() {
-        let (are, flags) = (if flags.len() == 1 { "is a flag" } else { "are flags" }, flags.join(", "));
-        let hint = "leave them out: `--workload` says what a cache is asked".to_owned();
-        mistakes.add(format!("{flags} {are} of HTTP, and {url} is a cache"), Some(hint));
+        let (are, flags) = (if flags.len() == 1 { "is" } else { "are" }, flags.join(", "));
+        let hint = "drop them; use `--workload` to choose the cache workload".to_owned();
+        mistakes.add(format!("{flags} {are} for HTTP only, and {url} is a cache"), Some(hint));
     }
     let pipeline = pipeline(args, Connection::KeepAlive, mistakes);
     let socket = socket(args, mistakes);
@@ -137,7 +131,7 @@ fn requests_words(count: usize) -> String {
 fn entries(path: &Path, mistakes: &mut Mistakes) -> Option<Vec<Entry>> {
     let bytes = read_file("--urls", path, study::urls::FILE_MAX_BYTES as u64, mistakes)?;
     let Ok(text) = String::from_utf8(bytes) else {
-        mistakes.add(format!("`--urls`: `{}` is no text in UTF-8", path.display()), None);
+        mistakes.add(format!("`--urls`: `{}` is not valid UTF-8", path.display()), None);
         return None;
     };
     study::urls::parse(&text).map_err(|found| mistakes.in_file(path, &text, &found)).ok()
@@ -172,7 +166,7 @@ fn pipeline(args: &HttpArgs, connection: Connection, mistakes: &mut Mistakes) ->
         Ok(depth @ 1..=PIPELINE_MAX) => {
             if depth > 1 && connection == Connection::PerRequest {
                 mistakes.add(
-                    format!("`--pipeline {depth}`: a connection that serves one request has nothing to pipeline"),
+                    format!("`--pipeline {depth}`: cannot be combined with one connection per request"),
                     Some("leave out `--pipeline`, or keep connections alive".to_owned()),
                 );
             }
@@ -214,7 +208,7 @@ fn socket(args: &HttpArgs, mistakes: &mut Mistakes) -> Option<String> {
 }
 
 fn tls(args: &HttpArgs, url: &Url, mistakes: &mut Mistakes) -> Option<Tls> {
-    if url.scheme != Scheme::Https {
+    if url.protocol != Protocol::Https {
         let flags =
             [("--insecure", args.insecure), ("--cacert", args.cacert.is_some()), ("--no-resume", args.no_resume)];
         for (flag, _) in flags.into_iter().filter(|(_, given)| *given) {
@@ -453,19 +447,19 @@ mod tests {
             (&["http://h", "-H", "Content-Length: 3"], "but the body has 0 bytes"),
             (&["http://h", "--pipeline", "0"], "`0` is not in 1 to 1024"),
             (&["http://h", "--pipeline", "many"], "`many` is not in 1 to 1024"),
-            (&["http://h", "--pipeline", "2", "--no-keepalive"], "nothing to pipeline"),
+            (&["http://h", "--pipeline", "2", "--no-keepalive"], "cannot be combined"),
             (&["http://h", "--expect-status", "2x"], "`--expect-status`: `2x` is no HTTP status"),
             (&["http://h", "--expect-body", "x", "-X", "HEAD"], "has no body to expect"),
             (&["http://h", "--body-file", "/no/such"], "cannot read `/no/such`"),
             (&["http://h", "--body-file", "/"], "cannot read `/`"),
             (&["http://h", "--body-file", "/dev/zero"], "`/dev/zero` has more than 16 MiB"),
             (&["http://h", "--unix-socket", &long], "a path of 108 bytes"),
-            (&["http://h", "-s", "x.lua"], "scripts of wrk are not run"),
+            (&["http://h", "-s", "x.lua"], "wrk Lua scripts are not supported"),
             (&["http://h", "-k"], "`--insecure` is a flag of https"),
             (&["https://h", "--cacert", "/no/such"], "`--cacert`: cannot read"),
-            (&["pingpong://h:1", "-k", "-X", "GET"], "`--method`, `--insecure` are flags of HTTP"),
-            (&["pingpong://h:1", "--pipeline", "1"], "`--pipeline` is a flag of HTTP"),
-            (&["redis://h", "-X", "GET", "-k"], "`--method`, `--insecure` are flags of HTTP, and redis://h is a cache"),
+            (&["pingpong://h:1", "-k", "-X", "GET"], "`--method`, `--insecure` are for HTTP only"),
+            (&["pingpong://h:1", "--pipeline", "1"], "`--pipeline` is for HTTP only"),
+            (&["redis://h", "-X", "GET", "-k"], "`--method`, `--insecure` are for HTTP only, and redis://h is a cache"),
             (&["redis://u:p@h"], "loads of caches do not log in"),
             (&["redis://h/1"], "redis has no paths"),
             (&["memcached://h/x"], "memcached has no paths"),

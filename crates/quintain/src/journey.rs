@@ -8,7 +8,7 @@ use study::journey::PRESETS;
 use study::record::Measurement;
 use study::spec::{Connection, Identities, Target};
 
-use crate::cli::{HttpArgs, JourneyArgs, JourneyIdentities};
+use crate::cli::{HttpArgs, JourneyArgs};
 use crate::http::Asked;
 use crate::message::Problem;
 use crate::mistakes::Mistakes;
@@ -32,10 +32,7 @@ pub(crate) fn asked(name: &str, args: &JourneyArgs, http: &HttpArgs, mistakes: &
         insecure: http.insecure,
         ca_file,
         keep_calls: args.calls.is_some(),
-        identities: match args.identities {
-            JourneyIdentities::Fresh => Identities::Fresh,
-            JourneyIdentities::Reused => Identities::Reused,
-        },
+        identities: args.identities,
     };
     let notes = Vec::new();
     Some(Asked { target, pipeline: 1, connection: Connection::KeepAlive, name: format!("journey {name}"), notes })
@@ -46,7 +43,7 @@ pub(crate) fn flags_of_none(args: &JourneyArgs, mistakes: &mut Mistakes) {
     let all = [
         ("--target", !args.targets.is_empty()),
         ("--resolve", args.resolve.is_some()),
-        ("--identities", args.identities != JourneyIdentities::default()),
+        ("--identities", args.identities != Identities::default()),
         ("--calls", args.calls.is_some()),
     ];
     for (flag, _) in all.into_iter().filter(|(_, given)| *given) {
@@ -57,14 +54,14 @@ pub(crate) fn flags_of_none(args: &JourneyArgs, mistakes: &mut Mistakes) {
 
 /// A preset by its name, or what a file says, with the schemas beside it.
 fn journey(name: &str, mistakes: &mut Mistakes) -> Option<Journey> {
-    if let Some(journey) = study::journey::preset(name) {
+    if let Some(journey) = study::preset_journey(name) {
         return Some(journey);
     }
     let path = Path::new(name);
     if !path.exists() && !name.contains(['/', '.']) {
         let names = PRESETS.map(|preset| preset.0).join(", ");
         mistakes.add(
-            format!("`--journey`: there is no journey and no file `{name}`"),
+            format!("`--journey`: no journey or file named `{name}`"),
             Some(format!("quintain's own are {names}")),
         );
         return None;
@@ -75,7 +72,7 @@ fn journey(name: &str, mistakes: &mut Mistakes) -> Option<Journey> {
         text.map_err(unreadable).ok()
     };
     let text = read(path)?;
-    let mut journey = match study::journey::parse(&text) {
+    let mut journey = match study::parse_journey(&text) {
         Ok(journey) => journey,
         Err(found) => {
             mistakes.in_file(path, &text, &found);

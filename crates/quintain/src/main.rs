@@ -12,9 +12,12 @@ mod contract;
 mod doctor;
 mod find;
 mod generator;
+mod help;
 mod http;
 mod journey;
+mod law;
 mod limits;
+mod live;
 mod load;
 mod message;
 mod mistakes;
@@ -47,9 +50,12 @@ fn main() -> std::process::ExitCode {
         Verb::Workload(args) => workload::workload(args),
         Verb::Adapter(args) => adapter::adapter(args),
         Verb::Contract(args) => contract::contract(args),
+        Verb::Help(args) => help::help(&args),
+        Verb::Completions(args) => help::completions(&args),
+        Verb::Man(args) => help::man(&args),
         Verb::Exec(args) => child::exec(args),
         Verb::Watchdog => child::watchdog(),
         Verb::Spin(args) => child::spin(args),
     };
-    message::end(done)
+    output::end(done)
 }

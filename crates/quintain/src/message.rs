@@ -3,8 +3,6 @@
 use std::fmt::Display;
 use std::process::ExitCode;
 
-use crate::output;
-
 /// What the exit code of the process says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Exit {
@@ -38,11 +36,11 @@ impl From<Exit> for ExitCode {
 /// Why a verb could not do its work: an error, perhaps a hint, and the exit code.
 #[derive(Debug)]
 pub(crate) struct Problem {
-    exit: Exit,
-    error: anyhow::Error,
-    hint: Option<String>,
+    pub(crate) exit: Exit,
+    pub(crate) error: anyhow::Error,
+    pub(crate) hint: Option<String>,
     /// The text stands by itself: several mistakes, rendered with their places.
-    rendered: bool,
+    pub(crate) rendered: bool,
 }
 
 /// What every verb returns.
@@ -66,24 +64,6 @@ impl Problem {
     pub(crate) fn hint(mut self, hint: impl Display) -> Self {
         self.hint = Some(hint.to_string());
         self
-    }
-}
-
-/// Tells the user of a problem, if there is one; the exit code.
-pub(crate) fn end(done: Done) -> ExitCode {
-    match done {
-        Ok(exit) => exit.into(),
-        Err(problem) => {
-            if problem.rendered {
-                output::message(&format!("{:#}", problem.error));
-            } else {
-                output::message(&format!("error: {:#}", problem.error));
-            }
-            if let Some(hint) = problem.hint {
-                output::message(&format!("\nhint: {hint}"));
-            }
-            problem.exit.into()
-        }
     }
 }
 

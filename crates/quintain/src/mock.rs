@@ -8,12 +8,10 @@ use servers::{
     serve_mock,
 };
 
-use crate::cli::{
-    JourneyIdentities, MockArgs, MockProfile, MockTlsArgs, ServeChessArgs, ServeEvernoteArgs, ServeTwitterArgs,
-};
+use crate::cli::{MockArgs, MockProfile, MockTlsArgs, ServeChessArgs, ServeEvernoteArgs, ServeTwitterArgs};
+use crate::law::Law;
 use crate::message::{Exit, Problem};
 use crate::output;
-use crate::serve::Law;
 
 pub(crate) fn evernote(args: ServeEvernoteArgs, shutdown: &Shutdown) -> Result<(), Problem> {
     let listen = listen(&args.mock, Some(args.tls));
@@ -48,10 +46,10 @@ pub(crate) fn twitter(args: ServeTwitterArgs, shutdown: &Shutdown) -> Result<(),
     Ok(())
 }
 
-fn identities(asked: JourneyIdentities) -> Identities {
+fn identities(asked: study::spec::Identities) -> Identities {
     match asked {
-        JourneyIdentities::Fresh => Identities::Fresh,
-        JourneyIdentities::Reused => Identities::Reused,
+        study::spec::Identities::Fresh => Identities::Fresh,
+        study::spec::Identities::Reused => Identities::Reused,
     }
 }
 

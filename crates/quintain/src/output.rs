@@ -1,8 +1,9 @@
 //! The one place that writes to stdout and stderr. Data goes to stdout, everything else to stderr.
 
 use std::io::{IsTerminal, Write};
+use std::process::ExitCode;
 
-use crate::message::{Exit, Problem};
+use crate::message::{Done, Exit, Problem};
 
 /// Writes data, with a line end if it has none. A reader that went away (`| head`) ends the process quietly.
 pub(crate) fn data(text: &str) -> Result<(), Problem> {
@@ -30,6 +31,24 @@ pub(crate) fn json_line(value: &impl serde::Serialize) -> Result<(), Problem> {
 /// Tells a person something. Nobody to tell it to is no error; what others have written in it commands no terminal.
 pub(crate) fn message(text: &str) {
     let _ = writeln!(std::io::stderr().lock(), "{}", analysis::visible(text));
+}
+
+/// Tells the user of a problem, if there is one; the exit code.
+pub(crate) fn end(done: Done) -> ExitCode {
+    match done {
+        Ok(exit) => exit.into(),
+        Err(problem) => {
+            if problem.rendered {
+                message(&format!("{:#}", problem.error));
+            } else {
+                message(&format!("error: {:#}", problem.error));
+            }
+            if let Some(hint) = problem.hint {
+                message(&format!("\nhint: {hint}"));
+            }
+            problem.exit.into()
+        }
+    }
 }
 
 /// Whether a person looks at stderr as it is written, on a terminal whose lines can be written over.

@@ -12,7 +12,7 @@ use load::workload::{Kind, Stream, Texts};
 use study::Workload;
 use study::plan::{Figure, FigureKind, LoadPlan};
 use study::record::{Measurement, Record, Reference, Run};
-use study::spec::Arrivals;
+use study::spec::{Arrivals, Dialect, Protocol};
 
 /// So many trials of a design point are replayed with its own policy: enough for an interval of the difference, which is narrow.
 const TRIALS: usize = 3;
@@ -128,7 +128,7 @@ fn replayed(
     let warm_up = measurement.warmup_requests;
     let measured = measurement.requests + measurement.errors_total();
     // memcached is told flags with every value, and a cache keeps them.
-    let flags = u32::from(load.protocol.starts_with("memcached"));
+    let flags = u32::from(matches!(load.protocol, Protocol::Cache(Dialect::Memcached | Dialect::MemcachedMeta)));
     let rules = Rules { fill: workload.fill, warm_up, clients: turns(load, measurement), flags };
     let operations = Operations::new(workload, seed, measurement.threads.max(1), [warm_up, measured])?;
     let ratio = match job.policy.as_str() {

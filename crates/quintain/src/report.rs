@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use analysis::Findings;
+use report::Background;
 use store::Store;
 use study::record::{Record, Run, RunState};
 
@@ -22,7 +23,7 @@ pub(crate) fn report(args: ReportArgs) -> Done {
     }
     let findings = analysis::analyze(&run, &records);
     let exit = match &args.figures {
-        Some(folder) => figures(&findings, folder)?,
+        Some(folder) => figures(&findings, folder, if args.dark { Background::Dark } else { Background::Light })?,
         None => Exit::Fine,
     };
     if args.raw == Some(Raw::Whip) {
@@ -56,13 +57,13 @@ pub(crate) fn report(args: ReportArgs) -> Done {
 /// The raw files, a folder for each trial that has them.
 fn raw_whip(run: &Run, records: &[Record], folder: Option<&Path>) -> Result<(), Problem> {
     let Some(folder) = folder else {
-        let problem = Problem::text(Exit::Usage, "`--raw whip` writes into a folder, and none is given");
+        let problem = Problem::text(Exit::Usage, "`--raw whip` needs an output directory");
         return Err(problem.hint("`quintain report RUN --raw whip DIR`"));
     };
     let files = analysis::raw_whip(run, records);
     if files.is_empty() {
-        let text = format!("no middle of run `{}` has told its calls", run.id);
-        return Err(Problem::text(Exit::Usage, text).hint("`calls = \"calls.csv\"` of a middle asks for that"));
+        let text = format!("no proxy of run `{}` has told its calls", run.id);
+        return Err(Problem::text(Exit::Usage, text).hint("`calls = \"calls.csv\"` of a proxy asks for that"));
     }
     for (place, text) in files {
         let path = folder.join(place);
@@ -87,12 +88,12 @@ pub(crate) fn style(into_file: bool) -> report::Style {
 }
 
 /// Two files for each figure. One that cannot be a PNG is told of, and what else was asked for is written all the same.
-fn figures(findings: &Findings, folder: &Path) -> Done {
+fn figures(findings: &Findings, folder: &Path, background: Background) -> Done {
     std::fs::create_dir_all(folder).map_err(|error| {
         Problem::new(Exit::Usage, anyhow::Error::new(error).context(format!("cannot make `{}`", folder.display())))
     })?;
     let mut exit = Exit::Fine;
-    for (name, svg) in report::figure_svgs(findings) {
+    for (name, svg) in report::figure_svgs(findings, background) {
         let path = folder.join(format!("{name}.svg"));
         output::file(&path, &svg)?;
         output::message(&format!("wrote {}", path.display()));
@@ -129,8 +130,8 @@ mod tests {
         let mut findings = analysis::analyze(&run, &records);
         findings.figures[0].title = Some("a title of very many lines ".repeat(4_000));
         let folder = tempfile::tempdir().unwrap();
-        assert_eq!(figures(&findings, folder.path()).unwrap(), Exit::Machine);
-        let written = report::figure_svgs(&findings)
+        assert_eq!(figures(&findings, folder.path(), Background::Light).unwrap(), Exit::Machine);
+        let written = report::figure_svgs(&findings, Background::Light)
             .into_iter()
             .map(|(name, _)| ["svg", "png"].map(|end| folder.path().join(format!("{name}.{end}")).exists()));
         let written = written.collect::<Vec<_>>();

@@ -160,7 +160,7 @@ fn begin(args: &RunArgs, opened: Opened, store: &Store) -> Result<(Run, Owner), 
     }
     let host = lab::host::facts(Path::new("."));
     let idle = IdlePolicy::from(args.idle);
-    let protocol = plan.points.first().map(|point| point.load.protocol.clone()).unwrap_or_default();
+    let protocol = plan.points.first().map(|point| point.load.protocol);
     let mut run = Run {
         version: study::record::RECORD_VERSION,
         id: format!("{}-{}", plan.study, lab::clock::stamp()),
@@ -170,7 +170,7 @@ fn begin(args: &RunArgs, opened: Opened, store: &Store) -> Result<(Run, Owner), 
         quintain: env!("CARGO_PKG_VERSION").to_owned(),
         revision: lab::revision::of(folder_of(&opened.path)),
         doctor: doctor::examine(&host),
-        calibration: store.calibration(&host.name, &protocol, idle)?,
+        calibration: protocol.map(|protocol| store.calibration(&host.name, protocol, idle)).transpose()?.flatten(),
         builds: Vec::new(),
         references: Vec::new(),
         state: Some(RunState::Running),
@@ -184,19 +184,18 @@ fn begin(args: &RunArgs, opened: Opened, store: &Store) -> Result<(Run, Owner), 
     Ok((run, owner))
 }
 
-/// A run that was interrupted: it goes on with the plan it began with.
+/// A run that was interrupted: resuming with the original plan.
 fn resume(args: &RunArgs, opened: Opened, store: &Store, name: &str) -> Result<(Run, Owner, Vec<Record>), Problem> {
     let mut run = if name == "latest" {
         store.latest_of(&opened.plan.study)?.ok_or_else(|| {
-            let text =
-                format!("there is no run of `{}` in `{}` to go on with", opened.plan.study, store.path().display());
-            Problem::text(Exit::Usage, text).hint("leave `--resume` away to start one")
+            let text = format!("no run of `{}` in `{}` to resume", opened.plan.study, store.path().display());
+            Problem::text(Exit::Usage, text).hint("drop `--resume` to start a new run")
         })?
     } else {
         store.run(name)?
     };
     if run.plan.study != opened.plan.study {
-        let text = format!("run `{}` is of the study `{}`, not of `{}`", run.id, run.plan.study, opened.plan.study);
+        let text = format!("run `{}` belongs to study `{}`, not `{}`", run.id, run.plan.study, opened.plan.study);
         return Err(Problem::text(Exit::Usage, text));
     }
     let owner = store.own(&run.id).map_err(|error| {
@@ -212,20 +211,18 @@ fn resume(args: &RunArgs, opened: Opened, store: &Store, name: &str) -> Result<(
             here.name,
             here.cpus.len()
         );
-        return Err(
-            Problem::text(Exit::Machine, text).hint("trials of two machines are two runs: leave `--resume` away")
-        );
+        return Err(Problem::text(Exit::Machine, text).hint("a run cannot span machines; drop `--resume`"));
     }
     if run.plan.text != opened.plan.text {
-        output::message("note: the study has changed since this run began; it goes on with the plan it began with");
+        output::message("note: the study has changed since this run began; resuming with the original plan");
     }
     let records = store.records(&run.id)?;
     let idle = IdlePolicy::from(args.idle);
     if let Some(other) = records.iter().find(|record| record.idle != idle) {
         let text = format!("run `{}` was measured with another idle policy ({:?})", run.id, other.idle);
-        return Err(Problem::text(Exit::Usage, text).hint("give the same `--idle`: the two are never mixed"));
+        return Err(Problem::text(Exit::Usage, text).hint("pass the same `--idle`; policies cannot be mixed in a run"));
     }
-    output::message(&format!("going on with {}: {} trials are there", run.id, records.len()));
+    output::message(&format!("resuming {}: {} trials done", run.id, records.len()));
     run.state = Some(RunState::Running);
     run.resume = resume_line(args, &run.id);
     Ok((run, owner, records))
@@ -236,7 +233,7 @@ fn warn_of(findings: &[Finding]) {
     let grave = |finding: &&Finding| matches!(finding.state, FindingState::Warning | FindingState::Bad);
     let names = findings.iter().filter(grave).map(|finding| finding.check.as_str()).collect::<Vec<_>>();
     if !names.is_empty() {
-        output::message(&format!("doctor warns of: {} (`quintain doctor` says more)", names.join(", ")));
+        output::message(&format!("doctor warnings: {} (run `quintain doctor` for details)", names.join(", ")));
     }
 }
 
@@ -291,8 +288,9 @@ fn exit(findings: &Findings, cause: lab::Cause) -> Exit {
 
 /// This binary, which is also the generator.
 pub(crate) fn exe() -> Result<PathBuf, Problem> {
-    std::env::current_exe()
-        .map_err(|error| Problem::new(Exit::Machine, anyhow::Error::new(error).context("where is quintain?")))
+    std::env::current_exe().map_err(|error| {
+        Problem::new(Exit::Machine, anyhow::Error::new(error).context("cannot locate the quintain executable"))
+    })
 }
 
 pub(crate) fn machine(error: impl Into<anyhow::Error>) -> Problem {
@@ -312,6 +310,9 @@ pub(crate) fn cpus(asked: Option<&Cpus>) -> Result<Vec<u32>, Problem> {
     if missing.is_empty() {
         return Ok(asked.clone());
     }
-    Err(Problem::text(Exit::Machine, format!("processor {} is not there, or not for this process", missing.join(", ")))
-        .hint(format!("this process may use {}", lab::cpus::format(&allowed))))
+    Err(Problem::text(
+        Exit::Machine,
+        format!("processor {} does not exist or is not available to this process", missing.join(", ")),
+    )
+    .hint(format!("this process may use {}", lab::cpus::format(&allowed))))
 }

@@ -7,47 +7,15 @@ use servers::{
     CacheLimits, CacheProtocol, CacheServer, CacheShared, Calibrate, Hostile, Http, HttpLimits, Listen, Log, Pauses,
     Pingpong, ServeError, Shutdown,
 };
-use stats::{Distribution, Histogram};
-use study::units;
+use stats::Histogram;
 
 use crate::cli::{
-    Backend, Counting, Hostility, ListenArgs, OnOff, ServeArgs, ServeCacheArgs, ServeHttpArgs, ServeKind, Speech,
+    Backend, Counting, HostileKind, ListenArgs, OnOff, ServeArgs, ServeCacheArgs, ServeHttpArgs, ServeKind, Speech,
 };
+use crate::law::Law;
 use crate::message::{Done, Exit, Problem};
 use crate::mistakes::Mistakes;
 use crate::{output, signals};
-
-/// The law of the delays of `serve calibrate`.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum Law {
-    /// No delay at all.
-    Null,
-    /// Drawn, ns.
-    Drawn(Distribution),
-}
-
-/// Reads `null`, `constant:1ms`, `exponential:1ms`, `lognormal:1ms,0.5`, `bimodal:100us,5ms,0.02`.
-pub(crate) fn law(text: &str) -> Result<Law, String> {
-    const FORMS: &str =
-        "expected `null`, `constant:TIME`, `exponential:MEAN`, `lognormal:MEDIAN,SIGMA` or `bimodal:LOW,HIGH,SHARE`";
-    let (name, rest) = text.split_once(':').unwrap_or((text, ""));
-    let words = rest.split(',').map(str::trim).collect::<Vec<_>>();
-    let time = |text: &str| units::duration_ns(text).map(|ns| ns as f64).map_err(|error| error.to_string());
-    let number = |text: &str| text.parse::<f64>().map_err(|_| format!("`{text}` is no number"));
-    let law = match (name, words.as_slice()) {
-        ("null", [""]) => return Ok(Law::Null),
-        ("constant", [value]) => Distribution::Constant { value: time(value)? },
-        ("exponential", [mean]) => Distribution::Exponential { mean: time(mean)? },
-        ("lognormal", [median, sigma]) => Distribution::Lognormal { median: time(median)?, sigma: number(sigma)? },
-        ("bimodal", [low, high, share]) => Distribution::Bimodal {
-            low: time(low)?,
-            high: time(high)?,
-            high_share: units::fraction(share).map_err(|error| error.to_string())?,
-        },
-        _ => return Err(FORMS.to_owned()),
-    };
-    if law.is_valid() { Ok(Law::Drawn(law)) } else { Err("these values make no distribution".to_owned()) }
-}
 
 /// Connections that `serve http` has at most where nothing is said and descriptors allow it.
 const CONNECTIONS: u32 = 65_536;
@@ -107,13 +75,13 @@ pub(crate) fn serve(args: ServeArgs) -> Done {
         ServeKind::MockTwitter(args) => crate::mock::twitter(*args, &shutdown)?,
         ServeKind::Hostile(args) => {
             let kind = match args.kind {
-                Hostility::WrongWords => servers::Kind::WrongWords,
-                Hostility::EndlessData => servers::Kind::EndlessData,
-                Hostility::OneByteAtATime => servers::Kind::OneByteAtATime,
-                Hostility::NeverAnswer => servers::Kind::NeverAnswer,
-                Hostility::CloseAtOnce => servers::Kind::CloseAtOnce,
-                Hostility::Freeze => servers::Kind::Freeze(args.after),
-                Hostility::FreezeOne => servers::Kind::FreezeOne(args.after),
+                HostileKind::WrongWords => servers::Kind::WrongWords,
+                HostileKind::EndlessData => servers::Kind::EndlessData,
+                HostileKind::OneByteAtATime => servers::Kind::OneByteAtATime,
+                HostileKind::NeverAnswer => servers::Kind::NeverAnswer,
+                HostileKind::CloseAtOnce => servers::Kind::CloseAtOnce,
+                HostileKind::Freeze => servers::Kind::Freeze(args.after),
+                HostileKind::FreezeOne => servers::Kind::FreezeOne(args.after),
             };
             let address = std::net::SocketAddr::from((std::net::Ipv4Addr::LOCALHOST, args.port)).into();
             let backend = Backend::Auto.into();
@@ -168,9 +136,11 @@ fn serve_cache(args: ServeCacheArgs, shutdown: &Shutdown) -> Result<(), Problem>
     let stall = mistakes.flag("--stall-timeout", &args.stall_timeout);
     let drain = mistakes.flag("--drain", &args.drain);
     if args.maxmem.0.is_ok() && capacity_bytes < cache::MEMORY_BYTES_MIN {
-        let text =
-            format!("`--maxmem`: {capacity_bytes} bytes, and the bookkeeping alone needs {}", cache::MEMORY_BYTES_MIN);
-        mistakes.add(text, Some("`--maxmem 1MB` holds some thousand items".to_owned()));
+        let text = format!(
+            "`--maxmem`: {capacity_bytes} bytes is too small: bookkeeping alone needs {}",
+            cache::MEMORY_BYTES_MIN
+        );
+        mistakes.add(text, Some("`--maxmem 1MB` holds a few thousand items".to_owned()));
     }
     if args.value_max.0.is_ok() && !(1..1 << 28).contains(&value_bytes_max) {
         mistakes.add(format!("`--value-max`: {value_bytes_max} bytes, expected 1 byte to less than 256MiB"), None);
@@ -180,7 +150,7 @@ fn serve_cache(args: ServeCacheArgs, shutdown: &Shutdown) -> Result<(), Problem>
         mistakes.add(text, None);
     }
     if args.stall_timeout.0.is_ok() && stall.is_zero() {
-        mistakes.add("`--stall-timeout`: no client is that fast, expected more than 0s", None);
+        mistakes.add("`--stall-timeout`: must be greater than 0s", None);
     }
     let speaks_memcached = matches!(args.protocol, Speech::Auto | Speech::Memcached);
     let versions = args.cas.map_or(speaks_memcached, |cas| cas == OnOff::On);
@@ -297,35 +267,6 @@ impl From<ServeError> for Problem {
             }
             ServeError::Listen { address: net::Address::Unix(_), .. } => Problem::new(Exit::Usage, error),
             _ => Problem::new(Exit::Machine, error),
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn laws_are_read() {
-        assert_eq!(law("null"), Ok(Law::Null));
-        assert_eq!(law("constant:1ms"), Ok(Law::Drawn(Distribution::Constant { value: 1e6 })));
-        assert_eq!(law("exponential:50us"), Ok(Law::Drawn(Distribution::Exponential { mean: 5e4 })));
-        assert_eq!(law("lognormal:1ms,0.5"), Ok(Law::Drawn(Distribution::Lognormal { median: 1e6, sigma: 0.5 })));
-        assert_eq!(
-            law("bimodal:100us,5ms,2%"),
-            Ok(Law::Drawn(Distribution::Bimodal { low: 1e5, high: 5e6, high_share: 0.02 }))
-        );
-        for wrong in [
-            "",
-            "null:1",
-            "constant",
-            "constant:",
-            "constant:1",
-            "lognormal:1ms",
-            "lognormal:1ms,x",
-            "bimodal:1ms,2ms,3",
-        ] {
-            assert!(law(wrong).is_err(), "{wrong}");
         }
     }
 }

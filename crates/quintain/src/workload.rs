@@ -57,7 +57,7 @@ fn named(args: &WorkloadShowArgs) -> Result<(String, Workload), Problem> {
         let text = std::fs::read_to_string(path).map_err(|error| {
             Problem::new(Exit::Usage, anyhow::Error::new(error).context(format!("cannot read `{}`", path.display())))
         })?;
-        return match study::workload::parse(&text) {
+        return match study::parse_workload(&text) {
             Ok(workload) => Ok((path.file_stem().unwrap_or_default().to_string_lossy().into_owned(), workload)),
             Err(found) => {
                 let count = found.len();
@@ -69,7 +69,7 @@ fn named(args: &WorkloadShowArgs) -> Result<(String, Workload), Problem> {
     let name = args.preset.as_deref().unwrap_or("etc-2012");
     // The text of a study says a slip best.
     let text = format!("load.workload.preset = {}\n", serde_json::Value::from(name));
-    match study::workload::parse(&text) {
+    match study::parse_workload(&text) {
         Ok(workload) => Ok((name.to_owned(), workload)),
         Err(found) => {
             let first = &found[0];

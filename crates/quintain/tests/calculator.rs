@@ -187,7 +187,7 @@ fn objective_4_with_adapters_everywhere_the_blame_is_exact() {
     assert!(adder.contains("Blaming: client (precondition failure)"), "{adder}");
     // The same postcondition of the same endpoint is told once for a while; the end counts what was left out.
     assert_eq!(client.matches("Contract Failure").count(), 1, "{client}");
-    assert!(client.contains("Left out as repeated or as too many: 1\n"), "{client}");
+    assert!(client.contains("Suppressed as repeats or by the rate limit: 1\n"), "{client}");
     assert_eq!(discovery, "");
 }
 

@@ -449,7 +449,7 @@ fn a_search_finds_that_the_highest_rate_asked_is_kept() {
     assert_eq!(number(&json["search"]["low"]["rate_per_s"]), 300.0, "{json}");
     assert_eq!(json["search"]["complete"], json!(true), "{json}");
     assert!(json["search"]["high"].is_null());
-    assert_eq!(json["search"]["no_high"], json!("none shown up to 300 /s, the highest rate asked"));
+    assert_eq!(json["search"]["no_high"], json!("no failure up to 300 /s, the highest rate tried"));
     let steps = json["search"]["steps"].as_array().unwrap();
     assert_eq!(number(&steps[0]["rate_per_s"]), 150.0);
     assert_eq!(ran.err.lines().count(), steps.len(), "a line for each step: {}", ran.err);
@@ -490,7 +490,7 @@ fn mistakes_of_a_search_are_told_at_once() {
     ");
     let ran = load("http://localhost:1/", &["--find", "subject_rss<1GiB", "--find-to", "1"]).expect(2);
     insta::assert_snapshot!(ran.err, @r"
-    error: `--find`: nobody watches the server's memory here (`rss < 1GiB`)
+    error: `--find`: server memory cannot be observed here (`rss < 1GiB`)
 
     hint: a study with `load.search` starts the server itself and sees its memory
     ");

@@ -60,7 +60,7 @@ fn wrong_input_is_explained() {
         (&["load", "htp://127.0.0.1:1"][..], 2, "unknown protocol `htp`"),
         (&["load", "http://127.0.0.1:1", "--identities", "reused"][..], 2, "`--identities` is a flag of journeys"),
         (&["load", "http://127.0.0.1:1", "--calls", "x", "--resolve", "y"][..], 2, "`--calls` is a flag of journeys"),
-        (&["load", "127.0.0.1:1"], 2, "is no URL"),
+        (&["load", "127.0.0.1:1"], 2, "is not a URL"),
         (&["load", "pingpong://127.0.0.1"], 2, "host and a port"),
         (&["load", "pingpong://127.0.0.1:1", "-c", "0"], 2, "0 is not in 1 to 1000000"),
         (&["load", "pingpong://127.0.0.1:1", "-d", "5"], 2, "unit"),
@@ -121,9 +121,9 @@ fn a_load_that_is_never_answered_well_ends_and_says_so() {
 
     // Sooner than the first timeout: nothing has gone wrong yet.
     let args = ["load", &silent.url(), "-d", "300ms", "--warmup", "10ms"];
-    let words = "no answer came in the 0.300 s measured: 10 requests still waited for one at the end";
+    let words = "no response in the 0.300 s measured: 10 requests still waiting at the end";
     let out = folder.quintain(&args).expect(3).out;
-    assert!(out.contains("no answer came") && !out.contains("no errors"), "{out}");
+    assert!(out.contains("no response in the") && !out.contains("no errors"), "{out}");
     let json = folder.quintain(&[&args[..], &["--json"]].concat()).expect(3).json();
     assert_eq!((&json["errors"], &json["warnings"][0]), (&serde_json::json!({}), &words.into()), "{json}");
 }
@@ -162,13 +162,13 @@ fn assert_silences(folder: &Folder) {
         assert_eq!(hung["censored"]["hung"], true, "{hung}");
         assert_eq!(hung["censored"]["in_flight"], 20, "{hung}");
         assert_eq!(hung["generator"]["limited_by"], "subject", "{hung}");
-        assert!(warned(&hung, "hung: no answer came for the last "), "{hung}");
+        assert!(warned(&hung, "hung: no response for the last "), "{hung}");
         let bounds = hung["latency_ns"]["at_least"].as_array().unwrap();
         assert!(["mean", "p99", "max"].iter().all(|name| bounds.contains(&(*name).into())), "{hung}");
         assert_eq!(hung["censored"]["unsent"].as_u64().unwrap() > 0, !rate.is_empty(), "{hung}");
 
         let one = load("freeze-one", "10");
-        let told = warned(&one, "1 of 20 connections had no answer for the last ");
+        let told = warned(&one, "1 of 20 connections got no response for the last ");
         assert!(told && one["censored"]["hung"] == false, "{one}");
         assert!(one["latency_ns"]["at_least"].as_array().unwrap().contains(&"max".into()), "{one}");
     }

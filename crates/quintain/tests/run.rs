@@ -222,7 +222,7 @@ fn killing_the_lab_leaves_no_orphan_and_no_trial_is_lost() {
     assert!(order(&folder).starts_with(&kept));
 
     let ran = folder.quintain(&["run", "mini.toml", "--resume"]).expect(0);
-    assert!(ran.err.contains("going on with"), "{}", ran.err);
+    assert!(ran.err.contains("resuming mini-"), "{}", ran.err);
     let mut all = order(&folder);
     assert!(all.starts_with(&kept));
     all.sort_unstable();
@@ -414,8 +414,8 @@ fn a_failure_without_factors_reads_well() {
     let text = text.replace("\"{clients}\"", "1").replace("[factors]\nclients = [1, 4]\n", "");
     folder.write("alone.toml", &text[..text.find("[[figure]]").unwrap()]);
     let ran = folder.quintain(&["run", "alone.toml"]).expect(3);
-    assert!(ran.err.contains("failed: it ended (exit 3) before port "), "{}", ran.err);
-    assert!(ran.out.contains("\n  failed: all 3 trials failed: it ended (exit 3)"), "{}", ran.out);
+    assert!(ran.err.contains("failed: exited (exit 3) before port "), "{}", ran.err);
+    assert!(ran.out.contains("\n  failed: all 3 trials failed: exited (exit 3)"), "{}", ran.out);
     assert!(!ran.err.contains(": :") && !ran.out.contains(": :"), "{}\n{}", ran.err, ran.out);
 }
 

@@ -50,7 +50,7 @@ fn wrong_flags_are_told_all_at_once() {
     }
     assert_eq!(ran.out, "");
     for (flags, words) in [
-        (&["--maxmem", "100B"][..], "the bookkeeping alone needs"),
+        (&["--maxmem", "100B"][..], "bookkeeping alone needs"),
         (&["--protocol", "mongo"], "possible values: "),
         (&["--connections", "0"], "1..=1000000"),
         (&["--unix", "no/such/folder/socket"], "no/such/folder/socket"),
@@ -201,7 +201,7 @@ fn what_is_wrong_with_a_trace_is_told_with_its_place() {
         (&["--trace", ".", "--trace-format", "twitter"], "no regular file"),
         (&["--trace", "good.csv", "--trace-format", "meta-kv"], "good.csv:1: the line of names has no `key`"),
         (&["--trace", "good.csv", "--trace-format", "oracle-general"], "good.csv: record "),
-        (&["--trace", "good.csv", "--trace-format", "plain"], "has no lengths"),
+        (&["--trace", "good.csv", "--trace-format", "plain"], "has no key and value sizes"),
         (&["--trace", "good.csv"], "--trace-format"),
         (
             &["--trace", "good.csv", "--trace-format", "twitter", "--trace-gaps", "recorded", "--rate", "5"],

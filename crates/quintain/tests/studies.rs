@@ -91,7 +91,7 @@ fn answers_that_are_not_right_are_told_with_an_example() {
     let rest = &STUDY[STUDY.find("[factors]").unwrap()..];
     study(&folder, &format!("{one}{}", rest.replace("threads = [1, 2000]", "threads = [1]")));
     let ran = folder.quintain(&["run", "asked.toml"]).expect(3);
-    assert!(ran.err.contains("not one answer was right while it was measured: body"), "{}", ran.err);
+    assert!(ran.err.contains("no valid response during the measurement: body"), "{}", ran.err);
     assert!(ran.err.contains("(the first: "), "{}", ran.err);
 }
 

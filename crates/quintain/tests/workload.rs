@@ -39,7 +39,7 @@ fn a_study_and_its_figure() {
     let read = |name: &str| std::fs::read_to_string(folder.path().join(name)).unwrap();
     let (svg, html) = (read("w.svg"), read("w.html"));
     assert!(svg.starts_with("<svg") && svg.contains("Popularity") && svg.contains("Lengths of values"));
-    assert!(html.contains("</svg>") && html.contains("follows its law"));
+    assert!(html.contains("</svg>") && html.contains("follows its distribution"));
 }
 
 #[test]

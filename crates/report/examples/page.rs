@@ -1,5 +1,5 @@
 //! Writes a page of a simulated run and its figures, to look at and for the browser test:
-//! `cargo run -p quintain-report --example page -- volley page.html`. Not a measurement of anything.
+//! `cargo run -p report --example page -- volley page.html`. Not a measurement of anything.
 
 use std::error::Error;
 use std::fs;
@@ -28,7 +28,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     }
     let findings = analysis::analyze(&run, &records);
     fs::write(&path, report::html(&findings)?)?;
-    for (name, svg) in report::figure_svgs(&findings) {
+    for (name, svg) in report::figure_svgs(&findings, report::Background::Light) {
         fs::write(path.with_file_name(format!("{which}-{name}.png")), report::figure_png(&name, &svg)?.bytes)?;
         fs::write(path.with_file_name(format!("{which}-{name}.svg")), svg)?;
     }

@@ -1,4 +1,4 @@
-//! Writes the schemas of this crate: `cargo run -p quintain-report --example report_schemas`. A test holds the files to it.
+//! Writes the schemas of this crate: `cargo run -p report --example report_schemas`. A test holds the files to it.
 
 use std::path::Path;
 

@@ -188,7 +188,7 @@ pub fn csv_effects(findings: &Findings) -> String {
     out
 }
 
-/// One row for each metric of each design point that passes middles: what it adds to the same at `direct`.
+/// One row for each metric of each design point that passes proxies: what it adds to the same at `direct`.
 pub fn csv_added(findings: &Findings) -> String {
     const HEADS: [&str; 16] = [
         "run",

@@ -8,7 +8,7 @@ pub(crate) struct Document {
     pub(crate) started: String,
     /// The question.
     pub(crate) question: String,
-    /// What to know before anything else is read: a quick look, a run that has not ended.
+    /// What to know before anything else is read: a quick run, a run that has not ended.
     pub(crate) banners: Vec<Banner>,
     /// Sentences of the answer, each with the anchor of the section that it came from.
     pub(crate) answer: Vec<(String, &'static str)>,

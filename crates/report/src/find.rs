@@ -30,13 +30,13 @@ pub fn find_terminal(report: &FindReport, style: &Style) -> String {
             let sure = if end.confirmed { "" } else { ", not confirmed" };
             format!("{}  {}", paint.bold(&rate(end.rate_per_s)), paint.dim(&format!("{trials}{sure}")))
         }
-        None => missing.clone().unwrap_or_else(|| "not known".to_owned()),
+        None => missing.clone().unwrap_or_else(|| "unknown".to_owned()),
     };
     line("holds", end(search.low, &search.no_low));
     line("fails at", end(search.high, &search.no_high));
     line("ended", format!("{}; {}", search.ended, analysis::number::count(search.trials as u64, "trial")));
     let rates = search.rates.iter().map(|tried| {
-        let kept = format!("{} of {} kept it", tried.kept, tried.trials);
+        let kept = format!("{} of {} met it", tried.kept, tried.trials);
         (rate(tried.rate_per_s), tried.verdict.text(), if tried.trials == 0 { String::new() } else { kept })
     });
     for (index, (offered, verdict, kept)) in rates.enumerate() {
@@ -72,17 +72,17 @@ mod tests {
         assert_eq!(search.next(false), None);
         let report =
             find(search.finding(false), "http://localhost:8080/", vec!["one server for all trials".to_owned()]);
-        insta::assert_snapshot!(find_terminal(&report, &Style::PLAIN), @r"
+        insta::assert_snapshot!(find_terminal(&report, &Style::PLAIN), @"
         load         http://localhost:8080/, open loop
         objective    p99 < 5ms and errors < 0.1%
         holds        64.1 k/s  5 trials
         fails at     69.9 k/s  3 trials
         ended        both ends confirmed; 12 trials
-        rates          34.9 k/s  holds             1 of 1 kept it
-                       49.4 k/s  holds             1 of 1 kept it
-                       58.8 k/s  holds             1 of 1 kept it
-                       64.1 k/s  holds             5 of 5 kept it
-                       69.9 k/s  fails             0 of 3 kept it
+        rates          34.9 k/s  holds             1 of 1 met it
+                       49.4 k/s  holds             1 of 1 met it
+                       58.8 k/s  holds             1 of 1 met it
+                       64.1 k/s  holds             5 of 5 met it
+                       69.9 k/s  fails             0 of 3 met it
         warning      one server for all trials
         ");
     }
@@ -96,10 +96,10 @@ mod tests {
         objective    p99 < 5ms and errors < 0.1%
         holds        49.4 k/s  1 trial, not confirmed
         fails at     69.9 k/s  1 trial, not confirmed
-        ended        stopped before its end; 4 trials
-        rates          34.9 k/s  holds             1 of 1 kept it
-                       49.4 k/s  holds             1 of 1 kept it
-                       69.9 k/s  fails             0 of 1 kept it
+        ended        stopped early; 4 trials
+        rates          34.9 k/s  holds             1 of 1 met it
+                       49.4 k/s  holds             1 of 1 met it
+                       69.9 k/s  fails             0 of 1 met it
         ");
     }
 }

@@ -23,6 +23,7 @@ pub mod workload;
 
 use analysis::Findings;
 
+pub use chart::style::Background;
 pub use csv::{csv, csv_added, csv_effects, csv_miss_ratios, csv_over_requests, csv_trials};
 pub use find::{find_json, find_terminal};
 pub use json::json;

@@ -36,7 +36,7 @@ pub fn load_terminal(measurement: &Measurement, target: &str, style: &Style) -> 
     let with_interval = |name: &str, value: Option<f64>, unit: &str| match (report.intervals.get(name), value) {
         (_, None) => "not enough samples".to_owned(),
         (_, Some(value)) if is_bound(name) => {
-            format!("{:<10}  {}", number::at_least(value, unit), paint.dim("requests still waited at the end"))
+            format!("{:<10}  {}", number::at_least(value, unit), paint.dim("requests were still waiting at the end"))
         }
         (Some(IntervalOrNote::Interval(found)), _) if name == "rate_per_s" || name.ends_with("mean") => {
             paint.bold(&number::estimate(found, unit))
@@ -94,7 +94,7 @@ pub fn load_terminal(measurement: &Measurement, target: &str, style: &Style) -> 
     }
     if errors > 0 {
         let of = report.requests.saturating_add(errors);
-        line("errors", paint.bad(&format!("{errors} of {of} requests went wrong")));
+        line("errors", paint.bad(&format!("{errors} of {of} requests failed")));
         for (kind, count) in &report.errors {
             let words = visible(report.error_examples.get(kind).map_or(kind_words(kind), String::as_str));
             let words = if words.is_empty() { String::new() } else { format!(": {words}") };
@@ -129,13 +129,13 @@ pub fn load_terminal(measurement: &Measurement, target: &str, style: &Style) -> 
 /// What a kind of error is, where its first one has left no words of its own.
 fn kind_words(kind: &str) -> &'static str {
     match kind {
-        "closed" => "the server closed a connection on which an answer was awaited",
-        "closed-between" => "the server closed a connection that had brought answers, and sent nothing of this one",
-        "truncated" => "the server closed a connection within an answer",
-        "reset" => "the server reset a connection on which an answer was awaited",
-        "timeout" => "no answer in time",
-        "refused" => "nobody listened when a connection was opened again",
-        "connect-timeout" => "a connection did not stand in time",
+        "closed" => "the server closed a connection with a request pending",
+        "closed-between" => "the server closed a reused connection before it sent any of the response",
+        "truncated" => "the server closed a connection in the middle of a response",
+        "reset" => "the server reset a connection with a request pending",
+        "timeout" => "no response in time",
+        "refused" => "connection refused on reconnect",
+        "connect-timeout" => "connect timeout",
         _ => "",
     }
 }
@@ -163,9 +163,9 @@ fn load_words(report: &LoadReport) -> String {
 /// What the latency is.
 fn clock_words(report: &LoadReport) -> &'static str {
     match (report.latency_ns.clock, report.connection) {
-        (Clock::Response, _) => "response time: from the intended send time to the answer",
-        (Clock::Service, Connection::KeepAlive) => "service time: from the write to the answer",
-        (Clock::Service, Connection::PerRequest) => "service time: from asking for the connection to the answer",
+        (Clock::Response, _) => "response time: from intended send time to response",
+        (Clock::Service, Connection::KeepAlive) => "service time: from write to response",
+        (Clock::Service, Connection::PerRequest) => "service time: from connect to response",
     }
 }
 
@@ -183,7 +183,7 @@ fn in_flight_words(report: &LoadReport) -> String {
         (None, 1) => format!(" of {}", number::count(report.clients.into(), "client")),
         (None, depth) => format!(" of {} x {depth}", number::count(report.clients.into(), "client")),
     };
-    let but = if report.errors.is_empty() { "" } else { "; requests that went wrong have no latency" };
+    let but = if report.errors.is_empty() { "" } else { "; failed requests have no latency" };
     format!(
         "{:.1}{most} by rate x mean latency, {:.1} counted{but}",
         report.in_flight_by_latency, report.in_flight_mean
@@ -198,13 +198,13 @@ fn about_intervals(report: &LoadReport) -> String {
     });
     let notes = notes.collect::<Vec<_>>();
     let claim = format!(
-        "{}, of these {}: another stretch of this machine, or another start of the server, may differ",
+        "{}, for these {} only: another period or another start of the server may differ",
         percent(LOAD_LEVEL),
         quantity(report.duration_s * 1e9, "ns")
     );
     match (notes.first(), notes.len() == report.intervals.len()) {
         (None, _) => claim,
-        (Some(why), true) => format!("{why}; measuring longer may give them"),
+        (Some(why), true) => format!("{why}; measure longer"),
         (Some(why), false) => format!("{claim}; {} declined: {why}", number::count(notes.len() as u64, "interval")),
     }
 }
@@ -215,22 +215,22 @@ fn cpu_words(report: &LoadReport) -> String {
     let all = quantity(cpu_ns, "ns");
     match report.requests {
         0 => all,
-        requests => format!("{all}, {} a request", quantity(cpu_ns / requests as f64, "ns")),
+        requests => format!("{all}, {} per request", quantity(cpu_ns / requests as f64, "ns")),
     }
 }
 
 /// What was replayed of a trace, in words.
 fn replayed(trace: &TraceReplay) -> String {
-    let end = if trace.ended { "to its end" } else { "not to its end" };
+    let end = if trace.ended { "to its end" } else { "stopped early" };
     let mut words = format!("{} operations of {}, {end}", trace.operations, trace.file);
     if let Some(mean) = trace.key_bytes_mean {
         words += &format!("; keys of {mean:.1} B on average");
         if let Some(recorded) = trace.key_bytes_recorded_mean.filter(|_| trace.keys_lengthened > 0) {
-            words += &format!(", {recorded:.1} B as recorded: {} were too short to be unlike", trace.keys_lengthened);
+            words += &format!(", {recorded:.1} B as recorded: {} lengthened to stay distinct", trace.keys_lengthened);
         }
     }
     if trace.stalled_ns > 0 {
-        words += &format!("; {} late because it was read too slowly", quantity(trace.stalled_ns as f64, "ns"));
+        words += &format!("; {} late because the trace was read too slowly", quantity(trace.stalled_ns as f64, "ns"));
     }
     words
 }
@@ -251,18 +251,15 @@ fn cache_lines(cache: &CacheReport) -> Vec<(&'static str, String)> {
         lines.push(("  misses", words.collect::<Vec<_>>().join(", ")));
     }
     if let Some(mix) = cache.hit_ratio_of_mix {
-        let words = "is what the mix tends to without fill, whatever the cache: set / (set + delete)";
+        let words = "is the limit of the mix without fill, for any cache: set / (set + delete)";
         lines.push(("  of the mix", format!("{mix:.4} {words}")));
     }
     if counts.refused_sets > 0 {
-        lines.push((
-            "  refused",
-            format!("{} SETs: the cache is full and evicts nothing for them", counts.refused_sets),
-        ));
+        lines.push(("  refused", format!("{} SETs rejected: cache full, no eviction", counts.refused_sets)));
     }
     let limit = match (cache.limit_bytes, cache.footprint_over_limit) {
         (Some(limit), Some(over)) => {
-            format!(", {over:.2} of the limit that the server tells, {}", quantity(limit as f64, "bytes"))
+            format!(", {over:.2} of the limit reported by the server, {}", quantity(limit as f64, "bytes"))
         }
         _ => String::new(),
     };
@@ -294,7 +291,7 @@ fn cache_lines(cache: &CacheReport) -> Vec<(&'static str, String)> {
         lines.push((name, format!("{}, p50 {}, p99 {}", spread.count, quantile(spread.p50), quantile(spread.p99))));
     }
     if counts.fills + counts.rewrites > 0 {
-        let words = "fills and rewrites are caused by answers: in no timetable, and not among the requests";
+        let words = "fills and rewrites follow responses; they are not scheduled and not counted as requests";
         lines.push(("", words.to_owned()));
     }
     if let Some(words) = &cache.steadiness {
@@ -331,6 +328,7 @@ mod tests {
     use insta::assert_snapshot;
     use std::collections::BTreeMap;
     use study::record::Volley;
+    use study::spec::Protocol;
 
     fn measurement(edit: impl FnOnce(&mut Measurement)) -> Measurement {
         let records = example::volley().1;
@@ -407,7 +405,7 @@ mod tests {
             "x",
         );
         assert_eq!((report.latency_ns.mean, report.latency_ns.p50, report.latency_ns.max), (None, None, None));
-        assert_eq!(report.warnings, ["40 of 40 requests went wrong: 40 refused"]);
+        assert_eq!(report.warnings, ["40 of 40 requests failed: 40 refused"]);
     }
 
     #[test]
@@ -416,7 +414,7 @@ mod tests {
         load         pingpong://127.0.0.1:7000, 40 clients, 1 thread, closed loop
         requests/s   72.2 ±0.6 k/s
         transfer/s   282 KiB/s
-        latency      service time: from the write to the answer
+        latency      service time: from write to response
           mean       554 ±4 µs
           stdev      226 µs
           max        3.18 ms
@@ -428,21 +426,21 @@ mod tests {
         requests     18041 in 250 ms, 70.5 KiB received, no errors
         warm-up      18041 requests, not counted
         connect      mean 47.2 µs, p50 25.7 µs, max 199.7 µs of 40 connections
-        limited by   subject: 40 clients waited for answers while the generator had time to spare; the
+        limited by   subject: 40 clients waited for responses while the generator had CPU to spare; the
                      generator's busiest worker was 71 % busy
-        generator    io_uring, CPU 177.5 ms, 9.84 µs a request
+        generator    io_uring, CPU 177.5 ms, 9.84 µs per request
         in flight    40.0 of 40 clients by rate x mean latency, 40.0 counted
         ended        250 ms measured
-        intervals    95 %, of these 250 ms: another stretch of this machine, or another start of the
-                     server, may differ; 1 interval declined: not enough data for an interval: even 10
-                     batches of 50 windows resemble their neighbours; the series may drift
+        intervals    95 %, for these 250 ms only: another period or another start of the server may
+                     differ; 1 interval declined: not enough data for an interval: even 10 batches of 50
+                     windows are still correlated; the series may drift
         ");
     }
 
     /// The same numbers as if they were of HTTP.
     fn http(edit: impl FnOnce(&mut Measurement)) -> Measurement {
         measurement(|measurement| {
-            measurement.protocol = "http".to_owned();
+            measurement.protocol = Protocol::Http;
             measurement.statuses = BTreeMap::from([(200, 18_041)]);
             measurement.received_bytes = 18_041 * 150;
             edit(measurement);
@@ -455,7 +453,7 @@ mod tests {
         load         http://127.0.0.1:8080/, 40 clients, 1 thread, closed loop
         requests/s   72.2 ±0.6 k/s
         transfer/s   10.32 MiB/s
-        latency      service time: from the write to the answer
+        latency      service time: from write to response
           mean       554 ±4 µs
           stdev      226 µs
           max        3.18 ms
@@ -468,21 +466,21 @@ mod tests {
         warm-up      18041 requests, not counted
         statuses     200: 18041
         connect      mean 47.2 µs, p50 25.7 µs, max 199.7 µs of 40 connections
-        limited by   subject: 40 clients waited for answers while the generator had time to spare; the
+        limited by   subject: 40 clients waited for responses while the generator had CPU to spare; the
                      generator's busiest worker was 71 % busy
-        generator    io_uring, CPU 177.5 ms, 9.84 µs a request
+        generator    io_uring, CPU 177.5 ms, 9.84 µs per request
         in flight    40.0 of 40 clients by rate x mean latency, 40.0 counted
         ended        250 ms measured
-        intervals    95 %, of these 250 ms: another stretch of this machine, or another start of the
-                     server, may differ; 1 interval declined: not enough data for an interval: even 10
-                     batches of 50 windows resemble their neighbours; the series may drift
+        intervals    95 %, for these 250 ms only: another period or another start of the server may
+                     differ; 1 interval declined: not enough data for an interval: even 10 batches of 50
+                     windows are still correlated; the series may drift
         ");
     }
 
     #[test]
     fn https_with_everything_for_a_person() {
         let everything = http(|measurement| {
-            measurement.protocol = "https".to_owned();
+            measurement.protocol = Protocol::Https;
             measurement.pipeline = 16;
             measurement.in_flight_mean *= 16.0;
             measurement.statuses.insert(503, 12);
@@ -497,7 +495,7 @@ mod tests {
                      flight on each connection
         requests/s   72.2 ±0.6 k/s
         transfer/s   10.32 MiB/s
-        latency      service time: from the write to the answer
+        latency      service time: from write to response
           mean       554 ±4 µs
           stdev      226 µs
           max        3.18 ms
@@ -509,25 +507,25 @@ mod tests {
         requests     18041 in 250 ms, 2.58 MiB received
         warm-up      18041 requests, not counted
         statuses     200: 18041, 503: 12
-        errors       15 of 18056 requests went wrong
+        errors       15 of 18056 requests failed
                      12 status: 503 Service Unavailable on GET /orders
-                     3 timeout: no answer in time
+                     3 timeout: no response in time
         connect      mean 47.2 µs, p50 25.7 µs, max 199.7 µs of 40 connections
         TLS          mean 47.2 µs, p50 25.7 µs, max 199.7 µs of 40 handshakes, 7 resumed
-        limited by   subject: 40 clients waited for answers while the generator had time to spare; the
+        limited by   subject: 40 clients waited for responses while the generator had CPU to spare; the
                      generator's busiest worker was 71 % busy
-        generator    io_uring, CPU 177.5 ms, 9.84 µs a request
-        in flight    40.0 of 40 clients x 16 by rate x mean latency, 640.0 counted; requests that went
-                     wrong have no latency
+        generator    io_uring, CPU 177.5 ms, 9.84 µs per request
+        in flight    40.0 of 40 clients x 16 by rate x mean latency, 640.0 counted; failed requests have
+                     no latency
         ended        250 ms measured
-        intervals    95 %, of these 250 ms: another stretch of this machine, or another start of the
-                     server, may differ; 1 interval declined: not enough data for an interval: even 10
-                     batches of 50 windows resemble their neighbours; the series may drift
-        warning      8 connections had to be opened again
+        intervals    95 %, for these 250 ms only: another period or another start of the server may
+                     differ; 1 interval declined: not enough data for an interval: even 10 batches of 50
+                     windows are still correlated; the series may drift
+        warning      8 connections had to be reopened
         ");
         let per_request = http(|measurement| measurement.connection = Connection::PerRequest);
         let text = load_terminal(&per_request, "http://127.0.0.1:8080/", &PLAIN);
-        assert!(text.contains("a connection per request") && text.contains("from asking for the connection"), "{text}");
+        assert!(text.contains("a connection per request") && text.contains("from connect to response"), "{text}");
     }
 
     #[test]
@@ -572,7 +570,7 @@ mod tests {
                      closed loop
         requests/s   1.203 M/s   no interval
         transfer/s   4.59 MiB/s
-        latency      service time: from the write to the answer
+        latency      service time: from write to response
           mean       554 µs      no interval
           stdev      226 µs
           max        3.18 ms
@@ -583,21 +581,20 @@ mod tests {
           p99.9      2.33 ms     no interval
         requests     18041 in 15.00 ms, 70.5 KiB received
         warm-up      18041 requests, not counted
-        errors       12 of 18053 requests went wrong
-                     12 timeout: no answer in time
+        errors       12 of 18053 requests failed
+                     12 timeout: no response in time
         connect      mean 47.2 µs, p50 25.7 µs, max 199.7 µs of 40
                      connections
         volley       571.10us 220.40us 17000
-        limited by   generator: it was busy, and what the subject
-                     had to spare is not known; the generator's
-                     busiest worker was 100 % busy
-        generator    io_uring, CPU 250 ms, 13.86 µs a request
+        limited by   generator: it was busy, and the server's
+                     spare CPU is unknown; the generator's busiest
+                     worker was 100 % busy
+        generator    io_uring, CPU 250 ms, 13.86 µs per request
         in flight    666.5 of 40 clients by rate x mean latency,
-                     40.0 counted; requests that went wrong have
-                     no latency
+                     40.0 counted; failed requests have no latency
         ended        250 ms measured
         intervals    not enough data for an interval: 3 windows,
-                     20 needed; measuring longer may give them
+                     20 needed; measure longer
         ");
     }
 
@@ -617,28 +614,28 @@ mod tests {
         load         pingpong://127.0.0.1:7000, 40 clients, 1 thread, open loop, 100.0 k/s offered
         requests/s   72.2 ±0.6 k/s
         transfer/s   282 KiB/s
-        latency      response time: from the intended send time to the answer
-          mean       ≥ 56.5 ms   requests still waited at the end
+        latency      response time: from intended send time to response
+          mean       ≥ 56.5 ms   requests were still waiting at the end
           stdev      none
           max        ≥ 200 ms
           p50        615 µs      no interval
-          p90        ≥ 200 ms    requests still waited at the end
-          p95        ≥ 200 ms    requests still waited at the end
-          p99        ≥ 200 ms    requests still waited at the end
-          p99.9      ≥ 200 ms    requests still waited at the end
+          p90        ≥ 200 ms    requests were still waiting at the end
+          p95        ≥ 200 ms    requests were still waiting at the end
+          p99        ≥ 200 ms    requests were still waiting at the end
+          p99.9      ≥ 200 ms    requests were still waiting at the end
         requests     18041 in 250 ms, 70.5 KiB received, no errors
         unanswered   40 in flight, waiting for up to 200 ms; 7000 not sent, waiting for up to 150.0 ms
         warm-up      18041 requests, not counted
         connect      mean 47.2 µs, p50 25.7 µs, max 199.7 µs of 40 connections
-        limited by   subject: no answer came for the last 200 ms, while 40 of 40 connections waited; the
+        limited by   subject: no response for the last 200 ms, while 40 of 40 connections waited; the
                      generator's busiest worker was 71 % busy
-        generator    io_uring, CPU 177.5 ms, 9.84 µs a request
+        generator    io_uring, CPU 177.5 ms, 9.84 µs per request
         in flight    40.0 by rate x mean latency, 72.0 counted
         ended        250 ms measured
-        intervals    95 %, of these 250 ms: another stretch of this machine, or another start of the
-                     server, may differ; 6 intervals declined: not enough data for an interval: requests
-                     that still waited at the end change it
-        warning      hung: no answer came for the last 200 ms, while 40 of 40 connections waited
+        intervals    95 %, for these 250 ms only: another period or another start of the server may
+                     differ; 6 intervals declined: not enough data for an interval: requests still waiting
+                     at the end would change it
+        warning      hung: no response for the last 200 ms, while 40 of 40 connections waited
         warning      7000 intended requests could not be sent before the end: no connection was free, for
                      up to 150.0 ms
         ");

@@ -31,7 +31,7 @@ pub struct Png {
 #[derive(Debug, thiserror::Error)]
 pub enum PngError {
     /// It would take too much memory, here and with whoever opens it.
-    #[error("figure `{figure}` would have {width} x {height} pixels as PNG, {PIXEL_LIMIT} in all is the limit")]
+    #[error("figure `{figure}` would have {width} x {height} pixels as PNG; the limit is {PIXEL_LIMIT} in total")]
     TooLarge {
         /// Name of the figure.
         figure: String,
@@ -49,7 +49,7 @@ pub enum PngError {
         source: resvg::usvg::Error,
     },
     /// The pixels could not be packed.
-    #[error("figure `{figure}` could not be packed as PNG")]
+    #[error("figure `{figure}` could not be encoded as PNG")]
     Encoding {
         /// Name of the figure.
         figure: String,
@@ -112,7 +112,7 @@ mod tests {
     use resvg::usvg::Rect;
 
     use super::*;
-    use crate::figure_svgs;
+    use crate::{Background, figure_svgs};
     use analysis::example;
     use analysis::findings::{Findings, RowState};
 
@@ -127,10 +127,10 @@ mod tests {
             ("builds", example::builds()),
         ];
         let figures = |(name, (run, records)): (&str, (study::record::Run, Vec<study::record::Record>))| {
-            let figures = figure_svgs(&analysis::analyze(&run, &records));
+            let figures = figure_svgs(&analysis::analyze(&run, &records), Background::Light);
             figures.into_iter().map(move |(figure, svg)| (format!("{name} {figure}"), svg)).collect::<Vec<_>>()
         };
-        runs.into_iter().flat_map(figures).chain(figure_svgs(&wordy())).collect()
+        runs.into_iter().flat_map(figures).chain(figure_svgs(&wordy(), Background::Light)).collect()
     }
 
     /// Long titles, names and reasons, with spaces and without.
@@ -281,7 +281,7 @@ mod tests {
     fn a_figure_that_is_too_large_says_so() {
         let svg = r#"<svg xmlns="http://www.w3.org/2000/svg" width="808" height="250000"/>"#;
         let error = figure_png("3-line-throughput", svg).unwrap_err();
-        insta::assert_snapshot!(error, @"figure `3-line-throughput` would have 1616 x 500000 pixels as PNG, 40000000 in all is the limit");
+        insta::assert_snapshot!(error, @"figure `3-line-throughput` would have 1616 x 500000 pixels as PNG; the limit is 40000000 in total");
     }
 
     #[test]

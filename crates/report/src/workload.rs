@@ -7,6 +7,7 @@ use askama::Template;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::chart::style::Background;
 use crate::chart::{Axis, Layer, Panel};
 use crate::figure::{self, Drawing, Key};
 use crate::render::html::HtmlError;
@@ -132,7 +133,7 @@ pub fn workload_terminal(drawn: &WorkloadDrawn) -> String {
     // Writing to a string cannot fail.
     let _ = writeln!(
         text,
-        "{}, {} drawn from seed {}",
+        "{}, {} sampled with seed {}",
         drawn.name,
         number::count(drawn.operations, "operation"),
         drawn.seed
@@ -146,7 +147,7 @@ pub fn workload_terminal(drawn: &WorkloadDrawn) -> String {
     let _ = writeln!(text, "\noperations     {}", kinds.join(", "));
     let _ = writeln!(
         text,
-        "keys           {} asked for, {} of operations the first on theirs",
+        "keys           {} requested, {} of operations are the first on their key",
         drawn.distinct_keys,
         percent(drawn.first_touches as f64 / all)
     );
@@ -155,21 +156,21 @@ pub fn workload_terminal(drawn: &WorkloadDrawn) -> String {
     if let Some(head) = drawn.head {
         let _ = writeln!(
             text,
-            "head           the {} most popular keys had {:.2} % (law: {:.2} %)",
+            "hot keys       the {} most popular keys had {:.2} % (expected: {:.2} %)",
             head.keys,
             head.drawn * 100.0,
             head.exact * 100.0
         );
     }
     if let Some(ratio) = drawn.hit_ratio_of_mix {
-        let _ = writeln!(text, "hit ratio      tends to {ratio:.3} by the mix alone: misses are not filled");
+        let _ = writeln!(text, "hit ratio      tends to {ratio:.3} from the mix alone: misses are not filled");
     }
     let mut rows = vec![["lengths, B", "mean", "p50", "p90", "p99", "max"].map(str::to_owned).to_vec()];
     for lengths in &drawn.lengths {
-        for (which, spread) in [("drawn", lengths.drawn), ("law", lengths.exact)] {
+        for (which, spread) in [("sampled", lengths.drawn), ("distribution", lengths.exact)] {
             let Spread { mean, p50, p90, p99, max } = spread;
             let numbers = [p50, p90, p99].map(|value| value.to_string());
-            let max = if which == "law" { format!("<= {max}") } else { max.to_string() };
+            let max = if which == "distribution" { format!("<= {max}") } else { max.to_string() };
             let row = [format!("{} {which}", lengths.of), format!("{mean:.2}")];
             rows.push(row.into_iter().chain(numbers).chain([max]).collect());
         }
@@ -220,14 +221,14 @@ pub fn workload_svg(drawn: &WorkloadDrawn) -> String {
     let fits = drawn.fits.iter().map(|fit| format!("{}: {}, p = {}.", fit.of, fit.words, p_text(fit.p)));
     let drawing = Drawing {
         name: "workload".to_owned(),
-        title: format!("{}: drawn and law", drawn.name),
-        caption: format!("Line: what {} drew. Rings: the law.", number::count(drawn.operations, "operation")),
-        keys: ["drawn", "law (rings)"].into_iter().enumerate().map(key).collect(),
+        title: format!("{}: sampled and expected", drawn.name),
+        caption: format!("Line: {} sampled. Rings: the distribution.", number::count(drawn.operations, "operation")),
+        keys: ["sampled", "distribution (rings)"].into_iter().enumerate().map(key).collect(),
         hollow: String::new(),
         panels: drawn.curves.iter().map(panel).collect(),
         notes: fits.collect(),
     };
-    figure::svg_file(&drawing)
+    figure::svg_file(&drawing, Background::Light)
 }
 
 /// Of many points, as many as can be told apart.

@@ -48,7 +48,7 @@ fn all() -> Vec<(&'static str, Findings)> {
         ("threads", example::threads()),
         ("capacity", example::capacity()),
         ("builds", example::builds()),
-        ("through a middle", example::through_in(18)),
+        ("through a proxy", example::through_in(18)),
         ("curves", example::curves(|_, _, block| noise(block))),
         ("a hung subject", with(1, |measurement| leave(measurement, &[200 * MS; 40], &[], 200 * MS))),
         ("lower bounds", with(3, |measurement| leave(measurement, &[4_000 * MS], &[], MS))),
@@ -165,7 +165,7 @@ fn a_subject_that_hung_is_told_everywhere() {
     let (run, records) = with(1, |measurement| leave(measurement, &[200 * MS; 40], &[], 200 * MS));
     let findings = analyze(&run, &records);
     let text = terminal(&findings, &Style::PLAIN);
-    assert!(text.contains("* the subject hung"), "{text}");
+    assert!(text.contains("* the server hung"), "{text}");
     for text in [text, markdown(&findings), html(&findings).unwrap()] {
         assert!(text.contains("40 in flight") && text.contains("≥ "), "{text}");
     }
@@ -195,9 +195,12 @@ fn csv_has_every_number() {
 }
 
 #[test]
-fn figures_of_a_middle_are_there() {
+fn figures_of_a_proxy_are_there() {
     let (run, records) = example::through_in(18);
-    let names = report::figure_svgs(&analyze(&run, &records)).into_iter().map(|(name, _)| name).collect::<Vec<_>>();
+    let names = report::figure_svgs(&analyze(&run, &records), report::Background::Light)
+        .into_iter()
+        .map(|(name, _)| name)
+        .collect::<Vec<_>>();
     for wanted in ["1-added-latency_p50", "2-memorychart", "3-throughputchart", "4-networkchart"] {
         assert!(names.iter().any(|name| name.starts_with(wanted)), "{wanted}: {names:?}");
     }

@@ -1,4 +1,4 @@
-//! A store may come from anywhere: whatever numbers stand in it, nothing panics and nothing is written that is no JSON.
+//! A store may come from anywhere: whatever numbers stand in it, nothing panics and nothing is written that is not valid JSON.
 
 use serde_json::Value;
 use study::record::{Measurement, Record, Run};
@@ -48,7 +48,7 @@ fn render_everything(run: &Run, records: &[Record]) {
     report::csv_trials(&findings);
     report::csv_effects(&findings);
     analysis::volley(run, records);
-    report::figure_svgs(&findings);
+    report::figure_svgs(&findings, report::Background::Light);
     report::html(&findings).unwrap();
     serde_json::from_str::<Value>(&report::json(&findings).unwrap()).unwrap();
     for record in records {

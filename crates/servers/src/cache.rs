@@ -20,6 +20,7 @@
 //! - `SCAN` finds each key that is there all the time exactly once, in an order that Redis does not have.
 
 mod connection;
+mod exec;
 mod executor;
 mod facts;
 mod glob;
@@ -38,7 +39,7 @@ use cache::Cache;
 use net::{Close, Conn, Data, Driver, Nanos, SendError};
 use wire::{http1, memcached as text, resp as redis};
 
-use self::connection::{Connection, Over, Speech};
+use self::connection::{CloseState, Connection, Speech};
 use self::executor::Executor;
 use self::transaction::Turn;
 use crate::pool::{Handler, Next};
@@ -319,26 +320,26 @@ impl CacheServer {
         }
         if connection.blocked && !connection.is_over() {
             connection.deadline = self.now.saturating_add(limits.send_ns);
-            driver.tell_sent(conn);
+            driver.notify_when_sent(conn);
         } else {
             match connection.over {
-                Over::No if connection.end_received => return self.close(driver, conn),
-                Over::No => {
+                CloseState::No if connection.end_received => return self.close(driver, conn),
+                CloseState::No => {
                     let patience = if connection.input.is_empty() { limits.idle_ns } else { limits.request_ns };
                     connection.deadline = self.now.saturating_add(patience);
                     if self.ending.is_some_and(|at| at <= self.now) && connection.input.is_empty() {
                         return self.close(driver, conn);
                     }
                 }
-                Over::Answered { linger: false } => return self.close(driver, conn),
-                Over::Answered { linger: true } => {
+                CloseState::Answered { linger: false } => return self.close(driver, conn),
+                CloseState::Answered { linger: true } => {
                     let most = if self.ending.is_some() { ENDING_LINGER_NS } else { NEVER };
                     connection.input = Vec::new();
-                    connection.over = Over::Lingering;
+                    connection.over = CloseState::Lingering;
                     connection.deadline = self.now.saturating_add(limits.linger_ns.min(most));
                     driver.end_stream(conn);
                 }
-                Over::Lingering | Over::Closing => {}
+                CloseState::Lingering | CloseState::Closing => {}
             }
         }
         self.timers.by(slot, self.connections[slot].deadline);
@@ -371,7 +372,7 @@ impl CacheServer {
             Ok(()) => {
                 connection.deadline = self.now.saturating_add(self.core.shared.limits.send_ns);
                 self.timers.by(conn.index(), connection.deadline);
-                driver.tell_sent(conn);
+                driver.notify_when_sent(conn);
                 self.pace(driver, conn);
             }
             Err(error) => self.undeliverable(driver, conn, error),
@@ -381,7 +382,7 @@ impl CacheServer {
     /// Sends what is left and closes.
     fn close<D: Driver>(&mut self, driver: &mut D, conn: Conn) {
         let connection = &mut self.connections[conn.index()];
-        connection.over = Over::Closing;
+        connection.over = CloseState::Closing;
         connection.deadline = self.now.saturating_add(self.core.shared.limits.send_ns);
         self.timers.by(conn.index(), connection.deadline);
         driver.close(conn, Close::Graceful);
@@ -390,7 +391,7 @@ impl CacheServer {
     /// Closes at once.
     fn cut_off<D: Driver>(&mut self, driver: &mut D, conn: Conn) {
         let connection = &mut self.connections[conn.index()];
-        connection.over = Over::Closing;
+        connection.over = CloseState::Closing;
         connection.deadline = NEVER;
         connection.unsent = Vec::new();
         driver.close(conn, Close::Reset);
@@ -402,7 +403,7 @@ impl CacheServer {
             // Its end is on the way.
             SendError::Closed => {
                 let connection = &mut self.connections[conn.index()];
-                connection.over = Over::Closing;
+                connection.over = CloseState::Closing;
                 connection.deadline = NEVER;
                 connection.unsent = Vec::new();
             }
@@ -415,15 +416,15 @@ impl CacheServer {
         let slot = conn.index();
         let connection = &mut self.connections[slot];
         match connection.over {
-            Over::No if connection.blocked => self.cut_off(driver, conn),
-            Over::No if connection.input.is_empty() => self.close(driver, conn),
-            Over::No => {
+            CloseState::No if connection.blocked => self.cut_off(driver, conn),
+            CloseState::No if connection.input.is_empty() => self.close(driver, conn),
+            CloseState::No => {
                 connection.input = Vec::new();
                 self.core.too_slow(connection);
                 self.settle(driver, conn);
             }
-            Over::Answered { .. } | Over::Closing => self.cut_off(driver, conn),
-            Over::Lingering => self.close(driver, conn),
+            CloseState::Answered { .. } | CloseState::Closing => self.cut_off(driver, conn),
+            CloseState::Lingering => self.close(driver, conn),
         }
     }
 
@@ -452,7 +453,8 @@ impl CacheServer {
     /// Closes the connections without a request that has begun.
     fn close_idle<D: Driver>(&mut self, driver: &mut D) {
         for slot in 0..self.connections.len() {
-            if let Connection { conn: Some(conn), over: Over::No, blocked: false, input, .. } = &self.connections[slot]
+            if let Connection { conn: Some(conn), over: CloseState::No, blocked: false, input, .. } =
+                &self.connections[slot]
                 && input.is_empty()
             {
                 self.close(driver, *conn);

@@ -154,7 +154,7 @@ impl Http {
             let connection = &mut self.connections[slot];
             if connection.blocked && !connection.is_over() {
                 connection.deadline = self.now.saturating_add(self.limits.send_ns);
-                driver.tell_sent(conn);
+                driver.notify_when_sent(conn);
                 break;
             }
             match connection.phase {
@@ -257,7 +257,7 @@ impl Http {
         match sent {
             Ok(()) => {
                 connection.deadline = self.now.saturating_add(self.limits.send_ns);
-                driver.tell_sent(conn);
+                driver.notify_when_sent(conn);
             }
             Err(error) => self.undeliverable(driver, conn, error),
         }

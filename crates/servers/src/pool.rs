@@ -133,7 +133,7 @@ pub trait Handler {
         driver.close(conn, Close::Reset);
     }
 
-    /// What was sent on `conn` has left, as [`Driver::tell_sent`] asked.
+    /// What was sent on `conn` has left, as [`Driver::notify_when_sent`] asked.
     fn sent<D: Driver>(&mut self, _driver: &mut D, _conn: Conn) {}
 
     /// Called once a turn, before its events.

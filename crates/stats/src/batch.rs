@@ -86,16 +86,17 @@ impl std::fmt::Display for Declined {
             Declined::TooFew { windows, needed } => write!(f, "{windows} windows, {needed} needed"),
             Declined::Correlated { windows, effective } => write!(
                 f,
-                "{windows} windows are so alike to their neighbours that they are worth {effective:.0}, {FEWEST_EFFECTIVE:.0} needed"
+                "autocorrelated windows: effective sample size {effective:.0} of {windows}, {FEWEST_EFFECTIVE:.0} \
+                 needed"
             ),
             Declined::Drifting { windows } => {
                 write!(
                     f,
-                    "even {FEWEST_BATCHES} batches of {windows} windows resemble their neighbours; the series may drift"
+                    "even {FEWEST_BATCHES} batches of {windows} windows are still correlated; the series may drift"
                 )
             }
             Declined::NotFinite => write!(f, "a window has no finite value"),
-            Declined::Nothing => write!(f, "no request was answered in a whole window"),
+            Declined::Nothing => write!(f, "a whole window has no response"),
             Declined::Samples(samples) => samples.fmt(f),
         }
     }
@@ -146,7 +147,7 @@ pub fn mean(series: &[f64], level: f64) -> Result<Batches, Declined> {
     let short = shortfall(tau, batch_len);
     let unsure = 1.0 + doubt * (1.0 - 1.0 / tau);
     // Divided by the batches that the whole series would make, the rest that made none included.
-    let variance = interval::variance(&means).expect("ten batches at least") * batch_len as f64 / n / short * unsure;
+    let variance = interval::variance(&means).expect("at least ten batches") * batch_len as f64 / n / short * unsure;
     let half_width = interval::t_two_sided(level, (batches - 1) as f64) * variance.sqrt();
     let estimate = Estimate { point, low: point - half_width, high: point + half_width, level, n: batches as u64 };
     Ok(Batches { estimate, batches, batch_len, effective: n / tau })
@@ -298,8 +299,8 @@ mod tests {
     fn short_or_drifting_series_are_declined_in_words() {
         let words = |series: &[f64]| mean(series, 0.95).unwrap_err().to_string();
         assert_eq!(words(&[1.0; 19]), "not enough data for an interval: 19 windows, 20 needed");
-        assert!(words(&(0..100).map(f64::from).collect::<Vec<_>>()).contains("so alike to their neighbours"));
-        assert!(words(&ar1(&mut Rng::new(9), 100, 0.95)).contains("so alike to their neighbours"));
+        assert!(words(&(0..100).map(f64::from).collect::<Vec<_>>()).contains("autocorrelated windows"));
+        assert!(words(&ar1(&mut Rng::new(9), 100, 0.95)).contains("autocorrelated windows"));
         assert_eq!(words(&[f64::NAN; 50]), "not enough data for an interval: a window has no finite value");
     }
 

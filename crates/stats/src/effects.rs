@@ -81,9 +81,9 @@ impl std::fmt::Display for Refusal {
                 write!(f, "{points} of {of} design points {have} no trial: the factors are not fully crossed")
             }
             Refusal::NoReplication => {
-                write!(f, "the error is not known: two trials of each design point at least, in the same blocks")
+                write!(f, "the error is unknown: each design point needs at least two trials, in the same blocks")
             }
-            Refusal::TooLarge { points } => write!(f, "{points} design points, at most {POINTS_MAX} are analysed"),
+            Refusal::TooLarge { points } => write!(f, "{points} design points; the limit is {POINTS_MAX}"),
             Refusal::Value => write!(f, "a value is not a finite number, or has no logarithm"),
             Refusal::Constant => write!(f, "every trial has the same value"),
         }
@@ -633,7 +633,7 @@ impl Factorial {
     /// # Panics
     /// When the factors are one, or there is no such level.
     pub fn change_at(&self, factor: usize, from: usize, to: usize, (other, level): (usize, usize)) -> Contrast {
-        assert_ne!(factor, other, "a factor stands at one level");
+        assert_ne!(factor, other, "a factor has one level");
         self.count(factor, from.max(to));
         self.count(other, level);
         self.contrast(&self.weights(|of, at| match of {
@@ -881,11 +881,8 @@ mod tests {
                 said(&[2, 2], &[], Scale::Linear),
                 "4 of 4 design points have no trial: the factors are not fully crossed",
             ),
-            (said(&[30, 30], &[], Scale::Linear), "900 design points, at most 256 are analysed"),
-            (
-                said(&[usize::MAX, 3], &[], Scale::Linear),
-                &format!("{} design points, at most 256 are analysed", usize::MAX),
-            ),
+            (said(&[30, 30], &[], Scale::Linear), "900 design points; the limit is 256"),
+            (said(&[usize::MAX, 3], &[], Scale::Linear), &format!("{} design points; the limit is 256", usize::MAX)),
         ];
         for (found, expected) in table {
             assert_eq!(found, expected);

@@ -33,16 +33,24 @@ pub enum EmpiricalError {
 impl std::fmt::Display for EmpiricalError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            EmpiricalError::Empty => write!(f, "an empirical law needs one value with a weight above 0"),
-            EmpiricalError::TooMany(count) => write!(f, "an empirical law of {count} pieces, at most {PIECES_MAX}"),
+            EmpiricalError::Empty => write!(f, "an empirical distribution needs a value with a weight above 0"),
+            EmpiricalError::TooMany(count) => write!(
+                f,
+                "an empirical distribution of {count} pieces; the limit is \
+                                                         {PIECES_MAX}"
+            ),
             EmpiricalError::Piece(index) => {
                 write!(
                     f,
-                    "piece {} of the empirical law is not two ascending numbers and a weight, none below 0",
+                    "piece {} of the empirical distribution is not two ascending numbers and a weight, none below 0",
                     index + 1
                 )
             }
-            EmpiricalError::Tail => write!(f, "the tail of the empirical law is no law with a weight"),
+            EmpiricalError::Tail => write!(
+                f,
+                "the tail of the empirical distribution is not a distribution with a \
+                                               weight"
+            ),
         }
     }
 }

@@ -98,9 +98,9 @@ impl Fit {
     /// The finding in words: `follows its law` unless chance would stray so far once in a thousand samples.
     pub fn words(&self) -> &'static str {
         match self.p {
-            p if p >= 0.05 => "follows its law",
-            p if p >= 0.001 => "follows its law, farther off than most samples",
-            _ => "does not follow its law",
+            p if p >= 0.05 => "follows its distribution",
+            p if p >= 0.001 => "follows its distribution, farther off than most samples",
+            _ => "does not follow its distribution",
         }
     }
 }
@@ -138,7 +138,7 @@ mod tests {
         assert_eq!(chi_square(&[3, 4], &[1.0]), None);
         assert_eq!(anderson_darling(&mut []), None);
         assert_eq!(anderson_darling(&mut [0.0, 0.5]).unwrap().p, 0.0);
-        assert_eq!(chi_square(&[50, 50, 50], &[0.5, 0.5, 0.0]).unwrap().words(), "does not follow its law");
+        assert_eq!(chi_square(&[50, 50, 50], &[0.5, 0.5, 0.0]).unwrap().words(), "does not follow its distribution");
     }
 
     const DRAWS: usize = 1_000_000;

@@ -10,7 +10,6 @@
 pub mod batch;
 pub mod claims;
 pub mod compare;
-pub mod coverage;
 pub mod distribution;
 pub mod drift;
 pub mod effects;

@@ -111,7 +111,7 @@ impl std::fmt::Display for Decision {
         let plural = |blocks: u32| if blocks == 1 { "block" } else { "blocks" };
         match *self {
             Decision::Continue => write!(f, "not yet"),
-            Decision::AsAsked { blocks } => write!(f, "as asked: {blocks} {}", plural(blocks)),
+            Decision::AsAsked { blocks } => write!(f, "as requested: {blocks} {}", plural(blocks)),
             Decision::Met { width, blocks } => {
                 write!(f, "target met: ±{:.1} % after {blocks} {}", width * 100.0, plural(blocks))
             }
@@ -200,7 +200,7 @@ mod tests {
             assert_eq!(decide(width, blocks, &rule).to_string(), expected, "{width:?} {blocks}");
         }
         let fixed = Rule { target: None, min: 1, max: 1 };
-        assert_eq!(decide(None, 1, &fixed).to_string(), "as asked: 1 block");
+        assert_eq!(decide(None, 1, &fixed).to_string(), "as requested: 1 block");
     }
 
     #[test]

@@ -38,7 +38,7 @@ pub struct NotEnoughSamples {
 impl std::fmt::Display for NotEnoughSamples {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self.needed {
-            u64::MAX => write!(f, "not enough samples: no number of them bounds this quantile"),
+            u64::MAX => write!(f, "not enough samples: no sample size bounds this quantile"),
             needed => write!(f, "not enough samples: {} of {needed}", self.have),
         }
     }

@@ -27,12 +27,12 @@ impl Pairs {
     /// # Panics
     /// When there is none, or one is not finite.
     pub fn from_logs(logs: Vec<f64>) -> Pairs {
-        assert!(!logs.is_empty() && logs.iter().all(|log| log.is_finite()), "finite differences, one at least");
+        assert!(!logs.is_empty() && logs.iter().all(|log| log.is_finite()), "at least one difference, all finite");
         Pairs { logs }
     }
 
     /// The number of pairs.
-    #[expect(clippy::len_without_is_empty, reason = "there is one at least")]
+    #[expect(clippy::len_without_is_empty, reason = "there is at least one")]
     pub fn len(&self) -> usize {
         self.logs.len()
     }

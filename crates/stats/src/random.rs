@@ -80,7 +80,7 @@ impl Rng {
     /// # Panics
     /// When `n` is 0: no integer lies below.
     pub fn below(&mut self, n: u64) -> u64 {
-        assert!(n > 0, "there is no integer below 0");
+        assert!(n > 0, "no integer is below 0");
         loop {
             let product = u128::from(self.next_u64()) * u128::from(n);
             // The lowest `2^64 mod n` fractions would make some integers likelier than others.

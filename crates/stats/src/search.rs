@@ -684,7 +684,7 @@ mod tests {
         check(&RULES, &mut weak, Some(5907.0), None, (None, Some(Missing::Generator(6_169.0))));
         let mut useless = |_: f64, _: usize| Outcome::Generator;
         check(&RULES, &mut useless, None, None, (Some(Missing::Generator(1_000.0)), Some(Missing::Generator(1_000.0))));
-        // Below 3,000 there are too few answers, and above 3,100 it fails.
+        // Below 3,000 there are too few responses, and above 3,100 it fails.
         let mut few = |rate: f64, _| if rate < 3_000.0 { Outcome::TooFew } else { sharp(3_050.0)(rate, 0) };
         check(&RULES, &mut few, None, Some(3_084.0), (Some(Missing::TooFew(2_953.0)), None));
         // A subject that breaks down has failed.
@@ -814,7 +814,7 @@ mod tests {
         assert_eq!(
             bound(&mut |rate, _| if rate < 3_000.0 { Outcome::TooFew } else { sure(1.0) }),
             Bound::Measuring,
-            "below there are too few answers"
+            "below there are too few responses"
         );
     }
 

@@ -158,28 +158,29 @@ impl Fit {
                 format!("throughput falls beyond ~{peak:.0} {resource}: coherency cost")
             }
             Some(found) if found.peak.high.is_finite() && peak < n_max => {
-                format!("throughput falls beyond ~{peak:.0} {resource}: coherency cost (not sure)")
+                format!("throughput falls beyond ~{peak:.0} {resource}: coherency cost (uncertain)")
             }
             Some(found) if found.peak.high.is_finite() => {
                 format!(
-                    "throughput still rises at {n_max:.0} {resource}; a peak near {peak:.0} would lie beyond what was measured"
+                    "throughput still rises at {n_max:.0} {resource}; a peak near {peak:.0} is outside the measured range"
                 )
             }
             None if peak < n_max => {
-                format!("throughput falls beyond ~{peak:.0} {resource}: coherency cost (not sure)")
+                format!("throughput falls beyond ~{peak:.0} {resource}: coherency cost (uncertain)")
             }
             None if peak.is_finite() => {
                 format!(
-                    "throughput still rises at {n_max:.0} {resource}; a peak near {peak:.0} would lie beyond what was measured (not sure)"
+                    "throughput still rises at {n_max:.0} {resource}; a peak near {peak:.0} is outside the measured \
+                     range (uncertain)"
                 )
             }
             _ => {
                 let contention = match sure.map_or(sigma, |found| found.sigma.low) {
                     low if low > 0.0 && self.holds(|law| law.sigma > 0.0, among) => {
-                        format!("contention holds it below {:.1} times that of one", 1.0 / sigma)
+                        format!("contention keeps it below {:.1} times that of one", 1.0 / sigma)
                     }
-                    _ if sigma > 0.0 => "nor contention that would be sure".to_owned(),
-                    _ => format!("it rises in proportion to {resource}"),
+                    _ if sigma > 0.0 => "contention is not significant".to_owned(),
+                    _ => format!("it scales linearly with {resource}"),
                 };
                 format!("no peak seen up to {n_max:.0} {resource}; {contention}")
             }
@@ -240,7 +241,7 @@ pub fn fit(points: &[Point], level: f64, seed: u64) -> Result<Fit, NotFitted> {
     Ok(Fit {
         law,
         r_squared: r_squared(&law, &data),
-        n_max: points.last().expect("four at least").n,
+        n_max: points.last().expect("at least four").n,
         miss: miss(&law, &data),
         intervals: intervals(&points, &law, &resampled, level),
         resampled: Resampled(resampled),
@@ -703,15 +704,15 @@ mod tests {
             five,
             found((0.0, 0.2), (0.001, 0.1), (2.9, 31.0), five),
             None,
-            "throughput falls beyond ~5 cores: coherency cost (not sure) (σ 0.10 [0, 0.20], κ 0.036 [0.0010, 0.10], N* 5 [2.9, 31])",
+            "throughput falls beyond ~5 cores: coherency cost (uncertain) (σ 0.10 [0, 0.20], κ 0.036 [0.0010, 0.10], N* 5 [2.9, 31])",
         );
-        check(five, None, None, "throughput falls beyond ~5 cores: coherency cost (not sure) (σ 0.10, κ 0.036, N* 5)");
+        check(five, None, None, "throughput falls beyond ~5 cores: coherency cost (uncertain) (σ 0.10, κ 0.036, N* 5)");
         let fifty = Law { lambda: 10.0, sigma: 0.0, kappa: 0.0004 };
         check(
             fifty,
             found((0.0, 0.0), (0.0003, 0.0005), (44.7, 57.7), fifty),
             None,
-            "throughput still rises at 16 cores; a peak near 50 would lie beyond what was measured \
+            "throughput still rises at 16 cores; a peak near 50 is outside the measured range \
              (σ 0 [0, 0], κ 0.00040 [0.00030, 0.00050], N* 50 [44.7, 57.7])",
         );
         let open = f64::INFINITY;
@@ -719,7 +720,7 @@ mod tests {
             five,
             found((0.05, 0.2), (0.0, 0.1), (2.9, open), five),
             None,
-            "no peak seen up to 16 cores; contention holds it below 10.0 times that of one \
+            "no peak seen up to 16 cores; contention keeps it below 10.0 times that of one \
              (σ 0.10 [0.050, 0.20], κ 0.036 [0, 0.10], N* 5 [2.9, ∞])",
         );
         let none = Law { lambda: 10.0, sigma: 0.001, kappa: 0.0 };
@@ -727,14 +728,14 @@ mod tests {
             none,
             found((0.0, 0.002), (0.0, 0.00002), (170.0, open), none),
             None,
-            "no peak seen up to 16 cores; nor contention that would be sure (σ 0.0010 [0, 0.0020], κ 0 [0, 2.0e-5])",
+            "no peak seen up to 16 cores; contention is not significant (σ 0.0010 [0, 0.0020], κ 0 [0, 2.0e-5])",
         );
         let line = Law { lambda: 10.0, sigma: 0.0, kappa: 0.0 };
         check(
             line,
             None,
             Some(Miss { n: 4.0, relative: -0.234 }),
-            "no peak seen up to 16 cores; it rises in proportion to cores (σ 0, κ 0); the law does not describe cores 4: measured 23 % below it",
+            "no peak seen up to 16 cores; it scales linearly with cores (σ 0, κ 0); the law does not describe cores 4: measured 23 % below it",
         );
     }
 
@@ -749,7 +750,7 @@ mod tests {
             1,
         )
         .unwrap();
-        let is_sure = |found: &Fit, among| !found.sentence("cores", among).contains("(not sure)");
+        let is_sure = |found: &Fit, among| !found.sentence("cores", among).contains("(uncertain)");
         assert_eq!([1, 12, 13].map(|among| is_sure(&found, among)), [true, true, false], "{found:?}");
         // Three of 500 without a peak: 2·4/501 is 0.016.
         found.resampled.0[..3].fill(line);

@@ -51,7 +51,7 @@ impl std::fmt::Display for VolleyEnd {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
             VolleyEnd::Met => "volley's rule: target met",
-            VolleyEnd::TooLong => "volley's rule: time was up before the target was met",
+            VolleyEnd::TooLong => "volley's rule: time limit reached before the target was met",
             VolleyEnd::TooManyClients => "volley's rule: too many clients for a round",
         })
     }
@@ -92,7 +92,7 @@ impl VolleyRule {
     /// # Panics
     /// When there is no client or the half-width is 0.
     pub fn new(clients: u32, round_requests: u64, half_width_ns: u64, max_ns: u64) -> Self {
-        assert!(clients > 0, "a rule for no client");
+        assert!(clients > 0, "a rule without clients");
         assert!(half_width_ns > 0, "no interval has half-width 0");
         VolleyRule {
             clients,

@@ -7,6 +7,7 @@ use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension, params};
 use serde::Serialize;
 use serde_json::Value;
 use study::record::{Calibration, IdlePolicy, RECORD_VERSION, Record, Run, RunState};
+use study::spec::Protocol;
 
 use crate::error::{BUSY_S, StoreError};
 use crate::layout::{self, LAYOUT_VERSION, Layout};
@@ -267,6 +268,8 @@ impl Store {
         let sql = "SELECT run FROM runs WHERE id = ?1";
         let json: String =
             self.connection.query_row(sql, [id], |row| row.get(0)).map_err(|error| self.sqlite(error))?;
+        // Metrics of proxies had another name once: `middle_rss`.
+        let json = json.replace("\"middle_", "\"proxy_");
         let run: Run = self.parse(&json, || format!("run `{id}`"))?;
         Ok(Run { state: self.state_of(&run), ..run })
     }
@@ -319,7 +322,7 @@ impl Store {
     ///
     /// # Errors
     /// [`StoreError::Unreadable`] and errors of the file.
-    pub fn calibration(&self, host: &str, protocol: &str, idle: IdlePolicy) -> Result<Option<Calibration>> {
+    pub fn calibration(&self, host: &str, protocol: Protocol, idle: IdlePolicy) -> Result<Option<Calibration>> {
         let mut all = self.calibrations(host)?.into_iter();
         Ok(all.find(|calibration| calibration.protocol == protocol && calibration.idle == idle))
     }

@@ -4,7 +4,8 @@ use std::path::{Path, PathBuf};
 
 use analysis::example;
 use store::{LAYOUT_VERSION, Store, StoreError};
-use study::record::{Calibration, IdlePolicy, Record, Run, RunState};
+use study::record::{Calibration, Failure, FailureKind, IdlePolicy, Outcome, Record, Run, RunState};
+use study::spec::Protocol;
 use tempfile::TempDir;
 
 struct Place {
@@ -148,10 +149,10 @@ fn calibrations_are_kept_apart_by_host_protocol_and_idle_policy() {
         store.add_calibration("here", calibration).unwrap();
     }
     let found = |host, protocol, idle| store.calibration(host, protocol, idle).unwrap();
-    assert_eq!(found("here", "pingpong", IdlePolicy::Machine), Some(later));
-    assert_eq!(found("here", "pingpong", IdlePolicy::Spin), Some(spin));
-    assert_eq!(found("here", "http", IdlePolicy::Machine), None);
-    assert_eq!(found("there", "pingpong", IdlePolicy::Machine), None);
+    assert_eq!(found("here", Protocol::Pingpong, IdlePolicy::Machine), Some(later));
+    assert_eq!(found("here", Protocol::Pingpong, IdlePolicy::Spin), Some(spin));
+    assert_eq!(found("here", Protocol::Http, IdlePolicy::Machine), None);
+    assert_eq!(found("there", Protocol::Pingpong, IdlePolicy::Machine), None);
     assert_eq!(store.calibrations("here").unwrap().len(), 3);
 }
 
@@ -316,11 +317,34 @@ fn damage_in_the_middle_is_an_error_and_no_panic() {
     let (store, run, _) = filled(&place.path);
     drop(store);
     let mut bytes = std::fs::read(&place.path).unwrap();
-    let middle = bytes.len() / 3;
-    bytes[middle..].fill(0xa5);
+    let third = bytes.len() / 3;
+    bytes[third..].fill(0xa5);
     std::fs::write(&place.path, bytes).unwrap();
     let found = Store::open_existing(&place.path).and_then(|store| store.records(&run.id));
     assert!(matches!(found, Err(StoreError::Damaged { .. })), "{found:?}");
+}
+
+/// As quintains wrote runs that called a proxy a middle.
+#[test]
+fn a_run_in_the_words_of_before_reads() {
+    let place = place();
+    let store = Store::open(&place.path).unwrap();
+    let (mut run, mut records) = example::through();
+    run.plan.slopes = vec!["proxy_rss".to_owned()];
+    records[0].outcome = Outcome::Failed(Failure { kind: FailureKind::Proxy, message: "gone".to_owned() });
+    store.begin_run(&run).unwrap();
+    records.iter().for_each(|record| store.add_record(&run.id, record).unwrap());
+    let words = [("\"proxies\"", "\"middles\""), ("\"proxy_", "\"middle_"), ("\"proxy\"", "\"middle\"")];
+    let connection = rusqlite::Connection::open(&place.path).unwrap();
+    for (today, before) in words {
+        for (table, column) in [("runs", "run"), ("trials", "record")] {
+            let sql = format!("UPDATE {table} SET {column} = replace({column}, ?1, ?2)");
+            assert!(connection.execute(&sql, [today, before]).unwrap() > 0);
+        }
+    }
+    let read = store.run(&run.id).unwrap();
+    assert_eq!(read.plan, run.plan);
+    assert_eq!(store.records(&run.id).unwrap(), records);
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Writes the schemas of this crate: `cargo run -p quintain-study --example schemas`. A test holds the files to it.
+//! Writes the schemas of this crate and docs/STUDY.md: `cargo run -p study --example schemas`. A test holds the files to it.
 
 use std::path::Path;
 
@@ -7,5 +7,6 @@ fn main() -> std::io::Result<()> {
     for (name, text) in study::schema::schemas() {
         std::fs::write(folder.join(format!("{name}.json")), text)?;
     }
-    Ok(())
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/STUDY.md");
+    std::fs::write(page, study::keys::page())
 }

@@ -2,8 +2,8 @@
 
 use std::fmt;
 
-use crate::middle::{DIRECT, THROUGH};
 use crate::plan::{Asked, AskedKind, Design, FigureKind, Level, Plan};
+use crate::proxy::{DIRECT, THROUGH};
 
 impl Plan {
     /// What is asked: as the study says, else as its factors and figures have it.
@@ -81,7 +81,7 @@ impl fmt::Display for Asked {
         let factor = self.factor.as_deref().unwrap_or("design point");
         match self.kind {
             AskedKind::Best => write!(f, "which {factor} is best"),
-            AskedKind::Added => write!(f, "what passing a middle adds to `{DIRECT}`"),
+            AskedKind::Added => write!(f, "what passing a proxy adds to `{DIRECT}`"),
             AskedKind::Growth => write!(f, "how it grows with {factor}"),
             AskedKind::Capacity => f.write_str("how much can be borne"),
             AskedKind::Effects => f.write_str("which factors matter, and how they act together"),

@@ -1,15 +1,15 @@
-//! What a middle writes of its calls: one line each, CSV with a header.
+//! What a proxy writes of its calls: one line each, CSV with a header.
 //!
 //! Columns are known by their names and may stand in any order; others are ignored.
 //!
 //! | Column | Meaning |
 //! |---|---|
 //! | `operation` | its name |
-//! | `own_ns` | what the middle took of the call for itself, without waiting for what stands behind it, ns |
-//! | `side` | `client` or `server`: whose middle this was; `end`: no call, but what there is when all have been and the store is written |
+//! | `own_ns` | what the proxy took of the call for itself, without waiting for what stands behind it, ns |
+//! | `side` | `client` or `server`: whose proxy this was; `end`: no call, but what there is when all have been and the store is written |
 //! | `whip_bytes`, `whip_bytes_with_peers` | metadata of the call by the formula of Whip (M1), without (M1a) and with (M1b) addresses of peers, bytes |
 //! | `metadata_bytes` | own metadata on the wire, both ways, with its framing (M2), bytes |
-//! | `extra_bytes` | all bytes between middles less those of the original request and reply (M3) |
+//! | `extra_bytes` | all bytes between proxies less those of the original request and reply (M3) |
 //! | `entries` | service entries that there are after the call |
 //! | `store_bytes` | what is in the store after the call, bytes |
 //! | `waited_ns` | what it waited for what stands behind it, ns |
@@ -26,14 +26,14 @@ pub const CALLS_MAX: usize = 200_000;
 /// Most operations that have different names.
 const OPS_MAX: usize = 1_000;
 
-/// The calls that passed a middle, in its order, column by column.
+/// The calls that passed a proxy, in its order, column by column.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Calls {
     /// Names of the operations.
     pub ops: Vec<String>,
     /// Index among them, one a call.
     pub op: Vec<u16>,
-    /// Time that the middle took for itself, ns.
+    /// Time that the proxy took for itself, ns.
     pub own_ns: Vec<u64>,
     /// What it waited for what stands behind it, ns; empty here as in all that follows: not told.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -47,7 +47,7 @@ pub struct Calls {
     /// Own metadata on the wire, bytes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub m2_bytes: Vec<u64>,
-    /// All bytes between middles less the original ones.
+    /// All bytes between proxies less the original ones.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub m3_bytes: Vec<i64>,
     /// Service entries after the call.
@@ -61,7 +61,7 @@ pub struct Calls {
     pub memory: Vec<MemoryAt>,
 }
 
-/// What a middle had in memory and in its store at one moment.
+/// What a proxy had in memory and in its store at one moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct MemoryAt {
     /// Calls that it had told of by then.
@@ -85,7 +85,7 @@ impl Calls {
         self.own_ns.is_empty()
     }
 
-    /// Reads what a middle wrote.
+    /// Reads what a proxy wrote.
     ///
     /// # Errors
     /// The first line that cannot be read, or a column that is missing. A last line without its end is left out: its writer was stopped.

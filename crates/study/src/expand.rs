@@ -7,12 +7,14 @@ mod figures;
 mod http;
 mod journey;
 mod load;
-mod middle;
+mod proxy;
 mod search;
 mod slopes;
+mod stop;
 mod subject;
 mod tables;
 mod trials;
+mod workload;
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -21,21 +23,17 @@ use factors::Factor;
 use subject::Cpus;
 
 use crate::diagnostic::Diagnostic;
+use crate::keys;
 use crate::nearest::suggestion;
 use crate::node::{Place, Table, Value};
-use crate::parse::{Profile, Study, in_profile};
 use crate::plan::{self, Design, EffectsPlan, Figure, LoadPlan, Plan, Point, TrialRule};
 use crate::report::Report;
 use crate::section::{self, Section, Setting};
+use crate::source::{Profile, Study, in_profile};
 use crate::{sets, template};
 
-/// The factors of a study, for who reads one table of it alone.
-pub(crate) fn factors_of(root: &Table, report: &Report) -> Vec<Factor> {
-    factors::read(root, 2, report)
-}
-
-pub(crate) use load::chooses;
 pub(crate) use subject::check_variants;
+pub use workload::parse as parse_workload;
 
 /// Most design points of a plan, without the searches that find their capacities.
 pub const POINTS_MAX: usize = 10_000;
@@ -90,13 +88,10 @@ pub(crate) struct Expanded {
 
 /// Reads the tables of a study in one profile; `None` only where a mistake was reported.
 pub(crate) fn points_of(root: &Table, profile: Profile, machine_cpus: u32, report: &Report) -> Option<Expanded> {
-    let top =
-        Section { name: String::new(), table: Cow::Borrowed(root), place: Place::default(), settings: &[], report };
-    top.only(&[
-        "question", "answer", "design", "subject", "middle", "load", "factors", "trials", "effects", "slopes",
-        "figure", "table", "quick", "full",
-    ]);
-    top.required("question", "\"Which server is fastest?\"");
+    let (name, table) = (String::new(), Cow::Borrowed(root));
+    let top = Section { name, table, keys: &keys::STUDY, place: Place::default(), settings: &[], report };
+    top.check_keys();
+    top.required("question");
     let question = top.text("question");
     if question.as_ref().is_some_and(|question| question.trim().is_empty()) {
         top.mistake("question", "`question` is empty", None);
@@ -107,14 +102,14 @@ pub(crate) fn points_of(root: &Table, profile: Profile, machine_cpus: u32, repor
     check_templates(root, &factors, report);
     check_use(root, &factors, report);
     let trials = trials::read(root, profile, report);
-    let figures = figures::read(root, &factors, trials.as_ref(), report);
-    let tables = tables::read(root, report);
+    let figures = figures::read(&top, &factors, trials.as_ref());
+    let tables = tables::read(&top);
     let effects = effects::read(&top);
     let slopes = slopes::read(&top);
     let answer = answer::read(&top, &factors);
-    let middles = middle::read(root, &factors, report);
+    let proxies = proxy::read(root, &factors, report);
     let design = effects.as_ref().map_or(Design::Full, |effects| effects.design);
-    let points = points(root, &factors, design, subject, &middles, load, machine_cpus, report);
+    let points = points(root, &factors, design, subject, &proxies, load, machine_cpus, report);
     Some(Expanded {
         question: question?,
         factors: factors.iter().map(|factor| factor.name.clone()).collect(),
@@ -136,8 +131,9 @@ fn section<'a>(root: &'a Table, name: &str, report: &'a Report<'a>) -> Option<Se
     };
     match &entry.node.value {
         Value::Table(table) => {
+            let keys = keys::STUDY.get(name).and_then(|key| key.kind.table()).expect("a study has tables of that name");
             let (name, table, place) = (name.to_owned(), Cow::Borrowed(table), entry.key_place);
-            Some(Section { name, table, place, settings: &[], report })
+            Some(Section { name, table, keys, place, settings: &[], report })
         }
         other => {
             let hint = format!("begin it with `[{name}]`");
@@ -154,7 +150,7 @@ fn points(
     factors: &[Factor],
     design: Design,
     subject: Option<Section>,
-    middles: &middle::Middles<'_>,
+    proxies: &proxy::Proxies<'_>,
     load: Option<Section>,
     machine_cpus: u32,
     report: &Report,
@@ -176,30 +172,30 @@ fn points(
     let points = wanted.map(|index| {
         let settings = settings(factors, index);
         let subject = subject.as_ref().map(|subject| subject::read(&subject.at(&settings)));
-        let middles = middles.of(&settings);
+        let proxies = proxies.of(&settings);
         let section = load.as_ref().map(|load| load.at(&settings));
         let section = section.as_ref().map(subject::with_variant);
         let load = section.as_ref().map(load::read);
         let stop = load.as_ref().and_then(|load| load.as_ref().map(|load| load.stop));
         let capacity = section.as_ref().map(|load| search::read(load, "capacity", stop));
-        let ((mut subject, wanted), load, middles) = (subject??, load??, middles?);
+        let ((mut subject, wanted), load, proxies) = (subject??, load??, proxies?);
         capacities.push(capacity??);
         let levels = settings.iter().map(|setting| (setting.factor.to_owned(), setting.level.clone())).collect();
         subject.cpus = 0;
-        Some((Point { factors: levels, subject, middles, middle_cpus: 0, load, unrunnable: None }, wanted))
+        Some((Point { factors: levels, subject, proxies, proxy_cpus: 0, load, unrunnable: None }, wanted))
     });
     let points = points.collect::<Vec<_>>();
     count?;
     let points = points.into_iter().collect::<Option<Vec<_>>>()?;
-    // What middles have for themselves is kept free at every point: trials at `direct` must not have more of the machine.
-    let own_cpus = |point: &Point| point.middles.iter().map(|middle| middle.cpus).fold(0, u32::saturating_add);
-    let middle_cpus = points.iter().map(|(point, _)| own_cpus(point)).max().unwrap_or(0);
+    // What proxies have for themselves is kept free at every point: trials at `direct` must not have more of the machine.
+    let own_cpus = |point: &Point| point.proxies.iter().map(|proxy| proxy.cpus).fold(0, u32::saturating_add);
+    let proxy_cpus = points.iter().map(|(point, _)| own_cpus(point)).max().unwrap_or(0);
     let placed = points.into_iter().map(|(mut point, wanted)| {
-        let left = machine_cpus.saturating_sub(middle_cpus);
+        let left = machine_cpus.saturating_sub(proxy_cpus);
         (point.subject.cpus, point.subject.cpus_wanted) = cpus(wanted, &point.load, left);
         let load = &point.load;
-        point.unrunnable = unrunnable(point.subject.cpus, middle_cpus, load.cpus, load.share_cpus, machine_cpus);
-        point.middle_cpus = middle_cpus;
+        point.unrunnable = unrunnable(point.subject.cpus, proxy_cpus, load.cpus, load.share_cpus, machine_cpus);
+        point.proxy_cpus = proxy_cpus;
         point
     });
     let mut points = placed.collect::<Vec<_>>();
@@ -239,16 +235,16 @@ fn cpus(wanted: Cpus, load: &LoadPlan, machine_cpus: u32) -> (u32, Option<u32>) 
 }
 
 /// Why a machine with `machine_cpus` cannot run this.
-fn unrunnable(subject: u32, middles: u32, generator: Option<u32>, share: bool, machine_cpus: u32) -> Option<String> {
+fn unrunnable(subject: u32, proxies: u32, generator: Option<u32>, share: bool, machine_cpus: u32) -> Option<String> {
     let generator = generator.unwrap_or(1);
-    let subject = subject.saturating_add(middles);
+    let subject = subject.saturating_add(proxies);
     let needed = if share { subject.max(generator) } else { subject.saturating_add(generator) };
     let plural = if needed == 1 { "" } else { "s" };
     (needed > machine_cpus).then(|| {
         let parts = if share {
             "shared by subject and generator".to_owned()
-        } else if middles > 0 {
-            format!("{} for the subject, {middles} for middles, {generator} for the generator", subject - middles)
+        } else if proxies > 0 {
+            format!("{} for the subject, {proxies} for proxies, {generator} for the generator", subject - proxies)
         } else {
             format!("{subject} for the subject, {generator} for the generator")
         };
@@ -259,7 +255,7 @@ fn unrunnable(subject: u32, middles: u32, generator: Option<u32>, share: bool, m
 /// The texts that templates may stand in.
 fn texts(root: &Table) -> Vec<(&str, Place)> {
     let mut texts = Vec::new();
-    for entry in ["subject", "middle", "load"].iter().filter_map(|name| root.get(name)) {
+    for entry in ["subject", "proxy", "load"].iter().filter_map(|name| root.get(name)) {
         section::texts(&entry.node, &mut texts);
     }
     texts
@@ -269,15 +265,15 @@ fn texts(root: &Table) -> Vec<(&str, Place)> {
 fn check_templates(root: &Table, factors: &[Factor], report: &Report) {
     // A misspelt `command` is one mistake, not two.
     let commands = subject::commands(root);
-    let mut of_middles = Vec::new();
-    root.get("middle").iter().for_each(|entry| section::texts(&entry.node, &mut of_middles));
-    let of_middles = of_middles.into_iter().map(|(_, place)| place).collect::<BTreeSet<_>>();
+    let mut of_proxies = Vec::new();
+    root.get("proxy").iter().for_each(|entry| section::texts(&entry.node, &mut of_proxies));
+    let of_proxies = of_proxies.into_iter().map(|(_, place)| place).collect::<BTreeSet<_>>();
     let with_ports = journey::with_ports(root);
     for (text, place) in texts(root) {
         for (_, name) in template::templates(text) {
             let written = format!("{{{name}}}");
             let at = report.source(place).find(&written).map_or(place, |at| place.part(at..at + written.len()));
-            if of_middles.contains(&place) && template::is_reserved(name)
+            if of_proxies.contains(&place) && template::is_reserved(name)
                 || with_ports.contains(&place) && journey::PORTS.contains(&name)
             {
                 continue;
@@ -291,7 +287,7 @@ fn check_templates(root: &Table, factors: &[Factor], report: &Report) {
             } else if journey::PORTS.contains(&name) {
                 report.mistake(
                     at,
-                    format!("`{written}` has a meaning in middles and the targets of a journey alone"),
+                    format!("`{written}` has a meaning in proxies and the targets of a journey alone"),
                     None,
                 );
             } else if !factors.iter().any(|factor| factor.name == name) && !lost(name, report) {
@@ -313,7 +309,7 @@ fn check_use(root: &Table, factors: &[Factor], report: &Report) {
     let used = used.map(|(_, name)| name).collect::<BTreeSet<_>>();
     for factor in factors {
         let name = factor.name.as_str();
-        let picks = name == crate::middle::THROUGH && root.get("middle").is_some();
+        let picks = name == crate::proxy::THROUGH && root.get("proxy").is_some();
         if !used.contains(name) && !picks && !subject::has_variant_of(root, factor) {
             let hint = format!("write `{{{name}}}` in `[subject]` or `[load]`, or drop the factor");
             report.missing(factor.place, format!("factor `{name}` is used nowhere"), hint);

@@ -29,7 +29,7 @@ pub enum HttpError {
         meant: &'static str,
     },
     /// A method that cannot be measured.
-    #[error("`CONNECT` makes a tunnel and has no answer to measure")]
+    #[error("`CONNECT` opens a tunnel and cannot be measured")]
     Connect,
     /// The request target is not in origin form (RFC 9112, 3.2.1).
     #[error("the path `{text}` must begin with `/`")]
@@ -80,7 +80,7 @@ pub enum HttpError {
         text: String,
     },
     /// 100 to 199.
-    #[error("`{text}`: a status below 200 is not the end of an answer")]
+    #[error("`{text}`: status codes below 200 are interim, not final")]
     Interim {
         /// The text.
         text: String,
@@ -354,7 +354,7 @@ mod tests {
             ("PURGE", r#""PURGE""#),
             ("M-SEARCH", r#""M-SEARCH""#),
             ("get", "`get` is not `GET`: HTTP methods are case-sensitive; write `GET`"),
-            ("connect", "`CONNECT` makes a tunnel and has no answer to measure; "),
+            ("connect", "`CONNECT` opens a tunnel and cannot be measured; "),
             ("GET /", "`GET /` is no HTTP method; a method is a word such as `GET` or `POST`"),
             ("", "`` is no HTTP method; a method is a word such as `GET` or `POST`"),
             ("G\r\nX", "`G\r\nX` is no HTTP method; a method is a word such as `GET` or `POST`"),
@@ -413,8 +413,8 @@ mod tests {
             assert_eq!(say(statuses(text)), wrong(part), "{text}");
         }
         assert_eq!(say(statuses("204-200")), wrong("204-200"));
-        assert!(say(statuses("1xx")).starts_with("`1xx`: a status below 200"));
-        assert!(say(statuses("100-200")).starts_with("`100-200`: a status below 200"));
+        assert!(say(statuses("1xx")).starts_with("`1xx`: status codes below 200"));
+        assert!(say(statuses("100-200")).starts_with("`100-200`: status codes below 200"));
     }
 
     #[test]

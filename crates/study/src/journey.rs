@@ -1,27 +1,6 @@
 //! Journeys: what a user of several operations does, step by step, with what replies say going into later requests.
 //!
-//! # The file
-//!
-//! TOML. Texts are templates: `{name}` is what stands behind a name; `{number}` the journey's number, from 0 and different for every journey of a load;
-//! `{number*3}` so many times that; any other brace stands for itself.
-//!
-//! | key | what it is |
-//! |---|---|
-//! | `name` | the journey's name |
-//! | `targets` | names for the services where the journey begins: `{ api = "https://127.0.0.1:8443" }`; `""` where whoever runs it must say |
-//! | `schemas` | Thrift IDL or WSDL by name: `evernote.thrift`, `chess.wsdl` of quintain's own, or a file beside this one |
-//! | `let` | texts that a journey makes once when it begins; here `{random:8}` is so many of `a-z0-9`, drawn for each journey |
-//! | `[[step]]` | one call, in their order |
-//! | `step.name` | the operation's name in reports; steps may share one. Else the method's or the operation's name, or the path |
-//! | `step.url` | where: a template that comes to `http://host:port/path` or `https:...`, and may be what a reply said |
-//! | `step.thrift` | `schema Service.method`: Thrift in the binary protocol, as the body of a POST |
-//! | `step.soap` | `schema Operation`: SOAP 1.1 |
-//! | `step.method` | REST: `GET` and so on; `GET` where none of the three is there |
-//! | `step.body` | REST: the body, a template |
-//! | `step.arguments` | Thrift and SOAP: by name. A text that is one template alone has the type of what stands behind the name |
-//! | `step.headers` | header fields, their values templates |
-//! | `step.take` | names for what the reply says: `{ store = "result[0].noteStoreUrl" }`; REST has `body` where the others have `result` |
-//! | `step.expect` | what the reply must say: `{ "result.totalNotes" = 1, "count(result.notes)" = 1 }`, values templates; `status` of REST, else 200 to 299 |
+//! [`crate::keys::JOURNEY`] has the keys of its file.
 //!
 //! A reply that is no reply of its operation, throws, has another status, or lacks what is taken or expected is an error of the call, and ends the
 //! journey: what would follow depends on it.
@@ -30,10 +9,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub mod path;
-mod read;
 pub mod template;
-
-pub use read::{TEXT_MAX_BYTES, parse};
 
 /// What a user does, step by step.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -147,12 +123,6 @@ pub const PRESETS: [(&str, &str); 3] = [
     ("chess", include_str!("../journeys/chess.toml")),
     ("twitter", include_str!("../journeys/twitter.toml")),
 ];
-
-/// The preset of that name.
-pub fn preset(name: &str) -> Option<Journey> {
-    let (_, text) = PRESETS.iter().find(|preset| preset.0 == name)?;
-    Some(parse(text).expect("a test reads every preset"))
-}
 
 impl Journey {
     /// Names of the operations, each once, in the order of the first step that has it.

@@ -5,13 +5,14 @@
 /// Near is a third of the word's length, at least one slip: a character too many, too few, another, or two swapped
 /// (optimal string alignment); but something must be left of it. Among equals the first candidate wins.
 pub(crate) fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    let word = word.to_lowercase().chars().collect::<Vec<_>>();
-    let limit = (word.len() / 3).max(1);
+    let word = word.to_lowercase();
+    let length = word.chars().count();
+    let limit = (length / 3).max(1);
     candidates
         .into_iter()
-        .filter(|candidate| candidate.chars().count().abs_diff(word.len()) <= limit)
-        .map(|candidate| (slips(&word, &candidate.to_lowercase().chars().collect::<Vec<_>>()), candidate))
-        .filter(|&(slips, candidate)| slips <= limit && slips < candidate.len().max(word.len()))
+        .filter(|candidate| candidate.chars().count().abs_diff(length) <= limit)
+        .map(|candidate| (strsim::osa_distance(&word, &candidate.to_lowercase()), candidate))
+        .filter(|&(slips, candidate)| slips <= limit && slips < candidate.len().max(length))
         .min_by_key(|&(slips, _)| slips)
         .map(|(_, candidate)| candidate)
 }
@@ -22,25 +23,9 @@ pub(crate) fn suggestion<'a>(word: &str, candidates: impl IntoIterator<Item = &'
         Some(near) => format!("did you mean `{near}`?"),
         None => {
             let all = candidates.into_iter().map(|candidate| format!("`{candidate}`")).collect::<Vec<_>>();
-            if all.is_empty() { "there is none".to_owned() } else { format!("there is {}", all.join(", ")) }
+            if all.is_empty() { "there is none".to_owned() } else { format!("available: {}", all.join(", ")) }
         }
     }
-}
-
-fn slips(a: &[char], b: &[char]) -> usize {
-    let mut rows = vec![vec![0; b.len() + 1]; a.len() + 1];
-    rows[0] = (0..=b.len()).collect();
-    for i in 1..=a.len() {
-        rows[i][0] = i;
-        for j in 1..=b.len() {
-            let other = usize::from(a[i - 1] != b[j - 1]);
-            rows[i][j] = (rows[i - 1][j] + 1).min(rows[i][j - 1] + 1).min(rows[i - 1][j - 1] + other);
-            if i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] {
-                rows[i][j] = rows[i][j].min(rows[i - 2][j - 2] + 1);
-            }
-        }
-    }
-    rows[a.len()][b.len()]
 }
 
 #[cfg(test)]
@@ -63,7 +48,7 @@ mod tests {
     #[test]
     fn without_a_near_one_all_are_named() {
         assert_eq!(suggestion("wrmup", KEYS), "did you mean `warmup`?");
-        assert_eq!(suggestion("threads", ["a", "b"]), "there is `a`, `b`");
+        assert_eq!(suggestion("threads", ["a", "b"]), "available: `a`, `b`");
         assert_eq!(suggestion("threads", []), "there is none");
     }
 }

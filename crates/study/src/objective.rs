@@ -404,11 +404,11 @@ mod tests {
         check("latency_p9 < 5ms", "\"latency_p9\": unknown metric `latency_p9` (did you mean `latency_p90`?)");
         check(
             "speed < 5ms",
-            "\"speed\": unknown metric `speed` (there is `mean`, `p50`, `p90`, `p95`, `p99`, `p99.9`, `errors`, `rss`)",
+            "\"speed\": unknown metric `speed` (available: `mean`, `p50`, `p90`, `p95`, `p99`, `p99.9`, `errors`, `rss`)",
         );
         check(
             "< 5ms",
-            "\"\": a metric is missing (there is `mean`, `p50`, `p90`, `p95`, `p99`, `p99.9`, `errors`, `rss`)",
+            "\"\": a metric is missing (available: `mean`, `p50`, `p90`, `p95`, `p99`, `p99.9`, `errors`, `rss`)",
         );
         check(
             "throughput > 10k",

@@ -6,10 +6,10 @@ use std::fmt;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-pub use crate::middle::MiddlePlan;
 use crate::objective::Objective;
-use crate::record::Step;
-use crate::spec::{Arrivals, Backend, Connection, Expect, Identities, Stop, Tls, Warmup};
+pub use crate::proxy::ProxyPlan;
+use crate::proxy::THROUGH;
+use crate::spec::{Arrivals, Backend, Connection, Expect, Identities, Protocol, Stop, Tls, Warmup};
 use crate::workload::Workload;
 
 /// One value of a factor.
@@ -83,7 +83,7 @@ pub struct Plan {
 pub struct Asked {
     /// What kind of question it is.
     pub kind: AskedKind,
-    /// The factor that it is about: contenders, ways through a middle, or a number that something grows with; `None`: all of them, or none.
+    /// The factor that it is about: contenders, ways through a proxy, or a number that something grows with; `None`: all of them, or none.
     pub factor: Option<String>,
 }
 
@@ -93,7 +93,7 @@ pub struct Asked {
 pub enum AskedKind {
     /// Which level of the factor is best?
     Best,
-    /// What do middles add to what is asked directly?
+    /// What do proxies add to what is asked directly?
     Added,
     /// How does it grow with the factor, a number?
     Growth,
@@ -143,11 +143,11 @@ pub struct Point {
     /// The subject.
     pub subject: SubjectPlan,
     /// What stands between generator and subject, the generator's neighbour first; empty: nothing.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub middles: Vec<MiddlePlan>,
-    /// Processors kept for middles, here and in every other point, so that nothing else differs between them.
+    #[serde(default, alias = "middles", skip_serializing_if = "Vec::is_empty")]
+    pub proxies: Vec<ProxyPlan>,
+    /// Processors kept for proxies, here and in every other point, so that nothing else differs between them.
     #[serde(default)]
-    pub middle_cpus: u32,
+    pub proxy_cpus: u32,
     /// The load.
     pub load: LoadPlan,
     /// Why this machine cannot run it; `None`: it can.
@@ -182,8 +182,8 @@ pub struct SubjectPlan {
 /// What to load it with; the lab makes a [`crate::spec::LoadSpec`] of it when the port and the processors are known.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LoadPlan {
-    /// Protocol: `pingpong`, `http`, `https`.
-    pub protocol: String,
+    /// What is spoken.
+    pub protocol: Protocol,
     /// What is asked over HTTP; `None`: another protocol.
     #[serde(default)]
     pub http: Option<HttpPlan>,
@@ -251,7 +251,7 @@ pub struct JourneyPlan {
     /// URLs of its targets by name. In them the lab fills in `{port}`, where the generator's connections go, and `{subject_port}`, where the subject listens;
     /// the two are one where nothing stands between. A target that is not here is `{port}`.
     pub targets: BTreeMap<String, String>,
-    /// Whom to ask where endpoints are to be dialled, `http://host:port`. `{admin_port}` in it is that of the first middle; at `direct` nobody is asked.
+    /// Whom to ask where endpoints are to be dialled, `http://host:port`. `{admin_port}` in it is that of the first proxy; at `direct` nobody is asked.
     pub resolve: Option<String>,
     /// https: any certificate is right.
     pub insecure: bool,
@@ -350,6 +350,42 @@ impl SearchPlan {
     }
 }
 
+/// A trial whose rate was decided by the trials before it.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Step {
+    /// What for.
+    pub purpose: Purpose,
+    /// Offered rate, per second; `None`: a closed loop.
+    pub rate_per_s: Option<f64>,
+}
+
+/// What a step is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Purpose {
+    /// Search: a closed loop, to know where to begin.
+    Pilot,
+    /// Search: a rate beyond all that were tried.
+    Bracket,
+    /// Search: a rate between one that holds and one that fails.
+    Bisect,
+    /// Search: a rate again that could not be judged.
+    Repeat,
+    /// Search: an end of the answer again.
+    Confirm,
+    /// No search: a share of a capacity that was found before.
+    Share,
+}
+
+impl Point {
+    /// The levels of every factor but `through`: what a point through proxies has in common with the point at `direct` that it is held
+    /// against.
+    pub fn besides_through(&self) -> BTreeMap<&str, &Level> {
+        let rest = self.factors.iter().filter(|(name, _)| *name != THROUGH);
+        rest.map(|(name, level)| (name.as_str(), level)).collect()
+    }
+}
+
 /// A rate in terms of what the subject can do.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CapacityShare {
@@ -379,7 +415,7 @@ pub struct TrialRule {
     pub max: u32,
     /// No further block begins after this, for the whole run, ns; `None`: without limit.
     pub max_ns: Option<u64>,
-    /// Whether this is a quick look, whose intervals do not claim their level.
+    /// Whether this is a quick run, whose intervals do not claim their level.
     pub quick: bool,
 }
 
@@ -485,7 +521,7 @@ pub enum FigureKind {
     Timeline,
     /// Misses over GETs of a cache over its capacity, with what policies would have made of the same operations.
     MissRatio,
-    /// What points through middles add to those at `direct`, block by block.
+    /// What points through proxies add to those at `direct`, block by block.
     Added,
     /// Resident set, and store where there is one, over requests.
     #[serde(rename = "memorychart")]
@@ -493,7 +529,7 @@ pub enum FigureKind {
     /// Time a request over requests, means of 250.
     #[serde(rename = "throughputchart")]
     ThroughputChart,
-    /// Bytes a request that a middle adds.
+    /// Bytes a request that a proxy adds.
     #[serde(rename = "networkchart")]
     NetworkChart,
 }

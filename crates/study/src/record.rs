@@ -7,9 +7,10 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-pub use crate::middle::{MiddleUse, WireUse};
+use crate::calls::Calls;
 use crate::plan::{Level, Plan};
-use crate::spec::Connection;
+pub use crate::plan::{Purpose, Step};
+use crate::spec::{Connection, Protocol};
 use crate::warning::Warning;
 
 /// The version of [`Record`] and [`Run`] that this build writes.
@@ -231,8 +232,8 @@ pub enum FindingState {
 pub struct Calibration {
     /// When, UTC, RFC 3339.
     pub measured: String,
-    /// Protocol.
-    pub protocol: String,
+    /// What was spoken.
+    pub protocol: Protocol,
     /// The null server in words; empty: stored by a quintain that had one for ping-pong alone.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub server: String,
@@ -299,8 +300,8 @@ pub struct Record {
     /// What the subject used.
     pub subject: SubjectUse,
     /// What stood between generator and subject, the generator's neighbour first.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub middles: Vec<MiddleUse>,
+    #[serde(default, alias = "middles", skip_serializing_if = "Vec::is_empty")]
+    pub proxies: Vec<ProxyUse>,
     /// The processors of the generator.
     pub generator_cpus: Vec<u32>,
     /// Whether subject and generator shared a processor.
@@ -372,33 +373,6 @@ impl Record {
     }
 }
 
-/// A trial whose rate was decided by the trials before it.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Step {
-    /// What for.
-    pub purpose: Purpose,
-    /// Offered rate, per second; `None`: a closed loop.
-    pub rate_per_s: Option<f64>,
-}
-
-/// What a step is for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum Purpose {
-    /// Search: a closed loop, to know where to begin.
-    Pilot,
-    /// Search: a rate beyond all that were tried.
-    Bracket,
-    /// Search: a rate between one that holds and one that fails.
-    Bisect,
-    /// Search: a rate again that could not be judged.
-    Repeat,
-    /// Search: an end of the answer again.
-    Confirm,
-    /// No search: a share of a capacity that was found before.
-    Share,
-}
-
 /// How a trial ended.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
@@ -438,7 +412,48 @@ pub enum FailureKind {
     /// The generator failed, or was killed.
     Generator,
     /// What stands between generator and subject could not be started, or ended while it was loaded.
-    Middle,
+    #[serde(alias = "middle")]
+    Proxy,
+}
+
+/// What a proxy used, and what passed through it.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ProxyUse {
+    /// Its name.
+    pub name: String,
+    /// The same as is known of a subject.
+    pub used: SubjectUse,
+    /// Whether its processors are the subject's.
+    pub shares_cpus: bool,
+    /// Wall time from its start to its first answer on the port, ns; `None` if never ready.
+    pub ready_ns: Option<u64>,
+    /// Bytes that passed its sockets while measured, or from its beginning to a moment within; `None`: they could not be read in full.
+    pub wire: Option<WireUse>,
+    /// What it wrote of its calls, where the study asks for that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub calls: Option<Box<Calls>>,
+}
+
+/// TCP payload of a proxy, both ways, while measured.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct WireUse {
+    /// Of the connections that it accepted, bytes.
+    pub front_bytes: u64,
+    /// Of its connections to what stands behind it, bytes.
+    pub back_bytes: u64,
+}
+
+impl Record {
+    /// CPU time of all proxies while measured, ns; `None` without one.
+    pub fn proxy_cpu_ns(&self) -> Option<u64> {
+        let used = |proxy: &ProxyUse| proxy.used.user_ns.saturating_add(proxy.used.system_ns);
+        (!self.proxies.is_empty()).then(|| self.proxies.iter().map(used).fold(0, u64::saturating_add))
+    }
+
+    /// What the first proxy that writes its calls wrote: the one next to the generator.
+    pub fn calls(&self) -> Option<&Calls> {
+        self.proxies.iter().find_map(|proxy| proxy.calls.as_deref())
+    }
 }
 
 /// What the subject used, and how it ended.
@@ -470,7 +485,7 @@ pub struct SubjectUse {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run_queue_ns: Option<u64>,
     /// Time that its processors worked for other processes, or were taken by the host of this virtual machine, between the two readings, summed
-    /// over processors (`/proc/stat`, in ticks), ns. Middles on the same processors are no others. `None` where it cannot be told: the
+    /// over processors (`/proc/stat`, in ticks), ns. Proxies on the same processors are no others. `None` where it cannot be told: the
     /// generator shares these processors, or spinners keep them awake; and in older stores.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub others_ns: Option<u64>,
@@ -552,7 +567,8 @@ pub enum Limit {
     /// Subject and generator took each other's processors, or another process took the subject's.
     Shared,
     /// What stands between generator and subject: its processors were busy.
-    Middle,
+    #[serde(alias = "middle")]
+    Proxy,
     /// Latency: few clients wait for answers, and no processor is busy.
     Latency,
 }
@@ -562,8 +578,8 @@ pub enum Limit {
 pub struct Measurement {
     /// [`crate::spec::SPEC_VERSION`].
     pub version: u32,
-    /// Protocol.
-    pub protocol: String,
+    /// What was spoken.
+    pub protocol: Protocol,
     /// Backend of `net` that was used.
     pub backend: String,
     /// Why it was not the one asked for.

@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::diagnostic::Diagnostic;
-use crate::node::Place;
+use crate::place::Place;
 
 /// The mistakes found so far, and the texts that they are in.
 pub(crate) struct Report<'a> {

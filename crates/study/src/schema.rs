@@ -2,11 +2,12 @@
 
 use schemars::{JsonSchema, Schema, schema_for};
 
+use crate::keys;
 use crate::seam::{Heard, Told};
 use crate::{LoadSpec, Measurement, Plan, Record, Run};
 
 /// The stem of each file in schemas/ that this crate owns, with its text.
-pub fn schemas() -> [(&'static str, String); 7] {
+pub fn schemas() -> [(&'static str, String); 8] {
     [
         ("run", text::<Run>()),
         ("record", text::<Record>()),
@@ -15,12 +16,17 @@ pub fn schemas() -> [(&'static str, String); 7] {
         ("measurement", text::<Measurement>()),
         ("generator-told", text::<Told>()),
         ("generator-heard", text::<Heard>()),
+        ("study", pretty(&keys::schema(&keys::STUDY))),
     ]
 }
 
 fn text<T: JsonSchema>() -> String {
     let schema: Schema = schema_for!(T);
-    let mut text = serde_json::to_string_pretty(&schema).expect("a schema is plain JSON");
+    pretty(schema.as_value())
+}
+
+fn pretty(schema: &serde_json::Value) -> String {
+    let mut text = serde_json::to_string_pretty(schema).expect("a schema is plain JSON");
     text.push('\n');
     text
 }

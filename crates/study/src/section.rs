@@ -2,8 +2,9 @@
 
 use std::borrow::Cow;
 
+use crate::keys::{Key, Keys, Kind, Missing};
 use crate::nearest::suggestion;
-use crate::node::{Node, Place, Table, Value};
+use crate::node::{self, Entry, Node, Place, Table, Value};
 use crate::plan::Level;
 use crate::report::Report;
 use crate::template;
@@ -20,18 +21,16 @@ pub(crate) struct Setting<'a> {
     pub(crate) place: Place,
 }
 
-/// The numbers that may stand somewhere, and how to say so.
-pub(crate) struct Bounds<T> {
-    pub(crate) low: T,
-    pub(crate) high: T,
-    pub(crate) text: &'static str,
-}
+/// A table whose keys are names of the study's own.
+static NAMES: Keys = Keys { name: "", text: "", keys: &[] };
 
 /// One table, seen from one design point.
 pub(crate) struct Section<'a> {
     /// Its name with those of the tables around it: `load.stop`; empty for the study itself.
     pub(crate) name: String,
     pub(crate) table: Cow<'a, Table>,
+    /// What may stand in it.
+    pub(crate) keys: &'static Keys,
     /// Where it begins; what is missing is missing here.
     pub(crate) place: Place,
     pub(crate) settings: &'a [Setting<'a>],
@@ -49,7 +48,12 @@ impl<'a> Section<'a> {
     /// The same table, seen from the design point with these settings.
     pub(crate) fn at<'b>(&'b self, settings: &'b [Setting<'b>]) -> Section<'b> {
         let (name, table) = (self.name.clone(), Cow::Borrowed(&*self.table));
-        Section { name, table, place: self.place, settings, report: self.report }
+        Section { name, table, keys: self.keys, place: self.place, settings, report: self.report }
+    }
+
+    /// Reports the keys that have no meaning in any table of this kind.
+    pub(crate) fn check_keys(&self) {
+        self.only(&self.keys.names().collect::<Vec<_>>());
     }
 
     /// Reports the keys that have no meaning here.
@@ -64,6 +68,26 @@ impl<'a> Section<'a> {
     /// Whether the value of `key` is this text.
     pub(crate) fn is_word(&self, key: &str, word: &str) -> bool {
         self.find(key).is_some_and(|found| matches!(&*found.value, Value::Text(text) if text == word))
+    }
+
+    /// What is declared of a key that the house itself reads.
+    fn declared(&self, key: &str) -> &'static Key {
+        self.keys.get(key).unwrap_or_else(|| panic!("`{}` is read and not declared", self.called(key)))
+    }
+
+    /// The part of what may stand at `key` that `pick` finds.
+    fn kind<T>(&self, key: &str, pick: impl Fn(&Kind) -> Option<T>) -> T {
+        let kind = self.declared(key).kind;
+        kind.find(pick).unwrap_or_else(|| panic!("`{}` is read otherwise than declared: {kind:?}", self.called(key)))
+    }
+
+    fn range(&self, key: &str) -> String {
+        self.declared(key).kind.range()
+    }
+
+    /// Tells a key that is not there and has no value then, `Some(None)`, from one whose value is mistaken, `None`.
+    pub(crate) fn given<T>(&self, key: &str, value: Option<T>) -> Option<Option<T>> {
+        if self.has(key) { value.map(Some) } else { Some(value) }
     }
 
     pub(crate) fn has(&self, key: &str) -> bool {
@@ -85,8 +109,9 @@ impl<'a> Section<'a> {
     }
 
     /// Reports that `key` is missing, if it is.
-    pub(crate) fn required(&self, key: &str, example: &str) {
+    pub(crate) fn required(&self, key: &str) {
         if !self.has(key) {
+            let example = self.declared(key).example;
             let owner = if self.name.is_empty() { "the study".to_owned() } else { format!("`{}`", self.name) };
             self.report.missing(self.place, format!("{owner} has no `{key}`"), format!("add `{key} = {example}`"));
         }
@@ -132,24 +157,28 @@ impl<'a> Section<'a> {
         }
     }
 
-    pub(crate) fn count(&self, key: &str, bounds: &Bounds<u64>) -> Option<u64> {
+    pub(crate) fn count(&self, key: &str) -> Option<u64> {
+        let (low, high) =
+            self.kind(key, |kind| if let Kind::Count(low, high) = kind { Some((*low, *high)) } else { None });
         let found = self.find(key)?;
         let count = match &*found.value {
             Value::Integer(count) => u64::try_from(*count).ok(),
             Value::Text(text) => Some(self.unit(&found, units::count(text))?),
             _ => return self.wrong_type(&found, "a count, such as `40` or `\"50k\"`"),
         };
-        match count.filter(|count| (bounds.low..=bounds.high).contains(count)) {
+        match count.filter(|count| (low..=high).contains(count)) {
             Some(count) => Some(count),
-            None => self.wrong(&found, &format!("must be {}", bounds.text)),
+            None => self.wrong(&found, &format!("must be {}", self.range(key))),
         }
     }
 
-    pub(crate) fn small(&self, key: &str, bounds: &Bounds<u64>) -> Option<u32> {
-        self.count(key, bounds).map(|count| u32::try_from(count).expect("its bounds fit 32 bits"))
+    pub(crate) fn small(&self, key: &str) -> Option<u32> {
+        self.count(key).map(|count| u32::try_from(count).expect("its bounds fit 32 bits"))
     }
 
-    pub(crate) fn duration_ns(&self, key: &str, bounds: &Bounds<u64>) -> Option<u64> {
+    pub(crate) fn duration_ns(&self, key: &str) -> Option<u64> {
+        let (low, high) =
+            self.kind(key, |kind| if let Kind::Duration(low, high) = kind { Some((*low, *high)) } else { None });
         let found = self.find(key)?;
         let ns = match &*found.value {
             Value::Text(text) => self.unit(&found, units::duration_ns(text))?,
@@ -162,11 +191,7 @@ impl<'a> Section<'a> {
             }
             _ => return self.wrong_type(&found, "a time, such as `\"300ms\"` or `\"5s\"`"),
         };
-        if (bounds.low..=bounds.high).contains(&ns) {
-            Some(ns)
-        } else {
-            self.wrong(&found, &format!("must be {}", bounds.text))
-        }
+        if (low..=high).contains(&ns) { Some(ns) } else { self.wrong(&found, &format!("must be {}", self.range(key))) }
     }
 
     pub(crate) fn rate_per_s(&self, key: &str) -> Option<f64> {
@@ -180,7 +205,9 @@ impl<'a> Section<'a> {
         self.unit(&found, units::rate_per_s(&text))
     }
 
-    pub(crate) fn fraction(&self, key: &str, bounds: &Bounds<f64>) -> Option<f64> {
+    pub(crate) fn fraction(&self, key: &str) -> Option<f64> {
+        let (low, high) =
+            self.kind(key, |kind| if let Kind::Fraction(low, high) = kind { Some((*low, *high)) } else { None });
         let found = self.find(key)?;
         let fraction = match &*found.value {
             Value::Number(fraction) => *fraction,
@@ -188,15 +215,17 @@ impl<'a> Section<'a> {
             Value::Text(text) => self.unit(&found, units::fraction(text))?,
             _ => return self.wrong_type(&found, "a fraction, such as `0.03` or `\"3%\"`"),
         };
-        if (bounds.low..=bounds.high).contains(&fraction) {
+        if (low..=high).contains(&fraction) {
             Some(fraction)
         } else {
-            self.wrong(&found, &format!("must be {}", bounds.text))
+            self.wrong(&found, &format!("must be {}", self.range(key)))
         }
     }
 
     /// A number without a unit.
-    pub(crate) fn number(&self, key: &str, bounds: &Bounds<f64>) -> Option<f64> {
+    pub(crate) fn number(&self, key: &str) -> Option<f64> {
+        let (low, high) =
+            self.kind(key, |kind| if let Kind::Number(low, high) = kind { Some((*low, *high)) } else { None });
         let found = self.find(key)?;
         let number = match &*found.value {
             Value::Number(number) => Some(*number),
@@ -205,28 +234,35 @@ impl<'a> Section<'a> {
             Value::Text(text) => text.trim().parse().ok(),
             _ => return self.wrong_type(&found, "a number"),
         };
-        match number.filter(|number| (bounds.low..=bounds.high).contains(number)) {
+        match number.filter(|number| (low..=high).contains(number)) {
             Some(number) => Some(number),
-            None => self.wrong(&found, &format!("must be {}", bounds.text)),
+            None => self.wrong(&found, &format!("must be {}", self.range(key))),
         }
     }
 
     /// A number of bytes.
-    pub(crate) fn bytes(&self, key: &str, bounds: &Bounds<u64>) -> Option<u64> {
+    pub(crate) fn bytes(&self, key: &str) -> Option<u64> {
+        let (low, high) =
+            self.kind(key, |kind| if let Kind::Bytes(low, high) = kind { Some((*low, *high)) } else { None });
         let found = self.find(key)?;
         let bytes = match &*found.value {
             Value::Integer(bytes) => u64::try_from(*bytes).ok(),
             Value::Text(text) => Some(self.unit(&found, units::bytes(text))?),
             _ => return self.wrong_type(&found, "a number of bytes, such as `512` or `\"64KiB\"`"),
         };
-        match bytes.filter(|bytes| (bounds.low..=bounds.high).contains(bytes)) {
+        match bytes.filter(|bytes| (low..=high).contains(bytes)) {
             Some(bytes) => Some(bytes),
-            None => self.wrong(&found, &format!("must be {}", bounds.text)),
+            None => self.wrong(&found, &format!("must be {}", self.range(key))),
         }
     }
 
-    /// One of the words, as what it means; `what` is what they are words for.
-    pub(crate) fn choice<T: Copy>(&self, key: &str, what: &str, words: &[(&str, T)]) -> Option<T> {
+    /// One of the words, as what it means.
+    pub(crate) fn choice<T: Copy>(&self, key: &str, words: &[(&str, T)]) -> Option<T> {
+        let what = self.kind(key, |kind| match kind {
+            Kind::Word(what, _) => Some(*what),
+            Kind::Other(_) => Some("factor"),
+            _ => None,
+        });
         let found = self.find(key)?;
         let Value::Text(word) = &*found.value else { return self.wrong_type(&found, &format!("the name of a {what}")) };
         let choice = words.iter().find(|(known, _)| known == word).map(|(_, choice)| *choice);
@@ -237,18 +273,50 @@ impl<'a> Section<'a> {
         choice
     }
 
+    /// Whether a table stands at `key`.
+    pub(crate) fn is_table(&self, key: &str) -> bool {
+        self.table.table(key).is_some()
+    }
+
+    /// The one key of `keys` that is there.
+    pub(crate) fn one_of<'k>(&self, keys: &[&'k str]) -> Option<&'k str> {
+        let there = keys.iter().copied().filter(|key| self.has(key)).collect::<Vec<_>>();
+        match there.as_slice() {
+            [] => {
+                let all = keys.iter().map(|key| format!("`{key}`")).collect::<Vec<_>>().join(", ");
+                self.report.missing(self.place, format!("`{}` needs one of {all}", self.name), None);
+                None
+            }
+            [key] => Some(key),
+            [first, rest @ ..] => {
+                for key in rest {
+                    self.mistake(
+                        key,
+                        format!("`{}` has `{first}` and `{key}`, of which it takes one", self.name),
+                        None,
+                    );
+                }
+                None
+            }
+        }
+    }
+
     /// The table of that key as a section of its own.
     pub(crate) fn section(&self, key: &str) -> Option<Section<'_>> {
+        let keys = self.kind(key, |kind| match kind {
+            Kind::Table(keys) => Some(*keys),
+            Kind::Named(_) | Kind::Variants => Some(&NAMES),
+            _ => None,
+        });
+        self.section_of(key, keys)
+    }
+
+    /// The table of that key, in which those `keys` may stand.
+    pub(crate) fn section_of(&self, key: &str, keys: &'static Keys) -> Option<Section<'_>> {
         let entry = self.table.get(key)?;
         let name = self.called(key);
         match &entry.node.value {
-            Value::Table(table) => Some(Section {
-                name,
-                table: Cow::Borrowed(table),
-                place: entry.key_place,
-                settings: self.settings,
-                report: self.report,
-            }),
+            Value::Table(table) => Some(Section { name, ..self.inner(table, keys, entry.key_place) }),
             other => {
                 self.report.mistake(entry.node.place, format!("`{name}` is a table, not {}", other.kind()), None);
                 None
@@ -256,9 +324,20 @@ impl<'a> Section<'a> {
         }
     }
 
+    /// Another table with those keys, as a section of its own, seen from the same design point.
+    pub(crate) fn inner<'b>(&'b self, table: &'b Table, keys: &'static Keys, place: Place) -> Section<'b> {
+        let (name, table) = (keys.name.to_owned(), Cow::Borrowed(table));
+        Section { name, table, keys, place, settings: self.settings, report: self.report }
+    }
+
+    /// The value of a key, or the one that it has where it is missing.
     fn find(&self, key: &str) -> Option<Found<'_>> {
-        let node = &self.table.get(key)?.node;
         let name = format!("`{}`", self.called(key));
+        let Some(Entry { node, .. }) = self.table.get(key) else {
+            let Missing::Is(default) = self.keys.get(key)?.missing else { return None };
+            let Node { value, place } = node::value(default, self.place, self.report)?;
+            return Some(Found { value: Cow::Owned(value), place, name });
+        };
         let Value::Text(text) = &node.value else {
             return Some(Found { value: Cow::Borrowed(&node.value), place: node.place, name });
         };

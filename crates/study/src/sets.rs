@@ -1,12 +1,12 @@
 //! `--set KEY=VALUE`: changes a study as it stands, with the same diagnostics.
 
-use crate::expand::chooses;
+use crate::keys::words::chooses;
 use crate::nearest::suggestion;
 use crate::node::{self, Entry, Node, Place, Table, Value};
 use crate::report::Report;
 
 /// Tables that a dotted key may begin with.
-const TABLES: [&str; 5] = ["subject", "middle", "load", "trials", "factors"];
+const TABLES: [&str; 5] = ["subject", "proxy", "load", "trials", "factors"];
 
 /// Applies every set, in order. The text of set `i` for the report is `KEY=VALUE`.
 pub(crate) fn apply(root: &mut Table, sets: &[(String, String)], report: &Report) {

@@ -6,6 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::journey::Journey;
+pub use crate::protocol::{Dialect, Protocol};
 use crate::workload::Workload;
 
 /// The version of [`LoadSpec`] and of [`crate::record::Measurement`] that this build speaks.
@@ -120,53 +121,15 @@ pub enum Identities {
     Reused,
 }
 
-/// How a cache is spoken to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum Dialect {
-    /// memcached's text protocol: `get`, `set`, `delete`.
-    Memcached,
-    /// memcached's meta commands: `mg`, `ms`, `md`.
-    MemcachedMeta,
-    /// RESP2, the protocol of Redis and Valkey: `GET`, `SET`, `DEL`.
-    Redis,
-    /// RESP3, asked for by `HELLO 3` on each connection; where that is refused, RESP2. The measurement says which was spoken.
-    RedisResp3,
-    /// HTTP/1.1: `GET /key`, `PUT /key/value`, `DELETE /key`.
-    HttpCache,
-}
-
-impl Dialect {
-    /// All of them.
-    pub const ALL: [Dialect; 5] =
-        [Dialect::Memcached, Dialect::MemcachedMeta, Dialect::Redis, Dialect::RedisResp3, Dialect::HttpCache];
-
-    /// Its name in studies and records.
-    pub fn name(self) -> &'static str {
-        match self {
-            Dialect::Memcached => "memcached",
-            Dialect::MemcachedMeta => "memcached-meta",
-            Dialect::Redis => "redis",
-            Dialect::RedisResp3 => "redis-resp3",
-            Dialect::HttpCache => "http-cache",
-        }
-    }
-
-    /// The dialect of that name.
-    pub fn named(name: &str) -> Option<Dialect> {
-        Dialect::ALL.into_iter().find(|dialect| dialect.name() == name)
-    }
-}
-
 impl Target {
-    /// The protocol's name, the scheme of its URL.
-    pub fn protocol(&self) -> &'static str {
+    /// What is spoken.
+    pub fn protocol(&self) -> Protocol {
         match self {
-            Target::Pingpong { .. } => "pingpong",
-            Target::Http { tls: None, .. } => "http",
-            Target::Http { tls: Some(_), .. } => "https",
-            Target::Cache { dialect, .. } => dialect.name(),
-            Target::Journey { .. } => "journey",
+            Target::Pingpong { .. } => Protocol::Pingpong,
+            Target::Http { tls: None, .. } => Protocol::Http,
+            Target::Http { tls: Some(_), .. } => Protocol::Https,
+            Target::Cache { dialect, .. } => Protocol::Cache(*dialect),
+            Target::Journey { .. } => Protocol::Journey,
         }
     }
 

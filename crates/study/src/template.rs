@@ -11,13 +11,13 @@ pub(crate) const PORT: &str = "port";
 /// Names that the lab fills in when it starts the subject: its port, and a second one for servers that need two.
 pub(crate) const SUBJECT: [&str; 2] = [PORT, "second_port"];
 
-/// Names that the lab fills in when it starts a middle, in its commands and files.
-pub(crate) const MIDDLE: [&str; 8] =
+/// Names that the lab fills in when it starts a proxy, in its commands and files.
+pub(crate) const PROXY: [&str; 8] =
     [PORT, "next_port", "subject_port", "second_port", "admin_port", "peer_port", "second_peer_port", "folder"];
 
 /// Whether a name is filled in by the lab, so that no factor can have it.
 pub(crate) fn is_reserved(name: &str) -> bool {
-    MIDDLE.contains(&name)
+    PROXY.contains(&name)
 }
 
 /// The templates of `text`, in order: the bytes with the braces, and the name.

@@ -72,6 +72,26 @@ pub fn duration_ns(text: &str) -> Result<u64, UnitError> {
     whole(text, number, ns, "nanoseconds")
 }
 
+/// A duration as [`duration_ns`] reads it, in the largest unit of which it is a whole number.
+pub(crate) fn duration_text(ns: u64) -> String {
+    let units =
+        [(3_600_000_000_000, "h"), (60_000_000_000, "m"), (1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "us")];
+    match units.iter().find(|(unit, _)| ns > 0 && ns.is_multiple_of(*unit)) {
+        Some((unit, name)) => format!("{}{name}", ns / unit),
+        None if ns == 0 => "0s".to_owned(),
+        None => format!("{ns}ns"),
+    }
+}
+
+/// A number of bytes as [`bytes`] reads it, in the largest power of 1,024 of which it is a whole number.
+pub(crate) fn bytes_text(bytes: u64) -> String {
+    let units = [(1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")];
+    match units.iter().find(|(unit, _)| bytes > 0 && bytes.is_multiple_of(*unit)) {
+        Some((unit, name)) => format!("{} {name}", bytes / unit),
+        None => format!("{bytes} B"),
+    }
+}
+
 /// A count: `40`, `1_000_000`, `50k`, `1.5M`.
 ///
 /// # Errors

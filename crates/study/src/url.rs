@@ -7,7 +7,7 @@ use thiserror::Error;
 
 use crate::http::{self, HttpError};
 use crate::nearest::nearest;
-use crate::spec::Dialect;
+use crate::protocol::Protocol;
 
 /// Bytes of a host at most (RFC 1035, 2.3.4, as text without the last dot).
 const HOST_MAX_BYTES: usize = 253;
@@ -16,7 +16,7 @@ const HOST_MAX_BYTES: usize = 253;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Url {
     /// Protocol.
-    pub scheme: Scheme,
+    pub protocol: Protocol,
     /// A name in small letters, an IPv4 address, or an IPv6 address without its brackets.
     pub host: String,
     /// Port; the scheme's own where none is given.
@@ -27,62 +27,11 @@ pub struct Url {
     pub fragment: Option<String>,
 }
 
-/// Protocols by the scheme of their URLs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Scheme {
-    /// Volley's ping-pong.
-    Pingpong,
-    /// HTTP/1.1.
-    Http,
-    /// HTTP/1.1 in TLS.
-    Https,
-    /// A cache, and how it is spoken to.
-    Cache(Dialect),
-}
-
-impl Scheme {
-    /// All of them.
-    pub const ALL: [Scheme; 8] = [
-        Scheme::Http,
-        Scheme::Https,
-        Scheme::Pingpong,
-        Scheme::Cache(Dialect::Memcached),
-        Scheme::Cache(Dialect::MemcachedMeta),
-        Scheme::Cache(Dialect::Redis),
-        Scheme::Cache(Dialect::RedisResp3),
-        Scheme::Cache(Dialect::HttpCache),
-    ];
-
-    /// As it stands in a URL.
-    pub fn name(self) -> &'static str {
-        match self {
-            Scheme::Pingpong => "pingpong",
-            Scheme::Http => "http",
-            Scheme::Https => "https",
-            Scheme::Cache(Dialect::MemcachedMeta) => "memcached+meta",
-            Scheme::Cache(Dialect::RedisResp3) => "redis+resp3",
-            Scheme::Cache(dialect) => dialect.name(),
-        }
-    }
-
-    /// The port where a URL has none.
-    pub fn default_port(self) -> Option<u16> {
-        match self {
-            Scheme::Pingpong => None,
-            Scheme::Http => Some(80),
-            Scheme::Https => Some(443),
-            Scheme::Cache(Dialect::Memcached | Dialect::MemcachedMeta) => Some(11_211),
-            Scheme::Cache(Dialect::Redis | Dialect::RedisResp3) => Some(6379),
-            Scheme::Cache(Dialect::HttpCache) => Some(80),
-        }
-    }
-}
-
 /// Why a text is no URL that can be loaded. No text holds a password.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum UrlError {
     /// Nothing that looks like a scheme.
-    #[error("`{text}` is no URL: it has no `http://` before it")]
+    #[error("`{text}` is not a URL: missing `http://`")]
     NoScheme {
         /// The text.
         text: String,
@@ -94,7 +43,7 @@ pub enum UrlError {
         scheme: String,
     },
     /// `user:password@host`.
-    #[error("a URL with a user or a password is not taken")]
+    #[error("credentials in URLs are not supported")]
     UserInfo,
     /// The same of a cache.
     #[error("a user or a password in `{scheme}://`: loads of caches do not log in")]
@@ -103,7 +52,7 @@ pub enum UrlError {
         scheme: &'static str,
     },
     /// No host.
-    #[error("`{text}` names no host")]
+    #[error("`{text}` has no host")]
     NoHost {
         /// The text.
         text: String,
@@ -115,7 +64,7 @@ pub enum UrlError {
         host: String,
     },
     /// A character that no host has.
-    #[error("{character:?} cannot stand in the host `{host}`")]
+    #[error("{character:?} is not allowed in host `{host}`")]
     HostCharacter {
         /// The host.
         host: String,
@@ -141,7 +90,7 @@ pub enum UrlError {
         host: String,
     },
     /// No number from 1 to 65535.
-    #[error("`{text}` is no port from 1 to 65535")]
+    #[error("`{text}` is not a port (1 to 65535)")]
     Port {
         /// What stood after the colon.
         text: String,
@@ -183,10 +132,12 @@ impl UrlError {
                 "ws" | "wss" | "h2" | "h2c" | "h3" | "http2" | "http3" => {
                     "this build speaks HTTP/1.1: `http` and `https`".to_owned()
                 }
-                _ => match nearest(scheme, Scheme::ALL.map(Scheme::name)) {
+                _ => match nearest(scheme, Protocol::with_scheme().map(Protocol::scheme)) {
                     Some(name) => format!("did you mean `{name}`?"),
                     None => {
-                        let names = Scheme::ALL.map(|scheme| format!("`{}`", scheme.name()));
+                        let names = Protocol::with_scheme()
+                            .map(|protocol| format!("`{}`", protocol.scheme()))
+                            .collect::<Vec<_>>();
                         format!("this build speaks {}", names.join(", "))
                     }
                 },
@@ -223,12 +174,12 @@ pub fn parse(text: &str) -> Result<Url, UrlError> {
     if !is_scheme(scheme) {
         return Err(UrlError::NoScheme { text: without_user_info(text) });
     }
-    let named = Scheme::ALL.into_iter().find(|known| known.name().eq_ignore_ascii_case(scheme));
-    let scheme = named.ok_or_else(|| UrlError::UnknownScheme { scheme: scheme.to_ascii_lowercase() })?;
+    let unknown = || UrlError::UnknownScheme { scheme: scheme.to_ascii_lowercase() };
+    let protocol = Protocol::of_scheme(scheme).ok_or_else(unknown)?;
     let (authority, path) = rest.split_at(rest.find(['/', '?', '#']).unwrap_or(rest.len()));
     if authority.contains('@') {
-        return Err(match scheme {
-            Scheme::Cache(_) => UrlError::Login { scheme: scheme.name() },
+        return Err(match protocol {
+            Protocol::Cache(_) => UrlError::Login { scheme: protocol.scheme() },
             _ => UrlError::UserInfo,
         });
     }
@@ -237,10 +188,10 @@ pub fn parse(text: &str) -> Result<Url, UrlError> {
         return Err(UrlError::NoHost { text: owned() });
     }
     let port = match port {
-        None | Some("") => scheme.default_port().ok_or_else(|| UrlError::NoPort { text: owned() })?,
+        None | Some("") => protocol.default_port().ok_or_else(|| UrlError::NoPort { text: owned() })?,
         Some(port) => match port.parse() {
             Ok(number @ 1..) if port.bytes().all(|byte| byte.is_ascii_digit()) => number,
-            _ if scheme == Scheme::Pingpong => return Err(UrlError::NoPort { text: owned() }),
+            _ if protocol == Protocol::Pingpong => return Err(UrlError::NoPort { text: owned() }),
             _ => return Err(UrlError::Port { text: port.to_owned() }),
         },
     };
@@ -248,15 +199,15 @@ pub fn parse(text: &str) -> Result<Url, UrlError> {
         Some((path, fragment)) => (path, Some(fragment.to_owned())),
         None => (path, None),
     };
-    let target = match (scheme, path) {
-        (Scheme::Pingpong | Scheme::Cache(_), "" | "/") => String::new(),
-        (Scheme::Pingpong | Scheme::Cache(_), path) => {
-            return Err(UrlError::Path { path: path.to_owned(), scheme: scheme.name() });
+    let target = match (protocol, path) {
+        (Protocol::Pingpong | Protocol::Cache(_), "" | "/") => String::new(),
+        (Protocol::Pingpong | Protocol::Cache(_), path) => {
+            return Err(UrlError::Path { path: path.to_owned(), scheme: protocol.scheme() });
         }
         (_, path) if path.starts_with('/') => http::target(path)?,
         (_, path) => http::target(&format!("/{path}"))?,
     };
-    Ok(Url { scheme, host, port, target, fragment })
+    Ok(Url { protocol, host, port, target, fragment })
 }
 
 /// Host and port of an authority without user information.
@@ -314,12 +265,12 @@ impl Url {
 
     /// The value of the `Host` field: without the port where it is the scheme's own (RFC 9110, 7.2).
     pub fn host_field(&self) -> String {
-        if self.scheme.default_port() == Some(self.port) { self.bracketed() } else { self.address() }
+        if self.protocol.default_port() == Some(self.port) { self.bracketed() } else { self.address() }
     }
 
     /// Whether one connection serves both (RFC 9110, 4.3.1).
     pub fn same_origin(&self, other: &Url) -> bool {
-        (self.scheme, self.port) == (other.scheme, other.port) && self.host == other.host
+        (self.protocol, self.port) == (other.protocol, other.port) && self.host == other.host
     }
 
     /// Whether the host is an address and no name.
@@ -329,7 +280,7 @@ impl Url {
 
     /// Scheme, host and port.
     pub fn origin(&self) -> String {
-        format!("{}://{}", self.scheme.name(), self.host_field())
+        format!("{}://{}", self.protocol.scheme(), self.host_field())
     }
 
     fn bracketed(&self) -> String {
@@ -384,14 +335,11 @@ mod tests {
     #[test]
     fn wrong_ones() {
         for (text, said) in [
-            ("", "`` is no URL: it has no `http://` before it; a URL looks like `http://127.0.0.1:8080/path`"),
-            ("127.0.0.1:1/a", "`127.0.0.1:1/a` is no URL: it has no `http://` before it; write `http://127.0.0.1:1/a`"),
-            (
-                "a:secret@h",
-                "`...@h` is no URL: it has no `http://` before it; a URL looks like `http://127.0.0.1:8080/path`",
-            ),
-            ("http:/h", "`http:/h` names no host; a URL looks like `http://127.0.0.1:8080/path`"),
-            ("://h", "`://h` is no URL: it has no `http://` before it; a URL looks like `http://127.0.0.1:8080/path`"),
+            ("", "`` is not a URL: missing `http://`; a URL looks like `http://127.0.0.1:8080/path`"),
+            ("127.0.0.1:1/a", "`127.0.0.1:1/a` is not a URL: missing `http://`; write `http://127.0.0.1:1/a`"),
+            ("a:secret@h", "`...@h` is not a URL: missing `http://`; a URL looks like `http://127.0.0.1:8080/path`"),
+            ("http:/h", "`http:/h` has no host; a URL looks like `http://127.0.0.1:8080/path`"),
+            ("://h", "`://h` is not a URL: missing `http://`; a URL looks like `http://127.0.0.1:8080/path`"),
             ("htp://h", "unknown protocol `htp`; did you mean `http`?"),
             ("httpss://h", "unknown protocol `httpss`; did you mean `https`?"),
             ("ws://h", "unknown protocol `ws`; this build speaks HTTP/1.1: `http` and `https`"),
@@ -402,17 +350,17 @@ mod tests {
             ),
             (
                 "http://u:p@h/",
-                "a URL with a user or a password is not taken; send it as a header field: `-H 'Authorization: Basic ...'`",
+                "credentials in URLs are not supported; send it as a header field: `-H 'Authorization: Basic ...'`",
             ),
-            ("http://", "`http://` names no host; a URL looks like `http://127.0.0.1:8080/path`"),
-            ("http://:80/", "`http://:80/` names no host; a URL looks like `http://127.0.0.1:8080/path`"),
-            ("http:///x", "`http:///x` names no host; a URL looks like `http://127.0.0.1:8080/path`"),
+            ("http://", "`http://` has no host; a URL looks like `http://127.0.0.1:8080/path`"),
+            ("http://:80/", "`http://:80/` has no host; a URL looks like `http://127.0.0.1:8080/path`"),
+            ("http:///x", "`http:///x` has no host; a URL looks like `http://127.0.0.1:8080/path`"),
             (
                 "http://bücher.de/",
                 "the host `bücher.de` is not ASCII; international names are not converted; write its ASCII form, `xn--...`",
             ),
-            ("http://a b/", "' ' cannot stand in the host `a b`; "),
-            ("http://a%41/", "'%' cannot stand in the host `a%41`; "),
+            ("http://a b/", "' ' is not allowed in host `a b`; "),
+            ("http://a%41/", "'%' is not allowed in host `a%41`; "),
             (
                 "http://::1:80/",
                 "`::1:80` is no IPv6 address in brackets; an IPv6 address stands in brackets: `http://[::1]:8080/`",
@@ -430,10 +378,10 @@ mod tests {
                 "`[1.2.3.4]` is no IPv6 address in brackets; an IPv6 address stands in brackets: `http://[::1]:8080/`",
             ),
             ("http://[fe80::1%25eth0]/", "`fe80::1%25eth0`: zones of IPv6 addresses are not supported; "),
-            ("http://h:0/", "`0` is no port from 1 to 65535; "),
-            ("http://h:65536/", "`65536` is no port from 1 to 65535; "),
-            ("http://h:+80/", "`+80` is no port from 1 to 65535; "),
-            ("http://h:x/", "`x` is no port from 1 to 65535; "),
+            ("http://h:0/", "`0` is not a port (1 to 65535); "),
+            ("http://h:65536/", "`65536` is not a port (1 to 65535); "),
+            ("http://h:+80/", "`+80` is not a port (1 to 65535); "),
+            ("http://h:x/", "`x` is not a port (1 to 65535); "),
             ("http://h/a b", "' ' cannot stand in the path `/a b`; percent-encode it: `%20`"),
             ("http://h/é", "'é' cannot stand in the path `/é`; percent-encode it: `%C3%A9`"),
             ("http://h/\r\nX: y", "'\\r' cannot stand in the path `/\r\nX: y`; percent-encode it: `%0D`"),

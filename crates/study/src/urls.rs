@@ -14,7 +14,8 @@ use std::ops::Range;
 
 use crate::diagnostic::Diagnostic;
 use crate::http;
-use crate::url::{self, Scheme, Url};
+use crate::protocol::Protocol;
+use crate::url::{self, Url};
 
 /// Bytes of one file at most.
 pub const FILE_MAX_BYTES: usize = 16 << 20;
@@ -131,7 +132,7 @@ impl Reader<'_> {
             Ok(url) => url,
             Err(error) => return self.mistake(span, error.to_string(), error.hint()),
         };
-        if url.scheme == Scheme::Pingpong {
+        if url.protocol == Protocol::Pingpong {
             return self.mistake(span, "only `http` and `https` have requests to list".to_owned(), None);
         }
         if let Some(first) = self.entries.first()
@@ -191,8 +192,8 @@ mod tests {
                 "6:1: `http://i` is another server than `http://h` in line 1 [http://i/] load each server by itself: a load has one",
                 "7:1: this is not `[WEIGHT] [METHOD] URL` [7] write `http://host/path`, `GET http://host/path` or `3 GET http://host/path`",
                 "8:1: only `http` and `https` have requests to list [pingpong://h:1] -",
-                "9:1: `/path` is no URL: it has no `http://` before it [/path] a URL looks like `http://127.0.0.1:8080/path`",
-                "10:4: a URL with a user or a password is not taken [http://u:p@h/] send it as a header field: `-H 'Authorization: Basic ...'`",
+                "9:1: `/path` is not a URL: missing `http://` [/path] a URL looks like `http://127.0.0.1:8080/path`",
+                "10:4: credentials in URLs are not supported [http://u:p@h/] send it as a header field: `-H 'Authorization: Basic ...'`",
                 "11:1: this is not `[WEIGHT] [METHOD] URL` [foo bar baz] write `http://host/path`, `GET http://host/path` or `3 GET http://host/path`",
             ]
         );

@@ -1,39 +1,12 @@
 //! What a cache is asked: operations in their shares, which keys, how long keys and values are; or a recorded trace.
 //!
-//! # `[load.workload]`
-//!
-//! | Key | Meaning | When it is missing |
-//! |---|---|---|
-//! | `preset` | a named workload ([`PRESETS`]) that the keys below change one by one | `operations`, `keys.size` and `values.size` are needed |
-//! | `operations` | weights, `{ get, set, delete, read_modify_write }` | those of the preset; 0 each |
-//! | `fill` | whether a GET that misses is followed by a SET of its key | `true` |
-//! | `ttl` | how long what is set lives, `"1h"`; or shares, `[{ time = "24h", share = 0.65 }]`, the rest for ever | for ever |
-//! | `keys.count` | keys of the population; with `reuse` those that are there before | 100,000; with `reuse` 0 |
-//! | `keys.popularity` | `uniform`, `zipf`, `recency`, `hot-set`, `loop` | `uniform` |
-//! | `keys.exponent` | of `zipf`: 0 and more | a mistake |
-//! | `keys.hot_keys`, `keys.hot_share` | of `hot-set`: how many keys get which share of the operations | a mistake |
-//! | `keys.shift_every` | after so many operations other keys are the popular ones | never |
-//! | `keys.reuse` | probability that an operation takes an earlier key, else a new one; ranks are ages then, the newest first | a fixed population |
-//! | `keys.new` | with `reuse`: what a new key comes with, `any` operation or a `set` | `any` |
-//! | `keys.one_hit` | share of operations on a key that is used once and never again | 0 |
-//! | `keys.invalidation` | probability that an operation on a key that is there deletes it instead | 0 |
-//! | `keys.neighbours_hot` | whether popular keys are neighbours, as in YCSB's plain Zipf, instead of scattered | `false` |
-//! | `keys.size`, `values.size` | a law of bytes, `{ law = "gamma", shape = 4, scale = 7 }` | a mistake |
-//! | `keys.max`, `values.max` | longer ones are cut to it, bytes | 250; 1 MiB |
-//! | `values.length` | whether a key's value has one length, `per-key`, or another at each set, `per-set` | `per-key` |
-//! | `trace.file`, `trace.format` | a file that is replayed instead, may be compressed (zstd): `twitter`, `meta-kv`, `oracle-general`, `plain` | no trace; a mistake |
-//! | `trace.gaps`, `trace.speed` | `recorded` gaps, so many times as fast, or `none`: as the load says | `none`; 1 |
+//! [`crate::keys`] has the keys of `[load.workload]`; docs/STUDY.md is made of it.
 //!
 //! With a trace, operations, keys, times to live (not over HTTP) and lengths are its own; `fill` is `true` where its format has no writes.
 //! `keys.size` is then of keys whose length it does not tell, as short as they can be told apart where it is missing, and `values.size` of
 //! such values: needed with `plain`, 0 bytes elsewhere. A key is longer than recorded where it would not be unlike all others.
-//!
-//! Laws are `constant` (`bytes`), `uniform` (`low`, `high`), `exponential` (`mean`), `lognormal` (`median`, `sigma`), `bimodal`
-//! (`low`, `high`, `high_share`), `gamma` (`shape`, `scale`), `gev` and `pareto` (`location`, `scale`, `shape`; generalised),
-//! and `empirical` (`values = [[bytes, weight], [low, high, weight]]`, `tail = { law = ..., weight = ... }`).
 
 mod presets;
-pub(crate) mod read;
 pub mod trace;
 
 use schemars::JsonSchema;
@@ -41,7 +14,6 @@ use serde::{Deserialize, Serialize};
 use stats::{Distribution, Empirical, Law, Piece, Sizes};
 
 pub use presets::{ETC_VALUES_HEAD, PRESETS, Preset, preset};
-pub use read::parse;
 
 /// Keys of a population at most: with 2^32 the bookkeeping of keys seen takes 512 MiB.
 pub const KEYS_MAX: u64 = 1 << 32;

@@ -121,7 +121,7 @@ fn a_level_may_be_loaded_otherwise() {
     for point in plan(&text).points {
         let is_redis = point.factors["server"] == Level::Text("redis-density".to_owned());
         let expected = if is_redis { ("redis", 3) } else { ("memcached", 10) };
-        assert_eq!((point.load.protocol.as_str(), point.load.clients), expected);
+        assert_eq!((point.load.protocol.name(), point.load.clients), expected);
     }
     assert_eq!(
         mistakes("[factors]", "[load.variants.redis-density]\nprotocl = \"redis\"\n[factors]"),

@@ -86,7 +86,7 @@ y = "throughputs"
         here: "\"go\""
     13:9: factor `cores` has no levels
         here: "[]"
-        hint: at least one, or drop the factor
+        hint: add a level, or drop the factor
     14:1: factor `colour` is used nowhere
         here: "colour"
         hint: write `{colour}` in `[subject]` or `[load]`, or drop the factor
@@ -94,7 +94,7 @@ y = "throughputs"
         here: "30"
     18:8: unknown figure kind `pie`
         here: "\"pie\""
-        hint: there is `line`, `scatter`, `interaction`, `ecdf`, `quantiles`, `timeline`, `miss-ratio`, `added`, `memorychart`, `throughputchart`, `networkchart`
+        hint: available: `line`, `scatter`, `interaction`, `ecdf`, `quantiles`, `timeline`, `miss-ratio`, `added`, `memorychart`, `throughputchart`, `networkchart`
     20:5: unknown metric `throughputs`
         here: "\"throughputs\""
         hint: did you mean `throughput`?
@@ -253,7 +253,7 @@ fn types_and_units() {
         here: "\"1m30s\""
     15:11: unknown backend `uring`
         here: "\"uring\""
-        hint: there is `auto`, `epoll`, `io_uring`
+        hint: available: `auto`, `epoll`, `io_uring`
     "#);
     insta::assert_snapshot!(mistakes(&with("cpus = \"{cores}\"", "cpus = \"{cores}s\"\nport = 70000\nready_timeout = \"1ms\"\nenvironment = { \"A=B\" = \"x\", C = \"{port}\", D = [] }")), @r#"
     5:8: `subject.cpus`: `s` in `1s` is not a unit of a count: k, M, G
@@ -304,7 +304,7 @@ fn rules_that_contradict_themselves() {
         hint: drop it, or `rate`: clients that think belong to a closed loop
     "#);
     insta::assert_snapshot!(mistakes(&plus("[trials]\nstop = { max = 9, min = 3, metric = \"latency_p9\" }")), @r#"
-    14:16: without a target there are `min` trials of each point, so `max` 9 has no meaning
+    14:16: without a target there are `min` trials of each point, so `max` 9 has no effect
         here: "9"
         hint: add `comparison = 0.03`, or drop `max`
     14:37: unknown metric `latency_p9`
@@ -348,7 +348,7 @@ fn factors_levels_and_templates() {
         hint: write `a b = [5]`
     "#);
     insta::assert_snapshot!(mistakes(&with("cores = [1, 2]", "cores = [1, 0, \"many\"]")), @r#"
-    12:13: `subject.cpus` from level `0` of `cores` must be 1 to 4,096, not `0`
+    12:13: `subject.cpus` from level `0` of `cores` must be 1 to 4,096, or "all", not `0`
         here: "0"
     12:16: `subject.cpus` from level `many` of `cores`: `many` is not a number
         here: "\"many\""
@@ -382,13 +382,13 @@ fn variants() {
     insta::assert_snapshot!(mistakes(&plus("[subject.variants.c]\ncommand = \"c {port}\"\n[subject.variants.a]\ncomand = \"a\"\nvariants = {}\n")), @r#"
     13:19: variant `c` is the level of no factor
         here: "c"
-        hint: there is `1`, `2`, `a`, `b`
+        hint: available: `1`, `2`, `a`, `b`
     16:1: unknown key `comand` in `subject.variants.a`
         here: "comand"
         hint: did you mean `command`?
     17:1: unknown key `variants` in `subject.variants.a`
         here: "variants"
-        hint: there is `build`, `command`, `cpus`, `directory`, `environment`, `port`, `ready_timeout`, `stop_timeout`
+        hint: available: `build`, `command`, `cpus`, `directory`, `environment`, `port`, `ready_timeout`, `stop_timeout`
     "#);
     insta::assert_snapshot!(mistakes(&plus("other = [\"a\", 3]\n[subject.variants.a]\ncommand = \"{other}\"\n")), @r#"
     14:19: variant `a` is a level of `other` and `server`
@@ -526,7 +526,7 @@ fn what_is_asked_over_http() {
         here: "\"no\""
     10:13: `body_file` is empty
         here: "\" \""
-    11:17: `1xx`: a status below 200 is not the end of an answer
+    11:17: `1xx`: status codes below 200 are interim, not final
         here: "\"1xx\""
     12:25: header field `host` is given twice
         here: "host"
@@ -583,11 +583,11 @@ fn a_mix_of_requests() {
     9:46: unknown key `pth` in `load.request`
         here: "pth"
         hint: did you mean `path`?
-    9:67: `CONNECT` makes a tunnel and has no answer to measure
+    9:67: `CONNECT` opens a tunnel and cannot be measured
         here: "\"CONNECT\""
     9:90: `{page}` names no factor
         here: "{page}"
-        hint: there is `server`
+        hint: available: `server`
     "#
     );
     insta::assert_snapshot!(http("protocol = \"http\"\nrequest = []"), @r#"
@@ -622,7 +622,7 @@ fn processors_that_are_left() {
         here: "0"
     5:21: unknown key `least` in `subject.cpus`
         here: "least"
-        hint: there is `up_to`
+        hint: available: `up_to`
     "#);
     insta::assert_snapshot!(cpus("{}"), @r#"
     5:1: `subject.cpus` has no `up_to`
@@ -683,7 +683,7 @@ fn tables_and_several_metrics_in_a_figure() {
 #[test]
 fn profiles_are_checked_too() {
     insta::assert_snapshot!(mistakes(&plus("[quick.factors]\ncores = [0]\n[full.load]\nclints = 80\n[full.full]\n[quick.trials]\nstop = { min = 0 }\n")), @r#"
-    14:10: `subject.cpus` from level `0` of `cores` must be 1 to 4,096, not `0`
+    14:10: `subject.cpus` from level `0` of `cores` must be 1 to 4,096, or "all", not `0`
         here: "0"
     16:1: unknown key `clints` in `load`
         here: "clints"
@@ -708,13 +708,13 @@ fn sets_are_diagnosed_in_their_own_text() {
     --set core=1: the study has no factor `core`
         here: "core"
         hint: did you mean `cores`?
-    --set cores=1, 0,1: `subject.cpus` from level `0` of `cores` must be 1 to 4,096, not `0`
+    --set cores=1, 0,1: `subject.cpus` from level `0` of `cores` must be 1 to 4,096, or "all", not `0`
         here: "0"
     --set cores=1, 0,1: factor `cores` has the level `1` twice
         here: "1"
     --set server=: factor `server` has no levels
         here: ""
-        hint: at least one, or drop the factor
+        hint: add a level, or drop the factor
     "#);
     insta::assert_snapshot!(set(&[("load.stop.duratoin", "2s"), ("lod.clients", "2"), ("load.clients", "many"), ("load..x", "1")]), @r#"
     --set load.stop.duratoin=2s: `load.stop` needs one of `duration`, `requests`, `relative`, `rule`
@@ -738,13 +738,13 @@ fn sets_are_diagnosed_in_their_own_text() {
         here: "clients"
     --set subject.command=x {prt}: `{prt}` names no factor
         here: "{prt}"
-        hint: there is `server`, `cores`
+        hint: available: `server`, `cores`
     "#);
     insta::assert_snapshot!(set(&[("cores", "99999999999999999999"), ("question", "x")]), @r#"
     --set cores=99999999999999999999: an integer that does not fit 64 bits
         here: "99999999999999999999"
     --set question=x: the study has no factor `question`
         here: "question"
-        hint: there is `server`, `cores`
+        hint: available: `server`, `cores`
     "#);
 }

@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 use study::plan::{BodyPlan, HttpRequestPlan, TableKind, TrialRule};
-use study::spec::{Arrivals, Backend, Connection, Expect, Stop, Tls, Warmup};
+use study::spec::{Arrivals, Backend, Connection, Expect, Protocol, Stop, Tls, Warmup};
 use study::{ExpandOptions, Level, Plan, Profile, expand, parse};
 
 const STUDY: &str = r#"
@@ -148,7 +148,7 @@ fn http_has_its_requests() {
     let plan = http(80, &[]);
     let load = &plan.points.last().unwrap().load;
     let http = load.http.as_ref().unwrap();
-    assert_eq!((load.protocol.as_str(), load.pipeline, load.connection), ("https", 16, Connection::KeepAlive));
+    assert_eq!((load.protocol, load.pipeline, load.connection), (Protocol::Https, 16, Connection::KeepAlive));
     let shown = |request: &HttpRequestPlan| {
         let fields =
             request.headers.iter().map(|(name, value)| format!("{name}: {value}")).collect::<Vec<_>>().join(", ");

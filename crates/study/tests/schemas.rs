@@ -9,9 +9,17 @@ fn the_files_are_generated() {
         let file = std::fs::read_to_string(&path).unwrap_or_default();
         assert!(
             file == text,
-            "schemas/{name}.json is not what the types say; `cargo run -p quintain-study --example schemas` writes it"
+            "schemas/{name}.json is not what the types say; `cargo run -p study --example schemas` writes it"
         );
     }
+}
+
+#[test]
+fn the_page_of_keys_is_generated() {
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/STUDY.md");
+    let file = std::fs::read_to_string(&page).unwrap_or_default();
+    let made = study::keys::page();
+    assert!(file == made, "docs/STUDY.md is not what is declared; `cargo run -p study --example schemas` writes it");
 }
 
 #[test]

@@ -156,7 +156,7 @@ fn mistakes_in_a_search_come_in_one_go() {
     insta::assert_snapshot!(mistakes(&text), @r#"
     8:8: trials of `load.search` end after a time
         here: "{ requests = 1000 }"
-        hint: write `stop = "5s"`: beyond its capacity a subject is endlessly behind
+        hint: write `stop = "5s"`: above its capacity a server never catches up
     9:8: `load.rate` has no meaning beside `load.search`
         here: "\"10k\""
         hint: drop it: the search tries rates of an open loop
@@ -177,7 +177,7 @@ fn mistakes_in_a_search_come_in_one_go() {
         here: "0"
     12:109: unknown key `steps` in `load.search`
         here: "steps"
-        hint: there is `objective`, `from`, `to`, `resolution`, `confirm`, `max_steps`, `max_time`
+        hint: available: `objective`, `from`, `to`, `resolution`, `confirm`, `max_steps`, `max_time`
     "#);
 }
 

@@ -91,7 +91,7 @@ fn a_cache_warms_up_by_a_share_of_its_operations_or_until_it_is_steady() {
     };
     let text = text("cache-baseline");
     let baseline = load(&text).unwrap();
-    assert_eq!((baseline.protocol.as_str(), baseline.warmup), ("memcached", study::spec::Warmup::Requests(500_000)));
+    assert_eq!((baseline.protocol.name(), baseline.warmup), ("memcached", study::spec::Warmup::Requests(500_000)));
     assert!(baseline.workload.unwrap().fill);
     let with = |warmup: &str| load(&text.replace("warmup = { share = 0.5 }", warmup));
     let steady = |seconds: u64| Some(study::spec::Warmup::Steady { max_ns: seconds * 1_000_000_000 });

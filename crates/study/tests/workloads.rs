@@ -3,11 +3,11 @@
 use study::workload::{self, NewKey, Popularity, SizeLaw, ValueLength, trace};
 
 fn read(text: &str) -> study::Workload {
-    workload::parse(text).unwrap_or_else(|mistakes| panic!("{mistakes:#?}"))
+    study::parse_workload(text).unwrap_or_else(|mistakes| panic!("{mistakes:#?}"))
 }
 
 fn mistakes(text: &str) -> String {
-    let mistakes = workload::parse(text).expect_err("it is mistaken");
+    let mistakes = study::parse_workload(text).expect_err("it is mistaken");
     let line = |mistake: &study::Diagnostic| match &mistake.hint {
         Some(hint) => format!("{mistake} | {hint}"),
         None => mistake.to_string(),
@@ -167,7 +167,7 @@ fn scans_are_refused_and_nothing_is_nothing() {
     );
     assert_eq!(
         mistakes("[load.workload]\npreset = \"course\"\ngaps = \"recorded\""),
-        "3:1: unknown key `gaps` in `load.workload` | there is `preset`, `operations`, `fill`, `ttl`, `keys`, `values`, `trace`"
+        "3:1: unknown key `gaps` in `load.workload` | available: `preset`, `operations`, `fill`, `ttl`, `keys`, `values`, `trace`"
     );
 }
 

@@ -145,25 +145,25 @@ pub enum Operation<'a> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
     /// No key.
-    #[error("no key: the target is `/` and a key")]
+    #[error("missing key: the target is `/` and a key")]
     NoKey,
     /// `PUT` without a second slash.
-    #[error("no value: the target of PUT is `/key/value`, and `/key/` for the empty value")]
+    #[error("missing value: the target of PUT is `/key/value`, or `/key/` for an empty value")]
     NoValue,
     /// A slash behind a key that nothing follows.
-    #[error("more than a key: a slash of a key is written `%2F`")]
+    #[error("more than a key: write a slash in a key as `%2F`")]
     NotAKey,
     /// `%` without two digits.
-    #[error("`%` without two hexadecimal digits: a percent sign is written `%25`")]
+    #[error("`%` without two hexadecimal digits: write a percent sign as `%25`")]
     BadEscape,
     /// A query.
-    #[error("a query: a question mark is written `%3F`")]
+    #[error("a query: write a question mark in a key as `%3F`")]
     Query,
     /// A body.
-    #[error("a body: the value of PUT stands in the target, `/key/value`")]
+    #[error("a body: the value of PUT goes in the target, `/key/value`")]
     HasBody,
     /// `POST` of something else than `/reset`.
-    #[error("nothing here takes POST but `/reset`")]
+    #[error("POST is only valid for `/reset`")]
     UnknownResource,
     /// Another method.
     #[error("a method other than GET, PUT, DELETE, HEAD, POST")]

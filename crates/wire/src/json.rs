@@ -48,7 +48,7 @@ impl Default for Limits {
     }
 }
 
-/// Why a text is no JSON that is read.
+/// Why a text is not valid JSON that is read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}, column {column}: {what}")]
 pub struct JsonError {
@@ -71,7 +71,7 @@ impl<'j> Json<'j> {
     ///
     /// # Errors
     ///
-    /// What is no JSON, what is over a limit, and a name that an object has twice, unless that is allowed.
+    /// What is not valid JSON, what is over a limit, and a name that an object has twice, unless that is allowed.
     pub fn parse(bytes: &'j [u8], limits: &Limits) -> Result<Json<'j>, JsonError> {
         let begin = |what: String| JsonError { line: 1, column: 1, what };
         if bytes.len() > limits.text_bytes {
@@ -81,7 +81,7 @@ impl<'j> Json<'j> {
             let before = &bytes[..error.valid_up_to()];
             let line = before.iter().filter(|byte| **byte == b'\n').count() + 1;
             let column = before.iter().rev().take_while(|byte| **byte != b'\n').count() + 1;
-            JsonError { line, column, what: "the text is no UTF-8".to_owned() }
+            JsonError { line, column, what: "the text is not valid UTF-8".to_owned() }
         })?;
         let mut reader = serde_json::Deserializer::from_str(text);
         let mut left = limits.values;
@@ -114,7 +114,7 @@ impl Check<'_> {
     fn enter<E: serde::de::Error>(&mut self) -> Result<(), E> {
         let limit = self.limits.depth.min(Limits::DEPTH_MAX);
         if self.depth == limit {
-            return Err(E::custom(format!("more than {limit} values in one another")));
+            return Err(E::custom(format!("values nested deeper than {limit} levels")));
         }
         self.depth += 1;
         Ok(())
@@ -181,7 +181,7 @@ impl<'de> Visitor<'de> for Check<'_> {
         while let Some(name) = pairs.next_key_seed(Name)? {
             if !self.limits.allows_duplicates && !names.insert(name.clone()) {
                 let shown = name.chars().take(60).flat_map(char::escape_default).collect::<String>();
-                return Err(serde::de::Error::custom(format!("the name `{shown}` is there twice")));
+                return Err(serde::de::Error::custom(format!("duplicate name `{shown}`")));
             }
             pairs.next_value_seed(self.inner())?;
         }
@@ -204,7 +204,7 @@ impl<'de> Visitor<'de> for Name {
     type Value = Cow<'de, str>;
 
     fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.write_str("a text")
+        out.write_str("a string")
     }
 
     fn visit_borrowed_str<E>(self, text: &'de str) -> Result<Cow<'de, str>, E> {
@@ -436,7 +436,7 @@ pub fn compose(out: &mut String, value: &Value) {
 
 fn compose_text(out: &mut String, text: &str) {
     let quoted = serde_json::to_string(text);
-    out.push_str(&quoted.expect("a text is always JSON"));
+    out.push_str(&quoted.expect("a string is always JSON"));
 }
 
 fn compose_all<T>(
@@ -491,15 +491,15 @@ mod tests {
         check("\"\n\"", "line 2, column 0: control character (\\u0000-\\u001F) found while parsing a string");
         check("[[[1]]]", "List([List([List([Integer(1)])])])");
         check("1e999", "line 1, column 5: number out of range");
-        check("[[[[]]]]", "line 1, column 5: more than 3 values in one another");
+        check("[[[[]]]]", "line 1, column 5: values nested deeper than 3 levels");
         check("[1,2,3,4,5,6,7,8]", "line 1, column 15: more than 8 values");
-        check(r#"{"a":1,"\u0061":2}"#, "line 1, column 15: the name `a` is there twice");
+        check(r#"{"a":1,"\u0061":2}"#, "line 1, column 15: duplicate name `a`");
         check(&" ".repeat(61), "line 1, column 1: 61 bytes, over the limit of 60");
         let bad = Json::parse(b"\n\xff", &Limits::DEFAULT).unwrap_err();
-        assert_eq!(bad.to_string(), "line 2, column 1: the text is no UTF-8");
+        assert_eq!(bad.to_string(), "line 2, column 1: the text is not valid UTF-8");
         let deep = "[".repeat(100_000);
         let limits = Limits { depth: usize::MAX, ..Limits::DEFAULT };
-        assert!(Json::parse(deep.as_bytes(), &limits).unwrap_err().what.contains("more than 100 values"));
+        assert!(Json::parse(deep.as_bytes(), &limits).unwrap_err().what.contains("deeper than 100 levels"));
     }
 
     #[test]

@@ -64,10 +64,10 @@ impl Template {
             return Err(mistakes);
         }
         if !text.starts_with('/') {
-            tell(0, "a path begins with `/`".to_owned());
+            tell(0, "a path must start with `/`".to_owned());
         }
         if let Some(at) = text.find(['?', '#']) {
-            tell(at, "a template ends before `?` and `#`".to_owned());
+            tell(at, "a template must not contain `?` or `#`".to_owned());
         }
         let mut segments = Vec::new();
         let mut names = Vec::<&str>::new();
@@ -85,9 +85,12 @@ impl Template {
                 let is_name = name.starts_with(|first: char| first.is_ascii_alphabetic() || first == '_')
                     && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
                 if !is_name {
-                    tell(begin, format!("`{}` is no name: letters, digits and `_`", name.escape_default()));
+                    tell(
+                        begin,
+                        format!("`{}` is not a valid name: only letters, digits and `_`", name.escape_default()),
+                    );
                 } else if names.contains(&name) {
-                    tell(begin, format!("`{name}` is there twice"));
+                    tell(begin, format!("duplicate name `{name}`"));
                 }
                 if !parts.is_empty() {
                     tell(begin, "a second name in one segment".to_owned());
@@ -101,7 +104,7 @@ impl Template {
             }
             let fixed = |text: &str| decode(text).unwrap_or_default().into_owned();
             if decode(segment).is_none() {
-                tell(at, "an escape that is no UTF-8".to_owned());
+                tell(at, "an escape that is not valid UTF-8".to_owned());
             }
             segments.push(match parts.first() {
                 Some((before, name)) => {
@@ -257,7 +260,7 @@ pub enum ParametersError {
         limit: usize,
     },
     /// Escapes that are no UTF-8.
-    #[error("parameter {place} is no UTF-8")]
+    #[error("parameter {place} is not valid UTF-8")]
     NotUtf8 {
         /// Which one, from 1.
         place: usize,
@@ -421,20 +424,20 @@ mod tests {
             let told = Template::parse(text).unwrap_err();
             assert_eq!(told.iter().map(TemplateError::to_string).collect::<Vec<_>>(), expect, "{text}");
         };
-        check("a", &["column 1: a path begins with `/`"]);
-        check("/a?b", &["column 3: a template ends before `?` and `#`"]);
+        check("a", &["column 1: a path must start with `/`"]);
+        check("/a?b", &["column 3: a template must not contain `?` or `#`"]);
         check("/{a}{b}", &["column 5: a second name in one segment"]);
-        check("/{a}/{a}", &["column 6: `a` is there twice"]);
+        check("/{a}/{a}", &["column 6: duplicate name `a`"]);
         check(
             "/é/{}/{1}/{x",
             &[
-                "column 4: `` is no name: letters, digits and `_`",
-                "column 7: `1` is no name: letters, digits and `_`",
+                "column 4: `` is not a valid name: only letters, digits and `_`",
+                "column 7: `1` is not a valid name: only letters, digits and `_`",
                 "column 11: `{` without `}`",
             ],
         );
         check("/a}", &["column 3: `}` without `{`"]);
-        check("/%ff", &["column 2: an escape that is no UTF-8"]);
+        check("/%ff", &["column 2: an escape that is not valid UTF-8"]);
         check(&"/".repeat(PATH_MAX_BYTES + 1), &["column 1: 8193 bytes, over the limit of 8192"]);
         let template = Template::parse("/a/{b}/{c}.x").unwrap();
         assert_eq!((template.names().collect::<Vec<_>>(), template.text()), (vec!["b", "c"], "/a/{b}/{c}.x"));

@@ -164,7 +164,7 @@ impl Look {
             Look::Value { metric, .. } => is(metric),
             Look::Ratios { ratios, .. } => ratios.iter().any(|ratio| is(&ratio.metric)),
             Look::Larger { ratio, than } => [ratio].into_iter().chain(than).any(|ratio| is(&ratio.metric)),
-            Look::OverRequests { what, .. } => ["latency", "middle_time"].contains(what),
+            Look::OverRequests { what, .. } => ["latency", "proxy_time"].contains(what),
             // The law leaves such rows out by itself.
             Look::Law { .. } | Look::Drawn { .. } | Look::Untested { .. } => false,
         }

@@ -275,19 +275,19 @@ fn whip() -> Vec<Claim> {
                 &format!("whip-memory-{case}"),
                 &format!("{name}: the resident set of the adapter levels off over requests."),
                 long(),
-                trend("middle_rss", Trend::Flat),
+                trend("proxy_rss", Trend::Flat),
             ),
             new(
                 &format!("whip-store-{case}"),
                 &format!("{name}: the store of the adapter grows linearly with requests."),
                 long(),
-                trend("middle_store", Trend::Line),
+                trend("proxy_store", Trend::Line),
             ),
             new(
                 &format!("whip-latency-{case}"),
                 &format!("{name}: the latency of the adapter does not grow over requests."),
                 long(),
-                trend("middle_time", Trend::Flat),
+                trend("proxy_time", Trend::Flat),
             ),
             new(
                 &format!("whip-bytes-{case}"),

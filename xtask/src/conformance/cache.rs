@@ -62,7 +62,7 @@ pub(super) const CASES: [Case; 16] = [
     },
     Case {
         name: "slow-reader",
-        promise: "a client that does not read keeps no other waiting and loses nothing",
+        promise: "a slow reader neither blocks other clients nor loses data",
         ends: false,
         check: slow_reader,
     },
@@ -134,7 +134,7 @@ pub(super) fn question(number: u32) -> Vec<u8> {
 /// The answer to it.
 pub(super) fn expect_miss(client: &mut Client) -> Result<(), String> {
     let mut answer = [0; 5];
-    client.stream.read_exact(&mut answer).map_err(|error| format!("no right answer: {}", reason(&error)))?;
+    client.stream.read_exact(&mut answer).map_err(|error| format!("no valid response: {}", reason(&error)))?;
     match &answer {
         b"END\r\n" | b"$-1\r\n" => Ok(()),
         _ => Err(format!("a key that is not there is answered by `{}`", answer.escape_ascii())),
@@ -321,9 +321,9 @@ fn expect(client: &mut Client, answer: &[u8]) -> Result<(), String> {
     while got < said.len() {
         let before = got;
         got += match client.stream.read(&mut said[before..]) {
-            Ok(0) => return Err(format!("no right answer: the connection was closed after {before} bytes")),
+            Ok(0) => return Err(format!("no valid response: the connection was closed after {before} bytes")),
             Ok(bytes) => bytes,
-            Err(error) => return Err(format!("no right answer: {} after {before} bytes", reason(&error))),
+            Err(error) => return Err(format!("no valid response: {} after {before} bytes", reason(&error))),
         };
         if let Some(at) = (before..got).find(|&at| said[at] != answer[at]) {
             let shown = |bytes: &[u8], end: usize| bytes[at..end.min(at + 40)].escape_ascii().to_string();

@@ -76,7 +76,7 @@ pub(super) const CASES: [Case; 20] = [
     },
     Case {
         name: "slow-reader",
-        promise: "a client that does not read keeps no other waiting and loses nothing",
+        promise: "a slow reader neither blocks other clients nor loses data",
         ends: false,
         check: slow_reader,
     },
@@ -114,7 +114,7 @@ impl Client {
     /// Reads a response, to HEAD if `head`; the end instead of one is an error.
     fn response(&mut self, head: bool) -> Result<Response, String> {
         let ended = || "no answer: the connection was closed".to_owned();
-        self.receive(head).map_err(|why| format!("no right answer: {why}"))?.ok_or_else(ended)
+        self.receive(head).map_err(|why| format!("no valid response: {why}"))?.ok_or_else(ended)
     }
 
     /// Reads the answer that has this page.

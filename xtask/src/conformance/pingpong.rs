@@ -29,7 +29,7 @@ pub(super) const CASES: [Case; 14] = [
     },
     Case {
         name: "slow-reader",
-        promise: "a client that does not read keeps no other waiting and loses nothing",
+        promise: "a slow reader neither blocks other clients nor loses data",
         ends: false,
         check: slow_reader,
     },

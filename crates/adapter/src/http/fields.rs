@@ -1,44 +1,18 @@
 //! Header fields between adapters: metadata, the greeting of a new connection, and those of one connection alone.
 
-use std::io;
-
 use hyper::body::Incoming;
-use hyper::client::conn::http1::SendRequest;
-use hyper::header::{CONNECTION, HOST, HeaderName, HeaderValue, PROXY_AUTHENTICATE, PROXY_AUTHORIZATION, UPGRADE};
+use hyper::header::{CONNECTION, HeaderName, HeaderValue, PROXY_AUTHENTICATE, PROXY_AUTHORIZATION, UPGRADE};
 use hyper::{HeaderMap, Method, Request, Response};
 
 use super::Target;
 use crate::body::Body;
 use crate::call::Side;
-
-/// The field that carries metadata between adapters, and nowhere else: its name is as short as its content, of which there is some with every
-/// call.
-pub(super) const META: HeaderName = HeaderName::from_static("whip");
+use crate::pool::{GREETING, META};
 
 /// A byte of a block stands in the field with its highest bit turned over, so that texts and small counts become bytes that a field may have
 /// (RFC 9110, section 5.5: `obs-text`). The few that it may not stand behind this byte, which no UTF-8 becomes, with this much added.
 const ESCAPE: u8 = 0x7e;
 const ESCAPED: u8 = 0x30;
-
-/// What [`META`] says in the first request of a connection between adapters, `OPTIONS *`, and in its answer: no metadata is this.
-const GREETING: &str = "whip-1";
-
-/// Asks whether what answers is an adapter that takes this one: before a request goes there that could not be taken back.
-///
-/// # Errors
-/// It is none, it does not, or the connection fails.
-pub(crate) async fn greet(to: &mut SendRequest<Body>, authority: &str) -> io::Result<()> {
-    let request = Request::builder().method(Method::OPTIONS).uri("*").header(HOST, authority).header(META, GREETING);
-    let request = request.body(Body::default()).map_err(io::Error::other)?;
-    let answer = to.send_request(request).await.map_err(io::Error::other)?;
-    let is_adapter = answer.headers().get(META).is_some_and(|meta| meta == GREETING);
-    drop(answer);
-    to.ready().await.map_err(io::Error::other)?;
-    if is_adapter {
-        return Ok(());
-    }
-    Err(io::Error::new(io::ErrorKind::InvalidData, format!("what answers at `{authority}` is no adapter")))
-}
 
 /// The answer to a greeting; `None`: the request is none.
 pub(super) fn greeted(target: &Target, request: &Request<Incoming>) -> Option<Response<Body>> {

@@ -17,7 +17,7 @@ use crate::encoding::Content;
 const PARAMETERS_MAX: usize = 1024;
 /// Most values of a body.
 const VALUES_MAX: usize = 1 << 20;
-/// Most values within one another: fewer than what serde_json stops at, whose stop looks like one of what is no JSON.
+/// Most values within one another: fewer than what serde_json stops at, whose stop looks like one of what is not valid JSON.
 const DEPTH_MAX: usize = 120;
 
 pub(super) fn request<'m>(op: &Op, path: &[(&str, Cow<'m, str>)], request: &HttpRequest<'m>) -> Request<'m> {
@@ -89,7 +89,9 @@ fn value<'m>(tape: &mut Tape<'m>, bytes: &'m [u8]) -> Result<TapeId, Unread> {
     let mut room = Room { values: VALUES_MAX, depth: DEPTH_MAX, is_over: false };
     let mut reader = serde_json::Deserializer::from_slice(bytes);
     let read = Put { tape, room: &mut room }.deserialize(&mut reader).and_then(|id| reader.end().map(|()| id));
-    read.map_err(|error| if room.is_over { Unread::Over } else { Unread::Malformed(format!("no JSON: {error}")) })
+    read.map_err(
+        |error| if room.is_over { Unread::Over } else { Unread::Malformed(format!("not valid JSON: {error}")) },
+    )
 }
 
 /// How much more is read.
@@ -180,7 +182,7 @@ impl<'m> Visitor<'m> for Put<'_, 'm> {
         while let Some(Key(key)) = fields.next_key()? {
             // Which of two counts differs from reader to reader (RFC 8259, section 4), so neither is believed.
             if !seen.insert(key.clone()) {
-                return Err(A::Error::custom(format_args!("the name `{}` is there twice", key.escape_debug())));
+                return Err(A::Error::custom(format_args!("duplicate name `{}`", key.escape_debug())));
             }
             let id = fields.next_value_seed(Put { tape: self.tape, room: self.room })?;
             all.push((key, id));

@@ -6,36 +6,36 @@ use std::sync::Arc;
 use contract::{Tape, TapeId};
 use wire::soap::{Builtin, Envelope, Limits, Response, SoapError, Type, View, Wsdl};
 
-use super::{Called, Op, Reply, Request, Unread, own_name};
+use super::{Op, Reply, Request, RequestKind, Unread, own_name};
 
 pub(super) fn request<'m>(
     wsdl: &Wsdl,
     ops: &HashMap<String, Arc<Op>>,
     action: Option<&str>,
     body: &'m [u8],
-) -> Called<'m> {
+) -> RequestKind<'m> {
     let envelope = match envelope(body) {
         Ok(envelope) => envelope,
-        Err(Unread::Over) => return Called::Unreadable,
+        Err(Unread::Over) => return RequestKind::Unreadable,
         Err(Unread::Malformed(what)) => {
             // Which operation is meant the head may say.
             let named =
                 action.and_then(|action| wsdl.operation_by_action(action)).and_then(|named| ops.get(&named.name));
-            let Some(op) = named else { return Called::Unreadable };
+            let Some(op) = named else { return RequestKind::Unreadable };
             let mut tape = Tape::new();
             let args = op.params.iter().map(|_| tape.malformed(what.clone())).collect();
-            return Called::Known(op.clone(), Request { tape, args });
+            return RequestKind::Known(op.clone(), Request { tape, args });
         }
     };
-    let Ok(request) = envelope.request(wsdl, action) else { return Called::Unlisted };
-    let Some(op) = ops.get(&request.operation.name) else { return Called::Unlisted };
+    let Ok(request) = envelope.request(wsdl, action) else { return RequestKind::Unlisted };
+    let Some(op) = ops.get(&request.operation.name) else { return RequestKind::Unlisted };
     let mut tape = Tape::new();
     let args = (0..op.params.len()).map(|at| match request.arguments.at(at) {
         Some(view) => put(&mut tape, wsdl, view),
         None => tape.missing(),
     });
     let args = args.collect();
-    Called::Known(op.clone(), Request { tape, args })
+    RequestKind::Known(op.clone(), Request { tape, args })
 }
 
 fn envelope(body: &[u8]) -> Result<Envelope<'_>, Unread> {
@@ -43,7 +43,7 @@ fn envelope(body: &[u8]) -> Result<Envelope<'_>, Unread> {
         SoapError::Xml(error) if error.is_limit => Unread::Over,
         // It may be all that it has to be, in a version that is not read here.
         SoapError::Version12 => Unread::Over,
-        _ => Unread::Malformed(format!("no envelope of its operation: {error}")),
+        _ => Unread::Malformed(format!("not an envelope of its operation: {error}")),
     })
 }
 
@@ -81,7 +81,7 @@ pub(super) fn reply(wsdl: &Wsdl, op: &Op, body: &[u8]) -> Result<Reply<'static>,
             let value = tape.map([("code", code), ("string", string), ("detail", detail)]);
             Reply { tape, value, is_error: true }
         }
-        Err(error) => return Err(Unread::Malformed(format!("no envelope of its operation: {error}"))),
+        Err(error) => return Err(Unread::Malformed(format!("not an envelope of its operation: {error}"))),
     })
 }
 
@@ -119,12 +119,12 @@ fn put(tape: &mut Tape<'_>, wsdl: &Wsdl, view: View<'_>) -> TapeId {
     put.unwrap_or_else(|| match builtin {
         Builtin::Integer { min, max } if is_beyond(view.text().unwrap_or_default(), min, max) => tape.opaque(),
         // The text itself may be one that is not to be shown.
-        Builtin::Integer { .. } => tape.malformed("no integer of its type"),
-        Builtin::Boolean => tape.malformed("no boolean"),
-        Builtin::Float => tape.malformed("no number"),
-        Builtin::Text => tape.malformed("no text"),
-        Builtin::Base64 => tape.malformed("no base64"),
-        Builtin::Hex => tape.malformed("no hexadecimal digits"),
+        Builtin::Integer { .. } => tape.malformed("not an integer of its type"),
+        Builtin::Boolean => tape.malformed("not a boolean"),
+        Builtin::Float => tape.malformed("not a number"),
+        Builtin::Text => tape.malformed("not text"),
+        Builtin::Base64 => tape.malformed("not base64"),
+        Builtin::Hex => tape.malformed("not hexadecimal digits"),
     })
 }
 

@@ -6,10 +6,10 @@ use std::sync::Arc;
 use contract::{Tape, TapeId};
 use wire::thrift::{Framing, Limits, Message, MessageKind, Outcome, Protocol, Schema, Service, View, WireType, detect};
 
-use super::{Called, Op, Reply, Request, Unread, own_name};
+use super::{Op, Reply, Request, RequestKind, Unread, own_name};
 
 /// What a field is whose type on the wire is not that of the IDL. The libraries of Apache Thrift pass it over.
-const OTHER: &str = "of another type on the wire than in the IDL";
+const OTHER: &str = "of a different type on the wire than in the IDL";
 
 /// The one unframed message that a body is.
 pub(super) fn whole(body: &[u8]) -> Result<Message<'_>, Unread> {
@@ -17,7 +17,7 @@ pub(super) fn whole(body: &[u8]) -> Result<Message<'_>, Unread> {
     let protocol = match detect(body, &Limits::DEFAULT) {
         Detected::Thrift { protocol, framing: Framing::Unframed, .. } => protocol,
         Detected::Thrift { .. } => return Err(Unread::Malformed("a framed Thrift message".to_owned())),
-        _ => return Err(Unread::Malformed("no Thrift message".to_owned())),
+        _ => return Err(Unread::Malformed("not a Thrift message".to_owned())),
     };
     decode(protocol, body)
 }
@@ -26,7 +26,7 @@ pub(super) fn whole(body: &[u8]) -> Result<Message<'_>, Unread> {
 pub(crate) fn decode(protocol: Protocol, bytes: &[u8]) -> Result<Message<'_>, Unread> {
     Message::decode(protocol, bytes, &Limits::DEFAULT).map_err(|error| match error.fault.is_limit() {
         true => Unread::Over,
-        false => Unread::Malformed(format!("no Thrift message: {error}")),
+        false => Unread::Malformed(format!("not a Thrift message: {error}")),
     })
 }
 
@@ -35,12 +35,12 @@ pub(super) fn request<'m>(
     service: &'m Service,
     ops: &HashMap<String, Arc<Op>>,
     message: &Message<'m>,
-) -> Called<'m> {
+) -> RequestKind<'m> {
     if !matches!(message.header.kind, MessageKind::Call | MessageKind::Oneway) {
-        return Called::Unreadable;
+        return RequestKind::Unreadable;
     }
     let name = message.header.method();
-    let (Some(op), Some(method)) = (ops.get(name), service.method(name)) else { return Called::Unlisted };
+    let (Some(op), Some(method)) = (ops.get(name), service.method(name)) else { return RequestKind::Unlisted };
     let arguments = message.arguments(schema, method);
     let mut tape = Tape::new();
     let fields = schema.structure(method.arguments).in_order();
@@ -50,13 +50,13 @@ pub(super) fn request<'m>(
         None => tape.missing(),
     });
     let args = args.collect();
-    Called::Known(op.clone(), Request { tape, args })
+    RequestKind::Known(op.clone(), Request { tape, args })
 }
 
 pub(super) fn reply<'m>(schema: &'m Schema, service: &'m Service, op: &Op, message: &Message<'m>) -> Reply<'m> {
     let Some(method) = service.method(own_name(op)) else { return Reply::opaque() };
     if !matches!(message.header.kind, MessageKind::Reply | MessageKind::Exception) {
-        return Reply::malformed("no reply but a call".to_owned());
+        return Reply::malformed("a call, not a reply".to_owned());
     }
     let mut tape = Tape::new();
     let (value, is_error) = match message.outcome(schema, method) {
@@ -72,7 +72,10 @@ pub(super) fn reply<'m>(schema: &'m Schema, service: &'m Service, op: &Op, messa
             (tape.map([("message", message), ("code", code)]), true)
         }
         Outcome::Missing => (
-            tape.malformed("no reply of its method: it has no result of the declared type, and no declared exception"),
+            tape.malformed(
+                "not a reply to its method: it has neither a result of the declared type nor a declared \
+                            exception",
+            ),
             false,
         ),
     };
@@ -97,7 +100,7 @@ fn put<'m>(tape: &mut Tape<'m>, view: View<'m>) -> TapeId {
         WireType::Bytes | WireType::Uuid => match (view.as_str(), view.as_bytes()) {
             (Some(text), _) if view.wire_type() == WireType::Bytes => tape.text(text),
             // A text that is not UTF-8 is no text that a clause could speak of.
-            (None, _) if matches!(view.schema_type(), Some(wire::thrift::Type::String)) => tape.malformed("no UTF-8"),
+            (None, _) if matches!(view.schema_type(), Some(wire::thrift::Type::String)) => tape.malformed("not UTF-8"),
             (_, Some(bytes)) => tape.bytes(bytes),
             (_, None) => tape.opaque(),
         },

@@ -21,7 +21,7 @@ const PAGES_MAX_BYTES: usize = 256 << 10;
 
 /// Whose a store is.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct About {
+pub(super) struct StoreOwner {
     pub(super) name: String,
     pub(super) contract_hash: u64,
 }
@@ -36,7 +36,7 @@ pub enum StoreError {
     #[error("it belongs to the adapter `{0}`")]
     OtherName(String),
     /// It was written for another contract.
-    #[error("it was written for another contract, {found:016x} and not {expected:016x}")]
+    #[error("it was written for another contract, {found:016x} instead of {expected:016x}")]
     OtherContract {
         /// The hash in the file.
         found: u64,
@@ -44,7 +44,7 @@ pub enum StoreError {
         expected: u64,
     },
     /// A version that is not known.
-    #[error("it has the layout {0}, and {LAYOUT} is understood")]
+    #[error("unsupported layout {0}, expected {LAYOUT}")]
     OtherLayout(u64),
     /// It is no store, or is damaged.
     #[error("it cannot be read: {0}")]
@@ -69,7 +69,7 @@ pub(super) type Row = (Key, u64, Vec<u8>);
 
 /// What a file keeps, for people to look at.
 #[derive(Debug)]
-pub struct Kept {
+pub struct StoreContents {
     /// The adapter that it belongs to.
     pub name: String,
     /// The hash of its contract.
@@ -99,7 +99,7 @@ fn guarded<T>(run: impl FnOnce() -> Result<T, StoreError>) -> Result<T, StoreErr
     IS_GUARDED.set(true);
     let result = panic::catch_unwind(AssertUnwindSafe(run));
     IS_GUARDED.set(false);
-    result.unwrap_or_else(|_| Err(StoreError::Broken("it is damaged, or was cut short".to_owned())))
+    result.unwrap_or_else(|_| Err(StoreError::Broken("it is damaged or truncated".to_owned())))
 }
 
 fn database(path: &Path, create: bool) -> Result<Database, StoreError> {
@@ -113,7 +113,7 @@ fn database(path: &Path, create: bool) -> Result<Database, StoreError> {
 }
 
 /// Opens a file, or begins one.
-pub(super) fn open(path: &Path, about: &About) -> Result<Opened, StoreError> {
+pub(super) fn open(path: &Path, about: &StoreOwner) -> Result<Opened, StoreError> {
     guarded(|| {
         let db = database(path, true)?;
         let write = db.begin_write().map_err(broken)?;
@@ -161,7 +161,7 @@ pub(super) fn name_bytes(name: &str) -> u64 {
 
 fn number(table: &impl ReadableTable<&'static str, &'static [u8]>, key: &str) -> Result<Option<u64>, StoreError> {
     let Some(value) = table.get(key).map_err(broken)? else { return Ok(None) };
-    let bytes = value.value().try_into().map_err(|_| StoreError::Broken(format!("`{key}` is no number")))?;
+    let bytes = value.value().try_into().map_err(|_| StoreError::Broken(format!("`{key}` is not a number")))?;
     Ok(Some(u64::from_le_bytes(bytes)))
 }
 
@@ -211,7 +211,7 @@ pub(super) fn all(db: &Database) -> Result<Vec<Row>, StoreError> {
 ///
 /// # Errors
 /// Why it cannot be read.
-pub fn look(path: &Path) -> Result<Kept, StoreError> {
+pub fn look(path: &Path) -> Result<StoreContents, StoreError> {
     guarded(|| {
         let db = database(path, false)?;
         let read = db.begin_read().map_err(broken)?;
@@ -222,7 +222,7 @@ pub fn look(path: &Path) -> Result<Kept, StoreError> {
         }
         let (name, contract_hash) = (name(&about)?, number(&about, "contract")?.unwrap_or(0));
         let names = names(&read.open_table(NAMES).map_err(broken)?)?;
-        Ok(Kept { name, contract_hash, names, entries: all(&db)? })
+        Ok(StoreContents { name, contract_hash, names, entries: all(&db)? })
     })
 }
 
@@ -257,7 +257,7 @@ pub(super) fn put_aside(path: &Path) -> Result<PathBuf, StoreError> {
         PathBuf::from(name)
     };
     let free = (1..10_000).map(name).find(|name| !name.exists());
-    let aside = free.ok_or_else(|| broken("it cannot be put aside: too many old ones are there"))?;
-    std::fs::rename(path, &aside).map_err(|error| broken(format_args!("it cannot be put aside: {error}")))?;
+    let aside = free.ok_or_else(|| broken("it cannot be moved aside: too many old ones exist"))?;
+    std::fs::rename(path, &aside).map_err(|error| broken(format_args!("it cannot be moved aside: {error}")))?;
     Ok(aside)
 }

@@ -260,7 +260,7 @@ fn entries_of_a_file_that_cannot_be_read_are_shown_from_memory() {
     assert_eq!(seen, [(key(1), b"a".to_vec()), (key(2), b"b".to_vec())]);
     assert_eq!(metrics.store_written.load(Ordering::Relaxed), 1, "the second was not written");
     let notes = store.take_notes();
-    assert!(notes.iter().any(|note| note.contains("cannot be begun")), "{notes:?}");
+    assert!(notes.iter().any(|note| note.contains("cannot create the store")), "{notes:?}");
 }
 
 #[test]

@@ -10,7 +10,7 @@ use std::time::Duration;
 use contract::monitor::{Key, MemoryStore};
 use redb::{Database, ReadableDatabase};
 
-use super::file::{self, ABOUT, About, ENTRIES, NAMES, Opened, Row, name_bytes, row_bytes};
+use super::file::{self, ABOUT, ENTRIES, NAMES, Opened, Row, StoreOwner, name_bytes, row_bytes};
 use super::{Shared, nothing};
 use crate::metrics::Metrics;
 
@@ -54,7 +54,7 @@ struct Work {
     notes: Arc<Mutex<Vec<String>>>,
     is_broken: Arc<AtomicBool>,
     path: PathBuf,
-    about: About,
+    about: StoreOwner,
     /// Every name that was ever written, to begin a new file with.
     names: Vec<String>,
     /// As [`Opened`] has it.
@@ -67,7 +67,7 @@ impl Writer {
     pub(super) fn start(
         opened: Opened,
         path: &Path,
-        about: About,
+        about: StoreOwner,
         every: Duration,
         expire_after_s: Option<u64>,
         shared: &Arc<Shared>,
@@ -91,7 +91,7 @@ impl Writer {
         if let Err(error) = &thread {
             is_broken.store(true, Ordering::Relaxed);
             let mut notes = notes.lock().unwrap_or_else(PoisonError::into_inner);
-            notes.push(format!("the store is not written, as no thread could be started: {error}"));
+            notes.push(format!("the store is not written because no thread could be started: {error}"));
         }
         Self { db, flush: Some(flush), notes, is_broken, thread: thread.ok() }
     }
@@ -139,7 +139,7 @@ impl Writer {
         let all = file::all(db.as_ref()?);
         let told = |error| {
             let mut notes = self.notes.lock().unwrap_or_else(PoisonError::into_inner);
-            notes.push(format!("the entries of the store cannot be read: {error}. Those in memory alone are shown"));
+            notes.push(format!("cannot read the entries of the store: {error}. Only those in memory are shown"));
         };
         all.map_err(told).ok()
     }
@@ -203,7 +203,7 @@ impl Work {
             Some(Err(error)) => {
                 self.is_broken.store(true, Ordering::Relaxed);
                 self.note(format!(
-                    "the store {} cannot be written: {error}. Calls pass and are checked; entries are kept in memory alone",
+                    "cannot write the store {}: {error}. Calls pass and are checked; entries are only kept in memory",
                     self.path.display()
                 ));
             }
@@ -257,7 +257,7 @@ impl Work {
     /// The file was removed under the adapter: a new one is begun with the names. Entries come again as they change.
     fn begin_anew(&mut self) {
         self.note(format!(
-            "the store {} is gone. A new one is begun; who vouches is learned anew",
+            "the store {} is gone. A new one is created; vouching parties are learned again",
             self.path.display()
         ));
         let opened = {
@@ -270,7 +270,7 @@ impl Work {
             Ok(change_bytes) => self.content_bytes = change_bytes.unwrap_or(0).unsigned_abs(),
             Err(error) => {
                 self.is_broken.store(true, Ordering::Relaxed);
-                self.note(format!("the store {} cannot be begun: {error}", self.path.display()));
+                self.note(format!("cannot create the store {}: {error}", self.path.display()));
             }
         }
     }
@@ -294,7 +294,7 @@ impl Work {
         match swept {
             Some(Ok(swept_bytes)) => self.content_bytes = self.content_bytes.saturating_sub(swept_bytes),
             Some(Err(error)) => {
-                self.note(format!("expired entries of the store {} stay: {error}", self.path.display()));
+                self.note(format!("cannot delete expired entries of the store {}: {error}", self.path.display()));
             }
             None => {}
         }

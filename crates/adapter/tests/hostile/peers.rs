@@ -81,7 +81,7 @@ fn without_a_certificate_nothing_is_believed_and_the_service_is_called_plainly()
     for (count, tls) in [(1, String::new()), (2, wrong)] {
         let (client, at) = world.client("client", &tls);
         post(&at, br#"{"who": "x", "a": 1}"#);
-        assert!(client.told().contains("cannot be reached"), "{}", client.told());
+        assert!(client.told().contains("Cannot reach"), "{}", client.told());
         counted(&world.server, &format!("metadata_refused_total {count}"));
         counted(&world.server, "calls_total 0");
     }
@@ -93,7 +93,7 @@ fn without_a_certificate_nothing_is_believed_and_the_service_is_called_plainly()
         world.file, world.endpoint
     ));
     post(&client.at(&format!("consuming {}", world.endpoint)), br#"{"who": "x", "a": 1}"#);
-    assert!(client.told().contains("is no adapter"), "{}", client.told());
+    assert!(client.told().contains("is not an adapter"), "{}", client.told());
 }
 
 #[test]
@@ -169,7 +169,7 @@ fn when_the_other_adapter_is_gone_the_service_is_called_and_everything_is_asked_
     call("before");
     let told = client.told();
     assert!(told.contains("Failed precondition") && told.contains("Failed postcondition"), "{told}");
-    assert!(told.contains(&format!("The adapter at {adapters} cannot be reached")), "{told}");
+    assert!(told.contains(&format!("Cannot reach the adapter at {adapters}")), "{told}");
     // There: what the service's adapter asks is not asked here.
     let running = server();
     call("while");
@@ -226,7 +226,7 @@ fn an_adapter_that_greets_and_hangs_costs_one_call_over_http() {
     let mut call = || exchange(&mut connection, &request("POST", "/", &[], BAD).to_bytes(1), false).unwrap().status();
     assert_eq!([call(), call(), call()], [504, 200, 200]);
     let told = client.told();
-    assert!(told.contains(&format!("The adapter at {peer} cannot be reached: it did not answer in time")), "{told}");
+    assert!(told.contains(&format!("Cannot reach the adapter at {peer}: no response in time")), "{told}");
     // Now everything is asked here; a second report would say the same and is not told.
     assert_eq!(told.matches("Failed precondition").count(), 1, "{told}");
 }

@@ -59,7 +59,7 @@ fn entries_outlive_an_adapter_and_what_is_wrong_with_a_store_is_told() {
         let adapter = start(&file, port, &store, "");
         call(&adapter, port, "d");
         let told = adapter.told();
-        assert!(told.contains("was put aside as") && told.contains("A new one is begun"), "{kind}: {told}");
+        assert!(told.contains("was moved aside to") && told.contains("A new one is created"), "{kind}: {told}");
         assert_eq!(indices(&adapter), ["d"], "{kind}");
     }
 }

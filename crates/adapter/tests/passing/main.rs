@@ -203,7 +203,7 @@ fn with_enforce_a_breach_is_an_exception_and_the_connection_goes_on() {
     // The first is refused before the service is asked, the second for what the service says.
     for (a, b, clause) in [(0, 1, "Adder.add.positive"), (2, 2, "Adder.add.sum")] {
         let error = world::call_on(&mut stream, "Adder", "add", numbers(a, b)).unwrap_err().to_string();
-        let says = format!("refused: `{clause}` of the contract is not kept");
+        let says = format!("refused: contract clause `{clause}` is violated");
         assert!(error.contains(&says) || error.contains(&format!("{:?}", says.as_bytes())), "{error}");
     }
     let metrics = adapter.running.as_ref().unwrap().metrics();

@@ -94,13 +94,13 @@ fn counter(adapter: &Adapter, name: &str) -> u64 {
 
 /// Replies that are none of the declared type, and what is told of them.
 const WRONG: [(&[u8], &str); 7] = [
-    (b"<html>Welcome</html>", "`result.body` is no JSON: "),
-    (b"[]", "`result.body` is a list, and has to be a record"),
-    (br#"{"users": [{"id": NaN}]}"#, "`result.body` is no JSON: "),
-    (br#"{"users": [], "users": [{"id": 1}]}"#, "the name `users` is there twice"),
-    (br#"{"users": [{"id": 1}, {"id": "2"}]}"#, "`result.body.users[1].id` is a text, and has to be an int"),
-    (br#"{"people": []}"#, "`result.body.users` is missing, and has to be a list"),
-    (b"", "`result.body` is missing, and has to be a record"),
+    (b"<html>Welcome</html>", "`result.body` is not valid JSON: "),
+    (b"[]", "`result.body` is a list, must be a record"),
+    (br#"{"users": [{"id": NaN}]}"#, "`result.body` is not valid JSON: "),
+    (br#"{"users": [], "users": [{"id": 1}]}"#, "duplicate name `users`"),
+    (br#"{"users": [{"id": 1}, {"id": "2"}]}"#, "`result.body.users[1].id` is text, must be an int"),
+    (br#"{"people": []}"#, "`result.body.users` is missing, must be a list"),
+    (b"", "`result.body` is missing, must be a record"),
 ];
 
 #[test]
@@ -144,9 +144,9 @@ fn a_request_of_another_type_blames_the_client() {
     for (enforce, status) in [(false, 200), (true, 403)] {
         let users = rest(&format!("[checks]\nenforce = {enforce}\n"));
         let wrong: [(&[u8], &str); 4] = [
-            (b"name=anna", "`body` is no JSON: "),
-            (br#"{"name": 7}"#, "`body.name` is an int, and has to be a text"),
-            (br#"{"name": "a", "age": "old"}"#, "`body.age` is a text, and has to be an int"),
+            (b"name=anna", "`body` is not valid JSON: "),
+            (br#"{"name": 7}"#, "`body.name` is an int, must be text"),
+            (br#"{"name": "a", "age": "old"}"#, "`body.age` is text, must be an int"),
             (b"", "`body` is missing"),
         ];
         for (body, _) in wrong {
@@ -194,7 +194,7 @@ fn bodies_in_gzip_and_deflate_are_read_and_pass_as_they_came() {
     // What says that it is gzip and is not is none of its type either.
     let users = rest("");
     users.get("/users", 200, &[("Content-Encoding", "gzip")], good);
-    assert!(users.adapter.told().contains("`result.body` is no gzip: "), "{}", users.adapter.told());
+    assert!(users.adapter.told().contains("`result.body` is invalid gzip: "), "{}", users.adapter.told());
 }
 
 #[test]
@@ -206,10 +206,7 @@ fn a_body_that_is_far_more_than_it_seems_passes_and_is_told() {
     assert!(got.status() == 200 && got.body == bomb);
     users.post("/users", &[("Content-Encoding", "gzip")], &bomb);
     let told = users.adapter.told();
-    assert!(
-        told.contains(&format!("A body of {} bytes holds more than `limits.body`, 65536 bytes", bomb.len())),
-        "{told}"
-    );
+    assert!(told.contains(&format!("A body of {} bytes exceeds `limits.body`, 65536 bytes", bomb.len())), "{told}");
     assert_eq!((counter(&users.adapter, "decoded_over_total"), users.failed()), (2, 0));
     assert_eq!(counter(&users.adapter, "unchecked_total{reason=\"size\"}"), 2);
 }
@@ -224,7 +221,7 @@ fn bodies_in_brotli_and_zstd_stay_unread_and_are_said_to() {
     let told = users.adapter.told();
     for coding in ["br", "zstd", "gzip, br"] {
         assert_eq!(
-            told.matches(&format!("Bodies are encoded with `{coding}`, which is not read")).count(),
+            told.matches(&format!("Bodies are encoded with `{coding}`, which is not supported")).count(),
             1,
             "{told}"
         );
@@ -264,10 +261,10 @@ fn soap_of_another_type_blames_whoever_sent_it() {
     assert_eq!(ask(&adapter(), 200, &reply("17"), &good).text(), reply("17"));
     let other = chess(&format!("<MakeAMoveResponse {xmlns}/>"));
     for (wrong, says) in [
-        ("<html>Welcome</html>", "no envelope of its operation: "),
-        ("", "no envelope of its operation: "),
-        (other.as_str(), "no envelope of its operation: "),
-        (&reply("seventeen"), "`result` is no integer of its type"),
+        ("<html>Welcome</html>", "not an envelope of its operation: "),
+        ("", "not an envelope of its operation: "),
+        (other.as_str(), "not an envelope of its operation: "),
+        (&reply("seventeen"), "`result` is not an integer of its type"),
     ] {
         let adapter = adapter();
         let got = ask(&adapter, 200, wrong, &good);
@@ -280,8 +277,8 @@ fn soap_of_another_type_blames_whoever_sent_it() {
     assert_eq!(ask(&adapter(), 503, "<html>Later</html>", &good).text(), "<html>Later</html>");
     let moves = format!("<MakeAMove {xmlns}><username>a</username><gameId>geheim</gameId></MakeAMove>");
     for (wrong, operation, says) in [
-        (chess(&moves), "MakeAMove", "`gameId` is no integer of its type"),
-        ("<html>".to_owned(), "MakeGame", "`whiteUser` is no envelope of its operation: "),
+        (chess(&moves), "MakeAMove", "`gameId` is not an integer of its type"),
+        ("<html>".to_owned(), "MakeGame", "`whiteUser` is not an envelope of its operation: "),
     ] {
         let adapter = adapter();
         let got = ask(&adapter, 200, &reply("17"), &wrong);
@@ -319,11 +316,11 @@ fn thrift_of_another_type_blames_whoever_sent_it() {
     let nothing = [&header(2)[..], b"\x00"].concat();
     let call = [&header(1)[..], b"\x08\x00\x00\x00\x00\x00\x04\x00"].concat();
     let replies: [(Vec<u8>, &str); 5] = [
-        (frame(&text), "no reply of its method"),
-        (frame(&nothing), "no reply of its method"),
-        (frame(&call), "no reply but a call"),
-        (frame(&[&header(2)[..], b"\x77\x00\x01"].concat()), "no Thrift message: "),
-        (b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello".to_vec(), "no Thrift message"),
+        (frame(&text), "not a reply to its method"),
+        (frame(&nothing), "not a reply to its method"),
+        (frame(&call), "a call, not a reply"),
+        (frame(&[&header(2)[..], b"\x77\x00\x01"].concat()), "not a Thrift message: "),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello".to_vec(), "not a Thrift message"),
     ];
     for (bytes, says) in &replies {
         for enforce in [false, true] {
@@ -341,7 +338,10 @@ fn thrift_of_another_type_blames_whoever_sent_it() {
                 .unwrap();
             if enforce {
                 let refused = world::read_frame(&mut stream).unwrap();
-                assert!(String::from_utf8_lossy(&refused).contains("refused: `Adder.add.type.reply`"), "{refused:?}");
+                assert!(
+                    String::from_utf8_lossy(&refused).contains("refused: contract clause `Adder.add.type.reply`"),
+                    "{refused:?}"
+                );
             } else {
                 let mut got = vec![0; bytes.len()];
                 stream.read_exact(&mut got).unwrap();
@@ -361,9 +361,12 @@ fn thrift_of_another_type_blames_whoever_sent_it() {
     stream.set_read_timeout(Some(std::time::Duration::from_secs(20))).unwrap();
     stream.write_all(&frame(&[&header(1)[..], b"\x0b\x00\x01\x00\x00\x00\x01x\x00"].concat())).unwrap();
     let refused = world::read_frame(&mut stream).unwrap();
-    assert!(String::from_utf8_lossy(&refused).contains("refused: `Adder.add.type.request`"), "{refused:?}");
+    assert!(
+        String::from_utf8_lossy(&refused).contains("refused: contract clause `Adder.add.type.request`"),
+        "{refused:?}"
+    );
     let told = adapter.told();
-    assert!(told.contains("`a` is of another type on the wire than in the IDL"), "{told}");
+    assert!(told.contains("`a` is of a different type on the wire than in the IDL"), "{told}");
     assert!(told.contains("Blaming: client (precondition failure)"), "{told}");
 }
 
@@ -391,7 +394,7 @@ fn behind_two_adapters_what_is_no_thrift_is_blamed_by_the_one_that_sees_it() {
     stream.read_exact(&mut got).unwrap();
     assert_eq!(&got, b"HTTP/1.1");
     let told = server.told();
-    assert!(told.contains("`result` is no Thrift message") && told.contains("vouched for by"), "{told}");
+    assert!(told.contains("`result` is not a Thrift message") && told.contains("vouched for by"), "{told}");
     assert!(!client.told().contains("Failure"), "{}", client.told());
     drop(world);
 }

@@ -42,7 +42,7 @@ fn where_nothing_is_added_none_is_shown() {
     let difference = mean.difference.unwrap();
     assert!(!mean.shown && difference.low < 0.0 && difference.high > 0.0, "{mean:?}");
     let sentence = &findings.added[0].sentence;
-    assert!(sentence.starts_with("no difference is shown through adapter at p50 ("), "{sentence}");
+    assert!(sentence.starts_with("no difference shown through adapter at p50 ("), "{sentence}");
 }
 
 #[test]

@@ -1,18 +1,18 @@
-//! What a middle adds.
+//! What a proxy adds.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::estimate::Estimate;
 
-/// What the requests of one design point pay for passing middles.
+/// What the requests of one design point pay for passing proxies.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Added {
     /// Index of its row among `Findings::rows`.
     pub row: usize,
     /// Index of the row at `direct` that it is held against.
     pub direct: usize,
-    /// The middles, as the study names them.
+    /// The proxies, as the study names them.
     pub through: String,
     /// Levels of the other factors, `clients 50`; empty: there are none that vary.
     pub place: String,
@@ -29,7 +29,7 @@ pub struct AddedMetric {
     pub metric: String,
     /// Mean at `direct`, over the blocks that have both.
     pub direct: f64,
-    /// Mean through the middles, over the same blocks.
+    /// Mean through the proxies, over the same blocks.
     pub through: f64,
     /// Through less direct: the typical difference of a block (Hodges & Lehmann) with the interval of the signed rank test; `None` below six
     /// blocks, which have none at 95 %.

@@ -48,7 +48,7 @@ pub struct Process {
     pub role: Role,
     /// Its name, where there can be several: that of a proxy.
     pub name: String,
-    /// CPUs in use, each the mean since the look before, at the middle between both: ns since measuring began, CPUs. Empty where it was
+    /// CPUs in use, each the mean since the look before, at the midpoint of the two: ns since measuring began, CPUs. Empty where it was
     /// not looked at.
     pub cpus: Vec<(f64, f64)>,
     /// CPUs in use, mean of the whole measured time; `None`: not known.

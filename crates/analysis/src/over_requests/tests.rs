@@ -9,24 +9,24 @@ fn found(what: &str) -> OverRequests {
 
 #[test]
 fn a_store_that_grows_by_100_bytes_a_call() {
-    let store = found("middle_store");
+    let store = found("proxy_store");
     let slope = store.slope_per_1000.unwrap();
     assert!((slope.point - 100_000.0).abs() < 1e-3 && store.shown, "{slope:?}");
-    assert!(store.sentence.contains("store of the middle grows: +97.7 KiB per 1,000 requests"), "{}", store.sentence);
+    assert!(store.sentence.contains("the proxy's store grows: +97.7 KiB per 1,000 requests"), "{}", store.sentence);
     assert!(store.points.windows(2).all(|pair| pair[0].mean < pair[1].mean));
 }
 
 #[test]
 fn time_and_memory_that_are_flat() {
-    let time = found("middle_time");
+    let time = found("proxy_time");
     assert!(
-        !time.shown && time.sentence.contains("own time is flat, within ±5 % over 2000 requests: "),
+        !time.shown && time.sentence.contains("self time is flat, within ±5 % over 2000 requests: "),
         "{}",
         time.sentence
     );
     assert_eq!((time.requests_a_point, time.points.len()), (250.0, 8), "means of 250 of 2,000 calls");
     assert!(time.points.iter().all(|point| (5_000.0..5_011.0).contains(&point.mean)));
-    let rss = found("middle_rss");
+    let rss = found("proxy_rss");
     assert_eq!((rss.slope_per_1000_mean, rss.shown), (0.0, false));
     assert!(rss.points.iter().all(|point| point.mean == 9_000_000.0));
 }
@@ -50,12 +50,12 @@ fn one_trial_has_no_interval_and_none_no_series() {
     let (run, mut records) = example::through();
     records.retain(|record| record.block == 0);
     let findings = crate::analyze(&run, &records);
-    let time = findings.over_requests.iter().find(|found| found.what == "middle_time").unwrap();
+    let time = findings.over_requests.iter().find(|found| found.what == "proxy_time").unwrap();
     assert_eq!((time.slope_per_1000, time.shown), (None, false));
     assert!(time.sentence.ends_with("from one trial"), "{}", time.sentence);
     records.retain(|record| record.point == 0);
     let findings = crate::analyze(&run, &records);
-    assert!(findings.over_requests.iter().all(|found| !found.what.starts_with("middle_")), "nothing stands in between");
+    assert!(findings.over_requests.iter().all(|found| !found.what.starts_with("proxy_")), "nothing stands in between");
 }
 
 #[test]
@@ -72,8 +72,8 @@ fn requests_are_counted_even_within_a_window() {
 /// An adapter that looked at its memory by calls, at `rss` of so many calls; a second process beside it where there are two.
 fn through_with_memory(rss: impl Fn(u32, u64) -> u64, every: u64, processes: usize) -> Findings {
     let (run, mut records) = example::through();
-    for record in records.iter_mut().filter(|record| !record.middles.is_empty()) {
-        let calls = record.middles[0].calls.as_mut().unwrap();
+    for record in records.iter_mut().filter(|record| !record.proxies.is_empty()) {
+        let calls = record.proxies[0].calls.as_mut().unwrap();
         let look = |calls: u64| MemoryAt {
             calls,
             at_ns: calls * 1_000,
@@ -81,14 +81,14 @@ fn through_with_memory(rss: impl Fn(u32, u64) -> u64, every: u64, processes: usi
             store_bytes: Some(16 + 50 * calls),
         };
         calls.memory = (0..=2_000 / every).map(|at| look(at * every)).collect();
-        let one = record.middles[0].clone();
-        record.middles.extend(std::iter::repeat_n(one, processes - 1));
+        let one = record.proxies[0].clone();
+        record.proxies.extend(std::iter::repeat_n(one, processes - 1));
     }
     crate::analyze(&run, &records)
 }
 
 fn memory_of(findings: &Findings) -> &OverRequests {
-    findings.over_requests.iter().rfind(|found| found.what == "middle_rss").unwrap()
+    findings.over_requests.iter().rfind(|found| found.what == "proxy_rss").unwrap()
 }
 
 #[test]
@@ -116,19 +116,20 @@ fn what_cannot_be_told_is_not_called_flat() {
     };
     let (trend, text) = of(|block, calls| 9_000_000 + if block % 2 == 0 { calls } else { 2_000 - calls });
     assert!(
-        trend == Trend::Flat && text.contains("resident set of the middle is flat, within ±5 % over 2000 requests: "),
+        trend == Trend::Flat && text.contains("proxy's resident set is flat, within ±5 % over 2000 requests: "),
         "{text}"
     );
     let (trend, text) = of(|block, calls| 9_000_000 + (1_000 * calls).saturating_mul(u64::from(block == 1)));
     assert!(
         trend == Trend::Unclear
-            && text.contains(": cannot tell whether the resident set of the middle grows over 2000 requests: +"),
+            && text.contains(": cannot tell whether the proxy's resident set grows over 2000 requests: +"),
         "{text}"
     );
     let (trend, text) = of(|_, calls| 9_000_000 + 2_000 * calls.min(300));
     assert_eq!(trend, Trend::Bent, "{text}");
     assert!(
-        text.contains("grows, not in a line: +") && text.contains(" in the second, which cannot tell how it goes on"),
+        text.contains("grows, but not linearly: +")
+            && text.contains(" in the second, which cannot tell how it continues"),
         "{text}"
     );
 }
@@ -159,13 +160,13 @@ fn what_grows_by_little_is_said_to() {
 }
 
 #[test]
-fn two_middles_are_summed_call_by_call() {
+fn two_proxies_are_summed_call_by_call() {
     let (_, mut records) = example::through();
-    let record = records.iter_mut().find(|record| !record.middles.is_empty()).unwrap();
-    let one = series(record, "middle_time").unwrap();
-    let mut second = record.middles[0].clone();
+    let record = records.iter_mut().find(|record| !record.proxies.is_empty()).unwrap();
+    let one = series(record, "proxy_time").unwrap();
+    let mut second = record.proxies[0].clone();
     second.calls.as_mut().unwrap().own_ns.truncate(500);
-    record.middles.push(second);
-    let both = series(record, "middle_time").unwrap();
+    record.proxies.push(second);
+    let both = series(record, "proxy_time").unwrap();
     assert_eq!((both.len(), both[7].1), (500, 2.0 * one[7].1));
 }

@@ -67,14 +67,14 @@ pub(crate) fn judge(
     if worst.excess >= 0.0 && limit == Some(Limit::Generator) {
         return Judged {
             outcome: Outcome::Generator,
-            why: format!("{}, but the generator was the limit", worst.why),
+            why: format!("{}, but the generator was the bottleneck", worst.why),
             values,
         };
     }
     if worst.excess < 0.0
         && let Some((condition, _)) = conditions.iter().zip(&values).find(|(_, value)| value.is_none())
     {
-        let why = format!("too few answers for {}: {}", condition.name(), measurement.latency().count);
+        let why = format!("too few responses for {}: {}", condition.name(), measurement.latency().count);
         return Judged { outcome: Outcome::TooFew, why, values };
     }
     let ends = |pick: fn(&(f64, f64)) -> f64| {
@@ -208,7 +208,6 @@ fn backlog(measurement: &Measurement) -> Option<Part> {
     let rises = means.windows(2).all(|two| two[0] < two[1]);
     let (first, last) = (means[0], means[FIFTHS - 1]);
     let excess = beyond(last / first, GROWN);
-    let why =
-        format!("a backlog grew: mean latency {} at first, {} at last", quantity(first, "ns"), quantity(last, "ns"));
+    let why = format!("growing backlog: mean latency rose from {} to {}", quantity(first, "ns"), quantity(last, "ns"));
     (rises && excess >= 0.0).then_some(Part { excess, interval: Some((excess, excess)), why })
 }

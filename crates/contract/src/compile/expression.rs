@@ -4,7 +4,7 @@ use regex_lite::RegexBuilder;
 
 use crate::code::{Arithmetic, Code, Compare, Id, Op};
 use crate::finding::{Found, Span, suggestion};
-use crate::functions::{self, Function, Gives, Takes};
+use crate::functions::{self, ArgKind, Function, ReturnKind};
 use crate::syntax::{Binary, Expr, ExprKind, Name};
 use crate::types::{Field, Schema, Type};
 
@@ -61,12 +61,12 @@ impl<'c> Compiler<'c> {
     pub(super) fn bind(&mut self, name: &Name, of: Type) -> u16 {
         let local = self.locals;
         if local == LOCALS_MAX {
-            let message = format!("more than {LOCALS_MAX} names are visible at once here");
+            let message = format!("more than {LOCALS_MAX} names are in scope here");
             self.found.mistake("depth", name.span, message);
             return local - 1;
         }
         if ["result", "error", "receiver", "true", "false", "let"].contains(&name.text.as_str()) {
-            let message = format!("`{}` has a meaning of its own and cannot be a name", name.text);
+            let message = format!("`{}` is reserved and cannot be a name", name.text);
             self.found.mistake("reserved", name.span, message);
         }
         self.locals += 1;
@@ -90,7 +90,7 @@ impl<'c> Compiler<'c> {
 
     fn expect_bool(&mut self, of: &Type, span: Span, what: &str) {
         if !matches!(of, Type::Bool | Type::Any) {
-            self.found.mistake("type", span, format!("{what} is a bool, and this is {}", described(of)));
+            self.found.mistake("type", span, format!("{what} must be a bool, found {}", described(of)));
         }
     }
 
@@ -101,7 +101,7 @@ impl<'c> Compiler<'c> {
             Type::Any => Type::Any,
             Type::Map(key, _) => (**key).clone(),
             _ => {
-                self.found.mistake("type", span, format!("a loop goes over a list, and this is {}", described(of)));
+                self.found.mistake("type", span, format!("a loop needs a list, found {}", described(of)));
                 Type::Any
             }
         }
@@ -121,30 +121,30 @@ impl<'c> Compiler<'c> {
             ExprKind::Field(of, field) => self.field(of, field, span),
             ExprKind::Index(of, at) => self.index(of, at, span),
             ExprKind::Call(function, arguments) => self.call(function, arguments, span),
-            ExprKind::Each(each, name, within, body) => {
+            ExprKind::Quantifier(each, name, within, body) => {
                 let (within_id, of) = self.expression(within);
                 let item = self.items_of(&of, within.span);
                 let local = self.bind(name, item);
-                let body = self.truth(body, "what is asked of each item");
+                let body = self.truth(body, "the condition on each item");
                 self.unbind();
-                let of = if *each == crate::syntax::Each::Count { Type::Int } else { Type::Bool };
-                (self.op(Op::Each { each: *each, local, within: within_id, body }, span), of)
+                let of = if *each == crate::syntax::Quantifier::Count { Type::Int } else { Type::Bool };
+                (self.op(Op::Quantifier { each: *each, local, within: within_id, body }, span), of)
             }
             ExprKind::Not(of) => {
-                let of = self.truth(of, "what stands after `!`");
+                let of = self.truth(of, "the operand of `!`");
                 (self.op(Op::Not(of), span), Type::Bool)
             }
             ExprKind::Minus(of) => {
                 let (id, kind) = self.expression(of);
-                if !Takes::Number.accepts(&kind) {
-                    let message = format!("`-` takes a number, and this is {}", described(&kind));
+                if !ArgKind::Number.accepts(&kind) {
+                    let message = format!("`-` takes a number, found {}", described(&kind));
                     self.found.mistake("type", of.span, message);
                 }
                 (self.op(Op::Minus(id), span), kind)
             }
             ExprKind::Binary(operator, a, b) => self.binary(*operator, a, b, span),
             ExprKind::If(condition, yes, no) => {
-                let condition = self.truth(condition, "what stands before `?`");
+                let condition = self.truth(condition, "the condition before `?`");
                 let ((yes, yes_type), (no, no_type)) = (self.expression(yes), self.expression(no));
                 let of = match joined(&yes_type, &no_type) {
                     Some(of) => of,
@@ -153,7 +153,7 @@ impl<'c> Compiler<'c> {
                         self.found.mistake(
                             "type",
                             span,
-                            format!("both values are of one type, and these are {yes} and {no}"),
+                            format!("both values must have the same type, found {yes} and {no}"),
                         );
                         Type::Any
                     }
@@ -202,11 +202,11 @@ impl<'c> Compiler<'c> {
             return (self.op(op, span), of);
         }
         if let Some((_, why)) = self.absent.iter().find(|(absent, _)| *absent == name) {
-            self.found.mistake("unknown-name", span, format!("there is no `{name}` here: {why}"));
+            self.found.mistake("unknown-name", span, format!("`{name}` is not available here: {why}"));
         } else {
             let names = self.scope.iter().map(|(name, ..)| name.clone()).collect::<Vec<_>>();
             let hint = suggestion(name, names.iter().map(String::as_str));
-            self.found.mistake_hint("unknown-name", span, format!("nothing here is called `{name}`"), hint);
+            self.found.mistake_hint("unknown-name", span, format!("unknown name `{name}`"), hint);
         }
         (self.op(Op::Bool(false), span), Type::Any)
     }
@@ -260,7 +260,7 @@ impl<'c> Compiler<'c> {
             }
         };
         if joined(&wanted, &at_kind).is_none() {
-            let message = format!("the index is {}, and this is {}", described(&wanted), described(&at_kind));
+            let message = format!("the index must be {}, found {}", described(&wanted), described(&at_kind));
             self.found.mistake("type", at.span, message);
         }
         (self.op(Op::At { of: of_id, at: at_id }, span), gives)
@@ -270,12 +270,7 @@ impl<'c> Compiler<'c> {
         let Some(row) = functions::find(&name.text) else {
             let names = functions::TABLE.iter().map(|row| row.name).chain(["all", "any", "count"]);
             let hint = suggestion(&name.text, names);
-            self.found.mistake_hint(
-                "unknown-function",
-                name.span,
-                format!("there is no function `{}`", name.text),
-                hint,
-            );
+            self.found.mistake_hint("unknown-function", name.span, format!("unknown function `{}`", name.text), hint);
             arguments.iter().for_each(|argument| drop(self.expression(argument)));
             return (self.op(Op::Bool(false), span), Type::Any);
         };
@@ -292,20 +287,20 @@ impl<'c> Compiler<'c> {
         for (at, (argument, of)) in arguments.iter().zip(&types).enumerate() {
             let takes = row.takes[at.min(wanted - 1)];
             if !takes.accepts(of) {
-                let message = format!("`{}` takes {} here, and this is {}", row.name, takes.words(), described(of));
+                let message = format!("`{}` takes {} here, found {}", row.name, takes.words(), described(of));
                 self.found.mistake("type", argument.span, message);
             }
         }
         let gives = match row.gives {
-            Gives::Bool => Type::Bool,
-            Gives::Int => Type::Int,
-            Gives::Float => Type::Float,
-            Gives::Text => Type::Text,
-            Gives::Texts => Type::List(Box::new(Type::Text)),
-            Gives::Last => types.last().cloned().unwrap_or(Type::Any),
-            Gives::Number if types.contains(&Type::Any) => Type::Any,
-            Gives::Number if types.contains(&Type::Float) => Type::Float,
-            Gives::Number => Type::Int,
+            ReturnKind::Bool => Type::Bool,
+            ReturnKind::Int => Type::Int,
+            ReturnKind::Float => Type::Float,
+            ReturnKind::Text => Type::Text,
+            ReturnKind::Texts => Type::List(Box::new(Type::Text)),
+            ReturnKind::Last => types.last().cloned().unwrap_or(Type::Any),
+            ReturnKind::Number if types.contains(&Type::Any) => Type::Any,
+            ReturnKind::Number if types.contains(&Type::Float) => Type::Float,
+            ReturnKind::Number => Type::Int,
         };
         // A wrong number of arguments has been reported; nothing is ever run then.
         (self.op(Op::Call { function: row.function, first, count }, span), gives)
@@ -317,24 +312,25 @@ impl<'c> Compiler<'c> {
             return (self.op(Op::Bool(false), span), gives);
         };
         let (of, kind) = self.expression(text);
-        if !Takes::Text.accepts(&kind) {
-            let message = format!("a pattern is held against a text, and this is {}", described(&kind));
+        if !ArgKind::Text.accepts(&kind) {
+            let message = format!("a pattern is matched against text, found {}", described(&kind));
             self.found.mistake("type", text.span, message);
         }
         let ExprKind::Text(source) = &pattern.kind else {
-            let message = "a pattern is written between quotes where it is used";
+            let message = "a pattern must be a quoted literal";
             self.found.mistake("pattern", pattern.span, message);
             return (self.op(Op::Bool(false), span), gives);
         };
         if source.len() > PATTERN_MAX_BYTES {
-            let message = format!("a pattern has at most {PATTERN_MAX_BYTES} bytes, this one has {}", source.len());
+            let message =
+                format!("a pattern may have at most {PATTERN_MAX_BYTES} bytes, this one has {}", source.len());
             self.found.mistake("pattern", pattern.span, message);
             return (self.op(Op::Bool(false), span), gives);
         }
         match RegexBuilder::new(source).size_limit(PATTERN_PROGRAM_MAX_BYTES).nest_limit(16).build() {
             Ok(compiled) => self.code.patterns.push(compiled),
             Err(error) => {
-                self.found.mistake("pattern", pattern.span, format!("this is no pattern: {error}"));
+                self.found.mistake("pattern", pattern.span, format!("invalid pattern: {error}"));
                 return (self.op(Op::Bool(false), span), gives);
             }
         }
@@ -370,14 +366,14 @@ impl<'c> Compiler<'c> {
                 Type::Record(_) | Type::Named(_) => Type::Text,
                 Type::Any | Type::Tuple(_) => Type::Any,
                 other => {
-                    let hint = "for texts write `contains(text, part)`";
-                    let message = format!("`in` looks into a list or a map, and this is {}", described(other));
+                    let hint = "for text, use `contains(text, part)`";
+                    let message = format!("`in` needs a list or a map, found {}", described(other));
                     self.found.mistake_hint("type", b.span, message, hint);
                     Type::Any
                 }
             };
             if joined(&item, &a_type).is_none() {
-                let message = format!("the items are {}, and this is {}", described(&item), described(&a_type));
+                let message = format!("each item is {}, but this is {}", described(&item), described(&a_type));
                 self.found.mistake("type", a.span, message);
             }
             return (self.op(Op::In { item: a_id, within: b_id }, span), Type::Bool);
@@ -395,10 +391,10 @@ impl<'c> Compiler<'c> {
 
     fn comparable(&mut self, how: Compare, a: (&Expr, &Type), b: (&Expr, &Type), span: Span) {
         if joined(a.1, b.1).is_none() {
-            let message = format!("{} is compared with {}", described(a.1), described(b.1));
-            let numeral = |x: &Type, y: &Type| Takes::Text.accepts(x) && Takes::Number.accepts(y);
+            let message = format!("cannot compare {} with {}", described(a.1), described(b.1));
+            let numeral = |x: &Type, y: &Type| ArgKind::Text.accepts(x) && ArgKind::Number.accepts(y);
             if numeral(a.1, b.1) || numeral(b.1, a.1) {
-                self.found.mistake_hint("type", span, message, "`int(text)` makes a number of a text");
+                self.found.mistake_hint("type", span, message, "use `int(text)` to convert text to a number");
             } else {
                 self.found.mistake("type", span, message);
             }
@@ -409,7 +405,7 @@ impl<'c> Compiler<'c> {
         if !matches!(how, Compare::Equal | Compare::Unequal) {
             for (side, of) in [a, b] {
                 if !ordered(of) {
-                    let message = format!("numbers and texts have an order, and this is {}", described(of));
+                    let message = format!("only numbers and text have an order, found {}", described(of));
                     self.found.mistake("type", side.span, message);
                     return;
                 }
@@ -444,8 +440,8 @@ impl<'c> Compiler<'c> {
             (Type::List(x), Type::List(y)) if plus => Type::List(Box::new(joined(x, y).unwrap_or(Type::Any))),
             (x, y) => {
                 let message = format!("`{sign}` does not take {} and {}", described(x), described(y));
-                if plus && (Takes::Text.accepts(x) || Takes::Text.accepts(y)) {
-                    self.found.mistake_hint("type", span, message, "`text(value)` makes a text of a value");
+                if plus && (ArgKind::Text.accepts(x) || ArgKind::Text.accepts(y)) {
+                    self.found.mistake_hint("type", span, message, "use `text(value)` to convert a value to text");
                 } else {
                     self.found.mistake("type", span, message);
                 }
@@ -460,8 +456,7 @@ pub(super) fn described(of: &Type) -> String {
     match of {
         Type::Any => "anything".to_owned(),
         Type::Int => "an int".to_owned(),
-        Type::Bytes => "bytes".to_owned(),
-        Type::Record(_) | Type::Tuple(_) => of.to_string(),
+        Type::Text | Type::Choice(_) | Type::Bytes | Type::Record(_) | Type::Tuple(_) => of.to_string(),
         other => format!("a {other}"),
     }
 }

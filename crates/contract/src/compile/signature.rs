@@ -34,12 +34,12 @@ pub(super) fn shape(
     for param in &operation.params {
         super::unique(&mut names, &param.name, "parameter", found);
         if ["result", "error", "receiver", "true", "false", "let"].contains(&param.name.text.as_str()) {
-            let message = format!("`{}` has a meaning of its own and cannot be a parameter", param.name.text);
+            let message = format!("`{}` is reserved and cannot be a parameter", param.name.text);
             found.mistake("reserved", param.name.span, message);
         }
     }
     if operation.params.len() > PARAMS_MAX {
-        found.mistake("size", operation.name.span, format!("there are more than {PARAMS_MAX} parameters"));
+        found.mistake("size", operation.name.span, format!("more than {PARAMS_MAX} parameters"));
     }
     if operation.method.is_some() {
         return of_http(operation, known, found);
@@ -56,7 +56,7 @@ pub(super) fn shape(
     if let Some(signature) = signature.filter(|signature| signature.params.len() != operation.params.len()) {
         let (theirs, ours) = (signature.params.len(), operation.params.len());
         let names = signature.params.iter().map(|param| param.name.as_str()).collect::<Vec<_>>().join(", ");
-        let message = format!("`{}` has {ours} parameters here and {theirs} in the schema", operation.name.text);
+        let message = format!("parameter count of `{}` is {ours}, the schema has {theirs}", operation.name.text);
         found.mistake_hint("parameters", operation.name.span, message, format!("the schema has `({names})`"));
     }
     let params = operation.params.iter().enumerate().map(|(at, param)| {
@@ -76,8 +76,8 @@ pub(super) fn shape(
 fn of_http(operation: &Operation, known: Known<'_>, found: &mut Found) -> Shape {
     let variables = variables(&operation.name.text);
     if variables.is_none() {
-        let hint = "a variable is a name between braces, `/users/{id}`";
-        found.mistake_hint("path", operation.name.span, "the braces of this path do not match", hint);
+        let hint = "write a variable as a name in braces: `/users/{id}`";
+        found.mistake_hint("path", operation.name.span, "unbalanced braces in this path", hint);
     }
     let variables = variables.unwrap_or_default();
     let texts = || Type::Map(Box::new(Type::Text), Box::new(Type::Text));
@@ -90,7 +90,7 @@ fn of_http(operation: &Operation, known: Known<'_>, found: &mut Found) -> Shape 
             name => {
                 let names = ["args", "headers", "body"].into_iter().chain(variables.iter().copied());
                 let hint = suggestion(name, names);
-                let message = format!("a request of HTTP has no `{name}`");
+                let message = format!("an HTTP request has no `{name}`");
                 found.mistake_hint("parameters", param.name.span, message, hint);
                 Type::Any
             }
@@ -128,7 +128,7 @@ fn read(of: &TypeTree, known: Known<'_>, found: &mut Found) -> Type {
             let mut names = BTreeMap::new();
             let field = |(name, optional, of): &(crate::syntax::Name, bool, TypeTree)| {
                 if names.insert(name.text.clone(), ()).is_some() {
-                    found.mistake("twice", name.span, format!("the field `{}` is there twice", name.text));
+                    found.mistake("twice", name.span, format!("duplicate field `{}`", name.text));
                 }
                 Field { name: name.text.clone(), of: read(of, known, found), optional: *optional, required: !optional }
             };
@@ -147,7 +147,7 @@ fn read(of: &TypeTree, known: Known<'_>, found: &mut Found) -> Type {
                 let own = ["any", "bool", "int", "float", "text", "bytes", "list", "map"];
                 let names = own.into_iter().chain(known.schema.types.keys().map(String::as_str));
                 let hint = suggestion(name, names);
-                found.mistake_hint("unknown-type", of.span, format!("there is no type `{name}`"), hint);
+                found.mistake_hint("unknown-type", of.span, format!("unknown type `{name}`"), hint);
                 Type::Any
             }
         },

@@ -1,6 +1,6 @@
 //! The functions of the language.
 
-use super::{BYTES_A_STEP, Halted, Outcome, Run, Why};
+use super::{BYTES_A_STEP, NoValue, Outcome, Run, Why};
 use crate::code::Id;
 use crate::formats;
 use crate::functions::Function;
@@ -15,8 +15,8 @@ impl<'a> Run<'a> {
             Function::Has => match self.value(one) {
                 Ok(Value::Missing) => Ok(Value::Bool(false)),
                 Ok(_) => Ok(Value::Bool(true)),
-                Err(Halted) if self.reason().why == Why::Missing => Ok(Value::Bool(false)),
-                Err(Halted) => Err(Halted),
+                Err(NoValue) if self.reason().why == Why::Missing => Ok(Value::Bool(false)),
+                Err(NoValue) => Err(NoValue),
             },
             Function::IsInt => Ok(Value::Bool(matches!(self.needed(one)?, Value::Int(_)))),
             Function::IsText => Ok(Value::Bool(matches!(self.needed(one)?, Value::Text(_)))),
@@ -68,7 +68,7 @@ impl<'a> Run<'a> {
                 let text = self.text(one)?;
                 self.charge_bytes(id, text.len())?;
                 let time = formats::time_ms(text, false);
-                time.map_or_else(|| self.stop(id, Why::NotA("time of RFC 3339")), |time| Ok(Value::Int(time)))
+                time.map_or_else(|| self.stop(id, Why::NotA("time in RFC 3339 format")), |time| Ok(Value::Int(time)))
             }
             Function::MimeValid | Function::PgnValid | Function::Rfc3339 | Function::Rfc822Date | Function::Uuid4 => {
                 let text = self.text(one)?;
@@ -94,7 +94,7 @@ impl<'a> Run<'a> {
             Value::Bytes(bytes) => bytes.len(),
             Value::Node(node) => node.len(),
             Value::List(items) | Value::Tuple(items) => items.len(),
-            other => return self.kind(of, "what has a length", other),
+            other => return self.kind(of, "text, bytes, a list or a map", other),
         };
         Ok(Value::Int(length as i64))
     }
@@ -102,7 +102,7 @@ impl<'a> Run<'a> {
     /// The value of a key, or what is given for where there is none.
     fn get(&mut self, id: Id, map: Id, key: Id, otherwise: Id) -> Outcome<Value<'a>> {
         let found = match self.at(id, map, key) {
-            Err(Halted) if self.reason().why == Why::Missing => Value::Missing,
+            Err(NoValue) if self.reason().why == Why::Missing => Value::Missing,
             other => other?,
         };
         match found {
@@ -131,7 +131,7 @@ impl<'a> Run<'a> {
                 let number = text.parse::<f64>().ok().filter(|number| number.is_finite());
                 number.map_or_else(|| self.stop(id, Why::NotA("number")), |number| Ok(Value::Float(number)))
             }
-            (other, _) => self.kind(of, "a number, or a text that is one", other),
+            (other, _) => self.kind(of, "a number or numeric text", other),
         }
     }
 

@@ -2,7 +2,7 @@
 
 use super::{Env, Run, Scratch};
 use crate::code::{Code, Id, Op};
-use crate::syntax::Each;
+use crate::syntax::Quantifier;
 use crate::value::Value;
 
 /// Most values that are given.
@@ -65,7 +65,7 @@ impl Look<'_, '_> {
                 self.run.locals[usize::from(local)] = self.run.value(value).unwrap_or(Value::Missing);
                 self.fails(body);
             }
-            Op::Each { each: Each::All, local, within, body } => {
+            Op::Quantifier { each: Quantifier::All, local, within, body } => {
                 let count = self.run.items(within).map_or(0, |items| items.len());
                 for at in 0..count {
                     // Made anew for each item, as what is asked of items may use the memory of the run.
@@ -104,7 +104,7 @@ impl Look<'_, '_> {
                 self.reads(b);
             }
             Op::If { condition, yes, no } => [condition, yes, no].into_iter().for_each(|part| self.reads(part)),
-            Op::Each { within, .. } => self.reads(within),
+            Op::Quantifier { within, .. } => self.reads(within),
             Op::Let { local, value, body } => {
                 self.names[usize::from(local)] = self.name(value);
                 self.run.locals[usize::from(local)] = self.run.value(value).unwrap_or(Value::Missing);

@@ -37,9 +37,9 @@ impl<'a> Run<'a> {
                 Ok(Some(a.cmp(b)))
             }
             (Value::Int(_) | Value::Float(_), other) => self.kind(at, "a number", other),
-            (Value::Text(_), other) => self.kind(at, "a text", other),
+            (Value::Text(_), other) => self.kind(at, "text", other),
             (Value::Bytes(_), other) => self.kind(at, "bytes", other),
-            (other, _) => self.kind(at, "a number or a text", other),
+            (other, _) => self.kind(at, "a number or text", other),
         }
     }
 
@@ -163,10 +163,10 @@ impl<'a> Run<'a> {
                     Ok(Value::List(items.into_bump_slice()))
                 }
                 _ => match left {
-                    Value::Text(_) => self.kind(b, "a text", right),
+                    Value::Text(_) => self.kind(b, "text", right),
                     Value::Int(_) | Value::Float(_) => self.kind(b, "a number", right),
                     Value::List(_) => self.kind(b, "a list", right),
-                    other => self.kind(a, "a number, a text or a list", other),
+                    other => self.kind(a, "a number, text or a list", other),
                 },
             },
             (Value::Int(_) | Value::Float(_), other) => self.kind(b, "a number", other),

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use crate::print::expression;
-use crate::syntax::{Binary, Each, Expr, ExprKind};
+use crate::syntax::{Binary, Expr, ExprKind, Quantifier};
 
 /// A value that is known before any message comes.
 #[derive(Clone, Debug, PartialEq)]
@@ -47,13 +47,13 @@ pub(super) fn constant(expr: &Expr) -> Option<Known> {
             _ => constant(no),
         },
         ExprKind::Let(_, _, body) => constant(body),
-        ExprKind::Each(each, _, within, body) => {
+        ExprKind::Quantifier(each, _, within, body) => {
             let empty = matches!(&within.kind, ExprKind::List(items) if items.is_empty());
             match (each, constant(body)) {
-                (Each::All, Some(Known::Bool(true))) => Some(Known::Bool(true)),
-                (Each::Any, Some(Known::Bool(false))) => Some(Known::Bool(false)),
-                (Each::All, _) if empty => Some(Known::Bool(true)),
-                (Each::Any, _) if empty => Some(Known::Bool(false)),
+                (Quantifier::All, Some(Known::Bool(true))) => Some(Known::Bool(true)),
+                (Quantifier::Any, Some(Known::Bool(false))) => Some(Known::Bool(false)),
+                (Quantifier::All, _) if empty => Some(Known::Bool(true)),
+                (Quantifier::Any, _) if empty => Some(Known::Bool(false)),
                 _ => None,
             }
         }
@@ -120,7 +120,7 @@ fn binary(operator: Binary, a: &Expr, b: &Expr) -> Option<Known> {
     Some(Known::Bool(holds))
 }
 
-/// Why an operation on constants never has a value: 64 bits do not hold it, or it divides by zero.
+/// Why an operation on constants never has a value: 64 bits do not hold it, or division by zero.
 pub(super) enum Impossible {
     Overflow,
     ByZero,
@@ -152,7 +152,7 @@ pub(super) fn impossible(operator: Binary, a: &Expr, b: &Expr) -> Option<Impossi
 fn is_length(expr: &Expr) -> bool {
     match &expr.kind {
         ExprKind::Call(function, _) => function.text == "len",
-        ExprKind::Each(Each::Count, ..) => true,
+        ExprKind::Quantifier(Quantifier::Count, ..) => true,
         _ => false,
     }
 }

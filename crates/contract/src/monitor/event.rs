@@ -1,6 +1,7 @@
 //! What comes to a monitor and what it asks for.
 
-use crate::contract::{OperationId, ServiceId};
+use crate::clause::ServiceId;
+use crate::contract::OperationId;
 use crate::metadata::{ReplyMetadata, RequestMetadata};
 use crate::value::Value;
 
@@ -107,7 +108,7 @@ pub enum Action {
 
 /// What one event led to.
 #[derive(Clone, Debug, Default)]
-pub struct Stepped {
+pub struct StepOutput {
     /// What to do, in this order.
     pub actions: Vec<Action>,
     /// What to tell.

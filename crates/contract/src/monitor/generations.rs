@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use super::report::Report;
-use crate::contract::{Clause, Contract, OperationId, ServiceId};
+use crate::clause::{Clause, ServiceId};
+use crate::contract::{Contract, OperationId};
 
 /// How often a clause came to what.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -1,13 +1,13 @@
 //! Asking clauses, and what is told of those that are not kept.
 
 use super::entry::{Entry, Origin};
-use super::event::{Call, Outcome, Stepped, Ticket};
+use super::event::{Call, Outcome, StepOutput, Ticket};
 use super::keep::Introduced;
 use super::report::{Found, Kind, Link, Report, Variable};
 use super::store::{Key, Store};
 use super::{Monitor, operation_name};
+use crate::clause::Clause;
 use crate::compile::is_secret_name;
-use crate::contract::Clause;
 use crate::eval::show::{HIDDEN, excerpt};
 use crate::eval::{self, Env, Stop, Verdict};
 use crate::finding::Places;
@@ -19,7 +19,7 @@ const LINKS_MAX: usize = 32;
 
 impl<S: Store> Monitor<S> {
     /// The index of the member that a call uses, and whether it is not to be shown; `None`: it cannot be said.
-    pub(super) fn invoked_index(&mut self, call: Call<'_>, stepped: &mut Stepped) -> Option<(Option<String>, bool)> {
+    pub(super) fn invoked_index(&mut self, call: Call<'_>, stepped: &mut StepOutput) -> Option<(Option<String>, bool)> {
         let contract = self.contracts.of(call.operation.service).clone();
         let Some(clause) = &contract.op(call.operation).index else { return Some((None, false)) };
         let mut index = None;
@@ -44,7 +44,7 @@ impl<S: Store> Monitor<S> {
         outcome: Value<'_>,
         direction: Direction,
         ticket: &Ticket,
-        stepped: &mut Stepped,
+        stepped: &mut StepOutput,
     ) -> Vec<Introduced> {
         let contract = self.contracts.of(call.operation.service).clone();
         let mut all: Vec<Introduced> = Vec::new();
@@ -75,7 +75,7 @@ impl<S: Store> Monitor<S> {
         outcome: Outcome<'_>,
         ticket: &Ticket,
         now_s: u64,
-        stepped: &mut Stepped,
+        stepped: &mut StepOutput,
     ) {
         match outcome {
             Outcome::Result(result) => self.ask(Kind::Postcondition, call, result, ticket, now_s, stepped),
@@ -91,7 +91,7 @@ impl<S: Store> Monitor<S> {
         outcome: Value<'_>,
         ticket: &Ticket,
         now_s: u64,
-        stepped: &mut Stepped,
+        stepped: &mut StepOutput,
     ) {
         let contract = self.contracts.of(call.operation.service).clone();
         let operation = contract.op(call.operation);
@@ -135,7 +135,7 @@ impl<S: Store> Monitor<S> {
     }
 
     /// Blames whoever owed what is not kept: the sender of the request, or all who vouch for whoever replied.
-    fn failed(&mut self, report: Report, ticket: &Ticket, now_s: u64, stepped: &mut Stepped) {
+    fn failed(&mut self, report: Report, ticket: &Ticket, now_s: u64, stepped: &mut StepOutput) {
         self.counts.fails += 1;
         let blamed = match report.kind {
             Kind::Precondition => vec![ticket.sender.clone()],
@@ -154,7 +154,7 @@ impl<S: Store> Monitor<S> {
         stop: Stop,
         call: Call<'_>,
         seen: Option<(Value<'_>, &Ticket)>,
-        stepped: &mut Stepped,
+        stepped: &mut StepOutput,
     ) {
         let found = match Verdict::of(stop) {
             Verdict::Unknown(_) => {
@@ -257,24 +257,24 @@ impl<S: Store> Monitor<S> {
                 continue;
             }
             let Some(entry) = self.store.get(&key, now_s).and_then(|bytes| Entry::decode(&bytes)) else {
-                let because = "the store has forgotten it".to_owned();
+                let because = "no longer in the store".to_owned();
                 links.push(Link { depth, entry: "an entry".to_owned(), vouched_for_by: Vec::new(), because });
                 continue;
             };
             let mut because = Vec::new();
             for origin in &entry.origins {
                 because.push(match origin {
-                    Origin::Configured => "the configuration says so".to_owned(),
-                    Origin::Request(label) => format!("a request of {} invoked or introduced it", self.name(*label)),
-                    Origin::Carried(name) => format!("the adapter {} said so", self.name(*name)),
+                    Origin::Configured => "from the configuration".to_owned(),
+                    Origin::Request(label) => format!("invoked or introduced by a request from {}", self.name(*label)),
+                    Origin::Carried(name) => format!("reported by adapter {}", self.name(*name)),
                     Origin::Reply(of) => {
                         open.push((*of, depth + 1));
-                        "a reply introduced it, of whom the next line tells".to_owned()
+                        "introduced by a reply, see the next line".to_owned()
                     }
                 });
             }
             if entry.more_origins {
-                because.push("there were more occasions than are kept".to_owned());
+                because.push("more origins than are stored".to_owned());
             }
             let index = entry.index.as_ref().map(|index| self.shown_index(index, entry.secret, &key));
             let index = index.map_or(String::new(), |index| format!("<{index}>"));

@@ -1,10 +1,11 @@
 //! Keeping entries: new ones, known ones, and what is believed of those that another adapter tells of.
 
 use super::entry::{Entry, NameId, Origin, key_of};
-use super::event::{Action, Call, Stepped, Ticket};
+use super::event::{Action, Call, StepOutput, Ticket};
 use super::store::{Key, Store};
-use super::{Monitor, Promise, Standing};
-use crate::contract::{Contract, ServiceId};
+use super::{EndpointState, Monitor, Promise};
+use crate::clause::ServiceId;
+use crate::contract::Contract;
 use crate::metadata::Identified;
 
 /// What is known of one side of an entry when it is to be kept.
@@ -76,7 +77,7 @@ impl<S: Store> Monitor<S> {
         origin: Origin,
         peer: Option<NameId>,
         now_s: u64,
-        stepped: &mut Stepped,
+        stepped: &mut StepOutput,
     ) -> Ticket {
         let blank = Ticket {
             entry: None,
@@ -104,7 +105,7 @@ impl<S: Store> Monitor<S> {
         carried: &Identified,
         other: NameId,
         now_s: u64,
-        stepped: &mut Stepped,
+        stepped: &mut StepOutput,
     ) {
         let labels = carried.labels.iter().filter_map(|label| self.number(label)).collect::<Vec<_>>();
         let peer = carried.peer.as_ref().and_then(|peer| self.number(peer));
@@ -133,7 +134,7 @@ impl<S: Store> Monitor<S> {
     }
 
     /// Keeps an entry, new or known, and gives it as it is then; `None`: there is no room for its names.
-    pub(super) fn keep(&mut self, kept: &Kept<'_>, now_s: u64, stepped: &mut Stepped) -> Option<(Key, Entry)> {
+    pub(super) fn keep(&mut self, kept: &Kept<'_>, now_s: u64, stepped: &mut StepOutput) -> Option<(Key, Entry)> {
         let contract = self.contracts.of(kept.service).clone();
         let service_name = contract.service_name(kept.service);
         let (Some(endpoint), Some(service)) = (self.number(kept.endpoint), self.number(service_name)) else {
@@ -147,7 +148,7 @@ impl<S: Store> Monitor<S> {
             let address = peer.map(|peer| self.name(peer).to_owned());
             let endpoint = kept.endpoint.to_owned();
             stepped.actions.push(Action::Intercept { endpoint, service: kept.service, peer: address });
-            if self.standing(kept.endpoint) == Standing::Conflict {
+            if self.standing(kept.endpoint) == EndpointState::Conflict {
                 stepped.reports.push(self.conflict(kept.endpoint));
             }
         }

@@ -6,7 +6,8 @@ use std::hash::{BuildHasher, RandomState};
 
 use hashbrown::HashTable;
 
-use super::store::Key;
+/// What an entry is found by: a hash of endpoint, service and index. The entry itself tells whether it is the right one.
+pub type Key = [u8; 12];
 
 /// Bits of a place that say where in its segment a record begins.
 const OFFSET_BITS: u32 = 14;

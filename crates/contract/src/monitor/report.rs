@@ -140,10 +140,10 @@ impl Report {
     pub fn explain(&self) -> String {
         let mut out = match (self.kind, self.found) {
             (Kind::Precondition, Found::Fails) => {
-                format!("{} sent the request, so it owed the precondition.\n", self.blamed.join(", "))
+                format!("{} sent the request, so it is responsible for the precondition.\n", self.blamed.join(", "))
             }
-            (_, Found::Fails) => format!("{} vouched for what was called.\n", self.blamed.join(", ")),
-            _ => "Nobody is blamed, because it cannot be said whether the clause is kept.\n".to_owned(),
+            (_, Found::Fails) => format!("{} vouched for the service that was called.\n", self.blamed.join(", ")),
+            _ => "No party is blamed, because it is unknown whether the clause holds.\n".to_owned(),
         };
         out += &chain(&self.provenance);
         out

@@ -35,10 +35,10 @@ pub fn show_entry(names: &[String], key: &Key, entry: &[u8]) -> Option<Shown> {
     let mut labels = entry.labels.iter().map(|label| name(*label).to_owned()).collect::<Vec<_>>();
     labels.sort();
     let because = entry.origins.iter().map(|origin| match origin {
-        Origin::Configured => "the configuration says so".to_owned(),
-        Origin::Request(label) => format!("a request of {} invoked or introduced it", name(*label)),
-        Origin::Carried(other) => format!("the adapter {} said so", name(*other)),
-        Origin::Reply(_) => "a reply introduced it".to_owned(),
+        Origin::Configured => "from the configuration".to_owned(),
+        Origin::Request(label) => format!("invoked or introduced by a request from {}", name(*label)),
+        Origin::Carried(other) => format!("reported by adapter {}", name(*other)),
+        Origin::Reply(_) => "introduced by a reply".to_owned(),
     });
     Some(Shown {
         endpoint: name(entry.endpoint).to_owned(),

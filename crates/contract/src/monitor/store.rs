@@ -2,10 +2,8 @@
 
 use std::borrow::Cow;
 
+pub use super::log::Key;
 use super::log::{BYTES_MAX, Log};
-
-/// What an entry is found by: a hash of endpoint, service and index. The entry itself tells whether it is the right one.
-pub type Key = [u8; 12];
 
 /// Where service entries are kept: bytes by key. What a store forgets costs precision of blame, never a call.
 ///

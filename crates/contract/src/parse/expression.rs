@@ -2,7 +2,7 @@
 
 use super::{Broken, DEPTH_MAX, Parsed, Parser};
 use crate::finding::Span;
-use crate::syntax::{Binary, Each, Expr, ExprKind, Name};
+use crate::syntax::{Binary, Expr, ExprKind, Name, Quantifier};
 use crate::token::Token;
 
 impl Parser<'_> {
@@ -42,7 +42,7 @@ impl Parser<'_> {
                 "depth",
                 span,
                 message,
-                "divide it into several clauses, or name parts of it with `let`",
+                "split it into several clauses, or name parts of it with `let`",
             );
             return Expr { kind: ExprKind::Bool(true), span, depth: 1 };
         }
@@ -65,7 +65,7 @@ impl Parser<'_> {
         while let Some((_, operator, strength)) = self.operator().filter(|(.., strength)| *strength >= least) {
             if strength == Binary::COMPARISON && compared {
                 let hint = "write `a < b && b < c`";
-                self.found.mistake_hint("syntax", self.span(), "comparisons do not chain", hint);
+                self.found.mistake_hint("syntax", self.span(), "comparisons cannot be chained", hint);
                 return Err(Broken);
             }
             compared |= strength == Binary::COMPARISON;
@@ -75,12 +75,12 @@ impl Parser<'_> {
         }
         for (wrong, right) in [("=", "=="), ("&", "&&"), ("|", "||")] {
             if self.is_sign(wrong) {
-                return self.broken_hint("an operator or the clause's end", format!("did you mean `{right}`?"));
+                return self.broken_hint("an operator or the end of the clause", format!("did you mean `{right}`?"));
             }
         }
         for (wrong, right) in [("and", "&&"), ("or", "||"), ("is", "==")] {
             if self.is_word(wrong) {
-                return self.broken_hint("an operator or the clause's end", format!("did you mean `{right}`?"));
+                return self.broken_hint("an operator or the end of the clause", format!("did you mean `{right}`?"));
             }
         }
         Ok(left)
@@ -104,7 +104,7 @@ impl Parser<'_> {
         let mut of = self.primary()?;
         loop {
             if self.take_sign(".") {
-                let field = self.name("a field's name")?;
+                let field = self.name("a field name")?;
                 of = self.node(start, ExprKind::Field(Box::new(of), field));
             } else if self.take_sign("[") {
                 let at = self.expression()?;
@@ -171,7 +171,7 @@ impl Parser<'_> {
             "false" => return Ok(self.node(start, ExprKind::Bool(false))),
             "not" => {
                 let hint = "did you mean `!`?";
-                self.found.mistake_hint("syntax", name.span, "`not` is no operator", hint);
+                self.found.mistake_hint("syntax", name.span, "unknown operator `not`", hint);
                 return Err(Broken);
             }
             _ => {}
@@ -180,15 +180,15 @@ impl Parser<'_> {
             return Ok(self.node(start, ExprKind::Name(name.text)));
         }
         self.advance();
-        let each = Each::WORDS.iter().find(|(word, _)| *word == name.text);
+        let each = Quantifier::WORDS.iter().find(|(word, _)| *word == name.text);
         if let Some((_, each)) = each {
-            let item = self.name("the name of an item")?;
+            let item = self.name("an item name")?;
             self.expect_word("in")?;
             let within = self.expression()?;
-            self.expect_sign(":", "before what is asked of each item")?;
+            self.expect_sign(":", "before the condition on each item")?;
             let body = self.expression()?;
-            self.expect_sign(")", "after what is asked of each item")?;
-            return Ok(self.node(start, ExprKind::Each(*each, item, Box::new(within), Box::new(body))));
+            self.expect_sign(")", "after the condition on each item")?;
+            return Ok(self.node(start, ExprKind::Quantifier(*each, item, Box::new(within), Box::new(body))));
         }
         let arguments = self.items(")")?;
         let Name { .. } = name;

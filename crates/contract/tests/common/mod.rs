@@ -4,9 +4,10 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use contract::metadata::UNKNOWN;
 use contract::metadata::{self, Known, ReplyMetadata, RequestMetadata};
 use contract::monitor::report::Report;
-use contract::monitor::{Action, Call, Event, MemoryStore, Monitor, Outcome, Placement, Settings, Standing, UNKNOWN};
+use contract::monitor::{Action, Call, EndpointState, Event, MemoryStore, Monitor, Outcome, Placement, Settings};
 use contract::{Contract, Tape, TapeId, Value, check};
 use serde_json::Value as Json;
 
@@ -165,12 +166,12 @@ impl World {
     }
 
     fn known<'a>(&self, adapter: &str, asked: &Asked<'a>, args: &'a [Value<'a>]) -> Option<Call<'a>> {
-        let Standing::Service(service) = self.adapters[adapter].standing(asked.endpoint) else { return None };
+        let EndpointState::Service(service) = self.adapters[adapter].standing(asked.endpoint) else { return None };
         let operation = self.contract.operation(service, asked.operation)?;
         Some(Call { endpoint: asked.endpoint, operation, args })
     }
 
-    fn step(&mut self, adapter: &str, event: Event<'_>) -> contract::monitor::Stepped {
+    fn step(&mut self, adapter: &str, event: Event<'_>) -> contract::monitor::StepOutput {
         let now_s = self.now_s;
         self.adapters.get_mut(adapter).unwrap_or_else(|| panic!("no adapter at {adapter}")).step(event, now_s)
     }

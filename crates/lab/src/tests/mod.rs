@@ -1,7 +1,7 @@
 //! The lab with real processes: `examples/stand_in.rs` plays the quintain binary.
 
-mod middles;
 mod processes;
+mod proxies;
 mod runs;
 
 use std::collections::BTreeMap;
@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use study::plan::{LoadPlan, Plan, Point, SubjectPlan, TrialRule};
 use study::record::IdlePolicy;
-use study::spec::{Arrivals, Backend, Connection, Stop, Warmup};
+use study::spec::{Arrivals, Backend, Connection, Protocol, Stop, Warmup};
 
 use crate::Options;
 
@@ -44,10 +44,10 @@ fn point(command: &str) -> Point {
             ready_timeout_ns: 10_000_000_000,
             stop_timeout_ns: 10_000_000_000,
         },
-        middles: Vec::new(),
-        middle_cpus: 0,
+        proxies: Vec::new(),
+        proxy_cpus: 0,
         load: LoadPlan {
-            protocol: "pingpong".to_owned(),
+            protocol: Protocol::Pingpong,
             http: None,
             workload: None,
             journey: None,

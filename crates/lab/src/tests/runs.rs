@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use study::plan::{CapacityShare, Plan, Point, SearchPlan};
 use study::record::{BuildOutcome, FailureKind, IdlePolicy, Limit, Outcome, Purpose, Record, Step, Verdict};
-use study::spec::Arrivals;
+use study::spec::{Arrivals, Protocol};
 use study::{Next, WarningKind};
 
 use super::{alive, eventually, number_in, options, plan, point, stand_in};
@@ -188,7 +188,7 @@ fn a_free_port_that_was_taken_is_tried_again() {
 fn a_subject_that_crashes_while_it_is_loaded() {
     let mut crash = point("quintain serve crash {port}");
     crash.load.stop = study::spec::Stop::Duration { duration_ns: 20_000_000_000 };
-    let record = check_failure("quintain", crash, FailureKind::Exited, "it ended (signal 9) while it was loaded");
+    let record = check_failure("quintain", crash, FailureKind::Exited, "exited (signal 9) under load");
     assert_eq!(record.subject.stderr_tail, "something is rotten");
     assert_eq!(record.subject.exit.as_deref(), Some("signal 9"));
 }
@@ -206,11 +206,11 @@ fn generators_that_fail() {
         "load-hears-nothing",
         well(),
         FailureKind::Answers,
-        "not one answer was right while it was measured: wrong-answer 5",
+        "no valid response during the measurement: wrong-answer 5",
     );
     let mut other = well();
-    other.load.protocol = "gopher".to_owned();
-    check_failure("quintain", other, generator, "no protocol `gopher`");
+    other.load.protocol = Protocol::Http;
+    check_failure("quintain", other, generator, "does not say what is asked over `http`");
 }
 
 #[test]
@@ -246,7 +246,7 @@ fn failures_end_their_point_and_not_the_run() {
     let plan = plan(vec![point("quintain serve early-exit {port}"), point("quintain serve well {port}"), away], 4);
     let (ended, told) = run(&plan, &options(stand_in(folder.path(), "quintain")));
     assert_eq!(ended.cause, Cause::Complete);
-    assert!(ended.points[0].as_deref().unwrap().starts_with("given up after 3 failures in a row, the last: it ended"));
+    assert!(ended.points[0].as_deref().unwrap().starts_with("gave up after 3 consecutive failures; last: exited"));
     assert_eq!(ended.points[1].as_deref(), Some("4 trials, as many as the study allows"));
     assert_eq!(ended.points[2].as_deref(), Some("needs 41 processors, has 2"));
     let trials = |point| told.records.iter().filter(|record| record.point == point).count();

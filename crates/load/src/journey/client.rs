@@ -18,7 +18,7 @@ use crate::tls::Connector;
 /// Endpoints to which one client has connections at the same time; beyond that it closes all and begins anew.
 const CONNECTIONS_MAX: usize = 64;
 /// Bytes of a reply's body at most.
-const BODY_BYTES_MAX: usize = 16 << 20;
+const BODY_BYTES_MAX: usize = study::limits::BODY_MAX_BYTES as usize;
 /// First pause after a journey that failed without a reply; it doubles up to the second figure.
 const BACKOFF: (Duration, Duration) = (Duration::from_millis(1), Duration::from_millis(100));
 /// Calls whose times are kept at most, over all clients.
@@ -34,7 +34,7 @@ pub(crate) struct OperationCount {
 
 /// What one client leaves beside what every load counts.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Made {
+pub(crate) struct ClientResults {
     pub(crate) operations: Vec<OperationCount>,
     pub(crate) completed: u64,
     pub(crate) abandoned: u64,
@@ -72,7 +72,7 @@ pub(crate) type Connect<'c> = dyn Fn(&str) -> Result<Connector, String> + Sync +
 
 pub(crate) struct Client<'a> {
     pub(crate) recorder: Recorder,
-    pub(crate) made: Made,
+    pub(crate) made: ClientResults,
     program: &'a Program,
     tls: &'a HashMap<String, Connector>,
     connect: &'a Connect<'a>,
@@ -116,7 +116,7 @@ impl<'a> Client<'a> {
         let operations = common.program.operations.iter().map(|_| count()).collect();
         Client {
             recorder,
-            made: Made { operations, ..Made::default() },
+            made: ClientResults { operations, ..ClientResults::default() },
             program: common.program,
             tls: common.tls,
             connect: common.connect,

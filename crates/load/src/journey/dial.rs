@@ -5,7 +5,8 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use net::{Address, Nanos};
-use study::url::{self, Scheme};
+use study::spec::Protocol;
+use study::url;
 use wire::http1::Asked;
 use wire::json::Json;
 
@@ -36,11 +37,11 @@ pub(crate) struct Endpoint {
 /// Why it is none that can be called, in words.
 pub(crate) fn endpoint(text: &str) -> Result<Endpoint, String> {
     let found = url::parse(text).map_err(|error| error.to_string())?;
-    if !matches!(found.scheme, Scheme::Http | Scheme::Https) {
+    if !matches!(found.protocol, Protocol::Http | Protocol::Https) {
         return Err(format!("`{}` is no URL of HTTP", text.escape_debug()));
     }
     Ok(Endpoint {
-        is_encrypted: found.scheme == Scheme::Https,
+        is_encrypted: found.protocol == Protocol::Https,
         host_field: found.host_field(),
         host: found.host,
         port: found.port,
@@ -162,7 +163,7 @@ fn read_answer(status: u16, body: &[u8], endpoint: &Endpoint) -> Result<Option<P
     if status != 200 {
         return Err(format!("status {status}, expected 200 or 404"));
     }
-    let answer = Json::parse(body, &wire::json::Limits::DEFAULT).map_err(|error| format!("no JSON: {error}"))?;
+    let answer = Json::parse(body, &wire::json::Limits::DEFAULT).map_err(|error| format!("not valid JSON: {error}"))?;
     if answer.view().get("intercepted").and_then(|known| known.as_bool()) == Some(false) {
         return Ok(None);
     }

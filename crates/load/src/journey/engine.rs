@@ -10,16 +10,17 @@ use stats::Histogram;
 use study::record::{self, JourneyMeasurement, Measurement, OperationMeasurement};
 use study::spec::{Identities, LoadSpec, Stop, Target, Tls, Warmup};
 
-use super::client::{CALLS_MAX, Client, Common, Ended, Made, Order};
+use super::client::{CALLS_MAX, Client, ClientResults, Common, Ended, Order};
 use super::dial::{self, Endpoint};
 use super::program::Program;
 use crate::censored::Waits;
-use crate::coordinator::{Control, Coordinator, Gauge, NEVER, Outcome};
+use crate::coordinator::{Control, Coordinator, NEVER, Outcome};
 use crate::merge::{Process, merge};
-use crate::recorder::{Fault, Faults, Recorder};
-use crate::run::{Event, Flag, LoadError, kernel, usage, watch};
+use crate::observer::Observer;
+use crate::recorder::{Fault, Recorder};
 use crate::tls::Connector;
-use crate::worker::{Done, Usage};
+use crate::watch::{Event, Flag, LoadError, kernel, usage, watch};
+use crate::worker::Done;
 
 /// A client looks so often whether it may begin.
 const START_STEP: Duration = Duration::from_micros(200);
@@ -37,7 +38,7 @@ struct Asked<'a> {
 }
 
 /// What clients deal out among themselves.
-struct Deal {
+struct SharedCounters {
     /// The number of the next journey.
     next: AtomicU64,
     /// Measured journeys that may still begin, where their number is given.
@@ -74,7 +75,7 @@ pub(crate) fn run(spec: &LoadSpec, tell: &mut dyn FnMut(Event), abort: &AtomicBo
         }
         _ => None,
     };
-    let deal = Deal {
+    let deal = SharedCounters {
         next: AtomicU64::new(0),
         left: journeys.map(|journeys| AtomicI64::new(i64::try_from(journeys).unwrap_or(i64::MAX))),
     };
@@ -134,7 +135,7 @@ pub(crate) fn run(spec: &LoadSpec, tell: &mut dyn FnMut(Event), abort: &AtomicBo
             .collect::<Result<Vec<_>, LoadError>>();
         (outcome, done)
     });
-    let (done, made): (Vec<Done>, Vec<Made>) = done?.into_iter().unzip();
+    let (done, made): (Vec<Done>, Vec<ClientResults>) = done?.into_iter().unzip();
     match outcome {
         Outcome::Measured(ended) => {
             let process = Process {
@@ -210,7 +211,7 @@ fn workers(spec: &LoadSpec, done: &[Done]) -> Vec<record::Worker> {
     (0..groups).map(worker).collect()
 }
 
-fn journey_of(program: &Program, made: Vec<Made>) -> JourneyMeasurement {
+fn journey_of(program: &Program, made: Vec<ClientResults>) -> JourneyMeasurement {
     let operation = |(index, name): (usize, &String)| {
         let mut service = Histogram::with_precision(Histogram::WINDOW_PRECISION);
         made.iter().for_each(|client| service.merge(&client.operations[index].service));
@@ -238,20 +239,21 @@ fn journey_of(program: &Program, made: Vec<Made>) -> JourneyMeasurement {
 fn work(
     spec: &LoadSpec,
     control: &Control,
-    deal: &Deal,
+    deal: &SharedCounters,
     common: &Common<'_>,
     index: u32,
     is_encrypted: bool,
-) -> Result<(Done, Made), LoadError> {
+) -> Result<(Done, ClientResults), LoadError> {
     if let (_, Some(cpu)) = group(spec, index) {
         net::thread::pin_current_thread(cpu)
             .map_err(|source| kernel(&format!("pin client {index} to processor {cpu}"), source))?;
     }
-    let gauge = &control.gauges[index as usize];
+    let mut watch = Watch { observer: Observer::new(control, index), published: 0, paused_ns: 0 };
+    let gauge = watch.observer.gauge;
     let mut client = Client::new(common, index, Recorder::new(spec.window_ns, false, is_encrypted, false));
     match client.reach() {
         Ok(()) => gauge.reached.store(1, Relaxed),
-        Err(why) => gauge.live().last_problem = Some(why),
+        Err(why) => watch.observer.problem(why),
     }
     gauge.settled.store(1, Release);
     while net::thread::monotonic_ns() < control.start.load(Acquire) {
@@ -260,15 +262,13 @@ fn work(
         }
         std::thread::sleep(START_STEP);
     }
-    let mut watch =
-        Watch { control, gauge, from: NEVER, usage_before: Usage::default(), wall_from: 0, published: 0, paused_ns: 0 };
     let (mut turns, mut is_drained) = (0, false);
     loop {
         if watch.is_over(&mut client.recorder) {
             break;
         }
         let now = net::thread::monotonic_ns();
-        let is_measured = now >= watch.from;
+        let is_measured = watch.observer.is_measuring;
         if is_measured && !is_drained {
             is_drained = deal.left.as_ref().is_some_and(|left| left.fetch_sub(1, Relaxed) <= 0);
             if is_drained {
@@ -284,7 +284,7 @@ fn work(
             continue;
         }
         turns += u64::from(is_measured);
-        let from = if is_measured { watch.from } else { 0 };
+        let from = if is_measured { watch.observer.from } else { 0 };
         let order = Order { number: deal.next.fetch_add(1, Relaxed), is_measured, from };
         let ended = client.make(order, &mut |recorder| watch.is_over(recorder));
         match ended {
@@ -300,9 +300,8 @@ fn work(
     let now = net::thread::monotonic_ns();
     let end = control.until.load(Acquire).min(now);
     client.recorder.finish(end);
-    let after = usage();
-    let before = watch.usage_before;
-    let Made { flight_integral, unanswered, .. } = client.made;
+    let used = watch.observer.used(usage());
+    let ClientResults { flight_integral, unanswered, .. } = client.made;
     let mut waits = Waits::new(end, spec.timeout_ns);
     if let Some(sent_at) = unanswered {
         waits.request(sent_at, sent_at);
@@ -310,14 +309,8 @@ fn work(
     }
     let done = Done {
         recorder: client.recorder,
-        usage: Usage {
-            cpu_ns: after.cpu_ns.saturating_sub(before.cpu_ns),
-            run_queue_ns: after
-                .run_queue_ns
-                .zip(before.run_queue_ns)
-                .map(|(after, before)| after.saturating_sub(before)),
-        },
-        wall_ns: now.saturating_sub(watch.wall_from),
+        usage: used,
+        wall_ns: now.saturating_sub(watch.observer.wall_from),
         turns,
         spin_ns: 0,
         flight_integral,
@@ -329,14 +322,9 @@ fn work(
     Ok((done, client.made))
 }
 
-/// Follows what the coordinator says, for one client.
+/// What one client sees of the load, and how long it has paused.
 struct Watch<'a> {
-    control: &'a Control,
-    gauge: &'a Gauge,
-    /// When measuring began; [`NEVER`] until it has.
-    from: Nanos,
-    usage_before: Usage,
-    wall_from: Nanos,
+    observer: Observer<'a>,
     published: Nanos,
     /// Time in pauses behind journeys that were abandoned, while measured.
     paused_ns: Nanos,
@@ -345,46 +333,25 @@ struct Watch<'a> {
 impl Watch<'_> {
     /// There was a pause from `since` to `at`; only the measured time counts.
     fn paused(&mut self, since: Nanos, at: Nanos) {
-        let from = since.max(self.control.from.load(Acquire));
-        self.paused_ns += at.min(self.control.until.load(Relaxed)).saturating_sub(from);
+        let control = self.observer.control;
+        let from = since.max(control.from.load(Acquire));
+        self.paused_ns += at.min(control.until.load(Relaxed)).saturating_sub(from);
     }
 
     /// Whether the load is over; begins measuring when it is time for that, and lets the coordinator see what was counted.
     fn is_over(&mut self, recorder: &mut Recorder) -> bool {
         let now = net::thread::monotonic_ns();
-        if self.from == NEVER {
-            let from = self.control.from.load(Acquire);
-            if now >= from {
-                self.from = from;
-                recorder.begin(from);
-                self.usage_before = usage();
-                self.wall_from = now;
-            }
-        }
+        self.observer.begins(now, recorder, usage);
+        let is_over = self.observer.is_over(now);
         if now >= self.published + PUBLISH_NS {
             self.publish(recorder, now);
         }
-        now >= self.control.until.load(Relaxed)
+        is_over
     }
 
     fn publish(&mut self, recorder: &mut Recorder, now: Nanos) {
         self.published = now;
-        let sum = |faults: &Faults| faults.iter().sum::<u64>();
-        let warmup_ended = recorder.warmup_requests + sum(&recorder.warmup_faults);
         let in_vain = recorder.faults[Fault::Timeout as usize] + recorder.warmup_faults[Fault::Timeout as usize];
-        self.gauge.warmup_requests.store(warmup_ended, Relaxed);
-        let ended = warmup_ended + recorder.requests + sum(&recorder.faults) - in_vain;
-        self.gauge.ended.store(ended, Relaxed);
-        self.gauge.in_vain.store(in_vain, Relaxed);
-        if self.from == NEVER {
-            return;
-        }
-        recorder.roll(now.min(self.control.until.load(Relaxed)));
-        let mut live = self.gauge.live();
-        live.requests = recorder.requests;
-        live.errors = recorder.faults.iter().sum();
-        for slice in &recorder.slices[live.windows.len()..] {
-            live.windows.push((slice.latency.sum as f64, slice.answers as f64));
-        }
+        self.observer.publish(now, recorder, in_vain);
     }
 }

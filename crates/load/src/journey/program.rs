@@ -73,7 +73,11 @@ impl Program {
             names.add(name);
             let url = targets.get(name).unwrap_or(url);
             match study::url::parse(url) {
-                Ok(parsed) if matches!(parsed.scheme, study::url::Scheme::Http | study::url::Scheme::Https) => {}
+                Ok(parsed)
+                    if matches!(
+                        parsed.protocol,
+                        study::protocol::Protocol::Http | study::protocol::Protocol::Https
+                    ) => {}
                 Ok(_) => mistakes.push(format!("target `{name}`: `{url}` is no URL of HTTP")),
                 Err(_) if url.is_empty() => mistakes.push(format!("target `{name}` of the journey has no URL")),
                 Err(error) => mistakes.push(format!("target `{name}`: {error}")),
@@ -194,7 +198,7 @@ impl Program {
                 if step.take.is_empty() && step.expect.is_empty() {
                     return Ok(());
                 }
-                json(body).map_err(|why| wrong_body(format!("no JSON: {why}")))?
+                json(body).map_err(|why| wrong_body(format!("not valid JSON: {why}")))?
             }
             Body::Thrift { schema, method, .. } => {
                 if status != 200 {

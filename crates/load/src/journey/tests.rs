@@ -108,11 +108,11 @@ fn counts(measurement: &Measurement) -> Vec<(String, u64, u64)> {
 }
 
 fn preset(name: &str) -> Journey {
-    study::journey::preset(name).unwrap()
+    study::preset_journey(name).unwrap()
 }
 
 fn of_text(text: &str) -> Journey {
-    study::journey::parse(text).unwrap_or_else(|mistakes| panic!("{mistakes:?}"))
+    study::parse_journey(text).unwrap_or_else(|mistakes| panic!("{mistakes:?}"))
 }
 
 const LOCAL: [&str; 2] = ["localhost", "127.0.0.1"];

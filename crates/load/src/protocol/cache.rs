@@ -12,7 +12,7 @@ use stats::Rng;
 use study::Workload;
 
 use super::keys::{Keys, Now, Shared};
-use super::{Cause, Class, Difference, Protocol, Reading, Seen};
+use super::{CacheOutcome, Cause, Class, Difference, Parsed, Protocol};
 use crate::recorder::Fault;
 use crate::trace::Tape;
 use crate::workload::{Expectation, KEY_MAX_BYTES, Kind, Operation, Stream as Operations, WorkloadError};
@@ -52,7 +52,7 @@ pub(crate) enum Reply {
     Done,
     /// A full cache does not store it, or never stores values as large.
     Refused,
-    /// An error; its words are in [`Said`].
+    /// An error; its words are in [`ErrorText`].
     Error,
     /// An answer in step that means nothing here.
     Wrong,
@@ -67,9 +67,9 @@ pub(crate) enum Step {
 
 /// The words of an error, the first of them.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Said(Vec<u8>);
+pub(crate) struct ErrorText(Vec<u8>);
 
-impl Said {
+impl ErrorText {
     pub(crate) fn clear(&mut self) {
         self.0.clear();
     }
@@ -120,7 +120,7 @@ pub(crate) trait Codec {
         verb: Verb,
         key: &[u8],
         bytes: &[u8],
-        said: &mut Said,
+        said: &mut ErrorText,
         sink: impl FnMut(Piece<'_>),
     ) -> Result<Step, (Fault, String)>;
 
@@ -202,7 +202,7 @@ enum Problem {
 #[expect(clippy::large_enum_variant, reason = "there is one a worker, and it is asked at every operation")]
 enum Source {
     Drawn(Operations),
-    Traced(Tape),
+    TraceOp(Tape),
 }
 
 impl Source {
@@ -211,7 +211,7 @@ impl Source {
     fn value_bytes(&self, key: u64) -> Option<u32> {
         match self {
             Source::Drawn(operations) => operations.value_bytes(key),
-            Source::Traced(_) => None,
+            Source::TraceOp(_) => None,
         }
     }
 }
@@ -226,7 +226,7 @@ pub(crate) struct Cache<C> {
     fill: bool,
     /// A value on its way out; kept for its memory.
     value: Vec<u8>,
-    said: Said,
+    said: ErrorText,
     problem: Option<Problem>,
 }
 
@@ -243,7 +243,7 @@ impl<C: Codec> Cache<C> {
         tape: Option<Tape>,
     ) -> Result<Self, WorkloadError> {
         let operations = match tape {
-            Some(tape) => Source::Traced(tape),
+            Some(tape) => Source::TraceOp(tape),
             None => Source::Drawn(Operations::new(workload, seed, index, workers)?),
         };
         Ok(Self {
@@ -253,7 +253,7 @@ impl<C: Codec> Cache<C> {
             shared,
             fill: workload.fill,
             value: Vec::new(),
-            said: Said::default(),
+            said: ErrorText::default(),
             problem: None,
         })
     }
@@ -296,7 +296,7 @@ impl<C: Codec> Cache<C> {
         expected: Expected,
         reply: Reply,
         now: Nanos,
-    ) -> Result<Seen, Fault> {
+    ) -> Result<CacheOutcome, Fault> {
         let (verb, key) = (expected.doing.verb(), expected.key);
         match (verb, reply) {
             (Verb::Get, Reply::Value) => {
@@ -315,7 +315,7 @@ impl<C: Codec> Cache<C> {
                 if expected.doing == Doing::ReadToModify {
                     caused.push_back(Expected { doing: Doing::Rewrite, ..expected });
                 }
-                Ok(Seen { class: Class::GetHit, bytes: value.bytes as u32, ..Seen::NOTHING })
+                Ok(CacheOutcome { class: Class::GetHit, bytes: value.bytes as u32, ..CacheOutcome::NOTHING })
             }
             (Verb::Get, Reply::Nothing) => {
                 let doing = if expected.doing == Doing::ReadToModify { Doing::Rewrite } else { Doing::Fill };
@@ -324,7 +324,7 @@ impl<C: Codec> Cache<C> {
                 }
                 let at = self.shared.now(now);
                 let cause = self.keys.cause(&self.shared, key, expected.then, at);
-                Ok(Seen { class: Class::GetMiss, bytes: expected.value_bytes, cause, refused: false })
+                Ok(CacheOutcome { class: Class::GetMiss, bytes: expected.value_bytes, cause, refused: false })
             }
             (Verb::Set, Reply::Done | Reply::Refused) => {
                 let class = match expected.doing {
@@ -335,11 +335,11 @@ impl<C: Codec> Cache<C> {
                 let refused = reply == Reply::Refused;
                 let sent = Now { seconds: expected.sent_s };
                 self.keys.set_answered(&self.shared, key, expected.then, refused, sent, expected.ttl_s);
-                Ok(Seen { class, bytes: expected.value_bytes, refused, ..Seen::NOTHING })
+                Ok(CacheOutcome { class, bytes: expected.value_bytes, refused, ..CacheOutcome::NOTHING })
             }
             (Verb::Delete, Reply::Done | Reply::Nothing) => {
                 self.keys.delete_answered(&self.shared, key);
-                Ok(Seen { class: Class::Delete, ..Seen::NOTHING })
+                Ok(CacheOutcome { class: Class::Delete, ..CacheOutcome::NOTHING })
             }
             (_, Reply::Error) => {
                 self.problem = Some(Problem::Error);
@@ -433,14 +433,14 @@ impl<C: Codec> Protocol for Cache<C> {
     fn available(&mut self, wanted: u32) -> u32 {
         match &mut self.operations {
             Source::Drawn(_) => wanted,
-            Source::Traced(tape) => tape.available(wanted),
+            Source::TraceOp(tape) => tape.available(wanted),
         }
     }
 
     fn next_at(&mut self) -> Option<Nanos> {
         match &mut self.operations {
             Source::Drawn(_) => None,
-            Source::Traced(tape) => tape.next_at(),
+            Source::TraceOp(tape) => tape.next_at(),
         }
     }
 
@@ -449,7 +449,7 @@ impl<C: Codec> Protocol for Cache<C> {
     }
 
     fn skip(&mut self) {
-        if let Source::Traced(tape) = &mut self.operations {
+        if let Source::TraceOp(tape) = &mut self.operations {
             tape.next();
         }
     }
@@ -462,10 +462,10 @@ impl<C: Codec> Protocol for Cache<C> {
         }
         let (Operation { kind, key, value_bytes, ttl_s, .. }, key_bytes) = match &mut self.operations {
             Source::Drawn(operations) => (operations.next_operation(), 0),
-            Source::Traced(tape) => {
+            Source::TraceOp(tape) => {
                 let traced = tape.next().expect("as many are asked for as are available");
                 self.shared.sent(&traced);
-                let crate::trace::Traced { kind, key, value_bytes, ttl_s, new, key_bytes, .. } = traced;
+                let crate::trace::TraceOp { kind, key, value_bytes, ttl_s, new, key_bytes, .. } = traced;
                 let ttl_s = if C::HAS_TTL { ttl_s } else { 0 };
                 (Operation { kind, key, value_bytes, ttl_s, new }, key_bytes)
             }
@@ -487,7 +487,7 @@ impl<C: Codec> Protocol for Cache<C> {
     }
 
     #[inline]
-    fn read(&mut self, stream: &mut Self::Stream, expected: Expected, bytes: &[u8], now: Nanos) -> Reading {
+    fn read(&mut self, stream: &mut Self::Stream, expected: Expected, bytes: &[u8], now: Nanos) -> Parsed {
         let verb = expected.doing.verb();
         let mut buffer = [0; KEY_MAX_BYTES];
         let named = C::NAMES_KEY && verb == Verb::Get;
@@ -498,18 +498,18 @@ impl<C: Codec> Protocol for Cache<C> {
         let shared = &*self.shared;
         let sink = |piece: Piece<'_>| value.take(shared, expected.key, known, piece);
         match self.codec.read(reader, verb, key, bytes, &mut self.said, sink) {
-            Ok(Step::More) => Reading::More,
+            Ok(Step::More) => Parsed::More,
             Ok(Step::Done { used, reply, status, last }) => {
                 let value = std::mem::take(value);
                 let (seen, fault) = match self.judge(value, caused, expected, reply, now) {
                     Ok(seen) => (seen, None),
-                    Err(fault) => (Seen::NOTHING, Some(fault)),
+                    Err(fault) => (CacheOutcome::NOTHING, Some(fault)),
                 };
-                Reading::Answer { used, fault, status, last, seen }
+                Parsed::Answer { used, fault, status, last, seen }
             }
             Err((fault, words)) => {
                 self.problem = Some(Problem::Broken(words));
-                Reading::Broken(fault)
+                Parsed::Broken(fault)
             }
         }
     }
@@ -518,9 +518,9 @@ impl<C: Codec> Protocol for Cache<C> {
         self.codec.unasked(&mut stream.reader, bytes)
     }
 
-    fn end(&mut self, stream: &mut Self::Stream, _: Expected) -> Reading {
+    fn end(&mut self, stream: &mut Self::Stream, _: Expected) -> Parsed {
         self.problem = None;
-        Reading::Broken(if self.codec.is_between(&mut stream.reader) { Fault::Closed } else { Fault::Truncated })
+        Parsed::Broken(if self.codec.is_between(&mut stream.reader) { Fault::Closed } else { Fault::Truncated })
     }
 
     fn explain(&self) -> Option<String> {

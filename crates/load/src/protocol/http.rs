@@ -5,7 +5,7 @@ use stats::Rng;
 use study::spec::{Connection, Expect, HttpRequest};
 use wire::http1::{self, Asked, Limits, Memo, Progress, ResponseError, ResponseReader};
 
-use super::{Difference, Protocol, Reading, Seen};
+use super::{CacheOutcome, Difference, Parsed, Protocol};
 use crate::recorder::Fault;
 
 /// A request as it goes over the wire.
@@ -107,9 +107,9 @@ impl Http {
     }
 
     #[cold]
-    fn broken(&mut self, error: ResponseError) -> Reading {
+    fn broken(&mut self, error: ResponseError) -> Parsed {
         self.problem = Some(Problem::Framing(error));
-        Reading::Broken(match error {
+        Parsed::Broken(match error {
             ResponseError::HeadTooLarge { .. } | ResponseError::TooManyHeaders { .. } => Fault::HeadTooLarge,
             ResponseError::Truncated { .. } => Fault::Truncated,
             _ => Fault::Framing,
@@ -147,7 +147,7 @@ impl Protocol for Http {
     }
 
     #[inline]
-    fn read(&mut self, stream: &mut Stream, expected: u32, bytes: &[u8], _: Nanos) -> Reading {
+    fn read(&mut self, stream: &mut Stream, expected: u32, bytes: &[u8], _: Nanos) -> Parsed {
         let asked = self.requests[expected as usize].asked;
         let Stream { reader, as_expected, difference } = stream;
         let body = self.body.as_deref();
@@ -161,30 +161,30 @@ impl Protocol for Http {
             }
         };
         match reader.read(&mut self.memo, asked, bytes, compare) {
-            Ok(Progress::More) => Reading::More,
+            Ok(Progress::More) => Parsed::More,
             Ok(Progress::Done { used, response }) => {
                 let fault = self.judge(stream, response, asked);
-                Reading::Answer {
+                Parsed::Answer {
                     used,
                     fault,
                     status: response.status,
                     last: !response.keep_alive,
-                    seen: Seen::NOTHING,
+                    seen: CacheOutcome::NOTHING,
                 }
             }
             Err(error) => self.broken(error),
         }
     }
 
-    fn end(&mut self, stream: &mut Stream, expected: u32) -> Reading {
+    fn end(&mut self, stream: &mut Stream, expected: u32) -> Parsed {
         match stream.reader.end() {
             Ok(Some(response)) => {
                 let fault = self.judge(stream, response, self.requests[expected as usize].asked);
-                Reading::Answer { used: 0, fault, status: response.status, last: true, seen: Seen::NOTHING }
+                Parsed::Answer { used: 0, fault, status: response.status, last: true, seen: CacheOutcome::NOTHING }
             }
             Ok(None) => {
                 self.problem = None;
-                Reading::Broken(Fault::Closed)
+                Parsed::Broken(Fault::Closed)
             }
             Err(error) => self.broken(error),
         }
@@ -201,7 +201,7 @@ impl Protocol for Http {
                 let expected = self.body.as_deref().unwrap_or_default();
                 let words = difference.words(&expected[difference.at() as usize..]);
                 let all = expected.len();
-                format!("status {status} with another body than expected ({bytes} bytes, expected {all}): {words}")
+                format!("status {status} with an unexpected body ({bytes} bytes, expected {all}): {words}")
             }
         })
     }

@@ -2,7 +2,7 @@
 
 use wire::http1::{Asked, Limits, Memo, Progress, ResponseError, ResponseReader};
 
-use super::cache::{Codec, Piece, Reply, Said, Step, Verb};
+use super::cache::{Codec, ErrorText, Piece, Reply, Step, Verb};
 use crate::recorder::Fault;
 
 #[derive(Clone, Debug)]
@@ -61,7 +61,7 @@ impl Codec for HttpCache {
         verb: Verb,
         _: &[u8],
         bytes: &[u8],
-        said: &mut Said,
+        said: &mut ErrorText,
         mut sink: impl FnMut(Piece<'_>),
     ) -> Result<Step, (Fault, String)> {
         let read = reader.read(&mut self.memo, Asked::Get, bytes, |piece| sink(Piece::Data(piece)));

@@ -10,7 +10,7 @@ use net::Nanos;
 use study::Workload;
 
 use super::Cause;
-use crate::trace::{self, KEYS_MAX, Traced};
+use crate::trace::{self, KEYS_MAX, TraceOp};
 use crate::workload::{ONCE_FROM, Texts, WorkloadError};
 
 // What a word holds: the state, how many deletions are in flight, and a count of deletions sent and answered that wraps.
@@ -49,7 +49,7 @@ pub(crate) struct Shared {
 struct TracedKeys {
     words: Box<[OnceLock<Box<[AtomicU16]>>]>,
     ends: Box<[OnceLock<Box<[AtomicU32]>>]>,
-    seen: Arc<trace::Seen>,
+    seen: Arc<trace::CacheOutcome>,
 }
 
 const CHUNK: usize = 1 << 16;
@@ -114,12 +114,12 @@ impl Shared {
     }
 
     /// What the workers have seen of the trace; `None`: there is none.
-    pub(crate) fn trace_seen(&self) -> Option<&Arc<trace::Seen>> {
+    pub(crate) fn trace_seen(&self) -> Option<&Arc<trace::CacheOutcome>> {
         self.traced.as_ref().map(|traced| &traced.seen)
     }
 
     /// An operation of a trace is sent.
-    pub(crate) fn sent(&self, operation: &Traced) {
+    pub(crate) fn sent(&self, operation: &TraceOp) {
         if let Some(traced) = &self.traced {
             let key_bytes = match operation.key_bytes {
                 0 => self.texts.key_bytes(operation.key),

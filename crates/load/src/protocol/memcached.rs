@@ -5,7 +5,7 @@ use wire::memcached::{
     compose_get, compose_meta, compose_meta_set, compose_store,
 };
 
-use super::cache::{Codec, Piece, Reply, Said, Step, Verb};
+use super::cache::{Codec, ErrorText, Piece, Reply, Step, Verb};
 use crate::recorder::Fault;
 
 /// What the engine's keys are: no byte of them ends a key, and none is too long. See [`crate::workload::Texts`].
@@ -71,7 +71,7 @@ impl<const META: bool> Codec for Memcached<META> {
         verb: Verb,
         key: &[u8],
         bytes: &[u8],
-        said: &mut Said,
+        said: &mut ErrorText,
         mut sink: impl FnMut(Piece<'_>),
     ) -> Result<Step, (Fault, String)> {
         let keys = [key];

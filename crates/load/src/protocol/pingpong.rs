@@ -4,7 +4,7 @@ use net::Nanos;
 use stats::Rng;
 use wire::pingpong;
 
-use super::{Difference, Protocol, Reading, Seen};
+use super::{CacheOutcome, Difference, Parsed, Protocol};
 use crate::recorder::Fault;
 
 /// Volley's ping-pong. Challenges are random words, zero left out because it terminates the server.
@@ -47,7 +47,7 @@ impl Protocol for Pingpong {
     }
 
     #[inline]
-    fn read(&mut self, begun: &mut Begun, expected: u32, bytes: &[u8], _: Nanos) -> Reading {
+    fn read(&mut self, begun: &mut Begun, expected: u32, bytes: &[u8], _: Nanos) -> Parsed {
         let (word, used) = if begun.len == 0
             && let Some(found) = pingpong::parse(bytes)
         {
@@ -56,20 +56,20 @@ impl Protocol for Pingpong {
             let used = bytes.len().min(pingpong::WORD_BYTES - begun.len);
             begun.bytes[begun.len..begun.len + used].copy_from_slice(&bytes[..used]);
             begun.len += used;
-            let Some((word, _)) = pingpong::parse(&begun.bytes[..begun.len]) else { return Reading::More };
+            let Some((word, _)) = pingpong::parse(&begun.bytes[..begun.len]) else { return Parsed::More };
             begun.len = 0;
             (word, used)
         };
         if word != expected {
             self.wrong = Some((word, expected));
-            return Reading::Broken(Fault::WrongAnswer);
+            return Parsed::Broken(Fault::WrongAnswer);
         }
-        Reading::Answer { used, fault: None, status: 0, last: false, seen: Seen::NOTHING }
+        Parsed::Answer { used, fault: None, status: 0, last: false, seen: CacheOutcome::NOTHING }
     }
 
-    fn end(&mut self, begun: &mut Begun, _: u32) -> Reading {
+    fn end(&mut self, begun: &mut Begun, _: u32) -> Parsed {
         self.wrong = None;
-        Reading::Broken(if begun.len == 0 { Fault::Closed } else { Fault::Truncated })
+        Parsed::Broken(if begun.len == 0 { Fault::Closed } else { Fault::Truncated })
     }
 
     fn explain(&self) -> Option<String> {
@@ -85,8 +85,8 @@ impl Protocol for Pingpong {
 mod tests {
     use super::*;
 
-    fn right(used: usize) -> Reading {
-        Reading::Answer { used, fault: None, status: 0, last: false, seen: Seen::NOTHING }
+    fn right(used: usize) -> Parsed {
+        Parsed::Answer { used, fault: None, status: 0, last: false, seen: CacheOutcome::NOTHING }
     }
 
     #[test]
@@ -100,7 +100,7 @@ mod tests {
         let begun = || Begun::default();
         assert_eq!(protocol.read(&mut begun(), expected, &good, 0), right(4));
         assert_eq!(protocol.read(&mut begun(), expected, &[good, [0; 4]].concat(), 0), right(4));
-        assert_eq!(protocol.read(&mut begun(), expected, &word.to_be_bytes(), 0), Reading::Broken(Fault::WrongAnswer));
+        assert_eq!(protocol.read(&mut begun(), expected, &word.to_be_bytes(), 0), Parsed::Broken(Fault::WrongAnswer));
         assert_eq!(
             protocol.explain(),
             Some(format!(
@@ -124,9 +124,9 @@ mod tests {
     fn an_end_within_a_word_is_truncated() {
         let mut protocol = Pingpong::default();
         let mut begun = Begun::default();
-        assert_eq!(protocol.end(&mut begun, 7), Reading::Broken(Fault::Closed));
-        assert_eq!(protocol.read(&mut begun, 7, &[0], 0), Reading::More);
-        assert_eq!(protocol.end(&mut begun, 7), Reading::Broken(Fault::Truncated));
+        assert_eq!(protocol.end(&mut begun, 7), Parsed::Broken(Fault::Closed));
+        assert_eq!(protocol.read(&mut begun, 7, &[0], 0), Parsed::More);
+        assert_eq!(protocol.end(&mut begun, 7), Parsed::Broken(Fault::Truncated));
     }
 
     #[test]
@@ -135,7 +135,7 @@ mod tests {
         let bytes = 7u32.to_be_bytes();
         for first in 1..4 {
             let mut begun = Begun::default();
-            assert_eq!(protocol.read(&mut begun, 7, &bytes[..first], 0), Reading::More);
+            assert_eq!(protocol.read(&mut begun, 7, &bytes[..first], 0), Parsed::More);
             assert_eq!(protocol.read(&mut begun, 7, &bytes[first..], 0), right(4 - first));
             assert_eq!(protocol.read(&mut begun, 7, &bytes, 0), right(4), "the next word begins anew");
         }

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use wire::resp::{Event, Kind, Limits, Progress, ReplyReader, compose_request};
 
-use super::cache::{Codec, Piece, Reply, Said, Step, Verb};
+use super::cache::{Codec, ErrorText, Piece, Reply, Step, Verb};
 use super::memcached::decimal;
 use crate::recorder::Fault;
 
@@ -102,7 +102,7 @@ impl Codec for Redis {
         verb: Verb,
         _: &[u8],
         bytes: &[u8],
-        said: &mut Said,
+        said: &mut ErrorText,
         mut sink: impl FnMut(Piece<'_>),
     ) -> Result<Step, (Fault, String)> {
         let mut before = 0;

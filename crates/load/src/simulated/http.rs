@@ -147,7 +147,7 @@ fn another_body_is_an_error() {
         assert!(measurement.errors["body"] > 3000, "the connection goes on");
         assert_eq!(
             measurement.error_examples["body"],
-            format!("status 200 with another body than expected ({bytes} bytes, expected 4): {words}")
+            format!("status 200 with an unexpected body ({bytes} bytes, expected 4): {words}")
         );
     }
 }
@@ -159,7 +159,7 @@ fn bad_framing_ends_the_connection_and_is_explained() {
         (b"HTTP/1.1 200 OK\rContent-Length: 4\r\n\r\ntest", "framing", "CR"),
         (b"SSH-2.0-OpenSSH_9.2\r\n", "framing", ""),
         (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n", "framing", "chunk"),
-        (b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\ntest\r\n", "framing", "nobody asked"),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\ntest\r\n", "framing", "unexpected bytes"),
     ];
     for (answer, kind, word) in table {
         let measurement = measure(&http(), move |_| server(move |_, _, to| to.send(MS, answer)));

@@ -16,10 +16,10 @@ use super::{MS, S, errors, outcome_with};
 use crate::check::tests::spec;
 use crate::coordinator::Outcome;
 use crate::protocol::{Cache, Memcached, Shared};
-use crate::trace::{Dealer, ReplayError};
+use crate::trace::{ReplayError, TraceDistributor};
 
 fn workload(trace: &str) -> Workload {
-    study::workload::parse(&format!("[load.workload]\n{trace}")).unwrap()
+    study::parse_workload(&format!("[load.workload]\n{trace}")).unwrap()
 }
 
 /// One client, the whole trace.
@@ -38,7 +38,7 @@ fn replay(spec: &LoadSpec, bytes: &[u8]) -> Replayed {
     let shared = Arc::new(Shared::new(workload, spec.seed, 0).unwrap());
     let store = Rc::new(RefCell::new(Store::default()));
     let seen = shared.trace_seen().unwrap();
-    let (dealer, mut tapes) = Dealer::new(workload, &shared.texts, spec.seed, 1, seen).unwrap();
+    let (dealer, mut tapes) = TraceDistributor::new(workload, &shared.texts, spec.seed, 1, seen).unwrap();
     let (outcome, dealt) = std::thread::scope(|scope| {
         let dealing = scope.spawn(|| dealer.deal(bytes));
         let codec = Memcached::<false>::new(workload.values.max_bytes);
@@ -226,7 +226,7 @@ fn every_worker_has_its_turns() {
     let workload = workload(TWITTER);
     let shared = Shared::new(&workload, 1, 0).unwrap();
     let seen = shared.trace_seen().unwrap();
-    let (dealer, mut tapes) = Dealer::new(&workload, &shared.texts, 1, 3, seen).unwrap();
+    let (dealer, mut tapes) = TraceDistributor::new(&workload, &shared.texts, 1, 3, seen).unwrap();
     let text = (0..10_000).map(|n| format!("0,k{n},5,1,7,get,0\n")).collect::<String>();
     let keys = std::thread::scope(|scope| {
         scope.spawn(|| dealer.deal(text.as_bytes()).unwrap());

@@ -33,7 +33,7 @@ impl Sim {
 
     /// Whether all of `conn` is sent and the caller wants to know.
     fn is_to_be_told_sent(&mut self, conn: Conn) -> bool {
-        let Some(&mut Connection { link, side, phase: Phase::Open, tell_sent: true, .. }) =
+        let Some(&mut Connection { link, side, phase: Phase::Open, notify_when_sent: true, .. }) =
             self.connections.get_mut(conn)
         else {
             return false;
@@ -52,7 +52,7 @@ impl Sim {
         if !self.is_to_be_told_sent(conn) {
             return None;
         }
-        self.connections.get_mut(conn)?.tell_sent = false;
+        self.connections.get_mut(conn)?.notify_when_sent = false;
         Some(Event::Sent(conn))
     }
 
@@ -132,7 +132,7 @@ impl Sim {
             return None;
         }
         let link = self.listeners[index as usize].as_mut()?.queue.pop_front()?;
-        let connection = Connection { link, side: 1, phase: Phase::Open, tell_sent: false, paused: false };
+        let connection = Connection { link, side: 1, phase: Phase::Open, notify_when_sent: false, paused: false };
         let conn = self.connections.insert(connection).ok()?;
         if let Some(end) = self.end(link, 1) {
             end.who = Who::Driver(conn);
@@ -192,7 +192,7 @@ impl Driver for Sim {
         let address = address.inet().ok_or_else(no_unix)?;
         let link = self.links.len();
         let phase = Phase::Connecting;
-        let connection = Connection { link, side: 0, phase, tell_sent: false, paused: false };
+        let connection = Connection { link, side: 0, phase, notify_when_sent: false, paused: false };
         let conn = self.connections.insert(connection).map_err(|_| socket::no_slot(self.config.connections))?;
         self.link(Who::Driver(conn));
         self.travel(link, 0, What::Connect { link, address, tries: 0 });
@@ -214,9 +214,9 @@ impl Driver for Sim {
         Ok(())
     }
 
-    fn tell_sent(&mut self, conn: Conn) {
+    fn notify_when_sent(&mut self, conn: Conn) {
         if let Some(connection) = self.connections.get_mut(conn) {
-            connection.tell_sent = true;
+            connection.notify_when_sent = true;
             self.note_sent(conn);
         }
     }

@@ -70,7 +70,7 @@ struct Connection {
     link: usize,
     side: usize,
     phase: Phase,
-    tell_sent: bool,
+    notify_when_sent: bool,
     paused: bool,
 }
 

@@ -80,7 +80,7 @@ pub(super) struct Connection {
     /// And now it has.
     pub(super) shut: bool,
     /// The caller is to be told when `outgoing` is empty and the socket takes more.
-    pub(super) tell_sent: bool,
+    pub(super) notify_when_sent: bool,
     /// The caller wants to receive nothing.
     pub(super) paused: bool,
     /// A send failed: what was received before is still delivered, then the connection ends for this reason.
@@ -101,7 +101,7 @@ impl Connection {
             end_received: false,
             end_sent: false,
             shut: false,
-            tell_sent: false,
+            notify_when_sent: false,
             paused: false,
             broken: None,
         }
@@ -111,8 +111,8 @@ impl Connection {
     /// be sent go on only when it has been sent ([`Connection::is_slow`]).
     #[inline]
     pub(super) fn wanted(&self, config: &Config) -> Ops {
-        let tell_sent = self.tell_sent && self.phase == Phase::Open && self.broken.is_none();
-        let writable = if self.blocked || tell_sent { Ops::WRITABLE } else { Ops::NONE };
+        let notify_when_sent = self.notify_when_sent && self.phase == Phase::Open && self.broken.is_none();
+        let writable = if self.blocked || notify_when_sent { Ops::WRITABLE } else { Ops::NONE };
         match self.phase {
             Phase::Connecting => Ops::WRITABLE,
             Phase::Open if self.end_received => writable | Ops::HANG_UP,

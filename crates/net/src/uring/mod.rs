@@ -412,8 +412,8 @@ impl Uring {
             return None; // Cancelled.
         }
         connection.blocked = false;
-        if connection.phase == Phase::Open && connection.tell_sent && connection.outgoing.is_empty() {
-            connection.tell_sent = false;
+        if connection.phase == Phase::Open && connection.notify_when_sent && connection.outgoing.is_empty() {
+            connection.notify_when_sent = false;
             return Some(Event::Sent(conn));
         }
         if connection.phase != Phase::Connecting {
@@ -499,9 +499,9 @@ impl Driver for Uring {
         Ok(())
     }
 
-    fn tell_sent(&mut self, conn: Conn) {
+    fn notify_when_sent(&mut self, conn: Conn) {
         if let Some(connection) = self.connections.get_mut(conn) {
-            connection.tell_sent = true;
+            connection.notify_when_sent = true;
             self.change(conn);
         }
     }

@@ -57,13 +57,22 @@ pub(crate) fn marker(path: &mut Path, series: usize, x: f64, y: f64, radius: f64
     path.shut();
 }
 
+/// Background of a figure file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Background {
+    /// White, for paper.
+    Light,
+    /// Nearly black, for slides and dark pages.
+    Dark,
+}
+
 /// Where a style sheet is used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Sheet {
     /// Inside a page: light or dark as the reader's system has it.
     Page,
-    /// Inside a file of its own, for a paper: light. Plain selectors and no variables, which few SVG renderers know.
-    File,
+    /// Inside a file of its own. Plain selectors and no variables or media queries, which few SVG renderers know.
+    File(Background),
 }
 
 /// The rules for everything that figures draw.
@@ -80,11 +89,13 @@ pub(crate) fn css(sheet: Sheet) -> String {
          svg.q .k{stroke-width:1.5}svg.q .d,svg.q .dh{fill:none;stroke-width:3.6;stroke-linecap:round}svg.q .dh{stroke-width:1.8}svg.q .bd{stroke:none;fill-opacity:.14}\
          ",
     );
-    css.push_str(&theme("#1b1d21", "#5b626c", "#e3e6ea", "#9aa1ab", "#ffffff", &ON_LIGHT));
-    if sheet == Sheet::Page {
-        let dark = theme("#e8eaed", "#a5adb8", "#31363e", "#7b838e", "#16181c", &ON_DARK);
-        let _ = write!(css, "@media(prefers-color-scheme:dark){{{dark}}}");
-    }
+    let light = theme("#1b1d21", "#5b626c", "#e3e6ea", "#9aa1ab", "#ffffff", &ON_LIGHT);
+    let dark = theme("#e8eaed", "#a5adb8", "#31363e", "#7b838e", "#16181c", &ON_DARK);
+    let _ = match sheet {
+        Sheet::Page => write!(css, "{light}@media(prefers-color-scheme:dark){{{dark}}}"),
+        Sheet::File(Background::Light) => write!(css, "{light}"),
+        Sheet::File(Background::Dark) => write!(css, "{dark}"),
+    };
     css
 }
 

@@ -1,8 +1,8 @@
-//! What middles add: the differences from `direct`, block by block, with their intervals.
+//! What proxies add: the differences from `direct`, block by block, with their intervals.
 
 use study::Metric;
-use study::middle::THROUGH;
 use study::plan::Figure as Wanted;
+use study::proxy::THROUGH;
 
 use super::colours::Colours;
 use super::{Detail, Drawing, Key, metric_of, percent, place_of};
@@ -12,7 +12,7 @@ use analysis::findings::Findings;
 use analysis::findings::{Added, AddedMetric};
 use analysis::number::drawable;
 
-/// A panel for each metric, a slot for each point through middles.
+/// A panel for each metric, a slot for each point through proxies.
 pub(super) fn added(findings: &Findings, wanted: &Wanted, detail: Detail) -> Drawing {
     let mut metrics = vec![wanted.y.clone().unwrap_or_else(|| "latency_p50".to_owned())];
     metrics.extend(wanted.y_more.iter().cloned());
@@ -29,15 +29,15 @@ pub(super) fn added(findings: &Findings, wanted: &Wanted, detail: Detail) -> Dra
     let panel = |metric: &String| panel(findings, metric, &series, detail);
     let panels = metrics.iter().filter_map(panel).take(detail.panels).collect::<Vec<_>>();
     let bars = match findings.quick {
-        true => "a quick look, which claims no level of confidence".to_owned(),
+        true => "a quick run, no stated confidence".to_owned(),
         false => format!("{} % intervals over blocks", percent(findings.level)),
     };
     let key = |(series, label): &(usize, &str)| Key { series: *series, label: (*label).to_owned(), simulated: false };
     Drawing {
         name: format!("added-{}", metrics[0]),
-        title: wanted.title.clone().unwrap_or_else(|| "What a middle adds".to_owned()),
+        title: wanted.title.clone().unwrap_or_else(|| "Proxy overhead".to_owned()),
         caption: format!(
-            "Markers: mean over blocks of the trial through the middle less the trial at direct. Bars: {bars}."
+            "Markers: mean over blocks of the trial through the proxy minus the direct trial. Bars: {bars}."
         ),
         keys: series.iter().map(key).collect(),
         hollow: String::new(),

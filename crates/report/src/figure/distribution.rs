@@ -69,28 +69,29 @@ fn draw(findings: &Findings, wanted: &Wanted, detail: Detail, ecdf: bool) -> Dra
         }
         let title = facet.title.clone();
         if ecdf {
-            let y = Axis::linear(0.0, 1.0, "1", "share of requests at or below");
+            let y = Axis::linear(0.0, 1.0, "1", "fraction of requests at or below");
             Panel::new(title, time.clone(), y, layers)
         } else {
-            Panel::new(title, Axis::nines(last_nines, "quantile, spread by its nines"), time.clone(), layers)
+            Panel::new(title, Axis::nines(last_nines, "quantile (by number of nines)"), time.clone(), layers)
         }
     };
     let panels = facets.iter().zip(&curves).map(panel).collect();
     let (name, made, how) = if ecdf {
-        ("ecdf", "Distribution of latency", "Share of requests that were answered within a time.")
+        ("ecdf", "Latency distribution", "Fraction of requests answered within a given time.")
     } else {
         (
             "quantiles",
             "Latency by quantile",
-            "The time within which a share of requests was answered; each nine is as wide as the one before.",
+            "Time within which a given fraction of requests was answered; each nine is as wide as the one before.",
         )
     };
     let caption = format!(
-        "{how} All trials of a point merged; markers at {}. The curves are without interval: the tables have those of p50 to p99.9.",
+        "{how} All trials of a point merged; markers at {}. The curves have no intervals; the tables give them for \
+         p50 to p99.9.",
         if ecdf {
             "p50, p90 and p99".to_owned()
         } else {
-            format!("p50, p90, p99 and so on, as far as {BEYOND} requests lie beyond")
+            format!("p50, p90, p99 and so on, while {BEYOND} requests lie beyond")
         }
     );
     let title = wanted.title.clone().unwrap_or_else(|| made.to_owned());

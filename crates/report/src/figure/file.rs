@@ -1,7 +1,7 @@
 //! A figure as an SVG file of its own, for a paper or a slide: panels in a grid, legend and notes inside.
 
 use super::{Drawing, Key};
-use crate::chart::style::{self, Sheet};
+use crate::chart::style::{self, Background, Sheet};
 use crate::chart::{FONT, TITLE, WIDTH, text};
 use crate::svg::{Path, Svg};
 
@@ -10,7 +10,7 @@ const GAP: f64 = 18.0;
 const LINE: f64 = 17.0;
 
 /// The whole file.
-pub(crate) fn svg_file(drawing: &Drawing) -> String {
+pub(crate) fn svg_file(drawing: &Drawing, background: Background) -> String {
     let columns = drawing.panels.len().clamp(1, 3);
     let width = MARGIN * 2.0 + WIDTH * columns as f64 + GAP * (columns - 1) as f64;
     let inner = width - MARGIN * 2.0;
@@ -37,7 +37,7 @@ pub(crate) fn svg_file(drawing: &Drawing) -> String {
         .attr("role", "img")
         .open();
     svg.element("title").text(&drawing.title);
-    svg.element("style").text(&style::css(Sheet::File));
+    svg.element("style").text(&style::css(Sheet::File(background)));
     svg.element("rect").attr("class", "bg").attr("width", "100%").attr("height", "100%").empty();
     let mut y = MARGIN + 12.0;
     for (index, line) in title.iter().enumerate() {

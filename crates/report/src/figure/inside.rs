@@ -48,14 +48,15 @@ pub(super) fn inside(findings: &Findings, detail: Detail) -> Option<Drawing> {
         notes.push("No request failed in any of these trials.".to_owned());
     }
     if scales.cpus.is_none() {
-        notes.push("CPU is not known over time.".to_owned());
+        notes.push("CPU use over time is unknown.".to_owned());
     }
     Some(Drawing {
         name: "inside".to_owned(),
         title: "Inside a trial".to_owned(),
         caption: format!(
-            "{} Latency: the stronger the colour, the more of the requests of that moment, from less than 0.3 % to more than 30 %; lines: p50 \
-             and, from 100 requests on, p99. The CPU time of the generator is known for the whole trial only.",
+            "{} Latency: the stronger the colour, the larger the fraction of that moment's requests, from under 0.3 % \
+             to over 30 %; lines: p50 and, from 100 requests on, p99. The generator's CPU time is known only for the \
+             whole trial.",
             rule(shown)
         ),
         keys: Vec::new(),
@@ -80,7 +81,7 @@ impl Scales {
         let most = |values: &mut dyn Iterator<Item = f64>| values.filter(|value| drawable(*value)).fold(0.0, f64::max);
         let (cpus, memory) = (most(&mut { cpus }), most(&mut { memory }));
         Some(Scales {
-            time: few(Axis::linear(0.0, longest_ns, "ns", "since measuring began")),
+            time: few(Axis::linear(0.0, longest_ns, "ns", "since start of measurement")),
             rate: few(Axis::of_values(columns().map(rate).chain([0.0]), "1/s", &metric_of(findings, "throughput").1)),
             latency: Axis::log(band_ns(low), band_ns(high), "ns", "latency", 6),
             bands: (low, ((high - low) / BANDS_MAX).ceil().max(1.0), high),
@@ -171,8 +172,8 @@ fn latency(trial: &InsideTrial, series: usize, scales: &Scales) -> Vec<Layer> {
     cells.sort_by(|a, b| a.y.0.total_cmp(&b.y.0));
     let line = |name: &str, of: fn(&Column) -> Option<f64>, dashed| {
         let at = |column: &Column| {
-            let middle_ns = column.from_ns as f64 + (column.to_ns - column.from_ns) as f64 / 2.0;
-            Some((middle_ns, of(column).filter(|ns| *ns > 0.0 && drawable(*ns))?))
+            let midpoint_ns = column.from_ns as f64 + (column.to_ns - column.from_ns) as f64 / 2.0;
+            Some((midpoint_ns, of(column).filter(|ns| *ns > 0.0 && drawable(*ns))?))
         };
         let points = trial.columns.iter().filter_map(at).collect();
         Layer::Plain { name: name.to_owned(), points, dashed }

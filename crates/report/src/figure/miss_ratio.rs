@@ -43,14 +43,14 @@ pub(super) fn miss_ratio(findings: &Findings, index: usize, wanted: &Wanted, det
     let simulated = || found().flat_map(|panel| panel.policies.iter().flat_map(|policy| &policy.points));
     let ends = |point: &MissRatioPoint| point.estimate.map_or(point.miss_ratio, |estimate| estimate.high);
     let most = measured().map(ends).chain(simulated().map(|point| point.miss_ratio)).fold(0.0, f64::max);
-    let y = Axis::linear(0.0, most.clamp(0.01, 1.0), "1", "misses over GETs");
+    let y = Axis::linear(0.0, most.clamp(0.01, 1.0), "1", "miss ratio");
     let capacities = measured().map(|point| point.capacity_bytes).chain(simulated().map(|point| point.capacity_bytes));
     let levels = capacities.collect::<BTreeSet<_>>().into_iter();
     let levels = levels.map(|bytes| (bytes as f64, capacity(bytes))).collect::<Vec<_>>();
     let x = match levels.as_slice() {
-        [] => Axis::linear(0.0, 1.0, "bytes", "capacity"),
-        [(bytes, _)] => Axis::linear(0.0, *bytes, "bytes", "capacity"),
-        several => Axis::levels(several, "capacity", 0.04),
+        [] => Axis::linear(0.0, 1.0, "bytes", "cache size"),
+        [(bytes, _)] => Axis::linear(0.0, *bytes, "bytes", "cache size"),
+        several => Axis::levels(several, "cache size", 0.04),
     };
     let panel = |found: &MissRatios| {
         let simulated = found.policies.iter().filter_map(|policy| {
@@ -89,20 +89,17 @@ pub(super) fn miss_ratio(findings: &Findings, index: usize, wanted: &Wanted, det
         notes.insert(0, format!("{} more panels are not drawn; the table has their numbers.", all - panels.len()));
     }
     let bars = match findings.quick {
-        true => "bars: a quick look, which claims no level of confidence".to_owned(),
-        false => format!(
-            "bars: {} % intervals; where none is seen, it is narrower than the marker",
-            percent(wanted.interval)
-        ),
+        true => "bars: a quick run, no stated confidence".to_owned(),
+        false => format!("bars: {} % intervals, where wider than the marker", percent(wanted.interval)),
     };
     Drawing {
         name: "miss-ratio".to_owned(),
         title: wanted
             .title
             .clone()
-            .unwrap_or_else(|| format!("Misses over {}", wanted.x.as_deref().unwrap_or("capacity"))),
+            .unwrap_or_else(|| format!("Miss ratio by {}", wanted.x.as_deref().unwrap_or("cache size"))),
         caption: format!(
-            "Markers: means over trials; {bars}. Thin and dashed: policies, replayed on the operations of the trials."
+            "Markers: means over trials; {bars}. Thin, dashed: policies simulated on the operations of the trials."
         ),
         keys,
         hollow: hollow(findings, measured()),
@@ -129,17 +126,17 @@ fn mark(findings: &Findings, curve: &MissRatioCurve, point: &MissRatioPoint, det
     let row = &findings.rows[point.row];
     let words = || {
         let mut text = match point.estimate {
-            Some(estimate) => format!("misses {:.4} ± {:.4}", estimate.point, estimate.half_width()),
-            None => format!("misses {:.4}, no interval", point.miss_ratio),
+            Some(estimate) => format!("miss ratio {:.4} ± {:.4}", estimate.point, estimate.half_width()),
+            None => format!("miss ratio {:.4}, no interval", point.miss_ratio),
         };
         if let Some(share) = point.footprint_share {
-            text += &format!("\ncapacity {} of the footprint", number::percent(share));
+            text += &format!("\ncache size {} of the footprint", number::percent(share));
         }
         if let Some(bytes) = point.memory_bytes {
             text += &format!("\n{} of memory used", quantity(bytes, "bytes"));
         }
         if let (Some(simulated), Some(policy)) = (point.simulated, &curve.policy) {
-            text += &format!("\nsimulated {policy} {simulated:.4}{}", if point.strays { ": strays" } else { "" });
+            text += &format!("\nsimulated {policy} {simulated:.4}{}", if point.strays { ": deviates" } else { "" });
         }
         super::tip(&curve.label, row, &text)
     };

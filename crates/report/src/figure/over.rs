@@ -119,7 +119,7 @@ fn draw(findings: &Findings, wanted: &Wanted, detail: Detail, kind: Kind) -> Dra
     let all = points().count() * over.metrics.len();
     let bare = each(&|row, metric| row.metrics.get(metric).is_some_and(|m| m.mean.is_some() && m.estimate.is_none()));
     if bare > 0 && !trials {
-        drawing.notes.insert(0, format!("Without a bar, because there is no interval: {bare} of {all} points."));
+        drawing.notes.insert(0, format!("No bar where there is no interval: {bare} of {all} points."));
     }
     let missing = each(&|row, metric| over.marks_of(row, metric, 0.0, 0.0).is_empty());
     if missing > 0 {
@@ -138,7 +138,7 @@ fn axis_of(findings: &Findings, metrics: &[String]) -> (String, String) {
     match metrics {
         [_] => (unit, text),
         all if all.iter().all(|metric| metric.starts_with("latency_")) => (unit, "latency".to_owned()),
-        all if all.iter().all(|metric| metric.ends_with(A_REQUEST)) => (unit, "bytes a request".to_owned()),
+        all if all.iter().all(|metric| metric.ends_with(A_REQUEST)) => (unit, "bytes per request".to_owned()),
         all => {
             let texts = all.iter().map(|metric| metric_of(findings, metric).1).collect::<Vec<_>>();
             (unit, texts.join(", "))
@@ -159,7 +159,7 @@ fn labels(grid: &Grid<'_>, metrics: &[String]) -> BTreeMap<usize, String> {
         (_, Some("m1a")) => "M1a, Whip's formula".to_owned(),
         (_, Some("m1b")) => "M1b, with peer addresses".to_owned(),
         (_, Some("m2")) => "M2, on the wire".to_owned(),
-        (_, Some("m3")) => "M3, all beyond the messages".to_owned(),
+        (_, Some("m3")) => "M3, everything beyond the messages".to_owned(),
         _ => metric_of(grid.findings, metric).1,
     });
     grid.colours.named(grid.colours.others(), names.collect())
@@ -252,26 +252,26 @@ impl Over<'_> {
             _ => None,
         };
         let what = if self.trials {
-            "One marker a trial, each with a subject started fresh.".to_owned()
+            "One marker per trial, each with a fresh server.".to_owned()
         } else if findings.quick {
-            "Markers: means over trials. Bars: a quick look, which claims no level of confidence.".to_owned()
+            "Markers: means over trials. Bars: a quick run, no stated confidence.".to_owned()
         } else {
             format!(
-                "Markers: means over trials. Bars: {} % intervals; where none is seen, it is narrower than the marker.",
+                "Markers: means over trials. Bars: {} % intervals, where wider than the marker.",
                 percent(self.level)
             )
         };
         let fitted = match &self.across {
             Across::Levels(factor, _) if self.has_curves(factor) => {
-                let band = if findings.quick { "its interval, without a level" } else { "its interval" };
+                let band = if findings.quick { "its interval, no stated confidence" } else { "its interval" };
                 format!(" Dotted: the fitted Universal Scalability Law; shaded: {band}.")
             }
             _ => String::new(),
         };
         let parallel = match self.interaction {
             true => {
-                " Where lines are parallel, the effect of one factor does not depend on the other; effects that multiply are parallel on a log \
-                 axis and fan out on others. Whether it is more than chance: see the effects."
+                " Where lines are parallel, the effect of one factor does not depend on the other; multiplicative \
+                 effects are parallel on a log axis and fan out on others. For significance, see the effects."
             }
             false => "",
         };
@@ -289,12 +289,12 @@ impl Over<'_> {
                 Some((trial.order, *trial.values.get(metric)?, row.is_marked() || !trial.marks.is_empty()))
             };
             let values: Vec<(u32, f64, bool)> = row.trials.iter().filter_map(value).collect();
-            let middle = (values.len() as f64 - 1.0) / 2.0;
+            let midpoint = (values.len() as f64 - 1.0) / 2.0;
             let marks = values.iter().enumerate().filter(|(_, (_, value, _))| drawable(*value)).map(
                 |(index, (order, value, hollow))| {
                     Mark {
                         // Side by side in the order they ran, so that trials with one value do not hide each other.
-                        aside: (index as f64 - middle) * spread / values.len() as f64,
+                        aside: (index as f64 - midpoint) * spread / values.len() as f64,
                         x,
                         y: *value,
                         bar: None,
@@ -445,7 +445,7 @@ impl Over<'_> {
             (false, false) => 7.0,
         };
         let gap = if width > 0.0 { (width / used.len().max(1) as f64).min(widest) } else { 0.0 };
-        let middle = (used.len() as f64 - 1.0) / 2.0;
+        let midpoint = (used.len() as f64 - 1.0) / 2.0;
         let mut layers = Vec::new();
         for (index, series) in used.iter().enumerate() {
             let of_series =
@@ -460,7 +460,7 @@ impl Over<'_> {
             let marks = rows.iter().flat_map(|(at, row, metric)| self.marks_of(row, metric, *at, spread));
             let turn = |mark: Mark| if turned { Mark { x: mark.y, y: mark.x, ..mark } } else { mark };
             let marks: Vec<Mark> = marks.map(turn).collect();
-            let aside = (index as f64 - middle) * gap;
+            let aside = (index as f64 - midpoint) * gap;
             if self.dust {
                 layers.extend(Layer::dust(*series, &marks, aside));
             } else {

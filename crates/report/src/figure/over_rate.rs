@@ -86,10 +86,10 @@ pub(super) fn over_rate(findings: &Findings, detail: Detail) -> Option<Drawing> 
         simulated: false,
     };
     let bars = match findings.quick {
-        true => "a quick look, which claims no level of confidence".to_owned(),
+        true => "a quick run, no stated confidence".to_owned(),
         false => format!(
-            "{} % intervals; none is seen where it is narrower than the marker, or of one trial; one that \
-             ends at the frame goes on",
+            "{} % intervals, where wider than the marker; none for a single trial; one that ends at the frame \
+             continues beyond it",
             percent(findings.level)
         ),
     };
@@ -99,7 +99,7 @@ pub(super) fn over_rate(findings: &Findings, detail: Detail) -> Option<Drawing> 
     Some(Drawing {
         name: "over-rate".to_owned(),
         title: "Latency over the offered rate".to_owned(),
-        caption: format!("Markers: means over the trials at a rate, those of searches among them. Bars: {bars}."),
+        caption: format!("Markers: means over the trials at a rate, including search trials. Bars: {bars}."),
         keys: lines.iter().zip(&series).map(key).collect(),
         hollow,
         panels,

@@ -12,27 +12,27 @@ use analysis::number::drawable;
 
 /// Resident set over requests, and in a panel of its own what is in the store, where there is one.
 pub(super) fn memory(findings: &Findings, wanted: &Wanted, detail: Detail) -> Drawing {
-    let of_middles = findings.over_requests.iter().any(|found| found.what == "middle_rss");
-    let (whats, title) = match of_middles {
-        true => (["middle_rss", "middle_store"], "Memory of the middle over requests"),
-        false => (["subject_rss", "subject_store"], "Memory of the subject over requests"),
+    let of_proxies = findings.over_requests.iter().any(|found| found.what == "proxy_rss");
+    let (whats, title) = match of_proxies {
+        true => (["proxy_rss", "proxy_store"], "Proxy memory over requests"),
+        false => (["subject_rss", "subject_store"], "Server memory over requests"),
     };
     let axes = [("Memory", "bytes", "resident set"), ("Store", "bytes", "keys, entries and names")];
     draw(findings, wanted, "memorychart", title, &lines(findings, &whats, detail), &axes, "")
 }
 
-/// Time over requests: what middles took of a call for themselves, where they tell it; else the latency.
+/// Time over requests: what proxies took of a call for themselves, where they tell it; else the latency.
 pub(super) fn throughput(findings: &Findings, wanted: &Wanted, detail: Detail) -> Drawing {
-    let tells = findings.over_requests.iter().any(|found| found.what == "middle_time");
-    let what = if tells { "middle_time" } else { "latency" };
+    let tells = findings.over_requests.iter().any(|found| found.what == "proxy_time");
+    let what = if tells { "proxy_time" } else { "latency" };
     let lines = lines(findings, &[what], detail);
-    let title = if tells { "Time of the middle over requests" } else { "Latency over requests" };
+    let title = if tells { "Proxy time over requests" } else { "Latency over requests" };
     let width = lines.first().map_or(0.0, |line| line.found.requests_a_point);
     let note = format!(" Each point is the mean of {width:.0} requests.");
-    draw(findings, wanted, "throughputchart", title, &lines, &[("", "ns", "time a request")], &note)
+    draw(findings, wanted, "throughputchart", title, &lines, &[("", "ns", "time per request")], &note)
 }
 
-/// Bytes a request that middles add: what they tell of their metadata, else what passes at both ends.
+/// Bytes a request that proxies add: what they tell of their metadata, else what passes at both ends.
 pub(super) fn network(findings: &Findings, wanted: &Wanted, detail: Detail) -> Drawing {
     let told = ["m1a_bytes_per_request", "m1b_bytes_per_request", "m2_bytes_per_request", "m3_bytes_per_request"];
     let seen = ["client_bytes_per_request", "subject_bytes_per_request"];
@@ -41,7 +41,7 @@ pub(super) fn network(findings: &Findings, wanted: &Wanted, detail: Detail) -> D
         true => told.iter().filter(|name| has(name)).collect::<Vec<_>>(),
         false => seen.iter().filter(|name| has(name)).collect(),
     };
-    // Points that pass no middle have nothing to show, and no place.
+    // Points that pass no proxy have nothing to show, and no place.
     let mut shown = findings.clone();
     shown.rows.retain(|row| metrics.iter().any(|name| row.metrics.contains_key(**name)));
     let mut names = metrics.iter().map(|name| (**name).to_owned());
@@ -57,7 +57,7 @@ pub(super) fn network(findings: &Findings, wanted: &Wanted, detail: Detail) -> D
         detail,
     );
     drawn.name = "networkchart".to_owned();
-    drawn.title = wanted.title.clone().unwrap_or_else(|| "Bytes a request".to_owned());
+    drawn.title = wanted.title.clone().unwrap_or_else(|| "Bytes per request".to_owned());
     drawn
 }
 
@@ -97,7 +97,7 @@ fn draw(
     more: &str,
 ) -> Drawing {
     let band = match findings.quick {
-        true => "Shaded: a quick look, which claims no level of confidence.".to_owned(),
+        true => "Shaded: a quick run, no stated confidence.".to_owned(),
         false => format!("Shaded: {} % intervals over trials.", percent(findings.level)),
     };
     let mut keys = Vec::<Key>::new();
@@ -117,7 +117,7 @@ fn draw(
     Drawing {
         name: name.to_owned(),
         title: wanted.title.clone().unwrap_or_else(|| title.to_owned()),
-        caption: format!("Lines: means over trials, as far as the shortest goes. {band}{more}"),
+        caption: format!("Lines: means over trials, up to the end of the shortest. {band}{more}"),
         keys,
         hollow: String::new(),
         panels: panels.collect(),

@@ -23,7 +23,7 @@ pub(super) fn probes(findings: &Findings, detail: Detail) -> Option<Drawing> {
                     continue;
                 }
                 let words = format!(
-                    "processor {}, {when} trial {}: {} of CPU time in {} ({y:+.1} %)",
+                    "CPU {}, {when} trial {}: {} of CPU time in {} ({y:+.1} %)",
                     probe.cpu,
                     trial.order,
                     number::quantity(probe.cpu_ns as f64, "ns"),
@@ -44,10 +44,10 @@ pub(super) fn probes(findings: &Findings, detail: Detail) -> Option<Drawing> {
     let last = all().map(|mark| mark.x).fold(1.0, f64::max);
     let (low, high) = all().fold((-WIDTH, WIDTH), |(low, high), mark| (mark.y.min(low), mark.y.max(high)));
     let many = all().count() > MARKS;
-    let hollow = if all().any(|mark| mark.hollow) { "another process had the processor, too" } else { "" };
-    let x = Axis::linear(0.0, last, "", "trial, in the order they ran");
-    let y = Axis::linear(low, high, "", "CPU time, distance from the median, %");
-    let label = |(series, cpu): (usize, &u32)| Key { series, label: format!("processor {cpu}"), simulated: false };
+    let hollow = if all().any(|mark| mark.hollow) { "another process ran on this CPU" } else { "" };
+    let x = Axis::linear(0.0, last, "", "trial, in run order");
+    let y = Axis::linear(low, high, "", "CPU time, deviation from the median, %");
+    let label = |(series, cpu): (usize, &u32)| Key { series, label: format!("CPU {cpu}"), simulated: false };
     let keys = marks.keys().enumerate().map(label).collect();
     let mut layers = vec![Layer::Rule(0.0)];
     for (series, marks) in marks.into_values().enumerate() {
@@ -59,10 +59,10 @@ pub(super) fn probes(findings: &Findings, detail: Detail) -> Option<Drawing> {
     }
     Some(Drawing {
         name: "probes".to_owned(),
-        title: "Speed of the processors over the run".to_owned(),
+        title: "CPU speed over the run".to_owned(),
         caption: format!(
-            "CPU time of one fixed piece of work before and after each trial, as its distance from the median ({}): lower is faster. No value is \
-             adjusted by it.",
+            "CPU time of one fixed piece of work before and after each trial, as deviation from the median ({}): \
+             lower is faster. No value is adjusted for it.",
             number::quantity(probed.cpu_ns_median, "ns")
         ),
         keys,
@@ -83,8 +83,8 @@ mod tests {
         let findings = analyze(&run, &records);
         let drawing = probes(&findings, Detail::FULL).unwrap();
         let labels = drawing.keys.iter().map(|key| key.label.as_str()).collect::<Vec<_>>();
-        assert_eq!(labels, ["processor 0", "processor 1"]);
-        assert_eq!(drawing.hollow, "another process had the processor, too");
+        assert_eq!(labels, ["CPU 0", "CPU 1"]);
+        assert_eq!(drawing.hollow, "another process ran on this CPU");
         let marks = drawing.panels[0].layers.iter().flat_map(|layer| match layer {
             Layer::Marks { marks, .. } => marks.as_slice(),
             _ => &[],
@@ -93,7 +93,7 @@ mod tests {
         assert_eq!(marks.len(), 4 * 88);
         let hollow = marks.iter().filter(|mark| mark.hollow).collect::<Vec<_>>();
         assert!(hollow.len() == 1 && hollow[0].x == 41.5, "{hollow:?}");
-        assert!(hollow[0].tip.starts_with("processor 1, after trial 41: 8.2"), "{}", hollow[0].tip);
+        assert!(hollow[0].tip.starts_with("CPU 1, after trial 41: 8.2"), "{}", hollow[0].tip);
         assert!(marks.iter().all(|mark| mark.y.abs() < WIDTH), "none is far from the median");
         assert!(probes(&analyze(&run, &records[..1]), Detail::FULL).is_none());
     }

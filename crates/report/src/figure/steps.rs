@@ -8,7 +8,7 @@ use analysis::number;
 use analysis::words::purpose;
 
 /// The series: what a trial says alone.
-const VERDICTS: [&str; 5] = ["holds", "fails", "neither is sure", "generator-limited", "says nothing of the objective"];
+const VERDICTS: [&str; 5] = ["holds", "fails", "undecided", "generator-bound", "says nothing about the objective"];
 
 fn series(step: &SearchStep) -> usize {
     match step.verdict {
@@ -29,7 +29,7 @@ pub(super) fn steps(findings: &Findings, detail: Detail) -> Option<Drawing> {
     let rates = shown().flat_map(|(_, search)| search.steps.iter().filter_map(|step| step.rate_per_s));
     let y = Axis::of_values(rates, "1/s", "offered rate");
     let last = shown().map(|(_, search)| search.steps.len()).max().unwrap_or(1);
-    let x = Axis::linear(0.0, last as f64, "", "step, in the order they ran");
+    let x = Axis::linear(0.0, last as f64, "", "step, in run order");
     let first_number = Colours::new(findings).others();
     let alone = searches.len() == 1;
     let panel = |(row, search): &(&analysis::findings::Row, &SearchFinding)| {
@@ -46,10 +46,13 @@ pub(super) fn steps(findings: &Findings, detail: Detail) -> Option<Drawing> {
     Some(Drawing {
         name: "search".to_owned(),
         title: format!("Search for the highest rate at which {}", first.objective),
-        caption: "One marker a trial with a fresh subject, by what it says alone. Dashed: the ends of the range that was found; between \
-                  them the answer is not known."
+        caption: "One marker per trial, each with a fresh server, by its own verdict. Dashed: the ends of the range \
+                  found; between them the verdict is unknown."
             .to_owned(),
-        keys: used.into_iter().map(|series| Key { series: first_number + series, label: VERDICTS[series].to_owned(), simulated: false }).collect(),
+        keys: used
+            .into_iter()
+            .map(|series| Key { series: first_number + series, label: VERDICTS[series].to_owned(), simulated: false })
+            .collect(),
         hollow: String::new(),
         panels: shown().map(panel).collect(),
         notes: (left_out > 0).then(|| format!("{left_out} more panels are not drawn.")).into_iter().collect(),

@@ -30,7 +30,8 @@ pub(super) fn timeline(findings: &Findings, wanted: &Wanted, detail: Detail) -> 
                 let Some(value) = trial.values.get(&metric) else { continue };
                 let y = (value / mean - 1.0) * 100.0;
                 if drawable(y) {
-                    let beside = if trial.contended { "\nanother process had a processor before or after" } else { "" };
+                    let beside =
+                        if trial.contended { "\nanother process ran on these CPUs before or after" } else { "" };
                     let words = format!(
                         "trial {}, block {}: {} ({y:+.1} %){beside}",
                         trial.order,
@@ -57,8 +58,8 @@ pub(super) fn timeline(findings: &Findings, wanted: &Wanted, detail: Detail) -> 
     let of_all = |pick: fn(&Mark) -> f64| all.iter().flatten().map(move |(_, mark)| pick(mark));
     let last = of_all(|mark| mark.x).fold(1.0, f64::max);
     let (low, high) = of_all(|mark| mark.y).fold((-1.0, 1.0), |(low, high): (f64, f64), y| (low.min(y), high.max(y)));
-    let y = Axis::linear(low, high, "", "distance from the mean of its point, %");
-    let x = Axis::linear(0.0, last, "", "trial, in the order they ran");
+    let y = Axis::linear(low, high, "", "deviation from the mean of its point, %");
+    let x = Axis::linear(0.0, last, "", "trial, in run order");
     let many = all.iter().map(Vec::len).sum::<usize>() > MARKS;
 
     let panel = |(facet, marks): (&super::Facet<'_>, &Vec<(usize, Mark)>)| {
@@ -76,8 +77,8 @@ pub(super) fn timeline(findings: &Findings, wanted: &Wanted, detail: Detail) -> 
     let panels = facets.iter().zip(&all).map(panel).collect();
     let title = wanted.title.clone().unwrap_or_else(|| format!("Trials over time, by {}", Metric::noun_of(&metric)));
     let caption =
-        "One marker a trial, as its distance from the mean of its own design point. Order is random within a block, \
-                   so a slope or a step is the machine's and not a subject's."
+        "One marker per trial, as deviation from the mean of its design point. Order is random within a block, so a \
+         slope or a step comes from the machine, not from a server."
             .to_owned();
     let mut drawing = grid.drawing(format!("timeline-{metric}"), title, caption, &facets, panels);
     if left_out > 0 {

@@ -7,8 +7,8 @@ pub(crate) mod tests;
 use analysis::findings::Findings;
 use askama::Template;
 
-use crate::chart::style::{self, Sheet};
-use crate::chart::{self};
+use crate::chart;
+use crate::chart::style::{self, Background, Sheet};
 use crate::document::Document;
 use crate::figure::{self, Detail, Drawing};
 use crate::sections;
@@ -20,7 +20,7 @@ pub const PAGE_LIMIT: usize = 1_000_000;
 #[derive(Debug, thiserror::Error)]
 pub enum HtmlError {
     /// It is too large with the least that it can show.
-    #[error("the page of run `{run}` would have {bytes} bytes, {PAGE_LIMIT} is the limit")]
+    #[error("the page of run `{run}` would have {bytes} bytes; the limit is {PAGE_LIMIT}")]
     TooLarge {
         /// Name of the run.
         run: String,
@@ -37,10 +37,10 @@ pub enum HtmlError {
     },
 }
 
-/// Every figure as an SVG file of its own: the stem of its name and its text. Light, for a paper.
-pub fn figure_svgs(findings: &Findings) -> Vec<(String, String)> {
+/// Every figure as an SVG file of its own: the stem of its name and its text.
+pub fn figure_svgs(findings: &Findings, background: Background) -> Vec<(String, String)> {
     let drawings = figure::figures(findings, Detail::FULL);
-    drawings.iter().map(|drawing| (drawing.name.clone(), figure::svg_file(drawing))).collect()
+    drawings.iter().map(|drawing| (drawing.name.clone(), figure::svg_file(drawing, background))).collect()
 }
 
 /// The report as one page: no other file, no network, whole without script, below [`PAGE_LIMIT`].

@@ -10,7 +10,7 @@ pub(crate) fn markdown(document: &Document) -> String {
     for banner in &document.banners {
         let _ = writeln!(out, "**{}**\n", plain(&banner.text));
         if !banner.command.is_empty() {
-            let _ = writeln!(out, "Go on with:\n\n{}", code(&banner.command));
+            let _ = writeln!(out, "Resume with:\n\n{}", code(&banner.command));
         }
     }
     for (sentence, _) in &document.answer {
@@ -122,14 +122,14 @@ mod tests {
         # How does ping-pong latency scale with server cores and clients?
 
         - Too few blocks to name a winner, 8 of the 12 needed; mean latency was: cores 1, clients 40: c-epoll 573 ±17 µs, go 777 ±25 µs, rust-tokio 719 ±55 µs; cores 1, clients 80: c-epoll 1.100 ±0.033 ms, go 1.505 ±0.045 ms, rust-tokio 1.364 ±0.040 ms; cores 2, clients 40: c-epoll 358 ±11 µs, go 487 ±14 µs, rust-tokio 439 ±13 µs.
-        - Not ranked, because the numbers are not about the subject: c-epoll, cores 2, clients 80 (generator-bound).
-        - Without numbers: go, cores 2, clients 80 (failed); rust-tokio, cores 2, clients 80 (unrunnable).
+        - Not ranked: c-epoll, cores 2, clients 80 (generator-bound).
+        - Not measured: go, cores 2, clients 80 (failed); rust-tokio, cores 2, clients 80 (unrunnable).
 
         - Measured: 10 of 12 design points, 79 trials, 9 failed, profile default
-        - Intervals: 95 %, Student t over trials, each with a subject started fresh
+        - Intervals: 95 %, Student's t over trials, each with a fresh server
         - Load: pingpong, closed loop, 40 or 80 clients
-        - Idle processors: the machine's own policy
-        - Machine: example: Example CPU @ 2.50GHz, KVM, 4 processors
+        - Idle CPUs: the machine's own policy
+        - Machine: example: Example CPU @ 2.50GHz, KVM, 4 CPUs
 
         ## Results
 
@@ -148,11 +148,11 @@ mod tests {
         | rust-tokio | 2 | 40 | 91.2 ±2.4 k/s | 439 ±13 µs | 409 ±12 µs | 981 ±32 µs | 0 | 8 | subject | ended early: ±3.1 % after 8 blocks |
         | rust-tokio | 2 | 80 |  |  |  |  |  | 0 |  | unrunnable: needs 4096 open files, may have 1024 |
 
-        Mean over trials ± half of its 95 % interval; n: trials with fresh subjects; \* not about the subject. Absolute values are of this run, 2026-11-20 21:05 to 21:07 UTC; 7 to 8 starts per row: kinds of starts rarer than 35 % may not have been seen.
+        Mean over n trials ± half-width of the 95 % confidence interval, each trial with a fresh server; \* generator-bound or shared CPUs. Absolute values are from this run, 2026-11-20 21:05 to 21:07 UTC; 7 to 8 starts per row: kinds of start rarer than 35 % may not have been seen.
 
         Trials: ended early: ±3.1 % after 8 blocks.
 
-        <details><summary>The other metrics</summary>
+        <details><summary>Other metrics</summary>
 
         | server | cores | clients | p90 | p95 | p99.9 | transfer | errors | error share | subject CPU per request | generator CPU per request | subject RSS | subject memory |
         |---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|
@@ -169,11 +169,11 @@ mod tests {
 
         </details>
 
-        ### What the next minute is best spent on
+        ### More trials or longer trials?
 
-        Trials differ among each other (s\_B) and seconds within a trial do (s\_W); from both follows how long a trial should be. Of latency\_mean:
+        Trials differ from each other (s\_B), and so do seconds within a trial (s\_W); together they give the optimal trial length. For latency\_mean:
 
-        | server | cores | clients | s\_B | s\_B over mean | s\_W, of one second | best length of a trial | target met |
+        | server | cores | clients | s\_B | s\_B over mean | s\_W, of one second | optimal trial length | target met |
         |---|---:|---:|---:|---:|---:|---:|---|
         | c-epoll | 1 | 40 | 13.06 µs | 2.3 % | 12.48 µs | 59.0 ms | yes |
         | c-epoll | 1 | 80 | 16.36 µs | 1.5 % | 24.2 µs | 90.0 ms | yes |
@@ -186,16 +186,16 @@ mod tests {
         | rust-tokio | 1 | 80 | 10.05 µs | 0.74 % | 32.1 µs | 173.8 ms | yes |
         | rust-tokio | 2 | 40 | 10.47 µs | 2.4 % | 8.05 µs | 42.1 ms | yes |
 
-        ## What went wrong
+        ## Failures and errors
 
         | server | cores | clients | what | how |
         |---|---:|---:|---|---|
         | go | 1 | 40 | 1 trial: never ready | the subject did not listen within 5 s |
-        | go | 2 | 80 | 8 trials: ended while measured | the subject ended while it was measured: signal 11 |
+        | go | 2 | 80 | 8 trials: exited under load | the subject ended while it was measured: signal 11 |
 
         ## Comparisons
 
-        ### By mean latency: every other one against the best
+        ### By mean latency: all others against the best
 
         | at | best | other | typical change | change of the mean | blocks | p (Holm) | shown |
         |---|---|---|---:|---:|---:|---:|---|
@@ -219,7 +219,7 @@ mod tests {
 
         <details><summary>By other metrics</summary>
 
-        ### By throughput: every other one against the best
+        ### By throughput: all others against the best
 
         | at | best | other | typical change | change of the mean | blocks | p (Holm) | shown |
         |---|---|---|---:|---:|---:|---:|---|
@@ -232,7 +232,7 @@ mod tests {
 
         </details>
 
-        Block by block: the typical ratio (Hodges and Lehmann) with the interval of Wilcoxon's signed rank test, exact; beside it the ratio of geometric means with Student's t interval. p is adjusted for all that is compared by one metric (Holm). Of each place the one that is best by its typical ratios stands against every other one; the JSON has every pair.
+        Block by block: the typical ratio (Hodges and Lehmann) with the exact interval of Wilcoxon's signed-rank test, next to the ratio of geometric means with Student's t interval. p is adjusted for all comparisons by one metric (Holm). In each group the best by typical ratios is compared with all others; the JSON has every pair.
 
         ## Effects of the factors
 
@@ -242,12 +242,12 @@ mod tests {
 
         ## States of the machine
 
-        Over all trials in the order they ran: neighbouring trials are no more alike in latency\_mean than chance makes them (p = 0.33); that does not prove that the machine kept its speed.
+        Over all trials in run order: neighbouring trials are no more alike in latency\_mean than by chance (p = 0.33); that does not prove that the machine's speed was constant.
 
         ## Warnings
 
-        - another process had a processor in use before or after 1 of 88 trials, for up to 44 % of a probe: flagged, not removed
-        - c-epoll, cores 2, clients 80: generator-bound: it was busy while the subject had processors to spare
+        - another process ran on the CPUs in use before or after 1 of 88 trials, for up to 44 % of a probe: flagged, not removed
+        - c-epoll, cores 2, clients 80: generator-bound: it was saturated while the server had spare CPU
         - go, cores 1, clients 40: 1 of 8 trials failed: the subject did not listen within 5 s
         - go, cores 2, clients 80: failed: all 8 trials failed: the subject ended while it was measured: signal 11
         - rust-tokio, cores 1, clients 40: the trial in block 5 is an outlier in throughput, latency\_mean, latency\_p99: flagged, not removed
@@ -258,7 +258,7 @@ mod tests {
 
         - Name: example
         - Processor: Example CPU @ 2.50GHz
-        - Processors used: 4 processors, on 4 cores in 1 package, 1 NUMA node
+        - CPUs used: 4 CPUs, on 4 cores in 1 package, 1 NUMA node
         - Caches: L1d 48 KiB, L2 2 MiB, L3 32 MiB
         - Memory: 8.00 GiB, 0 B of swap in use
         - Kernel: Linux 6.12.0
@@ -268,17 +268,17 @@ mod tests {
         - Turbo, SMT: unknown, off
         - Clock source, idle: tsc, haltpoll/menu
         - Load before: 0.08
-        - Network, all trials: 0 segments sent again, 0 overflows of accept queues, 0 connection requests dropped
+        - Network, all trials: 0 segments retransmitted, 0 accept-queue overflows, 0 connection requests dropped
         - Fixed piece of work: median CPU time 8.24 ms, before and after 88 trials
         - Could not be read: governor: this machine has none
 
-        ### The generator, against a null server
+        ### Generator calibration
 
-        At most 212 k/s with 80 clients on 1 thread (pingpong, io\_uring), 4.60 µs of its CPU time a request; with one client, p50 54.0 µs and p99 81.0 µs. Measured 2026-11-20T21:00:00Z.
+        At most 212 k/s with 80 clients on 1 thread (pingpong, io\_uring), 4.60 µs of its CPU time per request; with one client, p50 54.0 µs and p99 81.0 µs. Measured 2026-11-20T21:00:00Z.
 
-        ### What the doctor found
+        ### Host checks
 
-        | check | state | seen | what to do |
+        | check | state | observed | fix |
         |---|---|---|---|
         | clock | good | the clock source is tsc |  |
         | virtualisation | warning | this is a virtual machine (KVM) | others may take its time |
@@ -304,23 +304,23 @@ mod tests {
 
         Load: pingpong, closed loop, 40 or 80 clients.
 
-        Each trial starts the subject as a fresh process; the trial, not the request, is what is repeated. Trials ran in blocks: each block has every design point once, in an order shuffled from the seed 1, so that a drift of the machine hits all points alike.
+        Each trial starts a fresh server process; replication is by trial, not by request. Trials ran in blocks: each block has every design point once, in an order shuffled from the seed 1, so machine drift affects all design points equally.
 
-        An estimate is the mean over the trials with Student's t interval, no narrower than what all design points together say of how trials scatter at level 95 %. Whole blocks were added until each latency\_mean was known to ±3.0 %, at least 8 and at most 30. Outliers are flagged and never removed.
+        An estimate is the mean over trials with a Student's t interval, no narrower than the scatter pooled over all design points implies, at confidence level 95 %. Whole blocks were added until each latency\_mean was known to ±3.0 %, at least 8 and at most 30. Outliers are flagged and never removed.
 
-        Two points are compared on the blocks that both have, by exact signed rank tests adjusted for all that is compared (Holm): what the machine does in a block it does to both. The ratio shown is that of typical starts (Hodges \& Lehmann). Below 12 common blocks nothing is claimed.
+        Two points are compared on the blocks they share, by exact signed-rank tests adjusted for all comparisons (Holm): what the machine does in a block affects both. The ratio shown is that of typical starts (Hodges \& Lehmann). With fewer than 12 common blocks nothing is claimed.
 
-        Every absolute interval is of the states in which this machine was in this run, 2026-11-20 21:05 to 21:07 UTC: another day it may be faster or slower, and nothing in a run tells of states that it did not meet. A test over all trials in the order they ran tells whether neighbours are alike; that it gives no alarm proves nothing. Ratios are of trials of the same blocks. A short fixed piece of work on the processors in use, before and after each trial, flags trials beside which another process had a processor; no value is adjusted by it.
+        Every absolute interval covers only the states this machine was in during this run, 2026-11-20 21:05 to 21:07 UTC: another day it may be faster or slower, and a run says nothing about states it did not see. A test over all trials in run order checks whether neighbouring trials are alike; the absence of an alarm proves nothing. Ratios compare trials of the same blocks. A short fixed piece of work on the CPUs in use, before and after each trial, flags trials around which another process used one of them; no value is adjusted for it.
 
-        Closed loop: a client sends when it has its answer, and latency is service time, from the write to the answer. Quantiles come from the histogram of a whole trial (three significant digits) and are then averaged over trials like any other value; within a trial they are never averaged. A quantile is given only where every trial has enough answers.
+        Closed loop: a client waits for its response before it sends again; latency is service time, from write to response. Quantiles come from the histogram of a whole trial (three significant digits) and are then averaged over trials like any other value; within a trial they are never averaged. A quantile is given only if every trial has enough responses.
 
-        Each trial has a verdict on what limited it, from the CPU time of generator and subject, the generator's own send lag and the offered load. A row is marked where the generator was the limit, or shared the subject's processors, in half of the trials: its numbers are not about the subject, and it takes no part in a ranking.
+        Each trial has a verdict on its bottleneck, from the CPU time of generator and server, the generator's send lag and the offered load. A row is marked if the generator was the bottleneck, or shared the server's CPUs, in half of the trials: its numbers do not measure the server, and it is not ranked.
 
-        Idle processors did what this machine lets them do (idle policy \`machine\`).
+        Idle CPUs followed the machine's power management (idle policy \`machine\`).
 
         ## Reproduce
 
-        This command started the run; the seed 1 gives the same order of trials, challenges and arrivals again.
+        The command that started the run; seed 1 reproduces the order of trials, challenges and arrivals.
 
             quintain run volley --seed 1
 
@@ -328,7 +328,7 @@ mod tests {
 
         load pingpong, closed loop, 40 or 80 clients
 
-        run volley-20261120-210500 on example (Example CPU @ 2.50GHz, 4 processors, Linux 6.12.0)
+        run volley-20261120-210500 on example (Example CPU @ 2.50GHz, 4 CPUs, Linux 6.12.0)
 
         <details><summary>The study file</summary>
 
@@ -361,7 +361,7 @@ mod tests {
         | 32 | 24 of 32 | 8 | 114.25 | 1.87 | 112.69 to 115.82 | subject |
         | 40 | 24 of 40 | 8 | 102.91\* | 1.63 | 101.55 to 104.28 | generator |
 
-        <details><summary>The other metrics</summary>
+        <details><summary>Other metrics</summary>
 
         | threads | cpus | p90 | p95 | p99.9 | transfer | errors | error share | subject CPU per request | generator CPU per request | subject RSS | subject memory |
         |---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|
@@ -376,12 +376,12 @@ mod tests {
 
         </details>
         ");
-        assert_snapshot!(of("What went wrong"), @"
+        assert_snapshot!(of("Failures and errors"), @"
 
         | threads | cpus | what | how |
         |---:|---:|---|---|
-        | 4 | 4 | errors of requests | 12 status (the first: 503 to GET /); 1 truncated; beside 132842 valid answers |
-        | 4 | 4 | answers by status | answers: 132842 of status 200, 12 of status 503 |
+        | 4 | 4 | request errors | 12 status (the first: 503 to GET /); 1 truncated; 132842 valid responses |
+        | 4 | 4 | responses by status | responses: 132842 with status 200, 12 with status 503 |
         ");
     }
 

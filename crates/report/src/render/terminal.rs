@@ -13,7 +13,7 @@ pub(crate) fn terminal(document: &Document, style: &Style) -> String {
         out += &wrap(&format!("{}\n", paint.warn(&banner.text)), style.width, 2);
         if !banner.command.is_empty() {
             // Whole, however narrow the terminal is: it is for pasting.
-            let _ = writeln!(out, "Go on with: {}", banner.command);
+            let _ = writeln!(out, "Resume with: {}", banner.command);
         }
     }
     for (sentence, _) in &document.answer {
@@ -97,7 +97,7 @@ fn table(table: &Table, style: &Style) -> String {
         }
     }
     if !dropped.is_empty() {
-        out += &wrap(&format!("No room for: {}.\n", dropped.join(", ")), style.width, 2);
+        out += &wrap(&format!("Columns hidden (terminal too narrow): {}.\n", dropped.join(", ")), style.width, 2);
     }
     out
 }
@@ -122,8 +122,8 @@ mod tests {
         Too few blocks to name a winner, 8 of the 12 needed; mean latency was: cores 1, clients 40: c-epoll 573 ±17 µs, go 777
           ±25 µs, rust-tokio 719 ±55 µs; cores 1, clients 80: c-epoll 1.100 ±0.033 ms, go 1.505 ±0.045 ms, rust-tokio 1.364
           ±0.040 ms; cores 2, clients 40: c-epoll 358 ±11 µs, go 487 ±14 µs, rust-tokio 439 ±13 µs.
-        Not ranked, because the numbers are not about the subject: c-epoll, cores 2, clients 80 (generator-bound).
-        Without numbers: go, cores 2, clients 80 (failed); rust-tokio, cores 2, clients 80 (unrunnable).
+        Not ranked: c-epoll, cores 2, clients 80 (generator-bound).
+        Not measured: go, cores 2, clients 80 (failed); rust-tokio, cores 2, clients 80 (unrunnable).
 
         server      cores  clients       throughput     mean latency              p50               p99  errors  n  limited by
         c-epoll         1       40    69.8 ±1.8 k/s       573 ±17 µs       533 ±16 µs   1.280 ±0.042 ms       0  8  subject
@@ -141,14 +141,14 @@ mod tests {
         rust-tokio      2       80                                                                               0
             unrunnable: needs 4096 open files, may have 1024
 
-        Mean over trials ± half of its 95 % interval; n: trials with fresh subjects; * not about the subject. Absolute values
-          are of this run, 2026-11-20 21:05 to 21:07 UTC; 7 to 8 starts per row: kinds of starts rarer than 35 % may not have
-          been seen.
+        Mean over n trials ± half-width of the 95 % confidence interval, each trial with a fresh server; * generator-bound or
+          shared CPUs. Absolute values are from this run, 2026-11-20 21:05 to 21:07 UTC; 7 to 8 starts per row: kinds of start
+          rarer than 35 % may not have been seen.
         Trials: ended early: ±3.1 % after 8 blocks.
 
         Warnings
-          another process had a processor in use before or after 1 of 88 trials, for up to 44 % of a probe: flagged, not removed
-          c-epoll, cores 2, clients 80: generator-bound: it was busy while the subject had processors to spare
+          another process ran on the CPUs in use before or after 1 of 88 trials, for up to 44 % of a probe: flagged, not removed
+          c-epoll, cores 2, clients 80: generator-bound: it was saturated while the server had spare CPU
           go, cores 1, clients 40: 1 of 8 trials failed: the subject did not listen within 5 s
           go, cores 2, clients 80: failed: all 8 trials failed: the subject ended while it was measured: signal 11
           rust-tokio, cores 1, clients 40: the trial in block 5 is an outlier in throughput, latency_mean, latency_p99: flagged,
@@ -157,7 +157,7 @@ mod tests {
           doctor: virtualisation: this is a virtual machine (KVM)
 
         load pingpong, closed loop, 40 or 80 clients
-        run volley-20261120-210500 on example (Example CPU @ 2.50GHz, 4 processors, Linux 6.12.0)
+        run volley-20261120-210500 on example (Example CPU @ 2.50GHz, 4 CPUs, Linux 6.12.0)
         ");
     }
 
@@ -170,9 +170,8 @@ mod tests {
           ±55 µs; cores 1, clients 80: c-epoll 1.100 ±0.033 ms, go 1.505 ±0.045
           ms, rust-tokio 1.364 ±0.040 ms; cores 2, clients 40: c-epoll 358 ±11
           µs, go 487 ±14 µs, rust-tokio 439 ±13 µs.
-        Not ranked, because the numbers are not about the subject: c-epoll,
-          cores 2, clients 80 (generator-bound).
-        Without numbers: go, cores 2, clients 80 (failed); rust-tokio, cores 2,
+        Not ranked: c-epoll, cores 2, clients 80 (generator-bound).
+        Not measured: go, cores 2, clients 80 (failed); rust-tokio, cores 2,
           clients 80 (unrunnable).
 
         server      cores  clients       throughput  errors  n  limited by
@@ -191,19 +190,19 @@ mod tests {
         rust-tokio      2       40    91.2 ±2.4 k/s       0  8  subject
         rust-tokio      2       80                           0
             unrunnable: needs 4096 open files, may have 1024
-        No room for: mean latency, p50, p99.
+        Columns hidden (terminal too narrow): mean latency, p50, p99.
 
-        Mean over trials ± half of its 95 % interval; n: trials with fresh
-          subjects; * not about the subject. Absolute values are of this run,
-          2026-11-20 21:05 to 21:07 UTC; 7 to 8 starts per row: kinds of starts
-          rarer than 35 % may not have been seen.
+        Mean over n trials ± half-width of the 95 % confidence interval, each
+          trial with a fresh server; * generator-bound or shared CPUs. Absolute
+          values are from this run, 2026-11-20 21:05 to 21:07 UTC; 7 to 8 starts
+          per row: kinds of start rarer than 35 % may not have been seen.
         Trials: ended early: ±3.1 % after 8 blocks.
 
         Warnings
-          another process had a processor in use before or after 1 of 88 trials,
+          another process ran on the CPUs in use before or after 1 of 88 trials,
             for up to 44 % of a probe: flagged, not removed
-          c-epoll, cores 2, clients 80: generator-bound: it was busy while the
-            subject had processors to spare
+          c-epoll, cores 2, clients 80: generator-bound: it was saturated while
+            the server had spare CPU
           go, cores 1, clients 40: 1 of 8 trials failed: the subject did not
             listen within 5 s
           go, cores 2, clients 80: failed: all 8 trials failed: the subject
@@ -215,8 +214,8 @@ mod tests {
           doctor: virtualisation: this is a virtual machine (KVM)
 
         load pingpong, closed loop, 40 or 80 clients
-        run volley-20261120-210500 on example (Example CPU @ 2.50GHz, 4
-          processors, Linux 6.12.0)
+        run volley-20261120-210500 on example (Example CPU @ 2.50GHz, 4 CPUs,
+          Linux 6.12.0)
         ");
     }
 
@@ -228,9 +227,9 @@ mod tests {
         How does the throughput of an HTTP server scale with its threads?
         From threads 1 to 32 throughput went from 19.71 k/s to 114.3 k/s: too few blocks for a claim.
         Over threads: throughput falls beyond ~18 threads: coherency cost (σ 0.050 [0.046, 0.052], κ 0.0030 [0.0029, 0.0031], N*
-          17.8 [17.4, 18.2]); left out: threads 40 (generator-bound); this machine leaves the subject 24 processors at threads
-          32, 40: it cannot scale there.
-        Not ranked, because the numbers are not about the subject: threads 40 (generator-bound).
+          17.8 [17.4, 18.2]); left out: threads 40 (generator-bound); the server has only 24 CPUs here at threads 32, 40, so it
+          cannot scale.
+        Not ranked: threads 40 (generator-bound).
 
         threads      cpus       throughput     mean latency              p50               p99  errors  n  limited by
               1         1  19.71 ±0.23 k/s    4.05 ±0.05 ms    3.76 ±0.05 ms     9.08 ±0.16 ms       0  8  subject
@@ -242,9 +241,9 @@ mod tests {
              32  24 of 32   114.3 ±1.6 k/s        700 ±9 µs        652 ±9 µs   1.572 ±0.033 ms       0  8  subject
              40  24 of 40  102.9 ±1.4 k/s*      777 ±10 µs*      724 ±10 µs*  1.736 ±0.028 ms*       0  8  generator
 
-        Mean over trials ± half of its 95 % interval; n: trials with fresh subjects; * not about the subject. Absolute values
-          are of this run, 2026-11-20 21:05 to 21:08 UTC; 8 starts per row: kinds of starts rarer than 31 % may not have been
-          seen.
+        Mean over n trials ± half-width of the 95 % confidence interval, each trial with a fresh server; * generator-bound or
+          shared CPUs. Absolute values are from this run, 2026-11-20 21:05 to 21:08 UTC; 8 starts per row: kinds of start rarer
+          than 31 % may not have been seen.
         Trials: ended early: ±1.2 % after 8 blocks.
 
         Valid responses per second
@@ -259,13 +258,13 @@ mod tests {
              40  24 of 40  8           102.91*                            1.63    101.55 to 104.28  generator
 
         Warnings
-          this machine leaves the subject 24 processors, fewer than 2 design points would use (up to 40)
-          threads 4: 13 of 16533 requests went wrong: 12 status, 1 truncated (1 of 8 trials)
-          threads 40: generator-bound: it was busy while the subject had processors to spare
+          this machine leaves 24 CPUs for the server, fewer than 2 design points would use (up to 40)
+          threads 4: 13 of 16533 requests failed: 12 status, 1 truncated (1 of 8 trials)
+          threads 40: generator-bound: it was saturated while the server had spare CPU
           doctor: virtualisation: this is a virtual machine (KVM)
 
         load http, GET /, closed loop, 80 clients
-        run http-threads-20261121-090000 on example (Example CPU @ 2.50GHz, 42 processors, Linux 6.12.0)
+        run http-threads-20261121-090000 on example (Example CPU @ 2.50GHz, 42 CPUs, Linux 6.12.0)
         ");
         for width in [60, 80, 100] {
             for line in terminal(&findings, &Style { colour: false, width }).lines() {
@@ -310,21 +309,21 @@ mod tests {
         records.retain(|record| record.point < 2 && record.block == 0);
         assert_snapshot!(terminal(&analyze(&run, &records), &Style::PLAIN), @"
         How does ping-pong latency scale with server cores and clients?
-        QUICK LOOK: few short trials; the intervals do not claim their level.
-        From clients 40 to 80 mean latency went from 554 µs to 1.103 ms: a quick look.
+        QUICK RUN: few, short trials. Intervals have no stated confidence.
+        From clients 40 to 80 mean latency went from 554 µs to 1.103 ms: a quick run.
 
         clients   throughput  mean latency          p50          p99  errors  n  limited by
              40  72.2 k/s ±?     554 µs ±?    515 µs ±?  1.259 ms ±?       0  1  subject
              80  72.4 k/s ±?   1.103 ms ±?  1.030 ms ±?   2.45 ms ±?       0  1  subject
 
-        Mean over trials ± a quick look's half-width, which claims no level; n: trials with fresh subjects. Throughout, server is c-epoll, cores is 1. Absolute values are of this run, 2026-11-20 21:05 UTC; 1 start per row: kinds of starts rarer than 95 % may not have been seen.
+        Mean over n trials ± half-width of a quick run (no stated confidence), each trial with a fresh server. Throughout, server is c-epoll, cores is 1. Absolute values are from this run, 2026-11-20 21:05 UTC; 1 start per row: kinds of start rarer than 95 % may not have been seen.
         Trials: ended after 1 block.
 
         Warnings
           doctor: virtualisation: this is a virtual machine (KVM)
 
         load pingpong, closed loop, 40 or 80 clients
-        run volley-20261120-210500 on example (Example CPU @ 2.50GHz, 4 processors, Linux 6.12.0)
+        run volley-20261120-210500 on example (Example CPU @ 2.50GHz, 4 CPUs, Linux 6.12.0)
         ");
     }
 }

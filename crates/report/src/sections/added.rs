@@ -1,4 +1,4 @@
-//! What a middle adds, as a table.
+//! What a proxy adds, as a table.
 
 use analysis::added::{COMPARED, change, signed};
 use analysis::findings::{Added, Findings};
@@ -8,7 +8,7 @@ use study::Metric;
 use crate::document::{Block, Section, Table};
 
 pub(crate) fn section(f: &Findings) -> Option<Section> {
-    let mut section = Section::new("added", "What a middle adds");
+    let mut section = Section::new("added", "Proxy overhead");
     if !f.added.is_empty() {
         f.added.iter().for_each(|found| section.long(Block::Text(found.sentence.clone())));
         section.all(Block::Table(table(f)));
@@ -16,7 +16,7 @@ pub(crate) fn section(f: &Findings) -> Option<Section> {
     section.unless_empty()
 }
 
-/// What each point through middles adds, and what the middles use.
+/// What each point through proxies adds, and what the proxies use.
 fn table(findings: &Findings) -> Table {
     let compared = COMPARED.iter().filter(|name| {
         let in_all =
@@ -31,7 +31,7 @@ fn table(findings: &Findings) -> Table {
     }
     heads.push(("p50 direct".to_owned(), true));
     heads.extend(compared.iter().map(|name| (format!("added {}", Metric::heading_of(name)), true)));
-    heads.extend(["middle CPU a request", "middle RSS", "blocks"].map(|head| (head.to_owned(), true)));
+    heads.extend(["proxy CPU per request", "proxy RSS", "blocks"].map(|head| (head.to_owned(), true)));
     let row = |found: &Added| {
         let mut cells = vec![found.through.clone()];
         if placed {
@@ -48,7 +48,7 @@ fn table(findings: &Findings) -> Table {
             })
         }));
         let used = &findings.rows[found.row];
-        for (name, unit) in [("middle_cpu_per_request", "ns"), ("middle_rss", "bytes")] {
+        for (name, unit) in [("proxy_cpu_per_request", "ns"), ("proxy_rss", "bytes")] {
             let shown = used.estimate(name).map(|estimate| analysis::number::estimate(estimate, unit));
             let mean = used.metrics.get(name).and_then(|metric| metric.mean).map(|mean| quantity(mean, unit));
             cells.push(shown.filter(|_| !findings.quick).or(mean).unwrap_or_else(missing));
@@ -57,5 +57,5 @@ fn table(findings: &Findings) -> Table {
         cells
     };
     let rows = findings.added.iter().map(row).collect();
-    Table::plain("What passing a middle adds, block by block", heads, rows)
+    Table::plain("Proxy overhead, block by block", heads, rows)
 }

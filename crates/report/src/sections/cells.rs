@@ -26,10 +26,10 @@ pub(crate) fn point_heads(f: &Findings) -> Vec<Head> {
         heads.push(Head::text("design point"));
     }
     if has_both_policies(f) {
-        heads.push(Head::text("idle").hint("what idle processors do"));
+        heads.push(Head::text("idle").hint("idle-CPU policy"));
     }
     if has_fewer_cpus(f) {
-        heads.push(Head::number("cpus").hint("processors of the subject, of those it would use"));
+        heads.push(Head::number("cpus").hint("CPUs given to the server, of those it wants"));
     }
     heads
 }
@@ -39,7 +39,7 @@ pub(crate) fn point_cells(f: &Findings, row: &Row) -> Vec<Cell> {
     let level = |name: &String| row.factors.get(name).map_or_else(|| "–".to_owned(), ToString::to_string);
     let mut cells = varying.map(|factor| Cell::new(level(&factor.name))).collect::<Vec<_>>();
     if cells.is_empty() {
-        cells.push(Cell::new(if row.label.is_empty() { "the only one" } else { &row.label }));
+        cells.push(Cell::new(if row.label.is_empty() { "(single design point)" } else { &row.label }));
     }
     if has_both_policies(f) {
         cells.push(Cell::new(row.idle.map_or("–", idle_word)));

@@ -33,9 +33,10 @@ pub(crate) fn section(f: &Findings) -> Option<Section> {
     section.unless_empty()
 }
 
-const READING: &str = "Block by block: the typical ratio (Hodges and Lehmann) with the interval of Wilcoxon's signed rank test, exact; beside it the \
-     ratio of geometric means with Student's t interval. p is adjusted for all that is compared by one metric (Holm). Of each place the one that is \
-     best by its typical ratios stands against every other one; the JSON has every pair.";
+const READING: &str = "Block by block: the typical ratio (Hodges and Lehmann) with the exact interval of Wilcoxon's \
+                       signed-rank test, next to the ratio of geometric means with Student's t interval. p is \
+                       adjusted for all comparisons by one metric (Holm). In each group the best by typical ratios is \
+                       compared with all others; the JSON has every pair.";
 
 fn table(f: &Findings, found: &Comparison) -> Table {
     let placed = found.places.iter().any(|place| !place.label.is_empty());
@@ -57,7 +58,7 @@ fn table(f: &Findings, found: &Comparison) -> Table {
     let name = study::Metric::noun_of(&found.metric);
     let several = f.comparisons.iter().any(|other| other.idle != found.idle);
     let idle = if several { format!(", idle {}", idle_word(found.idle)) } else { String::new() };
-    Table::plain(format!("By {name}: every other one against the best{idle}"), heads, rows)
+    Table::plain(format!("By {name}: all others against the best{idle}"), heads, rows)
 }
 
 fn contender(f: &Findings, found: &Comparison, row: usize) -> String {

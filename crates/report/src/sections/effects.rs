@@ -25,10 +25,12 @@ pub(crate) fn section(f: &Findings) -> Option<Section> {
     section.unless_empty()
 }
 
-const READING: &str = "Analysis of variance with replications (Jain 1991, chapters 17, 18 and 22): a replication is a trial with a fresh subject, \
-     and what a block did to all points alike is kept out of the error. As ratio: of logarithms, effects multiply. As difference: effects add. \
-     Intervals share one error, that between trials of one point, and each stands by itself; p-values are adjusted for the effects tested \
-     together (Holm). Even what has no effect has a small share by chance: the p-value tells.";
+const READING: &str = "Analysis of variance with replications (Jain 1991, chapters 17, 18 and 22): a replication is a \
+                       trial with a fresh server, and what a block did to all points alike is excluded from the \
+                       error. As ratio: of logarithms, effects multiply. As difference: effects add. Intervals share \
+                       one error term, that between trials of one point, and are not adjusted; p-values are adjusted \
+                       for the effects tested together (Holm). By chance even a factor without effect has a small \
+                       share: see its p-value.";
 
 /// A table for each metric and scale: where the variation comes from; and one of all changes on average.
 fn tables(findings: &Findings) -> Vec<Table> {
@@ -44,9 +46,9 @@ fn tables(findings: &Findings) -> Vec<Table> {
             false => String::new(),
         };
         let title = |what: &str| format!("{what} {of}{idle}");
-        tables.push(variation(effects, title("Where the variation comes from:")));
+        tables.push(variation(effects, title("Sources of variation:")));
         tables.extend(
-            Some(changes(effects, metric, title("What each change does to"))).filter(|table| !table.rows.is_empty()),
+            Some(changes(effects, metric, title("Effect of each change on"))).filter(|table| !table.rows.is_empty()),
         );
     }
     tables
@@ -116,7 +118,7 @@ fn changes(effects: &Effects, metric: &MetricInfo, title: String) -> Table {
             (Some(ChangeAt { level: Level::Text(word), .. }), _) => word.clone(),
             (Some(at), _) => format!("{} {}", at.factor, at.level),
             (None, Design::Full) => "on average".to_owned(),
-            (None, Design::OneAtATime) => "all else first".to_owned(),
+            (None, Design::OneAtATime) => "others at first level".to_owned(),
         };
         let mut row = vec![wanted.factor.clone(), wanted.from.to_string(), wanted.to.to_string(), at];
         for analysis in &effects.analyses {

@@ -20,8 +20,8 @@ pub(crate) fn section(f: &Findings) -> Option<Section> {
             put(row, what, failure.message.clone());
         }
         let told = [
-            ("errors of requests", errors(row)),
-            ("answers by status", statuses(row)),
+            ("request errors", errors(row)),
+            ("responses by status", statuses(row)),
             ("requests at the end", silence::of_row(row)),
         ];
         for (what, how) in told {
@@ -30,7 +30,7 @@ pub(crate) fn section(f: &Findings) -> Option<Section> {
             }
         }
     }
-    let mut section = Section::new("failures", "What went wrong");
+    let mut section = Section::new("failures", "Failures and errors");
     if !rows.is_empty() {
         let heads = point_heads(f).into_iter().chain(["what", "how"].map(Head::text)).collect();
         section.long(Block::Table(Table { heads, rows, ..Table::default() }));
@@ -46,15 +46,15 @@ fn errors(row: &Row) -> Option<String> {
         format!("{count} {kind}{example}")
     });
     let kinds = kinds.collect::<Vec<_>>();
-    (!kinds.is_empty()).then(|| format!("{}; beside {} valid answers", kinds.join("; "), row.requests))
+    (!kinds.is_empty()).then(|| format!("{}; {} valid responses", kinds.join("; "), row.requests))
 }
 
 /// Answers of a row by HTTP status, where some went wrong or are none of 200 to 299.
 fn statuses(row: &Row) -> Option<String> {
     let unusual = row.statuses.keys().any(|status| !(200..300).contains(status));
     let told = unusual || (row.errors_total() > 0 && !row.statuses.is_empty());
-    let all = row.statuses.iter().map(|(status, count)| format!("{count} of status {status}"));
-    told.then(|| format!("answers: {}", all.collect::<Vec<_>>().join(", ")))
+    let all = row.statuses.iter().map(|(status, count)| format!("{count} with status {status}"));
+    told.then(|| format!("responses: {}", all.collect::<Vec<_>>().join(", ")))
 }
 
 fn word(kind: FailureKind) -> &'static str {
@@ -62,10 +62,10 @@ fn word(kind: FailureKind) -> &'static str {
         FailureKind::Start => "could not start",
         FailureKind::Unrunnable => "cannot run here",
         FailureKind::NotReady => "never ready",
-        FailureKind::Exited => "ended while measured",
-        FailureKind::Answers => "no right answer",
+        FailureKind::Exited => "exited under load",
+        FailureKind::Answers => "no valid response",
         FailureKind::Hung => "hung",
         FailureKind::Generator => "generator failed",
-        FailureKind::Middle => "middle failed",
+        FailureKind::Proxy => "proxy failed",
     }
 }

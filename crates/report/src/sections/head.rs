@@ -17,7 +17,10 @@ pub(crate) fn head(f: &Findings) -> Document {
         question: f.question.clone(),
         banners: banners(f),
         answer: f.answer.iter().map(|sentence| (sentence.text.clone(), anchor(sentence.from))).collect(),
-        no_answer: format!("No answer: {}.", if measured { "none was drawn" } else { "nothing was measured" }),
+        no_answer: format!(
+            "No answer: {}.",
+            if measured { "no conclusion could be drawn" } else { "nothing was measured" }
+        ),
         facts: facts(f),
         sections: Vec::new(),
     }
@@ -38,16 +41,13 @@ fn anchor(source: Source) -> &'static str {
 
 fn banners(f: &Findings) -> Vec<Banner> {
     let quick = f.quick.then(|| Banner {
-        text: "QUICK LOOK: few short trials; the intervals do not claim their level.".to_owned(),
+        text: "QUICK RUN: few, short trials. Intervals have no stated confidence.".to_owned(),
         command: String::new(),
     });
     let unfinished = f.unfinished.as_ref().map(|unfinished| {
         // The word at its beginning catches the eye, also without colour.
         let (first, rest) = unfinished.sentence.split_at(unfinished.state.word().len());
-        Banner {
-            text: format!("{}{rest}: this is what there is.", first.to_uppercase()),
-            command: unfinished.resume.clone(),
-        }
+        Banner { text: format!("{}{rest}: partial results.", first.to_uppercase()), command: unfinished.resume.clone() }
     });
     quick.into_iter().chain(unfinished).collect()
 }
@@ -59,7 +59,7 @@ fn facts(f: &Findings) -> Vec<(String, String)> {
     let failed = if failed == 0 { String::new() } else { format!(", {failed} failed") };
     let machine = [Some(&f.machine.cpu_model), f.machine.hypervisor.as_ref()];
     let machine = machine.into_iter().flatten().filter(|word| !word.is_empty()).cloned().collect::<Vec<_>>();
-    let cpus = count(f.machine.cpus.len() as u64, "processor");
+    let cpus = count(f.machine.cpus.len() as u64, "CPU");
     let facts = [
         (
             "Measured",
@@ -73,12 +73,12 @@ fn facts(f: &Findings) -> Vec<(String, String)> {
         (
             "Intervals",
             match f.quick {
-                true => "of a quick look, which claims no level".to_owned(),
-                false => format!("{}, Student t over trials, each with a subject started fresh", percent(f.level)),
+                true => "quick run, no stated confidence".to_owned(),
+                false => format!("{}, Student's t over trials, each with a fresh server", percent(f.level)),
             },
         ),
         ("Load", if f.load.is_empty() { "none".to_owned() } else { f.load.clone() }),
-        ("Idle processors", idle(f)),
+        ("Idle CPUs", idle(f)),
         ("Machine", format!("{}: {}, {cpus}", f.machine.name, machine.join(", "))),
     ];
     facts.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
@@ -88,7 +88,7 @@ fn facts(f: &Findings) -> Vec<(String, String)> {
 fn idle(f: &Findings) -> String {
     let has = |policy| f.all_rows().any(|row| row.idle == Some(policy));
     match (has(IdlePolicy::Machine), has(IdlePolicy::Spin)) {
-        (true, true) => "both policies occur, as series of their own: the machine's own, and kept awake by a spinner",
+        (true, true) => "both policies, as separate series: the machine's own, and kept awake by a spinner",
         (true, false) => "the machine's own policy",
         (false, true) => "kept awake by a spinner (SCHED_IDLE)",
         (false, false) => "no trial ran",

@@ -10,9 +10,9 @@ use crate::document::{Block, Cell, Head, Section, Table, Tone};
 pub(crate) fn section(f: &Findings) -> Option<Section> {
     let mut section = Section::new("machine", "Machine");
     section.long(Block::Pairs(machine(f)));
-    section.long(Block::Heading("The generator, against a null server".to_owned()));
+    section.long(Block::Heading("Generator calibration".to_owned()));
     section.long(Block::Text(calibration(f)));
-    section.long(Block::Heading("What the doctor found".to_owned()));
+    section.long(Block::Heading("Host checks".to_owned()));
     section.long(doctor(f).map_or_else(|| Block::Text("Not checked.".to_owned()), Block::Table));
     if let Some(table) = builds(f) {
         section.long(Block::Heading("Builds".to_owned()));
@@ -44,7 +44,7 @@ fn machine(f: &Findings) -> Vec<(String, String)> {
     };
     let cpus = format!(
         "{}, on {} in {}, {}",
-        number::count(host.cpus.len() as u64, "processor"),
+        number::count(host.cpus.len() as u64, "CPU"),
         number::count(distinct(|cpu| (cpu.package, cpu.core)), "core"),
         number::count(distinct(|cpu| (cpu.package, 0)), "package"),
         number::count(distinct(|cpu| (cpu.node, 0)), "NUMA node"),
@@ -57,7 +57,7 @@ fn machine(f: &Findings) -> Vec<(String, String)> {
     let mut facts = vec![
         fact("Name", host.name.clone()),
         fact("Processor", host.cpu_model.clone()),
-        fact("Processors used", cpus),
+        fact("CPUs used", cpus),
         fact("Caches", if host.caches.is_empty() { "unknown".to_owned() } else { host.caches.join(", ") }),
         fact("Memory", memory),
         fact("Kernel", host.kernel.clone()),
@@ -70,7 +70,7 @@ fn machine(f: &Findings) -> Vec<(String, String)> {
         fact(
             "Network, all trials",
             format!(
-                "{} segments sent again, {} overflows of accept queues, {} connection requests dropped",
+                "{} segments retransmitted, {} accept-queue overflows, {} connection requests dropped",
                 f.network.retransmits, f.network.listen_overflows, f.network.listen_drops
             ),
         ),
@@ -92,9 +92,10 @@ fn details(f: &Findings) -> Vec<(String, String)> {
 
 fn calibration(f: &Findings) -> String {
     match &f.calibration {
-        None => "Not measured: `quintain calibrate` would tell what the generator can do here.".to_owned(),
+        None => "Not measured: run `quintain calibrate` to measure the generator's limit on this machine.".to_owned(),
         Some(c) => format!(
-            "At most {} with {} on {} ({}, {}), {} of its CPU time a request; with one client, p50 {} and p99 {}. Measured {}.",
+            "At most {} with {} on {} ({}, {}), {} of its CPU time per request; with one client, p50 {} and p99 {}. \
+             Measured {}.",
             shown(c.rate_max_per_s, "1/s"),
             number::count(u64::from(c.rate_max_clients), "client"),
             number::count(u64::from(c.threads), "thread"),
@@ -124,7 +125,7 @@ fn doctor(f: &Findings) -> Option<Table> {
         ]
     };
     let rows: Vec<Vec<Cell>> = f.doctor.iter().map(cells).collect();
-    let heads = ["check", "state", "seen", "what to do"].map(Head::text).to_vec();
+    let heads = ["check", "state", "observed", "fix"].map(Head::text).to_vec();
     (!rows.is_empty()).then(|| Table { heads, rows, ..Table::default() })
 }
 

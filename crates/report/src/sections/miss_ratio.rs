@@ -16,17 +16,18 @@ pub(crate) fn section(f: &Findings) -> Option<Section> {
     section.unless_empty()
 }
 
-const READING: &str = "Less its policy: a trial less the replay of its own operations, over the trials of a point that were replayed; a curve strays \
-     where that is more than a tenth of a point and more than chance (Student's t test of pairs, adjusted for the capacities of the curve by \
-     Holm's method).";
+const READING: &str = "Difference from policy: each trial minus the simulation of its own operations, over the \
+                       simulated trials of a point; a curve deviates where that is more than a tenth of a point and \
+                       more than chance (paired Student's t test, adjusted for the cache sizes of the curve by Holm's \
+                       method).";
 
 /// Every measured point of a panel, and what the policies make of its capacity.
 fn table(findings: &Findings, found: &MissRatios) -> Table {
     let place = if found.panel.is_empty() { String::new() } else { format!(", {}", found.panel) };
     let heads =
-        [("", false), (&*found.x, true), ("of the footprint", true), ("memory used", true), ("misses over GETs", true)];
+        [("", false), (&*found.x, true), ("of the footprint", true), ("memory used", true), ("miss ratio", true)];
     let mut heads = heads.map(|(head, right)| (head.to_owned(), right)).to_vec();
-    heads.push(("less its policy, points".to_owned(), true));
+    heads.push(("difference from policy, points".to_owned(), true));
     heads.extend(found.policies.iter().map(|policy| (format!("simulated {}", policy.name), true)));
     let row = |curve: &MissRatioCurve, point: &MissRatioPoint| {
         let missing = || "-".to_owned();
@@ -58,6 +59,6 @@ fn table(findings: &Findings, found: &MissRatios) -> Table {
         cells
     };
     let rows = found.curves.iter().flat_map(|curve| curve.points.iter().map(move |point| (curve, point)));
-    let title = format!("Misses by capacity{place} (*: strays from its policy)");
+    let title = format!("Miss ratio by cache size{place} (*: deviates from its policy)");
     Table::plain(title, heads, rows.map(|(curve, point)| row(curve, point)).collect())
 }

@@ -8,7 +8,7 @@ use crate::document::{Block, Section};
 pub(crate) fn section(f: &Findings) -> Option<Section> {
     let mut section = Section::new("reproduce", "Reproduce");
     section.long(Block::Text(format!(
-        "This command started the run; the seed {} gives the same order of trials, challenges and arrivals again.",
+        "The command that started the run; seed {} reproduces the order of trials, challenges and arrivals.",
         f.seed
     )));
     section.long(Block::Code(command(f)));
@@ -16,7 +16,7 @@ pub(crate) fn section(f: &Findings) -> Option<Section> {
     if !f.load.is_empty() {
         section.all(Block::Note(format!("load {}", f.load)));
     }
-    let (machine, cpus) = (&f.machine, number::count(f.machine.cpus.len() as u64, "processor"));
+    let (machine, cpus) = (&f.machine, number::count(f.machine.cpus.len() as u64, "CPU"));
     section.all(Block::Note(format!(
         "run {} on {} ({}, {cpus}, {})",
         f.run, machine.name, machine.cpu_model, machine.kernel

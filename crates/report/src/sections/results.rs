@@ -23,12 +23,13 @@ pub(crate) fn section(f: &Findings) -> Option<Section> {
         section.long(Block::Fold(title, vec![Block::Table(table)]));
     }
     if let Some(table) = other_metrics(f) {
-        section.long(Block::Fold("The other metrics".to_owned(), vec![Block::Table(table)]));
+        section.long(Block::Fold("Other metrics".to_owned(), vec![Block::Table(table)]));
     }
     if let Some(table) = variances(f) {
-        section.long(Block::Heading("What the next minute is best spent on".to_owned()));
+        section.long(Block::Heading("More trials or longer trials?".to_owned()));
         section.long(Block::Text(format!(
-            "Trials differ among each other (s_B) and seconds within a trial do (s_W); from both follows how long a trial should be. Of {}:",
+            "Trials differ from each other (s_B), and so do seconds within a trial (s_W); together they give the \
+             optimal trial length. For {}:",
             f.metric
         )));
         section.long(Block::Table(table));
@@ -85,10 +86,10 @@ fn state_words(row: &Row) -> String {
 /// How to read the table.
 fn legend(f: &Findings) -> String {
     let half = match f.quick {
-        true => "a quick look's half-width, which claims no level".to_owned(),
-        false => format!("half of its {} interval", number::percent(f.level)),
+        true => "half-width of a quick run (no stated confidence)".to_owned(),
+        false => format!("half-width of the {} confidence interval", number::percent(f.level)),
     };
-    let mut legend = format!("Mean over trials ± {half}; n: trials with fresh subjects");
+    let mut legend = format!("Mean over n trials ± {half}, each trial with a fresh server");
     for words in marks_legend(f) {
         legend += &format!("; {words}");
     }
@@ -99,10 +100,10 @@ fn legend(f: &Findings) -> String {
 /// What marks in the tables mean, of those that occur.
 fn marks_legend(f: &Findings) -> Vec<&'static str> {
     let rows = || f.rows.iter();
-    let others = rows().any(Row::is_about_others).then_some("* not about the subject");
-    let hung = rows().any(|row| row.hung() > 0).then_some("* the subject hung");
+    let others = rows().any(Row::is_about_others).then_some("* generator-bound or shared CPUs");
+    let hung = rows().any(|row| row.hung() > 0).then_some("* the server hung");
     let bound = rows().any(|row| row.metrics.values().any(|found| found.at_least));
-    let bound = bound.then_some("≥ at least, as requests still waited at the end");
+    let bound = bound.then_some("≥ at least: requests were still waiting at the end");
     [others, hung, bound].into_iter().flatten().collect()
 }
 
@@ -146,7 +147,7 @@ fn other_metrics(f: &Findings) -> Option<Table> {
 fn variances(f: &Findings) -> Option<Table> {
     let unit = f.metric_info(&f.metric).map_or("1", |info| info.unit.as_str());
     let mut heads = point_heads(f);
-    heads.extend(["s_B", "s_B over mean", "s_W, of one second", "best length of a trial"].map(Head::number));
+    heads.extend(["s_B", "s_B over mean", "s_W, of one second", "optimal trial length"].map(Head::number));
     heads.push(Head::text("target met"));
     let known = |value: Option<f64>| Cell::new(value.map_or_else(|| "–".to_owned(), |value| shown(value, unit)));
     let cells = |row: &Row| {

@@ -14,15 +14,14 @@ pub(crate) fn section(f: &Findings) -> Option<Section> {
     }
     if let Some(table) = points(f) {
         section.long(Block::Table(table));
-        section.long(Block::Note(
-            "Efficiency: mean throughput over N times λ, 1 where each of N does its full share.".to_owned(),
-        ));
+        section.long(Block::Note("Efficiency: throughput / (N × λ); 1 is linear scaling.".to_owned()));
     }
     section.unless_empty()
 }
 
-const LAW: &str = "Universal Scalability Law, X(N) = λN / (1 + σ(N−1) + κN(N−1)), fitted to throughput (Gunther 2007). λ: throughput at N = 1, σ: \
-     contention, κ: coherency. Intervals by resampling trials; one that begins at 0 leaves open whether there is any.";
+const LAW: &str = "Universal Scalability Law, X(N) = λN / (1 + σ(N−1) + κN(N−1)), fitted to throughput (Gunther \
+                   2007). λ: throughput at N = 1, σ: contention, κ: coherency. Intervals by resampling trials; one \
+                   that starts at 0 leaves open whether there is any.";
 
 /// Parameters of the fits.
 fn fits(f: &Findings) -> Option<Table> {

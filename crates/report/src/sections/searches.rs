@@ -16,7 +16,7 @@ pub(crate) fn table(findings: &Findings) -> Option<Table> {
         (Some(end), _) if end.confirmed => number::quantity(end.rate_per_s, "1/s"),
         (Some(end), _) => format!("{} (not confirmed)", number::quantity(end.rate_per_s, "1/s")),
         (None, Some(why)) => why.clone(),
-        (None, None) => "not known".to_owned(),
+        (None, None) => "unknown".to_owned(),
     };
     let rows = found.iter().map(|(row, search)| {
         let mut cells = vec![row.label.clone(), end(search.low, &search.no_low), end(search.high, &search.no_high)];
@@ -26,7 +26,7 @@ pub(crate) fn table(findings: &Findings) -> Option<Table> {
     });
     let mut heads = vec![("design point", false), ("holds", true), ("fails at", true)];
     heads.extend((!same).then_some(("objective", false)));
-    heads.extend([("trials", true), ("ended because", false)]);
+    heads.extend([("trials", true), ("stop reason", false)]);
     let title =
         if same { format!("The highest rate at which {}", first.objective) } else { "The highest rate".to_owned() };
     let heads = heads.into_iter().map(|(head, right)| (head.to_owned(), right)).collect();
@@ -67,7 +67,7 @@ mod tests {
         let findings = analyze(&run, &records);
         insta::assert_snapshot!(table(&findings).unwrap().text(), @r"
         The highest rate at which p99 < 5ms and errors < 0.1%
-        design point | holds | fails at | trials | ended because
+        design point | holds | fails at | trials | stop reason
         capacity | 64.1 k/s | 69.9 k/s | 12 | both ends confirmed
         ");
         insta::assert_snapshot!(steps(&findings)[0].1.text(), @r"

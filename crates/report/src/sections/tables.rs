@@ -93,8 +93,8 @@ fn statistics(findings: &Findings, metric: &str) -> Vec<Column> {
         let (low, high) = (shown(estimate.map(|found| found.low)), shown(estimate.map(|found| found.high)));
         low.zip(high).map_or(String::new(), |(low, high)| format!("{low} to {high}"))
     };
-    // What a quick look shows is no interval of any level.
-    let level = if findings.quick { "quick look's".to_owned() } else { number::percent(findings.level) };
+    // What a quick run shows is no interval of any level.
+    let level = if findings.quick { "quick run's".to_owned() } else { number::percent(findings.level) };
     vec![
         column(&head("sample mean"), true, findings, mean),
         column(&head("sample standard deviation"), true, findings, |row| shown(found(row).stddev).unwrap_or_default()),

@@ -25,8 +25,8 @@ pub(super) struct Connection {
     pub(super) unsent: Vec<u8>,
     pub(super) unsent_from: usize,
     /// Keys of a request that were not looked up yet.
-    pub(super) rest: Option<Box<Rest>>,
-    pub(super) over: Over,
+    pub(super) rest: Option<Box<PendingMultiGet>>,
+    pub(super) over: CloseState,
     /// Nothing is taken until what was sent has left.
     pub(super) blocked: bool,
     /// Nothing is read, as `input` is full.
@@ -66,7 +66,7 @@ pub(super) struct Http {
 
 /// How far the end of a connection is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Over {
+pub(super) enum CloseState {
     No,
     /// The last answer is written. With `linger` the client may be sending still.
     Answered {
@@ -80,7 +80,7 @@ pub(super) enum Over {
 
 /// What is left of a request for many values, whose answers do not fit at once.
 #[derive(Debug)]
-pub(super) struct Rest {
+pub(super) struct PendingMultiGet {
     pub(super) kind: RestKind,
     /// Keys, each behind its length in 4 bytes.
     pub(super) keys: Vec<u8>,
@@ -95,9 +95,9 @@ pub(super) enum RestKind {
     Redis(Version),
 }
 
-impl Rest {
-    pub(super) fn of<'a>(kind: RestKind, keys: impl Iterator<Item = &'a [u8]>) -> Box<Rest> {
-        let mut rest = Rest { kind, keys: Vec::new(), from: 0 };
+impl PendingMultiGet {
+    pub(super) fn of<'a>(kind: RestKind, keys: impl Iterator<Item = &'a [u8]>) -> Box<PendingMultiGet> {
+        let mut rest = PendingMultiGet { kind, keys: Vec::new(), from: 0 };
         for key in keys {
             rest.keys.extend_from_slice(&(key.len() as u32).to_le_bytes());
             rest.keys.extend_from_slice(key);
@@ -150,7 +150,7 @@ impl Connection {
             unsent: Vec::new(),
             unsent_from: 0,
             rest: None,
-            over: Over::No,
+            over: CloseState::No,
             blocked: false,
             paused: false,
             end_received: false,
@@ -160,13 +160,13 @@ impl Connection {
     /// Whether input can be taken.
     #[inline]
     pub(super) fn takes(&self) -> bool {
-        self.over == Over::No && !self.blocked
+        self.over == CloseState::No && !self.blocked
     }
 
     /// Whether nothing that comes will be taken any more.
     #[inline]
     pub(super) fn is_over(&self) -> bool {
-        self.over != Over::No
+        self.over != CloseState::No
     }
 
     /// Keeps what was read and cannot be taken yet. A large value is given memory as it comes, never all that was announced.

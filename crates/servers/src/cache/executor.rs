@@ -8,7 +8,7 @@ use std::time::{Duration, SystemTime};
 use net::Nanos;
 use wire::detect::{Detected, detect};
 
-use super::connection::{Connection, Over, RestKind, Speech};
+use super::connection::{CloseState, Connection, RestKind, Speech};
 use super::transaction::{self, Turn};
 use super::{CacheProtocol, CacheShared, OUT_BYTES_MAX, PIECE_BYTES};
 
@@ -145,17 +145,17 @@ impl Executor {
             Detected::Http => Speech::http(),
             Detected::Tls => {
                 // An alert that this is no TLS would have to be in TLS.
-                connection.over = Over::Answered { linger: false };
+                connection.over = CloseState::Answered { linger: false };
                 return bytes.len();
             }
             Detected::MemcachedBinary => {
                 self.out.extend_from_slice(b"ERROR memcached's binary protocol is not spoken here, its text is\r\n");
-                connection.over = Over::Answered { linger: true };
+                connection.over = CloseState::Answered { linger: true };
                 return bytes.len();
             }
             Detected::Unknown => {
                 self.out.extend_from_slice(b"ERROR not memcached's text, RESP or HTTP/1.1\r\n");
-                connection.over = Over::Answered { linger: true };
+                connection.over = CloseState::Answered { linger: true };
                 return bytes.len();
             }
         };
@@ -199,7 +199,7 @@ impl Executor {
             Speech::Http(_) => self.http_failure(408, "the rest of the request did not come", false, false),
             Speech::Unknown => {}
         }
-        connection.over = Over::Answered { linger: true };
+        connection.over = CloseState::Answered { linger: true };
     }
 
     /// There are as many connections as there may be.
@@ -214,6 +214,6 @@ impl Executor {
                 self.http_failure(503, "all connections that this server may have are in use", false, false);
             }
         }
-        connection.over = Over::Answered { linger: true };
+        connection.over = CloseState::Answered { linger: true };
     }
 }

@@ -9,6 +9,11 @@ use cache::Stats;
 use super::executor::Executor;
 use super::{Before, CacheShared, Done};
 
+/// The version of memcached whose protocol this is, by which clients decide what they may send; and our own.
+pub(super) const MEMCACHED_VERSION: &str = concat!("1.6.18 (quintain ", env!("CARGO_PKG_VERSION"), ")");
+/// The version of Redis whose commands these are, likewise.
+pub(super) const REDIS_VERSION: &str = "7.0.15";
+
 impl CacheShared {
     /// What the cache did since [`CacheShared::forget_counts`], and holds.
     pub(super) fn stats(&self) -> Stats {
@@ -102,7 +107,7 @@ impl Executor {
         self.stat("pid", std::process::id());
         self.stat("uptime", self.uptime_s());
         self.stat("time", self.now_s);
-        self.stat("version", super::memcached::VERSION);
+        self.stat("version", MEMCACHED_VERSION);
         self.stat("pointer_size", usize::BITS);
         self.stat("curr_connections", shared.open());
         self.stat("total_connections", shared.sum(|counters| &counters.accepted));
@@ -170,7 +175,7 @@ impl Executor {
                 format!(
                     "redis_version:{}\r\nserver_name:quintain\r\nquintain_version:{version}\r\nredis_mode:standalone\r\n\
                      arch_bits:{}\r\nprocess_id:{}\r\nuptime_in_seconds:{uptime}\r\nio_threads:{threads}\r\n",
-                    super::resp::VERSION,
+                    REDIS_VERSION,
                     usize::BITS,
                     std::process::id(),
                 ),

@@ -7,7 +7,7 @@ use wire::cache_http::{self, ALLOW, Encoded, Operation};
 use wire::http1::{Body, BodyProgress, BodyReader, Request, parse_request};
 use wire::number;
 
-use super::connection::{Connection, Over, Speech};
+use super::connection::{CloseState, Connection, Speech};
 use super::executor::Executor;
 use super::facts::item_bytes;
 
@@ -45,11 +45,11 @@ impl Executor {
                         if keep_alive {
                             continue;
                         }
-                        connection.over = Over::Answered { linger: true };
+                        connection.over = CloseState::Answered { linger: true };
                     }
                     Err(error) => {
                         self.http_failure(error.status(), error, false, false);
-                        connection.over = Over::Answered { linger: true };
+                        connection.over = CloseState::Answered { linger: true };
                     }
                 }
                 break;
@@ -70,7 +70,7 @@ impl Executor {
                 }
                 Err(error) => {
                     self.http_failure(error.status(), error, false, false);
-                    connection.over = Over::Answered { linger: true };
+                    connection.over = CloseState::Answered { linger: true };
                     break;
                 }
             };
@@ -87,7 +87,7 @@ impl Executor {
                 // A client that waits to be told to go on is told the end instead; whether the body still comes cannot be known.
                 Err(refusal) if request.expect_continue && at == bytes.len() => {
                     self.http_failure(refusal.status(), refusal, false, request.method == "HEAD");
-                    connection.over = Over::Answered { linger: true };
+                    connection.over = CloseState::Answered { linger: true };
                     break;
                 }
                 Err(refusal) if !matches!(request.body, Body::None | Body::Length(0)) => {
@@ -98,7 +98,7 @@ impl Executor {
                 Err(refusal) => self.http_failure(refusal.status(), refusal, on, request.method == "HEAD"),
             }
             if !on {
-                connection.over = Over::Answered { linger: request.keep_alive };
+                connection.over = CloseState::Answered { linger: request.keep_alive };
                 break;
             }
         }

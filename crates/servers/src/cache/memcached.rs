@@ -8,14 +8,13 @@ use wire::memcached::{
 use wire::number;
 
 use super::Done;
-use super::connection::{Connection, Over, Rest, RestKind, Speech};
+use super::connection::{CloseState, Connection, PendingMultiGet, RestKind, Speech};
 use super::executor::Executor;
+use super::facts::MEMCACHED_VERSION;
 
 /// The flag `l` of a cache that does not know.
 const NOT_KEPT: &[u8] = b"CLIENT_ERROR flag l needs times of use, which --access-times on keeps\r\n";
 const NON_NUMERIC: &[u8] = b"CLIENT_ERROR cannot increment or decrement non-numeric value\r\n";
-/// The version of memcached whose protocol this is, by which clients decide what they may send; and our own.
-pub(super) const VERSION: &str = concat!("1.6.18 (quintain ", env!("CARGO_PKG_VERSION"), ")");
 /// Room for a key of 250 letters in base64, decoded.
 const KEY_ROOM: usize = 192;
 
@@ -51,7 +50,7 @@ impl Executor {
                         }
                         Command::Store(store) => self.text_store(&store),
                         Command::Quit => {
-                            connection.over = Over::Answered { linger: false };
+                            connection.over = CloseState::Answered { linger: false };
                             break;
                         }
                         other => self.text_other(other),
@@ -71,7 +70,7 @@ impl Executor {
                         self.out.extend_from_slice(refusal.reply());
                     }
                     if close {
-                        connection.over = Over::Answered { linger: true };
+                        connection.over = CloseState::Answered { linger: true };
                         break;
                     }
                 }
@@ -84,13 +83,13 @@ impl Executor {
 
     /// Answers `get` and its like; the keys that are left when answers have to leave first.
     #[inline]
-    fn text_get(&mut self, get: Get<'_>) -> Option<Box<Rest>> {
+    fn text_get(&mut self, get: Get<'_>) -> Option<Box<PendingMultiGet>> {
         let mut keys = get.keys;
         while let Some(key) = keys.next() {
             self.text_value(key, get.with_cas, get.touch);
             if self.is_full() {
                 let kind = RestKind::Memcached { with_cas: get.with_cas, touch: get.touch };
-                let rest = Rest::of(kind, keys);
+                let rest = PendingMultiGet::of(kind, keys);
                 if rest.keys.is_empty() {
                     break;
                 }
@@ -207,7 +206,7 @@ impl Executor {
             Command::Verbosity { noreply } => self.say(noreply, b"OK\r\n"),
             Command::Version => {
                 self.out.extend_from_slice(b"VERSION ");
-                self.out.extend_from_slice(VERSION.as_bytes());
+                self.out.extend_from_slice(MEMCACHED_VERSION.as_bytes());
                 self.out.extend_from_slice(b"\r\n");
             }
             Command::Stats { argument } => self.text_stats(argument),

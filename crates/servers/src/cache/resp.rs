@@ -7,9 +7,9 @@ use wire::resp::{
     compose_null, parse_getex, parse_set,
 };
 
-use super::connection::{Connection, Over, Redis, Rest, RestKind, Speech};
+use super::connection::{CloseState, Connection, PendingMultiGet, Redis, RestKind, Speech};
 use super::executor::Executor;
-use super::facts::policy;
+use super::facts::{REDIS_VERSION, policy};
 use super::glob;
 use super::transaction::{Transactions, is_queued};
 
@@ -17,8 +17,6 @@ const SYNTAX: &[u8] = b"-ERR syntax error\r\n";
 const NOT_AN_INTEGER: &[u8] = b"-ERR value is not an integer or out of range\r\n";
 const OVERFLOW: &[u8] = b"-ERR increment or decrement would overflow\r\n";
 pub(super) const OK: &[u8] = b"+OK\r\n";
-/// The version of Redis whose commands these are, by which clients decide what they may send.
-pub(super) const VERSION: &str = "7.0.15";
 /// Keys that one `SCAN` looks at, whatever `COUNT` says.
 const SCAN_MAX: u32 = 1000;
 
@@ -28,7 +26,7 @@ pub(super) enum After {
     /// The transaction is to be carried out.
     Exec,
     Close,
-    Rest(Box<Rest>),
+    PendingMultiGet(Box<PendingMultiGet>),
 }
 
 /// What a connection keeps between commands.
@@ -68,11 +66,11 @@ impl Executor {
                             match self.redis_command(command, &request, State { version, name, transactions, id }) {
                                 After::Next => {}
                                 After::Close => {
-                                    connection.over = Over::Answered { linger: false };
+                                    connection.over = CloseState::Answered { linger: false };
                                     break;
                                 }
                                 After::Exec => break,
-                                After::Rest(rest) => {
+                                After::PendingMultiGet(rest) => {
                                     connection.rest = Some(rest);
                                     connection.blocked = true;
                                     break;
@@ -103,7 +101,7 @@ impl Executor {
                     transactions.fail();
                     refusal.compose(&mut self.out);
                     if refusal.closes() {
-                        connection.over = Over::Answered { linger: true };
+                        connection.over = CloseState::Answered { linger: true };
                         break;
                     }
                 }
@@ -188,8 +186,8 @@ impl Executor {
                 while let Some(key) = keys.next() {
                     self.redis_value(key, *state.version);
                     if self.is_full() {
-                        let rest = Rest::of(RestKind::Redis(*state.version), keys);
-                        return if rest.keys.is_empty() { After::Next } else { After::Rest(rest) };
+                        let rest = PendingMultiGet::of(RestKind::Redis(*state.version), keys);
+                        return if rest.keys.is_empty() { After::Next } else { After::PendingMultiGet(rest) };
                     }
                 }
             }
@@ -648,7 +646,7 @@ impl Executor {
         };
         // Clients go by these two together.
         pair("server", "redis");
-        pair("version", VERSION);
+        pair("version", REDIS_VERSION);
         pair("mode", "standalone");
         pair("role", "master");
         compose_bulk(out, b"proto");

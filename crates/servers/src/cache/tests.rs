@@ -462,7 +462,7 @@ fn http_targets() {
     let asked = "PUT /k/a%20b/c HTTP/1.1\r\nHost: a\r\n\r\nPUT /k/v HTTP/1.1\r\nHost: a\r\n\r\nGET /k HTTP/1.1\r\nHost: a\r\n\r\n\
         GET /x HTTP/1.1\r\nHost: a\r\n\r\nHEAD /k HTTP/1.1\r\nHost: a\r\n\r\nDELETE /k HTTP/1.1\r\nHost: a\r\n\r\nDELETE /k HTTP/1.1\r\nHost: a\r\n\r\n\
         POST /reset HTTP/1.1\r\nHost: a\r\n\r\nPUT /k HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\nhiGET /k HTTP/1.0\r\n\r\n";
-    let body = "a body: the value of PUT stands in the target, `/key/value`\n";
+    let body = "a body: the value of PUT goes in the target, `/key/value`\n";
     let answered = [
         format!("HTTP/1.1 201 Created\r\n{date}Content-Length: 0\r\n\r\n"),
         format!("HTTP/1.1 204 No Content\r\n{date}\r\n"),

@@ -9,7 +9,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use wire::soap::{self, Envelope, Limits, Request, View, Wsdl, compose_envelope, compose_fault};
 use wire::value::Value;
 
-use self::game::{Game, Wish};
+use self::game::{Game, MoveRequest};
 use super::{Identities, MockAnswer, MockRequest, Service};
 
 /// Days that a player has for a move; nobody's time is counted.
@@ -99,7 +99,7 @@ impl Chess {
             "MakeGame" => self.make(arguments.name("whiteUser")?, arguments.name("blackUser")?),
             "GetMyGames" => Ok(self.list(&arguments.text("username")?)),
             "MakeAMove" => {
-                let wish = Wish {
+                let wish = MoveRequest {
                     accept_draw: arguments.flag("acceptDraw")?,
                     claim_draw: arguments.flag("claimDraw")?,
                     resign: arguments.flag("resign")?,
@@ -120,7 +120,7 @@ impl Chess {
         Ok(Value::Integer(self.games().begin(white, black, begun, self.games_max, self.identities)))
     }
 
-    fn act(&self, user: &str, id: i64, wish: &Wish) -> Result<(), &'static str> {
+    fn act(&self, user: &str, id: i64, wish: &MoveRequest) -> Result<(), &'static str> {
         let mut games = self.games();
         let game = games.all.get_mut(&id).ok_or("InvalidGameID")?;
         if !game.is_player(user) {

@@ -1,18 +1,10 @@
 //! `[answer]`: what is asked.
 
 use super::factors::Factor;
-use crate::middle::{DIRECT, THROUGH};
+use crate::keys::words::QUESTIONS;
 use crate::plan::{Asked, AskedKind};
+use crate::proxy::{DIRECT, THROUGH};
 use crate::section::Section;
-
-const KINDS: [(&str, AskedKind); 6] = [
-    ("best", AskedKind::Best),
-    ("added", AskedKind::Added),
-    ("growth", AskedKind::Growth),
-    ("capacity", AskedKind::Capacity),
-    ("effects", AskedKind::Effects),
-    ("values", AskedKind::Values),
-];
 
 /// What the table says; `None` only where a mistake was reported.
 pub(crate) fn read(top: &Section, factors: &[Factor]) -> Option<Option<Asked>> {
@@ -20,11 +12,11 @@ pub(crate) fn read(top: &Section, factors: &[Factor]) -> Option<Option<Asked>> {
         return Some(None);
     }
     let answer = top.section("answer")?;
-    answer.only(&["asks", "of"]);
-    answer.required("asks", "\"best\"");
-    let kind = answer.choice("asks", "question", &KINDS);
+    answer.check_keys();
+    answer.required("asks");
+    let kind = answer.choice("asks", QUESTIONS);
     let names = factors.iter().map(|factor| (factor.name.as_str(), factor)).collect::<Vec<_>>();
-    let of = if answer.has("of") { Some(answer.choice("of", "factor", &names)?) } else { None };
+    let of = if answer.has("of") { Some(answer.choice("of", &names)?) } else { None };
     let kind = kind?;
     let mistake = match (kind, of) {
         (AskedKind::Added, _) => {

@@ -36,7 +36,7 @@ fn factor(entry: &Entry, auto: Vec<i64>, report: &Report) -> Factor {
         let message = format!("`{}` cannot be the name of a factor", key.escape_debug());
         let hint = match key.as_str() {
             template::PORT => "`{port}` is the subject's port",
-            key if template::is_reserved(key) => "the lab fills it in when it starts a middle",
+            key if template::is_reserved(key) => "the lab fills it in when it starts a proxy",
             _ => "a letter, then letters, digits, `_` or `-`, so that `{name}` can name it",
         };
         report.mistake(*key_place, message, hint.to_owned());
@@ -60,7 +60,7 @@ fn factor(entry: &Entry, auto: Vec<i64>, report: &Report) -> Factor {
         report.mistake(
             node.place,
             format!("factor `{key}` has no levels"),
-            "at least one, or drop the factor".to_owned(),
+            "add a level, or drop the factor".to_owned(),
         );
     }
     // Levels are told apart by what they look like, in commands as in tables.

@@ -1,50 +1,28 @@
 //! `[[figure]]`: what to draw.
 
-use std::borrow::Cow;
-
 use crate::expand::factors::Factor;
+use crate::keys::FIGURE;
+use crate::keys::words::FIGURES;
 use crate::metric::METRICS;
 use crate::nearest::suggestion;
-use crate::node::{Table, Value};
+use crate::node::Value;
 use crate::plan::{Figure, FigureKind, POLICIES, TrialRule};
-use crate::report::Report;
-use crate::section::{Bounds, Section};
+use crate::section::Section;
 
-const KINDS: [(&str, FigureKind); 11] = [
-    ("line", FigureKind::Line),
-    ("scatter", FigureKind::Scatter),
-    ("interaction", FigureKind::Interaction),
-    ("ecdf", FigureKind::Ecdf),
-    ("quantiles", FigureKind::Quantiles),
-    ("timeline", FigureKind::Timeline),
-    ("miss-ratio", FigureKind::MissRatio),
-    ("added", FigureKind::Added),
-    ("memorychart", FigureKind::MemoryChart),
-    ("throughputchart", FigureKind::ThroughputChart),
-    ("networkchart", FigureKind::NetworkChart),
-];
 /// Policies of a miss-ratio curve that names none.
 const USUAL_POLICIES: [&str; 3] = ["lru", "belady", "belady-size"];
-const LEVEL: Bounds<f64> = Bounds { low: 0.5, high: 0.9999, text: "50 % to 99.99 %" };
 
 /// The figures; `None` only where a mistake was reported.
-pub(crate) fn read(
-    root: &Table,
-    factors: &[Factor],
-    trials: Option<&TrialRule>,
-    report: &Report,
-) -> Option<Vec<Figure>> {
-    let Some(entry) = root.get("figure") else { return Some(Vec::new()) };
+pub(crate) fn read(top: &Section, factors: &[Factor], trials: Option<&TrialRule>) -> Option<Vec<Figure>> {
+    let report = top.report;
+    let Some(entry) = top.table.get("figure") else { return Some(Vec::new()) };
     let Value::List(items) = &entry.node.value else {
         let message = format!("`figure` is a list of tables, not {}", entry.node.value.kind());
         report.mistake(entry.node.place, message, "begin each figure with `[[figure]]`".to_owned());
         return None;
     };
     let figures = items.iter().map(|item| match &item.value {
-        Value::Table(table) => {
-            let (name, table) = ("figure".to_owned(), Cow::Borrowed(table));
-            figure(&Section { name, table, place: item.place, settings: &[], report }, factors, trials)
-        }
+        Value::Table(table) => figure(&top.inner(table, &FIGURE, item.place), factors, trials),
         other => {
             report.mistake(item.place, format!("a figure is a table, not {}", other.kind()), None);
             None
@@ -56,14 +34,14 @@ pub(crate) fn read(
 
 /// The figure of a table; of an interaction one for each metric.
 fn figure(figure: &Section, factors: &[Factor], trials: Option<&TrialRule>) -> Option<Vec<Figure>> {
-    figure.only(&["kind", "x", "y", "series", "facet", "interval", "title", "policies", "unit"]);
-    figure.required("kind", "\"line\"");
-    let kind = figure.choice("kind", "figure kind", &KINDS);
+    figure.check_keys();
+    figure.required("kind");
+    let kind = figure.choice("kind", FIGURES);
     let names = factors.iter().map(|factor| (factor.name.as_str(), factor)).collect::<Vec<_>>();
-    let factor = |key: &str| if lost(figure, key) { None } else { figure.choice(key, "factor", &names) };
+    let factor = |key: &str| if lost(figure, key) { None } else { figure.choice(key, &names) };
     let (x, series, facet) = (factor("x"), factor("series"), factor("facet"));
     let y = metrics(figure, figure.is_word("kind", "interaction") || figure.is_word("kind", "added"));
-    let interval = figure.fraction("interval", &LEVEL);
+    let interval = figure.fraction("interval");
     let title = figure.text("title");
     let policies = policies(figure);
     let unit = unit(figure);
@@ -115,7 +93,7 @@ fn figure(figure: &Section, factors: &[Factor], trials: Option<&TrialRule>) -> O
 fn metrics(figure: &Section, apart: bool) -> Option<Vec<&'static str>> {
     let known = METRICS.iter().map(|metric| (metric.name, metric.name)).collect::<Vec<_>>();
     let Some(Value::List(items)) = figure.table.get("y").map(|entry| &entry.node.value) else {
-        return figure.choice("y", "metric", &known).map(|name| vec![name]);
+        return figure.choice("y", &known).map(|name| vec![name]);
     };
     let metrics = super::tables::metrics(figure, "y", items)?;
     if let Some(other) = metrics.iter().find(|metric| metric.unit != metrics[0].unit && !apart) {
@@ -198,7 +176,7 @@ fn check_several(figure: &Section, kind: FigureKind) {
 
 /// What the kind needs and what it has no use for.
 fn check_axes(figure: &Section, kind: FigureKind, x: Option<&Factor>) {
-    let word = KINDS.iter().find(|(_, known)| *known == kind).map_or("", |(word, _)| *word);
+    let word = FIGURES.iter().find(|(_, known)| *known == kind).map_or("", |(word, _)| *word);
     let (needed, foreign): (&[&str], &[&str]) = match kind {
         FigureKind::Line | FigureKind::Scatter => (&["x", "y"], &[]),
         FigureKind::Interaction => (&["x", "series", "y"], &[]),
@@ -209,14 +187,7 @@ fn check_axes(figure: &Section, kind: FigureKind, x: Option<&Factor>) {
         FigureKind::MemoryChart | FigureKind::ThroughputChart | FigureKind::NetworkChart => (&[], &["x", "y"]),
     };
     let of_curves: &[&str] = if kind == FigureKind::MissRatio { &[] } else { &["policies", "unit"] };
-    for key in needed {
-        let example = match *key {
-            "x" => "\"cores\"",
-            "series" => "\"clients\"",
-            _ => "\"throughput\"",
-        };
-        figure.required(key, example);
-    }
+    needed.iter().for_each(|key| figure.required(key));
     for key in foreign.iter().chain(of_curves).filter(|key| figure.has(key)) {
         figure.mistake(key, format!("`{key}` has no meaning in a figure of kind `{word}`"), None);
     }

@@ -1,23 +1,28 @@
 //! What is asked over HTTP: the keys of `[load]` that have a meaning with `protocol = "http"` and `"https"`, and `[[load.request]]`.
 
-use std::borrow::Cow;
-
-use super::load::given;
 use crate::http::{self, HttpError};
+use crate::keys::REQUEST;
+use crate::keys::words::CONNECTIONS;
 use crate::node::{Place, Value};
 use crate::plan::{BodyPlan, HttpPlan, HttpRequestPlan};
-use crate::section::{Bounds, Section};
-use crate::spec::{Connection, Dialect, Expect, HttpRequest, Tls};
+use crate::section::Section;
+use crate::spec::{Connection, Expect, HttpRequest, Protocol, Tls};
 
-/// Keys of one request, in `[load]` or in `[[load.request]]`.
-const REQUEST: [&str; 5] = ["path", "method", "headers", "body", "body_file"];
 /// Keys that belong to encryption.
 const TLS: [&str; 4] = ["insecure", "ca_file", "server_name", "resume"];
-/// The others.
-const OTHERS: [&str; 5] = ["request", "expect_status", "expect_body", "pipeline", "connection"];
-
-const PIPELINE: Bounds<u64> = Bounds { low: 1, high: 1024, text: "1 to 1,024" };
-const WEIGHT: Bounds<u64> = Bounds { low: 1, high: 1_000_000, text: "1 to 1,000,000" };
+/// Keys of `[load]` that have a meaning over HTTP alone.
+const OWN: [&str; 10] = [
+    "path",
+    "method",
+    "headers",
+    "body",
+    "body_file",
+    "request",
+    "expect_status",
+    "expect_body",
+    "pipeline",
+    "connection",
+];
 /// Requests of a mix at most.
 const REQUESTS_MAX: usize = 1000;
 
@@ -30,38 +35,28 @@ pub(crate) struct Http {
     pub(crate) connection: Connection,
 }
 
-/// Every key of `[load]` that is read here.
-pub(crate) fn keys() -> impl Iterator<Item = &'static str> {
-    REQUEST.into_iter().chain(TLS).chain(OTHERS)
-}
-
 /// Reports unknown keys of requests.
 pub(crate) fn check_keys(load: &Section) {
-    let known = REQUEST.into_iter().chain(["weight"]).collect::<Vec<_>>();
-    requests(load).iter().for_each(|request| request.only(&known));
+    requests(load).iter().for_each(Section::check_keys);
 }
 
 /// What is asked with `protocol`; `None` only where a mistake was reported.
-pub(crate) fn read(load: &Section, protocol: &str) -> Option<Http> {
-    if !["http", "https"].contains(&protocol) {
-        let dialect = Dialect::named(protocol);
-        for key in keys().filter(|key| load.has(key) && !(dialect.is_some() && *key == "pipeline")) {
+pub(crate) fn read(load: &Section, protocol: Protocol) -> Option<Http> {
+    if !matches!(protocol, Protocol::Http | Protocol::Https) {
+        let dialect = protocol.dialect();
+        let own = OWN.iter().chain(&TLS);
+        for key in own.filter(|key| load.has(key) && !(dialect.is_some() && **key == "pipeline")) {
             let hint = "it belongs to `http` and `https`: change `protocol`, or drop it".to_owned();
             load.mistake(key, format!("`load.{key}` has no meaning with protocol `{protocol}`"), hint);
         }
         let pipeline = if dialect.is_some() { pipeline(load, Connection::KeepAlive)? } else { 1 };
         return Some(Http { plan: None, pipeline, connection: Connection::KeepAlive });
     }
-    let connection = load.choice(
-        "connection",
-        "use of connections",
-        &[("keep-alive", Connection::KeepAlive), ("per-request", Connection::PerRequest)],
-    );
-    let connection = given(load, "connection", connection);
-    let kept = connection.flatten().unwrap_or_default();
+    let connection = load.choice("connection", CONNECTIONS);
+    let kept = connection.unwrap_or_default();
     let pipeline = pipeline(load, kept);
     let requests = mix(load, kept);
-    let tls = if protocol == "https" { tls(load).map(Some) } else { no_tls(load) };
+    let tls = if protocol == Protocol::Https { tls(load).map(Some) } else { no_tls(load) };
     let expect = expect(load, requests.as_deref());
     connection?;
     let plan = HttpPlan { requests: requests?, tls: tls?, expect: expect? };
@@ -74,7 +69,7 @@ fn told(load: &Section, key: &str, error: &HttpError) {
 }
 
 fn pipeline(load: &Section, connection: Connection) -> Option<u32> {
-    let depth = given(load, "pipeline", load.small("pipeline", &PIPELINE))?.unwrap_or(1);
+    let depth = load.small("pipeline")?;
     if depth > 1 {
         let alone = |key: &str, why: &str, hint: &str| {
             load.mistake(key, format!("{why} leaves nothing to pipeline"), hint.to_owned());
@@ -144,13 +139,7 @@ fn mix(load: &Section, connection: Connection) -> Option<Vec<HttpRequestPlan>> {
 fn requests<'a>(load: &'a Section<'a>) -> Vec<Section<'a>> {
     let Some(Value::List(items)) = load.table.get("request").map(|entry| &entry.node.value) else { return Vec::new() };
     let section = |item: &'a crate::node::Node| match &item.value {
-        Value::Table(table) => Some(Section {
-            name: "load.request".to_owned(),
-            table: Cow::Borrowed(table),
-            place: item.place,
-            settings: load.settings,
-            report: load.report,
-        }),
+        Value::Table(table) => Some(load.inner(table, &REQUEST, item.place)),
         _ => None,
     };
     items.iter().filter_map(section).collect()
@@ -162,21 +151,15 @@ fn request(
     common: Option<Vec<(String, String)>>,
     connection: Connection,
 ) -> Option<HttpRequestPlan> {
-    let weight = given(section, "weight", section.small("weight", &WEIGHT));
-    let method = given(section, "method", section.text_as("method", |text| http::method(text).map_err(words)));
-    let path = given(section, "path", section.text_as("path", |text| http::target(text).map_err(words)));
+    let weight = section.keys.get("weight").map_or(Some(1), |_| section.small("weight"));
+    let method = section.text_as("method", |text| http::method(text).map_err(words));
+    let path = section.text_as("path", |text| http::target(text).map_err(words));
     let body = body(section);
     let headers = headers(section);
     let (mut all, headers) = (common?, headers?);
     all.retain(|(name, _)| !headers.iter().any(|(own, _)| own.eq_ignore_ascii_case(name)));
     all.extend(headers);
-    let plan = HttpRequestPlan {
-        weight: weight?.unwrap_or(1),
-        method: method?.unwrap_or_else(|| "GET".to_owned()),
-        path: path?.unwrap_or_else(|| "/".to_owned()),
-        headers: all,
-        body: body?,
-    };
+    let plan = HttpRequestPlan { weight: weight?, method: method?, path: path?, headers: all, body: body? };
     check_whole(section, &plan, connection);
     Some(plan)
 }
@@ -276,25 +259,25 @@ fn body(section: &Section) -> Option<Option<BodyPlan>> {
         }
         return Some(Some(BodyPlan::File(file)));
     }
-    let body = given(section, "body", section.text("body"))?;
+    let body = section.given("body", section.text("body"))?;
     Some(body.filter(|text| !text.is_empty()).map(BodyPlan::Text))
 }
 
 fn tls(load: &Section) -> Option<Tls> {
-    let insecure = given(load, "insecure", load.flag("insecure"));
-    let ca_file = given(load, "ca_file", load.text("ca_file"));
-    let server_name = given(load, "server_name", load.text("server_name"));
-    let resume = given(load, "resume", load.flag("resume"));
-    if insecure == Some(Some(true)) && load.has("ca_file") {
+    let insecure = load.flag("insecure");
+    let ca_file = load.given("ca_file", load.text("ca_file"));
+    let server_name = load.text("server_name");
+    let resume = load.flag("resume");
+    if insecure == Some(true) && load.has("ca_file") {
         let hint = "drop one of the two".to_owned();
         load.mistake("ca_file", "`insecure` accepts any certificate, so `ca_file` has no meaning", hint);
     }
     Some(Tls {
         // Where the subject listens has no name of its own; a certificate for tests is most often this one's.
-        server_name: server_name?.unwrap_or_else(|| "localhost".to_owned()),
-        insecure: insecure?.unwrap_or(false),
+        server_name: server_name?,
+        insecure: insecure?,
         ca_file: ca_file?,
-        resume: resume?.unwrap_or(true),
+        resume: resume?,
     })
 }
 
@@ -307,8 +290,8 @@ fn no_tls(load: &Section) -> Option<Option<Tls>> {
 }
 
 fn expect(load: &Section, requests: Option<&[HttpRequestPlan]>) -> Option<Expect> {
-    let status = given(load, "expect_status", statuses(load));
-    let body = given(load, "expect_body", load.text("expect_body"));
+    let status = load.given("expect_status", statuses(load));
+    let body = load.given("expect_body", load.text("expect_body"));
     if load.has("expect_body") && requests.is_some_and(|all| all.iter().any(|request| request.method == "HEAD")) {
         let hint = "drop `expect_body`, or ask with `GET`".to_owned();
         load.mistake("expect_body", "the answer to `HEAD` has no body", hint);

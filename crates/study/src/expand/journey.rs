@@ -2,19 +2,18 @@
 
 use std::collections::BTreeMap;
 
-use super::load::{self, CLIENTS, CPUS, DEFAULT_TIMEOUT_NS, DEFAULT_WINDOW_NS, THREADS, TIMEOUT_NS, WINDOW_NS, given};
+use super::stop;
 use crate::journey::PRESETS;
+use crate::keys::words::IDENTITIES;
 use crate::node::{Place, Table, Value};
 use crate::plan::{JourneyPlan, LoadPlan};
 use crate::section::Section;
-use crate::spec::{Arrivals, Backend, Connection, Identities, Stop, Warmup};
+use crate::spec::{Arrivals, Backend, Connection, Protocol, Stop, Warmup};
 use crate::template;
-use crate::url::{self, Scheme};
+use crate::url;
 
 /// Keys that belong to journeys alone.
 pub(super) const OWN: [&str; 4] = ["targets", "resolve", "keep_calls", "identities"];
-/// Keys that are read here and nowhere else.
-pub(super) const KEYS: [&str; 5] = ["journey", "targets", "resolve", "keep_calls", "identities"];
 /// Keys of `[load]` that have a meaning with a journey.
 const KNOWN: [&str; 18] = [
     "variants",
@@ -48,7 +47,7 @@ pub(super) fn load(section: &Section) -> Option<LoadPlan> {
         let hint = format!("add `journey = \"evernote\"`: there is {names}, or a file");
         section.report.missing(section.place_of("protocol"), "`load` has no `journey`", hint);
     }
-    let protocol = given(section, "protocol", section.choice("protocol", "protocol of a journey", &[("journey", ())]));
+    let protocol = section.given("protocol", section.choice("protocol", &[("journey", ())]));
     let source = section.text_as("journey", |name| {
         if PRESETS.iter().any(|preset| preset.0 == name) || name.ends_with(".toml") {
             return Ok(name.to_owned());
@@ -57,46 +56,45 @@ pub(super) fn load(section: &Section) -> Option<LoadPlan> {
         let hint = crate::nearest::suggestion(name, names);
         Err((format!("there is no journey `{}`", name.escape_debug()), Some(format!("{hint}; a file ends in `.toml`"))))
     });
-    let resolve = given(section, "resolve", section.text_as("resolve", |text| origin(text, &[Scheme::Http], &PORTS)));
-    let insecure = given(section, "insecure", section.flag("insecure"));
-    let ca_file = given(section, "ca_file", section.text("ca_file"));
-    if insecure == Some(Some(true)) && section.has("ca_file") {
+    let resolve = section.given("resolve", section.text_as("resolve", |text| origin(text, &[Protocol::Http], &PORTS)));
+    let insecure = section.flag("insecure");
+    let ca_file = section.given("ca_file", section.text("ca_file"));
+    if insecure == Some(true) && section.has("ca_file") {
         let hint = "drop one of the two".to_owned();
         section.mistake("ca_file", "`insecure` accepts any certificate, so `ca_file` has no meaning", hint);
     }
-    let keep_calls = given(section, "keep_calls", section.flag("keep_calls"));
-    let known = [("fresh", Identities::Fresh), ("reused", Identities::Reused)];
-    let identities = given(section, "identities", section.choice("identities", "identities of a journey", &known));
+    let keep_calls = section.flag("keep_calls");
+    let identities = section.choice("identities", IDENTITIES);
     let targets = targets(section);
-    let looped = given(section, "loop", section.choice("loop", "loop of a journey", &[("closed", ())]));
-    let clients = section.small("clients", &CLIENTS);
-    let threads = given(section, "threads", section.small("threads", &THREADS));
-    let cpus = given(section, "cpus", section.small("cpus", &CPUS));
-    let share_cpus = given(section, "share_cpus", section.flag("share_cpus"));
-    let stop = load::stop(section);
+    let looped = section.given("loop", section.choice("loop", &[("closed", ())]));
+    let clients = section.small("clients");
+    let threads = section.given("threads", section.small("threads"));
+    let cpus = section.given("cpus", section.small("cpus"));
+    let share_cpus = section.flag("share_cpus");
+    let stop = stop::stop(section);
     if let Some(Stop::Volley { .. }) = stop {
         section.mistake("stop", "volley's rule is none of journeys", "write `stop = { requests = 1000 }`".to_owned());
     }
     let warmup = if section.has("warmup") {
-        load::warmup(section, false, stop)
+        stop::warmup(section, false, stop)
     } else {
         Some(Warmup::DurationNs(0)) // A journey of few calls would be over before a second is.
     };
-    let window_ns = given(section, "window", section.duration_ns("window", &WINDOW_NS));
-    let timeout_ns = given(section, "timeout", section.duration_ns("timeout", &TIMEOUT_NS));
+    let window_ns = section.duration_ns("window");
+    let timeout_ns = section.duration_ns("timeout");
     protocol?;
     looped?;
     let plan = JourneyPlan {
         source: source?,
         targets: targets?,
         resolve: resolve?,
-        insecure: insecure?.unwrap_or(false),
+        insecure: insecure?,
         ca_file: ca_file?,
-        keep_calls: keep_calls?.unwrap_or(false),
-        identities: identities?.unwrap_or_default(),
+        keep_calls: keep_calls?,
+        identities: identities?,
     };
     Some(LoadPlan {
-        protocol: "journey".to_owned(),
+        protocol: Protocol::Journey,
         http: None,
         workload: None,
         journey: Some(plan),
@@ -105,15 +103,15 @@ pub(super) fn load(section: &Section) -> Option<LoadPlan> {
         connection: Connection::KeepAlive,
         threads: threads?,
         cpus: cpus?,
-        share_cpus: share_cpus?.unwrap_or(false),
+        share_cpus: share_cpus?,
         backend: Backend::Auto,
         arrivals: Arrivals::Closed { think_ns: 0 },
         search: None,
         share: None,
         warmup: warmup?,
         stop: stop?,
-        window_ns: window_ns?.unwrap_or(DEFAULT_WINDOW_NS),
-        timeout_ns: timeout_ns?.unwrap_or(DEFAULT_TIMEOUT_NS),
+        window_ns: window_ns?,
+        timeout_ns: timeout_ns?,
     })
 }
 
@@ -122,14 +120,14 @@ pub(super) fn load(section: &Section) -> Option<LoadPlan> {
 pub(super) const PORTS: [&str; 3] = [template::PORT, "subject_port", "admin_port"];
 
 /// Scheme, host and port, where a template may stand for the port.
-fn origin(text: &str, schemes: &[Scheme], ports: &[&str]) -> Result<String, (String, Option<String>)> {
+fn origin(text: &str, schemes: &[Protocol], ports: &[&str]) -> Result<String, (String, Option<String>)> {
     if let Some((_, name)) = template::templates(text).into_iter().find(|(_, name)| !ports.contains(name)) {
         return Err((format!("`{{{name}}}` has a meaning in `resolve` alone"), None));
     }
     let filled = template::fill(text, |_| Some("1".to_owned()));
     let url = url::parse(&filled).map_err(|error| (error.to_string(), error.hint()))?;
-    if !schemes.contains(&url.scheme) || url.target != "/" || filled.ends_with('/') {
-        let names = schemes.iter().map(|scheme| format!("`{}://host:port`", scheme.name())).collect::<Vec<_>>();
+    if !schemes.contains(&url.protocol) || url.target != "/" || filled.ends_with('/') {
+        let names = schemes.iter().map(|protocol| format!("`{}://host:port`", protocol.scheme())).collect::<Vec<_>>();
         return Err((format!("`{}` is not {}", text.escape_debug(), names.join(" or ")), None));
     }
     Ok(text.to_owned())
@@ -141,7 +139,7 @@ fn targets(section: &Section) -> Option<BTreeMap<String, String>> {
     }
     let table = section.section("targets")?;
     let read = |key: &str| {
-        let url = table.text_as(key, |text| origin(text, &[Scheme::Http, Scheme::Https], &PORTS[..2]))?;
+        let url = table.text_as(key, |text| origin(text, &[Protocol::Http, Protocol::Https], &PORTS[..2]))?;
         Some((key.to_owned(), url))
     };
     // Every one is read, so that all mistakes are told.
@@ -166,6 +164,7 @@ pub(super) fn with_ports(root: &Table) -> Vec<Place> {
 #[cfg(test)]
 mod tests {
     use crate::plan::LoadPlan;
+    use crate::spec::Protocol;
 
     fn plan(lines: &str) -> Result<LoadPlan, Vec<String>> {
         let text = format!("question = \"?\"\n[subject]\ncommand = \"x -p {{port}}\"\n[load]\n{lines}\n");
@@ -185,7 +184,7 @@ mod tests {
     fn a_journey_needs_little() {
         let load = plan("journey = \"chess\"\nclients = 1\nstop = { requests = 700 }").unwrap();
         let journey = load.journey.unwrap();
-        assert_eq!((load.protocol.as_str(), journey.source.as_str()), ("journey", "chess"));
+        assert_eq!((load.protocol, journey.source.as_str()), (Protocol::Journey, "chess"));
         assert_eq!(load.warmup, crate::spec::Warmup::DurationNs(0));
         assert!(journey.targets.is_empty() && !journey.keep_calls);
     }
@@ -217,9 +216,9 @@ mod tests {
         let told = plan(lines).unwrap_err();
         for expected in [
             "there is no journey `ches`",
-            "unknown protocol of a journey `http`",
+            "unknown protocol `http`",
             "`load.rate` has no meaning with a journey",
-            "unknown loop of a journey `open`",
+            "unknown loop `open`",
             "must be 1 to 1,000,000",
             "volley's rule is none of journeys",
             "`https://x:1` is not `http://host:port`",
@@ -240,7 +239,7 @@ mod tests {
         assert!(told[0].contains("`{admin_port}` has a meaning in `resolve` alone"), "{told:?}");
         let told = plan("journey = \"chess\"\nclients = 1\nstop = \"1s\"\nca_file = \"{subject_port}\"").unwrap_err();
         assert!(
-            told[0].contains("`{subject_port}` has a meaning in middles and the targets of a journey alone"),
+            told[0].contains("`{subject_port}` has a meaning in proxies and the targets of a journey alone"),
             "{told:?}"
         );
         let told = plan("protocol = \"journey\"\nclients = 1\nstop = \"1s\"").unwrap_err();

@@ -1,20 +1,13 @@
 //! `load.search`, `load.capacity` and a `load.rate` that is a share of it.
 
-use crate::expand::load::given;
+use crate::keys::words::ARRIVALS;
 use crate::node::{Place, Table};
 use crate::objective::Objective;
 use crate::plan::{CapacityShare, Point, SearchPlan};
 use crate::report::Report;
-use crate::section::{Bounds, Section};
+use crate::section::Section;
 use crate::spec::{Arrivals, Stop};
 
-/// The keys of `[load]` that are read here.
-pub(super) const KEYS: [&str; 2] = ["search", "capacity"];
-
-const RESOLUTION: Bounds<f64> = Bounds { low: 0.005, high: 0.5, text: "0.5 % to 50 %" };
-const CONFIRM: Bounds<u64> = Bounds { low: 1, high: 20, text: "1 to 20" };
-const STEPS: Bounds<u64> = Bounds { low: 5, high: 1_000, text: "5 to 1,000" };
-const MAX_TIME_NS: Bounds<u64> = Bounds { low: 1_000_000_000, high: 604_800_000_000_000, text: "1s to 168h" };
 /// Shares of a capacity, percent.
 const SHARES: std::ops::RangeInclusive<f64> = 0.1..=200.0;
 
@@ -30,15 +23,15 @@ pub(super) fn read(load: &Section, key: &str, stop: Option<Stop>) -> Option<Opti
         load.mistake(key, "`load.search` finds the capacity already", "drop one of the two".to_owned());
     }
     let table = &load.section(key)?;
-    table.only(&["objective", "from", "to", "resolution", "confirm", "max_steps", "max_time"]);
-    table.required("objective", "\"p99 < 5ms\"");
+    table.check_keys();
+    table.required("objective");
     let objective = objective(table);
-    let from = given(table, "from", table.rate_per_s("from"));
-    let to = given(table, "to", table.rate_per_s("to"));
-    let resolution = given(table, "resolution", table.fraction("resolution", &RESOLUTION));
-    let confirm = given(table, "confirm", table.small("confirm", &CONFIRM));
-    let steps = given(table, "max_steps", table.small("max_steps", &STEPS));
-    let max_ns = given(table, "max_time", table.duration_ns("max_time", &MAX_TIME_NS));
+    let from = table.given("from", table.rate_per_s("from"));
+    let to = table.given("to", table.rate_per_s("to"));
+    let resolution = table.fraction("resolution");
+    let confirm = table.small("confirm");
+    let steps = table.small("max_steps");
+    let max_ns = table.given("max_time", table.duration_ns("max_time"));
     if let (Some(Some(from)), Some(Some(to))) = (from, to)
         && from > to
     {
@@ -48,7 +41,7 @@ pub(super) fn read(load: &Section, key: &str, stop: Option<Stop>) -> Option<Opti
     let duration_ns = match stop? {
         Stop::Duration { duration_ns } => duration_ns,
         _ => {
-            let hint = "write `stop = \"5s\"`: beyond its capacity a subject is endlessly behind".to_owned();
+            let hint = "write `stop = \"5s\"`: above its capacity a server never catches up".to_owned();
             load.mistake("stop", format!("trials of `load.{key}` end after a time"), hint);
             return None;
         }
@@ -57,9 +50,9 @@ pub(super) fn read(load: &Section, key: &str, stop: Option<Stop>) -> Option<Opti
     Some(Some(SearchPlan {
         from_per_s: from?,
         to_per_s: to?,
-        resolution: resolution?.unwrap_or(plain.resolution),
-        confirm: confirm?.unwrap_or(plain.confirm),
-        trials_max: steps?.unwrap_or(plain.trials_max),
+        resolution: resolution?,
+        confirm: confirm?,
+        trials_max: steps?,
         max_ns: max_ns?,
         first: key == "capacity",
         ..plain
@@ -100,9 +93,8 @@ pub(super) fn arrivals(load: &Section) -> Option<Arrivals> {
 
 /// Poisson unless the study says otherwise, at a rate that is found out later.
 fn law(load: &Section) -> Option<Arrivals> {
-    let poisson = load.choice("arrivals", "law of arrivals", &[("poisson", true), ("constant", false)]);
     let rate_per_s = LATER_PER_S;
-    Some(match given(load, "arrivals", poisson)?.unwrap_or(true) {
+    Some(match load.choice("arrivals", ARRIVALS)? {
         true => Arrivals::Poisson { rate_per_s },
         false => Arrivals::Constant { rate_per_s },
     })
@@ -142,13 +134,13 @@ pub(super) fn link(points: &mut Vec<Point>, capacities: Vec<Option<SearchPlan>>)
         let mut load = point.load.clone();
         (load.share, load.search) = (None, Some(search));
         let (subject, unrunnable) = (point.subject.clone(), point.unrunnable.clone());
-        let (factors, middles, middle_cpus) = (point.factors.clone(), point.middles.clone(), point.middle_cpus);
-        let same = |known: &Point| (&known.subject, &known.middles, &known.load) == (&subject, &middles, &load);
+        let (factors, proxies, proxy_cpus) = (point.factors.clone(), point.proxies.clone(), point.proxy_cpus);
+        let same = |known: &Point| (&known.subject, &known.proxies, &known.load) == (&subject, &proxies, &load);
         let known = points[own..].iter().position(same);
         let at = own + known.unwrap_or(points.len() - own);
         match points.get_mut(at) {
             Some(known) => known.factors.retain(|name, level| factors.get(name) == Some(level)),
-            None => points.push(Point { factors, subject, middles, middle_cpus, load, unrunnable }),
+            None => points.push(Point { factors, subject, proxies, proxy_cpus, load, unrunnable }),
         }
         points[index].load.share = Some(CapacityShare { point: at, ..share });
     }

@@ -11,9 +11,9 @@ pub(crate) fn read(top: &Section) -> Option<Vec<String>> {
         return Some(Vec::new());
     }
     let slopes = top.section("slopes")?;
-    slopes.only(&["over_requests"]);
-    slopes.required("over_requests", "[\"latency\", \"middle_rss\"]");
-    let hint = || "write `over_requests = [\"latency\", \"middle_rss\"]`".to_owned();
+    slopes.check_keys();
+    slopes.required("over_requests");
+    let hint = || "write `over_requests = [\"latency\", \"proxy_rss\"]`".to_owned();
     let items = match slopes.table.get("over_requests").map(|entry| &entry.node.value) {
         None => return None,
         Some(Value::List(items)) => items,

@@ -5,31 +5,28 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::expand::factors::Factor;
 use crate::nearest::suggestion;
 use crate::node::{Place, Table, Value};
-use crate::parse::{Profile, in_profile};
 use crate::plan::{Level, SubjectPlan};
 use crate::report::Report;
-use crate::section::{Bounds, Section};
+use crate::section::Section;
+use crate::source::{Profile, in_profile};
 use crate::template::{self, PORT};
 use crate::words;
 
-const KEYS: [&str; 9] =
-    ["build", "command", "cpus", "directory", "environment", "port", "ready_timeout", "stop_timeout", "variants"];
 /// The sections that a level may have otherwise.
 const VARIED: [&str; 2] = ["subject", "load"];
-const CPUS: Bounds<u64> = Bounds { low: 1, high: 4096, text: "1 to 4,096" };
-pub(super) const PORTS: Bounds<u64> = Bounds { low: 1, high: 65_535, text: "1 to 65,535" };
-const TIMEOUT_NS: Bounds<u64> = Bounds { low: 10_000_000, high: 600_000_000_000, text: "10ms to 10m" };
-const READY_TIMEOUT_NS: u64 = 10_000_000_000;
-const STOP_TIMEOUT_NS: u64 = 2_000_000_000;
 
 /// Reports unknown keys.
 pub(crate) fn check_keys(subject: &Section) {
-    subject.only(&KEYS);
-    let Some(variants) = subject.section("variants") else { return };
+    subject.check_keys();
+    check_variants_keys(subject);
+}
+
+/// Reports unknown keys of the variants of a section, which has all but variants of their own.
+pub(super) fn check_variants_keys(section: &Section) {
+    let known = section.keys.names().filter(|name| *name != "variants").collect::<Vec<_>>();
+    let Some(variants) = section.section("variants") else { return };
     for entry in variants.table.iter() {
-        if let Some(variant) = variants.section(&entry.key) {
-            variant.only(&KEYS[..KEYS.len() - 1]);
-        }
+        variants.section_of(&entry.key, section.keys).iter().for_each(|variant| variant.only(&known));
     }
 }
 
@@ -47,10 +44,10 @@ pub(crate) enum Cpus {
 /// The subject of one design point, and the processors it is to have; `None` only where a mistake was reported.
 pub(crate) fn read(subject: &Section) -> Option<(SubjectPlan, Cpus)> {
     let subject = &with_variant(subject);
-    subject.required("command", "\"my-server -p {port}\"");
+    subject.required("command");
     let command = subject.text("command");
     let has_port = subject.has("port");
-    let port = subject.small("port", &PORTS);
+    let port = subject.small("port");
     if let Some(command) = &command {
         if command.trim().is_empty() {
             subject.mistake("command", format!("`{}.command` is empty", subject.name), None);
@@ -62,7 +59,7 @@ pub(crate) fn read(subject: &Section) -> Option<(SubjectPlan, Cpus)> {
     }
     let build = build(subject);
     let cpus = cpus(subject);
-    let (ready, stop) = timeouts(subject);
+    let (ready, stop) = (subject.duration_ns("ready_timeout"), subject.duration_ns("stop_timeout"));
     let plan = SubjectPlan {
         build: build?,
         command: command?,
@@ -80,15 +77,14 @@ pub(crate) fn read(subject: &Section) -> Option<(SubjectPlan, Cpus)> {
 
 fn cpus(subject: &Section) -> Option<Cpus> {
     match subject.table.get("cpus").map(|entry| &entry.node.value) {
-        None => Some(Cpus::Exactly(1)),
         Some(Value::Table(_)) => {
             let table = subject.section("cpus")?;
-            table.only(&["up_to"]);
-            table.required("up_to", "8");
-            table.small("up_to", &CPUS).map(Cpus::UpTo)
+            table.check_keys();
+            table.required("up_to");
+            table.small("up_to").map(Cpus::UpTo)
         }
         Some(Value::Text(_)) if subject.is_word("cpus", "all") => Some(Cpus::All),
-        Some(_) => subject.small("cpus", &CPUS).map(Cpus::Exactly),
+        _ => subject.small("cpus").map(Cpus::Exactly),
     }
 }
 
@@ -115,15 +111,6 @@ pub(super) fn can_be_started(section: &Section, key: &str, command: &str) {
     {
         section.mistake(key, format!("`{}.{key}`: {mistake}", section.name), mistake.hint);
     }
-}
-
-/// To be ready, and to end, ns.
-pub(super) fn timeouts(section: &Section) -> (Option<u64>, Option<u64>) {
-    (timeout(section, "ready_timeout", READY_TIMEOUT_NS), timeout(section, "stop_timeout", STOP_TIMEOUT_NS))
-}
-
-fn timeout(subject: &Section, key: &str, default_ns: u64) -> Option<u64> {
-    if subject.has(key) { subject.duration_ns(key, &TIMEOUT_NS) } else { Some(default_ns) }
 }
 
 pub(super) fn environment(subject: &Section) -> Option<BTreeMap<String, String>> {
@@ -155,8 +142,8 @@ pub(crate) fn with_variant<'a>(subject: &Section<'a>) -> Section<'a> {
     for entry in chosen.into_iter().flat_map(Table::iter) {
         table.to_mut().put(entry.clone());
     }
-    let (name, settings) = (subject.name.clone(), subject.settings);
-    Section { name, table, place: subject.place, settings, report: subject.report }
+    let (name, keys, settings) = (subject.name.clone(), subject.keys, subject.settings);
+    Section { name, table, keys, place: subject.place, settings, report: subject.report }
 }
 
 /// Whether the level of some variant is one of `factor`'s.

@@ -1,29 +1,25 @@
 //! `[[table]]`: what to show beside the table that every report has.
 
-use std::borrow::Cow;
-
+use crate::keys::TABLE;
 use crate::metric::{METRICS, Metric};
 use crate::nearest::suggestion;
-use crate::node::{self, Node, Value};
+use crate::node::{Node, Value};
 use crate::plan::{Table, TableKind};
-use crate::report::Report;
 use crate::section::Section;
 
 /// The tables; `None` only where a mistake was reported.
-pub(crate) fn read(root: &node::Table, report: &Report) -> Option<Vec<Table>> {
-    let Some(entry) = root.get("table") else { return Some(Vec::new()) };
+pub(crate) fn read(top: &Section) -> Option<Vec<Table>> {
+    let report = top.report;
+    let Some(entry) = top.table.get("table") else { return Some(Vec::new()) };
     let Value::List(items) = &entry.node.value else {
         let message = format!("`table` is a list of tables, not {}", entry.node.value.kind());
         report.mistake(entry.node.place, message, "begin each table with `[[table]]`".to_owned());
         return None;
     };
     let tables = items.iter().map(|item| match &item.value {
-        Value::Table(table) => {
-            let (name, table) = ("table".to_owned(), Cow::Borrowed(table));
-            one(&Section { name, table, place: item.place, settings: &[], report })
-        }
+        Value::Table(table) => one(&top.inner(table, &TABLE, item.place)),
         other => {
-            report.mistake(item.place, format!("a table is a table, not {}", other.kind()), None);
+            report.mistake(item.place, format!("each `[[table]]` must be a table, not {}", other.kind()), None);
             None
         }
     });
@@ -32,12 +28,12 @@ pub(crate) fn read(root: &node::Table, report: &Report) -> Option<Vec<Table>> {
 }
 
 fn one(table: &Section) -> Option<Table> {
-    table.only(&["metric", "metrics", "title"]);
-    let title = super::load::given(table, "title", table.text("title"));
-    let (kind, metrics) = match super::load::one_of(table, &["metric", "metrics"])? {
+    table.check_keys();
+    let title = table.given("title", table.text("title"));
+    let (kind, metrics) = match table.one_of(&["metric", "metrics"])? {
         "metric" => {
             let known = METRICS.iter().map(|metric| (metric.name, metric)).collect::<Vec<_>>();
-            (TableKind::Statistics, table.choice("metric", "metric", &known).map(|metric| vec![metric]))
+            (TableKind::Statistics, table.choice("metric", &known).map(|metric| vec![metric]))
         }
         _ => {
             let items = match table.table.get("metrics").map(|entry| &entry.node.value) {

@@ -2,15 +2,9 @@
 
 use crate::metric::METRICS;
 use crate::node::Table;
-use crate::parse::Profile;
 use crate::plan::TrialRule;
 use crate::report::Report;
-use crate::section::Bounds;
-
-const COUNT: Bounds<u64> = Bounds { low: 1, high: 10_000, text: "1 to 10,000" };
-const MAX_TIME_NS: Bounds<u64> = Bounds { low: 1_000_000_000, high: 604_800_000_000_000, text: "1s to 168h" };
-const RELATIVE: Bounds<f64> = Bounds { low: 0.0001, high: 0.5, text: "0.01 % to 50 %" };
-const LEVEL: Bounds<f64> = Bounds { low: 0.5, high: 0.9999, text: "50 % to 99.99 %" };
+use crate::source::Profile;
 
 /// The target where a study names none: as a fraction.
 const COMPARISON: f64 = 0.03;
@@ -29,7 +23,7 @@ pub(crate) fn read(root: &Table, profile: Profile, report: &Report) -> Option<Tr
         return Some(default);
     }
     let trials = super::section(root, "trials", report)?;
-    trials.only(&["stop"]);
+    trials.check_keys();
     if !trials.has("stop") {
         report.missing(
             trials.place,
@@ -39,14 +33,14 @@ pub(crate) fn read(root: &Table, profile: Profile, report: &Report) -> Option<Tr
         return None;
     }
     let stop = &trials.section("stop")?;
-    stop.only(&["comparison", "relative", "level", "metric", "min", "max", "max_time"]);
+    stop.check_keys();
     let given = |key: &str, is_read: bool| !stop.has(key) || is_read;
-    let (comparison, relative) = (stop.fraction("comparison", &RELATIVE), stop.fraction("relative", &RELATIVE));
-    let level = stop.fraction("level", &LEVEL);
+    let (comparison, relative) = (stop.fraction("comparison"), stop.fraction("relative"));
+    let level = stop.fraction("level");
     let metrics = METRICS.iter().map(|metric| (metric.name, metric.name)).collect::<Vec<_>>();
-    let metric = stop.choice("metric", "metric", &metrics);
-    let (min, max) = (stop.small("min", &COUNT), stop.small("max", &COUNT));
-    let max_ns = stop.duration_ns("max_time", &MAX_TIME_NS);
+    let metric = stop.choice("metric", &metrics);
+    let (min, max) = (stop.small("min"), stop.small("max"));
+    let max_ns = stop.duration_ns("max_time");
     let all = [
         given("comparison", comparison.is_some()),
         given("relative", relative.is_some()),
@@ -81,7 +75,7 @@ pub(crate) fn read(root: &Table, profile: Profile, report: &Report) -> Option<Tr
     }
     if !has_target && !stop.has("relative") && !stop.has("comparison") && least != most {
         let hint = "add `comparison = 0.03`, or drop `max`".to_owned();
-        let message = format!("without a target there are `min` trials of each point, so `max` {most} has no meaning");
+        let message = format!("without a target there are `min` trials of each point, so `max` {most} has no effect");
         stop.mistake("max", message, hint);
         return None;
     }

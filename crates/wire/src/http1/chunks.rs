@@ -14,7 +14,7 @@ pub(super) const EXCESS_BYTES_MAX: u64 = 16 * 1024;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum ChunkError {
     /// The line does not begin with hexadecimal digits, or something other than an extension follows them.
-    #[error("0x{byte:02x} in a chunk's size")]
+    #[error("0x{byte:02x} in a chunk size")]
     BadSize {
         /// The byte.
         byte: u8,
@@ -23,10 +23,10 @@ pub enum ChunkError {
     #[error("a chunk of more than 2^64 - 1 bytes")]
     SizeOverflow,
     /// A control character, a bare CR or a bare LF in the line of a chunk.
-    #[error("{0} in the line of a chunk")]
+    #[error("{0} in a chunk-size line")]
     Line(FieldError),
     /// The line of a chunk is too long.
-    #[error("the line of a chunk is longer than {limit} bytes")]
+    #[error("a chunk-size line of more than {limit} bytes")]
     LineTooLong {
         /// The limit, in bytes.
         limit: u32,
@@ -38,7 +38,7 @@ pub enum ChunkError {
         limit: u64,
     },
     /// The data of a chunk is not followed by CRLF: it is longer or shorter than its size.
-    #[error("0x{byte:02x} where a chunk's data should have ended")]
+    #[error("expected CRLF after the chunk data, found 0x{byte:02x}")]
     BadEnd {
         /// The byte.
         byte: u8,

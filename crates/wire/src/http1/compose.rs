@@ -11,14 +11,14 @@ use super::request::{is_host_value, is_target};
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ComposeError {
     /// RFC 9110 9.1: a method is a token.
-    #[error("`{}` is no method: letters, digits and {MARKS} only", method.escape_debug())]
+    #[error("`{}` is not a valid method: only letters, digits and {MARKS}", method.escape_debug())]
     Method {
         /// The method.
         method: String,
     },
     /// RFC 9112 3.2: the target of a request line.
     #[error(
-        "`{}` is no target of {method}: a path that begins with `/`, in ASCII, without spaces and without `#`",
+        "`{}` is not a valid target for {method}: expected an ASCII path that starts with `/`, without spaces or `#`",
         target.escape_debug()
     )]
     Target {
@@ -28,7 +28,7 @@ pub enum ComposeError {
         target: String,
     },
     /// RFC 9110 5.1: the name of a field is a token.
-    #[error("`{}` is no name of a header: letters, digits and {MARKS} only", name.escape_debug())]
+    #[error("`{}` is not a valid header name: only letters, digits and {MARKS}", name.escape_debug())]
     HeaderName {
         /// The name.
         name: String,
@@ -50,13 +50,13 @@ pub enum ComposeError {
         count: usize,
     },
     /// RFC 9112 3.2: `Host` is a host and perhaps a port.
-    #[error("`{}` is no host and port", value.escape_debug())]
+    #[error("`{}` is not a valid host and port", value.escape_debug())]
     HostValue {
         /// The value.
         value: String,
     },
     /// RFC 9112 6.2: `Content-Length` is the length of the body.
-    #[error("`Content-Length: {}` for a body of {body_bytes} bytes: leave it away, it is added", value.escape_debug())]
+    #[error("`Content-Length: {}` for a body of {body_bytes} bytes: drop it, it is added automatically", value.escape_debug())]
     Length {
         /// The value.
         value: String,
@@ -64,10 +64,10 @@ pub enum ComposeError {
         body_bytes: usize,
     },
     /// Bodies are sent as they are.
-    #[error("`Transfer-Encoding` cannot be given: a body is sent with its `Content-Length`")]
+    #[error("`Transfer-Encoding` is not supported: a body is sent with `Content-Length`")]
     Encoding,
     /// RFC 9110 15: a status is 100 to 599, and 1xx has no body.
-    #[error("{status} is no status, or none that has such a body")]
+    #[error("{status} is not a valid status, or does not fit this body")]
     Status {
         /// The status.
         status: u16,

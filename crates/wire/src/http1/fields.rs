@@ -16,23 +16,23 @@ pub enum FieldError {
         byte: u8,
     },
     /// RFC 9112 5: the line has no colon.
-    #[error("a field without colon")]
+    #[error("a header without a colon")]
     NoColon,
     /// RFC 9110 5.1: a name is a token, which has one character at least.
-    #[error("a field without name")]
+    #[error("a header without a name")]
     EmptyName,
     /// RFC 9110 5.6.2: a character that is not part of a token.
-    #[error("0x{byte:02x} in a field's name")]
+    #[error("0x{byte:02x} in a header name")]
     BadName {
         /// The character.
         byte: u8,
     },
     /// RFC 9112 5.1: no white space between name and colon.
-    #[error("white space between a field's name and its colon")]
+    #[error("white space between a header name and its colon")]
     SpaceBeforeColon,
     /// RFC 9112 2.2 and 5.2: a line that begins with white space continues the field before it, and there is none, or the message is a
     /// request.
-    #[error("a folded line where none may be")]
+    #[error("an unexpected folded line")]
     Fold,
 }
 

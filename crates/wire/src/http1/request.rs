@@ -48,7 +48,7 @@ pub enum RequestError {
     #[error("a version other than HTTP/1.0 and HTTP/1.1")]
     BadVersion,
     /// RFC 9112 3.2: a target in none of the four forms, or in one that the method does not have.
-    #[error("a target that is no path, no URI, no `*` of OPTIONS and no authority of CONNECT")]
+    #[error("a target that is not a path, a URI, `*` (OPTIONS) or an authority (CONNECT)")]
     BadTarget,
     /// RFC 9112 3: the request line alone is larger than a head may be.
     #[error("a target of more than {limit} bytes")]
@@ -57,16 +57,16 @@ pub enum RequestError {
         limit: usize,
     },
     /// RFC 9112 5.1 and 5.2, RFC 9110 5.1: no token before the colon, no colon, or a folded line.
-    #[error("a field whose name is no token followed by a colon, or a folded line")]
+    #[error("a header whose name is not a token followed by a colon, or a folded line")]
     BadFieldName,
     /// RFC 9110 5.5: a control character in a value.
-    #[error("a control character in a field's value, or a bare CR")]
+    #[error("a control character in a header value, or a bare CR")]
     BadFieldValue,
     /// RFC 9112 2.2: LF without CR.
     #[error("a line that ends in LF without CR")]
     BareLf,
     /// RFC 9112 2.2: CR without LF, or something else where the request line or the head should end.
-    #[error("something other than CRLF where a line should end")]
+    #[error("a line that does not end in CRLF")]
     BadLineEnd,
     /// The head is larger than the limit. Source of its status: RFC 6585 section 5.
     #[error("a head of more than {limit} bytes")]
@@ -75,25 +75,25 @@ pub enum RequestError {
         limit: usize,
     },
     /// The head has more fields than the limit.
-    #[error("more than {limit} fields")]
+    #[error("more than {limit} headers")]
     TooManyHeaders {
         /// The limit.
         limit: usize,
     },
     /// RFC 9112 3.2: a request of HTTP/1.1 has a `Host`.
-    #[error("no `Host`")]
+    #[error("missing `Host`")]
     MissingHost,
     /// RFC 9112 3.2: and only one.
     #[error("more than one `Host`")]
     DuplicateHost,
     /// RFC 9112 3.2: and it is a host and perhaps a port.
-    #[error("a `Host` that is no host and port")]
+    #[error("a `Host` that is not a host and port")]
     BadHost,
     /// RFC 9112 6.3, rule 5: lengths that differ.
-    #[error("`Content-Length` fields that differ")]
+    #[error("conflicting `Content-Length` headers")]
     ConflictingLength,
     /// RFC 9112 6.3, rule 5: not a number, or one that does not fit into 64 bits.
-    #[error("a `Content-Length` that is no number below 2^64")]
+    #[error("a `Content-Length` that is not a number below 2^64")]
     BadLength,
     /// RFC 9112 6.3, rule 3: what smuggles requests.
     #[error("`Transfer-Encoding` together with `Content-Length`")]

@@ -59,10 +59,10 @@ pub enum Progress {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum ResponseError {
     /// The bytes do not begin with `HTTP/`: HTTP/0.9, HTTP/2, TLS, another protocol, or what a body is longer than announced.
-    #[error("what came does not begin with `HTTP/`: another protocol, or a body longer than announced")]
+    #[error("the response does not start with `HTTP/`: another protocol, or a body longer than announced")]
     NotHttp,
     /// RFC 9112 2.2: an empty line where a response should begin.
-    #[error("an empty line before the status line: a body longer than announced looks like that")]
+    #[error("an empty line before the status line: the previous body may be longer than announced")]
     EmptyLine,
     /// RFC 9112 4: not `HTTP/1.1 200 OK`.
     #[error("a status line that is not `HTTP/1.1`, space, three digits")]
@@ -88,16 +88,16 @@ pub enum ResponseError {
         limit: usize,
     },
     /// The head has more fields than the limit.
-    #[error("more than {limit} fields")]
+    #[error("more than {limit} headers")]
     TooManyHeaders {
         /// The limit.
         limit: usize,
     },
     /// RFC 9112 6.3, rule 5: lengths that differ.
-    #[error("`Content-Length` fields that differ")]
+    #[error("conflicting `Content-Length` headers")]
     ConflictingLength,
     /// RFC 9112 6.3, rule 5: not a number, or one that does not fit into 64 bits.
-    #[error("a `Content-Length` that is no number below 2^64")]
+    #[error("a `Content-Length` that is not a number below 2^64")]
     BadLength,
     /// RFC 9112 6.3, rule 3: one of the two lies.
     #[error("`Transfer-Encoding` together with `Content-Length`")]
@@ -106,16 +106,16 @@ pub enum ResponseError {
     #[error("`Transfer-Encoding` in HTTP/1.0")]
     EncodingInHttp10,
     /// RFC 9112 6.1 and 7.1: not a list of codings, or chunked twice or with parameters.
-    #[error("a `Transfer-Encoding` that is no list of codings with `chunked` at most once")]
+    #[error("a `Transfer-Encoding` that is not a list of codings with `chunked` at most once")]
     BadEncoding,
     /// The chunked body is invalid.
     #[error("chunked body: {0}")]
     BadChunk(#[from] ChunkError),
     /// RFC 9110 15.2.2: 101 leaves HTTP/1.1, and nobody asked for it.
-    #[error("status 101: the server leaves HTTP/1.1, which was not asked for")]
+    #[error("status 101: the server switched protocols without being asked")]
     SwitchingProtocols,
     /// RFC 9112 8: the stream ended within a response.
-    #[error("the stream ended within {}", if *.head { "a head" } else { "a body" })]
+    #[error("the stream ended in the middle of {}", if *.head { "a head" } else { "a body" })]
     Truncated {
         /// Whether the head, or what follows an interim response, is incomplete; else the body is.
         head: bool,

@@ -7,7 +7,7 @@ use crate::number;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum ComposeError {
     /// A key that is empty or too long: servers differ in what they make of the block behind it.
-    #[error("a key of {bytes} bytes: 1 to {limit} can be sent")]
+    #[error("a key of {bytes} bytes: must be 1 to {limit}")]
     KeyBytes {
         /// Its size.
         bytes: usize,
@@ -26,10 +26,10 @@ pub enum ComposeError {
     #[error("a get without a key")]
     NoKey,
     /// A `cas` without its number, or a number without `cas`.
-    #[error("`cas` has a cas unique, and no other storage command has")]
+    #[error("only `cas` takes a cas unique, and requires one")]
     Cas,
     /// A flag that is no letter, or whose argument would end it.
-    #[error("flag `{}` is no letter, or its argument has white space or control characters", *.letter as char)]
+    #[error("flag `{}` is not a letter, or its argument has white space or control characters", *.letter as char)]
     Flag {
         /// The flag.
         letter: u8,

@@ -147,6 +147,6 @@ pub fn encode_key(out: &mut Vec<u8>, key: &[u8]) {
     let start = out.len();
     out.resize(start + key.len().div_ceil(3) * 4, 0);
     let written =
-        STANDARD.encode_slice(key, &mut out[start..]).expect("there is room for four letters for each three bytes");
+        STANDARD.encode_slice(key, &mut out[start..]).expect("there is room for four letters per three bytes");
     out.truncate(start + written);
 }

@@ -203,10 +203,10 @@ pub enum Command<'a> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
     /// No such command, too few words or too many.
-    #[error("no such command, or not with so many words")]
+    #[error("an unknown command, or a wrong number of words")]
     UnknownCommand,
     /// A key over the limit, or something that is no number.
-    #[error("a key over the limit, or a word that is no number")]
+    #[error("a key over the limit, or a word that is not a number")]
     BadLine,
     /// A line over the limit.
     #[error("a line over the limit")]
@@ -215,37 +215,37 @@ pub enum Refusal {
     #[error("a value over the limit")]
     TooLarge,
     /// A block that is not followed by CRLF.
-    #[error("a block that does not end where its length says")]
+    #[error("a data block that does not match its length")]
     BadChunk,
     /// An exptime of `touch`, `gat` and `flush_all` that is no number.
-    #[error("an exptime that is no number of 32 bits")]
+    #[error("an exptime that is not a 32-bit number")]
     BadExptime,
     /// A delta of `incr` and `decr` that is no number.
-    #[error("a delta that is no number of 64 bits")]
+    #[error("a delta that is not a 64-bit number")]
     BadDelta,
     /// A `delete` with a time other than 0.
     #[error("`delete` with a time")]
     DeleteWithTime,
     /// A flag that no meta command has.
-    #[error("a flag that no meta command has")]
+    #[error("an unknown meta flag")]
     BadFlag,
     /// The same flag twice.
-    #[error("a flag twice")]
+    #[error("a duplicate flag")]
     DuplicateFlag,
     /// A flag whose argument is no number.
-    #[error("a flag whose argument is no number")]
+    #[error("a flag whose argument is not a number")]
     BadToken,
     /// An opaque token over 31 bytes.
     #[error("an opaque token of more than 31 bytes")]
     OpaqueTooLong,
     /// A delta of a meta command that is no number.
-    #[error("a delta of a meta command that is no number of 64 bits")]
+    #[error("a meta delta that is not a 64-bit number")]
     BadDeltaFlag,
     /// A value to begin with that is no number.
-    #[error("a value to begin with that is no number of 64 bits")]
+    #[error("an initial value that is not a 64-bit number")]
     BadInitial,
     /// A flag of `ma` or `md` that is none, that is there twice, or whose argument is wrong.
-    #[error("a flag that is none, is there twice, or has a wrong argument")]
+    #[error("a flag that is invalid, duplicate or has a wrong argument")]
     BadFlags,
     /// An `M` that is not one letter.
     #[error("a mode that is not one letter")]
@@ -257,7 +257,7 @@ pub enum Refusal {
     #[error("a mode that `ma` does not have")]
     BadCountMode,
     /// A key that is no base64 though it is said to be, or too long.
-    #[error("a key that is no base64, or over the limit when decoded")]
+    #[error("a key that is not valid base64, or over the limit when decoded")]
     BadKey,
 }
 

@@ -152,7 +152,7 @@ pub enum Progress {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum ResponseError {
     /// A line that is no answer to what was asked: another protocol, a value longer than announced, or answers out of step.
-    #[error("a line that is no answer to what was asked")]
+    #[error("a line that is not a response to the request")]
     Unexpected,
     /// A line without an end within the limit.
     #[error("a line of more than {limit} bytes")]
@@ -167,7 +167,7 @@ pub enum ResponseError {
     #[error("a value whose line is not a key and numbers")]
     BadValueLine,
     /// The value is not followed by CRLF: it is longer or shorter than announced.
-    #[error("a value that does not end in CRLF where its length says")]
+    #[error("a value not followed by CRLF")]
     BadValueEnd,
     /// A value over the limit.
     #[error("a value of {bytes} bytes, over the limit of {limit}")]
@@ -178,13 +178,13 @@ pub enum ResponseError {
         limit: u64,
     },
     /// A value of a key that was not asked for, or not in this order.
-    #[error("a value of a key that was not asked for, or not in this order")]
+    #[error("a value of a key that was not requested, or out of order")]
     WrongKey,
     /// An opaque token that is not the one that was sent.
-    #[error("an opaque token that is not the one that was sent")]
+    #[error("an opaque token other than the one sent")]
     WrongOpaque,
     /// The stream ended within an answer.
-    #[error("the stream ended within an answer")]
+    #[error("the stream ended in the middle of a response")]
     Truncated,
 }
 

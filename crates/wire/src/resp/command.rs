@@ -52,7 +52,7 @@ names! {
     Del "del" 2..=ANY, "`DEL key …`.";
     Unlink "unlink" 2..=ANY, "`UNLINK key …`.";
     Mget "mget" 2..=ANY, "`MGET key …`.";
-    Mset "mset" 3..=ANY, "`MSET key value …`; whether values are complete is left to who carries it out.";
+    Mset "mset" 3..=ANY, "`MSET key value …`; whether values are complete is left to the caller.";
     Exists "exists" 2..=ANY, "`EXISTS key …`.";
     Expire "expire" 3..=ANY, "`EXPIRE key seconds [NX|XX|GT|LT]`.";
     Pexpire "pexpire" 3..=ANY, "`PEXPIRE key milliseconds [NX|XX|GT|LT]`.";
@@ -75,8 +75,8 @@ names! {
     Client "client" 2..=ANY, "`CLIENT SETNAME`, `SETINFO`, `ID` and their like.";
     Select "select" 2..=2, "`SELECT 0`.";
     Multi "multi" 1..=1, "`MULTI`: what follows is queued.";
-    Exec "exec" 1..=1, "`EXEC`: what was queued is carried out.";
-    Discard "discard" 1..=1, "`DISCARD`: what was queued is forgotten.";
+    Exec "exec" 1..=1, "`EXEC`: the queue is run.";
+    Discard "discard" 1..=1, "`DISCARD`: the queue is dropped.";
     Watch "watch" 2..=ANY, "`WATCH key …`: `EXEC` does nothing where one of them has changed.";
     Unwatch "unwatch" 1..=1, "`UNWATCH`.";
     Quit "quit" 1..=ANY, "`QUIT`: answered, then closed.";

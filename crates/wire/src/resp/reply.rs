@@ -90,7 +90,7 @@ pub enum Progress {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum ReplyError {
     /// A byte that begins no reply: another protocol, or a string longer than announced.
-    #[error("byte 0x{byte:02x} where a reply should begin")]
+    #[error("byte 0x{byte:02x} at the start of a reply")]
     BadType {
         /// The byte.
         byte: u8,
@@ -105,10 +105,10 @@ pub enum ReplyError {
     #[error("a line that does not end in CRLF")]
     BadLineEnd,
     /// A number, length, boolean or null that is none.
-    #[error("a number, length, boolean or null that is none")]
+    #[error("an invalid number, length, boolean or null")]
     BadValue,
     /// A string that is not followed by CRLF.
-    #[error("a string that does not end in CRLF where its length says")]
+    #[error("a string not followed by CRLF")]
     BadBulkEnd,
     /// A string over the limit.
     #[error("a string of {bytes} bytes, over the limit of {limit}")]
@@ -127,16 +127,16 @@ pub enum ReplyError {
         limit: u64,
     },
     /// Arrays in arrays over the limit.
-    #[error("more than {limit} arrays in one another")]
+    #[error("arrays nested deeper than {limit} levels")]
     TooDeep {
         /// The limit.
         limit: usize,
     },
     /// A push message or an attribute within a reply.
-    #[error("a push message or an attribute where none may be")]
+    #[error("an unexpected push message or attribute")]
     Misplaced,
     /// The stream ended within a reply.
-    #[error("the stream ended within a reply")]
+    #[error("the stream ended in the middle of a reply")]
     Truncated,
 }
 

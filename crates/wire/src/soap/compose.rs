@@ -90,7 +90,7 @@ impl Writer<'_> {
         inner: impl FnOnce(&mut Self) -> Result<(), ComposeError>,
     ) -> Result<(), ComposeError> {
         if self.namespaces.len() > DEPTH_MAX {
-            return self.wrong(format!("more than {DEPTH_MAX} values in one another"));
+            return self.wrong(format!("values nested deeper than {DEPTH_MAX} levels"));
         }
         self.out.push('<');
         self.out.push_str(name);
@@ -116,7 +116,7 @@ impl Writer<'_> {
             return self.field(field, value);
         }
         let Value::Record(given) = value else {
-            return self.wrong(format!("`{}` expected, {} given", complex.name, value.kind()));
+            return self.wrong(format!("expected `{}`, found {}", complex.name, value.kind()));
         };
         if let Some((name, _)) = given.iter().find(|(name, _)| complex.field(name).is_none()) {
             return self.wrong(format!("`{}` has no field `{name}`", complex.name));
@@ -137,7 +137,7 @@ impl Writer<'_> {
         }
         self.out.push('>');
         if complex.is_choice && given.iter().filter(|(_, value)| *value != Value::Null).count() > 1 {
-            return self.wrong("a choice has one field, more are given".to_owned());
+            return self.wrong("a choice takes only one field".to_owned());
         }
         for field in complex.fields.iter().filter(|field| !field.is_attribute) {
             match value.get(&field.name) {
@@ -164,7 +164,7 @@ impl Writer<'_> {
                     self.path.pop();
                 }
             }
-            (true, other) => return self.wrong(format!("list expected, {} given", other.kind())),
+            (true, other) => return self.wrong(format!("expected a list, found {}", other.kind())),
             (false, value) => self.element(field, value)?,
         }
         self.path.pop();
@@ -196,7 +196,7 @@ impl Writer<'_> {
                 integer.to_string()
             }
             (Builtin::Integer { .. }, Value::Integer(integer)) => {
-                return self.wrong(format!("{integer} is beyond the bounds of its type"));
+                return self.wrong(format!("{integer} is out of range for its type"));
             }
             (Builtin::Float, Value::Double(double)) => match double {
                 _ if double.is_nan() => "NaN".to_owned(),
@@ -206,12 +206,12 @@ impl Writer<'_> {
             (Builtin::Float, Value::Integer(integer)) => integer.to_string(),
             (Builtin::Base64, Value::Bytes(bytes)) => base64::engine::general_purpose::STANDARD.encode(bytes),
             (Builtin::Hex, Value::Bytes(bytes)) => bytes.iter().map(|byte| format!("{byte:02X}")).collect(),
-            (base, value) => return self.wrong(format!("{} expected, {} given", name(base), value.kind())),
+            (base, value) => return self.wrong(format!("expected {}, found {}", name(base), value.kind())),
         };
         if let Type::Simple(id) = ty {
             let simple = self.wsdl.simple(id);
             if !simple.values.is_empty() && !simple.values.contains(&text) {
-                return self.wrong(format!("{text:?} is no `{}`", simple.name));
+                return self.wrong(format!("{text:?} is not a valid `{}`", simple.name));
             }
         }
         Ok(text)

@@ -16,28 +16,28 @@ pub enum SoapError {
     #[error(transparent)]
     Xml(#[from] XmlError),
     /// The root is no envelope of SOAP 1.1.
-    #[error("the root is `{name}`, no envelope of SOAP 1.1")]
+    #[error("the root is `{name}`, not a SOAP 1.1 envelope")]
     NoEnvelope {
         /// Its name.
         name: String,
     },
     /// An envelope of SOAP 1.2.
-    #[error("an envelope of SOAP 1.2, only 1.1 is read")]
+    #[error("a SOAP 1.2 envelope; only SOAP 1.1 is supported")]
     Version12,
     /// There is no body, or more than one.
-    #[error("{count} bodies in the envelope, one is needed")]
+    #[error("{count} bodies in the envelope, expected one")]
     Bodies {
         /// How many.
         count: usize,
     },
     /// The body has nothing in it, or more than one element.
-    #[error("{count} elements in the body, one is needed")]
+    #[error("{count} elements in the body, expected one")]
     Elements {
         /// How many.
         count: usize,
     },
     /// The WSDL has no operation with this element.
-    #[error("no operation has the element `{name}` of the namespace `{namespace}`")]
+    #[error("no operation has element `{name}` in namespace `{namespace}`")]
     UnknownOperation {
         /// The element's name.
         name: String,
@@ -45,7 +45,7 @@ pub enum SoapError {
         namespace: String,
     },
     /// The response is another operation's.
-    #[error("the body has `{found}`, `{expected}` is needed")]
+    #[error("expected `{expected}` in the body, found `{found}`")]
     OtherElement {
         /// What is there.
         found: String,

@@ -108,7 +108,7 @@ fn load(
             let Some(location) = location.filter(|location| known.insert((*location).to_owned())) else { continue };
             let at = document.element(index).at;
             if texts.len() > FILES_MAX {
-                tell(at, format!("more than {FILES_MAX} files are imported"));
+                tell(at, format!("more than {FILES_MAX} imported files"));
                 return texts;
             }
             match import(location) {
@@ -197,7 +197,7 @@ impl Reader<'_> {
         let document = &self.files[place.0].document;
         let found = document.qualified(place.1, &value).map(|name| (name.0.to_owned(), name.1.to_owned()));
         if found.is_none() {
-            self.tell(place, format!("the prefix of `{value}` is not declared"), None);
+            self.tell(place, format!("undeclared prefix in `{value}`"), None);
         }
         found
     }
@@ -215,13 +215,13 @@ impl Reader<'_> {
             let same = self.names.keys().filter(|key| key.0 == space);
             let elsewhere = same.clone().find(|key| key.2 == name.1).map(|key| {
                 if key.1.is_empty() {
-                    "it is there without a namespace".to_owned()
+                    "it exists without a namespace".to_owned()
                 } else {
-                    format!("it is there in the namespace `{}`", key.1)
+                    format!("it exists in namespace `{}`", key.1)
                 }
             });
             let hint = elsewhere.or_else(|| did_you_mean(&name.1, same.map(|key| key.2.as_str())));
-            self.tell(place, format!("there is no {what} `{}` in the namespace `{}`", name.1, name.0), hint);
+            self.tell(place, format!("no {what} `{}` in namespace `{}`", name.1, name.0), hint);
         }
         found
     }
@@ -235,7 +235,7 @@ impl Reader<'_> {
             }
             if !self.is(root, WSDL, "definitions") {
                 let name = self.name(root);
-                let hint = Some("WSDL 1.1 begins with `definitions`, a schema with `schema`".to_owned());
+                let hint = Some("WSDL 1.1 starts with `definitions`, a schema with `schema`".to_owned());
                 self.tell(root, format!("`{name}` is neither a WSDL nor a schema"), hint);
                 continue;
             }
@@ -309,7 +309,7 @@ impl Reader<'_> {
         if name.0 == XSD {
             let found = builtin(&name.1);
             if found.is_none() {
-                let text = format!("XML Schema has no type `{}` that is read here", name.1);
+                let text = format!("unsupported XML Schema type `{}`", name.1);
                 self.tell(place, text, None);
             }
             return found;
@@ -325,7 +325,7 @@ impl Reader<'_> {
             return Some(*known);
         }
         if self.depth == DEPTH_MAX {
-            self.tell(place, format!("more than {DEPTH_MAX} types in one another"), None);
+            self.tell(place, format!("types nested deeper than {DEPTH_MAX} levels"), None);
             return None;
         }
         self.depth += 1;
@@ -349,7 +349,7 @@ impl Reader<'_> {
                 self.type_of(restriction, name)?
             };
             let Some(base) = self.wsdl.base(base) else {
-                self.tell(restriction, format!("the base of `{name}` is no simple type"), None);
+                self.tell(restriction, format!("the base of `{name}` is not a simple type"), None);
                 return None;
             };
             let values = self.children_named(restriction, XSD, "enumeration");
@@ -402,13 +402,13 @@ impl Reader<'_> {
                         match self.name(derived).as_str() {
                             "extension" => self.extension(derived, fields, is_choice),
                             "annotation" => {}
-                            other => self.tell(derived, format!("`{other}` of complex content is not read here"), None),
+                            other => self.tell(derived, format!("`{other}` in complex content is not supported"), None),
                         }
                     }
                 }
                 "annotation" | "anyAttribute" => {}
                 other => {
-                    let text = format!("`{other}` in a complex type is not read here");
+                    let text = format!("`{other}` in a complex type is not supported");
                     self.tell(child, text, None);
                 }
             }
@@ -423,7 +423,7 @@ impl Reader<'_> {
                 // A base that is being read has no fields yet: it extends itself.
                 Type::Complex(id) => fields.extend(self.wsdl.complex(id).fields.iter().cloned()),
                 Type::Any => {}
-                _ => self.tell(place, "the base of complex content is no complex type".to_owned(), None),
+                _ => self.tell(place, "the base of complex content is not a complex type".to_owned(), None),
             }
         }
         self.content(place, fields, is_choice);
@@ -433,7 +433,7 @@ impl Reader<'_> {
         let is_optional = is_optional || self.attribute(place, "minOccurs").as_deref() == Some("0");
         if self.occurs(place, "maxOccurs") != Some(1) {
             let name = self.name(place);
-            self.tell(place, format!("`{name}` that may be there more than once is not read here"), None);
+            self.tell(place, format!("`{name}` that may occur more than once is not supported"), None);
         }
         for child in self.children(place) {
             let document = &self.files[child.0].document;
@@ -446,7 +446,7 @@ impl Reader<'_> {
                 "choice" => self.particles(child, fields, true),
                 "any" | "annotation" => {}
                 other => {
-                    let text = format!("`{other}` is not read here");
+                    let text = format!("`{other}` is not supported");
                     self.tell(child, text, None);
                 }
             }
@@ -461,7 +461,7 @@ impl Reader<'_> {
             Some(text) => match text.trim().parse::<u32>() {
                 Ok(count) => Some(count),
                 Err(_) => {
-                    let text = format!("`{attribute}` is {text:?}, which is no number");
+                    let text = format!("`{attribute}` is {text:?}, not a number");
                     self.tell(place, text, None);
                     Some(1)
                 }
@@ -528,9 +528,8 @@ impl Reader<'_> {
             }
         }
         if self.wsdl.operations().next().is_none() && self.mistakes.is_empty() {
-            let hint =
-                Some("a `service` with a `port`, whose address and binding are SOAP 1.1's, is needed".to_owned());
-            self.tell((0, 0), "no operation over SOAP 1.1 is in it".to_owned(), hint);
+            let hint = Some("add a `service` with a `port` that has a SOAP 1.1 address and binding".to_owned());
+            self.tell((0, 0), "no SOAP 1.1 operation found".to_owned(), hint);
         }
     }
 
@@ -545,14 +544,14 @@ impl Reader<'_> {
             let soap = self.children_named(bound, SOAP, "operation").first().copied();
             let own = soap.and_then(|soap| self.attribute(soap, "style")).or_else(|| style.clone());
             if own.as_deref() == Some("rpc") {
-                self.tell(bound, format!("`{name}` is `rpc`, only `document` is read here"), None);
+                self.tell(bound, format!("`{name}` is `rpc`; only `document` is supported"), None);
                 continue;
             }
             let action = soap.and_then(|soap| self.attribute(soap, "soapAction")).unwrap_or_default();
             for way in self.children(bound) {
                 for body in self.children_named(way, SOAP, "body") {
                     if self.attribute(body, "use").as_deref() == Some("encoded") {
-                        self.tell(body, format!("`{name}` is `encoded`, only `literal` is read here"), None);
+                        self.tell(body, format!("`{name}` is `encoded`; only `literal` is supported"), None);
                     }
                 }
             }
@@ -582,12 +581,12 @@ impl Reader<'_> {
         let message = self.look_up(place, Space::Message, &name)?;
         let parts = self.children_named(message, WSDL, "part");
         let [part] = parts.as_slice() else {
-            let text = format!("message `{}` has {} parts, one is read here", name.1, parts.len());
+            let text = format!("message `{}` has {} parts, expected one", name.1, parts.len());
             self.tell(message, text, None);
             return None;
         };
         if self.attribute(*part, "element").is_none() {
-            let hint = Some("document/literal has parts with an `element`".to_owned());
+            let hint = Some("document/literal needs parts with an `element`".to_owned());
             self.tell(*part, format!("the part of message `{}` has no `element`", name.1), hint);
             return None;
         }
@@ -596,7 +595,7 @@ impl Reader<'_> {
         match self.type_of(definition, &element.1)? {
             Type::Complex(content) => Some(Message { element: element.1, namespace: element.0, content }),
             _ => {
-                self.tell(definition, format!("`{}` is a message and has no complex type", element.1), None);
+                self.tell(definition, format!("`{}` is a message without a complex type", element.1), None);
                 None
             }
         }

@@ -86,7 +86,7 @@ impl<'d> Document<'d> {
         }
         let text = std::str::from_utf8(bytes).map_err(|error| XmlError {
             at: error.valid_up_to(),
-            what: "the text is no UTF-8".to_owned(),
+            what: "the text is not valid UTF-8".to_owned(),
             is_limit: false,
         })?;
         let mark = text.len() - text.trim_start_matches('\u{feff}').len();
@@ -106,11 +106,11 @@ impl<'d> Document<'d> {
             let end = reader.buffer_position() as usize;
             match event {
                 Event::Start(_) | Event::Empty(_) if open.is_empty() && !document.elements.is_empty() => {
-                    return Err(wrong("a second element beside the root".to_owned()));
+                    return Err(wrong("a second root element".to_owned()));
                 }
                 Event::Start(ref start) | Event::Empty(ref start) => {
                     if open.len() == limits.depth {
-                        let what = format!("more than {} elements in one another", limits.depth);
+                        let what = format!("elements nested deeper than {} levels", limits.depth);
                         return Err(XmlError { is_limit: true, ..wrong(what) });
                     }
                     let index = document.start(start, &text[at..], at + mark, open.last().copied(), limits)?;
@@ -135,7 +135,7 @@ impl<'d> Document<'d> {
                 Event::Text(_) => {
                     let raw = &text[at..end];
                     if raw.contains("]]>") {
-                        return Err(wrong("`]]>` in a text".to_owned()));
+                        return Err(wrong("`]]>` in text".to_owned()));
                     }
                     document.text(open.last().copied(), normal(raw), at + mark, limits)?;
                 }
@@ -151,9 +151,9 @@ impl<'d> Document<'d> {
                         Ok(Some(character)) if is_character(character) => character.to_string(),
                         Ok(None) => match resolve_xml_entity(&reference) {
                             Some(text) => text.to_owned(),
-                            None => return Err(wrong(format!("the entity `{}` is not known", shown(&reference)))),
+                            None => return Err(wrong(format!("unknown entity `{}`", shown(&reference)))),
                         },
-                        _ => return Err(wrong(format!("`&{};` is no character", shown(&reference)))),
+                        _ => return Err(wrong(format!("`&{};` is not a valid character", shown(&reference)))),
                     };
                     if open.is_empty() {
                         return Err(wrong("text outside the root".to_owned()));
@@ -162,16 +162,16 @@ impl<'d> Document<'d> {
                 }
                 Event::Decl(declaration) => {
                     if at > 0 {
-                        return Err(wrong("a declaration that is not at the beginning".to_owned()));
+                        return Err(wrong("a declaration that is not at the start".to_owned()));
                     }
                     if let Some(Ok(encoding)) = declaration.encoding()
                         && !encoding.eq_ignore_ascii_case("utf-8")
                         && !encoding.eq_ignore_ascii_case("us-ascii")
                     {
-                        return Err(wrong(format!("the encoding `{}`: only UTF-8 is read", shown(&encoding))));
+                        return Err(wrong(format!("unsupported encoding `{}`: only UTF-8", shown(&encoding))));
                     }
                 }
-                Event::DocType(_) => return Err(wrong("a document type, which SOAP forbids".to_owned())),
+                Event::DocType(_) => return Err(wrong("a document type declaration, which SOAP forbids".to_owned())),
                 Event::Comment(_) | Event::PI(_) => {}
                 Event::Eof if !open.is_empty() || document.elements.is_empty() => {
                     return Err(wrong("the document ends too early".to_owned()));
@@ -197,7 +197,7 @@ impl<'d> Document<'d> {
         let qualified = rest.get(1..1 + start.name().as_ref().len()).unwrap_or_default();
         let (prefix, name) = split(qualified);
         if name.is_empty() || name.contains(':') || qualified.starts_with(':') {
-            return Err(wrong(format!("`{}` is no name", shown(qualified))));
+            return Err(wrong(format!("`{}` is not a valid name", shown(qualified))));
         }
         let begin = self.attributes.len();
         for attribute in start.attributes() {
@@ -244,7 +244,7 @@ impl<'d> Document<'d> {
                 self.elements[index as usize].namespace = Some(place as u16);
             }
             None if prefix.is_some() => {
-                return Err(wrong(format!("the prefix of `{}` is not declared", shown(qualified))));
+                return Err(wrong(format!("undeclared prefix in `{}`", shown(qualified))));
             }
             None => {}
         }

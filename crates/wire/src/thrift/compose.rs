@@ -202,17 +202,17 @@ impl Writer<'_> {
     ) -> Result<(), ComposeError> {
         let structure = schema.structure(id);
         if path.len() > Limits::DEPTH_MAX {
-            return Err(wrong(path, format!("more than {} values in one another", Limits::DEPTH_MAX)));
+            return Err(wrong(path, format!("values nested deeper than {} levels", Limits::DEPTH_MAX)));
         }
         let Value::Record(given) = value else {
-            return Err(wrong(path, format!("`{}` expected, {} given", structure.name, value.kind())));
+            return Err(wrong(path, format!("expected `{}`, found {}", structure.name, value.kind())));
         };
         if let Some((name, _)) = given.iter().find(|(name, _)| structure.field(name).is_none()) {
             return Err(wrong(path, format!("`{}` has no field `{name}`", structure.name)));
         }
         let there = given.iter().filter(|(_, value)| *value != Value::Null).count();
         if structure.kind == StructKind::Union && there != 1 {
-            return Err(wrong(path, format!("a union has one field, {there} given")));
+            return Err(wrong(path, format!("a union takes one field, found {there}")));
         }
         let mut last = 0;
         for field in &structure.fields {
@@ -258,7 +258,7 @@ impl Writer<'_> {
             }),
             (Type::Byte | Type::I16 | Type::I32 | Type::I64 | Type::Enum(_), Value::Integer(integer)) => {
                 if !fits(*integer) {
-                    return Err(wrong(path, format!("{integer} is no `{}`", schema.type_name(ty))));
+                    return Err(wrong(path, format!("{integer} is not a valid `{}`", schema.type_name(ty))));
                 }
                 self.integer(wire, *integer);
             }
@@ -297,7 +297,7 @@ impl Writer<'_> {
                     self.part(schema, value_type, second, path, || format!("value {index}"))?;
                 }
             }
-            _ => return Err(wrong(path, format!("`{}` expected, {} given", schema.type_name(ty), value.kind()))),
+            _ => return Err(wrong(path, format!("expected `{}`, found {}", schema.type_name(ty), value.kind()))),
         }
         Ok(())
     }

@@ -42,40 +42,40 @@ impl Default for Limits {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Fault {
     /// No type has this number.
-    #[error("0x{code:02x} is the number of no type")]
+    #[error("0x{code:02x} is not a type number")]
     BadType {
         /// The number.
         code: u8,
     },
     /// The message begins as none does.
-    #[error("no message begins so")]
+    #[error("not the start of a message")]
     BadBegin,
     /// A version that is not known.
-    #[error("version {version} of the protocol, which is not known")]
+    #[error("unknown protocol version {version}")]
     BadVersion {
         /// The version.
         version: u16,
     },
     /// A kind of message that is not known.
-    #[error("{code} is the number of no kind of message")]
+    #[error("{code} is not a message type")]
     BadKind {
         /// The number.
         code: u8,
     },
     /// The method's name is no UTF-8.
-    #[error("a method's name that is no UTF-8")]
+    #[error("a method name that is not valid UTF-8")]
     BadName,
     /// A bool that is neither true nor false: readers differ in what they make of it.
-    #[error("0x{byte:02x} is no bool")]
+    #[error("0x{byte:02x} is not a bool")]
     BadBool {
         /// The byte.
         byte: u8,
     },
     /// A number of elements or of bytes below zero.
-    #[error("a length below zero")]
+    #[error("a negative length")]
     Negative,
     /// A number with more bytes than its type can have.
-    #[error("a number that is wider than its type")]
+    #[error("a number too wide for its type")]
     TooWide,
     /// A string over the limit.
     #[error("{bytes} bytes, over the limit of {limit}")]
@@ -94,7 +94,7 @@ pub enum Fault {
         limit: u64,
     },
     /// Too many values within one another.
-    #[error("more than {limit} values in one another")]
+    #[error("values nested deeper than {limit} levels")]
     TooDeep {
         /// The limit.
         limit: usize,
@@ -103,7 +103,7 @@ pub enum Fault {
     #[error("the message ends too early")]
     Truncated,
     /// Bytes behind the message in its frame.
-    #[error("{bytes} bytes behind the message")]
+    #[error("{bytes} trailing bytes after the message")]
     Trailing {
         /// How many.
         bytes: usize,

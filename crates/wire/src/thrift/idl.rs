@@ -10,7 +10,7 @@
 //! assert_eq!(schema.structure(add.arguments).field("b").unwrap().id, 2);
 //!
 //! let mistakes = idl::parse("adder.thrift", "struct A { 1: i23 a }", &mut |_| unreachable!()).unwrap_err();
-//! assert_eq!(mistakes.0[0].text, "there is no type `i23`");
+//! assert_eq!(mistakes.0[0].text, "unknown type `i23`");
 //! ```
 //!
 //! # Where the language leaves a choice

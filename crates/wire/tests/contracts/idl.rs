@@ -152,19 +152,19 @@ fn all_mistakes_are_told_at_once() {
     check(
         "struct A {\n  1: i23 a\n  2: strin b,\n  1: i32 c\n}\nservice S extends T { A get(1: B b) }",
         &[
-            "2:6 there is no type `i23`",
-            "3:6 there is no type `strin` (did you mean `string`?)",
-            "6:19 there is no service `T`",
-            "6:32 there is no type `B`",
+            "2:6 unknown type `i23`",
+            "3:6 unknown type `strin` (did you mean `string`?)",
+            "6:19 unknown service `T`",
+            "6:32 unknown type `B`",
         ],
     );
     check(
         "struct A {\n  1 i32 a\n  2: i32\n  3: i32 c\n}\nenum E { A = x, B }\nstruct B { 1: i32 }",
         &[
-            "2:5 `:` expected, `i32` found",
-            "4:3 a field's name expected, `3` found",
-            "6:14 a number expected, `x` found",
-            "7:19 a field's name expected, `}` found",
+            "2:5 expected `:`, found `i32`",
+            "4:3 expected a field name, found `3`",
+            "6:14 expected a number, found `x`",
+            "7:19 expected a field name, found `}`",
         ],
     );
 }
@@ -173,69 +173,72 @@ fn all_mistakes_are_told_at_once() {
 fn mistakes_of_grammar() {
     check(
         "struc A {}",
-        &["1:1 `const`, `typedef`, `enum`, `struct`, `union`, `exception` or `service` expected, `struc` found"],
+        &["1:1 expected `const`, `typedef`, `enum`, `struct`, `union`, `exception` or `service`, found `struc`"],
     );
-    check("struct A { 1: i32 a", &["1:1 `}` is missing at the end of this"]);
-    check("struct A { 1: i32 a\nstruct B { 1: i32 b }", &["2:1 `}` expected before this"]);
-    check("service S { void f(1: i32 a }", &["1:29 a type expected, `}` found"]);
-    check("const i32 A = ", &["1:15 a value expected, the end of the file found"]);
-    check("struct A.B {}", &["1:8 a struct's name `A.B` has a dot in it"]);
-    check("\"x\"", &["1:1 a definition expected, the text \"x\" found"]);
-    check("struct A { 1: i32 a } }", &["1:23 a definition expected, `}` found"]);
-    check("§", &["1:1 `\\u{a7}` has no meaning here"]);
+    check("struct A { 1: i32 a", &["1:1 missing `}` at the end of this"]);
+    check("struct A { 1: i32 a\nstruct B { 1: i32 b }", &["2:1 expected `}` before this"]);
+    check("service S { void f(1: i32 a }", &["1:29 expected a type, found `}`"]);
+    check("const i32 A = ", &["1:15 expected a value, found the end of the file"]);
+    check("struct A.B {}", &["1:8 a struct name `A.B` contains a dot"]);
+    check("\"x\"", &["1:1 expected a definition, found the string \"x\""]);
+    check("struct A { 1: i32 a } }", &["1:23 expected a definition, found `}`"]);
+    check("§", &["1:1 unexpected `\\u{a7}`"]);
     let deep = format!("typedef {}i32{} A", "list<".repeat(40), ">".repeat(40));
-    check(&deep, &["1:174 a type with at most 32 types in one another expected, `list` found"]);
+    check(&deep, &["1:174 expected a type nested at most 32 levels deep, found `list`"]);
 }
 
 #[test]
 fn mistakes_of_meaning() {
     check("struct A {} enum A {}", &["1:18 `A` is defined twice"]);
-    check("struct i32 {}", &["1:8 `i32` is a type of the language"]);
-    check("typedef B A typedef A B", &["1:11 `A` is defined by itself"]);
-    check("const i32 A = B const i32 B = A", &["1:11 `A` is defined by itself", "1:27 `B` is defined by itself"]);
+    check("struct i32 {}", &["1:8 `i32` is a built-in type"]);
+    check("typedef B A typedef A B", &["1:11 `A` is defined in terms of itself"]);
+    check(
+        "const i32 A = B const i32 B = A",
+        &["1:11 `A` is defined in terms of itself", "1:27 `B` is defined in terms of itself"],
+    );
     check("service A extends B {} service B extends A {}", &["1:9 service `A` extends itself"]);
     check(
         "struct A { 0: i32 a, 40000: i32 b }",
-        &[
-            "1:19 `a` has the number 0, which must be 1 to 32767",
-            "1:33 `b` has the number 40000, which must be 1 to 32767",
-        ],
+        &["1:19 `a` has number 0, which must be 1 to 32767", "1:33 `b` has number 40000, which must be 1 to 32767"],
     );
-    check("struct A { 1: i32 a, 2: i32 a }", &["1:29 `a` is there twice"]);
-    check("struct A { 1: i32 a, 1: i32 b }", &["1:29 `a` and `b` have the number 1"]);
+    check("struct A { 1: i32 a, 2: i32 a }", &["1:29 duplicate `a`"]);
+    check("struct A { 1: i32 a, 1: i32 b }", &["1:29 `a` and `b` both have number 1"]);
     check(
         "enum E { A, A, B = 4294967296 }",
-        &["1:13 `A` is twice in this enum", "1:16 `B` is 4294967296, which no i32 can be"],
+        &["1:13 duplicate `A` in this enum", "1:16 `B` is 4294967296, which does not fit in an i32"],
     );
-    check("const i8 A = 200", &["1:14 200 is no `byte`"]);
-    check("const string A = 5", &["1:18 5 is no `string`"]);
-    check("const uuid A = 'x'", &["1:16 \"x\" is no uuid"]);
+    check("const i8 A = 200", &["1:14 200 is not a valid `byte`"]);
+    check("const string A = 5", &["1:18 5 is not a valid `string`"]);
+    check("const uuid A = 'x'", &["1:16 \"x\" is not a valid uuid"]);
     check("enum E { ONE } const E A = E.ON", &["1:28 `E` has no member `ON` (did you mean `ONE`?)"]);
-    check("enum E { ONE } const E A = 7", &["1:28 7 is no member of `E`"]);
-    check("enum E { ONE } const string A = E.ONE", &["1:33 `E.ONE` is no `string`"]);
-    check("const i32 A = NONE", &["1:15 there is no constant `NONE`"]);
+    check("enum E { ONE } const E A = 7", &["1:28 7 is not a member of `E`"]);
+    check("enum E { ONE } const string A = E.ONE", &["1:33 `E.ONE` is not a `string`"]);
+    check("const i32 A = NONE", &["1:15 unknown constant `NONE`"]);
     check("struct P { 1: i32 x } const P A = {'y': 1}", &["1:36 `P` has no field `y`"]);
-    check("struct P { 1: i32 x } service S { void f() throws (1: P p) }", &["1:57 `p` is thrown and is no exception"]);
+    check(
+        "struct P { 1: i32 x } service S { void f() throws (1: P p) }",
+        &["1:57 `p` is thrown but is not an exception"],
+    );
     check(
         "service S { oneway i32 f() }",
-        &["1:24 `f` is `oneway`, and so can neither return nor throw anything (make it `void` without `throws`)"],
+        &["1:24 `f` is `oneway`, so it cannot return or throw anything (make it `void` without `throws`)"],
     );
-    check("service S { void f() void f() }", &["1:27 method `f` is there twice"]);
-    check("service S { i32 f(1: S s) }", &["1:22 `S` is no type"]);
-    check("struct A { 1: void a }", &["1:15 there is no type `void` (only a method that returns nothing is `void`)"]);
-    check("struct A { 1: b.C a }", &["1:15 there is no type `b.C` (no included file is named `b`)"]);
+    check("service S { void f() void f() }", &["1:27 duplicate method `f`"]);
+    check("service S { i32 f(1: S s) }", &["1:22 `S` is not a type"]);
+    check("struct A { 1: void a }", &["1:15 unknown type `void` (`void` is only valid as a return type)"]);
+    check("struct A { 1: b.C a }", &["1:15 unknown type `b.C` (no included file is named `b`)"]);
 }
 
 #[test]
 fn mistakes_of_included_files() {
     let check = |text, files: &[(&str, &str)], expect: &[&str]| assert_eq!(mistakes_with(text, files), expect);
     check("include 'a.thrift'", &[], &["1:9 `a.thrift` cannot be included: no such file"]);
-    check("include 'a.thrift'", &[("a.thrift", "struct A {\n 1: x y }")], &["a.thrift2:5 there is no type `x`"]);
+    check("include 'a.thrift'", &[("a.thrift", "struct A {\n 1: x y }")], &["a.thrift2:5 unknown type `x`"]);
     check("include 'x.thrift'", &[], &["1:9 `x.thrift` includes itself"]);
     check(
         "include 'a.thrift'",
         &[("a.thrift", "include 'b.thrift'"), ("b.thrift", "include 'a.thrift'")],
-        &["a.thrift1:9 files include one another in a circle"],
+        &["a.thrift1:9 circular include"],
     );
     check(
         "include 'p/a.thrift' include 'q/a.thrift'",
@@ -245,7 +248,7 @@ fn mistakes_of_included_files() {
     check(
         "include 'a.thrift' struct B { 1: a.Aa a }",
         &[("a.thrift", "struct A {}")],
-        &["1:34 there is no type `a.Aa` (did you mean `A`?)"],
+        &["1:34 unknown type `a.Aa` (did you mean `A`?)"],
     );
     // Two ways to one file are no circle.
     check(
@@ -271,7 +274,7 @@ fn files_that_grow_without_end_are_refused() {
             break;
         }
     }
-    assert!(mistakes_with(&types, &[])[0].contains("a type of more than 64 types"));
+    assert!(mistakes_with(&types, &[])[0].contains("a type made of more than 64 types"));
     let told = mistakes_with(&values, &[]);
     assert!(told.iter().any(|text| text.contains("too many values")), "{told:?}");
     assert!(mistakes_with(&"/".repeat(idl::TEXT_MAX_BYTES + 1), &[])[0].contains("more than 4194304 bytes"));

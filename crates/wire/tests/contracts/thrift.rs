@@ -100,7 +100,7 @@ fn views_get_fields_without_copying() {
                 let tags = arguments.get("filter").unwrap().get("tagGuids").unwrap();
                 assert_eq!((tags.count(), tags.element(15).unwrap().as_str()), (Some(16), Some("tag15")));
                 assert!(tags.element(16).is_none() && arguments.get("nothing").is_none());
-                assert!(arguments.get("filter").unwrap().get("words").is_none(), "it is not in the message");
+                assert!(arguments.get("filter").unwrap().get("words").is_none(), "missing from the message");
                 let token = arguments.get("authenticationToken").unwrap().as_bytes().unwrap();
                 assert!(bytes.as_ptr_range().contains(&token.as_ptr()), "it lies in the message");
                 assert_eq!(message.as_unknown().get_id(3).unwrap().as_i64(), Some(0));
@@ -235,7 +235,7 @@ fn refused(protocol: Protocol, hex: &str, expect: &str) {
     assert_eq!(found.map(|_| ()).map_err(|error| error.to_string()), Err(expect.to_owned()), "{hex}");
     // The same is said of the stream, as soon as it can be.
     let mut reader = MessageReader::new(protocol, Framing::Unframed, NARROW);
-    if !expect.contains("too early") && !expect.contains("behind the message") {
+    if !expect.contains("too early") && !expect.contains("after the message") {
         assert_eq!(reader.read(&bytes).map_err(|error| error.to_string()), Err(expect.to_owned()), "{hex} as a stream");
     }
 }
@@ -245,45 +245,45 @@ const OLD: &str = "00000001 66 01 00000000";
 #[test]
 fn what_is_no_message_in_the_binary_protocol() {
     let check = |hex: &str, expect: &str| refused(Protocol::Binary, hex, expect);
-    check("80020001", "at byte 0: version 2 of the protocol, which is not known");
-    check("80010005 00000001 66", "at byte 0: 5 is the number of no kind of message");
-    check("80010000", "at byte 0: 0 is the number of no kind of message");
+    check("80020001", "at byte 0: unknown protocol version 2");
+    check("80010005 00000001 66", "at byte 0: 5 is not a message type");
+    check("80010000", "at byte 0: 0 is not a message type");
     check("00000005 6161616161", "at byte 0: 5 bytes, over the limit of 4");
-    check("80010001 ffffffff", "at byte 4: a length below zero");
-    check("00000001 ff 01 00000000", "at byte 0: a method's name that is no UTF-8");
-    check(&format!("{OLD} 05"), "at byte 10: 0x05 is the number of no type");
-    check(&format!("{OLD} 020001 02"), "at byte 13: 0x02 is no bool");
+    check("80010001 ffffffff", "at byte 4: a negative length");
+    check("00000001 ff 01 00000000", "at byte 0: a method name that is not valid UTF-8");
+    check(&format!("{OLD} 05"), "at byte 10: 0x05 is not a type number");
+    check(&format!("{OLD} 020001 02"), "at byte 13: 0x02 is not a bool");
     check(&format!("{OLD} 0b0001 7fffffff"), "at byte 13: 2147483647 bytes, over the limit of 8");
-    check(&format!("{OLD} 0b0001 80000000"), "at byte 13: a length below zero");
+    check(&format!("{OLD} 0b0001 80000000"), "at byte 13: a negative length");
     check(&format!("{OLD} 0f0001 08 7fffffff"), "at byte 13: 2147483647 values, over the limit of 3");
-    check(&format!("{OLD} 0f0001 08 ffffffff"), "at byte 13: a length below zero");
-    check(&format!("{OLD} 0f0001 63 00000001"), "at byte 13: 0x63 is the number of no type");
-    check(&format!("{OLD} 0d0001 08 63 00000001"), "at byte 13: 0x63 is the number of no type");
+    check(&format!("{OLD} 0f0001 08 ffffffff"), "at byte 13: a negative length");
+    check(&format!("{OLD} 0f0001 63 00000001"), "at byte 13: 0x63 is not a type number");
+    check(&format!("{OLD} 0d0001 08 63 00000001"), "at byte 13: 0x63 is not a type number");
     check(&format!("{OLD} 0d0001 0808 00000004"), "at byte 13: 4 values, over the limit of 3");
-    check(&format!("{OLD} 0c0001 0c0001 0c0001"), "at byte 16: more than 3 values in one another");
+    check(&format!("{OLD} 0c0001 0c0001 0c0001"), "at byte 16: values nested deeper than 3 levels");
     check(&format!("{OLD} {}", "030001 01".repeat(7)), "at byte 34: 7 values, over the limit of 6");
-    check(&format!("{OLD} 00 00"), "at byte 11: 1 bytes behind the message");
+    check(&format!("{OLD} 00 00"), "at byte 11: 1 trailing bytes after the message");
     check(&format!("{OLD} 0b0001 00000002 61"), "at byte 18: the message ends too early");
 }
 
 #[test]
 fn what_is_no_message_in_the_compact_protocol() {
     let check = |hex: &str, expect: &str| refused(Protocol::Compact, hex, expect);
-    check("80 01", "at byte 0: no message begins so");
-    check("82 22", "at byte 0: version 2 of the protocol, which is not known");
-    check("82 01", "at byte 0: 0 is the number of no kind of message");
-    check("82 21 ffffffff7f", "at byte 2: a number that is wider than its type");
-    check("82 21 8080808080", "at byte 2: a number that is wider than its type");
+    check("80 01", "at byte 0: not the start of a message");
+    check("82 22", "at byte 0: unknown protocol version 2");
+    check("82 01", "at byte 0: 0 is not a message type");
+    check("82 21 ffffffff7f", "at byte 2: a number too wide for its type");
+    check("82 21 8080808080", "at byte 2: a number too wide for its type");
     check("82 21 00 05 6161616161", "at byte 3: 5 bytes, over the limit of 4");
-    check("82 21 00 00 1e", "at byte 4: 0x0e is the number of no type");
-    check("82 21 00 00 14 ffff07", "at byte 5: a number that is wider than its type");
-    check("82 21 00 00 05 feff03 02 15", "at byte 9: a number that is wider than its type");
-    check("82 21 00 00 19 11 03", "at byte 6: 0x03 is no bool");
+    check("82 21 00 00 1e", "at byte 4: 0x0e is not a type number");
+    check("82 21 00 00 14 ffff07", "at byte 5: a number too wide for its type");
+    check("82 21 00 00 05 feff03 02 15", "at byte 9: a number too wide for its type");
+    check("82 21 00 00 19 11 03", "at byte 6: 0x03 is not a bool");
     check("82 21 00 00 19 f5 ffffffff0f", "at byte 5: 4294967295 values, over the limit of 3");
     check("82 21 00 00 1b 04 55", "at byte 5: 4 values, over the limit of 3");
-    check("82 21 00 00 1b 01 5e", "at byte 5: 0x0e is the number of no type");
+    check("82 21 00 00 1b 01 5e", "at byte 5: 0x0e is not a type number");
     check("82 21 00 00 18 ffffffff0f", "at byte 5: 4294967295 bytes, over the limit of 8");
-    check("82 21 00 00 1c 1c 1c", "at byte 6: more than 3 values in one another");
+    check("82 21 00 00 1c 1c 1c", "at byte 6: values nested deeper than 3 levels");
     check("82 21 00 00 11 11 11 11 11 11 11", "at byte 10: 7 values, over the limit of 6");
 }
 
@@ -294,7 +294,7 @@ fn frames_and_messages_over_the_limit_are_refused_by_their_first_bytes() {
     assert_eq!(said(reader.read(&[0, 0])), Ok(Progress::Need { more: 2 }));
     assert_eq!(said(reader.read(&[0, 0, 0, 9, 1])), Ok(Progress::Need { more: 8 }));
     assert_eq!(said(reader.read(&[0, 0, 0, 197])), Err("at byte 0: 201 bytes, over the limit of 200".to_owned()));
-    assert_eq!(said(reader.read(&[0xff; 4])), Err("at byte 0: a length below zero".to_owned()));
+    assert_eq!(said(reader.read(&[0xff; 4])), Err("at byte 0: a negative length".to_owned()));
     let long = Limits { message_bytes: 17, string_bytes: 100, ..NARROW };
     let mut reader = MessageReader::new(Protocol::Binary, Framing::Unframed, long);
     let bytes = unhex(&format!("{OLD} 0b0001 00000032").replace(' ', ""));
@@ -346,12 +346,12 @@ fn what_cannot_be_composed() {
         assert_eq!(composed.map_err(|error| error.to_string()), Err(expect));
         assert_eq!(out, b"before");
     };
-    check(Value::Null, ": `NoteStore.findNotes.arguments` expected, null given");
+    check(Value::Null, ": expected `NoteStore.findNotes.arguments`, found null");
     check(Value::record([("ofset", 1.into())]), ": `NoteStore.findNotes.arguments` has no field `ofset`");
-    check(Value::record([("offset", (1 << 31).into())]), ".offset: 2147483648 is no `i32`");
-    check(Value::record([("offset", "x".into())]), ".offset: `i32` expected, text given");
+    check(Value::record([("offset", (1 << 31).into())]), ".offset: 2147483648 is not a valid `i32`");
+    check(Value::record([("offset", "x".into())]), ".offset: expected `i32`, found text");
     let tags = Value::record([("tagGuids", vec!["a".into(), Value::Null].into())]);
-    check(Value::record([("filter", tags)]), ".filter.tagGuids.[1]: `string` expected, null given");
+    check(Value::record([("filter", tags)]), ".filter.tagGuids.[1]: expected `string`, found null");
 
     let result = schema.service("NoteStore").unwrap().method("findNotes").unwrap().result;
     let value = Value::record([("success", Value::record([("startIndex", 0.into())]))]);
@@ -384,6 +384,6 @@ fn members_of_enums_by_name_and_defaults() {
         assert_eq!(read, Value::record([("s", Value::record([("e", 7.into()), ("u", union)]))]));
         let both = Value::record([("s", Value::record([("u", Value::record([("e", "A".into()), ("i", 1.into())]))]))]);
         let refused = compose_message(&mut out, protocol, Framing::Unframed, &header, &schema, arguments, &both);
-        assert_eq!(refused.unwrap_err().to_string(), "T.f.arguments.s.u: a union has one field, 2 given");
+        assert_eq!(refused.unwrap_err().to_string(), "T.f.arguments.s.u: a union takes one field, found 2");
     }
 }

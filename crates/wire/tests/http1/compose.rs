@@ -51,16 +51,16 @@ fn requests_that_are_refused() {
     let check = |method, target, headers: &[(&str, &str)], expect: &str| {
         assert_eq!(request(method, target, headers, "test", false).unwrap_err().to_string(), expect);
     };
-    let (marks, path) = ("!#$%&'*+-.^_`|~", "a path that begins with `/`, in ASCII, without spaces and without `#`");
-    check("GET /a", "/", &[HOST], &format!("`GET /a` is no method: letters, digits and {marks} only"));
-    check("", "/", &[HOST], &format!("`` is no method: letters, digits and {marks} only"));
-    check("GET\r\n", "/", &[HOST], &format!("`GET\\r\\n` is no method: letters, digits and {marks} only"));
-    check("GET", "", &[HOST], &format!("`` is no target of GET: {path}"));
-    check("GET", "a", &[HOST], &format!("`a` is no target of GET: {path}"));
-    check("GET", "/a b", &[HOST], &format!("`/a b` is no target of GET: {path}"));
-    check("GET", "/\r\nX: y", &[HOST], &format!("`/\\r\\nX: y` is no target of GET: {path}"));
-    check("GET", "/ä", &[HOST], &format!("`/ä` is no target of GET: {path}"));
-    let names = format!("is no name of a header: letters, digits and {marks} only");
+    let (marks, path) = ("!#$%&'*+-.^_`|~", "expected an ASCII path that starts with `/`, without spaces or `#`");
+    check("GET /a", "/", &[HOST], &format!("`GET /a` is not a valid method: only letters, digits and {marks}"));
+    check("", "/", &[HOST], &format!("`` is not a valid method: only letters, digits and {marks}"));
+    check("GET\r\n", "/", &[HOST], &format!("`GET\\r\\n` is not a valid method: only letters, digits and {marks}"));
+    check("GET", "", &[HOST], &format!("`` is not a valid target for GET: {path}"));
+    check("GET", "a", &[HOST], &format!("`a` is not a valid target for GET: {path}"));
+    check("GET", "/a b", &[HOST], &format!("`/a b` is not a valid target for GET: {path}"));
+    check("GET", "/\r\nX: y", &[HOST], &format!("`/\\r\\nX: y` is not a valid target for GET: {path}"));
+    check("GET", "/ä", &[HOST], &format!("`/ä` is not a valid target for GET: {path}"));
+    let names = format!("is not a valid header name: only letters, digits and {marks}");
     check("GET", "/", &[HOST, ("X Y", "z")], &format!("`X Y` {names}"));
     check("GET", "/", &[HOST, ("", "z")], &format!("`` {names}"));
     check("GET", "/", &[HOST, ("X:", "z")], &format!("`X:` {names}"));
@@ -70,11 +70,11 @@ fn requests_that_are_refused() {
     check("GET", "/", &[HOST, ("X", "ab\0")], &format!("0x00 in the value of header `X`, at byte 2: {controls}"));
     check("GET", "/", &[], "0 `Host` headers: a request has exactly one");
     check("GET", "/", &[HOST, ("host", "b")], "2 `Host` headers: a request has exactly one");
-    check("GET", "/", &[("Host", "http://a")], "`http://a` is no host and port");
-    let length = "for a body of 4 bytes: leave it away, it is added";
+    check("GET", "/", &[("Host", "http://a")], "`http://a` is not a valid host and port");
+    let length = "for a body of 4 bytes: drop it, it is added automatically";
     check("GET", "/", &[HOST, ("Content-Length", "5")], &format!("`Content-Length: 5` {length}"));
     check("GET", "/", &[HOST, ("Content-Length", "four")], &format!("`Content-Length: four` {length}"));
-    let encoding = "`Transfer-Encoding` cannot be given: a body is sent with its `Content-Length`";
+    let encoding = "`Transfer-Encoding` is not supported: a body is sent with `Content-Length`";
     check("GET", "/", &[HOST, ("Transfer-Encoding", "chunked")], encoding);
 }
 
@@ -109,10 +109,10 @@ fn responses_that_are_refused() {
     let check = |status, headers: &[(&str, &str)], body, expect: &str| {
         assert_eq!(response(status, headers, body, false).unwrap_err(), expect);
     };
-    check(99, &[], Body::Length(0), "99 is no status, or none that has such a body");
-    check(600, &[], Body::Length(0), "600 is no status, or none that has such a body");
-    check(204, &[], Body::Length(1), "204 is no status, or none that has such a body");
-    check(200, &[], Body::None, "200 is no status, or none that has such a body");
+    check(99, &[], Body::Length(0), "99 is not a valid status, or does not fit this body");
+    check(600, &[], Body::Length(0), "600 is not a valid status, or does not fit this body");
+    check(204, &[], Body::Length(1), "204 is not a valid status, or does not fit this body");
+    check(200, &[], Body::None, "200 is not a valid status, or does not fit this body");
     check(
         200,
         &[("A", "\n")],

@@ -476,16 +476,16 @@ fn errors_say_what_where_and_how_much() {
     };
     let cases: [(&[u8], &str); 6] = [
         (b"HTTP/1.1 200 OK\r\nA: b\r\nC: \x01\r\n\r\n", "the control character 0x01 in line 3 of the head"),
-        (b"HTTP/1.1 200 OK\r\nA: b\r\nC: d\r\nE: f\r\n\r\n", "more than 2 fields"),
+        (b"HTTP/1.1 200 OK\r\nA: b\r\nC: d\r\nE: f\r\n\r\n", "more than 2 headers"),
         (&[b"HTTP/1.1 200 ".as_slice(), &[b'x'; 100]].concat(), "a head of more than 100 bytes"),
         (b"HTTP/3.0 200 OK\r\n", "HTTP/3, which is not HTTP/1"),
-        (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nx", "chunked body: 0x78 in a chunk's size"),
-        (b"SSH-2.0", "what came does not begin with `HTTP/`: another protocol, or a body longer than announced"),
+        (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nx", "chunked body: 0x78 in a chunk size"),
+        (b"SSH-2.0", "the response does not start with `HTTP/`: another protocol, or a body longer than announced"),
     ];
     for (bytes, expect) in cases {
         assert_eq!(error(bytes).to_string(), expect);
     }
     let mut reader = ResponseReader::new(Limits::DEFAULT);
     reader.read(&mut Memo::new(), Asked::Get, b"HTTP/1.1 200 OK\r\n", |_| {}).unwrap();
-    assert_eq!(reader.end().unwrap_err().to_string(), "the stream ended within a head");
+    assert_eq!(reader.end().unwrap_err().to_string(), "the stream ended in the middle of a head");
 }

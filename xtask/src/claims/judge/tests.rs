@@ -166,7 +166,7 @@ fn a_law_has_its_peak_inside_outside_or_beyond_what_was_measured() {
 fn trends_over_requests() {
     let (run, records) = analysis::example::through();
     let mut findings = analysis::analyze(&run, &records);
-    let place = findings.over_requests.iter().position(|found| found.what == "middle_store").unwrap();
+    let place = findings.over_requests.iter().position(|found| found.what == "proxy_store").unwrap();
     let found = findings.over_requests[place].clone();
     let at = at(&[("through", "adapter")]);
     let slope =
@@ -175,7 +175,7 @@ fn trends_over_requests() {
         let found = &mut findings.over_requests[place];
         found.trend = serde_json::from_value(word.into()).unwrap();
         found.slope_per_1000 = slope(low, n);
-        let look = Look::OverRequests { what: "middle_store", at: at.clone(), trend };
+        let look = Look::OverRequests { what: "proxy_store", at: at.clone(), trend };
         judge(&claim(look), &findings).verdict.word()
     };
     for (trend, word, low, expected) in [
@@ -194,7 +194,7 @@ fn trends_over_requests() {
     }
     // As analysed: the store of the example grows by 100 bytes a call, and 8 trials are too few.
     findings.over_requests[place] = found;
-    let look = Look::OverRequests { what: "middle_store", at: at.clone(), trend: Trend::Line };
+    let look = Look::OverRequests { what: "proxy_store", at: at.clone(), trend: Trend::Line };
     let answer = judge(&claim(look), &findings);
     assert_eq!(answer, Answer::none("8 trials", "12 or more"));
 }

@@ -10,6 +10,7 @@ use study::record::{Finding, FindingState, Host, IdlePolicy, NetworkCounters};
 use super::{PAGE_LIMIT, figure_svgs, html};
 use crate::chart::Layer;
 use crate::chart::scale::Scale;
+use crate::chart::style::Background;
 use crate::figure::{self, Detail};
 use analysis::example;
 use analysis::findings::{
@@ -119,10 +120,10 @@ fn every_kind() -> Vec<Figure> {
     [Line, Scatter, Ecdf, Quantiles, Timeline].map(|kind| figure(kind, "throughput")).to_vec()
 }
 
-/// All that one run can have: what is known of middles alone is left out, as caches have none.
+/// All that one run can have: what is known of proxies alone is left out, as caches have none.
 fn known() -> impl Iterator<Item = &'static study::Metric> {
-    let of_middles = |name: &str| name.starts_with("middle_");
-    study::METRICS.iter().take_while(move |metric| !of_middles(metric.name))
+    let of_proxies = |name: &str| name.starts_with("proxy_");
+    study::METRICS.iter().take_while(move |metric| !of_proxies(metric.name))
 }
 
 /// A study of `servers` x `cores` x `clients` with values from `draw`.
@@ -271,13 +272,13 @@ fn the_example_says_what_a_reader_needs() {
         "generator-bound",
         "signal 11",
         "needs 4096 open files",
-        "not a statement about the subject alone",
+        "does not measure the server alone",
         "± half",
     ];
     for text in needed {
         assert!(page.contains(text), "`{text}`");
     }
-    assert!(page.contains(&format!("the seed {} gives", f.seed)));
+    assert!(page.contains(&format!("seed {} reproduces", f.seed)));
     for row in &f.rows {
         for warning in &row.warnings {
             let says = |text: &String| text.contains(&warning.text);
@@ -287,7 +288,7 @@ fn the_example_says_what_a_reader_needs() {
     }
     assert!(!page.contains("class=\"banner\""));
     let quick = html(&Findings { quick: true, ..f }).unwrap();
-    assert!(quick.contains("class=\"banner\"") && quick.contains("claims no level"));
+    assert!(quick.contains("class=\"banner\"") && quick.contains("no stated confidence"));
 }
 
 #[test]
@@ -338,7 +339,7 @@ fn idle_policies_are_never_one_series() {
         assert_eq!(labels.len(), 6, "{}", drawing.name);
         assert_eq!(labels[..2], ["c-epoll, idle machine", "c-epoll, idle spin"], "{}", drawing.name);
     }
-    assert!(html(&f).unwrap().contains("both policies occur"));
+    assert!(html(&f).unwrap().contains("both policies, as separate series"));
 }
 
 #[test]
@@ -367,7 +368,7 @@ fn trials_are_drawn_with_the_law_and_its_band_and_hollow_where_they_are_not_abou
         "sample standard deviation, k/s",
         "24 of 40",
         "503 to GET /",
-        "12 of status 503",
+        "12 with status 503",
         "http, GET /",
     ] {
         assert!(page.contains(text), "`{text}`");
@@ -489,7 +490,7 @@ fn hostile_names_stay_text() {
     assert_eq!(page.matches("</style>").count(), 1);
     assert_eq!(page.matches("</title>").count(), page.matches("<title>").count());
     assert_eq!(page.matches("</svg>").count(), page.matches("<svg ").count());
-    for (name, svg) in figure_svgs(&f) {
+    for (name, svg) in figure_svgs(&f, Background::Light) {
         assert!(!svg.contains("<script"), "{name}");
         assert!(!svg.chars().any(|c| c.is_control() && c != '\n'), "{name}");
         assert_eq!(svg.matches("</svg>").count(), 1, "{name}");
@@ -507,7 +508,7 @@ fn five_hundred_points_fit() {
     let rows = page.split("id=\"results\"").nth(1).unwrap().split("</table>").next().unwrap().matches("<tr>").count();
     assert_eq!(rows, 501, "every design point keeps its row");
     assert!(page.contains("more panels are not drawn"), "what is left out is said");
-    for (name, svg) in figure_svgs(&f) {
+    for (name, svg) in figure_svgs(&f, Background::Light) {
         crate::figure_png(&name, &svg).unwrap();
     }
 }
@@ -517,8 +518,8 @@ fn no_findings_make_a_page_that_says_so() {
     let page = html(&nothing()).unwrap();
     assert_sound(&page);
     assert!(page.contains("No answer: nothing was measured."));
-    assert!(page.contains("Nothing was measured that this figure could show."));
-    assert_eq!(figure_svgs(&nothing()).len(), 4);
+    assert!(page.contains("No data."));
+    assert_eq!(figure_svgs(&nothing(), Background::Light).len(), 4);
 }
 
 #[test]
@@ -549,7 +550,7 @@ fn no_number_breaks_a_page() {
         let f = made(2, 2 + (seed % 3) as i64, 1 + (seed % 2) as i64, &mut draw);
         let page = html(&f).unwrap_or_else(|error| panic!("seed {seed}: {error}"));
         assert_sound(&page);
-        for (name, svg) in figure_svgs(&f) {
+        for (name, svg) in figure_svgs(&f, Background::Light) {
             assert!(!svg.contains("NaN") && !svg.contains("inf"), "seed {seed}: {name}");
             if seed < 4 {
                 crate::figure_png(&name, &svg).unwrap_or_else(|error| panic!("seed {seed}: {error}"));
@@ -571,7 +572,7 @@ fn odd_levels_of_factors_are_drawn_or_left_out() {
         }
     }
     html(&f).unwrap();
-    figure_svgs(&f);
+    figure_svgs(&f, Background::Light);
 }
 
 #[test]
@@ -678,7 +679,7 @@ fn no_name_is_cut_however_long() {
         let texts = svg.split("<text").skip(1).filter_map(|text| text.split_once('>')?.1.split_once("</text>"));
         texts.map(|(text, _)| text).collect::<String>().replace(' ', "")
     };
-    for (drawing, (name, svg)) in figure::figures(&f, Detail::FULL).iter().zip(figure_svgs(&f)) {
+    for (drawing, (name, svg)) in figure::figures(&f, Detail::FULL).iter().zip(figure_svgs(&f, Background::Light)) {
         let texts = drawn(&svg);
         assert!(!svg.contains('…'), "{name}");
         for text in names(drawing).into_iter().filter(|text| text.len() > 20) {

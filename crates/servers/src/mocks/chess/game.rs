@@ -43,7 +43,7 @@ impl Outcome {
 
 /// What a player wants to do; of several the first that is set counts, in this order.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Wish {
+pub(crate) struct MoveRequest {
     pub(crate) accept_draw: bool,
     pub(crate) claim_draw: bool,
     pub(crate) resign: bool,
@@ -117,7 +117,7 @@ impl Game {
     ///
     /// # Errors
     /// Why not, as `MakeAMoveResult` names it.
-    pub(crate) fn act(&mut self, wish: &Wish) -> Result<(), &'static str> {
+    pub(crate) fn act(&mut self, wish: &MoveRequest) -> Result<(), &'static str> {
         if wish.accept_draw {
             if !self.draw_offered {
                 return Err("NoDrawWasOffered");
@@ -188,7 +188,7 @@ mod tests {
     fn play(game: &mut Game, moves: &str) {
         for mv in moves.split_whitespace() {
             let movecount = game.moves.len() as i64 + 1;
-            game.act(&Wish { movecount, mv: mv.to_owned(), ..Wish::default() })
+            game.act(&MoveRequest { movecount, mv: mv.to_owned(), ..MoveRequest::default() })
                 .unwrap_or_else(|why| panic!("{mv}: {why}"));
         }
     }
@@ -225,7 +225,7 @@ mod tests {
 
     #[test]
     fn a_draw_is_claimed_after_the_third_time() {
-        let claim = Wish { claim_draw: true, ..Wish::default() };
+        let claim = MoveRequest { claim_draw: true, ..MoveRequest::default() };
         let mut game = game();
         play(&mut game, "Nf3 Nf6 Ng1 Ng8");
         assert_eq!(game.act(&claim), Err("InvalidMove"), "the second time");
@@ -238,7 +238,7 @@ mod tests {
     fn a_draw_is_claimed_after_fifty_moves() {
         let mut game = game();
         game.board.set_halfmove_clock(99);
-        let claim = Wish { claim_draw: true, ..Wish::default() };
+        let claim = MoveRequest { claim_draw: true, ..MoveRequest::default() };
         assert_eq!(game.act(&claim), Err("InvalidMove"));
         play(&mut game, "Nf3");
         assert_eq!(game.act(&claim), Ok(()));

@@ -241,7 +241,7 @@ fn wrong_input_is_told_by_faults() {
         ("no xml".to_owned(), ""),
         ("<!DOCTYPE x [<!ENTITY a \"b\">]><x/>".to_owned(), ""),
         (body(""), "0 elements in the body"),
-        (body("<Other/>"), "no operation has the element `Other`"),
+        (body("<Other/>"), "no operation has element `Other`"),
         (body(&format!("<MakeAMove {space}><gameId>x</gameId></MakeAMove>")), "`gameId` is no integer"),
         (
             body(&format!("<MakeAMove {space}><gameId>1</gameId><resign>maybe</resign></MakeAMove>")),

@@ -25,7 +25,7 @@ impl Resolver<'_> {
                 if let Type::Enum(id) = ty
                     && self.schema.enumeration(*id).name_of(*value as i32).is_none()
                 {
-                    let text = format!("{value} is no member of `{}`", self.schema.enumeration(*id).name);
+                    let text = format!("{value} is not a member of `{}`", self.schema.enumeration(*id).name);
                     self.tell(file, constant.at, text, None);
                     return None;
                 }
@@ -39,7 +39,7 @@ impl Resolver<'_> {
             (ConstKind::Text(text), Type::Uuid) => match uuid(text) {
                 Some(bytes) => Value::Bytes(bytes.to_vec()),
                 None => {
-                    self.tell(file, constant.at, format!("{text:?} is no uuid"), None);
+                    self.tell(file, constant.at, format!("{text:?} is not a valid uuid"), None);
                     return None;
                 }
             },
@@ -59,7 +59,7 @@ impl Resolver<'_> {
                 let mut fields = Vec::new();
                 for (key, value) in pairs {
                     let ConstKind::Text(name) = &key.kind else {
-                        self.tell(file, key.at, "a field's name in quotes expected".to_owned(), None);
+                        self.tell(file, key.at, "expected a quoted field name".to_owned(), None);
                         return None;
                     };
                     let structure = self.schema.structure(*id);
@@ -83,7 +83,7 @@ impl Resolver<'_> {
                     ConstKind::Map(_) => "a map".to_owned(),
                     ConstKind::Name(name) => name.clone(),
                 };
-                let text = format!("{shown} is no `{}`", self.schema.type_name(ty));
+                let text = format!("{shown} is not a valid `{}`", self.schema.type_name(ty));
                 self.tell(file, constant.at, text, None);
                 return None;
             }
@@ -111,7 +111,7 @@ impl Resolver<'_> {
             },
         };
         let Some((id, member)) = member else {
-            self.tell(file, at, format!("there is no constant `{name}`"), None);
+            self.tell(file, at, format!("unknown constant `{name}`"), None);
             return None;
         };
         let enumeration = self.schema.enumeration(id);
@@ -129,7 +129,7 @@ impl Resolver<'_> {
             _ => false,
         };
         if !fits {
-            let text = format!("`{name}` is no `{}`", self.schema.type_name(ty));
+            let text = format!("`{name}` is not a `{}`", self.schema.type_name(ty));
             self.tell(file, at, text, None);
             return None;
         }

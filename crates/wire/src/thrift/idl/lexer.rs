@@ -57,7 +57,7 @@ pub(super) fn words<'t>(text: &'t str, mut mistake: impl FnMut(usize, String)) -
             }
             b'/' if rest.starts_with("/*") => {
                 let Some(end) = rest[2..].find("*/") else {
-                    mistake(at, "this comment has no end".to_owned());
+                    mistake(at, "unterminated comment".to_owned());
                     break;
                 };
                 // `/**/` and rows of stars are decoration, no documentation.
@@ -84,7 +84,7 @@ pub(super) fn words<'t>(text: &'t str, mut mistake: impl FnMut(usize, String)) -
                 let used = number_length(rest.as_bytes());
                 let word = number(&rest[..used]);
                 if word == Word::Integer(None) {
-                    mistake(at, format!("`{}` is no number of 64 bits", &rest[..used]));
+                    mistake(at, format!("`{}` is not a 64-bit number", &rest[..used]));
                 }
                 at += used;
                 tokens.push(Token { word, at: start, is_first, doc: doc.take() });
@@ -92,7 +92,7 @@ pub(super) fn words<'t>(text: &'t str, mut mistake: impl FnMut(usize, String)) -
             _ => {
                 let sign = rest.chars().next().unwrap_or('\0');
                 if !"{}()<>[],;:=&*".contains(sign) {
-                    mistake(at, format!("`{}` has no meaning here", sign.escape_default()));
+                    mistake(at, format!("unexpected `{}`", sign.escape_default()));
                 }
                 at += sign.len_utf8();
                 tokens.push(Token { word: Word::Sign(sign), at: start, is_first, doc: doc.take() });
@@ -152,7 +152,7 @@ fn quoted(text: &str, quote: u8, mut mistake: impl FnMut(usize, String)) -> (Str
                 Some((_, 'r')) => read.push('\r'),
                 Some((_, escaped @ ('"' | '\'' | '\\'))) => read.push(escaped),
                 Some((_, other)) => {
-                    mistake(at, format!("`\\{}` is no escape", other.escape_default()));
+                    mistake(at, format!("unknown escape `\\{}`", other.escape_default()));
                     read.push(other);
                 }
                 None => break,
@@ -162,7 +162,7 @@ fn quoted(text: &str, quote: u8, mut mistake: impl FnMut(usize, String)) -> (Str
             other => read.push(other),
         }
     }
-    mistake(0, "this text has no end".to_owned());
+    mistake(0, "unterminated string".to_owned());
     (read, text.len())
 }
 
@@ -203,13 +203,13 @@ mod tests {
 
     #[test]
     fn mistakes_of_words() {
-        check("9223372036854775808", "Integer(None) End 0: `9223372036854775808` is no number of 64 bits");
-        check("0x", "Integer(None) End 0: `0x` is no number of 64 bits");
-        check("12ab", "Integer(None) End 0: `12ab` is no number of 64 bits");
-        check("/* a", "End 0: this comment has no end");
-        check("'a", "Text(\"a\") End 0: this text has no end");
-        check("'\\q'", "Text(\"q\") End 1: `\\q` is no escape");
-        check("é", "Sign('é') End 0: `\\u{e9}` has no meaning here");
+        check("9223372036854775808", "Integer(None) End 0: `9223372036854775808` is not a 64-bit number");
+        check("0x", "Integer(None) End 0: `0x` is not a 64-bit number");
+        check("12ab", "Integer(None) End 0: `12ab` is not a 64-bit number");
+        check("/* a", "End 0: unterminated comment");
+        check("'a", "Text(\"a\") End 0: unterminated string");
+        check("'\\q'", "Text(\"q\") End 1: unknown escape `\\q`");
+        check("é", "Sign('é') End 0: unexpected `\\u{e9}`");
     }
 
     #[test]

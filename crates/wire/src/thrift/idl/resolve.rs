@@ -118,13 +118,13 @@ impl Resolver<'_> {
                 let index = match by_path.get(&path) {
                     Some(index) => *index,
                     None if self.files.len() > FILES_MAX => {
-                        return self.tell(next, at, format!("more than {FILES_MAX} files are included"), None);
+                        return self.tell(next, at, format!("more than {FILES_MAX} included files"), None);
                     }
                     None => match include(&path) {
                         Ok(text) => {
                             bytes = bytes.saturating_add(text.len());
                             if bytes > TEXT_MAX_BYTES {
-                                let limit = format!("with this file there are more than {TEXT_MAX_BYTES} bytes");
+                                let limit = format!("more than {TEXT_MAX_BYTES} bytes in total with this file");
                                 return self.tell(next, at, limit, None);
                             }
                             let index = self.files.len();
@@ -181,7 +181,7 @@ impl Resolver<'_> {
             && self.reaches(index, index)
         {
             let at = self.files[index].document.includes.first().map_or(0, |include| include.0);
-            self.tell(index, at, "files include one another in a circle".to_owned(), None);
+            self.tell(index, at, "circular include".to_owned(), None);
         }
     }
 
@@ -219,7 +219,7 @@ impl Resolver<'_> {
                 self.tell(key.0, at, format!("`{name}` is defined twice"), None);
             }
             if BASE_TYPES.iter().any(|base| base.0 == name) || ["list", "set", "map", "void"].contains(&name.as_str()) {
-                self.tell(key.0, at, format!("`{name}` is a type of the language"), None);
+                self.tell(key.0, at, format!("`{name}` is a built-in type"), None);
             }
             let full = format!("{}{name}", self.files[key.0].prefix);
             let definition = self.definition(key);
@@ -259,13 +259,13 @@ impl Resolver<'_> {
         let (mut read, mut next) = (Vec::<(String, i32)>::new(), 0_i64);
         for (at, name, number) in members {
             if read.iter().any(|member| member.0 == name) {
-                self.tell(key.0, at, format!("`{name}` is twice in this enum"), None);
+                self.tell(key.0, at, format!("duplicate `{name}` in this enum"), None);
             }
             let number = number.unwrap_or(next);
             next = number.saturating_add(1);
             match i32::try_from(number) {
                 Ok(number) => read.push((name, number)),
-                Err(_) => self.tell(key.0, at, format!("`{name}` is {number}, which no i32 can be"), None),
+                Err(_) => self.tell(key.0, at, format!("`{name}` is {number}, which does not fit in an i32"), None),
             }
         }
         read
@@ -287,7 +287,7 @@ impl Resolver<'_> {
         let found = self.any_ty(file, ty)?;
         if size(&found) > TYPE_SIZE_MAX {
             let at = place(ty);
-            self.tell(file, at, format!("a type of more than {TYPE_SIZE_MAX} types"), None);
+            self.tell(file, at, format!("a type made of more than {TYPE_SIZE_MAX} types"), None);
             return None;
         }
         Some(found)
@@ -317,7 +317,7 @@ impl Resolver<'_> {
                     return Some(Type::Enum(*id));
                 }
                 if !matches!(self.definition(key).body, Body::Typedef { .. }) {
-                    self.tell(file, *at, format!("`{name}` is no type"), None);
+                    self.tell(file, *at, format!("`{name}` is not a type"), None);
                     return None;
                 }
                 return self.typedef(key);
@@ -328,7 +328,7 @@ impl Resolver<'_> {
     fn no_type(&mut self, file: usize, at: usize, name: &str) {
         let names = |file: usize| self.files[file].names.keys().map(String::as_str);
         let hint = match name.split_once('.') {
-            None if name == "void" => Some("only a method that returns nothing is `void`".to_owned()),
+            None if name == "void" => Some("`void` is only valid as a return type".to_owned()),
             None => {
                 let base = BASE_TYPES.iter().map(|base| base.0);
                 did_you_mean(name, names(file).chain(base).chain(["list", "set", "map"]))
@@ -338,7 +338,7 @@ impl Resolver<'_> {
                 Some(included) => did_you_mean(rest, names(*included)),
             },
         };
-        self.tell(file, at, format!("there is no type `{name}`"), hint);
+        self.tell(file, at, format!("unknown type `{name}`"), hint);
     }
 
     fn typedef(&mut self, key: Key) -> Option<Type> {
@@ -348,7 +348,7 @@ impl Resolver<'_> {
         if self.open.contains(&key) || self.open.len() > 100 {
             let definition = self.definition(key);
             let (at, name) = (definition.at, definition.name.clone());
-            self.tell(key.0, at, format!("`{name}` is defined by itself"), None);
+            self.tell(key.0, at, format!("`{name}` is defined in terms of itself"), None);
             return None;
         }
         let Body::Typedef { ty } = &self.files[key.0].document.definitions[key.1].body else { return None };
@@ -397,21 +397,16 @@ impl Resolver<'_> {
                 }
             };
             if (field.id.is_some() && id < 1) || i16::try_from(id).is_err() {
-                self.tell(
-                    file,
-                    field.at,
-                    format!("`{}` has the number {id}, which must be 1 to 32767", field.name),
-                    None,
-                );
+                self.tell(file, field.at, format!("`{}` has number {id}, which must be 1 to 32767", field.name), None);
                 continue;
             }
             let id = i16::try_from(id).unwrap_or(i16::MAX);
             if let Some(other) = read.iter().find(|other| other.id == id) {
-                self.tell(file, field.at, format!("`{}` and `{}` have the number {id}", other.name, field.name), None);
+                self.tell(file, field.at, format!("`{}` and `{}` both have number {id}", other.name, field.name), None);
                 continue;
             }
             if read.iter().any(|other| other.name == field.name) {
-                self.tell(file, field.at, format!("`{}` is there twice", field.name), None);
+                self.tell(file, field.at, format!("duplicate `{}`", field.name), None);
                 continue;
             }
             let Some(ty) = self.ty(file, &field.ty) else { continue };
@@ -455,7 +450,7 @@ impl Resolver<'_> {
         if self.open.contains(&key) || self.open.len() > 100 {
             let definition = self.definition(key);
             let (at, name) = (definition.at, definition.name.clone());
-            self.tell(key.0, at, format!("`{name}` is defined by itself"), None);
+            self.tell(key.0, at, format!("`{name}` is defined in terms of itself"), None);
             return None;
         }
         let Body::Constant { value, .. } = &mut self.files[key.0].document.definitions[key.1].body else { return None };
@@ -513,7 +508,7 @@ impl Resolver<'_> {
                             done.get(&parent).copied()
                         }
                         _ => {
-                            self.tell(key.0, at, format!("there is no service `{name}`"), None);
+                            self.tell(key.0, at, format!("unknown service `{name}`"), None);
                             None
                         }
                     },
@@ -534,7 +529,7 @@ impl Resolver<'_> {
 
     fn service(&mut self, key: Key, parent: Option<usize>) -> Service {
         let definition = &mut self.files[key.0].document.definitions[key.1];
-        let Body::Service { methods, .. } = &mut definition.body else { unreachable!("only services are asked for") };
+        let Body::Service { methods, .. } = &mut definition.body else { unreachable!("only services are requested") };
         let methods = std::mem::take(methods);
         let (doc, annotations) = (definition.doc.clone(), definition.annotations.clone());
         let name = format!("{}{}", self.files[key.0].prefix, self.definition(key).name);
@@ -548,11 +543,11 @@ impl Resolver<'_> {
         self.methods_left = self.methods_left.saturating_sub(all);
         for method in methods {
             if read.iter().any(|other| other.name == method.name) {
-                self.tell(key.0, method.at, format!("method `{}` is there twice", method.name), None);
+                self.tell(key.0, method.at, format!("duplicate method `{}`", method.name), None);
                 continue;
             }
             if method.is_oneway && (method.returns.is_some() || !method.throws.is_empty()) {
-                let text = format!("`{}` is `oneway`, and so can neither return nor throw anything", method.name);
+                let text = format!("`{}` is `oneway`, so it cannot return or throw anything", method.name);
                 self.tell(key.0, method.at, text, Some("make it `void` without `throws`".to_owned()));
             }
             let returns = method.returns.as_ref().and_then(|ty| self.ty(key.0, ty));
@@ -588,7 +583,7 @@ impl Resolver<'_> {
             let known = fields.iter().find(|other| other.name == field.name);
             let is_exception = |ty: &Type| matches!(ty, Type::Struct(id) if self.schema.structs[id.0 as usize].kind == StructKind::Exception);
             if known.is_some_and(|known| !is_exception(&known.ty)) {
-                self.tell(file, field.at, format!("`{}` is thrown and is no exception", field.name), None);
+                self.tell(file, field.at, format!("`{}` is thrown but is not an exception", field.name), None);
             }
         }
         fields.iter_mut().for_each(|field| field.requirement = Requirement::Optional);

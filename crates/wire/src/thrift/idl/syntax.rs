@@ -147,12 +147,12 @@ impl<'t> Parser<'t> {
             // The lexer told it.
             Word::Integer(None) => return Err(None),
             Word::Double(value) => format!("`{value}`"),
-            Word::Text(text) => format!("the text {text:?}"),
+            Word::Text(text) => format!("the string {text:?}"),
             Word::Sign(sign) if "{}()<>[],;:=&*".contains(*sign) => format!("`{sign}`"),
             Word::Sign(_) => return Err(None),
             Word::End => "the end of the file".to_owned(),
         };
-        Err(Some((token.at, format!("{expected} expected, {found} found"))))
+        Err(Some((token.at, format!("expected {expected}, found {found}"))))
     }
 
     fn sign(&mut self, sign: char) -> Result<(), Wrong> {
@@ -170,7 +170,7 @@ impl<'t> Parser<'t> {
     fn own_name(&mut self, what: &str) -> Result<(usize, String), Wrong> {
         let (at, name) = self.name(what)?;
         if name.contains('.') {
-            self.tell(Some((at, format!("{what} `{name}` has a dot in it"))));
+            self.tell(Some((at, format!("{what} `{name}` contains a dot"))));
         }
         Ok((at, name))
     }
@@ -230,11 +230,11 @@ impl<'t> Parser<'t> {
         self.advance();
         let (at, name, body) = match keyword {
             "include" => {
-                document.includes.push(self.text("the path of a file in quotes")?);
+                document.includes.push(self.text("a quoted file path")?);
                 return Ok(());
             }
             "cpp_include" => {
-                self.text("the path of a file in quotes")?;
+                self.text("a quoted file path")?;
                 return Ok(());
             }
             "namespace" => {
@@ -246,25 +246,25 @@ impl<'t> Parser<'t> {
             }
             "const" => {
                 let ty = self.field_type(0)?;
-                let (at, name) = self.own_name("a constant's name")?;
+                let (at, name) = self.own_name("a constant name")?;
                 self.sign('=')?;
                 let value = self.constant(0)?;
                 (at, name, Body::Constant { ty, value })
             }
             "typedef" => {
                 let ty = self.field_type(0)?;
-                let (at, name) = self.own_name("a type's name")?;
+                let (at, name) = self.own_name("a type name")?;
                 (at, name, Body::Typedef { ty })
             }
             "enum" => {
-                let (at, name) = self.own_name("an enum's name")?;
+                let (at, name) = self.own_name("an enum name")?;
                 self.sign('{')?;
                 let members = self.members(begin, Parser::member);
                 (at, name, Body::Enum { members })
             }
             "service" => {
-                let (at, name) = self.own_name("a service's name")?;
-                let extends = if self.take_name("extends") { Some(self.name("a service's name")?) } else { None };
+                let (at, name) = self.own_name("a service name")?;
+                let extends = if self.take_name("extends") { Some(self.name("a service name")?) } else { None };
                 self.sign('{')?;
                 let methods = self.members(begin, Parser::method);
                 (at, name, Body::Service { extends, methods })
@@ -275,7 +275,7 @@ impl<'t> Parser<'t> {
                     "exception" => StructKind::Exception,
                     _ => StructKind::Struct,
                 };
-                let (at, name) = self.own_name("a struct's name")?;
+                let (at, name) = self.own_name("a struct name")?;
                 self.take_name("xsd_all");
                 self.sign('{')?;
                 let fields = self.members(begin, Parser::field);
@@ -296,12 +296,12 @@ impl<'t> Parser<'t> {
                 return members;
             }
             if self.peek().word == Word::End {
-                self.tell(Some((begin, "`}` is missing at the end of this".to_owned())));
+                self.tell(Some((begin, "missing `}` at the end of this".to_owned())));
                 return members;
             }
             // A definition within another: the brace of that one is missing.
             if self.begins_definition() {
-                self.tell(Some((self.peek().at, "`}` expected before this".to_owned())));
+                self.tell(Some((self.peek().at, "expected `}` before this".to_owned())));
                 return members;
             }
             let before = self.next;
@@ -330,7 +330,7 @@ impl<'t> Parser<'t> {
     }
 
     fn member(&mut self) -> Result<(usize, String, Option<i64>), Wrong> {
-        let (at, name) = self.own_name("an enum's member")?;
+        let (at, name) = self.own_name("an enum member")?;
         let number = if self.take_sign('=') { Some(self.integer("a number")?) } else { None };
         self.annotations()?;
         self.separator();
@@ -351,7 +351,7 @@ impl<'t> Parser<'t> {
         let doc = self.peek().doc.and_then(doc_text);
         let id = match self.peek().word {
             Word::Integer(_) => {
-                let id = self.integer("a field's number")?;
+                let id = self.integer("a field number")?;
                 self.sign(':')?;
                 Some(id)
             }
@@ -366,7 +366,7 @@ impl<'t> Parser<'t> {
         };
         let ty = self.field_type(0)?;
         self.take_sign('&');
-        let (at, name) = self.own_name("a field's name")?;
+        let (at, name) = self.own_name("a field name")?;
         let default = if self.take_sign('=') { Some(self.constant(0)?) } else { None };
         let annotations = self.annotations()?;
         self.separator();
@@ -377,7 +377,7 @@ impl<'t> Parser<'t> {
         let doc = self.peek().doc.and_then(doc_text);
         let is_oneway = self.take_name("oneway") || self.take_name("async");
         let returns = if self.take_name("void") { None } else { Some(self.field_type(0)?) };
-        let (at, name) = self.own_name("a method's name")?;
+        let (at, name) = self.own_name("a method name")?;
         let arguments = self.fields_in_parentheses()?;
         let throws = if self.take_name("throws") { self.fields_in_parentheses()? } else { Vec::new() };
         let annotations = self.annotations()?;
@@ -396,13 +396,13 @@ impl<'t> Parser<'t> {
 
     fn field_type(&mut self, depth: usize) -> Result<TypeRef, Wrong> {
         if depth > DEPTH_MAX {
-            return self.wrong(&format!("a type with at most {DEPTH_MAX} types in one another"));
+            return self.wrong(&format!("a type nested at most {DEPTH_MAX} levels deep"));
         }
         let (at, name) = self.name("a type")?;
         let ty = match name.as_str() {
             "list" | "set" | "map" => {
                 if self.take_name("cpp_type") {
-                    self.text("a type of C++ in quotes")?;
+                    self.text("a quoted C++ type")?;
                 }
                 self.sign('<')?;
                 let first = Box::new(self.field_type(depth + 1)?);
@@ -416,7 +416,7 @@ impl<'t> Parser<'t> {
                 };
                 self.sign('>')?;
                 if self.take_name("cpp_type") {
-                    self.text("a type of C++ in quotes")?;
+                    self.text("a quoted C++ type")?;
                 }
                 ty
             }
@@ -428,7 +428,7 @@ impl<'t> Parser<'t> {
 
     fn constant(&mut self, depth: usize) -> Result<Const, Wrong> {
         if depth > DEPTH_MAX {
-            return self.wrong(&format!("a value with at most {DEPTH_MAX} values in one another"));
+            return self.wrong(&format!("a value nested at most {DEPTH_MAX} levels deep"));
         }
         let at = self.peek().at;
         let kind = match &self.peek().word {
@@ -466,8 +466,8 @@ impl<'t> Parser<'t> {
         let mut annotations = Vec::new();
         if self.take_sign('(') {
             while !self.take_sign(')') {
-                let (_, name) = self.name("an annotation's name")?;
-                let value = if self.take_sign('=') { self.text("a text in quotes")?.1 } else { "1".to_owned() };
+                let (_, name) = self.name("an annotation name")?;
+                let value = if self.take_sign('=') { self.text("a quoted string")?.1 } else { "1".to_owned() };
                 self.separator();
                 annotations.push(Annotation { name, value });
             }

@@ -4,16 +4,17 @@
 //! their neighbours, requests drawn from a law. The figures that a report would show are computed by the very functions
 //! that reports use, and it is counted how often the truth lies inside.
 
-use crate::compare::{self, LogRatio};
-use crate::distribution::Distribution;
-use crate::effects::{self, Scale};
-use crate::histogram::Histogram;
-use crate::interval::{self, Estimate};
-use crate::random::Rng;
-use crate::search::{self, Next, Outcome as Step, Rules, Trial};
-use crate::stop::{self, AdaptiveRule};
-use crate::usl::{self, Law, Point};
-use crate::{batch, special};
+use stats::batch;
+use stats::compare::{self, LogRatio};
+use stats::distribution::Distribution;
+use stats::effects::{self, Scale};
+use stats::histogram::Histogram;
+use stats::interval::normal_cdf;
+use stats::interval::{self, Estimate};
+use stats::random::Rng;
+use stats::search::{self, Next, Outcome as Step, Rules, Trial};
+use stats::stop::{self, AdaptiveRule};
+use stats::usl::{self, Law, Point};
 
 /// Level of all intervals here.
 pub const LEVEL: f64 = 0.95;
@@ -570,8 +571,8 @@ impl Knee {
         }
         let mut low = high / 2.0;
         while high / low > 1.05 {
-            let middle = (low * high).sqrt();
-            if holds(middle) { low = middle } else { high = middle }
+            let midpoint = (low * high).sqrt();
+            if holds(midpoint) { low = midpoint } else { high = midpoint }
         }
         (low, high)
     }
@@ -592,11 +593,9 @@ impl Subject {
     fn quantile_in_a_trial(&self, q: f64) -> f64 {
         let below = |x: f64| match self.law {
             // The product of lognormal factors is lognormal.
-            Distribution::Lognormal { median, sigma } => {
-                special::normal_cdf((x / median).ln() / sigma.hypot(self.within))
-            }
+            Distribution::Lognormal { median, sigma } => normal_cdf((x / median).ln() / sigma.hypot(self.within)),
             Distribution::Bimodal { low, high, high_share } => {
-                let mode = |value: f64| special::normal_cdf((x / value).ln() / self.within);
+                let mode = |value: f64| normal_cdf((x / value).ln() / self.within);
                 (1.0 - high_share) * mode(low) + high_share * mode(high)
             }
             _ => {
@@ -605,11 +604,11 @@ impl Subject {
         };
         let (mut low, mut high) = (1.0f64, 1e12f64);
         while high / low > 1.0 + 1e-12 {
-            let middle = (low * high).sqrt();
-            if below(middle) < q {
-                low = middle;
+            let midpoint = (low * high).sqrt();
+            if below(midpoint) < q {
+                low = midpoint;
             } else {
-                high = middle;
+                high = midpoint;
             }
         }
         low

@@ -46,14 +46,14 @@ async fn answer(app: &Arc<App>, request: &Request<Incoming>) -> Response<Full<By
     const METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
     const JSON: &str = "application/json";
     if request.method() != Method::GET {
-        return told(StatusCode::METHOD_NOT_ALLOWED, TEXT, "GET alone is understood here\n".to_owned());
+        return told(StatusCode::METHOD_NOT_ALLOWED, TEXT, "only GET is supported here\n".to_owned());
     }
     match request.uri().path() {
         "/resolve" => {
             let parameters = Parameters::parse(request.uri().query().unwrap_or_default(), 16);
             let endpoint = parameters.ok().and_then(|parameters| parameters.get("endpoint").map(str::to_owned));
             let Some(endpoint) = endpoint else {
-                return told(StatusCode::BAD_REQUEST, TEXT, "needed: /resolve?endpoint=host:port\n".to_owned());
+                return told(StatusCode::BAD_REQUEST, TEXT, "usage: /resolve?endpoint=host:port\n".to_owned());
             };
             match crate::listen::resolve(app, &endpoint).await {
                 Ok(resolved) => told(StatusCode::OK, JSON, serde_json::json!(resolved).to_string() + "\n"),

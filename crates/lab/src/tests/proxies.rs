@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use study::plan::{Level, MiddlePlan, Plan};
+use study::plan::{Level, Plan, ProxyPlan};
 use study::record::{BuildOutcome, FailureKind, Outcome, Record};
 
 use super::{alive, eventually, number_in, options, plan, point, stand_in};
@@ -11,20 +11,20 @@ use crate::{Cause, Hooks};
 
 const WELL: &str = "quintain serve well {port}";
 
-fn middle(name: &str, command: &str) -> MiddlePlan {
-    MiddlePlan {
+fn proxy(name: &str, command: &str) -> ProxyPlan {
+    ProxyPlan {
         name: name.to_owned(),
         command: command.to_owned(),
         ready_timeout_ns: 10_000_000_000,
         stop_timeout_ns: 10_000_000_000,
-        ..MiddlePlan::default()
+        ..ProxyPlan::default()
     }
 }
 
-fn through(middles: Vec<MiddlePlan>) -> Plan {
+fn through(proxies: Vec<ProxyPlan>) -> Plan {
     let mut point = point(WELL);
     point.factors = BTreeMap::from([("through".to_owned(), Level::Text("it".to_owned()))]);
-    point.middles = middles;
+    point.proxies = proxies;
     plan(vec![point], 1)
 }
 
@@ -47,31 +47,31 @@ fn run(plan: &Plan) -> Record {
 }
 
 #[test]
-fn requests_pass_a_middle_whose_use_and_bytes_are_known() {
-    let record = run(&through(vec![middle("m", "quintain serve forward {port} {next_port}")]));
+fn requests_pass_a_proxy_whose_use_and_bytes_are_known() {
+    let record = run(&through(vec![proxy("m", "quintain serve forward {port} {next_port}")]));
     let measurement = record.measurement().unwrap();
     assert_eq!(measurement.requests, 20);
-    let [middle] = record.middles.as_slice() else { panic!("{:?}", record.middles) };
-    assert_eq!((middle.name.as_str(), middle.shares_cpus, middle.used.exit.as_deref()), ("m", true, Some("signal 15")));
-    assert_eq!(middle.used.cpus, record.subject.cpus);
-    let [own, next] = [middle.used.port.unwrap(), record.subject.port.unwrap()];
-    assert_eq!(middle.used.command, ["quintain", "serve", "forward", &own.to_string(), &next.to_string()]);
-    assert!(middle.ready_ns.is_some() && !middle.used.samples.is_empty() && middle.used.threads_max >= 2, "{middle:?}");
-    assert!(middle.used.measured_ns >= 100_000_000 && middle.used.measured_from_ns > 0, "{middle:?}");
-    assert!(middle.used.rss_max_bytes.is_some_and(|bytes| bytes > 100_000));
+    let [proxy] = record.proxies.as_slice() else { panic!("{:?}", record.proxies) };
+    assert_eq!((proxy.name.as_str(), proxy.shares_cpus, proxy.used.exit.as_deref()), ("m", true, Some("signal 15")));
+    assert_eq!(proxy.used.cpus, record.subject.cpus);
+    let [own, next] = [proxy.used.port.unwrap(), record.subject.port.unwrap()];
+    assert_eq!(proxy.used.command, ["quintain", "serve", "forward", &own.to_string(), &next.to_string()]);
+    assert!(proxy.ready_ns.is_some() && !proxy.used.samples.is_empty() && proxy.used.threads_max >= 2, "{proxy:?}");
+    assert!(proxy.used.measured_ns >= 100_000_000 && proxy.used.measured_from_ns > 0, "{proxy:?}");
+    assert!(proxy.used.rss_max_bytes.is_some_and(|bytes| bytes > 100_000));
     // Four bytes there and four back for each request; it asks the subject twice. What is sent counts once it is acknowledged, which may be a
     // moment late for the last answer of each connection.
-    let wire = middle.wire.unwrap();
+    let wire = proxy.wire.unwrap();
     assert!((120..=160).contains(&wire.front_bytes) && (280..=320).contains(&wire.back_bytes), "{wire:?}");
     assert!(!crate::ready::answers(own, std::time::Duration::from_secs(1)));
 }
 
 #[test]
 fn a_chain_is_started_from_the_subject_and_entered_at_its_front() {
-    let chain = ["a", "b"].map(|name| middle(name, "quintain serve forward {port} {next_port}"));
+    let chain = ["a", "b"].map(|name| proxy(name, "quintain serve forward {port} {next_port}"));
     let record = run(&through(chain.to_vec()));
     assert_eq!(record.measurement().map(|measured| measured.requests), Some(20));
-    let [a, b] = record.middles.as_slice() else { panic!("{:?}", record.middles) };
+    let [a, b] = record.proxies.as_slice() else { panic!("{:?}", record.proxies) };
     let port = |words: &[String], at: usize| words[at].parse::<u16>().unwrap();
     assert_eq!((a.name.as_str(), port(&a.used.command, 4)), ("a", b.used.port.unwrap()));
     assert_eq!((b.name.as_str(), port(&b.used.command, 4)), ("b", record.subject.port.unwrap()));
@@ -81,14 +81,14 @@ fn a_chain_is_started_from_the_subject_and_entered_at_its_front() {
 
 #[test]
 fn a_subject_with_two_ports_is_known_by_both() {
-    let mut plan = through(vec![middle("m", "quintain serve forward {port} {next_port} {subject_port} {second_port}")]);
+    let mut plan = through(vec![proxy("m", "quintain serve forward {port} {next_port} {subject_port} {second_port}")]);
     plan.points[0].subject.command = format!("{WELL} {{second_port}}");
     let record = run(&plan);
     assert!(record.measurement().is_some(), "{:?}", record.outcome);
     let [.., port, second] = record.subject.command.as_slice() else { panic!("{:?}", record.subject.command) };
     let own = record.subject.port.unwrap().to_string();
     assert!(*port == own && second.parse::<u16>().is_ok_and(|second| second.to_string() != own), "{port} {second}");
-    assert_eq!(record.middles[0].used.command[4..], [port, port, second].map(String::clone));
+    assert_eq!(record.proxies[0].used.command[4..], [port, port, second].map(String::clone));
 }
 
 #[test]
@@ -96,15 +96,15 @@ fn files_are_made_of_templates_and_calls_are_read() {
     let folder = tempfile::tempdir().unwrap();
     let template = folder.path().join("template");
     std::fs::write(&template, "{next_port} {subject_port} {through}").unwrap();
-    let mut with_file = middle("f", "quintain serve forward-file {port} {folder}/it.conf");
+    let mut with_file = proxy("f", "quintain serve forward-file {port} {folder}/it.conf");
     with_file.files.insert("it.conf".to_owned(), template.display().to_string());
     let record = run(&through(vec![with_file]));
     assert!(record.measurement().is_some(), "{:?}", record.outcome);
-    assert_eq!(record.middles[0].used.stderr_tail, "level it");
-    let place = record.middles[0].used.command.last().unwrap();
+    assert_eq!(record.proxies[0].used.stderr_tail, "level it");
+    let place = record.proxies[0].used.command.last().unwrap();
     assert!(!Path::new(place).exists(), "its folder is gone with it");
 
-    let mut telling = middle("c", "quintain serve forward-calls {port} {next_port} {folder}/calls.csv");
+    let mut telling = proxy("c", "quintain serve forward-calls {port} {next_port} {folder}/calls.csv");
     telling.calls = Some("calls.csv".to_owned());
     let record = run(&through(vec![telling.clone()]));
     let calls = record.calls().unwrap();
@@ -112,36 +112,36 @@ fn files_are_made_of_templates_and_calls_are_read() {
     telling.calls = Some("others.csv".to_owned());
     let record = run(&through(vec![telling]));
     assert!(record.measurement().is_some() && record.calls().is_none());
-    let warning = "middle `c`: its calls, `others.csv`: No such file or directory (os error 2)";
+    let warning = "proxy `c`: its calls, `others.csv`: No such file or directory (os error 2)";
     assert_eq!(record.warnings, [study::WarningKind::NotRead.says(warning)]);
 }
 
 #[test]
-fn middles_that_fail_say_who() {
+fn proxies_that_fail_say_who() {
     for (command, message) in [
-        ("quintain serve early-exit {port}", "middle `m`: it ended (exit 7) before port "),
+        ("quintain serve early-exit {port}", "proxy `m`: exited (exit 7) before port "),
         (
             "quintain serve forward-crash {port} {next_port}",
-            "middle `m`: it ended (signal 9) while it was loaded, saying: the middle is rotten",
+            "proxy `m`: exited (signal 9) under load, saying: the proxy is rotten",
         ),
-        ("quintain 'serve", "middle `m`: "),
+        ("quintain 'serve", "proxy `m`: "),
     ] {
-        let mut plan = through(vec![middle("m", command)]);
+        let mut plan = through(vec![proxy("m", command)]);
         plan.points[0].load.stop = study::spec::Stop::Duration { duration_ns: 2_000_000_000 };
         let record = run(&plan);
         let Outcome::Failed(failure) = &record.outcome else { panic!("{:?}", record.outcome) };
-        assert_eq!(failure.kind, FailureKind::Middle, "{failure:?}");
+        assert_eq!(failure.kind, FailureKind::Proxy, "{failure:?}");
         assert!(failure.message.starts_with(message), "{failure:?}");
         assert!(!crate::ready::answers(record.subject.port.unwrap(), std::time::Duration::from_secs(1)));
     }
 }
 
 #[test]
-fn nothing_of_a_middle_outlives_its_trial() {
+fn nothing_of_a_proxy_outlives_its_trial() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("stray");
     let command = format!("quintain serve forward-stray {{port}} {{next_port}} {}", file.display());
-    let record = run(&through(vec![middle("m", &command)]));
+    let record = run(&through(vec![proxy("m", &command)]));
     assert!(record.measurement().is_some(), "{:?}", record.outcome);
     let stray = number_in(&file);
     assert!(eventually(|| !alive(stray)));
@@ -150,7 +150,7 @@ fn nothing_of_a_middle_outlives_its_trial() {
 #[test]
 fn a_program_that_is_not_there_skips_its_points_alone() {
     let folder = tempfile::tempdir().unwrap();
-    let mut plan = through(vec![middle("gone", "quintain-no-such-program -p {port}")]);
+    let mut plan = through(vec![proxy("gone", "quintain-no-such-program -p {port}")]);
     plan.points.push(point(WELL));
     let mut hooks = Hooks {
         judge: &mut |_| (None, Vec::new()),

@@ -6,12 +6,12 @@ const STUDY: &str = r#"
 question = "What does a proxy cost?"
 [subject]
 command = "server -p {port}"
-[middle.haproxy]
+[proxy.haproxy]
 command = "haproxy -db -f {folder}/{kind}.cfg"
 files = { "it.cfg" = "studies/{kind}.cfg" }
 environment = { NEXT = "{next_port}" }
 calls = "calls.csv"
-[middle.adapter]
+[proxy.adapter]
 command = "adapter {port} {next_port} {subject_port} {admin_port}"
 cpus = 2
 [load]
@@ -22,7 +22,7 @@ stop = "1s"
 through = ["direct", "haproxy", "haproxy + adapter"]
 kind = ["plain", "large"]
 [slopes]
-over_requests = ["latency", "middle_rss"]
+over_requests = ["latency", "proxy_rss"]
 [[figure]]
 kind = "added"
 y = ["latency_p50", "latency_p99"]
@@ -48,25 +48,25 @@ fn mistakes(old: &str, new: &str) -> Vec<String> {
 #[test]
 fn a_level_says_what_is_passed() {
     let plan = plan(8);
-    let names = |at: usize| plan.points[at].middles.iter().map(|middle| middle.name.as_str()).collect::<Vec<_>>();
+    let names = |at: usize| plan.points[at].proxies.iter().map(|proxy| proxy.name.as_str()).collect::<Vec<_>>();
     assert_eq!((names(0), names(2), names(4)), (vec![], vec!["haproxy"], vec!["haproxy", "adapter"]));
-    let haproxy = &plan.points[3].middles[0];
+    let haproxy = &plan.points[3].proxies[0];
     assert_eq!(haproxy.command, "haproxy -db -f {folder}/large.cfg", "factors are filled in, the rest is the lab's");
     assert_eq!(haproxy.files["it.cfg"], "studies/large.cfg");
     assert_eq!((haproxy.environment["NEXT"].as_str(), haproxy.calls.as_deref()), ("{next_port}", Some("calls.csv")));
     assert_eq!((haproxy.cpus, haproxy.ready_timeout_ns, haproxy.port), (0, 10_000_000_000, None));
-    assert_eq!(plan.slopes, ["latency", "middle_rss"]);
+    assert_eq!(plan.slopes, ["latency", "proxy_rss"]);
     assert_eq!(plan.figures[0].y_more, ["latency_p99"]);
 }
 
 #[test]
-fn processors_of_middles_are_kept_free_everywhere() {
+fn processors_of_proxies_are_kept_free_everywhere() {
     let plan = plan(8);
     assert!(
-        plan.points.iter().all(|point| (point.middle_cpus, point.subject.cpus) == (2, 1) && point.unrunnable.is_none())
+        plan.points.iter().all(|point| (point.proxy_cpus, point.subject.cpus) == (2, 1) && point.unrunnable.is_none())
     );
     let small = self::plan(2);
-    let reason = "needs 4 processors (1 for the subject, 2 for middles, 1 for the generator), has 2";
+    let reason = "needs 4 processors (1 for the subject, 2 for proxies, 1 for the generator), has 2";
     assert!(small.points.iter().all(|point| point.unrunnable.as_deref() == Some(reason)));
 }
 
@@ -87,27 +87,27 @@ fn points_differ_in_what_they_pass_alone() {
 }
 
 #[test]
-fn a_value_of_a_middle_can_be_set() {
+fn a_value_of_a_proxy_can_be_set() {
     let study = parse(STUDY).unwrap();
     let plan =
-        expand(&study, &options(8, &[("middle.adapter.cpus", "subject"), ("through", "direct,adapter")])).unwrap();
-    assert_eq!((plan.points.len(), plan.points[2].middle_cpus), (4, 0));
+        expand(&study, &options(8, &[("proxy.adapter.cpus", "subject"), ("through", "direct,adapter")])).unwrap();
+    assert_eq!((plan.points.len(), plan.points[2].proxy_cpus), (4, 0));
     let wrong = expand(&study, &options(8, &[("through", "direct,haproxi")])).unwrap_err();
-    assert_eq!(wrong[0].message, "`haproxi` is no middle");
+    assert_eq!(wrong[0].message, "`haproxi` is no proxy");
     assert_eq!(wrong[0].hint.as_deref(), Some("did you mean `haproxy`?"));
 }
 
 #[test]
 fn every_mistake_is_told() {
     for (old, new, told) in [
-        ("\"haproxy + adapter\"", "\"haproxy + adaptor\"", "`adaptor` is no middle"),
-        ("\"haproxy + adapter\"", "\"haproxy+haproxy\"", "`haproxy+haproxy` passes a middle twice"),
-        ("\"haproxy + adapter\"", "3", "a level of `through` is `direct` or a middle, not `3`"),
+        ("\"haproxy + adapter\"", "\"haproxy + adaptor\"", "`adaptor` is no proxy"),
+        ("\"haproxy + adapter\"", "\"haproxy+haproxy\"", "`haproxy+haproxy` passes a proxy twice"),
+        ("\"haproxy + adapter\"", "3", "a level of `through` is `direct` or a proxy, not `3`"),
         ("through = [\"direct\", \"haproxy\", \"haproxy + adapter\"]", "", "no factor `through` says"),
-        ("[middle.adapter]", "[middle.direct]", "`direct` cannot be the name of a middle"),
-        ("cpus = 2", "cups = 2", "unknown key `cups` in `middle.adapter`"),
-        ("cpus = 2", "cpus = 0", "`middle.adapter.cpus` must be 1 to 4,096, or \"subject\""),
-        ("{port} {next_port} {subject_port} {admin_port}", "{next_port}", "`middle.adapter.command` has no `{port}`"),
+        ("[proxy.adapter]", "[proxy.direct]", "`direct` cannot be the name of a proxy"),
+        ("cpus = 2", "cups = 2", "unknown key `cups` in `proxy.adapter`"),
+        ("cpus = 2", "cpus = 0", "`proxy.adapter.cpus` must be 1 to 4,096, or \"subject\""),
+        ("{port} {next_port} {subject_port} {admin_port}", "{next_port}", "`proxy.adapter.command` has no `{port}`"),
         ("{admin_port}", "{admin_prot}", "`{admin_prot}` names no factor"),
         (
             "calls = \"calls.csv\"",
@@ -116,9 +116,9 @@ fn every_mistake_is_told() {
         ),
         ("server -p {port}", "server -p {port} {folder}", "`{folder}` names no factor"),
         (
-            "\"latency\", \"middle_rss\"",
-            "\"latency\", \"middle_rs\"",
-            "`middle_rs` is nothing that is looked at over requests",
+            "\"latency\", \"proxy_rss\"",
+            "\"latency\", \"proxy_rs\"",
+            "`proxy_rs` is nothing that is looked at over requests",
         ),
         (
             "kind = [\"plain\", \"large\"]",
@@ -132,7 +132,7 @@ fn every_mistake_is_told() {
 }
 
 #[test]
-fn a_point_at_direct_alone_needs_no_middle() {
+fn a_point_at_direct_alone_needs_no_proxy() {
     let study = STUDY.replace(", \"haproxy\", \"haproxy + adapter\"]", "]");
     assert!(parse(&study).is_ok());
 }

@@ -2,45 +2,17 @@
 
 use std::borrow::Cow;
 
-use super::{
-    Gaps, KEYS_MAX, Keys, NewKey, PRESETS, Popularity, SizeLaw, Tail, Trace, Ttl, ValueLength, Values, Workload,
-    preset, trace,
-};
 use crate::diagnostic::Diagnostic;
+use crate::keys::words::{FORMATS, GAPS, LAWS, LENGTHS, NEW_KEYS, POPULARITIES};
+use crate::keys::{self, LOAD, TTL, WORKLOAD};
 use crate::node::{self, Entry, Node, Place, Table, Value};
-use crate::parse::TEXT_MAX_BYTES;
 use crate::report::Report;
-use crate::section::{Bounds, Section, Setting};
+use crate::section::{Section, Setting};
+use crate::source::TEXT_MAX_BYTES;
+use crate::workload::{
+    KEY_MAX_BYTES, Keys, Operations, PRESETS, Popularity, SizeLaw, Tail, Trace, Ttl, Values, Workload, preset,
+};
 
-const KEYS: [&str; 7] = ["preset", "operations", "fill", "ttl", "keys", "values", "trace"];
-const KEYS_OF_KEYS: [&str; 13] = [
-    "count",
-    "popularity",
-    "exponent",
-    "hot_keys",
-    "hot_share",
-    "shift_every",
-    "reuse",
-    "new",
-    "one_hit",
-    "invalidation",
-    "neighbours_hot",
-    "size",
-    "max",
-];
-const OPERATIONS: [&str; 4] = ["get", "set", "delete", "read_modify_write"];
-
-const COUNT: Bounds<u64> = Bounds { low: 0, high: KEYS_MAX, text: "0 to 4,294,967,296" };
-const EVERY: Bounds<u64> = Bounds { low: 1, high: 1_000_000_000_000, text: "1 to 1,000,000,000,000" };
-const SHARE: Bounds<f64> = Bounds { low: 0.0, high: 1.0, text: "0 to 1" };
-const EXPONENT: Bounds<f64> = Bounds { low: 0.0, high: 20.0, text: "0 to 20" };
-const SPEED: Bounds<f64> = Bounds { low: 1e-6, high: 1e6, text: "0.000001 to 1,000,000" };
-const WEIGHT: Bounds<f64> = Bounds { low: 0.0, high: 1e9, text: "0 to 1e9" };
-const PARAMETER: Bounds<f64> = Bounds { low: -1e12, high: 1e12, text: "-1e12 to 1e12" };
-const KEY_BYTES: Bounds<u64> = Bounds { low: trace::KEY_LEAST_BYTES, high: super::KEY_MAX_BYTES, text: "13 to 250" };
-const VALUE_BYTES: Bounds<u64> = Bounds { low: 0, high: super::VALUE_MAX_BYTES, text: "at most 64 MiB" };
-const TTL_NS: Bounds<u64> =
-    Bounds { low: 1_000_000_000, high: trace::TTL_MAX_S as u64 * 1_000_000_000, text: "1s to 720h (30 days)" };
 /// Points and ranges of an empirical law in a file at most.
 const VALUES_MAX: usize = 4096;
 
@@ -57,14 +29,14 @@ pub fn parse(text: &str) -> Result<Workload, Vec<Diagnostic>> {
         report.finish()?;
     }
     let root = node::document(text, &report);
-    let factors = crate::expand::factors_of(&root, &report);
+    let factors = super::factors::read(&root, 2, &report);
     let settings = factors.iter().filter_map(|factor| {
         let (level, place) = factor.levels.first()?;
         Some(Setting { factor: &factor.name, level, place: *place })
     });
     let settings = settings.collect::<Vec<_>>();
     // A file may be the content of the table alone.
-    let bare = root.get("load").is_none() && root.keys().any(|key| KEYS.contains(&key));
+    let bare = root.get("load").is_none() && root.keys().any(|key| WORKLOAD.get(key).is_some());
     let wrapped = bare.then(|| {
         let (key, place) = ("workload".to_owned(), Place::default());
         let mut load = Table::default();
@@ -79,7 +51,8 @@ pub fn parse(text: &str) -> Result<Workload, Vec<Diagnostic>> {
     let workload = match load {
         Some(table) => {
             let (table, place) = (Cow::Borrowed(table), Place::default());
-            read(&Section { name: "load".to_owned(), table, place, settings: &settings, report: &report })
+            let (name, keys) = ("load".to_owned(), &LOAD);
+            read(&Section { name, table, keys, place, settings: &settings, report: &report })
         }
         _ => None,
     };
@@ -98,11 +71,11 @@ pub(crate) fn read(load: &Section) -> Option<Option<Workload>> {
         return Some(None);
     }
     let section = load.section("workload")?;
-    section.only(&KEYS);
+    section.check_keys();
     let base = base(&section);
     let traced = section.has("trace");
     let operations = operations(&section, base.as_ref(), traced);
-    let fill = given(&section, "fill", section.flag("fill"));
+    let fill = section.given("fill", section.flag("fill"));
     let ttl = ttl(&section);
     let keys = keys(&section, base.as_ref(), traced);
     let trace = trace_of(&section);
@@ -169,27 +142,22 @@ fn base(section: &Section) -> Option<Option<Workload>> {
     section.text_as("preset", read).map(Some)
 }
 
-/// Tells a key that is not there, `Some(None)`, from one whose value is mistaken, `None`.
-fn given<T>(section: &Section, key: &str, value: Option<T>) -> Option<Option<T>> {
-    if section.has(key) { value.map(Some) } else { Some(None) }
-}
-
-fn operations(section: &Section, base: Option<&Option<Workload>>, traced: bool) -> Option<super::Operations> {
+fn operations(section: &Section, base: Option<&Option<Workload>>, traced: bool) -> Option<Operations> {
     // What a mistaken preset would have brought is not missing too.
     let mistaken = base.is_none();
     let base = base.and_then(Option::as_ref).map(|base| base.operations);
     if !section.has("operations") {
         // A trace brings its own.
-        let reads = super::Operations { get: 1.0, ..Default::default() };
+        let reads = Operations { get: 1.0, ..Default::default() };
         if !mistaken && base.is_none() && !traced {
-            section.required("operations", "{ get = 0.9, set = 0.1 }");
+            section.required("operations");
         }
         return base.or(traced.then_some(reads));
     }
     let table = section.section("operations")?;
-    table.only(&OPERATIONS);
+    table.check_keys();
     let base = base.unwrap_or_default();
-    let weight = |key, base| Some(given(&table, key, table.number(key, &WEIGHT))?.unwrap_or(base));
+    let weight = |key, base| Some(table.given(key, table.number(key))?.unwrap_or(base));
     let all = [
         weight("get", base.get),
         weight("set", base.set),
@@ -197,14 +165,14 @@ fn operations(section: &Section, base: Option<&Option<Workload>>, traced: bool) 
         weight("read_modify_write", base.read_modify_write),
     ];
     let [get, set, delete, read_modify_write] = all;
-    Some(super::Operations { get: get?, set: set?, delete: delete?, read_modify_write: read_modify_write? })
+    Some(Operations { get: get?, set: set?, delete: delete?, read_modify_write: read_modify_write? })
 }
 
 /// `Some(None)`: not there.
 fn ttl(section: &Section) -> Option<Option<Vec<Ttl>>> {
     let Some(entry) = section.table.get("ttl") else { return Some(None) };
     let whole = |table: &Section, key: &str| {
-        let ns = table.duration_ns(key, &TTL_NS)?;
+        let ns = table.duration_ns(key)?;
         if ns % 1_000_000_000 != 0 {
             table.mistake(key, format!("`{key}` is not a whole number of seconds"), None);
             return None;
@@ -220,26 +188,16 @@ fn ttl(section: &Section) -> Option<Option<Vec<Ttl>>> {
             section.report.mistake(item.place, format!("a time to live is a table, not {}", item.value.kind()), hint);
             return None;
         };
-        let table = inner(section, "load.workload.ttl", table, item.place);
-        table.only(&["time", "share"]);
-        table.required("time", "\"24h\"");
-        table.required("share", "0.65");
-        let (seconds, share) = (whole(&table, "time"), table.number("share", &SHARE));
+        let table = section.inner(table, &TTL, item.place);
+        table.check_keys();
+        table.required("time");
+        table.required("share");
+        let (seconds, share) = (whole(&table, "time"), table.number("share"));
         Some(Ttl { seconds: seconds?, share: share? })
     });
     // All are read, so that all mistakes are found.
     let each = each.collect::<Vec<_>>();
     each.into_iter().collect::<Option<Vec<_>>>().map(Some)
-}
-
-fn inner<'a>(section: &'a Section, name: &str, table: &'a Table, place: Place) -> Section<'a> {
-    Section {
-        name: name.to_owned(),
-        table: Cow::Borrowed(table),
-        place,
-        settings: section.settings,
-        report: section.report,
-    }
 }
 
 fn keys(section: &Section, base: Option<&Option<Workload>>, traced: bool) -> Option<Keys> {
@@ -248,20 +206,19 @@ fn keys(section: &Section, base: Option<&Option<Workload>>, traced: bool) -> Opt
     let empty = Table::default();
     let table = match section.has("keys") {
         true => section.section("keys")?,
-        false => inner(section, "load.workload.keys", &empty, section.place),
+        false => section.inner(&empty, table_of("keys"), section.place),
     };
-    table.only(&KEYS_OF_KEYS);
-    let reuse = given(&table, "reuse", table.number("reuse", &SHARE));
+    table.check_keys();
+    let reuse = table.given("reuse", table.number("reuse"));
     let fixed = matches!((&reuse, base), (Some(None), None) | (Some(None), Some(Keys { reuse: None, .. })));
-    let count = given(&table, "count", table.count("count", &COUNT));
+    let count = table.given("count", table.count("count"));
     let popularity = popularity(&table, base.map(|base| base.popularity));
-    let every = given(&table, "shift_every", table.count("shift_every", &EVERY));
-    let new = table.choice("new", "operation of a new key", &[("any", NewKey::Any), ("set", NewKey::Set)]);
-    let new = given(&table, "new", new);
-    let one_hit = given(&table, "one_hit", table.number("one_hit", &SHARE));
-    let invalidation = given(&table, "invalidation", table.number("invalidation", &SHARE));
-    let neighbours_hot = given(&table, "neighbours_hot", table.flag("neighbours_hot"));
-    let max_bytes = given(&table, "max", table.count("max", &KEY_BYTES));
+    let every = table.given("shift_every", table.count("shift_every"));
+    let new = table.given("new", table.choice("new", NEW_KEYS));
+    let one_hit = table.given("one_hit", table.number("one_hit"));
+    let invalidation = table.given("invalidation", table.number("invalidation"));
+    let neighbours_hot = table.given("neighbours_hot", table.flag("neighbours_hot"));
+    let max_bytes = table.given("max", table.count("max"));
     // The keys of a trace have lengths or are written with as few characters as tell them apart.
     let shortest = traced.then_some(SizeLaw::Constant { bytes: 1.0 });
     let size = size(&table, base.map(|base| &base.size).or(shortest.as_ref()), mistaken);
@@ -275,13 +232,11 @@ fn keys(section: &Section, base: Option<&Option<Workload>>, traced: bool) -> Opt
         invalidation: invalidation?.or(base.map(|base| base.invalidation)).unwrap_or(0.0),
         neighbours_hot: neighbours_hot?.or(base.map(|base| base.neighbours_hot)).unwrap_or(false),
         size: size?,
-        max_bytes: max_bytes?.or(base.map(|base| base.max_bytes)).unwrap_or(super::KEY_MAX_BYTES),
+        max_bytes: max_bytes?.or(base.map(|base| base.max_bytes)).unwrap_or(KEY_MAX_BYTES),
     })
 }
 
 fn popularity(table: &Section, base: Option<Popularity>) -> Option<Popularity> {
-    const WORDS: [(&str, &str); 5] =
-        [("uniform", "uniform"), ("zipf", "zipf"), ("recency", "recency"), ("hot-set", "hot-set"), ("loop", "loop")];
     let before = match base {
         None | Some(Popularity::Uniform) => "uniform",
         Some(Popularity::Zipf { .. }) => "zipf",
@@ -289,10 +244,10 @@ fn popularity(table: &Section, base: Option<Popularity>) -> Option<Popularity> {
         Some(Popularity::HotSet { .. }) => "hot-set",
         Some(Popularity::Loop) => "loop",
     };
-    let word = given(table, "popularity", table.choice("popularity", "law of popularity", &WORDS));
-    let exponent = given(table, "exponent", table.number("exponent", &EXPONENT));
-    let hot_keys = given(table, "hot_keys", table.count("hot_keys", &COUNT));
-    let hot_share = given(table, "hot_share", table.number("hot_share", &SHARE));
+    let word = table.given("popularity", table.choice("popularity", POPULARITIES));
+    let exponent = table.given("exponent", table.number("exponent"));
+    let hot_keys = table.given("hot_keys", table.count("hot_keys"));
+    let hot_share = table.given("hot_share", table.number("hot_share"));
     let word = word?.unwrap_or(before);
     for (key, owner) in [("exponent", "zipf"), ("hot_keys", "hot-set"), ("hot_share", "hot-set")] {
         if table.has(key) && word != owner {
@@ -305,7 +260,7 @@ fn popularity(table: &Section, base: Option<Popularity>) -> Option<Popularity> {
             let before =
                 base.and_then(|base| if let Popularity::Zipf { exponent } = base { Some(exponent) } else { None });
             if before.is_none() {
-                table.required("exponent", "0.99");
+                table.required("exponent");
             }
             Popularity::Zipf { exponent: exponent?.or(before)? }
         }
@@ -315,8 +270,8 @@ fn popularity(table: &Section, base: Option<Popularity>) -> Option<Popularity> {
                     |base| if let Popularity::HotSet { keys, share } = base { Some((keys, share)) } else { None },
                 );
             if before.is_none() {
-                table.required("hot_keys", "1000");
-                table.required("hot_share", "0.9");
+                table.required("hot_keys");
+                table.required("hot_share");
             }
             let (keys, share) = (hot_keys?.or(before.map(|b| b.0)), hot_share?.or(before.map(|b| b.1)));
             Popularity::HotSet { keys: keys?, share: share? }
@@ -327,24 +282,24 @@ fn popularity(table: &Section, base: Option<Popularity>) -> Option<Popularity> {
     })
 }
 
+/// The keys of a table of `[load.workload]`.
+fn table_of(key: &str) -> &'static keys::Keys {
+    WORKLOAD.get(key).and_then(|key| key.kind.table()).expect("a workload has tables of that name")
+}
+
 fn values(section: &Section, base: Option<&Option<Workload>>, told: bool) -> Option<Values> {
     let mistaken = base.is_none();
     let base = base.and_then(Option::as_ref).map(|base| &base.values);
     let empty = Table::default();
     let table = match section.has("values") {
         true => section.section("values")?,
-        false => inner(section, "load.workload.values", &empty, section.place),
+        false => section.inner(&empty, table_of("values"), section.place),
     };
-    table.only(&["size", "max", "length"]);
+    table.check_keys();
     let empty = told.then_some(SizeLaw::Constant { bytes: 0.0 });
     let size = size(&table, base.map(|base| &base.size).or(empty.as_ref()), mistaken);
-    let max_bytes = given(&table, "max", table.bytes("max", &VALUE_BYTES));
-    let length = table.choice(
-        "length",
-        "length of values",
-        &[("per-key", ValueLength::PerKey), ("per-set", ValueLength::PerSet)],
-    );
-    let length = given(&table, "length", length);
+    let max_bytes = table.given("max", table.bytes("max"));
+    let length = table.given("length", table.choice("length", LENGTHS));
     Some(Values {
         size: size?,
         max_bytes: max_bytes?.or(base.map(|base| base.max_bytes)).unwrap_or(1 << 20),
@@ -355,7 +310,7 @@ fn values(section: &Section, base: Option<&Option<Workload>>, told: bool) -> Opt
 fn size(table: &Section, base: Option<&SizeLaw>, mistaken: bool) -> Option<SizeLaw> {
     if !table.has("size") {
         if base.is_none() && !mistaken {
-            table.required("size", "{ law = \"gamma\", shape = 4, scale = 7 }");
+            table.required("size");
         }
         return base.cloned();
     }
@@ -364,29 +319,18 @@ fn size(table: &Section, base: Option<&SizeLaw>, mistaken: bool) -> Option<SizeL
 
 /// A law of lengths; `counted` where an empirical one may stand.
 fn law(table: &Section, counted: bool) -> Option<SizeLaw> {
-    const LAWS: [(&str, &[&str]); 9] = [
-        ("constant", &["bytes"]),
-        ("uniform", &["low", "high"]),
-        ("exponential", &["mean"]),
-        ("lognormal", &["median", "sigma"]),
-        ("bimodal", &["low", "high", "high_share"]),
-        ("gamma", &["shape", "scale"]),
-        ("gev", &["location", "scale", "shape"]),
-        ("pareto", &["location", "scale", "shape"]),
-        ("empirical", &[]),
-    ];
-    table.required("law", "\"gamma\"");
-    let words = LAWS.map(|law| (law.0, law)).to_vec();
-    let (name, parameters) = table.choice("law", "law of lengths", &words[..if counted { 9 } else { 8 }])?;
+    table.required("law");
+    let known = LAWS.iter().map(|law| (law.0, *law)).filter(|law| counted || law.0 != "empirical").collect::<Vec<_>>();
+    let (name, parameters) = table.choice("law", &known)?;
     let beside: &[&str] = if counted { &["law"] } else { &["law", "weight"] };
     if name == "empirical" {
         return empirical(table);
     }
     table.only(&[beside, parameters].concat());
     for parameter in parameters {
-        table.required(parameter, "1");
+        table.required(parameter);
     }
-    let read = parameters.iter().map(|key| table.number(key, &PARAMETER)).collect::<Vec<_>>();
+    let read = parameters.iter().map(|key| table.number(key)).collect::<Vec<_>>();
     let read = read.into_iter().collect::<Option<Vec<_>>>()?;
     let size = match (name, read.as_slice()) {
         ("constant", &[bytes]) => SizeLaw::Constant { bytes },
@@ -410,7 +354,7 @@ fn law(table: &Section, counted: bool) -> Option<SizeLaw> {
 
 fn empirical(table: &Section) -> Option<SizeLaw> {
     table.only(&["law", "values", "tail"]);
-    table.required("values", "[[2, 0.3], [10, 20, 0.7]]");
+    table.required("values");
     let entry = table.table.get("values")?;
     let wrong = |place| {
         let hint = "a length with a weight, `[2, 0.3]`, or a range with a weight, `[10, 20, 0.7]`".to_owned();
@@ -450,8 +394,8 @@ fn empirical(table: &Section) -> Option<SizeLaw> {
         None => Some(None),
         Some(None) => None,
         Some(Some(tail)) => {
-            tail.required("weight", "0.5");
-            let (size, weight) = (law(&tail, false), tail.number("weight", &WEIGHT));
+            tail.required("weight");
+            let (size, weight) = (law(&tail, false), tail.number("weight"));
             size.zip(weight).map(|(size, weight)| Some(Tail { size: Box::new(size), weight }))
         }
     };
@@ -471,16 +415,15 @@ fn trace_of(section: &Section) -> Option<Option<Trace>> {
         return Some(None);
     }
     let table = section.section("trace")?;
-    table.only(&["file", "format", "gaps", "speed"]);
-    table.required("file", "\"cluster52.zst\"");
-    table.required("format", "\"twitter\"");
+    table.check_keys();
+    table.required("file");
+    table.required("format");
     let file = table.text("file");
     if file.as_deref() == Some("") {
         table.mistake("file", "`load.workload.trace.file` is empty", "name a file".to_owned());
         return None;
     }
-    let format = table.choice("format", "format of traces", &trace::Format::ALL.map(|format| (format.name(), format)));
-    let gaps = table.choice("gaps", "rule for gaps", &[("none", Gaps::None), ("recorded", Gaps::Recorded)]);
-    let (gaps, speed) = (given(&table, "gaps", gaps), given(&table, "speed", table.number("speed", &SPEED)));
-    Some(Some(Trace { file: file?, format: format?, gaps: gaps?.unwrap_or_default(), speed: speed?.unwrap_or(1.0) }))
+    let format = table.choice("format", FORMATS);
+    let (gaps, speed) = (table.choice("gaps", GAPS), table.number("speed"));
+    Some(Some(Trace { file: file?, format: format?, gaps: gaps?, speed: speed? }))
 }

@@ -4,7 +4,7 @@ use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
 
-use contract::monitor::Standing;
+use contract::monitor::EndpointState;
 use hyper::body::Incoming;
 use hyper::{Request, Response, StatusCode};
 use hyper_util::rt::TokioIo;
@@ -14,7 +14,7 @@ use tokio_rustls::TlsAcceptor;
 use crate::app::App;
 use crate::body::Body;
 use crate::call::{Hop, Side};
-use crate::config::Family;
+use crate::config::ProtocolKind;
 use crate::dial::Whom;
 use crate::endpoint::{Endpoint, Scheme};
 use crate::http::Target;
@@ -37,16 +37,18 @@ pub(crate) async fn connect(app: &Arc<App>, request: Request<Incoming>) -> Respo
     };
     if !app.dial.may(&endpoint) {
         crate::metrics::count(&app.watch.metrics.dials_refused);
-        return told(StatusCode::FORBIDDEN, format!("`{endpoint}` is not allowed: no rule of `allow` matches\n"));
+        return told(StatusCode::FORBIDDEN, format!("`{endpoint}` is not allowed: no rule in `allow` matches\n"));
     }
     // A tunnel outlives the connection that it began as, so it has a slot of its own.
     let Ok(slot) = app.slots.clone().try_acquire_owned() else {
         crate::metrics::count(&app.watch.metrics.connections_over);
-        return told(StatusCode::SERVICE_UNAVAILABLE, "there are too many connections\n".to_owned());
+        return told(StatusCode::SERVICE_UNAVAILABLE, "too many connections\n".to_owned());
     };
     let is_thrift = match app.watch.standing(&endpoint) {
-        Standing::Service(id) => app.watch.services.get(id).is_some_and(|service| service.family == Family::Thrift),
-        Standing::Unlisted | Standing::Conflict => false,
+        EndpointState::Service(id) => {
+            app.watch.services.get(id).is_some_and(|service| service.family == ProtocolKind::Thrift)
+        }
+        EndpointState::Unlisted | EndpointState::Conflict => false,
     };
     let host = Endpoint::parse(&endpoint).map(|endpoint| endpoint.host).unwrap_or_default();
     let is_plain = app.watch.routes.has(Scheme::Http, &endpoint);
@@ -56,7 +58,7 @@ pub(crate) async fn connect(app: &Arc<App>, request: Request<Incoming>) -> Respo
     } else {
         match app.dial.connect(&endpoint, Whom::Plain).await {
             Ok(stream) => Some(stream),
-            Err(error) => return told(StatusCode::BAD_GATEWAY, format!("`{endpoint}` cannot be reached: {error}\n")),
+            Err(error) => return told(StatusCode::BAD_GATEWAY, format!("cannot reach `{endpoint}`: {error}\n")),
         }
     };
     let app = app.clone();
@@ -68,7 +70,7 @@ pub(crate) async fn connect(app: &Arc<App>, request: Request<Incoming>) -> Respo
         let _ = match upstream {
             Some(mut upstream) => {
                 app.watch.metrics.skip(Skip::Encrypted);
-                crate::thrift::copy(app.limits.idle, &mut client, &mut upstream).await
+                crate::stream::copy(app.limits.idle, &mut client, &mut upstream).await
             }
             None if is_thrift => {
                 let hop = Hop {
@@ -107,14 +109,14 @@ fn within(
         let is_tls = timeout(app.limits.idle, client.begins_with(HANDSHAKE)).await;
         match (is_tls.map_err(|_| io::Error::from(io::ErrorKind::TimedOut))??, ends_tls) {
             (true, Some(acceptor)) => {
-                let client = Stream::new(crate::listen::late(&app, acceptor.accept(client)).await?);
+                let client = Stream::new(app.shaken(acceptor.accept(client)).await?);
                 crate::http::serve(&app, client, within_tls).await
             }
             (false, _) if is_plain => crate::http::serve(&app, client, plain).await,
             _ => {
                 let mut upstream = app.dial.connect(&authority, Whom::Plain).await?;
                 app.watch.metrics.skip(Skip::Encrypted);
-                crate::thrift::copy(app.limits.idle, &mut client, &mut upstream).await
+                crate::stream::copy(app.limits.idle, &mut client, &mut upstream).await
             }
         }
     })

@@ -1,4 +1,4 @@
-//! Middles of a trial: started after the subject, its neighbour first, each with a folder of its own; stopped before it.
+//! Proxies of a trial: started after the subject, its neighbour first, each with a folder of its own; stopped before it.
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -6,9 +6,9 @@ use std::fs;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use study::middle::MiddlePlan;
 use study::plan::{Level, Plan};
-use study::record::{FailureKind, MiddleUse};
+use study::proxy::ProxyPlan;
+use study::record::{FailureKind, ProxyUse};
 use study::{Calls, Warning, WarningKind, words};
 
 use crate::end::{End, failed};
@@ -18,14 +18,14 @@ use crate::sample::{Reading, Sampler};
 use crate::server::{Server, Started};
 use crate::wire::{self, Table};
 
-/// Longest file that a middle's is made of, bytes.
+/// Longest file that a proxy's is made of, bytes.
 const TEMPLATE_MAX_BYTES: u64 = 1024 * 1024;
 /// Longest file of calls that is read, bytes.
 const CALLS_MAX_BYTES: u64 = 64 * 1024 * 1024;
 
-/// A middle that runs.
-pub(crate) struct Middle<'a> {
-    plan: &'a MiddlePlan,
+/// A proxy that runs.
+pub(crate) struct Proxy<'a> {
+    plan: &'a ProxyPlan,
     pub(crate) started: Started,
     pub(crate) sampler: Sampler,
     port: u16,
@@ -36,7 +36,7 @@ pub(crate) struct Middle<'a> {
     folder: tempfile::TempDir,
 }
 
-/// What a middle is started with.
+/// What a proxy is started with.
 pub(crate) struct Place<'a> {
     pub(crate) supervisor: &'a Supervisor,
     pub(crate) directory: &'a Path,
@@ -50,15 +50,15 @@ pub(crate) struct Place<'a> {
     pub(crate) second_port: u16,
 }
 
-impl<'a> Middle<'a> {
+impl<'a> Proxy<'a> {
     /// Starts it; what is known of it stands in `used`, also where it fails.
-    pub(crate) fn start(plan: &'a MiddlePlan, place: &Place<'_>, used: &mut MiddleUse) -> Result<Self, End> {
-        let who = format!("middle `{}`: ", plan.name);
-        let broken = |text: String| failed(FailureKind::Middle, format!("{who}{text}"));
+    pub(crate) fn start(plan: &'a ProxyPlan, place: &Place<'_>, used: &mut ProxyUse) -> Result<Self, End> {
+        let who = format!("proxy `{}`: ", plan.name);
+        let broken = |text: String| failed(FailureKind::Proxy, format!("{who}{text}"));
         used.name.clone_from(&plan.name);
         used.used.cpus = place.cpus.to_vec();
         used.shares_cpus = plan.cpus == 0;
-        let folder = tempfile::Builder::new().prefix("quintain-middle-").tempdir();
+        let folder = tempfile::Builder::new().prefix("quintain-proxy-").tempdir();
         let folder = folder.map_err(|error| broken(format!("it has no folder: {error}")))?;
         let free_port = || ready::free_port().map_err(|error| broken(format!("there is no free port: {error}")));
         let (admin_port, peer_port, second_peer_port) = (free_port()?, free_port()?, free_port()?);
@@ -101,7 +101,7 @@ impl<'a> Middle<'a> {
             port: plan.port,
             ready_timeout_ns: plan.ready_timeout_ns,
             stop_timeout_ns: plan.stop_timeout_ns,
-            kind: FailureKind::Middle,
+            kind: FailureKind::Proxy,
             who: &who,
         };
         let started = server.start(place.supervisor, place.interrupted, &mut used.used)?;
@@ -126,12 +126,12 @@ impl<'a> Middle<'a> {
     pub(crate) fn ended(&mut self) -> Option<End> {
         let exit = self.started.child.wait(Duration::ZERO)?;
         let text = format!(
-            "middle `{}`: it ended ({exit}) while it was loaded{}{}",
+            "proxy `{}`: exited ({exit}) under load{}{}",
             self.plan.name,
             self.started.child.left_behind(),
             crate::end::saying(&self.started.child.last_words())
         );
-        Some(failed(FailureKind::Middle, text))
+        Some(failed(FailureKind::Proxy, text))
     }
 
     /// Stops it, and writes what it used and what passed it into `used`. Gives what the reader should know.
@@ -140,10 +140,10 @@ impl<'a> Middle<'a> {
         readings: Option<(Reading, Reading)>,
         span: Option<(Instant, Instant)>,
         tables: &[(&Table, &Table)],
-        used: &mut MiddleUse,
+        used: &mut ProxyUse,
     ) -> Vec<Warning> {
         let exit = self.started.child.stop(Duration::from_nanos(self.plan.stop_timeout_ns));
-        let ignored = exit.ignored_sigterm().map(|text| format!("middle `{}`: {text}", self.plan.name));
+        let ignored = exit.ignored_sigterm().map(|text| format!("proxy `{}`: {text}", self.plan.name));
         let mut warnings = ignored.map(|text| WarningKind::IgnoredSigterm.says(text)).into_iter().collect::<Vec<_>>();
         used.used.exit = Some(exit.to_string());
         used.used.stderr_tail = self.started.child.last_words();
@@ -153,7 +153,7 @@ impl<'a> Middle<'a> {
             None => {}
             Some((_, Ok(calls))) => used.calls = Some(Box::new(calls)),
             Some((file, Err(text))) => {
-                let text = format!("middle `{}`: its calls, `{file}`: {text}", self.plan.name);
+                let text = format!("proxy `{}`: its calls, `{file}`: {text}", self.plan.name);
                 warnings.push(WarningKind::NotRead.says(text));
             }
         }
@@ -178,11 +178,11 @@ fn template_text(path: &Path) -> Result<String, String> {
     fs::read_to_string(path).map_err(|error| wrong(error.to_string()))
 }
 
-/// What is wrong with the files that middles are to find in their folders; one sentence each.
+/// What is wrong with the files that proxies are to find in their folders; one sentence each.
 pub(crate) fn missing_files(plan: &Plan, directory: &Path) -> Vec<String> {
-    let middles = plan.points.iter().flat_map(|point| &point.middles);
-    middles
-        .flat_map(|middle| middle.files.values())
+    let proxies = plan.points.iter().flat_map(|point| &point.proxies);
+    proxies
+        .flat_map(|proxy| proxy.files.values())
         .filter_map(|file| template_text(&directory.join(file)).err())
         .collect()
 }

@@ -1,72 +1,68 @@
-//! `[middle.NAME]`: what stands between generator and subject, and the factor `through`, whose levels say which of them do.
+//! `[proxy.NAME]`: what stands between generator and subject, and the factor `through`, whose levels say which of them do.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::expand::factors::Factor;
 use crate::expand::subject;
-use crate::middle::{DIRECT, MiddlePlan, THROUGH};
+use crate::keys::PROXY;
 use crate::nearest::suggestion;
 use crate::node::{Place, Table, Value};
 use crate::plan::Level;
+use crate::proxy::{DIRECT, ProxyPlan, THROUGH};
 use crate::report::Report;
-use crate::section::{Bounds, Section, Setting};
+use crate::section::{Section, Setting};
 use crate::template::{self, PORT};
 
-const KEYS: [&str; 10] =
-    ["build", "command", "directory", "environment", "files", "calls", "cpus", "port", "ready_timeout", "stop_timeout"];
-const CPUS: Bounds<u64> = Bounds { low: 1, high: 4096, text: "1 to 4,096, or \"subject\"" };
-/// Most middles that requests pass one after another.
+/// Most proxies that requests pass one after another.
 const CHAIN_MAX: usize = 8;
 
-/// The middles of a study by name, and where each begins.
-pub(crate) struct Middles<'a> {
+/// The proxies of a study by name, and where each begins.
+pub(crate) struct Proxies<'a> {
     tables: BTreeMap<&'a str, (&'a Table, Place)>,
     report: &'a Report<'a>,
 }
 
-/// The middles; those that are no tables are reported and left out.
-pub(crate) fn read<'a>(root: &'a Table, factors: &[Factor], report: &'a Report<'a>) -> Middles<'a> {
-    let mut middles = Middles { tables: BTreeMap::new(), report };
-    let Some(entry) = root.get("middle") else { return middles };
+/// The proxies; those that are no tables are reported and left out.
+pub(crate) fn read<'a>(root: &'a Table, factors: &[Factor], report: &'a Report<'a>) -> Proxies<'a> {
+    let mut proxies = Proxies { tables: BTreeMap::new(), report };
+    let Some(entry) = root.get("proxy") else { return proxies };
     let Value::Table(all) = &entry.node.value else {
-        let message = format!("`middle` is a table of middles, not {}", entry.node.value.kind());
-        report.mistake(entry.node.place, message, "begin each with its name: `[middle.haproxy]`".to_owned());
-        return middles;
+        let message = format!("`proxy` is a table of proxies, not {}", entry.node.value.kind());
+        report.mistake(entry.node.place, message, "begin each with its name: `[proxy.haproxy]`".to_owned());
+        return proxies;
     };
     for entry in all.iter() {
         let name = entry.key.as_str();
         if name == DIRECT || name.is_empty() || name.contains('+') || name.trim() != name {
-            let message = format!("`{}` cannot be the name of a middle", name.escape_debug());
-            let hint = "`direct` stands for none, and `a + b` for one behind another".to_owned();
+            let message = format!("`{}` cannot be the name of a proxy", name.escape_debug());
+            let hint = "`direct` means no proxy, `a + b` means a chain".to_owned();
             report.mistake(entry.key_place, message, hint);
             continue;
         }
         match &entry.node.value {
             Value::Table(table) => {
-                middles.section(name, table, entry.key_place, &[]).only(&KEYS);
-                middles.tables.insert(name, (table, entry.key_place));
+                proxies.section(name, table, entry.key_place, &[]).check_keys();
+                proxies.tables.insert(name, (table, entry.key_place));
             }
-            other => {
-                report.mistake(entry.node.place, format!("`middle.{name}` is a table, not {}", other.kind()), None)
-            }
+            other => report.mistake(entry.node.place, format!("`proxy.{name}` is a table, not {}", other.kind()), None),
         }
     }
     if !factors.iter().any(|factor| factor.name == THROUGH) && !super::lost(THROUGH, report) {
         let hint = "add `through = [\"direct\", \"NAME\"]` to `[factors]`".to_owned();
-        report.missing(entry.key_place, "no factor `through` says which design points pass a middle", hint);
+        report.missing(entry.key_place, "no factor `through` says which design points pass a proxy", hint);
     }
-    middles
+    proxies
 }
 
-impl<'a> Middles<'a> {
+impl<'a> Proxies<'a> {
     fn section<'b>(&'b self, name: &str, table: &'b Table, place: Place, settings: &'b [Setting<'b>]) -> Section<'b> {
-        let (name, table) = (format!("middle.{name}"), Cow::Borrowed(table));
-        Section { name, table, place, settings, report: self.report }
+        let (name, table) = (format!("proxy.{name}"), Cow::Borrowed(table));
+        Section { name, table, keys: &PROXY, place, settings, report: self.report }
     }
 
     /// What the requests of a design point pass, the generator's neighbour first; `None` only where a mistake was reported.
-    pub(crate) fn of(&self, settings: &[Setting<'_>]) -> Option<Vec<MiddlePlan>> {
+    pub(crate) fn of(&self, settings: &[Setting<'_>]) -> Option<Vec<ProxyPlan>> {
         if self.tables.is_empty() {
             return Some(Vec::new());
         }
@@ -76,21 +72,21 @@ impl<'a> Middles<'a> {
             None
         };
         let Level::Text(level) = setting.level else {
-            return mistake(format!("a level of `through` is `direct` or a middle, not `{}`", setting.level), None);
+            return mistake(format!("a level of `through` is `direct` or a proxy, not `{}`", setting.level), None);
         };
         if level == DIRECT {
             return Some(Vec::new());
         }
         let names = level.split('+').map(str::trim).collect::<Vec<_>>();
         if names.len() > CHAIN_MAX {
-            return mistake(format!("`{level}` has more than {CHAIN_MAX} middles"), None);
+            return mistake(format!("`{level}` has more than {CHAIN_MAX} proxies"), None);
         }
         if names.iter().collect::<BTreeSet<_>>().len() < names.len() {
-            return mistake(format!("`{level}` passes a middle twice"), None);
+            return mistake(format!("`{level}` passes a proxy twice"), None);
         }
         let known = || self.tables.keys().copied().chain([DIRECT]);
         if let Some(unknown) = names.iter().find(|name| !self.tables.contains_key(**name)) {
-            let message = format!("`{}` is no middle", unknown.escape_debug());
+            let message = format!("`{}` is no proxy", unknown.escape_debug());
             return mistake(message, Some(suggestion(unknown, known())));
         }
         // Every one is read, so that all mistakes are found.
@@ -102,27 +98,27 @@ impl<'a> Middles<'a> {
     }
 }
 
-fn one(name: &str, middle: &Section) -> Option<MiddlePlan> {
-    middle.required("command", "\"haproxy -db -f {folder}/haproxy.cfg\"");
-    let command = middle.text("command");
+fn one(name: &str, proxy: &Section) -> Option<ProxyPlan> {
+    proxy.required("command");
+    let command = proxy.text("command");
     if command.as_ref().is_some_and(|command| command.trim().is_empty()) {
-        middle.mistake("command", format!("`{}.command` is empty", middle.name), None);
+        proxy.mistake("command", format!("`{}.command` is empty", proxy.name), None);
     }
-    command.iter().for_each(|command| subject::can_be_started(middle, "command", command));
-    let files = files(middle);
-    let calls = super::load::given(middle, "calls", middle.text_as("calls", file_name));
-    let port = super::load::given(middle, "port", middle.small("port", &subject::PORTS));
-    let cpus = cpus(middle);
-    let (build, directory) = (subject::build(middle), subject::optional(middle, "directory"));
-    let environment = subject::environment(middle);
-    let (ready, stop) = subject::timeouts(middle);
+    command.iter().for_each(|command| subject::can_be_started(proxy, "command", command));
+    let files = files(proxy);
+    let calls = proxy.given("calls", proxy.text_as("calls", file_name));
+    let port = proxy.given("port", proxy.small("port"));
+    let cpus = cpus(proxy);
+    let (build, directory) = (subject::build(proxy), subject::optional(proxy, "directory"));
+    let environment = subject::environment(proxy);
+    let (ready, stop) = (proxy.duration_ns("ready_timeout"), proxy.duration_ns("stop_timeout"));
     let (command, files) = (command?, files?);
     let has_port = |text: &str| template::templates(text).iter().any(|(_, name)| *name == PORT);
     if port == Some(None) && files.is_empty() && !has_port(&command) {
         let hint = "pass `{port}` to it, or set `port` to the one it always uses".to_owned();
-        middle.mistake("command", format!("`{}.command` has no `{{port}}`", middle.name), hint);
+        proxy.mistake("command", format!("`{}.command` has no `{{port}}`", proxy.name), hint);
     }
-    Some(MiddlePlan {
+    Some(ProxyPlan {
         name: name.to_owned(),
         build: build?,
         command,
@@ -138,18 +134,18 @@ fn one(name: &str, middle: &Section) -> Option<MiddlePlan> {
 }
 
 /// Processors of its own; 0: the subject's.
-fn cpus(middle: &Section) -> Option<u32> {
-    if !middle.has("cpus") || middle.is_word("cpus", "subject") {
+fn cpus(proxy: &Section) -> Option<u32> {
+    if proxy.is_word("cpus", "subject") {
         return Some(0);
     }
-    middle.small("cpus", &CPUS)
+    proxy.small("cpus")
 }
 
-fn files(middle: &Section) -> Option<BTreeMap<String, String>> {
-    if !middle.has("files") {
+fn files(proxy: &Section) -> Option<BTreeMap<String, String>> {
+    if !proxy.has("files") {
         return Some(BTreeMap::new());
     }
-    let section = middle.section("files")?;
+    let section = proxy.section("files")?;
     let mut fine = true;
     let mut files = BTreeMap::new();
     for entry in section.table.iter() {
@@ -165,10 +161,10 @@ fn files(middle: &Section) -> Option<BTreeMap<String, String>> {
     fine.then_some(files)
 }
 
-/// A name without a folder: it lies in the middle's own.
+/// A name without a folder: it lies in the directory of the proxy.
 fn file_name(name: &str) -> Result<String, (String, Option<String>)> {
     if name.is_empty() || name.contains(['/', '\0']) || name.starts_with('.') {
-        let hint = "it lies in the folder that the middle has for itself, `{folder}`".to_owned();
+        let hint = "it lies in the folder that the proxy has for itself, `{folder}`".to_owned();
         return Err((format!("`{}` is not the name of a file without a folder", name.escape_debug()), Some(hint)));
     }
     Ok(name.to_owned())

@@ -1,8 +1,9 @@
 //! A journey file becomes a [`Journey`], or all of its mistakes.
 
-use super::template::{self, Part};
-use super::{Argument, Call, Journey, OWN_SCHEMAS, Schema, Step, path};
 use crate::diagnostic::Diagnostic;
+use crate::journey::template::{self, Part};
+use crate::journey::{Argument, Call, Journey, OWN_SCHEMAS, PRESETS, Schema, Step, path};
+use crate::keys::{JOURNEY, Keys};
 use crate::nearest::suggestion;
 use crate::node::{self, Entry, Node, Place, Table, Value};
 use crate::report::Report;
@@ -12,9 +13,6 @@ pub const TEXT_MAX_BYTES: usize = 256 * 1024;
 /// Steps of a journey at most.
 const STEPS_MAX: usize = 1000;
 
-const KEYS: [&str; 5] = ["name", "targets", "schemas", "let", "step"];
-const STEP_KEYS: [&str; 10] =
-    ["name", "url", "thrift", "soap", "method", "body", "arguments", "headers", "take", "expect"];
 /// Header fields that are not a step's to set.
 const OWN_FIELDS: [&str; 6] = ["Host", "Content-Length", "Transfer-Encoding", "Connection", "Upgrade", "Expect"];
 /// Names that mean something else in braces.
@@ -38,6 +36,12 @@ pub fn parse(text: &str) -> Result<Journey, Vec<Diagnostic>> {
     Ok(journey)
 }
 
+/// The preset of that name.
+pub fn preset(name: &str) -> Option<Journey> {
+    let (_, text) = PRESETS.iter().find(|preset| preset.0 == name)?;
+    Some(parse(text).expect("a test reads every preset"))
+}
+
 struct Reader<'r> {
     report: &'r Report<'r>,
     text: &'r str,
@@ -46,9 +50,9 @@ struct Reader<'r> {
 }
 
 impl Reader<'_> {
-    fn only(&self, table: &Table, known: &[&str], whose: &str) {
-        for entry in table.iter().filter(|entry| !known.contains(&entry.key.as_str())) {
-            let hint = suggestion(&entry.key, known.iter().copied());
+    fn only(&self, table: &Table, known: &Keys, whose: &str) {
+        for entry in table.iter().filter(|entry| known.get(&entry.key).is_none()) {
+            let hint = suggestion(&entry.key, known.names());
             self.report.mistake(entry.key_place, format!("unknown key `{}` {whose}", entry.key.escape_debug()), hint);
         }
     }
@@ -118,7 +122,7 @@ impl Reader<'_> {
     }
 
     fn journey(&mut self, root: &Table) -> Journey {
-        self.only(root, &KEYS, "in a journey");
+        self.only(root, &JOURNEY, "in a journey");
         let name = root.get("name").and_then(|entry| self.text_of(entry)).unwrap_or_default().to_owned();
         if root.get("name").is_none() {
             self.report.missing(Place::default(), "the journey has no `name`", "add `name = \"evernote\"`".to_owned());
@@ -180,7 +184,8 @@ impl Reader<'_> {
 
     /// One step; `None` where a mistake leaves none.
     fn step(&mut self, table: &Table, place: Place, schemas: &[Schema]) -> Option<Step> {
-        self.only(table, &STEP_KEYS, "in a step");
+        let keys = JOURNEY.key("step").kind.table().expect("a step is a table");
+        self.only(table, keys, "in a step");
         let begin = table.iter().map(|entry| entry.key_place.start).min().unwrap_or(place.start);
         let line = self.text.as_bytes()[..begin.min(self.text.len())].iter().filter(|byte| **byte == b'\n').count() + 1;
         let here = table.iter().next().map_or(place, |entry| entry.key_place);
@@ -373,7 +378,6 @@ impl Reader<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::journey::{PRESETS, preset};
 
     fn told(text: &str) -> Vec<String> {
         let mistakes = parse(text).err().unwrap_or_default();

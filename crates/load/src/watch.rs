@@ -1,0 +1,173 @@
+//! What is told of a load while it runs, and why there may be none.
+
+use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use net::Nanos;
+use study::seam::{Announced, Span};
+
+pub use crate::coordinator::Phase;
+use crate::coordinator::{Control, Coordinator, Outcome};
+use crate::observer::Usage;
+use crate::trace::ReplayError;
+
+/// The coordinator looks so often.
+const STEP: Duration = Duration::from_millis(5);
+/// And tells of progress so often, ns.
+const PROGRESS_NS: Nanos = 200_000_000;
+
+/// What is told of a load while it runs, from the caller's thread.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Event {
+    /// How it stands, a few times a second.
+    Progress(Progress),
+    /// When measuring will begin: once, before it does.
+    Announced(Announced),
+    /// Measuring has ended. Nothing is sent any more, and all connections stay open until the call returns, up to
+    /// [`study::seam::HOLD_MAX`] or a little more.
+    Measured(Span),
+}
+
+/// How a load stands while it runs.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Progress {
+    /// Where it stands. The first report of [`Phase::Measure`] comes when measuring begins.
+    pub phase: Phase,
+    /// Since measuring began, ns.
+    pub elapsed_ns: Nanos,
+    /// Valid answers so far.
+    pub requests: u64,
+    /// Errors so far.
+    pub errors: u64,
+    /// Valid answers a second, over the last windows (half a second at the most recent).
+    pub rate_per_s: f64,
+    /// Mean latency over the same, ns; 0 without an answer.
+    pub latency_mean_ns: f64,
+}
+
+/// Why there is no measurement.
+#[derive(Debug, thiserror::Error)]
+pub enum LoadError {
+    /// The specification has mistakes, all of them here.
+    #[error("the load is not valid: {}", .0.join("; "))]
+    Spec(Vec<String>),
+    /// The address could not be resolved.
+    #[error("cannot resolve `{address}`: {source}")]
+    Resolve {
+        /// As it was given.
+        address: String,
+        /// Why.
+        source: io::Error,
+    },
+    /// What TLS needs is not there.
+    #[error("{0}")]
+    Tls(crate::tls::TlsError),
+    /// The trace cannot be replayed.
+    #[error("{0}")]
+    Trace(ReplayError),
+    /// The trace came to its end before anything was measured.
+    #[error("the trace `{0}` ended in the warm-up")]
+    TraceEnded(String),
+    /// Not one connection stood within the time for it.
+    #[error("none of {clients} connections to {address} could be opened: {reason}")]
+    Unreachable {
+        /// Where, as it was given or resolved.
+        address: String,
+        /// How many were tried.
+        clients: u32,
+        /// Why, in a few words.
+        reason: String,
+    },
+    /// The door to the kernel is closed.
+    #[error("{what}: {source}")]
+    Kernel {
+        /// What was tried.
+        what: String,
+        /// Why it failed.
+        source: io::Error,
+    },
+    /// A worker ended by a defect of ours.
+    #[error("worker {0} panicked")]
+    Panicked(u32),
+    /// `abort` was set before anything was measured.
+    #[error("interrupted before anything was measured")]
+    Interrupted,
+}
+
+/// Says that a worker has failed, unless it is told to forget it: also when the worker panics.
+pub(crate) struct Flag<'a>(pub(crate) &'a AtomicBool);
+
+impl Drop for Flag<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Steps the coordinator to the end and tells of it; then lets the workers close their connections.
+pub(crate) fn watch(
+    coordinator: &mut Coordinator<'_>,
+    control: &Control,
+    tell: &mut dyn FnMut(Event),
+    aborted: &dyn Fn() -> bool,
+) -> Outcome {
+    let mut told_phase = None;
+    let mut told_at = 0;
+    let mut announced = false;
+    loop {
+        let now = net::thread::monotonic_ns();
+        let outcome = coordinator.step(now, aborted());
+        if !announced && let Some(moments) = coordinator.announced() {
+            announced = true;
+            tell(Event::Announced(moments));
+        }
+        if let Some(outcome) = outcome {
+            if let Outcome::Measured(ended) = &outcome {
+                tell(Event::Measured(Span { from_ns: ended.from, until_ns: ended.until }));
+            }
+            control.release();
+            return outcome;
+        }
+        let phase = coordinator.phase(now);
+        if told_phase != Some(phase) || now >= told_at + PROGRESS_NS {
+            (told_phase, told_at) = (Some(phase), now);
+            tell(Event::Progress(report(phase, now.saturating_sub(coordinator.measured_from()), control)));
+        }
+        let left = coordinator.next_moment(now).saturating_sub(net::thread::monotonic_ns());
+        std::thread::sleep(STEP.min(Duration::from_nanos(left)));
+    }
+}
+
+fn report(phase: Phase, elapsed_ns: Nanos, control: &Control) -> Progress {
+    const RECENT_WINDOWS: usize = 5;
+    let mut seen = Progress { phase, elapsed_ns, requests: 0, errors: 0, rate_per_s: 0.0, latency_mean_ns: 0.0 };
+    let (mut sum, mut count) = (0.0, 0.0);
+    for gauge in &control.gauges {
+        let live = gauge.live();
+        seen.requests += live.requests;
+        seen.errors += live.errors;
+        let recent = &live.windows[live.windows.len().saturating_sub(RECENT_WINDOWS)..];
+        let span_s = recent.len() as f64 * control.window_ns as f64 / 1e9;
+        let answers = recent.iter().map(|window| window.1).sum::<f64>();
+        if span_s > 0.0 {
+            seen.rate_per_s += answers / span_s;
+        }
+        count += answers;
+        sum += recent.iter().map(|window| window.0).sum::<f64>();
+    }
+    if count > 0.0 {
+        seen.latency_mean_ns = sum / count;
+    }
+    seen
+}
+
+pub(crate) fn kernel(what: &str, source: io::Error) -> LoadError {
+    LoadError::Kernel { what: what.to_owned(), source }
+}
+
+/// What this thread has used so far.
+pub(crate) fn usage() -> Usage {
+    let schedstat = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
+    let run_queue_ns = schedstat.split_ascii_whitespace().nth(1).and_then(|word| word.parse().ok());
+    Usage { cpu_ns: net::thread::thread_cpu_ns(), run_queue_ns }
+}

@@ -1,0 +1,311 @@
+//! A connection from its connect to its end, and what becomes of the requests on it.
+
+use std::io;
+
+use net::{Close, CloseReason, Conn, Data, Driver, Nanos};
+
+use super::connections::State;
+use super::{Source, Worker};
+use crate::protocol::{Parsed, Protocol};
+use crate::recorder::Fault;
+
+/// A subject that has said that it ends a connection does so within this, or it is reset, ns.
+const DRAIN_NS: Nanos = 50_000_000;
+
+impl<D: Driver, P: Protocol> Worker<'_, D, P> {
+    pub(super) fn connect(&mut self, id: u32, at: Nanos) {
+        match self.driver.connect(&self.task.address) {
+            Ok(conn) => self.connections.connects(id, conn, at, &self.tally.observer),
+            Err(error) => self.unconnectable(id, &error, at),
+        }
+    }
+
+    /// This machine has no room for one more connection.
+    #[cold]
+    fn unconnectable(&mut self, id: u32, error: &io::Error, at: Nanos) {
+        self.tally.recorder.example(Fault::Os, || Some(error.to_string()));
+        self.tally.observer.problem(error.to_string());
+        if self.connections.client(id).in_flight == 0 {
+            self.tally.failed_connect(Fault::Os, false, at);
+        }
+        self.lose(id, State::Down, Some(Fault::Os), at);
+        self.connections.settle(id);
+        self.connections.back_off(id, at, &self.tally.observer);
+    }
+
+    pub(super) fn connected(&mut self, conn: Conn) {
+        let Some(id) = self.connections.client_of(conn) else { return };
+        let at = self.driver.now();
+        let client = self.connections.client(id);
+        self.tally.recorder.connect.record(at.saturating_sub(client.since));
+        client.since = at;
+        let Some(connector) = self.task.tls else { return self.stands(id, at) };
+        client.state = State::Handshaking;
+        let session = client.tls.insert(Box::new(connector.start()));
+        self.cipher.clear();
+        session.take(&mut self.cipher);
+        let _ = self.driver.send(conn, &self.cipher); // A connection that is gone says so.
+    }
+
+    /// The encrypted bytes of a connection have come.
+    pub(super) fn decrypt(&mut self, id: u32, data: Data, at: Nanos) {
+        let client = self.connections.client(id);
+        let (Some(session), Some(conn)) = (&mut client.tls, client.conn) else { return };
+        self.plain.clear();
+        let read = session.read(self.driver.bytes(data), &mut self.plain);
+        self.cipher.clear();
+        session.take(&mut self.cipher);
+        if !self.cipher.is_empty() {
+            self.tally.recorder.sent_bytes += self.tally.measured(self.cipher.len());
+            let _ = self.driver.send(conn, &self.cipher); // As in `send_out`.
+        }
+        let is_handshaking = client.state == State::Handshaking;
+        if let Err(error) = read {
+            self.tally.recorder.example(Fault::Tls, || Some(error.to_string()));
+            if is_handshaking {
+                self.tally.observer.problem(error.to_string());
+            }
+            return self.refused(id, Fault::Tls, at);
+        }
+        let ended = session.ended();
+        if is_handshaking && !session.is_handshaking() {
+            self.tally.recorder.handshake(at.saturating_sub(client.since), session.resumed());
+            self.stands(id, at);
+        }
+        if !self.plain.is_empty() {
+            self.read(id, Source::Plain, at);
+        }
+        if ended {
+            self.ended(id, at, true);
+        }
+    }
+
+    /// A connection stands, its handshake done where there is one: it can be used.
+    fn stands(&mut self, id: u32, at: Nanos) {
+        self.connections.connect_ended();
+        let per_request = self.connections.per_request;
+        let is_first = self.connections.stands(id, at);
+        if !is_first && !per_request {
+            self.tally.recorder.reconnects += self.tally.measured(1);
+        }
+        self.protocol.renew(&mut self.connections.client(id).stream);
+        if !per_request {
+            let again = self.ask_again(id, at);
+            return self.go_on(id, at, self.connections.depth - again);
+        }
+        if self.connections.client(id).in_flight == 0 {
+            self.connections.client(id).at_once = true;
+            return self.give_up(id, None, at); // It has shown that the subject can be reached.
+        }
+        self.out.clear();
+        let (client, flight) = self.connections.flight(id, 0);
+        flight.expected = self.protocol.request(&mut client.stream, at, &mut self.rng, &mut self.out);
+        self.send_out(id);
+    }
+
+    pub(super) fn end_of_stream(&mut self, conn: Conn) {
+        let Some(id) = self.connections.client_of(conn) else { return };
+        let at = self.driver.now();
+        // Without the alert that closes a TLS stream anybody may have cut it (RFC 8446, 6.1).
+        let in_order = self.connections.client(id).tls.as_ref().is_none_or(|session| session.ended());
+        self.ended(id, at, in_order);
+    }
+
+    /// The subject sends no more on this connection.
+    fn ended(&mut self, id: u32, at: Nanos, in_order: bool) {
+        let (client, flight) = self.connections.flight(id, 0);
+        if client.state == State::Open && client.in_flight > 0 {
+            let flight = *flight;
+            match self.protocol.end(&mut client.stream, flight.expected) {
+                Parsed::Answer { fault, status, seen, .. } if in_order => {
+                    self.answered(id, flight, fault, status, seen, at);
+                    self.drain(id, at);
+                }
+                Parsed::Answer { .. } => {
+                    let why = || Some("the TLS stream ended without its closing alert".to_owned());
+                    self.tally.recorder.example(Fault::Truncated, why);
+                    self.lost_request(id, Some(Fault::Truncated), at);
+                }
+                // Between two answers, as a server does that has waited long enough: it may not have seen what was asked.
+                Parsed::Broken(Fault::Closed) if client.served => {
+                    return self.give_up(id, Some(Fault::ClosedBetween), at);
+                }
+                Parsed::Broken(fault) => {
+                    self.tally.recorder.example(fault, || self.protocol.explain());
+                    self.lost_request(id, Some(fault), at);
+                }
+                Parsed::More => {}
+            }
+        }
+        if self.connections.client(id).state == State::Handshaking {
+            self.tally.observer.problem("closed before the TLS handshake was done".to_owned());
+            return self.refused(id, Fault::Closed, at);
+        }
+        self.give_up(id, Some(Fault::Closed), at);
+    }
+
+    /// Nothing more is asked on this connection: the subject has said that it ends it, or was asked to. What was sent behind its last
+    /// answer is owed none (RFC 9112, 9.6).
+    pub(super) fn drain(&mut self, id: u32, at: Nanos) {
+        self.put_off(id, at);
+        self.connections.forget_room(id);
+        let client = self.connections.client(id);
+        client.state = State::Draining;
+        client.since = at;
+        client.at_once = true;
+    }
+
+    /// What is in flight on this connection is owed no answer any more: it is asked again on the next one.
+    #[cold]
+    fn put_off(&mut self, id: u32, at: Nanos) {
+        let caused = self.protocol.caused(&self.connections.client(id).stream);
+        self.connections.put_off(id, caused, at, &self.tally.observer);
+    }
+
+    /// What came is no answer to the oldest request in flight, and nothing behind it can be read.
+    #[cold]
+    pub(super) fn broken(&mut self, id: u32, fault: Fault, at: Nanos) {
+        self.tally.recorder.example(fault, || self.protocol.explain());
+        self.hang_up(id, fault, at);
+    }
+
+    /// A request was asked on a connection on which bytes had come before it: its answer cannot be told from what follows them.
+    #[cold]
+    pub(super) fn spoiled(&mut self, id: u32, at: Nanos) {
+        let begins = self.connections.client(id).unasked.take();
+        self.tally.recorder.example(P::UNREADABLE, || Some(format!("unexpected bytes: `{}`", begins?)));
+        self.hang_up(id, P::UNREADABLE, at);
+    }
+
+    /// The oldest request in flight has failed by `fault`, and we end its connection. Those behind it have done nothing wrong.
+    fn hang_up(&mut self, id: u32, fault: Fault, at: Nanos) {
+        self.lost_request(id, Some(fault), at);
+        self.put_off(id, at);
+        self.give_up(id, None, at);
+    }
+
+    /// A connection has failed, also where no request was in flight on it.
+    fn refused(&mut self, id: u32, fault: Fault, at: Nanos) {
+        let client = self.connections.client(id);
+        if client.in_flight == 0 || client.state != State::Open {
+            self.tally.failed_connect(fault, client.in_flight > 0, at);
+        }
+        self.connections.settle(id);
+        self.give_up(id, Some(fault), at);
+    }
+
+    /// Closes the connection of a client; requests in flight on it have failed by `fault`.
+    pub(super) fn give_up(&mut self, id: u32, fault: Option<Fault>, at: Nanos) {
+        let client = self.connections.client(id);
+        let Some(conn) = client.conn else { return };
+        let was = std::mem::replace(&mut client.state, State::Closing);
+        // The subject has ended its side, after its last answer: an end in order, and no haste to reset.
+        let how = if was == State::Draining { Close::Graceful } else { Close::Reset };
+        self.lose(id, was, fault, at);
+        self.driver.close(conn, how);
+    }
+
+    /// What a connection that was in state `was` takes with it.
+    fn lose(&mut self, id: u32, was: State, fault: Option<Fault>, at: Nanos) {
+        if matches!(was, State::Connecting | State::Handshaking) {
+            self.connections.connect_ended();
+        }
+        while self.connections.client(id).in_flight > 0 {
+            self.lost_request(id, fault, at);
+        }
+        if was == State::Open {
+            self.connections.forget_room(id);
+        }
+        let caused = self.protocol.caused(&self.connections.client(id).stream);
+        self.connections.owe(id, caused);
+    }
+
+    /// The oldest request in flight of a client will not be answered.
+    fn lost_request(&mut self, id: u32, fault: Option<Fault>, at: Nanos) {
+        let flight = *self.connections.flight(id, 0).1;
+        self.budget.give_back(id);
+        self.connections.pop(id, at, &self.tally.observer);
+        if let Some(fault) = fault
+            && !flight.timed_out
+        {
+            self.tally.fail(&self.protocol, fault, &flight, at);
+        }
+    }
+
+    pub(super) fn closed(&mut self, conn: Conn, reason: CloseReason) {
+        let Some(id) = self.connections.client_of(conn) else { return };
+        let at = self.driver.now();
+        let fault = match reason {
+            CloseReason::Local => Fault::Closed,
+            CloseReason::Reset => Fault::Reset,
+            CloseReason::Refused | CloseReason::QueueFull => Fault::Refused,
+            CloseReason::TimedOut => Fault::ConnectTimeout,
+            CloseReason::Os(_) => Fault::Os,
+        };
+        let client = self.connections.client(id);
+        let was = std::mem::replace(&mut client.state, State::Down);
+        client.conn = None;
+        client.tls = None;
+        client.since = at;
+        let at_once = std::mem::take(&mut client.at_once);
+        if was == State::Connecting || was == State::Handshaking {
+            self.tally.failed_connect(fault, client.in_flight > 0, at);
+            self.tally.observer.problem(words(reason));
+        }
+        self.lose(id, was, Some(fault), at);
+        self.connections.settle(id);
+        if !at_once {
+            return self.connections.back_off(id, at, &self.tally.observer);
+        }
+        if self.connections.per_request {
+            return self.go_on(id, at, 1);
+        }
+        self.connections.queue(id);
+    }
+
+    /// Counts requests and connects that have waited too long, and ends what a subject does not end itself.
+    pub(super) fn scan(&mut self, now: Nanos) {
+        let timeout_ns = self.task.spec.timeout_ns;
+        for id in 0..self.task.clients {
+            let client = self.connections.client(id);
+            let waited = now.saturating_sub(client.since);
+            match client.state {
+                State::Open => {
+                    for nth in 0..client.in_flight {
+                        let (_, flight) = self.connections.flight(id, nth);
+                        if now.saturating_sub(flight.sent_at) <= timeout_ns {
+                            break; // Those behind it were sent later.
+                        }
+                        if !std::mem::replace(&mut flight.timed_out, true) {
+                            self.tally.in_vain += 1;
+                            self.tally.fail(&self.protocol, Fault::Timeout, flight, now);
+                        }
+                    }
+                }
+                State::Connecting | State::Handshaking if waited > timeout_ns => {
+                    self.tally.observer.problem("no answer in time".to_owned());
+                    self.refused(id, Fault::ConnectTimeout, now);
+                }
+                State::Draining if waited > DRAIN_NS => {
+                    client.state = State::Closing;
+                    if let Some(conn) = client.conn {
+                        self.driver.close(conn, Close::Reset);
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+}
+
+/// Why a connection did not come to stand.
+fn words(reason: CloseReason) -> String {
+    match reason {
+        CloseReason::Refused => "nobody listens there".to_owned(),
+        CloseReason::QueueFull => "accept queue full".to_owned(),
+        CloseReason::Reset => "connection reset by peer".to_owned(),
+        CloseReason::TimedOut => "the kernel gave up waiting".to_owned(),
+        CloseReason::Local => "closed".to_owned(),
+        CloseReason::Os(number) => io::Error::from_raw_os_error(number).to_string(),
+    }
+}

@@ -1,0 +1,75 @@
+//! `quintain help`, `completions` and `man`: what the flags and the keys of a study are declared as, for people and shells.
+
+use clap::{Command, CommandFactory};
+use study::keys::{self, STUDY};
+
+use crate::cli::{Cli, CompletionsArgs, HelpArgs, ManArgs};
+use crate::message::{Done, Exit, Problem};
+use crate::output;
+
+/// The topic that is no command.
+const KEYS: &str = "study";
+
+pub(crate) fn help(args: &HelpArgs) -> Done {
+    if let [first, tables @ ..] = args.topic.as_slice()
+        && first == KEYS
+    {
+        return help_of_study(tables);
+    }
+    let mut cli = Cli::command();
+    cli.build();
+    let mut command = &mut cli;
+    for word in &args.topic {
+        let known = command.get_subcommands().map(|known| known.get_name().to_owned()).collect::<Vec<_>>();
+        let Some(found) = command.find_subcommand_mut(word) else {
+            let problem = Problem::text(Exit::Usage, format!("there is no command `{word}`"));
+            return Err(problem.hint(format!("there is {}, and the keys of a study: `{KEYS}`", known.join(", "))));
+        };
+        command = found;
+    }
+    output::data(&command.render_long_help().to_string())?;
+    Ok(Exit::Fine)
+}
+
+fn help_of_study(tables: &[String]) -> Done {
+    let name = tables.first().map(String::as_str);
+    let Some(text) = keys::help(&STUDY, name) else {
+        let problem = Problem::text(Exit::Usage, format!("a study has no table `{}`", name.unwrap_or_default()));
+        return Err(problem.hint(format!("there is {}", keys::names(&STUDY).join(", "))));
+    };
+    output::data(&text)?;
+    Ok(Exit::Fine)
+}
+
+pub(crate) fn completions(args: &CompletionsArgs) -> Done {
+    let mut text = Vec::new();
+    let mut command = Cli::command();
+    let name = command.get_name().to_owned();
+    clap_complete::generate(args.shell, &mut command, name, &mut text);
+    output::data(&String::from_utf8_lossy(&text))?;
+    Ok(Exit::Fine)
+}
+
+pub(crate) fn man(args: &ManArgs) -> Done {
+    let failed = |what: &str, error: std::io::Error| {
+        Problem::new(Exit::Machine, anyhow::Error::new(error).context(what.to_owned()))
+    };
+    let Some(folder) = &args.folder else {
+        let mut page = Vec::new();
+        clap_mangen::Man::new(Cli::command()).render(&mut page).map_err(|error| failed("the page", error))?;
+        output::data(&String::from_utf8_lossy(&page))?;
+        return Ok(Exit::Fine);
+    };
+    std::fs::create_dir_all(folder)
+        .and_then(|()| clap_mangen::generate_to(visible(Cli::command()), folder))
+        .map_err(|error| failed(&folder.display().to_string(), error))?;
+    output::message(&format!("pages of all commands are in `{}`", folder.display()));
+    Ok(Exit::Fine)
+}
+
+/// Without what quintain starts itself by.
+fn visible(command: Command) -> Command {
+    let shown = command.get_subcommands().filter(|verb| !verb.is_hide_set()).cloned().collect::<Vec<_>>();
+    let about = command.get_about().cloned().unwrap_or_default();
+    Command::new("quintain").about(about).subcommands(shown)
+}

@@ -1,0 +1,143 @@
+//! A load while it runs, in a line that is rewritten, and what is told when there is no measurement.
+
+use load::{LoadError, Phase, Progress};
+use study::spec::{Stop, Target};
+
+use crate::message::{Exit, Problem};
+use crate::output;
+
+/// The longest that a rule lets a load be measured, ns.
+pub(crate) fn longest_ns(stop: &Stop) -> u64 {
+    match *stop {
+        Stop::Duration { duration_ns } => duration_ns,
+        Stop::Requests { max_ns, .. } | Stop::Interval { max_ns, .. } | Stop::Volley { max_ns, .. } => max_ns,
+    }
+}
+
+/// What the user is told when there is no measurement.
+pub(crate) fn problem(error: &LoadError, target: &Target) -> Problem {
+    let exit = match error {
+        LoadError::Spec(_)
+        | LoadError::Resolve { .. }
+        | LoadError::Tls(_)
+        | LoadError::Trace(_)
+        | LoadError::TraceEnded(_) => Exit::Usage,
+        LoadError::Unreachable { .. } => Exit::Subject,
+        LoadError::Kernel { .. } | LoadError::Panicked(_) => Exit::Machine,
+        LoadError::Interrupted => Exit::Interrupted,
+    };
+    let problem = Problem::text(exit, error);
+    match error {
+        // Studies and flags have two names for the same things; the engine tells those of studies.
+        LoadError::Unreachable { reason, .. } if reason.contains("`ca_file`") => {
+            problem.hint("here these are `--cacert FILE` and `--insecure`")
+        }
+        LoadError::Unreachable { reason, .. } if reason.contains("`insecure`") => {
+            problem.hint("here that is `--insecure`")
+        }
+        LoadError::Unreachable { reason, .. } if reason.contains("TLS") || reason.contains("certificate") => problem,
+        LoadError::Unreachable { .. } if target.address().starts_with("unix:") => {
+            problem.hint("is the server running, and is this the path of its socket?")
+        }
+        LoadError::Unreachable { .. } => problem.hint("is the server running, and listening on this address?"),
+        LoadError::TraceEnded(_) => problem.hint("use a shorter warm-up: `--warmup 0s` measures the whole trace"),
+        LoadError::Kernel { source, .. } if source.raw_os_error() == Some(EMFILE) => {
+            problem.hint("raise the limit of open files: `ulimit -n`")
+        }
+        LoadError::Kernel { what, .. } if what.contains("io_uring") => {
+            problem.hint("`--backend auto` falls back to epoll")
+        }
+        _ => problem,
+    }
+}
+
+/// Too many open files.
+const EMFILE: i32 = 24;
+
+/// The line that is rewritten while a load runs.
+#[derive(Debug)]
+pub(crate) struct Live {
+    pub(crate) shown: bool,
+}
+
+impl Live {
+    pub(crate) fn show(&mut self, text: &str) {
+        // A line that is broken by the terminal cannot be rewritten.
+        let columns = output::stderr_columns().unwrap_or(80).saturating_sub(1);
+        output::rewrite(&text.chars().take(columns).collect::<String>());
+        self.shown = true;
+    }
+
+    pub(crate) fn clear(&mut self) {
+        if std::mem::take(&mut self.shown) {
+            output::rewrite("");
+        }
+    }
+}
+
+/// How a load stands, in a line: what matters most stands first, because a narrow terminal cuts the rest.
+pub(crate) fn live(progress: &Progress, stop: &Stop) -> String {
+    match progress.phase {
+        Phase::Connect => "connecting".to_owned(),
+        Phase::Warmup => "warming up".to_owned(),
+        Phase::Measure => {
+            let mean = match progress.latency_mean_ns {
+                mean if mean > 0.0 => analysis::number::quantity(mean, "ns"),
+                _ => "none yet".to_owned(),
+            };
+            let errors = if progress.errors == 1 { "error" } else { "errors" };
+            format!(
+                "{:.1} s   {}   mean {mean}   {} {errors}   {}",
+                progress.elapsed_ns as f64 / 1e9,
+                analysis::number::quantity(progress.rate_per_s, "1/s"),
+                progress.errors,
+                left(progress, stop)
+            )
+        }
+    }
+}
+
+/// How much longer it takes.
+fn left(progress: &Progress, stop: &Stop) -> String {
+    let rest_s = longest_ns(stop).saturating_sub(progress.elapsed_ns) as f64 / 1e9;
+    match *stop {
+        Stop::Duration { .. } => format!("{} left", output::time_words(rest_s.ceil())),
+        Stop::Requests { requests, .. } => {
+            let missing = requests.saturating_sub(progress.requests);
+            let share = progress.requests as f64 / requests as f64 * 100.0;
+            let time_s = (missing as f64 / progress.rate_per_s).min(rest_s);
+            format!("{share:.0} % of {requests}, {} left", output::time_words(time_s.ceil()))
+        }
+        Stop::Interval { .. } | Stop::Volley { .. } => format!("{} at most", output::time_words(rest_s.ceil())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_live_line_says_what_is_left() {
+        let progress = Progress {
+            phase: Phase::Measure,
+            elapsed_ns: 1_500_000_000,
+            requests: 150_000,
+            errors: 1,
+            rate_per_s: 100_000.0,
+            latency_mean_ns: 412_000.0,
+        };
+        let begin = "1.5 s   100.0 k/s   mean 412 µs   1 error   ";
+        for (stop, end) in [
+            (Stop::Duration { duration_ns: 5_000_000_000 }, "4 s left"),
+            (Stop::Requests { requests: 1_000_000, max_ns: 600_000_000_000 }, "15 % of 1000000, 9 s left"),
+            (Stop::Interval { relative: 0.01, level: 0.95, max_ns: 50_000_000_000 }, "49 s at most"),
+            (Stop::Volley { round_requests: 1, half_width_ns: 1, max_ns: 180_000_000_000 }, "3 min at most"),
+        ] {
+            assert_eq!(live(&progress, &stop), format!("{begin}{end}"));
+        }
+        let stuck = Progress { requests: 0, rate_per_s: 0.0, latency_mean_ns: 0.0, errors: 0, ..progress };
+        let stop = Stop::Requests { requests: 10, max_ns: 60_000_000_000 };
+        assert_eq!(live(&stuck, &stop), "1.5 s   0 /s   mean none yet   0 errors   0 % of 10, 59 s left");
+        assert_eq!(live(&Progress { phase: Phase::Warmup, ..progress }, &stop), "warming up");
+    }
+}

@@ -1,0 +1,90 @@
+//! `load.warmup` and `load.stop`: what is asked before anything is counted, and when a trial is long enough.
+
+use crate::keys::words::{RULES, STOP_RULES, WARMUP_RULES};
+use crate::limits::WARMUP_NS;
+use crate::node::Value;
+use crate::section::Section;
+use crate::spec::{Stop, Warmup};
+
+/// A cache warms up so long at most where nothing is said.
+const STEADY_MAX_NS: u64 = 60_000_000_000;
+const DEFAULT_MAX_NS: u64 = 60_000_000_000;
+// Volley's own limit, from its client.
+const VOLLEY_MAX_NS: u64 = 180_000_000_000;
+
+pub(super) fn warmup(load: &Section, is_cache: bool, stop: Option<Stop>) -> Option<Warmup> {
+    let steady = |max_ns| {
+        if is_cache {
+            return Some(Warmup::Steady { max_ns });
+        }
+        load.mistake("warmup", "`steady` watches the hit ratio of a cache", "write `warmup = \"1s\"`".to_owned());
+        None
+    };
+    if !load.has("warmup") && is_cache {
+        return steady(STEADY_MAX_NS);
+    }
+    if load.table.get("warmup").is_some_and(|entry| matches!(&entry.node.value, Value::Text(text) if text == "steady"))
+    {
+        return steady(STEADY_MAX_NS);
+    }
+    if !load.has("warmup") {
+        return Some(Warmup::DurationNs(WARMUP_NS));
+    }
+    if !load.is_table("warmup") {
+        return load.duration_ns("warmup").map(Warmup::DurationNs);
+    }
+    let table = load.section("warmup")?;
+    table.check_keys();
+    match table.one_of(&WARMUP_RULES)? {
+        "duration" => table.duration_ns("duration").map(Warmup::DurationNs),
+        "share" => {
+            let share = table.fraction("share")?;
+            let Some(Stop::Requests { requests, .. }) = stop else {
+                let hint = "write `stop = { requests = 1_000_000 }`, or a time".to_owned();
+                table.mistake("share", "a share is one of a number of requests", hint);
+                return None;
+            };
+            Some(Warmup::Requests((requests as f64 * share).round() as u64))
+        }
+        "steady" => steady(table.duration_ns("steady")?),
+        _ => table.count("requests").map(Warmup::Requests),
+    }
+}
+
+pub(super) fn stop(load: &Section) -> Option<Stop> {
+    if !load.has("stop") {
+        return None;
+    }
+    if !load.is_table("stop") {
+        return load.duration_ns("stop").map(|duration_ns| Stop::Duration { duration_ns });
+    }
+    let table = &load.section("stop")?;
+    table.check_keys();
+    let rule = table.one_of(&STOP_RULES.map(|(rule, _)| rule))?;
+    let (_, beside) = STOP_RULES.iter().find(|(name, _)| *name == rule).expect("it is one of them");
+    for key in
+        ["level", "max_time", "round", "half_width"].iter().filter(|key| table.has(key) && !beside.contains(*key))
+    {
+        table.mistake(key, format!("`{key}` has no meaning beside `{rule}`"), None);
+    }
+    let max_ns = |default_ns| Some(table.given("max_time", table.duration_ns("max_time"))?.unwrap_or(default_ns));
+    match rule {
+        "duration" => Some(Stop::Duration { duration_ns: table.duration_ns("duration")? }),
+        "requests" => {
+            let (requests, max_ns) = (table.count("requests"), max_ns(DEFAULT_MAX_NS));
+            Some(Stop::Requests { requests: requests?, max_ns: max_ns? })
+        }
+        "relative" => {
+            let relative = table.fraction("relative");
+            let (level, max_ns) = (table.fraction("level"), max_ns(DEFAULT_MAX_NS));
+            Some(Stop::Interval { relative: relative?, level: level?, max_ns: max_ns? })
+        }
+        _ => {
+            let named = table.choice("rule", RULES);
+            let (round, half_width) = (table.count("round"), table.duration_ns("half_width"));
+            let max_ns = max_ns(VOLLEY_MAX_NS);
+            named?;
+            Some(Stop::Volley { round_requests: round?, half_width_ns: half_width?, max_ns: max_ns? })
+        }
+    }
+}

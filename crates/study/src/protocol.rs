@@ -1,0 +1,124 @@
+//! Protocols: one table of their names, the schemes of their URLs and their ports.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// What is spoken to the server under test, by its name in studies, records and calibrations.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Protocol {
+    /// Volley's ping-pong of 32-bit words.
+    Pingpong,
+    /// HTTP/1.1.
+    Http,
+    /// HTTP/1.1 in TLS.
+    Https,
+    /// A journey's own: what its operations say.
+    Journey,
+    /// A cache's.
+    #[serde(untagged)]
+    Cache(Dialect),
+}
+
+/// How a cache is spoken to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Dialect {
+    /// memcached's text protocol: `get`, `set`, `delete`.
+    Memcached,
+    /// memcached's meta commands: `mg`, `ms`, `md`.
+    MemcachedMeta,
+    /// RESP2, the protocol of Redis and Valkey: `GET`, `SET`, `DEL`.
+    Redis,
+    /// RESP3, asked for by `HELLO 3` on each connection; where that is refused, RESP2. The measurement says which was spoken.
+    RedisResp3,
+    /// HTTP/1.1: `GET /key`, `PUT /key/value`, `DELETE /key`.
+    HttpCache,
+}
+
+/// Each protocol with its name, the scheme of its URLs and the port where a URL has none. What has no scheme is no URL's.
+const TABLE: [(Protocol, &str, &str, Option<u16>); 9] = [
+    (Protocol::Http, "http", "http", Some(80)),
+    (Protocol::Https, "https", "https", Some(443)),
+    (Protocol::Pingpong, "pingpong", "pingpong", None),
+    (Protocol::Cache(Dialect::Memcached), "memcached", "memcached", Some(11_211)),
+    (Protocol::Cache(Dialect::MemcachedMeta), "memcached-meta", "memcached+meta", Some(11_211)),
+    (Protocol::Cache(Dialect::Redis), "redis", "redis", Some(6379)),
+    (Protocol::Cache(Dialect::RedisResp3), "redis-resp3", "redis+resp3", Some(6379)),
+    (Protocol::Cache(Dialect::HttpCache), "http-cache", "http-cache", Some(80)),
+    (Protocol::Journey, "journey", "", None),
+];
+
+impl Protocol {
+    /// All of them.
+    pub fn all() -> impl Iterator<Item = Protocol> + Clone {
+        TABLE.iter().map(|(protocol, ..)| *protocol)
+    }
+
+    /// Those whose URLs have a scheme of their own.
+    pub fn with_scheme() -> impl Iterator<Item = Protocol> + Clone {
+        Protocol::all().filter(|protocol| !protocol.scheme().is_empty())
+    }
+
+    /// The protocol whose URLs begin with `scheme`, in letters of either case.
+    pub fn of_scheme(scheme: &str) -> Option<Protocol> {
+        Protocol::with_scheme().find(|protocol| protocol.scheme().eq_ignore_ascii_case(scheme))
+    }
+
+    fn row(self) -> (&'static str, &'static str, Option<u16>) {
+        let (_, name, scheme, port) = TABLE.iter().find(|(protocol, ..)| *protocol == self).expect("each has a row");
+        (name, scheme, *port)
+    }
+
+    /// Its name in studies and records.
+    pub fn name(self) -> &'static str {
+        self.row().0
+    }
+
+    /// What its URLs begin with; empty: nothing does.
+    pub fn scheme(self) -> &'static str {
+        self.row().1
+    }
+
+    /// The port where a URL has none; `None`: a URL must have one.
+    pub fn default_port(self) -> Option<u16> {
+        self.row().2
+    }
+
+    /// How a cache is spoken to; `None`: no cache.
+    pub fn dialect(self) -> Option<Dialect> {
+        match self {
+            Protocol::Cache(dialect) => Some(dialect),
+            _ => None,
+        }
+    }
+}
+
+impl std::fmt::Display for Protocol {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_record_says_the_name() {
+        for protocol in Protocol::all() {
+            let json = serde_json::to_value(protocol).unwrap();
+            assert_eq!(json, protocol.name());
+            assert_eq!(serde_json::from_value::<Protocol>(json).unwrap(), protocol);
+        }
+        assert!(serde_json::from_str::<Protocol>("\"gopher\"").is_err());
+    }
+
+    #[test]
+    fn a_scheme_is_of_one_protocol() {
+        for protocol in Protocol::with_scheme() {
+            assert_eq!(Protocol::of_scheme(&protocol.scheme().to_uppercase()), Some(protocol));
+        }
+        assert_eq!((Protocol::of_scheme(""), Protocol::of_scheme("journey")), (None, None));
+    }
+}
