@@ -20,10 +20,11 @@ pub(crate) fn help(args: &HelpArgs) -> Done {
     cli.build();
     let mut command = &mut cli;
     for word in &args.topic {
-        let known = command.get_subcommands().map(|known| known.get_name().to_owned()).collect::<Vec<_>>();
+        let visible = command.get_subcommands().filter(|known| !known.is_hide_set());
+        let known = visible.map(|known| known.get_name().to_owned()).collect::<Vec<_>>();
         let Some(found) = command.find_subcommand_mut(word) else {
-            let problem = Problem::text(Exit::Usage, format!("there is no command `{word}`"));
-            return Err(problem.hint(format!("there is {}, and the keys of a study: `{KEYS}`", known.join(", "))));
+            let problem = Problem::text(Exit::Usage, format!("unknown command `{word}`"));
+            return Err(problem.hint(format!("available: {}, and `{KEYS}` for the keys of a study", known.join(", "))));
         };
         command = found;
     }
@@ -34,8 +35,8 @@ pub(crate) fn help(args: &HelpArgs) -> Done {
 fn help_of_study(tables: &[String]) -> Done {
     let name = tables.first().map(String::as_str);
     let Some(text) = keys::help(&STUDY, name) else {
-        let problem = Problem::text(Exit::Usage, format!("a study has no table `{}`", name.unwrap_or_default()));
-        return Err(problem.hint(format!("there is {}", keys::names(&STUDY).join(", "))));
+        let problem = Problem::text(Exit::Usage, format!("unknown table `{}` of a study", name.unwrap_or_default()));
+        return Err(problem.hint(format!("available: {}", keys::names(&STUDY).join(", "))));
     };
     output::data(&text)?;
     Ok(Exit::Fine)

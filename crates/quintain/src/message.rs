@@ -76,6 +76,11 @@ impl Display for Problem {
 
 impl From<store::StoreError> for Problem {
     fn from(error: store::StoreError) -> Self {
-        Problem::new(Exit::Usage, error)
+        let is_missing = matches!(error, store::StoreError::Missing { .. });
+        let problem = Problem::new(Exit::Usage, error);
+        if !is_missing {
+            return problem;
+        }
+        problem.hint("`quintain run STUDY` makes one; `--store FILE` names another".to_owned())
     }
 }
