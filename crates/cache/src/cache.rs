@@ -47,11 +47,11 @@ impl Cache {
     /// When `count` is no power of two, or there is no memory for so many.
     pub fn with_shards(config: Config, count: usize) -> Result<Cache, ConfigError> {
         config.check()?;
-        assert!(count.is_power_of_two(), "the number of shards is a power of two: {count}");
+        assert!(count.is_power_of_two(), "the number of shards must be a power of two, not {count}");
         let own = size_of::<Cache>() as u64;
         let each = (config.memory_bytes() - own) / count as u64;
         let words = (each - size_of::<Locked>() as u64) / 4;
-        assert!(words >= 1024, "{each} bytes are no memory for a shard");
+        assert!(words >= 1024, "{each} bytes are too few for a shard");
         let values_bytes_cap = match config.accounting {
             Accounting::Everything => None,
             Accounting::ValuesOnly { .. } => Some(config.capacity_bytes / count as u64),

@@ -116,22 +116,22 @@ impl Config {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ConfigError {
     /// There is no room for the bookkeeping.
-    #[error("a cache of {bytes} bytes has no room for its bookkeeping: at least {MEMORY_BYTES_MIN} bytes are needed")]
+    #[error("a cache of {bytes} bytes is too small for its bookkeeping: at least {MEMORY_BYTES_MIN} bytes are needed")]
     MemoryTooSmall {
         /// What was asked.
         bytes: u64,
     },
     /// The cap is 0.
-    #[error("a cap of 0 bytes holds nothing: at least 1 byte is needed")]
+    #[error("a memory limit of 0 bytes holds nothing: at least 1 byte is needed")]
     NoCapacity,
     /// Keys cannot be so long.
-    #[error("keys of up to {bytes} bytes: the limit of keys lies between 1 and {KEY_BYTES_MAX} bytes")]
+    #[error("keys of up to {bytes} bytes: the key limit must be 1 to {KEY_BYTES_MAX} bytes")]
     KeyLimit {
         /// What was asked.
         bytes: usize,
     },
     /// Values cannot be so long.
-    #[error("values of up to {bytes} bytes: the limit of values lies below 268435456 bytes (256 MiB)")]
+    #[error("values of up to {bytes} bytes: the value limit must be below 268435456 bytes (256 MiB)")]
     ValueLimit {
         /// What was asked.
         bytes: usize,
@@ -142,10 +142,10 @@ pub enum ConfigError {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
     /// The key has no bytes.
-    #[error("an empty key names nothing: keys have at least 1 byte")]
+    #[error("empty key: keys have at least 1 byte")]
     KeyEmpty,
     /// The key is too long.
-    #[error("key of {bytes} bytes: the longest is {limit} bytes")]
+    #[error("key of {bytes} bytes: the limit is {limit} bytes")]
     KeyTooLong {
         /// Its length.
         bytes: usize,
@@ -153,7 +153,7 @@ pub enum Refusal {
         limit: usize,
     },
     /// The value is too long; of a plain store an older value of the key is gone.
-    #[error("value of {bytes} bytes: the longest is {limit} bytes")]
+    #[error("value of {bytes} bytes: the limit is {limit} bytes")]
     ValueTooLong {
         /// Its length.
         bytes: usize,
@@ -162,19 +162,19 @@ pub enum Refusal {
     },
     /// There is no room and the evictor removes nothing; an older value of the key is gone, so that no reader is
     /// answered with it.
-    #[error("the cache is full at {capacity_bytes} bytes and its evictor is `none`")]
+    #[error("the cache is full at {capacity_bytes} bytes and its eviction policy is `none`")]
     Full {
         /// The cap.
         capacity_bytes: u64,
     },
     /// The condition of the store did not hold: `add` found the key, `replace`, `append` or `prepend` did not.
-    #[error("not stored: the condition of the command did not hold")]
+    #[error("not stored: the command's condition was not met")]
     NotStored,
     /// Compare-and-swap found no item.
-    #[error("not found: there is no item of that key to compare with")]
+    #[error("not found: no item with that key to compare with")]
     NotFound,
     /// Compare-and-swap found another version.
-    #[error("exists: the item was changed since version {asked}, it has {found}")]
+    #[error("exists: the item has changed since version {asked}, it is now at {found}")]
     Exists {
         /// The version that was asked for.
         asked: u64,
@@ -182,7 +182,7 @@ pub enum Refusal {
         found: u64,
     },
     /// The cache keeps no versions.
-    #[error("compare-and-swap needs a cache that keeps versions")]
+    #[error("compare-and-swap needs a cache with item versions")]
     NoVersions,
 }
 

@@ -66,7 +66,7 @@ impl fmt::Display for Evictor {
 
 /// A name that no evictor has.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("unknown evictor `{name}`: it is one of none, fifo, lru, clock, sieve, s3-fifo, density")]
+#[error("unknown eviction policy `{name}`: expected one of none, fifo, lru, clock, sieve, s3-fifo, density")]
 pub struct UnknownEvictor {
     /// The name.
     pub name: String,
@@ -91,6 +91,10 @@ mod tests {
             assert_eq!(evictor.to_string().parse(), Ok(evictor));
         }
         let error = "lfu".parse::<Evictor>().unwrap_err().to_string();
-        assert_eq!(error, "unknown evictor `lfu`: it is one of none, fifo, lru, clock, sieve, s3-fifo, density");
+        assert_eq!(
+            error,
+            "unknown eviction policy `lfu`: expected one of none, fifo, lru, clock, sieve, s3-fifo, \
+                           density"
+        );
     }
 }

@@ -335,13 +335,13 @@ impl Index {
                     None => 0,
                 };
                 if distance > bound {
-                    return Err(format!("slot {at} lies {distance} from its home, at most {bound} is right"));
+                    return Err(format!("slot {at} is {distance} from its home, expected at most {bound}"));
                 }
             }
             before = (slot.block != NOBODY).then_some(distance);
         }
         if items != self.items {
-            return Err(format!("{items} slots are taken, {} are counted", self.items));
+            return Err(format!("{items} slots are taken, the counter says {}", self.items));
         }
         Ok(())
     }

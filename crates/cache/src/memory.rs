@@ -292,7 +292,10 @@ impl Memory {
         while block < self.end {
             if self.is_used(block) {
                 if self.free_below(block) != below {
-                    return Err(format!("block {block} says {} free words below, {below} are", self.free_below(block)));
+                    return Err(format!(
+                        "block {block} records {} free words below, found {below}",
+                        self.free_below(block)
+                    ));
                 }
                 below = 0;
                 walk.used.push(block);
@@ -315,10 +318,10 @@ impl Memory {
             }
         }
         if block != self.end || !self.is_used(block) || self.free_below(block) != below {
-            return Err(format!("blocks end at {block}, the arena at {}", self.end));
+            return Err(format!("blocks end at {block}, the arena ends at {}", self.end));
         }
         if walk.free_words != self.free_words {
-            return Err(format!("{} words are free, {} are counted", walk.free_words, self.free_words));
+            return Err(format!("{} words are free, the counter says {}", walk.free_words, self.free_words));
         }
         for class in 0..CLASSES {
             let bit = self.bits[class / 64] >> (class % 64) & 1 == 1;
@@ -329,7 +332,7 @@ impl Memory {
             while block != NOBODY {
                 if !listed.remove(&block) || class_of(self.free_size(block)) != class || self.at(block + 2) != previous
                 {
-                    return Err(format!("block {block} does not belong into class {class}"));
+                    return Err(format!("block {block} does not belong in class {class}"));
                 }
                 previous = block;
                 block = self.at(block + 1);

@@ -72,7 +72,7 @@ impl Queue {
         let (mut blocks, mut older, mut block) = (Vec::new(), NOBODY, self.oldest);
         while block != NOBODY {
             if memory.at(block + OLDER) != older {
-                return Err(format!("block {block} of a queue does not know who is older"));
+                return Err(format!("block {block} of a queue does not link to the older block"));
             }
             blocks.push(block);
             (older, block) = (block, memory.at(block + NEWER));

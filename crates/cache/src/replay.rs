@@ -258,8 +258,8 @@ pub fn clairvoyant_operations(
                 };
                 cost(one).total_cmp(&cost(other))
             });
-            let (at, id) = worst.expect("what is used is held");
-            let (bytes, _) = sizes.remove(&id).expect("who is held has a size");
+            let (at, id) = worst.expect("used bytes belong to a held item");
+            let (bytes, _) = sizes.remove(&id).expect("every held item has a size");
             held[class(bytes)].remove(&(at, id));
             used -= bytes;
         }

@@ -1015,16 +1015,16 @@ impl Shard {
             expiring += u64::from(slot.expires);
         }
         if expiring != self.stats.expiring {
-            return Err(format!("{expiring} items expire, {} are counted", self.stats.expiring));
+            return Err(format!("{expiring} items expire, the counter says {}", self.stats.expiring));
         }
         if walk.used.len() != self.index.items() as usize {
             return Err(format!("{} blocks, {} slots", walk.used.len(), self.index.items()));
         }
         if (key_bytes, value_bytes) != (self.stats.key_bytes, self.stats.value_bytes) {
-            return Err(format!("{key_bytes} + {value_bytes} bytes are there, others are counted"));
+            return Err(format!("{key_bytes} + {value_bytes} bytes are stored, the counters differ"));
         }
         if self.values_bytes_cap.is_some_and(|cap| value_bytes > cap) {
-            return Err(format!("{value_bytes} bytes of values are above the cap"));
+            return Err(format!("{value_bytes} bytes of values exceed the limit"));
         }
         if self.evictor.queues() {
             let mut count = 0;
@@ -1033,15 +1033,15 @@ impl Shard {
                 let words: u64 = blocks.iter().map(|&block| u64::from(self.block_words(block))).sum();
                 let wrong = |&&block: &&u32| usize::from(self.memory.owner_bits(block) & MAIN != 0) != queue;
                 if words != of.words || blocks.iter().find(wrong).is_some() {
-                    return Err(format!("queue {queue} has {words} words and counts {}", of.words));
+                    return Err(format!("queue {queue} has {words} words, the counter says {}", of.words));
                 }
                 count += blocks.len();
             }
             if count != walk.used.len() {
-                return Err(format!("{count} items hang in queues, {} are there", walk.used.len()));
+                return Err(format!("{count} items are in queues, {} exist", walk.used.len()));
             }
             if self.hand != NOBODY && !walk.used.contains(&self.hand) {
-                return Err("the hand points to nobody".to_owned());
+                return Err("the hand points to no item".to_owned());
             }
         }
         Ok(())

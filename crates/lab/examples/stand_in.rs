@@ -88,7 +88,7 @@ fn load(name: &str) -> Done {
         "load-crashes" => return Err("out of luck".into()),
         "load-aborts" => std::process::abort(),
         "load-babbles" => return say(&"hello"),
-        "load-complains" => return say(&Told::Error("none of 4 connections could be opened".to_owned())),
+        "load-complains" => return say(&Told::Error("cannot open any of 4 connections".to_owned())),
         _ => {}
     }
     let Stop::Duration { duration_ns } = spec.stop else { return Err("only durations".into()) };

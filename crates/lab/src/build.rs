@@ -108,7 +108,7 @@ fn build(
     let launch = Launch { cpus: &cpus, words: &words, directory, environment: &environment, talk: false };
     let mut child = match supervisor.spawn(&launch) {
         Ok(child) => child,
-        Err(error) => return failed(format!("`{command}` cannot be started: {error}")),
+        Err(error) => return failed(format!("cannot start `{command}`: {error}")),
     };
     let deadline = clock::now() + PATIENCE;
     let exit = loop {
@@ -147,7 +147,7 @@ fn build(
 fn lacks(output: &str) -> Option<String> {
     let (_, after) = output.split_once("unrecognized subcommand '")?;
     let (verb, _) = after.split_once('\'')?;
-    Some(format!("this quintain has no `{verb}`"))
+    Some(format!("this build of quintain has no command `{verb}`"))
 }
 
 /// Why this machine cannot run a subject, if its last words say that it cannot.
@@ -163,7 +163,7 @@ mod tests {
     #[test]
     fn a_verb_that_this_binary_lacks() {
         let said = "error: unrecognized subcommand 'adapter'\n\n  tip: a similar subcommand exists: 'load'";
-        assert_eq!(lacks(said).as_deref(), Some("this quintain has no `adapter`"));
+        assert_eq!(lacks(said).as_deref(), Some("this build of quintain has no command `adapter`"));
         assert_eq!(lacks("error: unexpected argument"), None);
     }
 

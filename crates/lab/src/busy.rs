@@ -42,7 +42,7 @@ pub fn words(users: &[User]) -> Option<String> {
     let percent = |share: f64| format!("{:.0} %", share * 100.0);
     let most = users.iter().take(3).map(|user| format!("process {} `{}` {}", user.pid, user.name, percent(user.share)));
     let most = most.collect::<Vec<_>>().join(", ");
-    Some(format!("other processes use {} of a processor: {most}", percent(total)))
+    Some(format!("other processes use {} of a CPU: {most}", percent(total)))
 }
 
 fn read(proc: &Path) -> Ticks {
@@ -101,7 +101,8 @@ mod tests {
         assert_eq!(
             words(&users).as_deref(),
             Some(
-                "other processes use 124 % of a processor: process 2 `rustc` 100 %, process 4 `new` 20 %, process 5 `reused` 4 %"
+                "other processes use 124 % of a CPU: process 2 `rustc` 100 %, process 4 `new` 20 %, process 5 `reused` \
+                 4 %"
             )
         );
         assert_eq!(words(&users[1..]), None, "a quarter of a processor is not busy");

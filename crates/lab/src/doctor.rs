@@ -96,18 +96,18 @@ fn processors(host: &Host) -> Seen {
         1 => (
             Bad,
             "1 CPU: server and generator compete for it".to_owned(),
-            Some("measure on a machine with at least 2 processors, or let the generator run on another host"),
+            Some("measure on a machine with at least 2 CPUs, or run the generator on another host"),
         ),
-        count => good(format!("{count} processors")),
+        count => good(format!("{count} CPUs")),
     }
 }
 
 fn siblings(host: &Host) -> Seen {
     match host.smt {
         _ if cores(host) < host.cpus.len() => warning(
-            "processors share cores (simultaneous multithreading): hyper-threads share cores; load on one slows its sibling",
-            "studies that need no more processors than there are cores do not use siblings; to be sure: \
-             `echo off > /sys/devices/system/cpu/smt/control`",
+            "CPUs share cores (simultaneous multithreading): load on one slows its sibling",
+            "studies that need at most one CPU per core avoid siblings; to be sure: `echo off > \
+             /sys/devices/system/cpu/smt/control`",
         ),
         None => not_checked("SMT state not exposed by the kernel"),
         Some(_) => good("no SMT: one CPU per core"),
@@ -124,9 +124,9 @@ fn quota(host: &Host) -> Seen {
     {
         Some((quota, period)) if period > 0.0 => warning(
             format!("cgroup CPU quota: {:.2} CPUs", quota / period),
-            "lift the quota (`cpu.max`, `docker run --cpus`) or give processors instead (`--cpuset-cpus`)",
+            "lift the quota (`cpu.max`, `docker run --cpus`) or assign CPUs instead (`--cpuset-cpus`)",
         ),
-        _ => good("no quota on processor time"),
+        _ => good("no CPU quota"),
     }
 }
 
@@ -154,10 +154,10 @@ fn turbo(host: &Host) -> Seen {
 
 fn idle(host: &Host) -> Seen {
     match host.idle.as_deref() {
-        None => not_checked("the kernel does not tell what idle processors do"),
+        None => not_checked("idle states not exposed by the kernel"),
         Some(idle) => warning(
             format!("{idle}: idle CPUs sleep; wake-up time adds to latency at light load"),
-            "`quintain run --idle spin` keeps the processors in use awake; compare only runs of one idle policy",
+            "`quintain run --idle spin` keeps the CPUs in use awake; compare only runs with the same idle policy",
         ),
     }
 }
@@ -166,10 +166,10 @@ fn numa(host: &Host) -> Seen {
     let nodes = host.cpus.iter().map(|cpu| cpu.node).collect::<BTreeSet<_>>().len();
     match setting(host, "kernel.numa_balancing") {
         _ if nodes < 2 => good("one node"),
-        None => not_checked(format!("{nodes} nodes; the kernel does not tell whether it moves memory between them")),
-        Some(0) => good(format!("{nodes} nodes, memory stays where it is")),
+        None => not_checked(format!("{nodes} nodes; automatic NUMA balancing state not exposed by the kernel")),
+        Some(0) => good(format!("{nodes} nodes, automatic NUMA balancing is off")),
         Some(_) => warning(
-            format!("{nodes} nodes, and automatic NUMA balancing migrates memory during measurement"),
+            format!("{nodes} nodes, automatic NUMA balancing migrates memory during measurements"),
             "`sysctl kernel.numa_balancing=0`",
         ),
     }
@@ -177,7 +177,7 @@ fn numa(host: &Host) -> Seen {
 
 fn virtualisation(host: &Host) -> Seen {
     match host.hypervisor.as_deref() {
-        None => good("none seen"),
+        None => good("none detected"),
         Some(name) => warning(
             format!("a virtual machine ({name}): noisy neighbours are invisible, and CPU wake-up is slow"),
             "compare within one run rather than absolute numbers; prefer a dedicated host",
@@ -187,14 +187,14 @@ fn virtualisation(host: &Host) -> Seen {
 
 fn clock_source(host: &Host) -> Seen {
     match host.clocksource.as_deref() {
-        None => not_checked("the kernel does not tell its clock source"),
+        None => not_checked("clock source not exposed by the kernel"),
         // Those that are read without a system call (vdso(7)).
         Some(
             name @ ("tsc" | "kvm-clock" | "arch_sys_counter" | "hyperv_clocksource_tsc_page" | "riscv_clocksource"),
         ) => good(name),
         Some(other) => warning(
             format!("`{other}`: clock reads are system calls (two per request)"),
-            "boot with `clocksource=tsc` where the processor's counter is steady",
+            "boot with `clocksource=tsc` if the CPU's time-stamp counter is stable",
         ),
     }
 }
@@ -202,11 +202,11 @@ fn clock_source(host: &Host) -> Seen {
 fn load(host: &Host) -> Seen {
     let quiet = (0.1 * host.cpus.len() as f64).max(0.5);
     match host.load_average {
-        None => not_checked("the load average could not be read"),
+        None => not_checked("load average not readable"),
         Some(load) if load <= quiet => good(format!("{load:.2} over the last minute")),
         Some(load) => warning(
             format!("{load:.2} over the last minute: another process is or was running"),
-            "end it, or wait a minute after a build",
+            "stop it, or wait a minute after a build",
         ),
     }
 }
@@ -217,7 +217,7 @@ fn quiet(noise: &[Noise]) -> Seen {
     };
     let longest_ns = noise.iter().map(|noise| noise.longest_ns).max().unwrap_or(0);
     let text = format!(
-        "a busy loop lost {:.2} % of its time on processor {}, the longest interruption on any took {:.0} µs",
+        "a busy loop lost {:.2} % of its time on CPU {}; longest interruption on any CPU: {:.0} µs",
         worst.lost * 100.0,
         worst.cpu,
         longest_ns as f64 / 1e3
@@ -233,20 +233,20 @@ fn quiet(noise: &[Noise]) -> Seen {
 }
 
 fn alone(labs: Option<&[Lab]>) -> Seen {
-    let Some(labs) = labs else { return not_checked("the kernel does not tell of other labs") };
+    let Some(labs) = labs else { return not_checked("cannot check for other labs on this kernel") };
     if labs.is_empty() {
-        return good("no other lab is at work");
+        return good("no other lab is running");
     }
     let labs = labs.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
     warning(
-        format!("another lab is at work, each takes processors from the other: {labs}"),
-        "let it end first, or give each processors of its own: `quintain run --cpus LIST`",
+        format!("another lab is running and competes for CPUs: {labs}"),
+        "let it finish first, or give each its own CPUs: `quintain run --cpus LIST`",
     )
 }
 
 fn swap(host: &Host) -> Seen {
     match host.swap_used_bytes {
-        0 if host.memory_bytes == 0 => not_checked("memory could not be read"),
+        0 if host.memory_bytes == 0 => not_checked("memory use not readable"),
         0 => good("none in use"),
         bytes => warning(format!("{} MiB in use: pages may be swapped out", bytes >> 20), "`swapoff -a`"),
     }
@@ -258,7 +258,7 @@ fn open_files(limit: Option<u64>) -> Seen {
         None => good("no limit"),
         Some(limit) if limit < 64 => (Bad, format!("open-file limit {limit}"), Some(hint)),
         Some(limit) if limit < 4096 => {
-            warning(format!("open-file limit {limit}, one for each client and a few more"), hint)
+            warning(format!("open-file limit {limit}; each client needs one, plus a few more"), hint)
         }
         Some(limit) => good(format!("open-file limit {limit}")),
     }
@@ -269,7 +269,7 @@ fn ports(host: &Host) -> Seen {
     let bounds = range
         .and_then(|text| text.split_once(' '))
         .and_then(|(low, high)| Some((low.parse().ok()?, high.parse().ok()?)));
-    let Some((low, high)) = bounds else { return not_checked("the range of ports for connections could not be read") };
+    let Some((low, high)) = bounds else { return not_checked("local port range not readable") };
     let count = u32::saturating_sub(high, low) + 1;
     let text = format!("{count} ports for outgoing connections ({low} to {high})");
     if count >= 16_384 { good(text) } else { warning(text, "`sysctl net.ipv4.ip_local_port_range=\"32768 60999\"`") }
@@ -277,10 +277,10 @@ fn ports(host: &Host) -> Seen {
 
 fn accept_queue(host: &Host) -> Seen {
     match setting(host, "net.core.somaxconn") {
-        None => not_checked("the longest accept queue could not be read"),
-        Some(count) if count >= 1024 => good(format!("up to {count} connections may wait to be accepted")),
+        None => not_checked("accept queue limit not readable"),
+        Some(count) if count >= 1024 => good(format!("up to {count} connections can wait to be accepted")),
         Some(count) => warning(
-            format!("only {count} connections may wait to be accepted: connection bursts will be dropped"),
+            format!("only {count} connections can wait to be accepted: connection bursts will be dropped"),
             "`sysctl net.core.somaxconn=4096`",
         ),
     }
@@ -292,7 +292,8 @@ fn io_uring(works: Option<&Result<(), String>>) -> Seen {
         Some(Ok(())) => good("works"),
         Some(Err(reason)) => warning(
             format!("io_uring unavailable ({reason}): falling back to epoll; servers that need io_uring will fail"),
-            "a kernel from 6.1 on with `sysctl kernel.io_uring_disabled=0`; containers often forbid it (seccomp)",
+            "use Linux 6.1 or later with `sysctl kernel.io_uring_disabled=0`; containers often forbid io_uring \
+             (seccomp)",
         ),
     }
 }
@@ -412,7 +413,7 @@ mod tests {
     }
     #[test]
     fn noise_that_takes_time() {
-        check("noise", |_, limits| limits.noise[1].lost = 0.05, Warning, "5.00 % of its time on processor 1");
+        check("noise", |_, limits| limits.noise[1].lost = 0.05, Warning, "5.00 % of its time on CPU 1");
     }
     #[test]
     fn noise_in_one_long_piece() {
@@ -443,7 +444,7 @@ mod tests {
         };
         check("ports", set("50000 50999"), Warning, "1000 ports");
         check("ports", set("60000 50000"), Warning, "1 ports");
-        check("ports", set("many"), NotChecked, "could not be read");
+        check("ports", set("many"), NotChecked, "not readable");
     }
     #[test]
     fn short_queue() {

@@ -15,10 +15,10 @@ pub(crate) fn failed(kind: FailureKind, message: impl Into<String>) -> End {
     End::Failed(Failure { kind, message: message.into() })
 }
 
-/// `, saying: ...` with the last line of `text`, if there is one that says more than that it was ready.
+/// `; last output: ...` with the last line of `text`, if there is one that says more than that it was ready.
 pub(crate) fn saying(text: &str) -> String {
     let line = text.lines().rev().find(|line| !line.trim().is_empty()).filter(|line| !line.starts_with("ready "));
-    line.map_or_else(String::new, |line| format!(", saying: {}", line.trim()))
+    line.map_or_else(String::new, |line| format!("; last output: {}", line.trim()))
 }
 
 #[cfg(test)]
@@ -27,7 +27,7 @@ mod tests {
 
     #[test]
     fn last_words_that_say_something() {
-        assert_eq!(saying("ready 7000\npanic: no memory\n\n"), ", saying: panic: no memory");
+        assert_eq!(saying("ready 7000\npanic: no memory\n\n"), "; last output: panic: no memory");
         assert_eq!(saying("ready 7000\n"), "");
         assert_eq!(saying(""), "");
     }

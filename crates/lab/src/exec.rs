@@ -23,13 +23,13 @@ pub fn become_command(cpus: &[u32], parent: Option<u32>, command: &[OsString]) -
 
 fn prepare(cpus: &[u32], parent: Option<u32>, command: &[OsString]) -> io::Result<std::process::Command> {
     let Some((program, arguments)) = command.split_first() else {
-        return Err(io::Error::new(io::ErrorKind::InvalidInput, "there is no command to become"));
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "no command given"));
     };
     if !cpus.is_empty() {
         let mut set = CpuSet::new();
         for &cpu in cpus {
             if cpu as usize >= CpuSet::MAX_CPU {
-                let text = format!("processor {cpu} is above the highest supported, {}", CpuSet::MAX_CPU - 1);
+                let text = format!("CPU {cpu} is above the highest supported, {}", CpuSet::MAX_CPU - 1);
                 return Err(io::Error::new(io::ErrorKind::InvalidInput, text));
             }
             set.set(cpu as usize);
@@ -42,7 +42,7 @@ fn prepare(cpus: &[u32], parent: Option<u32>, command: &[OsString]) -> io::Resul
         set_parent_process_death_signal(Some(Signal::KILL))?;
         // The parent may have died before the tie was made; then nobody would ever kill us.
         if getppid().map(Pid::as_raw_pid) != i32::try_from(parent).ok() {
-            return Err(io::Error::other(format!("the parent {parent} is gone")));
+            return Err(io::Error::other(format!("parent process {parent} has exited")));
         }
     }
     let mut prepared = crate::process::command(program);

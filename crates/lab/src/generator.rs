@@ -67,7 +67,7 @@ impl Generator {
             Ok(0) => return Ok(None),
             Ok(count) => count,
             Err(error) if error.kind() == io::ErrorKind::Interrupted => 0,
-            Err(error) => return Err(format!("its output cannot be read: {error}")),
+            Err(error) => return Err(format!("cannot read its output: {error}")),
         };
         self.unread.extend_from_slice(&buffer[..count]);
         let mut lines = Vec::new();
@@ -79,14 +79,14 @@ impl Generator {
             }
         }
         self.searched = self.unread.len();
-        if self.searched > LINE_MAX { Err("it wrote a line without end".to_owned()) } else { Ok(Some(lines)) }
+        if self.searched > LINE_MAX { Err("it wrote an overlong line".to_owned()) } else { Ok(Some(lines)) }
     }
 }
 
 fn parse(line: &[u8]) -> Result<Told, String> {
     serde_json::from_slice(line).map_err(|error| {
         let text: String = String::from_utf8_lossy(line).trim_end().chars().take(80).collect();
-        format!("it wrote what is no line of ours: `{text}` ({error})")
+        format!("unexpected line in its output: `{text}` ({error})")
     })
 }
 

@@ -102,7 +102,7 @@ pub enum Cause {
 #[derive(Debug, thiserror::Error)]
 pub enum LabError {
     /// Nothing may be started without a watchdog, and it could not be started or is gone.
-    #[error("the watchdog of `{exe}` does not run: {error}")]
+    #[error("cannot run the watchdog of `{exe}`: {error}")]
     Watchdog {
         /// The quintain binary.
         exe: PathBuf,
@@ -110,7 +110,7 @@ pub enum LabError {
         error: std::io::Error,
     },
     /// The spinners of [`IdlePolicy::Spin`] are not running, so the records would name a policy that is not in force.
-    #[error("the idle spinners on processors {cpus} do not run: {why}")]
+    #[error("the idle spinners on CPUs {cpus} are not running: {why}")]
     Spin {
         /// Their processors.
         cpus: String,
@@ -118,7 +118,7 @@ pub enum LabError {
         why: String,
     },
     /// A finished trial could not be kept.
-    #[error("cannot keep the record of trial {order}: {error}")]
+    #[error("cannot store the record of trial {order}: {error}")]
     Store {
         /// Place of the trial in the run.
         order: u32,

@@ -72,7 +72,7 @@ pub fn versions(directory: &Path) -> BTreeMap<String, String> {
 /// kernel simply has no such thing. `versions` stays empty: no file tells them.
 pub fn read(root: &Path) -> Host {
     let mut files = Files { root: root.to_owned(), unknown: Vec::new() };
-    let cpuinfo = files.must("processor model", "proc/cpuinfo").unwrap_or_default();
+    let cpuinfo = files.must("CPU model", "proc/cpuinfo").unwrap_or_default();
     let meminfo = files.must("memory", "proc/meminfo").unwrap_or_default();
     let release = files.must("kernel release", "proc/sys/kernel/osrelease").unwrap_or_default();
     let version = files.may("proc/sys/kernel/version").unwrap_or_default();
@@ -150,7 +150,7 @@ impl Files {
         let names = ["model name", "Model", "cpu model", "uarch"];
         let model = names.iter().find_map(|name| value(cpuinfo, name)).map(str::to_owned);
         model.unwrap_or_else(|| {
-            self.unknown.push("processor model: not in /proc/cpuinfo".to_owned());
+            self.unknown.push("CPU model: not in /proc/cpuinfo".to_owned());
             String::new()
         })
     }
@@ -181,13 +181,13 @@ impl Files {
 
     /// The processors that this process may use: those of its affinity, which the kernel keeps within its cpuset.
     fn cpus(&mut self) -> Vec<Cpu> {
-        let status = self.must("processors allowed", "proc/self/status").unwrap_or_default();
+        let status = self.must("allowed CPUs", "proc/self/status").unwrap_or_default();
         let online = self.may("sys/devices/system/cpu/online");
         let list = value(&status, "Cpus_allowed_list").map(str::to_owned).or(online).unwrap_or_default();
         let allowed = match cpus::parse(&list) {
             Ok(allowed) if !allowed.is_empty() => allowed,
             _ => {
-                self.unknown.push(format!("processors: `{list}` is no list of any"));
+                self.unknown.push(format!("CPUs: `{list}` is not a CPU list"));
                 Vec::new()
             }
         };
@@ -209,7 +209,7 @@ impl Files {
         };
         let mut cpus: Vec<Cpu> = allowed.into_iter().map(place).collect();
         if !placeless.is_empty() {
-            self.unknown.push(format!("cores: none told for processors {}", cpus::format(&placeless)));
+            self.unknown.push(format!("cores: none reported for CPUs {}", cpus::format(&placeless)));
         }
         self.tell_dies_apart(&mut cpus);
         cpus
@@ -469,9 +469,7 @@ mod tests {
         let host = read(folder.path());
         assert_eq!((host.governor, host.turbo, host.smt, host.idle, host.load_average), (None, None, None, None, None));
         assert!(host.cpus.is_empty());
-        for what in
-            ["processor model", "memory", "kernel release", "host name", "clock source", "load average", "processors"]
-        {
+        for what in ["CPU model", "memory", "kernel release", "host name", "clock source", "load average", "CPUs"] {
             assert!(host.unknown.iter().any(|line| line.starts_with(what)), "{what} is not in {:?}", host.unknown);
         }
     }

@@ -173,7 +173,7 @@ impl Stopped {
         match self {
             Stopped::Ended(_) => None,
             Stopped::Forced(after) => {
-                Some(format!("it ignored SIGTERM: it had not ended after {after:?} and was killed (`stop_timeout`)"))
+                Some(format!("ignored SIGTERM: still running after {after:?}, then killed (`stop_timeout`)"))
             }
         }
     }
@@ -253,15 +253,15 @@ impl Child {
 
     /// `, but N processes that it had started went on: ...` of one that has ended and whose family had not.
     pub(crate) fn left_behind(&self) -> String {
-        let (processes, them) = match self.left {
+        let processes = match self.left {
             // Where it crashed, its workers are just slower to go.
             0 => return String::new(),
             _ if self.exit != Some(Exit::Code(0)) => return String::new(),
-            1 => ("a process that it had started".to_owned(), "it"),
-            left => (format!("{left} processes that it had started"), "them"),
+            1 => "a process it had started".to_owned(),
+            left => format!("{left} processes it had started"),
         };
         format!(
-            ", but {processes} went on in the background, where nobody watches {them}: start it in the foreground \
+            ", but {processes} kept running in the background, unsupervised: start it in the foreground \
              (`daemon off;`, `--foreground`, `exec` in a script)"
         )
     }

@@ -59,8 +59,8 @@ impl<'a> Proxy<'a> {
         used.used.cpus = place.cpus.to_vec();
         used.shares_cpus = plan.cpus == 0;
         let folder = tempfile::Builder::new().prefix("quintain-proxy-").tempdir();
-        let folder = folder.map_err(|error| broken(format!("it has no folder: {error}")))?;
-        let free_port = || ready::free_port().map_err(|error| broken(format!("there is no free port: {error}")));
+        let folder = folder.map_err(|error| broken(format!("cannot create its directory: {error}")))?;
+        let free_port = || ready::free_port().map_err(|error| broken(format!("no free port: {error}")));
         let (admin_port, peer_port, second_peer_port) = (free_port()?, free_port()?, free_port()?);
         let has_admin = Cell::new(false);
         let fill = |text: &str, port: u16| {
@@ -84,7 +84,7 @@ impl<'a> Proxy<'a> {
                 let text = template_text(&place.directory.join(template))?;
                 let path = folder.path().join(name);
                 fs::write(&path, fill(&text, port))
-                    .map_err(|error| format!("`{}` cannot be written: {error}", path.display()))?;
+                    .map_err(|error| format!("cannot write `{}`: {error}", path.display()))?;
             }
             let words = words::split(&plan.command).map_err(|mistake| mistake.to_string())?;
             Ok(words.iter().map(|word| fill(word, port)).collect())
@@ -153,7 +153,7 @@ impl<'a> Proxy<'a> {
             None => {}
             Some((_, Ok(calls))) => used.calls = Some(Box::new(calls)),
             Some((file, Err(text))) => {
-                let text = format!("proxy `{}`: its calls, `{file}`: {text}", self.plan.name);
+                let text = format!("proxy `{}`: calls file `{file}`: {text}", self.plan.name);
                 warnings.push(WarningKind::NotRead.says(text));
             }
         }
@@ -164,7 +164,7 @@ impl<'a> Proxy<'a> {
 fn calls(path: &Path) -> Result<Calls, String> {
     let size = fs::metadata(path).map_err(|error| error.to_string())?.len();
     if size > CALLS_MAX_BYTES {
-        return Err(format!("it has more than {CALLS_MAX_BYTES} bytes"));
+        return Err(format!("more than {CALLS_MAX_BYTES} bytes"));
     }
     Calls::parse(&fs::read_to_string(path).map_err(|error| error.to_string())?)
 }

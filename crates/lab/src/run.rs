@@ -107,7 +107,7 @@ pub fn run(
     for (point, end) in ends.iter_mut().enumerate().filter(|(_, end)| end.is_none()) {
         *end = Some(match next(plan, point, &records, hooks) {
             Next::Enough(why) => why,
-            Next::Trial(_) => format!("{} trials, as many as the study allows", plan.trials_max(point)),
+            Next::Trial(_) => format!("{} trials, the maximum of the study", plan.trials_max(point)),
         });
     }
     Ok(Ended { cause: Cause::Complete, points: ends })

@@ -60,7 +60,7 @@ impl Server<'_> {
                     return Err(start_failed(format!("port {port} is in use by another process")));
                 }
                 Some(port) => port,
-                None => ready::free_port().map_err(|error| start_failed(format!("there is no free port: {error}")))?,
+                None => ready::free_port().map_err(|error| start_failed(format!("no free port: {error}")))?,
             };
             let words = (self.words)(port).map_err(start_failed)?;
             used.command.clone_from(&words);
@@ -71,7 +71,7 @@ impl Server<'_> {
             let at = clock::now();
             let mut child = supervisor
                 .spawn(&launch)
-                .map_err(|error| start_failed(format!("`{}` cannot be started: {error}", self.command)))?;
+                .map_err(|error| start_failed(format!("cannot start `{}`: {error}", self.command)))?;
             let timeout = Duration::from_nanos(self.ready_timeout_ns);
             let reason = match ready::wait(&mut child, port, timeout, interrupted) {
                 Ok(()) => return Ok(Started { child, at, ready_ns: clock::nanos(clock::now() - at) }),

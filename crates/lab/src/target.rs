@@ -83,8 +83,7 @@ fn journey(plan: &JourneyPlan, ports: Ports, directory: &Path) -> Result<Target,
     }
     // One that the journey has not is a mistake that the generator tells.
     for (name, url) in &plan.targets {
-        let filled =
-            ports.fill(url).ok_or_else(|| format!("the target `{name}` has a port that nobody has: `{url}`"))?;
+        let filled = ports.fill(url).ok_or_else(|| format!("target `{name}` has an unknown port: `{url}`"))?;
         targets.insert(name.clone(), filled);
     }
     Ok(Target::Journey {
@@ -124,7 +123,7 @@ fn text(path: &Path) -> Result<String, String> {
     let mut text = String::new();
     let read = File::open(path).and_then(|file| file.take(JOURNEY_MAX_BYTES + 1).read_to_string(&mut text));
     match read {
-        Err(error) => Err(format!("`{}` cannot be read: {error}", path.display())),
+        Err(error) => Err(format!("cannot read `{}`: {error}", path.display())),
         Ok(bytes) if bytes as u64 > JOURNEY_MAX_BYTES => {
             Err(format!("`{}` has more than {JOURNEY_MAX_BYTES} bytes", path.display()))
         }
@@ -158,7 +157,7 @@ fn body(path: &Path) -> Result<Vec<u8>, String> {
     let mut body = Vec::new();
     let read = File::open(path).and_then(|file| file.take(BODY_MAX_BYTES + 1).read_to_end(&mut body));
     match read {
-        Err(error) => Err(format!("the body `{}` cannot be read: {error}", path.display())),
+        Err(error) => Err(format!("cannot read the body `{}`: {error}", path.display())),
         Ok(bytes) if bytes as u64 > BODY_MAX_BYTES => {
             Err(format!("the body `{}` has more than {BODY_MAX_BYTES} bytes", path.display()))
         }
@@ -180,7 +179,7 @@ pub fn missing_files(plan: &Plan, directory: &Path) -> Vec<String> {
             let path = directory.join(file);
             let read = File::open(&path).err();
             missing
-                .extend(read.map(|error| format!("the roots to trust, `{}`, cannot be read: {error}", path.display())));
+                .extend(read.map(|error| format!("cannot read the root certificates `{}`: {error}", path.display())));
         }
     }
     for journey in plan.points.iter().filter_map(|point| point.load.journey.as_ref()) {
@@ -301,7 +300,7 @@ mod tests {
         std::fs::write(folder.path().join("own.toml"), source).unwrap();
         let lines = "journey = \"own.toml\"";
         let missing = format!(
-            "`{}` cannot be read: No such file or directory (os error 2)",
+            "cannot read `{}`: No such file or directory (os error 2)",
             folder.path().join("s.thrift").display()
         );
         assert_eq!(missing_files(&plan(lines), folder.path()), std::slice::from_ref(&missing));
@@ -325,12 +324,9 @@ mod tests {
                      body_file = \"large\"\n[[load.request]]\nbody_file = \"gone\"";
         let at = |file: &str| folder.path().join(file).display().to_string();
         let expected = [
-            format!("the body `{}` cannot be read: No such file or directory (os error 2)", at("gone")),
+            format!("cannot read the body `{}`: No such file or directory (os error 2)", at("gone")),
+            format!("cannot read the root certificates `{}`: No such file or directory (os error 2)", at("roots.pem")),
             format!("the body `{}` has more than 16777216 bytes", at("large")),
-            format!(
-                "the roots to trust, `{}`, cannot be read: No such file or directory (os error 2)",
-                at("roots.pem")
-            ),
         ];
         assert_eq!(missing_files(&plan(lines), folder.path()), expected);
         assert_eq!(target_of(lines, folder.path()), Err(expected[0].clone()));

@@ -26,11 +26,11 @@ pub fn share(cpus: &[Cpu], subject: u32, generator: Option<u32>, may_share: bool
     let (subject, wanted, total) = (subject as usize, generator.map(|count| count as usize), cpus.len());
     let least = wanted.unwrap_or(1);
     if subject == 0 || least == 0 {
-        return Err("subject and generator need at least one processor each".to_owned());
+        return Err("server and generator need at least one CPU each".to_owned());
     }
     if subject.max(least) > total || (subject + least > total && !may_share) {
         return Err(format!(
-            "needs {} processors ({subject} for the subject, {least} for the generator), has {total}",
+            "needs {} CPUs ({subject} for the server, {least} for the generator), has {total}",
             subject + least
         ));
     }
@@ -136,18 +136,18 @@ mod tests {
         let cpus = machine(1, 2, 1);
         check(&cpus, 1, None, false, "subject 0 generator 1");
         check(&cpus, 1, Some(1), false, "subject 0 generator 1");
-        check(&cpus, 2, None, false, "needs 3 processors (2 for the subject, 1 for the generator), has 2");
+        check(&cpus, 2, None, false, "needs 3 CPUs (2 for the server, 1 for the generator), has 2");
         check(&cpus, 2, None, true, "subject 0-1 generator 1 shared");
         check(&cpus, 2, Some(2), true, "subject 0-1 generator 0-1 shared");
-        check(&cpus, 3, None, true, "needs 4 processors (3 for the subject, 1 for the generator), has 2");
-        check(&cpus, 0, None, true, "subject and generator need at least one processor each");
+        check(&cpus, 3, None, true, "needs 4 CPUs (3 for the server, 1 for the generator), has 2");
+        check(&cpus, 0, None, true, "server and generator need at least one CPU each");
     }
 
     #[test]
     fn one_processor() {
         let cpus = machine(1, 1, 1);
         check(&cpus, 1, None, true, "subject 0 generator 0 shared");
-        check(&cpus, 1, None, false, "needs 2 processors (1 for the subject, 1 for the generator), has 1");
+        check(&cpus, 1, None, false, "needs 2 CPUs (1 for the server, 1 for the generator), has 1");
     }
 
     #[test]

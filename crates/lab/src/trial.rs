@@ -103,8 +103,8 @@ impl Trial<'_> {
         record.probes.before = self.probe(record);
 
         // Not its main port, which is tried again where it was taken meanwhile: few subjects have a second one.
-        let second_port = ready::free_port()
-            .map_err(|error| failed(FailureKind::Start, format!("there is no second free port: {error}")))?;
+        let second_port =
+            ready::free_port().map_err(|error| failed(FailureKind::Start, format!("no second free port: {error}")))?;
         let Started { child: mut subject, at: started, .. } = self.start(&share, second_port, record)?;
         let mut sampler = Sampler::new(Path::new("/proc"), subject.pid(), started, &share.subject);
         let mut proxies = self.start_proxies(&proxy_cpus, second_port, record)?;
@@ -122,9 +122,7 @@ impl Trial<'_> {
         let after = network::read(Path::new(&subject_net)).or_else(|| network::read(own_net));
         match before.zip(after) {
             Some((before, after)) => record.network = network::between(before, after),
-            None => {
-                record.warnings.push(WarningKind::NotRead.says("the counters of the network stack could not be read"))
-            }
+            None => record.warnings.push(WarningKind::NotRead.says("cannot read the counters of the network stack")),
         }
         if matches!(result, Err(End::Interrupted)) {
             return result;
@@ -226,7 +224,7 @@ impl Trial<'_> {
         let spec = load_spec(&self.point().load.at(self.step), share, ports, record.seed, &self.options.directory)
             .map_err(|text| failed(FailureKind::Generator, text))?;
         let mut generator = Generator::start(self.supervisor, &spec, &share.generator, &self.options.directory)
-            .map_err(|error| failed(FailureKind::Generator, format!("the generator cannot be started: {error}")))?;
+            .map_err(|error| failed(FailureKind::Generator, format!("cannot start the generator: {error}")))?;
         say(Phase::Warmup, None);
         let patience = generator::patience(&spec, self.margin);
         let deadline = clock::now() + patience;
@@ -494,13 +492,13 @@ impl Watch {
             Some(live) if silent > self.timeout => failed(
                 FailureKind::Hung,
                 format!(
-                    "no answer came for {} s, after {} requests; given up after {patience:?}",
+                    "no response for {} s, after {} requests; gave up after {patience:?}",
                     silent.as_secs(),
                     live.requests
                 ),
             ),
             _ => {
-                failed(FailureKind::Generator, format!("the generator did not end within {patience:?} and was killed"))
+                failed(FailureKind::Generator, format!("the generator did not exit within {patience:?} and was killed"))
             }
         }
     }

@@ -100,7 +100,7 @@ fn request(family: AddressFamily) -> [u8; HEADER + REQUEST] {
 
 /// Takes the messages of one answer; whether more will come.
 fn take(mut answer: &[u8], found: &mut Vec<Socket>) -> io::Result<bool> {
-    let broken = || io::Error::new(io::ErrorKind::InvalidData, "the kernel's answer cannot be read");
+    let broken = || io::Error::new(io::ErrorKind::InvalidData, "cannot parse the kernel's response");
     while answer.len() >= HEADER {
         let length = u32_at(answer, 0).ok_or_else(broken)? as usize;
         let kind = u16_at(answer, 4).ok_or_else(broken)?;

@@ -27,17 +27,17 @@ pub fn check(spec: &LoadSpec) -> Vec<String> {
             mistakes.push(text);
         }
     };
-    unless(spec.version == SPEC_VERSION, format!("`version` is {}, this build speaks {SPEC_VERSION}", spec.version));
+    unless(spec.version == SPEC_VERSION, format!("`version` is {}, this build supports {SPEC_VERSION}", spec.version));
     unless(
         (1..=CLIENTS_MAX).contains(&spec.clients),
-        format!("`clients` is {}, allowed are 1 to {CLIENTS_MAX}", spec.clients),
+        format!("`clients` is {}, expected 1 to {CLIENTS_MAX}", spec.clients),
     );
     unless(
         (1..=THREADS_MAX).contains(&spec.threads),
-        format!("`threads` is {}, allowed are 1 to {THREADS_MAX}", spec.threads),
+        format!("`threads` is {}, expected 1 to {THREADS_MAX}", spec.threads),
     );
-    unless(spec.window_ns >= 1_000_000, format!("`window_ns` is {}, at least 1 ms", spec.window_ns));
-    unless(spec.timeout_ns >= TIMEOUT_MIN_NS, format!("`timeout_ns` is {}, at least 1 ms", spec.timeout_ns));
+    unless(spec.window_ns >= 1_000_000, format!("`window_ns` is {}, expected at least 1 ms", spec.window_ns));
+    unless(spec.timeout_ns >= TIMEOUT_MIN_NS, format!("`timeout_ns` is {}, expected at least 1 ms", spec.timeout_ns));
     match &spec.target {
         Target::Cache { .. } | Target::Journey { .. } => {} // Below.
         Target::Pingpong { address } => unless(!address.is_empty(), "`address` is empty".to_owned()),
@@ -47,7 +47,7 @@ pub fn check(spec: &LoadSpec) -> Vec<String> {
             unless(
                 bytes * u64::from(spec.pipeline) <= REQUEST_BYTES_MAX,
                 format!(
-                    "a body of {bytes} bytes in a pipeline of {}: at most 1 GiB in flight on a connection",
+                    "a body of {bytes} bytes in a pipeline of {}: at most 1 GiB may be in flight per connection",
                     spec.pipeline
                 ),
             );
@@ -61,37 +61,37 @@ pub fn check(spec: &LoadSpec) -> Vec<String> {
         cache(*dialect, workload, spec.pipeline).into_iter().for_each(|text| unless(false, text));
         unless(
             spec.connection == Connection::KeepAlive,
-            "`connection` is `per-request`, which loads of caches do not know".to_owned(),
+            "`connection` is `per-request`, not supported by cache loads".to_owned(),
         );
         unless(
             !matches!(spec.stop, Stop::Volley { .. }),
-            "the stop rule `volley` is none of caches: what misses cause is in no round".to_owned(),
+            "the stop rule `volley` does not apply to caches: fills after misses belong to no round".to_owned(),
         );
     } else if let Warmup::Steady { .. } = spec.warmup {
-        unless(false, "the warm-up rule `steady` watches the hit ratio of a cache".to_owned());
+        unless(false, "the warm-up rule `steady` needs a cache: it watches the hit ratio".to_owned());
     }
     if let Target::Journey { journey, targets, resolve, .. } = &spec.target {
         self::journey(spec, journey, targets, resolve.as_deref()).into_iter().for_each(|text| unless(false, text));
     }
     unless(
         (1..=PIPELINE_MAX).contains(&spec.pipeline),
-        format!("`pipeline` is {}, allowed are 1 to {PIPELINE_MAX}", spec.pipeline),
+        format!("`pipeline` is {}, expected 1 to {PIPELINE_MAX}", spec.pipeline),
     );
     let in_flight = u64::from(spec.clients) * u64::from(spec.pipeline);
     unless(in_flight <= IN_FLIGHT_MAX, format!("{in_flight} requests in flight, at most {IN_FLIGHT_MAX}"));
     if spec.connection == Connection::PerRequest {
-        unless(spec.pipeline <= 1, "a connection for each request leaves nothing to pipeline".to_owned());
+        unless(spec.pipeline <= 1, "`pipeline` must be 1 with one connection per request".to_owned());
         unless(
             !matches!(spec.target, Target::Pingpong { .. }),
-            "`connection` is `per-request`, which ping-pong does not know".to_owned(),
+            "`connection` is `per-request`, not supported by ping-pong".to_owned(),
         );
     }
     if spec.pipeline > 1 {
         let thinks = matches!(spec.arrivals, Arrivals::Closed { think_ns: 1.. });
-        unless(!thinks, "clients that think have one request in flight: `pipeline` is 1 with `think_ns`".to_owned());
+        unless(!thinks, "`pipeline` must be 1 with `think_ns`".to_owned());
         unless(
             !matches!(spec.stop, Stop::Volley { .. }),
-            "the stop rule `volley` has one request in flight: `pipeline` is 1 with it".to_owned(),
+            "`pipeline` must be 1 with the stop rule `volley`".to_owned(),
         );
     }
     let recorded = match &spec.target {
@@ -102,12 +102,12 @@ pub fn check(spec: &LoadSpec) -> Vec<String> {
     };
     unless(
         recorded == matches!(spec.arrivals, Arrivals::Recorded),
-        "`arrivals` are `recorded` where the workload replays a trace with its gaps, and only there".to_owned(),
+        "`arrivals` must be `recorded` if the workload replays a trace with its gaps, and only then".to_owned(),
     );
     if let Some(rate) = spec.arrivals.offered_per_s() {
         unless(
             rate.is_finite() && rate > 0.0 && rate <= 1e9,
-            format!("`rate_per_s` is {rate}, more than 0 and at most 1e9"),
+            format!("`rate_per_s` is {rate}, expected more than 0 and at most 1e9"),
         );
     }
     let (longest_ns, rule) = match spec.stop {
@@ -117,8 +117,14 @@ pub fn check(spec: &LoadSpec) -> Vec<String> {
             (max_ns, "max_ns")
         }
         Stop::Interval { relative, level, max_ns } => {
-            unless(relative > 0.0 && relative < 1.0, format!("`relative` is {relative}, a fraction between 0 and 1"));
-            unless(level > 0.0 && level < 1.0, format!("`level` is {level}, a fraction between 0 and 1"));
+            unless(
+                relative > 0.0 && relative < 1.0,
+                format!(
+                    "`relative` is {relative}, expected a fraction between 0 \
+                                                              and 1"
+                ),
+            );
+            unless(level > 0.0 && level < 1.0, format!("`level` is {level}, expected a fraction between 0 and 1"));
             (max_ns, "max_ns")
         }
         Stop::Volley { round_requests, half_width_ns, max_ns } => {
@@ -126,7 +132,7 @@ pub fn check(spec: &LoadSpec) -> Vec<String> {
             unless(half_width_ns > 0, "`half_width_ns` is 0".to_owned());
             unless(
                 matches!(spec.arrivals, Arrivals::Closed { think_ns: 0 }),
-                "the stop rule `volley` is of a closed loop without think time".to_owned(),
+                "the stop rule `volley` needs a closed loop without think time".to_owned(),
             );
             (max_ns, "max_ns")
         }
@@ -135,10 +141,10 @@ pub fn check(spec: &LoadSpec) -> Vec<String> {
     let windows = longest_ns / spec.window_ns.max(1);
     unless(
         windows <= WINDOWS_MAX,
-        format!("{windows} windows, at most {WINDOWS_MAX}: make `window_ns` longer or `{rule}` shorter"),
+        format!("{windows} windows, at most {WINDOWS_MAX}: increase `window_ns` or reduce `{rule}`"),
     );
     if let Warmup::DurationNs(warmup_ns) | Warmup::Steady { max_ns: warmup_ns } = spec.warmup {
-        unless(warmup_ns < 86_400_000_000_000, format!("a warm-up of {warmup_ns} ns is longer than a day"));
+        unless(warmup_ns < 86_400_000_000_000, format!("a warm-up of {warmup_ns} ns exceeds one day"));
     }
     mistakes
 }
@@ -158,24 +164,24 @@ fn journey(
     };
     unless(
         spec.clients <= JOURNEY_CLIENTS_MAX,
-        format!("`clients` is {}, a journey has {JOURNEY_CLIENTS_MAX} at most: each is a thread", spec.clients),
+        format!("`clients` is {}, journeys allow at most {JOURNEY_CLIENTS_MAX}: each is a thread", spec.clients),
     );
     unless(
         matches!(spec.arrivals, Arrivals::Closed { think_ns: 0 }),
-        "a journey is a closed loop without think time".to_owned(),
+        "journeys need a closed loop without think time".to_owned(),
     );
-    unless(spec.pipeline == 1, format!("`pipeline` is {}, which journeys do not know", spec.pipeline));
+    unless(spec.pipeline == 1, format!("`pipeline` is {}, not supported by journeys", spec.pipeline));
     unless(
         spec.connection == Connection::KeepAlive,
-        "`connection` is `per-request`, which journeys do not know".to_owned(),
+        "`connection` is `per-request`, not supported by journeys".to_owned(),
     );
-    unless(!matches!(spec.stop, Stop::Volley { .. }), "the stop rule `volley` is none of journeys".to_owned());
+    unless(!matches!(spec.stop, Stop::Volley { .. }), "the stop rule `volley` does not apply to journeys".to_owned());
     if let Stop::Requests { requests, .. } = spec.stop {
         let calls = journey.steps.len() as u64;
-        unless(requests >= calls, format!("`requests` is {requests}, and one journey has {calls} calls"));
+        unless(requests >= calls, format!("`requests` is {requests}, fewer than the {calls} calls of one journey"));
     }
     let good = resolve.is_none_or(|text| url::parse(text).is_ok_and(|url| url.protocol == Protocol::Http));
-    unless(good, format!("`resolve` is `{}`, no `http://host:port`", resolve.unwrap_or_default()));
+    unless(good, format!("`resolve` is `{}`, expected `http://host:port`", resolve.unwrap_or_default()));
     mistakes
 }
 
@@ -186,16 +192,17 @@ fn cache(dialect: Dialect, workload: &Workload, pipeline: u32) -> Vec<String> {
     mistakes.extend(problems.iter().map(|problem| format!("workload: `{}`: {}", problem.key, problem.message)));
     if workload.trace.is_none() && workload.keys.count > KEYS_MAX {
         mistakes.push(format!(
-            "workload: `keys.count` is {}, at most {KEYS_MAX}: two bytes a key tell why it is missed",
+            "workload: `keys.count` is {}, expected at most {KEYS_MAX} (two bytes per key record why it was missed)",
             workload.keys.count
         ));
     }
     if dialect == Dialect::HttpCache && workload.trace.is_none() && !workload.ttl.is_empty() {
-        mistakes.push("workload: `ttl`: a cache over HTTP has no times to live; leave it out".to_owned());
+        mistakes.push("workload: `ttl` is not supported by caches over HTTP; drop it".to_owned());
     }
     if workload.values.max_bytes.saturating_mul(u64::from(pipeline)) > REQUEST_BYTES_MAX {
         mistakes.push(format!(
-            "values of {} bytes in a pipeline of {pipeline}: at most 1 GiB in flight on a connection; lower `values.max`",
+            "values of {} bytes in a pipeline of {pipeline}: at most 1 GiB may be in flight per connection; lower \
+             `values.max`",
             workload.values.max_bytes
         ));
     }

@@ -14,6 +14,7 @@ use stats::stop::{self, Moments, Next, VolleyRule};
 use study::seam::{Announced, HOLD_MAX};
 use study::spec::{Arrivals, LoadSpec, Stop, Target, Warmup};
 
+use crate::recorder::Fault;
 use crate::transient;
 
 /// A moment that has not been decided.
@@ -95,7 +96,7 @@ pub(crate) struct Live {
     /// Samples of the round that was done last, one a client; taken by the coordinator.
     pub(crate) rounds: Vec<Moments>,
     /// Why a connection did not come to stand, the last time.
-    pub(crate) last_problem: Option<String>,
+    pub(crate) last_problem: Option<(Fault, String)>,
 }
 
 impl Gauge {
@@ -180,7 +181,7 @@ pub(crate) enum Outcome {
     /// With a measurement.
     Measured(Ended),
     /// Not one connection could be opened.
-    Unreachable(Option<String>),
+    Unreachable(Option<(Fault, String)>),
     /// The trace that is replayed came to its end in the warm-up.
     TraceEnded,
     /// The caller gave up before anything was measured.
@@ -476,7 +477,7 @@ impl<'a> Coordinator<'a> {
                 }
                 if let Some(quiet_ns) = self.in_vain_for(now) {
                     let quiet = format!("{:.1} s", quiet_ns as f64 / 1e9);
-                    return self.measured(now, format!("requests: given up, nothing had come for {quiet}"));
+                    return self.measured(now, format!("requests: gave up, no response for {quiet}"));
                 }
                 self.at_deadline(now, "requests")
             }

@@ -182,7 +182,7 @@ fn open_part(worker: &Done) -> &crate::recorder::OpenLoop {
 }
 
 fn handshake_part(worker: &Done) -> &Histogram {
-    worker.recorder.handshake.as_ref().expect("all workers encrypt, or none")
+    worker.recorder.handshake.as_ref().expect("either all workers encrypt or none")
 }
 
 /// The first error of each kind, of any worker.
@@ -216,7 +216,7 @@ fn windows(done: &[Done], count: usize) -> Vec<Window> {
             latency.reset();
             for slice in done.iter().filter_map(|worker| worker.recorder.slices.get(index)) {
                 errors += slice.errors;
-                latency.merge(&Histogram::from_parts(&slice.latency).expect("they are a histogram's own"));
+                latency.merge(&Histogram::from_parts(&slice.latency).expect("the parts come from a histogram"));
             }
             Window { requests: latency.len(), errors, latency: record::Histogram::from(&latency) }
         })

@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering::{Acquire, Relaxed};
 use net::Nanos;
 
 use crate::coordinator::{Control, Gauge, NEVER};
-use crate::recorder::{Faults, Recorder};
+use crate::recorder::{Fault, Faults, Recorder};
 
 /// What the thread of a worker has used so far.
 #[derive(Clone, Copy, Debug, Default)]
@@ -63,8 +63,8 @@ impl<'a> Observer<'a> {
     }
 
     /// Tells why a connection did not come to stand.
-    pub(crate) fn problem(&self, why: String) {
-        self.gauge.live().last_problem = Some(why);
+    pub(crate) fn problem(&self, fault: Fault, why: String) {
+        self.gauge.live().last_problem = Some((fault, why));
     }
 
     /// Lets the coordinator see what was counted. `in_vain`: errors by which no request ended.

@@ -178,11 +178,7 @@ pub fn run_telling(spec: &LoadSpec, tell: &mut dyn FnMut(Event), abort: &AtomicB
             }
             Ok(measurement)
         }
-        Outcome::Unreachable(refusal) => Err(LoadError::Unreachable {
-            address: address.to_string(),
-            clients: spec.clients,
-            reason: refusal.unwrap_or_else(|| "no answer in time".to_owned()),
-        }),
+        Outcome::Unreachable(refusal) => Err(LoadError::unreachable(address.to_string(), spec.clients, refusal)),
         Outcome::TraceEnded => Err(LoadError::TraceEnded(trace_file.cloned().unwrap_or_default())),
         Outcome::Interrupted => Err(LoadError::Interrupted),
     }
@@ -197,10 +193,10 @@ fn work(
 ) -> Result<Done, LoadError> {
     if let Some(cpu) = cpu_of(task.spec, task.index) {
         net::thread::pin_current_thread(cpu)
-            .map_err(|source| kernel(&format!("pin worker {} to processor {cpu}", task.index), source))?;
+            .map_err(|source| kernel(&format!("pin worker {} to CPU {cpu}", task.index), source))?;
     }
     match &task.spec.target {
-        Target::Journey { .. } => unreachable!("journeys have an engine of their own"),
+        Target::Journey { .. } => unreachable!("journeys have their own engine"),
         Target::Pingpong { .. } => drive(task, backend, Pingpong::default(), 0),
         Target::Http { requests, expect, .. } => {
             let http = Http::new(requests, expect, task.spec.connection).map_err(LoadError::Spec)?;
@@ -208,7 +204,7 @@ fn work(
             drive(task, backend, http, request_bytes)
         }
         Target::Cache { address, dialect, workload } => {
-            let shared = (shared.expect("a load on a cache has one"), tape);
+            let shared = (shared.expect("cache loads have one"), tape);
             let most = workload.values.max_bytes;
             // Around key and value: a line of memcached, five of Redis, a head.
             let request_bytes = KEY_MAX_BYTES + 256 + most as usize;

@@ -19,6 +19,7 @@ use crate::coordinator::{Control, Coordinator, Outcome};
 use crate::merge::{Process, merge};
 use crate::observer::Usage;
 use crate::protocol::{Pingpong, Protocol, Shared};
+use crate::recorder::Fault;
 use crate::worker::{self, Task};
 
 const MS: u64 = 1_000_000;
@@ -291,7 +292,7 @@ fn a_network_that_breaks_is_borne() {
 #[test]
 fn nobody_there_is_said_at_once() {
     let refused = outcome(&spec(), Network::PERFECT, |_| Answer::Refuse).unwrap_err();
-    assert_eq!(refused, Outcome::Unreachable(Some("nobody listens there".to_owned())));
+    assert_eq!(refused, Outcome::Unreachable(Some((Fault::Refused, "connection refused".to_owned()))));
 }
 
 #[test]

@@ -33,7 +33,7 @@ const HANDSHAKE_BYTES_MAX: usize = 256 << 10;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TlsError {
     /// `Tls::ca_file` cannot be read.
-    #[error("cannot read the roots in `{path}`: {reason}")]
+    #[error("cannot read the root certificates in `{path}`: {reason}")]
     CaFile {
         /// The file.
         path: String,
@@ -42,7 +42,7 @@ pub enum TlsError {
     },
     /// No root certificate is installed here.
     #[error(
-        "this machine has no root certificates{reason}: name a PEM file with `ca_file`, or install `ca-certificates`"
+        "this machine has no root certificates{reason}: set `ca_file` (`--cacert`) to a PEM file, or install `ca-certificates`"
     )]
     NoRoots {
         /// What was wrong with those that were found, after a colon; empty where there are none.
@@ -61,7 +61,7 @@ pub enum TlsError {
         begins: String,
     },
     /// The server wants to speak another protocol than HTTP/1.1 within TLS.
-    #[error("the server does not agree to HTTP/1.1 within TLS (ALPN `http/1.1`){0}")]
+    #[error("the server does not agree to HTTP/1.1 over TLS (ALPN `http/1.1`){0}")]
     Alpn(&'static str),
     /// The server gave up.
     #[error("the server ended the TLS {during} with the alert `{alert}`{hint}")]
@@ -74,13 +74,13 @@ pub enum TlsError {
         hint: &'static str,
     },
     /// More bytes than any real handshake takes.
-    #[error("the TLS handshake took more than {limit} bytes from the server")]
+    #[error("the server sent more than {limit} bytes in the TLS handshake")]
     HandshakeTooLong {
         /// The limit, bytes.
         limit: usize,
     },
     /// What came breaks the rules of TLS.
-    #[error("the server broke the TLS {during}: {reason}")]
+    #[error("TLS protocol error of the server in the {during}: {reason}")]
     Protocol {
         /// Handshake or connection.
         during: TlsPhase,
@@ -169,13 +169,13 @@ fn trusted(ca_file: Option<&str>, provider: &CryptoProvider) -> Result<TrustedCe
     let bytes = std::fs::read(path).map_err(|error| failed(error.to_string()))?;
     let certificates = CertificateDer::pem_slice_iter(&bytes)
         .collect::<Result<Vec<_>, _>>()
-        .map_err(|error| failed(format!("no good PEM: {error}")))?;
+        .map_err(|error| failed(format!("invalid PEM: {error}")))?;
     if certificates.is_empty() {
-        return Err(failed("there is no `BEGIN CERTIFICATE` in it, PEM is expected".to_owned()));
+        return Err(failed("no `BEGIN CERTIFICATE` found, expected PEM".to_owned()));
     }
     for (index, certificate) in certificates.iter().enumerate() {
         let added = roots.add(certificate.clone());
-        added.map_err(|error| failed(format!("certificate {} is none: {error}", index + 1)))?;
+        added.map_err(|error| failed(format!("certificate {} is invalid: {error}", index + 1)))?;
     }
     Ok(TrustedCertificate::new(roots, certificates, provider))
 }
@@ -257,7 +257,7 @@ impl Session {
     fn check_protocol(&self) -> Result<(), TlsError> {
         match self.connection.alpn_protocol() {
             None | Some(ALPN) => Ok(()),
-            Some(_) => Err(TlsError::Alpn(": it chose another")),
+            Some(_) => Err(TlsError::Alpn(": it chose another protocol")),
         }
     }
 
@@ -322,14 +322,14 @@ fn words(error: rustls::Error, during: TlsPhase) -> TlsError {
         rustls::Error::InvalidCertificate(error) => BadCertificate::from(error).into(),
         rustls::Error::AlertReceived(AlertDescription::NoApplicationProtocol) => TlsError::Alpn(""),
         rustls::Error::PeerMisbehaved(PeerMisbehaved::SelectedUnofferedApplicationProtocol) => {
-            TlsError::Alpn(": it chose another")
+            TlsError::Alpn(": it chose another protocol")
         }
         rustls::Error::AlertReceived(alert) => {
             let hint = match alert {
-                AlertDescription::HandshakeFailure => ": it has no cipher suite, key exchange or certificate for us",
-                AlertDescription::ProtocolVersion => ": it speaks neither TLS 1.2 nor 1.3",
-                AlertDescription::UnrecognisedName => ": it serves no site of that name",
-                AlertDescription::CertificateRequired => ": it wants a client certificate, of which there is none",
+                AlertDescription::HandshakeFailure => ": no cipher suite, key exchange or certificate in common",
+                AlertDescription::ProtocolVersion => ": it supports neither TLS 1.2 nor 1.3",
+                AlertDescription::UnrecognisedName => ": it serves no site by that name",
+                AlertDescription::CertificateRequired => ": it requires a client certificate, which is not supported",
                 _ => "",
             };
             let name = alert.as_str().map_or_else(|| u8::from(alert).to_string(), snake);

@@ -96,7 +96,7 @@ impl Hasher for Hashed {
     }
 
     fn write(&mut self, _: &[u8]) {
-        unreachable!("keys are numbers of 64 bits");
+        unreachable!("keys are 64-bit numbers");
     }
 
     fn write_u64(&mut self, hash: u64) {
@@ -161,7 +161,7 @@ pub(crate) fn open(file: &str) -> Result<Box<dyn BufRead + Send>, ReplayError> {
     let opened = File::open(file).map_err(wrong)?;
     if !opened.metadata().map_err(wrong)?.is_file() {
         // A pipe that nothing comes from would hold a worker for ever.
-        return Err(wrong(io::Error::other("it is no regular file")));
+        return Err(wrong(io::Error::other("not a regular file")));
     }
     let mut input = BufReader::with_capacity(READ_BYTES, opened);
     if input.fill_buf().map_err(wrong)?.is_empty() {
@@ -318,7 +318,7 @@ impl<'a> TraceDistributor<'a> {
         if self.trace.gaps == Gaps::None {
             return Ok(self.deal_out(operation, access.repeat));
         }
-        let Some(time_s) = access.time_s else { return Err("no time, and `gaps` are to be kept".to_owned()) };
+        let Some(time_s) = access.time_s else { return Err("no time, required by `gaps = \"recorded\"`".to_owned()) };
         let mut dealt = Ok(());
         if self.first_s.is_none() {
             (self.first_s, self.second) = (Some(time_s), time_s);
@@ -326,11 +326,11 @@ impl<'a> TraceDistributor<'a> {
             dealt = self.end_second();
             self.second = time_s;
         } else if time_s < self.second {
-            return Err(format!("the time {time_s} after {}: times of a trace do not go back", self.second));
+            return Err(format!("time {time_s} after {}: the times of a trace must not decrease", self.second));
         }
         if self.in_second.len() == SECOND_RECORDS {
             return Err(format!(
-                "more than {SECOND_RECORDS} records of the time {time_s}: replay them with `gaps = \"none\"`"
+                "more than {SECOND_RECORDS} records at time {time_s}: replay the trace with `gaps = \"none\"`"
             ));
         }
         self.in_second.push((operation, access.repeat));
@@ -522,7 +522,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let problem = |path: &std::path::Path| open(path.to_str().unwrap()).err().unwrap().to_string();
         assert!(problem(&folder.path().join("none")).contains("No such file"));
-        assert!(problem(folder.path()).contains("no regular file"));
+        assert!(problem(folder.path()).contains("not a regular file"));
         let empty = folder.path().join("empty");
         std::fs::write(&empty, "").unwrap();
         assert!(problem(&empty).ends_with("is empty"));

@@ -54,11 +54,11 @@ impl CacheOutcome {
             (true, Some(moved)) => {
                 format!("steady after {seconds:.1} s: the hit ratio moved by {moved:+.4} over the last {half_s:.1} s")
             }
-            (true, None) => format!("after {seconds:.1} s: nothing was read, there is no hit ratio to wait for"),
+            (true, None) => format!("after {seconds:.1} s: no reads, so no hit ratio to wait for"),
             (false, Some(moved)) => format!(
                 "not steady within {seconds:.1} s: the hit ratio still moved by {moved:+.4} over the last {half_s:.1} s"
             ),
-            (false, None) => format!("not known after {seconds:.1} s: too few windows had a GET"),
+            (false, None) => format!("unknown after {seconds:.1} s: too few windows had a GET"),
         }
     }
 }

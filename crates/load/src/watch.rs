@@ -10,6 +10,7 @@ use study::seam::{Announced, Span};
 pub use crate::coordinator::Phase;
 use crate::coordinator::{Control, Coordinator, Outcome};
 use crate::observer::Usage;
+use crate::recorder::Fault;
 use crate::trace::ReplayError;
 
 /// The coordinator looks so often.
@@ -50,7 +51,7 @@ pub struct Progress {
 #[derive(Debug, thiserror::Error)]
 pub enum LoadError {
     /// The specification has mistakes, all of them here.
-    #[error("the load is not valid: {}", .0.join("; "))]
+    #[error("invalid load: {}", .0.join("; "))]
     Spec(Vec<String>),
     /// The address could not be resolved.
     #[error("cannot resolve `{address}`: {source}")]
@@ -67,10 +68,10 @@ pub enum LoadError {
     #[error("{0}")]
     Trace(ReplayError),
     /// The trace came to its end before anything was measured.
-    #[error("the trace `{0}` ended in the warm-up")]
+    #[error("the trace `{0}` ended during the warm-up")]
     TraceEnded(String),
     /// Not one connection stood within the time for it.
-    #[error("none of {clients} connections to {address} could be opened: {reason}")]
+    #[error("cannot open any of {clients} connections to {address}: {reason}")]
     Unreachable {
         /// Where, as it was given or resolved.
         address: String,
@@ -78,6 +79,8 @@ pub enum LoadError {
         clients: u32,
         /// Why, in a few words.
         reason: String,
+        /// Whether somebody answered, and it is TLS or a certificate that failed.
+        is_tls: bool,
     },
     /// The door to the kernel is closed.
     #[error("{what}: {source}")]
@@ -93,6 +96,14 @@ pub enum LoadError {
     /// `abort` was set before anything was measured.
     #[error("interrupted before anything was measured")]
     Interrupted,
+}
+
+impl LoadError {
+    /// Not one of `clients` connections stood; `refusal` is the last that was told of one.
+    pub(crate) fn unreachable(address: String, clients: u32, refusal: Option<(Fault, String)>) -> LoadError {
+        let (fault, reason) = refusal.unwrap_or_else(|| (Fault::ConnectTimeout, "timed out".to_owned()));
+        LoadError::Unreachable { address, clients, reason, is_tls: fault == Fault::Tls }
+    }
 }
 
 /// Says that a worker has failed, unless it is told to forget it: also when the worker panics.

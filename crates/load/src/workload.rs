@@ -122,7 +122,7 @@ pub struct Stream {
 
 /// A workload that cannot be drawn: what is wrong with it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the workload cannot be drawn: {0}")]
+#[error("invalid workload: {0}")]
 pub struct WorkloadError(String);
 
 impl WorkloadError {
@@ -809,7 +809,8 @@ mod tests {
         workload.keys.reuse = Some(1.5);
         assert_eq!(
             Stream::new(&workload, 1, 0, 1).unwrap_err().to_string(),
-            "the workload cannot be drawn: `operations`: a weight of an operation must be from 0 to 1e9; `keys.reuse`: must be 0 to 1, not 1.5"
+            "invalid workload: `operations`: the weight of an operation must be 0 to 1e9; `keys.reuse`: must be 0 to \
+             1, not 1.5"
         );
     }
 }

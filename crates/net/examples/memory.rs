@@ -43,7 +43,7 @@ fn main() -> io::Result<()> {
 }
 
 fn number(text: &str) -> io::Result<usize> {
-    text.parse().map_err(|_| io::Error::other(format!("`{text}` is no number")))
+    text.parse().map_err(|_| io::Error::other(format!("`{text}` is not a number")))
 }
 
 struct Peer(Child);

@@ -75,10 +75,14 @@ pub(crate) fn check_path(path: &Path) -> io::Result<()> {
     let wrong = if bytes.is_empty() {
         "the path of a Unix socket is empty".to_owned()
     } else if bytes.contains(&0) {
-        format!("the path of a Unix socket has no zero byte: `{}`", path.display())
+        format!("the path of a Unix socket cannot contain a zero byte: `{}`", path.display())
     } else if bytes.len() > Address::UNIX_BYTES_MAX {
         let most = Address::UNIX_BYTES_MAX;
-        format!("the path of a Unix socket has at most {most} bytes, this has {}: `{}`", bytes.len(), path.display())
+        format!(
+            "the path of a Unix socket is limited to {most} bytes, this one has {}: `{}`",
+            bytes.len(),
+            path.display()
+        )
     } else {
         return Ok(());
     };
@@ -110,8 +114,8 @@ mod tests {
     #[test]
     fn what_cannot_be_an_address_is_said() {
         check("unix:", "InvalidInput: the path of a Unix socket is empty");
-        check("unix:/a\0b", "InvalidInput: the path of a Unix socket has no zero byte: `/a\0b`");
-        let long = "the path of a Unix socket has at most 107 bytes, this has 201: `/x*200`";
+        check("unix:/a\0b", "InvalidInput: the path of a Unix socket cannot contain a zero byte: `/a\0b`");
+        let long = "the path of a Unix socket is limited to 107 bytes, this one has 201: `/x*200`";
         check(&format!("unix:/{}", "x".repeat(200)), &format!("InvalidInput: {long}"));
         check(&format!("unix:/{}", "x".repeat(106)), &format!("unix:/{}", "x".repeat(106)));
         assert_eq!(Address::resolve("127.0.0.1").unwrap_err().kind(), io::ErrorKind::InvalidInput);

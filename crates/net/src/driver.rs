@@ -95,7 +95,7 @@ pub enum SendError {
     Closed,
     /// The peer reads too slowly: more than `Config::send_bytes_max` would wait to be sent. Nothing was taken. (The
     /// limit is on what waits plus what is handed over, so one send never takes more than the limit at once.)
-    #[error("more than {limit} bytes would wait to be sent")]
+    #[error("more than {limit} bytes would be waiting to be sent")]
     Full {
         /// The limit, bytes.
         limit: usize,

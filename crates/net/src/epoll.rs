@@ -130,7 +130,7 @@ impl Epoll {
             self.connections.remove(conn);
             return Err(error.into());
         }
-        self.connections.get_mut(conn).expect("it was just put there").socket = Some(socket);
+        self.connections.get_mut(conn).expect("just inserted").socket = Some(socket);
         Ok(conn)
     }
 
@@ -338,7 +338,7 @@ impl Driver for Epoll {
         let (socket, failed) = socket::connecting(address)?;
         let conn = self.begin(socket, Phase::Connecting)?;
         if let Some(reason) = failed {
-            self.connections.get_mut(conn).expect("it was just put there").socket = None;
+            self.connections.get_mut(conn).expect("just inserted").socket = None;
             self.ended.push_back((conn, reason));
         }
         Ok(conn)

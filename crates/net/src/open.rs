@@ -24,7 +24,7 @@ pub enum Choice {
 }
 
 /// A driver on real sockets. Callers match once and run a loop that is compiled for each backend.
-#[expect(clippy::large_enum_variant, reason = "one of it stands for each thread, and it is taken apart at once")]
+#[expect(clippy::large_enum_variant, reason = "there is one per thread, and it is matched at once")]
 pub enum Opened {
     /// Readiness.
     Epoll(Epoll),
@@ -62,7 +62,7 @@ pub fn choose(choice: Choice) -> io::Result<(Backend, Option<String>)> {
     match probe() {
         Ok(()) => Ok((Backend::Uring, None)),
         Err(reason) if choice == Choice::Auto => {
-            Ok((Backend::Epoll, Some(format!("io_uring is not usable here, so it is epoll: {reason}"))))
+            Ok((Backend::Epoll, Some(format!("io_uring is not usable here, falling back to epoll: {reason}"))))
         }
         Err(reason) => {
             Err(io::Error::new(io::ErrorKind::Unsupported, format!("io_uring is not usable here: {reason}")))
@@ -85,9 +85,9 @@ const PATIENCE_NS: Nanos = 5_000_000_000;
 
 fn explain(error: &io::Error) -> String {
     let hint = match error.raw_os_error().map(rustix::io::Errno::from_raw_os_error) {
-        Some(rustix::io::Errno::NOSYS) => "the kernel has none, or a sandbox hides it",
+        Some(rustix::io::Errno::NOSYS) => "not in this kernel, or hidden by a sandbox",
         Some(rustix::io::Errno::PERM | rustix::io::Errno::ACCESS) => {
-            "it is forbidden, by `kernel.io_uring_disabled` or a sandbox"
+            "forbidden by `kernel.io_uring_disabled` or a sandbox"
         }
         Some(rustix::io::Errno::INVAL) => "the kernel is older than Linux 6.1",
         Some(rustix::io::Errno::NOMEM) => "the limit on locked memory is too low (`ulimit -l`)",
@@ -110,7 +110,7 @@ fn try_out<D: KernelDriver>(mut driver: D) -> io::Result<()> {
         driver.turn(Some(0))?; // The kernel has it when this returns.
         let mut pong = [0; 4];
         peer.read_exact(&mut pong)?;
-        check(pong == ping, "a ping came out wrong")?;
+        check(pong == ping, "a ping arrived corrupted")?;
         peer.write_all(&pong)?;
         expect(&mut driver, |event, bytes| matches!(event, Event::Data(c, _) if c == conn) && bytes == ping)?;
     }
@@ -136,7 +136,7 @@ fn bulk<D: KernelDriver>(driver: &mut D, listener: &TcpListener) -> io::Result<(
     let mut at = 0;
     let until = driver.now() + PATIENCE_NS;
     while at < BULK {
-        check(driver.now() < until, "a peer that read late did not get all bytes")?;
+        check(driver.now() < until, "a slow reader did not get all bytes")?;
         match peer.read(&mut received[at..]) {
             Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
             Ok(count) => at += count,
@@ -144,10 +144,10 @@ fn bulk<D: KernelDriver>(driver: &mut D, listener: &TcpListener) -> io::Result<(
             Err(error) => return Err(error),
         }
         while let Some(event) = driver.next_event() {
-            check(!matches!(event, Event::Closed(..)), "a peer that read late lost its connection")?;
+            check(!matches!(event, Event::Closed(..)), "a slow reader lost its connection")?;
         }
     }
-    check(sent == received, "a peer that read late got wrong bytes")?;
+    check(sent == received, "a slow reader got wrong bytes")?;
     driver.close(conn, Close::Graceful);
     expect(driver, |event, _| matches!(event, Event::Closed(c, CloseReason::Local) if c == conn))
 }
@@ -166,7 +166,7 @@ fn expect<D: Driver>(driver: &mut D, is_it: impl Fn(Event, &[u8]) -> bool) -> io
             return check(is_it(event, bytes), &format!("unexpected {event:?}"));
         }
     }
-    Err(io::Error::other("an event did not come"))
+    Err(io::Error::other("an event did not arrive"))
 }
 
 fn check(holds: bool, otherwise: &str) -> io::Result<()> {
@@ -193,7 +193,7 @@ mod tests {
             (Ok((Opened::Uring(_), None)), (Opened::Uring(_), None)) => {}
             (Err(error), (Opened::Epoll(_), Some(note))) => {
                 assert!(error.to_string().starts_with("io_uring is not usable here: "), "{error}");
-                assert!(note.starts_with("io_uring is not usable here, so it is epoll: "), "{note}");
+                assert!(note.starts_with("io_uring is not usable here, falling back to epoll: "), "{note}");
             }
             _ => panic!("the two choices disagree"),
         }
@@ -202,7 +202,7 @@ mod tests {
     #[test]
     fn reasons_are_in_words() {
         let explain = |errno: rustix::io::Errno| explain(&errno.into());
-        assert!(explain(rustix::io::Errno::PERM).starts_with("it is forbidden"));
+        assert!(explain(rustix::io::Errno::PERM).starts_with("forbidden"));
         assert!(explain(rustix::io::Errno::INVAL).starts_with("the kernel is older"));
         assert!(explain(rustix::io::Errno::NOMEM).contains("ulimit -l"));
     }

@@ -43,7 +43,7 @@ impl Outgoing {
     /// stays within twice of what waits and each byte is moved once at most on average.
     pub(crate) fn consume(&mut self, count: usize) {
         self.sent += count;
-        assert!(self.sent <= self.bytes.len(), "more was sent than waited");
+        assert!(self.sent <= self.bytes.len(), "more was sent than was queued");
         if self.sent == self.bytes.len() {
             self.clear();
         } else if self.sent > self.bytes.len() / 2 {

@@ -21,7 +21,7 @@ struct Entry<T> {
 
 impl<T> Slots<T> {
     pub(crate) fn new(count: usize) -> Self {
-        assert!(u32::try_from(count).is_ok(), "the backend has checked its limit");
+        assert!(u32::try_from(count).is_ok(), "the backend checks its limit");
         Self { entries: Vec::with_capacity(count), free: Vec::with_capacity(count), count }
     }
 

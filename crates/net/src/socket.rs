@@ -141,14 +141,14 @@ fn is_taken(path: &Path, name: &SocketAddrUnix) -> io::Error {
     let is_socket = look_at(path).is_ok_and(|file| FileType::from_raw_mode(file.st_mode) == FileType::Socket);
     let shown = path.display();
     let text = if !is_socket {
-        format!("`{shown}` is there already and is no socket")
+        format!("`{shown}` already exists and is not a socket")
     } else {
         // A queue that is full is somebody's too.
         match stream(AddressFamily::UNIX).map(|socket| rustix::net::connect(&socket, name)) {
             Ok(Err(Errno::CONNREFUSED)) => {
-                format!("`{shown}` was left behind by a server that is gone: remove it first (`rm {shown}`)")
+                format!("`{shown}` was left behind by a server that has exited: remove it first (`rm {shown}`)")
             }
-            _ => format!("another server listens at `{shown}`"),
+            _ => format!("another server is listening on `{shown}`"),
         }
     };
     io::Error::new(io::ErrorKind::AddrInUse, text)

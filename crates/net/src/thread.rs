@@ -22,7 +22,7 @@ pub fn set_affinity(cpus: &[u32]) -> io::Result<()> {
     for &cpu in cpus {
         let cpu = cpu as usize;
         if cpu >= CpuSet::MAX_CPU {
-            return Err(io::Error::new(io::ErrorKind::InvalidInput, format!("no processor {cpu}")));
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, format!("no CPU {cpu}")));
         }
         set.set(cpu);
     }

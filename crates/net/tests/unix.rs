@@ -83,22 +83,23 @@ fn a_path_that_is_somebody_else_s_stays<O: Opener>(open: &OnUnix<O>) {
 fn a_path_that_is_taken_says_by_what<O: Opener>(open: &OnUnix<O>) {
     let path = open.path();
     let other = UnixListener::bind(&path).unwrap();
-    assert_eq!(listen(open, &path), "AddrInUse: another server listens at `PATH`");
+    assert_eq!(listen(open, &path), "AddrInUse: another server is listening on `PATH`");
     drop(other);
-    let left = "AddrInUse: `PATH` was left behind by a server that is gone: remove it first (`rm PATH`)";
+    let left = "AddrInUse: `PATH` was left behind by a server that has exited: remove it first (`rm PATH`)";
     assert_eq!(listen(open, &path), left);
     assert!(path.exists(), "it is not ours to remove");
     std::fs::remove_file(&path).unwrap();
     assert_eq!(listen(open, &path), "ok");
     std::fs::write(&path, "").unwrap();
-    assert_eq!(listen(open, &path), "AddrInUse: `PATH` is there already and is no socket");
+    assert_eq!(listen(open, &path), "AddrInUse: `PATH` already exists and is not a socket");
 }
 
 fn what_cannot_be_a_path_is_said<O: Opener>(open: &OnUnix<O>) {
     let long = open.path().join("x".repeat(100));
-    assert!(
-        listen(open, &long).starts_with("InvalidInput: the path of a Unix socket has at most 107 bytes, this has ")
-    );
+    assert!(listen(open, &long).starts_with(
+        "InvalidInput: the path of a Unix socket is limited to 107 bytes, this one has \
+                                         "
+    ));
     let error = open.open(&CONFIG).connect(&Address::Unix(long)).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::InvalidInput);
     let nowhere = open.path().join("no/such/folder.sock");

@@ -19,7 +19,7 @@ pub(crate) fn adapter(args: AdapterArgs) -> Done {
         output::message(&format!("warning: {warning}"));
     }
     if args.check {
-        output::message(&format!("{}: fine", args.config.display()));
+        output::message(&format!("{}: no errors", args.config.display()));
         return Ok(Exit::Fine);
     }
     let out: Box<dyn Write + Send> =
@@ -69,16 +69,16 @@ fn reload(running: &Running, config: &Config) {
             } else {
                 output::message(&format!("error: {error}"));
             }
-            output::message(&format!("{shown}: not reloaded; the contract that held so far still does"));
+            output::message(&format!("{shown}: not reloaded; the previous contract stays in effect"));
         }
     }
 }
 
 fn read(path: &Path) -> Result<Draft, Problem> {
     if path.extension().is_some_and(|ending| ending == "yaml" || ending == "yml") {
-        let text = format!("{}: configurations are TOML, and the YAML of Whip's adapters is not read", path.display());
+        let text = format!("{}: configurations are TOML; the YAML of Whip's adapters is not supported", path.display());
         let hint = "write `[protocols.NAME]` for each of `interpreters`, `[[providing]]` for each of `server_proxies`, \
-                    `[[consuming]]` for each of `client_proxies`; docs/ADAPTER.md has a whole one";
+                    `[[consuming]]` for each of `client_proxies`; docs/ADAPTER.md has a complete example";
         return Err(Problem::text(Exit::Usage, text).hint(hint));
     }
     let text = std::fs::read_to_string(path)
@@ -92,7 +92,7 @@ fn wrong(error: StartError) -> Problem {
         StartError::Wrong(all) => {
             let (count, s) = (all.len(), if all.len() == 1 { "" } else { "s" });
             let text = all.iter().map(|mistake| format!("error: {mistake}\n")).collect::<String>();
-            Problem::rendered(Exit::Usage, format!("{text}\n{count} mistake{s}"))
+            Problem::rendered(Exit::Usage, format!("{text}\n{count} error{s}"))
         }
         StartError::System { .. } => Problem::new(Exit::Machine, error),
     }

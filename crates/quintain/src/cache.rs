@@ -52,14 +52,14 @@ fn traced(named: Option<&str>, file: &str, format: Format, mistakes: &mut Mistak
         return Some(Workload { trace: Some(trace), fill: !format.has_writes(), ..base });
     }
     if !format.has_lengths() {
-        let hint = "add `--workload`, for instance `--workload etc-2012`".to_owned();
+        let hint = "add `--workload`, e.g. `--workload etc-2012`".to_owned();
         let name = format.name();
         mistakes.add(format!("`--trace-format {name}`: this format has no key and value sizes"), Some(hint));
         return None;
     }
     // The text of a study knows what is missing then.
     let text = format!("load.workload.trace = {{ file = \"t\", format = \"{}\" }}\n", format.name());
-    let workload = study::parse_workload(&text).expect("a trace that has lengths needs nothing else");
+    let workload = study::parse_workload(&text).expect("a trace with sizes needs nothing else");
     Some(Workload { trace: Some(trace), ..workload })
 }
 
@@ -71,7 +71,7 @@ fn base(name: &str, mistakes: &mut Mistakes) -> Option<Workload> {
     let path = Path::new(name);
     if !path.exists() && !name.contains(['/', '.']) {
         let names = PRESETS.iter().map(|preset| preset.name).collect::<Vec<_>>().join(", ");
-        let hint = format!("presets are {names}; a file has `[load.workload]`");
+        let hint = format!("presets: {names}; a file needs `[load.workload]`");
         mistakes.add(format!("`--workload`: no preset or file named `{name}`"), Some(hint));
         return None;
     }
@@ -93,8 +93,8 @@ pub(crate) fn flags_of_none(args: &CacheArgs, mistakes: &mut Mistakes) {
         ("--trace", args.trace.is_some()),
     ];
     for (flag, _) in all.into_iter().filter(|(_, given)| *given) {
-        let hint = "caches are `memcached://`, `memcached+meta://`, `redis://` and `http-cache://`".to_owned();
-        mistakes.add(format!("`{flag}` is a flag of caches"), Some(hint));
+        let hint = "cache URLs are `memcached://`, `memcached+meta://`, `redis://` and `http-cache://`".to_owned();
+        mistakes.add(format!("`{flag}` only applies to caches"), Some(hint));
     }
 }
 
@@ -111,12 +111,12 @@ pub(crate) fn warmup(
         (Some(WarmupRule::Time(given)), _) => time(given),
         (Some(WarmupRule::Share(share)), Some(requests)) => Warmup::Requests((requests as f64 * share).round() as u64),
         (Some(WarmupRule::Share(_)), None) => {
-            let hint = "add `-n`, or write a time".to_owned();
-            mistakes.add("`--warmup`: a share is one of a number of requests", Some(hint));
+            let hint = "add `-n`, or give a time".to_owned();
+            mistakes.add("`--warmup`: a percentage needs `-n`", Some(hint));
             time(WARMUP)
         }
         (Some(WarmupRule::Steady), _) if !is_cache => {
-            mistakes.add("`--warmup steady` watches the hit ratio of a cache", Some("write a time".to_owned()));
+            mistakes.add("`--warmup steady` needs a cache: it watches the hit ratio", Some("give a time".to_owned()));
             time(WARMUP)
         }
         (None | Some(WarmupRule::Steady), _) => Warmup::Steady { max_ns: STEADY_MAX_NS },
@@ -152,7 +152,7 @@ mod tests {
         std::fs::write(&path, "[load.workload]\npreset = \"curse\"\n").unwrap();
         assert!(workload(&path).1.contains("course"), "{}", workload(&path).1);
         assert!(workload(Path::new("/no/such")).1.contains("cannot read"));
-        assert!(workload(Path::new("etc")).1.contains("presets are course"));
+        assert!(workload(Path::new("etc")).1.contains("presets: course"));
     }
 
     #[test]

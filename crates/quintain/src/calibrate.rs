@@ -26,7 +26,7 @@ fn study_of(protocol: Calibrated) -> String {
     };
     format!(
         r#"
-question = "What can the generator do here?"
+question = "How fast can the generator go here?"
 
 [subject]
 command = "quintain {command} --threads {{cores}} -p {{port}}"
@@ -69,7 +69,7 @@ pub(crate) fn calibrate(args: CalibrateArgs) -> Done {
         && let Some(busy) = busy(&others, &lab::busy::users(WATCHED))
     {
         return Err(Problem::text(Exit::Machine, format!("this machine is busy, {busy}"))
-            .hint("end that first, so that the bound is the generator's; `--force` measures all the same"));
+            .hint("stop it first, so that the limit is the generator's; `--force` measures anyway"));
     }
     let store = Store::open(&args.store.store)?;
     let interrupted = signals::interrupted()?;
@@ -95,7 +95,7 @@ pub(crate) fn calibrate(args: CalibrateArgs) -> Done {
         output::json(&calibrations)?;
     } else {
         output::message(&format!(
-            "\nkept in {}; runs here are judged against the one of their protocol",
+            "\nstored in {}; runs here are judged against the calibration of their protocol",
             args.store.store.display()
         ));
     }
@@ -107,7 +107,7 @@ fn busy(labs: &[lab::presence::Lab], users: &[lab::busy::User]) -> Option<String
     match labs {
         [] => lab::busy::words(users),
         labs => Some(format!(
-            "another lab is at work: {}",
+            "another lab is running: {}",
             labs.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
         )),
     }
@@ -139,7 +139,7 @@ fn measure(
     plan.points.iter_mut().for_each(|point| point.load.backend = args.backend.into());
     if let Some(reason) = plan.points.iter().find_map(|point| point.unrunnable.as_ref()) {
         return Err(Problem::text(Exit::Machine, reason)
-            .hint("calibrating needs a processor for the null server and one for the generator"));
+            .hint("calibration needs one CPU for the null server and one for the generator"));
     }
     let options = lab::Options {
         exe: exe()?,
@@ -185,7 +185,7 @@ fn calibration(records: &[Record], idle: IdlePolicy, server: &str) -> Result<Cal
         study::record::Outcome::Measured(_) => None,
     };
     if let Some(message) = records.iter().find_map(failed) {
-        return Err(Problem::text(Exit::Machine, format!("a step of the calibration failed: {message}")));
+        return Err(Problem::text(Exit::Machine, format!("a calibration step failed: {message}")));
     }
     let measured = || records.iter().filter_map(Record::measurement);
     let one = measured().find(|measurement| measurement.clients == 1);
@@ -241,7 +241,7 @@ fn text(calibration: &Calibration, records: &[Record]) -> String {
         ));
     }
     let bound = match calibration.generator_busy {
-        Some(share) if share <= analysis::BUSY => ", where the null server was the limit: it bounds no generator",
+        Some(share) if share <= analysis::BUSY => ", limited by the null server: not a limit of the generator",
         _ => "",
     };
     text.push_str(&format!(
@@ -280,9 +280,9 @@ mod tests {
     fn what_is_busy_is_said() {
         let user = lab::busy::User { pid: 7, name: "rustc".to_owned(), share: 0.9 };
         let lab = lab::presence::Lab { pid: 8, work: "volley-1".to_owned() };
-        let said = "other processes use 90 % of a processor: process 7 `rustc` 90 %";
+        let said = "other processes use 90 % of a CPU: process 7 `rustc` 90 %";
         assert_eq!(busy(&[], std::slice::from_ref(&user)).as_deref(), Some(said));
-        assert_eq!(busy(&[lab], &[user]).as_deref(), Some("another lab is at work: process 8 (volley-1)"));
+        assert_eq!(busy(&[lab], &[user]).as_deref(), Some("another lab is running: process 8 (volley-1)"));
         assert_eq!(busy(&[], &[]), None);
     }
 }

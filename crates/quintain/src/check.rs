@@ -24,7 +24,7 @@ fn text(plan: &Plan, path: &str, profile: &str) -> String {
     let estimate = plan.estimate();
     let runnable = plan.points.iter().filter(|point| point.unrunnable.is_none()).count();
     // Writing to a string cannot fail.
-    let _ = writeln!(text, "{path}: fine\n\n{}\n", plan.question);
+    let _ = writeln!(text, "{path}: no errors\n\n{}\n", plan.question);
     let _ = writeln!(text, "profile        {profile}");
     let _ = writeln!(text, "seed           {}", plan.seed);
     let _ = writeln!(text, "design points  {} ({} can run here)", plan.points.len(), runnable);
@@ -38,7 +38,7 @@ fn text(plan: &Plan, path: &str, profile: &str) -> String {
     let _ = writeln!(text, "load           {}", analysis::asked(plan));
     let _ = writeln!(text, "answers        {}", plan.asked());
     let _ = writeln!(text, "stop           {}", stop_text(plan));
-    let _ = writeln!(text, "claims         {}\n", claims_text(plan));
+    let _ = writeln!(text, "comparisons    {}\n", claims_text(plan));
     let mut rows = vec![plan.factors.clone()];
     rows.extend(plan.points.iter().map(|point| {
         let level = |factor| point.factors.get(factor).map(ToString::to_string).unwrap_or_default();
@@ -51,7 +51,7 @@ fn text(plan: &Plan, path: &str, profile: &str) -> String {
 fn remark(point: &Point) -> Option<String> {
     let fewer = || {
         let wanted = point.subject.cpus_wanted?;
-        Some(format!("{} of {wanted} processors for the subject", point.subject.cpus))
+        Some(format!("{} of {wanted} CPUs for the server", point.subject.cpus))
     };
     point.unrunnable.clone().or_else(fewer)
 }
@@ -74,9 +74,9 @@ fn claims_text(plan: &Plan) -> String {
     let (tests, needed) = analysis::blocks_needed(plan);
     let most = plan.trials.max.max(plan.trials.min);
     match tests {
-        0 => "none: there is nothing to compare".to_owned(),
-        _ if needed > most => format!("none: {tests} comparisons need {needed} blocks, and there are at most {most}"),
-        1 => format!("a difference can show from {needed} blocks on"),
-        _ => format!("differences can show from {needed} blocks on, in {tests} comparisons"),
+        0 => "none: nothing to compare".to_owned(),
+        _ if needed > most => format!("none: {tests} comparisons need {needed} blocks, the maximum is {most}"),
+        1 => format!("a difference can be detected from {needed} blocks"),
+        _ => format!("differences can be detected from {needed} blocks, in {tests} comparisons"),
     }
 }

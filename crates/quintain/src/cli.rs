@@ -48,27 +48,27 @@ pub(crate) enum Verb {
     Adapter(AdapterArgs),
     /// Check contracts, explain violations, inspect an adapter's store
     Contract(ContractArgs),
-    /// Print the help of a command, or the keys of a study (`quintain help study`)
+    /// Print help for a command, or the keys of a study (`quintain help study`)
     Help(HelpArgs),
     /// Print completions for a shell
     Completions(CompletionsArgs),
-    /// Print the manual page, or write those of all commands into a folder
+    /// Print the manual page, or write the pages of all commands to a directory
     Man(ManArgs),
-    /// Become a command, pinned; how the lab starts subjects
+    /// Run a command pinned to CPUs, as the lab starts servers
     #[command(hide = true)]
     Exec(ExecArgs),
-    /// Kill what a lab that died had started
+    /// Kill the processes left behind by a lab that died
     #[command(hide = true)]
     Watchdog,
-    /// Keep processors awake at the lowest priority
+    /// Keep CPUs awake at the lowest priority
     #[command(hide = true)]
     Spin(SpinArgs),
 }
 
-/// The file where runs are kept, unless another is named.
+/// Default file of the store.
 pub(crate) const STORE: &str = "quintain.db";
 
-/// Where runs are kept.
+/// Flags of the store.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct StoreArgs {
     /// SQLite database of runs and trials
@@ -81,31 +81,31 @@ pub(crate) struct StoreArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct HelpArgs {
-    /// A command, with its own commands (`contract state`); or `study`, and a table of it (`study load.stop`)
+    /// A command, or command and subcommand (`contract state`); or `study`, or one of its tables (`study load.stop`)
     #[arg(value_name = "TOPIC")]
     pub(crate) topic: Vec<String>,
 }
 
 #[derive(Debug, Args)]
 #[command(after_help = "bash: quintain completions bash > ~/.local/share/bash-completion/completions/quintain\n\
-                        zsh:  quintain completions zsh > a folder of $fpath, as _quintain\n\
+                        zsh:  quintain completions zsh > _quintain, in a directory of $fpath\n\
                         fish: quintain completions fish > ~/.config/fish/completions/quintain.fish")]
 pub(crate) struct CompletionsArgs {
-    /// Which shell
+    /// Shell
     pub(crate) shell: clap_complete::Shell,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct ManArgs {
-    /// Folder for the pages of all commands; without one the main page goes to stdout
+    /// Directory for the pages of all commands [default: print the main page to stdout]
     #[arg(value_name = "DIR")]
     pub(crate) folder: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]
-#[command(after_help = "On SIGHUP the contract and its schemas are read anew; one with mistakes changes nothing.")]
+#[command(after_help = "SIGHUP reloads the contract and its schemas; if they have errors, nothing changes.")]
 pub(crate) struct AdapterArgs {
-    /// The configuration, TOML
+    /// Configuration file (TOML)
     pub(crate) config: PathBuf,
     /// Validate the configuration and every file it names, then exit
     #[arg(long)]
@@ -121,11 +121,11 @@ pub(crate) struct ContractArgs {
 #[derive(Debug, Subcommand)]
 pub(crate) enum ContractVerb {
     /// Report errors and suspicious clauses in a contract
-    #[command(after_help = "Exit codes: 0 fine, 1 a warning with `--strict`, 2 a mistake.")]
+    #[command(after_help = "Exit codes: 0 success, 1 warnings with `--strict`, 2 errors.")]
     Check {
-        /// The contract; schemas that it names are read, too
+        /// Contract file; schemas it names are read as well
         file: PathBuf,
-        /// Exit with 1 where there is a warning; mistakes exit with 2 in any case
+        /// Exit with 1 on warnings; errors always exit with 2
         #[arg(long)]
         strict: bool,
         /// Print JSON
@@ -145,14 +145,14 @@ pub(crate) struct ExplainArgs {
     /// Only reports of this clause, e.g. `Adder.add.sum`
     #[arg(long)]
     pub(crate) clause: Option<String>,
-    /// Only those of the call with this number
+    /// Only reports of the call with this number
     #[arg(long)]
     pub(crate) call: Option<u64>,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct StateArgs {
-    /// The store's file
+    /// Store file
     #[arg(long, value_name = "FILE")]
     pub(crate) store: PathBuf,
     #[command(subcommand)]
@@ -177,16 +177,16 @@ pub(crate) enum StateVerb {
     },
     /// Delete entries
     Purge {
-        /// Those of this endpoint
+        /// Delete the entries of this endpoint
         #[arg(long)]
         endpoint: Option<String>,
-        /// All of them
+        /// Delete all entries
         #[arg(long, conflicts_with = "endpoint")]
         all: bool,
     },
 }
 
-/// What is common to everything that expands a study.
+/// Flags of every command that expands a study.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct StudyArgs {
     /// Study file, or the name of a study in `studies/`
@@ -211,7 +211,7 @@ pub(crate) struct RunArgs {
     pub(crate) study: StudyArgs,
     #[command(flatten)]
     pub(crate) store: StoreArgs,
-    /// Go on with an interrupted run of this study, the latest or the one named, with the plan it began with
+    /// Resume an interrupted run of this study with its original plan [default: the latest]
     #[arg(long, value_name = "RUN", num_args = 0..=1, default_missing_value = "latest", conflicts_with_all = ["quick", "full", "sets", "seed", "backend"])]
     pub(crate) resume: Option<String>,
     /// Write the HTML report here [default: STUDY.html]
@@ -232,7 +232,7 @@ pub(crate) struct RunArgs {
 pub(crate) struct CheckArgs {
     #[command(flatten)]
     pub(crate) study: StudyArgs,
-    /// Processors to plan for, `0-3,8`; all that this process may use when not given
+    /// CPUs to plan for, e.g. `0-3,8` [default: all available to this process]
     #[arg(long, value_name = "LIST", value_parser = cpu_list)]
     pub(crate) cpus: Option<Cpus>,
     /// Print the plan as JSON
@@ -265,26 +265,26 @@ pub(crate) struct LoadArgs {
     /// Measurement time [default: 5s; for a trace, to its end, at most 10m]
     #[arg(short = 'd', long, short_alias = 'z', value_name = "TIME", allow_negative_numbers = true, value_parser = given(some_time))]
     pub(crate) duration: Option<Given<Duration>>,
-    /// Send exactly N requests after the warm-up, instead of measuring for a time; errors are among them. Give up when for twice
-    /// --timeout nothing comes
+    /// Send exactly N requests after the warm-up (errors included) instead of measuring for a time; give up after twice
+    /// --timeout without a response
     #[arg(short = 'n', long, value_name = "N", allow_negative_numbers = true, value_parser = given(count), conflicts_with_all = ["duration", "until", "volley"])]
     pub(crate) requests: Option<Given<u64>>,
     /// Stop when the interval of the mean latency is this narrow (`1%`); at most ten times --duration
     #[arg(long, value_name = "PERCENT", allow_negative_numbers = true, value_parser = given(percentage), conflicts_with = "volley")]
     pub(crate) until: Option<Given<f64>>,
-    /// Use volley's stop rule (95 % normal interval of the mean within 5 us, 3 minutes at most)
+    /// Use volley's stop rule (95 % normal interval of the mean within 5 us, at most 3 minutes)
     #[arg(long)]
     pub(crate) volley: bool,
     /// Open loop: offered rate over all connections, requests per second (`50k`)
     #[arg(short = 'R', long, value_name = "RATE", group = "open", allow_negative_numbers = true, value_parser = given(rate))]
     pub(crate) rate: Option<Given<f64>>,
-    /// Find the highest rate that meets an objective, e.g. `p99<5ms` or `p99 < 5ms and errors < 0.1%`; --duration is that of each trial
+    /// Find the highest rate that meets an objective, e.g. `p99<5ms` or `p99 < 5ms and errors < 0.1%`; --duration applies to each trial
     #[arg(long, value_name = "OBJECTIVE", group = "open", conflicts_with_all = ["rate", "requests", "until", "volley"], help_heading = SEARCH)]
     pub(crate) find: Option<String>,
     /// Lowest rate to try, where the search starts [default: half the closed-loop rate]
     #[arg(long, value_name = "RATE", requires = "find", allow_negative_numbers = true, value_parser = given(rate), help_heading = SEARCH)]
     pub(crate) find_from: Option<Given<f64>>,
-    /// The highest rate tried [default: no limit]
+    /// Highest rate to try [default: no limit]
     #[arg(long, value_name = "RATE", requires = "find", allow_negative_numbers = true, value_parser = given(rate), help_heading = SEARCH)]
     pub(crate) find_to: Option<Given<f64>>,
     /// Width of the range at which the search stops [default: 5%]
@@ -296,7 +296,7 @@ pub(crate) struct LoadArgs {
     /// Closed loop: think time between a response and the next request
     #[arg(long, value_name = "TIME", allow_negative_numbers = true, value_parser = given(duration), default_value = LOAD.key("think").default_text(), conflicts_with = "open")]
     pub(crate) think: Given<Duration>,
-    /// Warm-up before measuring, `2s`; of a cache also `steady` or `50%` of -n [default: 1s; of a cache `steady`, 1m at most; of a trace 0s]
+    /// Warm-up before measuring, `2s`; for caches also `steady` or `50%` of -n [default: 1s; for caches `steady`, at most 1m; for traces 0s]
     #[arg(long, value_name = "TIME", allow_negative_numbers = true, value_parser = given(warmup))]
     pub(crate) warmup: Option<Given<WarmupRule>>,
     /// Response timeout; a late response counts as an error, but its latency is kept
@@ -331,7 +331,7 @@ pub(crate) struct LoadArgs {
     pub(crate) spec: Option<String>,
 }
 
-/// What loads of journeys alone know.
+/// Flags of journey loads only.
 #[derive(Clone, Debug, Default, Args)]
 pub(crate) struct JourneyArgs {
     /// Run a user journey instead of loading a URL: `evernote`, `chess`, `twitter`, or a file; -n counts calls, in whole journeys
@@ -340,7 +340,7 @@ pub(crate) struct JourneyArgs {
     /// Override the URL of a service of the journey; repeatable
     #[arg(long = "target", value_name = "NAME=URL", value_parser = key_value, requires = "journey", help_heading = JOURNEYS)]
     pub(crate) targets: Vec<(String, String)>,
-    /// Resolve endpoints with this service: GET /resolve?endpoint=URL gives {"address": "ip:port"}, or 404
+    /// Resolve endpoints with this service: GET /resolve?endpoint=URL returns {"address": "ip:port"}, or 404
     #[arg(long, value_name = "URL", requires = "journey", help_heading = JOURNEYS)]
     pub(crate) resolve: Option<String>,
     /// Users: new for every journey (`fresh`), or one per client (`reused`; `{number}` is then the client's)
@@ -351,11 +351,11 @@ pub(crate) struct JourneyArgs {
     pub(crate) calls: Option<PathBuf>,
 }
 
-/// What is done before measuring.
+/// Warm-up before measuring.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum WarmupRule {
     Time(Duration),
-    /// So much of the number of requests, a fraction.
+    /// A fraction of the number of requests.
     Share(f64),
     Steady,
 }
@@ -378,10 +378,10 @@ fn warmup(text: &str) -> Result<WarmupRule, String> {
     duration(text).map(WarmupRule::Time)
 }
 
-/// What loads of caches alone know.
+/// Flags of cache loads only.
 #[derive(Clone, Debug, Default, Args)]
 pub(crate) struct CacheArgs {
-    /// Cache workload: a preset (`quintain workload show` draws them), or a file with `[load.workload]` or its content alone [default: etc-2012]
+    /// Cache workload: a preset (see `quintain workload show --help`), or a file with `[load.workload]` or only its content [default: etc-2012]
     #[arg(long, value_name = "NAME|FILE", help_heading = CACHES)]
     pub(crate) workload: Option<String>,
     /// Replay this trace instead (plain or `.zst`); the load ends with it
@@ -404,10 +404,10 @@ pub(crate) struct CacheArgs {
     pub(crate) fill: Option<YesNo>,
 }
 
-/// One of the words that studies have for the same thing.
+/// One of the words used in studies for the same thing.
 fn one_of<T: Copy + Send + Sync + 'static>(known: &'static [(&'static str, T)]) -> impl TypedValueParser<Value = T> {
     let words = PossibleValuesParser::new(known.iter().map(|(word, _)| *word));
-    words.map(|word| known.iter().find(|(name, _)| *name == word).expect("it is one of them").1)
+    words.map(|word| known.iter().find(|(name, _)| *name == word).expect("clap has checked the word").1)
 }
 
 fn factor(text: &str) -> Result<f64, String> {
@@ -420,19 +420,19 @@ pub(crate) enum YesNo {
     No,
 }
 
-/// What HTTP alone knows. Values are text here: they are read together, so that all mistakes are told at once.
+/// Flags of HTTP only. Values are text here and are parsed together, so that all errors are reported at once.
 #[derive(Clone, Debug, Default, Args)]
 pub(crate) struct HttpArgs {
     /// File of requests instead of a URL: one `[WEIGHT] [METHOD] URL` per line, one server, picked by weight
     #[arg(long, value_name = "FILE", conflicts_with = "url", help_heading = REQUESTS)]
     pub(crate) urls: Option<PathBuf>,
-    /// Method; of --urls, where a line has none [default: GET; POST for a URL with a body]
+    /// Method; with --urls, for lines without one [default: GET; POST for a URL with a body]
     #[arg(short = 'X', long, value_name = "METHOD", help_heading = REQUESTS)]
     pub(crate) method: Option<String>,
-    /// Header field, `Name: value`; may be given several times
+    /// Header, `Name: value`; repeatable
     #[arg(short = 'H', long = "header", value_name = "FIELD", help_heading = REQUESTS)]
     pub(crate) headers: Vec<String>,
-    /// Body; of --urls, for lines with another method than GET or HEAD
+    /// Request body; with --urls, for lines with a method other than GET or HEAD
     #[arg(long, value_name = "TEXT", help_heading = REQUESTS)]
     pub(crate) body: Option<String>,
     /// Read the request body from a file
@@ -441,13 +441,13 @@ pub(crate) struct HttpArgs {
     /// Maximum requests in flight per connection [default: 1]
     #[arg(long, value_name = "N", allow_negative_numbers = true, help_heading = REQUESTS)]
     pub(crate) pipeline: Option<String>,
-    /// How long a connection is used [default: keep-alive]
+    /// Connection reuse [default: keep-alive]
     #[arg(long, value_name = "USE", value_parser = one_of(words::CONNECTIONS), help_heading = REQUESTS)]
     pub(crate) connection: Option<Connection>,
-    /// The same as `--connection per-request`
+    /// Same as `--connection per-request`
     #[arg(long, visible_alias = "disable-keepalive", conflicts_with = "connection", help_heading = REQUESTS)]
     pub(crate) no_keepalive: bool,
-    /// Connect to this Unix socket; the URL gives the Host field and the path
+    /// Connect to this Unix socket; the URL sets the Host header and the path
     #[arg(long, value_name = "PATH", help_heading = REQUESTS)]
     pub(crate) unix_socket: Option<PathBuf>,
     /// Valid status codes, `200,201`, `200-204` or `2xx` [default: 2xx]
@@ -459,13 +459,13 @@ pub(crate) struct HttpArgs {
     /// Read the expected body from a file
     #[arg(long, value_name = "FILE", conflicts_with = "expect_body", help_heading = RIGHT)]
     pub(crate) expect_body_file: Option<PathBuf>,
-    /// For users of wrk, who are told what there is instead
+    /// For users of wrk: the error names the alternative
     #[arg(short = 's', long, value_name = "FILE", hide = true)]
     pub(crate) script: Option<String>,
     /// https: accept any certificate
     #[arg(short = 'k', long, help_heading = TLS)]
     pub(crate) insecure: bool,
-    /// https: trust these roots (PEM) instead of the public ones
+    /// https: trust these root certificates (PEM) instead of the public ones
     #[arg(long, value_name = "FILE", conflicts_with = "insecure", help_heading = TLS)]
     pub(crate) cacert: Option<PathBuf>,
     /// https: full handshake on every connection, no session resumption
@@ -479,24 +479,24 @@ const LOAD_HELP: &str = "Examples:\n  \
     quintain load -c 400 --rate 50k http://127.0.0.1:8080/\n      \
         open loop: latency as independent users see it\n  \
     quintain load -c 400 --find 'p99<5ms and errors<0.1%' http://127.0.0.1:8080/\n      \
-        the highest rate that keeps this, as a range\n  \
+        the highest rate that meets this, as a range\n  \
     quintain load -X POST --body '{\"n\":1}' -H 'Content-Type: application/json' --expect-status 201 URL\n  \
     quintain load --urls mix.txt -c 100 -d 1m --json > mix.json\n  \
     quintain load --no-keepalive -c 50 https://127.0.0.1:8443/ --cacert root.pem\n  \
     quintain load memcached://127.0.0.1:11211 --workload etc-2012 -c 50\n      \
         a cache: hit ratio with causes, misses filled, every value verified\n  \
     quintain load redis://127.0.0.1:6379 --trace cluster52.zst --trace-format twitter --trace-gaps recorded\n      \
-        a recorded trace, its operations at their own times\n  \
+        a recorded trace, its operations at their original times\n  \
     quintain load pingpong://127.0.0.1:7000 -c 80 -t 2 -d 5s\n\n\
     In a closed loop (no --rate) a client waits for its response before it sends again; latency is service time. With --rate (open loop), requests follow a schedule; latency is response time, from the intended send time.\n\n\
     A client whose connection is lost reconnects after 1 ms, then after twice as long each time, at most 100 ms, until a \
     response arrives (back-off). The report counts clients in back-off.";
 
-/// A value as it was given, and what it was read as. A flag that is wrong does not hide the mistakes of others.
+/// A value as given and as parsed. An invalid flag does not hide the errors of others.
 #[derive(Clone, Debug)]
 pub(crate) struct Given<T>(pub(crate) Result<T, String>);
 
-/// A reader for clap that never fails.
+/// A value parser for clap that never fails.
 fn given<T: Clone + Send + Sync + 'static>(
     read: fn(&str) -> Result<T, String>,
 ) -> impl Fn(&str) -> Result<Given<T>, std::convert::Infallible> + Clone {
@@ -511,22 +511,22 @@ pub(crate) struct WorkloadArgs {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum WorkloadKind {
-    /// Sample a workload and test the sample against its distributions: lengths, popularity, operations, with goodness of fit
+    /// Sample a workload and test the sample against its distributions: lengths, popularity, operations; prints goodness of fit
     Show(WorkloadShowArgs),
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct WorkloadShowArgs {
-    /// A study with `[load.workload]`, of whose factors the first levels count, or the content of that table
+    /// A study with `[load.workload]` (first level of each factor), or a file with the content of that table
     #[arg(conflicts_with = "preset")]
     pub(crate) study: Option<String>,
     /// course, course-no-fill, etc-2012, etc-2012-location-0, twitter-c12, -c45, -c52, ycsb-a to -d, ycsb-f [default: etc-2012]
     #[arg(long, value_name = "NAME")]
     pub(crate) preset: Option<String>,
-    /// Operations to draw
+    /// Number of operations to sample
     #[arg(short = 'n', long, value_name = "N", default_value_t = 1_000_000, value_parser = clap::value_parser!(u64).range(1..=50_000_000))]
     pub(crate) operations: u64,
-    /// Seed of the stream
+    /// Random seed
     #[arg(long, default_value_t = 1)]
     pub(crate) seed: u64,
     /// Print JSON
@@ -535,7 +535,7 @@ pub(crate) struct WorkloadShowArgs {
     /// Write the table and figure to this HTML file
     #[arg(long, value_name = "FILE")]
     pub(crate) html: Option<PathBuf>,
-    /// Write the figure here: drawn and law
+    /// Write the figure to this file: sample and distribution
     #[arg(long, value_name = "FILE")]
     pub(crate) svg: Option<PathBuf>,
 }
@@ -550,7 +550,7 @@ pub(crate) struct ServeArgs {
 pub(crate) enum ServeKind {
     /// Ping-pong: return each 32-bit word plus one; prints `ready PORT`
     Pingpong(ListenArgs),
-    /// Respond after a random delay of known distribution; log the true service times (JSON, at the end)
+    /// Respond after a random delay of known distribution; log the true service times (JSON, on exit)
     Calibrate(ServeCalibrateArgs),
     /// HTTP/1.1: fixed responses, bodies of any length, echo, random delays
     Http(Box<ServeHttpArgs>),
@@ -560,9 +560,9 @@ pub(crate) enum ServeKind {
     MockEvernote(Box<ServeEvernoteArgs>),
     /// Mock of Whip's chess benchmark: SOAP, the WSDL at /?wsdl
     MockChess(Box<ServeChessArgs>),
-    /// Answer as Twitter does in the benchmark of Whip: REST in HTTPS
+    /// Mock of Whip's Twitter benchmark: REST over HTTPS
     MockTwitter(Box<ServeTwitterArgs>),
-    /// Misbehave, to test generators
+    /// Misbehave on purpose, to test generators
     #[command(hide = true)]
     Hostile(ServeHostileArgs),
 }
@@ -596,22 +596,22 @@ impl ListenArgs {
 }
 
 #[derive(Debug, Args)]
-#[command(after_help = "Targets: / /plaintext /json /bytes/N /chunked/N?chunk=BYTES /echo (POST) /health\n         \
+#[command(after_help = "Paths: / /plaintext /json /bytes/N /chunked/N?chunk=BYTES /echo (POST) /health\n         \
     /delay?mean=1ms&dist=exponential (constant, exponential, lognormal, bimodal)\n\n\
     SIGTERM drains: stop accepting, answer pending requests, close. A second SIGTERM exits immediately.")]
 pub(crate) struct ServeHttpArgs {
     #[command(flatten)]
     pub(crate) listen: ListenArgs,
-    /// Maximum open connections; further ones get 503 [default: 65536, or what descriptors allow]
+    /// Maximum open connections; further ones get 503 [default: 65536, or as many as file descriptors allow]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub(crate) connections: Option<u32>,
     /// Maximum size of a request head; larger ones get 431
     #[arg(long, value_name = "BYTES", default_value = "32KiB", value_parser = head_bytes)]
     pub(crate) max_head: usize,
-    /// Fields of a request's head; more are answered with 431
+    /// Maximum number of request headers; more get 431
     #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u16).range(1..=256))]
     pub(crate) max_headers: u16,
-    /// Bytes of a request's body; more is answered with 413
+    /// Maximum size of a request body; larger ones get 413
     #[arg(long, value_name = "BYTES", default_value = "16MiB", value_parser = bytes)]
     pub(crate) max_body: u64,
     /// Close a connection idle for this long
@@ -635,10 +635,10 @@ pub(crate) struct ServeHttpArgs {
     /// Drain time after SIGTERM
     #[arg(long, value_name = "TIME", default_value = "5s", value_parser = duration)]
     pub(crate) drain: Duration,
-    /// Seed of the delays
+    /// Random seed of the delays
     #[arg(long, default_value_t = 1)]
     pub(crate) seed: u64,
-    /// At the end, write the true service times of /delay to this file (JSON); `-` is stdout
+    /// Write the true service times of /delay to this file on exit (JSON); `-` is stdout
     #[arg(long, value_name = "FILE")]
     pub(crate) log: Option<PathBuf>,
 }
@@ -660,7 +660,7 @@ pub(crate) struct ServeCacheArgs {
     #[arg(long, value_name = "BYTES", default_value = "64MB", value_parser = given(bytes))]
     pub(crate) maxmem: Given<u64>,
     /// Eviction policy: `density` (quintain's own, also `ours`), `s3-fifo`, `sieve`, `clock`, `lru`, `fifo`, or
-    /// `none`, which refuses instead
+    /// `none`, which rejects new items when full
     #[arg(long, value_name = "NAME", default_value = "density", value_parser = given(evictor))]
     pub(crate) evict: Given<cache::Evictor>,
     /// What --maxmem counts: `everything`, or `values` only (total memory is then at most twice the limit plus 1 MiB)
@@ -669,25 +669,25 @@ pub(crate) struct ServeCacheArgs {
     /// Protocol; `auto` detects it from the first bytes of each connection
     #[arg(long, value_enum, default_value_t = Speech::Auto)]
     pub(crate) protocol: Speech,
-    /// Keep a version of each item for `cas` and `WATCH`, 8 bytes an item [default: on where memcached may be spoken]
+    /// Keep a version of each item for `cas` and `WATCH`, 8 bytes per item [default: on if the protocol may be memcached]
     #[arg(long, value_enum)]
     pub(crate) cas: Option<OnOff>,
-    /// Keep the time of each item's last use for the meta flag `l`, 4 bytes per item
+    /// Keep each item's last access time for the meta flag `l`, 4 bytes per item
     #[arg(long, value_enum, default_value_t = OnOff::Off)]
     pub(crate) access_times: OnOff,
     /// Maximum value size; a small cache allows less (a quarter of a shard)
     #[arg(long, value_name = "BYTES", default_value = "1MiB", value_parser = given(bytes))]
     pub(crate) value_max: Given<u64>,
-    /// The longest key; memcached's protocol has 250 at most
+    /// Maximum key length; the memcached protocol allows at most 250
     #[arg(long, value_name = "BYTES", default_value = "250B", value_parser = given(bytes))]
     pub(crate) key_max: Given<u64>,
-    /// Close a connection idle for this long; 0s is for ever
+    /// Close a connection idle for this long; 0s means never
     #[arg(long, value_name = "TIME", default_value = "0s", value_parser = given(duration))]
     pub(crate) idle_timeout: Given<Duration>,
     /// Disconnect a client that stalls this long while sending a request or reading 64 KiB of responses
     #[arg(long, value_name = "TIME", default_value = "30s", value_parser = given(duration))]
     pub(crate) stall_timeout: Given<Duration>,
-    /// Connections open at the same time; further ones get an error and are closed [default: 65536, or what descriptors allow]
+    /// Maximum open connections; further ones get an error and are closed [default: 65536, or as many as file descriptors allow]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub(crate) connections: Option<u32>,
     /// Drain time after SIGTERM
@@ -698,7 +698,7 @@ pub(crate) struct ServeCacheArgs {
     pub(crate) seed: Option<u64>,
 }
 
-/// What all mocks have.
+/// Flags of all mocks.
 #[derive(Debug, Args)]
 pub(crate) struct MockArgs {
     /// Port (0: any free port)
@@ -707,25 +707,25 @@ pub(crate) struct MockArgs {
     /// Address to listen on
     #[arg(long, default_value = "127.0.0.1")]
     pub(crate) host: std::net::IpAddr,
-    /// Threads
+    /// Worker threads
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1024))]
     pub(crate) threads: u32,
-    /// Connections open at the same time; more wait to be accepted
+    /// Maximum open connections; further ones wait to be accepted
     #[arg(long, value_name = "N", default_value_t = 4096, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub(crate) connections: u32,
-    /// Bytes of a request's body; more is answered with 413
+    /// Maximum size of a request body; larger ones get 413
     #[arg(long, value_name = "BYTES", default_value = "1MiB", value_parser = bytes)]
     pub(crate) max_body: u64,
-    /// A connection may stand without a whole head of a request for so long
+    /// Close a connection without a complete request head after this long
     #[arg(long, value_name = "TIME", default_value = "60s", value_parser = some_time)]
     pub(crate) idle_timeout: Duration,
-    /// A body, and a TLS handshake, may take so long
+    /// Time limit for receiving a request body, and for a TLS handshake
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = some_time)]
     pub(crate) body_timeout: Duration,
     /// Response delay distribution, as in `serve calibrate`; millisecond resolution
     #[arg(long, default_value = "null", value_parser = crate::law::law)]
     pub(crate) delay: crate::law::Law,
-    /// Seed of the delays
+    /// Random seed of the delays
     #[arg(long, default_value_t = 1)]
     pub(crate) seed: u64,
     /// Drain time after SIGTERM
@@ -733,13 +733,13 @@ pub(crate) struct MockArgs {
     pub(crate) drain: Duration,
 }
 
-/// What mocks have that are encrypted.
+/// Flags of mocks with TLS.
 #[derive(Debug, Args)]
 pub(crate) struct MockTlsArgs {
-    /// Write the root of the certificate, which is made at start, to this file (PEM), for clients to trust
+    /// Write the generated root certificate to this file (PEM), for clients to trust
     #[arg(long, value_name = "FILE")]
     pub(crate) cert_out: Option<PathBuf>,
-    /// A further name or address that the certificate has, beside `localhost` and the address; may be given several times
+    /// Add a name or address to the certificate, besides `localhost` and the address; repeatable
     #[arg(long = "cert-name", value_name = "NAME")]
     pub(crate) cert_names: Vec<String>,
 }
@@ -750,7 +750,7 @@ pub(crate) struct ServeEvernoteArgs {
     pub(crate) mock: MockArgs,
     #[command(flatten)]
     pub(crate) tls: MockTlsArgs,
-    /// Port of the notes; 0 lets the kernel choose
+    /// Port of the notes service (0: any free port)
     #[arg(long, value_name = "PORT", default_value_t = 0)]
     pub(crate) notes_port: u16,
     /// Responses: as published (`shipped`), or as the paper's contracts need (`paper`: keys and tokens per user)
@@ -782,19 +782,19 @@ pub(crate) struct ServeTwitterArgs {
     pub(crate) mock: MockArgs,
     #[command(flatten)]
     pub(crate) tls: MockTlsArgs,
-    /// Ids of their own for every request, or for every user who is asked about
+    /// Ids: new for every request, or one per requested user
     #[arg(long, value_name = "WHICH", value_parser = one_of(words::IDENTITIES), default_value = LOAD.key("identities").default_text())]
     pub(crate) identities: Identities,
 }
 
-/// What the cap of a cache counts.
+/// What the memory limit of a cache counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Counting {
     Everything,
     Values,
 }
 
-/// What the connections of a cache speak.
+/// Protocol of a cache server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Speech {
     Auto,
@@ -813,8 +813,8 @@ pub(crate) enum OnOff {
 pub(crate) struct ServeCalibrateArgs {
     #[command(flatten)]
     pub(crate) listen: ListenArgs,
-    /// Law of the delays: `null`, `constant:1ms`, `exponential:1ms`, `lognormal:1ms,0.5` (median, sigma),
-    /// `bimodal:100us,5ms,0.02` (low, high, share of the high)
+    /// Delay distribution: `null`, `constant:1ms`, `exponential:1ms`, `lognormal:1ms,0.5` (median, sigma),
+    /// `bimodal:100us,5ms,0.02` (low, high, fraction of high)
     #[arg(long, default_value = "null", value_parser = crate::law::law)]
     pub(crate) delay: crate::law::Law,
     /// Length of each pause in responding
@@ -823,7 +823,7 @@ pub(crate) struct ServeCalibrateArgs {
     /// Time between pauses
     #[arg(long, value_name = "TIME", value_parser = duration, requires = "pause")]
     pub(crate) pause_every: Option<Duration>,
-    /// Seed of the delays
+    /// Random seed of the delays
     #[arg(long, default_value_t = 1)]
     pub(crate) seed: u64,
 }
@@ -833,10 +833,10 @@ pub(crate) struct ServeHostileArgs {
     /// Port (0: any free port)
     #[arg(short = 'p', long, default_value_t = 0)]
     pub(crate) port: u16,
-    /// What it does
+    /// Kind of misbehavior
     #[arg(long, value_enum)]
     pub(crate) kind: HostileKind,
-    /// Of `freeze` and `freeze-one`: answers before that
+    /// `freeze` and `freeze-one`: responses before going silent
     #[arg(long, value_name = "N", default_value_t = 1500)]
     pub(crate) after: u64,
 }
@@ -848,9 +848,9 @@ pub(crate) enum HostileKind {
     OneByteAtATime,
     NeverAnswer,
     CloseAtOnce,
-    /// Falls silent on all connections
+    /// Go silent on all connections
     Freeze,
-    /// Falls silent on one connection
+    /// Go silent on one connection
     FreezeOne,
 }
 
@@ -868,13 +868,13 @@ pub(crate) struct ReportArgs {
     #[arg(short = 'o', long, value_name = "FILE")]
     pub(crate) out: Option<PathBuf>,
     /// Raw data in the original tool's format: `volley` gives `server clients cores mean stddev num_samples`, `whip` writes `bytes clientcalls memory times` of each
-    /// trial whose proxy tells its calls into DIR
+    /// trial with recorded proxy calls to DIR
     #[arg(long, value_enum)]
     pub(crate) raw: Option<Raw>,
-    /// Folder for `--raw whip`
+    /// Directory for `--raw whip`
     #[arg(value_name = "DIR", requires = "raw")]
     pub(crate) folder: Option<PathBuf>,
-    /// Write every figure as `NAME.svg` and `NAME.png` into this folder
+    /// Write every figure as `NAME.svg` and `NAME.png` to this directory
     #[arg(long, value_name = "DIR")]
     pub(crate) figures: Option<PathBuf>,
     /// Draw the figures on a dark background
@@ -895,13 +895,13 @@ pub(crate) enum Format {
     CsvEffects,
     /// Miss-ratio curves, measured and simulated
     CsvMissRatio,
-    /// What proxies add, by design point and metric
+    /// Proxy overhead, by design point and metric
     CsvAdded,
-    /// Series over requests, with their slopes
+    /// Trends over requests, with slopes
     CsvOverRequests,
     /// Analysis results
     Json,
-    /// The run and its records, as they were stored
+    /// The run and its records, as stored
     Records,
 }
 
@@ -922,10 +922,10 @@ pub(crate) struct DoctorArgs {
 pub(crate) struct CalibrateArgs {
     #[command(flatten)]
     pub(crate) store: StoreArgs,
-    /// Protocol; may be given several times [default: each of them]
+    /// Protocol; repeatable [default: all]
     #[arg(long = "protocol", value_enum, value_name = "PROTOCOL")]
     pub(crate) protocols: Vec<Calibrated>,
-    /// Measure although something else keeps the machine busy
+    /// Measure even if the machine is busy
     #[arg(long)]
     pub(crate) force: bool,
     /// Measurement time per step
@@ -939,7 +939,7 @@ pub(crate) struct CalibrateArgs {
     pub(crate) idle: Idle,
 }
 
-/// Protocols that there is a null server of.
+/// Protocols with a null server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Calibrated {
     Pingpong,
@@ -950,20 +950,20 @@ pub(crate) enum Calibrated {
 
 #[derive(Debug, Args)]
 pub(crate) struct ExecArgs {
-    /// Processors, `0-3,8`
+    /// CPUs, e.g. `0-3,8`
     #[arg(long, value_parser = cpu_list)]
     pub(crate) cpus: Option<Cpus>,
-    /// Die with this process
+    /// Exit when this process exits
     #[arg(long, value_name = "PID")]
     pub(crate) parent: Option<u32>,
-    /// The command and its arguments
+    /// Command and arguments
     #[arg(last = true, required = true)]
     pub(crate) command: Vec<std::ffi::OsString>,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct SpinArgs {
-    /// Processors, `0-3,8`
+    /// CPUs, e.g. `0-3,8`
     #[arg(long, value_parser = cpu_list)]
     pub(crate) cpus: Cpus,
 }
@@ -1017,7 +1017,7 @@ pub(crate) enum Gaps {
     Constant,
 }
 
-/// Processor numbers, ascending.
+/// CPU numbers, ascending.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Cpus(pub(crate) Vec<u32>);
 
@@ -1030,10 +1030,10 @@ fn key_value(text: &str) -> Result<(String, String), String> {
     }
 }
 
-/// The numbers of `0-3,8`, ascending and each once.
+/// The numbers of `0-3,8`, ascending, without duplicates.
 fn cpu_list(text: &str) -> Result<Cpus, String> {
     match lab::cpus::parse(text)? {
-        cpus if cpus.is_empty() => Err("expected processors like `0-3,8`".to_owned()),
+        cpus if cpus.is_empty() => Err("expected CPUs like `0-3,8`".to_owned()),
         cpus => Ok(Cpus(cpus)),
     }
 }
@@ -1043,7 +1043,7 @@ fn within(text: &str, most: u32) -> Result<u32, String> {
     let count = study::units::count(text).map_err(|error| error.to_string())?;
     match u32::try_from(count) {
         Ok(count) if (1..=most).contains(&count) => Ok(count),
-        _ => Err(format!("{text} is not in 1 to {most}")),
+        _ => Err(format!("{text} is not between 1 and {most}")),
     }
 }
 
@@ -1086,7 +1086,7 @@ fn evictor(text: &str) -> Result<cache::Evictor, String> {
     text.parse().map_err(|error: cache::UnknownEvictor| error.to_string())
 }
 
-/// What each connection may keep in memory.
+/// Memory limit per connection.
 fn head_bytes(text: &str) -> Result<usize, String> {
     let bytes = usize::try_from(bytes(text)?).unwrap_or(usize::MAX);
     if (256..=16 << 20).contains(&bytes) { Ok(bytes) } else { Err("expected 256 to 16MiB".to_owned()) }

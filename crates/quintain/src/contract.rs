@@ -59,7 +59,7 @@ fn check(path: &Path, strict: bool, json: bool) -> Done {
         });
         output::json(&findings.iter().map(Told::Here).chain(elsewhere).collect::<Vec<_>>())?;
     } else if findings.is_empty() && loaded.schemas.is_empty() {
-        output::message(&format!("{}: fine", path.display()));
+        output::message(&format!("{}: no errors", path.display()));
     } else {
         let mut text = to_text(&path.display().to_string(), findings);
         for mistake in &loaded.schemas {
@@ -92,7 +92,7 @@ fn explain(args: &ExplainArgs) -> Done {
     for (number, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
         let value = serde_json::from_str::<serde_json::Value>(line).map_err(|error| {
             Problem::text(Exit::Usage, format!("line {} is not valid JSON: {error}", number + 1))
-                .hint("an adapter writes lines of JSON with `[reports] format = \"json\"`")
+                .hint("an adapter writes JSON lines with `[reports] format = \"json\"`")
         })?;
         // Notes stand between the reports.
         let Ok(report) = serde_json::from_value::<Report>(value.clone()) else { continue };
@@ -124,13 +124,13 @@ fn state(args: StateArgs) -> Done {
         StateVerb::List { json } => {
             let mut shown = shown.collect::<Vec<_>>();
             shown.sort_by(|left, right| (&left.1.endpoint, &left.1.index).cmp(&(&right.1.endpoint, &right.1.index)));
-            output::message(&format!("{} entries of the adapter `{}`", shown.len(), kept.name));
+            output::message(&format!("{} entries of adapter `{}`", shown.len(), kept.name));
             print(shown.iter().map(|(_, shown)| shown), json)?;
         }
         StateVerb::Get { endpoint, json } => {
             let found = shown.map(|(_, shown)| shown).filter(|shown| shown.endpoint == endpoint).collect::<Vec<_>>();
             if found.is_empty() {
-                return Err(Problem::text(Exit::Usage, format!("there is no entry of `{endpoint}`")));
+                return Err(Problem::text(Exit::Usage, format!("no entry for `{endpoint}`")));
             }
             print(found.iter(), json)?;
         }
@@ -155,7 +155,7 @@ fn print<'s>(shown: impl Iterator<Item = &'s Shown>, json: bool) -> Result<(), P
     }
     for entry in shown {
         let index = entry.index.as_ref().map_or(String::new(), |index| format!("<{index}>"));
-        let peer = entry.peer.as_ref().map_or(String::new(), |peer| format!(", its adapter at {peer}"));
+        let peer = entry.peer.as_ref().map_or(String::new(), |peer| format!(", adapter at {peer}"));
         let Shown { service, endpoint, labels, because, .. } = entry;
         let line = format!(
             "{service}{index} at {endpoint}, vouched for by {}{peer}: {}\n",

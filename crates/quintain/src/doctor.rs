@@ -26,7 +26,7 @@ pub(crate) fn examine(host: &Host) -> Vec<Finding> {
 }
 
 fn text(host: &Host, findings: &[Finding]) -> String {
-    let mut text = format!("{}, {} processors, {}\n\n", host.cpu_model, host.cpus.len(), host.kernel);
+    let mut text = format!("{}, {} CPUs, {}\n\n", host.cpu_model, host.cpus.len(), host.kernel);
     let width = findings.iter().map(|finding| finding.check.chars().count()).max().unwrap_or(0);
     for finding in findings {
         let word = match finding.state {

@@ -29,7 +29,7 @@ pub(crate) fn generator(path: &str) -> Done {
     let spec = match spec {
         Ok(spec) => spec,
         Err(error) => {
-            output::json_line(&Told::Error(format!("the specification cannot be read: {error}")))?;
+            output::json_line(&Told::Error(format!("cannot parse the specification: {error}")))?;
             return Ok(Exit::Usage);
         }
     };

@@ -24,7 +24,7 @@ pub(crate) fn help(args: &HelpArgs) -> Done {
         let known = visible.map(|known| known.get_name().to_owned()).collect::<Vec<_>>();
         let Some(found) = command.find_subcommand_mut(word) else {
             let problem = Problem::text(Exit::Usage, format!("unknown command `{word}`"));
-            return Err(problem.hint(format!("available: {}, and `{KEYS}` for the keys of a study", known.join(", "))));
+            return Err(problem.hint(format!("available: {}, and the keys of a study: `{KEYS}`", known.join(", "))));
         };
         command = found;
     }
@@ -64,7 +64,7 @@ pub(crate) fn man(args: &ManArgs) -> Done {
     std::fs::create_dir_all(folder)
         .and_then(|()| clap_mangen::generate_to(visible(Cli::command()), folder))
         .map_err(|error| failed(&folder.display().to_string(), error))?;
-    output::message(&format!("pages of all commands are in `{}`", folder.display()));
+    output::message(&format!("wrote the pages of all commands to `{}`", folder.display()));
     Ok(Exit::Fine)
 }
 

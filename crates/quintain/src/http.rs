@@ -51,8 +51,8 @@ pub(crate) fn asked(
         let flags = given_flags(args);
         if !flags.is_empty() {
             let (are, flags) = (if flags.len() == 1 { "is" } else { "are" }, flags.join(", "));
-            let hint = "leave them out, or load `http://...`".to_owned();
-            mistakes.add(format!("{flags} {are} for HTTP only; `pingpong://` does not support them"), Some(hint));
+            let hint = "drop them, or load `http://...`".to_owned();
+            mistakes.add(format!("{flags} {are} HTTP only, not supported by `pingpong://`"), Some(hint));
         }
         let url = first?;
         return Some(Asked {
@@ -81,11 +81,11 @@ pub(crate) fn asked(
     let requests = parts.requests(&entries, args, connection, mistakes);
     let expects_body = args.expect_body.is_some() || args.expect_body_file.is_some();
     if expects_body && requests.iter().any(|request| request.method == "HEAD") {
-        mistakes.add("an answer to `HEAD` has no body to expect", Some("use `GET`".to_owned()));
+        mistakes.add("a response to `HEAD` has no body to expect", Some("use `GET`".to_owned()));
     }
     for entry in &entries {
         if let Some(fragment) = &entry.url.fragment {
-            notes.push(format!("`#{fragment}` is not sent: a fragment is never part of a request"));
+            notes.push(format!("`#{fragment}` is not sent: fragments are not part of a request"));
         }
     }
     notes.truncate(3);
@@ -111,13 +111,13 @@ fn cache(
     if !flags.is_empty() {
         let (are, flags) = (if flags.len() == 1 { "is" } else { "are" }, flags.join(", "));
         let hint = "drop them; use `--workload` to choose the cache workload".to_owned();
-        mistakes.add(format!("{flags} {are} for HTTP only, and {url} is a cache"), Some(hint));
+        mistakes.add(format!("{flags} {are} HTTP only, and {url} is a cache"), Some(hint));
     }
     let pipeline = pipeline(args, Connection::KeepAlive, mistakes);
     let socket = socket(args, mistakes);
     let workload = Box::new(workload(mistakes)?);
     let over = socket.as_ref().map_or(String::new(), |path| format!(" over {path}"));
-    let asked = workload.preset.as_deref().unwrap_or("a workload of its own");
+    let asked = workload.preset.as_deref().unwrap_or("custom workload");
     let name = format!("{url}{over}, {asked}");
     let address = socket.map_or_else(|| url.address(), |path| format!("unix:{path}"));
     let target = Target::Cache { address, dialect, workload };
@@ -167,13 +167,13 @@ fn pipeline(args: &HttpArgs, connection: Connection, mistakes: &mut Mistakes) ->
             if depth > 1 && connection == Connection::PerRequest {
                 mistakes.add(
                     format!("`--pipeline {depth}`: cannot be combined with one connection per request"),
-                    Some("leave out `--pipeline`, or keep connections alive".to_owned()),
+                    Some("drop `--pipeline`, or keep connections alive".to_owned()),
                 );
             }
             depth
         }
         _ => {
-            mistakes.add(format!("`--pipeline`: `{text}` is not in 1 to {PIPELINE_MAX}"), None);
+            mistakes.add(format!("`--pipeline`: `{text}` is not between 1 and {PIPELINE_MAX}"), None);
             1
         }
     }
@@ -199,8 +199,9 @@ fn socket(args: &HttpArgs, mistakes: &mut Mistakes) -> Option<String> {
     };
     if text.is_empty() || text.len() > SOCKET_PATH_MAX_BYTES || text.contains('\0') {
         mistakes.add(
-            format!("`--unix-socket`: a path of {} bytes, allowed are 1 to {SOCKET_PATH_MAX_BYTES}", text.len()),
-            Some("start where the socket is, and give a shorter path".to_owned()).filter(|_| !text.is_empty()),
+            format!("`--unix-socket`: a path of {} bytes, expected 1 to {SOCKET_PATH_MAX_BYTES}", text.len()),
+            Some("start in the directory of the socket and give a shorter path".to_owned())
+                .filter(|_| !text.is_empty()),
         );
         return None;
     }
@@ -212,8 +213,8 @@ fn tls(args: &HttpArgs, url: &Url, mistakes: &mut Mistakes) -> Option<Tls> {
         let flags =
             [("--insecure", args.insecure), ("--cacert", args.cacert.is_some()), ("--no-resume", args.no_resume)];
         for (flag, _) in flags.into_iter().filter(|(_, given)| *given) {
-            let hint = format!("leave it out, or load `{}`", url.to_string().replacen("http:", "https:", 1));
-            mistakes.add(format!("`{flag}` is a flag of https, and `{}` is not", url.origin()), Some(hint));
+            let hint = format!("drop it, or load `{}`", url.to_string().replacen("http:", "https:", 1));
+            mistakes.add(format!("`{flag}` needs `https://`, found `{}`", url.origin()), Some(hint));
         }
         return None;
     }
@@ -279,8 +280,9 @@ impl Parts {
         if self.body.as_ref().is_some_and(|body| !body.is_empty())
             && requests.iter().all(|request| request.body.is_empty())
         {
-            let hint = "give those that take it another method than `GET` or `HEAD`: `POST http://...`".to_owned();
-            mistakes.add("no request of the file takes the body", Some(hint));
+            let hint =
+                "give the requests with a body a method other than `GET` or `HEAD`: `POST http://...`".to_owned();
+            mistakes.add("no request in the file takes a body", Some(hint));
         }
         // The same fields go with every request: what is wrong with one is wrong with all of one body.
         let mut told = Vec::new();
@@ -289,9 +291,9 @@ impl Parts {
                 if !told.contains(&error) {
                     let hint = match &error {
                         http::HttpError::Ends { name: "Connection", value } if value.eq_ignore_ascii_case("close") => {
-                            Some("`--connection per-request` closes after each answer".to_owned())
+                            Some("use `--connection per-request` to close after each response".to_owned())
                         }
-                        http::HttpError::Ends { .. } => Some("leave it out: this build speaks HTTP/1.1".to_owned()),
+                        http::HttpError::Ends { .. } => Some("drop it: only HTTP/1.1 is supported".to_owned()),
                         error => error.hint(),
                     };
                     mistakes.add(format!("`--header`: {error}"), hint);
@@ -411,7 +413,7 @@ mod tests {
         let sent = requests.iter().map(|request| format!("{} {}", request.weight, text(request))).collect::<Vec<_>>();
         assert_eq!(sent, ["8 PUT /a|Host: h|A: b|x", "1 POST /b|Host: h|A: b|x", "1 DELETE /c|Host: h|A: b|x"]);
         std::fs::write(&path, "http://h/a\nHEAD http://h/b\n").unwrap();
-        assert!(bad(&["--urls", path.to_str().unwrap(), "-X", "GET", "--body", "x"]).contains("takes the body"));
+        assert!(bad(&["--urls", path.to_str().unwrap(), "-X", "GET", "--body", "x"]).contains("takes a body"));
     }
 
     #[test]
@@ -433,7 +435,7 @@ mod tests {
         let (address, requests, ..) = requests(&["http://h/x", "--unix-socket", "/run/s"]);
         assert_eq!((address.as_str(), text(&requests[0]).as_str()), ("unix:/run/s", "GET /x|Host: h|"));
         assert_eq!(good(&["http://h/x", "--unix-socket", "/run/s"]).name, "http://h/x over /run/s");
-        assert_eq!(good(&["http://h/x#y"]).notes, ["`#y` is not sent: a fragment is never part of a request"]);
+        assert_eq!(good(&["http://h/x#y"]).notes, ["`#y` is not sent: fragments are not part of a request"]);
     }
 
     #[test]
@@ -441,29 +443,29 @@ mod tests {
         let long = "x".repeat(108);
         for (words, said) in [
             (&["http://h", "-X", "get"][..], "`--method`: `get` is not `GET`"),
-            (&["http://h", "-H", "nothing"], "`--header`: `nothing` is no header field"),
-            (&["http://h", "-H", "Connection: close"], "`--connection per-request` closes"),
-            (&["http://h", "-H", "Upgrade: h2c"], "this build speaks HTTP/1.1"),
+            (&["http://h", "-H", "nothing"], "`--header`: `nothing` is not a valid header"),
+            (&["http://h", "-H", "Connection: close"], "`--connection per-request` to close"),
+            (&["http://h", "-H", "Upgrade: h2c"], "only HTTP/1.1 is supported"),
             (&["http://h", "-H", "Content-Length: 3"], "but the body has 0 bytes"),
-            (&["http://h", "--pipeline", "0"], "`0` is not in 1 to 1024"),
-            (&["http://h", "--pipeline", "many"], "`many` is not in 1 to 1024"),
+            (&["http://h", "--pipeline", "0"], "`0` is not between 1 and 1024"),
+            (&["http://h", "--pipeline", "many"], "`many` is not between 1 and 1024"),
             (&["http://h", "--pipeline", "2", "--no-keepalive"], "cannot be combined"),
-            (&["http://h", "--expect-status", "2x"], "`--expect-status`: `2x` is no HTTP status"),
+            (&["http://h", "--expect-status", "2x"], "`--expect-status`: `2x` is not a valid HTTP status"),
             (&["http://h", "--expect-body", "x", "-X", "HEAD"], "has no body to expect"),
             (&["http://h", "--body-file", "/no/such"], "cannot read `/no/such`"),
             (&["http://h", "--body-file", "/"], "cannot read `/`"),
             (&["http://h", "--body-file", "/dev/zero"], "`/dev/zero` has more than 16 MiB"),
             (&["http://h", "--unix-socket", &long], "a path of 108 bytes"),
             (&["http://h", "-s", "x.lua"], "wrk Lua scripts are not supported"),
-            (&["http://h", "-k"], "`--insecure` is a flag of https"),
+            (&["http://h", "-k"], "`--insecure` needs `https://`"),
             (&["https://h", "--cacert", "/no/such"], "`--cacert`: cannot read"),
-            (&["pingpong://h:1", "-k", "-X", "GET"], "`--method`, `--insecure` are for HTTP only"),
-            (&["pingpong://h:1", "--pipeline", "1"], "`--pipeline` is for HTTP only"),
-            (&["redis://h", "-X", "GET", "-k"], "`--method`, `--insecure` are for HTTP only, and redis://h is a cache"),
-            (&["redis://u:p@h"], "loads of caches do not log in"),
-            (&["redis://h/1"], "redis has no paths"),
-            (&["memcached://h/x"], "memcached has no paths"),
-            (&["memcached://h", "--pipeline", "0"], "not in 1 to 1024"),
+            (&["pingpong://h:1", "-k", "-X", "GET"], "`--method`, `--insecure` are HTTP only"),
+            (&["pingpong://h:1", "--pipeline", "1"], "`--pipeline` is HTTP only"),
+            (&["redis://h", "-X", "GET", "-k"], "`--method`, `--insecure` are HTTP only, and redis://h is a cache"),
+            (&["redis://u:p@h"], "cache loads do not log in"),
+            (&["redis://h/1"], "redis URLs have no path"),
+            (&["memcached://h/x"], "memcached URLs have no path"),
+            (&["memcached://h", "--pipeline", "0"], "not between 1 and 1024"),
             (&["memcache://h"], "did you mean `memcached`?"),
             (&["--urls", "/no/such"], "cannot read `/no/such`"),
             (&["htp://h"], "did you mean `http`?"),

@@ -19,7 +19,7 @@ pub(crate) fn asked(name: &str, args: &JourneyArgs, http: &HttpArgs, mistakes: &
     let mut targets = BTreeMap::new();
     for (name, url) in &args.targets {
         if targets.insert(name.clone(), url.clone()).is_some() {
-            mistakes.add(format!("`--target {name}=...` is given twice"), None);
+            mistakes.add(format!("duplicate `--target {name}=...`"), None);
         }
     }
     let journey = journey(name, mistakes)?;
@@ -47,8 +47,8 @@ pub(crate) fn flags_of_none(args: &JourneyArgs, mistakes: &mut Mistakes) {
         ("--calls", args.calls.is_some()),
     ];
     for (flag, _) in all.into_iter().filter(|(_, given)| *given) {
-        let hint = "name one with `--journey` in the place of the URL".to_owned();
-        mistakes.add(format!("`{flag}` is a flag of journeys"), Some(hint));
+        let hint = "use `--journey` instead of the URL".to_owned();
+        mistakes.add(format!("`{flag}` only applies to journeys"), Some(hint));
     }
 }
 
@@ -62,7 +62,7 @@ fn journey(name: &str, mistakes: &mut Mistakes) -> Option<Journey> {
         let names = PRESETS.map(|preset| preset.0).join(", ");
         mistakes.add(
             format!("`--journey`: no journey or file named `{name}`"),
-            Some(format!("quintain's own are {names}")),
+            Some(format!("built-in journeys: {names}")),
         );
         return None;
     }

@@ -19,7 +19,7 @@ pub(crate) fn law(text: &str) -> Result<Law, String> {
     let (name, rest) = text.split_once(':').unwrap_or((text, ""));
     let words = rest.split(',').map(str::trim).collect::<Vec<_>>();
     let time = |text: &str| units::duration_ns(text).map(|ns| ns as f64).map_err(|error| error.to_string());
-    let number = |text: &str| text.parse::<f64>().map_err(|_| format!("`{text}` is no number"));
+    let number = |text: &str| text.parse::<f64>().map_err(|_| format!("`{text}` is not a number"));
     let law = match (name, words.as_slice()) {
         ("null", [""]) => return Ok(Law::Null),
         ("constant", [value]) => Distribution::Constant { value: time(value)? },

@@ -47,13 +47,11 @@ pub(crate) fn obstacle(load: &LoadPlan) -> Option<String> {
 fn obstacle_of(clients: u32, threads: u32, most: Option<u64>, ports: Option<Ports>) -> Option<String> {
     let files = u64::from(clients) + FILES_SPARE + FILES_A_WORKER * u64::from(threads);
     if let Some(most) = most.filter(|most| files > *most) {
-        return Some(format!("needs {files} open files, may have {most}"));
+        return Some(format!("needs {files} open files, the limit is {most}"));
     }
     let ports = ports.filter(|ports| clients > ports.count())?;
     let (count, Ports { first, last, .. }) = (ports.count(), ports);
-    Some(format!(
-        "needs {clients} ports to connect from, has {count} (net.ipv4.ip_local_port_range is {first} to {last})"
-    ))
+    Some(format!("needs {clients} local ports, has {count} (net.ipv4.ip_local_port_range is {first} to {last})"))
 }
 
 /// The files that a process can be allowed to have open here; `None`: no limit.
@@ -85,12 +83,13 @@ fn too_many_files(clients: u64, others: u64, most: u64) -> Problem {
     Problem::text(
         Exit::Machine,
         format!(
-            "{clients} connections need {} open files, and this process may have {most}: {possible} connections are possible",
+            "{clients} connections need {} open files, but the limit is {most}: {possible} connections are possible",
             clients + others
         ),
     )
     .hint(format!(
-        "raise the hard limit: `ulimit -Hn {0}` as root, `LimitNOFILE={0}` of a service, or `nofile` in /etc/security/limits.conf",
+        "raise the hard limit: `ulimit -Hn {0}` as root, `LimitNOFILE={0}` in a service, or `nofile` in \
+         /etc/security/limits.conf",
         clients + others
     ))
 }
@@ -128,17 +127,17 @@ fn ports(range: &str, reserved: &str) -> Option<Ports> {
 fn enough_ports(clients: u32, address: &str, ports: &Ports) -> Result<Vec<String>, Problem> {
     let count = ports.count();
     let Ports { first, last, .. } = ports;
-    let all = format!("{count} ports to connect from (net.ipv4.ip_local_port_range is {first} to {last})");
+    let all = format!("{count} local ports (net.ipv4.ip_local_port_range is {first} to {last})");
     if clients > count {
         return Err(Problem::text(
             Exit::Machine,
-            format!("{clients} connections to {address} need a port each, and this machine has {all}"),
+            format!("{clients} connections to {address} need a local port each, and this machine has {all}"),
         )
         .hint("widen the range: `sysctl -w net.ipv4.ip_local_port_range='1024 65535'`, or use a Unix socket"));
     }
     let share = f64::from(clients) / f64::from(count);
     let warning =
-        format!("{clients} connections take {:.0} % of the {all}; others may hold some of them", share * 100.0);
+        format!("{clients} connections use {:.0} % of the {all}; some of these may already be in use", share * 100.0);
     Ok(if share > PORTS_SHARE { vec![warning] } else { Vec::new() })
 }
 
@@ -162,9 +161,9 @@ mod tests {
     fn what_is_in_the_way_of_a_design_point() {
         let of = |clients, most| obstacle_of(clients, 2, most, ports("32768 60999", ""));
         assert_eq!(of(1_000, Some(1_032)), None);
-        assert_eq!(of(1_001, Some(1_032)).as_deref(), Some("needs 1033 open files, may have 1032"));
+        assert_eq!(of(1_001, Some(1_032)).as_deref(), Some("needs 1033 open files, the limit is 1032"));
         assert_eq!(of(28_232, None), None);
-        let text = "needs 28233 ports to connect from, has 28232 (net.ipv4.ip_local_port_range is 32768 to 60999)";
+        let text = "needs 28233 local ports, has 28232 (net.ipv4.ip_local_port_range is 32768 to 60999)";
         assert_eq!(of(28_233, None).as_deref(), Some(text));
         assert_eq!(obstacle_of(1_000_000, 1, None, None), None, "not known");
     }
@@ -183,10 +182,10 @@ mod tests {
         let ports = ports("32768 60999", "").unwrap();
         assert_eq!(enough_ports(22_585, "h:80", &ports).unwrap(), Vec::<String>::new());
         let warned = enough_ports(22_586, "h:80", &ports).unwrap();
-        assert!(warned[0].starts_with("22586 connections take 80 % of the 28232 ports"), "{warned:?}");
+        assert!(warned[0].starts_with("22586 connections use 80 % of the 28232 local ports"), "{warned:?}");
         assert_eq!(enough_ports(28_232, "h:80", &ports).unwrap().len(), 1);
         let problem = format!("{:?}", enough_ports(28_233, "h:80", &ports).unwrap_err());
-        assert!(problem.contains("28233 connections to h:80 need a port each"), "{problem}");
+        assert!(problem.contains("28233 connections to h:80 need a local port each"), "{problem}");
     }
 
     #[test]

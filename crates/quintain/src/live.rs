@@ -28,23 +28,16 @@ pub(crate) fn problem(error: &LoadError, target: &Target) -> Problem {
     };
     let problem = Problem::text(exit, error);
     match error {
-        // Studies and flags have two names for the same things; the engine tells those of studies.
-        LoadError::Unreachable { reason, .. } if reason.contains("`ca_file`") => {
-            problem.hint("here these are `--cacert FILE` and `--insecure`")
-        }
-        LoadError::Unreachable { reason, .. } if reason.contains("`insecure`") => {
-            problem.hint("here that is `--insecure`")
-        }
-        LoadError::Unreachable { reason, .. } if reason.contains("TLS") || reason.contains("certificate") => problem,
+        LoadError::Unreachable { is_tls: true, .. } => problem,
         LoadError::Unreachable { .. } if target.address().starts_with("unix:") => {
             problem.hint("is the server running, and is this the path of its socket?")
         }
         LoadError::Unreachable { .. } => problem.hint("is the server running, and listening on this address?"),
         LoadError::TraceEnded(_) => problem.hint("use a shorter warm-up: `--warmup 0s` measures the whole trace"),
         LoadError::Kernel { source, .. } if source.raw_os_error() == Some(EMFILE) => {
-            problem.hint("raise the limit of open files: `ulimit -n`")
+            problem.hint("raise the open-file limit: `ulimit -n`")
         }
-        LoadError::Kernel { what, .. } if what.contains("io_uring") => {
+        LoadError::Kernel { source, .. } if source.kind() == std::io::ErrorKind::Unsupported => {
             problem.hint("`--backend auto` falls back to epoll")
         }
         _ => problem,
@@ -108,7 +101,7 @@ fn left(progress: &Progress, stop: &Stop) -> String {
             let time_s = (missing as f64 / progress.rate_per_s).min(rest_s);
             format!("{share:.0} % of {requests}, {} left", output::time_words(time_s.ceil()))
         }
-        Stop::Interval { .. } | Stop::Volley { .. } => format!("{} at most", output::time_words(rest_s.ceil())),
+        Stop::Interval { .. } | Stop::Volley { .. } => format!("at most {}", output::time_words(rest_s.ceil())),
     }
 }
 
@@ -130,8 +123,8 @@ mod tests {
         for (stop, end) in [
             (Stop::Duration { duration_ns: 5_000_000_000 }, "4 s left"),
             (Stop::Requests { requests: 1_000_000, max_ns: 600_000_000_000 }, "15 % of 1000000, 9 s left"),
-            (Stop::Interval { relative: 0.01, level: 0.95, max_ns: 50_000_000_000 }, "49 s at most"),
-            (Stop::Volley { round_requests: 1, half_width_ns: 1, max_ns: 180_000_000_000 }, "3 min at most"),
+            (Stop::Interval { relative: 0.01, level: 0.95, max_ns: 50_000_000_000 }, "at most 49 s"),
+            (Stop::Volley { round_requests: 1, half_width_ns: 1, max_ns: 180_000_000_000 }, "at most 3 min"),
         ] {
             assert_eq!(live(&progress, &stop), format!("{begin}{end}"));
         }

@@ -123,8 +123,8 @@ fn read(args: &LoadArgs) -> Result<(Prepared, Vec<String>), Problem> {
     if recorded {
         let foreign = [("--rate", args.rate.is_some()), ("--find", args.find.is_some()), ("--think", think_ns > 0)];
         for (flag, _) in foreign.into_iter().filter(|(_, given)| *given) {
-            let hint = "leave it out, or replay the trace without its gaps".to_owned();
-            mistakes.add(format!("`{flag}` has no meaning with the recorded gaps of a trace"), Some(hint));
+            let hint = "drop it, or replay the trace without its gaps".to_owned();
+            mistakes.add(format!("`{flag}` cannot be combined with the recorded gaps of a trace"), Some(hint));
         }
     }
     let arrivals = match (mistakes.some("--rate", args.rate.as_ref()), args.arrivals) {
@@ -152,23 +152,22 @@ fn read(args: &LoadArgs) -> Result<(Prepared, Vec<String>), Problem> {
             mistakes.add(format!("{pipeline}: must be 1 with `--think`"), None);
         }
         if args.volley {
-            mistakes.add(format!("{pipeline}: volley's rule (`--volley`) has one request in flight"), None);
+            mistakes.add(format!("{pipeline}: must be 1 with `--volley`"), None);
         }
         let all = u64::from(clients) * u64::from(asked.pipeline);
         if all > IN_FLIGHT_MAX {
             mistakes.add(
-                format!("{pipeline} of {clients} clients: {all} requests in flight, at most {IN_FLIGHT_MAX}"),
+                format!("{pipeline} with {clients} clients: {all} requests in flight, at most {IN_FLIGHT_MAX} allowed"),
                 None,
             );
         }
     }
     if args.volley && args.rate.is_some() {
-        let hint = "leave one of them out".to_owned();
+        let hint = "drop one of them".to_owned();
         mistakes.add("`--volley` needs a closed loop and cannot be combined with `--rate`", Some(hint));
     }
     if let (Some(true), true) = (is_cache, args.volley) {
-        mistakes
-            .add("`--volley` does not apply to caches", Some("leave it out: `-d`, `-n` and `--until` are".to_owned()));
+        mistakes.add("`--volley` does not apply to caches", Some("use `-d`, `-n` or `--until`".to_owned()));
     }
     let Some(asked) = asked else {
         return Err(mistakes.end().err().unwrap_or_else(|| Problem::text(Exit::Usage, "no URL to load")));

@@ -84,7 +84,7 @@ impl Mistakes {
                 }
             }
         }
-        out += &format!("{all} mistake{}", if all == 1 { "" } else { "s" });
+        out += &format!("{all} error{}", if all == 1 { "" } else { "s" });
         Err(Problem::rendered(Exit::Usage, out))
     }
 }

@@ -89,7 +89,7 @@ impl From<MockError> for Problem {
     fn from(error: MockError) -> Self {
         match &error {
             MockError::Listen { source, .. } if source.kind() == std::io::ErrorKind::AddrInUse => {
-                Problem::new(Exit::Usage, error).hint("`-p 0` lets the kernel choose a free port")
+                Problem::new(Exit::Usage, error).hint("`-p 0` picks a free port")
             }
             MockError::Certificate { .. } | MockError::Write { .. } => Problem::new(Exit::Usage, error),
             MockError::Listen { .. } | MockError::Kernel { .. } => Problem::new(Exit::Machine, error),

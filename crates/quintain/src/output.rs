@@ -74,7 +74,7 @@ fn coloured(terminal: bool, variable: impl Fn(&str) -> Option<String>) -> bool {
     terminal && variable("TERM").as_deref() != Some("dumb") && variable("CLICOLOR").as_deref() != Some("0")
 }
 
-#[expect(clippy::disallowed_methods, reason = "this is the binary, which reads the environment for all rooms")]
+#[expect(clippy::disallowed_methods, reason = "the binary reads the environment for all crates")]
 fn variable(name: &str) -> Option<String> {
     std::env::var(name).ok()
 }

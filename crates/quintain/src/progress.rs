@@ -123,7 +123,7 @@ impl Bar {
             let words = record.subject.stderr_tail.trim();
             // The message of a subject that ended has its last words already.
             let said = words.lines().last().is_none_or(|last| failure.message.contains(last.trim()));
-            let words = if said { String::new() } else { format!("\n  its last words:\n{}", indent(words)) };
+            let words = if said { String::new() } else { format!("\n  last output:\n{}", indent(words)) };
             self.line(&format!("failed: {before}{}{words}", failure.message));
             return;
         }

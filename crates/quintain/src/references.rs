@@ -42,12 +42,12 @@ pub(crate) fn complete(run: &mut Run, records: &[Record]) -> bool {
                 while let Some(job) = jobs.get(next.fetch_add(1, Ordering::Relaxed)) {
                     let load = &run.plan.points[job.point].load;
                     let reference = reference(job, load, records[job.record].measurement(), records[job.record].seed);
-                    done.lock().expect("nobody panics with the lock").push(reference);
+                    done.lock().expect("no panic while holding the lock").push(reference);
                 }
             });
         }
     });
-    run.references.extend(done.into_inner().expect("nobody panicked with the lock"));
+    run.references.extend(done.into_inner().expect("no panic while holding the lock"));
     // Whoever was first: the same run is the same text.
     run.references.sort_by(|a, b| (a.point, a.block, &a.policy).cmp(&(b.point, b.block, &b.policy)));
     true
@@ -119,11 +119,14 @@ fn replayed(
     seed: u64,
 ) -> Result<(u64, u64), String> {
     if workload.trace.is_some() {
-        return Err("a recorded trace is not replayed".to_owned());
+        return Err("recorded traces are not simulated".to_owned());
     }
     let seconds = (measurement.warmup_ns + measurement.duration_ns) as f64 / 1e9;
     if let Some(ttl) = workload.ttl.iter().filter(|ttl| ttl.share > 0.0).find(|ttl| f64::from(ttl.seconds) < seconds) {
-        return Err(format!("values end after {} s, while trials take longer, and a replay has no clock", ttl.seconds));
+        return Err(format!(
+            "values expire after {} s, during the trial, and the simulation has no clock",
+            ttl.seconds
+        ));
     }
     let warm_up = measurement.warmup_requests;
     let measured = measurement.requests + measurement.errors_total();

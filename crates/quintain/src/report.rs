@@ -62,14 +62,14 @@ fn raw_whip(run: &Run, records: &[Record], folder: Option<&Path>) -> Result<(), 
     };
     let files = analysis::raw_whip(run, records);
     if files.is_empty() {
-        let text = format!("no proxy of run `{}` has told its calls", run.id);
-        return Err(Problem::text(Exit::Usage, text).hint("`calls = \"calls.csv\"` of a proxy asks for that"));
+        let text = format!("no proxy of run `{}` recorded its calls", run.id);
+        return Err(Problem::text(Exit::Usage, text).hint("set `calls = \"calls.csv\"` for the proxy"));
     }
     for (place, text) in files {
         let path = folder.join(place);
         if let Some(parent) = path.parent() {
             std::fs::create_dir_all(parent).map_err(|error| {
-                let problem = anyhow::Error::new(error).context(format!("cannot make `{}`", parent.display()));
+                let problem = anyhow::Error::new(error).context(format!("cannot create `{}`", parent.display()));
                 Problem::new(Exit::Usage, problem)
             })?;
         }
@@ -90,7 +90,7 @@ pub(crate) fn style(into_file: bool) -> report::Style {
 /// Two files for each figure. One that cannot be a PNG is told of, and what else was asked for is written all the same.
 fn figures(findings: &Findings, folder: &Path, background: Background) -> Done {
     std::fs::create_dir_all(folder).map_err(|error| {
-        Problem::new(Exit::Usage, anyhow::Error::new(error).context(format!("cannot make `{}`", folder.display())))
+        Problem::new(Exit::Usage, anyhow::Error::new(error).context(format!("cannot create `{}`", folder.display())))
     })?;
     let mut exit = Exit::Fine;
     for (name, svg) in report::figure_svgs(findings, background) {
@@ -103,7 +103,7 @@ fn figures(findings: &Findings, folder: &Path, background: Background) -> Done {
                 output::file(&path, png.bytes)?;
                 let boxes = match png.lacking.as_str() {
                     "" => String::new(),
-                    letters => format!(", with boxes for what its font lacks: {letters}"),
+                    letters => format!(", with boxes for characters missing in its font: {letters}"),
                 };
                 output::message(&format!("wrote {}{boxes}", path.display()));
             }

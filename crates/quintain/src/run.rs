@@ -92,14 +92,14 @@ fn present(work: &str) -> Option<lab::presence::Presence> {
         output::message(&format!("warning: {warning}"));
     }
     let presence = lab::presence::announce(work);
-    presence.map_err(|error| output::message(&format!("note: other labs are not told of this one: {error}"))).ok()
+    presence.map_err(|error| output::message(&format!("note: cannot announce this run to other labs: {error}"))).ok()
 }
 
 /// The sentence about other labs at work, if there are any.
 pub(crate) fn other_labs() -> Option<String> {
     let labs = lab::presence::others().filter(|labs| !labs.is_empty())?;
     let labs = labs.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
-    Some(format!("another lab is at work on this machine, each takes processors from the other: {labs}"))
+    Some(format!("another lab is running on this machine and competes for CPUs: {labs}"))
 }
 
 /// Where the page goes.
@@ -110,20 +110,20 @@ fn page_path(args: &RunArgs, plan: &Plan) -> PathBuf {
 /// Whether the page can be written, before any time is spent on what it shows.
 fn check_page(page: &Path) -> Result<(), Problem> {
     let problem = |text: String, hint: String| Err(Problem::text(Exit::Usage, text).hint(hint));
-    let other = "name another file with `--html FILE`";
+    let other = "choose another file with `--html FILE`";
     let folder = folder_of(page);
     if !folder.is_dir() {
-        let text = format!("there is no folder `{}` for the report `{}`", folder.display(), page.display());
-        return problem(text, format!("make it, `mkdir -p {}`, or {other}", folder.display()));
+        let text = format!("no directory `{}` for the report `{}`", folder.display(), page.display());
+        return problem(text, format!("create it with `mkdir -p {}`, or {other}", folder.display()));
     }
     if page.is_dir() {
-        return problem(format!("`{}` is a folder, and the report is a file", page.display()), other.to_owned());
+        return problem(format!("`{}` is a directory, but the report is a file", page.display()), other.to_owned());
     }
     let target = if page.exists() { page } else { folder };
     match rustix::fs::access(target, rustix::fs::Access::WRITE_OK) {
         Ok(()) => Ok(()),
         Err(error) => {
-            let text = format!("the report `{}` cannot be written: {error}", page.display());
+            let text = format!("cannot write the report `{}`: {error}", page.display());
             problem(text, other.to_owned())
         }
     }
@@ -198,13 +198,13 @@ fn resume(args: &RunArgs, opened: Opened, store: &Store, name: &str) -> Result<(
         let text = format!("run `{}` belongs to study `{}`, not `{}`", run.id, run.plan.study, opened.plan.study);
         return Err(Problem::text(Exit::Usage, text));
     }
-    let owner = store.own(&run.id).map_err(|error| {
-        Problem::from(error).hint("it goes on by itself; leave `--resume` away to start another run beside it")
-    })?;
+    let owner = store
+        .own(&run.id)
+        .map_err(|error| Problem::from(error).hint("it continues by itself; drop `--resume` to start another run"))?;
     let here = lab::host::facts(Path::new("."));
     if here.name != run.host.name || here.cpus != run.host.cpus {
         let text = format!(
-            "run `{}` began on `{}` with {} processors; this is `{}` with {}",
+            "run `{}` started on `{}` with {} CPUs; this is `{}` with {}",
             run.id,
             run.host.name,
             run.host.cpus.len(),
@@ -214,12 +214,12 @@ fn resume(args: &RunArgs, opened: Opened, store: &Store, name: &str) -> Result<(
         return Err(Problem::text(Exit::Machine, text).hint("a run cannot span machines; drop `--resume`"));
     }
     if run.plan.text != opened.plan.text {
-        output::message("note: the study has changed since this run began; resuming with the original plan");
+        output::message("note: the study has changed since this run started; resuming with the original plan");
     }
     let records = store.records(&run.id)?;
     let idle = IdlePolicy::from(args.idle);
     if let Some(other) = records.iter().find(|record| record.idle != idle) {
-        let text = format!("run `{}` was measured with another idle policy ({:?})", run.id, other.idle);
+        let text = format!("run `{}` was measured with a different idle policy ({:?})", run.id, other.idle);
         return Err(Problem::text(Exit::Usage, text).hint("pass the same `--idle`; policies cannot be mixed in a run"));
     }
     output::message(&format!("resuming {}: {} trials done", run.id, records.len()));
@@ -243,8 +243,10 @@ fn refuse_without_points(plan: &Plan) -> Result<(), Problem> {
         return Ok(());
     }
     let reason = plan.points.iter().find_map(|point| point.unrunnable.clone()).unwrap_or_default();
-    Err(Problem::text(Exit::Machine, format!("no design point of `{}` can run here: {reason}", plan.study))
-        .hint("`quintain check` shows all of them; `--set cores=1` asks for less, `share_cpus = true` lets both share"))
+    Err(Problem::text(Exit::Machine, format!("no design point of `{}` can run here: {reason}", plan.study)).hint(
+        "`quintain check` lists all of them; `--set cores=1` needs fewer CPUs, `share_cpus = true` lets both \
+               share",
+    ))
 }
 
 fn render(args: &RunArgs, run: &Run, records: &[Record], findings: &Findings, page: &Path) -> Result<(), Problem> {
@@ -312,7 +314,7 @@ pub(crate) fn cpus(asked: Option<&Cpus>) -> Result<Vec<u32>, Problem> {
     }
     Err(Problem::text(
         Exit::Machine,
-        format!("processor {} does not exist or is not available to this process", missing.join(", ")),
+        format!("CPU {} does not exist or is not available to this process", missing.join(", ")),
     )
-    .hint(format!("this process may use {}", lab::cpus::format(&allowed))))
+    .hint(format!("this process may use CPUs {}", lab::cpus::format(&allowed))))
 }

@@ -14,7 +14,7 @@ pub(crate) fn runs(args: StoreArgs) -> Done {
         return Ok(Exit::Fine);
     }
     if runs.is_empty() {
-        output::message(&format!("no runs in `{}` yet; `quintain run volley` makes one", args.store.display()));
+        output::message(&format!("no runs in `{}` yet; start one with `quintain run volley`", args.store.display()));
         return Ok(Exit::Fine);
     }
     let heads = ["RUN", "STARTED", "PROFILE", "TRIALS", "FAILED", "STATE", "STUDY"];

@@ -143,7 +143,10 @@ fn serve_cache(args: ServeCacheArgs, shutdown: &Shutdown) -> Result<(), Problem>
         mistakes.add(text, Some("`--maxmem 1MB` holds a few thousand items".to_owned()));
     }
     if args.value_max.0.is_ok() && !(1..1 << 28).contains(&value_bytes_max) {
-        mistakes.add(format!("`--value-max`: {value_bytes_max} bytes, expected 1 byte to less than 256MiB"), None);
+        mistakes.add(
+            format!("`--value-max`: {value_bytes_max} bytes, expected at least 1 byte and less than 256MiB"),
+            None,
+        );
     }
     if args.key_max.0.is_ok() && !(1..=cache::KEY_BYTES_MAX as u64).contains(&key_bytes_max) {
         let text = format!("`--key-max`: {key_bytes_max} bytes, expected 1 to {} bytes", cache::KEY_BYTES_MAX);
@@ -155,7 +158,7 @@ fn serve_cache(args: ServeCacheArgs, shutdown: &Shutdown) -> Result<(), Problem>
     let speaks_memcached = matches!(args.protocol, Speech::Auto | Speech::Memcached);
     let versions = args.cas.map_or(speaks_memcached, |cas| cas == OnOff::On);
     if versions && args.protocol == Speech::Http {
-        mistakes.add("`--cas on`: this HTTP has no versions of items", Some("leave it out".to_owned()));
+        mistakes.add("`--cas on`: HTTP has no item versions", Some("drop it".to_owned()));
     }
     mistakes.end()?;
     let config = cache::Config {
@@ -212,11 +215,11 @@ fn connections(asked: Option<u32>) -> Result<u32, Problem> {
         Some(asked) if room < asked => Err(Problem::text(
             Exit::Machine,
             format!(
-                "{asked} connections need {} file descriptors, and this process may have {have}",
+                "{asked} connections need {} file descriptors, but the limit is {have}",
                 u64::from(asked) + OTHER_DESCRIPTORS
             ),
         )
-        .hint("raise the hard limit (`ulimit -Hn`, LimitNOFILE of a service) or ask for fewer with `--connections`")),
+        .hint("raise the hard limit (`ulimit -Hn`, `LimitNOFILE` in a service) or lower `--connections`")),
         _ => Ok(wanted.min(room).max(1)),
     }
 }
@@ -263,7 +266,7 @@ impl From<ServeError> for Problem {
             ServeError::Listen { address: net::Address::Inet(_), source }
                 if source.kind() == std::io::ErrorKind::AddrInUse =>
             {
-                Problem::new(Exit::Usage, error).hint("`-p 0` lets the kernel choose a free port")
+                Problem::new(Exit::Usage, error).hint("`-p 0` picks a free port")
             }
             ServeError::Listen { address: net::Address::Unix(_), .. } => Problem::new(Exit::Usage, error),
             _ => Problem::new(Exit::Machine, error),

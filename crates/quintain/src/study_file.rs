@@ -38,10 +38,7 @@ pub(crate) fn open(args: &StudyArgs, machine_cpus: u32) -> Result<Opened, Proble
     let mut options = ExpandOptions { name, seed: args.seed, profile, machine_cpus, sets: args.sets.clone() };
     let mut plan = study::parse(&text)
         .and_then(|study| {
-            #[expect(
-                clippy::disallowed_methods,
-                reason = "this is the binary, which reads the environment for all rooms"
-            )]
+            #[expect(clippy::disallowed_methods, reason = "the binary reads the environment for all crates")]
             let ops = std::env::var(NUM_OPS).ok();
             options.sets.splice(0..0, ops_of_environment(&study, ops));
             study::expand(&study, &options)
@@ -50,7 +47,7 @@ pub(crate) fn open(args: &StudyArgs, machine_cpus: u32) -> Result<Opened, Proble
     let missing = lab::missing_files(&plan, Path::new("."));
     if !missing.is_empty() {
         return Err(Problem::text(Exit::Usage, format!("`{}`: {}", path.display(), missing.join("; ")))
-            .hint("files that a study names are relative to the folder that quintain is started in"));
+            .hint("file names in a study are relative to the working directory"));
     }
     for point in plan.points.iter_mut().filter(|point| point.unrunnable.is_none()) {
         point.unrunnable = limits::obstacle(&point.load);
@@ -61,7 +58,7 @@ pub(crate) fn open(args: &StudyArgs, machine_cpus: u32) -> Result<Opened, Proble
 /// What the environment sets: operations, of a study that has a factor for them. It comes first, so that `--set` has the last word.
 fn ops_of_environment(study: &study::Study, ops: Option<String>) -> Option<(String, String)> {
     let ops = ops.filter(|ops| !ops.trim().is_empty() && study.factors().any(|factor| factor == OPS))?;
-    crate::output::message(&format!("note: {NUM_OPS}={ops} of the environment sets `{OPS}`"));
+    crate::output::message(&format!("note: the environment variable {NUM_OPS}={ops} sets `{OPS}`"));
     Some((OPS.to_owned(), ops))
 }
 
@@ -77,17 +74,17 @@ fn find(study: &str) -> Result<PathBuf, Problem> {
     }
     let looks_like_a_path = given.components().count() > 1 || given.extension().is_some();
     if looks_like_a_path {
-        return Err(Problem::text(Exit::Usage, format!("there is no study file `{study}`")));
+        return Err(Problem::text(Exit::Usage, format!("no study file `{study}`")));
     }
     let mut names = std::fs::read_dir(FOLDER).into_iter().flatten().flatten().filter_map(name_of).collect::<Vec<_>>();
     names.sort();
     let problem =
-        Problem::text(Exit::Usage, format!("there is no study `{study}`: neither a file nor `{}`", named.display()));
+        Problem::text(Exit::Usage, format!("unknown study `{study}`: neither a file nor `{}`", named.display()));
     Err(match names.as_slice() {
         [] => problem.hint(format!(
-            "studies are looked up in `{FOLDER}/` of the working directory; start there, or give a path"
+            "studies are looked up in `{FOLDER}/` of the working directory; change directory, or give a path"
         )),
-        names => problem.hint(format!("`{FOLDER}/` has: {}", names.join(", "))),
+        names => problem.hint(format!("available in `{FOLDER}/`: {}", names.join(", "))),
     })
 }
 
@@ -99,6 +96,6 @@ fn name_of(entry: std::fs::DirEntry) -> Option<String> {
 /// Every mistake with its place.
 fn mistaken(path: &Path, text: &str, found: &[Diagnostic]) -> Problem {
     let count = found.len();
-    let all = format!("{count} mistake{} in `{}`", if count == 1 { "" } else { "s" }, path.display());
+    let all = format!("{count} error{} in `{}`", if count == 1 { "" } else { "s" }, path.display());
     Problem::rendered(Exit::Usage, mistakes::rendered(path, text, found) + &all)
 }

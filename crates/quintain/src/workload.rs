@@ -30,9 +30,9 @@ fn show(args: &WorkloadShowArgs) -> Done {
     if workload.trace.is_some() {
         return Err(Problem::text(
             Exit::Usage,
-            format!("`{name}` replays a trace, which has no law to be held against"),
+            format!("`{name}` replays a trace, which has no distribution to test against"),
         )
-        .hint("drop `trace` to see what its keys and values would be drawn from"));
+        .hint("drop `trace` to see the distributions of its keys and values"));
     }
     let drawn = draw(name, &workload, args.operations, args.seed).map_err(|error| Problem::new(Exit::Usage, error))?;
     if let Some(path) = &args.svg {
@@ -61,7 +61,7 @@ fn named(args: &WorkloadShowArgs) -> Result<(String, Workload), Problem> {
             Ok(workload) => Ok((path.file_stem().unwrap_or_default().to_string_lossy().into_owned(), workload)),
             Err(found) => {
                 let count = found.len();
-                let all = format!("{count} mistake{} in `{}`", if count == 1 { "" } else { "s" }, path.display());
+                let all = format!("{count} error{} in `{}`", if count == 1 { "" } else { "s" }, path.display());
                 Err(Problem::rendered(Exit::Usage, mistakes::rendered(path, &text, &found) + &all))
             }
         };
@@ -167,7 +167,7 @@ fn draw(name: String, workload: &Workload, n: u64, seed: u64) -> anyhow::Result<
         fit("new keys", chi_square(&[fresh - must.min(fresh), n - fresh], &[new, 1.0 - new]));
     }
     let mut curves =
-        vec![keys_law.curves("Lengths of keys", &key_lengths), values_law.curves("Lengths of values", &value_lengths)];
+        vec![keys_law.curves("Key lengths", &key_lengths), values_law.curves("Value lengths", &value_lengths)];
     let mut head = None;
     if let Some(count) = ranked {
         let mass = |ranks: u64| head_mass(workload.keys.popularity, count, ranks);
@@ -187,7 +187,7 @@ fn draw(name: String, workload: &Workload, n: u64, seed: u64) -> anyhow::Result<
                 title: "Popularity".to_owned(),
                 x: "most popular keys".to_owned(),
                 unit: "1",
-                y: "their share of operations".to_owned(),
+                y: "share of operations".to_owned(),
                 drawn: points.iter().map(|point| (point.0, point.1)).collect(),
                 exact: points.iter().map(|point| (point.0, point.2)).collect(),
             });
@@ -306,7 +306,7 @@ impl LengthLaw<'_> {
             exact.push((size as f64, now.1));
             before = now;
         }
-        let (x, y) = ("bytes".to_owned(), "share not longer".to_owned());
+        let (x, y) = ("bytes".to_owned(), "fraction at most this long".to_owned());
         Curves { title: title.to_owned(), x, unit: "1", y, drawn, exact }
     }
 }

@@ -143,7 +143,11 @@ fn a_configuration_is_checked_and_all_that_is_wrong_is_told() {
     insta::assert_snapshot!("adapter_check_key_in_the_wrong_table", ran.err);
     folder.write("adapter.toml", &config(1, ""));
     let ran = folder.quintain(&["adapter", "adapter.toml", "--check"]).expect(0);
-    assert!(ran.err.contains("adapter.toml: fine") && ran.err.contains("warning: `allow` is empty"), "{}", ran.err);
+    assert!(
+        ran.err.contains("adapter.toml: no errors") && ran.err.contains("warning: `allow` is empty"),
+        "{}",
+        ran.err
+    );
     folder.write(
         "wrong.toml",
         "name = \"unknown\"\ncontract = \"no.contract\"\nadmin = \"nowhere\"\nlisten = 3\n\n[protocols.Any]\nkind = \"tcp\"\n\n\

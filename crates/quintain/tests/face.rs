@@ -57,7 +57,7 @@ fn more_clients_than_there_can_be_connections_is_a_point_that_cannot_run() {
     assert!(out.contains("design points  2 (1 can run here)"), "{out}");
     let row = out.lines().find(|line| line.starts_with("70000")).unwrap();
     assert!(
-        row.contains("needs 70") && (row.contains("open files, may have") || row.contains("ports to connect from")),
+        row.contains("needs 70") && (row.contains("open files, the limit is") || row.contains("local ports")),
         "{row}"
     );
     let ran = folder.quintain(&["run", "many.toml", "--set", "clients=70000"]).expect(4);

@@ -58,17 +58,22 @@ fn wrong_input_is_explained() {
     let folder = Folder::new();
     for (args, code, words) in [
         (&["load", "htp://127.0.0.1:1"][..], 2, "unknown protocol `htp`"),
-        (&["load", "http://127.0.0.1:1", "--identities", "reused"][..], 2, "`--identities` is a flag of journeys"),
-        (&["load", "http://127.0.0.1:1", "--calls", "x", "--resolve", "y"][..], 2, "`--calls` is a flag of journeys"),
+        (&["load", "http://127.0.0.1:1", "--identities", "reused"][..], 2, "`--identities` only applies to journeys"),
+        (
+            &["load", "http://127.0.0.1:1", "--calls", "x", "--resolve", "y"][..],
+            2,
+            "`--calls` only applies to \
+                                                                                    journeys",
+        ),
         (&["load", "127.0.0.1:1"], 2, "is not a URL"),
         (&["load", "pingpong://127.0.0.1"], 2, "host and a port"),
-        (&["load", "pingpong://127.0.0.1:1", "-c", "0"], 2, "0 is not in 1 to 1000000"),
+        (&["load", "pingpong://127.0.0.1:1", "-c", "0"], 2, "0 is not between 1 and 1000000"),
         (&["load", "pingpong://127.0.0.1:1", "-d", "5"], 2, "unit"),
         (&["load", "pingpong://no.such.host.invalid:1"], 2, "cannot resolve"),
-        (&["load", "pingpong://127.0.0.1:1"], 3, "nobody listens there"),
+        (&["load", "pingpong://127.0.0.1:1"], 3, "connection refused"),
         (&["load", "pingpong://127.0.0.1:1", "--volley", "--rate", "5"], 2, "closed loop"),
-        (&["run", "no-such-study"], 2, "there is no study `no-such-study`"),
-        (&["run", "no/such.toml"], 2, "there is no study file"),
+        (&["run", "no-such-study"], 2, "unknown study `no-such-study`"),
+        (&["run", "no/such.toml"], 2, "no study file"),
         (&["report"], 2, "quintain.db"),
         (&["runs"], 2, "quintain.db"),
         (&["serve", "calibrate", "--delay", "gauss:1ms"], 2, "lognormal:MEDIAN,SIGMA"),
@@ -117,7 +122,7 @@ fn a_load_that_is_never_answered_well_ends_and_says_so() {
     let silent = Server::start(&["hostile", "--kind", "never-answer"]);
     let args = ["load", &silent.url(), "-n", "50", "--warmup", "10ms", "--timeout", "100ms", "--json"];
     let json = folder.quintain(&args).expect(3).json();
-    assert!(json["stop_reason"].as_str().unwrap().starts_with("requests: given up, nothing had come for"), "{json}");
+    assert!(json["stop_reason"].as_str().unwrap().starts_with("requests: gave up, no response for"), "{json}");
 
     // Sooner than the first timeout: nothing has gone wrong yet.
     let args = ["load", &silent.url(), "-d", "300ms", "--warmup", "10ms"];

@@ -285,7 +285,7 @@ fn a_run_belongs_to_one_process_until_that_ends_however_it_does() {
     let folder = Folder::new();
     let mut run = begin(&folder);
     let refused = folder.quintain(&["run", "mini.toml", "--resume"]).expect(2);
-    assert!(refused.err.contains(&format!("is being worked on by process {}", run.id())), "{}", refused.err);
+    assert!(refused.err.contains(&format!("is in use by process {}", run.id())), "{}", refused.err);
     assert!(folder.quintain(&["report"]).expect(0).out.contains("RUNNING, "));
     assert!(folder.quintain(&["runs"]).expect(0).out.contains("running"));
     run.kill().unwrap();
@@ -345,7 +345,7 @@ fn a_store_that_may_only_be_read_is_reported_from() {
     assert!(out.contains("Does it run?"), "{out}");
     assert!(as_anybody(&["runs"]).expect(0).out.contains("mini-"));
     let refused = as_anybody(&["calibrate", "--force"]).expect(2);
-    assert!(refused.err.contains("cannot be opened as a store"), "{}", refused.err);
+    assert!(refused.err.contains("` as a store: "), "{}", refused.err);
     mode(folder.path(), 0o755);
 }
 
@@ -355,8 +355,8 @@ fn a_page_that_cannot_be_written_is_known_before_anything_is_measured() {
     folder.write("mini.toml", &study());
     std::fs::create_dir(folder.path().join("taken")).unwrap();
     for (page, says, hint) in [
-        ("no/such/page.html", "there is no folder `no/such` for the report `no/such/page.html`", "mkdir -p no/such"),
-        ("taken", "`taken` is a folder, and the report is a file", "--html FILE"),
+        ("no/such/page.html", "no directory `no/such` for the report `no/such/page.html`", "mkdir -p no/such"),
+        ("taken", "`taken` is a directory, but the report is a file", "--html FILE"),
     ] {
         let ran = folder.quintain(&["run", "mini.toml", "--html", page]).expect(2);
         assert!(ran.err.contains(says) && ran.err.contains(hint), "{}", ran.err);
@@ -428,9 +428,9 @@ fn what_this_machine_cannot_run_is_a_row_that_says_so() {
         .replace("[factors]", "[factors]\ncores = [4000]");
     folder.write("big.toml", &text);
     let checked = folder.quintain(&["check", "big.toml"]).expect(0).out;
-    assert!(checked.contains("needs 4001 processors"), "{checked}");
+    assert!(checked.contains("needs 4001 CPUs"), "{checked}");
     let ran = folder.quintain(&["run", "big.toml"]).expect(4);
-    assert!(ran.err.contains("needs 4001 processors"), "{}", ran.err);
+    assert!(ran.err.contains("needs 4001 CPUs"), "{}", ran.err);
 }
 
 #[test]

@@ -96,9 +96,9 @@ fn what_goes_wrong_has_a_line_of_its_own() {
     let folder = Folder::new();
     let nobody = spec("pingpong://127.0.0.1:1").to_string();
     for (text, code, wanted) in [
-        ("{", 2, "cannot be read"),
-        ("{\"version\": 1}", 2, "cannot be read"),
-        (nobody.as_str(), 3, "nobody listens there"),
+        ("{", 2, "cannot parse the specification"),
+        ("{\"version\": 1}", 2, "cannot parse the specification"),
+        (nobody.as_str(), 3, "connection refused"),
     ] {
         let (mut child, input, mut output) = generator(&folder, text);
         drop(input);

@@ -178,6 +178,6 @@ fn what_cannot_be_is_said() {
     // A path that is left behind is said and, once nobody needs it, removed by whoever left it.
     let server = Server::start(&["http"]);
     let ran = folder.quintain(&["serve", "http", "-p", &server.port.to_string()]).expect(2);
-    assert!(ran.err.contains("hint: `-p 0` lets the kernel choose a free port"), "{}", ran.err);
+    assert!(ran.err.contains("hint: `-p 0` picks a free port"), "{}", ran.err);
     eventually("it still serves", || TcpStream::connect(("127.0.0.1", server.port)).ok());
 }

@@ -61,7 +61,7 @@ fn wrong_flags_are_told_all_at_once() {
     }
     let server = Server::start(&["cache"]);
     let ran = folder.quintain(&["serve", "cache", "-p", &server.port.to_string()]).expect(2);
-    assert!(ran.err.contains("hint: `-p 0` lets the kernel choose a free port"), "{}", ran.err);
+    assert!(ran.err.contains("hint: `-p 0` picks a free port"), "{}", ran.err);
 }
 
 #[test]
@@ -198,16 +198,16 @@ fn what_is_wrong_with_a_trace_is_told_with_its_place() {
         (&["--trace", "bad.csv", "--trace-format", "twitter"][..], "bad.csv:6001: unknown operation `peek`"),
         (&["--trace", "empty.csv", "--trace-format", "twitter"], "the trace `empty.csv` is empty"),
         (&["--trace", "none.csv", "--trace-format", "twitter"], "cannot read the trace `none.csv`"),
-        (&["--trace", ".", "--trace-format", "twitter"], "no regular file"),
-        (&["--trace", "good.csv", "--trace-format", "meta-kv"], "good.csv:1: the line of names has no `key`"),
+        (&["--trace", ".", "--trace-format", "twitter"], "not a regular file"),
+        (&["--trace", "good.csv", "--trace-format", "meta-kv"], "good.csv:1: the header line has no `key`"),
         (&["--trace", "good.csv", "--trace-format", "oracle-general"], "good.csv: record "),
         (&["--trace", "good.csv", "--trace-format", "plain"], "has no key and value sizes"),
         (&["--trace", "good.csv"], "--trace-format"),
         (
             &["--trace", "good.csv", "--trace-format", "twitter", "--trace-gaps", "recorded", "--rate", "5"],
-            "`--rate` has no meaning with the recorded gaps",
+            "`--rate` cannot be combined with the recorded gaps",
         ),
-        (&["--trace", "good.csv", "--trace-format", "twitter", "--warmup", "1h"], "ended in the warm-up"),
+        (&["--trace", "good.csv", "--trace-format", "twitter", "--warmup", "1h"], "ended during the warm-up"),
     ] {
         let ran = folder.quintain(&[&["load", &url, "-c", "2"], flags].concat());
         assert_eq!(ran.code, Some(2), "{flags:?}: {} {}", ran.out, ran.err);

@@ -100,7 +100,7 @@ fn more_threads_than_processors_is_said_and_not_refused() {
     let folder = Folder::new();
     study(&folder, STUDY);
     let checked = folder.quintain(&["check", "asked.toml"]).expect(0).out;
-    assert!(checked.contains("of 2000 processors for the subject"), "{checked}");
+    assert!(checked.contains("of 2000 CPUs for the server"), "{checked}");
     assert!(checked.contains("load           http, a mix of 60 % GET /bytes/100"), "{checked}");
     let plan = folder.quintain(&["check", "asked.toml", "--json"]).expect(0).json();
     assert_eq!(plan["points"][1]["subject"]["cpus_wanted"], 2000);
@@ -113,7 +113,7 @@ fn a_body_that_is_not_there_is_told_before_anything_is_started() {
     study(&folder, &STUDY.replace("body.bin", "gone.bin"));
     for verb in ["check", "run"] {
         let ran = folder.quintain(&[verb, "asked.toml"]).expect(2);
-        assert!(ran.err.contains("`asked.toml`: the body `./gone.bin` cannot be read: No such file"), "{}", ran.err);
+        assert!(ran.err.contains("`asked.toml`: cannot read the body `./gone.bin`: No such file"), "{}", ran.err);
     }
     assert!(!folder.path().join("quintain.db").exists(), "nothing was begun");
 }

@@ -38,7 +38,7 @@ fn a_study_and_its_figure() {
     folder.quintain(&["workload", "show", "w.toml", "-n", "50000", "--svg", "w.svg", "--html", "w.html"]).expect(0);
     let read = |name: &str| std::fs::read_to_string(folder.path().join(name)).unwrap();
     let (svg, html) = (read("w.svg"), read("w.html"));
-    assert!(svg.starts_with("<svg") && svg.contains("Popularity") && svg.contains("Lengths of values"));
+    assert!(svg.starts_with("<svg") && svg.contains("Popularity") && svg.contains("Value lengths"));
     assert!(html.contains("</svg>") && html.contains("follows its distribution"));
 }
 

@@ -250,7 +250,7 @@ pub struct CacheServer {
     open: usize,
     /// The time when this turn began.
     now: Nanos,
-    /// Set once the server is ending: when connections without a request are closed.
+    /// Set once the server is shutting down: when connections without a request are closed.
     ending: Option<Nanos>,
 }
 

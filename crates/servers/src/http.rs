@@ -9,7 +9,7 @@
 //! | `/chunked/N?chunk=B` | the same N bytes in chunks of B |
 //! | `/echo` | the body of a POST or PUT, sent back as it comes |
 //! | `/delay?mean=1ms&dist=exponential` | `test`, as late as the law says |
-//! | `/health` | `ok`, or 503 once the server is ending |
+//! | `/health` | `ok`, or 503 once the server is shutting down |
 //!
 //! Requests that came in one read are answered in one write, in order. An answer that is late or long holds back those
 //! behind it on its connection; what follows waits in a buffer that is bounded, and then in the kernel. Whatever a client
@@ -46,7 +46,7 @@ const GRACE_NS: Nanos = 100_000_000;
 /// How long at most it lingers then, ns.
 const ENDING_LINGER_NS: Nanos = 500_000_000;
 
-const ENDING: &str = "the server is ending";
+const ENDING: &str = "the server is shutting down";
 
 /// What a client may do, and for how long. Times are in ns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -102,7 +102,7 @@ pub struct Http {
     out: Vec<u8>,
     /// The time when this turn began.
     now: Nanos,
-    /// Set once the server is ending: when connections without a whole request are closed.
+    /// Set once the server is shutting down: when connections without a whole request are closed.
     ending: Option<Nanos>,
 }
 
@@ -175,7 +175,7 @@ impl Http {
                     break;
                 }
                 Phase::Body(_) if connection.end_received => {
-                    self.fail_with(slot, 400, "the connection ended within a body");
+                    self.fail_with(slot, 400, "connection closed within the request body");
                 }
                 Phase::Body(_) => {
                     connection.read_at = None;
@@ -293,7 +293,7 @@ impl Http {
             self.close(driver, conn);
         } else {
             self.connections[slot].input = Vec::new();
-            self.fail_with(slot, 400, "the connection ended within a head");
+            self.fail_with(slot, 400, "connection closed within the request head");
         }
     }
 
@@ -338,7 +338,11 @@ impl Http {
             Phase::Ready if connection.input.is_empty() => self.close(driver, conn),
             Phase::Ready => {
                 connection.input = Vec::new();
-                self.fail_with(slot, 408, format_args!("the head took longer than {}", Span(self.limits.head_ns)));
+                self.fail_with(
+                    slot,
+                    408,
+                    format_args!("the request head took longer than {}", Span(self.limits.head_ns)),
+                );
             }
             Phase::Body(incoming) => {
                 let limits = &self.limits;
@@ -354,7 +358,14 @@ impl Http {
                 } else if incoming.begun {
                     return self.cut_off(driver, conn);
                 } else {
-                    self.fail_with(slot, 408, format_args!("the body took longer than {time} at {rate} bytes/s"));
+                    self.fail_with(
+                        slot,
+                        408,
+                        format_args!(
+                            "the request body took longer than {time} at {rate} \
+                                                            bytes/s"
+                        ),
+                    );
                 }
             }
             Phase::Lingering => self.close(driver, conn),
@@ -430,7 +441,7 @@ impl Handler for Http {
 
     fn refused<D: Driver>(&mut self, driver: &mut D, conn: Conn) {
         self.begin(conn, driver.now());
-        self.fail_with(conn.index(), 503, "all connections that this server may have are in use");
+        self.fail_with(conn.index(), 503, "connection limit reached");
         self.settle(driver, conn);
     }
 

@@ -79,7 +79,7 @@ impl MockAnswer {
     }
 
     fn only(allow: &'static str) -> MockAnswer {
-        MockAnswer { allow: Some(allow), ..MockAnswer::text(405, &format!("only {allow} is answered here")) }
+        MockAnswer { allow: Some(allow), ..MockAnswer::text(405, &format!("only {allow} is allowed here")) }
     }
 }
 
@@ -126,7 +126,7 @@ pub enum MockError {
         source: std::io::Error,
     },
     /// The certificate could not be made: a name that can be none.
-    #[error("cannot make a certificate for {names}: {reason}")]
+    #[error("cannot create a certificate for {names}: {reason}")]
     Certificate {
         /// For whom.
         names: String,

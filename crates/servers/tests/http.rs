@@ -363,7 +363,10 @@ fn slow_clients_do_not_hold_up_others(backend: Choice) {
     (0..500).for_each(|_| is_served(&mut other));
     for stream in &mut slow {
         let said = String::from_utf8(rest(stream)).unwrap();
-        assert!(said.starts_with("HTTP/1.1 408 ") && said.ends_with("the head took longer than 0.3 s\n"), "{said}");
+        assert!(
+            said.starts_with("HTTP/1.1 408 ") && said.ends_with("the request head took longer than 0.3 s\n"),
+            "{said}"
+        );
     }
     is_served(&mut other);
 }

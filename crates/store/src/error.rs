@@ -14,7 +14,7 @@ pub enum StoreError {
         path: PathBuf,
     },
     /// It is there or could be made, but not by us.
-    #[error("`{}` cannot be opened as a store: {why}; name another file with --store", path.display())]
+    #[error("cannot open `{}` as a store: {why}; choose another file with --store", path.display())]
     Unopenable {
         /// The file.
         path: PathBuf,
@@ -23,8 +23,8 @@ pub enum StoreError {
     },
     /// A later quintain has written it.
     #[error(
-        "`{}` has layout version {found}, this quintain knows versions up to {known}: \
-         use a newer quintain, or another file with --store",
+        "`{}` has layout version {found}, this quintain supports versions up to {known}: use a newer quintain, or \
+         another file with --store",
         path.display()
     )]
     Newer {
@@ -36,15 +36,15 @@ pub enum StoreError {
         known: i64,
     },
     /// It is an SQLite file, but of another program.
-    #[error("`{}` is an SQLite file of another program: name another file with --store", path.display())]
+    #[error("`{}` is an SQLite file of another program: choose another file with --store", path.display())]
     Foreign {
         /// The file.
         path: PathBuf,
     },
     /// It is not, or no longer, a database.
     #[error(
-        "`{}` is damaged or no SQLite file ({message}): move it away, or save what can be read with \
-         `sqlite3 {} .recover`",
+        "`{}` is damaged or not an SQLite file ({message}): move it away, or recover its data with `sqlite3 {} \
+         .recover`",
         path.display(),
         path.display()
     )]
@@ -55,7 +55,7 @@ pub enum StoreError {
         message: String,
     },
     /// Another process kept it locked for too long.
-    #[error("`{}` has been locked by another process for {waited_s} s", path.display())]
+    #[error("`{}` is locked by another process, waited {waited_s} s", path.display())]
     Busy {
         /// The file.
         path: PathBuf,
@@ -63,7 +63,7 @@ pub enum StoreError {
         waited_s: u64,
     },
     /// There is a run of that name.
-    #[error("run `{run}` is in `{}` already", path.display())]
+    #[error("run `{run}` already exists in `{}`", path.display())]
     RunExists {
         /// The file.
         path: PathBuf,
@@ -71,7 +71,7 @@ pub enum StoreError {
         run: String,
     },
     /// Another process works on it.
-    #[error("run `{run}` is being worked on{}", by(pid))]
+    #[error("run `{run}` is in use{}", by(pid))]
     Owned {
         /// The run.
         run: String,
@@ -79,7 +79,7 @@ pub enum StoreError {
         pid: Option<u32>,
     },
     /// Nothing can be kept to one process.
-    #[error("`{}` cannot be made, which keeps a run to one process: {source}", path.display())]
+    #[error("cannot create the lock file `{}` of a run: {source}", path.display())]
     Lock {
         /// The file.
         path: PathBuf,
@@ -87,7 +87,7 @@ pub enum StoreError {
         source: std::io::Error,
     },
     /// That trial is there already.
-    #[error("run `{run}` has a trial of point {point} in block {block} already")]
+    #[error("run `{run}` already has a trial of point {point} in block {block}")]
     TrialExists {
         /// The run.
         run: String,
@@ -107,7 +107,7 @@ pub enum StoreError {
         known: Vec<String>,
     },
     /// Several runs begin so.
-    #[error("`{name}` is the beginning of {} runs: {}", candidates.len(), candidates.join(", "))]
+    #[error("`{name}` is ambiguous, it matches {} runs: {}", candidates.len(), candidates.join(", "))]
     AmbiguousRun {
         /// What was asked for.
         name: String,
@@ -115,7 +115,7 @@ pub enum StoreError {
         candidates: Vec<String>,
     },
     /// What is stored is not what this build understands.
-    #[error("{what} in `{}` cannot be read (format version {version}, this quintain knows {known}): {source}", path.display())]
+    #[error("cannot read {what} in `{}` (format version {version}, this quintain supports {known}): {source}", path.display())]
     Unreadable {
         /// The file.
         path: PathBuf,
@@ -129,7 +129,7 @@ pub enum StoreError {
         source: serde_json::Error,
     },
     /// Something could not be turned into JSON.
-    #[error("{what} cannot be stored: {source}")]
+    #[error("cannot store {what}: {source}")]
     Unwritable {
         /// What.
         what: String,
@@ -148,7 +148,7 @@ pub enum StoreError {
 
 fn known_runs(known: &[String]) -> String {
     match known {
-        [] => ", which has none".to_owned(),
+        [] => ", which has no runs".to_owned(),
         known => format!("; the latest: {}", known.join(", ")),
     }
 }
@@ -161,9 +161,9 @@ fn by(pid: &Option<u32>) -> String {
 fn unopenable(path: &Path) -> String {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
     match folder {
-        _ if path.is_dir() => "it is a folder, and a store is a file".to_owned(),
-        Some(folder) if !folder.is_dir() => format!("there is no folder `{}`", folder.display()),
-        _ => "it, or the files that SQLite needs beside it, cannot be written".to_owned(),
+        _ if path.is_dir() => "it is a directory, but a store is a file".to_owned(),
+        Some(folder) if !folder.is_dir() => format!("no directory `{}`", folder.display()),
+        _ => "it, or the files SQLite needs next to it, cannot be written".to_owned(),
     }
 }
 

@@ -59,7 +59,7 @@ pub(crate) fn take(path: &Path) -> Result<Owner, Refused> {
             Err(error) => Err(Refused::Io(error)),
         };
     }
-    unreachable!("every try returns or is counted")
+    unreachable!("every attempt returns or is counted")
 }
 
 /// Whether a process has the run whose lock is the file `path`.

@@ -86,8 +86,10 @@ impl Store {
                 Err(StoreError::Newer { path: path.to_path_buf(), found, known: LAYOUT_VERSION })
             }
             Ok(Some(Layout::Foreign)) => Err(StoreError::Foreign { path: path.to_path_buf() }),
-            Ok(None) => unopenable("its layout is an older one, and it cannot be brought up to date here".to_owned()),
-            Err(_) if logged => unopenable(format!("{why}, and `{}` holds trials; copy both elsewhere", log.display())),
+            Ok(None) => unopenable("its layout is outdated and cannot be upgraded here".to_owned()),
+            Err(_) if logged => {
+                unopenable(format!("{why}, and `{}` contains trials; copy both elsewhere", log.display()))
+            }
             Err(error) => Err(sqlite(error)),
         }
     }
@@ -428,7 +430,7 @@ mod tests {
 
         Connection::open(&path).unwrap().pragma_update(None, "user_version", 1).unwrap();
         let error = Store::open_read_only(&path, String::new()).unwrap_err().to_string();
-        assert!(error.contains("its layout is an older one"), "{error}");
+        assert!(error.contains("its layout is outdated"), "{error}");
         Connection::open(&path).unwrap().pragma_update(None, "user_version", 99).unwrap();
         assert!(matches!(Store::open_read_only(&path, String::new()), Err(StoreError::Newer { found: 99, .. })));
     }
@@ -455,7 +457,7 @@ mod tests {
         store.connection.busy_timeout(Duration::ZERO).unwrap();
         let sql = "INSERT INTO calibrations (host, calibration) VALUES ('here', '{}')";
         let error = store.sqlite(store.connection.execute(sql, []).unwrap_err());
-        assert_eq!(error.to_string(), format!("`{}` has been locked by another process for 10 s", path.display()));
+        assert_eq!(error.to_string(), format!("`{}` is locked by another process, waited 10 s", path.display()));
         holder.connection.execute_batch("ROLLBACK").unwrap();
         assert_eq!(store.connection.execute(sql, []).unwrap(), 1);
     }

@@ -81,7 +81,7 @@ fn anyone_can_query_it() {
 fn runs_are_found_by_name_beginning_and_age() {
     let place = place();
     let store = Store::open(&place.path).unwrap();
-    assert_eq!(error(store.run("latest"), &place.path), "no run `latest` in `FILE`, which has none");
+    assert_eq!(error(store.run("latest"), &place.path), "no run `latest` in `FILE`, which has no runs");
     for (id, started) in [
         ("volley-20261120-210500", "2026-11-20T21:05:00Z"),
         ("volley-20261121-080000", "2026-11-21T08:00:00Z"),
@@ -99,7 +99,7 @@ fn runs_are_found_by_name_beginning_and_age() {
     assert!(matches!(store.run("o%"), Err(StoreError::UnknownRun { .. })), "no wild cards");
     assert_eq!(
         error(store.run("volley-2026112"), &place.path),
-        "`volley-2026112` is the beginning of 2 runs: volley-20261121-080000, volley-20261120-210500"
+        "`volley-2026112` is ambiguous, it matches 2 runs: volley-20261121-080000, volley-20261120-210500"
     );
     assert_eq!(
         error(store.run("nothing"), &place.path),
@@ -115,11 +115,11 @@ fn runs_are_found_by_name_beginning_and_age() {
 fn nothing_is_entered_twice_or_without_its_run() {
     let place = place();
     let (store, run, records) = filled(&place.path);
-    assert_eq!(error(store.begin_run(&run), &place.path), "run `volley-20261120-210500` is in `FILE` already");
+    assert_eq!(error(store.begin_run(&run), &place.path), "run `volley-20261120-210500` already exists in `FILE`");
     let first = &records[0];
     assert_eq!(
         error(store.add_record(&run.id, first), &place.path),
-        format!("run `{}` has a trial of point {} in block {} already", run.id, first.point, first.block)
+        format!("run `{}` already has a trial of point {} in block {}", run.id, first.point, first.block)
     );
     let stray = "no run `other` in `FILE`; the latest: volley-20261120-210500";
     assert_eq!(error(store.add_record("other", first), &place.path), stray);
@@ -177,7 +177,7 @@ fn one_process_works_on_a_run() {
     let owner = store.own(&run.id).unwrap();
     let other = Store::open(&place.path).unwrap();
     let refused = error(other.own(&run.id), &place.path);
-    assert_eq!(refused, format!("run `{}` is being worked on by process {}", run.id, std::process::id()));
+    assert_eq!(refused, format!("run `{}` is in use by process {}", run.id, std::process::id()));
     assert!(other.is_owned(&run.id));
     other.own("another").unwrap();
     drop(owner);
@@ -277,7 +277,7 @@ fn files_that_are_no_store_are_named_and_left_alone() {
     std::fs::write(&place.path, words).unwrap();
     assert_eq!(
         error(Store::open(&place.path), &place.path),
-        "`FILE` is damaged or no SQLite file (file is not a database): move it away, or save what can be read with \
+        "`FILE` is damaged or not an SQLite file (file is not a database): move it away, or recover its data with \
          `sqlite3 FILE .recover`"
     );
     assert_eq!(std::fs::read_to_string(&place.path).unwrap(), words);
@@ -286,7 +286,7 @@ fn files_that_are_no_store_are_named_and_left_alone() {
     rusqlite::Connection::open(&place.path).unwrap().execute_batch("CREATE TABLE recipes (x)").unwrap();
     assert_eq!(
         error(Store::open(&place.path), &place.path),
-        "`FILE` is an SQLite file of another program: name another file with --store"
+        "`FILE` is an SQLite file of another program: choose another file with --store"
     );
 }
 
@@ -302,8 +302,8 @@ fn a_newer_store_is_refused_untouched() {
     assert_eq!(
         error(Store::open(&place.path), &place.path),
         format!(
-            "`FILE` has layout version {}, this quintain knows versions up to {LAYOUT_VERSION}: use a newer quintain, or \
-             another file with --store",
+            "`FILE` has layout version {}, this quintain supports versions up to {LAYOUT_VERSION}: use a newer \
+             quintain, or another file with --store",
             LAYOUT_VERSION + 3
         )
     );
@@ -356,7 +356,7 @@ fn what_a_later_version_wrote_into_a_trial_is_said() {
     assert_eq!(connection.execute(sql, []).unwrap(), 1);
     let text = error(store.records(&run.id), &place.path);
     let expected =
-        format!("trial 3 of run `{}` in `FILE` cannot be read (format version 7, this quintain knows 1): ", run.id);
+        format!("cannot read trial 3 of run `{}` in `FILE` (format version 7, this quintain supports 1): ", run.id);
     assert!(text.starts_with(&expected) && text.contains("hibernate"), "{text}");
 }
 
@@ -365,9 +365,9 @@ fn what_cannot_be_opened_says_why() {
     let place = place();
     let folder = place.path.parent().unwrap();
     let missing = folder.join("nowhere/quintain.db");
-    for (path, says) in [(folder, "it is a folder, and a store is a file"), (&missing, "there is no folder `")] {
+    for (path, says) in [(folder, "it is a directory, but a store is a file"), (&missing, "no directory `")] {
         let text = error(Store::open(path), path);
-        assert!(text.starts_with("`FILE` cannot be opened as a store: ") && text.contains(says), "{text}");
-        assert!(text.ends_with("; name another file with --store"), "{text}");
+        assert!(text.starts_with("cannot open `FILE` as a store: ") && text.contains(says), "{text}");
+        assert!(text.ends_with("; choose another file with --store"), "{text}");
     }
 }

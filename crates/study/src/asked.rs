@@ -81,11 +81,11 @@ impl fmt::Display for Asked {
         let factor = self.factor.as_deref().unwrap_or("design point");
         match self.kind {
             AskedKind::Best => write!(f, "which {factor} is best"),
-            AskedKind::Added => write!(f, "what passing a proxy adds to `{DIRECT}`"),
+            AskedKind::Added => write!(f, "what a proxy adds to `{DIRECT}`"),
             AskedKind::Growth => write!(f, "how it grows with {factor}"),
-            AskedKind::Capacity => f.write_str("how much can be borne"),
-            AskedKind::Effects => f.write_str("which factors matter, and how they act together"),
-            AskedKind::Values => f.write_str("what the values are"),
+            AskedKind::Capacity => f.write_str("the highest rate that meets the objective"),
+            AskedKind::Effects => f.write_str("which factors matter, and how they interact"),
+            AskedKind::Values => f.write_str("the values"),
         }
     }
 }
@@ -116,10 +116,10 @@ mod tests {
         let numbers = "[factors]\nclients = [1, 2]\nx = [1]\n";
         assert_eq!(asked(&study(numbers)), "how it grows with clients; contenders none");
         let nothing = "[factors]\nclients = [1]\nx = [\"a\"]\n";
-        assert_eq!(asked(&study(nothing)), "what the values are; contenders none");
+        assert_eq!(asked(&study(nothing)), "the values; contenders none");
         let together = "[[figure]]\nkind = \"interaction\"\nx = \"clients\"\nseries = \"x\"\ny = \"throughput\"\n";
         let text = study(&format!("{words}{together}"));
-        assert_eq!(asked(&text), "which factors matter, and how they act together; contenders x");
+        assert_eq!(asked(&text), "which factors matter, and how they interact; contenders x");
     }
 
     #[test]
@@ -132,8 +132,8 @@ mod tests {
             let text = study(&format!("{words}[answer]\n{answer}"));
             parse(&text).unwrap_err()[0].message.clone()
         };
-        assert_eq!(wrong("asks = \"growth\"\nof = \"x\""), "nothing grows with `x`, whose levels are words");
-        assert!(wrong("asks = \"added\"").starts_with("what is added is told against `direct`"));
+        assert_eq!(wrong("asks = \"growth\"\nof = \"x\""), "growth with `x` is undefined: its levels are words");
+        assert!(wrong("asks = \"added\"").starts_with("needs `direct`"));
         assert!(wrong("asks = \"most\"").contains("`most`"), "{}", wrong("asks = \"most\""));
     }
 }

@@ -26,22 +26,22 @@ pub const CALLS_MAX: usize = 200_000;
 /// Most operations that have different names.
 const OPS_MAX: usize = 1_000;
 
-/// The calls that passed a proxy, in its order, column by column.
+/// The calls through a proxy, in its order, column by column.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Calls {
     /// Names of the operations.
     pub ops: Vec<String>,
-    /// Index among them, one a call.
+    /// Index of the operation, one per call.
     pub op: Vec<u16>,
-    /// Time that the proxy took for itself, ns.
+    /// Self time of the proxy, ns.
     pub own_ns: Vec<u64>,
-    /// What it waited for what stands behind it, ns; empty here as in all that follows: not told.
+    /// Time it waited for its upstream, ns; empty, here and below: not reported.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub waited_ns: Vec<u64>,
     /// Metadata by the formula of the original, without the peer's address, bytes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub m1a_bytes: Vec<u64>,
-    /// The same with it.
+    /// The same with the peer's address, bytes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub m1b_bytes: Vec<u64>,
     /// Own metadata on the wire, bytes.
@@ -56,21 +56,21 @@ pub struct Calls {
     /// Size of the store after the call, bytes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub store_bytes: Vec<u64>,
-    /// Its memory now and then, in order; the last one is of its end.
+    /// Samples of its memory, in order; the last one is at its end.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub memory: Vec<MemoryAt>,
 }
 
-/// What a proxy had in memory and in its store at one moment.
+/// Memory and store size of a proxy at one moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct MemoryAt {
-    /// Calls that it had told of by then.
+    /// Calls reported so far.
     pub calls: u64,
-    /// Since the first look, ns.
+    /// Time since the first sample, ns.
     pub at_ns: u64,
     /// Resident set of the process, bytes.
     pub rss_bytes: u64,
-    /// Size of the store, bytes; `None`: not told.
+    /// Size of the store, bytes; `None`: not reported.
     pub store_bytes: Option<u64>,
 }
 
@@ -92,10 +92,10 @@ impl Calls {
     pub fn parse(text: &str) -> Result<Calls, String> {
         let whole = text.rfind('\n').map_or("", |end| &text[..end]);
         let mut lines = whole.lines();
-        let header = lines.next().ok_or("it has no header")?;
+        let header = lines.next().ok_or("no header")?;
         let names = header.split(',').map(str::trim).collect::<Vec<_>>();
         let column = |name: &str| names.iter().position(|known| *known == name);
-        let needed = |name: &str| column(name).ok_or_else(|| format!("it has no column `{name}`"));
+        let needed = |name: &str| column(name).ok_or_else(|| format!("no column `{name}`"));
         let mut calls = Calls::default();
         let (op, own, side) = (needed("operation")?, needed("own_ns")?, column("side"));
         let counts = ["waited_ns", "whip_bytes", "whip_bytes_with_peers", "metadata_bytes", "entries", "store_bytes"];
@@ -111,7 +111,7 @@ impl Calls {
         let mut of_server = Vec::new();
         for (index, line) in lines.enumerate().filter(|(_, line)| !line.trim().is_empty()) {
             if calls.len().max(of_server.len()) == CALLS_MAX {
-                return Err(format!("it has more than {CALLS_MAX} calls"));
+                return Err(format!("more than {CALLS_MAX} calls"));
             }
             let cells = line.split(',').map(str::trim).collect::<Vec<_>>();
             let line = Line { number: index + 2, names: &names, cells: &cells };
@@ -228,10 +228,10 @@ mod tests {
     #[test]
     fn what_cannot_be_read_is_said_with_its_line() {
         for (text, problem) in [
-            ("", "it has no header"),
-            ("operation,own_ns", "it has no header"),
-            ("operation,entries\n", "it has no column `own_ns`"),
-            ("own_ns\n", "it has no column `operation`"),
+            ("", "no header"),
+            ("operation,own_ns", "no header"),
+            ("operation,entries\n", "no column `own_ns`"),
+            ("own_ns\n", "no column `operation`"),
             ("operation,own_ns\na,1\na,-1\n", "line 3: `own_ns` is `-1`, not a count"),
             ("operation,own_ns\na\n", "line 2: `own_ns` is ``, not a count"),
             ("operation,own_ns,entries\na,1,x\n", "line 2: `entries` is `x`, not a count"),
@@ -249,7 +249,7 @@ mod tests {
     #[test]
     fn there_is_a_limit() {
         let text = format!("operation,own_ns\n{}", "a,1\n".repeat(CALLS_MAX + 1));
-        assert_eq!(Calls::parse(&text), Err(format!("it has more than {CALLS_MAX} calls")));
+        assert_eq!(Calls::parse(&text), Err(format!("more than {CALLS_MAX} calls")));
     }
 
     proptest! {

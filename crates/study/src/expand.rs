@@ -67,7 +67,7 @@ pub fn expand(study: &Study, options: &ExpandOptions) -> Result<Plan, Vec<Diagno
     let expanded = points_of(&root, options.profile, options.machine_cpus, &report);
     report.finish()?;
     let Expanded { question, factors, points, trials, figures, tables, effects, slopes, answer } =
-        expanded.expect("what is not there has been reported");
+        expanded.expect("missing values have been reported");
     let (study, text) = (options.name.clone(), study.text.clone());
     let seed = options.seed;
     Ok(Plan { study, question, text, seed, factors, points, trials, figures, tables, effects, slopes, answer })
@@ -131,13 +131,16 @@ fn section<'a>(root: &'a Table, name: &str, report: &'a Report<'a>) -> Option<Se
     };
     match &entry.node.value {
         Value::Table(table) => {
-            let keys = keys::STUDY.get(name).and_then(|key| key.kind.table()).expect("a study has tables of that name");
+            let keys = keys::STUDY.get(name).and_then(|key| key.kind.table()).expect(
+                "every study has tables of that \
+                                                                                      name",
+            );
             let (name, table, place) = (name.to_owned(), Cow::Borrowed(table), entry.key_place);
             Some(Section { name, table, keys, place, settings: &[], report })
         }
         other => {
             let hint = format!("begin it with `[{name}]`");
-            report.mistake(entry.node.place, format!("`{name}` is a table, not {}", other.kind()), hint);
+            report.mistake(entry.node.place, format!("`{name}` must be a table, not {}", other.kind()), hint);
             None
         }
     }
@@ -160,8 +163,8 @@ fn points(
     if count.is_none() {
         let sizes = factors.iter().map(|factor| factor.levels.len().to_string()).collect::<Vec<_>>().join(" x ");
         let place = factors.first().map_or(Place::default(), |factor| factor.place);
-        let message = format!("the factors make {sizes} design points, a plan has at most 10,000");
-        report.mistake(place, message, "fewer levels, or `--set FACTOR=LEVELS`".to_owned());
+        let message = format!("the factors make {sizes} design points, the maximum is 10,000");
+        report.mistake(place, message, "use fewer levels, or `--set FACTOR=LEVELS`".to_owned());
     }
     subject.iter().for_each(subject::check_keys);
     load.iter().for_each(load::check_keys);
@@ -242,13 +245,13 @@ fn unrunnable(subject: u32, proxies: u32, generator: Option<u32>, share: bool, m
     let plural = if needed == 1 { "" } else { "s" };
     (needed > machine_cpus).then(|| {
         let parts = if share {
-            "shared by subject and generator".to_owned()
+            "shared by server and generator".to_owned()
         } else if proxies > 0 {
-            format!("{} for the subject, {proxies} for proxies, {generator} for the generator", subject - proxies)
+            format!("{} for the server, {proxies} for proxies, {generator} for the generator", subject - proxies)
         } else {
-            format!("{subject} for the subject, {generator} for the generator")
+            format!("{subject} for the server, {generator} for the generator")
         };
-        format!("needs {needed} processor{plural} ({parts}), has {machine_cpus}")
+        format!("needs {needed} CPU{plural} ({parts}), has {machine_cpus}")
     })
 }
 
@@ -281,18 +284,14 @@ fn check_templates(root: &Table, factors: &[Factor], report: &Report) {
             if template::SUBJECT.contains(&name) {
                 if !commands.is_empty() && !commands.contains(&place) {
                     let also = if name == template::PORT { " and the targets of a journey" } else { "" };
-                    let message = format!("`{written}` has a meaning in `subject.command`{also} alone");
+                    let message = format!("`{written}` only works in `subject.command`{also}");
                     report.mistake(at, message, None);
                 }
             } else if journey::PORTS.contains(&name) {
-                report.mistake(
-                    at,
-                    format!("`{written}` has a meaning in proxies and the targets of a journey alone"),
-                    None,
-                );
+                report.mistake(at, format!("`{written}` only works in proxies and the targets of a journey"), None);
             } else if !factors.iter().any(|factor| factor.name == name) && !lost(name, report) {
                 let known = factors.iter().map(|factor| factor.name.as_str());
-                report.mistake(at, format!("`{written}` names no factor"), suggestion(name, known));
+                report.mistake(at, format!("`{written}` does not name a factor"), suggestion(name, known));
             }
         }
     }
@@ -312,7 +311,7 @@ fn check_use(root: &Table, factors: &[Factor], report: &Report) {
         let picks = name == crate::proxy::THROUGH && root.get("proxy").is_some();
         if !used.contains(name) && !picks && !subject::has_variant_of(root, factor) {
             let hint = format!("write `{{{name}}}` in `[subject]` or `[load]`, or drop the factor");
-            report.missing(factor.place, format!("factor `{name}` is used nowhere"), hint);
+            report.missing(factor.place, format!("factor `{name}` is never used"), hint);
         }
     }
 }

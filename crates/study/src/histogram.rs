@@ -12,7 +12,7 @@ pub enum HistogramError {
     #[error("{0}")]
     Impossible(#[from] BadParts),
     /// `count` is not what the buckets add up to.
-    #[error("histogram count is {count}, its buckets and saturated values hold {held}")]
+    #[error("histogram count is {count}, but its buckets and saturated values hold {held}")]
     Count {
         /// As stored.
         count: u64,
@@ -28,7 +28,7 @@ pub enum HistogramError {
         value: f64,
     },
     /// A minimum without values, or values without one.
-    #[error("histogram with {count} values says min {min:?} and max {max:?}")]
+    #[error("histogram with {count} values has min {min:?} and max {max:?}")]
     Extremes {
         /// Values.
         count: u64,
@@ -196,11 +196,15 @@ mod tests {
             change(&mut stored);
             stats::Histogram::try_from(&stored).unwrap_err().to_string()
         };
-        assert_eq!(refused(|stored| stored.count = 4), "histogram count is 4, its buckets and saturated values hold 3");
+        assert_eq!(
+            refused(|stored| stored.count = 4),
+            "histogram count is 4, but its buckets and saturated values \
+                                                        hold 3"
+        );
         assert_eq!(refused(|stored| stored.sum = -1.0), "histogram `sum` is -1");
         assert_eq!(refused(|stored| stored.sum_of_squares = f64::NAN), "histogram `sum_of_squares` is NaN");
         assert_eq!(refused(|stored| stored.sum *= 1.1), "histogram sum or sum of squares contradicts its buckets");
-        assert_eq!(refused(|stored| stored.min = None), "histogram with 3 values says min None and max Some(7000000)");
+        assert_eq!(refused(|stored| stored.min = None), "histogram with 3 values has min None and max Some(7000000)");
         assert_eq!(refused(|stored| stored.precision_bits = 40), "histogram precision 40 is outside 1 to 14");
         assert_eq!(refused(|stored| stored.buckets.swap(0, 1)), "histogram bucket 5 is out of order or out of range");
     }

@@ -15,7 +15,7 @@ pub const TEXT_MAX_BYTES: usize = 32 * 1024;
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum HttpError {
     /// The method is no token (RFC 9110, 9.1 and 5.6.2).
-    #[error("`{text}` is no HTTP method")]
+    #[error("`{text}` is not a valid HTTP method")]
     Method {
         /// The text.
         text: String,
@@ -38,7 +38,7 @@ pub enum HttpError {
         text: String,
     },
     /// A character that no request target can have.
-    #[error("{character:?} cannot stand in the path `{text}`")]
+    #[error("{character:?} is not allowed in the path `{text}`")]
     TargetCharacter {
         /// The text.
         text: String,
@@ -46,19 +46,19 @@ pub enum HttpError {
         character: char,
     },
     /// Not `Name: value`.
-    #[error("`{text}` is no header field")]
+    #[error("`{text}` is not a valid header")]
     Field {
         /// The text.
         text: String,
     },
     /// The name of the field is no token (RFC 9110, 5.1).
-    #[error("`{name}` is no name of a header field")]
+    #[error("`{name}` is not a valid header name")]
     FieldName {
         /// What stood before the colon.
         name: String,
     },
     /// The value has a line end, a zero byte or another control character (RFC 9110, 5.5).
-    #[error("{character:?} cannot stand in the value of `{name}`")]
+    #[error("{character:?} is not allowed in the value of `{name}`")]
     FieldValue {
         /// Name of the field.
         name: String,
@@ -66,7 +66,7 @@ pub enum HttpError {
         character: char,
     },
     /// Longer than anything that is understood.
-    #[error("{what} of {bytes} bytes, at most {TEXT_MAX_BYTES}")]
+    #[error("{what} of {bytes} bytes, at most {TEXT_MAX_BYTES} allowed")]
     TooLong {
         /// What.
         what: &'static str,
@@ -74,7 +74,7 @@ pub enum HttpError {
         bytes: usize,
     },
     /// No status, no range of them, no class.
-    #[error("`{text}` is no HTTP status")]
+    #[error("`{text}` is not a valid HTTP status")]
     Status {
         /// The part that was not understood.
         text: String,
@@ -102,10 +102,10 @@ pub enum HttpError {
         actual: usize,
     },
     /// `Transfer-Encoding`: bodies are sent with their length.
-    #[error("`Transfer-Encoding` cannot be set: a body is sent with its length")]
+    #[error("`Transfer-Encoding` cannot be set: bodies are sent with `Content-Length`")]
     TransferEncoding,
     /// `Connection` or `Upgrade` that ends HTTP/1.1 on a connection that is to be kept.
-    #[error("`{name}: {value}` would end a connection that is to be kept")]
+    #[error("`{name}: {value}` would end a keep-alive connection")]
     Ends {
         /// Name of the field.
         name: &'static str,
@@ -113,7 +113,7 @@ pub enum HttpError {
         value: String,
     },
     /// More header fields than are sent.
-    #[error("{count} header fields, at most {FIELDS_MAX}")]
+    #[error("{count} headers, at most {FIELDS_MAX} allowed")]
     TooManyFields {
         /// How many.
         count: usize,
@@ -124,23 +124,25 @@ impl HttpError {
     /// The way out, where there is one to name.
     pub fn hint(&self) -> Option<String> {
         let hint = match self {
-            HttpError::Method { .. } => "a method is a word such as `GET` or `POST`".to_owned(),
+            HttpError::Method { .. } => "use a method such as `GET` or `POST`".to_owned(),
             HttpError::MethodCase { meant, .. } => format!("write `{meant}`"),
             HttpError::TargetStart { text } => format!("write `/{text}`"),
-            HttpError::TargetCharacter { character: '#', .. } => "what follows `#` is never sent; `%23` is".to_owned(),
+            HttpError::TargetCharacter { character: '#', .. } => "fragments are never sent; write `%23` for a literal \
+                                                                  `#`"
+            .to_owned(),
             HttpError::TargetCharacter { character, .. } => format!("percent-encode it: `{}`", encoded(*character)),
             HttpError::Field { text } => match nearest_header(text) {
                 Some(name) => format!("write a colon after the name, `{name}: value`"),
-                None => "a header field is `Name: value`, as in `Accept: text/html`".to_owned(),
+                None => "a header looks like `Accept: text/html`".to_owned(),
             },
             HttpError::FieldName { name } if name.trim() != name => {
-                format!("no blank may stand beside the name: `{}: value`", name.trim())
+                format!("no spaces around the name: `{}: value`", name.trim())
             }
             HttpError::FieldName { .. } => "names are letters, digits and `-`, as in `X-Request-Id`".to_owned(),
             HttpError::Status { .. } => "write statuses, ranges or classes: `200,201`, `200-204`, `2xx`".to_owned(),
-            HttpError::Length { .. } => "leave it out: the right length is sent".to_owned(),
-            HttpError::TransferEncoding => "leave it out: `Content-Length` is sent".to_owned(),
-            HttpError::Ends { .. } => "for a connection per request, ask for that".to_owned(),
+            HttpError::Length { .. } => "drop it: the correct length is sent".to_owned(),
+            HttpError::TransferEncoding => "drop it: `Content-Length` is sent".to_owned(),
+            HttpError::Ends { .. } => "for one connection per request, use `connection = \"per-request\"`".to_owned(),
             _ => return None,
         };
         Some(hint)
@@ -187,7 +189,7 @@ pub fn target(text: &str) -> Result<String, HttpError> {
 /// # Errors
 /// [`HttpError`].
 pub fn field(text: &str) -> Result<(String, String), HttpError> {
-    bounded("a header field", text)?;
+    bounded("a header", text)?;
     let (name, value) = text.split_once(':').ok_or_else(|| HttpError::Field { text: text.to_owned() })?;
     field_of(name, value)
 }
@@ -197,8 +199,8 @@ pub fn field(text: &str) -> Result<(String, String), HttpError> {
 /// # Errors
 /// [`HttpError`].
 pub fn field_of(name: &str, value: &str) -> Result<(String, String), HttpError> {
-    bounded("a header field", name)?;
-    bounded("a header field", value)?;
+    bounded("a header", name)?;
+    bounded("a header", value)?;
     if !is_token(name) {
         return Err(HttpError::FieldName { name: name.to_owned() });
     }
@@ -355,9 +357,9 @@ mod tests {
             ("M-SEARCH", r#""M-SEARCH""#),
             ("get", "`get` is not `GET`: HTTP methods are case-sensitive; write `GET`"),
             ("connect", "`CONNECT` opens a tunnel and cannot be measured; "),
-            ("GET /", "`GET /` is no HTTP method; a method is a word such as `GET` or `POST`"),
-            ("", "`` is no HTTP method; a method is a word such as `GET` or `POST`"),
-            ("G\r\nX", "`G\r\nX` is no HTTP method; a method is a word such as `GET` or `POST`"),
+            ("GET /", "`GET /` is not a valid HTTP method; use a method such as `GET` or `POST`"),
+            ("", "`` is not a valid HTTP method; use a method such as `GET` or `POST`"),
+            ("G\r\nX", "`G\r\nX` is not a valid HTTP method; use a method such as `GET` or `POST`"),
         ] {
             assert_eq!(say(method(text)), said);
         }
@@ -370,14 +372,14 @@ mod tests {
             ("/a?b=c&d=[e]|{f}", r#""/a?b=c&d=[e]|{f}""#),
             ("a", "the path `a` must begin with `/`; write `/a`"),
             ("", "the path `` must begin with `/`; write `/`"),
-            ("/a b", "' ' cannot stand in the path `/a b`; percent-encode it: `%20`"),
-            ("/ü", "'ü' cannot stand in the path `/ü`; percent-encode it: `%C3%BC`"),
-            ("/a#b", "'#' cannot stand in the path `/a#b`; what follows `#` is never sent; `%23` is"),
-            ("/\r\nX: y", "'\\r' cannot stand in the path `/\r\nX: y`; percent-encode it: `%0D`"),
+            ("/a b", "' ' is not allowed in the path `/a b`; percent-encode it: `%20`"),
+            ("/ü", "'ü' is not allowed in the path `/ü`; percent-encode it: `%C3%BC`"),
+            ("/a#b", "'#' is not allowed in the path `/a#b`; fragments are never sent; write `%23` for a literal `#`"),
+            ("/\r\nX: y", "'\\r' is not allowed in the path `/\r\nX: y`; percent-encode it: `%0D`"),
         ] {
             assert_eq!(say(target(text)), said);
         }
-        assert_eq!(say(target(&"/".repeat(TEXT_MAX_BYTES + 1))), "a path of 32769 bytes, at most 32768; ");
+        assert_eq!(say(target(&"/".repeat(TEXT_MAX_BYTES + 1))), "a path of 32769 bytes, at most 32768 allowed; ");
     }
 
     #[test]
@@ -387,12 +389,12 @@ mod tests {
             ("X-A:b:c \t", r#"("X-A", "b:c")"#),
             ("X-Empty:", r#"("X-Empty", "")"#),
             ("X: ü", r#"("X", "ü")"#),
-            ("Acept */*", "`Acept */*` is no header field; write a colon after the name, `Accept: value`"),
-            ("x=1", "`x=1` is no header field; a header field is `Name: value`, as in `Accept: text/html`"),
-            (": v", "`` is no name of a header field; names are letters, digits and `-`, as in `X-Request-Id`"),
-            ("A : v", "`A ` is no name of a header field; no blank may stand beside the name: `A: value`"),
-            ("A: b\r\nC: d", "'\\r' cannot stand in the value of `A`; "),
-            ("A: b\0", "'\\0' cannot stand in the value of `A`; "),
+            ("Acept */*", "`Acept */*` is not a valid header; write a colon after the name, `Accept: value`"),
+            ("x=1", "`x=1` is not a valid header; a header looks like `Accept: text/html`"),
+            (": v", "`` is not a valid header name; names are letters, digits and `-`, as in `X-Request-Id`"),
+            ("A : v", "`A ` is not a valid header name; no spaces around the name: `A: value`"),
+            ("A: b\r\nC: d", "'\\r' is not allowed in the value of `A`; "),
+            ("A: b\0", "'\\0' is not allowed in the value of `A`; "),
         ] {
             assert_eq!(say(field(text)), said);
         }
@@ -401,7 +403,10 @@ mod tests {
     #[test]
     fn lists_of_statuses() {
         let wrong = |text: &str| {
-            format!("`{text}` is no HTTP status; write statuses, ranges or classes: `200,201`, `200-204`, `2xx`")
+            format!(
+                "`{text}` is not a valid HTTP status; write statuses, ranges or classes: `200,201`, `200-204`, \
+                     `2xx`"
+            )
         };
         assert_eq!(statuses("404, 200,200").unwrap(), [200, 404]);
         assert_eq!(statuses("200-204").unwrap(), [200, 201, 202, 203, 204]);
@@ -452,13 +457,17 @@ mod tests {
             (&[("Content-Length", "4")], "`Content-Length: 4`, but the body has 3 bytes"),
             (&[("Content-Length", "+3")], "`Content-Length: +3`, but the body has 3 bytes"),
             (&[("Content-Length", "3"), ("Content-Length", "3")], "`Content-Length` is given 2 times"),
-            (&[("transfer-encoding", "chunked")], "`Transfer-Encoding` cannot be set: a body is sent with its length"),
-            (&[("Connection", "Close, x")], "`Connection: Close, x` would end a connection that is to be kept"),
-            (&[("Upgrade", "h2c")], "`Upgrade: h2c` would end a connection that is to be kept"),
+            (
+                &[("transfer-encoding", "chunked")],
+                "`Transfer-Encoding` cannot be set: bodies are sent with \
+                                                   `Content-Length`",
+            ),
+            (&[("Connection", "Close, x")], "`Connection: Close, x` would end a keep-alive connection"),
+            (&[("Upgrade", "h2c")], "`Upgrade: h2c` would end a keep-alive connection"),
         ] {
             assert_eq!(said(headers, b"abc", KeepAlive), text);
         }
-        assert_eq!(said(&[("A", "b"); FIELDS_MAX + 1], b"", KeepAlive), "129 header fields, at most 128");
+        assert_eq!(said(&[("A", "b"); FIELDS_MAX + 1], b"", KeepAlive), "129 headers, at most 128 allowed");
     }
 
     proptest! {

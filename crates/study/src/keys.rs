@@ -95,7 +95,7 @@ impl Keys {
 
     /// The key of that name, which is there.
     pub fn key(&self, name: &str) -> &'static Key {
-        self.get(name).unwrap_or_else(|| panic!("`{}` declares no `{name}`", self.name))
+        self.get(name).unwrap_or_else(|| panic!("`{}` does not declare `{name}`", self.name))
     }
 
     /// The names of all.

@@ -84,7 +84,7 @@ pub const METRICS: &[Metric] = &[
         Better::Lower,
         "rejection misses",
         "rejection miss ratio",
-        "rejection miss ratio (SET was refused)",
+        "rejection miss ratio (SET was rejected)",
     ),
     metric(
         "footprint",
@@ -94,7 +94,15 @@ pub const METRICS: &[Metric] = &[
         "footprint",
         "footprint: bytes of all distinct keys and values requested",
     ),
-    metric("refused_sets", "1", Better::Lower, "refused SETs", "number of refused SETs", "SETs refused by the cache"),
+    metric(
+        "refused_sets",
+        "1",
+        Better::Lower,
+        "rejected SETs",
+        "number of rejected SETs",
+        "SETs rejected by the \
+                                                                                            cache",
+    ),
     metric("fills", "1/s", Better::Lower, "fills", "fill rate", "fills per second (SETs after misses)"),
     metric(
         "get_latency_p99",
@@ -111,7 +119,7 @@ pub const METRICS: &[Metric] = &[
         Better::Lower,
         "error share",
         "fraction of failed requests",
-        "fraction of requests that failed, or had waited longer than the timeout when it ended",
+        "fraction of requests that failed or had waited longer than the timeout at the end",
     ),
     metric(
         "subject_cpu_per_request",
@@ -239,10 +247,10 @@ pub const METRICS: &[Metric] = &[
 /// What may be looked at over the requests of a trial: name, unit, and what it is in words.
 pub const OVER_REQUESTS: [(&str, &str, &str); 5] = [
     ("latency", "ns", "latency, by window"),
-    ("proxy_time", "ns", "time that proxies take of a call for themselves"),
-    ("proxy_rss", "bytes", "resident set of all proxies"),
-    ("proxy_store", "bytes", "store of a proxy"),
-    ("subject_rss", "bytes", "resident set of the subject"),
+    ("proxy_time", "ns", "self time of the proxies per call"),
+    ("proxy_rss", "bytes", "RSS of all proxies"),
+    ("proxy_store", "bytes", "store size of a proxy"),
+    ("subject_rss", "bytes", "RSS of the server"),
 ];
 
 const fn metric(

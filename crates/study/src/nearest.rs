@@ -23,7 +23,7 @@ pub(crate) fn suggestion<'a>(word: &str, candidates: impl IntoIterator<Item = &'
         Some(near) => format!("did you mean `{near}`?"),
         None => {
             let all = candidates.into_iter().map(|candidate| format!("`{candidate}`")).collect::<Vec<_>>();
-            if all.is_empty() { "there is none".to_owned() } else { format!("available: {}", all.join(", ")) }
+            if all.is_empty() { "nothing available".to_owned() } else { format!("available: {}", all.join(", ")) }
         }
     }
 }
@@ -49,6 +49,6 @@ mod tests {
     fn without_a_near_one_all_are_named() {
         assert_eq!(suggestion("wrmup", KEYS), "did you mean `warmup`?");
         assert_eq!(suggestion("threads", ["a", "b"]), "available: `a`, `b`");
-        assert_eq!(suggestion("threads", []), "there is none");
+        assert_eq!(suggestion("threads", []), "nothing available");
     }
 }

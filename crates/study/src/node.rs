@@ -30,7 +30,7 @@ impl Value {
     /// What it is, with its article.
     pub(crate) fn kind(&self) -> &'static str {
         match self {
-            Value::Text(_) => "a text",
+            Value::Text(_) => "a string",
             Value::Integer(_) => "an integer",
             Value::Number(_) => "a number",
             Value::Flag(_) => "a boolean",

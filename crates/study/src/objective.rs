@@ -42,9 +42,9 @@ const KNOWN: [(&str, &str, Quantity); 8] = [
 
 /// Metrics of a trial that have no place here, and why not.
 const REFUSED: [(&str, &str); 3] = [
-    ("throughput", "it rises with the offered rate; that the offered rate is achieved is always asked"),
-    ("subject_cpu_per_request", "it need not rise with the offered rate, so no rate is the highest that keeps it"),
-    ("generator_cpu_per_request", "it is about the generator, not about the subject"),
+    ("throughput", "it rises with the offered rate; achieving the offered rate is always required"),
+    ("subject_cpu_per_request", "it may not rise with the offered rate, so there is no highest rate that meets it"),
+    ("generator_cpu_per_request", "it describes the generator, not the server"),
 ];
 
 /// Longest time that a bound may be, ns: what histograms hold.
@@ -58,7 +58,7 @@ enum Quantity {
     Memory,
 }
 
-/// What a subject must keep: one condition or several, all of them. Serialised as its text.
+/// An objective: one or more conditions, all of which must be met. Serialised as its text.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(try_from = "String", into = "String")]
 #[schemars(with = "String")]
@@ -66,7 +66,7 @@ pub struct Objective {
     conditions: Vec<Condition>,
 }
 
-/// One bound that a metric of a trial must keep.
+/// A bound that a metric of a trial must meet.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Condition {
     /// The metric. Of `errors` the share of all requests is meant, not their number.
@@ -122,7 +122,8 @@ impl Objective {
     /// Every mistake in it, in the order of the text.
     pub fn parse(text: &str) -> Result<Self, Vec<ObjectiveError>> {
         if text.len() > OBJECTIVE_MAX_BYTES {
-            let message = format!("an objective is at most {OBJECTIVE_MAX_BYTES} bytes, this one is {}", text.len());
+            let message =
+                format!("an objective is limited to {OBJECTIVE_MAX_BYTES} bytes, this one has {}", text.len());
             return Err(vec![ObjectiveError { message, span: 0..text.len(), hint: None }]);
         }
         let (mut conditions, mut errors) = (Vec::<Condition>::new(), Vec::new());
@@ -146,7 +147,7 @@ fn parts(text: &str) -> Vec<Range<usize>> {
     let mut begin = 0;
     let mut at = 0;
     for word in text.split_whitespace() {
-        let start = at + text[at..].find(word).expect("a word of the text is in the text");
+        let start = at + text[at..].find(word).expect("every word is in the text");
         at = start + word.len();
         if word.eq_ignore_ascii_case("and") {
             parts.push(trimmed(text, begin..start));
@@ -172,12 +173,12 @@ fn condition(text: &str, span: Range<usize>) -> Result<Condition, ObjectiveError
     let part = &text[span.clone()];
     const EXAMPLE: &str = "an objective looks like `p99 < 5ms and errors < 0.1%`";
     if part.is_empty() {
-        return Err(error(span, "a condition is missing".to_owned(), Some(EXAMPLE)));
+        return Err(error(span, "missing condition".to_owned(), Some(EXAMPLE)));
     }
     if let Some(at) = part.find([',', '&', ';', '|']) {
         let wrong = part[at..].chars().next().map_or(1, char::len_utf8);
         let at = span.start + at;
-        let message = format!("`{}` does not join conditions", &text[at..at + wrong]);
+        let message = format!("`{}` cannot join conditions", &text[at..at + wrong]);
         return Err(error(at..at + wrong, message, Some("write `and` between them")));
     }
     let is_sign = |c: char| matches!(c, '<' | '>' | '=' | '!' | '≤' | '≥' | '≠');
@@ -193,10 +194,10 @@ fn condition(text: &str, span: Range<usize>) -> Result<Condition, ObjectiveError
         "<" => false,
         "<=" | "≤" => true,
         ">" | ">=" | "≥" => {
-            let message = format!("`{name}` is better when less, so it has no lower bound");
+            let message = format!("`{name}` is better when lower, so it takes no lower bound");
             return Err(error(sign_span, message, Some("write `<`")));
         }
-        _ => return Err(error(sign_span, format!("`{sign}` is no comparison"), Some("write `<` or `<=`"))),
+        _ => return Err(error(sign_span, format!("`{sign}` is not a comparison"), Some("write `<` or `<=`"))),
     };
     let bound_span = trimmed(text, sign_span.end..span.end);
     let written = &text[bound_span.clone()];
@@ -220,8 +221,8 @@ fn condition(text: &str, span: Range<usize>) -> Result<Condition, ObjectiveError
         return Err(error(bound_span, format!("the bound of `{name}` is out of range: {}", quantity.range()), None));
     }
     if bound <= 0.0 && !(or_equal && quantity == Quantity::Share) {
-        let hint = (quantity == Quantity::Share).then_some("`errors <= 0` allows none");
-        return Err(error(bound_span, "nothing is below 0".to_owned(), hint));
+        let hint = (quantity == Quantity::Share).then_some("use `errors <= 0` to allow none");
+        return Err(error(bound_span, "the bound must be above 0".to_owned(), hint));
     }
     Ok(Condition { metric, or_equal, bound })
 }
@@ -238,7 +239,7 @@ fn metric(name: &str, span: Range<usize>) -> Result<(&'static Metric, Quantity),
         return Err(ObjectiveError { message, span, hint: Some((*why).to_owned()) });
     }
     let message =
-        if name.is_empty() { "a metric is missing".to_owned() } else { format!("unknown metric `{}`", shown(name)) };
+        if name.is_empty() { "missing metric".to_owned() } else { format!("unknown metric `{}`", shown(name)) };
     let names = KNOWN.iter().map(|(_, short, _)| *short).chain(KNOWN.iter().map(|(full, ..)| *full));
     let hint = match crate::nearest::nearest(wanted, names) {
         Some(near) => format!("did you mean `{near}`?"),
@@ -267,7 +268,7 @@ impl Quantity {
     fn example(self) -> &'static str {
         match self {
             Quantity::Time => "a time, such as `5ms`",
-            Quantity::Share => "a share of the requests, such as `0.1%`",
+            Quantity::Share => "a fraction of the requests, such as `0.1%`",
             Quantity::Memory => "memory, such as `64MiB`",
         }
     }
@@ -382,8 +383,8 @@ mod tests {
 
     #[test]
     fn mistakes() {
-        check("", "\"\": a condition is missing (an objective looks like `p99 < 5ms and errors < 0.1%`)");
-        check("p99 < 5ms and", "\"\": a condition is missing (an objective looks like `p99 < 5ms and errors < 0.1%`)");
+        check("", "\"\": missing condition (an objective looks like `p99 < 5ms and errors < 0.1%`)");
+        check("p99 < 5ms and", "\"\": missing condition (an objective looks like `p99 < 5ms and errors < 0.1%`)");
         check("p99", "\"p99\": `p99` has no bound (an objective looks like `p99 < 5ms and errors < 0.1%`)");
         check("p99 <", "\"<\": `p99` has no bound (a time, such as `5ms`)");
         check("p99 < 5", "\"5\": the bound of `p99`: `5` needs a unit: ns, us, ms, s, m, h (a time, such as `5ms`)");
@@ -392,14 +393,14 @@ mod tests {
             "\"5 msec\": the bound of `p99`: `msec` in `5 msec` is not a unit of time: ns, us, ms, s, m, h",
         );
         check("p99 < fast", "\"fast\": the bound of `p99`: `fast` is not a number");
-        check("p99 < 0ms", "\"0ms\": nothing is below 0");
-        check("p99 <= 0ms", "\"0ms\": nothing is below 0");
-        check("errors < 0%", "\"0%\": nothing is below 0 (`errors <= 0` allows none)");
+        check("p99 < 0ms", "\"0ms\": the bound must be above 0");
+        check("p99 <= 0ms", "\"0ms\": the bound must be above 0");
+        check("errors < 0%", "\"0%\": the bound must be above 0 (use `errors <= 0` to allow none)");
         check("errors < 5", "\"5\": the bound of `errors`: `5` is out of range: 0 to 1, or 0% to 100%");
         check("errors < 100%", "\"100%\": the bound of `errors` is out of range: below 100%");
         check("p99 < 2h", "\"2h\": the bound of `p99` is out of range: at most 1h");
-        check("p99 > 5ms", "\">\": `p99` is better when less, so it has no lower bound (write `<`)");
-        check("p99 == 5ms", "\"==\": `==` is no comparison (write `<` or `<=`)");
+        check("p99 > 5ms", "\">\": `p99` is better when lower, so it takes no lower bound (write `<`)");
+        check("p99 == 5ms", "\"==\": `==` is not a comparison (write `<` or `<=`)");
         check("p98 < 5ms", "\"p98\": unknown metric `p98` (did you mean `p90`?)");
         check("latency_p9 < 5ms", "\"latency_p9\": unknown metric `latency_p9` (did you mean `latency_p90`?)");
         check(
@@ -408,18 +409,20 @@ mod tests {
         );
         check(
             "< 5ms",
-            "\"\": a metric is missing (available: `mean`, `p50`, `p90`, `p95`, `p99`, `p99.9`, `errors`, `rss`)",
+            "\"\": missing metric (available: `mean`, `p50`, `p90`, `p95`, `p99`, `p99.9`, `errors`, `rss`)",
         );
         check(
             "throughput > 10k",
-            "\"throughput\": `throughput` cannot be an objective (it rises with the offered rate; that the offered rate is \
-             achieved is always asked)",
+            "\"throughput\": `throughput` cannot be an objective (it rises with the offered rate; achieving the \
+             offered rate is always required)",
         );
-        check("p99 < 5ms, errors < 1%", "\",\": `,` does not join conditions (write `and` between them)");
+        check("p99 < 5ms, errors < 1%", "\",\": `,` cannot join conditions (write `and` between them)");
         check("p99 < 5ms and p99 < 3ms", "\"p99 < 3ms\": `p99` has two bounds (keep the smaller one)");
         let all = "p98 < 5ms and errors < 5 and mean";
         assert_eq!(Objective::parse(all).unwrap_err().len(), 3, "all mistakes in one go");
-        assert!(Objective::parse(&"p99 < 5ms and ".repeat(30)).unwrap_err()[0].message.contains("at most 256 bytes"));
+        assert!(
+            Objective::parse(&"p99 < 5ms and ".repeat(30)).unwrap_err()[0].message.contains("limited to 256 bytes")
+        );
     }
 
     #[test]

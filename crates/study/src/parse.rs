@@ -26,7 +26,7 @@ pub fn parse(text: &str) -> Result<Study, Vec<Diagnostic>> {
     if text.len() > TEXT_MAX_BYTES {
         report.mistake(
             Place::default(),
-            format!("a study is at most {TEXT_MAX_BYTES} bytes, this one is {}", text.len()),
+            format!("a study is limited to {TEXT_MAX_BYTES} bytes, this one has {}", text.len()),
             None,
         );
         report.finish()?;

@@ -54,36 +54,36 @@ pub struct Plan {
     pub question: String,
     /// Its text, so that a record can be understood without the file.
     pub text: String,
-    /// Seed of the order and of every trial.
+    /// Random seed of the order and of every trial.
     pub seed: u64,
     /// Names of the factors, in the order of the file.
     pub factors: Vec<String>,
     /// The design points.
     pub points: Vec<Point>,
-    /// When there are trials enough.
+    /// When there are enough trials.
     pub trials: TrialRule,
     /// Figures to draw.
     pub figures: Vec<Figure>,
-    /// Tables to show beside the one that every report has.
+    /// Tables to show in addition to the standard one.
     #[serde(default)]
     pub tables: Vec<Table>,
-    /// Which combinations of levels the design points are, and what the effects of the factors are looked for in.
+    /// Which combinations of levels are design points, and the metrics in which effects of the factors are reported.
     #[serde(default)]
     pub effects: EffectsPlan,
-    /// What is looked at over the requests of a trial, by its name in [`crate::metric::OVER_REQUESTS`]: whether it grows.
+    /// Series whose trend over the requests of a trial is reported, by name in [`crate::metric::OVER_REQUESTS`].
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub slopes: Vec<String>,
-    /// What is asked, as far as the study says so; [`Plan::asked`] knows the rest.
+    /// The question, as far as the study states it; [`Plan::asked`] fills in the rest.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answer: Option<Asked>,
 }
 
-/// What a study asks, so that the first sentence of its answer can answer it.
+/// The question of a study, for the first sentence of its answer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Asked {
-    /// What kind of question it is.
+    /// Kind of question.
     pub kind: AskedKind,
-    /// The factor that it is about: contenders, ways through a proxy, or a number that something grows with; `None`: all of them, or none.
+    /// The factor in question: contenders, routes through a proxy, or a number that something grows with; `None`: all of them, or none.
     pub factor: Option<String>,
 }
 
@@ -93,19 +93,19 @@ pub struct Asked {
 pub enum AskedKind {
     /// Which level of the factor is best?
     Best,
-    /// What do proxies add to what is asked directly?
+    /// What do proxies add to the direct route?
     Added,
     /// How does it grow with the factor, a number?
     Growth,
-    /// How much can it take: which rate is borne?
+    /// What is the highest rate that meets the objective?
     Capacity,
-    /// Which factors matter, and how do they act together?
+    /// Which factors matter, and how do they interact?
     Effects,
     /// What are the values?
     Values,
 }
 
-/// Which combinations of levels the design points are, and what the effects of the factors are looked for in.
+/// Which combinations of levels are design points, and the metrics in which effects of the factors are reported.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct EffectsPlan {
     /// Which combinations of levels are design points.
@@ -118,10 +118,10 @@ pub struct EffectsPlan {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Design {
-    /// All of them: effects and interactions can be told apart.
+    /// All of them: effects and interactions can be separated.
     #[default]
     Full,
-    /// The first level of every factor, and from there each other level of one factor at a time: few points, and blind to interactions.
+    /// The first level of every factor, and from there every other level of one factor at a time: few points, but blind to interactions.
     OneAtATime,
 }
 
@@ -142,10 +142,10 @@ pub struct Point {
     pub factors: BTreeMap<String, Level>,
     /// The subject.
     pub subject: SubjectPlan,
-    /// What stands between generator and subject, the generator's neighbour first; empty: nothing.
+    /// Proxies between generator and server, the one next to the generator first; empty: none.
     #[serde(default, alias = "middles", skip_serializing_if = "Vec::is_empty")]
     pub proxies: Vec<ProxyPlan>,
-    /// Processors kept for proxies, here and in every other point, so that nothing else differs between them.
+    /// CPUs reserved for proxies, here and at every other point, so that points differ in nothing else.
     #[serde(default)]
     pub proxy_cpus: u32,
     /// The load.
@@ -161,66 +161,66 @@ pub struct SubjectPlan {
     pub build: Option<String>,
     /// Command; `{port}` and `{second_port}` are the only templates left in it.
     pub command: String,
-    /// Working directory, relative to the folder that `run` was started in.
+    /// Working directory, relative to that of `run`.
     pub directory: Option<String>,
     /// Environment.
     pub environment: BTreeMap<String, String>,
-    /// Processors it gets.
+    /// CPUs it gets.
     pub cpus: u32,
-    /// Processors it would have used, where this machine leaves it fewer (`cpus = { up_to = 8 }`); `None`: it has what the study asks
+    /// CPUs it would have used, if this machine leaves it fewer (`cpus = { up_to = 8 }`); `None`: it has what the study asks
     /// for.
     #[serde(default)]
     pub cpus_wanted: Option<u32>,
-    /// The port; `None`: a free one.
+    /// The port; `None`: any free port.
     pub port: Option<u16>,
-    /// It must answer on its port within this, ns.
+    /// Time limit to listen on its port, ns.
     pub ready_timeout_ns: u64,
-    /// It must end within this after SIGTERM, ns.
+    /// Time limit to exit after SIGTERM, ns.
     pub stop_timeout_ns: u64,
 }
 
-/// What to load it with; the lab makes a [`crate::spec::LoadSpec`] of it when the port and the processors are known.
+/// The load; the lab turns it into a [`crate::spec::LoadSpec`] once the port and the CPUs are known.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LoadPlan {
-    /// What is spoken.
+    /// Protocol.
     pub protocol: Protocol,
-    /// What is asked over HTTP; `None`: another protocol.
+    /// HTTP requests; `None`: another protocol.
     #[serde(default)]
     pub http: Option<HttpPlan>,
-    /// What a cache is asked; `None`: another protocol, or nothing said.
+    /// Cache workload; `None`: another protocol, or not given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub workload: Option<Workload>,
-    /// What journey its users make; `None`: another protocol.
+    /// User journey; `None`: another protocol.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub journey: Option<JourneyPlan>,
     /// Connections.
     pub clients: u32,
-    /// Requests in flight on one connection at most.
+    /// Maximum requests in flight per connection.
     #[serde(default = "one")]
     pub pipeline: u32,
     /// How long a connection is used.
     #[serde(default)]
     pub connection: Connection,
-    /// Workers; `None`: one for each processor of the generator.
+    /// Workers; `None`: one per CPU of the generator.
     pub threads: Option<u32>,
-    /// Processors of the generator; `None`: all that the subject leaves.
+    /// CPUs of the generator; `None`: all that the server leaves.
     pub cpus: Option<u32>,
-    /// Whether subject and generator may share processors where there are not enough.
+    /// Whether server and generator may share CPUs if there are not enough.
     pub share_cpus: bool,
     /// Backend of the generator.
     pub backend: Backend,
-    /// When requests are sent. With [`LoadPlan::search`] or [`LoadPlan::share`] the law of arrivals alone counts: the rate is
-    /// found out while the run goes on, and stands in the [`Step`] of each record.
+    /// When requests are sent. With [`LoadPlan::search`] or [`LoadPlan::share`] only the arrival process counts: the rate is
+    /// found during the run, and is in the [`Step`] of each record.
     pub arrivals: Arrivals,
-    /// Search for the highest rate that keeps an objective: the trials of the point are its steps.
+    /// Search for the highest rate that meets an objective: the trials of the point are its steps.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub search: Option<SearchPlan>,
-    /// The rate is a share of what a search has found.
+    /// The rate as a fraction of the capacity found by a search.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub share: Option<CapacityShare>,
-    /// Before measuring.
+    /// Warm-up before measuring.
     pub warmup: Warmup,
-    /// End of measuring.
+    /// When measuring ends.
     pub stop: Stop,
     /// Length of a window, ns.
     pub window_ns: u64,
@@ -232,32 +232,32 @@ fn one() -> u32 {
     1
 }
 
-/// What is asked over HTTP. The subject's port, and with it the `Host` header, is known to the lab alone.
+/// HTTP requests. Only the lab knows the server's port, and with it the `Host` header.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct HttpPlan {
-    /// The mix, one request at least.
+    /// The mix, at least one request.
     pub requests: Vec<HttpRequestPlan>,
-    /// With it, the connection is encrypted.
+    /// TLS settings, if the connection is encrypted.
     pub tls: Option<Tls>,
-    /// Which answers are right.
+    /// Which responses are valid.
     pub expect: Expect,
 }
 
-/// A journey of several operations. The file is read, and ports are filled in, by the lab.
+/// A journey of several operations. The lab reads the file and fills in the ports.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct JourneyPlan {
-    /// A preset's name, or a file relative to the folder that `run` was started in.
+    /// A preset's name, or a file relative to the working directory of `run`.
     pub source: String,
-    /// URLs of its targets by name. In them the lab fills in `{port}`, where the generator's connections go, and `{subject_port}`, where the subject listens;
-    /// the two are one where nothing stands between. A target that is not here is `{port}`.
+    /// URLs of its targets by name. In them the lab fills in `{port}`, where the generator's connections go, and `{subject_port}`, where the server listens;
+    /// the two are the same without a proxy. A target not listed here is `{port}`.
     pub targets: BTreeMap<String, String>,
-    /// Whom to ask where endpoints are to be dialled, `http://host:port`. `{admin_port}` in it is that of the first proxy; at `direct` nobody is asked.
+    /// The resolver of endpoints, `http://host:port`. `{admin_port}` in it is that of the first proxy; not used at `direct`.
     pub resolve: Option<String>,
-    /// https: any certificate is right.
+    /// https: accept any certificate.
     pub insecure: bool,
-    /// https: the roots to trust, PEM.
+    /// https: trusted root certificates (PEM).
     pub ca_file: Option<String>,
-    /// Whether the times of every call are kept in the record.
+    /// Whether the record includes the timing of every call.
     pub keep_calls: bool,
     /// Who the users are.
     #[serde(default)]
@@ -267,13 +267,13 @@ pub struct JourneyPlan {
 /// One request of a mix.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct HttpRequestPlan {
-    /// Share of it among all requests of the mix, in proportion.
+    /// Relative frequency in the mix.
     pub weight: u32,
     /// `GET`, `POST` and so on.
     pub method: String,
     /// Path and query.
     pub path: String,
-    /// Header fields, in the order they are sent; `Host` is added where it is not given.
+    /// Headers, in the order they are sent; `Host` is added if missing.
     pub headers: Vec<(String, String)>,
     /// Body; `None`: none.
     pub body: Option<BodyPlan>,
@@ -285,7 +285,7 @@ pub struct HttpRequestPlan {
 pub enum BodyPlan {
     /// The study.
     Text(String),
-    /// A file, relative to the folder that `run` was started in; read when a trial begins.
+    /// A file, relative to the working directory of `run`; read when a trial starts.
     File(String),
 }
 
@@ -308,26 +308,26 @@ impl LoadPlan {
     }
 }
 
-/// A search for the highest offered rate that keeps an objective (`stats::search` has the method).
+/// A search for the highest offered rate that meets an objective (method: `stats::search`).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SearchPlan {
-    /// What must be kept.
+    /// The objective.
     pub objective: Objective,
-    /// The lowest rate tried, where the search begins, per second; `None`: it begins where a short closed loop says.
+    /// Lowest rate to try, where the search starts, per second; `None`: found by a short closed loop.
     pub from_per_s: Option<f64>,
-    /// The highest rate tried, per second; `None`: without limit.
+    /// Highest rate to try, per second; `None`: no limit.
     pub to_per_s: Option<f64>,
-    /// The ends of the answer may lie so far apart: upper over lower end, less one.
+    /// Width of the range at which the search stops: upper over lower end, less one.
     pub resolution: f64,
-    /// So many fresh trials must keep the objective at the lower end, each of them.
+    /// Number of fresh trials that must all meet the objective at the lower end.
     pub confirm: u32,
-    /// Length of the closed loop that says where to begin, ns.
+    /// Length of the closed loop that finds the starting rate, ns.
     pub pilot_ns: u64,
-    /// At most so many trials.
+    /// Maximum number of trials.
     pub trials_max: u32,
-    /// No further trial of the point begins after this, ns; `None`: without limit.
+    /// No further trial of the point starts after this, ns; `None`: no limit.
     pub max_ns: Option<u64>,
-    /// Whether other points have shares of what is found, so that it is run before them.
+    /// Whether other points use fractions of the result, so that it runs before them.
     pub first: bool,
 }
 
@@ -353,27 +353,27 @@ impl SearchPlan {
 /// A trial whose rate was decided by the trials before it.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Step {
-    /// What for.
+    /// Purpose.
     pub purpose: Purpose,
     /// Offered rate, per second; `None`: a closed loop.
     pub rate_per_s: Option<f64>,
 }
 
-/// What a step is for.
+/// Purpose of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Purpose {
-    /// Search: a closed loop, to know where to begin.
+    /// Search: a closed loop, to find the starting rate.
     Pilot,
-    /// Search: a rate beyond all that were tried.
+    /// Search: a rate beyond all tried so far.
     Bracket,
-    /// Search: a rate between one that holds and one that fails.
+    /// Search: a rate between one that meets and one that misses the objective.
     Bisect,
-    /// Search: a rate again that could not be judged.
+    /// Search: a repeat of a rate that could not be judged.
     Repeat,
-    /// Search: an end of the answer again.
+    /// Search: a repeat of an end of the range.
     Confirm,
-    /// No search: a share of a capacity that was found before.
+    /// No search: a fraction of a capacity found before.
     Share,
 }
 
@@ -386,40 +386,40 @@ impl Point {
     }
 }
 
-/// A rate in terms of what the subject can do.
+/// A rate relative to the capacity of the server.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CapacityShare {
-    /// Share of the capacity: of the lower end of what the search has found. A fraction; above 1 is beyond the capacity.
+    /// Fraction of the capacity, the lower end of the range found by the search; above 1 is beyond the capacity.
     pub share: f64,
     /// Index of the design point whose search finds the capacity.
     pub point: usize,
 }
 
-/// When there are trials enough of a design point, and of the run.
+/// When there are enough trials of a design point, and of the run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TrialRule {
-    /// Half-width over the estimate that is tight enough for the value of each point, a fraction. With neither this nor `comparison` there are
-    /// `min` trials and no more.
+    /// Target half-width relative to the estimate, for the value of each point, a fraction. With neither this nor `comparison` there are
+    /// exactly `min` trials.
     pub relative: Option<f64>,
-    /// Half-width of the typical ratio of each contender to the best of its place that is tight enough, a fraction; where there is nothing to
+    /// Target half-width of the typical ratio of each contender to the best of its place, a fraction; if there is nothing to
     /// compare, that of the values themselves.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub comparison: Option<f64>,
-    /// Level of confidence, a fraction.
+    /// Confidence level, a fraction.
     pub level: f64,
-    /// The metric whose interval is looked at, by its name in the report.
+    /// The metric whose interval is checked, by its name in the report.
     pub metric: String,
-    /// At least so many blocks: trials of each point.
+    /// Minimum number of blocks: trials of each point.
     pub min: u32,
-    /// At most so many.
+    /// Maximum number of blocks.
     pub max: u32,
-    /// No further block begins after this, for the whole run, ns; `None`: without limit.
+    /// No further block starts after this, for the whole run, ns; `None`: no limit.
     pub max_ns: Option<u64>,
-    /// Whether this is a quick run, whose intervals do not claim their level.
+    /// Whether this is a quick run, whose intervals do not claim their confidence level.
     pub quick: bool,
 }
 
-/// A figure that the study asks for.
+/// A figure of the study.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Figure {
     /// What kind.
@@ -435,14 +435,14 @@ pub struct Figure {
     pub series: Option<String>,
     /// Factor that makes the facets.
     pub facet: Option<String>,
-    /// Level of the intervals drawn.
+    /// Confidence level of the intervals drawn.
     pub interval: f64,
-    /// Title; `None`: made of the rest.
+    /// Title; `None`: generated.
     pub title: Option<String>,
-    /// Of a miss-ratio curve: the policies ([`POLICIES`]) whose misses are worked out for the same operations; empty elsewhere.
+    /// Miss-ratio curve: the policies ([`POLICIES`]) simulated on the same operations; empty for other figures.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub policies: Vec<String>,
-    /// Of a miss-ratio curve: bytes that 1 of a number on `x` stands for; `None`: 1.
+    /// Miss-ratio curve: bytes per unit of the numbers on `x`; `None`: 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub x_unit_bytes: Option<u64>,
 }
@@ -450,15 +450,15 @@ pub struct Figure {
 /// The policies that a miss-ratio curve may name, and what each is: quintain's own evictors, and two clairvoyants, who know what will be
 /// asked for.
 pub const POLICIES: [(&str, &str); 9] = [
-    ("lru", "the evictor `lru`"),
-    ("density", "the evictor `density`"),
-    ("fifo", "the evictor `fifo`"),
-    ("clock", "the evictor `clock`"),
-    ("sieve", "the evictor `sieve`"),
-    ("s3-fifo", "the evictor `s3-fifo`"),
-    ("none", "no eviction: a full cache refuses"),
-    ("belady", "a clairvoyant that lets go what is read last (Belady 1966), without overhead"),
-    ("belady-size", "a clairvoyant that lets go what has most time until its next read times bytes, without overhead"),
+    ("lru", "eviction policy `lru`"),
+    ("density", "eviction policy `density`"),
+    ("fifo", "eviction policy `fifo`"),
+    ("clock", "eviction policy `clock`"),
+    ("sieve", "eviction policy `sieve`"),
+    ("s3-fifo", "eviction policy `s3-fifo`"),
+    ("none", "no eviction: a full cache rejects"),
+    ("belady", "clairvoyant: evicts the item read furthest in the future (Belady 1966), without overhead"),
+    ("belady-size", "clairvoyant: evicts the item with the largest time to next read times bytes, without overhead"),
 ];
 
 impl Figure {
@@ -481,14 +481,14 @@ impl Figure {
     }
 }
 
-/// A table that the study asks for: every design point, with these metrics.
+/// A table of the study: every design point, with these metrics.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Table {
-    /// What its columns are.
+    /// Its columns.
     pub kind: TableKind,
     /// Metrics: one for [`TableKind::Statistics`], any number for [`TableKind::Metrics`].
     pub metrics: Vec<String>,
-    /// Title; `None`: made of the rest.
+    /// Title; `None`: generated.
     pub title: Option<String>,
 }
 
@@ -498,7 +498,7 @@ pub struct Table {
 pub enum TableKind {
     /// Of one metric: sample mean, sample standard deviation, interval, trials.
     Statistics,
-    /// A column for each metric: mean and half of its interval.
+    /// One column per metric: mean and half-width of its interval.
     Metrics,
 }
 
@@ -508,7 +508,7 @@ pub enum TableKind {
 pub enum FigureKind {
     /// Lines with error bars.
     Line,
-    /// Points, one a trial.
+    /// Points, one per trial.
     Scatter,
     /// Lines with error bars over the levels of one factor, numbers or words, one for each level of another: where they are not parallel,
     /// the effect of one factor depends on the other.
@@ -519,17 +519,17 @@ pub enum FigureKind {
     Quantiles,
     /// Trials in the order they ran.
     Timeline,
-    /// Misses over GETs of a cache over its capacity, with what policies would have made of the same operations.
+    /// Miss ratio of a cache over its memory limit, with policies simulated on the same operations.
     MissRatio,
     /// What points through proxies add to those at `direct`, block by block.
     Added,
-    /// Resident set, and store where there is one, over requests.
+    /// RSS, and store size if there is a store, over requests.
     #[serde(rename = "memorychart")]
     MemoryChart,
-    /// Time a request over requests, means of 250.
+    /// Time per request over requests, means of 250.
     #[serde(rename = "throughputchart")]
     ThroughputChart,
-    /// Bytes a request that a proxy adds.
+    /// Bytes per request added by a proxy.
     #[serde(rename = "networkchart")]
     NetworkChart,
 }

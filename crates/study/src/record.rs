@@ -16,7 +16,7 @@ use crate::warning::Warning;
 /// The version of [`Record`] and [`Run`] that this build writes.
 pub const RECORD_VERSION: u32 = 1;
 
-/// One carrying out of a study.
+/// One run of a study.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Run {
     /// [`RECORD_VERSION`].
@@ -25,47 +25,47 @@ pub struct Run {
     pub id: String,
     /// When it started, UTC, RFC 3339.
     pub started: String,
-    /// What is to be run, with the text of the study and the seed.
+    /// The plan, with the text of the study and the seed.
     pub plan: Plan,
     /// `default`, `quick` or `full`.
     pub profile: String,
     /// The command line that started it.
     pub command: Vec<String>,
-    /// quintain's version and the git revision of the working directory, where there is one.
+    /// quintain's version and the git revision of the working directory, if any.
     pub quintain: String,
-    /// Git revision of the folder of the study, with `-dirty` where it differs; `None` outside a checkout.
+    /// Git revision of the study's directory, with `-dirty` if it has changes; `None` outside a checkout.
     pub revision: Option<String>,
     /// The machine.
     pub host: Host,
     /// What `quintain doctor` found when the run started.
     pub doctor: Vec<Finding>,
-    /// What the generator can do here against a null server, where it was measured.
+    /// The generator's limit here against a null server, if measured.
     pub calibration: Option<Calibration>,
-    /// Subjects that were built, or why not.
+    /// Builds of the servers, or why they failed.
     pub builds: Vec<Build>,
-    /// What policies made of the operations of trials, worked out when the run had ended: kept, so that a report of it always draws the
+    /// Policies simulated on the operations of trials, computed at the end of the run and stored, so that its report is always the
     /// same.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub references: Vec<Reference>,
-    /// How far it has come; `None`: stored by a quintain that did not say.
+    /// State of the run; `None`: stored by an older quintain.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub state: Option<RunState>,
-    /// The command line that goes on with it where it was interrupted, for a shell.
+    /// The shell command that resumes it.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub resume: String,
 }
 
-/// How far a run has come.
+/// State of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum RunState {
-    /// It has begun and not ended; if nobody works on it, it was killed.
+    /// Started and not ended; if no process owns it, it was killed.
     Running,
-    /// Every design point has what it needs, or all that it may have.
+    /// Every design point has enough trials, or the maximum.
     Complete,
-    /// The time of the study was over.
+    /// The study's time limit was reached.
     OutOfTime,
-    /// Ended before that, by Ctrl-C or a signal.
+    /// Ended early by Ctrl-C or a signal.
     Interrupted,
 }
 
@@ -81,7 +81,7 @@ impl RunState {
     }
 }
 
-/// What a policy made of the very operations of one trial, in a replay.
+/// A policy simulated on the operations of one trial.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Reference {
     /// The policy, one of [`crate::plan::POLICIES`].
@@ -90,13 +90,13 @@ pub struct Reference {
     pub point: usize,
     /// Block of the trial.
     pub block: u32,
-    /// The cap of its memory, bytes; an evictor counts all of its memory against it, a clairvoyant keys and values alone.
+    /// Its memory limit, bytes; eviction policies count all of their memory, clairvoyant ones only keys and values.
     pub capacity_bytes: u64,
     /// GETs after the warm-up.
     pub gets: u64,
-    /// Those that missed.
+    /// GETs that missed.
     pub misses: u64,
-    /// Why there is none; the counts are then 0.
+    /// Why it was not simulated; the counts are then 0.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub problem: Option<String>,
 }
@@ -108,14 +108,14 @@ impl Reference {
     }
 }
 
-/// The outcome of building one subject.
+/// The outcome of building one server.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Build {
     /// The build command.
     pub command: String,
     /// The design points that need it.
     pub points: Vec<usize>,
-    /// `Ok` or why it is not there.
+    /// `Ok`, or why there is no build.
     pub outcome: BuildOutcome,
     /// Wall time, ns.
     pub elapsed_ns: u64,
@@ -144,7 +144,7 @@ pub enum BuildOutcome {
     },
 }
 
-/// What all that is known of the machine comes to.
+/// Facts about the machine.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Host {
     /// Host name.
@@ -153,13 +153,13 @@ pub struct Host {
     pub kernel: String,
     /// Distribution.
     pub system: Option<String>,
-    /// Model of the processor.
+    /// CPU model.
     pub cpu_model: String,
-    /// Hypervisor, where one is seen.
+    /// Hypervisor, if detected.
     pub hypervisor: Option<String>,
-    /// Logical processors that this process may use, in order of number.
+    /// CPUs available to this process, in ascending order.
     pub cpus: Vec<Cpu>,
-    /// `L1d 48 KiB`, `L2 1 MiB`, `L3 32 MiB`, each as the kernel says it of CPU 0.
+    /// `L1d 48 KiB`, `L2 1 MiB`, `L3 32 MiB`, as the kernel reports them for CPU 0.
     pub caches: Vec<String>,
     /// Memory, bytes.
     pub memory_bytes: u64,
@@ -181,13 +181,13 @@ pub struct Host {
     pub sysctls: BTreeMap<String, String>,
     /// Versions of tools: compilers, runtimes, quintain.
     pub versions: BTreeMap<String, String>,
-    /// Load average of the last minute when asked.
+    /// Load average over the last minute.
     pub load_average: Option<f64>,
     /// What could not be read, and why.
     pub unknown: Vec<String>,
 }
 
-/// One logical processor.
+/// One CPU.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Cpu {
     /// Its number.
@@ -203,9 +203,9 @@ pub struct Cpu {
 /// One finding of the doctor.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Finding {
-    /// What was looked at: `governor`, `swap`.
+    /// What was checked: `governor`, `swap`.
     pub check: String,
-    /// How it is.
+    /// Result.
     pub state: FindingState,
     /// What was seen.
     pub text: String,
@@ -213,7 +213,7 @@ pub struct Finding {
     pub hint: Option<String>,
 }
 
-/// How grave a finding is.
+/// Severity of a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum FindingState {
@@ -227,14 +227,14 @@ pub enum FindingState {
     NotChecked,
 }
 
-/// What the generator can do here against a null server.
+/// The generator's limit here against a null server.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Calibration {
     /// When, UTC, RFC 3339.
     pub measured: String,
-    /// What was spoken.
+    /// Protocol.
     pub protocol: Protocol,
-    /// The null server in words; empty: stored by a quintain that had one for ping-pong alone.
+    /// The null server in words; empty: stored by a quintain that had only one, for ping-pong.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub server: String,
     /// Backend of the generator.
@@ -247,10 +247,10 @@ pub struct Calibration {
     pub rate_max_per_s: f64,
     /// Clients at that rate.
     pub rate_max_clients: u32,
-    /// Share of its time that the generator's busiest worker worked at that rate: with time to spare, the rate is the null server's.
+    /// Fraction of time the generator's busiest worker was busy at that rate: with time to spare, the rate is the null server's limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub generator_busy: Option<f64>,
-    /// CPU time of the generator a request at that rate, ns.
+    /// CPU time of the generator per request at that rate, ns.
     pub cpu_per_request_ns: f64,
     /// Median latency with one client, ns.
     pub floor_latency_ns_p50: f64,
@@ -262,14 +262,14 @@ pub struct Calibration {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum IdlePolicy {
-    /// The machine's own.
+    /// The machine's default.
     #[default]
     Machine,
     /// A `SCHED_IDLE` spinner on each core in use keeps it awake.
     Spin,
 }
 
-/// All that one trial left.
+/// The record of one trial.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Record {
     /// [`RECORD_VERSION`].
@@ -284,46 +284,46 @@ pub struct Record {
     pub order: u32,
     /// Seed of this trial.
     pub seed: u64,
-    /// What was asked of this trial beyond the plan, where the rate is found out while the run goes on.
+    /// The step of this trial, if the rate is found during the run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub step: Option<Step>,
     /// When it started, UTC, RFC 3339.
     pub started: String,
     /// Wall time of the whole trial, ns.
     pub elapsed_ns: u64,
-    /// Wall time from starting the subject to its first answer on the port, ns; `None` if never ready.
+    /// Wall time from starting the server until it listened on its port, ns; `None` if never ready.
     pub ready_ns: Option<u64>,
     /// Idle policy in force.
     pub idle: IdlePolicy,
     /// How it ended.
     pub outcome: Outcome,
-    /// What the subject used.
+    /// What the server used.
     pub subject: SubjectUse,
-    /// What stood between generator and subject, the generator's neighbour first.
+    /// Proxies between generator and server, the one next to the generator first.
     #[serde(default, alias = "middles", skip_serializing_if = "Vec::is_empty")]
     pub proxies: Vec<ProxyUse>,
-    /// The processors of the generator.
+    /// The CPUs of the generator.
     pub generator_cpus: Vec<u32>,
-    /// Whether subject and generator shared a processor.
+    /// Whether server and generator shared a CPU.
     pub cpus_shared: bool,
-    /// Counters of the network stack, this trial's share.
+    /// Counters of the network stack during this trial.
     pub network: NetworkCounters,
-    /// Who was the limit; `None` for a failed trial.
+    /// The bottleneck; `None` for a failed trial.
     pub verdict: Option<Verdict>,
-    /// How fast the processors in use were, before and after.
+    /// Speed of the CPUs in use, before and after.
     #[serde(default, skip_serializing_if = "Probes::is_empty")]
     pub probes: Probes,
-    /// Everything that the reader should know.
+    /// Warnings.
     pub warnings: Vec<Warning>,
 }
 
-/// A short fixed piece of work on the processors of subject and generator, on all at once, while neither ran. Empty where it was not or could
+/// A short fixed piece of work on all CPUs of server and generator at once, while neither ran. Empty if it was not or could
 /// not be done, as in records from before it was.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Probes {
-    /// Before the subject was started, one a processor.
+    /// Before the server was started, one per CPU.
     pub before: Vec<Probe>,
-    /// When all that the trial had started was ended.
+    /// After all processes of the trial had exited.
     pub after: Vec<Probe>,
 }
 
@@ -340,14 +340,14 @@ impl Probes {
 }
 
 /// The same few million dependent operations in registers, some 10 ms, on one processor. Its times are compared with those of other trials and
-/// runs on the same model of processor, and with each other: nothing is ever corrected by them.
+/// runs on the same CPU model, and with each other: they are never used as a correction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Probe {
-    /// The processor's number.
+    /// CPU number.
     pub cpu: u32,
     /// From its start to its end, ns.
     pub wall_ns: u64,
-    /// CPU time of the thread that did it, ns: how fast the processor is. Less than `wall_ns` by what somebody else had of it.
+    /// CPU time of the thread that did it, ns: how fast the CPU is. Less than `wall_ns` by the time others had the CPU.
     pub cpu_ns: u64,
 }
 
@@ -387,7 +387,7 @@ pub enum Outcome {
 /// Why a trial has no measurement.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Failure {
-    /// What kind.
+    /// Kind.
     pub kind: FailureKind,
     /// One sentence.
     pub message: String,
@@ -397,39 +397,39 @@ pub struct Failure {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum FailureKind {
-    /// The subject could not be started.
+    /// The server could not be started.
     Start,
-    /// It said at its start that this machine cannot run it.
+    /// It reported at start that this machine cannot run it.
     Unrunnable,
     /// It never became ready.
     NotReady,
-    /// It ended while it was measured.
+    /// It exited while it was measured.
     Exited,
-    /// Not one answer was right.
+    /// No response was valid.
     Answers,
-    /// It did not answer in time, or at all.
+    /// It did not respond in time, or at all.
     Hung,
     /// The generator failed, or was killed.
     Generator,
-    /// What stands between generator and subject could not be started, or ended while it was loaded.
+    /// A proxy could not be started, or exited under load.
     #[serde(alias = "middle")]
     Proxy,
 }
 
-/// What a proxy used, and what passed through it.
+/// What a proxy used, and its traffic.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ProxyUse {
     /// Its name.
     pub name: String,
-    /// The same as is known of a subject.
+    /// Resource use, as for a server.
     pub used: SubjectUse,
-    /// Whether its processors are the subject's.
+    /// Whether it runs on the server's CPUs.
     pub shares_cpus: bool,
-    /// Wall time from its start to its first answer on the port, ns; `None` if never ready.
+    /// Wall time from its start until it listened on its port, ns; `None` if never ready.
     pub ready_ns: Option<u64>,
-    /// Bytes that passed its sockets while measured, or from its beginning to a moment within; `None`: they could not be read in full.
+    /// Bytes through its sockets while measured, or from its start to a moment within; `None`: not completely readable.
     pub wire: Option<WireUse>,
-    /// What it wrote of its calls, where the study asks for that.
+    /// Its log of calls, if the study asks for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub calls: Option<Box<Calls>>,
 }
@@ -437,9 +437,9 @@ pub struct ProxyUse {
 /// TCP payload of a proxy, both ways, while measured.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct WireUse {
-    /// Of the connections that it accepted, bytes.
+    /// Connections it accepted, bytes.
     pub front_bytes: u64,
-    /// Of its connections to what stands behind it, bytes.
+    /// Its upstream connections, bytes.
     pub back_bytes: u64,
 }
 
@@ -450,20 +450,20 @@ impl Record {
         (!self.proxies.is_empty()).then(|| self.proxies.iter().map(used).fold(0, u64::saturating_add))
     }
 
-    /// What the first proxy that writes its calls wrote: the one next to the generator.
+    /// The log of calls of the first proxy that writes one, next to the generator.
     pub fn calls(&self) -> Option<&Calls> {
         self.proxies.iter().find_map(|proxy| proxy.calls.as_deref())
     }
 }
 
-/// What the subject used, and how it ended.
+/// What the server used, and how it ended.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SubjectUse {
     /// Its command line.
     pub command: Vec<String>,
-    /// Git revision of its folder, where known.
+    /// Git revision of its directory, if known.
     pub revision: Option<String>,
-    /// Its processors.
+    /// Its CPUs.
     pub cpus: Vec<u32>,
     /// Its port.
     pub port: Option<u16>,
@@ -471,25 +471,25 @@ pub struct SubjectUse {
     pub user_ns: u64,
     /// CPU time in the kernel while measured, ns.
     pub system_ns: u64,
-    /// Wall time between the two readings that gave the CPU times, ns.
+    /// Wall time between the two readings of the CPU times, ns.
     pub measured_ns: u64,
-    /// When measuring began, since it was started, ns.
+    /// When measuring started, since its start, ns.
     #[serde(default)]
     pub measured_from_ns: u64,
-    /// Share of the time in which requests were counted that lies between the two readings: 1, or a little less where a reading came late.
+    /// Fraction of the measured time between the two readings: 1, or a little less if a reading was late.
     /// `None` in older stores.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub measured_share: Option<f64>,
     /// Time that its threads were ready but did not run, between the two readings, summed over threads (`/proc/PID/task/TID/schedstat`), ns;
-    /// `None` where the kernel does not tell, and in older stores.
+    /// `None` if not exposed by the kernel, and in older stores.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run_queue_ns: Option<u64>,
-    /// Time that its processors worked for other processes, or were taken by the host of this virtual machine, between the two readings, summed
-    /// over processors (`/proc/stat`, in ticks), ns. Proxies on the same processors are no others. `None` where it cannot be told: the
-    /// generator shares these processors, or spinners keep them awake; and in older stores.
+    /// Time that its CPUs worked for other processes, or were taken by the host of this virtual machine, between the two readings, summed
+    /// over CPUs (`/proc/stat`, in ticks), ns. Proxies on the same CPUs do not count as others. `None` if unknown: the
+    /// generator shares these CPUs, or spinners keep them awake; and in older stores.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub others_ns: Option<u64>,
-    /// Resident set, its peak (`VmHWM`), bytes.
+    /// Peak RSS (`VmHWM`), bytes.
     pub rss_max_bytes: Option<u64>,
     /// Proportional set, the largest sample, bytes.
     pub pss_max_bytes: Option<u64>,
@@ -501,11 +501,11 @@ pub struct SubjectUse {
     pub threads_max: u32,
     /// Sockets, the largest sample.
     pub sockets_max: u32,
-    /// The samples, ten a second.
+    /// The samples, ten per second.
     pub samples: Vec<Sample>,
     /// How it ended: `exit 0`, `signal 9`, `forced after 2 s`.
     pub exit: Option<String>,
-    /// Its last words.
+    /// The end of its stderr.
     pub stderr_tail: String,
 }
 
@@ -517,27 +517,27 @@ impl SubjectUse {
     }
 }
 
-/// One look at the subject, all its processes together.
+/// One sample of the server, all its processes together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Sample {
-    /// Since the subject was started, ns.
+    /// Time since the server was started, ns.
     pub at_ns: u64,
     /// CPU time so far, ns.
     pub cpu_ns: u64,
     /// Resident set, bytes.
     pub rss_bytes: u64,
-    /// Proportional set, bytes; looked up less often than the rest.
+    /// Proportional set, bytes; read less often than the rest.
     pub pss_bytes: Option<u64>,
     /// Threads.
     pub threads: u32,
-    /// Open sockets; looked up less often than the rest.
+    /// Open sockets; read less often than the rest.
     pub sockets: Option<u32>,
 }
 
 /// Counters of the network stack over a trial, of the whole network namespace.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct NetworkCounters {
-    /// Segments sent again (`Tcp: RetransSegs`).
+    /// Segments retransmitted (`Tcp: RetransSegs`).
     pub retransmits: u64,
     /// Accept queues that were full (`TcpExt: ListenOverflows`).
     pub listen_overflows: u64,
@@ -545,31 +545,31 @@ pub struct NetworkCounters {
     pub listen_drops: u64,
 }
 
-/// Who was the limit.
+/// The bottleneck of a trial, with its reason.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Verdict {
     /// The limit.
     pub limited_by: Limit,
-    /// Why we think so, with the figures.
+    /// Why, with the numbers.
     pub reasons: Vec<String>,
 }
 
-/// The limit of a trial.
+/// The bottleneck of a trial.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Limit {
-    /// The subject: its processors were busy, or it was slow to answer.
+    /// The server: its CPUs were busy, or it was slow to respond.
     Subject,
-    /// The load generator: the numbers are about it, not about the subject.
+    /// The load generator: the numbers describe it, not the server.
     Generator,
     /// Neither: the offered load was met.
     Neither,
-    /// Subject and generator took each other's processors, or another process took the subject's.
+    /// Server and generator competed for CPUs, or another process took the server's.
     Shared,
-    /// What stands between generator and subject: its processors were busy.
+    /// A proxy: its CPUs were busy.
     #[serde(alias = "middle")]
     Proxy,
-    /// Latency: few clients wait for answers, and no processor is busy.
+    /// Latency: few clients wait for responses, and no CPU is busy.
     Latency,
 }
 
@@ -582,19 +582,19 @@ pub struct Measurement {
     pub protocol: Protocol,
     /// Backend of `net` that was used.
     pub backend: String,
-    /// Why it was not the one asked for.
+    /// Why it was not the requested one.
     pub backend_note: Option<String>,
-    /// Clients and threads as they were.
+    /// Clients.
     pub clients: u32,
     /// Workers.
     pub threads: u32,
-    /// Requests in flight on one connection at most.
+    /// Maximum requests in flight per connection.
     #[serde(default = "one")]
     pub pipeline: u32,
     /// How long a connection was used.
     #[serde(default)]
     pub connection: Connection,
-    /// Length of what was measured, ns.
+    /// Length of the measurement, ns.
     pub duration_ns: u64,
     /// Length of the warm-up, ns.
     pub warmup_ns: u64,
@@ -602,22 +602,22 @@ pub struct Measurement {
     pub warmup_requests: u64,
     /// Completed and valid, while measured.
     pub requests: u64,
-    /// What went wrong while measured, by kind: `wrong-answer`, `reset`, `timeout`, `refused`, `closed`, `closed-between` (the connection had
+    /// Errors while measured, by kind: `wrong-answer`, `reset`, `timeout`, `refused`, `closed`, `closed-between` (the connection had
     /// brought answers, and nothing of this one), `connect-timeout`, `os`, `truncated`, and of HTTP `status`, `body`, `framing`,
     /// `head-too-large`, `tls`; of a cache `value` (not the value or not the flags that were set, or another key's) and `error-answer`.
     pub errors: BTreeMap<String, u64>,
-    /// The first error of each kind that has more to say, in words.
+    /// The first error of each kind with details, in words.
     #[serde(default)]
     pub error_examples: BTreeMap<String, String>,
     /// HTTP status of the answers that are among [`Measurement::requests`] or [`Measurement::errors`], and of no others: those of the
     /// warm-up and after the end are in neither.
     #[serde(default)]
     pub statuses: BTreeMap<u16, u64>,
-    /// The same before measuring began.
+    /// The same before measuring started.
     pub warmup_errors: BTreeMap<String, u64>,
-    /// Answers that came after their timeout had been counted; their latency is in the histogram.
+    /// Responses that arrived after their timeout was counted; their latency is in the histogram.
     pub late_answers: u64,
-    /// Connections opened again after an end that was not ours.
+    /// Connections reopened after the server closed them.
     pub reconnects: u64,
     /// Clients in the generator's own pause before it opens a lost connection again (its back-off), mean over the measured time. They wait for
     /// nobody's answer.
@@ -629,28 +629,28 @@ pub struct Measurement {
     pub asked_again: u64,
     /// Offered rate; `None` in a closed loop.
     pub offered_per_s: Option<f64>,
-    /// Intended sends that were never written: no connection was free until the end.
+    /// Intended sends that were never written: no free connection until the end.
     pub unsent: u64,
     /// Requests that were written and not answered when measuring ended, and whose answer would have counted. What the subject was asked from
     /// the start of the load is [`Measurement::warmup_requests`], [`Measurement::requests`], these, [`Measurement::asked_again`], and the errors
     /// of both spans that are of requests.
     pub unfinished: u64,
-    /// How long requests had waited that had no answer when measuring ended; `None`: a record from before this was kept.
+    /// How long the unanswered requests had waited when measuring ended; `None`: an older record.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub censored: Option<Box<Censored>>,
     /// Requests in flight, mean over the measured time, counted by the engine and not derived from latency.
     pub in_flight_mean: f64,
-    /// From the write to the answer.
+    /// From the write to the response.
     pub service: Histogram,
-    /// From the intended send to the answer; `None` in a closed loop, where it is the service time.
+    /// From the intended send to the response; `None` in a closed loop, where it is the service time.
     pub response: Option<Histogram>,
-    /// Written minus intended, where the generator's thread was late; open loop only.
+    /// Written minus intended, if the generator's thread was late; open loop only.
     pub lag_thread: Option<Histogram>,
-    /// Written minus intended, where no connection was free; open loop only.
+    /// Written minus intended, if no connection was free; open loop only.
     pub lag_connection: Option<Histogram>,
-    /// From asking for a connection to having it, all connections of the trial.
+    /// From requesting a connection to its establishment, all connections of the trial.
     pub connect: Histogram,
-    /// From having the connection to the end of the TLS handshake, all connections of the trial; `None` without TLS.
+    /// From the established connection to the end of the TLS handshake, all connections of the trial; `None` without TLS.
     #[serde(default)]
     pub handshake: Option<Histogram>,
     /// Handshakes that resumed an earlier session.
@@ -660,7 +660,7 @@ pub struct Measurement {
     pub window_ns: u64,
     /// Slices of the measured time, in order.
     pub windows: Vec<Window>,
-    /// One entry a worker.
+    /// One entry per worker.
     pub workers: Vec<Worker>,
     /// CPU time of the whole process of the generator, start to end, ns.
     pub process_cpu_ns: u64,
@@ -674,10 +674,10 @@ pub struct Measurement {
     pub stop_reason: String,
     /// Volley's closing line, under its own rule.
     pub volley: Option<Volley>,
-    /// What a cache made of its workload; `None`: the subject is none.
+    /// Cache results; `None`: the server is not a cache.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cache: Option<Box<CacheMeasurement>>,
-    /// What a journey's operations came to; `None`: the load is none.
+    /// Journey results; `None`: the load is not a journey.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub journey: Option<Box<JourneyMeasurement>>,
 }
@@ -690,7 +690,7 @@ pub struct Censored {
     pub in_flight: Histogram,
     /// How long those had waited that were to be sent and were not; open loop only.
     pub unsent: Histogram,
-    /// How many of the latter had waited longer than the timeout. Of the former these are among the errors, as `timeout`.
+    /// How many of the unsent ones had waited longer than the timeout. Written ones are among the errors, as `timeout`.
     pub unsent_overdue: u64,
     /// Connections on which an answer was awaited, by how long ago the oldest request in flight on it had been written.
     pub connections: Histogram,
@@ -711,21 +711,21 @@ impl Censored {
     }
 }
 
-/// What a journey's operations came to. [`Measurement::requests`] are its calls.
+/// Results of a journey's operations. [`Measurement::requests`] are its calls.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct JourneyMeasurement {
     /// The journey's name.
     pub name: String,
-    /// Journeys that were made to their end while measured.
+    /// Journeys completed while measured.
     pub completed: u64,
-    /// Journeys that ended at an error.
+    /// Journeys that ended with an error.
     pub abandoned: u64,
     /// Operations in the order of the journey, each once.
     pub operations: Vec<OperationMeasurement>,
-    /// Calls in the order in which they were sent, where they were asked for; else empty.
+    /// Calls in the order they were sent, if requested; otherwise empty.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub calls: Vec<CallTime>,
-    /// Calls that there was no room for in `calls`.
+    /// Calls dropped from `calls` for lack of space.
     #[serde(default)]
     pub calls_left_out: u64,
 }
@@ -735,15 +735,15 @@ pub struct JourneyMeasurement {
 pub struct OperationMeasurement {
     /// Its name.
     pub name: String,
-    /// Calls that were answered as they must be.
+    /// Calls with a valid response.
     pub requests: u64,
-    /// Calls that were not.
+    /// Calls without one.
     pub errors: u64,
-    /// Latency, from the write of the request to the end of its reply, coarse as those of windows.
+    /// Latency, from the write of the request to the end of its response, as coarse as that of windows.
     pub service: Histogram,
 }
 
-/// The times of one call.
+/// Timing of one call.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct CallTime {
     /// Place of its operation among [`JourneyMeasurement::operations`].
@@ -756,17 +756,17 @@ pub struct CallTime {
     pub sent_ns: u64,
     /// Latency, ns.
     pub latency_ns: u64,
-    /// The reply was as it must be.
+    /// Whether the response was valid.
     pub is_right: bool,
 }
 
-/// What a cache made of its workload. [`Measurement::requests`] are the operations of the workload; what they cause, fills and rewrites,
-/// stands here alone.
+/// Cache results. [`Measurement::requests`] are the operations of the workload; what they cause, fills and rewrites,
+/// is counted only here.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CacheMeasurement {
-    /// What was answered while measured.
+    /// Responses while measured.
     pub counts: CacheCounts,
-    /// The same before measuring began.
+    /// The same before measuring started.
     pub warmup: CacheCounts,
     /// Latencies of GETs that hit. All latencies here are service times, from the write to the answer, and coarse as those of windows.
     pub get_hit: Histogram,
@@ -785,7 +785,7 @@ pub struct CacheMeasurement {
     /// Bytes of these keys and of their values: what a cache without overhead would need for all. Where each set has a length of its own,
     /// that of the first operation on the key.
     pub footprint_bytes: u64,
-    /// What the server said its limit is when it was asked before the load, bytes of its own accounting; `None`: not asked, not told, or none.
+    /// The memory limit the server reported before the load, in bytes of its own accounting; `None`: not queried, not reported, or none.
     #[serde(default)]
     pub limit_bytes: Option<u64>,
     /// The hit ratio that the mix of operations decides by itself, however large the cache; `None`: it does not.
@@ -798,20 +798,20 @@ pub struct CacheMeasurement {
     /// Seconds after which the answers of the warm-up were called steady, or why not, in words; `None`: another rule of warm-up.
     #[serde(default)]
     pub steadiness: Option<String>,
-    /// What connections spoke that asked for RESP3; `None`: none asked.
+    /// Protocols of the connections that requested RESP3; `None`: none did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hello: Option<Hello>,
-    /// The trace that was replayed; `None`: the workload was drawn.
+    /// The trace that was replayed; `None`: the workload was sampled.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trace: Option<TraceReplay>,
 }
 
-/// Answers to `HELLO 3`, one a connection, from the start of the load.
+/// Responses to `HELLO 3`, one per connection, from the start of the load.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Hello {
     /// Connections that spoke RESP3.
     pub accepted: u64,
-    /// Connections whose greeting was answered by an error: they spoke RESP2.
+    /// Connections whose `HELLO` got an error: they spoke RESP2.
     pub refused: u64,
 }
 
@@ -820,7 +820,7 @@ pub struct Hello {
 pub struct TraceReplay {
     /// The file.
     pub file: String,
-    /// How it is written.
+    /// File format.
     pub format: crate::workload::trace::Format,
     /// Operations of it that were sent, repeats among them.
     pub operations: u64,
@@ -830,7 +830,7 @@ pub struct TraceReplay {
     pub key_bytes_mean: Option<f64>,
     /// The same as recorded, of those whose length is.
     pub key_bytes_recorded_mean: Option<f64>,
-    /// Keys that were sent longer than recorded, to be unlike all others.
+    /// Keys sent longer than recorded, to be distinct.
     pub keys_lengthened: u64,
     /// Whether the trace came to its end.
     pub ended: bool,
@@ -838,28 +838,28 @@ pub struct TraceReplay {
     pub stalled_ns: u64,
 }
 
-/// What operations came to.
+/// Counts of operations.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct CacheCounts {
-    /// GETs answered with the right value.
+    /// GETs with the right value.
     pub hits: u64,
-    /// GETs answered with nothing.
+    /// GETs without a value.
     pub misses: u64,
-    /// Bytes of the values that came.
+    /// Bytes of the values received.
     pub hit_bytes: u64,
-    /// Bytes of the values that were asked for: of a miss, those that a SET of the key would have had.
+    /// Bytes of the values requested: for a miss, those a SET of the key would have had.
     pub requested_bytes: u64,
     /// Misses by cause; they add up to [`CacheCounts::misses`].
     pub causes: MissCauses,
     /// SETs of the workload that were stored.
     pub sets: u64,
-    /// DELETEs of the workload, whether there was something to delete or not.
+    /// DELETEs of the workload, whether or not the key existed.
     pub deletes: u64,
     /// SETs caused by misses that were stored.
     pub fills: u64,
     /// SETs caused by reads of read-modify-write that were stored.
     pub rewrites: u64,
-    /// SETs of all kinds that a full cache refused (`SERVER_ERROR out of memory`, `-OOM`, 507), or because their value is too large for it.
+    /// SETs of all kinds that a full cache rejected (`SERVER_ERROR out of memory`, `-OOM`, 507), or because their value is too large for it.
     pub refused_sets: u64,
 }
 
@@ -879,18 +879,18 @@ fn ratio(part: u64, whole: u64) -> Option<f64> {
     (whole > 0).then(|| part as f64 / whole as f64)
 }
 
-/// Why GETs missed, by what the generator had sent and heard before.
+/// Why GETs missed, according to what the generator had sent and received before.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct MissCauses {
     /// Nothing was ever stored under the key: it was asked for the first time, or its first value was still on its way, or nobody fills.
     pub compulsory: u64,
     /// The key was deleted, before or meanwhile.
     pub invalidation: u64,
-    /// Its time to live was over, to the second.
+    /// Its time to live had elapsed, to the second.
     pub expiry: u64,
-    /// Its last SET was refused.
+    /// Its last SET was rejected.
     pub refused: u64,
-    /// None of these: it was stored, and the cache let go of it.
+    /// None of these: it was stored, then evicted.
     pub capacity: u64,
 }
 
@@ -941,7 +941,7 @@ pub struct Volley {
     pub rounds: u32,
 }
 
-/// A histogram as it is stored: sparse, log-linear. `stats::Histogram` gives the bounds of a bucket.
+/// A histogram as stored: sparse, log-linear. `stats::Histogram` defines the bucket bounds.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Histogram {
     /// Bits of linear sub-buckets in each power of two.
@@ -956,7 +956,7 @@ pub struct Histogram {
     pub min: Option<u64>,
     /// Largest, exact.
     pub max: Option<u64>,
-    /// Sum, exact up to the precision of a float.
+    /// Sum, to the precision of a float.
     pub sum: f64,
     /// Sum of squares.
     pub sum_of_squares: f64,
@@ -965,7 +965,7 @@ pub struct Histogram {
 /// A slice of the measured time, all workers together.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Window {
-    /// Valid answers.
+    /// Valid responses.
     pub requests: u64,
     /// Errors of all kinds.
     pub errors: u64,
@@ -976,15 +976,15 @@ pub struct Window {
 /// One worker of the generator.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Worker {
-    /// Its processor, where pinned.
+    /// Its CPU, if pinned.
     pub cpu: Option<u32>,
-    /// Valid answers.
+    /// Valid responses.
     pub requests: u64,
     /// CPU time of its thread while measured, ns.
     pub cpu_ns: u64,
     /// The part of it spent polling for the next intended send, ns; open loop only.
     pub spin_ns: u64,
-    /// Time it was ready but did not run (`/proc/self/schedstat`), ns; `None` where the kernel does not tell.
+    /// Time it was ready but did not run (`/proc/self/schedstat`), ns; `None` if not exposed by the kernel.
     pub run_queue_ns: Option<u64>,
     /// Its measured wall time, ns.
     pub wall_ns: u64,

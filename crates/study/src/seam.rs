@@ -21,61 +21,61 @@ use crate::record::Measurement;
 /// A generator waits no longer than this for [`Heard::Read`] before it closes its connections.
 pub const HOLD_MAX: Duration = Duration::from_secs(1);
 
-/// What a generator writes: an object a line, with one of these keys.
+/// What a generator writes: one object per line, with one of these keys.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Told {
-    /// How it goes.
+    /// Progress.
     Progress(Progress),
-    /// When measuring begins, and when it ends if that is known.
+    /// When measuring starts, and when it ends, if known.
     Announced(Announced),
-    /// Measuring has ended; the measurement is yet to be written, and connections are still open.
+    /// Measuring has ended; the measurement is not written yet, and connections are still open.
     Measured(Span),
     /// The result.
     Measurement(Box<Measurement>),
-    /// Why there is no result, by the generator's fault.
+    /// Why there is no result: an error of the generator.
     Error(String),
-    /// Why there is none, by the subject's: not one connection could be opened.
+    /// Why there is no result: no connection to the server could be opened.
     Unreachable(String),
 }
 
-/// What the lab writes to a generator behind the specification: an object with one of these keys.
+/// What the lab writes to a generator after the specification: an object with one of these keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Heard {
-    /// What the subject has used is read: connections may close.
+    /// The server's resource use has been read: connections may close.
     Read {},
 }
 
-/// How a load stands while it runs.
+/// Progress of a running load.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Progress {
-    /// Where it stands.
+    /// Phase.
     pub phase: Phase,
-    /// Valid answers so far, while measured.
+    /// Valid responses so far, while measured.
     pub requests: u64,
-    /// Valid answers per second, over the last windows.
+    /// Valid responses per second, over the last windows.
     pub rate_per_s: f64,
-    /// Mean latency over the same, ns; `None` without an answer.
+    /// Mean latency over the same, ns; `None` without a response.
     pub latency_mean_ns: Option<f64>,
     /// Errors so far, while measured.
     pub errors: u64,
 }
 
-/// Where a load stands.
+/// Phase of a load.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Phase {
     /// Connections are being opened.
     Connect,
-    /// Requests fly, nothing counts yet.
+    /// Requests are sent but not counted.
     Warmup,
-    /// Everything counts.
+    /// Requests are counted.
     Measure,
 }
 
-/// When measuring will begin and end, on the monotonic clock of the generator's host (`CLOCK_MONOTONIC`), ns.
+/// When measuring will start and end, on the monotonic clock of the generator's host (`CLOCK_MONOTONIC`), ns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Announced {

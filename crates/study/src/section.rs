@@ -72,13 +72,13 @@ impl<'a> Section<'a> {
 
     /// What is declared of a key that the house itself reads.
     fn declared(&self, key: &str) -> &'static Key {
-        self.keys.get(key).unwrap_or_else(|| panic!("`{}` is read and not declared", self.called(key)))
+        self.keys.get(key).unwrap_or_else(|| panic!("`{}` is read but not declared", self.called(key)))
     }
 
     /// The part of what may stand at `key` that `pick` finds.
     fn kind<T>(&self, key: &str, pick: impl Fn(&Kind) -> Option<T>) -> T {
         let kind = self.declared(key).kind;
-        kind.find(pick).unwrap_or_else(|| panic!("`{}` is read otherwise than declared: {kind:?}", self.called(key)))
+        kind.find(pick).unwrap_or_else(|| panic!("`{}` is not read as declared: {kind:?}", self.called(key)))
     }
 
     fn range(&self, key: &str) -> String {
@@ -120,9 +120,9 @@ impl<'a> Section<'a> {
     pub(crate) fn text(&self, key: &str) -> Option<String> {
         let found = self.find(key)?;
         match &*found.value {
-            Value::Text(text) if text.contains('\0') => self.wrong(&found, "holds a NUL character"),
+            Value::Text(text) if text.contains('\0') => self.wrong(&found, "contains a NUL character"),
             Value::Text(text) => Some(text.clone()),
-            _ => self.wrong_type(&found, "a text"),
+            _ => self.wrong_type(&found, "a string"),
         }
     }
 
@@ -185,7 +185,7 @@ impl<'a> Section<'a> {
             Value::Integer(_) | Value::Number(_) => {
                 let source = self.report.source(found.place);
                 let (message, hint) =
-                    (format!("{} needs a unit", found.name), format!("write `\"{source}s\"` if seconds are meant"));
+                    (format!("{} needs a unit", found.name), format!("for seconds, write `\"{source}s\"`"));
                 self.report.mistake(found.place, message, hint);
                 return None;
             }
@@ -292,7 +292,7 @@ impl<'a> Section<'a> {
                 for key in rest {
                     self.mistake(
                         key,
-                        format!("`{}` has `{first}` and `{key}`, of which it takes one", self.name),
+                        format!("`{}` has both `{first}` and `{key}`, only one is allowed", self.name),
                         None,
                     );
                 }
@@ -318,7 +318,7 @@ impl<'a> Section<'a> {
         match &entry.node.value {
             Value::Table(table) => Some(Section { name, ..self.inner(table, keys, entry.key_place) }),
             other => {
-                self.report.mistake(entry.node.place, format!("`{name}` is a table, not {}", other.kind()), None);
+                self.report.mistake(entry.node.place, format!("`{name}` must be a table, not {}", other.kind()), None);
                 None
             }
         }
@@ -344,7 +344,7 @@ impl<'a> Section<'a> {
         let setting = |name: &str| self.settings.iter().find(|setting| setting.factor == name);
         let filled = template::fill(text, |name| setting(name).map(|setting| setting.level.to_string()));
         if filled.len() > VALUE_MAX_BYTES {
-            let hint = (key == "body").then(|| "put it into a file, and name that with `body_file`".to_owned());
+            let hint = (key == "body").then(|| "put it in a file and set `body_file`".to_owned());
             self.report.mistake(node.place, format!("{name} is longer than {VALUE_MAX_BYTES} bytes"), hint);
             return None;
         }
@@ -382,7 +382,7 @@ impl<'a> Section<'a> {
     }
 
     fn wrong_type<T>(&self, found: &Found<'_>, wanted: &str) -> Option<T> {
-        self.report.mistake(found.place, format!("{} is {wanted}, not {}", found.name, found.value.kind()), None);
+        self.report.mistake(found.place, format!("{} must be {wanted}, not {}", found.name, found.value.kind()), None);
         None
     }
 }

@@ -67,11 +67,11 @@ fn set_value(root: &mut Table, key: &str, index: usize, node: Node, report: &Rep
     };
     if !TABLES.contains(&segments[0]) {
         let hint = suggestion(segments[0], TABLES);
-        report.mistake(place_of(0), format!("the study has no table `{}` to set a value in", segments[0]), hint);
+        report.mistake(place_of(0), format!("the study has no table `{}`", segments[0]), hint);
         return;
     }
     if segments.len() > 8 || segments.contains(&"") {
-        report.mistake(place_of(0), format!("`{key}` is not a key"), None);
+        report.mistake(place_of(0), format!("`{key}` is not a valid key"), None);
         return;
     }
     let mut table = root;
@@ -82,7 +82,7 @@ fn set_value(root: &mut Table, key: &str, index: usize, node: Node, report: &Rep
             table.put(Entry { key: (*segment).to_owned(), key_place, node: Node { value: empty, place: key_place } });
         }
         let Some(Entry { node: Node { value: Value::Table(inner), .. }, .. }) = table.get_mut(segment) else {
-            unreachable!("it was put there");
+            unreachable!("just inserted");
         };
         table = inner;
     }

@@ -31,7 +31,7 @@ impl Study {
     pub fn question(&self) -> &str {
         match self.root.get("question").map(|entry| &entry.node.value) {
             Some(Value::Text(question)) => question,
-            _ => unreachable!("`parse` lets no study pass that has no question"),
+            _ => unreachable!("`parse` rejects a study without a question"),
         }
     }
 }
@@ -78,7 +78,7 @@ pub(crate) fn in_profile(root: &Table, profile: Profile, report: &Report) -> Tab
         Some(Node { value: Value::Table(sections), .. }) => sections,
         Some(Node { value, place }) => {
             let hint = format!("begin it with `[{profile}.trials]`");
-            report.mistake(place, format!("`{profile}` is a table, not {}", value.kind()), hint);
+            report.mistake(place, format!("`{profile}` must be a table, not {}", value.kind()), hint);
             Table::default()
         }
     };
@@ -87,7 +87,7 @@ pub(crate) fn in_profile(root: &Table, profile: Profile, report: &Report) -> Tab
     }
     for section in sections.into_iter() {
         if Profile::ALL.iter().any(|other| other.name() == section.key) {
-            report.mistake(section.key_place, format!("`{profile}` holds a profile itself, `{}`", section.key), None);
+            report.mistake(section.key_place, format!("`{profile}` contains another profile, `{}`", section.key), None);
             continue;
         }
         match (merged.get_mut(&section.key), section) {

@@ -9,20 +9,20 @@ use crate::journey::Journey;
 pub use crate::protocol::{Dialect, Protocol};
 use crate::workload::Workload;
 
-/// The version of [`LoadSpec`] and of [`crate::record::Measurement`] that this build speaks.
+/// The version of [`LoadSpec`] and [`crate::record::Measurement`] that this build supports.
 pub const SPEC_VERSION: u32 = 1;
 
-/// One load: who is asked, by how many, how fast, how long.
+/// One load: target, clients, rate, duration.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct LoadSpec {
     /// [`SPEC_VERSION`].
     pub version: u32,
-    /// Whom to ask.
+    /// Target.
     pub target: Target,
     /// Connections, over all threads.
     pub clients: u32,
-    /// Requests in flight on one connection at most; more than one where the protocol knows pipelining.
+    /// Maximum requests in flight per connection; more than one if the protocol supports pipelining.
     #[serde(default = "one")]
     pub pipeline: u32,
     /// How long a connection is used.
@@ -32,26 +32,26 @@ pub struct LoadSpec {
     pub threads: u32,
     /// Worker `i` is pinned to `cpus[i % cpus.len()]`; empty: not pinned.
     pub cpus: Vec<u32>,
-    /// Which door to the kernel.
+    /// I/O backend.
     pub backend: Backend,
     /// When requests are meant to be sent.
     pub arrivals: Arrivals,
-    /// What is done before measuring starts.
+    /// Warm-up before measuring.
     pub warmup: Warmup,
     /// When measuring ends.
     pub stop: Stop,
     /// Length of a window, ns.
     pub window_ns: u64,
-    /// An answer later than this is counted as a timeout; its latency is kept when it still comes, ns.
+    /// A response later than this counts as a timeout; if it still arrives, its latency is kept, ns.
     pub timeout_ns: u64,
-    /// Open loop: so long before an intended send a worker polls instead of sleeping, ns; 0 where it would take the
-    /// processor from the subject.
+    /// Open loop: time before an intended send during which a worker polls instead of sleeping, ns; 0 if it would take the
+    /// CPU from the server.
     pub spin_ns: u64,
-    /// Seed of everything random: challenges, arrivals.
+    /// Random seed of challenges and arrivals.
     pub seed: u64,
 }
 
-/// Whom to ask: a protocol and where.
+/// Target: a protocol and an address.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "protocol", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Target {
@@ -64,44 +64,44 @@ pub enum Target {
     Http {
         /// `host:port`, resolved by the generator's process, or `unix:` and the path of a socket.
         address: String,
-        /// What is asked, drawn by weight; one at least.
+        /// Requests, picked by weight; at least one.
         requests: Vec<HttpRequest>,
-        /// With it, the connection is encrypted (https).
+        /// TLS settings, if the connection is encrypted (https).
         #[serde(default)]
         tls: Option<Tls>,
-        /// Which answers are right.
+        /// Which responses are valid.
         #[serde(default)]
         expect: Expect,
     },
-    /// A cache, asked by a workload. Every value that comes back is verified.
+    /// A cache, loaded with a workload. Every value received is verified.
     Cache {
         /// `host:port`, resolved by the generator's process, or `unix:` and the path of a socket.
         address: String,
-        /// How it is spoken to.
+        /// Dialect.
         dialect: Dialect,
-        /// What it is asked. Each worker draws a partition of it: one seed and one number of threads are one stream of operations,
-        /// whatever the cache answers.
+        /// Workload. Each worker samples a partition of it: one seed and one number of threads are one stream of operations,
+        /// whatever the cache responds.
         workload: Box<Workload>,
     },
     /// A journey of several operations, what replies say going into later requests. Every reply is verified. Each client is a cursor with a connection for
     /// each endpoint that it comes to; requests are counted by call, and of a number of requests whole journeys are made.
     Journey {
-        /// What each client does, again and again.
+        /// The journey that each client repeats.
         journey: Box<Journey>,
-        /// URLs of its targets by name, instead of those that the journey has.
+        /// URLs of its targets by name, overriding the journey's own.
         #[serde(default)]
         targets: BTreeMap<String, String>,
         /// `http://host:port` of whom to ask where an endpoint is to be dialled: `GET /resolve?endpoint=URL` gives `{"address": "ip:port"}`, or 404 for dialling
-        /// what the URL says. `None`: nobody.
+        /// what the URL says. `None`: no resolver.
         #[serde(default)]
         resolve: Option<String>,
         /// https: accept any certificate.
         #[serde(default)]
         insecure: bool,
-        /// https: PEM file with the roots to trust, instead of the public ones.
+        /// https: PEM file with the trusted root certificates, instead of the public ones.
         #[serde(default)]
         ca_file: Option<String>,
-        /// Keep the times of every call in the measurement.
+        /// Include the timing of every call in the measurement.
         #[serde(default)]
         keep_calls: bool,
         /// Who the users of its journeys are.
@@ -114,10 +114,10 @@ pub enum Target {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Identities {
-    /// Another one in every journey: `{number}` is the journey's own.
+    /// A new one in every journey: `{number}` is the journey's own.
     #[default]
     Fresh,
-    /// One for each client, in all its journeys: `{number}` is the client's.
+    /// One per client, in all its journeys: `{number}` is the client's.
     Reused,
 }
 
@@ -153,10 +153,10 @@ fn one() -> u32 {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Connection {
-    /// For as many requests as the subject allows.
+    /// For as many requests as the server allows.
     #[default]
     KeepAlive,
-    /// For one request. Latency then begins when the connection is asked for.
+    /// For one request. Latency then starts when the connection is requested.
     PerRequest,
 }
 
@@ -164,37 +164,37 @@ pub enum Connection {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct HttpRequest {
-    /// Share of it among all requests of the mix, in proportion.
+    /// Relative frequency in the mix.
     pub weight: u32,
     /// `GET`, `POST` and so on.
     pub method: String,
     /// Request target: path and query (RFC 9112, 3.2.1).
     pub target: String,
-    /// Header fields, `Host` among them, in the order they are sent. `Content-Length` is added where there is a body and it is not
-    /// given, `Connection: close` where a connection serves one request.
+    /// Headers, including `Host`, in the order they are sent. `Content-Length` is added if there is a body and it is not
+    /// given, `Connection: close` if a connection serves one request.
     pub headers: Vec<(String, String)>,
     /// Body, bytes; empty: none.
     #[serde(default)]
     pub body: Vec<u8>,
 }
 
-/// How the connection is encrypted.
+/// TLS settings.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Tls {
-    /// The name that the certificate must have, sent as SNI where it is no IP address.
+    /// The name the certificate must have, sent as SNI unless it is an IP address.
     pub server_name: String,
     /// Accept any certificate.
     #[serde(default)]
     pub insecure: bool,
-    /// PEM file with the roots to trust, instead of the public ones.
+    /// PEM file with the trusted root certificates, instead of the public ones.
     #[serde(default)]
     pub ca_file: Option<String>,
     /// Resume sessions on later connections.
     pub resume: bool,
 }
 
-/// Which answers are right. Their length is checked always.
+/// Which responses are valid. Their length is always checked.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Expect {
@@ -206,11 +206,11 @@ pub struct Expect {
     pub body: Option<Vec<u8>>,
 }
 
-/// Which backend of `net` the generator uses.
+/// I/O backend of the generator.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Backend {
-    /// As measured: epoll for HTTP, io_uring for ping-pong where this kernel has it. The record names it.
+    /// The faster one: epoll for HTTP, io_uring for ping-pong if this kernel has it. The record names it.
     #[default]
     Auto,
     /// Readiness.
@@ -223,12 +223,12 @@ pub enum Backend {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "loop", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Arrivals {
-    /// Closed loop: each client sends when it has its answer and has thought for so long.
+    /// Closed loop: each client sends after its response and the think time.
     Closed {
         /// Think time, ns.
         think_ns: u64,
     },
-    /// Open loop, exponential gaps: requests over all clients, a second.
+    /// Open loop, exponential gaps.
     Poisson {
         /// Offered rate, per second.
         rate_per_s: f64,
@@ -257,17 +257,17 @@ impl Arrivals {
     }
 }
 
-/// What is done before measuring starts.
+/// Warm-up before measuring.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Warmup {
-    /// So long, ns.
+    /// A time, ns.
     DurationNs(u64),
-    /// So many requests, over all clients. Of a cache: exactly so many operations, after which the clients wait until all are answered.
+    /// A number of requests, over all clients. Caches: exactly this many operations, after which the clients wait for all responses.
     Requests(u64),
-    /// Of a cache: until the hit ratio shows no trend any more over the second half of what was seen.
+    /// Caches: until the hit ratio shows no trend over the second half of the windows so far.
     Steady {
-        /// At the latest then, ns; the measurement says that it was cut short.
+        /// Time limit, ns; the measurement says if it was cut short.
         max_ns: u64,
     },
 }
@@ -276,7 +276,7 @@ pub enum Warmup {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "rule", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Stop {
-    /// After so long.
+    /// After a time.
     Duration {
         /// Nanoseconds.
         duration_ns: u64,
@@ -287,25 +287,25 @@ pub enum Stop {
     Requests {
         /// Over all clients.
         requests: u64,
-        /// At the latest then, ns.
+        /// Time limit, ns.
         max_ns: u64,
     },
     /// When the batch-means interval of the mean latency is this narrow.
     Interval {
         /// Half-width over mean.
         relative: f64,
-        /// Level of confidence, a fraction.
+        /// Confidence level, a fraction.
         level: f64,
-        /// At the latest then, ns.
+        /// Time limit, ns.
         max_ns: u64,
     },
-    /// Volley's own rule. It counts its priming round, so there is no warm-up.
+    /// Volley's stop rule. It counts its priming round, so there is no warm-up.
     Volley {
-        /// Iterations of a round, over all clients, at most (volley: 1,000,000).
+        /// Maximum iterations of a round, over all clients (volley: 1,000,000).
         round_requests: u64,
-        /// Half-width that is good enough, ns (volley: 5,000).
+        /// Target half-width, ns (volley: 5,000).
         half_width_ns: u64,
-        /// At the latest then, ns (volley: 3 minutes).
+        /// Time limit, ns (volley: 3 minutes).
         max_ns: u64,
     },
 }

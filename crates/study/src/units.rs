@@ -128,7 +128,7 @@ pub fn rate_per_s(text: &str) -> Result<f64, UnitError> {
     let (number, unit) = split(text)?;
     let unit = unit.strip_suffix("/s").unwrap_or(unit);
     let rate = float(text, number)? * thousands(text, unit, "a rate")? as f64;
-    let range = "above 0, at most 1G a second";
+    let range = "above 0, at most 1G per second";
     if rate > 0.0 && rate <= 1e9 { Ok(rate) } else { Err(UnitError::OutOfRange { text: text.to_owned(), range }) }
 }
 
@@ -260,7 +260,7 @@ mod tests {
         check(rate_per_s, "50k", 50_000.0);
         check(rate_per_s, "50k/s", 50_000.0);
         check(rate_per_s, "0.5", 0.5);
-        fails(rate_per_s, "0", "`0` is out of range: above 0, at most 1G a second");
+        fails(rate_per_s, "0", "`0` is out of range: above 0, at most 1G per second");
         fails(rate_per_s, "5/m", "`/m` in `5/m` is not a unit of a rate: k, M, G");
         check(fraction, "3%", 0.03);
         check(fraction, "0.03", 0.03);

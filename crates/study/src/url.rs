@@ -46,7 +46,7 @@ pub enum UrlError {
     #[error("credentials in URLs are not supported")]
     UserInfo,
     /// The same of a cache.
-    #[error("a user or a password in `{scheme}://`: loads of caches do not log in")]
+    #[error("credentials in `{scheme}://` are not supported: cache loads do not log in")]
     Login {
         /// The scheme.
         scheme: &'static str,
@@ -72,19 +72,19 @@ pub enum UrlError {
         character: char,
     },
     /// Too long for a name.
-    #[error("a host of {bytes} bytes, at most {HOST_MAX_BYTES}")]
+    #[error("a host of {bytes} bytes, at most {HOST_MAX_BYTES} allowed")]
     HostTooLong {
         /// How long it is.
         bytes: usize,
     },
     /// In brackets, but no IPv6 address; or an IPv6 address without brackets.
-    #[error("`{host}` is no IPv6 address in brackets")]
+    #[error("`{host}` is not an IPv6 address in brackets")]
     Ipv6 {
         /// What stood there.
         host: String,
     },
     /// `[fe80::1%25eth0]`.
-    #[error("`{host}`: zones of IPv6 addresses are not supported")]
+    #[error("`{host}`: IPv6 zones are not supported")]
     Zone {
         /// What stood in the brackets.
         host: String,
@@ -102,7 +102,7 @@ pub enum UrlError {
         text: String,
     },
     /// A path where the protocol has none.
-    #[error("`{path}`: {scheme} has no paths")]
+    #[error("`{path}`: {scheme} URLs have no path")]
     Path {
         /// The path.
         path: String,
@@ -130,7 +130,7 @@ impl UrlError {
             UrlError::UnknownScheme { scheme } => match scheme.as_str() {
                 "unix" | "http+unix" => "write `--unix-socket PATH http://localhost/`".to_owned(),
                 "ws" | "wss" | "h2" | "h2c" | "h3" | "http2" | "http3" => {
-                    "this build speaks HTTP/1.1: `http` and `https`".to_owned()
+                    "supported: HTTP/1.1 over `http` and `https`".to_owned()
                 }
                 _ => match nearest(scheme, Protocol::with_scheme().map(Protocol::scheme)) {
                     Some(name) => format!("did you mean `{name}`?"),
@@ -138,20 +138,18 @@ impl UrlError {
                         let names = Protocol::with_scheme()
                             .map(|protocol| format!("`{}`", protocol.scheme()))
                             .collect::<Vec<_>>();
-                        format!("this build speaks {}", names.join(", "))
+                        format!("supported: {}", names.join(", "))
                     }
                 },
             },
-            UrlError::Login { .. } => "start the server without a password while it is measured".to_owned(),
-            UrlError::UserInfo => "send it as a header field: `-H 'Authorization: Basic ...'`".to_owned(),
+            UrlError::Login { .. } => "start the server without a password for the measurement".to_owned(),
+            UrlError::UserInfo => "send it as a header: `-H 'Authorization: Basic ...'`".to_owned(),
             UrlError::NoHost { .. } => "a URL looks like `http://127.0.0.1:8080/path`".to_owned(),
             UrlError::International { .. } => "write its ASCII form, `xn--...`".to_owned(),
-            UrlError::Ipv6 { .. } => "an IPv6 address stands in brackets: `http://[::1]:8080/`".to_owned(),
+            UrlError::Ipv6 { .. } => "write IPv6 addresses in brackets: `http://[::1]:8080/`".to_owned(),
             UrlError::NoPort { .. } => "a URL looks like `pingpong://127.0.0.1:7000`".to_owned(),
-            UrlError::Path { scheme: "redis" | "redis+resp3", .. } => {
-                "leave it out: the database is number 0".to_owned()
-            }
-            UrlError::Path { scheme, .. } => format!("leave it out: `{scheme}://127.0.0.1:7000`"),
+            UrlError::Path { scheme: "redis" | "redis+resp3", .. } => "drop it: the database is always 0".to_owned(),
+            UrlError::Path { scheme, .. } => format!("drop it: `{scheme}://127.0.0.1:7000`"),
             UrlError::Target(error) => return error.hint(),
             _ => return None,
         })
@@ -342,15 +340,16 @@ mod tests {
             ("://h", "`://h` is not a URL: missing `http://`; a URL looks like `http://127.0.0.1:8080/path`"),
             ("htp://h", "unknown protocol `htp`; did you mean `http`?"),
             ("httpss://h", "unknown protocol `httpss`; did you mean `https`?"),
-            ("ws://h", "unknown protocol `ws`; this build speaks HTTP/1.1: `http` and `https`"),
+            ("ws://h", "unknown protocol `ws`; supported: HTTP/1.1 over `http` and `https`"),
             ("unix:///run/s", "unknown protocol `unix`; write `--unix-socket PATH http://localhost/`"),
             (
                 "ftp://h",
-                "unknown protocol `ftp`; this build speaks `http`, `https`, `pingpong`, `memcached`, `memcached+meta`, `redis`, `redis+resp3`, `http-cache`",
+                "unknown protocol `ftp`; supported: `http`, `https`, `pingpong`, `memcached`, `memcached+meta`, \
+                 `redis`, `redis+resp3`, `http-cache`",
             ),
             (
                 "http://u:p@h/",
-                "credentials in URLs are not supported; send it as a header field: `-H 'Authorization: Basic ...'`",
+                "credentials in URLs are not supported; send it as a header: `-H 'Authorization: Basic ...'`",
             ),
             ("http://", "`http://` has no host; a URL looks like `http://127.0.0.1:8080/path`"),
             ("http://:80/", "`http://:80/` has no host; a URL looks like `http://127.0.0.1:8080/path`"),
@@ -363,28 +362,29 @@ mod tests {
             ("http://a%41/", "'%' is not allowed in host `a%41`; "),
             (
                 "http://::1:80/",
-                "`::1:80` is no IPv6 address in brackets; an IPv6 address stands in brackets: `http://[::1]:8080/`",
+                "`::1:80` is not an IPv6 address in brackets; write IPv6 addresses in brackets: `http://[::1]:8080/`",
             ),
             (
                 "http://[::1/",
-                "`[::1` is no IPv6 address in brackets; an IPv6 address stands in brackets: `http://[::1]:8080/`",
+                "`[::1` is not an IPv6 address in brackets; write IPv6 addresses in brackets: `http://[::1]:8080/`",
             ),
             (
                 "http://[::1]8/",
-                "`[::1]8` is no IPv6 address in brackets; an IPv6 address stands in brackets: `http://[::1]:8080/`",
+                "`[::1]8` is not an IPv6 address in brackets; write IPv6 addresses in brackets: `http://[::1]:8080/`",
             ),
             (
                 "http://[1.2.3.4]/",
-                "`[1.2.3.4]` is no IPv6 address in brackets; an IPv6 address stands in brackets: `http://[::1]:8080/`",
+                "`[1.2.3.4]` is not an IPv6 address in brackets; write IPv6 addresses in brackets: \
+                 `http://[::1]:8080/`",
             ),
-            ("http://[fe80::1%25eth0]/", "`fe80::1%25eth0`: zones of IPv6 addresses are not supported; "),
+            ("http://[fe80::1%25eth0]/", "`fe80::1%25eth0`: IPv6 zones are not supported; "),
             ("http://h:0/", "`0` is not a port (1 to 65535); "),
             ("http://h:65536/", "`65536` is not a port (1 to 65535); "),
             ("http://h:+80/", "`+80` is not a port (1 to 65535); "),
             ("http://h:x/", "`x` is not a port (1 to 65535); "),
-            ("http://h/a b", "' ' cannot stand in the path `/a b`; percent-encode it: `%20`"),
-            ("http://h/é", "'é' cannot stand in the path `/é`; percent-encode it: `%C3%A9`"),
-            ("http://h/\r\nX: y", "'\\r' cannot stand in the path `/\r\nX: y`; percent-encode it: `%0D`"),
+            ("http://h/a b", "' ' is not allowed in the path `/a b`; percent-encode it: `%20`"),
+            ("http://h/é", "'é' is not allowed in the path `/é`; percent-encode it: `%C3%A9`"),
+            ("http://h/\r\nX: y", "'\\r' is not allowed in the path `/\r\nX: y`; percent-encode it: `%0D`"),
             (
                 "pingpong://a",
                 "`pingpong://a` does not end in a host and a port from 1 to 65535; a URL looks like `pingpong://127.0.0.1:7000`",
@@ -393,12 +393,12 @@ mod tests {
                 "pingpong://a:0",
                 "`pingpong://a:0` does not end in a host and a port from 1 to 65535; a URL looks like `pingpong://127.0.0.1:7000`",
             ),
-            ("pingpong://a:1/b", "`/b`: pingpong has no paths; leave it out: `pingpong://127.0.0.1:7000`"),
+            ("pingpong://a:1/b", "`/b`: pingpong URLs have no path; drop it: `pingpong://127.0.0.1:7000`"),
         ] {
             check(text, said);
         }
-        check(&format!("http://{}/", "a".repeat(254)), "a host of 254 bytes, at most 253; ");
-        check(&format!("http://h/{}", "a".repeat(40_000)), "a URL of 40009 bytes, at most 32768; ");
+        check(&format!("http://{}/", "a".repeat(254)), "a host of 254 bytes, at most 253 allowed; ");
+        check(&format!("http://h/{}", "a".repeat(40_000)), "a URL of 40009 bytes, at most 32768 allowed; ");
     }
 
     #[test]

@@ -47,7 +47,7 @@ pub fn parse(text: &str) -> Result<Vec<Entry>, Vec<Diagnostic>> {
     let mut reader = Reader { text, entries: Vec::new(), mistakes: Vec::new() };
     if text.len() > FILE_MAX_BYTES {
         let bytes = text.len();
-        reader.mistake(0..0, format!("{bytes} bytes, at most {}", FILE_MAX_BYTES), None);
+        reader.mistake(0..0, format!("{bytes} bytes, at most {} allowed", FILE_MAX_BYTES), None);
         return Err(reader.mistakes);
     }
     let mut start = text.len() - text.trim_start_matches('\u{feff}').len();
@@ -59,7 +59,7 @@ pub fn parse(text: &str) -> Result<Vec<Entry>, Vec<Diagnostic>> {
         }
     }
     if reader.entries.is_empty() && reader.mistakes.is_empty() {
-        reader.mistake(0..0, "no URL in this file".to_owned(), Some("write one a line".to_owned()));
+        reader.mistake(0..0, "no URL in this file".to_owned(), Some("write one per line".to_owned()));
     }
     if reader.entries.len() > ENTRIES_MAX {
         let end = text.len();
@@ -102,7 +102,7 @@ impl Reader<'_> {
         let weight = weight.map_or(Some(1), |(part, span)| {
             let weight = part.parse().ok().filter(|weight| (1..=WEIGHT_MAX).contains(weight));
             if weight.is_none() {
-                self.mistake(span, format!("`{part}` is no weight from 1 to {WEIGHT_MAX}"), None);
+                self.mistake(span, format!("`{part}` is not a weight from 1 to {WEIGHT_MAX}"), None);
             }
             weight
         });
@@ -114,10 +114,10 @@ impl Reader<'_> {
                 let from = start + line.len() - line.trim_start().len();
                 let to = parts.last().map_or(start + line.trim_end().len(), |(_, span)| span.end);
                 let hint = match parts.iter().any(|(part, _)| part.contains("://")) {
-                    true => "write one URL a line, percent-encode blanks in it, and begin a comment with `#`",
+                    true => "write one URL per line, percent-encode spaces, and start comments with `#`",
                     false => "write `http://host/path`, `GET http://host/path` or `3 GET http://host/path`",
                 };
-                return self.mistake(from..to, "this is not `[WEIGHT] [METHOD] URL`".to_owned(), Some(hint.to_owned()));
+                return self.mistake(from..to, "expected `[WEIGHT] [METHOD] URL`".to_owned(), Some(hint.to_owned()));
             }
         };
         let method = match method.map(|(part, span)| (http::method(part), span)) {
@@ -133,14 +133,14 @@ impl Reader<'_> {
             Err(error) => return self.mistake(span, error.to_string(), error.hint()),
         };
         if url.protocol == Protocol::Pingpong {
-            return self.mistake(span, "only `http` and `https` have requests to list".to_owned(), None);
+            return self.mistake(span, "only `http` and `https` URLs can be listed".to_owned(), None);
         }
         if let Some(first) = self.entries.first()
             && !first.url.same_origin(&url)
         {
             let message =
-                format!("`{}` is another server than `{}` in line {}", url.origin(), first.url.origin(), first.line);
-            return self.mistake(span, message, Some("load each server by itself: a load has one".to_owned()));
+                format!("`{}` is not the same server as `{}` in line {}", url.origin(), first.url.origin(), first.line);
+            return self.mistake(span, message, Some("load one server at a time".to_owned()));
         }
         if let (Some(weight), Some(method)) = (weight, method) {
             self.entries.push(Entry { weight, method, url, line: number });
@@ -185,28 +185,33 @@ mod tests {
         assert_eq!(
             said(text),
             [
-                "2:1: `0` is no weight from 1 to 1000000 [0] -",
+                "2:1: `0` is not a weight from 1 to 1000000 [0] -",
                 "3:1: `get` is not `GET`: HTTP methods are case-sensitive [get] write `GET`",
-                "4:1: this is not `[WEIGHT] [METHOD] URL` [GET 3 http://h/] write one URL a line, percent-encode blanks in it, and begin a comment with `#`",
-                "5:1: this is not `[WEIGHT] [METHOD] URL` [http://h/a b c] write one URL a line, percent-encode blanks in it, and begin a comment with `#`",
-                "6:1: `http://i` is another server than `http://h` in line 1 [http://i/] load each server by itself: a load has one",
-                "7:1: this is not `[WEIGHT] [METHOD] URL` [7] write `http://host/path`, `GET http://host/path` or `3 GET http://host/path`",
-                "8:1: only `http` and `https` have requests to list [pingpong://h:1] -",
+                "4:1: expected `[WEIGHT] [METHOD] URL` [GET 3 http://h/] write one URL per line, percent-encode \
+                 spaces, and start comments with `#`",
+                "5:1: expected `[WEIGHT] [METHOD] URL` [http://h/a b c] write one URL per line, percent-encode spaces, \
+                 and start comments with `#`",
+                "6:1: `http://i` is not the same server as `http://h` in line 1 [http://i/] load one server at a time",
+                "7:1: expected `[WEIGHT] [METHOD] URL` [7] write `http://host/path`, `GET http://host/path` or `3 GET \
+                 http://host/path`",
+                "8:1: only `http` and `https` URLs can be listed [pingpong://h:1] -",
                 "9:1: `/path` is not a URL: missing `http://` [/path] a URL looks like `http://127.0.0.1:8080/path`",
-                "10:4: credentials in URLs are not supported [http://u:p@h/] send it as a header field: `-H 'Authorization: Basic ...'`",
-                "11:1: this is not `[WEIGHT] [METHOD] URL` [foo bar baz] write `http://host/path`, `GET http://host/path` or `3 GET http://host/path`",
+                "10:4: credentials in URLs are not supported [http://u:p@h/] send it as a header: `-H 'Authorization: \
+                 Basic ...'`",
+                "11:1: expected `[WEIGHT] [METHOD] URL` [foo bar baz] write `http://host/path`, `GET http://host/path` \
+                 or `3 GET http://host/path`",
             ]
         );
     }
 
     #[test]
     fn limits() {
-        assert_eq!(said("# nothing\n\n"), ["1:1: no URL in this file [] write one a line"]);
-        assert_eq!(said(""), ["1:1: no URL in this file [] write one a line"]);
+        assert_eq!(said("# nothing\n\n"), ["1:1: no URL in this file [] write one per line"]);
+        assert_eq!(said(""), ["1:1: no URL in this file [] write one per line"]);
         assert_eq!(said("ä ä ä ä\n".repeat(1000).as_str()).len(), MISTAKES_MAX);
         assert_eq!(
             said("99999999999 http://h/"),
-            ["1:1: `99999999999` is no weight from 1 to 1000000 [99999999999] -"]
+            ["1:1: `99999999999` is not a weight from 1 to 1000000 [99999999999] -"]
         );
         let many = "http://h\n".repeat(ENTRIES_MAX + 1);
         assert_eq!(said(&many), [format!("{}:1: more than 100000 URLs [] -", ENTRIES_MAX + 2)]);

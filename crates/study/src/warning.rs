@@ -36,7 +36,7 @@ pub enum WarningKind {
     BothBusy,
     /// The subject, or what stands before it, waited for a processor.
     SubjectWaited,
-    /// A thread of the generator waited for a processor.
+    /// A thread of the generator waited for a CPU.
     GeneratorWaited,
     /// The engine is not the one that was asked for.
     Backend,
@@ -93,28 +93,28 @@ impl WarningKind {
     /// something of its own, and only those of one text go together.
     pub fn text(self) -> Option<&'static str> {
         Some(match self {
-            WarningKind::OtherLab => "another lab was at work on this machine, each takes processors from the other",
+            WarningKind::OtherLab => "another lab was running on this machine and competed for CPUs",
             WarningKind::GeneratorBound => "generator-bound",
-            WarningKind::SharedCpus => "shared processors",
-            WarningKind::BothBusy => "the generator was nearly as busy as the subject",
-            WarningKind::SubjectWaited => "the subject waited for its processor: another process had it",
-            WarningKind::GeneratorWaited => "the generator waited for a processor",
-            WarningKind::Silent => "no answer at the end, on any connection",
-            WarningKind::SilentConnections => "no answer at the end, on some connections",
-            WarningKind::Pause => "a pause without any answer",
+            WarningKind::SharedCpus => "shared CPUs",
+            WarningKind::BothBusy => "the generator was nearly as busy as the server",
+            WarningKind::SubjectWaited => "the server waited for its CPU: another process had it",
+            WarningKind::GeneratorWaited => "the generator waited for a CPU",
+            WarningKind::Silent => "no responses at the end, on any connection",
+            WarningKind::SilentConnections => "no responses at the end, on some connections",
+            WarningKind::Pause => "a pause without any response",
             WarningKind::Errors => "requests failed",
             WarningKind::WarmupErrors => "requests failed during warm-up",
-            WarningKind::LateAnswers => "answers arrived after the timeout (included in the quantiles)",
+            WarningKind::LateAnswers => "responses arrived after the timeout (included in the quantiles)",
             WarningKind::Unsent => "intended requests could not be sent before the end: no connection was free",
-            WarningKind::Reconnects => "connections had to be opened again",
+            WarningKind::Reconnects => "connections had to be reopened",
             WarningKind::BackOff => "clients were in the generator's back-off after lost connections",
-            WarningKind::AskedAgain => "requests had to be asked again",
+            WarningKind::AskedAgain => "requests had to be sent again",
             WarningKind::Saturated => "latencies above 1 h: counted, in the highest bucket",
             WarningKind::Little => "Little's law is off: requests in flight, rate and latency are inconsistent",
             WarningKind::Retransmits => "segments sent again (TCP retransmits)",
-            WarningKind::ListenOverflows => "the subject's accept queue was full (ListenOverflows)",
+            WarningKind::ListenOverflows => "the server's accept queue was full (ListenOverflows)",
             WarningKind::ListenDrops => "connection requests dropped (ListenDrops)",
-            WarningKind::IgnoredSigterm => "a process did not end on SIGTERM",
+            WarningKind::IgnoredSigterm => "a process did not exit on SIGTERM",
             WarningKind::NotSteady => "no steady state",
             WarningKind::Outlier => "outliers (flagged, not removed)",
             WarningKind::IdlePolicies

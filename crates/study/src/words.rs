@@ -72,7 +72,7 @@ fn scan(command: &str) -> Result<Vec<Word>, Mistake> {
     let mistake = |message: String, hint: Option<&str>| Mistake { message, hint: hint.map(str::to_owned) };
     let unclosed = |quote: char| {
         let hint = format!("close it, or write `\\{quote}` for the character itself");
-        mistake(format!("a `{quote}` is not closed in `{command}`"), Some(&hint))
+        mistake(format!("unclosed `{quote}` in `{command}`"), Some(&hint))
     };
     let mut words = Vec::new();
     let mut word: Option<Word> = None;
@@ -95,7 +95,15 @@ fn scan(command: &str) -> Result<Vec<Word>, Mistake> {
             }
             '\\' => {
                 let next = rest.next();
-                let ends = || mistake(format!("a backslash ends `{command}`"), Some("write `\\\\` for a backslash"));
+                let ends = || {
+                    mistake(
+                        format!("`{command}` ends with a backslash"),
+                        Some(
+                            "write `\\\\` for a \
+                                                                                          backslash",
+                        ),
+                    )
+                };
                 word.get_or_insert_default().quoted(next.ok_or_else(ends)?);
             }
             letter => {
@@ -113,10 +121,10 @@ fn scan(command: &str) -> Result<Vec<Word>, Mistake> {
 fn of_shell(first: bool, word: &Word) -> Option<Mistake> {
     let bare = word.bare.as_str();
     let found = |what: &str, hint: &str| {
-        let message = format!("{what} means something to a shell alone, and commands are started without one");
+        let message = format!("{what} needs a shell, and commands are started without one");
         Some(Mistake { message, hint: Some(hint.to_owned()) })
     };
-    let shell = "start a shell yourself, `sh -c '...'`; or quote it to pass it on as it is";
+    let shell = "start a shell yourself, `sh -c '...'`, or quote it to pass it through unchanged";
     let operator = ["&&", "||"].into_iter().find(|operator| bare.contains(operator));
     let operator = operator.or_else(|| ["|", "&", ";"].into_iter().find(|operator| bare == *operator));
     if let Some(operator) = operator.or_else(|| bare.ends_with(';').then_some(";")) {
@@ -129,22 +137,22 @@ fn of_shell(first: bool, word: &Word) -> Option<Mistake> {
     let begins_name = |c: char| c.is_ascii_alphabetic() || matches!(c, '_' | '{' | '(');
     let variable = bare.match_indices('$').any(|(at, _)| bare[at + 1..].starts_with(begins_name));
     if variable || bare.contains('`') {
-        return found(&format!("`{}`", word.text), "write what it stands for, or start a shell: `sh -c '...'`");
+        return found(&format!("`{}`", word.text), "write out the value, or start a shell: `sh -c '...'`");
     }
     // `*:80` is an address.
     if bare.match_indices('*').any(|(at, _)| !bare[at + 1..].starts_with(':')) || bare == "~" || bare.starts_with("~/")
     {
-        return found(&format!("`{}`", word.text), "write the whole name, or start a shell: `sh -c '...'`");
+        return found(&format!("`{}`", word.text), "write out the names, or start a shell: `sh -c '...'`");
     }
     let name = |text: &str| {
         text.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
             && text.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
     };
     if first && bare.split_once('=').is_some_and(|(before, _)| name(before)) {
-        return found(&format!("`{}`", word.text), "set variables in the table `environment`");
+        return found(&format!("`{}`", word.text), "set variables in the `environment` table");
     }
     if first && BUILTINS.contains(&bare) {
-        let hint = if bare == "cd" { "say where it is started with `directory`" } else { shell };
+        let hint = if bare == "cd" { "set the working directory with `directory`" } else { shell };
         return found(&format!("`{bare}`"), hint);
     }
     None
@@ -184,7 +192,7 @@ mod tests {
             assert!(split(command).is_err(), "{command}");
             assert!(check(command).is_err(), "{command}");
         }
-        assert_eq!(split("a 'b").unwrap_err().message, "a `'` is not closed in `a 'b`");
+        assert_eq!(split("a 'b").unwrap_err().message, "unclosed `'` in `a 'b`");
     }
 
     #[test]
@@ -219,7 +227,7 @@ mod tests {
             ("cd x", "`cd`"),
         ] {
             let mistake = check(command).unwrap_err();
-            let expected = format!("{what} means something to a shell alone, and commands are started without one");
+            let expected = format!("{what} needs a shell, and commands are started without one");
             assert_eq!(mistake.message, expected, "{command}");
             assert!(mistake.hint.is_some(), "{command}");
         }

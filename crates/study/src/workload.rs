@@ -29,18 +29,18 @@ pub struct Workload {
     /// The preset that it began as; `None`: none. Its keys may have been changed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub preset: Option<String>,
-    /// What is done, in weights.
+    /// Weights of the operations.
     pub operations: Operations,
-    /// Whether a GET that misses is followed by a SET of its key (look-aside).
+    /// Whether a missed GET is followed by a SET of its key (look-aside).
     pub fill: bool,
-    /// How long what is set lives; empty: for ever.
+    /// Times to live; empty: no expiry.
     #[serde(default)]
     pub ttl: Vec<Ttl>,
-    /// Which keys.
+    /// Keys.
     pub keys: Keys,
-    /// Which values.
+    /// Values.
     pub values: Values,
-    /// A file that is replayed: operations, keys and times come from it, and lengths where it has them.
+    /// A trace to replay: operations, keys and times come from it, and lengths if it has them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trace: Option<Trace>,
 }
@@ -72,31 +72,31 @@ impl Operations {
 pub struct Ttl {
     /// Seconds, 1 to 30 days: memcached takes longer ones for points in time.
     pub seconds: u32,
-    /// Share of what is set, a fraction; what all shares leave lives for ever.
+    /// Share of values set, a fraction; the rest never expire.
     pub share: f64,
 }
 
-/// Which keys are asked for.
+/// Keys of a workload.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Keys {
-    /// Keys of the population; with `reuse`, keys that are there before the first operation.
+    /// Number of keys; with `reuse`, those that exist before the first operation.
     pub count: u64,
-    /// Which of them how often.
+    /// Popularity distribution.
     pub popularity: Popularity,
-    /// After so many operations, over all clients, other keys are the popular ones; `None`: never.
+    /// Operations, over all clients, after which other keys become popular; `None`: never.
     #[serde(default)]
     pub shift_every: Option<u64>,
-    /// Probability that an operation takes an earlier key and not a new one; `None`: the population is fixed.
+    /// Probability that an operation uses an earlier key instead of a new one; `None`: the population is fixed.
     #[serde(default)]
     pub reuse: Option<f64>,
-    /// With `reuse`: what a new key comes with.
+    /// With `reuse`: first operation on a new key.
     #[serde(default)]
     pub new: NewKey,
-    /// Share of the operations that are on a key that is used once and never again.
+    /// Share of operations on keys that are used only once.
     #[serde(default)]
     pub one_hit: f64,
-    /// Probability that an operation on a key that was there before deletes it instead.
+    /// Probability that an operation on an existing key deletes it instead.
     #[serde(default)]
     pub invalidation: f64,
     /// Whether popular keys are neighbours instead of scattered by a keyed bijection.
@@ -104,24 +104,24 @@ pub struct Keys {
     pub neighbours_hot: bool,
     /// Length of a key; at least the characters that tell it from all others.
     pub size: SizeLaw,
-    /// Longer ones are cut to it, bytes.
+    /// Maximum length, bytes; longer ones are cut.
     pub max_bytes: u64,
 }
 
-/// Which keys are asked for how often. With [`Keys::reuse`] a rank is an age: the newest key is the most popular one.
+/// Popularity distribution of keys. With [`Keys::reuse`] a rank is an age: the newest key is the most popular one.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "law", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Popularity {
-    /// All alike.
+    /// Uniform.
     Uniform,
     /// The key of rank k in proportion to k^-exponent, exactly.
     Zipf {
         /// 0 and more.
         exponent: f64,
     },
-    /// An age whose logarithm is uniform; with [`Keys::reuse`] alone.
+    /// An age whose logarithm is uniform; only with [`Keys::reuse`].
     Recency,
-    /// Some keys get a share of all operations, each alike; the rest goes to all keys alike.
+    /// A few keys get a share of all operations, uniformly; the rest is uniform over all keys.
     HotSet {
         /// How many.
         keys: u64,
@@ -132,7 +132,7 @@ pub enum Popularity {
     Loop,
 }
 
-/// What a new key comes with.
+/// First operation on a new key.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum NewKey {
@@ -149,7 +149,7 @@ pub enum NewKey {
 pub struct Values {
     /// Length.
     pub size: SizeLaw,
-    /// Longer ones are cut to it, bytes.
+    /// Maximum length, bytes; longer ones are cut.
     pub max_bytes: u64,
     /// Whether the value of a key keeps its length.
     #[serde(default)]
@@ -163,11 +163,11 @@ pub enum ValueLength {
     /// One length for a key, always.
     #[default]
     PerKey,
-    /// Another one at each set, as mutilate has it.
+    /// Sampled at each SET, as in mutilate.
     PerSet,
 }
 
-/// A law of lengths, bytes; rounded to whole bytes and cut at 0 and at the largest.
+/// A distribution of lengths in bytes, rounded to whole bytes and cut at 0 and at the maximum.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "law", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum SizeLaw {
@@ -176,7 +176,7 @@ pub enum SizeLaw {
         /// Bytes.
         bytes: f64,
     },
-    /// All between two bounds alike.
+    /// Uniform between two bounds.
     Uniform {
         /// The lower bound, bytes.
         low: f64,
@@ -233,19 +233,19 @@ pub enum SizeLaw {
     Empirical {
         /// Each with its lowest and highest length, bytes, and its weight.
         values: Vec<(f64, f64, f64)>,
-        /// What lies beyond; no empirical law itself.
+        /// The tail; not empirical itself.
         #[serde(default)]
         tail: Option<Tail>,
     },
 }
 
-/// The tail of an empirical law.
+/// The tail of an empirical distribution.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Tail {
-    /// Its law.
+    /// Its distribution.
     pub size: Box<SizeLaw>,
-    /// Its weight beside those of the values.
+    /// Its weight relative to those of the values.
     pub weight: f64,
 }
 
@@ -269,18 +269,18 @@ impl SizeLaw {
             }
             SizeLaw::Bimodal { low, high, high_share } => plain(
                 Distribution::Bimodal { low, high, high_share },
-                "`low` must be 0 or more and not above `high`, `high_share` from 0 to 1",
+                "`low` must be 0 or more and not above `high`, `high_share` must be 0 to 1",
             ),
             SizeLaw::Gamma { shape, scale } => {
                 plain(Distribution::Gamma { shape, scale }, "`shape` and `scale` must be above 0")
             }
             SizeLaw::Gev { location, scale, shape } => plain(
                 Distribution::GeneralisedExtremeValue { location, scale, shape },
-                "`scale` must be above 0, `location` and `shape` finite",
+                "`scale` must be above 0, `location` and `shape` must be finite",
             ),
             SizeLaw::Pareto { location, scale, shape } => plain(
                 Distribution::GeneralisedPareto { location, scale, shape },
-                "`scale` must be above 0, `location` and `shape` finite",
+                "`scale` must be above 0, `location` and `shape` must be finite",
             ),
             SizeLaw::Empirical { ref values, ref tail } => {
                 let piece = |&(low, high, weight): &(f64, f64, f64)| Piece { low, high, weight };
@@ -289,7 +289,9 @@ impl SizeLaw {
                     None => None,
                     Some(Tail { size, weight }) => match size.law()? {
                         Law::Plain(law) => Some((law, *weight)),
-                        Law::Empirical(_) => return Err("the tail must be a law by formula".to_owned()),
+                        Law::Empirical(_) => {
+                            return Err("the tail must be a distribution given by a formula".to_owned());
+                        }
                     },
                 };
                 Empirical::new(&pieces, tail).map(Law::Empirical).map_err(|error| error.to_string())
@@ -302,14 +304,14 @@ impl SizeLaw {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Trace {
-    /// The file, relative to where the lab was started.
+    /// The file, relative to the working directory of the lab.
     pub file: String,
-    /// How it is written.
+    /// File format.
     pub format: trace::Format,
     /// Whether operations keep the gaps that were recorded, or the load's own arrivals rule.
     #[serde(default)]
     pub gaps: Gaps,
-    /// With recorded gaps: so many times as fast as recorded.
+    /// Speed-up of recorded gaps.
     #[serde(default = "recorded_speed")]
     pub speed: f64,
 }
@@ -349,18 +351,14 @@ impl Workload {
         let share = |share: f64| (0.0..=1.0).contains(&share);
         let Operations { get, set, delete, read_modify_write } = self.operations;
         if ![get, set, delete, read_modify_write].into_iter().all(weight) {
-            add("operations", "a weight of an operation must be from 0 to 1e9".to_owned(), None);
+            add("operations", "the weight of an operation must be 0 to 1e9".to_owned(), None);
         } else if self.operations.total() <= 0.0 {
-            let hint = Some("for instance `operations = { get = 0.9, set = 0.1 }`");
+            let hint = Some("for example `operations = { get = 0.9, set = 0.1 }`");
             add("operations", "no operation has a weight".to_owned(), hint);
         }
         let ttl_fine = |ttl: &Ttl| share(ttl.share) && (1..=trace::TTL_MAX_S).contains(&ttl.seconds);
         if !self.ttl.iter().all(ttl_fine) || self.ttl.iter().map(|ttl| ttl.share).sum::<f64>() > 1.0 + 1e-9 {
-            add(
-                "ttl",
-                "times to live must be 1s to 30 days, and their shares no more than 1 together".to_owned(),
-                None,
-            );
+            add("ttl", "times to live must be 1s to 30 days, and their shares must sum to at most 1".to_owned(), None);
         }
         if let Some(Trace { format, gaps, speed, .. }) = &self.trace {
             if !(1e-6..=1e6).contains(speed) {
@@ -371,7 +369,7 @@ impl Workload {
             }
             if *gaps == Gaps::None && *speed != 1.0 {
                 let hint = Some("add `gaps = \"recorded\"`");
-                add("trace.speed", "has a meaning with recorded gaps alone".to_owned(), hint);
+                add("trace.speed", "only works with recorded gaps".to_owned(), hint);
             }
         }
         let keys = &self.keys;
@@ -396,41 +394,41 @@ impl Workload {
                 let hint = Some("add `reuse = 0.96`, or choose `zipf`");
                 add(
                     "keys.popularity",
-                    "`recency` needs `keys.reuse`: ages are of keys that are made on the way".to_owned(),
+                    "`recency` needs `keys.reuse`: only keys created during the load have ages".to_owned(),
                     hint,
                 );
             }
             Popularity::HotSet { keys: hot, share: hot_share } => {
                 if keys.reuse.is_some() {
-                    add("keys.popularity", "`hot-set` has no meaning with `keys.reuse`".to_owned(), None);
+                    add("keys.popularity", "`hot-set` cannot be combined with `keys.reuse`".to_owned(), None);
                 }
                 if hot == 0 || hot > keys.count {
-                    add("keys.hot_keys", format!("must be 1 to the {} keys there are, not {hot}", keys.count), None);
+                    add("keys.hot_keys", format!("must be 1 to {}, the number of keys, not {hot}", keys.count), None);
                 }
                 if !share(hot_share) {
                     add("keys.hot_share", format!("must be 0 to 1, not {hot_share}"), None);
                 }
             }
             Popularity::Loop if keys.reuse.is_some() => {
-                add("keys.popularity", "`loop` has no meaning with `keys.reuse`".to_owned(), None);
+                add("keys.popularity", "`loop` cannot be combined with `keys.reuse`".to_owned(), None);
             }
             _ => {}
         }
         if keys.shift_every == Some(0) {
-            add("keys.shift_every", "must be 1 operation or more".to_owned(), None);
+            add("keys.shift_every", "must be at least 1 operation".to_owned(), None);
         }
         if keys.shift_every.is_some() && keys.reuse.is_some() {
-            let hint = Some("with `reuse` the popular keys change by themselves");
-            add("keys.shift_every", "has no meaning with `keys.reuse`".to_owned(), hint);
+            let hint = Some("with `reuse` the popular keys change anyway");
+            add("keys.shift_every", "cannot be combined with `keys.reuse`".to_owned(), hint);
         }
         if keys.new == NewKey::Set && keys.reuse.is_none() {
-            add("keys.new", "has a meaning with `keys.reuse` alone".to_owned(), None);
+            add("keys.new", "only works with `keys.reuse`".to_owned(), None);
         }
         if !(trace::KEY_LEAST_BYTES..=KEY_MAX_BYTES).contains(&keys.max_bytes) {
             add(
                 "keys.max",
                 format!("must be 13 to 250 bytes, not {}", keys.max_bytes),
-                Some("13 characters tell all keys apart"),
+                Some("it takes 13 characters to make all keys distinct"),
             );
         }
         if self.values.max_bytes > VALUE_MAX_BYTES {

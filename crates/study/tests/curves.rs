@@ -90,26 +90,26 @@ fn mistakes_are_named() {
     assert_eq!(mistakes("x = \"cap\"\n", ""), ["13:1: `figure` has no `x`"]);
     assert_eq!(
         mistakes("x = \"cap\"", "x = \"server\""),
-        ["15:5: a miss-ratio curve needs capacities on `x`, and factor `server` has the level `lru`"]
+        ["15:5: a miss-ratio curve needs memory limits on `x`, but factor `server` has the level `lru`"]
     );
     assert_eq!(mistakes("\"MiB\"", "\"miles\""), ["16:8: `miles` is not a unit of memory"]);
     assert_eq!(
         mistakes("unit =", "policies = [\"lru\", \"lru\", \"lfu\", 3]\nunit ="),
         [
-            "16:20: policy `lru` is named twice",
+            "16:20: duplicate policy `lru`",
             "16:27: unknown policy `lfu`",
-            "16:34: a policy is a name, not an integer",
+            "16:34: a policy must be a name, not an integer",
         ]
     );
     assert_eq!(
         mistakes("unit =", "y = \"hit_ratio\"\nunit ="),
-        ["16:5: `y` has no meaning in a figure of kind `miss-ratio`"]
+        ["16:5: `y` does not apply to a figure of kind `miss-ratio`"]
     );
     assert_eq!(
         mistakes("kind = \"miss-ratio\"", "kind = \"line\"\ny = \"hit_ratio\"\npolicies = []"),
         [
-            "16:12: `policies` has no meaning in a figure of kind `line`",
-            "18:8: `unit` has no meaning in a figure of kind `line`",
+            "16:12: `policies` does not apply to a figure of kind `line`",
+            "18:8: `unit` does not apply to a figure of kind `line`",
         ]
     );
 }
@@ -129,6 +129,6 @@ fn a_level_may_be_loaded_otherwise() {
     );
     assert_eq!(
         mistakes("[factors]", "[load.variants.valkey]\nprotocol = \"redis\"\n[factors]"),
-        ["10:16: variant `valkey` is the level of no factor"]
+        ["10:16: variant `valkey` is not a level of any factor"]
     );
 }

@@ -94,11 +94,11 @@ fn mistakes_are_named() {
     assert_eq!(replaced("[[figure]]", "[effects]\n[[figure]]"), ["14:2: `effects` has no `metrics`"]);
     assert_eq!(
         replaced("[[figure]]", "[effects]\nmetrics = \"throughput\"\nmetric = 1\n[[figure]]"),
-        ["15:11: `effects.metrics` is a list of metrics, not a text", "16:1: unknown key `metric` in `effects`"]
+        ["15:11: `effects.metrics` must be a list of metrics, not a string", "16:1: unknown key `metric` in `effects`"]
     );
     assert_eq!(
         replaced("series = \"optimisation\"", "series = \"maxmem\""),
-        ["17:10: an interaction is one of two factors, `x` and `series`"]
+        ["17:10: an interaction needs two factors, `x` and `series`"]
     );
     assert_eq!(replaced("series = \"optimisation\"\n", ""), ["14:1: `figure` has no `series`"]);
 }

@@ -67,9 +67,9 @@ y = "throughputs"
     3:1: unknown key `comand` in `subject`
         here: "comand"
         hint: did you mean `command`?
-    3:25: `{port}` has a meaning in `subject.command` and the targets of a journey alone
+    3:25: `{port}` only works in `subject.command` and the targets of a journey
         here: "{port}"
-    4:21: `{sever}` names no factor
+    4:21: `{sever}` does not name a factor
         here: "{sever}"
         hint: did you mean `server`?
     7:12: unknown protocol `pingpon`
@@ -79,18 +79,18 @@ y = "throughputs"
         here: "\"40s\""
     9:10: `load.warmup` needs a unit
         here: "300"
-        hint: write `"300s"` if seconds are meant
+        hint: for seconds, write `"300s"`
     10:21: `load.stop.relative` must be 0.01 % to 50 %, not 3
         here: "3"
-    12:25: factor `server` has the level `go` twice
+    12:25: duplicate level `go` in factor `server`
         here: "\"go\""
     13:9: factor `cores` has no levels
         here: "[]"
         hint: add a level, or drop the factor
-    14:1: factor `colour` is used nowhere
+    14:1: factor `colour` is never used
         here: "colour"
         hint: write `{colour}` in `[subject]` or `[load]`, or drop the factor
-    16:33: `trials.stop.min` is 30, above `max`, 8
+    16:33: `trials.stop.min` is 30, more than `max`, 8
         here: "30"
     18:8: unknown figure kind `pie`
         here: "\"pie\""
@@ -155,7 +155,7 @@ fn one_missing_table_does_not_hide_the_other() {
     2:2: `load` has no `stop`
         here: "load"
         hint: add `stop = "5s"`
-    3:12: `load.protocol` is the name of a protocol, not an integer
+    3:12: `load.protocol` must be the name of a protocol, not an integer
         here: "5"
     4:1: unknown key `clints` in `load`
         here: "clints"
@@ -212,38 +212,38 @@ fn what_is_missing_is_said() {
 #[test]
 fn types_and_units() {
     insta::assert_snapshot!(mistakes("question = 1\nsubject = 2\nload = 3\nfactors = 4\ntrials = 5\nfigure = 6\nquick = 7\nfull = 2026-11-21\n"), @r#"
-    1:12: `question` is a text, not an integer
+    1:12: `question` must be a string, not an integer
         here: "1"
-    2:11: `subject` is a table, not an integer
+    2:11: `subject` must be a table, not an integer
         here: "2"
         hint: begin it with `[subject]`
-    3:8: `load` is a table, not an integer
+    3:8: `load` must be a table, not an integer
         here: "3"
         hint: begin it with `[load]`
-    4:11: `factors` is a table, not an integer
+    4:11: `factors` must be a table, not an integer
         here: "4"
         hint: begin it with `[factors]`
-    5:10: `trials` is a table, not an integer
+    5:10: `trials` must be a table, not an integer
         here: "5"
         hint: begin it with `[trials]`
-    6:10: `figure` is a list of tables, not an integer
+    6:10: `figure` must be a list of tables, not an integer
         here: "6"
         hint: begin each figure with `[[figure]]`
-    7:9: `quick` is a table, not an integer
+    7:9: `quick` must be a table, not an integer
         here: "7"
         hint: begin it with `[quick.trials]`
-    8:8: `full` is a table, not a date
+    8:8: `full` must be a table, not a date
         here: "2026-11-21"
         hint: begin it with `[full.trials]`
     "#);
     insta::assert_snapshot!(mistakes(&with("clients = 40", "clients = true\nthreads = 0\ncpus = 99999999999999999999\nshare_cpus = 1\nwindow = \"5sec\"\ntimeout = inf\nthink = \"1m30s\"\nbackend = \"uring\"")), @r#"
-    8:11: `load.clients` is a count, such as `40` or `"50k"`, not a boolean
+    8:11: `load.clients` must be a count, such as `40` or `"50k"`, not a boolean
         here: "true"
     9:11: `load.threads` must be 1 to 1,024, not 0
         here: "0"
     10:8: an integer that does not fit 64 bits
         here: "99999999999999999999"
-    11:14: `load.share_cpus` is `true` or `false`, not an integer
+    11:14: `load.share_cpus` must be `true` or `false`, not an integer
         here: "1"
     12:10: `load.window`: `sec` in `5sec` is not a unit of time: ns, us, ms, s, m, h
         here: "\"5sec\""
@@ -262,11 +262,11 @@ fn types_and_units() {
         here: "70000"
     7:17: `subject.ready_timeout` must be 10ms to 10m, not `1ms`
         here: "\"1ms\""
-    8:17: `A=B` cannot be the name of an environment variable
+    8:17: `A=B` is not a valid environment variable name
         here: "\"A=B\""
-    8:35: `{port}` has a meaning in `subject.command` and the targets of a journey alone
+    8:35: `{port}` only works in `subject.command` and the targets of a journey
         here: "{port}"
-    8:48: `subject.environment.D` is a text, not a list
+    8:48: `subject.environment.D` must be a string, not a list
         here: "[]"
     "#);
 }
@@ -274,7 +274,7 @@ fn types_and_units() {
 #[test]
 fn rules_that_contradict_themselves() {
     insta::assert_snapshot!(mistakes(&with("stop = \"1s\"", "stop = { duration = \"1s\", requests = 5, level = 0.9 }\nwarmup = {}")), @r#"
-    9:38: `load.stop` has `duration` and `requests`, of which it takes one
+    9:38: `load.stop` has both `duration` and `requests`, only one is allowed
         here: "5"
     10:1: `load.warmup` needs one of `duration`, `requests`, `share`, `steady`
         here: "warmup"
@@ -283,14 +283,14 @@ fn rules_that_contradict_themselves() {
     9:17: unknown stop rule `volly`
         here: "\"volly\""
         hint: did you mean `volley`?
-    9:34: `level` has no meaning beside `rule`
+    9:34: `level` cannot be combined with `rule`
         here: "0.9"
-    11:8: `load.rate` has no meaning in a closed loop
+    11:8: `load.rate` does not apply to a closed loop
         here: "\"10k\""
-        hint: a timetable belongs to an open loop: set `loop = "open"` and `rate`, or drop it
-    12:12: `load.arrivals` has no meaning in a closed loop
+        hint: it needs an open loop: set `loop = "open"` and `rate`, or drop it
+    12:12: `load.arrivals` does not apply to a closed loop
         here: "\"poisson\""
-        hint: a timetable belongs to an open loop: set `loop = "open"` and `rate`, or drop it
+        hint: it needs an open loop: set `loop = "open"` and `rate`, or drop it
     "#);
     insta::assert_snapshot!(mistakes(&with("stop = \"1s\"", "stop = \"50ms\"\nloop = \"open\"\nthink = \"1ms\"")), @r#"
     9:8: `load.stop` is shorter than one window
@@ -299,12 +299,12 @@ fn rules_that_contradict_themselves() {
     10:8: an open loop needs `load.rate`
         here: "\"open\""
         hint: add `rate = "10k"`
-    11:9: `load.think` has no meaning in an open loop
+    11:9: `load.think` does not apply to an open loop
         here: "\"1ms\""
-        hint: drop it, or `rate`: clients that think belong to a closed loop
+        hint: drop it, or `rate`: think time needs a closed loop
     "#);
     insta::assert_snapshot!(mistakes(&plus("[trials]\nstop = { max = 9, min = 3, metric = \"latency_p9\" }")), @r#"
-    14:16: without a target there are `min` trials of each point, so `max` 9 has no effect
+    14:16: without a target each point gets `min` trials, so `max` 9 has no effect
         here: "9"
         hint: add `comparison = 0.03`, or drop `max`
     14:37: unknown metric `latency_p9`
@@ -324,26 +324,26 @@ fn factors_levels_and_templates() {
     4:11: `subject.command` has no `{port}`
         here: "\"{server} -p {port}\""
         hint: pass `{port}` to the server, or set `port` to the one it always uses
-    12:13: factor `cores` has the level `1` twice
+    12:13: duplicate level `1` in factor `cores`
         here: "1.0"
-    12:21: factor `cores` has the level `1` twice
+    12:21: duplicate level `1` in factor `cores`
         here: "\"1\""
     12:26: a level of factor `cores` is empty
         here: "\"\""
-    12:30: a level of factor `cores` holds a template, which is not filled in there
+    12:30: a level of factor `cores` contains a template, which is not expanded there
         here: "\"{server}\""
-    12:42: a level of factor `cores` is a number or a word, not a list
+    12:42: a level of factor `cores` must be a number or a word, not a list
         here: "[1]"
-    13:1: `port` cannot be the name of a factor
+    13:1: `port` is not a valid factor name
         here: "port"
-        hint: `{port}` is the subject's port
-    14:1: `a b` cannot be the name of a factor
+        hint: `{port}` is the server's port
+    14:1: `a b` is not a valid factor name
         here: "\"a b\""
-        hint: a letter, then letters, digits, `_` or `-`, so that `{name}` can name it
-    14:1: factor `a b` is used nowhere
+        hint: use a letter, then letters, digits, `_` or `-`, so that `{name}` can refer to it
+    14:1: factor `a b` is never used
         here: "\"a b\""
         hint: write `{a b}` in `[subject]` or `[load]`, or drop the factor
-    14:9: factor `a b` is a list of levels or "auto", not an integer
+    14:9: factor `a b` must be a list of levels or "auto", not an integer
         here: "5"
         hint: write `a b = [5]`
     "#);
@@ -356,7 +356,7 @@ fn factors_levels_and_templates() {
     insta::assert_snapshot!(mistakes(&with("clients = 40", "clients = \"{port}\"")), @r#"
     8:11: `load.clients`: `{port}` is not a number
         here: "\"{port}\""
-    8:12: `{port}` has a meaning in `subject.command` and the targets of a journey alone
+    8:12: `{port}` only works in `subject.command` and the targets of a journey
         here: "{port}"
     "#);
     insta::assert_snapshot!(mistakes(&with("command = \"{server} -p {port}\"", "command = \"{server}\"")), @r#"
@@ -367,9 +367,9 @@ fn factors_levels_and_templates() {
     let levels = (0..101).map(|level| level.to_string()).collect::<Vec<_>>().join(", ");
     let many = format!("clients = \"{{clients}}\"\n[factors]\nclients = [{levels}]\nthreads = [{levels}]");
     insta::assert_snapshot!(mistakes(&with("clients = 40", "threads = \"{threads}\"").replace("[factors]", &many)), @r#"
-    12:1: the factors make 101 x 101 x 2 x 2 design points, a plan has at most 10,000
+    12:1: the factors make 101 x 101 x 2 x 2 design points, the maximum is 10,000
         here: "clients"
-        hint: fewer levels, or `--set FACTOR=LEVELS`
+        hint: use fewer levels, or `--set FACTOR=LEVELS`
     12:12: `load.clients` from level `0` of `clients` must be 1 to 1,000,000, not `0`
         here: "0"
     13:12: `load.threads` from level `0` of `threads` must be 1 to 1,024, not `0`
@@ -380,7 +380,7 @@ fn factors_levels_and_templates() {
 #[test]
 fn variants() {
     insta::assert_snapshot!(mistakes(&plus("[subject.variants.c]\ncommand = \"c {port}\"\n[subject.variants.a]\ncomand = \"a\"\nvariants = {}\n")), @r#"
-    13:19: variant `c` is the level of no factor
+    13:19: variant `c` is not a level of any factor
         here: "c"
         hint: available: `1`, `2`, `a`, `b`
     16:1: unknown key `comand` in `subject.variants.a`
@@ -393,7 +393,7 @@ fn variants() {
     insta::assert_snapshot!(mistakes(&plus("other = [\"a\", 3]\n[subject.variants.a]\ncommand = \"{other}\"\n")), @r#"
     14:19: variant `a` is a level of `other` and `server`
         here: "a"
-        hint: give one of the levels another name
+        hint: rename one of the levels
     15:11: `subject.command` has no `{port}`
         here: "\"{other}\""
         hint: pass `{port}` to the server, or set `port` to the one it always uses
@@ -406,13 +406,13 @@ fn figures() {
                    [[figure]]\nkind = \"ecdf\"\nx = \"cores\"\ninterval = 1.5\n\
                    [[figure]]\nkind = \"line\"\ntitle = 5\n";
     insta::assert_snapshot!(mistakes(&plus(figures)), @r#"
-    15:5: a line needs numbers on `x`, and factor `server` has the level `a`
+    15:5: a line needs numbers on `x`, but factor `server` has the level `a`
         here: "\"server\""
-        hint: `kind = "scatter"` takes words, too
+        hint: `kind = "scatter"` also takes words
     17:10: unknown factor `core`
         here: "\"core\""
         hint: did you mean `cores`?
-    20:5: `x` has no meaning in a figure of kind `ecdf`
+    20:5: `x` does not apply to a figure of kind `ecdf`
         here: "\"cores\""
     21:12: `figure.interval` must be 50 % to 99.99 %, not 1.5
         here: "1.5"
@@ -422,7 +422,7 @@ fn figures() {
     22:1: `figure` has no `y`
         here: "[[figure]]"
         hint: add `y = "throughput"`
-    24:9: `figure.title` is a text, not an integer
+    24:9: `figure.title` must be a string, not an integer
         here: "5"
     "#);
 }
@@ -458,34 +458,34 @@ fn what_is_asked_over_http() {
     8:10: `get` is not `GET`: HTTP methods are case-sensitive
         here: "\"get\""
         hint: write `GET`
-    9:13: `A B` is no name of a header field
+    9:13: `A B` is not a valid header name
         here: "\"A B\""
         hint: names are letters, digits and `-`, as in `X-Request-Id`
-    9:35: '\r' cannot stand in the value of `Accept`
+    9:35: '\r' is not allowed in the value of `Accept`
         here: "\"a\\r\\nb\""
-    9:85: `load.headers.D` is a text, not a list
+    9:85: `load.headers.D` must be a string, not a list
         here: "[]"
-    11:13: `load` has `body` and `body_file`, of which it takes one
+    11:13: `load` has both `body` and `body_file`, only one is allowed
         here: "\"y\""
-    12:23: `20x` is no HTTP status
+    12:23: `20x` is not a valid HTTP status
         here: "\"20x\""
         hint: write statuses, ranges or classes: `200,201`, `200-204`, `2xx`
-    12:30: `99` is no HTTP status
+    12:30: `99` is not a valid HTTP status
         here: "99"
         hint: write statuses, ranges or classes: `200,201`, `200-204`, `2xx`
-    12:34: a status is a number such as `200`, not a boolean
+    12:34: a status must be a number such as `200`, not a boolean
         here: "true"
-    13:15: `load.expect_body` is a text, not an integer
+    13:15: `load.expect_body` must be a string, not an integer
         here: "5"
     14:12: `load.pipeline` must be 1 to 1,024, not 0
         here: "0"
-    15:14: unknown use of connections `keepalive`
+    15:14: unknown connection use `keepalive`
         here: "\"keepalive\""
         hint: did you mean `keep-alive`?
-    16:15: `load.server_name` has no meaning without encryption
+    16:15: `load.server_name` needs `https`
         here: "\"h\""
         hint: set `protocol = "https"`, or drop it
-    17:11: `load.ca_file` has no meaning without encryption
+    17:11: `load.ca_file` needs `https`
         here: "\"roots.pem\""
         hint: set `protocol = "https"`, or drop it
     18:1: unknown key `methd` in `load`
@@ -496,57 +496,57 @@ fn what_is_asked_over_http() {
     insta::assert_snapshot!(
         http("protocol = \"http\"\nconnection = \"per-request\"\npipeline = 16\nthink = \"1ms\"\nmethod = \"HEAD\"\nexpect_body = \"x\"\nheaders = { Content-Length = 3, Upgrade = \"h2c\" }\nbody = \"four\"\nexpect_status = []"),
         @r#"
-    8:12: a connection for each request leaves nothing to pipeline
+    8:12: `pipeline` must be 1 with one connection per request
         here: "16"
         hint: drop `pipeline`, or set `connection = "keep-alive"`
-    9:9: a client that thinks has one request in flight, which leaves nothing to pipeline
+    9:9: `pipeline` must be 1 with think time
         here: "\"1ms\""
         hint: drop `think`, or `pipeline`
-    11:15: the answer to `HEAD` has no body
+    11:15: the response to `HEAD` has no body
         here: "\"x\""
-        hint: drop `expect_body`, or ask with `GET`
+        hint: drop `expect_body`, or use `GET`
     12:30: `Content-Length: 3`, but the body has 4 bytes
         here: "3"
-        hint: leave it out: the right length is sent
-    12:43: `Upgrade: h2c` would end a connection that is to be kept
+        hint: drop it: the correct length is sent
+    12:43: `Upgrade: h2c` would end a keep-alive connection
         here: "\"h2c\""
-        hint: drop it: HTTP/1.1 is what is measured
-    14:17: `load.expect_status` has no status
+        hint: drop it: only HTTP/1.1 is measured
+    14:17: `load.expect_status` is empty
         here: "[]"
-        hint: drop it: 200 to 299 are right then
+        hint: drop it to accept 200 to 299
     "#
     );
     insta::assert_snapshot!(
         http("protocol = \"https\"\ninsecure = true\nca_file = \"roots.pem\"\nresume = \"no\"\nbody_file = \" \"\nexpect_status = \"1xx\"\nheaders = { Host = \"a\", host = \"b\", Transfer-Encoding = \"chunked\" }"),
         @r#"
-    8:11: `insecure` accepts any certificate, so `ca_file` has no meaning
+    8:11: `insecure` accepts any certificate, so `ca_file` has no effect
         here: "\"roots.pem\""
         hint: drop one of the two
-    9:10: `load.resume` is `true` or `false`, not a text
+    9:10: `load.resume` must be `true` or `false`, not a string
         here: "\"no\""
     10:13: `body_file` is empty
         here: "\" \""
     11:17: `1xx`: status codes below 200 are interim, not final
         here: "\"1xx\""
-    12:25: header field `host` is given twice
+    12:25: duplicate header `host`
         here: "host"
     "#
     );
     insta::assert_snapshot!(
         http("protocol = \"pingpong\"\npath = \"/\"\npipeline = 2\nconnection = \"keep-alive\"\ninsecure = true"),
         @r#"
-    7:8: `load.path` has no meaning with protocol `pingpong`
+    7:8: `load.path` does not apply to protocol `pingpong`
         here: "\"/\""
-        hint: it belongs to `http` and `https`: change `protocol`, or drop it
-    8:12: `load.pipeline` has no meaning with protocol `pingpong`
+        hint: it is for `http` and `https`: change `protocol`, or drop it
+    8:12: `load.pipeline` does not apply to protocol `pingpong`
         here: "2"
-        hint: it belongs to `http` and `https`: change `protocol`, or drop it
-    9:14: `load.connection` has no meaning with protocol `pingpong`
+        hint: it is for `http` and `https`: change `protocol`, or drop it
+    9:14: `load.connection` does not apply to protocol `pingpong`
         here: "\"keep-alive\""
-        hint: it belongs to `http` and `https`: change `protocol`, or drop it
-    10:12: `load.insecure` has no meaning with protocol `pingpong`
+        hint: it is for `http` and `https`: change `protocol`, or drop it
+    10:12: `load.insecure` does not apply to protocol `pingpong`
         here: "true"
-        hint: it belongs to `http` and `https`: change `protocol`, or drop it
+        hint: it is for `http` and `https`: change `protocol`, or drop it
     "#
     );
     insta::assert_snapshot!(http("protocol = \"htp\"\npath = \"/\""), @r#"
@@ -558,7 +558,7 @@ fn what_is_asked_over_http() {
     insta::assert_snapshot!(http(&format!("protocol = \"http\"\nbody = \"{long}\"")).replace(&long, "..."), @r#"
     7:8: `load.body` is longer than 4096 bytes
         here: "\"...\""
-        hint: put it into a file, and name that with `body_file`
+        hint: put it in a file and set `body_file`
     "#);
 }
 
@@ -570,22 +570,22 @@ fn a_mix_of_requests() {
              { path = \"{page}\", headers = { Content-Length = \"9\" }, body = \"{server}\" }]"
         ),
         @r#"
-    7:8: `load.path` has no meaning beside `[[load.request]]`
+    7:8: `load.path` cannot be combined with `[[load.request]]`
         here: "\"/\""
-        hint: write `path` into each of them, or drop them
-    8:13: `load.body_file` has no meaning beside `[[load.request]]`
+        hint: write `path` in each of them, or drop them
+    8:13: `load.body_file` cannot be combined with `[[load.request]]`
         here: "\"b\""
-        hint: write `body_file` into each of them, or drop them
+        hint: write `body_file` in each of them, or drop them
     9:36: `load.request.weight` must be 1 to 1,000,000, not 0
         here: "0"
-    9:41: a request is a table, not an integer
+    9:41: a request must be a table, not an integer
         here: "5"
     9:46: unknown key `pth` in `load.request`
         here: "pth"
         hint: did you mean `path`?
     9:67: `CONNECT` opens a tunnel and cannot be measured
         here: "\"CONNECT\""
-    9:90: `{page}` names no factor
+    9:90: `{page}` does not name a factor
         here: "{page}"
         hint: available: `server`
     "#
@@ -596,7 +596,7 @@ fn a_mix_of_requests() {
         hint: begin each request with `[[load.request]]`
     "#);
     insta::assert_snapshot!(http("protocol = \"http\"\nrequest = { path = \"/\" }"), @r#"
-    7:11: `load.request` is a list of tables, not a table
+    7:11: `load.request` must be a list of tables, not a table
         here: "{ path = \"/\" }"
         hint: begin each request with `[[load.request]]`
     "#);
@@ -606,7 +606,7 @@ fn a_mix_of_requests() {
     13:15: the path `b c` must begin with `/`
         here: "\"b c\""
         hint: write `/b c`
-    14:16: `ok` is no HTTP status
+    14:16: `ok` is not a valid HTTP status
         here: "\"ok\""
         hint: write statuses, ranges or classes: `200,201`, `200-204`, `2xx`
     "#);
@@ -649,32 +649,32 @@ fn tables_and_several_metrics_in_a_figure() {
     15:1: unknown key `titel` in `table`
         here: "titel"
         hint: did you mean `title`?
-    18:11: `table` has `metric` and `metrics`, of which it takes one
+    18:11: `table` has both `metric` and `metrics`, only one is allowed
         here: "[\"latency_p50\"]"
     20:27: unknown metric `latency_p5`
         here: "\"latency_p5\""
         hint: did you mean `latency_p50`?
     20:41: a metric is a name, not an integer
         here: "5"
-    20:44: metric `latency_p50` is named twice
+    20:44: duplicate metric `latency_p50`
         here: "\"latency_p50\""
-    22:11: `table.metrics` is a list of metrics
+    22:11: `table.metrics` must be a list of metrics
         here: "\"latency_p50\""
         hint: write `metrics = ["throughput", "latency_p99"]`, or `metric` for one
     24:11: `table.metrics` names no metric
         here: "[]"
-    28:5: `latency_p50` and `throughput` have no unit in common
+    28:5: `latency_p50` and `throughput` have different units
         here: "[\"latency_p50\", \"throughput\"]"
-        hint: draw two figures
-    33:10: several metrics on `y` are the series, so `series` has no meaning
+        hint: use two figures
+    33:10: several metrics on `y` are the series, so `series` cannot be set
         here: "\"server\""
-        hint: name the factor as `facet`: it then has a panel for each level
-    36:5: a timeline has one metric
+        hint: use the factor as `facet`: one panel per level
+    36:5: a timeline has only one metric
         here: "[\"latency_p50\", \"latency_p99\"]"
-        hint: draw a figure for each
+        hint: draw one figure per metric
     "#);
     insta::assert_snapshot!(mistakes(&format!("table = 5\n{GOOD}")), @r#"
-    1:9: `table` is a list of tables, not an integer
+    1:9: `table` must be a list of tables, not an integer
         here: "5"
         hint: begin each table with `[[table]]`
     "#);
@@ -688,7 +688,7 @@ fn profiles_are_checked_too() {
     16:1: unknown key `clints` in `load`
         here: "clints"
         hint: did you mean `clients`?
-    17:7: `full` holds a profile itself, `full`
+    17:7: `full` contains another profile, `full`
         here: "full"
     19:16: `trials.stop.min` must be 1 to 10,000, not 0
         here: "0"
@@ -710,7 +710,7 @@ fn sets_are_diagnosed_in_their_own_text() {
         hint: did you mean `cores`?
     --set cores=1, 0,1: `subject.cpus` from level `0` of `cores` must be 1 to 4,096, or "all", not `0`
         here: "0"
-    --set cores=1, 0,1: factor `cores` has the level `1` twice
+    --set cores=1, 0,1: duplicate level `1` in factor `cores`
         here: "1"
     --set server=: factor `server` has no levels
         here: ""
@@ -722,21 +722,21 @@ fn sets_are_diagnosed_in_their_own_text() {
     --set load.stop.duratoin=2s: unknown key `duratoin` in `load.stop`
         here: "duratoin"
         hint: did you mean `duration`?
-    --set lod.clients=2: the study has no table `lod` to set a value in
+    --set lod.clients=2: the study has no table `lod`
         here: "lod"
         hint: did you mean `load`?
     --set load.clients=many: `load.clients`: `many` is not a number
         here: "many"
-    --set load..x=1: `load..x` is not a key
+    --set load..x=1: `load..x` is not a valid key
         here: "load"
     "#);
     insta::assert_snapshot!(set(&[("load.clients.x.y", "5"), ("subject.command", "x {prt}"), ("trials.stop.min", "31")]), @r#"
-    11:1: factor `server` is used nowhere
+    11:1: factor `server` is never used
         here: "server"
         hint: write `{server}` in `[subject]` or `[load]`, or drop the factor
-    --set load.clients.x.y=5: `load.clients` is a count, such as `40` or `"50k"`, not a table
+    --set load.clients.x.y=5: `load.clients` must be a count, such as `40` or `"50k"`, not a table
         here: "clients"
-    --set subject.command=x {prt}: `{prt}` names no factor
+    --set subject.command=x {prt}: `{prt}` does not name a factor
         here: "{prt}"
         hint: available: `server`, `cores`
     "#);

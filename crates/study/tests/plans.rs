@@ -85,15 +85,15 @@ fn what_the_machine_cannot_run_is_a_point_that_says_so() {
     let unrunnable = |cpus, sets: &[(&str, &str)]| plan(Profile::Full, cpus, sets).points[5].unrunnable.clone();
     assert_eq!(unrunnable(41, &[]), None);
     let needs = |text: &str| Some(text.to_owned());
-    assert_eq!(unrunnable(2, &[]), needs("needs 41 processors (40 for the subject, 1 for the generator), has 2"));
+    assert_eq!(unrunnable(2, &[]), needs("needs 41 CPUs (40 for the server, 1 for the generator), has 2"));
     assert_eq!(
         unrunnable(44, &[("load.cpus", "8")]),
-        needs("needs 48 processors (40 for the subject, 8 for the generator), has 44")
+        needs("needs 48 CPUs (40 for the server, 8 for the generator), has 44")
     );
     assert_eq!(unrunnable(40, &[("load.share_cpus", "true")]), None);
     assert_eq!(
         unrunnable(39, &[("load.share_cpus", "true")]),
-        needs("needs 40 processors (shared by subject and generator), has 39")
+        needs("needs 40 CPUs (shared by server and generator), has 39")
     );
 }
 
@@ -217,7 +217,7 @@ fn processors_up_to_what_the_generator_leaves() {
     assert_eq!(cpus(2, &[("subject.cpus", "all")]), "1, 1, 1");
     assert_eq!(cpus(1, &[]), "1, 1 of 2, 1 of 40");
     let alone = http(1, &[]).points[0].unrunnable.clone();
-    assert_eq!(alone.as_deref(), Some("needs 2 processors (1 for the subject, 1 for the generator), has 1"));
+    assert_eq!(alone.as_deref(), Some("needs 2 CPUs (1 for the server, 1 for the generator), has 1"));
 }
 
 #[test]

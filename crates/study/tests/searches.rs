@@ -154,18 +154,18 @@ fn mistakes_in_a_search_come_in_one_go() {
         .replace("stop = \"5s\"", "stop = { requests = 1000 }\nrate = \"10k\"\nloop = \"closed\"\nthink = \"1ms\"")
         + "[trials]\nstop = { min = 5, level = 0.9 }\n";
     insta::assert_snapshot!(mistakes(&text), @r#"
-    8:8: trials of `load.search` end after a time
+    8:8: trials of `load.search` must end after a time
         here: "{ requests = 1000 }"
         hint: write `stop = "5s"`: above its capacity a server never catches up
-    9:8: `load.rate` has no meaning beside `load.search`
+    9:8: `load.rate` cannot be combined with `load.search`
         here: "\"10k\""
-        hint: drop it: the search tries rates of an open loop
+        hint: drop it: the search chooses the rates
     10:8: a search needs an open loop
         here: "\"closed\""
         hint: drop `loop`
-    11:9: `load.think` has no meaning beside `load.search`
+    11:9: `load.think` cannot be combined with `load.search`
         here: "\"1ms\""
-        hint: drop it: the search tries rates of an open loop
+        hint: drop it: the search chooses the rates
     12:25: `load.search.objective`: unknown metric `p98`
         here: "p98"
         hint: did you mean `p90`?
@@ -196,9 +196,9 @@ fn a_search_needs_an_objective_and_an_order() {
 #[test]
 fn counts_of_trials_mean_nothing_to_a_search() {
     insta::assert_snapshot!(mistakes(&(SEARCH.to_owned() + "[trials]\nstop = { min = 5, max_time = \"1h\" }\n")), @r#"
-    13:10: `trials.stop.min` has no meaning where all trials are steps of a search
+    13:10: `trials.stop.min` does not apply: all trials are steps of a search
         here: "min"
-        hint: `load.search` has `confirm` and `max_steps`
+        hint: use `confirm` and `max_steps` of `load.search`
     "#);
     plan(&(SEARCH.to_owned() + "[trials]\nstop = { level = 0.9, max_time = \"1h\" }\n"));
 }
@@ -207,14 +207,14 @@ fn counts_of_trials_mean_nothing_to_a_search() {
 fn a_share_needs_a_capacity_and_a_capacity_a_share() {
     let capacity = SHARES.lines().find(|line| line.starts_with("capacity")).unwrap();
     insta::assert_snapshot!(mistakes(&SHARES.replace(capacity, "")), @r#"
-    9:8: `load.rate` is a share of a capacity that nothing finds
+    9:8: `load.rate` is a fraction of a capacity, but `load.capacity` is missing
         here: "\"{load}%\""
         hint: add `capacity = { objective = "p99 < 5ms" }`, or give a rate
     "#);
     insta::assert_snapshot!(mistakes(&SHARES.replace("{load}%", "{load}")), @r#"
-    11:12: `load.capacity` is used nowhere
+    11:12: `load.capacity` is never used
         here: "{ objective = \"p99 < 5ms\", resolution = \"10%\", confirm = 2, max_steps = 30, max_time = \"5m\" }"
-        hint: write `rate = "80%"`, or call it `search`
+        hint: write `rate = "80%"`, or rename it to `search`
     "#);
     insta::assert_snapshot!(mistakes(&SHARES.replace("[10, 50, 95]", "[10, 0, 300, \"x\"]")), @r#"
     9:8: `load.rate` must be 0.1 % to 200 % of the capacity, not `0%`
@@ -222,7 +222,7 @@ fn a_share_needs_a_capacity_and_a_capacity_a_share() {
     "#);
     let both = SEARCH.replace("search = {", "capacity = { objective = \"mean < 1s\" }\nsearch = {");
     insta::assert_snapshot!(mistakes(&both), @r#"
-    9:12: `load.search` finds the capacity already
+    9:12: `load.search` already finds the capacity
         here: "{ objective = \"mean < 1s\" }"
         hint: drop one of the two
     "#);

@@ -100,9 +100,13 @@ fn a_cache_warms_up_by_a_share_of_its_operations_or_until_it_is_steady() {
     assert_eq!(with("warmup = { steady = \"5s\" }").ok().map(|load| load.warmup), steady(5));
     for (changed, words) in [
         (text.replace("\"memcached\"", "\"memcache\""), "did you mean `memcached`"),
-        (text.replace("\"memcached\"", "\"http\""), "has no meaning with protocol `http`"),
-        (text.replace("stop = { requests = 1_000_000, max_time = \"2m\" }", "stop = \"5s\""), "a share is one of"),
-        (text.replace("clients = 50", "clients = 50\npath = \"/\""), "`load.path` has no meaning"),
+        (text.replace("\"memcached\"", "\"http\""), "does not apply to protocol `http`"),
+        (
+            text.replace("stop = { requests = 1_000_000, max_time = \"2m\" }", "stop = \"5s\""),
+            "a share needs \
+                                                                                               `stop.requests`",
+        ),
+        (text.replace("clients = 50", "clients = 50\npath = \"/\""), "`load.path` does not apply"),
     ] {
         let found = load(&changed).unwrap_err();
         assert!(found.contains(words), "{words}: {found}");
@@ -118,7 +122,7 @@ fn volley_in_full_is_the_sweep_of_volley() {
     assert_eq!(plan.points.iter().filter(|point| point.unrunnable.is_none()).count(), 13 * 3);
     assert_eq!(
         plan.points.last().unwrap().unrunnable.as_deref(),
-        Some("needs 41 processors (40 for the subject, 1 for the generator), has 2")
+        Some("needs 41 CPUs (40 for the server, 1 for the generator), has 2")
     );
     let on_80 = self::plan("volley", Profile::Full, 80);
     assert!(on_80.points.iter().all(|point| point.unrunnable.is_none()));

@@ -138,20 +138,22 @@ fn parts_that_do_not_go_together() {
     };
     check(
         "popularity = \"recency\"",
-        "3:23: `load.workload.keys.popularity`: `recency` needs `keys.reuse`: ages are of keys that are made on the way | add `reuse = 0.96`, or choose `zipf`",
+        "3:23: `load.workload.keys.popularity`: `recency` needs `keys.reuse`: only keys created during the load have \
+         ages | add `reuse = 0.96`, or choose `zipf`",
     );
-    check("new = \"set\"", "3:16: `load.workload.keys.new`: has a meaning with `keys.reuse` alone");
+    check("new = \"set\"", "3:16: `load.workload.keys.new`: only works with `keys.reuse`");
     check(
         "reuse = 0.9, shift_every = 5",
-        "3:37: `load.workload.keys.shift_every`: has no meaning with `keys.reuse` | with `reuse` the popular keys change by themselves",
+        "3:37: `load.workload.keys.shift_every`: cannot be combined with `keys.reuse` | with `reuse` the popular keys \
+         change anyway",
     );
     check(
         "popularity = \"hot-set\", hot_keys = 200_000, hot_share = 0.9",
-        "3:45: `load.workload.keys.hot_keys`: must be 1 to the 100000 keys there are, not 200000",
+        "3:45: `load.workload.keys.hot_keys`: must be 1 to 100000, the number of keys, not 200000",
     );
     check(
         "popularity = \"loop\", exponent = 1",
-        "3:42: `exponent` has no meaning with popularity `loop` | set `popularity = \"zipf\"`, or drop it",
+        "3:42: `exponent` does not apply to popularity `loop` | set `popularity = \"zipf\"`, or drop it",
     );
 }
 
@@ -159,7 +161,8 @@ fn parts_that_do_not_go_together() {
 fn scans_are_refused_and_nothing_is_nothing() {
     assert_eq!(
         mistakes("[load.workload]\npreset = \"ycsb-e\""),
-        "2:10: `ycsb-e` scans ranges of keys, which no cache protocol here has | `ycsb-a` to `ycsb-d` and `ycsb-f` are there"
+        "2:10: `ycsb-e` scans key ranges, which no supported cache protocol can do | available: `ycsb-a` to `ycsb-d` \
+         and `ycsb-f`"
     );
     assert_eq!(
         mistakes(""),
@@ -176,5 +179,5 @@ fn a_load_that_carries_none_says_so() {
     let text = "question = \"?\"\n[subject]\ncommand = \"x {port}\"\n[load]\nprotocol = \"pingpong\"\nclients = 1\nstop = \"1s\"\n[load.workload]\npreset = \"course\"\n";
     let mistakes = study::parse(text).unwrap_err();
     assert_eq!(mistakes.len(), 1, "{mistakes:?}");
-    assert_eq!(mistakes[0].to_string(), "8:7: `load.workload` has no meaning with protocol `pingpong`");
+    assert_eq!(mistakes[0].to_string(), "8:7: `load.workload` does not apply to protocol `pingpong`");
 }

@@ -24,7 +24,7 @@ pub(super) struct Gate {
 
 #[derive(Clone, Copy, Debug)]
 enum Popularity {
-    /// Ranks by a power law, of so many keys; with this probability a key that is never asked for again.
+    /// Ranks by a power law, of so many keys; with this probability a key that is never requested again.
     Zipf { exponent: f64, keys: u64, one_hit: f64 },
     /// With this probability a key asked for before, as many new keys ago as an age that is log-uniform; else a new one.
     Recency { reuse: f64 },
@@ -57,7 +57,7 @@ pub(super) const GATES: [Gate; 7] = [
     },
     Gate {
         name: "H2",
-        about: "Zipf 0.9 of 400,000 keys, sizes of ETC, 10 MiB",
+        about: "Zipf 0.9 of 400,000 keys, ETC sizes, 10 MiB",
         capacity_bytes: 10 << 20,
         requests: 4_000_000,
         least: 0.745,
@@ -66,7 +66,7 @@ pub(super) const GATES: [Gate; 7] = [
     },
     Gate {
         name: "H3",
-        about: "Zipf 1.0 of 100,000 keys and one request in five for a key never asked for again, 10 MiB",
+        about: "Zipf 1.0 of 100,000 keys and one request in five for a key never requested again, 10 MiB",
         capacity_bytes: 10 << 20,
         requests: 2_000_000,
         least: 0.698,
@@ -75,7 +75,7 @@ pub(super) const GATES: [Gate; 7] = [
     },
     Gate {
         name: "H4",
-        about: "Zipf 0.95 of 3,000,000 keys, sizes of ETC, 64 MiB",
+        about: "Zipf 0.95 of 3,000,000 keys, ETC sizes, 64 MiB",
         capacity_bytes: 64 << 20,
         requests: 10_000_000,
         least: 0.780,
@@ -84,7 +84,7 @@ pub(super) const GATES: [Gate; 7] = [
     },
     Gate {
         name: "H5",
-        about: "reuse 0.96 with an age that is log-uniform, 1 MiB",
+        about: "reuse 0.96 with a log-uniform age, 1 MiB",
         capacity_bytes: 1 << 20,
         requests: 1_000_000,
         least: 0.775,
@@ -93,7 +93,7 @@ pub(super) const GATES: [Gate; 7] = [
     },
     Gate {
         name: "H6",
-        about: "Zipf 0.99 of 20,000 keys that are others after every 200,000 requests, 2 MiB",
+        about: "Zipf 0.99 of 20,000 keys replaced every 200,000 requests, 2 MiB",
         capacity_bytes: 2 << 20,
         requests: 2_000_000,
         // Within 1.5 points of what `lru` reaches; see `lru_margin`.
@@ -103,7 +103,7 @@ pub(super) const GATES: [Gate; 7] = [
     },
     Gate {
         name: "H7",
-        about: "60,000 keys round and round, 10 MiB",
+        about: "60,000 keys in a loop, 10 MiB",
         capacity_bytes: 10 << 20,
         requests: 1_000_000,
         least: 0.65,

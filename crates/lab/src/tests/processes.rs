@@ -75,7 +75,7 @@ fn it_is_forced_when_it_will_not() {
     assert!(eventually(|| child.last_words() == "up"));
     let stopped = child.stop(Duration::from_millis(100));
     assert_eq!(stopped.to_string(), "forced after 100ms");
-    let sentence = "it ignored SIGTERM: it had not ended after 100ms and was killed (`stop_timeout`)";
+    let sentence = "ignored SIGTERM: still running after 100ms, then killed (`stop_timeout`)";
     assert_eq!(stopped.ignored_sigterm().as_deref(), Some(sentence));
     assert!(!alive(child.pid()));
 }

@@ -112,7 +112,7 @@ fn files_are_made_of_templates_and_calls_are_read() {
     telling.calls = Some("others.csv".to_owned());
     let record = run(&through(vec![telling]));
     assert!(record.measurement().is_some() && record.calls().is_none());
-    let warning = "proxy `c`: its calls, `others.csv`: No such file or directory (os error 2)";
+    let warning = "proxy `c`: calls file `others.csv`: No such file or directory (os error 2)";
     assert_eq!(record.warnings, [study::WarningKind::NotRead.says(warning)]);
 }
 
@@ -122,7 +122,7 @@ fn proxies_that_fail_say_who() {
         ("quintain serve early-exit {port}", "proxy `m`: exited (exit 7) before port "),
         (
             "quintain serve forward-crash {port} {next_port}",
-            "proxy `m`: exited (signal 9) under load, saying: the proxy is rotten",
+            "proxy `m`: exited (signal 9) under load; last output: the proxy is rotten",
         ),
         ("quintain 'serve", "proxy `m`: "),
     ] {

@@ -127,17 +127,17 @@ fn subjects_that_do_not_start() {
     assert_eq!(record.subject.exit.as_deref(), Some("exit 7"));
     assert_eq!(record.ready_ns, None);
     check_failure("quintain", point("quintain-no-such-program"), start, "No such file");
-    check_failure("quintain", point("quintain 'serve"), start, "is not closed");
+    check_failure("quintain", point("quintain 'serve"), start, "unclosed `'` in");
     let mut lost = point("quintain serve well {port}");
     lost.subject.directory = Some("quintain/no/such/folder".to_owned());
-    check_failure("quintain", lost, start, "cannot be started");
+    check_failure("quintain", lost, start, "cannot start");
     let held = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let mut taken = point("quintain serve well {port}");
     taken.subject.port = Some(held.local_addr().unwrap().port());
     check_failure("quintain", taken, start, "is in use by another process");
     let mut wide = point("quintain serve well {port}");
     wide.subject.cpus = 1_000_000;
-    check_failure("quintain", wide, start, "needs 1000001 processors");
+    check_failure("quintain", wide, start, "needs 1000001 CPUs");
 }
 
 #[test]
@@ -146,8 +146,8 @@ fn a_subject_that_goes_to_the_background() {
         "quintain",
         point("/bin/sh -c 'sleep 1000 & exit 0' {port}"),
         FailureKind::Start,
-        "answered, but a process that it had started went on in the background, where nobody watches it: start it in \
-         the foreground (",
+        "answered, but a process it had started kept running in the background, unsupervised: start it in the \
+         foreground (",
     );
     assert_eq!(record.subject.exit.as_deref(), Some("exit 0"));
 }
@@ -164,7 +164,7 @@ fn a_subject_that_ignores_sigterm() {
     let record = &told.records[0];
     assert!(record.measurement().is_some(), "{:?}", record.outcome);
     assert_eq!(record.subject.exit.as_deref(), Some("forced after 20ms"));
-    let sentence = "it ignored SIGTERM: it had not ended after 20ms and was killed (`stop_timeout`)";
+    let sentence = "ignored SIGTERM: still running after 20ms, then killed (`stop_timeout`)";
     assert_eq!(record.warnings, [WarningKind::IgnoredSigterm.says(sentence), WarningKind::Other.says("judged")]);
 }
 
@@ -197,11 +197,17 @@ fn a_subject_that_crashes_while_it_is_loaded() {
 fn generators_that_fail() {
     let well = || point("quintain serve well {port}");
     let generator = FailureKind::Generator;
-    let record = check_failure("load-crashes", well(), generator, "exit 7 without a measurement, saying: out of luck");
+    let record = check_failure(
+        "load-crashes",
+        well(),
+        generator,
+        "exit 7 without a measurement; last output: out of \
+                                                                   luck",
+    );
     assert_eq!(record.subject.exit.as_deref(), Some("signal 15"), "the subject is ended as ever");
     check_failure("load-aborts", well(), generator, "signal 6 without a measurement");
-    check_failure("load-babbles", well(), generator, "no line of ours: `\"hello\"`");
-    check_failure("load-complains", well(), generator, "none of 4 connections could be opened");
+    check_failure("load-babbles", well(), generator, "unexpected line in its output: `\"hello\"`");
+    check_failure("load-complains", well(), generator, "cannot open any of 4 connections");
     check_failure(
         "load-hears-nothing",
         well(),
@@ -242,13 +248,13 @@ fn a_load_that_hangs_is_given_up() {
 fn failures_end_their_point_and_not_the_run() {
     let folder = tempfile::tempdir().unwrap();
     let mut away = point("never started");
-    away.unrunnable = Some("needs 41 processors, has 2".to_owned());
+    away.unrunnable = Some("needs 41 CPUs, has 2".to_owned());
     let plan = plan(vec![point("quintain serve early-exit {port}"), point("quintain serve well {port}"), away], 4);
     let (ended, told) = run(&plan, &options(stand_in(folder.path(), "quintain")));
     assert_eq!(ended.cause, Cause::Complete);
     assert!(ended.points[0].as_deref().unwrap().starts_with("gave up after 3 consecutive failures; last: exited"));
-    assert_eq!(ended.points[1].as_deref(), Some("4 trials, as many as the study allows"));
-    assert_eq!(ended.points[2].as_deref(), Some("needs 41 processors, has 2"));
+    assert_eq!(ended.points[1].as_deref(), Some("4 trials, the maximum of the study"));
+    assert_eq!(ended.points[2].as_deref(), Some("needs 41 CPUs, has 2"));
     let trials = |point| told.records.iter().filter(|record| record.point == point).count();
     assert_eq!((trials(0), trials(1), trials(2)), (3, 4, 0));
     assert_eq!(told.records.iter().map(|record| record.order).collect::<Vec<_>>(), (0..7).collect::<Vec<_>>());
@@ -388,7 +394,7 @@ fn a_search_may_break_its_subject_more_often_than_others() {
     plan.points.remove(0);
     let (ended, told) = run_with(&plan, &[], &options, &mut endless, &|_| false);
     assert_eq!(told.records.len(), 9);
-    assert_eq!(ended.unwrap().points[0].as_deref(), Some("9 trials, as many as the study allows"));
+    assert_eq!(ended.unwrap().points[0].as_deref(), Some("9 trials, the maximum of the study"));
 }
 
 #[test]
@@ -421,7 +427,7 @@ fn time_and_store_end_a_run() {
         interrupted: &|| false,
     };
     let error = crate::run(&plan, &[], &[], &options, &mut hooks).unwrap_err();
-    assert_eq!(error.to_string(), "cannot keep the record of trial 0: disk full");
+    assert_eq!(error.to_string(), "cannot store the record of trial 0: disk full");
 }
 
 #[test]
@@ -449,7 +455,7 @@ fn spinners_run_with_the_trials_or_end_the_run() {
     spinning.exe = stand_in(folder.path(), "spin-dies");
     let (ended, told) = run_with(&plan, &[], &spinning, &mut |_, _| Next::Trial(None), &|_| false);
     let text = ended.unwrap_err().to_string();
-    assert!(text.contains("do not run: exit 7 no such policy"), "{text}");
+    assert!(text.contains("are not running: exit 7 no such policy"), "{text}");
     assert_eq!(told.records.len(), 0);
 }
 

@@ -140,11 +140,11 @@ impl<'a> Client<'a> {
     ///
     /// # Errors
     /// Why it does not come to stand.
-    pub(crate) fn reach(&mut self) -> Result<(), String> {
+    pub(crate) fn reach(&mut self) -> Result<(), (Fault, String)> {
         let mut values = self.program.begin(self.seed, 0);
         let url = values.text(&self.program.steps[0].url);
-        let endpoint = dial::endpoint(&url)?;
-        self.connected(&url, &endpoint).map(drop).map_err(|(_, why)| why)
+        let endpoint = dial::endpoint(&url).map_err(|why| (Fault::Value, why))?;
+        self.connected(&url, &endpoint).map(drop)
     }
 
     /// Makes one journey. `is_over` says whether the load has ended, and is asked while a reply is waited for.
@@ -197,15 +197,15 @@ impl<'a> Client<'a> {
         is_over: &mut dyn FnMut(&mut Recorder) -> bool,
     ) -> Result<bool, (Fault, String)> {
         let url = values.text(&step.url);
-        let endpoint = dial::endpoint(&url).map_err(|why| (Fault::Value, format!("what it is to call: {why}")))?;
+        let endpoint = dial::endpoint(&url).map_err(|why| (Fault::Value, format!("invalid URL to call: {why}")))?;
         self.sequence = self.sequence.wrapping_add(1) & i32::MAX;
         let sequence = self.sequence;
         self.request.clear();
         let place = (endpoint.host_field.as_str(), endpoint.target.as_str());
         let composed = self.program.compose(step, values, place, sequence, &mut self.request);
-        composed.map_err(|why| (Fault::Value, format!("what it is to send: {why}")))?;
+        composed.map_err(|why| (Fault::Value, format!("cannot compose the request: {why}")))?;
         let key = self.connected(&url, &endpoint)?;
-        let mut connection = self.connections.remove(&key).expect("it was just opened, or kept");
+        let mut connection = self.connections.remove(&key).expect("just opened or kept open");
         let (sent_before, received_before) = (connection.sent_bytes, connection.received_bytes);
         let sent_at = net::thread::monotonic_ns();
         let outcome = self.exchange(&mut connection, step, sent_at, is_over);
@@ -235,7 +235,7 @@ impl<'a> Client<'a> {
                     self.connections.insert(key, connection);
                 } else if connection.has_more() {
                     // What follows an answer and was not asked for makes the next one doubtful.
-                    return Err((Fault::Framing, "bytes behind the reply that nobody asked for".to_owned()));
+                    return Err((Fault::Framing, "unexpected bytes after the response".to_owned()));
                 }
                 judged
             }
@@ -291,7 +291,7 @@ impl<'a> Client<'a> {
                     let now = net::thread::monotonic_ns();
                     if now.saturating_sub(sent_at) >= self.timeout_ns {
                         let waited = self.timeout_ns as f64 / 1e9;
-                        return Err((Fault::Timeout, format!("no reply within {waited} s")));
+                        return Err((Fault::Timeout, format!("no response within {waited} s")));
                     }
                     if is_over(&mut self.recorder) {
                         return Ok(None);

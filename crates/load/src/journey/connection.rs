@@ -83,10 +83,10 @@ impl Connection {
                 break;
             }
             if connection.fill()? == Some(0) {
-                return Err((Fault::Tls, "the server ended the connection within the TLS handshake".to_owned()));
+                return Err((Fault::Tls, "the server closed the connection during the TLS handshake".to_owned()));
             }
             if net::thread::monotonic_ns() > until {
-                return Err((Fault::ConnectTimeout, "the TLS handshake did not end in time".to_owned()));
+                return Err((Fault::ConnectTimeout, "TLS handshake timed out".to_owned()));
             }
         }
         connection.flush()?;
@@ -126,7 +126,7 @@ impl Connection {
         }
         let progress = self.reader.read(&mut self.memo, asked, &self.inbox, |piece| body.extend_from_slice(piece));
         if body.len() > limit {
-            return Err((Fault::Body, format!("a body of more than {limit} bytes")));
+            return Err((Fault::Body, format!("the body exceeds {limit} bytes")));
         }
         match progress.map_err(framing)? {
             Progress::More => {
@@ -143,7 +143,7 @@ impl Connection {
     fn ended(&mut self) -> Result<Piece, (Fault, String)> {
         match self.reader.end().map_err(framing)? {
             Some(response) => Ok(Piece::Done(response)),
-            None => Err((Fault::Closed, "the server ended the connection before it answered".to_owned())),
+            None => Err((Fault::Closed, "the server closed the connection before responding".to_owned())),
         }
     }
 

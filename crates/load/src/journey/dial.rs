@@ -38,7 +38,7 @@ pub(crate) struct Endpoint {
 pub(crate) fn endpoint(text: &str) -> Result<Endpoint, String> {
     let found = url::parse(text).map_err(|error| error.to_string())?;
     if !matches!(found.protocol, Protocol::Http | Protocol::Https) {
-        return Err(format!("`{}` is no URL of HTTP", text.escape_debug()));
+        return Err(format!("`{}` is not an HTTP URL", text.escape_debug()));
     }
     Ok(Endpoint {
         is_encrypted: found.protocol == Protocol::Https,
@@ -129,7 +129,7 @@ impl Dial {
     /// `GET /resolve?endpoint=URL`.
     fn ask(&mut self, resolver: &Endpoint, url: &str, endpoint: &Endpoint) -> Result<Option<Place>, (Fault, String)> {
         let about =
-            |(fault, why): (Fault, String)| (fault, format!("asking {} for `{url}`: {why}", resolver.host_field));
+            |(fault, why): (Fault, String)| (fault, format!("resolving `{url}` with {}: {why}", resolver.host_field));
         let address = self.name(&resolver.host, resolver.port).map_err(about)?;
         let patience = Duration::from_nanos(self.timeout_ns);
         let mut connection = Connection::open(address, None, patience).map_err(about)?;
@@ -145,7 +145,7 @@ impl Dial {
             match connection.receive(Asked::Get, &mut body, ANSWER_BYTES_MAX).map_err(about)? {
                 Piece::Done(response) => break response,
                 Piece::More if net::thread::monotonic_ns() >= until_ns => {
-                    return Err(about((Fault::Timeout, "no answer in time".to_owned())));
+                    return Err(about((Fault::Timeout, "timed out".to_owned())));
                 }
                 Piece::More => {}
             }
@@ -168,7 +168,7 @@ fn read_answer(status: u16, body: &[u8], endpoint: &Endpoint) -> Result<Option<P
         return Ok(None);
     }
     let address = answer.view().get("address").and_then(|address| address.as_str()?.parse().ok());
-    let address = address.ok_or("no `address` that is `ip:port`")?;
+    let address = address.ok_or("no `address` of the form `ip:port`")?;
     let is_encrypted = match answer.view().get("tls") {
         None => endpoint.is_encrypted,
         Some(tls) => tls.as_bool().ok_or("`tls` is neither true nor false")?,

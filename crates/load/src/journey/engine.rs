@@ -151,11 +151,9 @@ pub(crate) fn run(spec: &LoadSpec, tell: &mut dyn FnMut(Event), abort: &AtomicBo
             measurement.journey = Some(Box::new(journey_of(&asked.program, made)));
             Ok(measurement)
         }
-        Outcome::Unreachable(refusal) => Err(LoadError::Unreachable {
-            address: spec.target.address().to_owned(),
-            clients,
-            reason: refusal.unwrap_or_else(|| "no answer in time".to_owned()),
-        }),
+        Outcome::Unreachable(refusal) => {
+            Err(LoadError::unreachable(spec.target.address().to_owned(), clients, refusal))
+        }
         // A journey replays no trace.
         Outcome::TraceEnded | Outcome::Interrupted => Err(LoadError::Interrupted),
     }
@@ -246,14 +244,14 @@ fn work(
 ) -> Result<(Done, ClientResults), LoadError> {
     if let (_, Some(cpu)) = group(spec, index) {
         net::thread::pin_current_thread(cpu)
-            .map_err(|source| kernel(&format!("pin client {index} to processor {cpu}"), source))?;
+            .map_err(|source| kernel(&format!("pin client {index} to CPU {cpu}"), source))?;
     }
     let mut watch = Watch { observer: Observer::new(control, index), published: 0, paused_ns: 0 };
     let gauge = watch.observer.gauge;
     let mut client = Client::new(common, index, Recorder::new(spec.window_ns, false, is_encrypted, false));
     match client.reach() {
         Ok(()) => gauge.reached.store(1, Relaxed),
-        Err(why) => watch.observer.problem(why),
+        Err((fault, why)) => watch.observer.problem(fault, why),
     }
     gauge.settled.store(1, Release);
     while net::thread::monotonic_ns() < control.start.load(Acquire) {

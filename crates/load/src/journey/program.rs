@@ -66,7 +66,7 @@ impl Program {
         let mut names = Names::default();
         for name in targets.keys().filter(|name| !journey.targets.iter().any(|known| known.0 == **name)) {
             let known = journey.targets.iter().map(|target| format!("`{}`", target.0)).collect::<Vec<_>>().join(", ");
-            mistakes.push(format!("the journey `{}` has no target `{name}`, but {known}", journey.name));
+            mistakes.push(format!("the journey `{}` has no target `{name}`, only {known}", journey.name));
         }
         let mut bases = Vec::new();
         for (name, url) in &journey.targets {
@@ -78,7 +78,7 @@ impl Program {
                         parsed.protocol,
                         study::protocol::Protocol::Http | study::protocol::Protocol::Https
                     ) => {}
-                Ok(_) => mistakes.push(format!("target `{name}`: `{url}` is no URL of HTTP")),
+                Ok(_) => mistakes.push(format!("target `{name}`: `{url}` is not an HTTP URL")),
                 Err(_) if url.is_empty() => mistakes.push(format!("target `{name}` of the journey has no URL")),
                 Err(error) => mistakes.push(format!("target `{name}`: {error}")),
             }
@@ -222,14 +222,14 @@ impl Program {
     fn thrift(&self, schema: usize) -> &thrift::Schema {
         match &self.schemas[schema] {
             Codec::Thrift(schema) => schema,
-            Codec::Soap(_) => unreachable!("a step was looked up in a schema of its own codec"),
+            Codec::Soap(_) => unreachable!("a step is looked up in a schema of its own codec"),
         }
     }
 
     fn soap(&self, schema: usize) -> &Wsdl {
         match &self.schemas[schema] {
             Codec::Soap(wsdl) => wsdl,
-            Codec::Thrift(_) => unreachable!("a step was looked up in a schema of its own codec"),
+            Codec::Thrift(_) => unreachable!("a step is looked up in a schema of its own codec"),
         }
     }
 }
@@ -239,10 +239,10 @@ fn codec(schema: &Schema, mistakes: &mut Vec<String>) -> Option<Codec> {
     let own = wire::schemas::named(&schema.file).filter(|_| schema.text.is_empty());
     let text = own.unwrap_or(&schema.text);
     if text.is_empty() {
-        mistakes.push(format!("schema `{}`: the file `{}` was not read", schema.name, schema.file));
+        mistakes.push(format!("schema `{}`: cannot read the file `{}`", schema.name, schema.file));
         return None;
     }
-    let mut include = |path: &str| Err(format!("a journey's schema is one file, and `{path}` another"));
+    let mut include = |path: &str| Err(format!("includes are not supported in a journey's schema: `{path}`"));
     let read = if schema.file.ends_with(".wsdl") {
         soap::wsdl::parse(&schema.file, text, &mut include).map(|wsdl| Codec::Soap(Box::new(wsdl)))
     } else {
@@ -284,7 +284,7 @@ fn read(
                             None
                         }
                         (Some(called), _) if called.is_oneway => {
-                            told(format!("`{method}` is oneway, and has no reply to verify"));
+                            told(format!("`{method}` is oneway, so it has no reply to verify"));
                             None
                         }
                         (_, Err(error)) => {
@@ -295,15 +295,13 @@ fn read(
                             let sample = thrift_sample(schema, &thrift::Type::Struct(called.arguments), &arguments);
                             let _ = compose_thrift(schema, called, &sample, 0).map_err(&mut told);
                             let unset = unset(schema, called, &arguments);
-                            unset
-                                .into_iter()
-                                .for_each(|name| told(format!("the argument `{name}` of `{method}` is missing")));
+                            unset.into_iter().for_each(|name| told(format!("missing argument `{name}` of `{method}`")));
                             Some(Body::Thrift { schema: at, method: Box::new(called.clone()), arguments })
                         }
                     }
                 }
                 Some((_, Codec::Soap(_))) => {
-                    told(format!("the schema `{schema}` is no Thrift"));
+                    told(format!("the schema `{schema}` is not Thrift"));
                     None
                 }
                 None => None, // Its mistakes are told.
@@ -330,7 +328,7 @@ fn read(
                     }
                 },
                 Some((_, Codec::Thrift(_))) => {
-                    told(format!("the schema `{schema}` is no WSDL"));
+                    told(format!("the schema `{schema}` is not WSDL"));
                     None
                 }
                 None => None,
@@ -458,14 +456,14 @@ fn thrift_reply(
     sequence: i32,
 ) -> Result<Value, (Fault, String)> {
     let message = thrift::Message::decode(Protocol::Binary, body, &thrift::Limits::DEFAULT)
-        .map_err(|error| (Fault::Body, format!("no Thrift message: {error}")))?;
+        .map_err(|error| (Fault::Body, format!("not a Thrift message: {error}")))?;
     let header = message.header;
     if !matches!(header.kind, MessageKind::Reply | MessageKind::Exception) {
-        return Err((Fault::WrongAnswer, "a message that is no reply".to_owned()));
+        return Err((Fault::WrongAnswer, "message is not a reply".to_owned()));
     }
     if header.name != method.name || header.sequence != sequence {
-        let found = format!("the reply to `{}`, number {}", header.name.escape_debug(), header.sequence);
-        return Err((Fault::WrongAnswer, format!("{found}, to `{}`, number {sequence}", method.name)));
+        let found = format!("got the reply to `{}`, number {}", header.name.escape_debug(), header.sequence);
+        return Err((Fault::WrongAnswer, format!("{found}, expected `{}`, number {sequence}", method.name)));
     }
     match message.outcome(schema, method) {
         thrift::Outcome::Returned(value) => Ok(value.map_or(Value::Null, |value| value.to_value())),
@@ -474,7 +472,7 @@ fn thrift_reply(
             let why = String::from_utf8_lossy(exception.message).chars().take(200).collect::<String>();
             Err((Fault::ErrorAnswer, format!("`{}` failed: {why}", method.name)))
         }
-        thrift::Outcome::Missing => Err((Fault::Body, format!("the reply to `{}` has no result", method.name))),
+        thrift::Outcome::Missing => Err((Fault::Body, format!("the response to `{}` has no result", method.name))),
     }
 }
 

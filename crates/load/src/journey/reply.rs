@@ -23,17 +23,17 @@ pub(crate) fn find<'v>(path: &Path, reply: &'v Value) -> Option<&'v Value> {
 /// # Errors
 /// Why there is none, in words.
 pub(crate) fn take(path: &Path, words: &str, reply: &Value) -> Result<Value, String> {
-    let found = find(path, reply).ok_or_else(|| format!("`{words}` is not in the reply"))?;
+    let found = find(path, reply).ok_or_else(|| format!("`{words}` is not in the response"))?;
     if path.is_count {
         return match found {
             Value::List(items) => Ok(Value::Integer(items.len() as i64)),
             Value::Map(pairs) => Ok(Value::Integer(pairs.len() as i64)),
-            other => Err(format!("`{words}` counts {}, which is no list", article(other))),
+            other => Err(format!("`{words}` counts {}, which is not a list", article(other))),
         };
     }
     match found {
         Value::Null | Value::List(_) | Value::Map(_) | Value::Record(_) => {
-            Err(format!("`{words}` is {}, no single value", article(found)))
+            Err(format!("`{words}` is {}, not a single value", article(found)))
         }
         single => Ok(single.clone()),
     }
@@ -47,7 +47,7 @@ pub(crate) fn expect(path: &Path, words: &str, expected: &Value, reply: &Value) 
     let found = match (path.is_count, find(path, reply)) {
         (true, _) => take(path, words, reply)?,
         (false, Some(found)) => found.clone(),
-        (false, None) => return Err(format!("`{words}` is not in the reply, expected {}", show(expected))),
+        (false, None) => return Err(format!("`{words}` is not in the response, expected {}", show(expected))),
     };
     if is_same(&found, expected) {
         return Ok(());
@@ -127,11 +127,11 @@ mod tests {
             ("result.total", "2"),
             ("result.notes[1].title", "\"two\""),
             ("count(result.notes)", "2"),
-            ("result.notes[2].title", "`result.notes[2].title` is not in the reply"),
-            ("result.notes", "`result.notes` is a list, no single value"),
-            ("result.nothing", "`result.nothing` is nothing, no single value"),
-            ("result.total.x", "`result.total.x` is not in the reply"),
-            ("count(result.total)", "`count(result.total)` counts a single value, which is no list"),
+            ("result.notes[2].title", "`result.notes[2].title` is not in the response"),
+            ("result.notes", "`result.notes` is a list, not a single value"),
+            ("result.nothing", "`result.nothing` is nothing, not a single value"),
+            ("result.total.x", "`result.total.x` is not in the response"),
+            ("count(result.total)", "`count(result.total)` counts a single value, which is not a list"),
         ] {
             assert_eq!(taken(path), expected);
         }
@@ -145,7 +145,7 @@ mod tests {
         assert_eq!(told("result", Value::record([("total", Value::Integer(2))])), None, "records may have more");
         assert_eq!(told("result.total", Value::Integer(3)).unwrap(), "`result.total` is 2, expected 3");
         assert_eq!(told("result.total", "2".into()).unwrap(), "`result.total` is 2, expected \"2\"");
-        assert_eq!(told("result.x", true.into()).unwrap(), "`result.x` is not in the reply, expected true");
+        assert_eq!(told("result.x", true.into()).unwrap(), "`result.x` is not in the response, expected true");
         let long = told("result.notes[0].title", "x".repeat(100).into()).unwrap();
         assert!(long.ends_with("..."), "{long}");
     }

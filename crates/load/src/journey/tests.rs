@@ -250,7 +250,7 @@ fn certificates_are_checked_against_the_root_that_was_written() {
             }
             let spec = LoadSpec { target: with(None, "127.0.0.1"), clients: 1, ..spec() };
             let error = crate::run(&spec, &mut |_| {}, &AtomicBool::new(false)).unwrap_err().to_string();
-            assert!(error.contains("could be opened"), "{error}");
+            assert!(error.contains("cannot open any of"), "{error}");
         },
     );
 }
@@ -372,7 +372,7 @@ fn nobody_there_is_told() {
     let target = target(preset("chess"), &[("chess", format!("http://127.0.0.1:{port}"))]);
     let spec = LoadSpec { target, clients: 2, ..spec() };
     let error = crate::run(&spec, &mut |_| {}, &AtomicBool::new(false)).unwrap_err().to_string();
-    assert!(error.contains(&format!("none of 2 connections to http://127.0.0.1:{port}")), "{error}");
+    assert!(error.contains(&format!("cannot open any of 2 connections to http://127.0.0.1:{port}")), "{error}");
 }
 
 #[test]
@@ -408,14 +408,14 @@ soap = "chess Resign"
     for expected in [
         "has no target `others`",
         "target `user` of the journey has no URL",
-        "the file `mine.thrift` was not read",
+        "cannot read the file `mine.thrift`",
         "step `findNotes` (line 6): NoteStore.findNotes.arguments",
         "`evernote.thrift` has no method `UserStore.findNotes`",
         "step `MakeAMove` (line 13)",
         "`chess.wsdl` has no operation `Resign`",
-        "a journey has 1024 at most",
+        "journeys allow at most 1024",
         "`pipeline` is 2",
-        "`requests` is 3, and one journey has 4 calls",
+        "`requests` is 3, fewer than the 4 calls of one journey",
     ] {
         assert!(told.iter().any(|mistake| mistake.contains(expected)), "{expected} in {told:#?}");
     }

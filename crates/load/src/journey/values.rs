@@ -46,7 +46,7 @@ impl Names {
                 template::Part::Random { length } => Piece::Random(length),
                 template::Part::Name(name) => {
                     let slot = self.0.iter().position(|known| *known == name);
-                    Piece::Slot(slot.ok_or_else(|| format!("nothing stands behind the name `{name}`"))?)
+                    Piece::Slot(slot.ok_or_else(|| format!("undefined name `{name}`"))?)
                 }
             })
         };

@@ -199,7 +199,7 @@ enum Problem {
 
 /// Where operations come from.
 #[derive(Debug)]
-#[expect(clippy::large_enum_variant, reason = "there is one a worker, and it is asked at every operation")]
+#[expect(clippy::large_enum_variant, reason = "there is one per worker, used at every operation")]
 enum Source {
     Drawn(Operations),
     TraceOp(Tape),
@@ -463,7 +463,7 @@ impl<C: Codec> Protocol for Cache<C> {
         let (Operation { kind, key, value_bytes, ttl_s, .. }, key_bytes) = match &mut self.operations {
             Source::Drawn(operations) => (operations.next_operation(), 0),
             Source::TraceOp(tape) => {
-                let traced = tape.next().expect("as many are asked for as are available");
+                let traced = tape.next().expect("no more are requested than are available");
                 self.shared.sent(&traced);
                 let crate::trace::TraceOp { kind, key, value_bytes, ttl_s, new, key_bytes, .. } = traced;
                 let ttl_s = if C::HAS_TTL { ttl_s } else { 0 };
@@ -530,18 +530,18 @@ impl<C: Codec> Protocol for Cache<C> {
                 self.shared.texts.value(*key, &mut set);
                 let what = match expected {
                     Some(expected) if u64::from(*expected) != *bytes => format!("where {expected} were set"),
-                    _ => "that is not what was set under its key".to_owned(),
+                    _ => "that differs from the value set under its key".to_owned(),
                 };
                 let words = difference.words(&set[difference.at() as usize..]);
                 format!("a value of {bytes} bytes {what}: {words}; {SUSPECTS}")
             }
             Problem::Flags { found, expected } => {
                 let found = found.map_or("no flags".to_owned(), |found| format!("flags {found}"));
-                format!("a value with {found} where {expected} were set; {SUSPECTS}")
+                format!("a value with {found}, but {expected} were set; {SUSPECTS}")
             }
-            Problem::Error => format!("the server said `{}`", self.said.bytes().escape_ascii()),
+            Problem::Error => format!("the server replied `{}`", self.said.bytes().escape_ascii()),
             Problem::Unexpected(verb) => format!(
-                "an answer that means nothing to {}",
+                "a response that is not valid for {}",
                 match verb {
                     Verb::Get => "a GET",
                     Verb::Set => "a SET",

@@ -65,7 +65,7 @@ impl Http {
             }
         }
         if weight_until == 0 {
-            mistakes.push("there is no request with a weight above 0".to_owned());
+            mistakes.push("no request has a weight above 0".to_owned());
         }
         if !mistakes.is_empty() {
             return Err(mistakes);

@@ -77,7 +77,7 @@ impl Protocol for Pingpong {
         let bytes = expected.to_be_bytes();
         let difference = Difference::find(0, &word.to_be_bytes(), |at, byte| bytes[at as usize] == byte)?;
         let words = difference.words(&bytes[difference.at() as usize..]);
-        Some(format!("answered {word:#010x}, expected {expected:#010x}: {words}"))
+        Some(format!("received {word:#010x}, expected {expected:#010x}: {words}"))
     }
 }
 
@@ -104,7 +104,7 @@ mod tests {
         assert_eq!(
             protocol.explain(),
             Some(format!(
-                "answered {word:#010x}, expected {expected:#010x}: at offset 3, found `{}`, expected `{}`",
+                "received {word:#010x}, expected {expected:#010x}: at offset 3, found `{}`, expected `{}`",
                 std::ascii::escape_default(word as u8),
                 std::ascii::escape_default(expected as u8)
             ))

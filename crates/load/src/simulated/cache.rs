@@ -268,7 +268,7 @@ fn flags_are_verified_as_values_are() {
     let (hits, wrong) = (of(&measurement).counts.hits, measurement.errors["value"]);
     assert_eq!((hits + wrong, wrong), (store.borrow().hits, store.borrow().hits / 10));
     let words = &measurement.error_examples["value"];
-    assert!(words.starts_with("a value with flags 0 where ") && words.contains(" were set; "), "{words}");
+    assert!(words.starts_with("a value with flags 0, but ") && words.contains(" were set; "), "{words}");
     let distinct = store.borrow().flags.values().copied().collect::<std::collections::BTreeSet<_>>();
     assert!(distinct.len() == 100 && distinct.iter().any(|&flags| flags > 1 << 31), "of all 32 bits");
 }

@@ -54,13 +54,13 @@ fn requests_that_are_lost_with_their_connections_are_requests_too() {
 fn a_number_of_requests_is_given_up_where_no_answer_comes() {
     let silent = measure(&number(), |_| peers::silent().into());
     assert_eq!((silent.requests, errors(&silent), silent.unfinished), (0, vec![("timeout", 4)], 4));
-    assert_eq!(silent.stop_reason, "requests: given up, nothing had come for 0.6 s");
+    assert_eq!(silent.stop_reason, "requests: gave up, no response for 0.6 s");
     near(silent.duration_ns as f64, 2.0 * TIMEOUT as f64, 0.05);
 
     // A number of requests to warm up with is no trap either.
     let spec = LoadSpec { warmup: Warmup::Requests(50), ..number() };
     let silent = measure(&spec, |_| peers::silent().into());
-    assert!(silent.stop_reason.ends_with("nothing had come for 0.6 s; the warm-up was cut short"), "{silent:?}");
+    assert!(silent.stop_reason.ends_with("no response for 0.6 s; the warm-up was cut short"), "{silent:?}");
     let wrong = measure(&spec, |_| peers::wrong_every(1).into());
     assert_eq!((wrong.warmup_requests, errors(&wrong)), (0, vec![("wrong-answer", N)]));
     assert!(wrong.warmup_errors["wrong-answer"] >= 50 && wrong.warmup_ns < 10 * S, "{:?}", wrong.warmup_errors);
@@ -75,7 +75,7 @@ fn a_number_of_requests_is_given_up_where_the_server_has_gone() {
     let gone = measure(&number(), serve);
     assert_eq!((gone.requests, gone.errors["reset"]), (80, 4));
     assert!(gone.errors["refused"] > 4, "{:?}", gone.errors);
-    assert!(gone.stop_reason.starts_with("requests: given up"), "{}", gone.stop_reason);
+    assert!(gone.stop_reason.starts_with("requests: gave up"), "{}", gone.stop_reason);
     assert!(gone.duration_ns < S, "{}", gone.duration_ns);
 }
 
@@ -103,7 +103,7 @@ fn slow_answers_and_rare_requests_are_waited_for() {
     });
     // All 40 were sent, and the 13 that nobody answers are not waited for for ever.
     assert_eq!((measurement.requests, errors(&measurement)), (27, vec![("timeout", 13)]));
-    assert!(measurement.stop_reason.starts_with("requests: given up"), "{}", measurement.stop_reason);
+    assert!(measurement.stop_reason.starts_with("requests: gave up"), "{}", measurement.stop_reason);
     assert!((20 * S..60 * S).contains(&measurement.duration_ns), "{}", measurement.duration_ns);
 }
 

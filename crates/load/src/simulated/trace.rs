@@ -213,10 +213,10 @@ fn what_cannot_be_replayed_has_a_place() {
     assert_eq!(problem(TWITTER, bad), "t:2: unknown operation `peek`");
     assert_eq!(problem(TWITTER, b""), "the trace `t` is empty");
     let back = b"5,k,5,1,7,get,0\n4,k,5,1,7,get,0\n";
-    assert_eq!(problem(TWITTER_TIMED, back), "t:2: the time 4 after 5: times of a trace do not go back");
+    assert_eq!(problem(TWITTER_TIMED, back), "t:2: time 4 after 5: the times of a trace must not decrease");
     let untimed = "trace = { file = \"t\", format = \"meta-kv\", gaps = \"recorded\" }";
     let lines = b"key,op,size\n1,GET,0\n";
-    assert_eq!(problem(untimed, lines), "t:2: no time, and `gaps` are to be kept");
+    assert_eq!(problem(untimed, lines), "t:2: no time, required by `gaps = \"recorded\"`");
     let cut = "trace = { file = \"t\", format = \"oracle-general\" }";
     assert_eq!(problem(cut, &[0; 30]), "t: record 2: the file ends after 6 of its 24 bytes");
 }

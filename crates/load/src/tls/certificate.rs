@@ -20,7 +20,7 @@ const NAMES_SHOWN: usize = 3;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BadCertificate {
     /// Its time is over.
-    #[error("the certificate of `{subject}` expired on {date}: renew it, or measure with `insecure`")]
+    #[error("the certificate of `{subject}` expired on {date}: renew it, or use `insecure` (`--insecure`)")]
     Expired {
         /// Whose.
         subject: String,
@@ -28,7 +28,7 @@ pub enum BadCertificate {
         date: Date,
     },
     /// Its time has not come.
-    #[error("the certificate of `{subject}` is valid from {date} on: is the clock of this machine right?")]
+    #[error("the certificate of `{subject}` is not valid before {date}: is the clock of this machine right?")]
     NotYetValid {
         /// Whose.
         subject: String,
@@ -37,7 +37,7 @@ pub enum BadCertificate {
     },
     /// It is another server's.
     #[error(
-        "the certificate is for {presented}, not for `{wanted}`: ask for a name that it has, or measure with `insecure`"
+        "the certificate is for {presented}, not for `{wanted}`: connect by a name it covers, or use `insecure` (`--insecure`)"
     )]
     WrongName {
         /// The name that was asked for.
@@ -46,15 +46,17 @@ pub enum BadCertificate {
         presented: String,
     },
     /// It vouches for itself, and is not among the roots.
-    #[error("the certificate of `{subject}` is self-signed: name it with `ca_file`, or measure with `insecure`")]
+    #[error(
+        "the certificate of `{subject}` is self-signed: add it with `ca_file` (`--cacert`), or use `insecure` (`--insecure`)"
+    )]
     SelfSigned {
         /// Whose.
         subject: String,
     },
     /// Its issuer is not among the roots, nor is the issuer's issuer that the server sent.
     #[error(
-        "the certificate of `{subject}` is from `{issuer}`, which is not trusted{hint}: name its root with `ca_file`, or \
-         measure with `insecure`"
+        "the certificate of `{subject}` is from `{issuer}`, which is not trusted{hint}: add its root with `ca_file` (`--cacert`), \
+         or use `insecure` (`--insecure`)"
     )]
     UnknownIssuer {
         /// Whose.
@@ -66,15 +68,15 @@ pub enum BadCertificate {
     },
     /// It, or one that it leads to, was signed with another key than that of the issuer it names.
     #[error(
-        "the certificate of `{subject}` leads to an issuer of the right name and another key: is the root in `ca_file` an \
-         older one?"
+        "the certificate of `{subject}` leads to an issuer with the right name but another key: is the root in \
+         `ca_file` (`--cacert`) outdated?"
     )]
     OtherRoot {
         /// Whose.
         subject: String,
     },
     /// The handshake is signed with another key than the certificate's.
-    #[error("the server does not have the key of its certificate: the signature of the handshake is not valid")]
+    #[error("the server does not have the key of its certificate: invalid handshake signature")]
     OtherKey,
     /// Anything else.
     #[error("the certificate{subject} is not valid: {reason}")]
@@ -282,7 +284,8 @@ fn judge(
         }
         CertificateError::UnknownIssuer => {
             let issuer = parsed.map(|cert| title(cert.issuer())).unwrap_or_default();
-            let hint = if intermediates.is_empty() { ", and the server sent no certificate of its issuer" } else { "" };
+            let hint =
+                if intermediates.is_empty() { ", and the server did not send its issuer's certificate" } else { "" };
             BadCertificate::UnknownIssuer { subject, issuer, hint }
         }
         CertificateError::BadSignature => BadCertificate::OtherRoot { subject },
@@ -313,7 +316,7 @@ fn bare(name: &str) -> &str {
 fn listed(names: &[&str]) -> String {
     let shown = names.iter().take(NAMES_SHOWN).map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
     match names.len().saturating_sub(NAMES_SHOWN) {
-        0 if names.is_empty() => "no name at all (it has no subjectAltName)".to_owned(),
+        0 if names.is_empty() => "no name at all (no subjectAltName)".to_owned(),
         0 => shown,
         more => format!("{shown} and {more} more"),
     }
@@ -416,6 +419,6 @@ mod tests {
         assert_eq!(bare("odd"), "odd");
         assert_eq!(listed(&["a", "b"]), "`a`, `b`");
         assert_eq!(listed(&["a", "b", "c", "d", "e"]), "`a`, `b`, `c` and 2 more");
-        assert_eq!(listed(&[]), "no name at all (it has no subjectAltName)");
+        assert_eq!(listed(&[]), "no name at all (no subjectAltName)");
     }
 }

@@ -254,7 +254,8 @@ fn an_expired_certificate_names_its_last_day() {
     params.not_before = date_time_ymd(2020, 1, 1);
     params.not_after = date_time_ymd(2021, 2, 28);
     let said = fare(&authority.root_pem, "bench.example", authority.leaf(&params));
-    let expected = "the certificate of `bench.example` expired on 2021-02-28: renew it, or measure with `insecure`";
+    let expected =
+        "the certificate of `bench.example` expired on 2021-02-28: renew it, or use `insecure` (`--insecure`)";
     assert_eq!(said, expected);
 }
 
@@ -265,7 +266,7 @@ fn a_certificate_of_the_future_asks_for_the_clock() {
     params.not_before = date_time_ymd(2999, 1, 1);
     let said = fare(&authority.root_pem, "bench.example", authority.leaf(&params));
     let expected =
-        "the certificate of `bench.example` is valid from 2999-01-01 on: is the clock of this machine right?";
+        "the certificate of `bench.example` is not valid before 2999-01-01: is the clock of this machine right?";
     assert_eq!(said, expected);
 }
 
@@ -274,30 +275,30 @@ fn a_wrong_name_shows_the_right_ones() {
     let authority = Authority::new();
     let leaf = || authority.leaf(&leaf_params(&["a.example", "b.example", "127.0.0.1", "c.example"]));
     let expected = "the certificate is for `a.example`, `b.example`, `127.0.0.1` and 1 more, not for `other.example`: \
-                    ask for a name that it has, or measure with `insecure`";
+                    connect by a name it covers, or use `insecure` (`--insecure`)";
     assert_eq!(fare(&authority.root_pem, "other.example", leaf()), expected);
     assert!(fare(&authority.root_pem, "127.0.0.2", leaf()).contains("not for `127.0.0.2`"));
     let said = fare(&authority.root_pem, "other.example", authority.leaf(&leaf_params(&[])));
-    assert!(said.contains("for no name at all (it has no subjectAltName), not for `other.example`"), "{said}");
+    assert!(said.contains("for no name at all (no subjectAltName), not for `other.example`"), "{said}");
 }
 
 #[test]
 fn an_unknown_issuer_is_named() {
     let (authority, other) = (Authority::new(), Authority::named("Other Root"));
     let said = fare(&other.root_pem, "a.example", authority.leaf(&leaf_params(&["a.example"])));
-    let expected = "the certificate of `a.example` is from `Test Intermediate`, which is not trusted: name its root with \
-                    `ca_file`, or measure with `insecure`";
+    let expected = "the certificate of `a.example` is from `Test Intermediate`, which is not trusted: add its root \
+                    with `ca_file` (`--cacert`), or use `insecure` (`--insecure`)";
     assert_eq!(said, expected);
     // The right name, and another key.
     let said = fare(&Authority::new().root_pem, "a.example", authority.leaf(&leaf_params(&["a.example"])));
-    let expected = "the certificate of `a.example` leads to an issuer of the right name and another key: is the root in \
-                    `ca_file` an older one?";
+    let expected = "the certificate of `a.example` leads to an issuer with the right name but another key: is the root \
+                    in `ca_file` (`--cacert`) outdated?";
     assert_eq!(said, expected);
     // The right root, but nothing leads to it.
     let mut leaf = authority.leaf(&leaf_params(&["a.example"]));
     leaf.chain.truncate(1);
     let said = fare(&authority.root_pem, "a.example", leaf);
-    assert!(said.contains("which is not trusted, and the server sent no certificate of its issuer"), "{said}");
+    assert!(said.contains("which is not trusted, and the server did not send its issuer's certificate"), "{said}");
 }
 
 #[test]
@@ -306,8 +307,7 @@ fn a_self_signed_certificate_is_called_so_and_can_be_named() {
     let authority = Authority::new();
     for is_ca in [IsCa::NoCa, IsCa::Ca(BasicConstraints::Unconstrained)] {
         params.is_ca = is_ca;
-        let expected =
-            "the certificate of `localhost` is self-signed: name it with `ca_file`, or measure with `insecure`";
+        let expected = "the certificate of `localhost` is self-signed: add it with `ca_file` (`--cacert`), or use `insecure` (`--insecure`)";
         assert_eq!(fare(&authority.root_pem, "localhost", Identity::self_signed(&params)), expected);
         let identity = Identity::self_signed(&params);
         let pem = identity.pem.clone();
@@ -373,11 +373,11 @@ fn alerts_are_in_words() {
         let mut session = trusting(&Authority::new().root_pem, "localhost").start();
         session.read(&[21, 3, 3, 0, 2, 2, alert], &mut Vec::new()).unwrap_err().to_string()
     };
-    assert_eq!(said(120), "the server does not agree to HTTP/1.1 within TLS (ALPN `http/1.1`)");
-    let expected = "the server ended the TLS handshake with the alert `handshake_failure`: it has no cipher suite, key \
-                    exchange or certificate for us";
+    assert_eq!(said(120), "the server does not agree to HTTP/1.1 over TLS (ALPN `http/1.1`)");
+    let expected = "the server ended the TLS handshake with the alert `handshake_failure`: no cipher suite, key \
+                    exchange or certificate in common";
     assert_eq!(said(40), expected);
-    assert!(said(70).ends_with("`protocol_version`: it speaks neither TLS 1.2 nor 1.3"));
+    assert!(said(70).ends_with("`protocol_version`: it supports neither TLS 1.2 nor 1.3"));
     assert!(said(80).ends_with("with the alert `internal_error`"));
     assert!(said(201).ends_with("with the alert `201`"), "{}", said(201));
 }
@@ -452,7 +452,7 @@ fn other_protocols_are_recognised() {
     assert_eq!(said(b"HTTP/1.1 400 Bad Request\r\nServer: x\r\n\r\n"), expected);
     assert!(said(b"SSH-2.0-OpenSSH_9.2\r\n").ends_with("`SSH-2.0-OpenSSH_9.2`"));
     assert!(said(b"\x00\xff").ends_with("`\\x00\\xff`"));
-    assert!(said(&[22, 9, 9, 0, 1, 0]).starts_with("the server broke the TLS handshake: "));
+    assert!(said(&[22, 9, 9, 0, 1, 0]).starts_with("TLS protocol error of the server in the handshake: "));
 }
 
 /// Whatever comes, it ends in an error or in nothing, and no memory is asked for in proportion.
@@ -498,15 +498,19 @@ fn a_hostile_server_gets_nowhere() {
 fn mistakes_of_the_user_are_named() {
     let said = |tls: &Tls| Connector::new(tls).unwrap_err().to_string();
     let missing = said(&Tls { ca_file: Some("/nowhere/roots.pem".to_owned()), ..tls("a") });
-    assert_eq!(missing, "cannot read the roots in `/nowhere/roots.pem`: No such file or directory (os error 2)");
+    assert_eq!(
+        missing,
+        "cannot read the root certificates in `/nowhere/roots.pem`: No such file or directory (os \
+                         error 2)"
+    );
     let empty = PemFile::new("nothing\n");
     let expected =
-        format!("cannot read the roots in `{}`: there is no `BEGIN CERTIFICATE` in it, PEM is expected", empty.path());
+        format!("cannot read the root certificates in `{}`: no `BEGIN CERTIFICATE` found, expected PEM", empty.path());
     assert_eq!(said(&Tls { ca_file: Some(empty.path()), ..tls("a") }), expected);
     let bad = PemFile::new("-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n");
-    assert!(said(&Tls { ca_file: Some(bad.path()), ..tls("a") }).contains("certificate 1 is none: "));
+    assert!(said(&Tls { ca_file: Some(bad.path()), ..tls("a") }).contains("certificate 1 is invalid: "));
     let cut = PemFile::new("-----BEGIN CERTIFICATE-----\nAA!A\n");
-    assert!(said(&Tls { ca_file: Some(cut.path()), ..tls("a") }).contains("no good PEM: "));
+    assert!(said(&Tls { ca_file: Some(cut.path()), ..tls("a") }).contains("invalid PEM: "));
     for name in ["", "a b", "-", "[::1", "http://x"] {
         let said = said(&Tls { insecure: true, ..tls(name) });
         assert_eq!(said, format!("`{name}` is neither a host name nor an IP address"));

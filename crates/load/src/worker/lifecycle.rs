@@ -24,7 +24,7 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
     #[cold]
     fn unconnectable(&mut self, id: u32, error: &io::Error, at: Nanos) {
         self.tally.recorder.example(Fault::Os, || Some(error.to_string()));
-        self.tally.observer.problem(error.to_string());
+        self.tally.observer.problem(Fault::Os, error.to_string());
         if self.connections.client(id).in_flight == 0 {
             self.tally.failed_connect(Fault::Os, false, at);
         }
@@ -63,7 +63,7 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
         if let Err(error) = read {
             self.tally.recorder.example(Fault::Tls, || Some(error.to_string()));
             if is_handshaking {
-                self.tally.observer.problem(error.to_string());
+                self.tally.observer.problem(Fault::Tls, error.to_string());
             }
             return self.refused(id, Fault::Tls, at);
         }
@@ -138,7 +138,7 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
             }
         }
         if self.connections.client(id).state == State::Handshaking {
-            self.tally.observer.problem("closed before the TLS handshake was done".to_owned());
+            self.tally.observer.problem(Fault::Tls, "closed before the TLS handshake was done".to_owned());
             return self.refused(id, Fault::Closed, at);
         }
         self.give_up(id, Some(Fault::Closed), at);
@@ -250,7 +250,7 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
         let at_once = std::mem::take(&mut client.at_once);
         if was == State::Connecting || was == State::Handshaking {
             self.tally.failed_connect(fault, client.in_flight > 0, at);
-            self.tally.observer.problem(words(reason));
+            self.tally.observer.problem(fault, words(reason));
         }
         self.lose(id, was, Some(fault), at);
         self.connections.settle(id);
@@ -283,7 +283,7 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
                     }
                 }
                 State::Connecting | State::Handshaking if waited > timeout_ns => {
-                    self.tally.observer.problem("no answer in time".to_owned());
+                    self.tally.observer.problem(Fault::ConnectTimeout, "timed out".to_owned());
                     self.refused(id, Fault::ConnectTimeout, now);
                 }
                 State::Draining if waited > DRAIN_NS => {
@@ -301,7 +301,7 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
 /// Why a connection did not come to stand.
 fn words(reason: CloseReason) -> String {
     match reason {
-        CloseReason::Refused => "nobody listens there".to_owned(),
+        CloseReason::Refused => "connection refused".to_owned(),
         CloseReason::QueueFull => "accept queue full".to_owned(),
         CloseReason::Reset => "connection reset by peer".to_owned(),
         CloseReason::TimedOut => "the kernel gave up waiting".to_owned(),

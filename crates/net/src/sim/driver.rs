@@ -267,7 +267,7 @@ impl Driver for Sim {
             if self.step(limit) {
                 continue;
             }
-            let until = until.ok_or_else(|| io::Error::other("deadlock: nothing is left that could happen"))?;
+            let until = until.ok_or_else(|| io::Error::other("deadlock: no events left"))?;
             self.now = if until > self.now { until } else { self.now + self.network.poll_ns.max(1) };
             break;
         }

@@ -233,7 +233,7 @@ impl Sim {
         if limit.is_some_and(|limit| next.at > limit) {
             return false;
         }
-        let Reverse(due) = self.agenda.pop().expect("it was just seen");
+        let Reverse(due) = self.agenda.pop().expect("just seen");
         self.now = self.now.max(due.at);
         match due.what {
             What::Connect { link, address, tries } => self.connect_arrives(link, address, tries),
@@ -255,7 +255,7 @@ impl Sim {
         }
         let listening = |place: &Option<Listening>| place.as_ref().is_some_and(|l| l.address == address);
         if let Some(index) = self.listeners.iter().position(listening) {
-            let listening = self.listeners[index].as_mut().expect("it was just found");
+            let listening = self.listeners[index].as_mut().expect("just found");
             if listening.queue.len() >= listening.backlog {
                 let again = CONNECT_AGAIN_NS << tries;
                 let what = if tries < 6 {

@@ -64,7 +64,7 @@ impl Dice {
     /// Evenly spread over `range`, whose ends may be equal.
     pub(super) fn within(&mut self, range: &RangeInclusive<u64>) -> u64 {
         let (low, high) = (*range.start(), *range.end());
-        assert!(low <= high, "a range from {low} to {high} is empty");
+        assert!(low <= high, "the range {low} to {high} is empty");
         let span = u128::from(high - low) + 1;
         low + ((u128::from(self.next()) * span) >> 64) as u64
     }

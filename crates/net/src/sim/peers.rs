@@ -128,7 +128,7 @@ pub fn endless(chunk: usize, gap: Nanos) -> impl Peer {
         }
         fn on_data(&mut self, _: &[u8], _: Nanos, _: &mut Actions) {}
     }
-    assert!(gap > 0, "time has to pass between two chunks");
+    assert!(gap > 0, "time must pass between two chunks");
     Endless(chunk, gap)
 }
 

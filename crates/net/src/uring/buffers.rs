@@ -29,7 +29,7 @@ impl Buffers {
 
     /// A pool of up to `count` buffers, a power of two, of `size` bytes each, none of which is the kernel's yet.
     pub(super) fn new(count: u16, size: usize) -> io::Result<Self> {
-        assert!(count.is_power_of_two() && count <= Self::COUNT_MAX, "the kernel takes no ring of {count}");
+        assert!(count.is_power_of_two() && count <= Self::COUNT_MAX, "the kernel rejects a ring of {count}");
         let ring = Mapping::new(size_of::<BufRingEntry>() * usize::from(count))?;
         let bytes = Mapping::new(size * usize::from(count))?;
         Ok(Self { ring, bytes, count, size, handed_over: 0, tail: 0 })
@@ -55,7 +55,7 @@ impl Buffers {
     /// The `len` bytes that the kernel put into `buffer`.
     #[inline]
     pub(super) fn get(&self, buffer: u16, len: usize) -> &[u8] {
-        assert!(buffer < self.count && len <= self.size, "the kernel named a buffer that is not there");
+        assert!(buffer < self.count && len <= self.size, "the kernel named a buffer that does not exist");
         // SAFETY: the bytes lie within the mapping, which lives as long as `self`. They were zeroed by the kernel at
         // first. The kernel does not write to a buffer between its completion and `give_back`, which needs `&mut self`
         // and so outlasts this borrow.
@@ -68,7 +68,7 @@ impl Buffers {
     /// Makes `buffer` the kernel's again.
     #[inline]
     pub(super) fn give_back(&mut self, buffer: u16) {
-        assert!(buffer < self.handed_over, "the kernel named a buffer that it was not given");
+        assert!(buffer < self.handed_over, "the kernel named a buffer it was not given");
         let base = self.ring.start.as_ptr().cast::<BufRingEntry>();
         // SAFETY: the entry lies within the mapping and, being at the tail, is ours to write until the tail moves on.
         // Only its three fields are written: the fourth is the tail where the entry is the first. The address is
@@ -99,7 +99,7 @@ impl Mapping {
         let start = unsafe {
             rustix::mm::mmap_anonymous(ptr::null_mut(), len, ProtFlags::READ | ProtFlags::WRITE, MapFlags::PRIVATE)?
         };
-        let start = NonNull::new(start).expect("the kernel maps nothing at zero unasked");
+        let start = NonNull::new(start).expect("the kernel never maps address zero unless asked to");
         Ok(Self { start, len })
     }
 }

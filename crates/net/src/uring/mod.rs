@@ -168,7 +168,7 @@ impl Uring {
     /// Frees the slot of `conn`.
     fn remove(&mut self, conn: Conn) -> Option<OwnedFd> {
         let mut connection = self.connections.remove(conn)?;
-        assert!(connection.armed == Ops::NONE, "the kernel still works for this connection");
+        assert!(connection.armed == Ops::NONE, "the kernel still has operations on this connection");
         // After a failure the kernel may still know the buffer: it is kept until the ring is gone.
         if connection.outgoing.has_memory() && (connection.outgoing.capacity() <= OUTGOING_KEPT_BYTES || self.failed) {
             connection.outgoing.clear();
@@ -349,9 +349,9 @@ impl Uring {
                 self.waker_armed = false;
                 return self.waker.clear().then_some(Event::Woken);
             }
-            Kind::Send => unreachable!("sends are looked at when they are reaped"),
+            Kind::Send => unreachable!("sends are handled when they are reaped"),
         };
-        let connection = self.connections.get_mut(conn).expect("a slot is kept while the kernel works for it");
+        let connection = self.connections.get_mut(conn).expect("a slot is kept while the kernel has operations on it");
         if !done.has_more() {
             connection.armed.remove(op);
             connection.cancelling.remove(op);

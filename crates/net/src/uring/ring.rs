@@ -88,10 +88,10 @@ impl Ring {
         };
         let parameters = queues.params();
         let needed = [
-            (parameters.is_feature_nodrop(), "a completion queue that drops nothing (Linux 5.5)"),
-            (parameters.is_feature_submit_stable(), "submissions that are stable (Linux 5.5)"),
-            (parameters.is_feature_ext_arg(), "waiting with a limit (Linux 5.11)"),
-            (parameters.is_feature_skip_cqe_on_success(), "completions that may be left out (Linux 5.17)"),
+            (parameters.is_feature_nodrop(), "a completion queue without drops (Linux 5.5)"),
+            (parameters.is_feature_submit_stable(), "stable submissions (Linux 5.5)"),
+            (parameters.is_feature_ext_arg(), "waits with a timeout (Linux 5.11)"),
+            (parameters.is_feature_skip_cqe_on_success(), "optional completions (Linux 5.17)"),
         ];
         if let Some((_, name)) = needed.iter().find(|(has, _)| !has) {
             return Err(io::Error::new(io::ErrorKind::Unsupported, format!("the kernel's io_uring lacks {name}")));
@@ -125,7 +125,7 @@ impl Ring {
         // DONTWAIT: the kernel does it while it takes the entry, or fails it; so nothing of it is left in the kernel.
         // WAITALL: a part of the bytes counts as a failure, so that it is heard of.
         let flags = (SendFlags::DONTWAIT | SendFlags::NOSIGNAL).bits() | RecvFlags::WAITALL.bits();
-        let len = u32::try_from(bytes.len()).expect("the caller knows the kernel's limit");
+        let len = u32::try_from(bytes.len()).expect("the caller checks the kernel's limit");
         let entry = opcode::Send::new(Fd(socket.as_raw_fd()), bytes.as_ptr(), len).flags(flags as i32).build();
         let entry = if told { entry } else { entry.flags(Flags::SKIP_SUCCESS) };
         // SAFETY: the caller's promise covers the time until the kernel has carried it out.
@@ -164,7 +164,7 @@ impl Ring {
     }
 
     fn start(&mut self, entry: Entry, tag: u64) -> io::Result<()> {
-        assert_ne!(tag, TAG_QUIET, "the tag is taken");
+        assert_ne!(tag, TAG_QUIET, "the tag is already in use");
         // SAFETY: the only memory these operations use are provided buffers, which `drop` keeps until the kernel has
         // let go of every operation.
         unsafe { self.push(entry.user_data(tag)) }?;

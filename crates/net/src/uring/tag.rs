@@ -42,7 +42,7 @@ pub(super) fn split(tag: u64) -> (Kind, Conn) {
         4 => Kind::Send,
         5 => Kind::Accept,
         6 => Kind::Wake,
-        other => unreachable!("no operation is of kind {other}"),
+        other => unreachable!("unknown operation kind {other}"),
     };
     (kind, Conn { slot: (tag >> 32) as u32 & (SLOTS_MAX as u32 - 1), generation: tag as u32 })
 }

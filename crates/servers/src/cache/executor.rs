@@ -211,7 +211,7 @@ impl Executor {
             }
             CacheProtocol::Redis => self.out.extend_from_slice(b"-ERR max number of clients reached\r\n"),
             CacheProtocol::Http => {
-                self.http_failure(503, "all connections that this server may have are in use", false, false);
+                self.http_failure(503, "connection limit reached", false, false);
             }
         }
         connection.over = CloseState::Answered { linger: true };

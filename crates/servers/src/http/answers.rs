@@ -152,12 +152,11 @@ impl Answers {
         let (code, text, allowed) = match refusal {
             Refusal::Parameter(text) => (400, text, ""),
             Refusal::NotFound => {
-                let text =
-                    "nothing is here; there are /, /plaintext, /json, /bytes/N, /chunked/N, /echo, /delay, /health";
+                let text = "not found; try /, /plaintext, /json, /bytes/N, /chunked/N, /echo, /delay, /health";
                 (404, text, "")
             }
-            Refusal::MethodNotAllowed(allowed) => (405, "this method does not work here; Allow says which do", allowed),
-            Refusal::NotImplemented => (501, "this method is not known here", ""),
+            Refusal::MethodNotAllowed(allowed) => (405, "method not allowed here; see Allow", allowed),
+            Refusal::NotImplemented => (501, "unknown method", ""),
         };
         self.failure(out, code, text, goes, head_only, allowed);
     }
@@ -223,7 +222,7 @@ fn status(code: u16) -> &'static str {
 }
 
 fn write(out: &mut Vec<u8>, text: std::fmt::Arguments<'_>) {
-    out.write_fmt(text).expect("a vector takes everything");
+    out.write_fmt(text).expect("writing to a vector cannot fail");
 }
 
 /// A whole chunk.
@@ -247,7 +246,7 @@ pub(super) fn end_chunk(out: &mut Vec<u8>, start: usize) {
         out.truncate(start - CHUNK_HEAD.len());
         return;
     }
-    assert!(size <= 0xffff, "a chunk of {size} bytes does not fit four digits");
+    assert!(size <= 0xffff, "a chunk of {size} bytes does not fit in four digits");
     for (index, digit) in out[start - CHUNK_HEAD.len()..][..4].iter_mut().enumerate() {
         *digit = b"0123456789abcdef"[size >> (12 - 4 * index) & 0xf];
     }

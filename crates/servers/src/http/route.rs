@@ -110,7 +110,7 @@ fn path_and_query(target: &str) -> (&str, &str) {
 fn body_bytes(text: &str) -> Result<u64, Refusal> {
     let count = if text.bytes().all(|byte| byte.is_ascii_digit()) { text.parse().ok() } else { None };
     count.filter(|&count| count <= BODY_BYTES_MAX).ok_or(Refusal::Parameter(
-        "N of /bytes/N and /chunked/N is a number of bytes in digits, up to 1099511627776 (1 TiB)",
+        "N in /bytes/N and /chunked/N must be a number of bytes, up to 1099511627776 (1 TiB)",
     ))
 }
 

@@ -255,8 +255,8 @@ fn check_bytes(name: &str, sent: &[u8], expected: &str) {
     assert_eq!(talk(Network::CHOPPY, &[sent]), expected, "{name}, over a bad network");
 }
 
-const NOT_FOUND: &str = "404 94 other bytes";
-const NOT_ALLOWED: &str = r#"405 "this method does not work here; Allow says which do\n""#;
+const NOT_FOUND: &str = "404 82 other bytes";
+const NOT_ALLOWED: &str = r#"405 "method not allowed here; see Allow\n""#;
 
 #[test]
 fn routes() {
@@ -301,11 +301,11 @@ fn methods() {
         ("trace", "TRACE / HTTP/1.1\nHost: a\n\n", NOT_ALLOWED),
         ("post without echo", "POST / HTTP/1.1\nHost: a\nContent-Length: 3\n\nabc", NOT_ALLOWED),
         ("get of echo", "GET /echo HTTP/1.1\nHost: a\n\n", NOT_ALLOWED),
-        ("unknown", "BREW / HTTP/1.1\nHost: a\n\n", r#"501 close "this method is not known here\n", end"#),
+        ("unknown", "BREW / HTTP/1.1\nHost: a\n\n", r#"501 close "unknown method\n", end"#),
         (
             "connect, and a tunnel that is none",
             "CONNECT a:443 HTTP/1.1\nHost: a:443\nContent-Length: 5\n\nhello",
-            r#"501 close "this method is not known here\n", end"#,
+            r#"501 close "unknown method\n", end"#,
         ),
     ] {
         check(name, text, expected);
@@ -444,7 +444,7 @@ fn expectations() {
     assert_eq!(talk(Network::PERFECT, &[&crlf(head), b"hello"]), r#"100, 200 "hello""#);
     assert_eq!(talk(Network::PERFECT, &[&crlf(&format!("{head}hello"))]), r#"200 "hello""#, "it did not wait");
     let wrong = head.replace("/echo", "/nowhere");
-    assert_eq!(talk(Network::PERFECT, &[&crlf(&wrong)]), "404 close 94 other bytes, end", "the final status at once");
+    assert_eq!(talk(Network::PERFECT, &[&crlf(&wrong)]), "404 close 82 other bytes, end", "the final status at once");
     let large = head.replace("Length: 5", "Length: 99999999");
     assert_eq!(talk(Network::PERFECT, &[&crlf(&large)]), r#"413 close "a body of more than 16777216 bytes\n", end"#);
     let old = head.replace("HTTP/1.1", "HTTP/1.0");
@@ -549,7 +549,7 @@ fn a_slow_head_is_timed_out_and_others_are_served_meanwhile() {
     world.run(40 * S);
     for seen in &slow {
         let seen = seen.borrow();
-        assert_eq!(render(&head, &seen), r#"408 close "the head took longer than 10 s\n", end"#);
+        assert_eq!(render(&head, &seen), r#"408 close "the request head took longer than 10 s\n", end"#);
         assert!((10 * S..10 * S + MS).contains(&seen.came[0].0), "{:?}", seen.came);
     }
     let other = other.borrow();
@@ -591,7 +591,7 @@ fn a_slow_body_is_timed_out() {
         if is_fine {
             assert_eq!(said, r#"200 "{\"message\":\"Hello, World!\"}""#);
         } else {
-            assert_eq!(said, r#"408 close "the body took longer than 10 s at 1024 bytes/s\n", end"#);
+            assert_eq!(said, r#"408 close "the request body took longer than 10 s at 1024 bytes/s\n", end"#);
             // 10 s, and what 1,000 bytes are worth.
             let at = seen.borrow().came[0].0;
             assert!((10 * S + 900 * MS..11 * S).contains(&at), "{at}");
@@ -704,16 +704,16 @@ fn a_client_that_ends_its_stream_is_still_answered() {
             [get("/delay?mean=5ms"), get("/bytes/100000"), get("/")].concat(),
             r#"200 "test", 200 100000 bytes, 200 "test", end"#,
         ),
-        ("half a head", "GET / HT".to_owned(), r#"400 close "the connection ended within a head\n", end"#),
+        ("half a head", "GET / HT".to_owned(), r#"400 close "connection closed within the request head\n", end"#),
         (
             "one and a half",
             get("/") + "GET / HT",
-            r#"200 "test", 400 close "the connection ended within a head\n", end"#,
+            r#"200 "test", 400 close "connection closed within the request head\n", end"#,
         ),
         (
             "half a body",
             "POST / HTTP/1.1\nHost: a\nContent-Length: 9\n\nxyz".to_owned(),
-            r#"400 close "the connection ended within a body\n", end"#,
+            r#"400 close "connection closed within the request body\n", end"#,
         ),
     ] {
         for network in [Network::PERFECT, Network::CHOPPY] {
@@ -739,7 +739,7 @@ fn one_connection_too_many_is_told_so() {
     let all: Vec<Shared> = (0..3).map(|_| world.client(vec![Step::Send(0, crlf(&get("/")))])).collect();
     world.run(MS);
     let said: Vec<String> = all.iter().map(|seen| render(b"", &seen.borrow())).collect();
-    let refused = r#"503 close "all connections that this server may have are in use\n", end"#;
+    let refused = r#"503 close "connection limit reached\n", end"#;
     assert_eq!(said, [r#"200 "test""#, r#"200 "test""#, refused]);
 }
 
@@ -760,7 +760,7 @@ fn an_orderly_end() {
     assert!(world.http.is_done(), "{} are left", world.http.open);
     assert!(world.driver.now() < 701 * MS, "{}", world.driver.now());
     world.run(S); // What is under way arrives.
-    assert_eq!(render(b"", &half.borrow()), r#"503 close "the server is ending\n", end"#);
+    assert_eq!(render(b"", &half.borrow()), r#"503 close "the server is shutting down\n", end"#);
     assert_eq!(render(b"", &idle.borrow()), "end");
     assert!((200 * MS..201 * MS).contains(&idle.borrow().ended.unwrap()));
     assert_eq!(render(b"", &kept.borrow()), r#"200 "test", end"#);
@@ -768,7 +768,7 @@ fn an_orderly_end() {
     assert_eq!(render(b"", &late.borrow()), r#"200 close "test", end"#);
     assert_eq!(render(b"", &long.borrow()), "200 1000000 bytes, end");
     assert_eq!(render(&post, &upload.borrow()), r#"200 "abcdef", end"#);
-    assert_eq!(render(b"", &just.borrow()), r#"503 close "the server is ending\n", end"#);
+    assert_eq!(render(b"", &just.borrow()), r#"503 close "the server is shutting down\n", end"#);
 }
 
 /// What is forgotten of a connection is not found by the next one in its slot.

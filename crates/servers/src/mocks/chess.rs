@@ -82,9 +82,10 @@ impl Chess {
     /// With so many games kept, the oldest being forgotten first; the mock of the case study keeps one. Where identities are reused, a game of
     /// two players has the number of the one before it that they played.
     pub fn new(games_max: usize, identities: Identities, clock: fn() -> u64) -> Chess {
-        let read =
-            soap::wsdl::parse("chess.wsdl", wire::schemas::CHESS_WSDL, &mut |_| Err("it is one file".to_owned()));
-        let wsdl = read.expect("a test reads it");
+        let read = soap::wsdl::parse("chess.wsdl", wire::schemas::CHESS_WSDL, &mut |_| {
+            Err("includes are not needed".to_owned())
+        });
+        let wsdl = read.expect("covered by a test");
         Chess { wsdl, games: Mutex::default(), games_max: games_max.max(1), identities, clock }
     }
 
@@ -107,7 +108,7 @@ impl Chess {
                     mv: arguments.text("myMove")?,
                     offer_draw: arguments.flag("offerDraw")?,
                 };
-                let id = arguments.integer("gameId")?.ok_or("`gameId` is missing")?;
+                let id = arguments.integer("gameId")?.ok_or("missing `gameId`")?;
                 let result = self.act(&arguments.text("username")?, id, &wish);
                 Ok(Value::from(result.err().unwrap_or("Success")))
             }
@@ -166,12 +167,12 @@ impl Chess {
         let action = request.headers.get("soapaction").and_then(|action| action.to_str().ok());
         let asked = match envelope.request(&self.wsdl, action) {
             Ok(asked) if asked.is_action_other => {
-                return fault(&format!("SOAPAction and the body's `{}` are two operations", asked.operation.name));
+                return fault(&format!("SOAPAction does not match the body's `{}`", asked.operation.name));
             }
             Ok(asked) => asked,
             Err(error) => return fault(&error.to_string()),
         };
-        let Some(output) = &asked.operation.output else { return fault("an operation without an answer") };
+        let Some(output) = &asked.operation.output else { return fault("an operation without a response") };
         match self.call(&asked) {
             Err(why) => fault(&why),
             Ok(result) => {
@@ -190,7 +191,7 @@ impl Chess {
         let is_host =
             !host.is_empty() && host.bytes().all(|byte| byte.is_ascii_alphanumeric() || b".:-[]_".contains(&byte));
         if !is_host {
-            return MockAnswer::text(400, "`Host` is no host");
+            return MockAnswer::text(400, "`Host` is not a valid host");
         }
         let address = format!("location=\"http://{host}/\"");
         MockAnswer::new(200, XML, wire::schemas::CHESS_WSDL.replace("location=\"http://127.0.0.1:8000/\"", &address))
@@ -205,7 +206,7 @@ impl Service for Chess {
             ("GET", "/") => MockAnswer::text(200, "chess over SOAP 1.1; the WSDL is at /?wsdl"),
             ("POST", "/") => self.soap(request),
             (_, "/") => MockAnswer::only("GET, POST"),
-            _ => MockAnswer::text(404, "only / is served"),
+            _ => MockAnswer::text(404, "not found; only / is served"),
         }
     }
 }
@@ -227,7 +228,7 @@ impl Arguments<'_> {
 
     fn text(&self, name: &str) -> Result<String, String> {
         let Some(view) = self.get(name) else { return Ok(String::new()) };
-        view.as_str().map(str::to_owned).ok_or_else(|| format!("`{name}` is no text"))
+        view.as_str().map(str::to_owned).ok_or_else(|| format!("`{name}` is not a string"))
     }
 
     fn name(&self, name: &str) -> Result<String, String> {
@@ -243,7 +244,7 @@ impl Arguments<'_> {
 
     fn integer(&self, name: &str) -> Result<Option<i64>, String> {
         let Some(view) = self.get(name) else { return Ok(None) };
-        view.as_i64().map(Some).ok_or_else(|| format!("`{name}` is no integer"))
+        view.as_i64().map(Some).ok_or_else(|| format!("`{name}` is not an integer"))
     }
 }
 

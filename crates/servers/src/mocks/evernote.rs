@@ -182,7 +182,7 @@ impl Service for EvernoteUser {
         let path = request.target.split('?').next().unwrap_or_default();
         // Evernote's own SDK asks for `//edam/user`.
         if path.trim_matches('/') != "edam/user" {
-            return MockAnswer::text(404, "the account is at /edam/user");
+            return MockAnswer::text(404, "the account service is at /edam/user");
         }
         self.thrift.answer(request, |method, arguments| {
             token(arguments)?;
@@ -198,7 +198,7 @@ impl Service for EvernoteUser {
 impl Service for EvernoteNotes {
     fn answer(&self, request: &MockRequest<'_>) -> MockAnswer {
         if !request.target.split('?').next().unwrap_or_default().trim_matches('/').is_empty() {
-            return MockAnswer::text(404, "the notes are at /");
+            return MockAnswer::text(404, "the notes service is at /");
         }
         self.thrift.answer(request, |method, arguments| self.call(method, arguments))
     }
@@ -243,9 +243,9 @@ struct Thrift {
 
 impl Thrift {
     fn new(service: &str) -> Thrift {
-        let include = &mut |_: &str| Err("it is one file".to_owned());
+        let include = &mut |_: &str| Err("includes are not needed".to_owned());
         let read = thrift::idl::parse("evernote.thrift", wire::schemas::EVERNOTE_THRIFT, include);
-        let schema = read.expect("a test reads it");
+        let schema = read.expect("covered by a test");
         let methods = schema.service(service).map(|service| service.methods.clone()).unwrap_or_default();
         Thrift { schema, methods }
     }
@@ -260,11 +260,11 @@ impl Thrift {
         }
         let protocol = match thrift::detect(request.body, &LIMITS) {
             thrift::Detected::Thrift { protocol, framing: Framing::Unframed, .. } => protocol,
-            _ => return MockAnswer::text(400, "the body is no Thrift message without a frame"),
+            _ => return MockAnswer::text(400, "the body is not an unframed Thrift message"),
         };
         let message = match Message::decode(protocol, request.body, &LIMITS) {
             Ok(message) => message,
-            Err(error) => return MockAnswer::text(400, &format!("the body is no Thrift message: {error}")),
+            Err(error) => return MockAnswer::text(400, &format!("the body is not a Thrift message: {error}")),
         };
         let reply = self.reply(protocol, &message, call);
         MockAnswer::new(200, "application/x-thrift", reply)
@@ -283,11 +283,11 @@ impl Thrift {
             out
         };
         if message.header.kind != MessageKind::Call {
-            return failed("a message that is no call", INVALID_MESSAGE_TYPE);
+            return failed("the message is not a call", INVALID_MESSAGE_TYPE);
         }
         let name = message.header.method();
         let Some(method) = self.methods.iter().find(|method| method.name == name) else {
-            return failed(&format!("there is no method `{}`", name.escape_debug()), UNKNOWN_METHOD);
+            return failed(&format!("unknown method `{}`", name.escape_debug()), UNKNOWN_METHOD);
         };
         let result = match call(name, &message.arguments(&self.schema, method)) {
             Ok(value) => Value::record([("success", value)]),

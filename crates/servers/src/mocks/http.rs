@@ -197,9 +197,9 @@ async fn answer(
     let body = match timeout(listen.patience, Limited::new(body, listen.body_bytes).collect()).await {
         Err(_) => return closing(MockAnswer::text(408, "the body took too long")),
         Ok(Err(error)) if error.is::<LengthLimitError>() => {
-            return closing(MockAnswer::text(413, &format!("a body has {} bytes at most", listen.body_bytes)));
+            return closing(MockAnswer::text(413, &format!("bodies are limited to {} bytes", listen.body_bytes)));
         }
-        Ok(Err(error)) => return closing(MockAnswer::text(400, &format!("the body is no HTTP: {error}"))),
+        Ok(Err(error)) => return closing(MockAnswer::text(400, &format!("the body is not valid HTTP: {error}"))),
         Ok(Ok(body)) => body.to_bytes(),
     };
     let delay = listen.delay.map(|law| {

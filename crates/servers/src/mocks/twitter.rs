@@ -49,7 +49,7 @@ impl Service for Twitter {
             return error(401, 215, "Bad Authentication data.");
         }
         let Ok(parameters) = Parameters::of_target(request.target, PARAMETERS_MAX) else {
-            return error(400, 25, "Query parameters are no UTF-8, or too many.");
+            return error(400, 25, "Query parameters are not UTF-8, or too many.");
         };
         let given = |name: &str| parameters.get(name).filter(|value| !value.is_empty());
         let count = match given("count").map(str::parse::<u64>) {
@@ -132,7 +132,7 @@ mod tests {
             ("GET", friends.to_owned(), &signed, 400, "Query parameters are missing."),
             ("GET", format!("{friends}?user_id="), &signed, 400, "Query parameters are missing."),
             ("GET", format!("{friends}?user_id=1&count=-1"), &signed, 400, "count parameter is invalid."),
-            ("GET", format!("{friends}?user_id=%ff"), &signed, 400, "no UTF-8"),
+            ("GET", format!("{friends}?user_id=%ff"), &signed, 400, "not UTF-8"),
             ("GET", retweet.to_owned(), &signed, 400, "Query parameters are missing."),
             ("POST", format!("{friends}?user_id=0"), &signed, 405, "requires a GET"),
             ("GET", "/".to_owned(), &signed, 404, "does not exist"),

@@ -21,16 +21,14 @@ pub(crate) fn read(top: &Section, factors: &[Factor]) -> Option<Option<Asked>> {
     let mistake = match (kind, of) {
         (AskedKind::Added, _) => {
             let through = factors.iter().any(|factor| factor.name == THROUGH);
-            (!through).then(|| format!("what is added is told against `{DIRECT}`, a level of the factor `{THROUGH}`"))
+            (!through).then(|| format!("needs `{DIRECT}`, a level of the factor `{THROUGH}`, as the baseline"))
         }
-        (AskedKind::Best, None) if factors.is_empty() => {
-            Some("there is no factor whose levels could be compared".into())
-        }
+        (AskedKind::Best, None) if factors.is_empty() => Some("no factor with levels to compare".into()),
         (AskedKind::Growth, Some(factor)) if !is_numeric(factor) => {
-            Some(format!("nothing grows with `{}`, whose levels are words", factor.name))
+            Some(format!("growth with `{}` is undefined: its levels are words", factor.name))
         }
         (AskedKind::Growth, None) if !factors.iter().any(is_numeric) => {
-            Some("there is no factor of numbers that something could grow with".into())
+            Some("no factor with numeric levels to grow with".into())
         }
         _ => None,
     };

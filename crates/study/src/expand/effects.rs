@@ -23,8 +23,12 @@ fn metrics(effects: &Section) -> Option<Vec<String>> {
             Some(metrics.into_iter().map(|metric| metric.name.to_owned()).collect())
         }
         other => {
-            let hint = "write `metrics = [\"throughput\"]`; an empty list asks for no effects".to_owned();
-            effects.mistake("metrics", format!("`effects.metrics` is a list of metrics, not {}", other.kind()), hint);
+            let hint = "write `metrics = [\"throughput\"]`; an empty list means no effects".to_owned();
+            effects.mistake(
+                "metrics",
+                format!("`effects.metrics` must be a list of metrics, not {}", other.kind()),
+                hint,
+            );
             None
         }
     }

@@ -23,7 +23,7 @@ pub(crate) struct Factor {
 pub(crate) fn read(root: &Table, machine_cpus: u32, report: &Report) -> Vec<Factor> {
     let Some(entry) = root.get("factors") else { return Vec::new() };
     let Value::Table(table) = &entry.node.value else {
-        let message = format!("`factors` is a table, not {}", entry.node.value.kind());
+        let message = format!("`factors` must be a table, not {}", entry.node.value.kind());
         report.mistake(entry.node.place, message, "begin it with `[factors]`".to_owned());
         return Vec::new();
     };
@@ -33,11 +33,11 @@ pub(crate) fn read(root: &Table, machine_cpus: u32, report: &Report) -> Vec<Fact
 fn factor(entry: &Entry, auto: Vec<i64>, report: &Report) -> Factor {
     let Entry { key, key_place, node } = entry;
     if !template::is_name(key) || template::is_reserved(key) {
-        let message = format!("`{}` cannot be the name of a factor", key.escape_debug());
+        let message = format!("`{}` is not a valid factor name", key.escape_debug());
         let hint = match key.as_str() {
-            template::PORT => "`{port}` is the subject's port",
-            key if template::is_reserved(key) => "the lab fills it in when it starts a proxy",
-            _ => "a letter, then letters, digits, `_` or `-`, so that `{name}` can name it",
+            template::PORT => "`{port}` is the server's port",
+            key if template::is_reserved(key) => "it is reserved: the lab sets it when it starts a proxy",
+            _ => "use a letter, then letters, digits, `_` or `-`, so that `{name}` can refer to it",
         };
         report.mistake(*key_place, message, hint.to_owned());
     }
@@ -50,7 +50,7 @@ fn factor(entry: &Entry, auto: Vec<i64>, report: &Report) -> Factor {
             let hint = format!("write `{key} = [{}]`", report.source(node.place));
             report.mistake(
                 node.place,
-                format!("factor `{key}` is a list of levels or \"auto\", not {}", other.kind()),
+                format!("factor `{key}` must be a list of levels or \"auto\", not {}", other.kind()),
                 hint,
             );
             Vec::new()
@@ -68,7 +68,7 @@ fn factor(entry: &Entry, auto: Vec<i64>, report: &Report) -> Factor {
     levels.retain(|(level, place)| {
         let is_new = seen.insert(level.to_string());
         if !is_new {
-            report.mistake(*place, format!("factor `{key}` has the level `{level}` twice"), None);
+            report.mistake(*place, format!("duplicate level `{level}` in factor `{key}`"), None);
         }
         is_new
     });
@@ -90,9 +90,9 @@ fn level(factor: &str, item: &Node, report: &Report) -> Option<(Level, Place)> {
             } else if level.len() > LEVEL_MAX_BYTES {
                 "is too long: at most 256 bytes"
             } else if level.chars().any(char::is_control) {
-                "holds a control character"
+                "contains a control character"
             } else if template::templates(level).iter().any(|(_, name)| *name != template::PORT) {
-                "holds a template, which is not filled in there"
+                "contains a template, which is not expanded there"
             } else {
                 return Some((Level::Text(level.clone()), item.place));
             };
@@ -100,7 +100,7 @@ fn level(factor: &str, item: &Node, report: &Report) -> Option<(Level, Place)> {
             return None;
         }
         other => {
-            let message = format!("a level of factor `{factor}` is a number or a word, not {}", other.kind());
+            let message = format!("a level of factor `{factor}` must be a number or a word, not {}", other.kind());
             report.mistake(item.place, message, None);
             return None;
         }

@@ -17,14 +17,14 @@ pub(crate) fn read(top: &Section, factors: &[Factor], trials: Option<&TrialRule>
     let report = top.report;
     let Some(entry) = top.table.get("figure") else { return Some(Vec::new()) };
     let Value::List(items) = &entry.node.value else {
-        let message = format!("`figure` is a list of tables, not {}", entry.node.value.kind());
+        let message = format!("`figure` must be a list of tables, not {}", entry.node.value.kind());
         report.mistake(entry.node.place, message, "begin each figure with `[[figure]]`".to_owned());
         return None;
     };
     let figures = items.iter().map(|item| match &item.value {
         Value::Table(table) => figure(&top.inner(table, &FIGURE, item.place), factors, trials),
         other => {
-            report.mistake(item.place, format!("a figure is a table, not {}", other.kind()), None);
+            report.mistake(item.place, format!("a figure must be a table, not {}", other.kind()), None);
             None
         }
     });
@@ -64,7 +64,7 @@ fn figure(figure: &Section, factors: &[Factor], trials: Option<&TrialRule>) -> O
     let mut y = y.unwrap_or_default().into_iter().map(str::to_owned);
     let (y, y_more) = (y.next(), y.collect::<Vec<_>>());
     if kind == FigureKind::Interaction && figure.has("x") && x.map(|x| &x.name) == series.map(|series| &series.name) {
-        figure.mistake("series", "an interaction is one of two factors, `x` and `series`", None);
+        figure.mistake("series", "an interaction needs two factors, `x` and `series`", None);
     }
     if !y_more.is_empty() && kind != FigureKind::Interaction {
         check_several(figure, kind);
@@ -97,8 +97,8 @@ fn metrics(figure: &Section, apart: bool) -> Option<Vec<&'static str>> {
     };
     let metrics = super::tables::metrics(figure, "y", items)?;
     if let Some(other) = metrics.iter().find(|metric| metric.unit != metrics[0].unit && !apart) {
-        let message = format!("`{}` and `{}` have no unit in common", metrics[0].name, other.name);
-        figure.mistake("y", message, "draw two figures".to_owned());
+        let message = format!("`{}` and `{}` have different units", metrics[0].name, other.name);
+        figure.mistake("y", message, "use two figures".to_owned());
         return None;
     }
     Some(metrics.into_iter().map(|metric| metric.name).collect())
@@ -110,15 +110,15 @@ fn policies(figure: &Section) -> Option<Vec<String>> {
         return Some(USUAL_POLICIES.map(str::to_owned).to_vec());
     }
     let Some(Value::List(items)) = figure.table.get("policies").map(|entry| &entry.node.value) else {
-        let hint = "write `policies = [\"lru\", \"belady\"]`; an empty list asks for none".to_owned();
-        figure.mistake("policies", "`figure.policies` is a list of policies", hint);
+        let hint = "write `policies = [\"lru\", \"belady\"]`; an empty list means none".to_owned();
+        figure.mistake("policies", "`figure.policies` must be a list of policies", hint);
         return None;
     };
     let mut all = Vec::new();
     let mut fine = true;
     for item in items {
         let (message, hint) = match &item.value {
-            Value::Text(name) if all.contains(name) => (format!("policy `{name}` is named twice"), None),
+            Value::Text(name) if all.contains(name) => (format!("duplicate policy `{name}`"), None),
             Value::Text(name) if POLICIES.iter().any(|(known, _)| known == name) => {
                 all.push(name.clone());
                 continue;
@@ -127,7 +127,7 @@ fn policies(figure: &Section) -> Option<Vec<String>> {
                 let known = POLICIES.iter().map(|(known, _)| *known);
                 (format!("unknown policy `{}`", name.escape_debug()), Some(suggestion(name, known)))
             }
-            other => (format!("a policy is a name, not {}", other.kind()), None),
+            other => (format!("a policy must be a name, not {}", other.kind()), None),
         };
         figure.report.mistake(item.place, message, hint);
         fine = false;
@@ -157,8 +157,8 @@ fn check_capacities(figure: &Section, wanted: &Figure, factors: &[Factor]) -> Op
     let is_none = |(level, _): &&(_, _)| wanted.capacity_bytes(level).is_none();
     let Some((level, _)) = x.levels.iter().find(is_none) else { return Some(()) };
     let message =
-        format!("a miss-ratio curve needs capacities on `x`, and factor `{}` has the level `{level}`", x.name);
-    let hint = "levels such as `250kB`, or numbers and `unit = \"MiB\"`".to_owned();
+        format!("a miss-ratio curve needs memory limits on `x`, but factor `{}` has the level `{level}`", x.name);
+    let hint = "use levels such as `250kB`, or numbers and `unit = \"MiB\"`".to_owned();
     figure.mistake("x", message, hint);
     None
 }
@@ -166,11 +166,11 @@ fn check_capacities(figure: &Section, wanted: &Figure, factors: &[Factor]) -> Op
 /// Several metrics are series of their own.
 fn check_several(figure: &Section, kind: FigureKind) {
     if kind == FigureKind::Timeline {
-        figure.mistake("y", "a timeline has one metric", "draw a figure for each".to_owned());
+        figure.mistake("y", "a timeline has only one metric", "draw one figure per metric".to_owned());
     }
     if figure.has("series") {
-        let hint = "name the factor as `facet`: it then has a panel for each level".to_owned();
-        figure.mistake("series", "several metrics on `y` are the series, so `series` has no meaning", hint);
+        let hint = "use the factor as `facet`: one panel per level".to_owned();
+        figure.mistake("series", "several metrics on `y` are the series, so `series` cannot be set", hint);
     }
 }
 
@@ -189,13 +189,13 @@ fn check_axes(figure: &Section, kind: FigureKind, x: Option<&Factor>) {
     let of_curves: &[&str] = if kind == FigureKind::MissRatio { &[] } else { &["policies", "unit"] };
     needed.iter().for_each(|key| figure.required(key));
     for key in foreign.iter().chain(of_curves).filter(|key| figure.has(key)) {
-        figure.mistake(key, format!("`{key}` has no meaning in a figure of kind `{word}`"), None);
+        figure.mistake(key, format!("`{key}` does not apply to a figure of kind `{word}`"), None);
     }
     if let (FigureKind::Line, Some(x)) = (kind, x)
         && let Some((level, _)) = x.levels.iter().find(|(level, _)| level.as_f64().is_none())
     {
-        let message = format!("a line needs numbers on `x`, and factor `{}` has the level `{level}`", x.name);
-        figure.mistake("x", message, "`kind = \"scatter\"` takes words, too".to_owned());
+        let message = format!("a line needs numbers on `x`, but factor `{}` has the level `{level}`", x.name);
+        figure.mistake("x", message, "`kind = \"scatter\"` also takes words".to_owned());
     }
 }
 

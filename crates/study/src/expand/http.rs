@@ -46,8 +46,8 @@ pub(crate) fn read(load: &Section, protocol: Protocol) -> Option<Http> {
         let dialect = protocol.dialect();
         let own = OWN.iter().chain(&TLS);
         for key in own.filter(|key| load.has(key) && !(dialect.is_some() && **key == "pipeline")) {
-            let hint = "it belongs to `http` and `https`: change `protocol`, or drop it".to_owned();
-            load.mistake(key, format!("`load.{key}` has no meaning with protocol `{protocol}`"), hint);
+            let hint = "it is for `http` and `https`: change `protocol`, or drop it".to_owned();
+            load.mistake(key, format!("`load.{key}` does not apply to protocol `{protocol}`"), hint);
         }
         let pipeline = if dialect.is_some() { pipeline(load, Connection::KeepAlive)? } else { 1 };
         return Some(Http { plan: None, pipeline, connection: Connection::KeepAlive });
@@ -72,13 +72,13 @@ fn pipeline(load: &Section, connection: Connection) -> Option<u32> {
     let depth = load.small("pipeline")?;
     if depth > 1 {
         let alone = |key: &str, why: &str, hint: &str| {
-            load.mistake(key, format!("{why} leaves nothing to pipeline"), hint.to_owned());
+            load.mistake(key, format!("`pipeline` must be 1 with {why}"), hint.to_owned());
         };
         if connection == Connection::PerRequest {
-            alone("pipeline", "a connection for each request", "drop `pipeline`, or set `connection = \"keep-alive\"`");
+            alone("pipeline", "one connection per request", "drop `pipeline`, or set `connection = \"keep-alive\"`");
         }
         if load.has("think") {
-            alone("think", "a client that thinks has one request in flight, which", "drop `think`, or `pipeline`");
+            alone("think", "think time", "drop `think`, or `pipeline`");
         }
     }
     Some(depth)
@@ -92,8 +92,8 @@ fn mix(load: &Section, connection: Connection) -> Option<Vec<HttpRequestPlan>> {
         return Some(vec![request?]);
     }
     for key in ["path", "method", "body", "body_file"].iter().filter(|key| load.has(key)) {
-        let hint = format!("write `{key}` into each of them, or drop them");
-        load.mistake(key, format!("`load.{key}` has no meaning beside `[[load.request]]`"), hint);
+        let hint = format!("write `{key}` in each of them, or drop them");
+        load.mistake(key, format!("`load.{key}` cannot be combined with `[[load.request]]`"), hint);
     }
     let items = match load.table.get("request").map(|entry| &entry.node) {
         Some(node) => match &node.value {
@@ -106,13 +106,13 @@ fn mix(load: &Section, connection: Connection) -> Option<Vec<HttpRequestPlan>> {
                 return None;
             }
             Value::List(items) if items.len() > REQUESTS_MAX => {
-                let message = format!("{} requests, a mix has at most {REQUESTS_MAX}", items.len());
+                let message = format!("{} requests, a mix allows at most {REQUESTS_MAX}", items.len());
                 load.mistake("request", message, None);
                 return None;
             }
             Value::List(items) => items.len(),
             other => {
-                let message = format!("`load.request` is a list of tables, not {}", other.kind());
+                let message = format!("`load.request` must be a list of tables, not {}", other.kind());
                 load.mistake("request", message, "begin each request with `[[load.request]]`".to_owned());
                 return None;
             }
@@ -127,7 +127,7 @@ fn mix(load: &Section, connection: Connection) -> Option<Vec<HttpRequestPlan>> {
         };
         if let Some(Value::List(items)) = load.table.get("request").map(|entry| &entry.node.value) {
             for (place, kind) in items.iter().filter_map(place) {
-                load.report.mistake(place, format!("a request is a table, not {kind}"), None);
+                load.report.mistake(place, format!("a request must be a table, not {kind}"), None);
             }
         }
     }
@@ -177,14 +177,14 @@ fn check_whole(section: &Section, plan: &HttpRequestPlan, connection: Connection
         let (name, mut message, mut hint) = (field_of(&error), error.to_string(), error.hint());
         if of_file && matches!(error, HttpError::Length { .. }) {
             // How long a file is will be known when it is read.
-            message = "`Content-Length` cannot be set beside `body_file`".to_owned();
+            message = "`Content-Length` cannot be combined with `body_file`".to_owned();
         }
         if let HttpError::Ends { name, .. } = error {
             hint = Some(match (name, connection) {
                 ("Connection", Connection::KeepAlive) => {
-                    "for a connection for each request, set `connection = \"per-request\"`".to_owned()
+                    "for one connection per request, set `connection = \"per-request\"`".to_owned()
                 }
-                _ => "drop it: HTTP/1.1 is what is measured".to_owned(),
+                _ => "drop it: only HTTP/1.1 is measured".to_owned(),
             });
         }
         section.report.mistake(place_of_field(section, name), message, hint);
@@ -226,7 +226,7 @@ fn headers(section: &Section) -> Option<Vec<(String, String)>> {
         };
         match http::field_of(&entry.key, &value) {
             Ok((name, _)) if all.iter().any(|(known, _)| known.eq_ignore_ascii_case(&name)) => {
-                let message = format!("header field `{name}` is given twice");
+                let message = format!("duplicate header `{name}`");
                 fields.report.mistake(entry.key_place, message, None);
                 fine = false;
             }
@@ -247,7 +247,7 @@ fn headers(section: &Section) -> Option<Vec<(String, String)>> {
 /// A body; `Some(None)` where there is none.
 fn body(section: &Section) -> Option<Option<BodyPlan>> {
     if section.has("body") && section.has("body_file") {
-        let message = format!("`{}` has `body` and `body_file`, of which it takes one", section.name);
+        let message = format!("`{}` has both `body` and `body_file`, only one is allowed", section.name);
         section.mistake("body_file", message, None);
         return None;
     }
@@ -270,7 +270,7 @@ fn tls(load: &Section) -> Option<Tls> {
     let resume = load.flag("resume");
     if insecure == Some(true) && load.has("ca_file") {
         let hint = "drop one of the two".to_owned();
-        load.mistake("ca_file", "`insecure` accepts any certificate, so `ca_file` has no meaning", hint);
+        load.mistake("ca_file", "`insecure` accepts any certificate, so `ca_file` has no effect", hint);
     }
     Some(Tls {
         // Where the subject listens has no name of its own; a certificate for tests is most often this one's.
@@ -284,7 +284,7 @@ fn tls(load: &Section) -> Option<Tls> {
 fn no_tls(load: &Section) -> Option<Option<Tls>> {
     for key in TLS.iter().filter(|key| load.has(key)) {
         let hint = "set `protocol = \"https\"`, or drop it".to_owned();
-        load.mistake(key, format!("`load.{key}` has no meaning without encryption"), hint);
+        load.mistake(key, format!("`load.{key}` needs `https`"), hint);
     }
     Some(None)
 }
@@ -293,8 +293,8 @@ fn expect(load: &Section, requests: Option<&[HttpRequestPlan]>) -> Option<Expect
     let status = load.given("expect_status", statuses(load));
     let body = load.given("expect_body", load.text("expect_body"));
     if load.has("expect_body") && requests.is_some_and(|all| all.iter().any(|request| request.method == "HEAD")) {
-        let hint = "drop `expect_body`, or ask with `GET`".to_owned();
-        load.mistake("expect_body", "the answer to `HEAD` has no body", hint);
+        let hint = "drop `expect_body`, or use `GET`".to_owned();
+        load.mistake("expect_body", "the response to `HEAD` has no body", hint);
     }
     Some(Expect { status: status?, body: body?.map(String::into_bytes) })
 }
@@ -316,8 +316,8 @@ fn statuses(load: &Section) -> Option<Vec<u16>> {
         };
     };
     if items.is_empty() {
-        let hint = "drop it: 200 to 299 are right then".to_owned();
-        load.mistake("expect_status", "`load.expect_status` has no status", hint);
+        let hint = "drop it to accept 200 to 299".to_owned();
+        load.mistake("expect_status", "`load.expect_status` is empty", hint);
         return None;
     }
     let mut all = Vec::new();
@@ -327,7 +327,7 @@ fn statuses(load: &Section) -> Option<Vec<u16>> {
             Value::Integer(status) => status.to_string(),
             Value::Text(text) => text.clone(),
             other => {
-                let message = format!("a status is a number such as `200`, not {}", other.kind());
+                let message = format!("a status must be a number such as `200`, not {}", other.kind());
                 load.report.mistake(item.place, message, None);
                 fine = false;
                 continue;

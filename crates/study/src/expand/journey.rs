@@ -39,12 +39,12 @@ const KNOWN: [&str; 18] = [
 /// The load of one design point; `None` only where a mistake was reported.
 pub(super) fn load(section: &Section) -> Option<LoadPlan> {
     for entry in section.table.iter().filter(|entry| !KNOWN.contains(&entry.key.as_str())) {
-        let message = format!("`load.{}` has no meaning with a journey", entry.key.escape_debug());
+        let message = format!("`load.{}` does not apply to journeys", entry.key.escape_debug());
         section.report.mistake(entry.key_place, message, None);
     }
     if !section.has("journey") {
         let names = PRESETS.map(|preset| format!("`{}`", preset.0)).join(", ");
-        let hint = format!("add `journey = \"evernote\"`: there is {names}, or a file");
+        let hint = format!("add `journey = \"evernote\"`; available: {names}, or a file");
         section.report.missing(section.place_of("protocol"), "`load` has no `journey`", hint);
     }
     let protocol = section.given("protocol", section.choice("protocol", &[("journey", ())]));
@@ -54,14 +54,17 @@ pub(super) fn load(section: &Section) -> Option<LoadPlan> {
         }
         let names = PRESETS.map(|preset| preset.0);
         let hint = crate::nearest::suggestion(name, names);
-        Err((format!("there is no journey `{}`", name.escape_debug()), Some(format!("{hint}; a file ends in `.toml`"))))
+        Err((
+            format!("unknown journey `{}`", name.escape_debug()),
+            Some(format!("{hint}; a file name ends in `.toml`")),
+        ))
     });
     let resolve = section.given("resolve", section.text_as("resolve", |text| origin(text, &[Protocol::Http], &PORTS)));
     let insecure = section.flag("insecure");
     let ca_file = section.given("ca_file", section.text("ca_file"));
     if insecure == Some(true) && section.has("ca_file") {
         let hint = "drop one of the two".to_owned();
-        section.mistake("ca_file", "`insecure` accepts any certificate, so `ca_file` has no meaning", hint);
+        section.mistake("ca_file", "`insecure` accepts any certificate, so `ca_file` has no effect", hint);
     }
     let keep_calls = section.flag("keep_calls");
     let identities = section.choice("identities", IDENTITIES);
@@ -73,7 +76,11 @@ pub(super) fn load(section: &Section) -> Option<LoadPlan> {
     let share_cpus = section.flag("share_cpus");
     let stop = stop::stop(section);
     if let Some(Stop::Volley { .. }) = stop {
-        section.mistake("stop", "volley's rule is none of journeys", "write `stop = { requests = 1000 }`".to_owned());
+        section.mistake(
+            "stop",
+            "volley's rule does not apply to journeys",
+            "write `stop = { requests = 1000 }`".to_owned(),
+        );
     }
     let warmup = if section.has("warmup") {
         stop::warmup(section, false, stop)
@@ -122,7 +129,7 @@ pub(super) const PORTS: [&str; 3] = [template::PORT, "subject_port", "admin_port
 /// Scheme, host and port, where a template may stand for the port.
 fn origin(text: &str, schemes: &[Protocol], ports: &[&str]) -> Result<String, (String, Option<String>)> {
     if let Some((_, name)) = template::templates(text).into_iter().find(|(_, name)| !ports.contains(name)) {
-        return Err((format!("`{{{name}}}` has a meaning in `resolve` alone"), None));
+        return Err((format!("`{{{name}}}` only works in `resolve`"), None));
     }
     let filled = template::fill(text, |_| Some("1".to_owned()));
     let url = url::parse(&filled).map_err(|error| (error.to_string(), error.hint()))?;
@@ -215,33 +222,30 @@ mod tests {
                      insecure = true\nca_file = \"x\"\npath = \"/\"\nworkload = { preset = \"etc-2012\" }";
         let told = plan(lines).unwrap_err();
         for expected in [
-            "there is no journey `ches`",
+            "unknown journey `ches`",
             "unknown protocol `http`",
-            "`load.rate` has no meaning with a journey",
+            "`load.rate` does not apply to journeys",
             "unknown loop `open`",
             "must be 1 to 1,000,000",
-            "volley's rule is none of journeys",
+            "volley's rule does not apply to journeys",
             "`https://x:1` is not `http://host:port`",
             "`http://x:1/path` is not `http://host:port` or `https://host:port`",
-            "`load.targets.b` is a text",
+            "`load.targets.b` must be a string",
             "`insecure` accepts any certificate",
-            "`load.path` has no meaning with a journey",
-            "`load.workload` has no meaning with a journey",
+            "`load.path` does not apply to journeys",
+            "`load.workload` does not apply to journeys",
         ] {
             assert!(told.iter().any(|mistake| mistake.contains(expected)), "{expected} in {told:#?}");
         }
         let told = plan("protocol = \"http\"\nresolve = \"http://x:1\"\nclients = 1\nstop = \"1s\"").unwrap_err();
-        assert!(told[0].contains("`load.resolve` has no meaning without `load.journey`"), "{told:?}");
+        assert!(told[0].contains("`load.resolve` needs `load.journey`"), "{told:?}");
         let told = plan(
             "journey = \"chess\"\nclients = 1\nstop = \"1s\"\ntargets = { chess = \"http://127.0.0.1:{admin_port}\" }",
         );
         let told = told.unwrap_err();
-        assert!(told[0].contains("`{admin_port}` has a meaning in `resolve` alone"), "{told:?}");
+        assert!(told[0].contains("`{admin_port}` only works in `resolve`"), "{told:?}");
         let told = plan("journey = \"chess\"\nclients = 1\nstop = \"1s\"\nca_file = \"{subject_port}\"").unwrap_err();
-        assert!(
-            told[0].contains("`{subject_port}` has a meaning in proxies and the targets of a journey alone"),
-            "{told:?}"
-        );
+        assert!(told[0].contains("`{subject_port}` only works in proxies and the targets of a journey"), "{told:?}");
         let told = plan("protocol = \"journey\"\nclients = 1\nstop = \"1s\"").unwrap_err();
         assert!(told[0].contains("`load` has no `journey`"), "{told:?}");
     }

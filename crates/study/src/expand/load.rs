@@ -32,7 +32,7 @@ pub(crate) fn read(load: &Section) -> Option<LoadPlan> {
     }
     for key in journey::OWN.iter().filter(|key| load.has(key)) {
         let hint = "add `journey = \"evernote\"`, or drop it".to_owned();
-        load.mistake(key, format!("`load.{key}` has no meaning without `load.journey`"), hint);
+        load.mistake(key, format!("`load.{key}` needs `load.journey`"), hint);
     }
     let protocols = Protocol::all().filter(|protocol| *protocol != Protocol::Journey);
     let protocol = load.choice("protocol", &protocols.map(|protocol| (protocol.name(), protocol)).collect::<Vec<_>>());
@@ -41,13 +41,13 @@ pub(crate) fn read(load: &Section) -> Option<LoadPlan> {
     let dialect = protocol.and_then(Protocol::dialect);
     if let (Some(_), false) = (dialect, load.has("workload")) {
         let hint = "add `workload = { preset = \"etc-2012\" }`".to_owned();
-        load.report.missing(load.place_of("protocol"), "a cache is asked by `load.workload`", hint);
+        load.report.missing(load.place_of("protocol"), "a cache needs `load.workload`", hint);
         return None;
     }
     if let (Some(name), true, None) = (protocol, load.has("workload"), dialect) {
         let place = load.table.get("workload").map_or(load.place, |entry| entry.key_place);
-        let hint = "a workload is for a cache; `quintain workload show` draws it all the same".to_owned();
-        load.report.mistake(place, format!("`load.workload` has no meaning with protocol `{name}`"), hint);
+        let hint = "workloads are for caches; `quintain workload show` works without one".to_owned();
+        load.report.mistake(place, format!("`load.workload` does not apply to protocol `{name}`"), hint);
     }
     let clients = load.small("clients");
     let threads = load.given("threads", load.small("threads"));
@@ -63,7 +63,7 @@ pub(crate) fn read(load: &Section) -> Option<LoadPlan> {
         _ => warmup(load, dialect.is_some(), stop),
     };
     if let (Some(Stop::Volley { .. }), Some(_)) = (stop, dialect) {
-        load.mistake("stop", "volley's rule is none of caches", "write `stop = \"5s\"`".to_owned());
+        load.mistake("stop", "volley's rule does not apply to caches", "write `stop = \"5s\"`".to_owned());
     }
     let (search, share) = (search::read(load, "search", stop), search::share(load));
     let window_ns = load.duration_ns("window");
@@ -78,12 +78,12 @@ pub(crate) fn read(load: &Section) -> Option<LoadPlan> {
     if let Some(clients) = clients
         && u64::from(clients) * u64::from(pipeline) > IN_FLIGHT_MAX
     {
-        let message = format!("{clients} clients with {pipeline} requests in flight each, at most 4,000,000 in all");
+        let message = format!("{clients} clients with {pipeline} requests in flight each: at most 4,000,000 in total");
         load.mistake("pipeline", message, None);
     }
     if matches!(stop, Some(Stop::Volley { .. })) && pipeline > 1 {
         let hint = "drop `pipeline`, or choose another `stop`".to_owned();
-        load.mistake("pipeline", "volley's rule has one request in flight on a connection", hint);
+        load.mistake("pipeline", "volley's rule needs one request in flight per connection", hint);
     }
     Some(LoadPlan {
         protocol: protocol?,
@@ -113,7 +113,7 @@ fn recorded_arrivals(load: &Section) -> Option<Arrivals> {
     let mut fine = true;
     for key in foreign {
         let hint = "drop it, or the trace's `gaps`".to_owned();
-        load.mistake(key, format!("`load.{key}` has no meaning with the recorded gaps of a trace"), hint);
+        load.mistake(key, format!("`load.{key}` cannot be combined with the recorded gaps of a trace"), hint);
         fine = false;
     }
     fine.then_some(Arrivals::Recorded)
@@ -127,11 +127,11 @@ pub(super) fn arrivals(load: &Section) -> Option<Arrivals> {
     let foreign: &[&str] = if open { &["think"] } else { &["rate", "arrivals"] };
     for key in foreign.iter().filter(|key| load.has(key)) {
         let (kind, hint) = if open {
-            ("an open", "drop it, or `rate`: clients that think belong to a closed loop")
+            ("an open", "drop it, or `rate`: think time needs a closed loop")
         } else {
-            ("a closed", "a timetable belongs to an open loop: set `loop = \"open\"` and `rate`, or drop it")
+            ("a closed", "it needs an open loop: set `loop = \"open\"` and `rate`, or drop it")
         };
-        load.mistake(key, format!("`load.{key}` has no meaning in {kind} loop"), hint.to_owned());
+        load.mistake(key, format!("`load.{key}` does not apply to {kind} loop"), hint.to_owned());
     }
     if !open {
         return Some(Arrivals::Closed { think_ns: load.duration_ns("think")? });

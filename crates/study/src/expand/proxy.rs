@@ -28,14 +28,14 @@ pub(crate) fn read<'a>(root: &'a Table, factors: &[Factor], report: &'a Report<'
     let mut proxies = Proxies { tables: BTreeMap::new(), report };
     let Some(entry) = root.get("proxy") else { return proxies };
     let Value::Table(all) = &entry.node.value else {
-        let message = format!("`proxy` is a table of proxies, not {}", entry.node.value.kind());
-        report.mistake(entry.node.place, message, "begin each with its name: `[proxy.haproxy]`".to_owned());
+        let message = format!("`proxy` must be a table of proxies, not {}", entry.node.value.kind());
+        report.mistake(entry.node.place, message, "begin each proxy with its name: `[proxy.haproxy]`".to_owned());
         return proxies;
     };
     for entry in all.iter() {
         let name = entry.key.as_str();
         if name == DIRECT || name.is_empty() || name.contains('+') || name.trim() != name {
-            let message = format!("`{}` cannot be the name of a proxy", name.escape_debug());
+            let message = format!("`{}` is not a valid proxy name", name.escape_debug());
             let hint = "`direct` means no proxy, `a + b` means a chain".to_owned();
             report.mistake(entry.key_place, message, hint);
             continue;
@@ -45,12 +45,14 @@ pub(crate) fn read<'a>(root: &'a Table, factors: &[Factor], report: &'a Report<'
                 proxies.section(name, table, entry.key_place, &[]).check_keys();
                 proxies.tables.insert(name, (table, entry.key_place));
             }
-            other => report.mistake(entry.node.place, format!("`proxy.{name}` is a table, not {}", other.kind()), None),
+            other => {
+                report.mistake(entry.node.place, format!("`proxy.{name}` must be a table, not {}", other.kind()), None)
+            }
         }
     }
     if !factors.iter().any(|factor| factor.name == THROUGH) && !super::lost(THROUGH, report) {
         let hint = "add `through = [\"direct\", \"NAME\"]` to `[factors]`".to_owned();
-        report.missing(entry.key_place, "no factor `through` says which design points pass a proxy", hint);
+        report.missing(entry.key_place, "no factor `through` selects the design points with a proxy", hint);
     }
     proxies
 }
@@ -72,7 +74,7 @@ impl<'a> Proxies<'a> {
             None
         };
         let Level::Text(level) = setting.level else {
-            return mistake(format!("a level of `through` is `direct` or a proxy, not `{}`", setting.level), None);
+            return mistake(format!("a level of `through` must be `direct` or a proxy, not `{}`", setting.level), None);
         };
         if level == DIRECT {
             return Some(Vec::new());
@@ -82,11 +84,11 @@ impl<'a> Proxies<'a> {
             return mistake(format!("`{level}` has more than {CHAIN_MAX} proxies"), None);
         }
         if names.iter().collect::<BTreeSet<_>>().len() < names.len() {
-            return mistake(format!("`{level}` passes a proxy twice"), None);
+            return mistake(format!("duplicate proxy in `{level}`"), None);
         }
         let known = || self.tables.keys().copied().chain([DIRECT]);
         if let Some(unknown) = names.iter().find(|name| !self.tables.contains_key(**name)) {
-            let message = format!("`{}` is no proxy", unknown.escape_debug());
+            let message = format!("unknown proxy `{}`", unknown.escape_debug());
             return mistake(message, Some(suggestion(unknown, known())));
         }
         // Every one is read, so that all mistakes are found.
@@ -164,8 +166,8 @@ fn files(proxy: &Section) -> Option<BTreeMap<String, String>> {
 /// A name without a folder: it lies in the directory of the proxy.
 fn file_name(name: &str) -> Result<String, (String, Option<String>)> {
     if name.is_empty() || name.contains(['/', '\0']) || name.starts_with('.') {
-        let hint = "it lies in the folder that the proxy has for itself, `{folder}`".to_owned();
-        return Err((format!("`{}` is not the name of a file without a folder", name.escape_debug()), Some(hint)));
+        let hint = "files are relative to the proxy's own directory, `{folder}`".to_owned();
+        return Err((format!("`{}` is not a plain file name", name.escape_debug()), Some(hint)));
     }
     Ok(name.to_owned())
 }

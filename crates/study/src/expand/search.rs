@@ -20,7 +20,7 @@ pub(super) fn read(load: &Section, key: &str, stop: Option<Stop>) -> Option<Opti
         return Some(None);
     }
     if key == "capacity" && load.has("search") {
-        load.mistake(key, "`load.search` finds the capacity already", "drop one of the two".to_owned());
+        load.mistake(key, "`load.search` already finds the capacity", "drop one of the two".to_owned());
     }
     let table = &load.section(key)?;
     table.check_keys();
@@ -42,7 +42,7 @@ pub(super) fn read(load: &Section, key: &str, stop: Option<Stop>) -> Option<Opti
         Stop::Duration { duration_ns } => duration_ns,
         _ => {
             let hint = "write `stop = \"5s\"`: above its capacity a server never catches up".to_owned();
-            load.mistake("stop", format!("trials of `load.{key}` end after a time"), hint);
+            load.mistake("stop", format!("trials of `load.{key}` must end after a time"), hint);
             return None;
         }
     };
@@ -82,8 +82,8 @@ fn objective(table: &Section) -> Option<Objective> {
 /// The law of arrivals beside a search, which sets the rate; `None` only where a mistake was reported.
 pub(super) fn arrivals(load: &Section) -> Option<Arrivals> {
     for key in ["rate", "think"].iter().filter(|key| load.has(key)) {
-        let hint = "drop it: the search tries rates of an open loop".to_owned();
-        load.mistake(key, format!("`load.{key}` has no meaning beside `load.search`"), hint);
+        let hint = "drop it: the search chooses the rates".to_owned();
+        load.mistake(key, format!("`load.{key}` cannot be combined with `load.search`"), hint);
     }
     if load.is_word("loop", "closed") {
         load.mistake("loop", "a search needs an open loop", "drop `loop`".to_owned());
@@ -111,7 +111,7 @@ pub(super) fn share(load: &Section) -> Option<Option<CapacityShare>> {
     }
     if !load.has("capacity") {
         let hint = "add `capacity = { objective = \"p99 < 5ms\" }`, or give a rate".to_owned();
-        load.report.mistake(place, "`load.rate` is a share of a capacity that nothing finds", hint);
+        load.report.mistake(place, "`load.rate` is a fraction of a capacity, but `load.capacity` is missing", hint);
         return None;
     }
     // Which point finds it is known when all are read: see `link`.
@@ -149,8 +149,8 @@ pub(super) fn link(points: &mut Vec<Point>, capacities: Vec<Option<SearchPlan>>)
 /// Reports counts of trials where every trial is the step of a search, and a capacity that nothing is a share of.
 pub(super) fn check_use(root: &Table, load: &Section, points: &[Point], report: &Report) {
     if load.has("capacity") && !load.has("search") && points.iter().all(|point| point.load.share.is_none()) {
-        let hint = "write `rate = \"80%\"`, or call it `search`".to_owned();
-        load.mistake("capacity", "`load.capacity` is used nowhere", hint);
+        let hint = "write `rate = \"80%\"`, or rename it to `search`".to_owned();
+        load.mistake("capacity", "`load.capacity` is never used", hint);
     }
     if points.iter().any(|point| point.load.search.is_none()) {
         return;
@@ -159,8 +159,8 @@ pub(super) fn check_use(root: &Table, load: &Section, points: &[Point], report: 
     for entry in stop.into_iter().flat_map(Table::iter) {
         if ["comparison", "relative", "min", "max", "metric"].contains(&entry.key.as_str()) {
             let at: Place = entry.key_place;
-            let message = format!("`trials.stop.{}` has no meaning where all trials are steps of a search", entry.key);
-            report.mistake(at, message, "`load.search` has `confirm` and `max_steps`".to_owned());
+            let message = format!("`trials.stop.{}` does not apply: all trials are steps of a search", entry.key);
+            report.mistake(at, message, "use `confirm` and `max_steps` of `load.search`".to_owned());
         }
     }
 }

@@ -18,7 +18,7 @@ pub(crate) fn read(top: &Section) -> Option<Vec<String>> {
         None => return None,
         Some(Value::List(items)) => items,
         Some(_) => {
-            slopes.mistake("over_requests", "`slopes.over_requests` is a list of names", hint());
+            slopes.mistake("over_requests", "`slopes.over_requests` must be a list of names", hint());
             return None;
         }
     };
@@ -26,16 +26,16 @@ pub(crate) fn read(top: &Section) -> Option<Vec<String>> {
     let mut fine = true;
     for item in items {
         let (message, hint) = match &item.value {
-            Value::Text(name) if names.contains(name) => (format!("`{name}` is named twice"), None),
+            Value::Text(name) if names.contains(name) => (format!("duplicate name `{name}`"), None),
             Value::Text(name) if OVER_REQUESTS.iter().any(|(known, ..)| known == name) => {
                 names.push(name.clone());
                 continue;
             }
             Value::Text(name) => {
-                let message = format!("`{}` is nothing that is looked at over requests", name.escape_debug());
+                let message = format!("unknown series `{}`", name.escape_debug());
                 (message, Some(suggestion(name, OVER_REQUESTS.iter().map(|(known, ..)| *known))))
             }
-            other => (format!("what is looked at is a name, not {}", other.kind()), Some(hint())),
+            other => (format!("a series must be a name, not {}", other.kind()), Some(hint())),
         };
         slopes.report.mistake(item.place, message, hint);
         fine = false;

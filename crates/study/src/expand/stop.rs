@@ -17,7 +17,11 @@ pub(super) fn warmup(load: &Section, is_cache: bool, stop: Option<Stop>) -> Opti
         if is_cache {
             return Some(Warmup::Steady { max_ns });
         }
-        load.mistake("warmup", "`steady` watches the hit ratio of a cache", "write `warmup = \"1s\"`".to_owned());
+        load.mistake(
+            "warmup",
+            "`steady` needs a cache: it watches the hit ratio",
+            "write `warmup = \"1s\"`".to_owned(),
+        );
         None
     };
     if !load.has("warmup") && is_cache {
@@ -40,8 +44,8 @@ pub(super) fn warmup(load: &Section, is_cache: bool, stop: Option<Stop>) -> Opti
         "share" => {
             let share = table.fraction("share")?;
             let Some(Stop::Requests { requests, .. }) = stop else {
-                let hint = "write `stop = { requests = 1_000_000 }`, or a time".to_owned();
-                table.mistake("share", "a share is one of a number of requests", hint);
+                let hint = "write `stop = { requests = 1_000_000 }`, or give a time".to_owned();
+                table.mistake("share", "a share needs `stop.requests`", hint);
                 return None;
             };
             Some(Warmup::Requests((requests as f64 * share).round() as u64))
@@ -65,7 +69,7 @@ pub(super) fn stop(load: &Section) -> Option<Stop> {
     for key in
         ["level", "max_time", "round", "half_width"].iter().filter(|key| table.has(key) && !beside.contains(*key))
     {
-        table.mistake(key, format!("`{key}` has no meaning beside `{rule}`"), None);
+        table.mistake(key, format!("`{key}` cannot be combined with `{rule}`"), None);
     }
     let max_ns = |default_ns| Some(table.given("max_time", table.duration_ns("max_time"))?.unwrap_or(default_ns));
     match rule {

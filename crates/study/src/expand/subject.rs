@@ -121,7 +121,7 @@ pub(super) fn environment(subject: &Section) -> Option<BTreeMap<String, String>>
     let mut environment = BTreeMap::new();
     for entry in section.table.iter() {
         if entry.key.is_empty() || entry.key.contains(['=', '\0']) {
-            let message = format!("`{}` cannot be the name of an environment variable", entry.key.escape_debug());
+            let message = format!("`{}` is not a valid environment variable name", entry.key.escape_debug());
             section.report.mistake(entry.key_place, message, None);
         }
         let value = match &entry.node.value {
@@ -196,7 +196,7 @@ pub(crate) fn check_variants(root: &Table, report: &Report) {
             let known = words.keys().map(String::as_str);
             report.missing(
                 place,
-                format!("variant `{variant}` is the level of no factor"),
+                format!("variant `{variant}` is not a level of any factor"),
                 suggestion(&variant, known),
             );
         }
@@ -205,7 +205,7 @@ pub(crate) fn check_variants(root: &Table, report: &Report) {
             report.mistake(
                 place,
                 format!("variant `{variant}` is a level of {factors}"),
-                "give one of the levels another name".to_owned(),
+                "rename one of the levels".to_owned(),
             );
         }
     }

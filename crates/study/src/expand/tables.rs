@@ -12,7 +12,7 @@ pub(crate) fn read(top: &Section) -> Option<Vec<Table>> {
     let report = top.report;
     let Some(entry) = top.table.get("table") else { return Some(Vec::new()) };
     let Value::List(items) = &entry.node.value else {
-        let message = format!("`table` is a list of tables, not {}", entry.node.value.kind());
+        let message = format!("`table` must be a list of tables, not {}", entry.node.value.kind());
         report.mistake(entry.node.place, message, "begin each table with `[[table]]`".to_owned());
         return None;
     };
@@ -40,7 +40,7 @@ fn one(table: &Section) -> Option<Table> {
                 Some(Value::List(items)) => items.as_slice(),
                 _ => {
                     let hint = "write `metrics = [\"throughput\", \"latency_p99\"]`, or `metric` for one".to_owned();
-                    table.mistake("metrics", "`table.metrics` is a list of metrics", hint);
+                    table.mistake("metrics", "`table.metrics` must be a list of metrics", hint);
                     return None;
                 }
             };
@@ -66,7 +66,7 @@ pub(crate) fn metrics(section: &Section, key: &str, items: &[Node]) -> Option<Ve
         };
         match &item.value {
             Value::Text(name) => match Metric::named(name) {
-                Some(metric) if all.contains(&metric) => mistake(format!("metric `{name}` is named twice"), None),
+                Some(metric) if all.contains(&metric) => mistake(format!("duplicate metric `{name}`"), None),
                 Some(metric) => all.push(metric),
                 None => {
                     let hint = suggestion(name, METRICS.iter().map(|metric| metric.name));

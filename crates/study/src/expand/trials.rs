@@ -51,7 +51,7 @@ pub(crate) fn read(root: &Table, profile: Profile, report: &Report) -> Option<Tr
         given("max_time", max_ns.is_some()),
     ];
     if stop.has("comparison") && stop.has("relative") {
-        let hint = "keep `comparison` where contenders are compared, `relative` where values are asked for".to_owned();
+        let hint = "use `comparison` to compare contenders, `relative` to measure values".to_owned();
         stop.mistake("relative", "`trials.stop` has two targets, `comparison` and `relative`", hint);
         return None;
     }
@@ -66,7 +66,7 @@ pub(crate) fn read(root: &Table, profile: Profile, report: &Report) -> Option<Tr
     };
     let most = max.unwrap_or(if has_target { default.max.max(least) } else { least });
     if least > most {
-        stop.mistake("min", format!("`trials.stop.min` is {least}, above `max`, {most}"), None);
+        stop.mistake("min", format!("`trials.stop.min` is {least}, more than `max`, {most}"), None);
         return None;
     }
     if has_target && least < 2 {
@@ -75,7 +75,7 @@ pub(crate) fn read(root: &Table, profile: Profile, report: &Report) -> Option<Tr
     }
     if !has_target && !stop.has("relative") && !stop.has("comparison") && least != most {
         let hint = "add `comparison = 0.03`, or drop `max`".to_owned();
-        let message = format!("without a target there are `min` trials of each point, so `max` {most} has no effect");
+        let message = format!("without a target each point gets `min` trials, so `max` {most} has no effect");
         stop.mistake("max", message, hint);
         return None;
     }

@@ -24,7 +24,7 @@ const VALUES_MAX: usize = 4096;
 pub fn parse(text: &str) -> Result<Workload, Vec<Diagnostic>> {
     let report = Report::new(text, &[]);
     if text.len() > TEXT_MAX_BYTES {
-        let message = format!("a study is at most {TEXT_MAX_BYTES} bytes, this one is {}", text.len());
+        let message = format!("a study is limited to {TEXT_MAX_BYTES} bytes, this one has {}", text.len());
         report.mistake(Place::default(), message, None);
         report.finish()?;
     }
@@ -62,7 +62,7 @@ pub fn parse(text: &str) -> Result<Workload, Vec<Diagnostic>> {
         report.mistake(Place::default(), "the study has no `[load.workload]`", hint);
     }
     report.finish()?;
-    Ok(workload.flatten().expect("what is not there has been reported"))
+    Ok(workload.flatten().expect("missing values have been reported"))
 }
 
 /// The workload of a load: `Some(None)` where there is none, `None` where a mistake was reported.
@@ -131,8 +131,8 @@ fn base(section: &Section) -> Option<Option<Workload>> {
     }
     let read = |name: &str| {
         if name == "ycsb-e" {
-            let hint = "`ycsb-a` to `ycsb-d` and `ycsb-f` are there".to_owned();
-            return Err(("`ycsb-e` scans ranges of keys, which no cache protocol here has".to_owned(), Some(hint)));
+            let hint = "available: `ycsb-a` to `ycsb-d` and `ycsb-f`".to_owned();
+            return Err(("`ycsb-e` scans key ranges, which no supported cache protocol can do".to_owned(), Some(hint)));
         }
         preset(name).ok_or_else(|| {
             let known = PRESETS.iter().map(|preset| preset.name);
@@ -184,8 +184,12 @@ fn ttl(section: &Section) -> Option<Option<Vec<Ttl>>> {
     };
     let each = items.iter().map(|item| {
         let Value::Table(table) = &item.value else {
-            let hint = "for instance `[{ time = \"24h\", share = 0.65 }]`".to_owned();
-            section.report.mistake(item.place, format!("a time to live is a table, not {}", item.value.kind()), hint);
+            let hint = "for example `[{ time = \"24h\", share = 0.65 }]`".to_owned();
+            section.report.mistake(
+                item.place,
+                format!("a time to live must be a table, not {}", item.value.kind()),
+                hint,
+            );
             return None;
         };
         let table = section.inner(table, &TTL, item.place);
@@ -252,7 +256,7 @@ fn popularity(table: &Section, base: Option<Popularity>) -> Option<Popularity> {
     for (key, owner) in [("exponent", "zipf"), ("hot_keys", "hot-set"), ("hot_share", "hot-set")] {
         if table.has(key) && word != owner {
             let hint = format!("set `popularity = \"{owner}\"`, or drop it");
-            table.mistake(key, format!("`{key}` has no meaning with popularity `{word}`"), hint);
+            table.mistake(key, format!("`{key}` does not apply to popularity `{word}`"), hint);
         }
     }
     Some(match word {
@@ -284,7 +288,7 @@ fn popularity(table: &Section, base: Option<Popularity>) -> Option<Popularity> {
 
 /// The keys of a table of `[load.workload]`.
 fn table_of(key: &str) -> &'static keys::Keys {
-    WORKLOAD.get(key).and_then(|key| key.kind.table()).expect("a workload has tables of that name")
+    WORKLOAD.get(key).and_then(|key| key.kind.table()).expect("every workload has tables of that name")
 }
 
 fn values(section: &Section, base: Option<&Option<Workload>>, told: bool) -> Option<Values> {
@@ -341,7 +345,7 @@ fn law(table: &Section, counted: bool) -> Option<SizeLaw> {
         ("gamma", &[shape, scale]) => SizeLaw::Gamma { shape, scale },
         ("gev", &[location, scale, shape]) => SizeLaw::Gev { location, scale, shape },
         (_, &[location, scale, shape]) => SizeLaw::Pareto { location, scale, shape },
-        _ => unreachable!("each law has read its own parameters"),
+        _ => unreachable!("each distribution reads its own parameters"),
     };
     match size.law() {
         Ok(_) => Some(size),
@@ -357,8 +361,8 @@ fn empirical(table: &Section) -> Option<SizeLaw> {
     table.required("values");
     let entry = table.table.get("values")?;
     let wrong = |place| {
-        let hint = "a length with a weight, `[2, 0.3]`, or a range with a weight, `[10, 20, 0.7]`".to_owned();
-        table.report.mistake(place, format!("`{}.values` is a list of lengths with weights", table.name), hint);
+        let hint = "write a length with a weight, `[2, 0.3]`, or a range with a weight, `[10, 20, 0.7]`".to_owned();
+        table.report.mistake(place, format!("`{}.values` must be a list of lengths with weights", table.name), hint);
     };
     let Value::List(items) = &entry.node.value else {
         wrong(entry.node.place);
@@ -366,7 +370,7 @@ fn empirical(table: &Section) -> Option<SizeLaw> {
     };
     if items.len() > VALUES_MAX {
         let message = format!("`{}.values` has {} lengths, at most {VALUES_MAX}", table.name, items.len());
-        table.mistake("values", message, "join some to ranges, `[low, high, weight]`".to_owned());
+        table.mistake("values", message, "merge some into ranges, `[low, high, weight]`".to_owned());
         return None;
     }
     let each = items.iter().map(|item| {
@@ -420,7 +424,7 @@ fn trace_of(section: &Section) -> Option<Option<Trace>> {
     table.required("format");
     let file = table.text("file");
     if file.as_deref() == Some("") {
-        table.mistake("file", "`load.workload.trace.file` is empty", "name a file".to_owned());
+        table.mistake("file", "`load.workload.trace.file` is empty", "set it to the path of a trace".to_owned());
         return None;
     }
     let format = table.choice("format", FORMATS);

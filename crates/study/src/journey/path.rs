@@ -28,7 +28,7 @@ pub enum Part {
 /// # Errors
 /// What is wrong with it, in words.
 pub fn parse(text: &str) -> Result<Path, String> {
-    let wrong = |why: &str| format!("`{}` is no path into a reply: {why}", text.escape_debug());
+    let wrong = |why: &str| format!("`{}` is not a path into a response: {why}", text.escape_debug());
     let (is_count, inner) = match text.strip_prefix("count(") {
         Some(rest) => (true, rest.strip_suffix(')').ok_or_else(|| wrong("`count(` without `)` at the end"))?),
         None => (false, text),
@@ -36,25 +36,25 @@ pub fn parse(text: &str) -> Result<Path, String> {
     let end = inner.find(['.', '[']).unwrap_or(inner.len());
     let (root, mut rest) = inner.split_at(end);
     if !is_name(root) {
-        return Err(wrong("it begins with a name, such as `result`"));
+        return Err(wrong("must begin with a name, such as `result`"));
     }
     let mut parts = Vec::new();
     while !rest.is_empty() {
         if parts.len() == PARTS_MAX {
-            return Err(wrong("it is longer than 32 parts"));
+            return Err(wrong("more than 32 parts"));
         }
         if let Some(after) = rest.strip_prefix('.') {
             let end = after.find(['.', '[']).unwrap_or(after.len());
             let (name, after) = after.split_at(end);
             if !is_name(name) {
-                return Err(wrong("a name stands behind `.`"));
+                return Err(wrong("expected a name after `.`"));
             }
             parts.push(Part::Field(name.to_owned()));
             rest = after;
         } else {
             let inner = rest.strip_prefix('[').and_then(|after| after.split_once(']'));
             let Some((place, after)) = inner.and_then(|(place, after)| Some((place.parse().ok()?, after))) else {
-                return Err(wrong("a place stands in brackets, `[0]`"));
+                return Err(wrong("expected an index in brackets, `[0]`"));
             };
             parts.push(Part::Element(place));
             rest = after;
@@ -98,7 +98,7 @@ mod tests {
     #[test]
     fn what_is_no_path_is_told() {
         for text in ["", ".a", "a.", "a..b", "a[", "a[]", "a[x]", "a[-1]", "a[0", "a[0]b", "count(a", "a b"] {
-            assert!(parse(text).unwrap_err().contains("is no path into a reply"), "{text}");
+            assert!(parse(text).unwrap_err().contains("is not a path into a response"), "{text}");
         }
         assert!(parse(&format!("a{}", ".b".repeat(33))).is_err());
     }

@@ -59,7 +59,7 @@ pub fn parts(text: &str) -> Result<Vec<Part>, String> {
 fn part(inner: &str) -> Result<Option<Part>, String> {
     let number = |text: &str, low: u64, high: u64| {
         let number = text.parse::<u64>().ok().filter(|number| (low..=high).contains(number));
-        number.ok_or_else(|| format!("`{{{inner}}}`: `{}` is no number from {low} to {high}", text.escape_debug()))
+        number.ok_or_else(|| format!("`{{{inner}}}`: `{}` is not a number from {low} to {high}", text.escape_debug()))
     };
     if inner == "number" {
         return Ok(Some(Part::Number { times: 1 }));
@@ -122,9 +122,9 @@ mod tests {
 
     #[test]
     fn numbers_have_bounds() {
-        check("{number*0}", "`{number*0}`: `0` is no number from 1 to 1000000");
-        check("{number*x}", "`{number*x}`: `x` is no number from 1 to 1000000");
-        check("{random:65}", "`{random:65}`: `65` is no number from 1 to 64");
-        check("{random:}", "`{random:}`: `` is no number from 1 to 64");
+        check("{number*0}", "`{number*0}`: `0` is not a number from 1 to 1000000");
+        check("{number*x}", "`{number*x}`: `x` is not a number from 1 to 1000000");
+        check("{random:65}", "`{random:65}`: `65` is not a number from 1 to 64");
+        check("{random:}", "`{random:}`: `` is not a number from 1 to 64");
     }
 }

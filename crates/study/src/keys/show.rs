@@ -11,7 +11,7 @@ impl Kind {
     /// What may stand there, in words: `a time, 10ms to 24h`.
     pub fn words(&self) -> String {
         match self {
-            Kind::Text => "a text".to_owned(),
+            Kind::Text => "a string".to_owned(),
             Kind::Flag => "`true` or `false`".to_owned(),
             Kind::Count(..) => format!("a count, {}", self.range()),
             Kind::Bytes(..) => format!("bytes, {}", self.range()),
@@ -32,7 +32,9 @@ impl Kind {
             Kind::Table(_) => "a table".to_owned(),
             Kind::Tables(_) => "a list of tables".to_owned(),
             Kind::Variants => "tables by level".to_owned(),
-            Kind::Levels => "a list of numbers and words, or `\"auto\"`: powers of two up to the processors that the generator leaves".to_owned(),
+            Kind::Levels => "a list of numbers and words, or `\"auto\"`: powers of two up to the CPUs that the \
+                             generator leaves"
+                .to_owned(),
             Kind::Profile => "tables by name".to_owned(),
             Kind::Other(words) => (*words).to_owned(),
             Kind::Either(kinds) => kinds.iter().map(Kind::words).collect::<Vec<_>>().join("; or "),
@@ -88,7 +90,7 @@ fn number(value: f64) -> String {
 /// What holds where a key is missing, in words.
 fn missing(key: &Key) -> String {
     match key.missing {
-        Missing::Mistake => "a mistake".to_owned(),
+        Missing::Mistake => "required".to_owned(),
         Missing::Is(value) => format!("`{value}`"),
         Missing::Means(words) => words.to_owned(),
     }
@@ -142,12 +144,13 @@ pub fn page() -> String {
 /// A page of the keys of a file.
 pub fn markdown(root: &'static Keys) -> String {
     let mut text = String::from(
-        "# Keys of a study\n\nMade from crates/study/src/keys/tables.rs; `quintain help study` prints the same. A study is a file of TOML. Times have units \
-         (`300ms`, `5s`), counts and rates may (`50k`), fractions are `0.03` or `3%`, memory is `64KiB` or `10MB`. Wherever a value of `[subject]`, \
-         `[proxy.NAME]` or `[load]` may stand, a text may stand whose `{factor}` is replaced by the level of that factor.\n",
+        "# Keys of a study\n\nGenerated from crates/study/src/keys/tables.rs; `quintain help study` prints the same. A \
+         study is a TOML file. Times have units (`300ms`, `5s`), counts and rates may (`50k`), fractions are `0.03` or \
+         `3%`, memory is `64KiB` or `10MB`. Any value in `[subject]`, `[proxy.NAME]` or `[load]` can be a string in \
+         which `{factor}` is replaced by the level of that factor.\n",
     );
     tables(root).into_iter().for_each(|keys| text += &table(keys));
-    text.push_str("\n## Metrics\n\n| Name | Unit | What it is |\n|---|---|---|\n");
+    text.push_str("\n## Metrics\n\n| Name | Unit | Description |\n|---|---|---|\n");
     for metric in crate::METRICS {
         let _ = writeln!(text, "| `{}` | {} | {} |", metric.name, metric.unit, metric.text);
     }
@@ -157,7 +160,7 @@ pub fn markdown(root: &'static Keys) -> String {
 /// A table of keys as Markdown.
 fn table(keys: &'static Keys) -> String {
     let mut text = format!(
-        "\n## {}\n\n{}.\n\n| Key | Meaning | What may stand there | Where it is missing | Example |\n|---|---|---|---|---|\n",
+        "\n## {}\n\n{}.\n\n| Key | Description | Value | Default | Example |\n|---|---|---|---|---|\n",
         heading(keys),
         keys.text
     );
@@ -192,7 +195,7 @@ pub fn help(root: &'static Keys, name: Option<&str>) -> Option<String> {
             let _ = writeln!(text, "      {}", key.text);
             let _ = writeln!(
                 text,
-                "      {}; where it is missing: {}",
+                "      {}; default: {}",
                 key.kind.words().replace('`', ""),
                 missing(key).replace('`', "")
             );
@@ -205,7 +208,7 @@ pub fn help(root: &'static Keys, name: Option<&str>) -> Option<String> {
 pub fn schema(root: &'static Keys) -> Value {
     let definitions = tables(root).into_iter().skip(1).map(|keys| (reference(keys), object(keys)));
     let mut schema = object(root);
-    let all = schema.as_object_mut().expect("an object was made");
+    let all = schema.as_object_mut().expect("it is an object");
     all.insert("$schema".to_owned(), json!("https://json-schema.org/draft/2020-12/schema"));
     all.insert("title".to_owned(), json!("Study"));
     all.insert("$defs".to_owned(), Value::Object(definitions.collect()));

@@ -90,7 +90,7 @@ fn one_declaration_has_many_faces() {
     let told = report.finish().unwrap_err();
     assert_eq!(told[0].message, format!("unknown key `{}` in `load`", misspelt.name));
     assert_eq!(told[0].hint.as_deref(), Some("did you mean `customers`?"));
-    assert!(markdown(other).contains("| `customers` | who comes | a count, 3 to 7 | a mistake | `40` |"));
+    assert!(markdown(other).contains("| `customers` | who comes | a count, 3 to 7 | required | `40` |"));
     let help = help(other, Some("load")).unwrap();
     assert!(
         help.contains("customers = 40\n") && help.contains("who comes") && help.contains("a count, 3 to 7"),

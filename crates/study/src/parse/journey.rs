@@ -25,7 +25,7 @@ const RESERVED: [&str; 2] = ["number", "random"];
 pub fn parse(text: &str) -> Result<Journey, Vec<Diagnostic>> {
     let report = Report::new(text, &[]);
     if text.len() > TEXT_MAX_BYTES {
-        let message = format!("a journey is at most {TEXT_MAX_BYTES} bytes, this one is {}", text.len());
+        let message = format!("a journey is limited to {TEXT_MAX_BYTES} bytes, this one has {}", text.len());
         report.mistake(Place::default(), message, None);
         report.finish()?;
     }
@@ -39,7 +39,7 @@ pub fn parse(text: &str) -> Result<Journey, Vec<Diagnostic>> {
 /// The preset of that name.
 pub fn preset(name: &str) -> Option<Journey> {
     let (_, text) = PRESETS.iter().find(|preset| preset.0 == name)?;
-    Some(parse(text).expect("a test reads every preset"))
+    Some(parse(text).expect("every preset is covered by a test"))
 }
 
 struct Reader<'r> {
@@ -61,7 +61,7 @@ impl Reader<'_> {
         match &entry.node.value {
             Value::Text(text) => Some(text),
             other => {
-                let message = format!("`{}` is a text, not {}", entry.key.escape_debug(), other.kind());
+                let message = format!("`{}` must be a string, not {}", entry.key.escape_debug(), other.kind());
                 self.report.mistake(entry.node.place, message, None);
                 None
             }
@@ -73,7 +73,7 @@ impl Reader<'_> {
         match &entry.node.value {
             Value::Table(inner) => Some(inner),
             other => {
-                self.report.mistake(entry.node.place, format!("`{key}` is a table, not {}", other.kind()), None);
+                self.report.mistake(entry.node.place, format!("`{key}` must be a table, not {}", other.kind()), None);
                 None
             }
         }
@@ -88,12 +88,13 @@ impl Reader<'_> {
     fn new_name(&mut self, entry: &Entry) {
         let name = entry.key.as_str();
         if !template::is_name(name) || RESERVED.contains(&name) {
-            let message = format!("`{}` can be no name of a template", name.escape_debug());
-            let hint = "letters, digits and `_`, a letter first; `number` and `random` mean something else".to_owned();
+            let message = format!("`{}` is not a valid template name", name.escape_debug());
+            let hint =
+                "use letters, digits and `_`, starting with a letter; `number` and `random` are reserved".to_owned();
             self.report.mistake(entry.key_place, message, hint);
         } else if self.names.iter().any(|known| known == name) {
-            let hint = "choose another: a name stands for one thing in a journey".to_owned();
-            self.report.mistake(entry.key_place, format!("the name `{name}` is there already"), hint);
+            let hint = "choose another: a name is unique within a journey".to_owned();
+            self.report.mistake(entry.key_place, format!("duplicate name `{name}`"), hint);
         } else {
             self.names.push(name.to_owned());
         }
@@ -109,12 +110,12 @@ impl Reader<'_> {
             match part {
                 Part::Name(name) if !self.names.contains(&name) => {
                     let hint = suggestion(&name, self.names.iter().map(String::as_str));
-                    let message = format!("nothing stands behind the name `{name}` here");
+                    let message = format!("`{name}` is not defined here");
                     return self.report.mistake(place, message, hint);
                 }
                 Part::Random { .. } if !may_draw => {
-                    let hint = "write `name = \"{random:8}\"` into `[let]`, and `{name}` here".to_owned();
-                    return self.report.mistake(place, "`{random:N}` has a meaning in `let` alone", hint);
+                    let hint = "write `name = \"{random:8}\"` in `[let]`, and `{name}` here".to_owned();
+                    return self.report.mistake(place, "`{random:N}` only works in `let`", hint);
                 }
                 _ => {}
             }
@@ -131,7 +132,7 @@ impl Reader<'_> {
         for (entry, url) in self.texts(root, "targets") {
             self.new_name(entry);
             if !url.is_empty() && !url.starts_with("http://") && !url.starts_with("https://") {
-                let message = format!("`{}` is no URL of HTTP", url.escape_debug());
+                let message = format!("`{}` is not an HTTP URL", url.escape_debug());
                 self.report.mistake(
                     entry.node.place,
                     message,
@@ -142,8 +143,8 @@ impl Reader<'_> {
         }
         for (entry, file) in self.texts(root, "schemas") {
             if !file.ends_with(".thrift") && !file.ends_with(".wsdl") {
-                let hint = format!("quintain's own are {}", OWN_SCHEMAS.join(", "));
-                let message = format!("`{}` is neither a `.thrift` nor a `.wsdl`", file.escape_debug());
+                let hint = format!("built-in schemas: {}", OWN_SCHEMAS.join(", "));
+                let message = format!("`{}` is neither a `.thrift` nor a `.wsdl` file", file.escape_debug());
                 self.report.mistake(entry.node.place, message, hint);
             }
             journey.schemas.push(Schema { name: entry.key.clone(), file: file.to_owned(), text: String::new() });
@@ -168,14 +169,16 @@ impl Reader<'_> {
                 for item in items {
                     match &item.value {
                         Value::Table(table) => journey.steps.extend(self.step(table, item.place, &journey.schemas)),
-                        other => {
-                            self.report.mistake(item.place, format!("a step is a table, not {}", other.kind()), None)
-                        }
+                        other => self.report.mistake(
+                            item.place,
+                            format!("a step must be a table, not {}", other.kind()),
+                            None,
+                        ),
                     }
                 }
             }
             Some((entry, other)) => {
-                let message = format!("`step` is a list of tables, not {}", other.kind());
+                let message = format!("`step` must be a list of tables, not {}", other.kind());
                 self.report.mistake(entry.node.place, message, "begin each step with `[[step]]`".to_owned());
             }
         }
@@ -204,8 +207,8 @@ impl Reader<'_> {
             if let Err(error) = crate::http::field_of(&entry.key, value) {
                 self.report.mistake(entry.key_place, error.to_string(), error.hint());
             } else if OWN_FIELDS.iter().any(|own| own.eq_ignore_ascii_case(&entry.key)) {
-                let message = format!("`{}` follows from URL and body", entry.key);
-                self.report.mistake(entry.key_place, message, "leave it out".to_owned());
+                let message = format!("`{}` is set from the URL and body", entry.key);
+                self.report.mistake(entry.key_place, message, "drop it".to_owned());
             }
         }
         let headers = headers.into_iter().map(|(entry, value)| (entry.key.clone(), value.to_owned())).collect();
@@ -238,7 +241,7 @@ impl Reader<'_> {
         };
         if operation.is_empty() || operation.len() > 200 || operation.contains(char::is_control) {
             let place = table.get("name").map_or(here, |entry| entry.node.place);
-            self.report.mistake(place, "an operation has a name of 1 to 200 characters", None);
+            self.report.mistake(place, "an operation name must be 1 to 200 characters", None);
         }
         Some(Step { operation, line: line as u32, url: url?.1.to_owned(), call, headers, take, expect })
     }
@@ -247,7 +250,7 @@ impl Reader<'_> {
     fn call(&self, table: &Table, schemas: &[Schema]) -> Option<(Call, String)> {
         let kinds = ["thrift", "soap", "method"].into_iter().filter_map(|key| table.get(key)).collect::<Vec<_>>();
         for entry in kinds.iter().skip(1) {
-            let message = format!("`{}` beside `{}`: a step is one call", entry.key, kinds[0].key);
+            let message = format!("`{}` and `{}` together: a step is one call", entry.key, kinds[0].key);
             self.report.mistake(entry.key_place, message, None);
         }
         let kind = kinds.first().copied();
@@ -255,7 +258,7 @@ impl Reader<'_> {
         let foreign: &[&str] = if is_rest { &["arguments"] } else { &["body"] };
         for entry in foreign.iter().filter_map(|key| table.get(key)) {
             let hint = if is_rest { "add `thrift` or `soap`, or write a `body`" } else { "write `arguments`" };
-            let message = format!("`{}` has no meaning in this step", entry.key);
+            let message = format!("`{}` does not apply to this step", entry.key);
             self.report.mistake(entry.key_place, message, hint.to_owned());
         }
         if is_rest {
@@ -287,17 +290,17 @@ impl Reader<'_> {
         let example = if entry.key == "thrift" { "notes UserStore.getUser" } else { "chess MakeAMove" };
         let Some((schema, called)) = text.split_once(' ').map(|(schema, called)| (schema, called.trim())) else {
             let hint = format!("write `{} = \"{example}\"`", entry.key);
-            self.report.mistake(entry.node.place, "a schema's name, a blank, and what is called", hint);
+            self.report.mistake(entry.node.place, "schema name, space, operation", hint);
             return None;
         };
         let wanted = if entry.key == "thrift" { ".thrift" } else { ".wsdl" };
         match schemas.iter().find(|known| known.name == schema) {
             None => {
                 let hint = suggestion(schema, schemas.iter().map(|known| known.name.as_str()));
-                self.report.mistake(entry.node.place, format!("there is no schema `{}`", schema.escape_debug()), hint);
+                self.report.mistake(entry.node.place, format!("unknown schema `{}`", schema.escape_debug()), hint);
             }
             Some(known) if !known.file.ends_with(wanted) => {
-                self.report.mistake(entry.node.place, format!("the schema `{schema}` is no `{wanted}`"), None);
+                self.report.mistake(entry.node.place, format!("the schema `{schema}` is not a `{wanted}` file"), None);
             }
             Some(_) => {}
         }
@@ -305,7 +308,7 @@ impl Reader<'_> {
             Some(entry) => match self.argument(&entry.node)? {
                 record @ Argument::Record(_) => record,
                 _ => {
-                    self.report.mistake(entry.node.place, "`arguments` is a table, each by its name", None);
+                    self.report.mistake(entry.node.place, "`arguments` must be a table of arguments by name", None);
                     return None;
                 }
             },
@@ -315,7 +318,7 @@ impl Reader<'_> {
         if entry.key == "thrift" {
             let Some((_, method)) = called.split_once('.') else {
                 let hint = format!("write `thrift = \"{example}\"`");
-                self.report.mistake(entry.node.place, "a method has its service's name before it, with a dot", hint);
+                self.report.mistake(entry.node.place, "a method needs its service's name and a dot before it", hint);
                 return None;
             };
             let named = method.to_owned();
@@ -328,7 +331,7 @@ impl Reader<'_> {
         let status = |node: &Node| match node.value {
             Value::Integer(status @ 200..=599) => Some(status as u16),
             _ => {
-                self.report.mistake(node.place, "a status is a number from 200 to 599", None);
+                self.report.mistake(node.place, "a status must be a number from 200 to 599", None);
                 None
             }
         };
@@ -342,7 +345,7 @@ impl Reader<'_> {
         match path::parse(text) {
             Err(message) => self.report.mistake(place, message, None),
             Ok(path) if path.root != root => {
-                let message = format!("`{}`: a path begins with `{root}` here", path.root);
+                let message = format!("`{}`: paths must begin with `{root}` here", path.root);
                 self.report.mistake(place, message, None);
             }
             Ok(_) => {}
@@ -368,7 +371,7 @@ impl Reader<'_> {
                 Argument::Record(fields.collect::<Vec<_>>().into_iter().collect::<Option<_>>()?)
             }
             Value::Other(kind) => {
-                self.report.mistake(node.place, format!("{kind} is no value of a call"), None);
+                self.report.mistake(node.place, format!("{kind} cannot be passed in a call"), None);
                 return None;
             }
         })
@@ -475,28 +478,28 @@ thrift = "a m"
         for expected in [
             "2:1: unknown key `nam` in a journey",
             "1:1: the journey has no `name`",
-            "`ftp://x` is no URL of HTTP",
-            "`number` can be no name of a template",
-            "`b.json` is neither a `.thrift` nor a `.wsdl`",
-            "nothing stands behind the name `nothing` here",
-            "the name `api` is there already",
-            "nothing stands behind the name `apii` here",
-            "`method` beside `thrift`: a step is one call",
-            "`arguments` is a table",
-            "`{random:N}` has a meaning in `let` alone",
-            "the schema `a` is no `.wsdl`",
-            "a date is no value of a call",
+            "`ftp://x` is not an HTTP URL",
+            "`number` is not a valid template name",
+            "`b.json` is neither a `.thrift` nor a `.wsdl` file",
+            "`nothing` is not defined here",
+            "duplicate name `api`",
+            "`apii` is not defined here",
+            "`method` and `thrift` together: a step is one call",
+            "`arguments` must be a table",
+            "`{random:N}` only works in `let`",
+            "the schema `a` is not a `.wsdl` file",
+            "a date cannot be passed in a call",
             "16:46: a number that is not finite",
-            "`body`: a path begins with `result` here",
-            "`result[` is no path into a reply",
-            "the name `t` is there already",
+            "`body`: paths must begin with `result` here",
+            "`result[` is not a path into a response",
+            "duplicate name `t`",
             "the step has no `url`",
-            "there is no schema `c`",
-            "`body` has no meaning in this step",
-            "a method has its service's name before it",
-            "`url` is a text, not an integer",
-            "a status is a number from 200 to 599",
-            "`body..x` is no path",
+            "unknown schema `c`",
+            "`body` does not apply to this step",
+            "a method needs its service's name",
+            "`url` must be a string, not an integer",
+            "a status must be a number from 200 to 599",
+            "`body..x` is not a path",
         ] {
             assert!(found.iter().any(|mistake| mistake.contains(expected)), "{expected} in {found:#?}");
         }
@@ -505,7 +508,7 @@ thrift = "a m"
     #[test]
     fn a_name_is_there_after_the_step_that_takes_it() {
         let early = "name = \"x\"\ntargets = { a = \"\" }\n[[step]]\nurl = \"{a}/{id}\"\ntake = { id = \"body.id\" }\n";
-        assert_eq!(told(early), ["4:7: nothing stands behind the name `id` here"]);
+        assert_eq!(told(early), ["4:7: `id` is not defined here"]);
         let late = format!("{early}[[step]]\nurl = \"{{a}}/{{id}}\"\n").replacen("/{id}", "/", 1);
         assert_eq!(told(&late), Vec::<String>::new());
     }
@@ -514,9 +517,9 @@ thrift = "a m"
     fn what_is_no_journey_is_told() {
         assert!(!told("").is_empty());
         assert!(!told("= = =").is_empty());
-        assert!(told(&" ".repeat(TEXT_MAX_BYTES + 1))[0].contains("at most 262144 bytes"));
+        assert!(told(&" ".repeat(TEXT_MAX_BYTES + 1))[0].contains("limited to 262144 bytes"));
         assert!(told("name = \"x\"\nstep = 5")[0].contains("a list of tables"));
         assert!(told("name = \"x\"\nstep = []")[0].contains("0 steps"));
-        assert!(told("name = \"x\"\nstep = [5]")[0].contains("a step is a table"));
+        assert!(told("name = \"x\"\nstep = [5]")[0].contains("a step must be a table"));
     }
 }

@@ -15,17 +15,15 @@ pub struct Preset {
 pub const PRESETS: [Preset; 12] = [
     Preset {
         name: "course",
-        about: "a course's cache benchmark: gamma(4, 7) keys, gamma(1, 200) values, reuse 0.96 over all earlier keys alike, \
-                get/set/delete 0.67/0.30/0.03; misses are filled",
+        about: "a course's cache benchmark: gamma(4, 7) keys, gamma(1, 200) values, reuse 0.96 uniform over all earlier keys, get/set/delete 0.67/0.30/0.03; misses are filled",
     },
     Preset {
         name: "course-no-fill",
-        about: "the same as the course ran it: a miss is not filled, so the hit ratio tends to set / (set + delete) = 0.91",
+        about: "the same as the course ran it: misses are not filled, so the hit ratio tends to set / (set + delete) = 0.91",
     },
     Preset {
         name: "etc-2012",
-        about: "Facebook's general pool (Atikoglu et al. 2012): lengths and GET:update 30:1 as published, value tail from 15 B; \
-                the paper has no popularity: Zipf 0.9 over 400,000 keys is chosen here",
+        about: "Facebook's general pool (Atikoglu et al. 2012): lengths and GET:update 30:1 as published, value tail from 15 B; the paper gives no popularity: Zipf 0.9 over 400,000 keys was chosen here",
     },
     Preset {
         name: "etc-2012-location-0",
@@ -33,24 +31,22 @@ pub const PRESETS: [Preset; 12] = [
     },
     Preset {
         name: "twitter-c12",
-        about: "Twitter's cluster 12 (Yang et al. 2020): mean lengths as constants, one-hit keys as 0.8143 of objects over 1.3 uses \
-                each; 1,000,000 further keys are chosen here",
+        about: "Twitter's cluster 12 (Yang et al. 2020): mean lengths as constants, one-hit keys as 0.8143 of objects over 1.3 uses each; 1,000,000 other keys were chosen here",
     },
     Preset {
         name: "twitter-c45",
-        about: "Twitter's cluster 45: add is a set; one-hit keys 0.4874 of objects over 2.9 uses; 1,000,000 further keys chosen here",
+        about: "Twitter's cluster 45: add is a set; one-hit keys 0.4874 of objects over 2.9 uses; 1,000,000 other keys were chosen here",
     },
     Preset {
         name: "twitter-c52",
-        about: "Twitter's cluster 52: gets is a get, add and cas are sets; one-hit keys 0.1936 of objects over 32.6 uses; 1,000,000 \
-                further keys chosen here",
+        about: "Twitter's cluster 52: gets is a get, add and cas are sets; one-hit keys 0.1936 of objects over 32.6 uses; 1,000,000 other keys were chosen here",
     },
     Preset {
         name: "ycsb-a",
-        about: "YCSB A, 50/50 read/update; 1,000 B; 100,000 records chosen here, and an exact Zipf 0.99",
+        about: "YCSB A, 50/50 read/update; 1,000 B; 100,000 records and an exact Zipf 0.99 were chosen here",
     },
     Preset { name: "ycsb-b", about: "YCSB B, 95/5 read/update; the rest as A" },
-    Preset { name: "ycsb-c", about: "YCSB C, reads alone; the rest as A" },
+    Preset { name: "ycsb-c", about: "YCSB C, reads only; the rest as A" },
     Preset { name: "ycsb-d", about: "YCSB D, 95 % reads of the latest (Zipf 0.99 over ages), 5 % inserts" },
     Preset { name: "ycsb-f", about: "YCSB F, 50/50 read/read-modify-write; the rest as A" },
 ];

@@ -97,7 +97,7 @@ pub struct Access<'a> {
 #[derive(Debug, Error)]
 pub enum TraceError {
     /// The file could not be read.
-    #[error("the trace could not be read at {unit} {at}")]
+    #[error("cannot read the trace at {unit} {at}")]
     Io {
         /// `line` or `record`.
         unit: &'static str,
@@ -107,7 +107,7 @@ pub enum TraceError {
         source: io::Error,
     },
     /// It is compressed.
-    #[error("the trace is compressed by {by}; uncompress it first, `{by} -dc FILE > trace`")]
+    #[error("the trace is compressed with {by}; decompress it first: `{by} -dc FILE > trace`")]
     Compressed {
         /// The program.
         by: &'static str,
@@ -164,7 +164,7 @@ impl<R: BufRead> Reader<R> {
     ///
     /// # Errors
     /// [`TraceError`]. What comes after it is read as if it had not been there.
-    #[allow(clippy::should_implement_trait, reason = "each record borrows the line it stands in")]
+    #[allow(clippy::should_implement_trait, reason = "each record borrows its line")]
     pub fn next(&mut self) -> Result<Option<Access<'_>>, TraceError> {
         if !self.begun {
             self.begun = true;
@@ -223,7 +223,7 @@ impl<R: BufRead> Reader<R> {
             }
         }
         if self.line.len() > LINE_MAX_BYTES {
-            let problem = format!("longer than {LINE_MAX_BYTES} bytes: is it a trace of this format?");
+            let problem = format!("longer than {LINE_MAX_BYTES} bytes: is the trace in this format?");
             return Err(TraceError::Record { unit: "line", at, problem });
         }
         Ok(true)
@@ -248,7 +248,7 @@ impl<R: BufRead> Reader<R> {
         let (size, next) = rest.split_first_chunk::<4>().expect("12 bytes");
         let next = i64::from_le_bytes(next.try_into().expect("8 bytes"));
         if next < -1 {
-            return Err(wrong(format!("a next access of {next}, neither an index nor -1")));
+            return Err(wrong(format!("next access {next} is neither an index nor -1")));
         }
         Ok(Some(Access {
             time_s: Some(u64::from(u32::from_le_bytes(*time))),
@@ -315,7 +315,7 @@ fn twitter(line: &[u8]) -> Result<Access<'_>, String> {
 fn ttl_of(ttl: u64) -> Result<Option<u32>, String> {
     match ttl {
         0 => Ok(None),
-        ttl => u32::try_from(ttl).map(Some).map_err(|_| format!("a TTL of {ttl} s is longer than 32 bits")),
+        ttl => u32::try_from(ttl).map(Some).map_err(|_| format!("a TTL of {ttl} s does not fit 32 bits")),
     }
 }
 
@@ -323,7 +323,7 @@ fn ttl_of(ttl: u64) -> Result<Option<u32>, String> {
 fn columns(line: &[u8]) -> Result<Columns, String> {
     let names = line.split(|&byte| byte == b',').map(<[u8]>::trim_ascii).collect::<Vec<_>>();
     let find = |name: &str| names.iter().position(|known| *known == name.as_bytes());
-    let needed = |name: &str| find(name).ok_or_else(|| format!("the line of names has no `{name}`"));
+    let needed = |name: &str| find(name).ok_or_else(|| format!("the header line has no `{name}`"));
     Ok(Columns {
         count: names.len(),
         key: needed("key")?,
@@ -339,7 +339,7 @@ fn columns(line: &[u8]) -> Result<Columns, String> {
 fn meta<'a>(line: &'a [u8], columns: &Columns) -> Result<Access<'a>, String> {
     let found = line.split(|&byte| byte == b',').count();
     if found != columns.count {
-        return Err(format!("{found} columns, the line of names has {}", columns.count));
+        return Err(format!("{found} columns, the header line has {}", columns.count));
     }
     let column = |index: usize| line.split(|&byte| byte == b',').nth(index).unwrap_or_default().trim_ascii();
     let action = match column(columns.op) {
@@ -354,7 +354,7 @@ fn meta<'a>(line: &'a [u8], columns: &Columns) -> Result<Access<'a>, String> {
     }
     let repeat = columns.op_count.map_or(Ok(1), |index| number(column(index), "op_count"))?;
     if !(1..=REPEAT_MAX).contains(&repeat) {
-        return Err(format!("an op_count of {repeat}, from 1 to {REPEAT_MAX}"));
+        return Err(format!("op_count is {repeat}, expected 1 to {REPEAT_MAX}"));
     }
     let ttl = columns.ttl.map_or(Ok(0), |index| number(column(index), "ttl"))?;
     Ok(Access {
@@ -373,12 +373,12 @@ fn number(digits: &[u8], column: &str) -> Result<u64, String> {
     let digits = digits.trim_ascii();
     let text = std::str::from_utf8(digits).ok().filter(|text| text.bytes().all(|byte| byte.is_ascii_digit()));
     text.and_then(|text| text.parse().ok())
-        .ok_or_else(|| format!("{column} `{}` is no whole number", digits.escape_ascii()))
+        .ok_or_else(|| format!("{column} `{}` is not a whole number", digits.escape_ascii()))
 }
 
 fn small(digits: &[u8], column: &str) -> Result<u32, String> {
     let number = number(digits, column)?;
-    u32::try_from(number).map_err(|_| format!("{column} of {number} is longer than 32 bits"))
+    u32::try_from(number).map_err(|_| format!("{column} of {number} does not fit 32 bits"))
 }
 
 #[cfg(test)]
@@ -429,7 +429,7 @@ mod tests {
             b"0,k,32,0,7,get,0\n0,k,32\n",
             "0 Get k 32 - - x1 -\nline 2 of the trace: fewer than the 7 columns `time,key,key bytes,value bytes,client,operation,TTL`",
         );
-        check(Format::Twitter, b"-1,k,32,0,7,get,0", "line 1 of the trace: time `-1` is no whole number");
+        check(Format::Twitter, b"-1,k,32,0,7,get,0", "line 1 of the trace: time `-1` is not a whole number");
         check(Format::Twitter, b"0,,32,0,7,get,0", "line 1 of the trace: no key");
         check(
             Format::Twitter,
@@ -447,12 +447,12 @@ mod tests {
             "- Get 1 40 - - x3 -\n- Set 2 41 99 600 x1 -\n- Delete 1 40 - - x1 -",
         );
         check(Format::MetaKv, b"op_time,key,key_size,op,op_count,size\n5,k,4,GET_LEASE,1,7", "5 Get k 4 7 - x1 -");
-        check(Format::MetaKv, b"1,GET,0,3,40,0\n", "line 1 of the trace: the line of names has no `key`");
-        check(Format::MetaKv, b"key,op,size\n1,GET\n", "line 2 of the trace: 2 columns, the line of names has 3");
+        check(Format::MetaKv, b"1,GET,0,3,40,0\n", "line 1 of the trace: the header line has no `key`");
+        check(Format::MetaKv, b"key,op,size\n1,GET\n", "line 2 of the trace: 2 columns, the header line has 3");
         check(
             Format::MetaKv,
             b"key,op,size,op_count\n1,GET,0,0\n",
-            "line 2 of the trace: an op_count of 0, from 1 to 1000000000",
+            "line 2 of the trace: op_count is 0, expected 1 to 1000000000",
         );
     }
 
@@ -472,7 +472,7 @@ mod tests {
         check(
             Format::OracleGeneral,
             &record(1, 2, 3, -9),
-            "record 1 of the trace: a next access of -9, neither an index nor -1",
+            "record 1 of the trace: next access -9 is neither an index nor -1",
         );
     }
 
@@ -480,10 +480,10 @@ mod tests {
     fn plain_lines_and_others() {
         check(Format::Plain, b"a\n b b \n", "- Get a - - - x1 -\n- Get b b - - - x1 -");
         check(Format::Plain, b"a\n\n", "- Get a - - - x1 -\nline 2 of the trace: no key");
-        let zstd = "the trace is compressed by zstd; uncompress it first, `zstd -dc FILE > trace`";
+        let zstd = "the trace is compressed with zstd; decompress it first: `zstd -dc FILE > trace`";
         check(Format::Plain, &[0x28, 0xb5, 0x2f, 0xfd, 0], zstd);
         let long = vec![b'k'; LINE_MAX_BYTES + 1];
-        check(Format::Plain, &long, "line 1 of the trace: longer than 65536 bytes: is it a trace of this format?");
+        check(Format::Plain, &long, "line 1 of the trace: longer than 65536 bytes: is the trace in this format?");
         let fits = Reader::new(&long[1..], Format::Plain).next().unwrap().map(|access| access.key.len());
         assert_eq!(fits, Some(LINE_MAX_BYTES));
     }

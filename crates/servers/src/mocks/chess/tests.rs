@@ -223,7 +223,7 @@ fn wrong_input_is_told_by_faults() {
         call(&chess, "MakeGame", &[("whiteUser", "anna".into())]).unwrap_err(),
         "500 Client `blackUser` has 0 bytes, expected 1 to 256"
     );
-    assert_eq!(call(&chess, "MakeAMove", &[]).unwrap_err(), "500 Client `gameId` is missing");
+    assert_eq!(call(&chess, "MakeAMove", &[]).unwrap_err(), "500 Client missing `gameId`");
     let headers = hyper::HeaderMap::new();
     let answer = |method: &str, target: &str, body: &str| {
         let request = MockRequest { method, target, host: "a:1", headers: &headers, body: body.as_bytes() };
@@ -242,7 +242,7 @@ fn wrong_input_is_told_by_faults() {
         ("<!DOCTYPE x [<!ENTITY a \"b\">]><x/>".to_owned(), ""),
         (body(""), "0 elements in the body"),
         (body("<Other/>"), "no operation has element `Other`"),
-        (body(&format!("<MakeAMove {space}><gameId>x</gameId></MakeAMove>")), "`gameId` is no integer"),
+        (body(&format!("<MakeAMove {space}><gameId>x</gameId></MakeAMove>")), "`gameId` is not an integer"),
         (
             body(&format!("<MakeAMove {space}><gameId>1</gameId><resign>maybe</resign></MakeAMove>")),
             "`resign` is neither",

@@ -140,8 +140,8 @@ fn wrong_messages_are_told() {
     let thrift = Thrift::new("UserStore");
     let method = &thrift.methods[0];
     for (name, kind, why) in [
-        ("nothing", MessageKind::Call, "there is no method `nothing`"),
-        (method.name.as_str(), MessageKind::Reply, "a message that is no call"),
+        ("nothing", MessageKind::Call, "unknown method `nothing`"),
+        (method.name.as_str(), MessageKind::Reply, "the message is not a call"),
     ] {
         let mut body = Vec::new();
         let header = Header { name, kind, sequence: 1, is_strict: true };
