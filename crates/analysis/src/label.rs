@@ -7,7 +7,7 @@ use study::plan::{Level, Plan};
 use crate::findings::{Factor, Row};
 
 /// The label of the row of a study without factors.
-const ONLY_POINT: &str = "the only point";
+const ONLY_POINT: &str = "(single design point)";
 
 /// `text` about a row: behind its label, unless there is no other row.
 pub fn about(row: &Row, text: &str) -> String {
@@ -55,6 +55,6 @@ mod tests {
         assert_eq!(label(&factors, &levels), "go, cores 2");
         let switch = BTreeMap::from([("fill".to_owned(), Level::Text("true".to_owned()))]);
         assert_eq!(label(&["fill".to_owned()], &switch), "fill true");
-        assert_eq!(label(&[], &BTreeMap::new()), "the only point");
+        assert_eq!(label(&[], &BTreeMap::new()), ONLY_POINT);
     }
 }

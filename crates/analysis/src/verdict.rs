@@ -372,7 +372,7 @@ pub(crate) fn measurement_warnings(measurement: &Measurement, starved_ns: u64) -
     }
     if measurement.asked_again > 0 {
         let again = count(measurement.asked_again, "request");
-        let text = format!("{again} had to be sent again: the connection closed after a response to an earlier one");
+        let text = format!("{again} had to be resent: the connection closed after a response to an earlier one");
         warn(WarningKind::AskedAgain, text);
     }
     if measurement.latency().saturated > 0 {
@@ -421,7 +421,7 @@ fn network_warnings(record: &Record) -> Vec<Warning> {
     let network = &record.network;
     let mut warnings = Vec::new();
     if network.retransmits > 0 {
-        let text = format!("{} sent again (TCP retransmits)", count(network.retransmits, "segment"));
+        let text = format!("{} retransmitted", count(network.retransmits, "TCP segment"));
         warnings.push(WarningKind::Retransmits.says(text));
     }
     if network.listen_overflows > 0 {
@@ -765,7 +765,7 @@ mod tests {
             &["2 intended requests could not be sent before the end: no connection was free"],
         );
         check("reconnects", edit(|m| m.reconnects = 2), &["2 connections had to be reopened"]);
-        let again = "15 requests had to be sent again: the connection closed after a response to an earlier one";
+        let again = "15 requests had to be resent: the connection closed after a response to an earlier one";
         check("asked again", edit(|m| m.asked_again = 15), &[again]);
         check(
             "backend",
@@ -803,7 +803,7 @@ mod tests {
             "network",
             edited(closed(0.98, 0.6), |record| record.network = network),
             &[
-                "1 segment sent again (TCP retransmits)",
+                "1 TCP segment retransmitted",
                 "the server's accept queue was full 2 times (ListenOverflows)",
                 "5 connection requests dropped (ListenDrops)",
             ],

@@ -107,14 +107,14 @@ mod tests {
     fn one_kind_in_several_rows_is_one_line() {
         let found = lines(|record| {
             if record.point < 2 && record.block < 3 {
-                let segments = format!("{} segments sent again (TCP retransmits)", record.block + 2);
+                let segments = format!("{} TCP segments retransmitted", record.block + 2);
                 record.warnings = vec![WarningKind::Retransmits.says(segments)];
             }
         });
         let [line] = of_kind(&found, WarningKind::Retransmits)[..] else { panic!("{found:?}") };
-        assert!(line.text.starts_with("segments sent again (TCP retransmits) in 6 of "), "{line:?}");
+        assert!(line.text.starts_with("TCP segments retransmitted in 6 of "), "{line:?}");
         assert!(line.text.ends_with(" trials (2 design points)") && line.trials == 6, "{line:?}");
-        assert!(line.details[0].ends_with(": segments sent again (TCP retransmits) (3 of 8 trials)"), "{line:?}");
+        assert!(line.details[0].ends_with(": TCP segments retransmitted (3 of 8 trials)"), "{line:?}");
     }
 
     #[test]
@@ -126,7 +126,7 @@ mod tests {
             }
         });
         let [line] = of_kind(&found, WarningKind::Retransmits)[..] else { panic!("{found:?}") };
-        assert!(line.text.ends_with(": segments sent again (TCP retransmits) (3 of 8 trials)"), "{line:?}");
+        assert!(line.text.ends_with(": TCP segments retransmitted (3 of 8 trials)"), "{line:?}");
         assert_eq!(line.details.len(), 3);
         assert_eq!(line.details[1], "block 1: 3 segments sent again");
     }

@@ -1,7 +1,6 @@
 //! Chess by mail in the manner of Xfcc, over SOAP 1.1.
 
 mod game;
-mod san;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Mutex, MutexGuard, PoisonError};
