@@ -506,6 +506,7 @@ impl Trial<'_> {
             threads: 1,
             pipeline: 1,
             connection: Connection::KeepAlive,
+            began_ns: 0,
             duration_ns: DURATION_NS,
             warmup_ns: 300_000_000,
             warmup_requests: service.len(),

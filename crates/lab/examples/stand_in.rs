@@ -116,7 +116,10 @@ fn load(name: &str) -> Done {
     }
     say(&Told::Measured(Span { from_ns, until_ns: monotonic_ns().max(from_ns + 1) }))?;
     // The connection stays until the lab has taken its reading. There is no test without a lab.
-    let Heard::Read {} = Heard::deserialize(&mut serde_json::Deserializer::from_reader(&mut input))?;
+    let heard = Heard::deserialize(&mut serde_json::Deserializer::from_reader(&mut input))?;
+    if heard != (Heard::Read {}) {
+        return Err(format!("unexpected {heard:?}").into());
+    }
     let measurement = measurement(&spec, requests, if name == "load-hears-nothing" { 5 } else { 0 });
     say(&Told::Measurement(Box::new(measurement)))
 }
@@ -138,6 +141,7 @@ fn measurement(spec: &LoadSpec, requests: u64, wrong: u64) -> Measurement {
         threads: spec.threads,
         pipeline: spec.pipeline,
         connection: spec.connection,
+        began_ns: 0,
         duration_ns: requests.max(1) * 5_000_000,
         warmup_ns: 0,
         warmup_requests: 1,

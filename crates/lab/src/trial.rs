@@ -450,6 +450,7 @@ fn hear(
                 say(if readings.begin.is_some() { Phase::Measure } else { Phase::Warmup }, Some(&live));
                 watch.see(live);
             }
+            Told::Connected(_) => {} // The specification has no gate.
             Told::Announced(moments) => {
                 readings.begins = Some(clock::at_monotonic(moments.from_ns));
                 readings.ends = moments.until_ns.map(clock::at_monotonic);
@@ -556,5 +557,7 @@ fn load_spec(load: &LoadPlan, share: &Share, ports: Ports, seed: u64, directory:
         timeout_ns: load.timeout_ns,
         spin_ns: if alone && !matches!(load.arrivals, Arrivals::Closed { .. }) { SPIN_NS } else { 0 },
         seed,
+        part: None,
+        gate: false,
     })
 }

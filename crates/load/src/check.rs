@@ -36,6 +36,29 @@ pub fn check(spec: &LoadSpec) -> Vec<String> {
         (1..=THREADS_MAX).contains(&spec.threads),
         format!("`threads` is {}, expected 1 to {THREADS_MAX}", spec.threads),
     );
+    if let Some(part) = spec.part {
+        unless(
+            u64::from(part.first) + u64::from(spec.threads) <= u64::from(part.of) && part.of <= spec.clients,
+            format!(
+                "`part`: workers {} to {} of {} for {} clients: expected each to be one of them, with a client",
+                part.first,
+                u64::from(part.first) + u64::from(spec.threads.max(1)) - 1,
+                part.of,
+                spec.clients
+            ),
+        );
+    }
+    if spec.part.is_some() || spec.gate {
+        // Another rule would end, or leave the warm-up, at another moment in each process.
+        unless(
+            matches!((spec.stop, spec.warmup), (Stop::Duration { .. }, Warmup::DurationNs(_))),
+            "several generators need `stop` and `warmup` as durations".to_owned(),
+        );
+        unless(
+            matches!(spec.target, Target::Pingpong { .. } | Target::Http { .. }),
+            format!("several generators are not supported for `{}`", spec.target.protocol()),
+        );
+    }
     unless(spec.window_ns >= 1_000_000, format!("`window_ns` is {}, expected at least 1 ms", spec.window_ns));
     unless(spec.timeout_ns >= TIMEOUT_MIN_NS, format!("`timeout_ns` is {}, expected at least 1 ms", spec.timeout_ns));
     match &spec.target {
@@ -231,6 +254,8 @@ pub(crate) mod tests {
             timeout_ns: 1_000_000_000,
             spin_ns: 0,
             seed: 1,
+            part: None,
+            gate: false,
         }
     }
 

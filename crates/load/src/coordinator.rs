@@ -11,7 +11,7 @@ use std::time::Duration;
 use net::Nanos;
 use stats::batch;
 use stats::stop::{self, Moments, Next, VolleyRule};
-use study::seam::{Announced, HOLD_MAX};
+use study::seam::{Announced, Connected, HOLD_MAX};
 use study::spec::{Arrivals, LoadSpec, Stop, Target, Warmup};
 
 use crate::recorder::Fault;
@@ -23,6 +23,8 @@ pub(crate) const NEVER: Nanos = Nanos::MAX;
 const NOTICE_NS: Nanos = 2_000_000;
 /// The first connects may take so long, or as long as a request if that is more, ns.
 const CONNECT_NS: Nanos = 5_000_000_000;
+/// A gate that nobody opens is given up after this, ns.
+const GATE_NS: Nanos = 60_000_000_000;
 /// Requests that a worker takes from the common store at once, where their number is given.
 const TICKETS: u64 = 64;
 /// A number of requests is given up when for so many timeouts nothing has ended but by timeouts and failed connects.
@@ -182,6 +184,8 @@ pub(crate) enum Outcome {
     Measured(Ended),
     /// Not one connection could be opened.
     Unreachable(Option<(Fault, String)>),
+    /// The gate stayed closed.
+    NotStarted,
     /// The trace that is replayed came to its end in the warm-up.
     TraceEnded,
     /// The caller gave up before anything was measured.
@@ -202,7 +206,13 @@ pub(crate) struct Ended {
 
 #[derive(Debug)]
 enum State {
-    Connecting { since: Nanos },
+    Connecting {
+        since: Nanos,
+    },
+    /// Connected; the gate is closed.
+    Waiting {
+        since: Nanos,
+    },
     WarmingUp,
     Measuring,
     Ended,
@@ -213,6 +223,8 @@ enum State {
 pub(crate) struct Coordinator<'a> {
     spec: &'a LoadSpec,
     control: &'a Control,
+    gate: Option<&'a Gate>,
+    clients: u32,
     state: State,
     started: Nanos,
     from: Nanos,
@@ -247,8 +259,30 @@ struct Rounds {
     inside_ns: Nanos,
 }
 
+/// Holds several loads back, once connected, until all may start together.
+#[derive(Debug)]
+pub struct Gate(AtomicU64);
+
+impl Default for Gate {
+    fn default() -> Self {
+        Gate(AtomicU64::new(NEVER))
+    }
+}
+
+impl Gate {
+    /// Lets the load start at `at_ns` of the monotonic clock, or at once if that has passed. Only the first call counts.
+    pub fn open(&self, at_ns: Nanos) {
+        let _ = self.0.compare_exchange(NEVER, at_ns.min(NEVER - 1), Release, Relaxed);
+    }
+
+    fn opens_at(&self) -> Option<Nanos> {
+        Some(self.0.load(Acquire)).filter(|at| *at != NEVER)
+    }
+}
+
 impl<'a> Coordinator<'a> {
-    pub(crate) fn new(spec: &'a LoadSpec, control: &'a Control, now: Nanos) -> Self {
+    /// `gate`: connected, the load waits for it.
+    pub(crate) fn new(spec: &'a LoadSpec, control: &'a Control, gate: Option<&'a Gate>, now: Nanos) -> Self {
         let volley = match spec.stop {
             Stop::Volley { round_requests, half_width_ns, max_ns } => Some(Rounds {
                 rule: VolleyRule::new(spec.clients, round_requests, half_width_ns, max_ns),
@@ -260,6 +294,8 @@ impl<'a> Coordinator<'a> {
         Self {
             spec,
             control,
+            gate,
+            clients: spec.own_clients(),
             state: State::Connecting { since: now },
             started: NEVER,
             from: NEVER,
@@ -287,7 +323,7 @@ impl<'a> Coordinator<'a> {
     /// Where the load stands at `now`.
     pub(crate) fn phase(&self, now: Nanos) -> Phase {
         match self.state {
-            State::Connecting { .. } => Phase::Connect,
+            State::Connecting { .. } | State::Waiting { .. } => Phase::Connect,
             _ if now >= self.from => Phase::Measure,
             _ => Phase::Warmup,
         }
@@ -336,6 +372,7 @@ impl<'a> Coordinator<'a> {
         }
         match self.state {
             State::Connecting { since } => self.connecting(now, since),
+            State::Waiting { since } => self.waiting(now, since),
             State::WarmingUp => self.warming_up(now),
             State::Measuring => self.measuring(now),
             State::Ended => None,
@@ -362,7 +399,7 @@ impl<'a> Coordinator<'a> {
     fn connecting(&mut self, now: Nanos, since: Nanos) -> Option<Outcome> {
         let settled = self.control.sum(|gauge| u64::from(gauge.settled.load(Relaxed)));
         let patience = CONNECT_NS.max(self.spec.timeout_ns);
-        let tried = settled >= u64::from(self.spec.clients);
+        let tried = settled >= u64::from(self.clients);
         if !tried && now.saturating_sub(since) < patience {
             return None;
         }
@@ -370,7 +407,30 @@ impl<'a> Coordinator<'a> {
             let refusal = self.control.gauges.iter().find_map(|gauge| gauge.live().last_problem.clone());
             return self.end(now, Outcome::Unreachable(refusal));
         }
-        self.started = now + NOTICE_NS;
+        if self.gate.is_some() {
+            self.state = State::Waiting { since: now };
+            return self.waiting(now, now);
+        }
+        self.start(now + NOTICE_NS)
+    }
+
+    /// The gate is closed, or opens now.
+    fn waiting(&mut self, now: Nanos, since: Nanos) -> Option<Outcome> {
+        match self.gate.and_then(Gate::opens_at) {
+            Some(at) => self.start(at.max(now + NOTICE_NS)),
+            None if now.saturating_sub(since) >= GATE_NS => self.end(now, Outcome::NotStarted),
+            None => None,
+        }
+    }
+
+    /// Connections of this process while the gate is closed.
+    pub(crate) fn connected(&self) -> Option<Connected> {
+        let reached = || self.control.gauges.iter().map(|gauge| gauge.reached.load(Relaxed)).sum();
+        matches!(self.state, State::Waiting { .. }).then(|| Connected { reached: reached(), clients: self.clients })
+    }
+
+    fn start(&mut self, at: Nanos) -> Option<Outcome> {
+        self.started = at;
         self.control.start.store(self.started, Release);
         self.state = State::WarmingUp;
         if let Some(rounds) = &self.volley {

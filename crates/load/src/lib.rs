@@ -34,4 +34,4 @@ pub mod workload;
 pub use check::check;
 pub use run::{run, run_telling};
 pub use trace::ReplayError;
-pub use watch::{Event, LoadError, Phase, Progress};
+pub use watch::{Event, Gate, LoadError, Phase, Progress};

@@ -16,7 +16,7 @@ use crate::merge::{Process, merge};
 use crate::protocol::{Cache, Codec, Http, HttpCache, Memcached, Pingpong, Protocol, Redis, Shared};
 use crate::tls::Connector;
 use crate::trace::{self, Tape, TraceDistributor};
-use crate::watch::{Event, Flag, LoadError, Progress, kernel, usage, watch};
+use crate::watch::{Event, Flag, Gate, LoadError, Progress, kernel, usage, watch};
 use crate::worker::{self, Done, Task};
 use crate::workload::KEY_MAX_BYTES;
 
@@ -39,15 +39,25 @@ pub fn run(spec: &LoadSpec, progress: &mut dyn FnMut(Progress), abort: &AtomicBo
             progress(seen);
         }
     };
-    run_telling(spec, &mut tell, abort)
+    run_telling(spec, &mut tell, None, abort)
 }
 
-/// The same for a caller who wants to know when measuring begins and ends.
+/// The same for a caller who wants to know when measuring begins and ends. A specification with a gate needs `gate`, which
+/// the caller opens once [`Event::Connected`] has come.
 ///
 /// # Errors
 /// As [`run`].
-pub fn run_telling(spec: &LoadSpec, tell: &mut dyn FnMut(Event), abort: &AtomicBool) -> Result<Measurement, LoadError> {
-    let mistakes = crate::check(spec);
+pub fn run_telling(
+    spec: &LoadSpec,
+    tell: &mut dyn FnMut(Event),
+    gate: Option<&Gate>,
+    abort: &AtomicBool,
+) -> Result<Measurement, LoadError> {
+    let mut mistakes = crate::check(spec);
+    let gate = gate.filter(|_| spec.gate);
+    if spec.gate && gate.is_none() {
+        mistakes.push("`gate` is only supported where a lab says when to start".to_owned());
+    }
     if !mistakes.is_empty() {
         return Err(LoadError::Spec(mistakes));
     }
@@ -80,7 +90,7 @@ pub fn run_telling(spec: &LoadSpec, tell: &mut dyn FnMut(Event), abort: &AtomicB
         (Target::Cache { dialect, .. }, Address::Inet(address)) => crate::limit::of(*address, *dialect),
         _ => None,
     };
-    let workers = spec.threads.min(spec.clients);
+    let workers = spec.workers();
     let replayed = match (&spec.target, &shared) {
         (Target::Cache { workload, .. }, Some(shared)) => {
             workload.trace.as_ref().zip(shared.trace_seen()).map(|(trace, seen)| -> Result<_, LoadError> {
@@ -112,13 +122,15 @@ pub fn run_telling(spec: &LoadSpec, tell: &mut dyn FnMut(Event), abort: &AtomicB
             })
         });
         let threads = (0..workers)
-            .map(|index| {
+            .map(|place| {
+                let index = spec.worker(place);
                 let task = Task {
                     spec,
                     address: address.clone(),
                     index,
-                    workers,
-                    clients: share(spec.clients, index, workers),
+                    workers: spec.workers_of_all(),
+                    place,
+                    clients: spec.clients_of(place),
                     control,
                     tls: tls.as_ref(),
                 };
@@ -134,7 +146,7 @@ pub fn run_telling(spec: &LoadSpec, tell: &mut dyn FnMut(Event), abort: &AtomicB
                 })
             })
             .collect::<Vec<_>>();
-        let mut coordinator = Coordinator::new(spec, control, net::thread::monotonic_ns());
+        let mut coordinator = Coordinator::new(spec, control, gate, net::thread::monotonic_ns());
         let unstarted = threads.iter().any(Result::is_err);
         let outcome = watch(&mut coordinator, control, tell, &|| {
             abort.load(Ordering::Relaxed) || unstarted || failed.load(Ordering::Relaxed)
@@ -178,8 +190,9 @@ pub fn run_telling(spec: &LoadSpec, tell: &mut dyn FnMut(Event), abort: &AtomicB
             }
             Ok(measurement)
         }
-        Outcome::Unreachable(refusal) => Err(LoadError::unreachable(address.to_string(), spec.clients, refusal)),
+        Outcome::Unreachable(refusal) => Err(LoadError::unreachable(address.to_string(), spec.own_clients(), refusal)),
         Outcome::TraceEnded => Err(LoadError::TraceEnded(trace_file.cloned().unwrap_or_default())),
+        Outcome::NotStarted => Err(LoadError::NotStarted),
         Outcome::Interrupted => Err(LoadError::Interrupted),
     }
 }
@@ -191,7 +204,7 @@ fn work(
     shared: Option<Arc<Shared>>,
     tape: Option<Tape>,
 ) -> Result<Done, LoadError> {
-    if let Some(cpu) = cpu_of(task.spec, task.index) {
+    if let Some(cpu) = cpu_of(task.spec, task.place) {
         net::thread::pin_current_thread(cpu)
             .map_err(|source| kernel(&format!("pin worker {} to CPU {cpu}", task.index), source))?;
     }
@@ -281,11 +294,6 @@ fn cpu_of(spec: &LoadSpec, index: u32) -> Option<u32> {
     (cpus > 0).then(|| spec.cpus[index as usize % cpus])
 }
 
-/// Clients of one worker: as even as it goes.
-fn share(clients: u32, index: u32, workers: u32) -> u32 {
-    clients / workers + u32::from(index < clients % workers)
-}
-
 /// Where `host:port` or `unix:PATH` is. Of several addresses of a name the first one that answers, for instance 127.0.0.1
 /// where `localhost` is `::1` too and nobody listens there.
 fn resolve(address: &str) -> Result<Address, LoadError> {
@@ -297,18 +305,4 @@ fn resolve(address: &str) -> Result<Address, LoadError> {
     };
     let chosen = if found.len() > 1 { found.iter().position(answers) } else { None };
     Ok(found.swap_remove(chosen.unwrap_or(0)))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn clients_are_shared_evenly_and_completely() {
-        for (clients, workers) in [(1, 1), (10, 3), (7, 7), (1000, 16)] {
-            let shares = (0..workers).map(|index| share(clients, index, workers)).collect::<Vec<_>>();
-            assert_eq!(shares.iter().sum::<u32>(), clients);
-            assert!(shares.iter().max().unwrap() - shares.iter().min().unwrap() <= 1);
-        }
-    }
 }

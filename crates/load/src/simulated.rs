@@ -5,6 +5,7 @@ mod censored;
 mod ending;
 mod http;
 mod junk;
+mod parts;
 mod resp;
 mod trace;
 
@@ -62,14 +63,15 @@ fn outcome_with(
     let mut driver = Sim::new(spec.seed, &config, network);
     driver.serve(address, serve);
     let control = Control::new(spec, 1);
-    let mut coordinator = Coordinator::new(spec, &control, 0);
+    let mut coordinator = Coordinator::new(spec, &control, None, 0);
     let mut outcome = None;
     let task = Task {
         spec,
         address: address.into(),
-        index: 0,
-        workers: 1,
-        clients: spec.clients,
+        index: spec.worker(0),
+        workers: spec.workers_of_all(),
+        place: 0,
+        clients: spec.own_clients(),
         control: &control,
         tls: None,
     };

@@ -5,10 +5,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use net::Nanos;
-use study::seam::{Announced, Span};
+use study::seam::{Announced, Connected, Span};
 
-pub use crate::coordinator::Phase;
 use crate::coordinator::{Control, Coordinator, Outcome};
+pub use crate::coordinator::{Gate, Phase};
 use crate::observer::Usage;
 use crate::recorder::Fault;
 use crate::trace::ReplayError;
@@ -23,6 +23,8 @@ const PROGRESS_NS: Nanos = 200_000_000;
 pub enum Event {
     /// How it stands, a few times a second.
     Progress(Progress),
+    /// The connections are open and the gate is closed: once.
+    Connected(Connected),
     /// When measuring will begin: once, before it does.
     Announced(Announced),
     /// Measuring has ended. Nothing is sent any more, and all connections stay open until the call returns, up to
@@ -93,6 +95,9 @@ pub enum LoadError {
     /// A worker ended by a defect of ours.
     #[error("worker {0} panicked")]
     Panicked(u32),
+    /// The gate stayed closed.
+    #[error("connected, but was not told to start within 60 s")]
+    NotStarted,
     /// `abort` was set before anything was measured.
     #[error("interrupted before anything was measured")]
     Interrupted,
@@ -124,10 +129,14 @@ pub(crate) fn watch(
 ) -> Outcome {
     let mut told_phase = None;
     let mut told_at = 0;
-    let mut announced = false;
+    let (mut connected, mut announced) = (false, false);
     loop {
         let now = net::thread::monotonic_ns();
         let outcome = coordinator.step(now, aborted());
+        if !connected && let Some(seen) = coordinator.connected() {
+            connected = true;
+            tell(Event::Connected(seen));
+        }
         if !announced && let Some(moments) = coordinator.announced() {
             announced = true;
             tell(Event::Announced(moments));

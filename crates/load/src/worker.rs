@@ -32,9 +32,11 @@ const ROUND_TICK_NS: Nanos = 200_000;
 pub(crate) struct Task<'a> {
     pub(crate) spec: &'a LoadSpec,
     pub(crate) address: Address,
-    /// Which worker, of how many.
+    /// Which worker of the load, of how many.
     pub(crate) index: u32,
     pub(crate) workers: u32,
+    /// Its place among the workers of this process.
+    pub(crate) place: u32,
     /// How many of the clients are its own.
     pub(crate) clients: u32,
     pub(crate) control: &'a Control,

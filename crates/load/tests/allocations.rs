@@ -81,6 +81,8 @@ fn load(address: &str, cache: bool, backend: Backend, arrivals: Arrivals, durati
         timeout_ns: 5_000_000_000,
         spin_ns: 0,
         seed: 1,
+        part: None,
+        gate: false,
     };
     let region = Region::new(COUNTING);
     let measurement = load::run(&spec, &mut |_| {}, &AtomicBool::new(false)).unwrap();

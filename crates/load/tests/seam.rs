@@ -65,6 +65,8 @@ fn spec(target: Target, backend: Backend, stop: Stop) -> LoadSpec {
         timeout_ns: 5_000_000_000,
         spin_ns: 0,
         seed: 1,
+        part: None,
+        gate: false,
     }
 }
 
@@ -80,6 +82,7 @@ fn check(spec: &LoadSpec, seen: &CacheOutcome) {
                 seen.heard.store(true, SeqCst);
             }
         },
+        None,
         &AtomicBool::new(false),
     )
     .unwrap();

@@ -3,9 +3,10 @@
 
 use std::fs::File;
 use std::io::{BufRead, BufReader};
-use std::sync::mpsc;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, mpsc};
 
-use load::{Event, LoadError};
+use load::{Event, Gate, LoadError};
 use serde::Deserialize;
 use study::seam::{self, HOLD_MAX, Heard, Told};
 use study::spec::LoadSpec;
@@ -40,12 +41,20 @@ pub(crate) fn generator(path: &str) -> Done {
     let interrupted = signals::interrupted()?;
     // The thread ends with its input, or with the process. A specification from a file has no lab behind it.
     let (sender, read) = mpsc::channel();
+    let gate = Arc::new(Gate::default());
     if let Some(mut stdin) = lab {
+        let (gate, waits, interrupted) = (gate.clone(), spec.gate, interrupted.clone());
         std::thread::spawn(move || {
-            while let Ok(Heard::Read {}) = value(&mut stdin) {
-                if sender.send(()).is_err() {
-                    return;
+            while let Ok(heard) = value(&mut stdin) {
+                match heard {
+                    Heard::Go { at_ns } => gate.open(at_ns),
+                    Heard::Read {} if sender.send(()).is_err() => return,
+                    Heard::Read {} => {}
                 }
+            }
+            // Nobody is left who could open it.
+            if waits {
+                interrupted.store(true, Ordering::Relaxed);
             }
         });
     } else {
@@ -59,7 +68,7 @@ pub(crate) fn generator(path: &str) -> Done {
             let _ = read.recv_timeout(HOLD_MAX);
         }
     };
-    match load::run_telling(&spec, &mut tell, &interrupted) {
+    match load::run_telling(&spec, &mut tell, Some(&gate), &interrupted) {
         Ok(measurement) => {
             output::json_line(&Told::Measurement(Box::new(measurement)))?;
             Ok(Exit::Fine)
@@ -93,6 +102,7 @@ fn told(event: Event) -> Told {
             latency_mean_ns: Some(progress.latency_mean_ns).filter(|mean| *mean > 0.0),
             errors: progress.errors,
         }),
+        Event::Connected(connected) => Told::Connected(connected),
         Event::Announced(announced) => Told::Announced(announced),
         Event::Measured(span) => Told::Measured(span),
     }

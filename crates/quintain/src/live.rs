@@ -23,7 +23,7 @@ pub(crate) fn problem(error: &LoadError, target: &Target) -> Problem {
         | LoadError::Trace(_)
         | LoadError::TraceEnded(_) => Exit::Usage,
         LoadError::Unreachable { .. } => Exit::Subject,
-        LoadError::Kernel { .. } | LoadError::Panicked(_) => Exit::Machine,
+        LoadError::Kernel { .. } | LoadError::Panicked(_) | LoadError::NotStarted => Exit::Machine,
         LoadError::Interrupted => Exit::Interrupted,
     };
     let problem = Problem::text(exit, error);

@@ -189,6 +189,8 @@ fn read(args: &LoadArgs) -> Result<(Prepared, Vec<String>), Problem> {
         timeout_ns,
         spin_ns: SPIN_NS,
         seed: args.seed,
+        part: None,
+        gate: false,
     };
     Ok((Prepared { spec, name: asked.name, search }, asked.notes))
 }

@@ -41,19 +41,23 @@ fn lines(output: &mut impl BufRead) -> Vec<Told> {
     std::iter::from_fn(|| line(output)).collect()
 }
 
+/// All lines up to the first that is `last`, with it.
+fn lines_until(output: &mut impl BufRead, last: fn(&Told) -> bool) -> Vec<Told> {
+    let mut told = Vec::new();
+    while !told.last().is_some_and(last) {
+        told.push(line(output).unwrap_or_else(|| panic!("it ended after {told:?}")));
+    }
+    told
+}
+
 #[test]
 fn every_line_is_one_of_the_seam_and_has_its_place() {
     let (folder, server) = (Folder::new(), Server::start(&["pingpong"]));
     // The specification may stand on many lines; stdin stays open behind it.
     let text = serde_json::to_string_pretty(&spec(&server.url())).unwrap();
     let (mut child, mut input, mut output) = generator(&folder, &text);
-    let mut before = Vec::new();
-    let span = loop {
-        match line(&mut output).expect("it ends with a measurement") {
-            Told::Measured(span) => break span,
-            told => before.push(told),
-        }
-    };
+    let before = lines_until(&mut output, |told| matches!(told, Told::Measured(_)));
+    let [.., Told::Measured(span)] = before.as_slice() else { panic!("{before:?}") };
     input.write_all(serde_json::to_string(&Heard::Read {}).unwrap().as_bytes()).unwrap();
     let after = lines(&mut output);
     assert!(child.wait().unwrap().success());
@@ -89,6 +93,30 @@ fn without_a_lab_it_goes_on_at_once_and_without_an_answer_soon() {
     folder.write("spec.json", &text);
     let out = folder.quintain(&["load", "--spec", "spec.json"]).expect(0).out;
     assert!(is_whole(&lines(&mut out.as_bytes())), "{out}");
+}
+
+#[test]
+fn a_gate_waits_for_the_word_to_go() {
+    let (folder, server) = (Folder::new(), Server::start(&["pingpong"]));
+    let mut gated = spec(&server.url());
+    gated["gate"] = true.into();
+    let (mut child, mut input, mut output) = generator(&folder, &gated.to_string());
+    let connected = lines_until(&mut output, |told| matches!(told, Told::Connected(_)));
+    assert!(!connected.iter().any(|told| matches!(told, Told::Announced(_))), "{connected:?}");
+    input.write_all(b"{\"go\":{\"at_ns\":1}}").unwrap();
+    let rest = lines_until(&mut output, |told| matches!(told, Told::Measured(_)));
+    let [.., Told::Measured(span)] = rest.as_slice() else { panic!("{rest:?}") };
+    input.write_all(b"{\"read\":{}}").unwrap();
+    let end = lines(&mut output);
+    let [Told::Measurement(measurement)] = end.as_slice() else { panic!("{end:?}") };
+    assert_eq!((measurement.began_ns, child.wait().unwrap().success()), (span.from_ns, true));
+    // A lab that goes away.
+    let (mut child, input, mut output) = generator(&folder, &gated.to_string());
+    lines_until(&mut output, |told| matches!(told, Told::Connected(_)));
+    drop(input);
+    let end = lines(&mut output);
+    assert!(matches!(end.last(), Some(Told::Error(why)) if why.starts_with("interrupted")), "{end:?}");
+    assert_eq!(child.wait().unwrap().code(), Some(4));
 }
 
 #[test]

@@ -48,6 +48,7 @@ pub mod objective;
 pub mod parse;
 mod place;
 pub mod plan;
+pub mod pool;
 pub mod protocol;
 pub mod proxy;
 pub mod record;

@@ -4,12 +4,14 @@
 //! open. The generator writes one [`Told`] a line to its stdout, in this order:
 //!
 //! 1. [`Told::Progress`], a few times a second, until the end.
-//! 2. [`Told::Announced`], once, as soon as it is known when measuring will begin, which is before it begins.
-//! 3. [`Told::Measured`], when measuring has ended. From that moment on no request is sent, and every connection stays open until the lab
+//! 2. [`Told::Connected`], once, where the specification has a [`gate`](crate::LoadSpec::gate): the lab answers [`Heard::Go`]. A generator whose stdin ends before that
+//!    gives up.
+//! 3. [`Told::Announced`], once, as soon as it is known when measuring will begin, which is before it begins.
+//! 4. [`Told::Measured`], when measuring has ended. From that moment on no request is sent, and every connection stays open until the lab
 //!    answers [`Heard::Read`], its stdin ends, or [`HOLD_MAX`] is over. So what the subject has used can be read before connections close.
-//! 4. [`Told::Measurement`], the last line.
+//! 5. [`Told::Measurement`], the last line.
 //!
-//! In place of 4, and of all that is still to come, stands [`Told::Error`] or [`Told::Unreachable`].
+//! In place of 5, and of all that is still to come, stands [`Told::Error`] or [`Told::Unreachable`].
 
 use std::time::Duration;
 
@@ -27,6 +29,8 @@ pub const HOLD_MAX: Duration = Duration::from_secs(1);
 pub enum Told {
     /// Progress.
     Progress(Progress),
+    /// The connections are open, and the load waits for [`Heard::Go`].
+    Connected(Connected),
     /// When measuring starts, and when it ends, if known.
     Announced(Announced),
     /// Measuring has ended; the measurement is not written yet, and connections are still open.
@@ -45,6 +49,21 @@ pub enum Told {
 pub enum Heard {
     /// The server's resource use has been read: connections may close.
     Read {},
+    /// Where the load waits at its gate: it starts at this moment of the generator's monotonic clock, or at once if that has passed.
+    Go {
+        /// Start of the warm-up, ns.
+        at_ns: u64,
+    },
+}
+
+/// Connections before a load starts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Connected {
+    /// Clients with a connection.
+    pub reached: u32,
+    /// Clients of this process.
+    pub clients: u32,
 }
 
 /// Progress of a running load.
@@ -109,6 +128,7 @@ mod tests {
                 Told::Progress(progress),
                 r#"{"progress":{"phase":"warmup","requests":1,"rate_per_s":10.0,"latency_mean_ns":null,"errors":0}}"#,
             ),
+            (Told::Connected(Connected { reached: 3, clients: 4 }), r#"{"connected":{"reached":3,"clients":4}}"#),
             (
                 Told::Announced(Announced { from_ns: 5, until_ns: None }),
                 r#"{"announced":{"from_ns":5,"until_ns":null}}"#,
@@ -121,6 +141,7 @@ mod tests {
             assert_eq!(serde_json::from_str::<Told>(line).unwrap(), told);
         }
         assert_eq!(serde_json::to_string(&Heard::Read {}).unwrap(), r#"{"read":{}}"#);
+        assert_eq!(serde_json::to_string(&Heard::Go { at_ns: 7 }).unwrap(), r#"{"go":{"at_ns":7}}"#);
     }
 
     #[test]

@@ -49,6 +49,54 @@ pub struct LoadSpec {
     pub spin_ns: u64,
     /// Random seed of challenges and arrivals.
     pub seed: u64,
+    /// Which workers of a larger load these are; `None`: all of it. With it, [`LoadSpec::clients`] and the rate of [`LoadSpec::arrivals`] stay those of the
+    /// whole load, so that processes with the parts of one load request exactly what one process with all its workers would.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub part: Option<Part>,
+    /// Once connected, wait for [`Heard::Go`](crate::seam::Heard::Go) before the first request.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub gate: bool,
+}
+
+impl LoadSpec {
+    /// Workers of this process: no more than there are clients.
+    pub fn workers(&self) -> u32 {
+        match self.part {
+            Some(_) => self.threads,
+            None => self.threads.min(self.clients),
+        }
+    }
+
+    /// Workers of the whole load.
+    pub fn workers_of_all(&self) -> u32 {
+        self.part.map_or(self.workers(), |part| part.of)
+    }
+
+    /// The number of this process's `nth` worker among those of the whole load.
+    pub fn worker(&self, nth: u32) -> u32 {
+        self.part.map_or(0, |part| part.first) + nth
+    }
+
+    /// Clients of this process's `nth` worker: those of the load divided as evenly as possible.
+    pub fn clients_of(&self, nth: u32) -> u32 {
+        let (index, of) = (self.worker(nth), self.workers_of_all());
+        self.clients / of + u32::from(index < self.clients % of)
+    }
+
+    /// Clients of this process.
+    pub fn own_clients(&self) -> u32 {
+        (0..self.workers()).map(|nth| self.clients_of(nth)).sum()
+    }
+}
+
+/// Workers `first..first + threads` of `of`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Part {
+    /// The first of them, from 0.
+    pub first: u32,
+    /// Workers of the whole load.
+    pub of: u32,
 }
 
 /// Target: a protocol and an address.

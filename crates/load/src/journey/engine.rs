@@ -121,7 +121,7 @@ pub(crate) fn run(spec: &LoadSpec, tell: &mut dyn FnMut(Event), abort: &AtomicBo
                 )
             })
             .collect::<Vec<_>>();
-        let mut coordinator = Coordinator::new(spec, control, net::thread::monotonic_ns());
+        let mut coordinator = Coordinator::new(spec, control, None, net::thread::monotonic_ns());
         let unstarted = threads.iter().any(Result::is_err);
         let outcome =
             watch(&mut coordinator, control, tell, &|| abort.load(Relaxed) || unstarted || failed.load(Relaxed));
@@ -154,8 +154,8 @@ pub(crate) fn run(spec: &LoadSpec, tell: &mut dyn FnMut(Event), abort: &AtomicBo
         Outcome::Unreachable(refusal) => {
             Err(LoadError::unreachable(spec.target.address().to_owned(), clients, refusal))
         }
-        // A journey replays no trace.
-        Outcome::TraceEnded | Outcome::Interrupted => Err(LoadError::Interrupted),
+        // A journey replays no trace, and has no gate.
+        Outcome::TraceEnded | Outcome::NotStarted | Outcome::Interrupted => Err(LoadError::Interrupted),
     }
 }
 

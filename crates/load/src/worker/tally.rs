@@ -37,7 +37,7 @@ impl<'a> Tally<'a> {
         let spec = task.spec;
         let is_cache = matches!(spec.target, Target::Cache { .. });
         Self {
-            observer: Observer::new(task.control, task.index),
+            observer: Observer::new(task.control, task.place),
             recorder: Recorder::new(spec.window_ns, spec.arrivals.is_open(), task.tls.is_some(), is_cache),
             timeout_ns: spec.timeout_ns,
             is_counted: matches!(spec.stop, Stop::Requests { .. }),

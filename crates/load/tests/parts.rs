@@ -1,0 +1,106 @@
+//! Several generators with the parts of one load request what one generator with all of it does, on real sockets.
+
+use std::collections::BTreeMap;
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener};
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex};
+
+use study::spec::{Arrivals, Backend, Connection, LoadSpec, Part, SPEC_VERSION, Stop, Target, Warmup};
+
+/// Words of each connection, the first few.
+type Seen = Arc<Mutex<BTreeMap<SocketAddr, Vec<u32>>>>;
+
+const WORDS: usize = 100;
+
+/// A ping-pong server that writes down what it is asked.
+fn serve() -> (String, Seen) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    let seen = Seen::default();
+    let log = seen.clone();
+    std::thread::spawn(move || {
+        for socket in listener.incoming() {
+            let (mut socket, log) = (socket.unwrap(), log.clone());
+            socket.set_nodelay(true).unwrap();
+            let peer = socket.peer_addr().unwrap();
+            std::thread::spawn(move || {
+                let mut bytes = [0; 4];
+                while socket.read_exact(&mut bytes).is_ok() {
+                    let word = u32::from_be_bytes(bytes);
+                    if let Some(words) = Some(log.lock().unwrap().entry(peer).or_default()).filter(|w| w.len() < WORDS)
+                    {
+                        words.push(word);
+                    }
+                    let _ = socket.write_all(&word.wrapping_add(1).to_be_bytes());
+                }
+            });
+        }
+    });
+    (address, seen)
+}
+
+fn spec(address: &str, arrivals: Arrivals) -> LoadSpec {
+    LoadSpec {
+        version: SPEC_VERSION,
+        target: Target::Pingpong { address: address.to_owned() },
+        clients: 3,
+        pipeline: 1,
+        connection: Connection::KeepAlive,
+        threads: 3,
+        cpus: Vec::new(),
+        backend: Backend::Auto,
+        arrivals,
+        warmup: Warmup::DurationNs(20_000_000),
+        stop: Stop::Duration { duration_ns: 300_000_000 },
+        window_ns: 50_000_000,
+        timeout_ns: 5_000_000_000,
+        spin_ns: 0,
+        seed: 7,
+        part: None,
+        gate: false,
+    }
+}
+
+/// The words that each connection was sent first, in the order of the words.
+fn words(seen: &Seen) -> Vec<Vec<u32>> {
+    let mut words = std::mem::take(&mut *seen.lock().unwrap()).into_values().collect::<Vec<_>>();
+    words.sort_unstable();
+    words
+}
+
+/// Requests that were due while measured, worker by worker.
+fn due(spec: &LoadSpec) -> u64 {
+    let measurement = load::run(spec, &mut |_| {}, &AtomicBool::new(false)).unwrap();
+    assert!(measurement.errors.is_empty(), "{:?}", measurement.errors);
+    measurement.requests + measurement.unfinished + measurement.unsent
+}
+
+#[test]
+fn three_generators_of_one_worker_request_what_one_of_three_does() {
+    let (address, seen) = serve();
+    let whole = spec(&address, Arrivals::Closed { think_ns: 0 });
+    due(&whole);
+    let expected = words(&seen);
+    let parts = (0..3).map(|first| LoadSpec { threads: 1, part: Some(Part { first, of: 3 }), ..whole.clone() });
+    for part in parts {
+        due(&part);
+    }
+    let found = words(&seen);
+    assert_eq!((expected.len(), found.len()), (3, 3));
+    for (expected, found) in expected.iter().zip(&found) {
+        let common = expected.len().min(found.len());
+        assert!(common >= 20, "{common} words tell too little");
+        assert_eq!(found[..common], expected[..common]);
+    }
+    // A whole load again by each would have been three times the first worker's.
+    assert!(expected[0] != expected[1] && expected[1] != expected[2]);
+}
+
+#[test]
+fn their_schedules_together_are_that_of_one() {
+    let (address, _seen) = serve();
+    let whole = spec(&address, Arrivals::Poisson { rate_per_s: 900.0 });
+    let parts = (0..3).map(|first| LoadSpec { threads: 1, part: Some(Part { first, of: 3 }), ..whole.clone() });
+    assert_eq!(parts.map(|part| due(&part)).sum::<u64>(), due(&whole));
+}

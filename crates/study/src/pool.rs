@@ -1,0 +1,172 @@
+//! Measurements of several generators, made one of the whole load.
+//!
+//! Counts are sums and histograms are merged bucket by bucket, so that every quantile is that of all requests together. Nothing is averaged: the mean of three
+//! p99s is no p99.
+
+use std::collections::BTreeMap;
+use std::fmt::Debug;
+
+use thiserror::Error;
+
+use crate::histogram::HistogramError;
+use crate::record::{Censored, Histogram, Measurement, Window};
+
+/// Why measurements are not those of one load.
+#[derive(Clone, Debug, PartialEq, Error)]
+pub enum PoolError {
+    /// There is none.
+    #[error("no measurements to pool")]
+    Empty,
+    /// What must be the same for all is not.
+    #[error("generators 1 and {nth} differ in {what}: {first} and {other}")]
+    Differ {
+        /// The field.
+        what: &'static str,
+        /// The generator that differs from the first, from 1.
+        nth: usize,
+        /// Value of the first.
+        first: String,
+        /// Its value.
+        other: String,
+    },
+    /// What a load of several generators cannot have.
+    #[error("a load of several generators has no {0}")]
+    Unsupported(&'static str),
+    /// No recording can have left these numbers.
+    #[error("generator {nth}, {what}: {error}")]
+    Histogram {
+        /// The generator, from 1.
+        nth: usize,
+        /// The field.
+        what: &'static str,
+        /// Why.
+        error: HistogramError,
+    },
+}
+
+/// The measurement of the whole load whose [parts](crate::spec::Part) `parts` are, in the order of their workers.
+///
+/// Sums: requests, errors, bytes, CPU time, requests in flight. The largest: resident memory. The first: examples of errors, the reason of the end.
+/// [`Measurement::began_ns`] is the first part's: the clocks of the others are other clocks.
+///
+/// # Errors
+/// [`PoolError`]: the parts measured for different lengths of time, or otherwise than one load can.
+pub fn pool(parts: &[Measurement]) -> Result<Measurement, PoolError> {
+    let [first, rest @ ..] = parts else { return Err(PoolError::Empty) };
+    same(parts, "version", |part| part.version)?;
+    same(parts, "protocol", |part| part.protocol)?;
+    same(parts, "I/O backend", |part| part.backend.clone())?;
+    same(parts, "`pipeline`", |part| part.pipeline)?;
+    same(parts, "`connection`", |part| part.connection)?;
+    same(parts, "the measured time", |part| part.duration_ns)?;
+    same(parts, "the warm-up", |part| part.warmup_ns)?;
+    same(parts, "the length of windows", |part| part.window_ns)?;
+    same(parts, "the number of windows", |part| part.windows.len())?;
+    same(parts, "the offered rate", |part| part.offered_per_s)?;
+    for (has, what) in [
+        (parts.iter().any(|part| part.cache.is_some()), "cache results"),
+        (parts.iter().any(|part| part.journey.is_some()), "journey results"),
+        (parts.iter().any(|part| part.volley.is_some()), "rounds of volley's rule"),
+    ] {
+        if has {
+            return Err(PoolError::Unsupported(what));
+        }
+    }
+    let mut all = first.clone();
+    for part in rest {
+        all.clients += part.clients;
+        all.threads += part.threads;
+        all.warmup_requests += part.warmup_requests;
+        all.requests += part.requests;
+        all.late_answers += part.late_answers;
+        all.reconnects += part.reconnects;
+        all.in_backoff_mean += part.in_backoff_mean;
+        all.asked_again += part.asked_again;
+        all.unsent += part.unsent;
+        all.unfinished += part.unfinished;
+        all.in_flight_mean += part.in_flight_mean;
+        all.resumed += part.resumed;
+        all.process_cpu_ns += part.process_cpu_ns;
+        all.process_rss_max_bytes = all.process_rss_max_bytes.max(part.process_rss_max_bytes);
+        all.sent_bytes += part.sent_bytes;
+        all.received_bytes += part.received_bytes;
+        all.workers.extend(part.workers.iter().cloned());
+        add(&mut all.errors, &part.errors);
+        add(&mut all.warmup_errors, &part.warmup_errors);
+        add(&mut all.statuses, &part.statuses);
+        for (kind, example) in &part.error_examples {
+            all.error_examples.entry(kind.clone()).or_insert_with(|| example.clone());
+        }
+        all.backend_note = all.backend_note.or_else(|| part.backend_note.clone());
+    }
+    all.service = merged(parts, "service time", |part| Some(&part.service))?.unwrap_or_default();
+    all.connect = merged(parts, "connect time", |part| Some(&part.connect))?.unwrap_or_default();
+    all.response = merged(parts, "response time", |part| part.response.as_ref())?;
+    all.lag_thread = merged(parts, "lag of the thread", |part| part.lag_thread.as_ref())?;
+    all.lag_connection = merged(parts, "lag for a connection", |part| part.lag_connection.as_ref())?;
+    all.handshake = merged(parts, "handshake time", |part| part.handshake.as_ref())?;
+    all.windows = (0..first.windows.len())
+        .map(|index| {
+            let latency = merged(parts, "window", |part| Some(&part.windows[index].latency))?.unwrap_or_default();
+            let sum = |count: fn(&Window) -> u64| parts.iter().map(|part| count(&part.windows[index])).sum();
+            Ok(Window { requests: sum(|window| window.requests), errors: sum(|window| window.errors), latency })
+        })
+        .collect::<Result<_, PoolError>>()?;
+    all.censored = censored(parts)?.map(Box::new);
+    Ok(all)
+}
+
+fn censored(parts: &[Measurement]) -> Result<Option<Censored>, PoolError> {
+    let Some(each) = parts.iter().map(|part| part.censored.as_deref()).collect::<Option<Vec<_>>>() else {
+        return Ok(None);
+    };
+    let of = |what, part: fn(&Censored) -> &Histogram| {
+        Ok(merged(parts, what, |measurement| measurement.censored.as_deref().map(part))?.unwrap_or_default())
+    };
+    Ok(Some(Censored {
+        in_flight: of("unanswered requests", |censored| &censored.in_flight)?,
+        unsent: of("unsent requests", |censored| &censored.unsent)?,
+        unsent_overdue: each.iter().map(|censored| censored.unsent_overdue).sum(),
+        connections: of("silent connections", |censored| &censored.connections)?,
+        // Silent to all is as silent as to the one that heard from it last.
+        silent_ns: each.iter().map(|censored| censored.silent_ns).min().unwrap_or(0),
+    }))
+}
+
+/// The histogram of all values together; `None` where no part has one.
+fn merged<'a>(
+    parts: &'a [Measurement],
+    what: &'static str,
+    of: impl Fn(&'a Measurement) -> Option<&'a Histogram>,
+) -> Result<Option<Histogram>, PoolError> {
+    let mut all: Option<stats::Histogram> = None;
+    for (part, nth) in parts.iter().zip(1..) {
+        let Some(stored) = of(part) else { continue };
+        let one = stats::Histogram::try_from(stored).map_err(|error| PoolError::Histogram { nth, what, error })?;
+        match &mut all {
+            None => all = Some(one),
+            Some(all) => all.merge(&one),
+        }
+    }
+    Ok(all.as_ref().map(Histogram::from))
+}
+
+fn add<K: Clone + Ord>(all: &mut BTreeMap<K, u64>, part: &BTreeMap<K, u64>) {
+    for (key, count) in part {
+        *all.entry(key.clone()).or_default() += count;
+    }
+}
+
+fn same<T: PartialEq + Debug>(
+    parts: &[Measurement],
+    what: &'static str,
+    of: impl Fn(&Measurement) -> T,
+) -> Result<(), PoolError> {
+    let first = of(&parts[0]);
+    match parts.iter().zip(1..).find(|(part, _)| of(part) != first) {
+        None => Ok(()),
+        Some((part, nth)) => {
+            Err(PoolError::Differ { what, nth, first: format!("{first:?}"), other: format!("{:?}", of(part)) })
+        }
+    }
+}
