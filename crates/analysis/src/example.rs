@@ -500,6 +500,7 @@ impl Trial<'_> {
         let measurement = Measurement {
             version: SPEC_VERSION,
             protocol: Protocol::Pingpong,
+            address: "127.0.0.1:40123".to_owned(),
             backend: "io_uring".to_owned(),
             backend_note: None,
             clients,

@@ -1,6 +1,7 @@
 //! One load without a study (`quintain load`): its numbers, with intervals that are of its own seconds.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::net::SocketAddr;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -30,6 +31,8 @@ pub struct LoadReport {
     pub version: u32,
     /// What was loaded, as it was named.
     pub target: String,
+    /// What it was resolved to: `ip:port`, or `unix:` and a path; of a journey its first target as it was named.
+    pub address: String,
     /// What was spoken.
     pub protocol: Protocol,
     /// Backend of `net` that was used.
@@ -157,9 +160,10 @@ pub struct Generator {
     pub process_cpu_s: f64,
     /// Share of its processor that the busiest worker used while measuring, a fraction; without polling for the next send.
     pub busy: Option<f64>,
-    /// The limit. `subject` where answers were waited for while the generator had time to spare: nobody watched the
-    /// subject's processors here.
+    /// The limit. `subject` where responses were waited for while the generator had time to spare: the server's CPUs are not observed here.
     pub limited_by: Limit,
+    /// Whether the server is reached by a network that was not measured, so that `subject` means the server or the path to it.
+    pub path_unknown: bool,
     /// Why we think so.
     pub reasons: Vec<String>,
 }
@@ -179,13 +183,18 @@ pub enum IntervalOrNote {
 
 /// The numbers of a load. `target` is how its user named it.
 pub fn load(measurement: &Measurement, target: &str) -> LoadReport {
-    let verdict = verdict::judge_load(measurement);
+    let mut verdict = verdict::judge_load(measurement);
+    let path_unknown = is_elsewhere(&measurement.address);
+    if path_unknown && verdict.limited_by == Limit::Subject {
+        verdict.reasons.push("the path to the server was not measured".to_owned());
+    }
     let latency = Latency::of(measurement);
     let duration_s = measurement.duration_ns as f64 / 1e9;
     let a_second = |value: f64| if duration_s > 0.0 { value / duration_s } else { 0.0 };
     LoadReport {
         version: LOAD_VERSION,
         target: target.to_owned(),
+        address: measurement.address.clone(),
         protocol: measurement.protocol,
         backend: measurement.backend.clone(),
         clients: measurement.clients,
@@ -214,6 +223,7 @@ pub fn load(measurement: &Measurement, target: &str) -> LoadReport {
             process_cpu_s: measurement.process_cpu_ns as f64 / 1e9,
             busy: verdict::generator_busy(measurement),
             limited_by: verdict.limited_by,
+            path_unknown,
             reasons: verdict.reasons,
         },
         intervals: intervals(measurement, latency.as_ref()),
@@ -231,6 +241,17 @@ pub fn load(measurement: &Measurement, target: &str) -> LoadReport {
         cache: measurement.cache.as_deref().map(cache::report),
         journey: measurement.journey.as_deref().map(journey::report),
         warnings: verdict::measurement_warnings(measurement, 0).into_iter().map(|warning| warning.text).collect(),
+    }
+}
+
+/// Whether an address leads out of this machine, as far as it can tell.
+fn is_elsewhere(address: &str) -> bool {
+    if address.is_empty() || address.starts_with("unix:") {
+        return false;
+    }
+    match address.parse::<SocketAddr>() {
+        Ok(address) => !address.ip().to_canonical().is_loopback(),
+        Err(_) => address.rsplit_once(':').map_or(address, |(host, _)| host) != "localhost",
     }
 }
 

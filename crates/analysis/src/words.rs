@@ -2,15 +2,11 @@
 
 use study::record::{IdlePolicy, Limit, Purpose};
 
-/// The word of a verdict.
+/// The word of a verdict, for people.
 pub fn limit_word(limit: Limit) -> &'static str {
     match limit {
-        Limit::Subject => "subject",
-        Limit::Generator => "generator",
-        Limit::Neither => "neither",
-        Limit::Shared => "shared",
-        Limit::Proxy => "proxy",
-        Limit::Latency => "latency",
+        Limit::Subject => "server",
+        other => other.name(),
     }
 }
 

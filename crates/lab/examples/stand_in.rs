@@ -135,6 +135,7 @@ fn measurement(spec: &LoadSpec, requests: u64, wrong: u64) -> Measurement {
     Measurement {
         version: SPEC_VERSION,
         protocol: spec.target.protocol(),
+        address: String::new(),
         backend: "none".to_owned(),
         backend_note: None,
         clients: spec.clients,

@@ -62,6 +62,7 @@ pub(crate) fn merge(
     Measurement {
         version: SPEC_VERSION,
         protocol: spec.target.protocol(),
+        address: spec.target.address().to_owned(),
         backend: process.backend,
         backend_note: process.backend_note,
         clients: spec.own_clients(),

@@ -185,6 +185,7 @@ pub fn run_telling(
                 cpus: (0..workers).map(|index| cpu_of(spec, index)).collect(),
             };
             let mut measurement = merge(spec, ended, &done, process, shared.as_deref());
+            measurement.address = address.to_string();
             if let Some(cache) = &mut measurement.cache {
                 cache.limit_bytes = limit_bytes;
             }

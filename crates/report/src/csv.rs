@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use study::plan::Level;
 
 use analysis::findings::{EffectScale, Estimate, Findings, Row, SourceKind, TrialFinding};
-use analysis::words::{idle_word, limit_word};
+use analysis::words::idle_word;
+use study::record::Limit;
 
 /// One row for each design point and metric-wise columns: `_mean`, `_low`, `_high`, `_stddev`. What is not known is an empty
 /// field.
@@ -44,7 +45,7 @@ pub fn csv(findings: &Findings) -> String {
         cells.push(row.failures.iter().map(|failure| failure.count).sum::<usize>().to_string());
         cells.push(row.requests.to_string());
         cells.push(row.errors_total().to_string());
-        cells.push(row.limited_by.as_ref().map_or("", |found| limit_word(found.limit)).to_owned());
+        cells.push(row.limited_by.as_ref().map_or("", |found| found.limit.name()).to_owned());
         cells.push(row.marks.iter().map(|mark| mark.text()).collect::<Vec<_>>().join("; "));
         cells.push(row.clock.map_or("", |clock| clock.word()).to_owned());
         for metric in &findings.metrics {
@@ -97,7 +98,7 @@ pub fn csv_trials(findings: &Findings) -> String {
         cells.extend([trial.started.clone(), row.point.to_string()]);
         cells.extend(levels(findings, row));
         cells.push(row.idle.map_or("", idle_word).to_owned());
-        cells.push(trial.limited_by.map_or("", limit_word).to_owned());
+        cells.push(trial.limited_by.map_or("", Limit::name).to_owned());
         cells.push(trial.marks.iter().map(|mark| mark.text()).collect::<Vec<_>>().join("; "));
         cells.push(trial.outlier_in.join("; "));
         cells.extend(findings.metrics.iter().map(|metric| number(trial.values.get(&metric.name).copied())));

@@ -111,7 +111,10 @@ pub fn load_terminal(measurement: &Measurement, target: &str, style: &Style) -> 
     if let Some(volley) = report.volley {
         line("volley", format!("{:.2}us {:.2}us {}", volley.mean_us, volley.stddev_us, volley.samples));
     }
-    let limit = limit_word(report.generator.limited_by);
+    let limit = match (report.generator.limited_by, report.generator.path_unknown) {
+        (Limit::Subject, true) => "server or the path to it",
+        (limit, _) => limit_word(limit),
+    };
     let limit = if report.generator.limited_by == Limit::Generator { paint.bad(limit) } else { paint.bold(limit) };
     line("limited by", format!("{limit}: {}", report.generator.reasons.join("; ")));
     line("generator", format!("{}, CPU {}", report.backend, cpu_words(&report)));
@@ -363,6 +366,32 @@ mod tests {
         );
     }
 
+    /// A slow link looks like a slow server from here.
+    #[test]
+    fn another_machine_is_not_blamed_for_its_network() {
+        for (address, is_elsewhere) in [
+            ("127.0.0.1:80", false),
+            ("127.3.2.1:80", false),
+            ("[::1]:80", false),
+            ("[::ffff:127.0.0.1]:80", false),
+            ("unix:/run/x", false),
+            ("localhost:80", false),
+            ("", false),
+            ("10.0.0.2:80", true),
+            ("[2001:db8::1]:443", true),
+            ("shop.example:80", true),
+        ] {
+            let measurement = measurement(|measurement| measurement.address = address.to_owned());
+            let report = load(&measurement, "x");
+            assert_eq!((report.generator.path_unknown, report.address.as_str()), (is_elsewhere, address));
+            assert_eq!(report.generator.limited_by, Limit::Subject);
+            let text = load_terminal(&measurement, "x", &Style::PLAIN);
+            let blamed = if is_elsewhere { "limited by   server or the path to it: " } else { "limited by   server: " };
+            assert!(text.contains(blamed), "{address}: {text}");
+            assert_eq!(text.contains("the path to the server was not measured"), is_elsewhere);
+        }
+    }
+
     #[test]
     fn every_interval_holds_its_point() {
         let report = load(&measurement(|_| ()), "x");
@@ -410,7 +439,7 @@ mod tests {
 
     #[test]
     fn for_a_person() {
-        assert_snapshot!(load_terminal(&measurement(|_| ()), "pingpong://127.0.0.1:7000", &PLAIN), @r"
+        assert_snapshot!(load_terminal(&measurement(|_| ()), "pingpong://127.0.0.1:7000", &PLAIN), @"
         load         pingpong://127.0.0.1:7000, 40 clients, 1 thread, closed loop
         requests/s   72.2 ±0.6 k/s
         transfer/s   282 KiB/s
@@ -426,7 +455,7 @@ mod tests {
         requests     18041 in 250 ms, 70.5 KiB received, no errors
         warm-up      18041 requests, not counted
         connect      mean 47.2 µs, p50 25.7 µs, max 199.7 µs of 40 connections
-        limited by   subject: 40 clients waited for responses while the generator had CPU to spare; the
+        limited by   server: 40 clients waited for responses while the generator had CPU to spare; the
                      generator's busiest worker was 71 % busy
         generator    io_uring, CPU 177.5 ms, 9.84 µs per request
         in flight    40.0 of 40 clients by rate x mean latency, 40.0 counted
@@ -449,7 +478,7 @@ mod tests {
 
     #[test]
     fn http_for_a_person() {
-        assert_snapshot!(load_terminal(&http(|_| ()), "http://127.0.0.1:8080/", &PLAIN), @r"
+        assert_snapshot!(load_terminal(&http(|_| ()), "http://127.0.0.1:8080/", &PLAIN), @"
         load         http://127.0.0.1:8080/, 40 clients, 1 thread, closed loop
         requests/s   72.2 ±0.6 k/s
         transfer/s   10.32 MiB/s
@@ -466,7 +495,7 @@ mod tests {
         warm-up      18041 requests, not counted
         statuses     200: 18041
         connect      mean 47.2 µs, p50 25.7 µs, max 199.7 µs of 40 connections
-        limited by   subject: 40 clients waited for responses while the generator had CPU to spare; the
+        limited by   server: 40 clients waited for responses while the generator had CPU to spare; the
                      generator's busiest worker was 71 % busy
         generator    io_uring, CPU 177.5 ms, 9.84 µs per request
         in flight    40.0 of 40 clients by rate x mean latency, 40.0 counted
@@ -490,7 +519,7 @@ mod tests {
             measurement.handshake = Some(measurement.connect.clone());
             (measurement.resumed, measurement.reconnects) = (7, 8);
         });
-        assert_snapshot!(load_terminal(&everything, "https://127.0.0.1:8443/", &PLAIN), @r"
+        assert_snapshot!(load_terminal(&everything, "https://127.0.0.1:8443/", &PLAIN), @"
         load         https://127.0.0.1:8443/, 40 clients, 1 thread, closed loop, up to 16 requests in
                      flight on each connection
         requests/s   72.2 ±0.6 k/s
@@ -512,7 +541,7 @@ mod tests {
                      3 timeout: no response in time
         connect      mean 47.2 µs, p50 25.7 µs, max 199.7 µs of 40 connections
         TLS          mean 47.2 µs, p50 25.7 µs, max 199.7 µs of 40 handshakes, 7 resumed
-        limited by   subject: 40 clients waited for responses while the generator had CPU to spare; the
+        limited by   server: 40 clients waited for responses while the generator had CPU to spare; the
                      generator's busiest worker was 71 % busy
         generator    io_uring, CPU 177.5 ms, 9.84 µs per request
         in flight    40.0 of 40 clients x 16 by rate x mean latency, 640.0 counted; failed requests have
@@ -610,7 +639,7 @@ mod tests {
         let report = load(&hung, "x");
         assert!(report.censored.hung && report.latency_ns.p99 == Some(200e6));
         assert_eq!((report.censored.in_flight, report.censored.unsent), (40, 7_000));
-        assert_snapshot!(load_terminal(&hung, "pingpong://127.0.0.1:7000", &PLAIN), @r"
+        assert_snapshot!(load_terminal(&hung, "pingpong://127.0.0.1:7000", &PLAIN), @"
         load         pingpong://127.0.0.1:7000, 40 clients, 1 thread, open loop, 100.0 k/s offered
         requests/s   72.2 ±0.6 k/s
         transfer/s   282 KiB/s
@@ -627,7 +656,7 @@ mod tests {
         unanswered   40 in flight, waiting for up to 200 ms; 7000 not sent, waiting for up to 150.0 ms
         warm-up      18041 requests, not counted
         connect      mean 47.2 µs, p50 25.7 µs, max 199.7 µs of 40 connections
-        limited by   subject: no response for the last 200 ms, while 40 of 40 connections waited; the
+        limited by   server: no response for the last 200 ms, while 40 of 40 connections waited; the
                      generator's busiest worker was 71 % busy
         generator    io_uring, CPU 177.5 ms, 9.84 µs per request
         in flight    40.0 by rate x mean latency, 72.0 counted

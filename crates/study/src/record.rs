@@ -573,6 +573,20 @@ pub enum Limit {
     Latency,
 }
 
+impl Limit {
+    /// Its name in records and tables of data.
+    pub fn name(self) -> &'static str {
+        match self {
+            Limit::Subject => "subject",
+            Limit::Generator => "generator",
+            Limit::Neither => "neither",
+            Limit::Shared => "shared",
+            Limit::Proxy => "proxy",
+            Limit::Latency => "latency",
+        }
+    }
+}
+
 /// What the load engine measured.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Measurement {
@@ -580,6 +594,9 @@ pub struct Measurement {
     pub version: u32,
     /// What was spoken.
     pub protocol: Protocol,
+    /// What was connected to: `ip:port`, or `unix:` and a path; of a journey its first target as it was named. Empty: an older record.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub address: String,
     /// Backend of `net` that was used.
     pub backend: String,
     /// Why it was not the requested one.

@@ -135,17 +135,17 @@ mod tests {
 
         | server | cores | clients | throughput | mean latency | p50 | p99 | errors | n | limited by | trials ended |
         |---|---:|---:|---:|---:|---:|---:|---:|---:|---|---|
-        | c-epoll | 1 | 40 | 69.8 ±1.8 k/s | 573 ±17 µs | 533 ±16 µs | 1.280 ±0.042 ms | 0 | 8 | subject | ended early: ±3.1 % after 8 blocks |
-        | c-epoll | 1 | 80 | 72.6 ±1.9 k/s | 1.100 ±0.033 ms | 1.026 ±0.031 ms | 2.46 ±0.08 ms | 0 | 8 | subject | ended early: ±3.1 % after 8 blocks |
-        | c-epoll | 2 | 40 | 111.7 ±3.0 k/s | 358 ±11 µs | 333 ±10 µs | 797 ±26 µs | 0 | 8 | subject | ended early: ±3.1 % after 8 blocks |
+        | c-epoll | 1 | 40 | 69.8 ±1.8 k/s | 573 ±17 µs | 533 ±16 µs | 1.280 ±0.042 ms | 0 | 8 | server | ended early: ±3.1 % after 8 blocks |
+        | c-epoll | 1 | 80 | 72.6 ±1.9 k/s | 1.100 ±0.033 ms | 1.026 ±0.031 ms | 2.46 ±0.08 ms | 0 | 8 | server | ended early: ±3.1 % after 8 blocks |
+        | c-epoll | 2 | 40 | 111.7 ±3.0 k/s | 358 ±11 µs | 333 ±10 µs | 797 ±26 µs | 0 | 8 | server | ended early: ±3.1 % after 8 blocks |
         | c-epoll | 2 | 80 | 114.7 ±1.0 k/s\* | 697 ±6 µs\* | 650 ±6 µs\* | 1.548 ±0.016 ms\* | 0 | 8 | generator (generator-bound) | ended early: ±3.1 % after 8 blocks |
-        | go | 1 | 40 | 51.5 ±1.5 k/s | 777 ±25 µs | 722 ±24 µs | 1.751 ±0.063 ms | 0 | 7 (1 failed) | subject | partial: 1 of 8 trials failed: the subject did not listen within 5 s |
-        | go | 1 | 80 | 53.2 ±1.4 k/s | 1.505 ±0.045 ms | 1.399 ±0.042 ms | 3.35 ±0.13 ms | 0 | 8 | subject | ended early: ±3.1 % after 8 blocks |
-        | go | 2 | 40 | 82.1 ±2.2 k/s | 487 ±14 µs | 454 ±14 µs | 1.088 ±0.036 ms | 0 | 8 | subject | ended early: ±3.1 % after 8 blocks |
+        | go | 1 | 40 | 51.5 ±1.5 k/s | 777 ±25 µs | 722 ±24 µs | 1.751 ±0.063 ms | 0 | 7 (1 failed) | server | partial: 1 of 8 trials failed: the subject did not listen within 5 s |
+        | go | 1 | 80 | 53.2 ±1.4 k/s | 1.505 ±0.045 ms | 1.399 ±0.042 ms | 3.35 ±0.13 ms | 0 | 8 | server | ended early: ±3.1 % after 8 blocks |
+        | go | 2 | 40 | 82.1 ±2.2 k/s | 487 ±14 µs | 454 ±14 µs | 1.088 ±0.036 ms | 0 | 8 | server | ended early: ±3.1 % after 8 blocks |
         | go | 2 | 80 |  |  |  |  |  | 0 (8 failed) |  | failed: all 8 trials failed: the subject ended while it was measured: signal 11 |
-        | rust-tokio | 1 | 40 | 55.9 ±3.6 k/s | 719 ±55 µs | 671 ±53 µs | 1.604 ±0.121 ms | 0 | 8 | subject | ended early: ±3.1 % after 8 blocks |
-        | rust-tokio | 1 | 80 | 58.6 ±1.5 k/s | 1.364 ±0.040 ms | 1.271 ±0.038 ms | 3.05 ±0.10 ms | 0 | 8 | subject | ended early: ±3.1 % after 8 blocks |
-        | rust-tokio | 2 | 40 | 91.2 ±2.4 k/s | 439 ±13 µs | 409 ±12 µs | 981 ±32 µs | 0 | 8 | subject | ended early: ±3.1 % after 8 blocks |
+        | rust-tokio | 1 | 40 | 55.9 ±3.6 k/s | 719 ±55 µs | 671 ±53 µs | 1.604 ±0.121 ms | 0 | 8 | server | ended early: ±3.1 % after 8 blocks |
+        | rust-tokio | 1 | 80 | 58.6 ±1.5 k/s | 1.364 ±0.040 ms | 1.271 ±0.038 ms | 3.05 ±0.10 ms | 0 | 8 | server | ended early: ±3.1 % after 8 blocks |
+        | rust-tokio | 2 | 40 | 91.2 ±2.4 k/s | 439 ±13 µs | 409 ±12 µs | 981 ±32 µs | 0 | 8 | server | ended early: ±3.1 % after 8 blocks |
         | rust-tokio | 2 | 80 |  |  |  |  |  | 0 |  | unrunnable: needs 4096 open files, may have 1024 |
 
         Mean over n trials ± half-width of the 95 % confidence interval, each trial with a fresh server; \* generator-bound or shared CPUs. Absolute values are from this run, 2026-11-20 21:05 to 21:07 UTC; 7 to 8 starts per row: kinds of start rarer than 35 % may not have been seen.
@@ -154,7 +154,7 @@ mod tests {
 
         <details><summary>Other metrics</summary>
 
-        | server | cores | clients | p90 | p95 | p99.9 | transfer | errors | error share | subject CPU per request | generator CPU per request | subject RSS | subject memory |
+        | server | cores | clients | p90 | p95 | p99.9 | transfer | errors | error share | server CPU per request | generator CPU per request | server RSS | server memory |
         |---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|
         | c-epoll | 1 | 40 | 841 ±25 µs | 961 ±28 µs | 2.38 ±0.08 ms | 273 ±7 KiB/s | 0 ±0 | 0 ±0 | 13.90 ±0.41 µs | 10.17 ±0.30 µs | 2.680 ±0.006 MiB | 205 ±6 KiB |
         | c-epoll | 1 | 80 | 1.614 ±0.048 ms | 1.841 ±0.054 ms | 4.52 ±0.15 ms | 284 ±8 KiB/s | 0 ±0 | 0 ±0 | 13.36 ±0.40 µs | 9.78 ±0.29 µs | 2.685 ±0.006 MiB | 211 ±7 KiB |
@@ -352,18 +352,18 @@ mod tests {
 
         | threads | cpus | n | sample mean, k/s | sample standard deviation, k/s | 95 % interval, k/s | limited by |
         |---:|---:|---:|---:|---:|---:|---|
-        | 1 | 1 | 8 | 19.71 | 0.13 | 19.48 to 19.94 | subject |
-        | 2 | 2 | 8 | 37.31 | 0.56 | 36.84 to 37.78 | subject |
-        | 4 | 4 | 8 | 66.42 | 1.24 | 65.38 to 67.46 | subject |
-        | 8 | 8 | 8 | 104.56 | 1.72 | 103.12 to 105.99 | subject |
-        | 16 | 16 | 8 | 127.38 | 1.53 | 125.88 to 128.88 | subject |
-        | 24 | 24 | 8 | 125.39 | 1.21 | 123.91 to 126.87 | subject |
-        | 32 | 24 of 32 | 8 | 114.25 | 1.87 | 112.69 to 115.82 | subject |
+        | 1 | 1 | 8 | 19.71 | 0.13 | 19.48 to 19.94 | server |
+        | 2 | 2 | 8 | 37.31 | 0.56 | 36.84 to 37.78 | server |
+        | 4 | 4 | 8 | 66.42 | 1.24 | 65.38 to 67.46 | server |
+        | 8 | 8 | 8 | 104.56 | 1.72 | 103.12 to 105.99 | server |
+        | 16 | 16 | 8 | 127.38 | 1.53 | 125.88 to 128.88 | server |
+        | 24 | 24 | 8 | 125.39 | 1.21 | 123.91 to 126.87 | server |
+        | 32 | 24 of 32 | 8 | 114.25 | 1.87 | 112.69 to 115.82 | server |
         | 40 | 24 of 40 | 8 | 102.91\* | 1.63 | 101.55 to 104.28 | generator |
 
         <details><summary>Other metrics</summary>
 
-        | threads | cpus | p90 | p95 | p99.9 | transfer | errors | error share | subject CPU per request | generator CPU per request | subject RSS | subject memory |
+        | threads | cpus | p90 | p95 | p99.9 | transfer | errors | error share | server CPU per request | generator CPU per request | server RSS | server memory |
         |---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|
         | 1 | 1 | 5.92 ±0.08 ms | 6.76 ±0.09 ms | 17.02 ±0.61 ms | 2.09 ±0.02 MiB/s | 0 ±0 | 0 ±0 | 45.7 ±0.5 µs | 30.4 ±0.4 µs | 2.681 ±0.007 MiB | 206 ±8 KiB |
         | 2 | 2 | 3.15 ±0.05 ms | 3.59 ±0.05 ms | 8.90 ±0.20 ms | 3.95 ±0.05 MiB/s | 0 ±0 | 0 ±0 | 48.3 ±0.6 µs | 16.08 ±0.21 µs | 2.681 ±0.007 MiB | 206 ±7 KiB |

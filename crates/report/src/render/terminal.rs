@@ -126,18 +126,18 @@ mod tests {
         Not measured: go, cores 2, clients 80 (failed); rust-tokio, cores 2, clients 80 (unrunnable).
 
         server      cores  clients       throughput     mean latency              p50               p99  errors  n  limited by
-        c-epoll         1       40    69.8 ±1.8 k/s       573 ±17 µs       533 ±16 µs   1.280 ±0.042 ms       0  8  subject
-        c-epoll         1       80    72.6 ±1.9 k/s  1.100 ±0.033 ms  1.026 ±0.031 ms     2.46 ±0.08 ms       0  8  subject
-        c-epoll         2       40   111.7 ±3.0 k/s       358 ±11 µs       333 ±10 µs        797 ±26 µs       0  8  subject
+        c-epoll         1       40    69.8 ±1.8 k/s       573 ±17 µs       533 ±16 µs   1.280 ±0.042 ms       0  8  server
+        c-epoll         1       80    72.6 ±1.9 k/s  1.100 ±0.033 ms  1.026 ±0.031 ms     2.46 ±0.08 ms       0  8  server
+        c-epoll         2       40   111.7 ±3.0 k/s       358 ±11 µs       333 ±10 µs        797 ±26 µs       0  8  server
         c-epoll         2       80  114.7 ±1.0 k/s*       697 ±6 µs*       650 ±6 µs*  1.548 ±0.016 ms*       0  8  generator
-        go              1       40    51.5 ±1.5 k/s       777 ±25 µs       722 ±24 µs   1.751 ±0.063 ms       0  7  subject
-        go              1       80    53.2 ±1.4 k/s  1.505 ±0.045 ms  1.399 ±0.042 ms     3.35 ±0.13 ms       0  8  subject
-        go              2       40    82.1 ±2.2 k/s       487 ±14 µs       454 ±14 µs   1.088 ±0.036 ms       0  8  subject
+        go              1       40    51.5 ±1.5 k/s       777 ±25 µs       722 ±24 µs   1.751 ±0.063 ms       0  7  server
+        go              1       80    53.2 ±1.4 k/s  1.505 ±0.045 ms  1.399 ±0.042 ms     3.35 ±0.13 ms       0  8  server
+        go              2       40    82.1 ±2.2 k/s       487 ±14 µs       454 ±14 µs   1.088 ±0.036 ms       0  8  server
         go              2       80                                                                               0
             failed: all 8 trials failed: the subject ended while it was measured: signal 11
-        rust-tokio      1       40    55.9 ±3.6 k/s       719 ±55 µs       671 ±53 µs   1.604 ±0.121 ms       0  8  subject
-        rust-tokio      1       80    58.6 ±1.5 k/s  1.364 ±0.040 ms  1.271 ±0.038 ms     3.05 ±0.10 ms       0  8  subject
-        rust-tokio      2       40    91.2 ±2.4 k/s       439 ±13 µs       409 ±12 µs        981 ±32 µs       0  8  subject
+        rust-tokio      1       40    55.9 ±3.6 k/s       719 ±55 µs       671 ±53 µs   1.604 ±0.121 ms       0  8  server
+        rust-tokio      1       80    58.6 ±1.5 k/s  1.364 ±0.040 ms  1.271 ±0.038 ms     3.05 ±0.10 ms       0  8  server
+        rust-tokio      2       40    91.2 ±2.4 k/s       439 ±13 µs       409 ±12 µs        981 ±32 µs       0  8  server
         rust-tokio      2       80                                                                               0
             unrunnable: needs 4096 open files, may have 1024
 
@@ -175,19 +175,19 @@ mod tests {
           clients 80 (unrunnable).
 
         server      cores  clients       throughput  errors  n  limited by
-        c-epoll         1       40    69.8 ±1.8 k/s       0  8  subject
-        c-epoll         1       80    72.6 ±1.9 k/s       0  8  subject
-        c-epoll         2       40   111.7 ±3.0 k/s       0  8  subject
+        c-epoll         1       40    69.8 ±1.8 k/s       0  8  server
+        c-epoll         1       80    72.6 ±1.9 k/s       0  8  server
+        c-epoll         2       40   111.7 ±3.0 k/s       0  8  server
         c-epoll         2       80  114.7 ±1.0 k/s*       0  8  generator
-        go              1       40    51.5 ±1.5 k/s       0  7  subject
-        go              1       80    53.2 ±1.4 k/s       0  8  subject
-        go              2       40    82.1 ±2.2 k/s       0  8  subject
+        go              1       40    51.5 ±1.5 k/s       0  7  server
+        go              1       80    53.2 ±1.4 k/s       0  8  server
+        go              2       40    82.1 ±2.2 k/s       0  8  server
         go              2       80                           0
             failed: all 8 trials failed: the subject ended while it was
               measured: signal 11
-        rust-tokio      1       40    55.9 ±3.6 k/s       0  8  subject
-        rust-tokio      1       80    58.6 ±1.5 k/s       0  8  subject
-        rust-tokio      2       40    91.2 ±2.4 k/s       0  8  subject
+        rust-tokio      1       40    55.9 ±3.6 k/s       0  8  server
+        rust-tokio      1       80    58.6 ±1.5 k/s       0  8  server
+        rust-tokio      2       40    91.2 ±2.4 k/s       0  8  server
         rust-tokio      2       80                           0
             unrunnable: needs 4096 open files, may have 1024
         Columns hidden (terminal too narrow): mean latency, p50, p99.
@@ -232,13 +232,13 @@ mod tests {
         Not ranked: threads 40 (generator-bound).
 
         threads      cpus       throughput     mean latency              p50               p99  errors  n  limited by
-              1         1  19.71 ±0.23 k/s    4.05 ±0.05 ms    3.76 ±0.05 ms     9.08 ±0.16 ms       0  8  subject
-              2         2    37.3 ±0.5 k/s    2.14 ±0.03 ms  1.992 ±0.026 ms     4.72 ±0.08 ms       0  8  subject
-              4         4    66.4 ±1.0 k/s  1.204 ±0.019 ms  1.120 ±0.016 ms     2.71 ±0.06 ms      13  8  subject
-              8         8   104.6 ±1.4 k/s       765 ±10 µs        713 ±9 µs   1.706 ±0.028 ms       0  8  subject
-             16        16   127.4 ±1.5 k/s        628 ±7 µs        584 ±7 µs   1.407 ±0.023 ms       0  8  subject
-             24        24   125.4 ±1.5 k/s        638 ±8 µs        594 ±7 µs   1.428 ±0.023 ms       0  8  subject
-             32  24 of 32   114.3 ±1.6 k/s        700 ±9 µs        652 ±9 µs   1.572 ±0.033 ms       0  8  subject
+              1         1  19.71 ±0.23 k/s    4.05 ±0.05 ms    3.76 ±0.05 ms     9.08 ±0.16 ms       0  8  server
+              2         2    37.3 ±0.5 k/s    2.14 ±0.03 ms  1.992 ±0.026 ms     4.72 ±0.08 ms       0  8  server
+              4         4    66.4 ±1.0 k/s  1.204 ±0.019 ms  1.120 ±0.016 ms     2.71 ±0.06 ms      13  8  server
+              8         8   104.6 ±1.4 k/s       765 ±10 µs        713 ±9 µs   1.706 ±0.028 ms       0  8  server
+             16        16   127.4 ±1.5 k/s        628 ±7 µs        584 ±7 µs   1.407 ±0.023 ms       0  8  server
+             24        24   125.4 ±1.5 k/s        638 ±8 µs        594 ±7 µs   1.428 ±0.023 ms       0  8  server
+             32  24 of 32   114.3 ±1.6 k/s        700 ±9 µs        652 ±9 µs   1.572 ±0.033 ms       0  8  server
              40  24 of 40  102.9 ±1.4 k/s*      777 ±10 µs*      724 ±10 µs*  1.736 ±0.028 ms*       0  8  generator
 
         Mean over n trials ± half-width of the 95 % confidence interval, each trial with a fresh server; * generator-bound or
@@ -248,13 +248,13 @@ mod tests {
 
         Valid responses per second
         threads      cpus  n  sample mean, k/s  sample standard deviation, k/s  95 % interval, k/s  limited by
-              1         1  8             19.71                            0.13      19.48 to 19.94  subject
-              2         2  8             37.31                            0.56      36.84 to 37.78  subject
-              4         4  8             66.42                            1.24      65.38 to 67.46  subject
-              8         8  8            104.56                            1.72    103.12 to 105.99  subject
-             16        16  8            127.38                            1.53    125.88 to 128.88  subject
-             24        24  8            125.39                            1.21    123.91 to 126.87  subject
-             32  24 of 32  8            114.25                            1.87    112.69 to 115.82  subject
+              1         1  8             19.71                            0.13      19.48 to 19.94  server
+              2         2  8             37.31                            0.56      36.84 to 37.78  server
+              4         4  8             66.42                            1.24      65.38 to 67.46  server
+              8         8  8            104.56                            1.72    103.12 to 105.99  server
+             16        16  8            127.38                            1.53    125.88 to 128.88  server
+             24        24  8            125.39                            1.21    123.91 to 126.87  server
+             32  24 of 32  8            114.25                            1.87    112.69 to 115.82  server
              40  24 of 40  8           102.91*                            1.63    101.55 to 104.28  generator
 
         Warnings
@@ -313,8 +313,8 @@ mod tests {
         From clients 40 to 80 mean latency went from 554 µs to 1.103 ms: a quick run.
 
         clients   throughput  mean latency          p50          p99  errors  n  limited by
-             40  72.2 k/s ±?     554 µs ±?    515 µs ±?  1.259 ms ±?       0  1  subject
-             80  72.4 k/s ±?   1.103 ms ±?  1.030 ms ±?   2.45 ms ±?       0  1  subject
+             40  72.2 k/s ±?     554 µs ±?    515 µs ±?  1.259 ms ±?       0  1  server
+             80  72.4 k/s ±?   1.103 ms ±?  1.030 ms ±?   2.45 ms ±?       0  1  server
 
         Mean over n trials ± half-width of a quick run (no stated confidence), each trial with a fresh server. Throughout, server is c-epoll, cores is 1. Absolute values are from this run, 2026-11-20 21:05 UTC; 1 start per row: kinds of start rarer than 95 % may not have been seen.
         Trials: ended after 1 block.

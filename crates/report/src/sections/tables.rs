@@ -118,13 +118,13 @@ mod tests {
         insta::assert_snapshot!(first(&findings).text(), @"
         Valid responses per second
         threads | cpus | n | sample mean, k/s | sample standard deviation, k/s | 95 % interval, k/s | limited by
-        1 | 1 | 8 | 19.71 | 0.13 | 19.48 to 19.94 | subject
-        2 | 2 | 8 | 37.31 | 0.56 | 36.84 to 37.78 | subject
-        4 | 4 | 8 | 66.42 | 1.24 | 65.38 to 67.46 | subject
-        8 | 8 | 8 | 104.56 | 1.72 | 103.12 to 105.99 | subject
-        16 | 16 | 8 | 127.38 | 1.53 | 125.88 to 128.88 | subject
-        24 | 24 | 8 | 125.39 | 1.21 | 123.91 to 126.87 | subject
-        32 | 24 of 32 | 8 | 114.25 | 1.87 | 112.69 to 115.82 | subject
+        1 | 1 | 8 | 19.71 | 0.13 | 19.48 to 19.94 | server
+        2 | 2 | 8 | 37.31 | 0.56 | 36.84 to 37.78 | server
+        4 | 4 | 8 | 66.42 | 1.24 | 65.38 to 67.46 | server
+        8 | 8 | 8 | 104.56 | 1.72 | 103.12 to 105.99 | server
+        16 | 16 | 8 | 127.38 | 1.53 | 125.88 to 128.88 | server
+        24 | 24 | 8 | 125.39 | 1.21 | 123.91 to 126.87 | server
+        32 | 24 of 32 | 8 | 114.25 | 1.87 | 112.69 to 115.82 | server
         40 | 24 of 40 | 8 | 102.91* | 1.63 | 101.55 to 104.28 | generator
         ");
         // The same from the values of the trials.
@@ -145,17 +145,17 @@ mod tests {
         insta::assert_snapshot!(first(&analyze(&run, &records)).text(), @"
         Side by side
         server | cores | clients | n | throughput | p99 | TLS handshake | limited by
-        c-epoll | 1 | 40 | 8 | 69.8 ±1.8 k/s | 1.280 ±0.042 ms |  | subject
-        c-epoll | 1 | 80 | 8 | 72.6 ±1.9 k/s | 2.46 ±0.08 ms |  | subject
-        c-epoll | 2 | 40 | 8 | 111.7 ±3.0 k/s | 797 ±26 µs |  | subject
+        c-epoll | 1 | 40 | 8 | 69.8 ±1.8 k/s | 1.280 ±0.042 ms |  | server
+        c-epoll | 1 | 80 | 8 | 72.6 ±1.9 k/s | 2.46 ±0.08 ms |  | server
+        c-epoll | 2 | 40 | 8 | 111.7 ±3.0 k/s | 797 ±26 µs |  | server
         c-epoll | 2 | 80 | 8 | 114.7 ±1.0 k/s* | 1.548 ±0.016 ms* |  | generator
-        go | 1 | 40 | 7 | 51.5 ±1.5 k/s | 1.751 ±0.063 ms |  | subject
-        go | 1 | 80 | 8 | 53.2 ±1.4 k/s | 3.35 ±0.13 ms |  | subject
-        go | 2 | 40 | 8 | 82.1 ±2.2 k/s | 1.088 ±0.036 ms |  | subject
+        go | 1 | 40 | 7 | 51.5 ±1.5 k/s | 1.751 ±0.063 ms |  | server
+        go | 1 | 80 | 8 | 53.2 ±1.4 k/s | 3.35 ±0.13 ms |  | server
+        go | 2 | 40 | 8 | 82.1 ±2.2 k/s | 1.088 ±0.036 ms |  | server
         go | 2 | 80 | 0 |  |  |  | failed
-        rust-tokio | 1 | 40 | 8 | 55.9 ±3.6 k/s | 1.604 ±0.121 ms |  | subject
-        rust-tokio | 1 | 80 | 8 | 58.6 ±1.5 k/s | 3.05 ±0.10 ms |  | subject
-        rust-tokio | 2 | 40 | 8 | 91.2 ±2.4 k/s | 981 ±32 µs |  | subject
+        rust-tokio | 1 | 40 | 8 | 55.9 ±3.6 k/s | 1.604 ±0.121 ms |  | server
+        rust-tokio | 1 | 80 | 8 | 58.6 ±1.5 k/s | 3.05 ±0.10 ms |  | server
+        rust-tokio | 2 | 40 | 8 | 91.2 ±2.4 k/s | 981 ±32 µs |  | server
         rust-tokio | 2 | 80 | 0 |  |  |  | unrunnable
         ");
         let statistics =
@@ -165,7 +165,7 @@ mod tests {
         insta::assert_snapshot!(first(&analyze(&run, &records[..20])).text(), @"
         Mean TLS handshake time
         design point | n | sample mean | sample standard deviation | 95 % interval | limited by
-        c-epoll, cores 1, clients 40 | 1 |  |  |  | subject
+        c-epoll, cores 1, clients 40 | 1 |  |  |  | server
         ");
     }
 }
