@@ -1,13 +1,11 @@
 //! Four threads write, read and delete the same keys of a cache that evicts: everything seen has one order. And who checks that
 //! is checked itself, by caches that are known to be wrong.
 
-mod history;
-
 use std::collections::HashMap;
 use std::sync::Mutex;
 
+use crate::history::{self, Ask, Clock, Seen, What, check};
 use cache::{Cache, Config, Evictor, Meta};
-use history::{Ask, Clock, Seen, What, check};
 
 const THREADS: u64 = 4;
 

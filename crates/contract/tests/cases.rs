@@ -1,9 +1,7 @@
 //! The three case studies as their clients run them, in the layout of the original: one adapter called `a` on both sides.
 //! Bytes and entries are held to the figures of the original's formula.
 
-mod common;
-
-use common::{World, ask};
+use crate::common::{World, ask};
 use contract::metadata::whip_bytes;
 use serde_json::{Value as Json, json};
 

@@ -1,8 +1,6 @@
 //! The walkthrough with the calculator and what else a monitor promises, as calls between a few parties in memory.
 
-mod common;
-
-use common::{Asked, Seen, World, ask};
+use crate::common::{Asked, Seen, World, ask};
 use contract::monitor::report::{Found, Kind, Report};
 use contract::monitor::{EndpointState, MemoryStore, Monitor, Placement, Settings, Store};
 use serde_json::json;

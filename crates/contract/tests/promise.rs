@@ -1,8 +1,6 @@
 //! Types that an operation declares are a promise: what a message that breaks one is told to be, and who is blamed.
 
-mod common;
-
-use common::{World, ask};
+use crate::common::{World, ask};
 use contract::monitor::report::{Found, Kind};
 use contract::monitor::{Call, Event, MemoryStore, Monitor, Outcome, Settings};
 use contract::{Field, Schema, Signature, Tape, Type, check};

@@ -1,10 +1,8 @@
 //! What holds of any text, any message and any sequence of calls.
 
-mod common;
-
 use std::collections::{BTreeMap, BTreeSet};
 
-use common::{World, ask, put};
+use crate::common::{World, ask, put};
 use contract::metadata::UNKNOWN;
 use contract::metadata::{
     Identified, Known, ReplyMetadata, RequestMetadata, decode_reply, decode_request, encode_reply, encode_request,
@@ -330,7 +328,7 @@ fn blame_stays_within_provenance(moves: &[Move], adapters: u8, placement: Placem
             _ => {}
         }
         let (client, server, receiver) = (address(from), address(to), endpoint(to));
-        let asked = common::Asked {
+        let asked = crate::common::Asked {
             client: has(from).then_some(client.as_str()),
             public: has(to).then_some(server.as_str()),
             ..ask("", &receiver, operation, args, result)

@@ -1,27 +1,25 @@
 //! What every backend does, asked of all three: one driver talks to itself, over loopback or the simulated network.
 
-mod harness;
-
 use std::time::Duration;
 
-use harness::{CONFIG, Opener, Pair, address, settle, until};
+use crate::harness::{CONFIG, Opener, Pair, address, settle, until};
 use net::sim::{Network, Sim};
 use net::{Address, Close, CloseReason, Config, Conn, Driver, Epoll, Event, KernelDriver, SendError, Uring};
 
 /// Each test of this file on each backend. Where the kernel has no usable io_uring its tests say so and pass.
 macro_rules! suite {
     ($($name:ident),* $(,)?) => {
-        mod sim { $(#[test] fn $name() { super::$name(&super::harness::OpenSim(super::Network::PERFECT)) })* }
-        mod choppy_sim { $(#[test] fn $name() { super::$name(&super::harness::OpenSim(super::Network::CHOPPY)) })* }
-        mod epoll { $(#[test] fn $name() { super::$name(&super::harness::OpenEpoll) })* }
+        mod sim { $(#[test] fn $name() { super::$name(&crate::harness::OpenSim(super::Network::PERFECT)) })* }
+        mod choppy_sim { $(#[test] fn $name() { super::$name(&crate::harness::OpenSim(super::Network::CHOPPY)) })* }
+        mod epoll { $(#[test] fn $name() { super::$name(&crate::harness::OpenEpoll) })* }
         mod uring { $(#[test] fn $name() {
-            if super::harness::has_uring() { super::$name(&super::harness::OpenUring) }
+            if crate::harness::has_uring() { super::$name(&crate::harness::OpenUring) }
         })* }
         mod epoll_on_unix { $(#[test] fn $name() {
-            super::$name(&super::harness::OnUnix::new(super::harness::OpenEpoll))
+            super::$name(&crate::harness::OnUnix::new(crate::harness::OpenEpoll))
         })* }
         mod uring_on_unix { $(#[test] fn $name() {
-            if super::harness::has_uring() { super::$name(&super::harness::OnUnix::new(super::harness::OpenUring)) }
+            if crate::harness::has_uring() { super::$name(&crate::harness::OnUnix::new(crate::harness::OpenUring)) }
         })* }
     };
 }
@@ -261,15 +259,15 @@ mod the_end_needs_no_further_event {
 
     #[test]
     fn epoll() {
-        check(&harness::OpenEpoll, |driver, conn| driver.close(conn, Close::Graceful));
-        check(&harness::OpenEpoll, |driver, conn| driver.end_stream(conn));
+        check(&crate::harness::OpenEpoll, |driver, conn| driver.close(conn, Close::Graceful));
+        check(&crate::harness::OpenEpoll, |driver, conn| driver.end_stream(conn));
     }
 
     #[test]
     fn uring() {
-        if harness::has_uring() {
-            check(&harness::OpenUring, |driver, conn| driver.close(conn, Close::Graceful));
-            check(&harness::OpenUring, |driver, conn| driver.end_stream(conn));
+        if crate::harness::has_uring() {
+            check(&crate::harness::OpenUring, |driver, conn| driver.close(conn, Close::Graceful));
+            check(&crate::harness::OpenUring, |driver, conn| driver.end_stream(conn));
         }
     }
 }
@@ -560,7 +558,7 @@ macro_rules! kernel_suite {
     ($($name:ident),* $(,)?) => {
         mod kernel_epoll { $(#[test] fn $name() { super::$name(|| super::Epoll::new(&super::CONFIG).unwrap()) })* }
         mod kernel_uring { $(#[test] fn $name() {
-            if super::harness::has_uring() { super::$name(|| super::Uring::new(&super::CONFIG).unwrap()) }
+            if crate::harness::has_uring() { super::$name(|| super::Uring::new(&super::CONFIG).unwrap()) }
         })* }
     };
 }

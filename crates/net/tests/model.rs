@@ -1,10 +1,8 @@
 //! Random interleavings of everything a caller can do, against the promises of `Driver`.
 
-mod harness;
-
 use std::collections::HashMap;
 
-use harness::{OnUnix, OpenEpoll, OpenSim, OpenUring, Opener, has_uring};
+use crate::harness::{OnUnix, OpenEpoll, OpenSim, OpenUring, Opener, has_uring};
 use net::sim::Network;
 use net::{Close, CloseReason, Config, Conn, Driver, Event, SendError};
 use proptest::prelude::*;

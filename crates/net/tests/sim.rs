@@ -1,12 +1,10 @@
 //! The simulated network by itself: time to the nanosecond, and each ready-made peer.
 
-mod harness;
-
 use std::cell::RefCell;
 use std::net::SocketAddr;
 use std::rc::Rc;
 
-use harness::{CONFIG, settle, until};
+use crate::harness::{CONFIG, settle, until};
 use net::sim::peers::{self, Seen};
 use net::sim::{Answer, CONNECT_TIMEOUT_NS, Network, Peer, Sim};
 use net::{Address, Close, CloseReason, Config, Conn, Driver, Event, Nanos, SendError};

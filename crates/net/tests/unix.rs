@@ -1,12 +1,10 @@
 //! Unix sockets: paths that are made, left, taken and found, on both backends.
 
-mod harness;
-
 use std::io::ErrorKind;
 use std::os::unix::net::UnixListener;
 use std::path::Path;
 
-use harness::{CONFIG, OnUnix, OpenEpoll, OpenUring, Opener, Pair, has_uring, until};
+use crate::harness::{CONFIG, OnUnix, OpenEpoll, OpenUring, Opener, Pair, has_uring, until};
 use net::{Address, CloseReason, Config, Driver, Event};
 
 macro_rules! suite {

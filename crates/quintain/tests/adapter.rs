@@ -1,7 +1,5 @@
 //! `quintain adapter` and `quintain contract` on real processes: what they say, and what is left of one that is killed.
 
-mod common;
-
 use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -10,8 +8,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use common::adapter::Adapter;
-use common::{Folder, eventually};
+use crate::common::adapter::Adapter;
+use crate::common::{Folder, eventually};
 use serde_json::Value;
 
 const CONTRACT: &str =
@@ -167,7 +165,7 @@ fn a_signal_reloads_the_contract() {
     folder.write("any.contract", CONTRACT);
     folder.write("adapter.toml", &config(service("200 OK"), ""));
     let adapter = Adapter::start(&folder, "adapter.toml");
-    let hang_up = || common::signal_process(adapter.child.id(), "HUP");
+    let hang_up = || crate::common::signal_process(adapter.child.id(), "HUP");
     let mut stream = connect(&adapter);
     assert!(call(&mut stream, 1));
     assert_eq!(adapter.metric("verdicts_total{verdict=\"fails\"}"), 0);

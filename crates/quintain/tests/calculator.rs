@@ -1,15 +1,13 @@
 //! The walkthrough of `examples/calculator` on real processes: its programs, its configurations with other ports, its reports. AT-0 to AT-7.
 #![expect(clippy::disallowed_methods, reason = "these tests start programs as a reader of the walkthrough does")]
 
-mod common;
-
 use std::io::{BufRead, BufReader};
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use common::{Folder, eventually};
+use crate::common::{Folder, eventually};
 
 fn example(path: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples").join(path)
@@ -17,7 +15,7 @@ fn example(path: &str) -> PathBuf {
 
 /// The programs, which `cargo test` builds beside the binary.
 fn calculator() -> PathBuf {
-    let exe = Path::new(common::QUINTAIN).parent().unwrap().join("examples/calculator");
+    let exe = Path::new(crate::common::QUINTAIN).parent().unwrap().join("examples/calculator");
     assert!(exe.exists(), "{} is built by `cargo test` without `--test`", exe.display());
     exe
 }
@@ -43,7 +41,7 @@ impl Process {
 impl Drop for Process {
     fn drop(&mut self) {
         // In order: what an adapter has to tell is written then.
-        common::signal_process(self.0.id(), "TERM");
+        crate::common::signal_process(self.0.id(), "TERM");
         let _ = self.0.wait();
     }
 }

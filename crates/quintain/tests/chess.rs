@@ -1,12 +1,10 @@
 //! The functional suite of Whip's chess case study, its nine scenarios as journeys, on real processes: a mock, an adapter on either side, and what
 //! they report. The original expects that nothing is written to stderr, and never looks at the reports.
 
-mod common;
-
 use std::path::Path;
 
-use common::adapter::Adapter;
-use common::{Folder, Server};
+use crate::common::adapter::Adapter;
+use crate::common::{Folder, Server};
 use serde_json::Value;
 
 /// A step that lists a player's games, and what it must say of the first.

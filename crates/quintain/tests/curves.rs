@@ -1,9 +1,7 @@
 //! Miss-ratio curves on real processes: a cache that evicts as it says misses what the replay of the same operations misses, one that does not
 //! is found out, and a program that is not installed is a row.
 
-mod common;
-
-use common::Folder;
+use crate::common::Folder;
 use serde_json::Value;
 
 /// Two capacities below the footprint, three trials of each.

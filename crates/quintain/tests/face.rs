@@ -1,8 +1,6 @@
 //! What the binary shows, and what it refuses before anything is started.
 
-mod common;
-
-use common::Folder;
+use crate::common::Folder;
 
 /// A study with this command, one design point for each number of clients.
 fn study(command: &str, clients: &str) -> String {

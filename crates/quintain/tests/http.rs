@@ -1,12 +1,10 @@
 //! `quintain load http://...` on real sockets: right servers, wrong servers, mistakes.
 
-mod common;
-
 use std::os::unix::ffi::OsStrExt;
 use std::process::Stdio;
 
-use common::http::{Does, OK, Scripted, certificate};
-use common::{Folder, Ran, Server, eventually, signal_process};
+use crate::common::http::{Does, OK, Scripted, certificate};
+use crate::common::{Folder, Ran, Server, eventually, signal_process};
 use serde_json::{Value, json};
 
 /// A load of some requests, without warm-up so that a server can count along; with more flags.
@@ -387,8 +385,9 @@ fn what_the_machine_cannot_do_is_said_before_anything_is_opened() {
     let script = r#"ulimit -n 64; [ "$(id -u)" = 0 ] || exec "$0" "$@"; exec setpriv --bounding-set=-all --inh-caps=-all "$0" "$@""#;
     let folder = Folder::new();
     let mut command = folder.shell(script);
-    let ran =
-        Ran::from(command.arg(common::QUINTAIN).args(["load", "http://127.0.0.1:1/", "-c", "100"]).output().unwrap());
+    let ran = Ran::from(
+        command.arg(crate::common::QUINTAIN).args(["load", "http://127.0.0.1:1/", "-c", "100"]).output().unwrap(),
+    );
     let ran = ran.expect(4);
     assert!(ran.err.contains("100 connections need") && ran.err.contains("the limit is 64"), "{}", ran.err);
     assert!(
@@ -400,7 +399,7 @@ fn what_the_machine_cannot_do_is_said_before_anything_is_opened() {
     // Where only the soft limit is low, it is raised.
     let server = Scripted::start(Does::Answer(OK));
     let mut command = folder.shell(r#"ulimit -Sn 64; exec "$0" "$@""#);
-    command.arg(common::QUINTAIN).args(["load", &server.url("/"), "-c", "100", "-n", "1000", "--json"]);
+    command.arg(crate::common::QUINTAIN).args(["load", &server.url("/"), "-c", "100", "-n", "1000", "--json"]);
     let json = Ran::from(command.output().unwrap()).expect(0).json();
     assert_eq!((&json["requests"], &json["connect_ns"]["count"]), (&json!(1000), &json!(100)), "{json}");
 

@@ -1,8 +1,6 @@
 //! `quintain load` and `quintain serve` on real sockets.
 
-mod common;
-
-use common::{Folder, Server};
+use crate::common::{Folder, Server};
 
 #[test]
 fn load_json_has_the_keys_that_scripts_rely_on() {

@@ -1,11 +1,9 @@
 //! `quintain run` on real processes: whole studies in miniature, and what becomes of them when something is killed.
 
-mod common;
-
 use std::collections::BTreeMap;
 use std::process::Stdio;
 
-use common::{Folder, Ran, eventually, processes_with, signal_process};
+use crate::common::{Folder, Ran, eventually, processes_with, signal_process};
 use serde_json::Value;
 
 /// Two points, three trials of each, on whatever processors there are.

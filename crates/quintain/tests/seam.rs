@@ -1,11 +1,9 @@
 //! The generator's process as the lab talks with it: every line as `study::seam` defines it.
 
-mod common;
-
 use std::io::{BufRead, BufReader, Read, Write};
 use std::process::{ChildStdin, ChildStdout, Stdio};
 
-use common::{Folder, Server};
+use crate::common::{Folder, Server};
 use serde_json::{Value, json};
 use study::seam::{Heard, Phase, Told};
 

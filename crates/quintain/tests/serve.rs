@@ -1,14 +1,12 @@
 //! `quintain serve http` as a process: signals, its log, its memory, curl.
 #![expect(clippy::disallowed_methods, reason = "these tests start programs as users do")]
 
-mod common;
-
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use common::{Folder, Server, eventually};
+use crate::common::{Folder, Server, eventually};
 
 fn connect(server: &Server) -> TcpStream {
     let stream = TcpStream::connect(("127.0.0.1", server.port)).unwrap();

@@ -1,12 +1,10 @@
 //! `quintain serve cache` as a process, and `quintain load` of it in every scheme: flags, counters, limits, traces, its end.
 
-mod common;
-
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::time::Duration;
 
-use common::{Folder, Server};
+use crate::common::{Folder, Server};
 use serde_json::{Value, json};
 
 const SCHEMES: [&str; 5] = ["memcached", "memcached+meta", "redis", "redis+resp3", "http-cache"];

@@ -1,8 +1,6 @@
 //! Studies over HTTP on real processes: what they ask reaches the subject, and what it answers reaches the report.
 
-mod common;
-
-use common::Folder;
+use crate::common::Folder;
 use serde_json::Value;
 
 /// A mix of requests on quintain's own server, two trials.

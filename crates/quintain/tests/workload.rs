@@ -1,10 +1,8 @@
 //! `quintain workload show` as its users see it.
 
-mod common;
+use crate::common::Folder;
 
-use common::Folder;
-
-fn show(args: &[&str]) -> common::Ran {
+fn show(args: &[&str]) -> crate::common::Ran {
     Folder::new().quintain(&[&["workload", "show"], args].concat())
 }
 

@@ -1,0 +1,7 @@
+//! Reports as wholes: every form, hostile records, schemas.
+//!
+//! One binary: each more would be linked, and run, on its own.
+
+mod forms;
+mod hostile;
+mod schemas;
