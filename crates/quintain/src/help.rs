@@ -1,7 +1,7 @@
 //! `quintain help`, `completions` and `man`: what the flags and the keys of a study are declared as, for people and shells.
 
 use clap::{Command, CommandFactory};
-use study::keys::{self, STUDY};
+use study::keys;
 
 use crate::cli::{Cli, CompletionsArgs, HelpArgs, ManArgs};
 use crate::message::{Done, Exit, Problem};
@@ -34,9 +34,9 @@ pub(crate) fn help(args: &HelpArgs) -> Done {
 
 fn help_of_study(tables: &[String]) -> Done {
     let name = tables.first().map(String::as_str);
-    let Some(text) = keys::help(&STUDY, name) else {
+    let Some(text) = keys::help(name) else {
         let problem = Problem::text(Exit::Usage, format!("unknown table `{}` of a study", name.unwrap_or_default()));
-        return Err(problem.hint(format!("available: {}", keys::names(&STUDY).join(", "))));
+        return Err(problem.hint(format!("available: {}", keys::names().join(", "))));
     };
     output::data(&text)?;
     Ok(Exit::Fine)

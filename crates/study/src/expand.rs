@@ -19,16 +19,15 @@ mod workload;
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 
+use config::nearest::suggestion;
+use config::node::{Table, Value};
+use config::{Diagnostic, Place, Report};
 use factors::Factor;
 use subject::Cpus;
 
-use crate::diagnostic::Diagnostic;
 use crate::keys;
-use crate::nearest::suggestion;
-use crate::node::{Place, Table, Value};
 use crate::plan::{self, Design, EffectsPlan, Figure, LoadPlan, Plan, Point, TrialRule};
-use crate::report::Report;
-use crate::section::{self, Section, Setting};
+use crate::section::{Section, Setting, Settings};
 use crate::source::{Profile, Study, in_profile};
 use crate::{sets, template};
 
@@ -61,7 +60,7 @@ pub struct ExpandOptions {
 /// [`POINTS_MAX`] design points.
 pub fn expand(study: &Study, options: &ExpandOptions) -> Result<Plan, Vec<Diagnostic>> {
     let set_texts = options.sets.iter().map(|(key, value)| format!("{key}={value}")).collect::<Vec<_>>();
-    let report = Report::new(&study.text, &set_texts);
+    let report = Report::new("the study", &study.text, &set_texts);
     let mut root = in_profile(&study.root, options.profile, &report);
     sets::apply(&mut root, &options.sets, &report);
     let expanded = points_of(&root, options.profile, options.machine_cpus, &report);
@@ -88,8 +87,7 @@ pub(crate) struct Expanded {
 
 /// Reads the tables of a study in one profile; `None` only where a mistake was reported.
 pub(crate) fn points_of(root: &Table, profile: Profile, machine_cpus: u32, report: &Report) -> Option<Expanded> {
-    let (name, table) = (String::new(), Cow::Borrowed(root));
-    let top = Section { name, table, keys: &keys::STUDY, place: Place::default(), settings: &[], report };
+    let top = Section::whole(root, &keys::STUDY, Settings(&[]), report);
     top.check_keys();
     top.required("question");
     let question = top.text("question");
@@ -136,7 +134,7 @@ fn section<'a>(root: &'a Table, name: &str, report: &'a Report<'a>) -> Option<Se
                                                                                       name",
             );
             let (name, table, place) = (name.to_owned(), Cow::Borrowed(table), entry.key_place);
-            Some(Section { name, table, keys, place, settings: &[], report })
+            Some(Section { name, table, keys, place, fill: Settings(&[]), report })
         }
         other => {
             let hint = format!("begin it with `[{name}]`");
@@ -174,9 +172,9 @@ fn points(
     let wanted = (0..count.unwrap_or(1)).filter(|&index| design == Design::Full || changed(factors, index) < 2);
     let points = wanted.map(|index| {
         let settings = settings(factors, index);
-        let subject = subject.as_ref().map(|subject| subject::read(&subject.at(&settings)));
+        let subject = subject.as_ref().map(|subject| subject::read(&subject.filled_by(Settings(&settings))));
         let proxies = proxies.of(&settings);
-        let section = load.as_ref().map(|load| load.at(&settings));
+        let section = load.as_ref().map(|load| load.filled_by(Settings(&settings)));
         let section = section.as_ref().map(subject::with_variant);
         let load = section.as_ref().map(load::read);
         let stop = load.as_ref().and_then(|load| load.as_ref().map(|load| load.stop));
@@ -259,7 +257,7 @@ fn unrunnable(subject: u32, proxies: u32, generator: Option<u32>, share: bool, m
 fn texts(root: &Table) -> Vec<(&str, Place)> {
     let mut texts = Vec::new();
     for entry in ["subject", "proxy", "load"].iter().filter_map(|name| root.get(name)) {
-        section::texts(&entry.node, &mut texts);
+        entry.node.texts(&mut texts);
     }
     texts
 }
@@ -269,7 +267,7 @@ fn check_templates(root: &Table, factors: &[Factor], report: &Report) {
     // A misspelt `command` is one mistake, not two.
     let commands = subject::commands(root);
     let mut of_proxies = Vec::new();
-    root.get("proxy").iter().for_each(|entry| section::texts(&entry.node, &mut of_proxies));
+    root.get("proxy").iter().for_each(|entry| entry.node.texts(&mut of_proxies));
     let of_proxies = of_proxies.into_iter().map(|(_, place)| place).collect::<BTreeSet<_>>();
     let with_ports = journey::with_ports(root);
     for (text, place) in texts(root) {

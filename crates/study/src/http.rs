@@ -1,9 +1,9 @@
 //! Parts of HTTP requests as people write them: a method, a request target, a header field, the statuses of right
 //! answers. Flags and study files share these. What they let through can be sent without changing the framing of a message.
 
+use config::nearest::nearest;
 use thiserror::Error;
 
-use crate::nearest::nearest;
 use crate::spec::{Connection, HttpRequest};
 
 /// Header fields of one request at most.

@@ -18,12 +18,12 @@
 use std::fmt;
 use std::ops::Range;
 
+use config::nearest::suggestion;
+use config::units::{self, UnitError};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::metric::Metric;
-use crate::nearest::suggestion;
-use crate::units::{self, UnitError};
 
 /// Longest text of an objective, bytes.
 pub const OBJECTIVE_MAX_BYTES: usize = 256;
@@ -241,7 +241,7 @@ fn metric(name: &str, span: Range<usize>) -> Result<(&'static Metric, Quantity),
     let message =
         if name.is_empty() { "missing metric".to_owned() } else { format!("unknown metric `{}`", shown(name)) };
     let names = KNOWN.iter().map(|(_, short, _)| *short).chain(KNOWN.iter().map(|(full, ..)| *full));
-    let hint = match crate::nearest::nearest(wanted, names) {
+    let hint = match config::nearest::nearest(wanted, names) {
         Some(near) => format!("did you mean `{near}`?"),
         None => suggestion(wanted, KNOWN.iter().map(|(_, short, _)| *short)),
     };

@@ -9,10 +9,9 @@
 
 mod journey;
 
-use crate::diagnostic::Diagnostic;
+use config::{Diagnostic, Place, Report, node};
+
 use crate::expand;
-use crate::node::{self, Place};
-use crate::report::Report;
 use crate::source::in_profile;
 pub use crate::source::{Profile, Study, TEXT_MAX_BYTES};
 pub use journey::{TEXT_MAX_BYTES as JOURNEY_MAX_BYTES, parse as parse_journey, preset as preset_journey};
@@ -22,7 +21,7 @@ pub use journey::{TEXT_MAX_BYTES as JOURNEY_MAX_BYTES, parse as parse_journey, p
 /// # Errors
 /// Every mistake in it, in the order of the text.
 pub fn parse(text: &str) -> Result<Study, Vec<Diagnostic>> {
-    let report = Report::new(text, &[]);
+    let report = Report::new("the study", text, &[]);
     if text.len() > TEXT_MAX_BYTES {
         report.mistake(
             Place::default(),

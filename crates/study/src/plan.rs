@@ -465,7 +465,7 @@ impl Figure {
     /// The bytes that a level of `x` of a miss-ratio curve stands for: a number in its unit, or a word such as `250kB`.
     pub fn capacity_bytes(&self, level: &Level) -> Option<u64> {
         let bytes = match level {
-            Level::Text(word) => crate::units::bytes(word).ok()?,
+            Level::Text(word) => config::units::bytes(word).ok()?,
             number => (number.as_f64()? * self.x_unit_bytes.unwrap_or(1) as f64).round() as u64,
         };
         (bytes > 0).then_some(bytes)

@@ -16,7 +16,7 @@ pub fn schemas() -> [(&'static str, String); 8] {
         ("measurement", text::<Measurement>()),
         ("generator-told", text::<Told>()),
         ("generator-heard", text::<Heard>()),
-        ("study", pretty(&keys::schema(&keys::STUDY))),
+        ("study", pretty(&keys::schema())),
     ]
 }
 

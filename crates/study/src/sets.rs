@@ -1,9 +1,10 @@
 //! `--set KEY=VALUE`: changes a study as it stands, with the same diagnostics.
 
+use config::nearest::suggestion;
+use config::node::{self, Entry, Node, Table, Value};
+use config::{Place, Report};
+
 use crate::keys::words::chooses;
-use crate::nearest::suggestion;
-use crate::node::{self, Entry, Node, Place, Table, Value};
-use crate::report::Report;
 
 /// Tables that a dotted key may begin with.
 const TABLES: [&str; 5] = ["subject", "proxy", "load", "trials", "factors"];

@@ -2,8 +2,8 @@
 
 use std::fmt;
 
-use crate::node::{Entry, Node, Table, Value};
-use crate::report::Report;
+use config::Report;
+use config::node::{Entry, Node, Table, Value};
 
 /// Longest text of a study, bytes. It bounds what a mistaken or hostile file can cost.
 pub const TEXT_MAX_BYTES: usize = 64 * 1024;

@@ -3,10 +3,10 @@
 use std::fmt;
 use std::net::{Ipv4Addr, Ipv6Addr};
 
+use config::nearest::nearest;
 use thiserror::Error;
 
 use crate::http::{self, HttpError};
-use crate::nearest::nearest;
 use crate::protocol::Protocol;
 
 /// Bytes of a host at most (RFC 1035, 2.3.4, as text without the last dot).

@@ -12,7 +12,8 @@
 
 use std::ops::Range;
 
-use crate::diagnostic::Diagnostic;
+use config::Diagnostic;
+
 use crate::http;
 use crate::protocol::Protocol;
 use crate::url::{self, Url};

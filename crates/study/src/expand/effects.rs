@@ -1,7 +1,8 @@
 //! `design` and `[effects]`: which combinations of levels are measured, and in which metrics the effects of the factors are looked for.
 
+use config::node::Value;
+
 use crate::keys::words::DESIGNS;
-use crate::node::Value;
 use crate::plan::EffectsPlan;
 use crate::section::Section;
 

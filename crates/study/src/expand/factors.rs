@@ -2,9 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use crate::node::{Entry, Node, Place, Table, Value};
+use config::node::{Entry, Node, Table, Value};
+use config::{Place, Report};
+
 use crate::plan::Level;
-use crate::report::Report;
 use crate::template;
 
 /// Longest text of a level, bytes.

@@ -1,11 +1,12 @@
 //! `[[figure]]`: what to draw.
 
+use config::nearest::suggestion;
+use config::node::Value;
+
 use crate::expand::factors::Factor;
 use crate::keys::FIGURE;
 use crate::keys::words::FIGURES;
 use crate::metric::METRICS;
-use crate::nearest::suggestion;
-use crate::node::Value;
 use crate::plan::{Figure, FigureKind, POLICIES, TrialRule};
 use crate::section::Section;
 
@@ -141,7 +142,7 @@ fn unit(figure: &Section) -> Option<Option<u64>> {
         return Some(None);
     }
     let text = figure.text("unit")?;
-    match crate::units::bytes(&format!("1{text}")) {
+    match config::units::bytes(&format!("1{text}")) {
         Ok(bytes) => Some(Some(bytes)),
         Err(_) => {
             let hint = "B, kB, MB, GB, KiB, MiB or GiB".to_owned();

@@ -1,9 +1,11 @@
 //! What is asked over HTTP: the keys of `[load]` that have a meaning with `protocol = "http"` and `"https"`, and `[[load.request]]`.
 
+use config::Place;
+use config::node::Value;
+
 use crate::http::{self, HttpError};
 use crate::keys::REQUEST;
 use crate::keys::words::CONNECTIONS;
-use crate::node::{Place, Value};
 use crate::plan::{BodyPlan, HttpPlan, HttpRequestPlan};
 use crate::section::Section;
 use crate::spec::{Connection, Expect, HttpRequest, Protocol, Tls};
@@ -121,7 +123,7 @@ fn mix(load: &Section, connection: Connection) -> Option<Vec<HttpRequestPlan>> {
     };
     let read = requests(load);
     if read.len() < items {
-        let place = |node: &crate::node::Node| match &node.value {
+        let place = |node: &config::node::Node| match &node.value {
             Value::Table(_) => None,
             other => Some((node.place, other.kind())),
         };
@@ -138,7 +140,7 @@ fn mix(load: &Section, connection: Connection) -> Option<Vec<HttpRequestPlan>> {
 /// The tables of `[[load.request]]`, each as a section of its own.
 fn requests<'a>(load: &'a Section<'a>) -> Vec<Section<'a>> {
     let Some(Value::List(items)) = load.table.get("request").map(|entry| &entry.node.value) else { return Vec::new() };
-    let section = |item: &'a crate::node::Node| match &item.value {
+    let section = |item: &'a config::node::Node| match &item.value {
         Value::Table(table) => Some(load.inner(table, &REQUEST, item.place)),
         _ => None,
     };

@@ -2,10 +2,12 @@
 
 use std::collections::BTreeMap;
 
+use config::Place;
+use config::node::{Table, Value};
+
 use super::stop;
 use crate::journey::PRESETS;
 use crate::keys::words::IDENTITIES;
-use crate::node::{Place, Table, Value};
 use crate::plan::{JourneyPlan, LoadPlan};
 use crate::section::Section;
 use crate::spec::{Arrivals, Backend, Connection, Protocol, Stop, Warmup};
@@ -53,7 +55,7 @@ pub(super) fn load(section: &Section) -> Option<LoadPlan> {
             return Ok(name.to_owned());
         }
         let names = PRESETS.map(|preset| preset.0);
-        let hint = crate::nearest::suggestion(name, names);
+        let hint = config::nearest::suggestion(name, names);
         Err((
             format!("unknown journey `{}`", name.escape_debug()),
             Some(format!("{hint}; a file name ends in `.toml`")),

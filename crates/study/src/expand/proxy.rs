@@ -3,15 +3,16 @@
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
+use config::nearest::suggestion;
+use config::node::{Table, Value};
+use config::{Place, Report};
+
 use crate::expand::factors::Factor;
 use crate::expand::subject;
 use crate::keys::PROXY;
-use crate::nearest::suggestion;
-use crate::node::{Place, Table, Value};
 use crate::plan::Level;
 use crate::proxy::{DIRECT, ProxyPlan, THROUGH};
-use crate::report::Report;
-use crate::section::{Section, Setting};
+use crate::section::{Section, Setting, Settings};
 use crate::template::{self, PORT};
 
 /// Most proxies that requests pass one after another.
@@ -60,7 +61,7 @@ pub(crate) fn read<'a>(root: &'a Table, factors: &[Factor], report: &'a Report<'
 impl<'a> Proxies<'a> {
     fn section<'b>(&'b self, name: &str, table: &'b Table, place: Place, settings: &'b [Setting<'b>]) -> Section<'b> {
         let (name, table) = (format!("proxy.{name}"), Cow::Borrowed(table));
-        Section { name, table, keys: &PROXY, place, settings, report: self.report }
+        Section { name, table, keys: &PROXY, place, fill: Settings(settings), report: self.report }
     }
 
     /// What the requests of a design point pass, the generator's neighbour first; `None` only where a mistake was reported.

@@ -1,10 +1,11 @@
 //! `load.search`, `load.capacity` and a `load.rate` that is a share of it.
 
+use config::node::Table;
+use config::{Place, Report};
+
 use crate::keys::words::ARRIVALS;
-use crate::node::{Place, Table};
 use crate::objective::Objective;
 use crate::plan::{CapacityShare, Point, SearchPlan};
-use crate::report::Report;
 use crate::section::Section;
 use crate::spec::{Arrivals, Stop};
 

@@ -1,8 +1,9 @@
 //! `[slopes]`: what is looked at over the requests of a trial.
 
+use config::nearest::suggestion;
+use config::node::Value;
+
 use crate::metric::OVER_REQUESTS;
-use crate::nearest::suggestion;
-use crate::node::Value;
 use crate::section::Section;
 
 /// The names that `slopes.over_requests` has; `None` only where a mistake was reported.

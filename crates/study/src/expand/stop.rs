@@ -1,8 +1,9 @@
 //! `load.warmup` and `load.stop`: what is asked before anything is counted, and when a trial is long enough.
 
+use config::node::Value;
+
 use crate::keys::words::{RULES, STOP_RULES, WARMUP_RULES};
 use crate::limits::WARMUP_NS;
-use crate::node::Value;
 use crate::section::Section;
 use crate::spec::{Stop, Warmup};
 

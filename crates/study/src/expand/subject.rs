@@ -2,11 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use config::nearest::suggestion;
+use config::node::{Table, Value};
+use config::{Place, Report};
+
 use crate::expand::factors::Factor;
-use crate::nearest::suggestion;
-use crate::node::{Place, Table, Value};
 use crate::plan::{Level, SubjectPlan};
-use crate::report::Report;
 use crate::section::Section;
 use crate::source::{Profile, in_profile};
 use crate::template::{self, PORT};
@@ -136,14 +137,13 @@ pub(super) fn environment(subject: &Section) -> Option<BTreeMap<String, String>>
 /// `[subject]` or `[load]` with the keys of the variant that one of this point's levels has.
 pub(crate) fn with_variant<'a>(subject: &Section<'a>) -> Section<'a> {
     let variants = subject.table.table("variants");
-    let levels = subject.settings.iter().map(|setting| setting.level.to_string());
+    let levels = subject.fill.0.iter().map(|setting| setting.level.to_string());
     let chosen = levels.filter_map(|level| variants?.table(&level)).collect::<Vec<_>>();
     let mut table = subject.table.clone();
     for entry in chosen.into_iter().flat_map(Table::iter) {
         table.to_mut().put(entry.clone());
     }
-    let (name, keys, settings) = (subject.name.clone(), subject.keys, subject.settings);
-    Section { name, table, keys, place: subject.place, settings, report: subject.report }
+    Section { table, ..subject.clone() }
 }
 
 /// Whether the level of some variant is one of `factor`'s.
@@ -169,7 +169,7 @@ pub(crate) fn check_variants(root: &Table, report: &Report) {
     // The words of every factor, over all profiles.
     let mut words: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
     let mut variants = BTreeMap::new();
-    let muted = Report::new("", &[]);
+    let muted = Report::new("the study", "", &[]);
     for profile in Profile::ALL {
         let merged = in_profile(root, profile, &muted);
         for entry in merged.table("factors").into_iter().flat_map(Table::iter) {

@@ -1,29 +1,15 @@
 //! `[[table]]`: what to show beside the table that every report has.
 
-use crate::keys::TABLE;
+use config::nearest::suggestion;
+use config::node::{Node, Value};
+
 use crate::metric::{METRICS, Metric};
-use crate::nearest::suggestion;
-use crate::node::{Node, Value};
 use crate::plan::{Table, TableKind};
 use crate::section::Section;
 
 /// The tables; `None` only where a mistake was reported.
 pub(crate) fn read(top: &Section) -> Option<Vec<Table>> {
-    let report = top.report;
-    let Some(entry) = top.table.get("table") else { return Some(Vec::new()) };
-    let Value::List(items) = &entry.node.value else {
-        let message = format!("`table` must be a list of tables, not {}", entry.node.value.kind());
-        report.mistake(entry.node.place, message, "begin each table with `[[table]]`".to_owned());
-        return None;
-    };
-    let tables = items.iter().map(|item| match &item.value {
-        Value::Table(table) => one(&top.inner(table, &TABLE, item.place)),
-        other => {
-            report.mistake(item.place, format!("each `[[table]]` must be a table, not {}", other.kind()), None);
-            None
-        }
-    });
-    let tables = tables.collect::<Vec<_>>();
+    let tables = top.tables("table").into_iter().map(|table| one(&table?)).collect::<Vec<_>>();
     tables.into_iter().collect()
 }
 

@@ -1,9 +1,10 @@
 //! `[trials]`: when there are enough.
 
+use config::Report;
+use config::node::Table;
+
 use crate::metric::METRICS;
-use crate::node::Table;
 use crate::plan::TrialRule;
-use crate::report::Report;
 use crate::source::Profile;
 
 /// The target where a study names none: as a fraction.

@@ -2,12 +2,12 @@
 
 use std::borrow::Cow;
 
-use crate::diagnostic::Diagnostic;
+use config::node::{self, Entry, Node, Table, Value};
+use config::{Diagnostic, Place, Report};
+
 use crate::keys::words::{FORMATS, GAPS, LAWS, LENGTHS, NEW_KEYS, POPULARITIES};
-use crate::keys::{self, LOAD, TTL, WORKLOAD};
-use crate::node::{self, Entry, Node, Place, Table, Value};
-use crate::report::Report;
-use crate::section::{Section, Setting};
+use crate::keys::{LOAD, TTL, WORKLOAD};
+use crate::section::{Section, Setting, Settings};
 use crate::source::TEXT_MAX_BYTES;
 use crate::workload::{
     KEY_MAX_BYTES, Keys, Operations, PRESETS, Popularity, SizeLaw, Tail, Trace, Ttl, Values, Workload, preset,
@@ -22,7 +22,7 @@ const VALUES_MAX: usize = 4096;
 /// # Errors
 /// Every mistake in it, and that there is none.
 pub fn parse(text: &str) -> Result<Workload, Vec<Diagnostic>> {
-    let report = Report::new(text, &[]);
+    let report = Report::new("the study", text, &[]);
     if text.len() > TEXT_MAX_BYTES {
         let message = format!("a study is limited to {TEXT_MAX_BYTES} bytes, this one has {}", text.len());
         report.mistake(Place::default(), message, None);
@@ -52,12 +52,12 @@ pub fn parse(text: &str) -> Result<Workload, Vec<Diagnostic>> {
         Some(table) => {
             let (table, place) = (Cow::Borrowed(table), Place::default());
             let (name, keys) = ("load".to_owned(), &LOAD);
-            read(&Section { name, table, keys, place, settings: &settings, report: &report })
+            read(&Section { name, table, keys, place, fill: Settings(&settings), report: &report })
         }
         _ => None,
     };
     // A mistake that was found says more than that nothing is left.
-    if !matches!(workload, Some(Some(_))) && !report.any() {
+    if !matches!(workload, Some(Some(_))) && report.count() == 0 {
         let hint = "add `[load.workload]` with `preset = \"etc-2012\"`".to_owned();
         report.mistake(Place::default(), "the study has no `[load.workload]`", hint);
     }
@@ -136,7 +136,7 @@ fn base(section: &Section) -> Option<Option<Workload>> {
         }
         preset(name).ok_or_else(|| {
             let known = PRESETS.iter().map(|preset| preset.name);
-            (format!("unknown preset `{}`", name.escape_debug()), Some(crate::nearest::suggestion(name, known)))
+            (format!("unknown preset `{}`", name.escape_debug()), Some(config::nearest::suggestion(name, known)))
         })
     };
     section.text_as("preset", read).map(Some)
@@ -207,11 +207,7 @@ fn ttl(section: &Section) -> Option<Option<Vec<Ttl>>> {
 fn keys(section: &Section, base: Option<&Option<Workload>>, traced: bool) -> Option<Keys> {
     let mistaken = base.is_none();
     let base = base.and_then(Option::as_ref).map(|base| &base.keys);
-    let empty = Table::default();
-    let table = match section.has("keys") {
-        true => section.section("keys")?,
-        false => section.inner(&empty, table_of("keys"), section.place),
-    };
+    let table = section.section_or_empty("keys")?;
     table.check_keys();
     let reuse = table.given("reuse", table.number("reuse"));
     let fixed = matches!((&reuse, base), (Some(None), None) | (Some(None), Some(Keys { reuse: None, .. })));
@@ -286,19 +282,10 @@ fn popularity(table: &Section, base: Option<Popularity>) -> Option<Popularity> {
     })
 }
 
-/// The keys of a table of `[load.workload]`.
-fn table_of(key: &str) -> &'static keys::Keys {
-    WORKLOAD.get(key).and_then(|key| key.kind.table()).expect("every workload has tables of that name")
-}
-
 fn values(section: &Section, base: Option<&Option<Workload>>, told: bool) -> Option<Values> {
     let mistaken = base.is_none();
     let base = base.and_then(Option::as_ref).map(|base| &base.values);
-    let empty = Table::default();
-    let table = match section.has("values") {
-        true => section.section("values")?,
-        false => section.inner(&empty, table_of("values"), section.place),
-    };
+    let table = section.section_or_empty("values")?;
     table.check_keys();
     let empty = told.then_some(SizeLaw::Constant { bytes: 0.0 });
     let size = size(&table, base.map(|base| &base.size).or(empty.as_ref()), mistaken);

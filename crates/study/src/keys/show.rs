@@ -1,128 +1,11 @@
-//! What is declared, for readers: a page of Markdown, a JSON Schema, help on a terminal.
+//! What is declared, for readers: docs/STUDY.md, a JSON Schema, help on a terminal.
 
 use std::fmt::Write as _;
 
-use serde_json::{Map, Value, json};
+use config::show::{self, tables};
+use serde_json::Value;
 
-use super::{JOURNEY, Key, Keys, Kind, Missing, STUDY};
-use crate::units;
-
-impl Kind {
-    /// What may stand there, in words: `a time, 10ms to 24h`.
-    pub fn words(&self) -> String {
-        match self {
-            Kind::Text => "a string".to_owned(),
-            Kind::Flag => "`true` or `false`".to_owned(),
-            Kind::Count(..) => format!("a count, {}", self.range()),
-            Kind::Bytes(..) => format!("bytes, {}", self.range()),
-            Kind::Duration(..) => format!("a time, {}", self.range()),
-            Kind::Rate => "a rate".to_owned(),
-            Kind::Fraction(..) => format!("a fraction, {}", self.range()),
-            Kind::Number(..) => format!("a number, {}", self.range()),
-            Kind::Word(_, words) => match words().as_slice() {
-                // What is long has a list of its own.
-                words if words.len() > 12 => format!("one of {} words", words.len()),
-                words => words.iter().map(|word| format!("`{word}`")).collect::<Vec<_>>().join(", "),
-            },
-            Kind::List(inner) => format!("a list: {}", inner.words()),
-            Kind::Named(inner) => match inner.table() {
-                Some(_) => "tables by name".to_owned(),
-                None => format!("by name: {}", inner.words()),
-            },
-            Kind::Table(_) => "a table".to_owned(),
-            Kind::Tables(_) => "a list of tables".to_owned(),
-            Kind::Variants => "tables by level".to_owned(),
-            Kind::Levels => "a list of numbers and words, or `\"auto\"`: powers of two up to the CPUs that the \
-                             generator leaves"
-                .to_owned(),
-            Kind::Profile => "tables by name".to_owned(),
-            Kind::Other(words) => (*words).to_owned(),
-            Kind::Either(kinds) => kinds.iter().map(Kind::words).collect::<Vec<_>>().join("; or "),
-        }
-    }
-
-    /// Lowest and highest, in words; of several kinds those of the first that has any, with the words that may stand there instead.
-    pub(crate) fn range(&self) -> String {
-        match self {
-            Kind::Count(low, high) => format!("{} to {}", grouped(*low), grouped(*high)),
-            Kind::Bytes(0, high) => format!("at most {}", units::bytes_text(*high)),
-            Kind::Bytes(low, high) => format!("{} to {}", units::bytes_text(*low), units::bytes_text(*high)),
-            Kind::Duration(low, high) => format!("{} to {}", units::duration_text(*low), units::duration_text(*high)),
-            Kind::Fraction(low, high) if *high <= 1.0 => format!("{} % to {} %", percent(*low), percent(*high)),
-            Kind::Fraction(low, high) | Kind::Number(low, high) => format!("{} to {}", number(*low), number(*high)),
-            Kind::Either(kinds) => {
-                let range = kinds.iter().map(Kind::range).find(|range| !range.is_empty()).unwrap_or_default();
-                let words =
-                    kinds.iter().filter_map(|kind| if let Kind::Word(_, words) = kind { Some(words()) } else { None });
-                let words = words.flatten().map(|word| format!(", or \"{word}\"")).collect::<String>();
-                range + &words
-            }
-            _ => String::new(),
-        }
-    }
-}
-
-fn grouped(count: u64) -> String {
-    let digits = count.to_string();
-    let (mut text, length) = (String::new(), digits.len());
-    for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (length - at).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
-}
-
-fn percent(fraction: f64) -> String {
-    // 0.9999 * 100 is 99.99 but for the last bits.
-    number((fraction * 1e8).round() / 1e6)
-}
-
-fn number(value: f64) -> String {
-    match value {
-        whole if whole.fract() == 0.0 && (1e3..1e9).contains(&whole) => grouped(whole as u64),
-        large if large.abs() >= 1e9 => format!("{large:e}"),
-        other => other.to_string(),
-    }
-}
-
-/// What holds where a key is missing, in words.
-fn missing(key: &Key) -> String {
-    match key.missing {
-        Missing::Mistake => "required".to_owned(),
-        Missing::Is(value) => format!("`{value}`"),
-        Missing::Means(words) => words.to_owned(),
-    }
-}
-
-/// Every table below one, and that one, each once, in the order in which they are met.
-fn tables(root: &'static Keys) -> Vec<&'static Keys> {
-    fn add(keys: &'static Keys, all: &mut Vec<&'static Keys>) {
-        if !all.iter().any(|known| std::ptr::eq(*known, keys)) {
-            all.push(keys);
-            for key in keys.keys {
-                kinds(&key.kind, all);
-            }
-        }
-    }
-    fn kinds(kind: &Kind, all: &mut Vec<&'static Keys>) {
-        match kind {
-            Kind::Table(keys) | Kind::Tables(keys) => add(keys, all),
-            Kind::Named(inner) | Kind::List(inner) => kinds(inner, all),
-            Kind::Either(some) => some.iter().for_each(|kind| kinds(kind, all)),
-            _ => {}
-        }
-    }
-    let mut all = Vec::new();
-    add(root, &mut all);
-    all
-}
-
-/// The names of all tables that have one.
-pub fn names(root: &'static Keys) -> Vec<&'static str> {
-    tables(root).into_iter().map(|keys| keys.name).filter(|name| !name.is_empty()).collect()
-}
+use super::{JOURNEY, Key, Keys, STUDY};
 
 /// How a table is written, and what it is about.
 fn heading(keys: &Keys) -> String {
@@ -137,137 +20,38 @@ fn heading(keys: &Keys) -> String {
 
 /// docs/STUDY.md.
 pub fn page() -> String {
-    let journey = tables(&JOURNEY).into_iter().map(table).collect::<String>();
-    markdown(&STUDY) + &journey
-}
-
-/// A page of the keys of a file.
-pub fn markdown(root: &'static Keys) -> String {
+    let table = |keys: &Keys| format!("\n## {}\n\n{}", heading(keys), show::table(keys));
     let mut text = String::from(
         "# Keys of a study\n\nGenerated from crates/study/src/keys/tables.rs; `quintain help study` prints the same. A \
          study is a TOML file. Times have units (`300ms`, `5s`), counts and rates may (`50k`), fractions are `0.03` or \
          `3%`, memory is `64KiB` or `10MB`. Any value in `[subject]`, `[proxy.NAME]` or `[load]` can be a string in \
          which `{factor}` is replaced by the level of that factor.\n",
     );
-    tables(root).into_iter().for_each(|keys| text += &table(keys));
+    tables(&STUDY).into_iter().for_each(|keys| text += &table(keys));
     text.push_str("\n## Metrics\n\n| Name | Unit | Description |\n|---|---|---|\n");
     for metric in crate::METRICS {
         let _ = writeln!(text, "| `{}` | {} | {} |", metric.name, metric.unit, metric.text);
     }
+    tables(&JOURNEY).into_iter().for_each(|keys| text += &table(keys));
     text
 }
 
-/// A table of keys as Markdown.
-fn table(keys: &'static Keys) -> String {
-    let mut text = format!(
-        "\n## {}\n\n{}.\n\n| Key | Description | Value | Default | Example |\n|---|---|---|---|---|\n",
-        heading(keys),
-        keys.text
-    );
-    for key in keys.keys {
-        let cell = |text: &str| text.replace('|', "\\|");
-        let _ = writeln!(
-            text,
-            "| `{}` | {} | {} | {} | `{}` |",
-            key.name,
-            cell(key.text),
-            cell(&key.kind.words()),
-            cell(&missing(key)),
-            cell(key.example)
-        );
-    }
-    text
+/// The names of the tables of a study.
+pub fn names() -> Vec<&'static str> {
+    tables(&STUDY).into_iter().map(|keys| keys.name).filter(|name| !name.is_empty()).collect()
 }
 
 /// Keys for a terminal; of one table, or of all. `None`: there is no table of that name.
-pub fn help(root: &'static Keys, name: Option<&str>) -> Option<String> {
-    let all = tables(root);
-    let chosen = match name {
-        None => all,
-        Some(name) => all.into_iter().filter(|keys| keys.name == name).collect(),
-    };
-    let mut text = String::new();
-    for keys in &chosen {
-        let heading = heading(keys).replace('`', "");
-        let _ = writeln!(text, "{}{heading}: {}", if text.is_empty() { "" } else { "\n" }, keys.text);
-        for key in keys.keys {
-            let _ = writeln!(text, "  {} = {}", key.name, key.example);
-            let _ = writeln!(text, "      {}", key.text);
-            let _ = writeln!(
-                text,
-                "      {}; default: {}",
-                key.kind.words().replace('`', ""),
-                missing(key).replace('`', "")
-            );
-        }
-    }
-    (!chosen.is_empty()).then_some(text)
+pub fn help(name: Option<&str>) -> Option<String> {
+    show::help(&STUDY, name, heading)
 }
 
 /// The JSON Schema of a study as JSON or TOML has it.
-pub fn schema(root: &'static Keys) -> Value {
-    let definitions = tables(root).into_iter().skip(1).map(|keys| (reference(keys), object(keys)));
-    let mut schema = object(root);
-    let all = schema.as_object_mut().expect("it is an object");
-    all.insert("$schema".to_owned(), json!("https://json-schema.org/draft/2020-12/schema"));
-    all.insert("title".to_owned(), json!("Study"));
-    all.insert("$defs".to_owned(), Value::Object(definitions.collect()));
-    schema
-}
-
-fn reference(keys: &Keys) -> String {
-    keys.name.replace('.', "-")
-}
-
-fn object(keys: &'static Keys) -> Value {
-    let property = |key: &Key| {
-        let mut schema = of_kind(&key.kind, keys);
-        if let Value::Object(schema) = &mut schema {
-            schema.insert("description".to_owned(), json!(key.text));
-        }
-        (key.name.to_owned(), schema)
-    };
-    let required = keys.keys.iter().filter(|key| key.missing == Missing::Mistake && is_always(keys, key));
-    json!({
-        "type": "object",
-        "description": keys.text,
-        "properties": keys.keys.iter().map(property).collect::<Map<_, _>>(),
-        "required": required.map(|key| key.name).collect::<Vec<_>>(),
-        "additionalProperties": false,
-    })
+pub fn schema() -> Value {
+    show::schema(&STUDY, "Study", is_always)
 }
 
 /// A variant may bring what its section lacks, and a journey brings its protocol.
 fn is_always(keys: &Keys, key: &Key) -> bool {
     !(keys.get("variants").is_some() || key.name == "stop" && keys.name == "trials")
-}
-
-fn of_kind(kind: &Kind, keys: &'static Keys) -> Value {
-    // A text may be a quantity with its unit, or name a factor.
-    let or_text = |schema: Value| json!({ "anyOf": [schema, { "type": "string" }] });
-    let to = |keys: &Keys| json!({ "$ref": format!("#/$defs/{}", reference(keys)) });
-    match kind {
-        Kind::Text | Kind::Duration(..) => json!({ "type": "string" }),
-        Kind::Flag => or_text(json!({ "type": "boolean" })),
-        Kind::Count(low, high) | Kind::Bytes(low, high) => {
-            or_text(json!({ "type": "integer", "minimum": low, "maximum": high }))
-        }
-        Kind::Rate => or_text(json!({ "type": "number", "exclusiveMinimum": 0 })),
-        Kind::Fraction(low, high) | Kind::Number(low, high) => {
-            or_text(json!({ "type": "number", "minimum": low, "maximum": high }))
-        }
-        Kind::Word(_, words) => json!({ "anyOf": [{ "enum": words() }, { "type": "string", "pattern": "\\{" }] }),
-        Kind::List(inner) => json!({ "type": "array", "items": of_kind(inner, keys) }),
-        Kind::Named(inner) => json!({ "type": "object", "additionalProperties": of_kind(inner, keys) }),
-        Kind::Table(inner) => to(inner),
-        Kind::Tables(inner) => json!({ "type": "array", "items": to(inner) }),
-        Kind::Variants => json!({ "type": "object", "additionalProperties": to(keys) }),
-        Kind::Levels => json!({ "anyOf": [
-            { "const": "auto" },
-            { "type": "array", "minItems": 1, "items": { "type": ["string", "number", "boolean"] } },
-        ] }),
-        Kind::Profile => json!({ "type": "object" }),
-        Kind::Other(_) => json!({}),
-        Kind::Either(kinds) => json!({ "anyOf": kinds.iter().map(|kind| of_kind(kind, keys)).collect::<Vec<_>>() }),
-    }
 }

@@ -1,8 +1,10 @@
 //! The declarations.
 
+use serde_json::json;
+
 use super::Kind::{
-    Bytes, Count, Duration, Either, Flag, Fraction, Levels, List, Named, Number, Other, Profile, Rate, Table, Tables,
-    Text, Variants, Word,
+    Bytes, Count, Duration, Either, Flag, Fraction, List, Name, Named, Number, Other, Rate, Table, Tables, Text,
+    Variants, Word,
 };
 use super::Missing::{Is, Means, Mistake};
 use super::{Key, Keys, Kind, Missing, words};
@@ -31,7 +33,17 @@ const LEVEL: Kind = Fraction(0.5, 0.9999);
 const SHARE: Kind = Number(0.0, 1.0);
 const PARAMETER: Kind = Number(-1e12, 1e12);
 const METRIC: Kind = Word("metric", words::metrics);
-const FACTOR: Kind = Other("the name of a factor");
+const FACTOR: Kind = Name("factor");
+/// The levels of a factor.
+const LEVELS: Kind =
+    Other("a list of numbers and words, or `\"auto\"`: powers of two up to the CPUs that the generator leaves", || {
+        json!({ "anyOf": [
+            { "const": "auto" },
+            { "type": "array", "minItems": 1, "items": { "type": ["string", "number", "boolean"] } },
+        ] })
+    });
+/// Tables of the names of others, whose keys replace those of theirs.
+const PROFILE: Kind = Other("tables by name", || json!({ "type": "object" }));
 
 /// A study.
 pub static STUDY: Keys = Keys {
@@ -70,7 +82,7 @@ pub static STUDY: Keys = Keys {
         ),
         key(
             "factors",
-            Named(&Levels),
+            Named(&LEVELS),
             "{ clients = [40, 80] }",
             Means("one design point"),
             "what is varied, by name; `{name}` in `[subject]`, `[proxy.NAME]` and `[load]` is replaced by its level; the levels of `through` choose the proxies: `direct`, a name, `a + b`",
@@ -94,12 +106,12 @@ pub static STUDY: Keys = Keys {
         key("table", Tables(&TABLE), "[{ metric = \"throughput\" }]", NONE, "tables in addition to the standard one"),
         key(
             "quick",
-            Profile,
+            PROFILE,
             "{ factors = { clients = [40] } }",
             Means("three blocks of everything"),
             "overrides for `--quick`",
         ),
-        key("full", Profile, "{ factors = { clients = [40, 80] } }", NONE, "overrides for `--full`"),
+        key("full", PROFILE, "{ factors = { clients = [40, 80] } }", NONE, "overrides for `--full`"),
     ],
 };
 
@@ -215,7 +227,7 @@ pub static LOAD: Keys = Keys {
         ),
         key(
             "rate",
-            Either(&[Rate, Other("a fraction of the capacity, such as `\"80%\"`")]),
+            Either(&[Rate, Kind::other("a fraction of the capacity, such as `\"80%\"`")]),
             "\"10k\"",
             Means("required in an open loop"),
             "requests per second over all clients",
@@ -284,7 +296,7 @@ pub static LOAD: Keys = Keys {
         ),
         key(
             "expect_status",
-            Either(&[Count(100, 599), List(&Count(100, 599)), Other("a string such as `\"2xx\"`")]),
+            Either(&[Count(100, 599), List(&Count(100, 599)), Kind::other("a string such as `\"2xx\"`")]),
             "200",
             Means("200 to 299"),
             "HTTP: valid status codes",
@@ -622,7 +634,7 @@ static LAW: Keys = Keys {
         key("scale", PARAMETER, "7", NONE, "with `gamma`, `gev` and `pareto`"),
         key(
             "values",
-            Other("lengths and ranges with weights, `[[2, 0.3], [10, 20, 0.7]]`"),
+            Kind::other("lengths and ranges with weights, `[[2, 0.3], [10, 20, 0.7]]`"),
             "[[2, 0.3], [10, 20, 0.7]]",
             NONE,
             "with `empirical`",
@@ -756,7 +768,7 @@ pub(crate) static FIGURE: Keys = Keys {
         ),
         key(
             "unit",
-            Other("a unit of memory"),
+            Kind::other("a unit of memory"),
             "\"MiB\"",
             Means("bytes"),
             "miss-ratio curve: unit of the numbers on `x`",
@@ -765,7 +777,7 @@ pub(crate) static FIGURE: Keys = Keys {
 };
 
 /// `[[table]]`.
-pub(crate) static TABLE: Keys = Keys {
+static TABLE: Keys = Keys {
     name: "table",
     text: "A table in addition to the standard one: either `metric` or `metrics`",
     keys: &[
@@ -842,7 +854,7 @@ static STEP: Keys = Keys {
         key("body", Text, "\"{token}\"", NONE, "REST: the body, a template"),
         key(
             "arguments",
-            Named(&Other("a string, a number, a list, a table")),
+            Named(&Kind::other("a string, a number, a list, a table")),
             "{ authenticationToken = \"{token}\" }",
             NONE,
             "Thrift and SOAP: arguments by name; a string that is a single template has the type of its value",
@@ -857,7 +869,7 @@ static STEP: Keys = Keys {
         ),
         key(
             "expect",
-            Named(&Other("a string, a number, a list, a table")),
+            Named(&Kind::other("a string, a number, a list, a table")),
             "{ \"result.totalNotes\" = 1 }",
             NONE,
             "expected parts of the response, as templates; for REST also `status`, otherwise 200 to 299",

@@ -1,12 +1,12 @@
 //! A journey file becomes a [`Journey`], or all of its mistakes.
 
-use crate::diagnostic::Diagnostic;
+use config::nearest::suggestion;
+use config::node::{self, Entry, Node, Table, Value};
+use config::{Diagnostic, Place, Report};
+
 use crate::journey::template::{self, Part};
 use crate::journey::{Argument, Call, Journey, OWN_SCHEMAS, PRESETS, Schema, Step, path};
 use crate::keys::{JOURNEY, Keys};
-use crate::nearest::suggestion;
-use crate::node::{self, Entry, Node, Place, Table, Value};
-use crate::report::Report;
 
 /// Longest text of a journey file, bytes.
 pub const TEXT_MAX_BYTES: usize = 256 * 1024;
@@ -23,7 +23,7 @@ const RESERVED: [&str; 2] = ["number", "random"];
 /// # Errors
 /// Every mistake in it, in the order of the text.
 pub fn parse(text: &str) -> Result<Journey, Vec<Diagnostic>> {
-    let report = Report::new(text, &[]);
+    let report = Report::new("the journey", text, &[]);
     if text.len() > TEXT_MAX_BYTES {
         let message = format!("a journey is limited to {TEXT_MAX_BYTES} bytes, this one has {}", text.len());
         report.mistake(Place::default(), message, None);

@@ -1,26 +1,46 @@
-//! A study as a tree in which everything knows where it stands.
+//! A file as a tree in which everything knows where it stands.
 
 use toml::Spanned;
 use toml::de::{DeString, DeTable, DeValue};
 
-pub(crate) use crate::place::Place;
+use crate::place::Place;
 use crate::report::Report;
 
 /// A value and its place.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Node {
-    pub(crate) value: Value,
-    pub(crate) place: Place,
+pub struct Node {
+    /// What it is.
+    pub value: Value,
+    /// Where it stands.
+    pub place: Place,
+}
+
+impl Node {
+    /// Every text in it, with its place.
+    pub fn texts<'a>(&'a self, found: &mut Vec<(&'a str, Place)>) {
+        match &self.value {
+            Value::Text(text) => found.push((text, self.place)),
+            Value::List(list) => list.iter().for_each(|item| item.texts(found)),
+            Value::Table(table) => table.iter().for_each(|entry| entry.node.texts(found)),
+            _ => {}
+        }
+    }
 }
 
 /// What TOML knows.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Value {
+pub enum Value {
+    /// A string.
     Text(String),
+    /// An integer.
     Integer(i64),
+    /// A float, which is finite.
     Number(f64),
+    /// A boolean.
     Flag(bool),
+    /// An array.
     List(Vec<Node>),
+    /// A table.
     Table(Table),
     /// A date, or a number that fits no type of ours; the mistake has been reported or will be, as a wrong type.
     Other(&'static str),
@@ -28,7 +48,7 @@ pub(crate) enum Value {
 
 impl Value {
     /// What it is, with its article.
-    pub(crate) fn kind(&self) -> &'static str {
+    pub fn kind(&self) -> &'static str {
         match self {
             Value::Text(_) => "a string",
             Value::Integer(_) => "an integer",
@@ -43,39 +63,48 @@ impl Value {
 
 /// Keys with their values, in the order of the file.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Table(Vec<Entry>);
+pub struct Table(Vec<Entry>);
 
 /// A key with its value.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Entry {
-    pub(crate) key: String,
-    pub(crate) key_place: Place,
-    pub(crate) node: Node,
+pub struct Entry {
+    /// The key.
+    pub key: String,
+    /// Where the key stands.
+    pub key_place: Place,
+    /// The value.
+    pub node: Node,
 }
 
 impl Table {
-    pub(crate) fn iter(&self) -> std::slice::Iter<'_, Entry> {
+    /// Its entries.
+    pub fn iter(&self) -> std::slice::Iter<'_, Entry> {
         self.0.iter()
     }
 
-    pub(crate) fn into_iter(self) -> impl Iterator<Item = Entry> {
+    /// Its entries, by value.
+    #[expect(clippy::should_implement_trait, reason = "the type of the iterator has no name")]
+    pub fn into_iter(self) -> impl Iterator<Item = Entry> {
         self.0.into_iter()
     }
 
-    pub(crate) fn keys(&self) -> impl Iterator<Item = &str> + Clone {
+    /// Its keys.
+    pub fn keys(&self) -> impl Iterator<Item = &str> + Clone {
         self.0.iter().map(|entry| entry.key.as_str())
     }
 
-    pub(crate) fn get(&self, key: &str) -> Option<&Entry> {
+    /// The entry of that key.
+    pub fn get(&self, key: &str) -> Option<&Entry> {
         self.0.iter().find(|entry| entry.key == key)
     }
 
-    pub(crate) fn get_mut(&mut self, key: &str) -> Option<&mut Entry> {
+    /// The same, to change it.
+    pub fn get_mut(&mut self, key: &str) -> Option<&mut Entry> {
         self.0.iter_mut().find(|entry| entry.key == key)
     }
 
     /// The table of that key, where there is one.
-    pub(crate) fn table(&self, key: &str) -> Option<&Table> {
+    pub fn table(&self, key: &str) -> Option<&Table> {
         match &self.get(key)?.node.value {
             Value::Table(table) => Some(table),
             _ => None,
@@ -83,25 +112,27 @@ impl Table {
     }
 
     /// Puts an entry in the place of the one with its key, or at the end.
-    pub(crate) fn put(&mut self, entry: Entry) {
+    pub fn put(&mut self, entry: Entry) {
         match self.get_mut(&entry.key) {
             Some(old) => *old = entry,
             None => self.0.push(entry),
         }
     }
 
-    pub(crate) fn remove(&mut self, key: &str) -> Option<Entry> {
+    /// Takes an entry out.
+    pub fn remove(&mut self, key: &str) -> Option<Entry> {
         let index = self.0.iter().position(|entry| entry.key == key)?;
         Some(self.0.remove(index))
     }
 
-    pub(crate) fn retain(&mut self, keep: impl FnMut(&Entry) -> bool) {
+    /// Takes out all entries that `keep` does not.
+    pub fn retain(&mut self, keep: impl FnMut(&Entry) -> bool) {
         self.0.retain(keep);
     }
 }
 
 /// The tree of a TOML document; syntax errors are reported, and what could be read is in the tree all the same.
-pub(crate) fn document(text: &str, report: &Report) -> Table {
+pub fn document(text: &str, report: &Report) -> Table {
     let (document, errors) = DeTable::parse_recoverable(text);
     for error in errors {
         // The parser knows no place only for errors of the whole document.
@@ -112,7 +143,7 @@ pub(crate) fn document(text: &str, report: &Report) -> Table {
 }
 
 /// The tree of one TOML value that stands at `base`; `None` when it is not TOML.
-pub(crate) fn value(text: &str, base: Place, report: &Report) -> Option<Node> {
+pub fn value(text: &str, base: Place, report: &Report) -> Option<Node> {
     DeValue::parse(text).ok().map(|value| node(&value, base, report))
 }
 

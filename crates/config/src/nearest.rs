@@ -4,7 +4,7 @@
 ///
 /// Near is a third of the word's length, at least one slip: a character too many, too few, another, or two swapped
 /// (optimal string alignment); but something must be left of it. Among equals the first candidate wins.
-pub(crate) fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let word = word.to_lowercase();
     let length = word.chars().count();
     let limit = (length / 3).max(1);
@@ -18,7 +18,7 @@ pub(crate) fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a s
 }
 
 /// "did you mean", where something is near; else what there is to choose from.
-pub(crate) fn suggestion<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str> + Clone) -> String {
+pub fn suggestion<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str> + Clone) -> String {
     match nearest(word, candidates.clone()) {
         Some(near) => format!("did you mean `{near}`?"),
         None => {

@@ -1,4 +1,4 @@
-//! Quantities as people write them: `300ms`, `64KiB`, `50k`, `3%`, `1_000_000`. Flags and study files share these.
+//! Quantities as people write them: `300ms`, `64KiB`, `50k`, `3%`, `1_000_000`. Flags and files share these.
 
 use thiserror::Error;
 
@@ -50,6 +50,8 @@ pub enum UnitError {
 }
 
 const DURATION_UNITS: &str = "ns, us, ms, s, m, h";
+const LONG_DURATION_UNITS: &str = "ns, us, ms, s, m, h, d";
+const DAY_NS: u64 = 86_400_000_000_000;
 const COUNT_UNITS: &str = "k, M, G";
 const BYTE_UNITS: &str = "B, kB, MB, GB, KiB, MiB, GiB";
 
@@ -58,6 +60,21 @@ const BYTE_UNITS: &str = "B, kB, MB, GB, KiB, MiB, GiB";
 /// # Errors
 /// [`UnitError`]; a number without a unit too, because `5` could be anything.
 pub fn duration_ns(text: &str) -> Result<u64, UnitError> {
+    time_ns(text, DURATION_UNITS)
+}
+
+/// The same, or in days: `30d`. A trial or a flag has no use for days, how long something is kept has.
+///
+/// # Errors
+/// [`UnitError`], as [`duration_ns`].
+pub fn long_duration_ns(text: &str) -> Result<u64, UnitError> {
+    match split(text)? {
+        (number, "d") => whole(text, number, DAY_NS, "nanoseconds"),
+        _ => time_ns(text, LONG_DURATION_UNITS),
+    }
+}
+
+fn time_ns(text: &str, units: &'static str) -> Result<u64, UnitError> {
     let (number, unit) = split(text)?;
     let ns = match unit {
         "ns" => 1,
@@ -66,8 +83,8 @@ pub fn duration_ns(text: &str) -> Result<u64, UnitError> {
         "s" => 1_000_000_000,
         "m" | "min" => 60_000_000_000,
         "h" => 3_600_000_000_000,
-        "" => return Err(UnitError::NoUnit { text: text.to_owned(), units: DURATION_UNITS }),
-        _ => return Err(unknown(text, unit, "time", DURATION_UNITS)),
+        "" => return Err(UnitError::NoUnit { text: text.to_owned(), units }),
+        _ => return Err(unknown(text, unit, "time", units)),
     };
     whole(text, number, ns, "nanoseconds")
 }
@@ -81,6 +98,11 @@ pub(crate) fn duration_text(ns: u64) -> String {
         None if ns == 0 => "0s".to_owned(),
         None => format!("{ns}ns"),
     }
+}
+
+/// The same of [`long_duration_ns`].
+pub(crate) fn long_duration_text(ns: u64) -> String {
+    if ns > 0 && ns.is_multiple_of(DAY_NS) { format!("{}d", ns / DAY_NS) } else { duration_text(ns) }
 }
 
 /// A number of bytes as [`bytes`] reads it, in the largest power of 1,024 of which it is a whole number.
@@ -238,6 +260,16 @@ mod tests {
         fails(duration_ns, "", "`` is not a number");
         fails(duration_ns, "1.2.3s", "`1.2.3s` is not a number");
         fails(duration_ns, "1__0s", "`1__0s` is not a number");
+        fails(duration_ns, "1d", "`d` in `1d` is not a unit of time: ns, us, ms, s, m, h");
+    }
+
+    #[test]
+    fn days_are_for_what_lasts() {
+        check(long_duration_ns, "1.5d", 129_600_000_000_000);
+        check(long_duration_ns, "5s", 5_000_000_000);
+        fails(long_duration_ns, "5", "`5` needs a unit: ns, us, ms, s, m, h, d");
+        fails(long_duration_ns, "5w", "`w` in `5w` is not a unit of time: ns, us, ms, s, m, h, d");
+        assert_eq!([DAY_NS, 3 * DAY_NS / 2, 0].map(long_duration_text), ["1d", "36h", "0s"]);
     }
 
     #[test]
@@ -283,7 +315,7 @@ mod tests {
 
         #[test]
         fn nothing_panics(text in "\\PC*|[-+0-9._]{0,40}[a-zA-Z%/]{0,3}") {
-            let _ = (duration_ns(&text), count(&text), bytes(&text), rate_per_s(&text), fraction(&text));
+            let _ = (duration_ns(&text), long_duration_ns(&text), count(&text), bytes(&text), rate_per_s(&text), fraction(&text));
         }
     }
 }

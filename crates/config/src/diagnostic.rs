@@ -1,9 +1,9 @@
-//! One mistake in a study or in a file of URLs, with its place.
+//! One mistake in a file, with its place.
 
 use std::fmt;
 use std::ops::Range;
 
-/// One mistake in a study, in a `--set` that was to change it, or in a file of URLs.
+/// One mistake in a file, or in a `--set` that was to change it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Diagnostic {
     /// What is wrong, without a full stop.
@@ -18,6 +18,14 @@ pub struct Diagnostic {
     pub hint: Option<String>,
     /// The `KEY=VALUE` that the mistake is in; `None`: it is in the text of the file.
     pub set: Option<String>,
+}
+
+impl Diagnostic {
+    /// It as text, in the file of that name: `file:line:column: message`, and the hint on a line of its own.
+    pub fn in_file(&self, file: &str) -> String {
+        let hint = self.hint.as_ref().map_or(String::new(), |hint| format!("\n  hint: {hint}"));
+        format!("{file}:{self}{hint}")
+    }
 }
 
 impl fmt::Display for Diagnostic {

@@ -1,0 +1,501 @@
+//! Reads the values of one table: names in texts filled, units understood, ranges kept.
+
+use std::borrow::Cow;
+
+use crate::keys::{Key, Keys, Kind, Missing};
+use crate::nearest::suggestion;
+use crate::node::{self, Entry, Node, Table, Value};
+use crate::place::Place;
+use crate::report::Report;
+use crate::units::{self, UnitError};
+
+/// Replaces what texts name by what it stands for, as a study does with the levels of its factors. `()` leaves them as they are.
+pub trait Fill: Copy {
+    /// What `text`, the value of `key`, stands for.
+    ///
+    /// # Errors
+    /// Why it stands for nothing: what is wrong with it, and a hint; `None`: that has been reported.
+    fn fill(&self, key: &str, text: &str) -> Result<Filled, Option<(String, Option<String>)>>;
+}
+
+/// What a text stands for.
+#[derive(Clone, Debug)]
+pub struct Filled {
+    /// The text without names.
+    pub text: String,
+    /// Where all of it comes from, if it comes from one place, and what to call that in a message: `` level `a` of `b` ``.
+    pub from: Option<(Place, String)>,
+}
+
+impl Fill for () {
+    fn fill(&self, _: &str, text: &str) -> Result<Filled, Option<(String, Option<String>)>> {
+        Ok(Filled { text: text.to_owned(), from: None })
+    }
+}
+
+/// A table whose keys are names of the file's own.
+static NAMES: Keys = Keys { name: "", text: "", keys: &[] };
+
+/// One table, its texts filled by `F`.
+#[derive(Clone, Debug)]
+pub struct Section<'a, F = ()> {
+    /// Its name with those of the tables around it: `load.stop`; empty for the whole file.
+    pub name: String,
+    /// Its entries.
+    pub table: Cow<'a, Table>,
+    /// What may stand in it.
+    pub keys: &'static Keys,
+    /// Where it begins; what is missing is missing here.
+    pub place: Place,
+    /// What fills its texts.
+    pub fill: F,
+    /// Where mistakes go.
+    pub report: &'a Report<'a>,
+}
+
+/// A value, filled, where it stands, and what to call it in a message.
+struct Found<'a> {
+    value: Cow<'a, Value>,
+    place: Place,
+    name: String,
+}
+
+impl<'a, F: Fill> Section<'a, F> {
+    /// A whole file.
+    pub fn whole(table: &'a Table, keys: &'static Keys, fill: F, report: &'a Report<'a>) -> Self {
+        Section { name: String::new(), table: Cow::Borrowed(table), keys, place: Place::default(), fill, report }
+    }
+
+    /// The same table, its texts filled in another way.
+    pub fn filled_by<G: Fill>(&self, fill: G) -> Section<'_, G> {
+        let (name, table) = (self.name.clone(), Cow::Borrowed(&*self.table));
+        Section { name, table, keys: self.keys, place: self.place, fill, report: self.report }
+    }
+
+    /// Reports the keys that have no meaning in any table of this kind.
+    pub fn check_keys(&self) {
+        self.only(&self.keys.names().collect::<Vec<_>>());
+    }
+
+    /// Reports the keys that have no meaning here.
+    pub fn only(&self, known: &[&str]) {
+        for entry in self.table.iter().filter(|entry| !known.contains(&entry.key.as_str())) {
+            let hint = suggestion(&entry.key, known.iter().copied());
+            let place = if self.name.is_empty() { String::new() } else { format!(" in `{}`", self.name) };
+            self.report.mistake(entry.key_place, format!("unknown key `{}`{place}", entry.key.escape_debug()), hint);
+        }
+    }
+
+    /// Whether the value of `key` is this text.
+    pub fn is_word(&self, key: &str, word: &str) -> bool {
+        self.find(key).is_some_and(|found| matches!(&*found.value, Value::Text(text) if text == word))
+    }
+
+    /// What is declared of a key that the house itself reads.
+    fn declared(&self, key: &str) -> &'static Key {
+        self.keys.get(key).unwrap_or_else(|| panic!("`{}` is read but not declared", self.called(key)))
+    }
+
+    /// The part of what may stand at `key` that `pick` finds.
+    fn kind<T>(&self, key: &str, pick: impl Fn(&Kind) -> Option<T>) -> T {
+        let kind = self.declared(key).kind;
+        kind.find(pick).unwrap_or_else(|| panic!("`{}` is not read as declared: {kind:?}", self.called(key)))
+    }
+
+    fn range(&self, key: &str) -> String {
+        self.declared(key).kind.range()
+    }
+
+    /// Tells a key that is not there and has no value then, `Some(None)`, from one whose value is mistaken, `None`.
+    pub fn given<T>(&self, key: &str, value: Option<T>) -> Option<Option<T>> {
+        if self.has(key) { value.map(Some) } else { Some(value) }
+    }
+
+    /// Whether `key` is there.
+    pub fn has(&self, key: &str) -> bool {
+        self.table.get(key).is_some()
+    }
+
+    /// The name of `key` with those of the tables around it.
+    pub fn called(&self, key: &str) -> String {
+        if self.name.is_empty() { key.to_owned() } else { format!("{}.{}", self.name, key.escape_debug()) }
+    }
+
+    /// Where the value of `key` stands, or the table if it is not there.
+    pub fn place_of(&self, key: &str) -> Place {
+        self.table.get(key).map_or(self.place, |entry| entry.node.place)
+    }
+
+    /// Reports a mistake at the value of `key`.
+    pub fn mistake(&self, key: &str, message: impl Into<String>, hint: impl Into<Option<String>>) {
+        self.report.mistake(self.place_of(key), message, hint);
+    }
+
+    /// Reports that `key` is missing, if it is.
+    pub fn required(&self, key: &str) {
+        if !self.has(key) {
+            let example = self.declared(key).example;
+            let owner = if self.name.is_empty() { self.report.whole().to_owned() } else { format!("`{}`", self.name) };
+            self.report.missing(self.place, format!("{owner} has no `{key}`"), format!("add `{key} = {example}`"));
+        }
+    }
+
+    /// A text.
+    pub fn text(&self, key: &str) -> Option<String> {
+        // Names of the file's own are declared nowhere.
+        let kind = self.keys.get(key).map_or(&Kind::Text, |key| &key.kind);
+        self.text_of(&self.find(key)?, kind)
+    }
+
+    /// The texts of a list; those that are wrong are left out.
+    pub fn texts(&self, key: &str) -> Vec<String> {
+        let kind = self.kind(key, |kind| if let Kind::List(inner) = kind { Some(*inner) } else { None });
+        let Some(Entry { node, .. }) = self.table.get(key) else { return Vec::new() };
+        let name = format!("`{}`", self.called(key));
+        let Value::List(items) = &node.value else {
+            let problem = format!("{name} must be a list, not {}", node.value.kind());
+            self.report.mistake(node.place, problem, None);
+            return Vec::new();
+        };
+        let text = |item| self.text_of(&self.found(key, item, format!("each of {name}"))?, kind);
+        items.iter().filter_map(text).collect()
+    }
+
+    fn text_of(&self, found: &Found<'_>, kind: &Kind) -> Option<String> {
+        match &*found.value {
+            Value::Text(text) if text.contains('\0') => self.wrong(found, "contains a NUL character"),
+            Value::Text(text) => {
+                let form =
+                    kind.find(|kind| if let Kind::Form(words, fits) = kind { Some((*words, *fits)) } else { None });
+                match form.filter(|(_, fits)| !fits(text)) {
+                    Some((words, _)) => self.wrong(found, &format!("must be {words}")),
+                    None => Some(text.clone()),
+                }
+            }
+            _ => self.wrong_type(found, "a string"),
+        }
+    }
+
+    /// A text as what `read` makes of it; what `read` says instead is the message, and the hint.
+    pub fn text_as<T>(&self, key: &str, read: impl FnOnce(&str) -> Result<T, (String, Option<String>)>) -> Option<T> {
+        let text = self.text(key)?;
+        // What stands in a level is mistaken there.
+        let place = self.find(key)?.place;
+        read(&text).map_err(|(message, hint)| self.report.mistake(place, message, hint)).ok()
+    }
+
+    /// The text of `key` and where it stands, when it is a text: nothing is reported.
+    pub fn filled(&self, key: &str) -> Option<(String, Place)> {
+        let found = self.find(key)?;
+        match &*found.value {
+            Value::Text(text) => Some((text.clone(), found.place)),
+            _ => None,
+        }
+    }
+
+    /// `true` or `false`.
+    pub fn flag(&self, key: &str) -> Option<bool> {
+        let found = self.find(key)?;
+        match &*found.value {
+            Value::Flag(flag) => Some(*flag),
+            Value::Text(text) if text == "true" => Some(true),
+            Value::Text(text) if text == "false" => Some(false),
+            _ => self.wrong_type(&found, "`true` or `false`"),
+        }
+    }
+
+    /// A count.
+    pub fn count(&self, key: &str) -> Option<u64> {
+        let (low, high) =
+            self.kind(key, |kind| if let Kind::Count(low, high) = kind { Some((*low, *high)) } else { None });
+        let found = self.find(key)?;
+        let count = match &*found.value {
+            Value::Integer(count) => u64::try_from(*count).ok(),
+            Value::Text(text) => Some(self.unit(&found, units::count(text))?),
+            _ => return self.wrong_type(&found, "a count, such as `40` or `\"50k\"`"),
+        };
+        match count.filter(|count| (low..=high).contains(count)) {
+            Some(count) => Some(count),
+            None => self.wrong(&found, &format!("must be {}", self.range(key))),
+        }
+    }
+
+    /// A count that fits 32 bits.
+    pub fn small(&self, key: &str) -> Option<u32> {
+        self.count(key).map(|count| u32::try_from(count).expect("its bounds fit 32 bits"))
+    }
+
+    /// A time, ns.
+    pub fn duration_ns(&self, key: &str) -> Option<u64> {
+        type Read = fn(&str) -> Result<u64, UnitError>;
+        let (low, high, read) = self.kind(key, |kind| match kind {
+            Kind::Duration(low, high) => Some((*low, *high, units::duration_ns as Read)),
+            Kind::LongDuration(low, high) => Some((*low, *high, units::long_duration_ns as Read)),
+            _ => None,
+        });
+        let found = self.find(key)?;
+        let ns = match &*found.value {
+            Value::Text(text) => self.unit(&found, read(text))?,
+            Value::Integer(_) | Value::Number(_) => {
+                let source = self.report.source(found.place);
+                let (message, hint) =
+                    (format!("{} needs a unit", found.name), format!("for seconds, write `\"{source}s\"`"));
+                self.report.mistake(found.place, message, hint);
+                return None;
+            }
+            _ => return self.wrong_type(&found, "a time, such as `\"300ms\"` or `\"5s\"`"),
+        };
+        if (low..=high).contains(&ns) { Some(ns) } else { self.wrong(&found, &format!("must be {}", self.range(key))) }
+    }
+
+    /// A number per second.
+    pub fn rate_per_s(&self, key: &str) -> Option<f64> {
+        let found = self.find(key)?;
+        let text = match &*found.value {
+            Value::Text(text) => text.clone(),
+            Value::Integer(rate) => rate.to_string(),
+            Value::Number(rate) => format!("{rate:.9}"),
+            _ => return self.wrong_type(&found, "a rate, such as `50_000` or `\"50k\"`"),
+        };
+        self.unit(&found, units::rate_per_s(&text))
+    }
+
+    /// A fraction.
+    pub fn fraction(&self, key: &str) -> Option<f64> {
+        let (low, high) =
+            self.kind(key, |kind| if let Kind::Fraction(low, high) = kind { Some((*low, *high)) } else { None });
+        let found = self.find(key)?;
+        let fraction = match &*found.value {
+            Value::Number(fraction) => *fraction,
+            Value::Integer(fraction) => *fraction as f64,
+            Value::Text(text) => self.unit(&found, units::fraction(text))?,
+            _ => return self.wrong_type(&found, "a fraction, such as `0.03` or `\"3%\"`"),
+        };
+        if (low..=high).contains(&fraction) {
+            Some(fraction)
+        } else {
+            self.wrong(&found, &format!("must be {}", self.range(key)))
+        }
+    }
+
+    /// A number without a unit.
+    pub fn number(&self, key: &str) -> Option<f64> {
+        let (low, high) =
+            self.kind(key, |kind| if let Kind::Number(low, high) = kind { Some((*low, *high)) } else { None });
+        let found = self.find(key)?;
+        let number = match &*found.value {
+            Value::Number(number) => Some(*number),
+            Value::Integer(integer) => Some(*integer as f64),
+            // A level of a factor comes as text.
+            Value::Text(text) => text.trim().parse().ok(),
+            _ => return self.wrong_type(&found, "a number"),
+        };
+        match number.filter(|number| (low..=high).contains(number)) {
+            Some(number) => Some(number),
+            None => self.wrong(&found, &format!("must be {}", self.range(key))),
+        }
+    }
+
+    /// A number of bytes.
+    pub fn bytes(&self, key: &str) -> Option<u64> {
+        let (low, high) =
+            self.kind(key, |kind| if let Kind::Bytes(low, high) = kind { Some((*low, *high)) } else { None });
+        let found = self.find(key)?;
+        let bytes = match &*found.value {
+            Value::Integer(bytes) => u64::try_from(*bytes).ok(),
+            Value::Text(text) => Some(self.unit(&found, units::bytes(text))?),
+            _ => return self.wrong_type(&found, "a number of bytes, such as `512` or `\"64KiB\"`"),
+        };
+        match bytes.filter(|bytes| (low..=high).contains(bytes)) {
+            Some(bytes) => Some(bytes),
+            None => self.wrong(&found, &format!("must be {}", self.range(key))),
+        }
+    }
+
+    /// One of the words, as what it means.
+    pub fn choice<T: Copy>(&self, key: &str, words: &[(&str, T)]) -> Option<T> {
+        let what = self.kind(key, |kind| match kind {
+            Kind::Word(what, _) => Some(*what),
+            Kind::Name(what) => Some(*what),
+            _ => None,
+        });
+        let found = self.find(key)?;
+        let Value::Text(word) = &*found.value else { return self.wrong_type(&found, &format!("the name of a {what}")) };
+        let choice = words.iter().find(|(known, _)| known == word).map(|(_, choice)| *choice);
+        if choice.is_none() {
+            let hint = suggestion(word, words.iter().map(|(known, _)| *known));
+            self.report.mistake(found.place, format!("unknown {what} `{}`", word.escape_debug()), hint);
+        }
+        choice
+    }
+
+    /// Whether a table stands at `key`.
+    pub fn is_table(&self, key: &str) -> bool {
+        self.table.table(key).is_some()
+    }
+
+    /// The one key of `keys` that is there.
+    pub fn one_of<'k>(&self, keys: &[&'k str]) -> Option<&'k str> {
+        let there = keys.iter().copied().filter(|key| self.has(key)).collect::<Vec<_>>();
+        match there.as_slice() {
+            [] => {
+                let all = keys.iter().map(|key| format!("`{key}`")).collect::<Vec<_>>().join(", ");
+                self.report.missing(self.place, format!("`{}` needs one of {all}", self.name), None);
+                None
+            }
+            [key] => Some(key),
+            [first, rest @ ..] => {
+                for key in rest {
+                    self.mistake(
+                        key,
+                        format!("`{}` has both `{first}` and `{key}`, only one is allowed", self.name),
+                        None,
+                    );
+                }
+                None
+            }
+        }
+    }
+
+    /// The table of that key as a section of its own.
+    pub fn section(&self, key: &str) -> Option<Section<'_, F>> {
+        let keys = self.kind(key, |kind| match kind {
+            Kind::Table(keys) => Some(*keys),
+            Kind::Named(_) | Kind::Variants => Some(&NAMES),
+            _ => None,
+        });
+        self.section_of(key, keys)
+    }
+
+    /// The same, or an empty table if nothing stands there, in which each key has what holds where it is missing; `None`: something else stands there.
+    pub fn section_or_empty(&self, key: &str) -> Option<Section<'_, F>> {
+        if self.has(key) { self.section(key) } else { Some(self.empty(key)) }
+    }
+
+    /// An empty table in the place of that of `key`.
+    pub fn empty(&self, key: &str) -> Section<'_, F> {
+        let (name, table, keys) = (self.called(key), Cow::Owned(Table::default()), self.tables_at(key));
+        Section { name, table, keys, place: self.place, fill: self.fill, report: self.report }
+    }
+
+    /// The tables of a table by their names, each as a section of its own; those that are no tables are left out.
+    pub fn named(&self, key: &str) -> Vec<(String, Section<'_, F>)> {
+        let (keys, entry) = (self.tables_at(key), self.table.get(key));
+        let Some(table) = entry.and_then(|entry| self.as_table(&entry.node, || format!("`{}`", self.called(key))))
+        else {
+            return Vec::new();
+        };
+        let sections = table.iter().filter_map(|entry| {
+            let name = format!("{}.{}", self.called(key), entry.key.escape_debug());
+            let table = self.as_table(&entry.node, || format!("`{name}`"))?;
+            Some((entry.key.clone(), Section { name, ..self.inner(table, keys, entry.key_place) }))
+        });
+        sections.collect()
+    }
+
+    /// The tables of a list of tables, each as a section of its own; `None` stands for what is none.
+    pub fn tables(&self, key: &str) -> Vec<Option<Section<'_, F>>> {
+        let (keys, name) = (self.tables_at(key), self.called(key));
+        let Some(Entry { node, .. }) = self.table.get(key) else { return Vec::new() };
+        let Value::List(items) = &node.value else {
+            let message = format!("`{name}` must be a list of tables, not {}", node.value.kind());
+            self.report.mistake(node.place, message, format!("begin each {key} with `[[{name}]]`"));
+            return vec![None];
+        };
+        let section = |item| {
+            let table = self.as_table(item, || format!("each `[[{name}]]`"))?;
+            Some(self.inner(table, keys, item.place))
+        };
+        items.iter().map(section).collect()
+    }
+
+    /// The keys of the tables that may stand at `key`.
+    fn tables_at(&self, key: &str) -> &'static Keys {
+        self.kind(key, Kind::table)
+    }
+
+    fn as_table<'n>(&self, node: &'n Node, name: impl FnOnce() -> String) -> Option<&'n Table> {
+        match &node.value {
+            Value::Table(table) => Some(table),
+            other => {
+                self.report.mistake(node.place, format!("{} must be a table, not {}", name(), other.kind()), None);
+                None
+            }
+        }
+    }
+
+    /// The table of that key, in which those `keys` may stand.
+    pub fn section_of(&self, key: &str, keys: &'static Keys) -> Option<Section<'_, F>> {
+        let entry = self.table.get(key)?;
+        let name = self.called(key);
+        let table = self.as_table(&entry.node, || format!("`{name}`"))?;
+        Some(Section { name, ..self.inner(table, keys, entry.key_place) })
+    }
+
+    /// Another table with those keys, as a section of its own.
+    pub fn inner<'b>(&'b self, table: &'b Table, keys: &'static Keys, place: Place) -> Section<'b, F> {
+        let (name, table) = (keys.name.to_owned(), Cow::Borrowed(table));
+        Section { name, table, keys, place, fill: self.fill, report: self.report }
+    }
+
+    /// The value of a key, or the one that it has where it is missing.
+    fn find(&self, key: &str) -> Option<Found<'_>> {
+        let name = format!("`{}`", self.called(key));
+        let Some(Entry { node, .. }) = self.table.get(key) else {
+            let Missing::Is(default) = self.keys.get(key)?.missing else { return None };
+            let Node { value, place } = node::value(default, self.place, self.report)?;
+            return Some(Found { value: Cow::Owned(value), place, name });
+        };
+        self.found(key, node, name)
+    }
+
+    /// A value that stands there, filled.
+    fn found<'n>(&self, key: &str, node: &'n Node, name: String) -> Option<Found<'n>> {
+        let Value::Text(text) = &node.value else {
+            return Some(Found { value: Cow::Borrowed(&node.value), place: node.place, name });
+        };
+        match self.fill.fill(key, text) {
+            Ok(Filled { text, from }) => {
+                // A mistake in what comes from elsewhere stands there.
+                let (place, name) = match from {
+                    Some((place, from)) => (place, format!("{name} from {from}")),
+                    None => (node.place, name),
+                };
+                Some(Found { value: Cow::Owned(Value::Text(text)), place, name })
+            }
+            Err(why) => {
+                if let Some((problem, hint)) = why {
+                    self.report.mistake(node.place, format!("{name} {problem}"), hint);
+                }
+                None
+            }
+        }
+    }
+
+    fn unit<T>(&self, found: &Found<'_>, read: Result<T, UnitError>) -> Option<T> {
+        read.map_err(|error| self.report.mistake(found.place, format!("{}: {error}", found.name), unit_hint(&error)))
+            .ok()
+    }
+
+    fn wrong<T>(&self, found: &Found<'_>, problem: &str) -> Option<T> {
+        let value = match &*found.value {
+            Value::Text(text) if text.len() <= 40 => format!(", not `{}`", text.escape_debug()),
+            Value::Integer(integer) => format!(", not {integer}"),
+            Value::Number(number) => format!(", not {number}"),
+            _ => String::new(),
+        };
+        self.report.mistake(found.place, format!("{} {problem}{value}", found.name), None);
+        None
+    }
+
+    fn wrong_type<T>(&self, found: &Found<'_>, wanted: &str) -> Option<T> {
+        self.report.mistake(found.place, format!("{} must be {wanted}, not {}", found.name, found.value.kind()), None);
+        None
+    }
+}
+
+fn unit_hint(error: &UnitError) -> Option<String> {
+    let UnitError::UnknownUnit { unit, units, .. } = error else { return None };
+    let meant = units.split(", ").find(|known| known.eq_ignore_ascii_case(unit))?;
+    Some(format!("did you mean `{meant}`?"))
+}
