@@ -153,7 +153,7 @@ fn free_port() -> u16 {
 }
 
 fn start(text: &str) -> Running {
-    let config = adapter::config::read("own_time.toml", text, Path::new("/")).expect("it is right");
+    let config = adapter::config::read(text, Path::new("/")).expect("it is right");
     let checked = adapter::check(&config).expect("it is right");
     adapter::start(&config, checked, Box::new(sink())).expect("its ports are free")
 }

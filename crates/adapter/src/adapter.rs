@@ -74,7 +74,7 @@ pub fn check_draft(draft: &Draft) -> Result<Checked, StartError> {
     if draft.mistakes.is_empty() {
         return checked;
     }
-    let mut wrong = draft.mistakes.iter().map(ToString::to_string).collect::<Vec<_>>();
+    let mut wrong = draft.mistakes.iter().map(|mistake| mistake.in_file(&draft.source)).collect::<Vec<_>>();
     if let Err(StartError::Wrong(more)) = checked {
         wrong.extend(more);
     }

@@ -1,7 +1,6 @@
 //! What an adapter is told: its name, its contract, which services it stands before and which its party calls.
 
-mod node;
-mod section;
+mod keys;
 #[cfg(test)]
 mod tests;
 
@@ -9,11 +8,11 @@ use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use ::config::{Diagnostic, Report, Section, mend};
 use contract::monitor::Side;
-use wire::mistake::Mistake;
 
-use self::node::Found;
-use self::section::Section;
+pub use self::keys::reference;
+use self::keys::{ADAPTER, FORMATS, KINDS, ON_MISMATCH, SIDES};
 use crate::endpoint::{Endpoint, Pattern, Scheme};
 
 /// How the messages of a service are encoded and carried.
@@ -235,309 +234,235 @@ pub struct Config {
 /// A configuration as far as it could be read, so that what it names can be looked at whatever else is wrong.
 #[derive(Clone, Debug)]
 pub struct Draft {
-    /// What could be read. Parts with mistakes are left out.
+    /// What could be read. Services with mistakes are left out; any other value with a mistake is empty.
     pub config: Config,
+    /// The file, as its reader was told its name.
+    pub source: String,
     /// All its mistakes, in the order of the lines.
-    pub mistakes: Vec<Mistake>,
+    pub mistakes: Vec<Diagnostic>,
     /// Services whose `[protocols.NAME]` is there, but has mistakes.
     pub(crate) doubtful: Vec<String>,
     /// Whether a part of the file is no TOML.
     pub(crate) is_partial: bool,
 }
 
-/// What a key of a configuration may be: its row in the reference.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Key {
-    /// Its name with its tables: `limits.idle`, `protocols.NAME.kind`.
-    pub name: String,
-    /// `text`, `path`, `count`, `size`, `time`, `share`, `flag`, `word`, `address`, `endpoint`, `texts`, `patterns`.
-    pub kind: String,
-    /// What it is where it is left out; empty: nothing, or it must be given.
-    pub default: String,
-    /// What is allowed; empty: whatever is of the kind.
-    pub range: String,
-}
-
 /// Reads a configuration as far as that goes. Paths in it are relative to `folder`; no file is opened.
 pub fn draft(source: &str, text: &str, folder: &Path) -> Draft {
-    read_all(source, text, folder).0
-}
-
-/// Every key that the reader of configurations asked for when it read `text`, by name.
-pub fn keys(text: &str) -> Vec<Key> {
-    read_all("", text, Path::new("")).1
-}
-
-fn read_all(source: &str, text: &str, folder: &Path) -> (Draft, Vec<Key>) {
-    let found = Found::new(source);
-    let root = node::toml(text, &found);
-    let (config, doubtful) = config(&Section::new("", &root, &found, folder));
-    let (keys, is_partial) = (found.keys(), found.is_partial());
-    (Draft { config, mistakes: found.end(), doubtful, is_partial }, keys)
+    let report = Report::new("the configuration", text, &[]);
+    let root = mend::document(text, &report);
+    let (config, doubtful) = config(&Section::whole(&root, &ADAPTER, (), &report), folder);
+    let is_partial = report.is_partial();
+    let mistakes = report.finish().err().unwrap_or_default();
+    Draft { config, source: source.to_owned(), mistakes, doubtful, is_partial }
 }
 
 /// Reads a configuration. Paths in it are relative to `folder`; no file is opened.
 ///
 /// # Errors
 /// All its mistakes.
-pub fn read(source: &str, text: &str, folder: &Path) -> Result<Config, Vec<Mistake>> {
-    let Draft { config, mistakes, .. } = draft(source, text, folder);
+pub fn read(text: &str, folder: &Path) -> Result<Config, Vec<Diagnostic>> {
+    let Draft { config, mistakes, .. } = draft("", text, folder);
     if mistakes.is_empty() { Ok(config) } else { Err(mistakes) }
 }
 
-const KEYS: &[&str] = &[
-    "name",
-    "contract",
-    "protocols",
-    "providing",
-    "consuming",
-    "admin",
-    "proxy",
-    "local",
-    "allow",
-    "store",
-    "reports",
-    "checks",
-    "limits",
-    "tls",
-    "calls",
-    "threads",
-];
-
-fn config(section: &Section<'_>) -> (Config, Vec<String>) {
-    section.only(KEYS);
-    section.need("name");
-    let name = section.text("name").unwrap_or_default();
-    if section.has("name") && (name.is_empty() || name == contract::metadata::UNKNOWN || name.len() > 255) {
-        section.mistake("name", "`name` is the adapter's label: 1 to 255 bytes, not `unknown`", None);
-    }
+fn config(section: &Section<'_>, folder: &Path) -> (Config, Vec<String>) {
+    section.check_keys();
+    section.required("name");
+    section.required("contract");
     let mut doubtful = Vec::new();
     let mut protocols = Vec::new();
     for (service, of) in section.named("protocols") {
-        match of.sound(|of| protocol(&service, of)).flatten() {
+        match sound(&of, |of| protocol(&service, of, folder)) {
             Some(protocol) => protocols.push(protocol),
             None => doubtful.push(service),
         }
     }
-    let (offered, called) = (section.sections("providing"), section.sections("consuming"));
-    let providing = offered.iter().filter_map(|of| of.sound(providing).flatten()).collect::<Vec<_>>();
-    let consuming = called.iter().filter_map(|of| of.sound(consuming).flatten()).collect::<Vec<_>>();
-    let local = section.ip("local", IpAddr::from([127, 0, 0, 1]));
-    section.need("contract");
+    let (called, offered) = (section.tables("consuming"), section.tables("providing"));
     if !section.has("providing") && !section.has("consuming") && !section.has("proxy") {
-        let hint = "`[[consuming]]` for what the party calls, `[[providing]]` for what it offers".to_owned();
-        section.missing("providing", "this adapter has no `[[consuming]]` or `[[providing]]`", Some(hint));
+        let hint = "add `[[consuming]]` for what the party calls, `[[providing]]` for what it offers".to_owned();
+        section.report.missing(section.place, "the configuration has no `[[consuming]]` or `[[providing]]`", hint);
     }
+    // Each has defaults without its table, too.
+    let within = |key| section.section(key).unwrap_or_else(|| section.empty(key));
     let config = Config {
-        name,
-        contract: section.path("contract").unwrap_or_default(),
+        name: section.text("name").unwrap_or_default(),
+        contract: path(section, "contract", folder).unwrap_or_default(),
         protocols,
-        providing,
-        consuming,
-        admin: section.address("admin"),
-        proxy: section.address("proxy"),
-        local,
-        allow: section.patterns("allow"),
-        store: store(section.section("store").as_ref()),
-        reports: reports(section.section("reports").as_ref()),
-        checks: checks(section.section("checks").as_ref()),
-        limits: limits(section.section("limits").as_ref()),
-        tls: tls(section.section("tls").as_ref()),
-        calls: section.path("calls"),
-        threads: section.count("threads", 1, 1, 256) as usize,
+        providing: offered.iter().flatten().filter_map(|of| sound(of, providing)).collect(),
+        consuming: called.iter().flatten().filter_map(|of| sound(of, consuming)).collect(),
+        admin: section.text("admin"),
+        proxy: section.text("proxy"),
+        local: section.text("local").and_then(|text| text.parse().ok()).unwrap_or(IpAddr::from([127, 0, 0, 1])),
+        allow: section.texts("allow").iter().filter_map(|text| Pattern::parse(text)).collect(),
+        store: store(&within("store"), folder),
+        reports: reports(&within("reports"), folder),
+        checks: checks(&within("checks")),
+        limits: limits(&within("limits")),
+        tls: tls(&within("tls"), folder),
+        calls: path(section, "calls", folder),
+        threads: count(section, "threads"),
     };
     (config, doubtful)
 }
 
-/// `None`: its kind is missing.
-fn protocol(service: &str, section: &Section<'_>) -> Option<Protocol> {
-    section.only(&["kind", "idl", "wsdl", "service", "tls"]);
-    let kinds = [
-        ("thrift", ProtocolKind::Thrift),
-        ("thrift-http", ProtocolKind::ThriftHttp),
-        ("soap", ProtocolKind::Soap),
-        ("rest", ProtocolKind::Rest),
-    ];
-    section.need("kind");
-    let family = section.word("kind", &kinds, None)?;
-    let (idl, wsdl) = (section.path("idl"), section.path("wsdl"));
-    let (needed, schema, others) = match family {
-        ProtocolKind::Thrift | ProtocolKind::ThriftHttp => (Some("idl"), idl, &["wsdl"][..]),
-        ProtocolKind::Soap => (Some("wsdl"), wsdl, &["idl"][..]),
-        ProtocolKind::Rest => (None, None, &["idl", "wsdl"][..]),
-    };
-    for other in others.iter().filter(|other| section.has(other)) {
-        section.mistake(other, format!("`{other}` has no meaning for this kind"), None);
-    }
-    if let Some(needed) = needed {
-        section.need(needed);
-    }
-    if section.has("tls") && family == ProtocolKind::Thrift {
-        section.mistake("tls", "`tls` has no meaning for this kind".to_owned(), None);
-    }
-    let protocol = Protocol {
-        tls: section.flag("tls", false),
-        service: service.to_owned(),
-        family,
-        schema,
-        schema_service: section.text("service").unwrap_or_else(|| service.to_owned()),
-    };
-    // Of a file that is not TOML throughout the key may be there.
-    (needed.is_none() || protocol.schema.is_some()).then_some(protocol)
+/// What `read` makes of a table; `None`: there are mistakes in it.
+fn sound<T>(section: &Section<'_>, read: impl FnOnce(&Section<'_>) -> Option<T>) -> Option<T> {
+    let before = section.report.count();
+    read(section).filter(|_| section.report.count() == before)
 }
 
-/// `None`: what it cannot do without is not there, of which is told.
+fn path(section: &Section<'_>, key: &str, folder: &Path) -> Option<PathBuf> {
+    section.text(key).map(|path| folder.join(path))
+}
+
+fn count(section: &Section<'_>, key: &str) -> usize {
+    section.count(key).unwrap_or_default() as usize
+}
+
+fn bytes(section: &Section<'_>, key: &str) -> usize {
+    section.bytes(key).unwrap_or_default() as usize
+}
+
+fn time(section: &Section<'_>, key: &str) -> Duration {
+    Duration::from_nanos(section.duration_ns(key).unwrap_or_default())
+}
+
+fn flag(section: &Section<'_>, key: &str) -> bool {
+    section.flag(key).unwrap_or_default()
+}
+
+/// `None`: what it cannot do without is not there, or mistaken.
+fn protocol(service: &str, section: &Section<'_>, folder: &Path) -> Option<Protocol> {
+    section.check_keys();
+    section.required("kind");
+    let family = section.choice("kind", KINDS)?;
+    let (needed, foreign) = match family {
+        ProtocolKind::Thrift => (Some("idl"), &["wsdl", "tls"][..]),
+        ProtocolKind::ThriftHttp => (Some("idl"), &["wsdl"][..]),
+        ProtocolKind::Soap => (Some("wsdl"), &["idl"][..]),
+        ProtocolKind::Rest => (None, &["idl", "wsdl"][..]),
+    };
+    let word = KINDS.iter().find(|(_, kind)| *kind == family).map_or("", |(word, _)| word);
+    for key in foreign.iter().filter(|key| section.has(key)) {
+        section.mistake(key, format!("`{key}` does not apply to a protocol of kind `{word}`"), None);
+    }
+    let schema = needed.and_then(|key| {
+        section.required(key);
+        path(section, key, folder)
+    });
+    let (tls, own) = (flag(section, "tls"), section.text("service"));
+    // Of a file with syntax errors nobody says what is missing.
+    if needed.is_some() && schema.is_none() {
+        return None;
+    }
+    let schema_service = own.unwrap_or_else(|| service.to_owned());
+    Some(Protocol { service: service.to_owned(), family, schema, schema_service, tls })
+}
+
+/// `None`: what it cannot do without is not there, or mistaken.
 fn providing(section: &Section<'_>) -> Option<Providing> {
-    section.only(&["service", "endpoint", "forward", "plain", "adapters", "adapters_at"]);
-    section.need("endpoint");
-    section.need("service");
-    let (service, endpoint) = (section.text("service"), section.endpoint("endpoint"));
+    section.check_keys();
+    section.required("service");
+    section.required("endpoint");
+    let (service, endpoint) = (section.text("service"), section.text("endpoint"));
     let own = endpoint.as_deref().and_then(Endpoint::parse).map(|endpoint| endpoint.authority());
-    let (plain, adapters) = (section.address("plain"), section.address("adapters"));
-    if plain.is_none() && adapters.is_none() {
-        let hint = "`plain = \"host:port\"` for clients without an adapter, `adapters = \"host:port\"` for others";
-        section.missing("plain", "this service has no listener", Some(hint.to_owned()));
+    let (plain, adapters) = (section.text("plain"), section.text("adapters"));
+    if !section.has("plain") && !section.has("adapters") {
+        let hint = "add `plain = \"host:port\"` for clients without an adapter, `adapters = \"host:port\"` for others";
+        section.report.missing(section.place, "this service has no listener", hint.to_owned());
     }
-    if section.has("adapters_at") && adapters.is_none() {
-        section.missing("adapters_at", "`adapters_at` has no meaning without `adapters`", None);
+    if section.has("adapters_at") && !section.has("adapters") {
+        section.report.missing(section.place_of("adapters_at"), "`adapters_at` needs `adapters`", None);
     }
-    let (forward, adapters_at) = (section.address("forward").or(own), section.address("adapters_at"));
-    Some(Providing {
-        service: service?,
-        forward: forward.unwrap_or_default(),
-        endpoint: endpoint?,
-        plain,
-        adapters_at,
-        adapters,
-    })
+    let (forward, adapters_at) = (section.text("forward").or(own), section.text("adapters_at"));
+    let (service, endpoint, forward) = (service?, endpoint?, forward.unwrap_or_default());
+    Some(Providing { service, endpoint, forward, plain, adapters, adapters_at })
 }
 
-/// `None`: what it cannot do without is not there, of which is told.
+/// `None`: what it cannot do without is not there, or mistaken.
 fn consuming(section: &Section<'_>) -> Option<Consuming> {
-    section.only(&["service", "endpoint", "listen", "peer", "labels"]);
-    section.need("endpoint");
-    section.need("service");
-    let (service, endpoint) = (section.text("service"), section.endpoint("endpoint"));
-    let (listen, peer) = (section.address("listen"), section.address("peer"));
-    let labels = section.texts("labels").into_iter().map(|(label, _)| label).collect();
+    section.check_keys();
+    section.required("service");
+    section.required("endpoint");
+    let (service, endpoint) = (section.text("service"), section.text("endpoint"));
+    let (listen, peer, labels) = (section.text("listen"), section.text("peer"), section.texts("labels"));
     Some(Consuming { service: service?, endpoint: endpoint?, listen, peer, labels })
 }
 
-fn store(section: Option<&Section<'_>>) -> StoreSettings {
-    let mut settings = StoreSettings {
-        path: None,
-        memory_bytes: None,
-        expire_after: None,
-        flush: Duration::from_millis(500),
-        on_mismatch: OnMismatch::Rotate,
-    };
-    let Some(section) = section else { return settings };
-    section.only(&["path", "memory", "expire_after", "flush", "on_mismatch"]);
-    settings.path = section.path("path");
-    let memory_bytes = section.bytes("memory", 512 << 10, 1, 1 << 31) as usize;
-    // What is not given depends on whether there is a file to read back from.
-    settings.memory_bytes = section.has("memory").then_some(memory_bytes);
-    settings.expire_after = section.time_if("expire_after", None);
-    settings.flush = section.time("flush", settings.flush);
-    let words = [("rotate", OnMismatch::Rotate), ("refuse", OnMismatch::Refuse)];
-    settings.on_mismatch =
-        section.word("on_mismatch", &words, Some(settings.on_mismatch)).unwrap_or(settings.on_mismatch);
-    settings
+fn store(section: &Section<'_>, folder: &Path) -> StoreSettings {
+    section.check_keys();
+    StoreSettings {
+        path: path(section, "path", folder),
+        memory_bytes: section.bytes("memory").map(|bytes| bytes as usize),
+        expire_after: section.duration_ns("expire_after").map(Duration::from_nanos),
+        flush: time(section, "flush"),
+        on_mismatch: section.choice("on_mismatch", ON_MISMATCH).unwrap_or(OnMismatch::Rotate),
+    }
 }
 
-fn reports(section: Option<&Section<'_>>) -> ReportSettings {
-    let mut settings = ReportSettings {
-        format: Format::Text,
-        file: None,
-        repeat_after: Duration::from_secs(60),
-        per_s: 20,
-        show_secrets: false,
-    };
-    let Some(section) = section else { return settings };
-    section.only(&["format", "file", "repeat_after", "per_s", "show_secrets"]);
-    let words = [("text", Format::Text), ("json", Format::Json)];
-    settings.format = section.word("format", &words, Some(settings.format)).unwrap_or(settings.format);
-    settings.file = section.path("file");
-    settings.repeat_after = section.time("repeat_after", settings.repeat_after);
-    settings.per_s = section.count("per_s", u64::from(settings.per_s), 1, 1_000_000) as u32;
-    settings.show_secrets = section.flag("show_secrets", false);
-    settings
+fn reports(section: &Section<'_>, folder: &Path) -> ReportSettings {
+    section.check_keys();
+    ReportSettings {
+        format: section.choice("format", FORMATS).unwrap_or(Format::Text),
+        file: path(section, "file", folder),
+        repeat_after: time(section, "repeat_after"),
+        per_s: section.small("per_s").unwrap_or_default(),
+        show_secrets: flag(section, "show_secrets"),
+    }
 }
 
-fn checks(section: Option<&Section<'_>>) -> CheckSettings {
-    let mut settings = CheckSettings {
-        requires: Side::Receiver,
-        ensures: Side::Receiver,
-        enforce: false,
-        sample: 1.0,
-        fail_open: true,
-        steps: contract::STEPS_MAX,
-    };
-    let Some(section) = section else { return settings };
-    section.only(&["requires", "ensures", "enforce", "sample", "fail_open", "steps"]);
-    let sides = [("sender", Side::Sender), ("receiver", Side::Receiver), ("both", Side::Both)];
-    settings.requires = section.word("requires", &sides, Some(settings.requires)).unwrap_or(settings.requires);
-    settings.ensures = section.word("ensures", &sides, Some(settings.ensures)).unwrap_or(settings.ensures);
-    settings.enforce = section.flag("enforce", false);
-    settings.sample = section.fraction("sample", 1.0);
-    settings.fail_open = section.flag("fail_open", true);
-    settings.steps = section.count("steps", settings.steps, 1, 1_000_000_000);
-    settings
+fn checks(section: &Section<'_>) -> CheckSettings {
+    section.check_keys();
+    CheckSettings {
+        requires: section.choice("requires", SIDES).unwrap_or(Side::Receiver),
+        ensures: section.choice("ensures", SIDES).unwrap_or(Side::Receiver),
+        enforce: flag(section, "enforce"),
+        sample: section.fraction("sample").unwrap_or_default(),
+        fail_open: flag(section, "fail_open"),
+        steps: section.count("steps").unwrap_or_default(),
+    }
 }
 
-fn limits(section: Option<&Section<'_>>) -> Limits {
-    let mut limits = Limits {
-        body_bytes: 4 << 20,
-        head_bytes: 64 << 10,
-        connections: 10_000,
-        listeners: 256,
-        connect: Duration::from_secs(5),
-        idle: Duration::from_secs(60),
-        request: Duration::from_secs(30),
-        drain: Duration::from_secs(5),
-    };
-    let Some(section) = section else { return limits };
-    section.only(&["body", "head", "connections", "listeners", "connect", "idle", "request", "drain"]);
-    limits.body_bytes = section.bytes("body", limits.body_bytes as u64, 1, 16 << 20) as usize;
-    limits.head_bytes = section.bytes("head", limits.head_bytes as u64, 8 << 10, 1 << 20) as usize;
-    limits.connections = section.count("connections", limits.connections as u64, 1, 1_000_000) as usize;
-    limits.listeners = section.count("listeners", limits.listeners as u64, 0, 60_000) as usize;
-    limits.connect = section.time("connect", limits.connect);
-    limits.idle = section.time("idle", limits.idle);
-    limits.request = section.time("request", limits.request);
-    limits.drain = section.time("drain", limits.drain);
-    limits
+fn limits(section: &Section<'_>) -> Limits {
+    section.check_keys();
+    Limits {
+        body_bytes: bytes(section, "body"),
+        head_bytes: bytes(section, "head"),
+        connections: count(section, "connections"),
+        listeners: count(section, "listeners"),
+        connect: time(section, "connect"),
+        idle: time(section, "idle"),
+        request: time(section, "request"),
+        drain: time(section, "drain"),
+    }
 }
 
-fn tls(section: Option<&Section<'_>>) -> TlsSettings {
-    let mut settings = TlsSettings { listen: None, upstream_ca: None, upstream_verify: true, peers: None };
-    let Some(section) = section else { return settings };
-    section.only(&["listen", "upstream", "peers"]);
+fn tls(section: &Section<'_>, folder: &Path) -> TlsSettings {
+    section.check_keys();
     let identity = |section: &Section<'_>| {
-        section.need("cert");
-        section.need("key");
-        let (cert, key) = (section.path("cert"), section.path("key"));
+        section.check_keys();
+        section.required("cert");
+        section.required("key");
+        let (cert, key) = (path(section, "cert", folder), path(section, "key", folder));
         Some(Identity { cert: cert?, key: key? })
     };
-    if let Some(listen) = section.section("listen") {
-        listen.only(&["cert", "key"]);
-        settings.listen = identity(&listen);
+    let upstream = section.section("upstream").unwrap_or_else(|| section.empty("upstream"));
+    upstream.check_keys();
+    let (upstream_ca, upstream_verify) = (path(&upstream, "ca", folder), flag(&upstream, "verify"));
+    if upstream_ca.is_some() && upstream.has("verify") && !upstream_verify {
+        upstream.mistake("ca", "`ca` has no effect with `verify = false`", None);
     }
-    if let Some(upstream) = section.section("upstream") {
-        upstream.only(&["ca", "verify"]);
-        settings.upstream_ca = upstream.path("ca");
-        settings.upstream_verify = upstream.flag("verify", true);
-        if settings.upstream_ca.is_some() && !settings.upstream_verify {
-            upstream.mistake("ca", "`ca` has no meaning with `verify = false`", None);
-        }
+    let peers = section.section("peers").and_then(|peers| {
+        peers.required("ca");
+        let ca = path(&peers, "ca", folder);
+        identity(&peers).zip(ca)
+    });
+    TlsSettings {
+        listen: section.section("listen").and_then(|listen| identity(&listen)),
+        upstream_ca,
+        upstream_verify,
+        peers,
     }
-    if let Some(peers) = section.section("peers") {
-        peers.only(&["cert", "key", "ca"]);
-        peers.need("ca");
-        let ca = peers.path("ca");
-        settings.peers = identity(&peers).zip(ca);
-    }
-    settings
 }
 
 /// Whether endpoints of this form fit messages of this family.

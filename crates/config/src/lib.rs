@@ -35,6 +35,7 @@
 pub mod diagnostic;
 pub mod examples;
 pub mod keys;
+pub mod mend;
 pub mod nearest;
 pub mod node;
 pub mod place;

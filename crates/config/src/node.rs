@@ -3,7 +3,7 @@
 use toml::Spanned;
 use toml::de::{DeString, DeTable, DeValue};
 
-use crate::place::Place;
+use crate::place::{Place, line_and_column};
 use crate::report::Report;
 
 /// A value and its place.
@@ -137,7 +137,8 @@ pub fn document(text: &str, report: &Report) -> Table {
     for error in errors {
         // The parser knows no place only for errors of the whole document.
         let span = error.span().unwrap_or(0..0);
-        report.syntax(Place { set: None, start: span.start, end: span.end }, error.message());
+        let line = line_and_column(text, span.start).0;
+        report.syntax(Place { set: None, start: span.start, end: span.end }, error.message(), line..=line);
     }
     table(document.get_ref(), Place::default(), report)
 }
@@ -147,7 +148,7 @@ pub fn value(text: &str, base: Place, report: &Report) -> Option<Node> {
     DeValue::parse(text).ok().map(|value| node(&value, base, report))
 }
 
-fn table(table: &DeTable<'_>, base: Place, report: &Report) -> Table {
+pub(crate) fn table(table: &DeTable<'_>, base: Place, report: &Report) -> Table {
     let entry = |(key, value): (&Spanned<DeString<'_>>, &Spanned<DeValue<'_>>)| Entry {
         key: key.get_ref().clone().into_owned(),
         key_place: base.part(key.span()),

@@ -2,6 +2,7 @@
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::RangeInclusive;
 
 use crate::diagnostic::Diagnostic;
 use crate::place::{Place, line_and_column};
@@ -58,10 +59,10 @@ impl<'a> Report<'a> {
         !self.broken.borrow().is_empty()
     }
 
-    /// The text is not TOML at `place`.
-    pub fn syntax(&self, place: Place, message: &str) {
+    /// The text is not TOML at `place`, by which these lines are broken, from 1.
+    pub fn syntax(&self, place: Place, message: &str, broken: RangeInclusive<usize>) {
         self.found.borrow_mut().insert((place, message.to_owned()), None);
-        self.broken.borrow_mut().insert(line_and_column(self.text, place.start).0);
+        self.broken.borrow_mut().extend(broken);
     }
 
     /// Whether a syntax error stands in a line that begins with `word`, so that `word` may have been lost with it.

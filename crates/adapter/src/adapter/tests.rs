@@ -43,7 +43,7 @@ fn what_fails_in_the_adapter_itself_costs_the_check_or_where_that_is_asked_for_t
             "name = 'client'\ncontract = 'any.contract'\n[[consuming]]\nservice = 'Any'\nendpoint = 'http://127.0.0.1:{port}'\n\
              [protocols.Any]\nkind = 'rest'\n[checks]\nfail_open = {fail_open}\n"
         );
-        let config = crate::config::read("test.toml", &text, Path::new(folder.path())).unwrap();
+        let config = crate::config::read(&text, Path::new(folder.path())).unwrap();
         let fails = Arc::new(AtomicBool::new(false));
         let failing = Failing { inner: MemoryStore::new(1 << 20, None), fails: fails.clone() };
         let running = start_with(&config, check(&config).unwrap(), Box::new(std::io::sink()), |_, _| {
@@ -120,7 +120,7 @@ fn contracts_are_reloaded_under_calls() {
         "name = 'client'\ncontract = 'any.contract'\n[[consuming]]\nservice = 'Any'\nendpoint = 'http://127.0.0.1:{port}'\n\
          [protocols.Any]\nkind = 'rest'\n[store]\npath = 'state.redb'\n"
     );
-    let config = crate::config::read("test.toml", &text, Path::new(folder.path())).unwrap();
+    let config = crate::config::read(&text, Path::new(folder.path())).unwrap();
     let start = || super::start(&config, check(&config).unwrap(), Box::new(std::io::sink())).unwrap();
     let running = start();
     let address = *running.addresses.values().next().unwrap();

@@ -187,7 +187,7 @@ impl Adapter {
 
     /// A configuration in a folder; one that has passed the checks may then say that it is somebody else.
     pub fn of(text: &str, folder: &Path, says: Option<&str>) -> Self {
-        let mut config = adapter::config::read("test.toml", text, folder).unwrap();
+        let mut config = adapter::config::read(text, folder).unwrap();
         let checked = adapter::check(&config).unwrap();
         config.name = says.map_or(config.name, str::to_owned);
         let told = Told::default();
