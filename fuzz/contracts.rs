@@ -45,7 +45,7 @@ pub(crate) fn thrift_idl(bytes: &[u8]) {
             assert!(!mistakes.0.is_empty() && mistakes.0.len() <= wire::mistake::MISTAKES_MAX);
             let lines = text.split('\n').count();
             for mistake in &mistakes.0 {
-                assert!(mistake.line as usize <= lines && mistake.column > 0, "{mistake}");
+                assert!(mistake.line <= lines && mistake.column > 0, "{mistake}");
             }
         }
     }
@@ -180,7 +180,7 @@ pub(crate) fn wsdl(bytes: &[u8]) {
         Err(mistakes) => {
             assert!(!mistakes.0.is_empty() && mistakes.0.len() <= wire::mistake::MISTAKES_MAX);
             let lines = text.split('\n').count();
-            assert!(mistakes.0.iter().all(|mistake| mistake.line as usize <= lines && mistake.column > 0));
+            assert!(mistakes.0.iter().all(|mistake| mistake.line <= lines && mistake.column > 0));
         }
     }
 }

@@ -17,15 +17,22 @@ pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) ->
         .map(|(_, candidate)| candidate)
 }
 
+/// "did you mean", where something is near.
+pub fn did_you_mean<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<String> {
+    nearest(word, candidates).map(|near| format!("did you mean `{near}`?"))
+}
+
 /// "did you mean", where something is near; else what there is to choose from.
 pub fn suggestion<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str> + Clone) -> String {
-    match nearest(word, candidates.clone()) {
-        Some(near) => format!("did you mean `{near}`?"),
-        None => {
-            let all = candidates.into_iter().map(|candidate| format!("`{candidate}`")).collect::<Vec<_>>();
-            if all.is_empty() { "nothing available".to_owned() } else { format!("available: {}", all.join(", ")) }
-        }
-    }
+    suggestion_of(usize::MAX, word, candidates)
+}
+
+/// As [`suggestion`], where there may be hundreds to choose from: the first `most` of them.
+pub fn suggestion_of<'a>(most: usize, word: &str, candidates: impl IntoIterator<Item = &'a str> + Clone) -> String {
+    did_you_mean(word, candidates.clone()).unwrap_or_else(|| {
+        let all = candidates.into_iter().take(most).map(|candidate| format!("`{candidate}`")).collect::<Vec<_>>();
+        if all.is_empty() { "nothing available".to_owned() } else { format!("available: {}", all.join(", ")) }
+    })
 }
 
 #[cfg(test)]
@@ -50,5 +57,11 @@ mod tests {
         assert_eq!(suggestion("wrmup", KEYS), "did you mean `warmup`?");
         assert_eq!(suggestion("threads", ["a", "b"]), "available: `a`, `b`");
         assert_eq!(suggestion("threads", []), "nothing available");
+        assert_eq!(suggestion_of(1, "threads", ["a", "b"]), "available: `a`");
+        assert_eq!(
+            suggestion_of(1, "thread", ["a", "threads"]),
+            "did you mean `threads`?",
+            "near ones are sought among all"
+        );
     }
 }

@@ -20,15 +20,34 @@ impl Place {
     }
 }
 
-/// Line and column of the character that byte `at` belongs to, both from 1, the column in characters. Behind the end is the end.
-pub fn line_and_column(text: &str, at: usize) -> (usize, usize) {
-    let mut at = at.min(text.len());
-    while !text.is_char_boundary(at) {
-        at -= 1;
+/// Lines and columns of a text.
+#[derive(Debug)]
+pub struct Lines<'t> {
+    text: &'t str,
+    starts: Vec<usize>,
+}
+
+impl<'t> Lines<'t> {
+    /// Finds where lines start.
+    pub fn new(text: &'t str) -> Self {
+        let starts = std::iter::once(0).chain(text.match_indices('\n').map(|(at, _)| at + 1)).collect();
+        Self { text, starts }
     }
-    let before = &text[..at];
-    let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
-    (before.bytes().filter(|&byte| byte == b'\n').count() + 1, before[line_start..].chars().count() + 1)
+
+    /// Line and column of the character that a byte belongs to, both from 1, the column in characters. Behind the end is the end.
+    pub fn place_of(&self, byte: usize) -> (usize, usize) {
+        let mut at = byte.min(self.text.len());
+        while !self.text.is_char_boundary(at) {
+            at -= 1;
+        }
+        let line = self.starts.partition_point(|&start| start <= at);
+        (line, 1 + self.text[self.starts[line - 1]..at].chars().count())
+    }
+}
+
+/// The place of one byte of a text, as [`Lines::place_of`] has it.
+pub fn line_and_column(text: &str, byte: usize) -> (usize, usize) {
+    Lines::new(text).place_of(byte)
 }
 
 #[cfg(test)]
@@ -44,6 +63,8 @@ mod tests {
             ("aé", 2, (1, 2)), // within a character
             ("a\n", 1, (1, 2)),
             ("a\n", 9, (2, 1)),
+            ("a\näöx\n", 6, (2, 3)), // two letters of two bytes before it
+            ("a\näöx\n", 8, (3, 1)),
         ];
         for (text, at, place) in table {
             assert_eq!(line_and_column(text, at), place, "byte {at} of {text:?}");

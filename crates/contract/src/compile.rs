@@ -5,12 +5,14 @@ mod signature;
 
 use std::collections::BTreeMap;
 
+use config::place::Lines;
+
 use self::expression::{Compiler, Place, described};
 use self::signature::Shape;
 use crate::clause::{Clause, Identify, ServiceId, Walk};
 use crate::code::Id;
 use crate::contract::{Contract, Operation, Service};
-use crate::finding::{Found, Places, Span, suggestion};
+use crate::finding::{Found, Span, suggestion};
 use crate::promise::Promise;
 use crate::syntax::{self, ClauseKind, Direction, Expr, ExprKind, Name, Step};
 use crate::types::{Known, Schema, Type};
@@ -26,7 +28,7 @@ pub(crate) fn compile(file: &syntax::File, text: &str, known: Option<Known<'_>>,
     let empty = Schema::default();
     let given = known.is_some_and(|known| known.is_whole);
     let known = known.unwrap_or(Known { schema: &empty, is_whole: true });
-    let compile = Whole { file, text, places: Places::new(text), given, known, schema: known.schema };
+    let compile = Whole { file, text, lines: Lines::new(text), given, known, schema: known.schema };
     let mut services = Vec::new();
     let mut names = BTreeMap::new();
     if file.services.len() > MANY_MAX {
@@ -54,7 +56,7 @@ fn unique<'f>(names: &mut BTreeMap<&'f str, Span>, name: &'f Name, what: &str, f
 struct Whole<'c> {
     file: &'c syntax::File,
     text: &'c str,
-    places: Places<'c>,
+    lines: Lines<'c>,
     /// Whether a schema was given, as a whole.
     given: bool,
     known: Known<'c>,
@@ -97,7 +99,7 @@ impl Whole<'_> {
         let params = shape.params.iter().map(|(name, _)| name.clone()).collect();
         let signature = self.schema.services.get(service).and_then(|known| known.get(&name));
         let (types, id) = ((shape.params.as_slice(), &shape.result), format!("{service}.{name}"));
-        let promise = Promise::of(operation, &id, types, signature, self.schema, (self.text, &self.places));
+        let promise = Promise::of(operation, &id, types, signature, self.schema, (self.text, &self.lines));
         let mut out = Operation {
             name,
             params,
@@ -128,7 +130,7 @@ impl Whole<'_> {
             };
             let id = format!("{service}.{}.{end}", out.name);
             let blank = |span: Span, secret: bool| {
-                let (line, column) = self.places.of(span.start as usize);
+                let (line, column) = self.lines.place_of(span.start as usize);
                 Clause {
                     id,
                     text: self.text[span.range()].to_owned(),

@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::ops::Range;
 
+use config::nearest::suggestion_of;
+use config::place::{Lines, line_and_column};
 use serde::Serialize;
 
 /// Where in a text something stands: bytes from `start` up to and without `end`.
@@ -74,7 +76,7 @@ pub struct Finding {
 impl Finding {
     /// A mistake that was found outside of the text, of what stands at `span` in it.
     pub fn mistake(text: &str, span: Span, rule: &'static str, message: String) -> Self {
-        let (line, column) = Places::new(text).of(span.start as usize);
+        let (line, column) = line_and_column(text, span.start as usize);
         Self { severity: Severity::Mistake, rule, message, line, column, span: span.range(), hint: None }
     }
 }
@@ -134,56 +136,22 @@ impl Found {
 
     /// In the order of the text, each once.
     pub(crate) fn finish(self, text: &str) -> Vec<Finding> {
-        let places = Places::new(text);
+        let lines = Lines::new(text);
         let mut sorted = BTreeMap::new();
         for (severity, rule, span, message, hint) in self.raw {
             sorted.entry((span.start, severity, message)).or_insert((rule, span, hint));
         }
         let finding = |((_, severity, message), (rule, span, hint)): (_, (&'static str, Span, Option<String>))| {
-            let (line, column) = places.of(span.start as usize);
+            let (line, column) = lines.place_of(span.start as usize);
             Finding { severity, rule, message, line, column, span: span.range(), hint }
         };
         sorted.into_iter().map(finding).collect()
     }
 }
 
-/// Lines and columns of a text.
-#[derive(Debug)]
-pub(crate) struct Places<'t> {
-    text: &'t str,
-    starts: Vec<usize>,
-}
-
-impl<'t> Places<'t> {
-    pub(crate) fn new(text: &'t str) -> Self {
-        let starts = std::iter::once(0).chain(text.match_indices('\n').map(|(at, _)| at + 1)).collect();
-        Self { text, starts }
-    }
-
-    /// Line and column, both from 1, of a byte.
-    pub(crate) fn of(&self, byte: usize) -> (usize, usize) {
-        let line = self.starts.partition_point(|&start| start <= byte);
-        let start = self.starts[line - 1];
-        (line, 1 + self.text.get(start..byte).map_or(0, |before| before.chars().count()))
-    }
-}
-
-/// "did you mean", where something is near; else what there is to choose from.
+/// "did you mean", where something is near; else what there is to choose from, of an IDL the first of it.
 pub(crate) fn suggestion<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str> + Clone) -> String {
-    // Near is a third of the word's length, as in studies.
-    let limit = (word.chars().count() / 3).max(1);
-    let lower = word.to_lowercase();
-    let near = candidates
-        .clone()
-        .into_iter()
-        .map(|candidate| (strsim::osa_distance(&lower, &candidate.to_lowercase()), candidate))
-        .filter(|&(slips, candidate)| slips <= limit && slips < candidate.len().max(word.len()))
-        .min_by_key(|&(slips, _)| slips);
-    if let Some((_, near)) = near {
-        return format!("did you mean `{near}`?");
-    }
-    let all = candidates.into_iter().take(12).map(|candidate| format!("`{candidate}`")).collect::<Vec<_>>();
-    if all.is_empty() { "none available".to_owned() } else { format!("available: {}", all.join(", ")) }
+    suggestion_of(12, word, candidates)
 }
 
 /// Findings as text, one or two lines each: `file:line:column: weight: message [rule]`, and the hint.
@@ -219,26 +187,5 @@ impl<'a> Report<'a> {
     /// The findings of the file at `path`.
     pub fn new(path: &'a str, findings: &'a [Finding]) -> Self {
         Self { path, usable: findings.iter().all(|finding| finding.severity != Severity::Mistake), findings }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn places_count_characters() {
-        let places = Places::new("a\näöx\n");
-        assert_eq!(places.of(0), (1, 1));
-        assert_eq!(places.of(2), (2, 1));
-        assert_eq!(places.of(6), (2, 3), "two letters of two bytes before it");
-        assert_eq!(places.of(8), (3, 1));
-    }
-
-    #[test]
-    fn suggestions_are_near_or_all() {
-        assert_eq!(suggestion("resutl", ["result", "token"]), "did you mean `result`?");
-        assert_eq!(suggestion("nothing", ["a", "b"]), "available: `a`, `b`");
-        assert_eq!(suggestion("nothing", []), "none available");
     }
 }

@@ -3,8 +3,10 @@
 use std::collections::HashMap;
 use std::fmt;
 
+use config::place::Lines;
+
 use crate::clause::Clause;
-use crate::finding::{Places, Span};
+use crate::finding::Span;
 use crate::monitor::report::Found;
 use crate::syntax::{ClauseKind, Operation};
 use crate::types::{Field, Schema, Signature, Type};
@@ -78,7 +80,7 @@ impl Promise {
         (params, result): (&[(String, Type)], &Type),
         signature: Option<&Signature>,
         schema: &Schema,
-        (text, places): (&str, &Places<'_>),
+        (text, lines): (&str, &Lines<'_>),
     ) -> Self {
         if operation.clauses.iter().any(|clause| matches!(clause.kind, ClauseKind::Untyped)) {
             return Self::default();
@@ -86,7 +88,7 @@ impl Promise {
         let typed = |end: &str, span: Span, shown: String, make: &dyn Fn(&mut Maker<'_>) -> Option<Of>| {
             let mut maker = Maker { schema, known: HashMap::new(), records: Vec::new() };
             let of = make(&mut maker)?;
-            let (line, column) = places.of(span.start as usize);
+            let (line, column) = lines.place_of(span.start as usize);
             let clause = Clause {
                 id: format!("{id}.{end}"),
                 number: 0,

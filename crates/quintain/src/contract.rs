@@ -27,8 +27,8 @@ struct Elsewhere<'m> {
     severity: Severity,
     rule: &'static str,
     message: &'m str,
-    line: u32,
-    column: u32,
+    line: usize,
+    column: usize,
     #[serde(skip_serializing_if = "Option::is_none")]
     hint: Option<&'m str>,
 }

@@ -18,7 +18,7 @@
 use std::fmt;
 use std::ops::Range;
 
-use config::nearest::suggestion;
+use config::nearest::{did_you_mean, suggestion};
 use config::units::{self, UnitError};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -241,10 +241,8 @@ fn metric(name: &str, span: Range<usize>) -> Result<(&'static Metric, Quantity),
     let message =
         if name.is_empty() { "missing metric".to_owned() } else { format!("unknown metric `{}`", shown(name)) };
     let names = KNOWN.iter().map(|(_, short, _)| *short).chain(KNOWN.iter().map(|(full, ..)| *full));
-    let hint = match config::nearest::nearest(wanted, names) {
-        Some(near) => format!("did you mean `{near}`?"),
-        None => suggestion(wanted, KNOWN.iter().map(|(_, short, _)| *short)),
-    };
+    let hint = did_you_mean(wanted, names);
+    let hint = hint.unwrap_or_else(|| suggestion(wanted, KNOWN.iter().map(|(_, short, _)| *short)));
     Err(ObjectiveError { message, span, hint: Some(hint) })
 }
 

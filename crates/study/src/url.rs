@@ -3,7 +3,7 @@
 use std::fmt;
 use std::net::{Ipv4Addr, Ipv6Addr};
 
-use config::nearest::nearest;
+use config::nearest::did_you_mean;
 use thiserror::Error;
 
 use crate::http::{self, HttpError};
@@ -132,15 +132,10 @@ impl UrlError {
                 "ws" | "wss" | "h2" | "h2c" | "h3" | "http2" | "http3" => {
                     "supported: HTTP/1.1 over `http` and `https`".to_owned()
                 }
-                _ => match nearest(scheme, Protocol::with_scheme().map(Protocol::scheme)) {
-                    Some(name) => format!("did you mean `{name}`?"),
-                    None => {
-                        let names = Protocol::with_scheme()
-                            .map(|protocol| format!("`{}`", protocol.scheme()))
-                            .collect::<Vec<_>>();
-                        format!("supported: {}", names.join(", "))
-                    }
-                },
+                _ => did_you_mean(scheme, Protocol::with_scheme().map(Protocol::scheme)).unwrap_or_else(|| {
+                    let names = Protocol::with_scheme().map(|protocol| format!("`{}`", protocol.scheme()));
+                    format!("supported: {}", names.collect::<Vec<_>>().join(", "))
+                }),
             },
             UrlError::Login { .. } => "start the server without a password for the measurement".to_owned(),
             UrlError::UserInfo => "send it as a header: `-H 'Authorization: Basic ...'`".to_owned(),

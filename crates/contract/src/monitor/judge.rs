@@ -1,5 +1,7 @@
 //! Asking clauses, and what is told of those that are not kept.
 
+use config::place::line_and_column;
+
 use super::entry::{Entry, Origin};
 use super::event::{Call, Outcome, StepOutput, Ticket};
 use super::keep::Introduced;
@@ -10,7 +12,6 @@ use crate::clause::Clause;
 use crate::compile::is_secret_name;
 use crate::eval::show::{HIDDEN, excerpt};
 use crate::eval::{self, Env, Stop, Verdict};
-use crate::finding::Places;
 use crate::syntax::Direction;
 use crate::value::Value;
 
@@ -296,7 +297,7 @@ fn reason(clause: &Clause, stop: Stop) -> String {
     let expression = within.and_then(|start| clause.text.get(start..start + stop.span.range().len()));
     match expression {
         Some(expression) => {
-            let (line, column) = Places::new(&clause.text).of(within.unwrap_or(0));
+            let (line, column) = line_and_column(&clause.text, within.unwrap_or(0));
             let line = clause.line as usize + line - 1;
             let column = if line == clause.line as usize { clause.column as usize + column - 1 } else { column };
             format!("`{expression}` at {line}:{column}: {}", stop.why)

@@ -13,11 +13,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use config::nearest::did_you_mean;
+use config::place::line_and_column;
+
 use super::types::{
     Complex, ComplexId, Field, Message, Operation, Port, Service, Simple, SimpleId, Type, Wsdl, builtin,
 };
 use super::xml::{Document, Limits};
-use crate::mistake::{MISTAKES_MAX, Mistake, Mistakes, did_you_mean, line_and_column};
+use crate::mistake::{MISTAKES_MAX, Mistake, Mistakes};
 
 const WSDL: &str = "http://schemas.xmlsoap.org/wsdl/";
 const SOAP: &str = "http://schemas.xmlsoap.org/wsdl/soap/";

@@ -54,6 +54,6 @@ pub fn parse(
 
 /// A mistake at a byte of a file.
 fn mistake_at(source: &str, file: &str, at: usize, text: String, hint: Option<String>) -> Mistake {
-    let (line, column) = crate::mistake::line_and_column(file, at);
+    let (line, column) = config::place::line_and_column(file, at);
     Mistake { source: source.to_owned(), line, column, text, hint }
 }

@@ -152,7 +152,7 @@ fn all_mistakes_are_told_at_once() {
     check(
         "struct A {\n  1: i23 a\n  2: strin b,\n  1: i32 c\n}\nservice S extends T { A get(1: B b) }",
         &[
-            "2:6 unknown type `i23`",
+            "2:6 unknown type `i23` (did you mean `i32`?)",
             "3:6 unknown type `strin` (did you mean `string`?)",
             "6:19 unknown service `T`",
             "6:32 unknown type `B`",

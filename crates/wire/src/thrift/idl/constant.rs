@@ -1,8 +1,9 @@
 //! Values of constants and defaults, checked against their types.
 
+use config::nearest::did_you_mean;
+
 use super::resolve::Resolver;
 use super::syntax::{Const, ConstKind};
-use crate::mistake::did_you_mean;
 use crate::thrift::schema::Type;
 use crate::value::Value;
 

@@ -2,9 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use config::nearest::did_you_mean;
+
 use super::syntax::{self, Body, Const, Definition, Document, FieldDef, TypeRef};
 use super::{FILES_MAX, TEXT_MAX_BYTES, mistake_at};
-use crate::mistake::{MISTAKES_MAX, Mistake, did_you_mean};
+use crate::mistake::{MISTAKES_MAX, Mistake};
 use crate::thrift::schema::{
     Constant, Enum, EnumId, Field, Method, Requirement, Schema, Service, Struct, StructId, StructKind, Type,
 };
