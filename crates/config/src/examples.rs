@@ -49,7 +49,7 @@ pub fn read(keys: &'static Keys, key: &Key, value: &str) -> Vec<String> {
         }
         Kind::List(Kind::Text | Kind::Form(..)) => drop(section.texts(key.name)),
         Kind::Table(_) | Kind::Named(_) | Kind::Variants => drop(section.section(key.name).map(|inner| inner.name)),
-        Kind::Tables(_) => drop(section.tables(key.name).len()),
+        Kind::Tables(_) => drop(section.tables(key.name, "each").len()),
         Kind::List(_) | Kind::Other(..) | Kind::Either(_) => {}
     }
     report.finish().map_or_else(|mistakes| mistakes.iter().map(ToString::to_string).collect(), |()| Vec::new())

@@ -1,6 +1,7 @@
 //! Reads the values of one table: names in texts filled, units understood, ranges kept.
 
 use std::borrow::Cow;
+use std::ops::RangeInclusive;
 
 use crate::keys::{Key, Keys, Kind, Missing};
 use crate::nearest::suggestion;
@@ -102,8 +103,16 @@ impl<'a, F: Fill> Section<'a, F> {
         kind.find(pick).unwrap_or_else(|| panic!("`{}` is not read as declared: {kind:?}", self.called(key)))
     }
 
-    fn range(&self, key: &str) -> String {
-        self.declared(key).kind.range()
+    /// A value that is in its range.
+    fn within<T: PartialOrd>(
+        &self,
+        key: &str,
+        found: &Found<'_>,
+        value: Option<T>,
+        range: RangeInclusive<T>,
+    ) -> Option<T> {
+        let value = value.filter(|value| range.contains(value));
+        value.or_else(|| self.wrong(found, &format!("must be {}", self.declared(key).kind.range())))
     }
 
     /// Tells a key that is not there and has no value then, `Some(None)`, from one whose value is mistaken, `None`.
@@ -214,10 +223,7 @@ impl<'a, F: Fill> Section<'a, F> {
             Value::Text(text) => Some(self.unit(&found, units::count(text))?),
             _ => return self.wrong_type(&found, "a count, such as `40` or `\"50k\"`"),
         };
-        match count.filter(|count| (low..=high).contains(count)) {
-            Some(count) => Some(count),
-            None => self.wrong(&found, &format!("must be {}", self.range(key))),
-        }
+        self.within(key, &found, count, low..=high)
     }
 
     /// A count that fits 32 bits.
@@ -245,7 +251,7 @@ impl<'a, F: Fill> Section<'a, F> {
             }
             _ => return self.wrong_type(&found, "a time, such as `\"300ms\"` or `\"5s\"`"),
         };
-        if (low..=high).contains(&ns) { Some(ns) } else { self.wrong(&found, &format!("must be {}", self.range(key))) }
+        self.within(key, &found, Some(ns), low..=high)
     }
 
     /// A number per second.
@@ -271,11 +277,7 @@ impl<'a, F: Fill> Section<'a, F> {
             Value::Text(text) => self.unit(&found, units::fraction(text))?,
             _ => return self.wrong_type(&found, "a fraction, such as `0.03` or `\"3%\"`"),
         };
-        if (low..=high).contains(&fraction) {
-            Some(fraction)
-        } else {
-            self.wrong(&found, &format!("must be {}", self.range(key)))
-        }
+        self.within(key, &found, Some(fraction), low..=high)
     }
 
     /// A number without a unit.
@@ -290,10 +292,7 @@ impl<'a, F: Fill> Section<'a, F> {
             Value::Text(text) => text.trim().parse().ok(),
             _ => return self.wrong_type(&found, "a number"),
         };
-        match number.filter(|number| (low..=high).contains(number)) {
-            Some(number) => Some(number),
-            None => self.wrong(&found, &format!("must be {}", self.range(key))),
-        }
+        self.within(key, &found, number, low..=high)
     }
 
     /// A number of bytes.
@@ -306,10 +305,7 @@ impl<'a, F: Fill> Section<'a, F> {
             Value::Text(text) => Some(self.unit(&found, units::bytes(text))?),
             _ => return self.wrong_type(&found, "a number of bytes, such as `512` or `\"64KiB\"`"),
         };
-        match bytes.filter(|bytes| (low..=high).contains(bytes)) {
-            Some(bytes) => Some(bytes),
-            None => self.wrong(&found, &format!("must be {}", self.range(key))),
-        }
+        self.within(key, &found, bytes, low..=high)
     }
 
     /// One of the words, as what it means.
@@ -393,8 +389,8 @@ impl<'a, F: Fill> Section<'a, F> {
         sections.collect()
     }
 
-    /// The tables of a list of tables, each as a section of its own; `None` stands for what is none.
-    pub fn tables(&self, key: &str) -> Vec<Option<Section<'_, F>>> {
+    /// The tables of a list of tables, each as a section of its own; `None` stands for what is none. `each`: what one is called, as in "a figure".
+    pub fn tables(&self, key: &str, each: &str) -> Vec<Option<Section<'_, F>>> {
         let (keys, name) = (self.tables_at(key), self.called(key));
         let Some(Entry { node, .. }) = self.table.get(key) else { return Vec::new() };
         let Value::List(items) = &node.value else {
@@ -403,7 +399,7 @@ impl<'a, F: Fill> Section<'a, F> {
             return vec![None];
         };
         let section = |item| {
-            let table = self.as_table(item, || format!("each `[[{name}]]`"))?;
+            let table = self.as_table(item, || each.to_owned())?;
             Some(self.inner(table, keys, item.place))
         };
         items.iter().map(section).collect()

@@ -4,7 +4,6 @@ use config::nearest::suggestion;
 use config::node::Value;
 
 use crate::expand::factors::Factor;
-use crate::keys::FIGURE;
 use crate::keys::words::FIGURES;
 use crate::metric::METRICS;
 use crate::plan::{Figure, FigureKind, POLICIES, TrialRule};
@@ -15,20 +14,7 @@ const USUAL_POLICIES: [&str; 3] = ["lru", "belady", "belady-size"];
 
 /// The figures; `None` only where a mistake was reported.
 pub(crate) fn read(top: &Section, factors: &[Factor], trials: Option<&TrialRule>) -> Option<Vec<Figure>> {
-    let report = top.report;
-    let Some(entry) = top.table.get("figure") else { return Some(Vec::new()) };
-    let Value::List(items) = &entry.node.value else {
-        let message = format!("`figure` must be a list of tables, not {}", entry.node.value.kind());
-        report.mistake(entry.node.place, message, "begin each figure with `[[figure]]`".to_owned());
-        return None;
-    };
-    let figures = items.iter().map(|item| match &item.value {
-        Value::Table(table) => figure(&top.inner(table, &FIGURE, item.place), factors, trials),
-        other => {
-            report.mistake(item.place, format!("a figure must be a table, not {}", other.kind()), None);
-            None
-        }
-    });
+    let figures = top.tables("figure", "a figure").into_iter().map(|each| figure(&each?, factors, trials));
     let figures = figures.collect::<Vec<_>>();
     Some(figures.into_iter().collect::<Option<Vec<_>>>()?.into_iter().flatten().collect())
 }

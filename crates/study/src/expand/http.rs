@@ -97,47 +97,23 @@ fn mix(load: &Section, connection: Connection) -> Option<Vec<HttpRequestPlan>> {
         let hint = format!("write `{key}` in each of them, or drop them");
         load.mistake(key, format!("`load.{key}` cannot be combined with `[[load.request]]`"), hint);
     }
-    let items = match load.table.get("request").map(|entry| &entry.node) {
-        Some(node) => match &node.value {
-            Value::List(items) if items.is_empty() => {
-                load.mistake(
-                    "request",
-                    "`load.request` is empty",
-                    "begin each request with `[[load.request]]`".to_owned(),
-                );
-                return None;
-            }
-            Value::List(items) if items.len() > REQUESTS_MAX => {
-                let message = format!("{} requests, a mix allows at most {REQUESTS_MAX}", items.len());
-                load.mistake("request", message, None);
-                return None;
-            }
-            Value::List(items) => items.len(),
-            other => {
-                let message = format!("`load.request` must be a list of tables, not {}", other.kind());
-                load.mistake("request", message, "begin each request with `[[load.request]]`".to_owned());
-                return None;
-            }
-        },
-        None => 0,
-    };
-    let read = requests(load);
-    if read.len() < items {
-        let place = |node: &config::node::Node| match &node.value {
-            Value::Table(_) => None,
-            other => Some((node.place, other.kind())),
-        };
-        if let Some(Value::List(items)) = load.table.get("request").map(|entry| &entry.node.value) {
-            for (place, kind) in items.iter().filter_map(place) {
-                load.report.mistake(place, format!("a request must be a table, not {kind}"), None);
-            }
-        }
+    let sections = load.tables("request", "a request");
+    if sections.is_empty() {
+        let hint = "begin each request with `[[load.request]]`".to_owned();
+        load.mistake("request", "`load.request` is empty", hint);
+        return None;
     }
-    let requests = read.iter().map(|section| request(section, common.clone(), connection)).collect::<Vec<_>>();
-    if read.len() < items { None } else { requests.into_iter().collect() }
+    if sections.len() > REQUESTS_MAX {
+        let message = format!("{} requests, a mix allows at most {REQUESTS_MAX}", sections.len());
+        load.mistake("request", message, None);
+        return None;
+    }
+    let requests = sections.iter().map(|section| request(section.as_ref()?, common.clone(), connection));
+    // Every one is read, so that all mistakes are found.
+    requests.collect::<Vec<_>>().into_iter().collect()
 }
 
-/// The tables of `[[load.request]]`, each as a section of its own.
+/// The tables of `[[load.request]]`; of what else may stand there nothing is said yet.
 fn requests<'a>(load: &'a Section<'a>) -> Vec<Section<'a>> {
     let Some(Value::List(items)) = load.table.get("request").map(|entry| &entry.node.value) else { return Vec::new() };
     let section = |item: &'a config::node::Node| match &item.value {

@@ -9,7 +9,7 @@ use crate::section::Section;
 
 /// The tables; `None` only where a mistake was reported.
 pub(crate) fn read(top: &Section) -> Option<Vec<Table>> {
-    let tables = top.tables("table").into_iter().map(|table| one(&table?)).collect::<Vec<_>>();
+    let tables = top.tables("table", "each `[[table]]`").into_iter().map(|table| one(&table?)).collect::<Vec<_>>();
     tables.into_iter().collect()
 }
 

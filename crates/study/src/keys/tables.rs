@@ -736,7 +736,7 @@ static SLOPES: Keys = Keys {
 };
 
 /// `[[figure]]`.
-pub(crate) static FIGURE: Keys = Keys {
+static FIGURE: Keys = Keys {
     name: "figure",
     text: "A figure",
     keys: &[
