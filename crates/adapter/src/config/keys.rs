@@ -39,6 +39,7 @@ const IP: Kind = Form("an IP address", |text| text.parse::<IpAddr>().is_ok());
 const LABEL: Kind = Form("a label of 1 to 255 bytes other than `unknown`", |text| {
     (1..=255).contains(&text.len()) && text != contract::metadata::UNKNOWN
 });
+const FORMAT: Kind = Word("format", || words(FORMATS));
 const SIDE: Kind = Word("side", || words(SIDES));
 const TIME: Kind = LongDuration(1_000_000, 365 * 86_400_000_000_000);
 
@@ -94,13 +95,7 @@ pub(super) static ADAPTER: Keys = Keys {
         ),
         key("store", Table(&STORE), "{ path = \"entries.redb\" }", Means("as below"), "what is remembered of services"),
         key("reports", Table(&REPORTS), "{ format = \"json\" }", Means("as below"), "reports of broken clauses"),
-        key(
-            "checks",
-            Table(&CHECKS),
-            "{ sample = 0.1 }",
-            Means("as below"),
-            "which calls are checked, and what follows",
-        ),
+        key("checks", Table(&CHECKS), "{ sample = 0.1 }", Means("as below"), "which calls are checked, and how"),
         key("limits", Table(&LIMITS), "{ idle = \"10s\" }", Means("as below"), "bounds of memory and waiting"),
         key("tls", Table(&TLS), "{ upstream = { ca = \"ca.pem\" } }", Means("as below"), "certificates"),
         key("calls", PATH, "\"calls.csv\"", NONE, "a file with one line per call, see below"),
@@ -128,13 +123,7 @@ static PROTOCOL: Keys = Keys {
         key("idl", PATH, "\"calculator.thrift\"", Means("required for `thrift` and `thrift-http`"), "Thrift IDL"),
         key("wsdl", PATH, "\"chess.wsdl\"", Means("required for `soap`"), "WSDL"),
         key("service", Text, "\"AdderService\"", Means("NAME"), "the service's name in the IDL"),
-        key(
-            "tls",
-            Flag,
-            "true",
-            Is("false"),
-            "over HTTP: whether endpoints written as `host:port` are connected to over TLS",
-        ),
+        key("tls", Flag, "true", Is("false"), "over HTTP: whether endpoints written as `host:port` use TLS"),
     ],
 };
 
@@ -145,20 +134,8 @@ static CONSUMING: Keys = Keys {
         key("service", Text, "\"Adder\"", Mistake, "the service in the contract"),
         key("endpoint", ENDPOINT, "\"adder:8001\"", Mistake, "the endpoint as the party knows it"),
         key("listen", ADDRESS, "\"127.0.0.1:9001\"", Means("any port"), "where the party is to connect instead"),
-        key(
-            "peer",
-            ADDRESS,
-            "\"adder:38001\"",
-            NONE,
-            "where the adapter in front of that service takes other adapters",
-        ),
-        key(
-            "labels",
-            List(&Text),
-            "[\"adder\"]",
-            Means("`unknown`"),
-            "adapters that vouch for the service, and so are blamed for it",
-        ),
+        key("peer", ADDRESS, "\"adder:38001\"", NONE, "where the adapter of that service takes other adapters"),
+        key("labels", List(&Text), "[\"adder\"]", Means("`unknown`"), "adapters that vouch for it and are blamed"),
     ],
 };
 
@@ -171,13 +148,7 @@ static PROVIDING: Keys = Keys {
         key("forward", ADDRESS, "\"127.0.0.1:8001\"", Means("that of `endpoint`"), "where the service answers"),
         key("plain", ADDRESS, "\"0.0.0.0:8002\"", NONE, "where clients without an adapter are taken"),
         key("adapters", ADDRESS, "\"0.0.0.0:38001\"", NONE, "where other adapters are taken"),
-        key(
-            "adapters_at",
-            ADDRESS,
-            "\"adder:38001\"",
-            Means("as `adapters`"),
-            "that address as other adapters are told it",
-        ),
+        key("adapters_at", ADDRESS, "\"adder:38001\"", Means("as `adapters`"), "that address as others are told it"),
     ],
 };
 
@@ -209,13 +180,7 @@ static REPORTS: Keys = Keys {
     name: "reports",
     text: "Reports of broken clauses",
     keys: &[
-        key(
-            "format",
-            Word("format", || words(FORMATS)),
-            "\"json\"",
-            Is("\"text\""),
-            "Whip's own form, or a line of JSON for each",
-        ),
+        key("format", FORMAT, "\"json\"", Is("\"text\""), "Whip's own form, or a line of JSON for each"),
         key("file", PATH, "\"reports.txt\"", Means("standard output"), "where reports go"),
         key("repeat_after", TIME, "\"5m\"", Is("\"60s\""), "time in which the same report is not repeated"),
         key("per_s", Count(1, 1_000_000), "100", Is("20"), "maximum reports per second"),
@@ -247,24 +212,12 @@ static LIMITS: Keys = Keys {
             Is("\"4MiB\""),
             "maximum length of a message that is checked; longer ones stream through",
         ),
-        key(
-            "head",
-            Bytes(8 << 10, 1 << 20),
-            "\"16KiB\"",
-            Is("\"64KiB\""),
-            "maximum length of the head of an HTTP message",
-        ),
+        key("head", Bytes(8 << 10, 1 << 20), "\"16KiB\"", Is("\"64KiB\""), "maximum length of an HTTP head"),
         key("connections", Count(1, 1_000_000), "1000", Is("10_000"), "maximum connections of all listeners"),
         key("listeners", Count(0, 60_000), "16", Is("256"), "maximum listeners for learned endpoints"),
         key("connect", TIME, "\"1s\"", Is("\"5s\""), "time limit for connecting, handshakes included"),
         key("idle", TIME, "\"10s\"", Is("\"60s\""), "close a connection idle for this long"),
-        key(
-            "request",
-            TIME,
-            "\"10s\"",
-            Is("\"30s\""),
-            "time limit for the head of a request, and for the answer to one",
-        ),
+        key("request", TIME, "\"10s\"", Is("\"30s\""), "time limit for the head of a request, and for its answer"),
         key("drain", TIME, "\"30s\"", Is("\"5s\""), "time limit for calls under way when the adapter ends"),
     ],
 };
