@@ -80,7 +80,9 @@ fn find(study: &str) -> Result<PathBuf, Problem> {
     names.sort();
     let problem =
         Problem::text(Exit::Usage, format!("unknown study `{study}`: neither a file nor `{}`", named.display()));
+    let near = config::nearest::nearest(study, names.iter().map(String::as_str));
     Err(match names.as_slice() {
+        _ if let Some(near) = near => problem.hint(format!("did you mean `{near}`?")),
         [] => problem.hint(format!(
             "studies are looked up in `{FOLDER}/` of the working directory; change directory, or give a path"
         )),

@@ -20,6 +20,23 @@ clients = [{clients}]
 }
 
 #[test]
+fn a_study_that_is_not_there_has_a_near_name_or_the_list() {
+    let folder = Folder::new();
+    std::fs::create_dir(folder.path().join("studies")).unwrap();
+    for name in ["volley", "whip"] {
+        folder.write(&format!("studies/{name}.toml"), &study("x -p {port}", "1"));
+    }
+    for (name, hint) in [
+        ("voley", "hint: did you mean `volley`?"),
+        ("something", "hint: available in `studies/`: volley, whip"),
+        ("mine.toml", "no study file `mine.toml`"),
+    ] {
+        let ran = folder.quintain(&["check", name]).expect(2);
+        assert!(ran.err.contains(hint), "{name}: {}", ran.err);
+    }
+}
+
+#[test]
 fn a_command_that_needs_a_shell_is_a_mistake_with_its_place() {
     let folder = Folder::new();
     let text = r#"question = "?"
