@@ -1,4 +1,4 @@
-//! A cache that breaks subjects/CONTRACT.md in the one way that its first argument names, or keeps it (`none`): a few commands of memcached's
+//! A cache that breaks subjects/REQUIREMENTS.md in the one way that its first argument names, or keeps it (`none`): a few commands of memcached's
 //! text, a blocking thread per connection, so that each defect is a line.
 
 use std::collections::HashMap;

@@ -1,4 +1,4 @@
-//! A server of HTTP that breaks subjects/CONTRACT.md in the one way that its first argument names, or keeps it (`none`).
+//! A server of HTTP that breaks subjects/REQUIREMENTS.md in the one way that its first argument names, or keeps it (`none`).
 //! A blocking thread per connection, so that each defect is a line.
 
 use std::io::{ErrorKind, Read, Write};

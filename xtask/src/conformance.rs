@@ -1,4 +1,4 @@
-//! `cargo xtask subjects`: whether servers keep `subjects/CONTRACT.md`.
+//! `cargo xtask subjects`: whether servers keep `subjects/REQUIREMENTS.md`.
 //!
 //! A suite of cases runs against each server as a process; it knows nothing of its language. Every wait is bounded, and no
 //! server outlives the suite.
@@ -89,7 +89,7 @@ pub fn run(arguments: &[String]) -> Result<(), String> {
     match (failed, outcomes.len() - skipped) {
         (_, 0) => Err("error: nothing was checked".to_owned()),
         (0, _) => Ok(()),
-        (failed, _) => Err(format!("error: servers that break subjects/CONTRACT.md: {failed}")),
+        (failed, _) => Err(format!("error: servers that break subjects/REQUIREMENTS.md: {failed}")),
     }
 }
 
@@ -105,7 +105,7 @@ impl Outcome {
 
 fn help() -> String {
     let mut text = "\
-Checks that servers keep subjects/CONTRACT.md.
+Checks that servers keep subjects/REQUIREMENTS.md.
 
 Usage: cargo xtask subjects [NAME...] [--kind KIND] [--case CASE]...
        cargo xtask subjects --command 'CMD with {port}' [--kind KIND] [--case CASE]...

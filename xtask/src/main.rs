@@ -26,7 +26,7 @@ Verbs:
   claims    hold what the four sources state against the runs of a store; `cargo xtask claims --help` says more
   coverage  simulate how often the intervals of the statistics hold what they promise
   hit-ratio replay the gates' workloads against every evictor of the cache
-  subjects  check that servers keep subjects/CONTRACT.md; `cargo xtask subjects --help` says more
+  subjects  check that servers keep subjects/REQUIREMENTS.md; `cargo xtask subjects --help` says more
   help      print this";
 
 fn main() -> ExitCode {

@@ -1,4 +1,4 @@
-// A server that breaks subjects/CONTRACT.md in the one way that its first argument names, or keeps it (`none`).
+// A server that breaks subjects/REQUIREMENTS.md in the one way that its first argument names, or keeps it (`none`).
 // A blocking thread per connection, small reads, so that each defect is a line.
 #include <arpa/inet.h>
 #include <errno.h>

@@ -41,7 +41,8 @@ pub(crate) enum Parsed {
         /// What an operation on a cache came to.
         seen: CacheOutcome,
     },
-    /// No answer: nothing that follows can be trusted either.
+    /// No answer: nothing that follows can be trusted either, so the connection is given up as lost, and its client backs off. A wrong answer on a sound
+    /// connection is an [`Parsed::Answer`] with a fault.
     Broken(Fault),
 }
 
@@ -88,7 +89,8 @@ pub(crate) trait Protocol {
     /// Leaves the next one out.
     fn skip(&mut self) {}
 
-    /// Appends the next request of a connection to `out`, and tells what its answer must be.
+    /// Appends the next request of a connection to `out`, and tells what its answer must be. With
+    /// [`Connection::PerRequest`](study::spec::Connection::PerRequest) a request begins with its connect: it is in flight, and its time runs, before it is appended.
     fn request(&mut self, stream: &mut Self::Stream, now: Nanos, rng: &mut Rng, out: &mut Vec<u8>) -> Self::Expected;
 
     /// Appends a request again that was sent on a connection before, for the first of a new one; its answer must be the same.
@@ -105,7 +107,8 @@ pub(crate) trait Protocol {
         false
     }
 
-    /// Reads on in the answer to the oldest request in flight.
+    /// Reads on in the answer to the oldest request in flight: [`Parsed::More`] until it is whole. Where its end is that of the stream, [`Protocol::end`] has the
+    /// answer.
     fn read(&mut self, stream: &mut Self::Stream, expected: Self::Expected, bytes: &[u8], now: Nanos) -> Parsed;
 
     /// The subject's stream has ended while this answer was awaited: that may be its end.

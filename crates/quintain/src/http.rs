@@ -47,24 +47,23 @@ pub(crate) fn asked(
         (None, None) => None,
     };
     let first = entries.as_ref().and_then(|entries| entries.first()).map(|entry| entry.url.clone());
-    if let Some(Url { protocol: Protocol::Pingpong, .. }) = &first {
-        let flags = given_flags(args);
-        if !flags.is_empty() {
-            let (are, flags) = (if flags.len() == 1 { "is" } else { "are" }, flags.join(", "));
-            let hint = "drop them, or load `http://...`".to_owned();
-            mistakes.add(format!("{flags} {are} HTTP only, not supported by `pingpong://`"), Some(hint));
+    if let Some(url) = &first {
+        match url.protocol {
+            Protocol::Pingpong => {
+                let flags = given_flags(args);
+                if !flags.is_empty() {
+                    let (are, flags) = (if flags.len() == 1 { "is" } else { "are" }, flags.join(", "));
+                    let hint = "drop them, or load `http://...`".to_owned();
+                    mistakes.add(format!("{flags} {are} HTTP only, not supported by `pingpong://`"), Some(hint));
+                }
+                let (address, name) = (url.address(), url.to_string());
+                let target = Target::Pingpong { address };
+                return Some(Asked { target, pipeline: 1, connection: Connection::KeepAlive, name, notes });
+            }
+            Protocol::Cache(dialect) => return cache(url, dialect, args, workload, mistakes),
+            // No URL is a journey's.
+            Protocol::Http | Protocol::Https | Protocol::Journey => {}
         }
-        let url = first?;
-        return Some(Asked {
-            target: Target::Pingpong { address: url.address() },
-            pipeline: 1,
-            connection: Connection::KeepAlive,
-            name: url.to_string(),
-            notes,
-        });
-    }
-    if let Some(Url { protocol: Protocol::Cache(dialect), .. }) = &first {
-        return cache(first.as_ref()?, *dialect, args, workload, mistakes);
     }
     if args.script.is_some() {
         let hint = "use `--urls FILE` for a mix of requests, or `-X`, `-H` and `--body`".to_owned();

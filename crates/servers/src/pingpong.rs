@@ -1,4 +1,4 @@
-//! Volley's server: each word is answered by the word plus one; zero terminates. Source: `subjects/CONTRACT.md`.
+//! Volley's server: each word is answered by the word plus one; zero terminates. Source: `subjects/REQUIREMENTS.md`.
 
 use net::{Conn, Data, Driver};
 use wire::pingpong::{self, WORD_BYTES};

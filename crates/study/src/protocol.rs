@@ -85,6 +85,15 @@ impl Protocol {
         self.row().2
     }
 
+    /// Whether its URLs have a path, which is requested; those of other protocols end with the port.
+    pub fn has_path(self) -> bool {
+        // Each by name, so that a new one is decided here.
+        match self {
+            Protocol::Http | Protocol::Https => true,
+            Protocol::Pingpong | Protocol::Journey | Protocol::Cache(_) => false,
+        }
+    }
+
     /// How a cache is spoken to; `None`: no cache.
     pub fn dialect(self) -> Option<Dialect> {
         match self {

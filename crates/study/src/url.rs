@@ -192,13 +192,13 @@ pub fn parse(text: &str) -> Result<Url, UrlError> {
         Some((path, fragment)) => (path, Some(fragment.to_owned())),
         None => (path, None),
     };
-    let target = match (protocol, path) {
-        (Protocol::Pingpong | Protocol::Cache(_), "" | "/") => String::new(),
-        (Protocol::Pingpong | Protocol::Cache(_), path) => {
+    let target = match path {
+        "" | "/" if !protocol.has_path() => String::new(),
+        path if !protocol.has_path() => {
             return Err(UrlError::Path { path: path.to_owned(), scheme: protocol.scheme() });
         }
-        (_, path) if path.starts_with('/') => http::target(path)?,
-        (_, path) => http::target(&format!("/{path}"))?,
+        path if path.starts_with('/') => http::target(path)?,
+        path => http::target(&format!("/{path}"))?,
     };
     Ok(Url { protocol, host, port, target, fragment })
 }

@@ -15,7 +15,6 @@ use std::ops::Range;
 use config::Diagnostic;
 
 use crate::http;
-use crate::protocol::Protocol;
 use crate::url::{self, Url};
 
 /// Bytes of one file at most.
@@ -133,7 +132,7 @@ impl Reader<'_> {
             Ok(url) => url,
             Err(error) => return self.mistake(span, error.to_string(), error.hint()),
         };
-        if url.protocol == Protocol::Pingpong {
+        if !url.protocol.has_path() {
             return self.mistake(span, "only `http` and `https` URLs can be listed".to_owned(), None);
         }
         if let Some(first) = self.entries.first()

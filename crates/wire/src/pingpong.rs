@@ -1,5 +1,5 @@
 //! Volley's protocol: a word of 32 bits in network byte order, answered by the word plus one, wrapping; zero asks the
-//! server to terminate. Source: `subjects/CONTRACT.md`.
+//! server to terminate. Source: `subjects/REQUIREMENTS.md`.
 
 /// Bytes of a word on the wire.
 pub const WORD_BYTES: usize = 4;

@@ -1,4 +1,4 @@
-//! What caches promise, in the protocols of memcached and Redis and over HTTP: subjects/CONTRACT.md, "Caches".
+//! What caches promise, in the protocols of memcached and Redis and over HTTP: subjects/REQUIREMENTS.md, "Caches".
 //!
 //! A server is asked what it speaks and who it is. Conversations in a protocol that it does not speak are not held; where memcached
 //! or Redis is known to answer otherwise, the row says how, and why that is as good.

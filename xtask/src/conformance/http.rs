@@ -1,4 +1,4 @@
-//! What servers of HTTP promise: subjects/CONTRACT.md, "HTTP".
+//! What servers of HTTP promise: subjects/REQUIREMENTS.md, "HTTP".
 
 use std::io::{ErrorKind, Write};
 use std::thread;

@@ -1,4 +1,4 @@
-//! What servers of ping-pong promise: subjects/CONTRACT.md, "Ping-pong".
+//! What servers of ping-pong promise: subjects/REQUIREMENTS.md, "Ping-pong".
 
 use std::io::{ErrorKind, Read, Write};
 use std::thread;

@@ -44,7 +44,7 @@ pub(crate) fn check_keys(load: &Section) {
 
 /// What is asked with `protocol`; `None` only where a mistake was reported.
 pub(crate) fn read(load: &Section, protocol: Protocol) -> Option<Http> {
-    if !matches!(protocol, Protocol::Http | Protocol::Https) {
+    if !protocol.has_path() {
         let dialect = protocol.dialect();
         let own = OWN.iter().chain(&TLS);
         for key in own.filter(|key| load.has(key) && !(dialect.is_some() && **key == "pipeline")) {
