@@ -430,6 +430,7 @@ impl Trial<'_> {
             network: NetworkCounters::default(),
             verdict: None,
             probes: Probes { before: self.probes(0), after: self.probes(1) },
+            agents: Vec::new(),
             warnings: Vec::new(),
         };
         (record.verdict, record.warnings) = verdict::judge(&record, self.run.calibration.as_ref());
@@ -658,6 +659,7 @@ fn run(servers: &[&str], cores: &[i64], clients: &[i64]) -> Run {
         references: Vec::new(),
         state: Some(study::record::RunState::Complete),
         resume: String::new(),
+        nodes: Vec::new(),
         plan: Plan {
             study: "volley".to_owned(),
             question: "How does ping-pong latency scale with server cores and clients?".to_owned(),

@@ -314,7 +314,7 @@ fn limit(measured: &[&Record]) -> Option<LimitFinding> {
     // What speaks least about the subject wins a tie.
     let caution = |limit: &Limit| match limit {
         Limit::Shared => 4,
-        Limit::Generator => 3,
+        Limit::Generator | Limit::Network => 3,
         Limit::Proxy => 1,
         Limit::Latency => 2,
         Limit::Neither => 1,
@@ -327,7 +327,7 @@ fn limit(measured: &[&Record]) -> Option<LimitFinding> {
 
 fn mark(limit: Limit) -> Option<Mark> {
     match limit {
-        Limit::Generator => Some(Mark::GeneratorBound),
+        Limit::Generator | Limit::Network => Some(Mark::GeneratorBound),
         Limit::Shared => Some(Mark::Shared),
         Limit::Subject | Limit::Proxy | Limit::Neither | Limit::Latency => None,
     }

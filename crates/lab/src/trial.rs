@@ -74,6 +74,7 @@ impl Trial<'_> {
             verdict: None,
             probes: Probes::default(),
             warnings: Vec::new(),
+            agents: Vec::new(),
         };
         record.outcome = match self.measure(&mut record, say) {
             Ok(measurement) => Outcome::Measured(measurement),

@@ -175,6 +175,7 @@ fn begin(args: &RunArgs, opened: Opened, store: &Store) -> Result<(Run, Owner), 
         references: Vec::new(),
         state: Some(RunState::Running),
         resume: String::new(),
+        nodes: Vec::new(),
         host,
         plan,
     };

@@ -41,6 +41,7 @@ pub mod journey;
 pub mod keys;
 pub mod limits;
 pub mod metric;
+pub mod node;
 pub mod objective;
 pub mod parse;
 pub mod plan;

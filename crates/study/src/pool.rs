@@ -116,6 +116,30 @@ pub fn pool(parts: &[Measurement]) -> Result<Measurement, PoolError> {
     Ok(all)
 }
 
+/// What is kept of one part beside the whole: all but the windows and the fine buckets. `workers` of `of` are its own, which says how much of an offered
+/// rate is.
+///
+/// # Errors
+/// [`PoolError::Histogram`].
+pub fn outline(part: &Measurement, nth: usize, workers: u32, of: u32) -> Result<Measurement, PoolError> {
+    let coarse = |what, stored: &Histogram| {
+        let fine = stats::Histogram::try_from(stored).map_err(|error| PoolError::Histogram { nth, what, error })?;
+        let mut coarse = stats::Histogram::with_precision(stats::Histogram::WINDOW_PRECISION);
+        coarse.merge(&fine);
+        Ok::<_, PoolError>(Histogram::from(&coarse))
+    };
+    let optional = |what, stored: &Option<Histogram>| stored.as_ref().map(|stored| coarse(what, stored)).transpose();
+    let mut outline = Measurement { windows: Vec::new(), journey: None, cache: None, ..part.clone() };
+    outline.service = coarse("service time", &part.service)?;
+    outline.connect = coarse("connect time", &part.connect)?;
+    outline.response = optional("response time", &part.response)?;
+    outline.lag_thread = optional("lag of the thread", &part.lag_thread)?;
+    outline.lag_connection = optional("lag for a connection", &part.lag_connection)?;
+    outline.handshake = optional("handshake time", &part.handshake)?;
+    outline.offered_per_s = part.offered_per_s.map(|rate| rate * f64::from(workers) / f64::from(of.max(1)));
+    Ok(outline)
+}
+
 fn censored(parts: &[Measurement]) -> Result<Option<Censored>, PoolError> {
     let Some(each) = parts.iter().map(|part| part.censored.as_deref()).collect::<Option<Vec<_>>>() else {
         return Ok(None);

@@ -53,6 +53,76 @@ pub struct Run {
     /// The shell command that resumes it.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub resume: String,
+    /// The machines of its cluster; empty: all ran on [`Run::host`].
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub nodes: Vec<Node>,
+}
+
+/// A machine of a cluster, as it was when the run started.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Node {
+    /// Its name in the cluster.
+    pub name: String,
+    /// What ran there.
+    pub role: Role,
+    /// Its address in the network of the load.
+    pub address: String,
+    /// The machine.
+    pub host: Host,
+    /// What `quintain doctor` found there.
+    pub doctor: Vec<Finding>,
+    /// SHA-256 of the quintain binary there, hexadecimal.
+    pub build: String,
+    /// The network interface that has [`Node::address`]; `None`: not found.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub interface: Option<Interface>,
+    /// The path to the server's machine, measured before the first trial; `None` for the server's own, and where it was not measured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub link: Option<Link>,
+}
+
+/// What runs on a machine of a cluster.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Role {
+    /// The server, and the proxies in front of it.
+    Subject,
+    /// A generator.
+    Load,
+}
+
+impl Role {
+    /// Its word in a cluster file and in `--hosts`.
+    pub fn word(self) -> &'static str {
+        match self {
+            Role::Subject => "subject",
+            Role::Load => "load",
+        }
+    }
+}
+
+/// A network interface, as `/sys/class/net` describes it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Interface {
+    /// Its name.
+    pub name: String,
+    /// Its speed, megabits per second; `None`: the driver does not tell, as virtual ones.
+    pub speed_mbit_per_s: Option<u64>,
+    /// Maximum transmission unit, bytes.
+    pub mtu_bytes: Option<u64>,
+    /// Its driver.
+    pub driver: Option<String>,
+    /// Receive queues.
+    pub receive_queues: Option<u32>,
+}
+
+/// A path between a generator's machine and the server's, measured with bulk transfers and single requests.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Link {
+    /// Payload received from the server's machine, bytes per second.
+    pub receive_bytes_per_s: f64,
+    /// Median time of a small request with nothing else on the path, ns.
+    pub round_trip_ns_p50: f64,
 }
 
 /// State of a run.
@@ -315,6 +385,40 @@ pub struct Record {
     pub probes: Probes,
     /// Warnings.
     pub warnings: Vec<Warning>,
+    /// The generators one by one, of a load from several machines; the measurement is that of all together.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub agents: Vec<Agent>,
+}
+
+/// One generator of a cluster in one trial.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Agent {
+    /// Name of its machine.
+    pub node: String,
+    /// Its CPUs.
+    pub cpus: Vec<u32>,
+    /// What it measured itself, without windows and with coarse histograms ([`crate::pool::outline`]); `offered_per_s` is its own part.
+    pub measurement: Box<Measurement>,
+    /// Counters of its machine's network stack from the start of the load to its end.
+    pub network: NetworkCounters,
+    /// Its machine's clock.
+    pub clock: NodeClock,
+    /// The bottleneck of its part alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub verdict: Option<Verdict>,
+}
+
+/// The monotonic clock of a machine against that of the lab, from ping-pongs before and after a trial: the true offset lies within the error of the measured one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct NodeClock {
+    /// Its clock minus the lab's before the trial, ns.
+    pub offset_ns: i64,
+    /// Half of the shortest round trip, ns.
+    pub error_ns: u64,
+    /// The offset after the trial, ns; `None`: the trial failed first.
+    pub after_offset_ns: Option<i64>,
+    /// The error of that, ns.
+    pub after_error_ns: Option<u64>,
 }
 
 /// A short fixed piece of work on all CPUs of server and generator at once, while neither ran. Empty if it was not or could
@@ -414,6 +518,8 @@ pub enum FailureKind {
     /// A proxy could not be started, or exited under load.
     #[serde(alias = "middle")]
     Proxy,
+    /// A machine of the cluster, or its clock, did not do what was asked of it.
+    Node,
 }
 
 /// What a proxy used, and its traffic.
@@ -571,6 +677,8 @@ pub enum Limit {
     Proxy,
     /// Latency: few clients wait for responses, and no CPU is busy.
     Latency,
+    /// The network between a generator's machine and the server's: full, lossy, or slower than that of the other generators.
+    Network,
 }
 
 impl Limit {
@@ -583,6 +691,7 @@ impl Limit {
             Limit::Shared => "shared",
             Limit::Proxy => "proxy",
             Limit::Latency => "latency",
+            Limit::Network => "network",
         }
     }
 }

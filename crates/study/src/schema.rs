@@ -3,11 +3,12 @@
 use schemars::{JsonSchema, Schema, schema_for};
 
 use crate::keys;
+use crate::node::{Order, Said};
 use crate::seam::{Heard, Told};
 use crate::{LoadSpec, Measurement, Plan, Record, Run};
 
 /// The stem of each file in schemas/ that this crate owns, with its text.
-pub fn schemas() -> [(&'static str, String); 8] {
+pub fn schemas() -> [(&'static str, String); 10] {
     [
         ("run", text::<Run>()),
         ("record", text::<Record>()),
@@ -16,6 +17,8 @@ pub fn schemas() -> [(&'static str, String); 8] {
         ("measurement", text::<Measurement>()),
         ("generator-told", text::<Told>()),
         ("generator-heard", text::<Heard>()),
+        ("node-order", text::<Order>()),
+        ("node-said", text::<Said>()),
         ("study", pretty(&keys::schema())),
     ]
 }

@@ -67,5 +67,6 @@ fn word(kind: FailureKind) -> &'static str {
         FailureKind::Hung => "hung",
         FailureKind::Generator => "generator failed",
         FailureKind::Proxy => "proxy failed",
+        FailureKind::Node => "machine lost",
     }
 }
