@@ -306,6 +306,7 @@ fn stray(file: &str) -> Done {
 fn carry_out(plan: &str, records: &str) -> Done {
     let plan = serde_json::from_str(&std::fs::read_to_string(plan)?)?;
     let options = lab::Options {
+        cluster: None,
         exe: std::env::current_exe()?,
         directory: PathBuf::from("."),
         cpus: lab::host::read(Path::new("/")).cpus,

@@ -47,12 +47,21 @@ pub fn build_all(plan: &Plan, options: &Options, hooks: &mut Hooks<'_>) -> Resul
                 live: None,
             });
             let begun = clock::now();
-            let place = options.directory.join(directory.unwrap_or(""));
-            let Some(outcome) = build(&supervisor, command, &place, options, hooks.interrupted) else { break 'points };
+            let cpus = options.cpus.iter().map(|cpu| cpu.index).collect::<Vec<_>>();
+            let outcome = match &options.cluster {
+                None => {
+                    let place = options.directory.join(directory.unwrap_or(""));
+                    build(&supervisor, command, &place, &cpus, hooks.interrupted)
+                }
+                Some(cluster) => cluster.build(command, directory, hooks.interrupted),
+            };
+            let Some(outcome) = outcome else { break 'points };
             let elapsed_ns = clock::nanos(clock::now() - begun);
             builds.push((directory, Build { command: command.to_owned(), points: vec![index], outcome, elapsed_ns }));
         }
-        for program in point.proxies.iter().filter_map(|proxy| absent(proxy, &options.directory)) {
+        // What another machine lacks is told when it is to be started there.
+        let proxies = if options.cluster.is_some() { &[] } else { point.proxies.as_slice() };
+        for program in proxies.iter().filter_map(|proxy| absent(proxy, &options.directory)) {
             let outcome = || BuildOutcome::Skipped { reason: format!("`{program}` is not installed") };
             match builds.iter_mut().find(|(_, build)| build.command == program) {
                 Some((_, build)) => build.points.push(index),
@@ -91,11 +100,11 @@ fn absent(proxy: &ProxyPlan, directory: &Path) -> Option<String> {
 }
 
 /// `None`: interrupted.
-fn build(
+pub(crate) fn build(
     supervisor: &Supervisor,
     command: &str,
     directory: &Path,
-    options: &Options,
+    cpus: &[u32],
     interrupted: &dyn Fn() -> bool,
 ) -> Option<BuildOutcome> {
     let failed = |output_tail: String| Some(BuildOutcome::Failed { output_tail });
@@ -103,9 +112,8 @@ fn build(
         Ok(words) => words,
         Err(mistake) => return failed(mistake.to_string()),
     };
-    let cpus: Vec<u32> = options.cpus.iter().map(|cpu| cpu.index).collect();
     let environment = Default::default();
-    let launch = Launch { cpus: &cpus, words: &words, directory, environment: &environment, talk: false };
+    let launch = Launch { cpus, words: &words, directory, environment: &environment, talk: false };
     let mut child = match supervisor.spawn(&launch) {
         Ok(child) => child,
         Err(error) => return failed(format!("cannot start `{command}`: {error}")),

@@ -12,9 +12,14 @@ pub fn now() -> Instant {
 pub fn at_monotonic(ns: u64) -> Instant {
     // Before the other clock, so that losing the processor between the two makes the moment earlier, never later than it was.
     let (now, wanted) = (now(), Duration::from_nanos(ns));
-    let time = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
-    let shown = Duration::new(time.tv_sec.cast_unsigned(), u32::try_from(time.tv_nsec).unwrap_or(0));
+    let shown = Duration::from_nanos(monotonic_ns());
     if wanted >= shown { now + (wanted - shown) } else { now.checked_sub(shown - wanted).unwrap_or(now) }
+}
+
+/// What the monotonic clock of this machine (`CLOCK_MONOTONIC`) shows, ns.
+pub fn monotonic_ns() -> u64 {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
+    nanos(Duration::new(time.tv_sec.cast_unsigned(), u32::try_from(time.tv_nsec).unwrap_or(0)))
 }
 
 /// Wall time now, seconds since 1970; 0 on a machine whose clock stands before that.

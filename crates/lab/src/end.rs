@@ -9,6 +9,8 @@ pub(crate) enum End {
     Failed(Failure),
     /// We were asked to end: no record.
     Interrupted,
+    /// A machine of the cluster is lost: no record, and no further trial.
+    Lost(String),
 }
 
 pub(crate) fn failed(kind: FailureKind, message: impl Into<String>) -> End {

@@ -1,31 +1,28 @@
 //! The generator as a process, which the lab talks with as [`study::seam`] says.
 
-use std::fs::File;
-use std::io::{self, Read, Write};
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::io;
+use std::os::fd::BorrowedFd;
 use std::path::Path;
-use std::process::ChildStdin;
 use std::time::Duration;
 
-use study::seam::{Heard, Told};
+use study::seam::Heard;
 use study::spec::{LoadSpec, Stop, Warmup};
 
+use crate::end::saying;
+use crate::lines::{Lines, Writer};
 use crate::process::{Child, Launch, Supervisor};
 
-/// The longest line taken, bytes: a histogram of every window of a long trial fits a hundred times.
-const LINE_MAX: usize = 256 * 1024 * 1024;
 /// How long a warm-up may take that is given in requests.
 const WARMUP_MAX: Duration = Duration::from_secs(120);
+/// How long a generator may leave what it is told unread.
+const UNREAD_MAX: Duration = Duration::from_secs(15);
 
 /// A generator that runs.
 #[derive(Debug)]
 pub(crate) struct Generator {
     pub(crate) child: Child,
-    input: Option<ChildStdin>,
-    output: File,
-    unread: Vec<u8>,
-    /// How far `unread` was searched for the end of a line.
-    searched: usize,
+    input: Option<Writer>,
+    output: Lines,
 }
 
 impl Generator {
@@ -34,60 +31,46 @@ impl Generator {
         let words = ["quintain", "load", "--spec", "-"].map(str::to_owned);
         let launch = Launch { cpus, words: &words, directory, environment: &Default::default(), talk: true };
         let mut child = supervisor.spawn(&launch)?;
-        let text = serde_json::to_vec(spec)?;
-        let mut input = child.input.take();
-        if let Some(input) = &mut input {
-            // It reads before it does anything else, so this waits for no more than its start, and only where bodies are long; and one that
-            // ended before it read says why elsewhere.
-            let _ = input.write_all(&text);
-        }
-        let output = child.output.take().ok_or_else(|| io::Error::other("the generator has no stdout"))?;
-        Ok(Self { child, input, output: OwnedFd::from(output).into(), unread: Vec::new(), searched: 0 })
+        let lacks = |what| io::Error::other(format!("the generator has no {what}"));
+        let input = Writer::new(child.input.take().ok_or_else(|| lacks("stdin"))?, UNREAD_MAX)?;
+        let output = Lines::of(child.output.take().ok_or_else(|| lacks("stdout"))?);
+        // It reads before it does anything else, so this waits for no more than its start, and only where bodies are long; and one that
+        // ended before it read says why elsewhere.
+        let _ = input.say(spec);
+        Ok(Self { child, input: Some(input), output })
     }
 
-    /// Tells it that what the subject has used is read.
-    pub(crate) fn tell_read(&mut self) {
-        if let Some(mut input) = self.input.take()
-            && let Ok(line) = serde_json::to_vec(&Heard::Read {})
-        {
-            // One that has ended meanwhile needs no word of it.
-            let _ = input.write_all(&line);
+    /// One that has ended meanwhile needs no word.
+    pub(crate) fn tell(&mut self, heard: Heard) {
+        if let Some(input) = &self.input {
+            let _ = input.say(&heard);
+        }
+        // It hears nothing after this.
+        if heard == (Heard::Read {}) {
+            self.input = None;
         }
     }
 
     /// Readable when it has said something.
     pub(crate) fn output(&self) -> BorrowedFd<'_> {
-        self.output.as_fd()
+        self.output.handle()
     }
 
-    /// Reads what is there, once; `None`: it will say no more. Waits when nothing is there.
-    pub(crate) fn read(&mut self) -> Result<Option<Vec<Told>>, String> {
-        let mut buffer = [0; 64 * 1024];
-        let count = match self.output.read(&mut buffer) {
-            Ok(0) => return Ok(None),
-            Ok(count) => count,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => 0,
-            Err(error) => return Err(format!("cannot read its output: {error}")),
-        };
-        self.unread.extend_from_slice(&buffer[..count]);
-        let mut lines = Vec::new();
-        while let Some(length) = self.unread[self.searched..].iter().position(|byte| *byte == b'\n') {
-            let line: Vec<u8> = self.unread.drain(..self.searched + length + 1).collect();
-            self.searched = 0;
-            if !line.trim_ascii().is_empty() {
-                lines.push(parse(&line)?);
-            }
+    /// The lines that it has said, as they are; the error says how it ended.
+    pub(crate) fn lines(&mut self) -> Result<Vec<Vec<u8>>, String> {
+        if let Some(lines) = self.output.read()? {
+            return Ok(lines);
         }
-        self.searched = self.unread.len();
-        if self.searched > LINE_MAX { Err("it wrote an overlong line".to_owned()) } else { Ok(Some(lines)) }
+        let exit = self.child.wait(Duration::from_secs(1));
+        let exit = exit.map_or("it closed its output".to_owned(), |exit| exit.to_string());
+        Err(format!("{exit} without a measurement{}", saying(&self.child.last_words())))
     }
-}
 
-fn parse(line: &[u8]) -> Result<Told, String> {
-    serde_json::from_slice(line).map_err(|error| {
-        let text: String = String::from_utf8_lossy(line).trim_end().chars().take(80).collect();
-        format!("unexpected line in its output: `{text}` ({error})")
-    })
+    /// Ends it: at once, or where it has done, after so long.
+    pub(crate) fn end(&mut self, patience: Duration) {
+        self.child.wait(patience);
+        self.child.kill();
+    }
 }
 
 /// After so long a generator that obeys `spec` has ended, whatever the subject does; `margin` is what it may take beside the load.

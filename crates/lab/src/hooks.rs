@@ -1,10 +1,13 @@
 //! What the lab is told from outside, and what it tells: it has no opinion about numbers and prints nothing.
 
 use std::path::PathBuf;
+use std::rc::Rc;
 
 use study::Warning;
 use study::record::{Cpu, IdlePolicy, Probe, Record, Step, Verdict};
 pub use study::seam::Progress as Live;
+
+use crate::cluster::Cluster;
 
 /// How to carry a plan out on this machine.
 #[derive(Clone, Debug)]
@@ -17,6 +20,8 @@ pub struct Options {
     pub cpus: Vec<Cpu>,
     /// What idle processors do while trials run.
     pub idle: IdlePolicy,
+    /// The machines that trials are carried out on; `None`: this one.
+    pub cluster: Option<Rc<Cluster>>,
     /// What tells how fast processors are before and after each trial, given those of the subject and of the generator: [`crate::probe::run`],
     /// or what a test makes up.
     pub probe: fn(&[u32], &[u32]) -> Vec<Probe>,
@@ -88,7 +93,7 @@ pub struct Ended {
 }
 
 /// What ended a run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Cause {
     /// Every point has what it needs, or all that it may have.
     Complete,
@@ -96,6 +101,8 @@ pub enum Cause {
     OutOfTime,
     /// [`Hooks::interrupted`] said so; the unfinished trial is dropped.
     Interrupted,
+    /// A machine of the cluster was lost, with the reason; the unfinished trial is dropped.
+    Lost(String),
 }
 
 /// Why a run could not go on. A trial that fails is no such reason: it leaves a record.

@@ -14,6 +14,7 @@
 mod build;
 pub mod busy;
 pub mod clock;
+pub mod cluster;
 pub mod cpus;
 pub mod doctor;
 mod end;
@@ -21,7 +22,9 @@ pub mod exec;
 mod generator;
 mod hooks;
 pub mod host;
+mod lines;
 mod listener;
+mod load;
 mod network;
 pub mod noise;
 pub mod presence;
@@ -33,6 +36,8 @@ pub mod revision;
 mod run;
 mod sample;
 mod server;
+mod spinner;
+mod subject;
 mod tail;
 mod target;
 #[cfg(test)]

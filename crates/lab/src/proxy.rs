@@ -3,19 +3,20 @@
 use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::fs;
+use std::net::IpAddr;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
 use study::plan::{Level, Plan};
 use study::proxy::ProxyPlan;
-use study::record::{FailureKind, ProxyUse};
+use study::record::{Failure, FailureKind, ProxyUse};
 use study::{Calls, Warning, WarningKind, words};
 
 use crate::end::{End, failed};
-use crate::process::Supervisor;
 use crate::ready;
 use crate::sample::{Reading, Sampler};
 use crate::server::{Server, Started};
+use crate::subject::Ground;
 use crate::wire::{self, Table};
 
 /// Longest file that a proxy's is made of, bytes.
@@ -38,12 +39,12 @@ pub(crate) struct Proxy<'a> {
 
 /// What a proxy is started with.
 pub(crate) struct Place<'a> {
-    pub(crate) supervisor: &'a Supervisor,
-    pub(crate) directory: &'a Path,
+    pub(crate) ground: Ground<'a>,
     pub(crate) levels: &'a BTreeMap<String, Level>,
-    pub(crate) interrupted: &'a dyn Fn() -> bool,
     /// Its processors.
     pub(crate) cpus: &'a [u32],
+    /// Where it listens itself.
+    pub(crate) address: IpAddr,
     /// Where what stands behind it listens.
     pub(crate) next_port: u16,
     pub(crate) subject_port: u16,
@@ -65,6 +66,7 @@ impl<'a> Proxy<'a> {
         let has_admin = Cell::new(false);
         let fill = |text: &str, port: u16| {
             study::fill(text, |name| match name {
+                "address" => Some(place.address.to_string()),
                 "port" => Some(port.to_string()),
                 "next_port" => Some(place.next_port.to_string()),
                 "subject_port" => Some(place.subject_port.to_string()),
@@ -81,7 +83,7 @@ impl<'a> Proxy<'a> {
         };
         let words = |port: u16| -> Result<Vec<String>, String> {
             for (name, template) in &plan.files {
-                let text = template_text(&place.directory.join(template))?;
+                let text = template_text(&place.ground.directory.join(template))?;
                 let path = folder.path().join(name);
                 fs::write(&path, fill(&text, port))
                     .map_err(|error| format!("cannot write `{}`: {error}", path.display()))?;
@@ -96,15 +98,16 @@ impl<'a> Proxy<'a> {
             command: &plan.command,
             words: &words,
             environment: &environment,
-            directory: place.directory.join(plan.directory.as_deref().unwrap_or("")),
+            directory: place.ground.directory.join(plan.directory.as_deref().unwrap_or("")),
             cpus: place.cpus,
+            address: place.address,
             port: plan.port,
             ready_timeout_ns: plan.ready_timeout_ns,
             stop_timeout_ns: plan.stop_timeout_ns,
             kind: FailureKind::Proxy,
             who: &who,
         };
-        let started = server.start(place.supervisor, place.interrupted, &mut used.used)?;
+        let started = server.start(place.ground.supervisor, place.ground.interrupted, &mut used.used)?;
         used.ready_ns = Some(started.ready_ns);
         let port = used.used.port.unwrap_or(0);
         let sampler = Sampler::new(Path::new("/proc"), started.child.pid(), started.at, place.cpus);
@@ -123,15 +126,15 @@ impl<'a> Proxy<'a> {
     }
 
     /// Why a trial failed: this one ended by itself.
-    pub(crate) fn ended(&mut self) -> Option<End> {
+    pub(crate) fn ended(&mut self) -> Option<Failure> {
         let exit = self.started.child.wait(Duration::ZERO)?;
-        let text = format!(
+        let message = format!(
             "proxy `{}`: exited ({exit}) under load{}{}",
             self.plan.name,
             self.started.child.left_behind(),
             crate::end::saying(&self.started.child.last_words())
         );
-        Some(failed(FailureKind::Proxy, text))
+        Some(Failure { kind: FailureKind::Proxy, message })
     }
 
     /// Stops it, and writes what it used and what passed it into `used`. Gives what the reader should know.

@@ -21,24 +21,19 @@ pub(crate) enum NotReady {
     Interrupted,
 }
 
-/// Where a subject with this port is found.
-pub(crate) fn address(port: u16) -> SocketAddr {
-    SocketAddr::from((Ipv4Addr::LOCALHOST, port))
-}
-
-/// Waits until `child`, or who it has started, accepts connections on `port`.
+/// Waits until `child`, or who it has started, accepts connections on `address`.
 pub(crate) fn wait(
     child: &mut Child,
-    port: u16,
+    address: SocketAddr,
     timeout: Duration,
     interrupted: &dyn Fn() -> bool,
 ) -> Result<(), NotReady> {
     let deadline = clock::now() + timeout;
     let mut pause = Duration::from_micros(200);
     loop {
-        let answers = answers(port, Duration::from_millis(200));
+        let answers = answers(address, Duration::from_millis(200));
         // Where it cannot be seen who listens, an answer has to do.
-        if answers && listener::is_held_by(Path::new("/proc"), &child.family(), port) != Some(false) {
+        if answers && listener::is_held_by(Path::new("/proc"), &child.family(), address.port()) != Some(false) {
             return Ok(());
         }
         let left = deadline.saturating_duration_since(clock::now());
@@ -56,9 +51,9 @@ pub(crate) fn wait(
     }
 }
 
-/// Whether something accepts connections on `port`.
-pub(crate) fn answers(port: u16, timeout: Duration) -> bool {
-    let Ok(stream) = TcpStream::connect_timeout(&address(port), timeout) else { return false };
+/// Whether something accepts connections on `address`.
+pub(crate) fn answers(address: SocketAddr, timeout: Duration) -> bool {
+    let Ok(stream) = TcpStream::connect_timeout(&address, timeout) else { return false };
     // Where nobody listens, a connection from the very same port to itself succeeds (simultaneous open, RFC 9293 3.5).
     stream.local_addr().ok() != stream.peer_addr().ok()
 }
@@ -99,8 +94,8 @@ mod tests {
         assert_ne!(a, b);
         let held = TcpListener::bind((Ipv4Addr::LOCALHOST, a)).unwrap();
         assert!(!is_free(a));
-        assert!(answers(a, Duration::from_secs(1)));
+        assert!(answers((Ipv4Addr::LOCALHOST, a).into(), Duration::from_secs(1)));
         drop(held);
-        assert!(!answers(b, Duration::from_secs(1)));
+        assert!(!answers((Ipv4Addr::LOCALHOST, b).into(), Duration::from_secs(1)));
     }
 }

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 use std::time::Duration;
 
 use study::Next;
@@ -9,8 +10,11 @@ use study::plan::{Plan, Point};
 use study::record::{Build, BuildOutcome, FailureKind, IdlePolicy, Outcome, Record};
 use study::words;
 
+use crate::cluster::Cluster;
+use crate::end::End;
 use crate::hooks::{Cause, Ended, Hooks, LabError, Options, Progress};
-use crate::process::{Child, Launch, Supervisor};
+use crate::process::Supervisor;
+use crate::spinner::Spinner;
 use crate::trial::{self, Trial};
 use crate::{clock, cpus, revision};
 
@@ -38,7 +42,7 @@ pub fn run(
     let mut ends = not_runnable(plan, builds);
     let mut spinner = match options.idle {
         IdlePolicy::Machine => None,
-        IdlePolicy::Spin => Spinner::start(plan, &ends, options, &supervisor)?,
+        IdlePolicy::Spin => Spinners::start(plan, &ends, options, &supervisor)?,
     };
     let mut records = done.to_vec();
     let had: BTreeSet<(u32, usize)> = done.iter().map(|record| (record.block, record.point)).collect();
@@ -89,8 +93,12 @@ pub fn run(
                 let mut say = |phase, live: Option<&_>| {
                     progress(&Progress { phase, point, block, order, step, trials_done, live: live.cloned() });
                 };
-                let Some(mut record) = trial.run(&mut say) else {
-                    return Ok(Ended { cause: Cause::Interrupted, points: ends });
+                let mut record = match trial.run(&mut say) {
+                    Ok(record) => record,
+                    Err(End::Lost(why)) => return Ok(Ended { cause: Cause::Lost(why), points: ends }),
+                    Err(End::Interrupted | End::Failed(_)) => {
+                        return Ok(Ended { cause: Cause::Interrupted, points: ends });
+                    }
                 };
                 let (verdict, warnings) = (hooks.judge)(&record);
                 record.verdict = verdict;
@@ -192,14 +200,16 @@ fn subject_folder(point: &Point, directory: &Path) -> Option<PathBuf> {
     Some(base.join(build.get(place + 1)?)).filter(|folder| folder.is_dir())
 }
 
-/// The process that keeps processors awake.
-struct Spinner {
-    child: Child,
-    cpus: String,
+/// The processes that keep processors awake.
+enum Spinners {
+    /// Here, on these processors.
+    Here(Spinner, String),
+    /// On the machines of a cluster, on these processors of the server's.
+    There(Rc<Cluster>, Vec<u32>),
 }
 
-impl Spinner {
-    /// Starts it on every processor that a point in use has; `None` when there is no such point.
+impl Spinners {
+    /// Starts them on every processor that a point in use has; `None` when there is no such point.
     fn start(
         plan: &Plan,
         ends: &[Option<String>],
@@ -217,26 +227,20 @@ impl Spinner {
         }
         let used: Vec<u32> = used.into_iter().collect();
         let cpus = cpus::format(&used);
-        let words = ["quintain", "spin", "--cpus", &cpus].map(str::to_owned);
-        let environment = Default::default();
-        let directory = &options.directory;
-        let launch = Launch { cpus: &used, words: &words, directory, environment: &environment, talk: false };
-        let child =
-            supervisor.spawn(&launch).map_err(|error| LabError::Spin { cpus: cpus.clone(), why: error.to_string() })?;
-        let mut spinner = Self { child, cpus };
-        // One that cannot spin ends at once; later trials look again.
-        spinner.child.wait(Duration::from_millis(50));
-        spinner.check()?;
-        Ok(Some(spinner))
+        let failed = |why| LabError::Spin { cpus: cpus.clone(), why };
+        if let Some(cluster) = &options.cluster {
+            let mut there = Self::There(cluster.clone(), used);
+            return there.check().map(|()| Some(there));
+        }
+        let spinner = Spinner::start(&used, supervisor, &options.directory).map_err(failed)?;
+        Ok(Some(Self::Here(spinner, cpus)))
     }
 
     fn check(&mut self) -> Result<(), LabError> {
-        match self.child.wait(Duration::ZERO) {
-            None => Ok(()),
-            Some(exit) => {
-                let why = format!("{exit} {}", self.child.last_words());
-                Err(LabError::Spin { cpus: self.cpus.clone(), why: why.trim().to_owned() })
-            }
-        }
+        let (cpus, checked) = match self {
+            Self::Here(spinner, cpus) => (cpus.clone(), spinner.check()),
+            Self::There(cluster, used) => (cpus::format(used), cluster.spin(used)),
+        };
+        checked.map_err(|why| LabError::Spin { cpus, why })
     }
 }

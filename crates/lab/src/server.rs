@@ -1,7 +1,7 @@
 //! A process that listens: a subject, or a proxy. Started until its port answers.
 
 use std::collections::BTreeMap;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -25,6 +25,8 @@ pub(crate) struct Server<'a> {
     pub(crate) environment: &'a dyn Fn(u16) -> BTreeMap<String, String>,
     pub(crate) directory: PathBuf,
     pub(crate) cpus: &'a [u32],
+    /// Where it listens.
+    pub(crate) address: IpAddr,
     /// Its port; `None`: a free one.
     pub(crate) port: Option<u16>,
     pub(crate) ready_timeout_ns: u64,
@@ -62,6 +64,7 @@ impl Server<'_> {
                 Some(port) => port,
                 None => ready::free_port().map_err(|error| start_failed(format!("no free port: {error}")))?,
             };
+            let address = SocketAddr::new(self.address, port);
             let words = (self.words)(port).map_err(start_failed)?;
             used.command.clone_from(&words);
             used.port = Some(port);
@@ -73,7 +76,7 @@ impl Server<'_> {
                 .spawn(&launch)
                 .map_err(|error| start_failed(format!("cannot start `{}`: {error}", self.command)))?;
             let timeout = Duration::from_nanos(self.ready_timeout_ns);
-            let reason = match ready::wait(&mut child, port, timeout, interrupted) {
+            let reason = match ready::wait(&mut child, address, timeout, interrupted) {
                 Ok(()) => return Ok(Started { child, at, ready_ns: clock::nanos(clock::now() - at) }),
                 Err(reason) => reason,
             };
@@ -81,7 +84,7 @@ impl Server<'_> {
                 FailureKind::Start => failed(FailureKind::NotReady, text),
                 _ => start_failed(text),
             };
-            let elsewhere = || elsewhere(&listener::addresses(Path::new("/proc"), &child.family()));
+            let elsewhere = || elsewhere(&listener::addresses(Path::new("/proc"), &child.family()), address);
             let mut end = match reason {
                 NotReady::Interrupted => return Err(End::Interrupted),
                 NotReady::Exited(exit) => {
@@ -101,12 +104,11 @@ impl Server<'_> {
                     }
                 }
                 NotReady::Foreign => not_ready(format!(
-                    "{} is held by another process; the server did not listen within {timeout:?}{}",
-                    ready::address(port),
+                    "{address} is held by another process; the server did not listen within {timeout:?}{}",
                     elsewhere()
                 )),
                 NotReady::TimedOut => {
-                    not_ready(format!("nothing listened on {} within {timeout:?}{}", ready::address(port), elsewhere()))
+                    not_ready(format!("nothing listened on {address} within {timeout:?}{}", elsewhere()))
                 }
             };
             let stopped = child.stop(Duration::from_nanos(self.stop_timeout_ns));
@@ -121,12 +123,13 @@ impl Server<'_> {
 }
 
 /// Where a process listens that was waited for elsewhere.
-fn elsewhere(addresses: &[SocketAddr]) -> String {
+fn elsewhere(addresses: &[SocketAddr], wanted: SocketAddr) -> String {
     if addresses.is_empty() {
         return String::new();
     }
+    let template = if addresses.iter().any(|address| address.port() == wanted.port()) { "address" } else { "port" };
     let addresses = addresses.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
-    format!("; it listens on {addresses}: does its command pass `{{port}}` on?")
+    format!("; it listens on {addresses}: does its command pass `{{{template}}}` on?")
 }
 
 #[cfg(test)]
@@ -135,11 +138,13 @@ mod tests {
 
     #[test]
     fn where_a_process_listens_instead() {
-        assert_eq!(elsewhere(&[]), "");
-        let addresses = ["0.0.0.0:8081", "[::]:8082"].map(|address| address.parse().unwrap());
+        let [wanted, other, third] =
+            ["10.0.0.1:8080", "127.0.0.1:8080", "[::]:8082"].map(|address| address.parse().unwrap());
+        assert_eq!(elsewhere(&[], wanted), "");
+        assert_eq!(elsewhere(&[third], wanted), "; it listens on [::]:8082: does its command pass `{port}` on?");
         assert_eq!(
-            elsewhere(&addresses),
-            "; it listens on 0.0.0.0:8081, [::]:8082: does its command pass `{port}` on?"
+            elsewhere(&[other, third], wanted),
+            "; it listens on 127.0.0.1:8080, [::]:8082: does its command pass `{address}` on?"
         );
     }
 }

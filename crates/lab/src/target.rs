@@ -3,18 +3,21 @@
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::Read;
+use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
 
 use study::Journey;
 use study::limits::BODY_MAX_BYTES;
+use study::node::Standing;
 use study::plan::{BodyPlan, HttpPlan, HttpRequestPlan, JourneyPlan, LoadPlan, Plan};
 use study::spec::{HttpRequest, Protocol, Target};
 
-use crate::ready;
 
 /// The ports of a trial, as the generator meets them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Ports {
+    /// Where server and proxies listen.
+    pub(crate) address: IpAddr,
     /// Where the generator's connections go: the first process in front of the subject, or the subject.
     pub(crate) port: u16,
     /// Where the subject listens.
@@ -24,9 +27,14 @@ pub(crate) struct Ports {
 }
 
 impl Ports {
-    /// Those of a trial in which nothing stands in front of the subject.
-    pub(crate) fn direct(port: u16) -> Self {
-        Self { port, subject_port: port, admin_port: None }
+    pub(crate) fn new(address: IpAddr, standing: Standing) -> Self {
+        let Standing { port, subject_port, admin_port } = standing;
+        Self { address, port, subject_port, admin_port }
+    }
+
+    /// Where the generator's connections go.
+    fn front(&self) -> SocketAddr {
+        SocketAddr::new(self.address, self.port)
     }
 
     /// A text of the load with its ports filled in; `None`: it has one that this trial lacks.
@@ -47,8 +55,7 @@ impl Ports {
 ///
 /// Errors: a plan that does not say what is asked, a body that cannot be read.
 pub(crate) fn target(load: &LoadPlan, ports: Ports, directory: &Path) -> Result<Target, String> {
-    let port = ports.port;
-    let address = ready::address(port).to_string();
+    let address = ports.front().to_string();
     if let Some(plan) = &load.journey {
         return journey(plan, ports, directory);
     }
@@ -57,7 +64,7 @@ pub(crate) fn target(load: &LoadPlan, ports: Ports, directory: &Path) -> Result<
         Protocol::Pingpong => Ok(Target::Pingpong { address }),
         Protocol::Http | Protocol::Https => {
             let http = load.http.as_ref().ok_or_else(lacks)?;
-            let host = host(http, port);
+            let host = host(http, ports.front());
             let requests = http.requests.iter().map(|request| self::request(request, &host, directory));
             let requests = requests.collect::<Result<Vec<_>, _>>()?;
             Ok(Target::Http { address, requests, tls: http.tls.clone(), expect: http.expect.clone() })
@@ -79,7 +86,7 @@ fn journey(plan: &JourneyPlan, ports: Ports, directory: &Path) -> Result<Target,
     let mut targets = BTreeMap::new();
     for (name, own) in &journey.targets {
         let scheme = if own.starts_with("http://") { "http" } else { "https" };
-        targets.insert(name.clone(), format!("{scheme}://{}", ready::address(ports.port)));
+        targets.insert(name.clone(), format!("{scheme}://{}", ports.front()));
     }
     // One that the journey has not is a mistake that the generator tells.
     for (name, url) in &plan.targets {
@@ -132,9 +139,10 @@ fn text(path: &Path) -> Result<String, String> {
 }
 
 /// `Host` (RFC 9110, 7.2): the address that is asked, or the name that the certificate has.
-fn host(http: &HttpPlan, port: u16) -> String {
+fn host(http: &HttpPlan, address: SocketAddr) -> String {
+    let port = address.port();
     match &http.tls {
-        None => ready::address(port).to_string(),
+        None => address.to_string(),
         Some(tls) if tls.server_name.contains(':') => format!("[{}]:{port}", tls.server_name),
         Some(tls) => format!("{}:{port}", tls.server_name),
     }
@@ -194,6 +202,13 @@ pub fn missing_files(plan: &Plan, directory: &Path) -> Vec<String> {
 mod tests {
     use study::spec::{Expect, Tls};
 
+    const LOOPBACK: IpAddr = IpAddr::V4(std::net::Ipv4Addr::LOCALHOST);
+
+    /// Where nothing stands in front of the subject.
+    fn direct(port: u16) -> Ports {
+        Ports::new(LOOPBACK, Standing { port, subject_port: port, admin_port: None })
+    }
+
     use super::*;
 
     fn plan(lines: &str) -> Plan {
@@ -206,13 +221,14 @@ mod tests {
             seed: 1,
             profile: study::Profile::Default,
             machine_cpus: 2,
+generators_apart: false,
             sets: Vec::new(),
         };
         study::expand(&study, &options).unwrap()
     }
 
     fn target_of(lines: &str, directory: &Path) -> Result<Target, String> {
-        target(&plan(lines).points[0].load, Ports::direct(7000), directory)
+        target(&plan(lines).points[0].load, direct(7000), directory)
     }
 
     #[test]
@@ -224,7 +240,7 @@ mod tests {
         for protocol in Protocol::all().filter(|protocol| *protocol != Protocol::Pingpong) {
             load.protocol = protocol;
             assert_eq!(
-                target(&load, Ports::direct(7000), here),
+                target(&load, direct(7000), here),
                 Err(format!("the plan does not say what is asked over `{protocol}`"))
             );
         }
@@ -281,16 +297,16 @@ mod tests {
             Ok(Target::Journey { targets, resolve, .. }) => (targets["user"].clone(), resolve),
             other => panic!("{other:?}"),
         };
-        let through = Ports { port: 8000, subject_port: 9000, admin_port: Some(7000) };
+        let through = Ports { address: LOOPBACK, port: 8000, subject_port: 9000, admin_port: Some(7000) };
         assert_eq!(asked("", through), ("https://127.0.0.1:8000".to_owned(), None));
         let lines =
             "targets = { user = \"https://127.0.0.1:{subject_port}\" }\nresolve = \"http://127.0.0.1:{admin_port}\"";
         let beside = Some("http://127.0.0.1:7000".to_owned());
         assert_eq!(asked(lines, through), ("https://127.0.0.1:9000".to_owned(), beside));
-        assert_eq!(asked(lines, Ports::direct(9000)), ("https://127.0.0.1:9000".to_owned(), None), "nobody to ask");
+        assert_eq!(asked(lines, direct(9000)), ("https://127.0.0.1:9000".to_owned(), None), "nobody to ask");
         let fixed = "targets = { user = \"https://localhost:{port}\" }\nresolve = \"http://127.0.0.1:5000\"";
         let asker = Some("http://127.0.0.1:5000".to_owned());
-        assert_eq!(asked(fixed, Ports::direct(9000)), ("https://localhost:9000".to_owned(), asker));
+        assert_eq!(asked(fixed, direct(9000)), ("https://localhost:9000".to_owned(), asker));
     }
 
     #[test]

@@ -56,6 +56,16 @@ pub fn share(cpus: &[Cpu], subject: u32, generator: Option<u32>, may_share: bool
     Ok(finish(subject, generator))
 }
 
+/// Gives `wanted` of `cpus` to a server whose generators are on other machines; the error says what is missing.
+pub fn alone(cpus: &[Cpu], wanted: u32) -> Result<Share, String> {
+    let wanted = wanted as usize;
+    if wanted > cpus.len() {
+        return Err(format!("needs {wanted} CPUs for the server, has {}", cpus.len()));
+    }
+    let cores = cores(cpus, wanted);
+    Ok(finish(threads(&cores)[..wanted].to_vec(), Vec::new()))
+}
+
 fn finish(mut subject: Vec<u32>, mut generator: Vec<u32>) -> Share {
     subject.sort_unstable();
     generator.sort_unstable();

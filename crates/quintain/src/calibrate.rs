@@ -128,6 +128,7 @@ fn measure(
         seed: 1,
         profile: Profile::Default,
         machine_cpus: machine_cpus.len() as u32,
+generators_apart: false,
         sets: vec![
             ("cores".to_owned(), half.to_string()),
             ("load.stop.duration".to_owned(), format!("{}ns", args.duration.as_nanos())),
@@ -146,6 +147,7 @@ fn measure(
         directory: PathBuf::from("."),
         cpus: host.cpus.iter().filter(|cpu| machine_cpus.contains(&cpu.index)).copied().collect(),
         idle,
+        cluster: None,
         probe: lab::probe::run,
     };
     let name = plan.points[0].load.protocol;
@@ -268,6 +270,7 @@ mod tests {
                 seed: 1,
                 profile: Profile::Default,
                 machine_cpus: 2,
+generators_apart: false,
                 sets: Vec::new(),
             };
             let plan = study::expand(&study, &options).unwrap();

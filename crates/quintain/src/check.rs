@@ -10,7 +10,7 @@ use crate::{output, study_file};
 
 pub(crate) fn check(args: CheckArgs) -> Done {
     let cpus = crate::run::cpus(args.cpus.as_ref())?;
-    let opened = study_file::open(&args.study, cpus.len() as u32)?;
+    let opened = study_file::open(&args.study, cpus.len() as u32, None)?;
     if args.json {
         output::json(&opened.plan)?;
     } else {

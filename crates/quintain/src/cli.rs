@@ -63,6 +63,9 @@ pub(crate) enum Verb {
     /// Keep CPUs awake at the lowest priority
     #[command(hide = true)]
     Spin(SpinArgs),
+    /// Work for a lab on another machine
+    #[command(hide = true)]
+    Node(NodeArgs),
 }
 
 /// Default file of the store.
@@ -224,8 +227,24 @@ pub(crate) struct RunArgs {
     #[arg(long, value_enum)]
     pub(crate) backend: Option<Backend>,
     /// CPUs to use, e.g. `0-3,8` [default: all available to this process]
-    #[arg(long, value_name = "LIST", value_parser = cpu_list)]
+    #[arg(long, value_name = "LIST", value_parser = cpu_list, conflicts_with_all = ["cluster", "hosts"])]
     pub(crate) cpus: Option<Cpus>,
+    #[command(flatten)]
+    pub(crate) cluster: ClusterArgs,
+}
+
+/// On which machines.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct ClusterArgs {
+    /// Run on the machines of this file: the server on one, a generator on each of the others
+    #[arg(long, value_name = "FILE", conflicts_with = "hosts")]
+    pub(crate) cluster: Option<PathBuf>,
+    /// The same in short, reached with ssh: `subject=10.0.0.11,load=10.0.0.12-14`; `local` is this machine
+    #[arg(long, value_name = "LIST")]
+    pub(crate) hosts: Option<String>,
+    /// Copy this binary to machines that have another or none
+    #[arg(long)]
+    pub(crate) deploy: bool,
 }
 
 #[derive(Debug, Args)]
@@ -959,6 +978,16 @@ pub(crate) struct ExecArgs {
     /// Command and arguments
     #[arg(last = true, required = true)]
     pub(crate) command: Vec<std::ffi::OsString>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct NodeArgs {
+    /// The lab writes to stdin and reads from stdout
+    #[arg(long, required = true)]
+    pub(crate) stdio: bool,
+    /// Directory that paths in commands are relative to
+    #[arg(long, value_name = "DIR")]
+    pub(crate) directory: PathBuf,
 }
 
 #[derive(Debug, Args)]

@@ -8,6 +8,7 @@ mod calibrate;
 mod check;
 mod child;
 mod cli;
+mod cluster;
 mod contract;
 mod doctor;
 mod find;
@@ -56,6 +57,7 @@ fn main() -> std::process::ExitCode {
         Verb::Exec(args) => child::exec(args),
         Verb::Watchdog => child::watchdog(),
         Verb::Spin(args) => child::spin(args),
+        Verb::Node(args) => cluster::node(&args),
     };
     output::end(done)
 }

@@ -5,28 +5,33 @@ use std::path::{Path, PathBuf};
 
 use analysis::Findings;
 use store::{Owner, Store};
-use study::record::{Finding, FindingState, IdlePolicy, Run, RunState};
+use study::record::{Finding, FindingState, IdlePolicy, Node, Run, RunState};
 use study::{Plan, Record};
 
 use crate::cli::{Cpus, RunArgs};
 use crate::message::{Done, Exit, Problem};
 use crate::progress::Bar;
 use crate::study_file::{self, Opened};
-use crate::{doctor, output, references, signals};
+use crate::{cluster, doctor, output, references, signals};
 
 /// The data path: a study becomes a plan, the lab makes records of it, the report makes findings of them.
 pub(crate) fn run(args: RunArgs) -> Done {
-    let host_cpus = cpus(args.cpus.as_ref())?;
-    let opened = study_file::open(&args.study, host_cpus.len() as u32)?;
+    let interrupted = signals::interrupted()?;
+    let cluster = cluster::start(&args.cluster, &|| signals::is_set(&interrupted))?;
+    let host_cpus = match &cluster {
+        None => cpus(args.cpus.as_ref())?,
+        Some(cluster) => cluster.subject_cpus().iter().map(|cpu| cpu.index).collect(),
+    };
+    let opened = study_file::open(&args.study, host_cpus.len() as u32, cluster.as_deref())?;
     refuse_without_points(&opened.plan)?;
     let page = page_path(&args, &opened.plan);
     check_page(&page)?;
     let store = Store::open(&args.store.store)?;
-    let interrupted = signals::interrupted()?;
+    let nodes = cluster.as_ref().map(|cluster| cluster.nodes()).unwrap_or_default();
     let (mut run, owner, done) = match &args.resume {
-        Some(name) => resume(&args, opened, &store, name)?,
+        Some(name) => resume(&args, opened, &store, name, nodes)?,
         None => {
-            let (run, owner) = begin(&args, opened, &store)?;
+            let (run, owner) = begin(&args, opened, &store, nodes)?;
             (run, owner, Vec::new())
         }
     };
@@ -37,6 +42,7 @@ pub(crate) fn run(args: RunArgs) -> Done {
         directory: PathBuf::from("."),
         cpus: run.host.cpus.iter().filter(|cpu| host_cpus.contains(&cpu.index)).copied().collect(),
         idle: args.idle.into(),
+        cluster,
         probe: lab::probe::run,
     };
     let (plan, id, calibration) = (run.plan.clone(), run.id.clone(), run.calibration.clone());
@@ -68,10 +74,10 @@ pub(crate) fn run(args: RunArgs) -> Done {
     bar.borrow_mut().end();
     let ended = ended.map_err(machine)?;
 
-    run.state = Some(match ended.cause {
+    run.state = Some(match &ended.cause {
         lab::Cause::Complete => RunState::Complete,
         lab::Cause::OutOfTime => RunState::OutOfTime,
-        lab::Cause::Interrupted => RunState::Interrupted,
+        lab::Cause::Interrupted | lab::Cause::Lost(_) => RunState::Interrupted,
     });
     store.update_run(&run)?;
     drop(presence);
@@ -83,7 +89,12 @@ pub(crate) fn run(args: RunArgs) -> Done {
     drop(owner);
     let findings = analysis::analyze(&run, &records);
     render(&args, &run, &records, &findings, &page)?;
-    Ok(exit(&findings, ended.cause))
+    if let lab::Cause::Lost(why) = &ended.cause {
+        let kept = records.len();
+        let text = format!("{why}; the trial it was in is void, {kept} trials are kept");
+        return Err(Problem::text(Exit::Machine, text).hint(format!("continue with `{}`", run.resume)));
+    }
+    Ok(exit(&findings, &ended.cause))
 }
 
 /// Lets other labs know of this one. Where that is not possible, they are not disturbed any less.
@@ -146,6 +157,12 @@ fn resume_line(args: &RunArgs, run: &str) -> String {
     if let Some(Cpus(cpus)) = &args.cpus {
         flag("--cpus", lab::cpus::format(cpus));
     }
+    if let Some(file) = &args.cluster.cluster {
+        flag("--cluster", file.display().to_string());
+    }
+    if let Some(hosts) = &args.cluster.hosts {
+        flag("--hosts", hosts.clone());
+    }
     if args.store.json {
         words.push("--json".to_owned());
     }
@@ -153,7 +170,7 @@ fn resume_line(args: &RunArgs, run: &str) -> String {
 }
 
 /// A new run: the study expanded, the machine looked at, everything in the store.
-fn begin(args: &RunArgs, opened: Opened, store: &Store) -> Result<(Run, Owner), Problem> {
+fn begin(args: &RunArgs, opened: Opened, store: &Store, nodes: Vec<Node>) -> Result<(Run, Owner), Problem> {
     let mut plan = opened.plan;
     if let Some(backend) = args.backend {
         plan.points.iter_mut().for_each(|point| point.load.backend = backend.into());
@@ -175,7 +192,7 @@ fn begin(args: &RunArgs, opened: Opened, store: &Store) -> Result<(Run, Owner), 
         references: Vec::new(),
         state: Some(RunState::Running),
         resume: String::new(),
-        nodes: Vec::new(),
+        nodes,
         host,
         plan,
     };
@@ -186,7 +203,13 @@ fn begin(args: &RunArgs, opened: Opened, store: &Store) -> Result<(Run, Owner), 
 }
 
 /// A run that was interrupted: resuming with the original plan.
-fn resume(args: &RunArgs, opened: Opened, store: &Store, name: &str) -> Result<(Run, Owner, Vec<Record>), Problem> {
+fn resume(
+    args: &RunArgs,
+    opened: Opened,
+    store: &Store,
+    name: &str,
+    nodes: Vec<Node>,
+) -> Result<(Run, Owner, Vec<Record>), Problem> {
     let mut run = if name == "latest" {
         store.latest_of(&opened.plan.study)?.ok_or_else(|| {
             let text = format!("no run of `{}` in `{}` to resume", opened.plan.study, store.path().display());
@@ -214,6 +237,12 @@ fn resume(args: &RunArgs, opened: Opened, store: &Store, name: &str) -> Result<(
         );
         return Err(Problem::text(Exit::Machine, text).hint("a run cannot span machines; drop `--resume`"));
     }
+    if machines(&run.nodes) != machines(&nodes) {
+        let text = format!("run `{}` was measured on {}; this is {}", run.id, machines(&run.nodes), machines(&nodes));
+        return Err(Problem::text(Exit::Machine, text)
+            .hint("pass the same `--cluster` or `--hosts`; machines cannot be mixed in a run"));
+    }
+    run.nodes = nodes;
     if run.plan.text != opened.plan.text {
         output::message("note: the study has changed since this run started; resuming with the original plan");
     }
@@ -227,6 +256,18 @@ fn resume(args: &RunArgs, opened: Opened, store: &Store, name: &str) -> Result<(
     run.state = Some(RunState::Running);
     run.resume = resume_line(args, &run.id);
     Ok((run, owner, records))
+}
+
+/// Machines in words, by what makes results of theirs comparable.
+fn machines(nodes: &[Node]) -> String {
+    if nodes.is_empty() {
+        return "one machine".to_owned();
+    }
+    let words = |node: &Node| {
+        let Node { name, role, address, host, .. } = node;
+        format!("{} {name} ({address}, {}, {} CPUs, {})", role.word(), host.cpu_model, host.cpus.len(), host.kernel)
+    };
+    nodes.iter().map(words).collect::<Vec<_>>().join(", ")
 }
 
 /// What disturbs measurements here, before any time is spent on them; the report has it in full.
@@ -276,9 +317,9 @@ fn render(args: &RunArgs, run: &Run, records: &[Record], findings: &Findings, pa
     Ok(())
 }
 
-fn exit(findings: &Findings, cause: lab::Cause) -> Exit {
+fn exit(findings: &Findings, cause: &lab::Cause) -> Exit {
     let failed = |row: &analysis::findings::Row| matches!(row.state, analysis::findings::RowState::Failed { .. });
-    if cause == lab::Cause::Interrupted {
+    if *cause == lab::Cause::Interrupted {
         Exit::Interrupted
     } else if findings.all_rows().any(failed) {
         Exit::Subject

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use lab::cluster::Cluster;
 use study::{Diagnostic, ExpandOptions, Plan, Profile};
 
 use crate::cli::StudyArgs;
@@ -23,8 +24,8 @@ pub(crate) struct Opened {
     pub(crate) profile: Profile,
 }
 
-/// Reads, checks and expands the study that `args` name, for so many processors.
-pub(crate) fn open(args: &StudyArgs, machine_cpus: u32) -> Result<Opened, Problem> {
+/// Reads, checks and expands the study that `args` name, for so many processors: those of this machine, or of the server's in a cluster.
+pub(crate) fn open(args: &StudyArgs, machine_cpus: u32, cluster: Option<&Cluster>) -> Result<Opened, Problem> {
     let path = find(&args.study)?;
     let text = std::fs::read_to_string(&path).map_err(|error| {
         Problem::new(Exit::Usage, anyhow::Error::new(error).context(format!("cannot read `{}`", path.display())))
@@ -35,7 +36,9 @@ pub(crate) fn open(args: &StudyArgs, machine_cpus: u32) -> Result<Opened, Proble
         (_, true) => Profile::Full,
         _ => Profile::Default,
     };
-    let mut options = ExpandOptions { name, seed: args.seed, profile, machine_cpus, sets: args.sets.clone() };
+    let generators_apart = cluster.is_some();
+    let (seed, sets) = (args.seed, args.sets.clone());
+    let mut options = ExpandOptions { name, seed, profile, machine_cpus, generators_apart, sets };
     let mut plan = study::parse(&text)
         .and_then(|study| {
             #[expect(clippy::disallowed_methods, reason = "the binary reads the environment for all crates")]
@@ -50,7 +53,10 @@ pub(crate) fn open(args: &StudyArgs, machine_cpus: u32) -> Result<Opened, Proble
             .hint("file names in a study are relative to the working directory"));
     }
     for point in plan.points.iter_mut().filter(|point| point.unrunnable.is_none()) {
-        point.unrunnable = limits::obstacle(&point.load);
+        point.unrunnable = match cluster {
+            None => limits::obstacle(&point.load),
+            Some(cluster) => cluster.refuses(&point.load),
+        };
     }
     Ok(Opened { path, plan, profile })
 }

@@ -48,6 +48,8 @@ pub struct ExpandOptions {
     pub profile: Profile,
     /// Processors that there are, for `"auto"` and to know what cannot be run.
     pub machine_cpus: u32,
+    /// Whether these are the server's alone, as generators have machines of their own.
+    pub generators_apart: bool,
     /// Keys and values that replace those of the study, over the profile; the last one wins. A factor's name with
     /// levels (`cores`, `1,2`), or a dotted key with a value (`load.stop.duration`, `2s`).
     pub sets: Vec<(String, String)>,
@@ -63,7 +65,7 @@ pub fn expand(study: &Study, options: &ExpandOptions) -> Result<Plan, Vec<Diagno
     let report = Report::new("the study", &study.text, &set_texts);
     let mut root = in_profile(&study.root, options.profile, &report);
     sets::apply(&mut root, &options.sets, &report);
-    let expanded = points_of(&root, options.profile, options.machine_cpus, &report);
+    let expanded = points_of(&root, options.profile, Machine { cpus: options.machine_cpus, apart: options.generators_apart }, &report);
     report.finish()?;
     let Expanded { question, factors, points, trials, figures, tables, effects, slopes, answer } =
         expanded.expect("missing values have been reported");
@@ -86,7 +88,7 @@ pub(crate) struct Expanded {
 }
 
 /// Reads the tables of a study in one profile; `None` only where a mistake was reported.
-pub(crate) fn points_of(root: &Table, profile: Profile, machine_cpus: u32, report: &Report) -> Option<Expanded> {
+pub(crate) fn points_of(root: &Table, profile: Profile, machine: Machine, report: &Report) -> Option<Expanded> {
     let top = Section::whole(root, &keys::STUDY, Settings(&[]), report);
     top.check_keys();
     top.required("question");
@@ -96,7 +98,7 @@ pub(crate) fn points_of(root: &Table, profile: Profile, machine_cpus: u32, repor
     }
     let subject = section(root, "subject", report);
     let load = section(root, "load", report);
-    let factors = factors::read(root, machine_cpus, report);
+    let factors = factors::read(root, machine, report);
     check_templates(root, &factors, report);
     check_use(root, &factors, report);
     let trials = trials::read(root, profile, report);
@@ -107,7 +109,7 @@ pub(crate) fn points_of(root: &Table, profile: Profile, machine_cpus: u32, repor
     let answer = answer::read(&top, &factors);
     let proxies = proxy::read(root, &factors, report);
     let design = effects.as_ref().map_or(Design::Full, |effects| effects.design);
-    let points = points(root, &factors, design, subject, &proxies, load, machine_cpus, report);
+    let points = points(root, &factors, design, subject, &proxies, load, machine, report);
     Some(Expanded {
         question: question?,
         factors: factors.iter().map(|factor| factor.name.clone()).collect(),
@@ -153,7 +155,7 @@ fn points(
     subject: Option<Section>,
     proxies: &proxy::Proxies<'_>,
     load: Option<Section>,
-    machine_cpus: u32,
+    machine: Machine,
     report: &Report,
 ) -> Option<Vec<Point>> {
     let count = factors.iter().map(|factor| factor.levels.len()).try_fold(1usize, usize::checked_mul);
@@ -192,10 +194,9 @@ fn points(
     let own_cpus = |point: &Point| point.proxies.iter().map(|proxy| proxy.cpus).fold(0, u32::saturating_add);
     let proxy_cpus = points.iter().map(|(point, _)| own_cpus(point)).max().unwrap_or(0);
     let placed = points.into_iter().map(|(mut point, wanted)| {
-        let left = machine_cpus.saturating_sub(proxy_cpus);
-        (point.subject.cpus, point.subject.cpus_wanted) = cpus(wanted, &point.load, left);
-        let load = &point.load;
-        point.unrunnable = unrunnable(point.subject.cpus, proxy_cpus, load.cpus, load.share_cpus, machine_cpus);
+        let left = machine.cpus.saturating_sub(proxy_cpus);
+        (point.subject.cpus, point.subject.cpus_wanted) = cpus(wanted, machine.generator(point.load.share_cpus, point.load.cpus), left);
+        point.unrunnable = unrunnable(point.subject.cpus, proxy_cpus, &point.load, machine);
         point.proxy_cpus = proxy_cpus;
         point
     });
@@ -224,8 +225,7 @@ fn changed(factors: &[Factor], index: usize) -> usize {
 }
 
 /// The processors that a subject gets, and those it would have used where this machine leaves it fewer.
-fn cpus(wanted: Cpus, load: &LoadPlan, machine_cpus: u32) -> (u32, Option<u32>) {
-    let generator = if load.share_cpus { 0 } else { load.cpus.unwrap_or(1) };
+fn cpus(wanted: Cpus, generator: u32, machine_cpus: u32) -> (u32, Option<u32>) {
     // One at least: a machine that is too small is told of where everything else is that it cannot run.
     let left = machine_cpus.saturating_sub(generator).max(1);
     match wanted {
@@ -235,21 +235,39 @@ fn cpus(wanted: Cpus, load: &LoadPlan, machine_cpus: u32) -> (u32, Option<u32>) 
     }
 }
 
-/// Why a machine with `machine_cpus` cannot run this.
-fn unrunnable(subject: u32, proxies: u32, generator: Option<u32>, share: bool, machine_cpus: u32) -> Option<String> {
-    let generator = generator.unwrap_or(1);
-    let subject = subject.saturating_add(proxies);
-    let needed = if share { subject.max(generator) } else { subject.saturating_add(generator) };
+/// The processors of the server's machine.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Machine {
+    pub(crate) cpus: u32,
+    /// Whether generators are on others.
+    pub(crate) apart: bool,
+}
+
+impl Machine {
+    /// Those that a generator takes away from the server.
+    pub(crate) fn generator(self, share: bool, cpus: Option<u32>) -> u32 {
+        if self.apart || share { 0 } else { cpus.unwrap_or(1) }
+    }
+}
+
+/// Why `machine` cannot run this.
+fn unrunnable(server: u32, proxies: u32, load: &LoadPlan, machine: Machine) -> Option<String> {
+    let generator = load.cpus.unwrap_or(1);
+    let subject = server.saturating_add(proxies);
+    let needed = match machine.apart {
+        true => subject,
+        false if load.share_cpus => subject.max(generator),
+        false => subject.saturating_add(generator),
+    };
     let plural = if needed == 1 { "" } else { "s" };
-    (needed > machine_cpus).then(|| {
-        let parts = if share {
-            "shared by server and generator".to_owned()
-        } else if proxies > 0 {
-            format!("{} for the server, {proxies} for proxies, {generator} for the generator", subject - proxies)
-        } else {
-            format!("{subject} for the server, {generator} for the generator")
+    (needed > machine.cpus).then(|| {
+        let of_proxies = if proxies > 0 { format!(", {proxies} for proxies") } else { String::new() };
+        let parts = match machine.apart {
+            true => format!("{server} for the server{of_proxies}"),
+            false if load.share_cpus => "shared by server and generator".to_owned(),
+            false => format!("{server} for the server{of_proxies}, {generator} for the generator"),
         };
-        format!("needs {needed} CPU{plural} ({parts}), has {machine_cpus}")
+        format!("needs {needed} CPU{plural} ({parts}), has {}", machine.cpus)
     })
 }
 

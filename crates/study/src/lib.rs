@@ -26,6 +26,7 @@
 //!     seed: 1,
 //!     profile: study::Profile::Default,
 //!     machine_cpus: 2,
+//!     generators_apart: false,
 //!     sets: vec![("clients".to_owned(), "1,10".to_owned())],
 //! };
 //! let plan = study::expand(&study, &options).expect("the sets are fine");

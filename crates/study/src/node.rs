@@ -36,8 +36,15 @@ pub enum Order {
         /// Given back.
         at_ns: u64,
     },
-    /// Run a build command; answered by [`Said::Built`].
-    Build(Box<BuildOrder>),
+    /// Run a build command on these CPUs; answered by [`Said::Built`].
+    Build {
+        /// The command.
+        command: String,
+        /// Its working directory, relative to that of the node.
+        directory: Option<String>,
+        /// Numbers of CPUs.
+        cpus: Vec<u32>,
+    },
     /// Measure the speed of these CPUs; answered by [`Said::Probed`].
     Probe {
         /// Numbers of CPUs.
@@ -54,21 +61,19 @@ pub enum Order {
         /// The trial failed: look first whether the server is about to exit.
         failed: bool,
     },
-    /// Start a generator; what it says comes as [`Said::Generator`].
-    Load(Box<LoadOrder>),
+    /// Start a generator on the CPUs of its specification; what it says comes as [`Said::Generator`].
+    Load(Box<LoadSpec>),
     /// For the generator.
     Heard(Heard),
-    /// End the generator, if it still runs; answered by [`Said::Unloaded`].
-    Unload {},
-    /// Keep these CPUs awake until the end; answered by [`Said::Spinning`].
+    /// End the generator, if it still runs after so long; answered by [`Said::Unloaded`].
+    Unload {
+        /// ns.
+        patience_ns: u64,
+    },
+    /// Keep these CPUs awake until the end, or see that they are; answered by [`Said::Spinning`].
     Spin {
         /// Numbers of CPUs.
         cpus: Vec<u32>,
-    },
-    /// Measure the path to a server of `quintain serve http` there; answered by [`Said::Linked`].
-    Link {
-        /// `ip:port`.
-        address: String,
     },
     /// End.
     Bye {},
@@ -94,7 +99,7 @@ pub enum Said {
     /// Answer to [`Order::Probe`].
     Probed(Vec<Probe>),
     /// The server's port answers.
-    Standing(Box<Standing>),
+    Standing(Standing),
     /// The server or a proxy could not be started.
     Failed(Box<Stopped>),
     /// A reading was taken: the first where measuring begins, the second where it ends.
@@ -117,8 +122,6 @@ pub enum Said {
     },
     /// Answer to [`Order::Spin`]: why not, or `None`.
     Spinning(Option<String>),
-    /// Answer to [`Order::Link`]: the median round trip and the rate received, or why there is none.
-    Linked(Result<crate::record::Link, String>),
     /// An order could not be understood; the node ends.
     Refused(String),
 }
@@ -145,18 +148,6 @@ pub struct Hello {
     pub boot_id: String,
 }
 
-/// A build on a node.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct BuildOrder {
-    /// The command.
-    pub command: String,
-    /// Its working directory.
-    pub directory: String,
-    /// Its CPUs.
-    pub cpus: Vec<u32>,
-}
-
 /// A server to start, with its proxies.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -165,8 +156,6 @@ pub struct Serve {
     pub point: Point,
     /// The address that it listens on: `{address}`.
     pub address: IpAddr,
-    /// What paths in commands are relative to.
-    pub directory: String,
     /// CPUs of the server.
     pub cpus: Vec<u32>,
     /// CPUs of the proxies.
@@ -203,16 +192,6 @@ pub struct Stopped {
     pub warnings: Vec<Warning>,
 }
 
-/// A generator to start.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct LoadOrder {
-    /// Its load; `cpus` are those of the node.
-    pub spec: LoadSpec,
-    /// What paths in it are relative to.
-    pub directory: String,
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -233,7 +212,6 @@ mod tests {
             (Said::Alive {}, r#"{"alive":{}}"#),
             (Said::Pong { at_ns: 5, here_ns: 9 }, r#"{"pong":{"at_ns":5,"here_ns":9}}"#),
             (Said::Generator(Told::Error("x".to_owned())), r#"{"generator":{"error":"x"}}"#),
-            (Said::Linked(Err("y".to_owned())), r#"{"linked":{"Err":"y"}}"#),
         ] {
             assert_eq!(serde_json::to_string(&said).unwrap(), line);
             assert_eq!(serde_json::from_str::<Said>(line).unwrap(), said);

@@ -32,7 +32,7 @@ cores = [1, 40]
 
 fn options(seed: u64, profile: Profile, machine_cpus: u32, sets: &[(&str, &str)]) -> ExpandOptions {
     let sets = sets.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
-    ExpandOptions { name: "test".to_owned(), seed, profile, machine_cpus, sets }
+    ExpandOptions { name: "test".to_owned(), seed, profile, machine_cpus, generators_apart: false, sets }
 }
 
 fn plan(profile: Profile, machine_cpus: u32, sets: &[(&str, &str)]) -> Plan {

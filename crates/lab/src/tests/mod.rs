@@ -26,7 +26,7 @@ fn stand_in(folder: &Path, name: &str) -> PathBuf {
 
 fn options(exe: PathBuf) -> Options {
     let cpus = crate::host::read(Path::new("/")).cpus;
-    Options { exe, directory: PathBuf::from("/"), cpus, idle: IdlePolicy::Machine, probe: |_, _| Vec::new() }
+    Options { exe, directory: PathBuf::from("/"), cpus, idle: IdlePolicy::Machine, cluster: None, probe: |_, _| Vec::new() }
 }
 
 /// A point whose subject is `command`, loaded for 100 ms.
@@ -107,6 +107,11 @@ fn eventually(mut condition: impl FnMut() -> bool) -> bool {
         std::thread::sleep(Duration::from_millis(10));
     }
     false
+}
+
+/// Where a server with this port listens.
+fn here(port: u16) -> std::net::SocketAddr {
+    (std::net::Ipv4Addr::LOCALHOST, port).into()
 }
 
 /// Whether the process is there, and no zombie.

@@ -6,7 +6,7 @@ use std::path::Path;
 use study::plan::{Level, Plan, ProxyPlan};
 use study::record::{BuildOutcome, FailureKind, Outcome, Record};
 
-use super::{alive, eventually, number_in, options, plan, point, stand_in};
+use super::{alive, eventually, here, number_in, options, plan, point, stand_in};
 use crate::{Cause, Hooks};
 
 const WELL: &str = "quintain serve well {port}";
@@ -63,7 +63,7 @@ fn requests_pass_a_proxy_whose_use_and_bytes_are_known() {
     // moment late for the last answer of each connection.
     let wire = proxy.wire.unwrap();
     assert!((120..=160).contains(&wire.front_bytes) && (280..=320).contains(&wire.back_bytes), "{wire:?}");
-    assert!(!crate::ready::answers(own, std::time::Duration::from_secs(1)));
+    assert!(!crate::ready::answers(here(own), std::time::Duration::from_secs(1)));
 }
 
 #[test]
@@ -132,7 +132,7 @@ fn proxies_that_fail_say_who() {
         let Outcome::Failed(failure) = &record.outcome else { panic!("{:?}", record.outcome) };
         assert_eq!(failure.kind, FailureKind::Proxy, "{failure:?}");
         assert!(failure.message.starts_with(message), "{failure:?}");
-        assert!(!crate::ready::answers(record.subject.port.unwrap(), std::time::Duration::from_secs(1)));
+        assert!(!crate::ready::answers(here(record.subject.port.unwrap()), std::time::Duration::from_secs(1)));
     }
 }
 

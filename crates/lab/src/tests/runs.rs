@@ -9,7 +9,7 @@ use study::record::{BuildOutcome, FailureKind, IdlePolicy, Limit, Outcome, Purpo
 use study::spec::{Arrivals, Protocol};
 use study::{Next, WarningKind};
 
-use super::{alive, eventually, number_in, options, plan, point, stand_in};
+use super::{alive, eventually, here, number_in, options, plan, point, stand_in};
 use crate::process::{Supervisor, command};
 use crate::trial::Trial;
 use crate::{Cause, Ended, Hooks, LabError, Options, Phase, Progress, build_all};
@@ -116,7 +116,7 @@ fn processors_are_probed_around_a_trial() {
 }
 
 fn alive_on(port: u16) -> bool {
-    crate::ready::answers(port, Duration::from_secs(1))
+    crate::ready::answers(here(port), Duration::from_secs(1))
 }
 
 #[test]

@@ -29,7 +29,7 @@ pub fn parse(text: &str) -> Result<Workload, Vec<Diagnostic>> {
         report.finish()?;
     }
     let root = node::document(text, &report);
-    let factors = super::factors::read(&root, 2, &report);
+    let factors = super::factors::read(&root, super::Machine { cpus: 2, apart: false }, &report);
     let settings = factors.iter().filter_map(|factor| {
         let (level, place) = factor.levels.first()?;
         Some(Setting { factor: &factor.name, level, place: *place })

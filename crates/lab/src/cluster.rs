@@ -1,0 +1,286 @@
+//! Several machines: the server on one, a generator on each of the others, one lab that tells them what to do.
+//!
+//! A [`Cluster`] is a [node] on each machine, reached through a pipe: that of a child process, of an ssh session, or of an encrypted connection.
+//! The lab sees nodes and nothing of how they came to be.
+
+pub mod file;
+pub mod interface;
+mod launch;
+mod link;
+pub mod node;
+mod sides;
+
+use std::fs::File;
+use std::io::Read;
+use std::net::IpAddr;
+use std::path::{Path, PathBuf};
+use std::sync::mpsc;
+use std::time::Duration;
+
+use study::node::{BEAT, Hello, Order, Said, Serve};
+use study::plan::LoadPlan;
+use study::record::{BuildOutcome, Cpu, Node, Probe, Role};
+use study::spec::{Arrivals, LoadSpec, Part, Stop, Warmup};
+
+use crate::end::End;
+use crate::lines::Writer;
+use crate::load::{Engine, Load};
+use crate::process::Supervisor;
+use file::Hosts;
+use link::Link;
+
+/// The open loop polls for so long before each intended send, where workers have their processors for themselves, ns.
+const SPIN_NS: u64 = 100_000;
+
+/// Nodes on several machines, each ready for orders. They end when this is dropped.
+#[derive(Debug)]
+pub struct Cluster {
+    subject: Member,
+    load: Vec<Member>,
+    /// Ends the beats before the nodes.
+    _beats: mpsc::Sender<()>,
+    /// Outlives what it has started.
+    _supervisor: Supervisor,
+}
+
+/// A machine with its node.
+#[derive(Debug)]
+struct Member {
+    name: String,
+    address: IpAddr,
+    /// The processors that may be used.
+    cpus: Vec<Cpu>,
+    hello: Hello,
+    link: Link,
+}
+
+/// What a lab needs to reach its machines.
+pub struct Reach<'a> {
+    /// The quintain binary.
+    pub exe: PathBuf,
+    /// What paths in commands are relative to, on machines that are not told otherwise.
+    pub directory: PathBuf,
+    /// SHA-256 of the binary, hexadecimal: nodes must have the same.
+    pub build: String,
+    /// Whether to give up.
+    pub interrupted: &'a dyn Fn() -> bool,
+}
+
+/// Why there is no cluster.
+#[derive(Debug, thiserror::Error)]
+pub enum ClusterError {
+    /// Nothing may be started without a watchdog.
+    #[error("cannot run the watchdog: {0}")]
+    Watchdog(std::io::Error),
+    /// One line for each machine that is not there, or not as it must be.
+    #[error("{}", .0.join("\n"))]
+    Machines(Vec<String>),
+    /// [`Reach::interrupted`] said so.
+    #[error("interrupted")]
+    Interrupted,
+}
+
+impl Cluster {
+    /// Starts a node on every machine and waits until all are there. Call it from a thread that lives as long as the cluster.
+    ///
+    /// # Errors
+    /// [`ClusterError`]: all that is wrong with any of them.
+    pub fn start(hosts: &Hosts, reach: &Reach<'_>) -> Result<Self, ClusterError> {
+        let supervisor = Supervisor::start(&reach.exe).map_err(ClusterError::Watchdog)?;
+        let mut members = launch::all(hosts, reach, &supervisor)?;
+        let beats = beats(members.iter().map(|(_, member)| member.link.writer()).collect());
+        let at = members.iter().position(|(role, _)| *role == Role::Subject);
+        let Some((_, subject)) = at.map(|at| members.remove(at)) else {
+            return Err(ClusterError::Machines(vec!["no machine has the role `subject`".to_owned()]));
+        };
+        let load = members.into_iter().map(|(_, member)| member).collect();
+        Ok(Self { subject, load, _beats: beats, _supervisor: supervisor })
+    }
+
+    fn members(&self) -> impl Iterator<Item = (Role, &Member)> {
+        let load = self.load.iter().map(|member| (Role::Load, member));
+        std::iter::once((Role::Subject, &self.subject)).chain(load)
+    }
+
+    /// Its machines, the server's first, as a run keeps them.
+    pub fn nodes(&self) -> Vec<Node> {
+        let node = |(role, member): (Role, &Member)| {
+            let address = member.address.to_string();
+            let mine = member.hello.interfaces.iter().find(|(_, addresses)| addresses.contains(&address));
+            Node {
+                name: member.name.clone(),
+                role,
+                host: member.hello.host.clone(),
+                doctor: member.hello.doctor.clone(),
+                build: member.hello.build.clone(),
+                interface: mine.map(|(interface, _)| interface.clone()),
+                link: None,
+                address,
+            }
+        };
+        self.members().map(node).collect()
+    }
+
+    /// Processors of the server's machine.
+    pub fn subject_cpus(&self) -> &[Cpu] {
+        &self.subject.cpus
+    }
+
+    /// Why a load cannot be had of this cluster.
+    pub fn refuses(&self, load: &LoadPlan) -> Option<String> {
+        let several = self.load.len() > 1;
+        (several && !is_divisible(load)).then(|| {
+            format!(
+                "this load cannot be divided among {} generators (needs ping-pong or HTTP, with `stop` and `warmup` as durations): \
+                 use one `load` machine",
+                self.load.len()
+            )
+        })
+    }
+
+    /// Where the server listens.
+    pub(crate) fn address(&self) -> IpAddr {
+        self.subject.address
+    }
+
+    pub(crate) fn probe(&self, cpus: &[u32], interrupted: &dyn Fn() -> bool) -> Result<Vec<Probe>, End> {
+        let link = &self.subject.link;
+        link.say(&Order::Probe { cpus: cpus.to_vec() })?;
+        link.wait(None, interrupted, |said| if let Said::Probed(probes) = said { Some(probes) } else { None })
+    }
+
+    /// Builds on the server's machine; `None`: interrupted.
+    pub(crate) fn build(
+        &self,
+        command: &str,
+        directory: Option<&str>,
+        interrupted: &dyn Fn() -> bool,
+    ) -> Option<BuildOutcome> {
+        let cpus = self.subject.cpus.iter().map(|cpu| cpu.index).collect();
+        let order = Order::Build { command: command.to_owned(), directory: directory.map(str::to_owned), cpus };
+        let link = &self.subject.link;
+        let built = link.say(&order).and_then(|()| {
+            link.wait(None, interrupted, |said| if let Said::Built(outcome) = said { Some(outcome) } else { None })
+        });
+        match built {
+            Ok(outcome) => Some(outcome),
+            Err(End::Interrupted) => None,
+            Err(End::Lost(text)) => Some(BuildOutcome::Failed { output_tail: text }),
+            Err(End::Failed(failure)) => Some(BuildOutcome::Failed { output_tail: failure.message }),
+        }
+    }
+
+    /// Keeps these processors of the server's machine awake, and all of the generators', or sees that they are; the error is one line.
+    pub(crate) fn spin(&self, subject: &[u32]) -> Result<(), String> {
+        for (role, member) in self.members() {
+            let cpus = match role {
+                Role::Subject => subject.to_vec(),
+                Role::Load => member.cpus.iter().map(|cpu| cpu.index).collect(),
+            };
+            let why = member.link.say(&Order::Spin { cpus }).and_then(|()| {
+                let pick = |said| if let Said::Spinning(why) = said { Some(why) } else { None };
+                member.link.wait(None, &|| false, pick)
+            });
+            match why {
+                Ok(None) => {}
+                Ok(Some(why)) => return Err(format!("{}: {why}", member.name)),
+                Err(End::Lost(why)) => return Err(why),
+                Err(End::Interrupted | End::Failed(_)) => return Err("interrupted".to_owned()),
+            }
+        }
+        Ok(())
+    }
+
+    pub(crate) fn subject<'a>(&'a self, order: &'a Serve, interrupted: &'a dyn Fn() -> bool) -> sides::Server<'a> {
+        sides::Server::new(&self.subject.link, order, interrupted)
+    }
+
+    /// Starts the generators of a load of which `whole` is the specification for one without processors of its own.
+    pub(crate) fn load<'a>(
+        &'a self,
+        plan: &LoadPlan,
+        whole: &LoadSpec,
+        interrupted: &'a dyn Fn() -> bool,
+    ) -> Result<Load<'a>, End> {
+        // A worker without a client would only turn.
+        let count = self.load.len().min(whole.clients.max(1) as usize);
+        let members = &self.load[..count];
+        let count = u32::try_from(count).unwrap_or(u32::MAX);
+        let fewest = members.iter().map(|member| member.cpus.len()).min().unwrap_or(1);
+        let fewest = u32::try_from(fewest).unwrap_or(u32::MAX);
+        let threads = plan.threads.unwrap_or(fewest.min(whole.clients / count)).max(1);
+        let mut engines: Vec<(Box<dyn Engine + 'a>, Option<Part>)> = Vec::new();
+        let mut error_ns = 0;
+        for (nth, member) in (0..).zip(members) {
+            // Equal for all: one with more workers would have more load, and could not be compared.
+            let part = (count > 1).then_some(Part { first: nth * threads, of: count * threads });
+            let is_alone = threads <= fewest && !matches!(whole.arrivals, Arrivals::Closed { .. });
+            let spec = LoadSpec {
+                threads,
+                cpus: member.cpus.iter().map(|cpu| cpu.index).collect(),
+                spin_ns: if is_alone { SPIN_NS } else { 0 },
+                part,
+                gate: part.is_some(),
+                ..whole.clone()
+            };
+            let generator = sides::Generator::start(&member.name, &member.link, &spec, interrupted)?;
+            error_ns = error_ns.max(generator.error_ns());
+            engines.push((Box::new(generator), part));
+        }
+        Ok(Load::new(engines, Duration::from_nanos(2 * error_ns)))
+    }
+}
+
+impl Drop for Cluster {
+    /// Nodes end when they are told to; those that cannot be told end when their channel does.
+    fn drop(&mut self) {
+        for (_, member) in self.members() {
+            let _ = member.link.say(&Order::Bye {});
+        }
+    }
+}
+
+/// SHA-256 of a file, hexadecimal.
+///
+/// # Errors
+/// It cannot be read.
+pub fn hash(path: &Path) -> std::io::Result<String> {
+    let mut context = ring::digest::Context::new(&ring::digest::SHA256);
+    let (mut file, mut buffer) = (File::open(path)?, vec![0; 1 << 16]);
+    loop {
+        match file.read(&mut buffer)? {
+            0 => break,
+            count => context.update(&buffer[..count]),
+        }
+    }
+    Ok(context.finish().as_ref().iter().map(|byte| format!("{byte:02x}")).collect())
+}
+
+/// What is the same in all that runs on this kernel since it was started, and nowhere else; empty where it cannot be read.
+pub fn boot_id() -> String {
+    std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default().trim().to_owned()
+}
+
+/// Whether several generators can make a load together: each rule must mean the same to all of them without a word between them.
+fn is_divisible(load: &LoadPlan) -> bool {
+    matches!(load.stop, Stop::Duration { .. })
+        && matches!(load.warmup, Warmup::DurationNs(_))
+        && load.workload.is_none()
+        && load.journey.is_none()
+}
+
+/// Keeps nodes alive, whatever the lab does meanwhile, until the sender is dropped.
+fn beats(nodes: Vec<Writer>) -> mpsc::Sender<()> {
+    let (sender, stop) = mpsc::channel();
+    let beat = move || {
+        while stop.recv_timeout(BEAT) == Err(mpsc::RecvTimeoutError::Timeout) {
+            for node in &nodes {
+                // One that cannot be told is lost, which the lab notices where it listens.
+                let _ = node.say(&Order::Alive {});
+            }
+        }
+    };
+    // Without the thread nodes end after a while, and say why.
+    let _ = std::thread::Builder::new().name("beats".to_owned()).spawn(beat);
+    sender
+}

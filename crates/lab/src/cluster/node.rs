@@ -1,0 +1,354 @@
+//! `quintain node`: the process on each machine of a cluster. It does there what [`study::node::Order`]s say, with the code that a lab
+//! alone on its machine runs, and ends with all that it has started as soon as its lab is gone.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, mpsc};
+use std::time::{Duration, Instant};
+
+use study::node::{BEAT, Hello, Order, SILENCE_MAX, Said, Serve, Stopped};
+use study::record::{BuildOutcome, NetworkCounters, Probe};
+use study::spec::LoadSpec;
+
+use crate::end::End;
+use crate::generator::Generator;
+use crate::lines::{Lines, Writer, parse};
+use crate::process::{Supervisor, wait_readable};
+use crate::spinner::Spinner;
+use crate::subject::{Ground, Seen, Subject};
+use crate::{build, clock, network};
+
+/// A node whose lab is gone may take so long to end what it has started before it just exits; its watchdog and the kernel do the rest.
+const ENDING: Duration = Duration::from_secs(2);
+
+/// How a node works on its machine.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// The quintain binary.
+    pub exe: PathBuf,
+    /// What paths in commands are relative to.
+    pub directory: PathBuf,
+    /// What tells how fast CPUs are: [`crate::probe::run`].
+    pub probe: fn(&[u32], &[u32]) -> Vec<Probe>,
+}
+
+/// Serves the lab that writes to `input` and reads from `output`, until it says goodbye or is gone. Call it from the main thread: the kernel
+/// kills what a thread has started when the thread ends.
+///
+/// # Errors
+/// The watchdog cannot be started, or the lab cannot be talked to at all.
+pub fn serve(input: OwnedFd, output: OwnedFd, options: &Options, hello: Hello) -> io::Result<()> {
+    let supervisor = Supervisor::start(&options.exe)?;
+    let lab = Lab::new(input, output)?;
+    lab.say(&Said::Hello(Box::new(hello)));
+    let mut node = Node { lab, options, supervisor: &supervisor, spinner: None };
+    // Whatever ends it, the lab is gone.
+    let Gone = node.work();
+    Ok(())
+}
+
+/// The lab is gone, or has said goodbye.
+struct Gone;
+
+struct Node<'a> {
+    lab: Lab,
+    options: &'a Options,
+    supervisor: &'a Supervisor,
+    /// With its CPUs.
+    spinner: Option<(Spinner, Vec<u32>)>,
+}
+
+impl Node<'_> {
+    fn work(&mut self) -> Gone {
+        loop {
+            let done = match self.lab.order() {
+                Ok(Some(Order::Serve(order))) => self.serve(&order),
+                Ok(Some(Order::Load(spec))) => self.load(&spec),
+                Ok(Some(Order::Spin { cpus })) => self.spin(&cpus),
+                Ok(Some(order)) => self.aside(order),
+                Ok(None) => self.lab.wait(&[], None).map(|_| ()),
+                Err(gone) => return gone,
+            };
+            if let Err(gone) = done {
+                return gone;
+            }
+        }
+    }
+
+    /// What can be done beside anything else.
+    fn aside(&self, order: Order) -> Result<(), Gone> {
+        match order {
+            Order::Probe { cpus } => self.lab.say(&Said::Probed((self.options.probe)(&cpus, &[]))),
+            Order::Build { command, directory, cpus } => {
+                let place = self.options.directory.join(directory.unwrap_or_default());
+                let interrupted = || self.lab.is_gone();
+                let built = build::build(self.supervisor, &command, &place, &cpus, &interrupted);
+                let interrupted = || BuildOutcome::Failed { output_tail: "interrupted".to_owned() };
+                self.lab.say(&Said::Built(built.unwrap_or_else(interrupted)));
+            }
+            // The end of something that has ended already.
+            Order::Unload { .. } => self.lab.say(&Said::Unloaded { network: NetworkCounters::default() }),
+            Order::Stop { .. } => self.lab.say(&Said::Stopped(Box::default())),
+            Order::Announced(_) | Order::Measured(_) | Order::Heard(_) => {}
+            order @ (Order::Serve(_) | Order::Load(_) | Order::Spin { .. }) => {
+                self.lab.say(&Said::Refused(format!("{order:?} while another order is carried out")));
+                return Err(Gone);
+            }
+            Order::Alive {} | Order::Ping { .. } | Order::Bye {} => {} // Heard by the reader.
+        }
+        Ok(())
+    }
+
+    /// Runs a server until it is to be stopped.
+    fn serve(&self, order: &Serve) -> Result<(), Gone> {
+        let interrupted = || self.lab.is_gone();
+        let ground =
+            Ground { supervisor: self.supervisor, directory: &self.options.directory, interrupted: &interrupted };
+        let mut known = Stopped::default();
+        let mut subject = match Subject::start(order, ground, &mut known) {
+            Ok(subject) => subject,
+            Err(End::Failed(failure)) => {
+                known.failure = Some(failure);
+                self.lab.say(&Said::Failed(Box::new(known)));
+                return Ok(());
+            }
+            Err(End::Interrupted | End::Lost(_)) => return Err(Gone),
+        };
+        self.lab.say(&Said::Standing(subject.standing));
+        let mut told = Seen::default();
+        loop {
+            let due = subject.prepare();
+            // What has exited would be readable for ever.
+            let handles = if told.exited { Vec::new() } else { subject.handles() };
+            let readable = self.lab.wait(&handles, due)?;
+            self.tell(subject.look(&readable), &mut told);
+            while let Some(order) = self.lab.order()? {
+                match order {
+                    Order::Announced(moments) => subject.announce(moments),
+                    Order::Measured(span) => subject.measured(span),
+                    Order::Stop { failed } => {
+                        subject.stop(failed, &mut known);
+                        self.lab.say(&Said::Stopped(Box::new(known)));
+                        return Ok(());
+                    }
+                    order => self.aside(order)?,
+                }
+                self.tell(subject.look(&[]), &mut told);
+            }
+        }
+    }
+
+    /// Tells the lab what is new.
+    fn tell(&self, seen: Seen, told: &mut Seen) {
+        if seen.began && !told.began {
+            self.lab.say(&Said::Taken { end: false });
+        }
+        if seen.ended && !told.ended {
+            self.lab.say(&Said::Taken { end: true });
+        }
+        if seen.exited && !told.exited {
+            self.lab.say(&Said::Ended {});
+        }
+        *told = Seen { exited: seen.exited || told.exited, ..seen };
+    }
+
+    /// Runs a generator until it is to be ended.
+    fn load(&self, spec: &LoadSpec) -> Result<(), Gone> {
+        let counters = || network::read(Path::new("/proc/self/net"));
+        let before = counters();
+        let mut generator = match Generator::start(self.supervisor, spec, &spec.cpus, &self.options.directory) {
+            Ok(generator) => Some(generator),
+            Err(error) => {
+                self.lab.say(&Said::Broken(format!("cannot be started: {error}")));
+                None
+            }
+        };
+        let mut talks = generator.is_some();
+        loop {
+            let handles = generator.iter().filter(|_| talks).map(Generator::output).collect::<Vec<_>>();
+            let readable = self.lab.wait(&handles, None)?;
+            if readable == [true]
+                && let Some(generator) = &mut generator
+            {
+                match generator.lines() {
+                    Ok(lines) => lines.iter().for_each(|line| self.relay(line)),
+                    Err(text) => {
+                        talks = false;
+                        self.lab.say(&Said::Broken(text));
+                    }
+                }
+            }
+            while let Some(order) = self.lab.order()? {
+                match order {
+                    Order::Heard(heard) => generator.iter_mut().for_each(|generator| generator.tell(heard)),
+                    Order::Unload { patience_ns } => {
+                        generator.iter_mut().for_each(|generator| generator.end(Duration::from_nanos(patience_ns)));
+                        let between = |(before, after)| network::between(before, after);
+                        let network = before.zip(counters()).map(between).unwrap_or_default();
+                        self.lab.say(&Said::Unloaded { network });
+                        return Ok(());
+                    }
+                    order => self.aside(order)?,
+                }
+            }
+        }
+    }
+
+    /// A line of the generator as it stands: what is not read cannot be changed.
+    fn relay(&self, line: &[u8]) {
+        self.lab.line(&[b"{\"generator\":", line.trim_ascii(), b"}"].concat());
+    }
+
+    fn spin(&mut self, cpus: &[u32]) -> Result<(), Gone> {
+        let why = match &mut self.spinner {
+            Some((spinner, on)) if on == cpus => spinner.check().err(),
+            _ => match Spinner::start(cpus, self.supervisor, &self.options.directory) {
+                Ok(spinner) => {
+                    self.spinner = Some((spinner, cpus.to_vec()));
+                    None
+                }
+                Err(why) => Some(why),
+            },
+        };
+        self.lab.say(&Said::Spinning(why));
+        Ok(())
+    }
+}
+
+/// The lab, as its node sees it. Two threads stand beside the one that works: one reads, and answers pings at once; one writes a beat and
+/// watches whether the lab still does.
+struct Lab {
+    writer: Writer,
+    orders: mpsc::Receiver<Order>,
+    /// Readable when there is an order, or the lab is gone.
+    wake: OwnedFd,
+    gone: Arc<AtomicBool>,
+    /// Ends the beats.
+    _beats: mpsc::Sender<()>,
+}
+
+impl Lab {
+    fn new(input: OwnedFd, output: OwnedFd) -> io::Result<Self> {
+        let writer = Writer::new(output, SILENCE_MAX)?;
+        let (wake, waker) = io::pipe()?;
+        // Bytes that are not taken wake as well as others.
+        let waker = Writer::new(waker, Duration::ZERO)?;
+        let wake = OwnedFd::from(wake);
+        rustix::fs::fcntl_setfl(&wake, rustix::fs::OFlags::NONBLOCK)?;
+        let (sender, orders) = mpsc::channel();
+        let gone = Arc::new(AtomicBool::new(false));
+        let heard_ns = Arc::new(AtomicU64::new(clock::monotonic_ns()));
+        let end = {
+            let (gone, waker) = (gone.clone(), waker.clone());
+            move || {
+                gone.store(true, Ordering::Relaxed);
+                let _ = waker.line(b"");
+            }
+        };
+        let (beats, stop) = mpsc::channel::<()>();
+        let reader = Reader {
+            lines: Lines::of(input),
+            writer: writer.clone(),
+            sender,
+            waker: waker.clone(),
+            heard_ns: heard_ns.clone(),
+        };
+        let ended = end.clone();
+        spawn("orders", move || {
+            reader.read();
+            ended();
+        })?;
+        let (is_gone, beat) = (gone.clone(), writer.clone());
+        spawn("beats", move || {
+            // The sender is dropped where the node ends by itself.
+            while stop.recv_timeout(BEAT) == Err(mpsc::RecvTimeoutError::Timeout) {
+                let silent = clock::monotonic_ns().saturating_sub(heard_ns.load(Ordering::Relaxed));
+                if is_gone.load(Ordering::Relaxed) || silent > clock::nanos(SILENCE_MAX) || beat.say(&Said::Alive {}).is_err() {
+                    end();
+                    let _ = stop.recv_timeout(ENDING);
+                    std::process::exit(0);
+                }
+            }
+        })?;
+        Ok(Self { writer, orders, wake, gone, _beats: beats })
+    }
+
+    fn is_gone(&self) -> bool {
+        self.gone.load(Ordering::Relaxed)
+    }
+
+    /// A lab that cannot be told anything is gone, which others notice.
+    fn say(&self, said: &Said) {
+        let _ = self.writer.say(said);
+    }
+
+    fn line(&self, line: &[u8]) {
+        let _ = self.writer.line(line);
+    }
+
+    /// The next order, if there is one.
+    fn order(&self) -> Result<Option<Order>, Gone> {
+        if self.is_gone() {
+            return Err(Gone);
+        }
+        Ok(self.orders.try_recv().ok())
+    }
+
+    /// Waits until one of `handles` is readable, there is an order, or it is `due`; tells which are.
+    fn wait(&self, handles: &[BorrowedFd<'_>], due: Option<Instant>) -> Result<Vec<bool>, Gone> {
+        let timeout = due.map_or(BEAT, |due| due.saturating_duration_since(clock::now()).min(BEAT));
+        let readable = wait_readable(&[&[self.wake.as_fd()], handles].concat(), timeout);
+        if readable[0] {
+            let _ = rustix::io::read(&self.wake, &mut [0; 256]);
+        }
+        if self.is_gone() { Err(Gone) } else { Ok(readable[1..].to_vec()) }
+    }
+}
+
+fn spawn(name: &str, run: impl FnOnce() + Send + 'static) -> io::Result<()> {
+    std::thread::Builder::new().name(name.to_owned()).spawn(run)?;
+    Ok(())
+}
+
+/// Who reads what the lab writes.
+struct Reader {
+    lines: Lines,
+    writer: Writer,
+    sender: mpsc::Sender<Order>,
+    waker: Writer,
+    heard_ns: Arc<AtomicU64>,
+}
+
+impl Reader {
+    /// Until the lab is gone.
+    fn read(mut self) {
+        while let Ok(Some(lines)) = self.lines.read() {
+            let now_ns = clock::monotonic_ns();
+            self.heard_ns.store(now_ns, Ordering::Relaxed);
+            for line in lines {
+                let order = match parse::<Order>(&line) {
+                    Ok(order) => order,
+                    Err(text) => {
+                        let _ = self.writer.say(&Said::Refused(text));
+                        return;
+                    }
+                };
+                match order {
+                    Order::Alive {} => {}
+                    Order::Ping { at_ns } => {
+                        let _ = self.writer.say(&Said::Pong { at_ns, here_ns: now_ns });
+                    }
+                    Order::Bye {} => return,
+                    order => {
+                        if self.sender.send(order).is_err() {
+                            return;
+                        }
+                        let _ = self.waker.line(b"");
+                    }
+                }
+            }
+        }
+    }
+}

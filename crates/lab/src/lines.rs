@@ -1,0 +1,146 @@
+//! Lines of JSON over a pipe: what the lab, its generators and its nodes say to each other.
+
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use rustix::event::{PollFd, PollFlags, Timespec};
+use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::clock;
+
+/// The longest line taken, bytes: a histogram of every window of a long trial fits a hundred times.
+const LINE_MAX: usize = 256 * 1024 * 1024;
+
+/// The reading end.
+#[derive(Debug)]
+pub(crate) struct Lines {
+    input: File,
+    unread: Vec<u8>,
+    /// How far `unread` was searched for the end of a line.
+    searched: usize,
+}
+
+impl Lines {
+    pub(crate) fn of(input: impl Into<OwnedFd>) -> Self {
+        Self { input: input.into().into(), unread: Vec::new(), searched: 0 }
+    }
+
+    /// Readable when something was said.
+    pub(crate) fn handle(&self) -> BorrowedFd<'_> {
+        self.input.as_fd()
+    }
+
+    /// Reads what is there, once, and gives the lines that are complete; `None`: there will be no more. Waits when nothing is there.
+    pub(crate) fn read(&mut self) -> Result<Option<Vec<Vec<u8>>>, String> {
+        let mut buffer = [0; 64 * 1024];
+        let count = match self.input.read(&mut buffer) {
+            Ok(0) => return Ok(None),
+            Ok(count) => count,
+            Err(error) if matches!(error.kind(), io::ErrorKind::Interrupted | io::ErrorKind::WouldBlock) => 0,
+            Err(error) => return Err(format!("cannot read its output: {error}")),
+        };
+        self.unread.extend_from_slice(&buffer[..count]);
+        let mut lines = Vec::new();
+        while let Some(length) = self.unread[self.searched..].iter().position(|byte| *byte == b'\n') {
+            let line: Vec<u8> = self.unread.drain(..self.searched + length + 1).collect();
+            self.searched = 0;
+            if !line.trim_ascii().is_empty() {
+                lines.push(line);
+            }
+        }
+        self.searched = self.unread.len();
+        if self.searched > LINE_MAX { Err("it wrote an overlong line".to_owned()) } else { Ok(Some(lines)) }
+    }
+
+    /// The same, each line as what it says.
+    pub(crate) fn said<T: DeserializeOwned>(&mut self) -> Result<Option<Vec<T>>, String> {
+        let lines = self.read()?;
+        lines.map(|lines| lines.iter().map(|line| parse(line)).collect()).transpose()
+    }
+}
+
+pub(crate) fn parse<T: DeserializeOwned>(line: &[u8]) -> Result<T, String> {
+    serde_json::from_slice(line).map_err(|error| {
+        let text: String = String::from_utf8_lossy(line).trim_end().chars().take(80).collect();
+        format!("unexpected line in its output: `{text}` ({error})")
+    })
+}
+
+/// The writing end, which several threads may share. Whoever does not read is waited for no longer than `patience`.
+#[derive(Clone, Debug)]
+pub(crate) struct Writer {
+    output: Arc<Mutex<File>>,
+    patience: Duration,
+}
+
+impl Writer {
+    pub(crate) fn new(output: impl Into<OwnedFd>, patience: Duration) -> io::Result<Self> {
+        let output = output.into();
+        fcntl_setfl(&output, fcntl_getfl(&output)? | OFlags::NONBLOCK)?;
+        Ok(Self { output: Arc::new(Mutex::new(output.into())), patience })
+    }
+
+    /// Writes one line.
+    pub(crate) fn say<T: Serialize>(&self, what: &T) -> io::Result<()> {
+        self.line(&serde_json::to_vec(what)?)
+    }
+
+    /// Writes `text` and the end of its line.
+    pub(crate) fn line(&self, text: &[u8]) -> io::Result<()> {
+        // A thread that panicked in the middle of a line has ended the process.
+        let mut output = self.output.lock().unwrap_or_else(PoisonError::into_inner);
+        let text = [text, b"\n"].concat();
+        let (mut rest, deadline) = (text.as_slice(), clock::now() + self.patience);
+        while !rest.is_empty() {
+            match output.write(rest) {
+                Ok(count) => rest = &rest[count..],
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => wait_writable(output.as_fd(), deadline)?,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+}
+
+fn wait_writable(output: BorrowedFd<'_>, deadline: std::time::Instant) -> io::Result<()> {
+    let left = deadline.saturating_duration_since(clock::now());
+    let left = Timespec { tv_sec: left.as_secs().cast_signed(), tv_nsec: left.subsec_nanos().into() };
+    match rustix::event::poll(&mut [PollFd::from_borrowed_fd(output, PollFlags::OUT)], Some(&left)) {
+        Ok(0) => Err(io::ErrorKind::TimedOut.into()),
+        Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
+        Err(error) => Err(error.into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_come_whole_whatever_the_reads() {
+        let (reader, writer) = io::pipe().unwrap();
+        let (mut lines, writer) = (Lines::of(reader), Writer::new(writer, Duration::from_secs(10)).unwrap());
+        writer.say(&7).unwrap();
+        writer.output.lock().unwrap().write_all(b"\n\n8").unwrap();
+        assert_eq!(lines.said::<u32>().unwrap(), Some(vec![7]));
+        writer.line(b"9").unwrap();
+        assert_eq!(lines.said::<u32>().unwrap(), Some(vec![89]));
+        writer.line(b"x").unwrap();
+        assert!(lines.said::<u32>().unwrap_err().starts_with("unexpected line in its output: `x` ("));
+        drop(writer);
+        assert_eq!(lines.said::<u32>().unwrap(), None);
+    }
+
+    #[test]
+    fn who_does_not_read_is_not_waited_for_long() {
+        let (_reader, writer) = io::pipe().unwrap();
+        let writer = Writer::new(writer, Duration::from_millis(1)).unwrap();
+        assert_eq!(writer.line(&vec![b'x'; 1 << 20]).unwrap_err().kind(), io::ErrorKind::TimedOut);
+    }
+}

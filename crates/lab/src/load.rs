@@ -1,0 +1,239 @@
+//! The load's side of a trial: one generator or several, which start together and whose measurements are made one.
+
+use std::os::fd::BorrowedFd;
+use std::path::Path;
+use std::time::Duration;
+
+use study::pool;
+use study::record::{Agent, FailureKind, Measurement, NetworkCounters, NodeClock};
+use study::seam::{Announced, Heard, Phase, Progress, Span, Told};
+use study::spec::{LoadSpec, Part};
+
+use crate::clock;
+use crate::end::{End, failed};
+use crate::generator::Generator;
+use crate::lines::parse;
+use crate::process::Supervisor;
+
+/// Several generators are told so long before that they are to start.
+const LEAD: Duration = Duration::from_millis(100);
+
+/// A generator, wherever it is. Its moments are on the clock of the lab.
+pub(crate) trait Engine {
+    /// Readable when it has said something.
+    fn handle(&self) -> BorrowedFd<'_>;
+
+    /// What it has said.
+    fn hear(&mut self) -> Result<Vec<Told>, End>;
+
+    fn tell(&mut self, heard: Heard) -> Result<(), End>;
+
+    /// Whether it can still be heard.
+    fn watch(&self) -> Result<(), End> {
+        Ok(())
+    }
+
+    /// Ends it: at once, or where it has done, after so long. What is known of it beside its measurement, where it ran elsewhere.
+    fn end(&mut self, patience: Duration) -> Result<Option<Known>, End>;
+}
+
+/// What is known of a generator on another machine.
+pub(crate) struct Known {
+    pub(crate) node: String,
+    pub(crate) cpus: Vec<u32>,
+    pub(crate) network: NetworkCounters,
+    pub(crate) clock: NodeClock,
+}
+
+/// A generator on this machine.
+pub(crate) struct Here(Generator);
+
+impl Here {
+    pub(crate) fn start(
+        supervisor: &Supervisor,
+        spec: &LoadSpec,
+        cpus: &[u32],
+        directory: &Path,
+    ) -> Result<Self, End> {
+        let generator = Generator::start(supervisor, spec, cpus, directory);
+        generator.map(Self).map_err(|error| failed(FailureKind::Generator, format!("cannot start the generator: {error}")))
+    }
+}
+
+/// The end of a trial whose generator ended badly.
+pub(crate) fn broken(text: impl std::fmt::Display) -> End {
+    failed(FailureKind::Generator, format!("the generator failed: {text}"))
+}
+
+impl Engine for Here {
+    fn handle(&self) -> BorrowedFd<'_> {
+        self.0.output()
+    }
+
+    fn hear(&mut self) -> Result<Vec<Told>, End> {
+        let lines = self.0.lines().map_err(broken)?;
+        lines.iter().map(|line| parse(line).map_err(broken)).collect()
+    }
+
+    fn tell(&mut self, heard: Heard) -> Result<(), End> {
+        self.0.tell(heard);
+        Ok(())
+    }
+
+    fn end(&mut self, patience: Duration) -> Result<Option<Known>, End> {
+        self.0.end(patience);
+        Ok(None)
+    }
+}
+
+/// All generators of a trial.
+pub(crate) struct Load<'a> {
+    parts: Vec<Running<'a>>,
+    announced: bool,
+    measured: bool,
+    /// How long before the start those that wait for it are told.
+    lead: Duration,
+}
+
+struct Running<'a> {
+    engine: Box<dyn Engine + 'a>,
+    part: Option<Part>,
+    connected: bool,
+    live: Option<Progress>,
+    span: Option<Span>,
+    measurement: Option<Measurement>,
+}
+
+/// What a load has said, all its generators together.
+pub(crate) enum Event {
+    Progress(Progress),
+    Announced(Announced),
+    Measured(Span),
+}
+
+impl<'a> Load<'a> {
+    /// Of generators with their parts, none of which has a part where it is the only one; `round_trip` is the longest way to one.
+    pub(crate) fn new(engines: Vec<(Box<dyn Engine + 'a>, Option<Part>)>, round_trip: Duration) -> Self {
+        let running = |(engine, part)| Running {
+            engine,
+            part,
+            connected: false,
+            live: None,
+            span: None,
+            measurement: None,
+        };
+        let parts = engines.into_iter().map(running).collect();
+        Self { parts, announced: false, measured: false, lead: LEAD.max(round_trip * 20) }
+    }
+
+    /// Those that still have something to say.
+    fn talking(&self) -> impl Iterator<Item = (usize, &dyn Engine)> {
+        let parts = self.parts.iter().enumerate().filter(|(_, part)| part.measurement.is_none());
+        parts.map(|(nth, part)| (nth, &*part.engine))
+    }
+
+    pub(crate) fn handles(&self) -> Vec<BorrowedFd<'_>> {
+        self.talking().map(|(_, engine)| engine.handle()).collect()
+    }
+
+    /// Takes what those have said whose handle, in their order, is readable.
+    pub(crate) fn hear(&mut self, readable: &[bool]) -> Result<Vec<Event>, End> {
+        let mut events = Vec::new();
+        let talking = self.talking().map(|(nth, _)| nth).collect::<Vec<_>>();
+        for (nth, readable) in talking.into_iter().zip(readable) {
+            if !readable {
+                self.parts[nth].engine.watch()?;
+                continue;
+            }
+            for told in self.parts[nth].engine.hear()? {
+                self.take(nth, told, &mut events)?;
+            }
+        }
+        Ok(events)
+    }
+
+    fn take(&mut self, nth: usize, told: Told, events: &mut Vec<Event>) -> Result<(), End> {
+        let part = &mut self.parts[nth];
+        match told {
+            Told::Error(text) => return Err(broken(text)),
+            Told::Unreachable(text) => return Err(failed(FailureKind::Answers, text)),
+            Told::Progress(live) => {
+                part.live = Some(live);
+                events.push(Event::Progress(self.progress()));
+            }
+            Told::Connected(_) => {
+                part.connected = true;
+                if self.parts.iter().all(|part| part.connected) {
+                    self.tell(Heard::Go { at_ns: clock::monotonic_ns() + clock::nanos(self.lead) })?;
+                }
+            }
+            // Those of all are the same, as far as clocks agree.
+            Told::Announced(moments) if !self.announced => {
+                self.announced = true;
+                events.push(Event::Announced(moments));
+            }
+            Told::Announced(_) => {}
+            Told::Measured(span) => {
+                part.span = Some(span);
+                let spans = self.parts.iter().filter_map(|part| part.span).collect::<Vec<_>>();
+                if spans.len() == self.parts.len() && !self.measured {
+                    self.measured = true;
+                    let from_ns = spans.iter().map(|span| span.from_ns).min().unwrap_or(span.from_ns);
+                    let until_ns = spans.iter().map(|span| span.until_ns).max().unwrap_or(span.until_ns);
+                    events.push(Event::Measured(Span { from_ns, until_ns }));
+                }
+            }
+            Told::Measurement(measurement) => part.measurement = Some(*measurement),
+        }
+        Ok(())
+    }
+
+    /// How all stand together.
+    fn progress(&self) -> Progress {
+        let lives = self.parts.iter().filter_map(|part| part.live.as_ref()).collect::<Vec<_>>();
+        let earliest = |phases: &mut dyn Iterator<Item = Phase>| phases.min_by_key(|phase| *phase as u8);
+        let rate_per_s = lives.iter().map(|live| live.rate_per_s).sum::<f64>();
+        // Of requests, not of generators.
+        let latency = lives.iter().filter_map(|live| Some(live.latency_mean_ns? * live.rate_per_s)).sum::<f64>();
+        Progress {
+            phase: earliest(&mut lives.iter().map(|live| live.phase)).unwrap_or(Phase::Connect),
+            requests: lives.iter().map(|live| live.requests).sum(),
+            rate_per_s,
+            latency_mean_ns: Some(latency / rate_per_s).filter(|mean| mean.is_finite() && *mean > 0.0),
+            errors: lives.iter().map(|live| live.errors).sum(),
+        }
+    }
+
+    /// Says the same to all.
+    pub(crate) fn tell(&mut self, heard: Heard) -> Result<(), End> {
+        self.parts.iter_mut().try_for_each(|part| part.engine.tell(heard))
+    }
+
+    /// Whether all have their measurements.
+    pub(crate) fn is_done(&self) -> bool {
+        self.parts.iter().all(|part| part.measurement.is_some())
+    }
+
+    /// Ends all, and gives the measurement of all together with what is known of each, where it [is done](Load::is_done).
+    pub(crate) fn end(mut self, patience: Duration) -> Result<(Option<Measurement>, Vec<Agent>), End> {
+        let (mut agents, mut measurements) = (Vec::new(), Vec::new());
+        for (part, nth) in self.parts.iter_mut().zip(1..) {
+            let known = part.engine.end(patience)?;
+            let Some(measurement) = part.measurement.take() else { continue };
+            if let Some(Known { node, cpus, network, clock }) = known {
+                let of = part.part.map_or(measurement.threads, |part| part.of);
+                let outline = pool::outline(&measurement, nth, measurement.threads, of).map_err(broken)?;
+                agents.push(Agent { node, cpus, measurement: Box::new(outline), network, clock, verdict: None });
+            }
+            measurements.push(measurement);
+        }
+        if measurements.len() < self.parts.len() {
+            return Ok((None, Vec::new()));
+        }
+        let measurement = match measurements.len() {
+            1 => measurements.pop(),
+            _ => Some(pool::pool(&measurements).map_err(broken)?),
+        };
+        Ok((measurement, agents))
+    }
+}

@@ -1,0 +1,32 @@
+//! The process that keeps processors awake.
+
+use std::path::Path;
+use std::time::Duration;
+
+use crate::cpus;
+use crate::process::{Child, Launch, Supervisor};
+
+/// One that runs.
+#[derive(Debug)]
+pub(crate) struct Spinner(Child);
+
+impl Spinner {
+    /// Starts it on `used`.
+    pub(crate) fn start(used: &[u32], supervisor: &Supervisor, directory: &Path) -> Result<Self, String> {
+        let words = ["quintain", "spin", "--cpus", &cpus::format(used)].map(str::to_owned);
+        let launch = Launch { cpus: used, words: &words, directory, environment: &Default::default(), talk: false };
+        let mut spinner = Self(supervisor.spawn(&launch).map_err(|error| error.to_string())?);
+        // One that cannot spin ends at once; later trials look again.
+        spinner.0.wait(Duration::from_millis(50));
+        spinner.check()?;
+        Ok(spinner)
+    }
+
+    /// Whether it still runs, or how it ended with its last words.
+    pub(crate) fn check(&mut self) -> Result<(), String> {
+        match self.0.wait(Duration::ZERO) {
+            None => Ok(()),
+            Some(exit) => Err(format!("{exit} {}", self.0.last_words()).trim().to_owned()),
+        }
+    }
+}

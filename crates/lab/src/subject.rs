@@ -1,0 +1,381 @@
+//! The server's side of a trial: what is started, watched, read and stopped on the server's machine. The lab does it here, or a node on its own
+//! machine; both drive a [`Subject`] the same way.
+
+use std::net::{IpAddr, Ipv4Addr};
+use std::os::fd::BorrowedFd;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use study::node::{Serve, Standing, Stopped};
+use study::record::{Failure, FailureKind, ProxyUse};
+use study::seam::{Announced, Span};
+use study::{WarningKind, words};
+
+use crate::end::{End, failed, saying};
+use crate::process::{Child, Supervisor};
+use crate::proxy::{Place, Proxy};
+use crate::sample::{Reading, Sampler};
+use crate::server::{Server, Started};
+use crate::{clock, network, ready, wire};
+
+/// The time between looks at the connections of proxies while measuring: with very many connections one takes milliseconds.
+const LOOK_AT_WIRE: Duration = Duration::from_millis(200);
+/// So long before a reading is due nothing else is looked at, so that it is not late.
+const NEAR: Duration = Duration::from_millis(20);
+/// A server that is about to exit, after a load that failed, may take so long.
+const EXITING: Duration = Duration::from_millis(200);
+
+/// Where servers are started.
+#[derive(Clone, Copy)]
+pub(crate) struct Ground<'a> {
+    pub(crate) supervisor: &'a Supervisor,
+    /// What paths in commands are relative to.
+    pub(crate) directory: &'a Path,
+    pub(crate) interrupted: &'a dyn Fn() -> bool,
+}
+
+/// The side of the server, wherever that is.
+pub(crate) trait Side {
+    /// Starts server and proxies, until they answer.
+    fn start(&mut self) -> Result<Standing, End>;
+
+    /// What becomes readable when there is something to [`look`](Side::look) at.
+    fn handles(&self) -> Vec<BorrowedFd<'_>>;
+
+    /// What can be done before waiting; when to look at the latest.
+    fn prepare(&mut self) -> Option<Instant>;
+
+    /// Looks what has happened; `readable` says which of the handles are.
+    fn look(&mut self, readable: &[bool]) -> Result<Seen, End>;
+
+    /// When measuring begins and ends, on the clock of the lab.
+    fn announce(&mut self, moments: Announced) -> Result<(), End>;
+
+    /// When it did.
+    fn measured(&mut self, span: Span) -> Result<(), End>;
+
+    /// Stops all of it. `has_failed`: the load ended badly, so the server may be about to exit.
+    fn stop(&mut self, has_failed: bool) -> Result<Stopped, End>;
+}
+
+/// What was seen of the server's side.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Seen {
+    /// What it had used when measuring began has been read.
+    pub(crate) began: bool,
+    /// And when it ended.
+    pub(crate) ended: bool,
+    /// Something has exited.
+    pub(crate) exited: bool,
+}
+
+/// The side of a server on this machine.
+pub(crate) struct Here<'a> {
+    order: &'a Serve,
+    ground: Ground<'a>,
+    subject: Option<Subject<'a>>,
+    known: Stopped,
+}
+
+impl<'a> Here<'a> {
+    pub(crate) fn new(order: &'a Serve, ground: Ground<'a>) -> Self {
+        Self { order, ground, subject: None, known: Stopped::default() }
+    }
+}
+
+impl Side for Here<'_> {
+    fn start(&mut self) -> Result<Standing, End> {
+        let subject = Subject::start(self.order, self.ground, &mut self.known)?;
+        Ok(self.subject.insert(subject).standing)
+    }
+
+    fn handles(&self) -> Vec<BorrowedFd<'_>> {
+        self.subject.iter().flat_map(Subject::handles).collect()
+    }
+
+    fn prepare(&mut self) -> Option<Instant> {
+        self.subject.as_mut().and_then(Subject::prepare)
+    }
+
+    fn look(&mut self, readable: &[bool]) -> Result<Seen, End> {
+        Ok(self.subject.as_mut().map(|subject| subject.look(readable)).unwrap_or_default())
+    }
+
+    fn announce(&mut self, moments: Announced) -> Result<(), End> {
+        if let Some(subject) = &mut self.subject {
+            subject.announce(moments);
+        }
+        Ok(())
+    }
+
+    fn measured(&mut self, span: Span) -> Result<(), End> {
+        if let Some(subject) = &mut self.subject {
+            subject.measured(span);
+        }
+        Ok(())
+    }
+
+    fn stop(&mut self, has_failed: bool) -> Result<Stopped, End> {
+        if let Some(subject) = self.subject.take() {
+            subject.stop(has_failed, &mut self.known);
+        }
+        Ok(std::mem::take(&mut self.known))
+    }
+}
+
+/// A server that runs, with what stands in front of it.
+pub(crate) struct Subject<'a> {
+    order: &'a Serve,
+    child: Child,
+    sampler: Sampler,
+    proxies: Vec<Proxy<'a>>,
+    readings: Readings,
+    /// Counters of the network stack when all was started.
+    before: Option<study::record::NetworkCounters>,
+    pub(crate) standing: Standing,
+}
+
+impl<'a> Subject<'a> {
+    /// Starts server and proxies; what is known of them stands in `known`, also where it fails.
+    pub(crate) fn start(order: &'a Serve, ground: Ground<'a>, known: &mut Stopped) -> Result<Self, End> {
+        known.subject.cpus.clone_from(&order.cpus);
+        // Not its main port, which is tried again where it was taken meanwhile: few subjects have a second one.
+        let second_port =
+            ready::free_port().map_err(|error| failed(FailureKind::Start, format!("no second free port: {error}")))?;
+        let Started { child, at: started, .. } = start_server(order, ground, second_port, known)?;
+        let sampler = Sampler::new(Path::new("/proc"), child.pid(), started, &order.cpus);
+        let subject_port = known.subject.port.unwrap_or(0);
+        let proxies = start_proxies(order, ground, (subject_port, second_port), &mut known.proxies)?;
+        let before = network::read(Path::new(&format!("/proc/{}/net", child.pid())));
+        let standing = Standing {
+            port: proxies.first().map_or(subject_port, Proxy::port),
+            subject_port,
+            admin_port: proxies.first().and_then(Proxy::admin_port),
+        };
+        Ok(Self { order, child, sampler, proxies, readings: Readings::default(), before, standing })
+    }
+
+    pub(crate) fn handles(&self) -> Vec<BorrowedFd<'_>> {
+        let proxies = self.proxies.iter().map(|proxy| proxy.started.child.pidfd());
+        std::iter::once(self.child.pidfd()).chain(proxies).collect()
+    }
+
+    pub(crate) fn prepare(&mut self) -> Option<Instant> {
+        let due = if self.readings.is_near(clock::now()) {
+            self.samplers(Sampler::prepare);
+            None
+        } else {
+            self.readings.look_between(clock::now());
+            self.samplers(Sampler::tick);
+            let proxies = self.proxies.iter().map(|proxy| proxy.sampler.due());
+            Some(proxies.fold(self.sampler.due(), Instant::min))
+        };
+        due.into_iter().chain(self.readings.due()).min()
+    }
+
+    pub(crate) fn look(&mut self, readable: &[bool]) -> Seen {
+        self.take_due();
+        let Readings { begin, end, .. } = &self.readings;
+        Seen { began: begin.is_some(), ended: end.is_some(), exited: readable.contains(&true) }
+    }
+
+    pub(crate) fn announce(&mut self, moments: Announced) {
+        self.readings.begins = Some(clock::at_monotonic(moments.from_ns));
+        self.readings.ends = moments.until_ns.map(clock::at_monotonic);
+        // What has been announced may have come already.
+        self.take_due();
+    }
+
+    pub(crate) fn measured(&mut self, span: Span) {
+        self.readings.span = Some((clock::at_monotonic(span.from_ns), clock::at_monotonic(span.until_ns)));
+        self.take_due();
+        self.take_end();
+    }
+
+    /// Takes the reading whose moment has come.
+    fn take_due(&mut self) {
+        if self.readings.due().is_none_or(|due| clock::now() < due) {
+            return;
+        }
+        if self.readings.begin.is_none() {
+            self.readings.begin = Some(self.moment());
+        } else {
+            self.take_end();
+        }
+    }
+
+    fn take_end(&mut self) {
+        if self.readings.end.is_none() {
+            self.readings.end = Some(self.moment());
+            self.samplers(Sampler::tick_in_full);
+        }
+    }
+
+    fn moment(&mut self) -> UsageSnapshot {
+        let subject = self.sampler.reading();
+        let proxies = self.proxies.iter_mut().map(|proxy| proxy.sampler.reading()).collect::<Vec<_>>();
+        let wire = if proxies.is_empty() { None } else { wire::read() };
+        UsageSnapshot { subject, proxies, wire }
+    }
+
+    fn samplers(&mut self, look: fn(&mut Sampler)) {
+        look(&mut self.sampler);
+        self.proxies.iter_mut().for_each(|proxy| look(&mut proxy.sampler));
+    }
+
+    /// Why the trial failed: something of this side exited by itself.
+    fn failure(&mut self, patience: Duration) -> Option<Failure> {
+        if let Some(exit) = self.child.wait(patience) {
+            let last_words = self.child.last_words();
+            let message = format!("exited ({exit}) under load{}{}", self.child.left_behind(), saying(&last_words));
+            return Some(Failure { kind: FailureKind::Exited, message });
+        }
+        self.proxies.iter_mut().find_map(Proxy::ended)
+    }
+
+    /// Stops the proxies, then the server, and writes what they used into `known`.
+    pub(crate) fn stop(mut self, has_failed: bool, known: &mut Stopped) {
+        known.failure = self.failure(if has_failed { EXITING } else { Duration::ZERO });
+        // A subject that has ended has no folder left; ours has the same counters, unless it had a network of its own.
+        let after = network::read(Path::new(&format!("/proc/{}/net", self.child.pid())))
+            .or_else(|| network::read(Path::new("/proc/self/net")));
+        match self.before.zip(after) {
+            Some((before, after)) => known.network = network::between(before, after),
+            None => known.warnings.push(WarningKind::NotRead.says("cannot read the counters of the network stack")),
+        }
+        let Self { order, mut child, sampler, proxies, readings, .. } = self;
+        let tables = readings.tables();
+        for (index, proxy) in proxies.into_iter().enumerate() {
+            let of_it =
+                |moment: &Option<UsageSnapshot>| moment.as_ref().and_then(|moment| moment.proxies.get(index).copied());
+            let ends = of_it(&readings.begin).zip(of_it(&readings.end));
+            known.warnings.extend(proxy.finish(ends, readings.span, &tables, &mut known.proxies[index]));
+        }
+        let exit = child.stop(Duration::from_nanos(order.point.subject.stop_timeout_ns));
+        known.warnings.extend(exit.ignored_sigterm().map(|text| WarningKind::IgnoredSigterm.says(text)));
+        known.subject.exit = Some(exit.to_string());
+        known.subject.stderr_tail = child.last_words();
+        let ends = readings.begin.zip(readings.end).map(|(begin, end)| (begin.subject, end.subject));
+        sampler.finish(ends, readings.span, &mut known.subject);
+    }
+}
+
+/// A server whose port answers.
+fn start_server(order: &Serve, ground: Ground<'_>, second_port: u16, known: &mut Stopped) -> Result<Started, End> {
+    let plan = &order.point.subject;
+    let words = words::split(&plan.command).map_err(|mistake| failed(FailureKind::Start, mistake.to_string()))?;
+    // Behind a proxy it is reached from its own machine alone.
+    let address = if order.point.proxies.is_empty() { order.address } else { IpAddr::V4(Ipv4Addr::LOCALHOST) };
+    let fill = |word: &str, port: u16| {
+        study::fill(word, |name| match name {
+            "address" => Some(address.to_string()),
+            "port" => Some(port.to_string()),
+            "second_port" => Some(second_port.to_string()),
+            _ => None,
+        })
+    };
+    let server = Server {
+        command: &plan.command,
+        words: &|port| Ok(words.iter().map(|word| fill(word, port)).collect()),
+        environment: &|_| plan.environment.clone(),
+        directory: ground.directory.join(plan.directory.as_deref().unwrap_or("")),
+        cpus: &order.cpus,
+        address,
+        port: plan.port,
+        ready_timeout_ns: plan.ready_timeout_ns,
+        stop_timeout_ns: plan.stop_timeout_ns,
+        kind: FailureKind::Start,
+        who: "",
+    };
+    let started = server.start(ground.supervisor, ground.interrupted, &mut known.subject)?;
+    known.ready_ns = Some(started.ready_ns);
+    Ok(started)
+}
+
+/// What stands between generator and server, the generator's neighbour first. What of it had been started when one could not be is
+/// stopped.
+fn start_proxies<'a>(
+    order: &'a Serve,
+    ground: Ground<'a>,
+    (subject_port, second_port): (u16, u16),
+    known: &mut Vec<ProxyUse>,
+) -> Result<Vec<Proxy<'a>>, End> {
+    let plans = &order.point.proxies;
+    *known = vec![ProxyUse::default(); plans.len()];
+    let mut proxies = Vec::new();
+    let mut left = order.proxy_cpus.as_slice();
+    let mut next_port = subject_port;
+    // The neighbour of the subject first, so that each finds who stands behind it.
+    for ((nth, plan), used) in plans.iter().enumerate().zip(known).rev() {
+        let (own, rest) = left.split_at((plan.cpus as usize).min(left.len()));
+        left = rest;
+        let place = Place {
+            ground,
+            levels: &order.point.factors,
+            cpus: if plan.cpus == 0 { &order.cpus } else { own },
+            address: if nth == 0 { order.address } else { IpAddr::V4(Ipv4Addr::LOCALHOST) },
+            next_port,
+            subject_port,
+            second_port,
+        };
+        let proxy = Proxy::start(plan, &place, used)?;
+        next_port = proxy.port();
+        proxies.push(proxy);
+    }
+    proxies.reverse();
+    Ok(proxies)
+}
+
+/// CPU time and more at both ends of measuring.
+#[derive(Default)]
+struct Readings {
+    begin: Option<UsageSnapshot>,
+    end: Option<UsageSnapshot>,
+    /// When measuring begins and ends, as far as that was announced.
+    begins: Option<Instant>,
+    ends: Option<Instant>,
+    /// When it did.
+    span: Option<(Instant, Instant)>,
+    /// The connections at a moment between, as those of the generator are closed by the end where nobody holds it up.
+    between: Option<(Instant, Option<wire::Table>)>,
+}
+
+impl Readings {
+    /// When the next reading is due.
+    fn due(&self) -> Option<Instant> {
+        match (&self.begin, &self.end) {
+            (None, _) => self.begins,
+            (_, None) => self.ends,
+            _ => None,
+        }
+    }
+
+    fn is_near(&self, now: Instant) -> bool {
+        self.due().is_some_and(|due| due.saturating_duration_since(now) < NEAR)
+    }
+
+    /// Looks at the connections while measuring goes on, now and then.
+    fn look_between(&mut self, now: Instant) {
+        if self.begin.as_ref().is_some_and(|begin| begin.wire.is_some())
+            && self.between.as_ref().is_none_or(|(last, _)| now.duration_since(*last) >= LOOK_AT_WIRE)
+        {
+            self.between = Some((now, wire::read()));
+        }
+    }
+
+    /// The connections when measuring began, each with a later moment: the latest first.
+    fn tables(&self) -> Vec<(&wire::Table, &wire::Table)> {
+        let Some(begin) = self.begin.as_ref().and_then(|begin| begin.wire.as_ref()) else { return Vec::new() };
+        let end = self.end.as_ref().and_then(|end| end.wire.as_ref());
+        let between = self.between.as_ref().and_then(|(_, table)| table.as_ref());
+        [end, between].into_iter().flatten().map(|later| (begin, later)).collect()
+    }
+}
+
+/// What server and proxies had used at one moment.
+struct UsageSnapshot {
+    subject: Reading,
+    proxies: Vec<Reading>,
+    /// Read where there are proxies alone.
+    wire: Option<wire::Table>,
+}

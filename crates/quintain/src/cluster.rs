@@ -1,0 +1,82 @@
+//! Several machines: which they are, and what runs on each of them.
+
+use std::os::fd::OwnedFd;
+use std::path::PathBuf;
+use std::rc::Rc;
+
+use lab::cluster::file::Hosts;
+use lab::cluster::{Cluster, ClusterError, Reach};
+use study::node::{Hello, PROTOCOL};
+use study::record::{FindingState, Role};
+
+use crate::cli::{ClusterArgs, NodeArgs};
+use crate::message::{Done, Exit, Problem};
+use crate::run::{exe, machine};
+use crate::{doctor, output};
+
+/// The machines that the flags name, each with its node; `None`: this one alone.
+pub(crate) fn start(args: &ClusterArgs, interrupted: &dyn Fn() -> bool) -> Result<Option<Rc<Cluster>>, Problem> {
+    let Some(hosts) = hosts(args)? else { return Ok(None) };
+    let directory = std::env::current_dir().map_err(machine)?;
+    let exe = exe()?;
+    let build = build(&exe)?;
+    let reach = Reach { exe, directory, build, interrupted };
+    let cluster = Cluster::start(&hosts, &reach).map_err(|error| match &error {
+        ClusterError::Interrupted => Problem::new(Exit::Interrupted, error),
+        ClusterError::Machines(_) | ClusterError::Watchdog(_) => Problem::new(Exit::Machine, error),
+    })?;
+    output::message(&words(&cluster));
+    Ok(Some(Rc::new(cluster)))
+}
+
+/// The machines that the flags name.
+fn hosts(args: &ClusterArgs) -> Result<Option<Hosts>, Problem> {
+    Ok(args.hosts.as_deref().map(Hosts::short))
+}
+
+/// `cluster: s1 subject (32 CPUs); l1 l2 load (8, 8 CPUs)`, with what disturbs measurements there.
+fn words(cluster: &Cluster) -> String {
+    let nodes = cluster.nodes();
+    let of = |role: Role| {
+        let mine = nodes.iter().filter(|node| node.role == role);
+        let mine = mine.map(|node| format!("{} ({} CPUs)", node.name, node.host.cpus.len()));
+        format!("{} {}", role.word(), mine.collect::<Vec<_>>().join(", "))
+    };
+    let mut text = format!("cluster: {}; {}", of(Role::Subject), of(Role::Load));
+    for node in &nodes {
+        let grave = node.doctor.iter().filter(|found| matches!(found.state, FindingState::Warning | FindingState::Bad));
+        let names = grave.map(|finding| finding.check.as_str()).collect::<Vec<_>>();
+        if !names.is_empty() {
+            text += &format!("\ndoctor warnings on {}: {}", node.name, names.join(", "));
+        }
+    }
+    text
+}
+
+/// SHA-256 of a quintain binary, hexadecimal.
+fn build(exe: &PathBuf) -> Result<String, Problem> {
+    lab::cluster::hash(exe).map_err(|error| {
+        Problem::new(Exit::Machine, anyhow::Error::new(error).context(format!("cannot read `{}`", exe.display())))
+    })
+}
+
+/// `quintain node`: works for a lab until that is gone.
+pub(crate) fn node(args: &NodeArgs) -> Done {
+    let exe = exe()?;
+    let host = lab::host::facts(&args.directory);
+    let hello = Hello {
+        protocol: PROTOCOL,
+        rank: None,
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        build: build(&exe)?,
+        doctor: doctor::examine(&host),
+        interfaces: lab::cluster::interface::all(),
+        boot_id: lab::cluster::boot_id(),
+        host,
+    };
+    let pipe = |file: &dyn std::os::fd::AsFd| file.as_fd().try_clone_to_owned().map_err(machine);
+    let (input, output): (OwnedFd, OwnedFd) = (pipe(&std::io::stdin())?, pipe(&std::io::stdout())?);
+    let options = lab::cluster::node::Options { exe, directory: args.directory.clone(), probe: lab::probe::run };
+    lab::cluster::node::serve(input, output, &options, hello).map_err(machine)?;
+    Ok(Exit::Fine)
+}
