@@ -8,6 +8,7 @@ pub mod interface;
 mod launch;
 mod link;
 pub mod node;
+mod paths;
 mod sides;
 
 use std::fs::File;
@@ -52,6 +53,8 @@ struct Member {
     cpus: Vec<Cpu>,
     hello: Hello,
     link: Link,
+    /// The path to the server's machine.
+    path: Option<study::record::Link>,
 }
 
 /// What a lab needs to reach its machines.
@@ -87,6 +90,9 @@ impl Cluster {
     /// [`ClusterError`]: all that is wrong with any of them.
     pub fn start(hosts: &Hosts, reach: &Reach<'_>) -> Result<Self, ClusterError> {
         let supervisor = Supervisor::start(&reach.exe).map_err(ClusterError::Watchdog)?;
+        if hosts.deploy {
+            launch::deploy(hosts, reach, &supervisor)?;
+        }
         let mut members = launch::all(hosts, reach, &supervisor)?;
         let beats = beats(members.iter().map(|(_, member)| member.link.writer()).collect());
         let at = members.iter().position(|(role, _)| *role == Role::Subject);
@@ -94,7 +100,23 @@ impl Cluster {
             return Err(ClusterError::Machines(vec!["no machine has the role `subject`".to_owned()]));
         };
         let load = members.into_iter().map(|(_, member)| member).collect();
-        Ok(Self { subject, load, _beats: beats, _supervisor: supervisor })
+        let mut cluster = Self { subject, load, _beats: beats, _supervisor: supervisor };
+        cluster.measure_links(reach)?;
+        Ok(cluster)
+    }
+
+    /// Measures the path of each generator's machine to the server's, one after the other: first how fast it is, then how far.
+    fn measure_links(&mut self, reach: &Reach<'_>) -> Result<(), ClusterError> {
+        let measured = paths::measure(self, reach.interrupted);
+        let paths = measured.map_err(|end| match end {
+            End::Interrupted => ClusterError::Interrupted,
+            End::Lost(text) => ClusterError::Machines(vec![text]),
+            End::Failed(failure) => ClusterError::Machines(vec![failure.message]),
+        })?;
+        for (member, path) in self.load.iter_mut().zip(paths) {
+            member.path = Some(path);
+        }
+        Ok(())
     }
 
     fn members(&self) -> impl Iterator<Item = (Role, &Member)> {
@@ -114,7 +136,7 @@ impl Cluster {
                 doctor: member.hello.doctor.clone(),
                 build: member.hello.build.clone(),
                 interface: mine.map(|(interface, _)| interface.clone()),
-                link: None,
+                link: member.path,
                 address,
             }
         };

@@ -31,7 +31,7 @@ pub(crate) fn start(args: &ClusterArgs, interrupted: &dyn Fn() -> bool) -> Resul
 
 /// The machines that the flags name.
 fn hosts(args: &ClusterArgs) -> Result<Option<Hosts>, Problem> {
-    Ok(args.hosts.as_deref().map(Hosts::short))
+    Ok(args.hosts.as_deref().map(Hosts::short).map(|hosts| Hosts { deploy: args.deploy, ..hosts }))
 }
 
 /// `cluster: s1 subject (32 CPUs); l1 l2 load (8, 8 CPUs)`, with what disturbs measurements there.

@@ -1,5 +1,6 @@
 //! How nodes come to be: as children, through ssh, or all at once through mpirun.
 
+use std::fs::File;
 use std::net::{IpAddr, ToSocketAddrs};
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -11,12 +12,16 @@ use study::words;
 use crate::cluster::file::{HostPlan, Hosts, Launcher};
 use crate::cluster::link::Link;
 use crate::cluster::{ClusterError, Member, Reach};
-use crate::end::End;
-use crate::process::{Launch, Supervisor};
+use crate::end::{End, saying};
+use crate::process::{Exit, Launch, Supervisor};
 use crate::{clock, cpus};
 
 /// All nodes must have said hello within this, whatever hangs.
 const HELLO: Duration = Duration::from_secs(20);
+/// A binary must have been copied within this.
+const DEPLOY: Duration = Duration::from_secs(120);
+/// Where copies are, in the home of the user there, each by its hash.
+const DEPLOYED: &str = ".cache/quintain";
 
 /// Starts all, and waits for all; every one that is not there has its line in the error.
 pub(super) fn all(
@@ -38,7 +43,7 @@ pub(super) fn all(
             let hello = hello(&link, deadline, reach)?;
             let cpus = cpus_of(host, &hello)?;
             check(host, &hello, reach)?;
-            Ok((host.role, Member { name: host.name.clone(), address, cpus, hello, link }))
+            Ok((host.role, Member { name: host.name.clone(), address, cpus, hello, link, path: None }))
         });
         match member {
             Ok(member) => members.push(member),
@@ -47,6 +52,55 @@ pub(super) fn all(
         }
     }
     if mistakes.is_empty() { Ok(members) } else { Err(ClusterError::Machines(mistakes)) }
+}
+
+/// Copies this binary to the machines that ssh reaches, all at once, where they lack it; every one that could not have it has its line in the error.
+pub(super) fn deploy(hosts: &Hosts, reach: &Reach<'_>, supervisor: &Supervisor) -> Result<(), ClusterError> {
+    let copy = |host: &HostPlan| {
+        let (folder, file) = (DEPLOYED, &reach.build);
+        // A half of a file has another name, also where two labs copy at the same time.
+        let script = format!(
+            "mkdir -p {folder} && cd {folder} && {{ test -x {file} || {{ cat > {file}.$$ && chmod 755 {file}.$$ && mv {file}.$$ {file}; }}; }}"
+        );
+        let mut words = ssh(host.ssh.as_deref().unwrap_or(&host.address), &script);
+        words.insert(1, "-C".to_owned());
+        let environment = Default::default();
+        let launch =
+            Launch { cpus: &[], words: &words, directory: Path::new("/"), environment: &environment, talk: true };
+        let mut child = supervisor.spawn(&launch).map_err(|error| format!("cannot start `ssh`: {error}"))?;
+        let mut binary = File::open(&reach.exe).map_err(|error| format!("cannot read this binary: {error}"))?;
+        if let Some(mut input) = child.input.take() {
+            // A machine that has it does not read.
+            std::thread::spawn(move || std::io::copy(&mut binary, &mut input));
+        }
+        Ok::<_, String>(child)
+    };
+    let remote = || hosts.hosts.iter().filter(|host| launcher(hosts, host) != Launcher::Local);
+    let copies = remote().map(copy).collect::<Vec<_>>();
+    let deadline = clock::now() + DEPLOY;
+    let mut mistakes = Vec::new();
+    for (host, copy) in remote().zip(copies) {
+        let done = copy.and_then(|mut child| loop {
+            match child.wait(Duration::from_millis(50)) {
+                Some(Exit::Code(0)) => break Ok(()),
+                Some(exit) => break Err(format!("ssh: {exit}{}", saying(&child.last_words()))),
+                None if (reach.interrupted)() => break Err("interrupted".to_owned()),
+                None if clock::now() >= deadline => break Err(format!("not there after {DEPLOY:?}")),
+                None => {}
+            }
+        });
+        mistakes.extend(done.err().map(|why| format!("{}: cannot copy this binary: {why}", label(host))));
+    }
+    match mistakes.is_empty() {
+        true => Ok(()),
+        false if (reach.interrupted)() => Err(ClusterError::Interrupted),
+        false => Err(ClusterError::Machines(mistakes)),
+    }
+}
+
+/// What starts the node of a machine.
+fn launcher(hosts: &Hosts, host: &HostPlan) -> Launcher {
+    host.launcher.unwrap_or(hosts.launcher)
 }
 
 /// `l2 (10.0.0.13)`.
@@ -70,10 +124,12 @@ fn one(hosts: &Hosts, host: &HostPlan, reach: &Reach<'_>, supervisor: &Superviso
     let node = |program: &str| {
         ["exec", program, "node", "--stdio", "--directory", &directory].map(str::to_owned).to_vec()
     };
-    let command = match host.launcher.unwrap_or(hosts.launcher) {
+    let deployed = format!("{DEPLOYED}/{}", reach.build);
+    let command = match launcher(hosts, host) {
         Launcher::Local => node("quintain")[1..].to_vec(),
         Launcher::Ssh | Launcher::Auto | Launcher::Mpirun => {
-            let words = words::join(&node(host.quintain.as_deref().unwrap_or("quintain")));
+            let there = if hosts.deploy { Some(deployed.as_str()) } else { host.quintain.as_deref() };
+            let words = words::join(&node(there.unwrap_or("quintain")));
             ssh(host.ssh.as_deref().unwrap_or(&host.address), &words)
         }
     };

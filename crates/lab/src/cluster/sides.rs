@@ -97,6 +97,7 @@ pub(crate) struct Generator<'a> {
     interrupted: &'a dyn Fn() -> bool,
     cpus: Vec<u32>,
     offset: Offset,
+    has_measured: bool,
     has_ended: bool,
 }
 
@@ -109,7 +110,7 @@ impl<'a> Generator<'a> {
     ) -> Result<Self, End> {
         let offset = link.offset(interrupted)?;
         link.say(&Order::Load(Box::new(spec.clone())))?;
-        Ok(Self { name, link, interrupted, cpus: spec.cpus.clone(), offset, has_ended: false })
+        Ok(Self { name, link, interrupted, cpus: spec.cpus.clone(), offset, has_measured: false, has_ended: false })
     }
 
     /// How far its clock may be from where it is taken to be, ns.
@@ -147,8 +148,12 @@ impl Engine for Generator<'_> {
         let mut all = Vec::new();
         for said in self.link.take()? {
             match said {
-                Said::Generator(told) => all.push(self.here(told)),
-                Said::Broken(text) => return Err(broken(format!("{}: {text}", self.name))),
+                Said::Generator(told) => {
+                    self.has_measured |= matches!(told, Told::Measurement(_));
+                    all.push(self.here(told));
+                }
+                // One that has measured exits, which is no news.
+                Said::Broken(text) if !self.has_measured => return Err(broken(format!("{}: {text}", self.name))),
                 _ => {}
             }
         }
