@@ -234,7 +234,7 @@ pub(crate) struct RunArgs {
 }
 
 /// On which machines.
-#[derive(Clone, Debug, Args)]
+#[derive(Clone, Debug, Default, Args)]
 pub(crate) struct ClusterArgs {
     /// Run on the machines of this file: the server on one, a generator on each of the others
     #[arg(long, value_name = "FILE", conflicts_with = "hosts")]
@@ -245,6 +245,13 @@ pub(crate) struct ClusterArgs {
     /// Copy this binary to machines that have another or none
     #[arg(long)]
     pub(crate) deploy: bool,
+}
+
+impl ClusterArgs {
+    /// Whether there are other machines.
+    pub(crate) fn is_given(&self) -> bool {
+        self.cluster.is_some() || self.hosts.is_some()
+    }
 }
 
 #[derive(Debug, Args)]

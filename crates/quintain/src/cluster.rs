@@ -4,7 +4,7 @@ use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::rc::Rc;
 
-use lab::cluster::file::Hosts;
+use lab::cluster::file::{self, Hosts};
 use lab::cluster::{Cluster, ClusterError, Reach};
 use study::node::{Hello, PROTOCOL};
 use study::record::{FindingState, Role};
@@ -12,6 +12,7 @@ use study::record::{FindingState, Role};
 use crate::cli::{ClusterArgs, NodeArgs};
 use crate::message::{Done, Exit, Problem};
 use crate::run::{exe, machine};
+use crate::study_file::mistaken;
 use crate::{doctor, output};
 
 /// The machines that the flags name, each with its node; `None`: this one alone.
@@ -31,7 +32,23 @@ pub(crate) fn start(args: &ClusterArgs, interrupted: &dyn Fn() -> bool) -> Resul
 
 /// The machines that the flags name.
 fn hosts(args: &ClusterArgs) -> Result<Option<Hosts>, Problem> {
-    Ok(args.hosts.as_deref().map(Hosts::short).map(|hosts| Hosts { deploy: args.deploy, ..hosts }))
+    let hosts = match (&args.cluster, &args.hosts) {
+        (Some(path), _) => {
+            let text = std::fs::read_to_string(path).map_err(|error| {
+                Problem::new(Exit::Usage, anyhow::Error::new(error).context(format!("cannot read `{}`", path.display())))
+            })?;
+            file::parse(&text).map_err(|mistakes| mistaken(path, &text, &mistakes))?
+        }
+        (None, Some(text)) => file::short(text).map_err(|wrong| {
+            Problem::text(Exit::Usage, format!("`--hosts {text}`: {}", wrong.join("; ")))
+                .hint("for example `--hosts subject=10.0.0.11,load=10.0.0.12-14`; `--cluster FILE` says more")
+        })?,
+        (None, None) if args.deploy => {
+            return Err(Problem::text(Exit::Usage, "`--deploy` needs `--cluster FILE` or `--hosts LIST`"));
+        }
+        (None, None) => return Ok(None),
+    };
+    Ok(Some(Hosts { deploy: hosts.deploy || args.deploy, ..hosts }))
 }
 
 /// `cluster: s1 subject (32 CPUs); l1 l2 load (8, 8 CPUs)`, with what disturbs measurements there.

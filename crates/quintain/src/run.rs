@@ -17,6 +17,10 @@ use crate::{cluster, doctor, output, references, signals};
 /// The data path: a study becomes a plan, the lab makes records of it, the report makes findings of them.
 pub(crate) fn run(args: RunArgs) -> Done {
     let interrupted = signals::interrupted()?;
+    if args.cluster.is_given() {
+        // What is wrong here need not wait for other machines.
+        check_page(&page_path(&args, &study_file::open(&args.study, cpus(None)?.len() as u32, None)?.plan))?;
+    }
     let cluster = cluster::start(&args.cluster, &|| signals::is_set(&interrupted))?;
     let host_cpus = match &cluster {
         None => cpus(args.cpus.as_ref())?,

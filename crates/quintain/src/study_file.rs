@@ -102,7 +102,7 @@ fn name_of(entry: std::fs::DirEntry) -> Option<String> {
 }
 
 /// Every mistake with its place.
-fn mistaken(path: &Path, text: &str, found: &[Diagnostic]) -> Problem {
+pub(crate) fn mistaken(path: &Path, text: &str, found: &[Diagnostic]) -> Problem {
     let count = found.len();
     let all = format!("{count} error{} in `{}`", if count == 1 { "" } else { "s" }, path.display());
     Problem::rendered(Exit::Usage, mistakes::rendered(path, text, found) + &all)

@@ -1,72 +1,384 @@
-//! placeholder
+//! Which machines: a cluster file, or the same in short, `subject=10.0.0.11,load=10.0.0.12-14`.
+
+use std::collections::BTreeSet;
+
+use config::Kind::{Flag, Form, Tables, Text, Word};
+use config::Missing::{Is, Means, Mistake};
+use config::keys::words;
+use config::show::{self, tables};
+use config::{Diagnostic, Key, Keys, Kind, Missing, Report, Section, node};
 use study::record::Role;
-/// x
+
+use crate::cpus;
+
+/// Machines of a cluster at most.
+pub const HOSTS_MAX: usize = 1024;
+/// A host of this name is the machine that the lab is on.
+const LOCAL: &str = "local";
+
+/// The machines of a cluster.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Hosts {
-    /// x
+    /// What starts their nodes.
     pub launcher: Launcher,
-    /// x
+    /// Whether this binary is copied to them.
     pub deploy: bool,
-    /// x
+    /// One for the server, at least one for a generator, in the order of the file.
     pub hosts: Vec<HostPlan>,
 }
-/// x
+
+/// What starts a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Launcher {
-    /// x
-    Auto,
-    /// x
-    Mpirun,
-    /// x
+    /// An ssh session for each, which is its channel too.
     Ssh,
-    /// x
+    /// A child of the lab: for the machine that the lab is on.
     Local,
 }
-/// x
+
+/// A machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HostPlan {
-    /// x
+    /// Its name in tables.
     pub name: String,
-    /// x
+    /// Its address in the network of the load: an IP address, or a name to be resolved.
     pub address: String,
-    /// x
+    /// What runs there.
     pub role: Role,
-    /// x
+    /// The CPUs to use; `None`: all that are there.
     pub cpus: Option<Vec<u32>>,
-    /// x
+    /// The quintain binary there; `None`: `quintain`, found on the path.
     pub quintain: Option<String>,
-    /// x
+    /// What paths in commands are relative to; `None`: the same directory as here.
     pub directory: Option<String>,
-    /// x
+    /// What ssh is given in place of the address: a name of its configuration, or `user@host`.
     pub ssh: Option<String>,
-    /// x
+    /// What starts its node, where it is not that of all.
     pub launcher: Option<Launcher>,
 }
-impl Hosts {
-    /// x
-    pub fn short(text: &str) -> Hosts {
-        let mut hosts = Vec::new();
-        let mut role = Role::Load;
-        for word in text.split(',') {
-            let name = match word.split_once('=') {
-                Some((word, name)) => {
-                    role = if word == "subject" { Role::Subject } else { Role::Load };
-                    name
-                }
-                None => word,
-            };
-            let local = name.starts_with("local");
-            hosts.push(HostPlan {
-                name: name.to_owned(),
-                address: if local { "127.0.0.1".to_owned() } else { name.to_owned() },
-                role,
-                cpus: None,
-                quintain: None,
-                directory: None,
-                ssh: None,
-                launcher: local.then_some(Launcher::Local),
-            });
+
+const LAUNCHERS: &[(&str, Launcher)] = &[("ssh", Launcher::Ssh), ("local", Launcher::Local)];
+const ROLES: &[(&str, Role)] = &[("subject", Role::Subject), ("load", Role::Load)];
+
+const fn key(name: &'static str, kind: Kind, example: &'static str, missing: Missing, text: &'static str) -> Key {
+    Key { name, kind, example, missing, text }
+}
+
+const LAUNCHER: Kind = Word("launcher", || words(LAUNCHERS));
+const NAME: Kind = Form("a name of letters, digits, `.`, `-`, `_` and `:`", is_name);
+const CPUS: Kind = Form("CPUs such as `0-3,8`", |text| cpus::parse(text).is_ok_and(|cpus| !cpus.is_empty()));
+const SSH: Kind = Form("a name for ssh, such as `ubuntu@10.0.0.12`", |text| {
+    let (user, host) = text.split_once('@').unwrap_or(("user", text));
+    is_name(user) && is_name(host)
+});
+
+/// A cluster file.
+static CLUSTER: Keys = Keys {
+    name: "",
+    text: "A cluster",
+    keys: &[
+        key("launcher", LAUNCHER, "\"ssh\"", Is("\"ssh\""), "what starts the node of each machine"),
+        key("deploy", Flag, "true", Is("false"), "copy this binary to each machine, as `--deploy` does"),
+        key(
+            "host",
+            Tables(&HOST),
+            "[{ name = \"s1\", role = \"subject\" }, { name = \"l1\", role = \"load\" }]",
+            Mistake,
+            "the machines: one with the role `subject`, one or more with the role `load`",
+        ),
+    ],
+};
+
+/// A machine of it.
+static HOST: Keys = Keys {
+    name: "host",
+    text: "A machine",
+    keys: &[
+        key("name", NAME, "\"l1\"", Mistake, "its name in tables"),
+        key("role", Word("role", || words(ROLES)), "\"load\"", Mistake, "the server and its proxies, or a generator"),
+        key(
+            "address",
+            NAME,
+            "\"10.0.0.12\"",
+            Means("`name`, resolved"),
+            "its address in the network of the load; servers listen on it",
+        ),
+        key("cpus", CPUS, "\"0-7\"", Means("all"), "the CPUs to use"),
+        key("quintain", Text, "\"/opt/quintain\"", Means("`quintain` on the path"), "the binary there, of the same build"),
+        key("directory", Text, "\"/srv/bench\"", Means("the same as here"), "what paths in commands are relative to"),
+        key("ssh", SSH, "\"ubuntu@bench-2\"", Means("`address`"), "what ssh connects to, where it is not the address"),
+        key("launcher", LAUNCHER, "\"local\"", Means("that of the file"), "`local` for the machine the lab is on"),
+    ],
+};
+
+/// Letters of addresses and host names; a first `-` would be an option of ssh.
+fn is_name(text: &str) -> bool {
+    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_' | ':');
+    !text.is_empty() && text.len() <= 255 && !text.starts_with('-') && text.chars().all(plain)
+}
+
+/// The reference of all keys in docs/CLUSTER.md.
+pub fn reference() -> String {
+    let mut text = "Generated from crates/lab/src/cluster/file.rs: `cargo run -p lab --example cluster_reference`.\n".to_owned();
+    for keys in tables(&CLUSTER) {
+        let name = if keys.name.is_empty() { "The file".to_owned() } else { format!("`[[{}]]`", keys.name) };
+        text += &format!("\n### {name}\n\n{}", show::table(keys));
+    }
+    text
+}
+
+/// Reads a cluster file.
+///
+/// # Errors
+/// All that is wrong with it, each with its place.
+pub fn parse(text: &str) -> Result<Hosts, Vec<Diagnostic>> {
+    let report = Report::new("the cluster", text, &[]);
+    let table = node::document(text, &report);
+    let section = Section::whole(&table, &CLUSTER, (), &report);
+    section.check_keys();
+    section.required("host");
+    let launcher = section.choice("launcher", LAUNCHERS).unwrap_or(Launcher::Ssh);
+    let deploy = section.flag("deploy").unwrap_or(false);
+    let sections = section.tables("host", "host");
+    let hosts = sections.iter().map(|host| host.as_ref().and_then(read)).collect::<Vec<_>>();
+    // What is wrong with one may be why another seems to be.
+    if hosts.iter().all(Option::is_some) && !hosts.is_empty() {
+        let hosts = hosts.iter().flatten().cloned().collect::<Vec<_>>();
+        for mistake in mistakes(&hosts, launcher) {
+            section.mistake("host", mistake, None);
         }
-        Hosts { launcher: Launcher::Ssh, deploy: false, hosts }
+    }
+    report.finish()?;
+    Ok(Hosts { launcher, deploy, hosts: hosts.into_iter().flatten().collect() })
+}
+
+fn read(host: &Section<'_>) -> Option<HostPlan> {
+    host.check_keys();
+    host.required("name");
+    host.required("role");
+    let (name, role) = (host.text("name"), host.choice("role", ROLES));
+    let address = host.given("address", host.text("address"));
+    let cpus = host.given("cpus", host.text("cpus").and_then(|list| cpus::parse(&list).ok()));
+    let (quintain, directory) = (host.given("quintain", host.text("quintain")), host.given("directory", host.text("directory")));
+    let (ssh, launcher) = (host.given("ssh", host.text("ssh")), host.given("launcher", host.choice("launcher", LAUNCHERS)));
+    let name = name?;
+    Some(HostPlan {
+        address: address?.unwrap_or_else(|| name.clone()),
+        name,
+        role: role?,
+        cpus: cpus?,
+        quintain: quintain?,
+        directory: directory?,
+        ssh: ssh?,
+        launcher: launcher?,
+    })
+}
+
+/// Reads the short form: roles with their machines, each a name, an address, or addresses whose last numbers run from one to another; `local`
+/// is the machine that the lab is on.
+///
+/// # Errors
+/// All that is wrong with it, a sentence each.
+pub fn short(text: &str) -> Result<Hosts, Vec<String>> {
+    let (mut hosts, mut wrong, mut role) = (Vec::new(), Vec::new(), None);
+    for word in text.split(',').map(str::trim) {
+        let name = match word.split_once('=') {
+            None => word,
+            Some((key, name)) => {
+                role = ROLES.iter().find(|(known, _)| *known == key.trim()).map(|(_, role)| *role);
+                if role.is_none() {
+                    wrong.push(format!("unknown role `{}`: expected `subject` or `load`", key.trim().escape_debug()));
+                }
+                name.trim()
+            }
+        };
+        match range(name) {
+            None => wrong.push(format!("`{}` is not a host", name.escape_debug())),
+            Some(names) => match role {
+                Some(role) => hosts.extend(names.into_iter().map(|name| plan(name, role))),
+                None if word == name => wrong.push(format!("`{name}` has no role: write `subject={name}` or `load={name}`")),
+                None => {}
+            },
+        }
+        if hosts.len() > HOSTS_MAX {
+            break;
+        }
+    }
+    // Several are this machine where one would not do.
+    for role in [Role::Subject, Role::Load] {
+        let mine = hosts.iter_mut().filter(|host: &&mut HostPlan| host.role == role && host.launcher.is_some());
+        for (host, nth) in mine.zip(1..) {
+            let suffix = if nth > 1 { nth.to_string() } else { String::new() };
+            host.name = format!("{LOCAL}-{}{suffix}", role.word());
+        }
+    }
+    if wrong.is_empty() {
+        wrong = mistakes(&hosts, Launcher::Ssh);
+    }
+    if wrong.is_empty() { Ok(Hosts { launcher: Launcher::Ssh, deploy: false, hosts }) } else { Err(wrong) }
+}
+
+fn plan(name: String, role: Role) -> HostPlan {
+    let is_local = name == LOCAL;
+    HostPlan {
+        address: if is_local { "127.0.0.1".to_owned() } else { name.clone() },
+        name,
+        role,
+        cpus: None,
+        quintain: None,
+        directory: None,
+        ssh: None,
+        launcher: is_local.then_some(Launcher::Local),
+    }
+}
+
+/// `10.0.0.12-14`: three addresses; anything else that is a name is one.
+fn range(text: &str) -> Option<Vec<String>> {
+    let run = || {
+        let (front, last) = text.split_once('-')?;
+        let (network, first) = front.rsplit_once('.')?;
+        front.parse::<std::net::Ipv4Addr>().ok()?;
+        let (first, last) = (first.parse::<u8>().ok()?, last.parse::<u8>().ok()?);
+        Some((first..=last).map(|number| format!("{network}.{number}")).collect::<Vec<_>>())
+    };
+    match run() {
+        Some(all) => (!all.is_empty()).then_some(all),
+        None => is_name(text).then(|| vec![text.to_owned()]),
+    }
+}
+
+/// What is wrong with machines together.
+fn mistakes(hosts: &[HostPlan], launcher: Launcher) -> Vec<String> {
+    let mut wrong = Vec::new();
+    let count = |role| hosts.iter().filter(|host| host.role == role).count();
+    match count(Role::Subject) {
+        1 => {}
+        0 => wrong.push("no machine has the role `subject`: the server needs one".to_owned()),
+        several => wrong.push(format!("{several} machines have the role `subject`: the server runs on one")),
+    }
+    if count(Role::Load) == 0 {
+        wrong.push("no machine has the role `load`: a generator needs one".to_owned());
+    }
+    if hosts.len() > HOSTS_MAX {
+        wrong.push(format!("more than {HOSTS_MAX} machines"));
+    }
+    let (mut names, mut addresses) = (BTreeSet::new(), BTreeSet::new());
+    for host in hosts {
+        if !names.insert(&host.name) {
+            wrong.push(format!("two machines are called `{}`", host.name));
+        }
+        let is_local = host.launcher.unwrap_or(launcher) == Launcher::Local;
+        if !addresses.insert(&host.address) && !is_local {
+            wrong.push(format!("two machines have the address `{}`", host.address));
+        }
+    }
+    wrong
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const GOOD: &str = r#"
+deploy = true
+[[host]]
+name = "s1"
+address = "10.0.0.11"
+role = "subject"
+[[host]]
+name = "l1"
+role = "load"
+cpus = "0-2,5"
+ssh = "me@l1.example"
+[[host]]
+name = "here"
+address = "127.0.0.1"
+role = "load"
+launcher = "local"
+"#;
+
+    #[test]
+    fn a_file_says_which_machines() {
+        let hosts = parse(GOOD).unwrap();
+        assert!(hosts.deploy && hosts.launcher == Launcher::Ssh);
+        let [s1, l1, here] = hosts.hosts.as_slice() else { panic!("{hosts:?}") };
+        assert_eq!((s1.role, s1.address.as_str(), s1.launcher), (Role::Subject, "10.0.0.11", None));
+        assert_eq!((l1.address.as_str(), l1.cpus.as_deref(), l1.ssh.as_deref()), ("l1", Some(&[0, 1, 2, 5][..]), Some("me@l1.example")));
+        assert_eq!(here.launcher, Some(Launcher::Local));
+    }
+
+    fn wrong(text: &str, expected: &[&str]) {
+        let told = parse(text).unwrap_err();
+        let told = told.iter().map(ToString::to_string).collect::<Vec<_>>();
+        assert_eq!(told, expected, "{text}");
+    }
+
+    #[test]
+    fn every_mistake_of_a_file_is_told() {
+        wrong("", &["1:1: the cluster has no `host`"]);
+        wrong(
+            "lancher = 'ssh'\n[[host]]\nname = '-x'\nrole = 'loads'\ncpus = '3-1'\nssh = '-oProxyCommand=x'\n[[host]]\nrole = 'load'",
+            &[
+                "1:1: unknown key `lancher`",
+                "3:8: `host.name` must be a name of letters, digits, `.`, `-`, `_` and `:`",
+                "4:8: unknown role `loads`",
+                "5:8: `host.cpus` must be CPUs such as `0-3,8`",
+                "6:7: `host.ssh` must be a name for ssh, such as `ubuntu@10.0.0.12`",
+                "7:1: `host` has no `name`",
+            ],
+        );
+        wrong(
+            "[[host]]\nname = 'a'\nrole = 'load'\naddress = '10.0.0.1'\n[[host]]\nname = 'a'\nrole = 'load'\naddress = '10.0.0.1'",
+            &[
+                "1:1: no machine has the role `subject`: the server needs one",
+                "1:1: two machines are called `a`",
+                "1:1: two machines have the address `10.0.0.1`",
+            ],
+        );
+    }
+
+    fn machines(text: &str) -> Vec<(String, String, &'static str)> {
+        let hosts = short(text).unwrap().hosts;
+        hosts.into_iter().map(|host| (host.name, host.address, host.role.word())).collect()
+    }
+
+    #[test]
+    fn the_short_form() {
+        let own = |name: &str, address: &str, role| (name.to_owned(), address.to_owned(), role);
+        assert_eq!(
+            machines("subject=10.0.0.11,load=10.0.0.12-13, bench-4"),
+            [
+                own("10.0.0.11", "10.0.0.11", "subject"),
+                own("10.0.0.12", "10.0.0.12", "load"),
+                own("10.0.0.13", "10.0.0.13", "load"),
+                own("bench-4", "bench-4", "load"),
+            ]
+        );
+        assert_eq!(
+            machines("subject=local,load=local,local"),
+            [
+                own("local-subject", "127.0.0.1", "subject"),
+                own("local-load", "127.0.0.1", "load"),
+                own("local-load2", "127.0.0.1", "load"),
+            ]
+        );
+        for (text, expected) in [
+            ("", &["`` is not a host"][..]),
+            ("10.0.0.1", &["`10.0.0.1` has no role: write `subject=10.0.0.1` or `load=10.0.0.1`"]),
+            ("server=a,load=b c", &["unknown role `server`: expected `subject` or `load`", "`b c` is not a host"]),
+            ("load=10.0.0.9-3", &["`10.0.0.9-3` is not a host"]),
+            ("subject=a,b", &["2 machines have the role `subject`: the server runs on one", "no machine has the role `load`: a generator needs one"]),
+            ("subject=a,load=a", &["two machines are called `a`", "two machines have the address `a`"]),
+        ] {
+            assert_eq!(short(text).unwrap_err(), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn the_reference_is_what_is_declared() {
+        let page = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/CLUSTER.md")).unwrap();
+        let (_, rest) = page.split_once("\n## Every key\n\n").expect("the page has the section");
+        let written = rest.find("\n## ").map_or(rest, |at| &rest[..at]);
+        assert!(written == reference(), "`cargo run -p lab --example cluster_reference` writes it");
     }
 }

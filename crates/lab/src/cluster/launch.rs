@@ -127,7 +127,7 @@ fn one(hosts: &Hosts, host: &HostPlan, reach: &Reach<'_>, supervisor: &Superviso
     let deployed = format!("{DEPLOYED}/{}", reach.build);
     let command = match launcher(hosts, host) {
         Launcher::Local => node("quintain")[1..].to_vec(),
-        Launcher::Ssh | Launcher::Auto | Launcher::Mpirun => {
+        Launcher::Ssh => {
             let there = if hosts.deploy { Some(deployed.as_str()) } else { host.quintain.as_deref() };
             let words = words::join(&node(there.unwrap_or("quintain")));
             ssh(host.ssh.as_deref().unwrap_or(&host.address), &words)

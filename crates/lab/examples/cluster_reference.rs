@@ -1,0 +1,11 @@
+//! Writes the reference of keys in docs/CLUSTER.md: `cargo run -p lab --example cluster_reference`. A test holds the file to it.
+
+use std::path::Path;
+
+fn main() -> std::io::Result<()> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/CLUSTER.md");
+    let text = std::fs::read_to_string(&path)?;
+    let (before, rest) = text.split_once("\n## Every key\n").expect("the page has the section");
+    let after = rest.find("\n## ").map_or("", |at| &rest[at..]);
+    std::fs::write(path, format!("{before}\n## Every key\n\n{}{after}", lab::cluster::file::reference()))
+}
