@@ -5,6 +5,7 @@
 mod adapter;
 mod calculator;
 mod chess;
+mod cluster;
 mod common;
 mod curves;
 mod face;

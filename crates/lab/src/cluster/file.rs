@@ -320,10 +320,10 @@ launcher = "local"
             "lancher = 'ssh'\n[[host]]\nname = '-x'\nrole = 'loads'\ncpus = '3-1'\nssh = '-oProxyCommand=x'\n[[host]]\nrole = 'load'",
             &[
                 "1:1: unknown key `lancher`",
-                "3:8: `host.name` must be a name of letters, digits, `.`, `-`, `_` and `:`",
+                "3:8: `host.name` must be a name of letters, digits, `.`, `-`, `_` and `:`, not `-x`",
                 "4:8: unknown role `loads`",
-                "5:8: `host.cpus` must be CPUs such as `0-3,8`",
-                "6:7: `host.ssh` must be a name for ssh, such as `ubuntu@10.0.0.12`",
+                "5:8: `host.cpus` must be CPUs such as `0-3,8`, not `3-1`",
+                "6:7: `host.ssh` must be a name for ssh, such as `ubuntu@10.0.0.12`, not `-oProxyCommand=x`",
                 "7:1: `host` has no `name`",
             ],
         );

@@ -2,18 +2,23 @@
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
+use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
 
 use study::node::{Order, SILENCE_MAX, Said};
 
 use crate::clock;
-use crate::end::End;
+use crate::end::{End, saying};
 use crate::lines::{Lines, Writer};
 use crate::process::{Child, wait_readable};
 
 /// The longest wait before we look whether to end.
 const LOOK: Duration = Duration::from_millis(50);
+/// Why a node is lost that closed its channel.
+const ENDED: &str = "its connection ended";
+/// How long the exit of what was started here is waited for, to be told.
+const LAST_WORDS: Duration = Duration::from_millis(500);
 /// Round trips of which the shortest tells the offset of a clock.
 const PINGS: u32 = 100;
 
@@ -69,7 +74,7 @@ impl Link {
         input: impl Into<OwnedFd>,
         output: impl Into<OwnedFd>,
         process: Option<Child>,
-    ) -> std::io::Result<Self> {
+    ) -> io::Result<Self> {
         let output = output.into();
         let handle = output.try_clone()?;
         Ok(Self {
@@ -90,7 +95,10 @@ impl Link {
 
     /// Tells it what to do.
     pub(crate) fn say(&self, order: &Order) -> Result<(), End> {
-        self.writer.say(order).map_err(|error| self.lost(&format!("cannot be told anything: {error}")))
+        self.writer.say(order).map_err(|error| match error.kind() {
+            io::ErrorKind::BrokenPipe => self.lost(ENDED),
+            _ => self.lost(&format!("cannot be told anything: {error}")),
+        })
     }
 
     /// Readable when it has said something.
@@ -101,7 +109,7 @@ impl Link {
     /// Reads what is there, once; waits when nothing is there.
     fn read(&self) -> Result<(), End> {
         let said = self.lines.borrow_mut().said::<Said>().map_err(|text| self.lost(&text))?;
-        let Some(said) = said else { return Err(self.lost("its connection ended")) };
+        let Some(said) = said else { return Err(self.lost(ENDED)) };
         self.heard.set(clock::now());
         for said in said {
             match said {
@@ -179,8 +187,8 @@ impl Link {
     pub(crate) fn lost(&self, why: &str) -> End {
         let process = self.process.as_ref().map(|process| {
             let mut process = process.borrow_mut();
-            process.wait(Duration::from_millis(500));
-            crate::end::saying(&process.last_words())
+            let exit = process.wait(LAST_WORDS).map(|exit| format!(" ({exit})"));
+            exit.unwrap_or_default() + &saying(&process.last_words())
         });
         End::Lost(format!("lost {}: {why}{}", self.name, process.unwrap_or_default()))
     }

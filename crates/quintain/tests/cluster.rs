@@ -1,0 +1,198 @@
+//! `quintain run` on several machines, all of which are this one: real nodes, their channels, and what becomes of them when one is lost.
+
+use std::process::Stdio;
+
+use crate::common::{Folder, Ran, eventually, processes_with, signal_process};
+use serde_json::Value;
+
+const HOSTS: &str = "--hosts=subject=local,load=local,local,local";
+
+/// One point, two trials, at addresses that `{address}` says.
+fn study(stop: &str, trials: u32) -> String {
+    format!(
+        r#"
+question = "Does it run on several machines?"
+[subject]
+command = "quintain serve pingpong --host {{address}} -p {{port}}"
+[load]
+protocol = "pingpong"
+clients = 7
+threads = 1
+warmup = "50ms"
+stop = "{stop}"
+window = "10ms"
+[trials]
+stop = {{ min = {trials} }}
+"#
+    )
+}
+
+fn records(folder: &Folder) -> Vec<Value> {
+    let ran = folder.quintain(&["report", "-f", "records"]).expect(0);
+    ran.json()["records"].as_array().unwrap().clone()
+}
+
+fn sum<'a>(values: impl IntoIterator<Item = &'a Value>, of: impl Fn(&Value) -> &Value) -> u64 {
+    values.into_iter().map(|value| of(value).as_u64().unwrap()).sum()
+}
+
+/// Everything that a run has started, by the directory that its nodes are told.
+fn nodes(folder: &Folder) -> Vec<u32> {
+    let directory = folder.path().canonicalize().unwrap();
+    let mark = format!("node --stdio --directory {}", directory.display());
+    // The process that becomes a node has the node's command in its own.
+    let all = processes_with(&mark).into_iter().filter(|(_, line)| !line.contains(" exec "));
+    all.map(|(pid, _)| pid).collect()
+}
+
+#[test]
+fn generators_on_several_machines_are_one_load() {
+    let folder = Folder::new();
+    folder.write("mini.toml", &study("300ms", 2));
+    let ran = folder.quintain(&["run", "mini.toml", HOSTS, "--json"]).expect(0);
+    assert!(ran.err.contains("cluster: subject local-subject ("), "{}", ran.err);
+    let run = &ran.json()["run"];
+    let names = run["nodes"].as_array().unwrap().iter().map(|node| node["name"].as_str().unwrap()).collect::<Vec<_>>();
+    assert_eq!(names, ["local-subject", "local-load", "local-load2", "local-load3"]);
+    for node in &run["nodes"].as_array().unwrap()[1..] {
+        assert!(node["link"]["receive_bytes_per_s"].as_f64().unwrap() > 1e6, "{node}");
+        assert!(node["link"]["round_trip_ns_p50"].as_f64().unwrap() > 100.0, "{node}");
+    }
+    let all = records(&folder);
+    assert_eq!(all.len(), 2);
+    for record in &all {
+        let (whole, agents) = (&record["outcome"]["measured"], record["agents"].as_array().unwrap());
+        assert_eq!(agents.len(), 3, "{record}");
+        let part = |name: &'static str| sum(agents, |agent| &agent["measurement"][name]);
+        for name in ["requests", "clients", "threads", "sent_bytes", "received_bytes", "process_cpu_ns"] {
+            assert_eq!(whole[name].as_u64(), Some(part(name)), "{name}");
+        }
+        assert_eq!(agents.iter().map(|agent| agent["measurement"]["clients"].as_u64().unwrap()).collect::<Vec<_>>(), [3, 2, 2]);
+        assert_eq!(sum(whole["windows"].as_array().unwrap(), |window| &window["requests"]), part("requests"));
+        assert_eq!(whole["service"]["count"].as_u64(), Some(part("requests")));
+        assert_eq!(whole["workers"].as_array().unwrap().len(), 3);
+        // All began at one moment; what is left is what the clocks are doubted by.
+        let began = agents.iter().map(|agent| agent["measurement"]["began_ns"].as_i64().unwrap()).collect::<Vec<_>>();
+        let doubt: i64 = agents.iter().map(|agent| agent["clock"]["error_ns"].as_i64().unwrap()).sum();
+        let apart = began.iter().max().unwrap() - began.iter().min().unwrap();
+        assert!(apart <= 2, "{began:?}: translated back with the offset it was announced with");
+        // One clock it is here, so the truth is known: 0.
+        for agent in agents {
+            let clock = &agent["clock"];
+            assert!(clock["offset_ns"].as_i64().unwrap().unsigned_abs() <= clock["error_ns"].as_u64().unwrap(), "{clock}");
+        }
+        assert!(doubt > 0);
+        // In a closed loop clients wait or are waited for all the time: Little's law over all of them.
+        let mean_ns = whole["service"]["sum"].as_f64().unwrap() / whole["service"]["count"].as_f64().unwrap();
+        let rate = whole["requests"].as_f64().unwrap() * 1e9 / whole["duration_ns"].as_f64().unwrap();
+        let in_flight = whole["in_flight_mean"].as_f64().unwrap();
+        assert!((rate * mean_ns / 1e9 / in_flight - 1.0).abs() < 0.05, "{rate}/s x {mean_ns} ns, {in_flight} in flight");
+        let subject = &record["subject"];
+        assert!(subject["user_ns"].as_u64().unwrap() + subject["system_ns"].as_u64().unwrap() > 0, "{subject}");
+        assert!(subject["measured_share"].as_f64().unwrap() > 0.9, "{subject}");
+    }
+    eventually("all nodes end", || nodes(&folder).is_empty().then_some(()));
+}
+
+/// Starts a run that takes long, and waits until its first trial is stored.
+fn long_run(folder: &Folder) -> std::process::Child {
+    folder.write("long.toml", &study("500ms", 4));
+    let mut command = folder.command(&["run", "long.toml", HOSTS]);
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    eventually("a trial is stored", || {
+        let ran = folder.quintain(&["report", "-f", "records"]);
+        let first = ran.code == Some(0) && !ran.json()["records"].as_array().unwrap().is_empty();
+        (first && !nodes(folder).is_empty()).then_some(())
+    });
+    child
+}
+
+/// The run says which machine was lost and why, keeps what it has, and leaves nothing behind; resuming goes on.
+fn is_lost_and_goes_on(folder: &Folder, child: std::process::Child, why: &str) {
+    let ran = Ran::from(child.wait_with_output().unwrap()).expect(4);
+    assert!(ran.err.contains("lost local-") && ran.err.contains(why), "{}", ran.err);
+    assert!(ran.err.contains("are kept") && ran.err.contains("--resume long-"), "{}", ran.err);
+    eventually("all nodes end", || nodes(folder).is_empty().then_some(()));
+    let kept = records(folder).len();
+    assert!((1..4).contains(&kept), "{kept}");
+    folder.quintain(&["run", "long.toml", HOSTS, "--resume"]).expect(0);
+    assert_eq!(records(folder).len(), 4);
+}
+
+#[test]
+fn a_node_that_is_killed_ends_the_run() {
+    let folder = Folder::new();
+    let child = long_run(&folder);
+    signal_process(nodes(&folder)[1], "KILL");
+    is_lost_and_goes_on(&folder, child, "its connection ended");
+}
+
+#[test]
+fn a_node_that_hangs_ends_the_run() {
+    let folder = Folder::new();
+    let child = long_run(&folder);
+    let hung = nodes(&folder)[1];
+    signal_process(hung, "STOP");
+    is_lost_and_goes_on(&folder, child, "no word for 5.");
+}
+
+#[test]
+fn nodes_end_without_their_lab() {
+    let folder = Folder::new();
+    let mut child = long_run(&folder);
+    signal_process(child.id(), "KILL");
+    child.wait().unwrap();
+    eventually("all nodes end", || nodes(&folder).is_empty().then_some(()));
+    // And one that hangs is as good as none.
+    let mut child = folder.command(&["run", "long.toml", HOSTS, "--resume"]).stderr(Stdio::null()).spawn().unwrap();
+    eventually("there are nodes", || (nodes(&folder).len() == 4).then_some(()));
+    signal_process(child.id(), "STOP");
+    eventually("all nodes end", || nodes(&folder).is_empty().then_some(()));
+    signal_process(child.id(), "KILL");
+    child.wait().unwrap();
+}
+
+#[test]
+fn one_generator_elsewhere_needs_no_rule_that_can_be_divided() {
+    let folder = Folder::new();
+    let text = study("100ms", 1).replace("stop = \"100ms\"", "stop = { requests = 500 }");
+    folder.write("mini.toml", &text);
+    folder.quintain(&["run", "mini.toml", "--hosts", "subject=local,load=local"]).expect(0);
+    let all = records(&folder);
+    assert_eq!(all[0]["outcome"]["measured"]["requests"], 500, "{}", all[0]);
+    assert_eq!(all[0]["agents"].as_array().unwrap().len(), 1);
+    let ran = folder.quintain(&["run", "mini.toml", HOSTS]).expect(4);
+    assert!(ran.err.contains("this load cannot be divided among 3 generators"), "{}", ran.err);
+}
+
+#[test]
+fn a_server_that_is_not_there_fails_its_trial_alone() {
+    let folder = Folder::new();
+    let text = study("100ms", 1).replace("quintain serve pingpong --host", "sh -c 'echo dead >&2; exit 7'");
+    folder.write("mini.toml", &text);
+    let ran = folder.quintain(&["run", "mini.toml", HOSTS]).expect(3);
+    assert!(ran.out.contains("exited (exit 7) before port") && ran.out.contains("last output: dead"), "{}", ran.out);
+}
+
+#[test]
+fn what_cannot_be_a_cluster() {
+    let folder = Folder::new();
+    folder.write("mini.toml", &study("100ms", 1));
+    folder.write("bad.toml", "[[host]]\nname = 'a'\n");
+    folder.write("elsewhere.toml", "[[host]]\nname = 'a'\nrole = 'subject'\nlauncher = 'local'\naddress = '127.0.0.1'\n[[host]]\nname = 'b'\nrole = 'load'\nlauncher = 'local'\naddress = '127.0.0.1'\ncpus = '4096'\n");
+    for (args, code, expected) in [
+        (&["--hosts", "subject=a"][..], 2, "no machine has the role `load`"),
+        (&["--hosts", "server=a,load=b"], 2, "unknown role `server`"),
+        (&["--deploy"], 2, "`--deploy` needs `--cluster FILE` or `--hosts LIST`"),
+        (&["--cluster", "none.toml"], 2, "cannot read `none.toml`"),
+        (&["--cluster", "bad.toml"], 2, "`host` has no `role`"),
+        (&["--cluster", "bad.toml", "--hosts", "subject=a,load=b"], 2, "cannot be used with"),
+        (&[HOSTS, "--cpus", "0"], 2, "cannot be used with"),
+        (&["--cluster", "elsewhere.toml"], 4, "b (127.0.0.1): `cpus` names CPU 4096, which is not there"),
+        (&["--hosts", "subject=local,load=no-such-host.invalid"], 4, "no-such-host.invalid: cannot resolve"),
+    ] {
+        let ran = folder.quintain(&[&["run", "mini.toml"], args].concat()).expect(code);
+        assert!(ran.err.contains(expected), "{args:?}: {}", ran.err);
+    }
+    eventually("all nodes end", || nodes(&folder).is_empty().then_some(()));
+}
