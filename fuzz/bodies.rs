@@ -28,7 +28,14 @@ pub(crate) fn study_parse(bytes: &[u8]) {
     };
     assert_eq!(study.text(), text);
     for (profile, machine_cpus) in [(Profile::Default, 1), (Profile::Quick, 2), (Profile::Full, 80)] {
-        let options = ExpandOptions { name: "fuzz".to_owned(), seed: 1, profile, machine_cpus, generators_apart: false, sets: Vec::new() };
+        let options = ExpandOptions {
+            name: "fuzz".to_owned(),
+            seed: 1,
+            profile,
+            machine_cpus,
+            generators_apart: false,
+            sets: Vec::new(),
+        };
         // A study without mistakes may still be too large here, through `auto`.
         let Ok(plan) = study::expand(&study, &options) else { continue };
         let own = (0..plan.points.len()).filter(|point| !plan.comes_first(*point)).count();

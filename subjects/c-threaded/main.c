@@ -18,10 +18,10 @@ static void die(const char *what) {
     exit(1);
 }
 
-static int listen_on(uint16_t port) {
+static int listen_on(uint16_t port, const char *host) {
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), on = 1;
     struct sockaddr_in address = {
-        .sin_family = AF_INET, .sin_port = htons(port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+        .sin_family = AF_INET, .sin_port = htons(port), .sin_addr.s_addr = inet_addr(host)};
     socklen_t size = sizeof address;
     if (fd < 0 || setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on) < 0) die("socket");
     if (bind(fd, (struct sockaddr *)&address, size) < 0) die("bind");
@@ -69,11 +69,11 @@ closed:
 }
 
 int main(int argc, char **argv) {
-    if (argc != 3 || strcmp(argv[1], "-p") != 0) {
-        fprintf(stderr, "usage: %s -p PORT\n", argv[0]);
+    if ((argc != 3 && (argc != 5 || strcmp(argv[3], "-a") != 0)) || strcmp(argv[1], "-p") != 0) {
+        fprintf(stderr, "usage: %s -p PORT [-a ADDRESS]\n", argv[0]);
         return 2;
     }
-    int listener = listen_on(atoi(argv[2])), on = 1;
+    int listener = listen_on(atoi(argv[2]), argc == 5 ? argv[4] : "127.0.0.1"), on = 1;
     pthread_attr_t attributes;
     pthread_attr_init(&attributes);
     pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);

@@ -36,10 +36,10 @@ static void die(const char *what) {
     exit(1);
 }
 
-static int listen_on(uint16_t port) {
+static int listen_on(uint16_t port, const char *host) {
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), on = 1;
     struct sockaddr_in address = {
-        .sin_family = AF_INET, .sin_port = htons(port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+        .sin_family = AF_INET, .sin_port = htons(port), .sin_addr.s_addr = inet_addr(host)};
     socklen_t size = sizeof address;
     if (fd < 0 || setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on) < 0) die("socket");
     if (bind(fd, (struct sockaddr *)&address, size) < 0) die("bind");
@@ -143,8 +143,8 @@ static void *work(void *argument) {
 }
 
 int main(int argc, char **argv) {
-    if (argc != 3 || strcmp(argv[1], "-p") != 0) {
-        fprintf(stderr, "usage: %s -p PORT\n", argv[0]);
+    if ((argc != 3 && (argc != 5 || strcmp(argv[3], "-a") != 0)) || strcmp(argv[1], "-p") != 0) {
+        fprintf(stderr, "usage: %s -p PORT [-a ADDRESS]\n", argv[0]);
         return 2;
     }
     cpu_set_t cpus;
@@ -157,7 +157,7 @@ int main(int argc, char **argv) {
         if (pthread_create(&thread, NULL, work, (void *)(intptr_t)pipes[i][0]) != 0) die("pthread_create");
     }
     pthread_barrier_wait(&rings_open);
-    int listener = listen_on(atoi(argv[2]));
+    int listener = listen_on(atoi(argv[2]), argc == 5 ? argv[4] : "127.0.0.1");
     for (unsigned next = 0;;) {
         int fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
         if (fd < 0) {

@@ -111,10 +111,10 @@ static void work(int epoll) {
     }
 }
 
-static int listen_on(uint16_t port) {
+static int listen_on(uint16_t port, const char *host) {
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), on = 1;
     sockaddr_in address{};
-    address.sin_family = AF_INET, address.sin_port = htons(port), address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    address.sin_family = AF_INET, address.sin_port = htons(port), address.sin_addr.s_addr = inet_addr(host);
     socklen_t size = sizeof address;
     if (fd < 0 || setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on) < 0) die("socket");
     if (bind(fd, reinterpret_cast<sockaddr *>(&address), size) < 0) die("bind");
@@ -126,8 +126,8 @@ static int listen_on(uint16_t port) {
 }
 
 int main(int argc, char **argv) {
-    if (argc != 3 || std::string_view(argv[1]) != "-p") {
-        std::fprintf(stderr, "usage: %s -p PORT\n", argv[0]);
+    if ((argc != 3 && (argc != 5 || std::string_view(argv[3]) != "-a")) || std::string_view(argv[1]) != "-p") {
+        std::fprintf(stderr, "usage: %s -p PORT [-a ADDRESS]\n", argv[0]);
         return 2;
     }
     cpu_set_t cpus;
@@ -137,7 +137,7 @@ int main(int argc, char **argv) {
         if ((epoll = epoll_create1(EPOLL_CLOEXEC)) < 0) die("epoll_create1");
         std::thread(work, epoll).detach();
     }
-    int listener = listen_on(std::atoi(argv[2])), on = 1;
+    int listener = listen_on(std::atoi(argv[2]), argc == 5 ? argv[4] : "127.0.0.1"), on = 1;
     for (size_t next = 0;;) {
         int fd = accept4(listener, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC);
         if (fd < 0) {

@@ -5,6 +5,7 @@ package main
 import (
 	"encoding/binary"
 	"fmt"
+	"net/netip"
 	"os"
 	"runtime"
 	"runtime/debug"
@@ -62,9 +63,16 @@ func check(what string, err error) {
 }
 
 func main() {
-	if len(os.Args) != 3 || os.Args[1] != "-p" {
-		fmt.Fprintf(os.Stderr, "usage: %s -p PORT\n", os.Args[0])
+	hasAddress := len(os.Args) == 5 && os.Args[3] == "-a"
+	if len(os.Args) != 3 && !hasAddress || os.Args[1] != "-p" {
+		fmt.Fprintf(os.Stderr, "usage: %s -p PORT [-a ADDRESS]\n", os.Args[0])
 		os.Exit(2)
+	}
+	host := netip.AddrFrom4([4]byte{127, 0, 0, 1})
+	if hasAddress {
+		given, err := netip.ParseAddr(os.Args[4])
+		check("address", err)
+		host = given
 	}
 	port, err := strconv.ParseUint(os.Args[2], 10, 16)
 	check("port", err)
@@ -72,7 +80,7 @@ func main() {
 	listener, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0)
 	check("socket", err)
 	check("setsockopt", syscall.SetsockoptInt(listener, syscall.SOL_SOCKET, syscall.SO_REUSEADDR, 1))
-	check("bind", syscall.Bind(listener, &syscall.SockaddrInet4{Port: int(port), Addr: [4]byte{127, 0, 0, 1}}))
+	check("bind", syscall.Bind(listener, &syscall.SockaddrInet4{Port: int(port), Addr: host.As4()}))
 	check("listen", syscall.Listen(listener, 1<<16)) // the kernel caps it at net.core.somaxconn
 	address, err := syscall.Getsockname(listener)
 	check("getsockname", err)

@@ -44,12 +44,17 @@ func serve(conn net.Conn) {
 }
 
 func main() {
-	if len(os.Args) != 3 || os.Args[1] != "-p" {
-		fmt.Fprintf(os.Stderr, "usage: %s -p PORT\n", os.Args[0])
+	hasAddress := len(os.Args) == 5 && os.Args[3] == "-a"
+	if len(os.Args) != 3 && !hasAddress || os.Args[1] != "-p" {
+		fmt.Fprintf(os.Stderr, "usage: %s -p PORT [-a ADDRESS]\n", os.Args[0])
 		os.Exit(2)
 	}
+	address := "127.0.0.1"
+	if hasAddress {
+		address = os.Args[4]
+	}
 	// Package net sets SO_REUSEADDR, TCP_NODELAY and the largest backlog on its own.
-	listener, err := net.Listen("tcp4", "127.0.0.1:"+os.Args[2])
+	listener, err := net.Listen("tcp4", net.JoinHostPort(address, os.Args[2]))
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)

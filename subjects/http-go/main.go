@@ -28,6 +28,7 @@ func answer(body []byte) http.HandlerFunc {
 
 func main() {
 	port := flag.Int("p", -1, "port; 0 takes a free one")
+	address := flag.String("a", "127.0.0.1", "address")
 	threads := flag.Int("t", 0, "threads that run Go code at the same time; 0: one for each core")
 	flag.Parse()
 	if *port < 0 || *threads < 0 || flag.NArg() > 0 {
@@ -49,7 +50,7 @@ func main() {
 		answer(fill[:size])(w, r)
 	})
 	// Package net sets SO_REUSEADDR, TCP_NODELAY and the largest backlog on its own.
-	listener, err := net.Listen("tcp4", "127.0.0.1:"+strconv.Itoa(*port))
+	listener, err := net.Listen("tcp4", net.JoinHostPort(*address, strconv.Itoa(*port)))
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)

@@ -117,13 +117,15 @@ public final class Server extends SimpleChannelInboundHandler<HttpObject> {
 
     public static void main(String[] arguments) throws Exception {
         int port = -1;
+        String address = "127.0.0.1";
         int threads = Runtime.getRuntime().availableProcessors(); // reads the affinity of the process
         try {
             for (int i = 0; i < arguments.length; i += 2) {
-                int value = Integer.parseInt(arguments[i + 1]);
+                String value = arguments[i + 1];
                 switch (arguments[i]) {
-                    case "-p" -> port = value;
-                    case "-t" -> threads = value;
+                    case "-a" -> address = value;
+                    case "-p" -> port = Integer.parseInt(value);
+                    case "-t" -> threads = Integer.parseInt(value);
                     default -> throw new IllegalArgumentException(arguments[i]);
                 }
             }
@@ -131,7 +133,7 @@ public final class Server extends SimpleChannelInboundHandler<HttpObject> {
             port = -1;
         }
         if (port < 0 || threads < 1) {
-            System.err.println("usage: http-netty -p PORT [-t THREADS]");
+            System.err.println("usage: http-netty -p PORT [-t THREADS] [-a ADDRESS]");
             System.exit(2);
         }
         Arrays.fill(FILL, (byte) 'x');
@@ -150,7 +152,7 @@ public final class Server extends SimpleChannelInboundHandler<HttpObject> {
                     channel.pipeline().addLast(new HttpServerCodec(), new Server());
                 }
             })
-            .bind("127.0.0.1", port).sync().channel();
+            .bind(address, port).sync().channel();
         System.out.println("ready " + ((InetSocketAddress) listener.localAddress()).getPort());
     }
 }

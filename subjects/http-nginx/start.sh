@@ -1,17 +1,19 @@
 #!/bin/sh
 # HTTP server: nginx, with a configuration for the port and the workers asked for.
 set -eu
-usage() { echo "usage: http-nginx -p PORT [-t WORKERS]" >&2; exit 2; }
+usage() { echo "usage: http-nginx -p PORT [-t WORKERS] [-a ADDRESS]" >&2; exit 2; }
 
-port= workers=$(nproc) # which reads the affinity of the process, as nginx's own `auto` does not
-while getopts p:t: flag; do
+port= address=127.0.0.1 workers=$(nproc) # which reads the affinity of the process, as nginx's own `auto` does not
+while getopts a:p:t: flag; do
   case $flag in
+    a) address=$OPTARG ;;
     p) port=$OPTARG ;;
     t) workers=$OPTARG ;;
     *) usage ;;
   esac
 done
 case $port in '' | *[!0-9]*) usage ;; esac
+case $address in '' | *[!0-9.]*) usage ;; esac
 
 # Debian keeps it where only root looks.
 nginx=$(PATH=$PATH:/usr/sbin:/usr/local/sbin command -v nginx) || { echo "cannot run here: nginx is not installed" >&2; exit 69; }
@@ -45,7 +47,7 @@ http {
   uwsgi_temp_path $place/uwsgi;
   scgi_temp_path $place/scgi;
   server {
-    listen 127.0.0.1:$port backlog=65535; # the kernel caps it at net.core.somaxconn
+    listen $address:$port backlog=65535; # the kernel caps it at net.core.somaxconn
     location = / { return 200 "test"; }
     location = /plaintext { return 200 "Hello, World!"; }
     location / { return 404; }

@@ -24,10 +24,10 @@ function answer(request, response) {
   response.writeHead(status, { 'Content-Type': 'text/plain', 'Content-Length': text.length }).end(text);
 }
 
-function serve(port) {
+function serve(host, port) {
   // Node closes connections that are idle for 5 s by default, which a thinking client would take for a failure.
   const server = http.createServer({ noDelay: true, keepAliveTimeout: 75_000 }, answer);
-  server.listen({ port, host: '127.0.0.1', backlog: 65535 }, () => { // the kernel caps the backlog at net.core.somaxconn
+  server.listen({ port, host, backlog: 65535 }, () => { // the kernel caps the backlog at net.core.somaxconn
     if (cluster.isPrimary) console.log(`ready ${server.address().port}`);
   });
 }
@@ -46,17 +46,18 @@ function lead(workers) {
   process.on('SIGTERM', () => stop(0));
 }
 
-let port, workers;
+let address, port, workers;
 try {
-  const { values } = parseArgs({ options: { port: { type: 'string', short: 'p' }, threads: { type: 'string', short: 't' } } });
+  const { values } = parseArgs({ options: { port: { type: 'string', short: 'p' }, threads: { type: 'string', short: 't' }, address: { type: 'string', short: 'a', default: '127.0.0.1' } } });
+  ({ address } = values);
   port = Number(values.port);
   workers = Number(values.threads ?? os.availableParallelism()); // which reads the affinity of the process
 } catch {}
 if (!(port >= 0 && workers >= 1)) {
-  console.error('usage: http-node -p PORT [-t WORKERS]');
+  console.error('usage: http-node -p PORT [-t WORKERS] [-a ADDRESS]');
   process.exit(2);
 } else if (cluster.isPrimary && workers > 1) {
   lead(workers);
 } else {
-  serve(port);
+  serve(address, port);
 }

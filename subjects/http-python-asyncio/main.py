@@ -156,11 +156,12 @@ async def work(channel):
 def main():
     parser = argparse.ArgumentParser(prog="http-python-asyncio")
     parser.add_argument("-p", metavar="PORT", type=int, required=True)
+    parser.add_argument("-a", metavar="ADDRESS", default="127.0.0.1")
     parser.add_argument("-t", metavar="WORKERS", type=int, default=len(os.sched_getaffinity(0)))
     arguments = parser.parse_args()
     listener = socket.socket()
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    listener.bind(("127.0.0.1", arguments.p))
+    listener.bind((arguments.a, arguments.p))
 
     # A worker ends when its channel breaks because the parent has ended; the parent ends with any worker.
     channels = []

@@ -34,11 +34,12 @@ async def app(scope, receive, send):
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(prog="http-python")
     parser.add_argument("-p", metavar="PORT", type=int, required=True)
+    parser.add_argument("-a", metavar="ADDRESS", default="127.0.0.1")
     parser.add_argument("-t", metavar="WORKERS", type=int, default=len(os.sched_getaffinity(0)))
     arguments = parser.parse_args()
     uvicorn.run(
         "main:app",
-        host="127.0.0.1",
+        host=arguments.a,
         port=arguments.p,
         workers=arguments.t,
         backlog=65535,  # the kernel caps it at net.core.somaxconn

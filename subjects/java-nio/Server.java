@@ -103,17 +103,18 @@ public final class Server {
     }
 
     public static void main(String[] arguments) throws IOException, InterruptedException {
-        if (arguments.length != 2 || !arguments[0].equals("-p")) {
-            System.err.println("usage: java-nio -p PORT");
+        boolean hasAddress = arguments.length == 4 && arguments[2].equals("-a");
+        if (arguments.length != 2 && !hasAddress || !arguments[0].equals("-p")) {
+            System.err.println("usage: java-nio -p PORT [-a ADDRESS]");
             System.exit(2);
         }
         Worker[] workers = new Worker[Runtime.getRuntime().availableProcessors()]; // reads the affinity of the process
         for (int i = 0; i < workers.length; i++) workers[i] = new Worker();
         ServerSocketChannel listener = ServerSocketChannel.open();
         listener.setOption(StandardSocketOptions.SO_REUSEADDR, true);
-        InetAddress loopback = InetAddress.getByAddress(new byte[] {127, 0, 0, 1});
+        InetAddress address = InetAddress.getByName(hasAddress ? arguments[3] : "127.0.0.1");
         int backlog = 1 << 16; // the kernel caps it at net.core.somaxconn
-        listener.bind(new InetSocketAddress(loopback, Integer.parseInt(arguments[1])), backlog);
+        listener.bind(new InetSocketAddress(address, Integer.parseInt(arguments[1])), backlog);
         System.out.println("ready " + listener.socket().getLocalPort());
         for (int next = 0;; next = (next + 1) % workers.length) {
             try {

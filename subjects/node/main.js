@@ -44,13 +44,14 @@ function lead() {
   process.on('SIGTERM', () => stop(0));
 }
 
-if (process.argv.length !== 4 || process.argv[2] !== '-p') {
-  console.error('usage: node -p PORT');
+const [, , flag, port, addressFlag, address = '127.0.0.1'] = process.argv;
+if (flag !== '-p' || port === undefined || (addressFlag !== undefined && addressFlag !== '-a') || process.argv.length === 5) {
+  console.error('usage: node -p PORT [-a ADDRESS]');
   process.exit(2);
 } else if (cluster.isPrimary) {
   lead();
 } else {
   // Node sets SO_REUSEADDR itself. The primary listens, with what its workers ask for.
   const server = net.createServer({ noDelay: true }, serve);
-  server.listen({ port: Number(process.argv[3]), host: '127.0.0.1', backlog: 65535 }); // the kernel caps it at net.core.somaxconn
+  server.listen({ port: Number(port), host: address, backlog: 65535 }); // the kernel caps it at net.core.somaxconn
 }

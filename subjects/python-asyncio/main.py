@@ -68,11 +68,12 @@ async def work(channel):
 
 
 def main():
-    if len(sys.argv) != 3 or sys.argv[1] != "-p":
-        sys.exit(f"usage: {sys.argv[0]} -p PORT")
+    if len(sys.argv) not in (3, 5) or sys.argv[1] != "-p" or sys.argv[3:4] not in ([], ["-a"]):
+        sys.exit(f"usage: {sys.argv[0]} -p PORT [-a ADDRESS]")
+    address = sys.argv[4] if len(sys.argv) == 5 else "127.0.0.1"
     listener = socket.socket()
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    listener.bind(("127.0.0.1", int(sys.argv[2])))
+    listener.bind((address, int(sys.argv[2])))
 
     # A worker ends at a zero, or when its channel breaks because the parent has ended; the parent ends with any worker.
     channels = []

@@ -247,7 +247,14 @@ fn expanded(command: &Command, machine_cpus: u32) -> Result<Plan, String> {
         pairs.push((key.to_owned(), value.to_owned()));
     }
     let profile = Profile::Default;
-    let options = ExpandOptions { name: (*study).to_owned(), seed: 1, profile, machine_cpus, generators_apart: false, sets: pairs };
+    let options = ExpandOptions {
+        name: (*study).to_owned(),
+        seed: 1,
+        profile,
+        machine_cpus,
+        generators_apart: false,
+        sets: pairs,
+    };
     let plan = study::parse(&text).and_then(|study| study::expand(&study, &options));
     plan.map_err(|errors| {
         let errors = errors.iter().map(ToString::to_string).collect::<Vec<_>>();

@@ -155,7 +155,7 @@ mod tests {
             seed: 1,
             profile: study::Profile::Default,
             machine_cpus: 2,
-generators_apart: false,
+            generators_apart: false,
             sets: Vec::new(),
         };
         study::expand(&study, &options).unwrap()

@@ -3,6 +3,7 @@
 //! A [`Cluster`] is a [node] on each machine, reached through a pipe: that of a child process, of an ssh session, or of an encrypted connection.
 //! The lab sees nodes and nothing of how they came to be.
 
+pub mod doctor;
 pub mod file;
 pub mod interface;
 mod launch;
@@ -20,9 +21,10 @@ use std::time::Duration;
 
 use study::node::{BEAT, Hello, Order, Said, Serve};
 use study::plan::LoadPlan;
-use study::record::{BuildOutcome, Cpu, Node, Probe, Role};
+use study::record::{BuildOutcome, Cpu, Finding, Node, Probe, Role};
 use study::spec::{Arrivals, LoadSpec, Part, Stop, Warmup};
 
+use crate::clock;
 use crate::end::End;
 use crate::lines::Writer;
 use crate::load::{Engine, Load};
@@ -32,6 +34,9 @@ use link::Link;
 
 /// The open loop polls for so long before each intended send, where workers have their processors for themselves, ns.
 const SPIN_NS: u64 = 100_000;
+
+/// The drift of clocks is looked at over so long.
+const DRIFT: Duration = Duration::from_secs(2);
 
 /// Nodes on several machines, each ready for orders. They end when this is dropped.
 #[derive(Debug)]
@@ -141,6 +146,37 @@ impl Cluster {
             }
         };
         self.members().map(node).collect()
+    }
+
+    /// Looks at the machines together: their clocks over a while, their paths, what differs.
+    ///
+    /// # Errors
+    /// One line: a machine was lost meanwhile, or [`Reach::interrupted`] said so.
+    pub fn examine(&self, interrupted: &dyn Fn() -> bool) -> Result<Vec<Finding>, String> {
+        let words = |end| match end {
+            End::Lost(why) => why,
+            End::Interrupted => "interrupted".to_owned(),
+            End::Failed(failure) => failure.message,
+        };
+        let look = || {
+            let one = |(_, member): (Role, &Member)| Ok((clock::monotonic_ns(), member.link.offset(interrupted)?));
+            self.members().map(one).collect::<Result<Vec<_>, End>>().map_err(words)
+        };
+        let first = look()?;
+        std::thread::sleep(DRIFT);
+        let second = look()?;
+        let looked = self.members().zip(self.nodes()).zip(first.into_iter().zip(second));
+        let looked = looked.map(|(((_, member), node), ((at_ns, before), (later_ns, after)))| {
+            let ns = later_ns.saturating_sub(at_ns) as f64;
+            let ppm = |ns_apart: f64| ns_apart / ns * 1e6;
+            doctor::Looked {
+                node,
+                boot_id: member.hello.boot_id.clone(),
+                clock_error_ns: before.error_ns.min(after.error_ns),
+                drift_ppm: (ppm((after.ns - before.ns) as f64), ppm((before.error_ns + after.error_ns) as f64)),
+            }
+        });
+        Ok(doctor::examine(&looked.collect::<Vec<_>>()))
     }
 
     /// Processors of the server's machine.

@@ -49,14 +49,11 @@ pub(crate) struct Known {
 pub(crate) struct Here(Generator);
 
 impl Here {
-    pub(crate) fn start(
-        supervisor: &Supervisor,
-        spec: &LoadSpec,
-        cpus: &[u32],
-        directory: &Path,
-    ) -> Result<Self, End> {
+    pub(crate) fn start(supervisor: &Supervisor, spec: &LoadSpec, cpus: &[u32], directory: &Path) -> Result<Self, End> {
         let generator = Generator::start(supervisor, spec, cpus, directory);
-        generator.map(Self).map_err(|error| failed(FailureKind::Generator, format!("cannot start the generator: {error}")))
+        generator
+            .map(Self)
+            .map_err(|error| failed(FailureKind::Generator, format!("cannot start the generator: {error}")))
     }
 }
 
@@ -114,14 +111,8 @@ pub(crate) enum Event {
 impl<'a> Load<'a> {
     /// Of generators with their parts, none of which has a part where it is the only one; `round_trip` is the longest way to one.
     pub(crate) fn new(engines: Vec<(Box<dyn Engine + 'a>, Option<Part>)>, round_trip: Duration) -> Self {
-        let running = |(engine, part)| Running {
-            engine,
-            part,
-            connected: false,
-            live: None,
-            span: None,
-            measurement: None,
-        };
+        let running =
+            |(engine, part)| Running { engine, part, connected: false, live: None, span: None, measurement: None };
         let parts = engines.into_iter().map(running).collect();
         Self { parts, announced: false, measured: false, lead: LEAD.max(round_trip * 20) }
     }

@@ -12,7 +12,6 @@ use study::node::Standing;
 use study::plan::{BodyPlan, HttpPlan, HttpRequestPlan, JourneyPlan, LoadPlan, Plan};
 use study::spec::{HttpRequest, Protocol, Target};
 
-
 /// The ports of a trial, as the generator meets them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Ports {
@@ -221,7 +220,7 @@ mod tests {
             seed: 1,
             profile: study::Profile::Default,
             machine_cpus: 2,
-generators_apart: false,
+            generators_apart: false,
             sets: Vec::new(),
         };
         study::expand(&study, &options).unwrap()

@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 use study::node::Serve;
 use study::plan::{LoadPlan, Plan, Point};
 use study::record::{
-    Agent, Failure, FailureKind, IdlePolicy, Measurement, NetworkCounters, Outcome, Probe, Probes, RECORD_VERSION, Record,
-    Step, SubjectUse,
+    Agent, Failure, FailureKind, IdlePolicy, Measurement, NetworkCounters, Outcome, Probe, Probes, RECORD_VERSION,
+    Record, Step, SubjectUse,
 };
 use study::seam::Heard;
 use study::spec::{Arrivals, LoadSpec, SPEC_VERSION};
@@ -112,11 +112,8 @@ impl Trial<'_> {
 
         let address = self.cluster().map_or(IpAddr::V4(Ipv4Addr::LOCALHOST), Cluster::address);
         let serve = Serve { point: self.point().clone(), address, cpus: share.subject.clone(), proxy_cpus };
-        let ground = Ground {
-            supervisor: self.supervisor,
-            directory: &self.options.directory,
-            interrupted: self.interrupted,
-        };
+        let ground =
+            Ground { supervisor: self.supervisor, directory: &self.options.directory, interrupted: self.interrupted };
         let mut side: Box<dyn Side + '_> = match self.cluster() {
             None => Box::new(subject::Here::new(&serve, ground)),
             Some(cluster) => Box::new(cluster.subject(&serve, self.interrupted)),

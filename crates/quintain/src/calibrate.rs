@@ -128,7 +128,7 @@ fn measure(
         seed: 1,
         profile: Profile::Default,
         machine_cpus: machine_cpus.len() as u32,
-generators_apart: false,
+        generators_apart: false,
         sets: vec![
             ("cores".to_owned(), half.to_string()),
             ("load.stop.duration".to_owned(), format!("{}ns", args.duration.as_nanos())),
@@ -270,7 +270,7 @@ mod tests {
                 seed: 1,
                 profile: Profile::Default,
                 machine_cpus: 2,
-generators_apart: false,
+                generators_apart: false,
                 sets: Vec::new(),
             };
             let plan = study::expand(&study, &options).unwrap();

@@ -38,7 +38,7 @@ pub(crate) enum Verb {
     Runs(StoreArgs),
     /// Render the report of a stored run
     Report(ReportArgs),
-    /// Check whether this machine is fit for measurements
+    /// Check whether this machine, or each of a cluster, is fit for measurements
     Doctor(DoctorArgs),
     /// Measure the generator's own limit on this machine and store it
     Calibrate(CalibrateArgs),
@@ -236,7 +236,7 @@ pub(crate) struct RunArgs {
 /// On which machines.
 #[derive(Clone, Debug, Default, Args)]
 pub(crate) struct ClusterArgs {
-    /// Run on the machines of this file: the server on one, a generator on each of the others
+    /// The machines of this file: the server on one, a generator on each of the others
     #[arg(long, value_name = "FILE", conflicts_with = "hosts")]
     pub(crate) cluster: Option<PathBuf>,
     /// The same in short, reached with ssh: `subject=10.0.0.11,load=10.0.0.12-14`; `local` is this machine
@@ -942,6 +942,8 @@ pub(crate) struct DoctorArgs {
     /// Print JSON: findings and host facts
     #[arg(long)]
     pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) cluster: ClusterArgs,
 }
 
 #[derive(Debug, Args)]

@@ -35,7 +35,10 @@ fn hosts(args: &ClusterArgs) -> Result<Option<Hosts>, Problem> {
     let hosts = match (&args.cluster, &args.hosts) {
         (Some(path), _) => {
             let text = std::fs::read_to_string(path).map_err(|error| {
-                Problem::new(Exit::Usage, anyhow::Error::new(error).context(format!("cannot read `{}`", path.display())))
+                Problem::new(
+                    Exit::Usage,
+                    anyhow::Error::new(error).context(format!("cannot read `{}`", path.display())),
+                )
             })?;
             file::parse(&text).map_err(|mistakes| mistaken(path, &text, &mistakes))?
         }

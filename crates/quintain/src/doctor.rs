@@ -5,10 +5,13 @@ use std::path::Path;
 use study::record::{Finding, FindingState, Host};
 
 use crate::cli::DoctorArgs;
-use crate::message::{Done, Exit};
-use crate::output;
+use crate::message::{Done, Exit, Problem};
+use crate::{cluster, output, signals};
 
 pub(crate) fn doctor(args: DoctorArgs) -> Done {
+    if args.cluster.is_given() {
+        return of_cluster(&args);
+    }
     let host = lab::host::facts(Path::new("."));
     let findings = examine(&host);
     if args.json {
@@ -16,8 +19,31 @@ pub(crate) fn doctor(args: DoctorArgs) -> Done {
     } else {
         output::data(&text(&host, &findings))?;
     }
-    let bad = findings.iter().any(|finding| finding.state == FindingState::Bad);
-    Ok(if bad { Exit::Machine } else { Exit::Fine })
+    Ok(exit(&findings))
+}
+
+/// Each machine, then what is to be said of them together.
+fn of_cluster(args: &DoctorArgs) -> Done {
+    let interrupted = signals::interrupted()?;
+    let interrupted = || signals::is_set(&interrupted);
+    let Some(cluster) = cluster::start(&args.cluster, &interrupted)? else { return Ok(Exit::Fine) };
+    let nodes = cluster.nodes();
+    let together = cluster.examine(&interrupted).map_err(|why| Problem::text(Exit::Machine, why))?;
+    if args.json {
+        output::json(&serde_json::json!({ "nodes": nodes, "findings": together }))?;
+    } else {
+        let each = nodes
+            .iter()
+            .map(|node| format!("{} ({})  {}\n", node.name, node.role.word(), text(&node.host, &node.doctor)));
+        output::data(&format!("{}together\n\n{}", each.collect::<String>(), table(&together)))?;
+    }
+    let all = nodes.iter().flat_map(|node| &node.doctor).chain(&together);
+    Ok(exit(all))
+}
+
+fn exit<'a>(findings: impl IntoIterator<Item = &'a Finding>) -> Exit {
+    let bad = findings.into_iter().any(|finding| finding.state == FindingState::Bad);
+    if bad { Exit::Machine } else { Exit::Fine }
 }
 
 /// What the doctor finds on this machine.
@@ -26,7 +52,11 @@ pub(crate) fn examine(host: &Host) -> Vec<Finding> {
 }
 
 fn text(host: &Host, findings: &[Finding]) -> String {
-    let mut text = format!("{}, {} CPUs, {}\n\n", host.cpu_model, host.cpus.len(), host.kernel);
+    format!("{}, {} CPUs, {}\n\n{}", host.cpu_model, host.cpus.len(), host.kernel, table(findings))
+}
+
+fn table(findings: &[Finding]) -> String {
+    let mut text = String::new();
     let width = findings.iter().map(|finding| finding.check.chars().count()).max().unwrap_or(0);
     for finding in findings {
         let word = match finding.state {

@@ -67,7 +67,10 @@ fn generators_on_several_machines_are_one_load() {
         for name in ["requests", "clients", "threads", "sent_bytes", "received_bytes", "process_cpu_ns"] {
             assert_eq!(whole[name].as_u64(), Some(part(name)), "{name}");
         }
-        assert_eq!(agents.iter().map(|agent| agent["measurement"]["clients"].as_u64().unwrap()).collect::<Vec<_>>(), [3, 2, 2]);
+        assert_eq!(
+            agents.iter().map(|agent| agent["measurement"]["clients"].as_u64().unwrap()).collect::<Vec<_>>(),
+            [3, 2, 2]
+        );
         assert_eq!(sum(whole["windows"].as_array().unwrap(), |window| &window["requests"]), part("requests"));
         assert_eq!(whole["service"]["count"].as_u64(), Some(part("requests")));
         assert_eq!(whole["workers"].as_array().unwrap().len(), 3);
@@ -79,14 +82,20 @@ fn generators_on_several_machines_are_one_load() {
         // One clock it is here, so the truth is known: 0.
         for agent in agents {
             let clock = &agent["clock"];
-            assert!(clock["offset_ns"].as_i64().unwrap().unsigned_abs() <= clock["error_ns"].as_u64().unwrap(), "{clock}");
+            assert!(
+                clock["offset_ns"].as_i64().unwrap().unsigned_abs() <= clock["error_ns"].as_u64().unwrap(),
+                "{clock}"
+            );
         }
         assert!(doubt > 0);
         // In a closed loop clients wait or are waited for all the time: Little's law over all of them.
         let mean_ns = whole["service"]["sum"].as_f64().unwrap() / whole["service"]["count"].as_f64().unwrap();
         let rate = whole["requests"].as_f64().unwrap() * 1e9 / whole["duration_ns"].as_f64().unwrap();
         let in_flight = whole["in_flight_mean"].as_f64().unwrap();
-        assert!((rate * mean_ns / 1e9 / in_flight - 1.0).abs() < 0.05, "{rate}/s x {mean_ns} ns, {in_flight} in flight");
+        assert!(
+            (rate * mean_ns / 1e9 / in_flight - 1.0).abs() < 0.05,
+            "{rate}/s x {mean_ns} ns, {in_flight} in flight"
+        );
         let subject = &record["subject"];
         assert!(subject["user_ns"].as_u64().unwrap() + subject["system_ns"].as_u64().unwrap() > 0, "{subject}");
         assert!(subject["measured_share"].as_f64().unwrap() > 0.9, "{subject}");

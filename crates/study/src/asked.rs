@@ -97,8 +97,14 @@ mod tests {
 
     fn asked(text: &str) -> String {
         let study = parse(text).unwrap();
-        let options =
-            ExpandOptions { name: "s".into(), seed: 1, profile: Profile::Default, machine_cpus: 4, generators_apart: false, sets: Vec::new() };
+        let options = ExpandOptions {
+            name: "s".into(),
+            seed: 1,
+            profile: Profile::Default,
+            machine_cpus: 4,
+            generators_apart: false,
+            sets: Vec::new(),
+        };
         let plan = expand(&study, &options).unwrap();
         format!("{}; contenders {}", plan.asked(), plan.contender().unwrap_or("none"))
     }

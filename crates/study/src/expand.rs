@@ -65,7 +65,12 @@ pub fn expand(study: &Study, options: &ExpandOptions) -> Result<Plan, Vec<Diagno
     let report = Report::new("the study", &study.text, &set_texts);
     let mut root = in_profile(&study.root, options.profile, &report);
     sets::apply(&mut root, &options.sets, &report);
-    let expanded = points_of(&root, options.profile, Machine { cpus: options.machine_cpus, apart: options.generators_apart }, &report);
+    let expanded = points_of(
+        &root,
+        options.profile,
+        Machine { cpus: options.machine_cpus, apart: options.generators_apart },
+        &report,
+    );
     report.finish()?;
     let Expanded { question, factors, points, trials, figures, tables, effects, slopes, answer } =
         expanded.expect("missing values have been reported");
@@ -195,7 +200,8 @@ fn points(
     let proxy_cpus = points.iter().map(|(point, _)| own_cpus(point)).max().unwrap_or(0);
     let placed = points.into_iter().map(|(mut point, wanted)| {
         let left = machine.cpus.saturating_sub(proxy_cpus);
-        (point.subject.cpus, point.subject.cpus_wanted) = cpus(wanted, machine.generator(point.load.share_cpus, point.load.cpus), left);
+        (point.subject.cpus, point.subject.cpus_wanted) =
+            cpus(wanted, machine.generator(point.load.share_cpus, point.load.cpus), left);
         point.unrunnable = unrunnable(point.subject.cpus, proxy_cpus, &point.load, machine);
         point.proxy_cpus = proxy_cpus;
         point

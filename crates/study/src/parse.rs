@@ -34,7 +34,12 @@ pub fn parse(text: &str) -> Result<Study, Vec<Diagnostic>> {
     for profile in Profile::ALL {
         if profile == Profile::Default || root.get(profile.name()).is_some() {
             // How many processors there will be is not known yet; with two, nothing that depends on it is a mistake.
-            expand::points_of(&in_profile(&root, profile, &report), profile, expand::Machine { cpus: 2, apart: false }, &report);
+            expand::points_of(
+                &in_profile(&root, profile, &report),
+                profile,
+                expand::Machine { cpus: 2, apart: false },
+                &report,
+            );
         }
     }
     expand::check_variants(&root, &report);

@@ -12,8 +12,17 @@ pub(crate) const PORT: &str = "port";
 pub(crate) const SUBJECT: [&str; 3] = ["address", PORT, "second_port"];
 
 /// Names that the lab fills in when it starts a proxy, in its commands and files.
-pub(crate) const PROXY: [&str; 9] =
-    ["address", PORT, "next_port", "subject_port", "second_port", "admin_port", "peer_port", "second_peer_port", "folder"];
+pub(crate) const PROXY: [&str; 9] = [
+    "address",
+    PORT,
+    "next_port",
+    "subject_port",
+    "second_port",
+    "admin_port",
+    "peer_port",
+    "second_peer_port",
+    "folder",
+];
 
 /// Whether a name is filled in by the lab, so that no factor can have it.
 pub(crate) fn is_reserved(name: &str) -> bool {

@@ -30,7 +30,7 @@ fn plan(text: &str) -> Plan {
         seed: 1,
         profile: Profile::Default,
         machine_cpus: 2,
-generators_apart: false,
+        generators_apart: false,
         sets: Vec::new(),
     };
     let study = parse(text).unwrap_or_else(|mistakes| panic!("{mistakes:#?}"));

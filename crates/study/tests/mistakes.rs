@@ -698,7 +698,14 @@ fn profiles_are_checked_too() {
 fn set(sets: &[(&str, &str)]) -> String {
     let study = parse(GOOD).unwrap();
     let sets = sets.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
-    let options = ExpandOptions { name: "good".to_owned(), seed: 1, profile: Profile::Default, machine_cpus: 2, generators_apart: false, sets };
+    let options = ExpandOptions {
+        name: "good".to_owned(),
+        seed: 1,
+        profile: Profile::Default,
+        machine_cpus: 2,
+        generators_apart: false,
+        sets,
+    };
     shown(GOOD, &expand(&study, &options).expect_err("the sets have mistakes"))
 }
 

@@ -32,7 +32,14 @@ kind = "memorychart"
 
 fn options(machine_cpus: u32, sets: &[(&str, &str)]) -> ExpandOptions {
     let sets = sets.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
-    ExpandOptions { name: "test".to_owned(), seed: 1, profile: Profile::Default, machine_cpus, generators_apart: false, sets }
+    ExpandOptions {
+        name: "test".to_owned(),
+        seed: 1,
+        profile: Profile::Default,
+        machine_cpus,
+        generators_apart: false,
+        sets,
+    }
 }
 
 fn plan(machine_cpus: u32) -> Plan {

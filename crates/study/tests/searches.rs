@@ -37,7 +37,8 @@ load = [10, 50, 95]
 fn plan_of(text: &str, profile: Profile, sets: &[(&str, &str)]) -> Plan {
     let study = parse(text).unwrap_or_else(|mistakes| panic!("{mistakes:#?}"));
     let sets = sets.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
-    let options = ExpandOptions { name: "test".to_owned(), seed: 1, profile, machine_cpus: 2, generators_apart: false, sets };
+    let options =
+        ExpandOptions { name: "test".to_owned(), seed: 1, profile, machine_cpus: 2, generators_apart: false, sets };
     expand(&study, &options).unwrap_or_else(|mistakes| panic!("{mistakes:#?}"))
 }
 

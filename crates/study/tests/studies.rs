@@ -16,7 +16,14 @@ fn text(name: &str) -> String {
 
 fn plan(name: &str, profile: Profile, machine_cpus: u32) -> Plan {
     let study = parse(&text(name)).unwrap_or_else(|mistakes| panic!("{name}: {mistakes:#?}"));
-    let options = ExpandOptions { name: name.to_owned(), seed: 1, profile, machine_cpus, generators_apart: false, sets: Vec::new() };
+    let options = ExpandOptions {
+        name: name.to_owned(),
+        seed: 1,
+        profile,
+        machine_cpus,
+        generators_apart: false,
+        sets: Vec::new(),
+    };
     expand(&study, &options).unwrap_or_else(|mistakes| panic!("{name} {profile}: {mistakes:#?}"))
 }
 
@@ -84,7 +91,7 @@ fn a_cache_warms_up_by_a_share_of_its_operations_or_until_it_is_steady() {
             seed: 1,
             profile: Profile::Default,
             machine_cpus: 2,
-generators_apart: false,
+            generators_apart: false,
             sets: Vec::new(),
         };
         let plan = parse(text).and_then(|study| expand(&study, &options));

@@ -41,12 +41,12 @@ fn plain(status: StatusCode, body: &'static [u8]) -> Response<Full<Bytes>> {
     response
 }
 
-fn listen(port: u16) -> io::Result<TcpListener> {
+fn listen(address: Ipv4Addr, port: u16) -> io::Result<TcpListener> {
     let socket = Socket::new(Domain::IPV4, Type::STREAM, Some(Protocol::TCP))?;
     socket.set_reuse_address(true)?;
     socket.set_reuse_port(true)?;
     socket.set_nonblocking(true)?;
-    socket.bind(&SocketAddr::from((Ipv4Addr::LOCALHOST, port)).into())?;
+    socket.bind(&SocketAddr::from((address, port)).into())?;
     socket.listen(1 << 16)?; // the kernel caps it at net.core.somaxconn
     Ok(socket.into())
 }
@@ -73,18 +73,22 @@ fn serve(listener: TcpListener) -> io::Result<()> {
 fn main() -> io::Result<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
-    let (port, threads) = match words[..] {
+    let (words, address) = match &words[..] {
+        [words @ .., "-a", address] => (words, address.parse().ok()),
+        words => (words, Some(Ipv4Addr::LOCALHOST)),
+    };
+    let (port, threads) = match *words {
         ["-p", port] => (port.parse().ok(), std::thread::available_parallelism().ok().map(usize::from)),
         ["-p", port, "-t", threads] => (port.parse().ok(), threads.parse().ok().filter(|threads| *threads > 0)),
         _ => (None, None),
     };
-    let (Some(port), Some(threads)) = (port, threads) else {
-        eprintln!("usage: http-hyper -p PORT [-t THREADS]");
+    let (Some(port), Some(threads), Some(address)) = (port, threads, address) else {
+        eprintln!("usage: http-hyper -p PORT [-t THREADS] [-a ADDRESS]");
         exit(2);
     };
-    let first = listen(port)?;
+    let first = listen(address, port)?;
     let port = first.local_addr()?.port();
-    let others = (1..threads).map(|_| listen(port)).collect::<io::Result<Vec<_>>>()?;
+    let others = (1..threads).map(|_| listen(address, port)).collect::<io::Result<Vec<_>>>()?;
     for listener in others {
         std::thread::spawn(|| serve(listener));
     }

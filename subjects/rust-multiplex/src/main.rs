@@ -109,17 +109,18 @@ fn start() -> io::Result<(Sender<TcpStream>, Waker)> {
 
 fn main() -> io::Result<()> {
     let arguments: Vec<String> = std::env::args().collect();
-    let port: Option<u16> = match &arguments[..] {
-        [_, flag, port] if flag == "-p" => port.parse().ok(),
-        _ => None,
+    let (port, address) = match &arguments[..] {
+        [_, flag, port] if flag == "-p" => (port.parse().ok(), Some(Ipv4Addr::LOCALHOST)),
+        [_, flag, port, to, address] if flag == "-p" && to == "-a" => (port.parse().ok(), address.parse().ok()),
+        _ => (None, None),
     };
-    let Some(port) = port else {
-        eprintln!("usage: rust-multiplex -p PORT");
+    let (Some(port), Some(address)): (Option<u16>, _) = (port, address) else {
+        eprintln!("usage: rust-multiplex -p PORT [-a ADDRESS]");
         exit(2);
     };
     // Reads the affinity of the process.
     let workers = (0..thread::available_parallelism()?.get()).map(|_| start()).collect::<io::Result<Vec<_>>>()?;
-    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port))?; // with SO_REUSEADDR
+    let listener = TcpListener::bind((address, port))?; // with SO_REUSEADDR
     SockRef::from(&listener).listen(i32::MAX)?; // the kernel caps it at net.core.somaxconn
     println!("ready {}", listener.local_addr()?.port());
     let mut next = workers.iter().cycle();

@@ -38,10 +38,10 @@ async fn serve(mut stream: TcpStream) -> io::Result<()> {
     }
 }
 
-async fn listen(port: u16) -> io::Result<()> {
+async fn listen(address: Ipv4Addr, port: u16) -> io::Result<()> {
     let socket = TcpSocket::new_v4()?;
     socket.set_reuseaddr(true)?;
-    socket.bind((Ipv4Addr::LOCALHOST, port).into())?;
+    socket.bind((address, port).into())?;
     let listener = socket.listen(1 << 16)?; // the kernel caps it at net.core.somaxconn
     println!("ready {}", listener.local_addr()?.port());
     loop {
@@ -54,13 +54,14 @@ async fn listen(port: u16) -> io::Result<()> {
 
 fn main() -> io::Result<()> {
     let arguments: Vec<String> = std::env::args().collect();
-    let port = match &arguments[..] {
-        [_, flag, port] if flag == "-p" => port.parse().ok(),
-        _ => None,
+    let (port, address) = match &arguments[..] {
+        [_, flag, port] if flag == "-p" => (port.parse().ok(), Some(Ipv4Addr::LOCALHOST)),
+        [_, flag, port, to, address] if flag == "-p" && to == "-a" => (port.parse().ok(), address.parse().ok()),
+        _ => (None, None),
     };
-    let Some(port) = port else {
-        eprintln!("usage: rust-tokio -p PORT");
+    let (Some(port), Some(address)): (Option<u16>, _) = (port, address) else {
+        eprintln!("usage: rust-tokio -p PORT [-a ADDRESS]");
         exit(2);
     };
-    tokio::runtime::Builder::new_multi_thread().enable_all().build()?.block_on(listen(port))
+    tokio::runtime::Builder::new_multi_thread().enable_all().build()?.block_on(listen(address, port))
 }

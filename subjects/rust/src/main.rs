@@ -43,15 +43,16 @@ fn serve(mut stream: TcpStream) -> io::Result<()> {
 
 fn main() -> io::Result<()> {
     let arguments: Vec<String> = std::env::args().collect();
-    let port = match &arguments[..] {
-        [_, flag, port] if flag == "-p" => port.parse().ok(),
-        _ => None,
+    let (port, address) = match &arguments[..] {
+        [_, flag, port] if flag == "-p" => (port.parse().ok(), Some(Ipv4Addr::LOCALHOST)),
+        [_, flag, port, to, address] if flag == "-p" && to == "-a" => (port.parse().ok(), address.parse().ok()),
+        _ => (None, None),
     };
-    let Some(port) = port else {
-        eprintln!("usage: rust -p PORT");
+    let (Some(port), Some(address)): (Option<u16>, _) = (port, address) else {
+        eprintln!("usage: rust -p PORT [-a ADDRESS]");
         exit(2);
     };
-    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port))?; // with SO_REUSEADDR
+    let listener = TcpListener::bind((address, port))?; // with SO_REUSEADDR
     SockRef::from(&listener).listen(i32::MAX)?; // the kernel caps it at net.core.somaxconn
     println!("ready {}", listener.local_addr()?.port());
     loop {

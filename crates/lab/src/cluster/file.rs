@@ -104,7 +104,13 @@ static HOST: Keys = Keys {
             "its address in the network of the load; servers listen on it",
         ),
         key("cpus", CPUS, "\"0-7\"", Means("all"), "the CPUs to use"),
-        key("quintain", Text, "\"/opt/quintain\"", Means("`quintain` on the path"), "the binary there, of the same build"),
+        key(
+            "quintain",
+            Text,
+            "\"/opt/quintain\"",
+            Means("`quintain` on the path"),
+            "the binary there, of the same build",
+        ),
         key("directory", Text, "\"/srv/bench\"", Means("the same as here"), "what paths in commands are relative to"),
         key("ssh", SSH, "\"ubuntu@bench-2\"", Means("`address`"), "what ssh connects to, where it is not the address"),
         key("launcher", LAUNCHER, "\"local\"", Means("that of the file"), "`local` for the machine the lab is on"),
@@ -119,7 +125,8 @@ fn is_name(text: &str) -> bool {
 
 /// The reference of all keys in docs/CLUSTER.md.
 pub fn reference() -> String {
-    let mut text = "Generated from crates/lab/src/cluster/file.rs: `cargo run -p lab --example cluster_reference`.\n".to_owned();
+    let mut text =
+        "Generated from crates/lab/src/cluster/file.rs: `cargo run -p lab --example cluster_reference`.\n".to_owned();
     for keys in tables(&CLUSTER) {
         let name = if keys.name.is_empty() { "The file".to_owned() } else { format!("`[[{}]]`", keys.name) };
         text += &format!("\n### {name}\n\n{}", show::table(keys));
@@ -159,8 +166,10 @@ fn read(host: &Section<'_>) -> Option<HostPlan> {
     let (name, role) = (host.text("name"), host.choice("role", ROLES));
     let address = host.given("address", host.text("address"));
     let cpus = host.given("cpus", host.text("cpus").and_then(|list| cpus::parse(&list).ok()));
-    let (quintain, directory) = (host.given("quintain", host.text("quintain")), host.given("directory", host.text("directory")));
-    let (ssh, launcher) = (host.given("ssh", host.text("ssh")), host.given("launcher", host.choice("launcher", LAUNCHERS)));
+    let (quintain, directory) =
+        (host.given("quintain", host.text("quintain")), host.given("directory", host.text("directory")));
+    let (ssh, launcher) =
+        (host.given("ssh", host.text("ssh")), host.given("launcher", host.choice("launcher", LAUNCHERS)));
     let name = name?;
     Some(HostPlan {
         address: address?.unwrap_or_else(|| name.clone()),
@@ -196,7 +205,9 @@ pub fn short(text: &str) -> Result<Hosts, Vec<String>> {
             None => wrong.push(format!("`{}` is not a host", name.escape_debug())),
             Some(names) => match role {
                 Some(role) => hosts.extend(names.into_iter().map(|name| plan(name, role))),
-                None if word == name => wrong.push(format!("`{name}` has no role: write `subject={name}` or `load={name}`")),
+                None if word == name => {
+                    wrong.push(format!("`{name}` has no role: write `subject={name}` or `load={name}`"))
+                }
                 None => {}
             },
         }
@@ -303,7 +314,10 @@ launcher = "local"
         assert!(hosts.deploy && hosts.launcher == Launcher::Ssh);
         let [s1, l1, here] = hosts.hosts.as_slice() else { panic!("{hosts:?}") };
         assert_eq!((s1.role, s1.address.as_str(), s1.launcher), (Role::Subject, "10.0.0.11", None));
-        assert_eq!((l1.address.as_str(), l1.cpus.as_deref(), l1.ssh.as_deref()), ("l1", Some(&[0, 1, 2, 5][..]), Some("me@l1.example")));
+        assert_eq!(
+            (l1.address.as_str(), l1.cpus.as_deref(), l1.ssh.as_deref()),
+            ("l1", Some(&[0, 1, 2, 5][..]), Some("me@l1.example"))
+        );
         assert_eq!(here.launcher, Some(Launcher::Local));
     }
 
@@ -367,7 +381,13 @@ launcher = "local"
             ("10.0.0.1", &["`10.0.0.1` has no role: write `subject=10.0.0.1` or `load=10.0.0.1`"]),
             ("server=a,load=b c", &["unknown role `server`: expected `subject` or `load`", "`b c` is not a host"]),
             ("load=10.0.0.9-3", &["`10.0.0.9-3` is not a host"]),
-            ("subject=a,b", &["2 machines have the role `subject`: the server runs on one", "no machine has the role `load`: a generator needs one"]),
+            (
+                "subject=a,b",
+                &[
+                    "2 machines have the role `subject`: the server runs on one",
+                    "no machine has the role `load`: a generator needs one",
+                ],
+            ),
             ("subject=a,load=a", &["two machines are called `a`", "two machines have the address `a`"]),
         ] {
             assert_eq!(short(text).unwrap_err(), expected, "{text}");

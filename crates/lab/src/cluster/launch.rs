@@ -80,13 +80,15 @@ pub(super) fn deploy(hosts: &Hosts, reach: &Reach<'_>, supervisor: &Supervisor) 
     let deadline = clock::now() + DEPLOY;
     let mut mistakes = Vec::new();
     for (host, copy) in remote().zip(copies) {
-        let done = copy.and_then(|mut child| loop {
-            match child.wait(Duration::from_millis(50)) {
-                Some(Exit::Code(0)) => break Ok(()),
-                Some(exit) => break Err(format!("ssh: {exit}{}", saying(&child.last_words()))),
-                None if (reach.interrupted)() => break Err("interrupted".to_owned()),
-                None if clock::now() >= deadline => break Err(format!("not there after {DEPLOY:?}")),
-                None => {}
+        let done = copy.and_then(|mut child| {
+            loop {
+                match child.wait(Duration::from_millis(50)) {
+                    Some(Exit::Code(0)) => break Ok(()),
+                    Some(exit) => break Err(format!("ssh: {exit}{}", saying(&child.last_words()))),
+                    None if (reach.interrupted)() => break Err("interrupted".to_owned()),
+                    None if clock::now() >= deadline => break Err(format!("not there after {DEPLOY:?}")),
+                    None => {}
+                }
             }
         });
         mistakes.extend(done.err().map(|why| format!("{}: cannot copy this binary: {why}", label(host))));
@@ -121,9 +123,8 @@ fn address(text: &str) -> Result<IpAddr, String> {
 /// Starts one node, or the client that reaches its machine.
 fn one(hosts: &Hosts, host: &HostPlan, reach: &Reach<'_>, supervisor: &Supervisor) -> Result<Link, String> {
     let directory = host.directory.clone().unwrap_or_else(|| reach.directory.display().to_string());
-    let node = |program: &str| {
-        ["exec", program, "node", "--stdio", "--directory", &directory].map(str::to_owned).to_vec()
-    };
+    let node =
+        |program: &str| ["exec", program, "node", "--stdio", "--directory", &directory].map(str::to_owned).to_vec();
     let deployed = format!("{DEPLOYED}/{}", reach.build);
     let command = match launcher(hosts, host) {
         Launcher::Local => node("quintain")[1..].to_vec(),
@@ -146,8 +147,8 @@ fn one(hosts: &Hosts, host: &HostPlan, reach: &Reach<'_>, supervisor: &Superviso
 
 /// A session that asks nothing, and whose end is noticed.
 fn ssh(host: &str, command: &str) -> Vec<String> {
-    let options =
-        ["BatchMode=yes", "ConnectTimeout=10", "ServerAliveInterval=2", "ServerAliveCountMax=3"].map(|option| ["-o", option]);
+    let options = ["BatchMode=yes", "ConnectTimeout=10", "ServerAliveInterval=2", "ServerAliveCountMax=3"]
+        .map(|option| ["-o", option]);
     let mut words = vec!["ssh", "-T"];
     words.extend(options.iter().flatten());
     words.extend(["--", host, command]);

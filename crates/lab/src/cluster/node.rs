@@ -265,7 +265,10 @@ impl Lab {
             // The sender is dropped where the node ends by itself.
             while stop.recv_timeout(BEAT) == Err(mpsc::RecvTimeoutError::Timeout) {
                 let silent = clock::monotonic_ns().saturating_sub(heard_ns.load(Ordering::Relaxed));
-                if is_gone.load(Ordering::Relaxed) || silent > clock::nanos(SILENCE_MAX) || beat.say(&Said::Alive {}).is_err() {
+                if is_gone.load(Ordering::Relaxed)
+                    || silent > clock::nanos(SILENCE_MAX)
+                    || beat.say(&Said::Alive {}).is_err()
+                {
                     end();
                     let _ = stop.recv_timeout(ENDING);
                     std::process::exit(0);

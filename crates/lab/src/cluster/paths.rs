@@ -20,7 +20,7 @@ use crate::process::wait_readable;
 use crate::subject::Side;
 
 /// How long each of the two measurements of a path takes, ns.
-const DURATION_NS: u64 = 300_000_000;
+const DURATION_NS: u64 = 200_000_000;
 /// A transfer is that of bodies of so many bytes.
 const BODY_BYTES: u32 = 1 << 20;
 /// Connections that carry bodies: enough that their number is not what limits them.
@@ -49,11 +49,14 @@ pub(super) fn measure(cluster: &Cluster, interrupted: &dyn Fn() -> bool) -> Resu
         Ok(Link {
             // Bodies on their way when the time was over have come in part.
             receive_bytes_per_s: bulk.received_bytes as f64 / seconds,
-            round_trip_ns_p50: round_trip.ok_or_else(|| broken(format!("{}: no answer from {address}", member.name)))?,
+            round_trip_ns_p50: round_trip
+                .ok_or_else(|| broken(format!("{}: no answer from {address}", member.name)))?,
         })
     });
     let paths = paths.collect::<Result<Vec<_>, End>>().map_err(|end| match end {
-        End::Failed(failure) => failed(failure.kind, format!("{}: is {address} open to it, or is there a firewall?", failure.message)),
+        End::Failed(failure) => {
+            failed(failure.kind, format!("{}: is {address} open to it, or is there a firewall?", failure.message))
+        }
         end => end,
     });
     if !matches!(paths, Err(End::Interrupted | End::Lost(_))) {
@@ -147,7 +150,7 @@ fn spec(address: SocketAddr, path: &str, clients: u32, cpus: &[u32]) -> LoadSpec
         cpus: cpus.to_vec(),
         backend: Backend::Auto,
         arrivals: Arrivals::Closed { think_ns: 0 },
-        warmup: Warmup::DurationNs(DURATION_NS / 3),
+        warmup: Warmup::DurationNs(DURATION_NS / 4),
         stop: Stop::Duration { duration_ns: DURATION_NS },
         window_ns: DURATION_NS,
         timeout_ns: 5_000_000_000,

@@ -125,9 +125,7 @@ impl<'a> Generator<'a> {
             Told::Announced(moments) => {
                 Told::Announced(Announced { from_ns: here(moments.from_ns), until_ns: moments.until_ns.map(here) })
             }
-            Told::Measured(span) => {
-                Told::Measured(Span { from_ns: here(span.from_ns), until_ns: here(span.until_ns) })
-            }
+            Told::Measured(span) => Told::Measured(Span { from_ns: here(span.from_ns), until_ns: here(span.until_ns) }),
             Told::Measurement(mut measurement) => {
                 measurement.began_ns = here(measurement.began_ns);
                 Told::Measurement(measurement)

@@ -26,7 +26,14 @@ fn stand_in(folder: &Path, name: &str) -> PathBuf {
 
 fn options(exe: PathBuf) -> Options {
     let cpus = crate::host::read(Path::new("/")).cpus;
-    Options { exe, directory: PathBuf::from("/"), cpus, idle: IdlePolicy::Machine, cluster: None, probe: |_, _| Vec::new() }
+    Options {
+        exe,
+        directory: PathBuf::from("/"),
+        cpus,
+        idle: IdlePolicy::Machine,
+        cluster: None,
+        probe: |_, _| Vec::new(),
+    }
 }
 
 /// A point whose subject is `command`, loaded for 100 ms.

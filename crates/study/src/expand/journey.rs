@@ -184,7 +184,7 @@ mod tests {
             seed: 1,
             profile: crate::Profile::Default,
             machine_cpus: 2,
-generators_apart: false,
+            generators_apart: false,
             sets: Vec::new(),
         };
         Ok(crate::expand(&study, &options).map_err(words)?.points[0].load.clone())

@@ -1,0 +1,228 @@
+//! What disturbs measurements on several machines, beside what disturbs them on each.
+
+use std::collections::BTreeSet;
+
+use study::record::{Finding, FindingState, Node, Role};
+
+/// A start that is known no better than this is worth a word, ns.
+const CLOCK_ERROR_NS: u64 = 1_000_000;
+/// Clocks that drift apart by more, in parts of a million, do more than crystals do.
+const DRIFT_PPM: f64 = 100.0;
+/// A path slower than this share of the median of the others is another kind of path.
+const SLOW: f64 = 0.1;
+/// Ethernet's frames carry so many bytes; less has a tunnel in it.
+const MTU_BYTES: u64 = 1500;
+
+/// A node and its clock, looked at twice.
+#[derive(Clone, Debug)]
+pub struct Looked {
+    /// The machine.
+    pub node: Node,
+    /// What tells machines apart: [`study::node::Hello::boot_id`].
+    pub boot_id: String,
+    /// Half of the shortest round trip, ns.
+    pub clock_error_ns: u64,
+    /// How fast its clock drifts from the lab's, parts of a million, and how far that may be off.
+    pub drift_ppm: (f64, f64),
+}
+
+/// What is found, over all machines.
+pub fn examine(all: &[Looked]) -> Vec<Finding> {
+    let load = all.iter().filter(|looked| looked.node.role == Role::Load).collect::<Vec<_>>();
+    vec![machines(all), clocks(all), equal(&load), paths(&load), interfaces(all)]
+}
+
+fn finding(check: &str, state: FindingState, text: String, hint: Option<&str>) -> Finding {
+    Finding { check: check.to_owned(), state, text, hint: hint.map(str::to_owned) }
+}
+
+fn machines(all: &[Looked]) -> Finding {
+    let known = all.iter().filter(|looked| !looked.boot_id.is_empty());
+    let distinct = known.clone().map(|looked| &looked.boot_id).collect::<BTreeSet<_>>().len();
+    let check = "machines";
+    if all.iter().any(|looked| looked.boot_id.is_empty()) {
+        return finding(check, FindingState::NotChecked, "cannot tell whether they are different".to_owned(), None);
+    }
+    if distinct == all.len() {
+        return finding(check, FindingState::Good, format!("{distinct} different ones"), None);
+    }
+    finding(
+        check,
+        FindingState::Warning,
+        format!("{} nodes on {distinct} running system{}", all.len(), if distinct == 1 { "" } else { "s" }),
+        Some("nodes on one machine compete for its CPUs; use one machine for each"),
+    )
+}
+
+fn clocks(all: &[Looked]) -> Finding {
+    let error_ns = all.iter().map(|looked| looked.clock_error_ns).max().unwrap_or(0);
+    // What cannot be told from standing still does not drift.
+    let drift = |looked: &Looked| looked.drift_ppm.0.abs() - looked.drift_ppm.1;
+    let fastest = all.iter().max_by(|a, b| drift(a).total_cmp(&drift(b)));
+    let mut text = format!("offsets known within {:.0} µs", error_ns as f64 / 1e3);
+    if let Some(fastest) = fastest.filter(|fastest| drift(fastest) > DRIFT_PPM) {
+        text +=
+            &format!("; {} drifts by {:.0} ± {:.0} ppm", fastest.node.name, fastest.drift_ppm.0, fastest.drift_ppm.1);
+        return finding(
+            "clocks",
+            FindingState::Warning,
+            text,
+            Some("check the clock source and time synchronisation there"),
+        );
+    }
+    if error_ns > CLOCK_ERROR_NS {
+        let hint =
+            "generators start that far apart at most; a shorter path from the lab to its machines tells it better";
+        return finding("clocks", FindingState::Warning, text, Some(hint));
+    }
+    finding("clocks", FindingState::Good, text, None)
+}
+
+/// Whether the machines of the generators are alike.
+fn equal(load: &[&Looked]) -> Finding {
+    let kind = |looked: &&Looked| {
+        let host = &looked.node.host;
+        format!("{}, {} CPUs, {}", host.cpu_model, host.cpus.len(), host.kernel)
+    };
+    let kinds = load.iter().map(kind).collect::<BTreeSet<_>>();
+    if kinds.len() <= 1 {
+        return finding("generators", FindingState::Good, kinds.into_iter().next().unwrap_or_default(), None);
+    }
+    let all = load.iter().map(|looked| format!("{}: {}", looked.node.name, kind(looked)));
+    finding(
+        "generators",
+        FindingState::Warning,
+        all.collect::<Vec<_>>().join("; "),
+        Some("all have as many workers as the smallest can; equal machines can be compared with each other"),
+    )
+}
+
+fn paths(load: &[&Looked]) -> Finding {
+    let mut rates = load.iter().filter_map(|looked| Some(looked.node.link?.receive_bytes_per_s)).collect::<Vec<_>>();
+    rates.sort_by(f64::total_cmp);
+    let Some(median) = rates.get(rates.len() / 2).copied() else {
+        return finding("paths", FindingState::NotChecked, "not measured".to_owned(), None);
+    };
+    let words = |looked: &&&Looked| {
+        let link = looked.node.link?;
+        let (mb, us) = (link.receive_bytes_per_s / 1e6, link.round_trip_ns_p50 / 1e3);
+        Some(format!("{} {mb:.0} MB/s, {us:.0} µs", looked.node.name))
+    };
+    let text = load.iter().filter_map(|looked| words(&looked)).collect::<Vec<_>>().join("; ");
+    let slow = |looked: &&&Looked| looked.node.link.is_some_and(|link| link.receive_bytes_per_s < SLOW * median);
+    match load.iter().find(slow) {
+        None => finding("paths", FindingState::Good, text, None),
+        Some(_) => finding(
+            "paths",
+            FindingState::Warning,
+            text,
+            Some("the slowest is below a tenth of the median: check its cable, switch port, tunnel or firewall"),
+        ),
+    }
+}
+
+fn interfaces(all: &[Looked]) -> Finding {
+    let words = |looked: &Looked| {
+        let Some(interface) = &looked.node.interface else { return format!("{}: not found", looked.node.name) };
+        let speed = interface.speed_mbit_per_s.map_or("speed not told".to_owned(), |speed| format!("{speed} Mbit/s"));
+        let mtu = interface.mtu_bytes.map_or("MTU not told".to_owned(), |mtu| format!("MTU {mtu}"));
+        let queues = interface
+            .receive_queues
+            .map_or(String::new(), |count| format!(", {count} receive queue{}", if count == 1 { "" } else { "s" }));
+        format!("{}: {}, {speed}, {mtu}{queues}", looked.node.name, interface.name)
+    };
+    let text = all.iter().map(words).collect::<Vec<_>>().join("; ");
+    let mtus = all.iter().filter_map(|looked| looked.node.interface.as_ref()?.mtu_bytes).collect::<BTreeSet<_>>();
+    if mtus.is_empty() {
+        return finding("interfaces", FindingState::NotChecked, text, None);
+    }
+    if mtus.len() > 1 {
+        let hint = "unequal MTUs fragment or drop packets: set the same on all, `ip link set DEV mtu 1500`";
+        return finding("interfaces", FindingState::Warning, text, Some(hint));
+    }
+    if mtus.first().is_some_and(|mtu| *mtu < MTU_BYTES) {
+        return finding(
+            "interfaces",
+            FindingState::Warning,
+            text,
+            Some("an MTU below 1500 speaks of a tunnel or overlay"),
+        );
+    }
+    finding("interfaces", FindingState::Good, text, None)
+}
+
+#[cfg(test)]
+mod tests {
+    use study::record::{Host, Interface, Link};
+
+    use super::*;
+
+    fn node(name: &str, role: Role) -> Looked {
+        Looked {
+            node: Node {
+                name: name.to_owned(),
+                role,
+                address: "10.0.0.1".to_owned(),
+                host: Host { cpu_model: "Fast 9000".to_owned(), kernel: "Linux 6.1".to_owned(), ..Host::default() },
+                doctor: Vec::new(),
+                build: String::new(),
+                interface: Some(Interface { name: "eth0".to_owned(), mtu_bytes: Some(1500), ..Interface::default() }),
+                link: Some(Link { receive_bytes_per_s: 1.2e9, round_trip_ns_p50: 40_000.0 }),
+            },
+            boot_id: name.to_owned(),
+            clock_error_ns: 20_000,
+            drift_ppm: (3.0, 40.0),
+        }
+    }
+
+    fn three() -> Vec<Looked> {
+        vec![node("s1", Role::Subject), node("l1", Role::Load), node("l2", Role::Load), node("l3", Role::Load)]
+    }
+
+    fn state(all: &[Looked], check: &str) -> (FindingState, String) {
+        let found = examine(all).into_iter().find(|finding| finding.check == check).unwrap();
+        (found.state, found.text)
+    }
+
+    #[test]
+    fn alike_and_near() {
+        for finding in examine(&three()) {
+            assert_eq!(finding.state, FindingState::Good, "{finding:?}");
+        }
+        assert_eq!(state(&three(), "clocks").1, "offsets known within 20 µs");
+    }
+
+    #[test]
+    fn each_fault_is_found() {
+        let check = |name: &str, spoil: fn(&mut Looked), text: &str| {
+            let mut all = three();
+            spoil(&mut all[3]);
+            let (found, said) = state(&all, name);
+            assert_eq!(found, FindingState::Warning, "{said}");
+            assert!(said.contains(text), "{said}");
+        };
+        check("machines", |l3| l3.boot_id = "l2".to_owned(), "4 nodes on 3 running systems");
+        check("clocks", |l3| l3.clock_error_ns = 2_000_000, "within 2000 µs");
+        check("clocks", |l3| l3.drift_ppm = (-400.0, 50.0), "l3 drifts by -400 ± 50 ppm");
+        check("generators", |l3| l3.node.host.cpu_model = "Slow".to_owned(), "l3: Slow, 0 CPUs, Linux 6.1");
+        check("paths", |l3| l3.node.link.as_mut().unwrap().receive_bytes_per_s = 2.4e6, "l3 2 MB/s, 40 µs");
+        check(
+            "interfaces",
+            |l3| l3.node.interface.as_mut().unwrap().mtu_bytes = Some(9000),
+            "l3: eth0, speed not told, MTU 9000",
+        );
+    }
+
+    #[test]
+    fn what_cannot_be_seen_is_not_checked() {
+        let mut all = three();
+        all[1].boot_id.clear();
+        all.iter_mut().for_each(|looked| (looked.node.link, looked.node.interface) = (None, None));
+        for name in ["machines", "paths", "interfaces"] {
+            assert_eq!(state(&all, name).0, FindingState::NotChecked);
+        }
+        // A drift within what the measurement can tell is none.
+        all[2].drift_ppm = (300.0, 300.0);
+        assert_eq!(state(&all, "clocks").0, FindingState::Good);
+    }
+}
