@@ -8,8 +8,8 @@ use study::record::{IdlePolicy, Record, Run};
 
 use crate::findings::{FINDINGS_VERSION, Factor, Findings, MetricInfo, Row, Warning};
 use crate::{
-    added, answer, asked, comparisons, effects, enough, flags, inside, method, miss_ratio, operations, over_requests,
-    probes, row, scalability, scope, states, unfinished, value, visible, warning,
+    added, agents, answer, asked, comparisons, effects, enough, flags, inside, method, miss_ratio, operations,
+    over_requests, probes, row, scalability, scope, states, unfinished, value, visible, warning,
 };
 
 /// What a run has found. `records` are its trials, in any order; those of a point that the plan does not have are left out, with
@@ -65,6 +65,8 @@ pub fn analyze(run: &Run, records: &[Record]) -> Findings {
         probes: probes::probes(&records),
         network: row::network(records.iter().copied()),
         machine: run.host.clone(),
+        cluster: agents::cluster(&run.nodes, &records),
+        nodes: run.nodes.clone(),
         calibration: run.calibration.clone(),
         builds: run.builds.clone(),
         doctor: run.doctor.clone(),
@@ -81,7 +83,9 @@ pub fn analyze(run: &Run, records: &[Record]) -> Findings {
     findings.over_requests = over_requests::over_requests(&findings, plan, &records);
     findings.inside = inside::inside(&findings, &records);
     findings.operations = operations::operations(&findings, &records);
-    findings.warnings = warnings(&findings, strange);
+    let all = findings.all_rows().collect::<Vec<_>>();
+    let differ = agents::differ_in_report(&all, &records, &run.nodes);
+    findings.warnings = warnings(&findings, strange, differ);
     findings.answer = answer::answer(&findings, plan);
     findings
 }
@@ -160,7 +164,7 @@ fn fewer_processors(findings: &Findings) -> Option<String> {
     Some(format!("this machine leaves {processors} for the server, fewer than {points} would use (up to {most})"))
 }
 
-fn warnings(findings: &Findings, strange: usize) -> Vec<Warning> {
+fn warnings(findings: &Findings, strange: usize, differ: Vec<Warning>) -> Vec<Warning> {
     let mut warnings = Vec::new();
     let mut warn = |kind, text: String| warnings.push(Warning::new(kind, text, 0));
     let policies = findings.all_rows().filter_map(|row| row.idle).collect::<Vec<_>>();
@@ -181,7 +185,10 @@ fn warnings(findings: &Findings, strange: usize) -> Vec<Warning> {
     if let Some(text) = fewer_processors(findings) {
         warn(WarningKind::FewerCpus, text);
     }
-    warnings.extend(warning::of_report(findings.all_rows()));
+    warnings.extend(differ);
+    let of_rows = warning::of_report(findings.all_rows()).into_iter();
+    // A generator is the same for all rows.
+    warnings.extend(of_rows.filter(|warning| warning.kind != WarningKind::GeneratorsDiffer));
     warnings
 }
 

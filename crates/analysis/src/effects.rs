@@ -163,7 +163,8 @@ fn hindrance(input: &Input<'_>) -> Option<String> {
 /// Points that are about the generator too.
 fn marked(input: &Input<'_>) -> Option<String> {
     let marks = |mark: Mark| input.rows.iter().filter(|(row, _)| row.marks.contains(&mark)).count();
-    let counted = [Mark::GeneratorBound, Mark::Shared, Mark::Hung].map(|mark| (marks(mark), mark.text()));
+    let counted =
+        [Mark::GeneratorBound, Mark::NetworkBound, Mark::Shared, Mark::Hung].map(|mark| (marks(mark), mark.text()));
     let of = number::count(input.rows.len() as u64, "design point");
     let parts = counted.iter().filter(|(count, _)| *count > 0).map(|(count, text)| format!("{count} of {of} {text}"));
     let parts = parts.collect::<Vec<_>>();

@@ -11,9 +11,10 @@ use study::plan::{
     SearchPlan, SubjectPlan, Table, TableKind, TrialRule,
 };
 use study::record::{
-    Build, BuildOutcome, CacheCounts, CacheMeasurement, Calibration, Censored, Cpu, Failure, FailureKind, Finding,
-    FindingState, Histogram, Host, IdlePolicy, Measurement, NetworkCounters, Outcome, Probe, Probes, Purpose,
-    RECORD_VERSION, Record, Reference, Run, Sample, Step, SubjectUse, Window, Worker,
+    Agent, Build, BuildOutcome, CacheCounts, CacheMeasurement, Calibration, Censored, Cpu, Failure, FailureKind,
+    Finding, FindingState, Histogram, Host, IdlePolicy, Interface, Link, Measurement, NetworkCounters, Node, NodeClock,
+    Outcome, Probe, Probes, Purpose, RECORD_VERSION, Record, Reference, Role, Run, Sample, Step, SubjectUse, Window,
+    Worker,
 };
 use study::spec::{Arrivals, Backend, Connection, Expect, Protocol, SPEC_VERSION, Stop, Warmup};
 
@@ -106,7 +107,7 @@ pub fn through_in(blocks: u32) -> (Run, Vec<Record>) {
             let mut record = trial.measured(&behaviour);
             if point == 1 {
                 record.proxies = vec![adapter(&record)];
-                (record.verdict, record.warnings) = verdict::judge(&record, None);
+                (record.verdict, record.warnings) = verdict::judge(&record, None, &[]);
             }
             records.push(record);
         }
@@ -156,6 +157,87 @@ fn small_behaviour(point: usize) -> Behaviour {
         3 => Behaviour { rate_per_s, subject_busy: 0.46, generator_busy: 0.99, spread: 0.01 },
         _ => Behaviour { rate_per_s, subject_busy: 0.97, generator_busy: 0.71, spread: 0.02 },
     }
+}
+
+/// Three servers on one machine, loaded from three others: all is well with the first, `l3` is slow with the second, and the link of `l2` is full
+/// with the third.
+pub fn cluster() -> (Run, Vec<Record>) {
+    static ONCE: LazyLock<(Run, Vec<Record>)> = LazyLock::new(make_cluster);
+    ONCE.clone()
+}
+
+/// What a link of the cluster is able to receive, bytes per second.
+const LINK_PER_S: f64 = 1.17e9;
+
+fn make_cluster() -> (Run, Vec<Record>) {
+    let servers = ["c-epoll", "go", "rust-tokio"];
+    let (mut run, mut part) = (self::run(&servers, &[1], &[60]), self::run(&servers, &[1], &[20]));
+    run.id = "cluster-20261120-210500".to_owned();
+    run.nodes = ["s1", "l1", "l2", "l3"].into_iter().zip(0..).map(|(name, at)| node(name, at)).collect();
+    part.calibration = None;
+    let mut records = Vec::new();
+    for block in 0..TRIALS {
+        for point in 0..servers.len() {
+            let order = records.len() as u32;
+            let behaviour = |agent: u32| {
+                let slower = [(1, 2, 1.8), (2, 1, 3.0)].into_iter().find(|of| (of.0, of.1) == (point, agent));
+                let rate_per_s = [24_000.0, 18_000.0, 20_000.0][point] / slower.map_or(1.0, |(.., times)| times);
+                let subject_busy = if point == 0 { 0.96 } else { 0.5 };
+                Behaviour { rate_per_s, subject_busy, generator_busy: 0.4, spread: 0.01 }
+            };
+            let measure = |agent: u32| {
+                let record = Trial { run: &part, point, block, order: 3 * order + agent }.measured(&behaviour(agent));
+                let Outcome::Measured(mut measurement) = record.outcome else { unreachable!("it was measured") };
+                measurement.address = "10.77.0.1:40123".to_owned();
+                if (point, agent) == (2, 1) {
+                    measurement.received_bytes = (0.99 * LINK_PER_S * DURATION_NS as f64 / 1e9) as u64;
+                }
+                measurement
+            };
+            let parts = (0..3).map(measure).collect::<Vec<_>>();
+            let all = study::pool::pool(&parts).expect("parts of one load");
+            let trial = Trial { run: &run, point, block, order };
+            let mut record = trial.record(Outcome::Measured(all), Some(&behaviour(0)));
+            (record.generator_cpus, record.agents) = (Vec::new(), agents(&parts));
+            records.push(record);
+        }
+    }
+    verdict::judge_again(&run, &mut records);
+    (run, records)
+}
+
+/// The machine of the server, and three of generators.
+fn node(name: &str, at: u32) -> Node {
+    let round_trip_ns_p50 = 36_000.0 + 4_000.0 * f64::from(at);
+    Node {
+        name: name.to_owned(),
+        role: if at == 0 { Role::Subject } else { Role::Load },
+        address: format!("10.77.0.{}", at + 1),
+        host: Host { name: name.to_owned(), ..host(if at == 0 { 32 } else { 8 }) },
+        doctor: doctor(),
+        build: "5a11".to_owned(),
+        interface: Some(Interface { name: "eth0".to_owned(), mtu_bytes: Some(1_500), ..Interface::default() }),
+        link: (at > 0).then_some(Link { receive_bytes_per_s: LINK_PER_S, round_trip_ns_p50 }),
+    }
+}
+
+/// What is kept of the parts of a load, of as many machines.
+pub(crate) fn agents(parts: &[Measurement]) -> Vec<Agent> {
+    let of = parts.len() as u32;
+    let agent = |(part, nth): (&Measurement, u32)| Agent {
+        node: format!("l{nth}"),
+        cpus: vec![0],
+        measurement: Box::new(study::pool::outline(part, nth as usize, 1, of).expect("histograms that were made")),
+        network: NetworkCounters::default(),
+        clock: NodeClock {
+            offset_ns: 1_000_000 * i64::from(nth),
+            error_ns: 20_000 + 1_000 * u64::from(nth),
+            after_offset_ns: Some(1_000_000 * i64::from(nth) + 2_000),
+            after_error_ns: Some(22_000),
+        },
+        verdict: None,
+    };
+    parts.iter().zip(1..).map(agent).collect()
 }
 
 /// The long run: 2 servers over 8 numbers of cores up to 40, whose throughput falls beyond some of them.
@@ -231,7 +313,7 @@ pub fn threads() -> (Run, Vec<Record>) {
             record.subject.user_ns /= 3;
             record.subject.system_ns /= 3;
         }
-        (record.verdict, record.warnings) = verdict::judge(record, None);
+        (record.verdict, record.warnings) = verdict::judge(record, None, &[]);
     }
     (run, records)
 }
@@ -381,7 +463,7 @@ impl Trial<'_> {
             measurement.offered_per_s = Some(offered);
             measurement.in_flight_mean = rate_per_s * mean_ns / 1e9;
         }
-        (record.verdict, record.warnings) = verdict::judge(&record, None);
+        (record.verdict, record.warnings) = verdict::judge(&record, None, &[]);
         record
     }
 
@@ -433,7 +515,7 @@ impl Trial<'_> {
             agents: Vec::new(),
             warnings: Vec::new(),
         };
-        (record.verdict, record.warnings) = verdict::judge(&record, self.run.calibration.as_ref());
+        (record.verdict, record.warnings) = verdict::judge(&record, self.run.calibration.as_ref(), &self.run.nodes);
         record
     }
 

@@ -1,6 +1,7 @@
 //! What analysis made of the records: everything that a renderer shows, and nothing that it must still work out.
 
 mod added;
+mod agents;
 mod conditions;
 mod estimate;
 mod inside;
@@ -15,11 +16,12 @@ use serde::{Deserialize, Deserializer, Serialize};
 use study::WarningKind;
 use study::plan::{Design, Figure, Level, Table};
 use study::record::{
-    Build, Calibration, Censored, FailureKind, Finding, Histogram, Host, IdlePolicy, Limit, NetworkCounters, Purpose,
-    RunState,
+    Build, Calibration, Censored, FailureKind, Finding, Histogram, Host, IdlePolicy, Limit, NetworkCounters, Node,
+    Purpose, RunState,
 };
 
 pub use self::added::{Added, AddedMetric};
+pub use self::agents::{AgentFinding, MedianRange};
 pub use self::conditions::{Probed, ProbedTrial, Scope, States};
 pub use self::estimate::Estimate;
 pub use self::inside::{Column, InsideTrial, Process, Role};
@@ -124,8 +126,14 @@ pub struct Findings {
     pub probes: Option<Probed>,
     /// Counters of the network stack, all trials together.
     pub network: NetworkCounters,
-    /// The machine.
+    /// The machine; where the run had a cluster, that of the lab.
     pub machine: Host,
+    /// The machines of its cluster, in a line; empty where the run had but one machine.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub cluster: String,
+    /// The same one by one.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub nodes: Vec<Node>,
     /// What the generator can do on it against a null server, where that was measured.
     pub calibration: Option<Calibration>,
     /// Builds of the subjects.
@@ -356,6 +364,9 @@ pub struct Row {
     pub limited_by: Option<LimitFinding>,
     /// What forbids to read the row as a statement about the subject.
     pub marks: Vec<Mark>,
+    /// The generators one by one, where the load came from several machines.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub agents: Vec<AgentFinding>,
     /// The search whose steps the trials were; the metrics above are then of the trials at its lower end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub search: Option<SearchFinding>,
@@ -581,6 +592,9 @@ pub struct LimitFinding {
     pub counts: BTreeMap<Limit, usize>,
     /// The reasons of the first trial that has it.
     pub reasons: Vec<String>,
+    /// Whether `subject` means the server or the path to it: the path was not measured, and could do what speaks against the server.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub path_unknown: bool,
 }
 
 /// What forbids to read a row, or a trial, as a statement about the subject.
@@ -589,6 +603,8 @@ pub struct LimitFinding {
 pub enum Mark {
     /// The generator was the limit.
     GeneratorBound,
+    /// The network between generators and subject was.
+    NetworkBound,
     /// Subject and generator shared processors.
     Shared,
     /// The subject fell silent on all connections, and stayed so until the end.
@@ -600,6 +616,7 @@ impl Mark {
     pub fn text(self) -> &'static str {
         match self {
             Mark::GeneratorBound => "generator-bound",
+            Mark::NetworkBound => "network-bound",
             Mark::Shared => "shared CPUs",
             Mark::Hung => "hung",
         }
@@ -758,7 +775,7 @@ pub enum SearchVerdict {
     Fails,
     /// Neither is sure.
     Undecided,
-    /// The generator was the limit: nothing is known of the subject.
+    /// The generator was the limit, or the network: nothing is known of the subject.
     Generator,
     /// Too few answers to tell.
     TooFew,

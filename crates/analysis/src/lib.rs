@@ -13,6 +13,7 @@
 //! `findings` are nouns; every other file is a verb that makes some of them.
 
 pub mod added;
+mod agents;
 mod analyze;
 mod answer;
 mod asked;
@@ -54,6 +55,7 @@ mod waiting;
 mod warning;
 pub mod words;
 
+pub use agents::judge_agents;
 pub use analyze::analyze;
 pub use asked::asked;
 pub use cache::{CacheReport, MissShares};

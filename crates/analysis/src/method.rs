@@ -90,6 +90,16 @@ pub(crate) fn paragraphs(run: &Run, records: &[&Record], scope: Option<&Scope>) 
             .to_owned(),
     );
 
+    if !run.nodes.is_empty() {
+        paragraphs.push(
+            "The load came from several machines. Quantiles are those of all their requests together. Each generator \
+             has a verdict of its own, is compared with the others of its trial, and the worst verdict is that of the \
+             trial. A row is marked too if the network between generators and server was the bottleneck in half of \
+             the trials."
+                .to_owned(),
+        );
+    }
+
     let think = plan.points.iter().filter_map(|point| match point.load.arrivals {
         Arrivals::Closed { think_ns } => Some(think_ns),
         Arrivals::Poisson { .. } | Arrivals::Constant { .. } | Arrivals::Recorded => None,

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use study::WarningKind;
 use study::plan::{Plan, SearchPlan, TrialRule};
 use study::record::{
-    BuildOutcome, Censored, FailureKind, IdlePolicy, Limit, Measurement, NetworkCounters, Outcome, Record, Run,
+    BuildOutcome, Censored, FailureKind, IdlePolicy, Limit, Measurement, NetworkCounters, Node, Outcome, Record, Run,
 };
 
 use crate::findings::{
@@ -13,7 +13,7 @@ use crate::findings::{
 };
 use crate::label::{label, varied};
 use crate::number::count;
-use crate::{histogram, probes, search, silence, value, warning};
+use crate::{agents, histogram, probes, search, silence, value, warning};
 
 /// The row of a point; `records` are its trials under one idle policy, in the order they ran, and `ended` says why the study had no more blocks.
 pub fn row(run: &Run, point: usize, idle: Option<IdlePolicy>, records: &[&Record], ended: &str) -> Row {
@@ -32,7 +32,7 @@ pub fn row(run: &Run, point: usize, idle: Option<IdlePolicy>, records: &[&Record
         None => state(run, point, measured.len(), &failures),
     };
     let metrics = metrics(run, &measured, &trials);
-    let limited_by = limit(&measured);
+    let limited_by = limit(&measured, &run.nodes);
     let mut row = Row {
         point,
         label: label_of(plan, point),
@@ -51,6 +51,7 @@ pub fn row(run: &Run, point: usize, idle: Option<IdlePolicy>, records: &[&Record
         metrics,
         marks: row_marks(limited_by.as_ref(), &trials),
         limited_by,
+        agents: agents::over_trials(&measured),
         search,
         clock: measurements().next().map(value::clock),
         latency: histogram::merge(measurements().map(|measurement| measurement.latency()))
@@ -66,7 +67,7 @@ pub fn row(run: &Run, point: usize, idle: Option<IdlePolicy>, records: &[&Record
         steady: None,
         warnings: Vec::new(),
     };
-    row.warnings = warnings(&row, records);
+    row.warnings = warnings(&row, records, &run.nodes);
     row
 }
 
@@ -305,7 +306,7 @@ fn missing(metric: &str, measured: &[&Record], having: usize, level: f64) -> Opt
     (having > 0).then(|| format!("only {having} of {} have a value", count(measured.len() as u64, "trial")))
 }
 
-fn limit(measured: &[&Record]) -> Option<LimitFinding> {
+fn limit(measured: &[&Record], nodes: &[Node]) -> Option<LimitFinding> {
     let verdicts = measured.iter().filter_map(|record| record.verdict.as_ref()).collect::<Vec<_>>();
     let mut counts = BTreeMap::new();
     for verdict in &verdicts {
@@ -313,21 +314,25 @@ fn limit(measured: &[&Record]) -> Option<LimitFinding> {
     }
     // What speaks least about the subject wins a tie.
     let caution = |limit: &Limit| match limit {
-        Limit::Shared => 4,
-        Limit::Generator | Limit::Network => 3,
-        Limit::Proxy => 1,
+        Limit::Shared => 5,
+        Limit::Generator => 4,
+        Limit::Network => 3,
         Limit::Latency => 2,
-        Limit::Neither => 1,
+        Limit::Proxy | Limit::Neither => 1,
         Limit::Subject => 0,
     };
     let (&limit, _) = counts.iter().max_by_key(|(limit, count)| (**count, caution(limit)))?;
     let reasons = verdicts.iter().find(|verdict| verdict.limited_by == limit)?.reasons.clone();
-    Some(LimitFinding { limit, counts, reasons })
+    let blames = |record: &&&Record| record.verdict.as_ref().is_some_and(|verdict| verdict.limited_by == limit);
+    let path_unknown =
+        limit == Limit::Subject && measured.iter().filter(blames).any(|record| agents::is_path_unknown(record, nodes));
+    Some(LimitFinding { limit, counts, reasons, path_unknown })
 }
 
 fn mark(limit: Limit) -> Option<Mark> {
     match limit {
-        Limit::Generator | Limit::Network => Some(Mark::GeneratorBound),
+        Limit::Generator => Some(Mark::GeneratorBound),
+        Limit::Network => Some(Mark::NetworkBound),
         Limit::Shared => Some(Mark::Shared),
         Limit::Subject | Limit::Proxy | Limit::Neither | Limit::Latency => None,
     }
@@ -347,7 +352,7 @@ fn row_marks(found: Option<&LimitFinding>, trials: &[TrialFinding]) -> Vec<Mark>
 }
 
 /// What the trials warn of and what they are limited by; what is told from all rows together comes later.
-fn warnings(row: &Row, records: &[&Record]) -> Vec<Warning> {
+fn warnings(row: &Row, records: &[&Record], nodes: &[Node]) -> Vec<Warning> {
     let all = row.trials.len();
     let mut warnings = Vec::new();
     if !matches!(row.state, RowState::Measured | RowState::Partial { .. }) {
@@ -355,19 +360,27 @@ fn warnings(row: &Row, records: &[&Record]) -> Vec<Warning> {
         warnings.push(Warning::new(WarningKind::NotMeasured, text, 0));
     }
     warnings.extend(warning::of_row(records));
+    let differ = agents::differ(records, nodes);
     if let Some(found) = &row.limited_by {
-        for (&limit, &trials) in found.counts.iter().filter(|(limit, _)| mark(**limit).is_some()) {
-            let shared = limit == Limit::Shared;
-            let kind = if shared { WarningKind::SharedCpus } else { WarningKind::GeneratorBound };
+        let marked = found.counts.iter().filter_map(|(limit, trials)| Some((*limit, mark(*limit)?, *trials)));
+        for (limit, mark, trials) in marked {
+            let kind = match mark {
+                Mark::Shared => WarningKind::SharedCpus,
+                Mark::NetworkBound => WarningKind::NetworkBound,
+                Mark::GeneratorBound | Mark::Hung => WarningKind::GeneratorBound,
+            };
+            // Which generator it was stands in a line of its own.
+            let is_told = limit == Limit::Network && !differ.is_empty();
             let why = found
                 .reasons
                 .first()
-                .filter(|_| limit == found.limit)
+                .filter(|_| limit == found.limit && !is_told)
                 .map_or(String::new(), |reason| format!(": {reason}"));
             let text = format!("{}{}{why}", kind.text().unwrap_or_default(), warning::of_trials(trials, all));
             warnings.push(Warning::new(kind, text, trials));
         }
     }
+    warnings.extend(differ);
     if let (RowState::Partial { reason }, true) = (&row.state, !row.failures.is_empty()) {
         warnings.push(Warning::new(WarningKind::Failed, reason.clone(), 0));
     }
@@ -475,7 +488,7 @@ mod tests {
                 record.verdict.as_mut().unwrap().limited_by = *limit;
             }
         };
-        use Limit::{Generator, Shared, Subject};
+        use Limit::{Generator, Network, Shared, Subject};
         let check = |limits: [Limit; 8], limit, marks: &[Mark]| {
             let row = example_row(0, |_, records| set(records, &limits));
             assert_eq!((row.limited_by.unwrap().limit, row.marks.as_slice()), (limit, marks), "{limits:?}");
@@ -488,6 +501,7 @@ mod tests {
             &[Mark::GeneratorBound],
         );
         check([Shared; 8], Shared, &[Mark::Shared]);
+        check([Subject, Subject, Subject, Subject, Network, Network, Network, Network], Network, &[Mark::NetworkBound]);
         let row = example_row(0, |_, records| set(records, &[Generator]));
         let expected = Warning::new(WarningKind::GeneratorBound, "generator-bound (1 of 8 trials)", 1);
         assert_eq!(row.warnings, [expected]);

@@ -6,11 +6,13 @@ mod judge;
 
 use stats::search::{self, Ended, Found, Missing, Outcome, Rules, Trial, Verdict};
 use study::plan::{Plan, SearchPlan};
-use study::record::{FailureKind, Purpose, Record, Step};
+use study::record::{FailureKind, Limit, Purpose, Record, Step};
 use study::{Next, Objective};
 
 use crate::enough::enough;
-use crate::findings::{SearchBound, SearchEnd, SearchFinding, SearchRate, SearchStep, SearchValue, SearchVerdict};
+use crate::findings::{
+    Mark, SearchBound, SearchEnd, SearchFinding, SearchRate, SearchStep, SearchValue, SearchVerdict,
+};
 use crate::number::{count, quantity};
 
 pub use adhoc::{FIND_VERSION, FindReport, Search, find};
@@ -89,16 +91,20 @@ pub(crate) fn finding(search: &SearchPlan, records: &[&Record]) -> SearchFinding
         }
         steps.push(found);
     }
-    found(&search.objective, &rules(search), &trials, steps, time_is_over(search, records))
+    let is_network =
+        |record: &&Record| record.verdict.as_ref().is_some_and(|verdict| verdict.limited_by == Limit::Network);
+    let bound = if records.iter().any(is_network) { Mark::NetworkBound } else { Mark::GeneratorBound };
+    found(&search.objective, &rules(search), &trials, steps, time_is_over(search, records), bound)
 }
 
-/// The same for any trials, wherever they come from.
+/// The same for any trials, wherever they come from. `bound`: what a trial was that says nothing of the server.
 pub(crate) fn found(
     objective: &Objective,
     rules: &Rules,
     trials: &[Trial],
     steps: Vec<SearchStep>,
     time_is_over: bool,
+    bound: Mark,
 ) -> SearchFinding {
     let (found, finished) = match search::next(rules, trials, time_is_over) {
         search::Next::Done(found) => (found, true),
@@ -117,13 +123,13 @@ pub(crate) fn found(
         excess: rate.excess.map(Into::into),
     };
     let last_words = steps.last().map_or("", |step| step.why.as_str());
-    let ended = if finished { ended(&found, last_words) } else { "stopped early".to_owned() };
+    let ended = if finished { ended(&found, last_words, bound) } else { "stopped early".to_owned() };
     SearchFinding {
         objective: objective.to_string(),
         low: found.low.map(end),
         high: found.high.map(end),
-        no_low: found.no_low.map(no_low),
-        no_high: found.no_high.map(no_high),
+        no_low: found.no_low.map(|missing| no_low(missing, bound)),
+        no_high: found.no_high.map(|missing| no_high(missing, bound)),
         generator_from_per_s: match found.no_high {
             Some(Missing::Generator(rate_per_s)) => Some(rate_per_s),
             _ => None,
@@ -131,7 +137,7 @@ pub(crate) fn found(
         undecided_per_s: found.undecided_per_s.clone(),
         contradictions_per_s: found.contradictions_per_s.clone(),
         complete: finished && matches!(found.ended, Ended::Found | Ended::Noise),
-        sentence: sentence(objective, &found, finished, last_words),
+        sentence: sentence(objective, &found, finished, last_words, bound),
         ended,
         bound: match found.bound() {
             search::Bound::Found => SearchBound::Found,
@@ -263,10 +269,10 @@ pub fn rate(rate_per_s: f64) -> String {
     quantity(rate_per_s, "1/s")
 }
 
-fn no_low(missing: Missing) -> String {
+fn no_low(missing: Missing, bound: Mark) -> String {
     match missing {
         Missing::Generator(from) => {
-            format!("generator-bound from {} up: the server's limit was not reached", rate(from))
+            format!("{} from {} up: the server's limit was not reached", bound.text(), rate(from))
         }
         Missing::Asked(lowest) => format!("objective not met at {}, the lowest rate tried", rate(lowest)),
         Missing::TooFew(at) => format!("too few responses at {} and below; measure longer", rate(at)),
@@ -275,22 +281,22 @@ fn no_low(missing: Missing) -> String {
     }
 }
 
-fn no_high(missing: Missing) -> String {
+fn no_high(missing: Missing, bound: Mark) -> String {
     match missing {
         Missing::Asked(highest) => format!("no failure up to {}, the highest rate tried", rate(highest)),
         Missing::TooFew(_) | Missing::Undecided => "no rate above could be decided".to_owned(),
         Missing::Ended => "no rate was found to fail before the search ended".to_owned(),
-        Missing::Generator(_) => no_low(missing),
+        Missing::Generator(_) => no_low(missing, bound),
     }
 }
 
-fn ended(found: &Found, last_words: &str) -> String {
+fn ended(found: &Found, last_words: &str, bound: Mark) -> String {
     let one_missing = found.no_low.or(found.no_high);
     match found.ended {
         Ended::Found => match one_missing {
             None => "both ends confirmed".to_owned(),
-            Some(missing) if found.low.is_none() => no_low(missing),
-            Some(missing) => no_high(missing),
+            Some(missing) if found.low.is_none() => no_low(missing, bound),
+            Some(missing) => no_high(missing, bound),
         },
         Ended::Noise => {
             let rates = found.undecided_per_s.iter().map(|at| rate(*at)).collect::<Vec<_>>().join(", ");
@@ -306,12 +312,15 @@ fn ended(found: &Found, last_words: &str) -> String {
 }
 
 /// `holds 41.2 k/s, fails at 43.0 k/s: p99 < 5ms; 14 trials`, and what is to be known of it.
-fn sentence(objective: &Objective, found: &Found, finished: bool, last_words: &str) -> String {
+fn sentence(objective: &Objective, found: &Found, finished: bool, last_words: &str, bound: Mark) -> String {
     let sure = |end: search::End| if end.confirmed { "" } else { " (not confirmed)" };
     let low = found.low.map(|end| format!("holds {}{}", rate(end.rate_per_s), sure(end)));
     let high = found.high.map(|end| format!("fails at {}{}", rate(end.rate_per_s), sure(end)));
     let complete = finished && matches!(found.ended, Ended::Found | Ended::Noise);
-    let missing = [found.no_low.filter(|_| complete).map(no_low), found.no_high.filter(|_| complete).map(no_high)];
+    let missing = [
+        found.no_low.filter(|_| complete).map(|missing| no_low(missing, bound)),
+        found.no_high.filter(|_| complete).map(|missing| no_high(missing, bound)),
+    ];
     let mut parts = [low, high].into_iter().flatten().collect::<Vec<_>>();
     for missing in missing.into_iter().flatten() {
         // The generator may be what is missing at both ends.
@@ -326,7 +335,7 @@ fn sentence(objective: &Objective, found: &Found, finished: bool, last_words: &s
     if !finished {
         text += "; stopped early";
     } else if !matches!(found.ended, Ended::Found) {
-        text += &format!("; {}", ended(found, last_words));
+        text += &format!("; {}", ended(found, last_words, bound));
     }
     text
 }

@@ -249,7 +249,7 @@ mod tests {
                 edit(m);
             });
             (record.subject.user_ns, record.subject.system_ns) = (0, 0);
-            let verdict = verdict::judge(&record, None).0.unwrap();
+            let verdict = verdict::judge(&record, None, &[]).0.unwrap();
             (verdict.limited_by, verdict.reasons[0].clone())
         };
         let hung = judged(|m| leave(m, &[200 * MS; 40], &[100 * MS; 7_000], 200 * MS));

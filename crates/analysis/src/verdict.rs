@@ -10,10 +10,12 @@
 //!    one near what it can do at all (calibration). With nothing busy the clients just wait: `latency`; or, where most of them are in
 //!    back-off, the subject that loses their connections is the limit.
 //! 5. A proxy whose processors were busy is the limit in place of the subject, or of nobody.
+//! 6. Of several generators each has a verdict, and the worst is that of the trial (`agents`).
 
-use study::record::{Calibration, Limit, Measurement, ProxyUse, Record, Run, SubjectUse, Verdict, Worker};
+use study::record::{Calibration, Limit, Measurement, Node, ProxyUse, Record, Run, SubjectUse, Verdict, Worker};
 use study::{Warning, WarningKind};
 
+use crate::agents;
 use crate::histogram;
 use crate::latency::Latency;
 use crate::number::{count, percent, quantity};
@@ -45,14 +47,17 @@ const BACKOFF_SHARE: f64 = 0.01;
 /// Judges stored trials by the rules of today: the verdict in a store is that of the build that measured.
 pub fn judge_again(run: &Run, records: &mut [Record]) {
     for record in records {
-        record.verdict = judge(record, run.calibration.as_ref()).0;
+        let of_agents = agents::judge_agents(record, &run.nodes);
+        record.agents.iter_mut().zip(of_agents).for_each(|(agent, verdict)| agent.verdict = Some(verdict));
+        record.verdict = judge(record, run.calibration.as_ref(), &run.nodes).0;
     }
 }
 
 /// Who was the limit of the trial (`None`: it failed), and what the reader should know.
 ///
-/// A calibration of another protocol, backend, idle policy or number of threads says nothing here and is not used.
-pub fn judge(record: &Record, calibration: Option<&Calibration>) -> (Option<Verdict>, Vec<Warning>) {
+/// A calibration of another protocol, backend, idle policy or number of threads says nothing here and is not used; nor is one where generators
+/// ran on other machines. `nodes` are those of the run, empty where it had one machine.
+pub fn judge(record: &Record, calibration: Option<&Calibration>, nodes: &[Node]) -> (Option<Verdict>, Vec<Warning>) {
     let Some(measurement) = record.measurement() else { return (None, Vec::new()) };
     let subject = subject_busy(&record.subject);
     let calibration = calibration.filter(|calibration| {
@@ -60,11 +65,13 @@ pub fn judge(record: &Record, calibration: Option<&Calibration>) -> (Option<Verd
             && calibration.backend == measurement.backend
             && calibration.idle == record.idle
             && calibration.threads == measurement.threads
+            && record.agents.is_empty()
     });
     let starved_ns = starved_ns(record);
     let mut warnings = measurement_warnings(measurement, starved_ns);
     warnings.extend(network_warnings(record));
     warnings.extend(waiting_warnings(record));
+    warnings.extend(agents::warnings(record));
     if let (Some(subject), Some(generator)) = (subject, generator_busy(measurement))
         && generator > EXHAUSTED
         && (BUSY..EXHAUSTED).contains(&subject)
@@ -82,7 +89,7 @@ pub fn judge(record: &Record, calibration: Option<&Calibration>) -> (Option<Verd
     } else {
         limit(measurement, Some(subject), calibration, starved_ns)
     };
-    (Some(with_proxies(verdict, record)), warnings)
+    (Some(agents::worst(with_proxies(verdict, record), record, nodes)), warnings)
 }
 
 /// The same where it is so much that the numbers are not about the subject alone: it is then neither slow nor hung by what they say.
@@ -151,6 +158,16 @@ fn with_proxies(mut found: Verdict, record: &Record) -> Verdict {
 /// Who was the limit of a load whose subject nobody watched (`quintain load`): the generator, neither, or the other side.
 pub fn judge_load(measurement: &Measurement) -> Verdict {
     limit(measurement, None, None, 0)
+}
+
+/// Who was the limit of the part of one generator, of several that share a load.
+pub(crate) fn of_agent(part: &Measurement, record: &Record) -> Verdict {
+    limit(part, Some(subject_busy(&record.subject)), None, starved_ns(record))
+}
+
+/// Whether a generator had no CPU time to spare, or was late in sending.
+pub(crate) fn is_occupied(measurement: &Measurement) -> bool {
+    generator_wanting(measurement).is_some_and(|share| share > BUSY) || own_lag(measurement).is_some()
 }
 
 /// Share of its processors that the subject used; `None` where it was not measured.
@@ -223,14 +240,20 @@ fn limit(
     verdict
 }
 
-fn open(measurement: &Measurement, offered: f64, subject: Option<f64>) -> Verdict {
-    let p99 = |stored: &Option<study::record::Histogram>| {
-        stored.as_ref().and_then(histogram::read).and_then(|histogram| histogram.quantile(0.99)).unwrap_or(0.0)
-    };
-    let latency = Latency::of(measurement).and_then(|latency| latency.estimate().quantile(0.99)).map(|p99| p99.value);
+fn p99(stored: &Option<study::record::Histogram>) -> f64 {
+    stored.as_ref().and_then(histogram::read).and_then(|histogram| histogram.quantile(0.99)).unwrap_or(0.0)
+}
+
+/// The generator's own lag over the latency, both p99, where it does harm.
+fn own_lag(measurement: &Measurement) -> Option<f64> {
+    let latency = Latency::of(measurement).and_then(|latency| latency.estimate().quantile(0.99))?.value;
     let lag = p99(&measurement.lag_thread);
-    if let Some(latency) = latency.filter(|latency| lag > LAG_SHARE * latency) {
-        let share = percent(lag / latency);
+    (lag > LAG_SHARE * latency).then_some(lag / latency)
+}
+
+fn open(measurement: &Measurement, offered: f64, subject: Option<f64>) -> Verdict {
+    if let Some(share) = own_lag(measurement) {
+        let share = percent(share);
         return verdict(Limit::Generator, format!("its own send lag at p99 is {share} of the p99 latency"));
     }
     let seconds = measurement.duration_ns as f64 / 1e9;
@@ -251,7 +274,7 @@ fn open(measurement: &Measurement, offered: f64, subject: Option<f64>) -> Verdic
     if let Some(clients) = mostly_backing_off(measurement) {
         return verdict(Limit::Subject, format!("{missed}, it lost connections: {clients}"));
     }
-    if p99(&measurement.lag_connection) > lag {
+    if p99(&measurement.lag_connection) > p99(&measurement.lag_thread) {
         return verdict(Limit::Subject, format!("{missed}, no connection was free: it was slow to respond"));
     }
     if all_wait(measurement) {
@@ -484,7 +507,7 @@ mod tests {
     }
 
     fn check(name: &str, record: &Record, limit: Limit, reason: &str) {
-        let verdict = judge(record, None).0.unwrap();
+        let verdict = judge(record, None, &[]).0.unwrap();
         assert_eq!((verdict.limited_by, verdict.reasons[0].as_str()), (limit, reason), "{name}");
     }
 
@@ -528,7 +551,7 @@ mod tests {
     #[test]
     fn a_generator_that_is_kept_from_its_processor() {
         let kept = edited(closed(0.4, 0.35), |r| of(r).workers[0].run_queue_ns = Some(DURATION_NS * 6 / 10));
-        let verdict = judge(&kept, None).0.unwrap();
+        let verdict = judge(&kept, None, &[]).0.unwrap();
         assert_eq!(verdict.limited_by, Limit::Generator);
         assert_eq!(
             verdict.reasons,
@@ -548,7 +571,7 @@ mod tests {
             idle.cpu_ns = 0;
             of(r).workers.push(idle);
         });
-        assert_eq!(judge(&idle_beside, None).0.unwrap().limited_by, Limit::Generator);
+        assert_eq!(judge(&idle_beside, None, &[]).0.unwrap().limited_by, Limit::Generator);
     }
 
     #[test]
@@ -615,7 +638,7 @@ mod tests {
             let record = beside(waited, others);
             let found = subject_waiting(&record).unwrap();
             assert!((found - share).abs() < 1e-6, "{name}: {found}");
-            let (verdict, warnings) = judge(&record, None);
+            let (verdict, warnings) = judge(&record, None, &[]);
             let limit = if share > STARVED { Limit::Shared } else { Limit::Latency };
             assert_eq!(
                 (verdict.unwrap().limited_by, warnings.len()),
@@ -623,19 +646,19 @@ mod tests {
                 "{name}"
             );
         }
-        let (verdict, warnings) = judge(&beside(0.34, 0.5), None);
+        let (verdict, warnings) = judge(&beside(0.34, 0.5), None, &[]);
         assert_eq!(verdict.unwrap().reasons, ["another process had the server's CPU 34 % of the time"]);
         let text = "the server waited for its CPU 34 % of the time: another process had it";
         assert_eq!(warnings, [WarningKind::SubjectWaited.says(text)]);
         let unknown = edited(beside(0.34, 0.5), |record| record.subject.others_ns = None);
         assert_eq!((subject_waiting(&unknown), starved(&unknown)), (None, None));
-        assert_eq!(judge(&unknown, None).0.unwrap().limited_by, Limit::Latency);
+        assert_eq!(judge(&unknown, None, &[]).0.unwrap().limited_by, Limit::Latency);
         let proxy = edited(closed(0.4, 0.3), |record| {
             let used = beside(0.34, 0.5).subject;
             record.proxies = vec![ProxyUse { name: "m".to_owned(), used, ..ProxyUse::default() }];
         });
         let text = "the proxy m waited for its CPU 34 % of the time: another process had it";
-        assert_eq!(judge(&proxy, None).1, [WarningKind::SubjectWaited.says(text)]);
+        assert_eq!(judge(&proxy, None, &[]).1, [WarningKind::SubjectWaited.says(text)]);
     }
 
     #[test]
@@ -650,10 +673,10 @@ mod tests {
         );
         let most = "on average 25 of 40 clients were in the generator's back-off after lost connections";
         check("most", &resting(25.0), Limit::Subject, &format!("it lost connections: {most}"));
-        assert_eq!(judge(&resting(25.0), None).1, [WarningKind::BackOff.says(most)]);
-        assert_eq!(judge(&resting(0.3), None).1, []);
+        assert_eq!(judge(&resting(25.0), None, &[]).1, [WarningKind::BackOff.says(most)]);
+        assert_eq!(judge(&resting(0.3), None, &[]).1, []);
         let one = "on average 1.5 of 40 clients were in the generator's back-off after lost connections";
-        assert_eq!(judge(&resting(1.5), None).1, [WarningKind::BackOff.says(one)]);
+        assert_eq!(judge(&resting(1.5), None, &[]).1, [WarningKind::BackOff.says(one)]);
         let open = edited(open(0.3, 0.8, 100_000, 1_000, 50_000), |record| of(record).in_backoff_mean = 25.0);
         let reason = format!("only 80 % of the offered load was answered, it lost connections: {most}");
         check("open loop", &open, Limit::Subject, &reason);
@@ -692,9 +715,9 @@ mod tests {
         let (run, _) = example::volley();
         let near = Calibration { rate_max_per_s: 75_000.0, ..run.calibration.unwrap() };
         let record = closed(0.5, 0.7);
-        let limit = |calibration: &Calibration| judge(&record, Some(calibration)).0.unwrap().limited_by;
+        let limit = |calibration: &Calibration| judge(&record, Some(calibration), &[]).0.unwrap().limited_by;
         assert_eq!(limit(&near), Limit::Generator, "72 k/s of 75 k/s");
-        let reasons = |calibration: &Calibration| judge(&record, Some(calibration)).0.unwrap().reasons;
+        let reasons = |calibration: &Calibration| judge(&record, Some(calibration), &[]).0.unwrap().reasons;
         assert!(reasons(&near)[0].ends_with(" over pingpong against a null server"), "{:?}", reasons(&near));
         let named = Calibration { server: "`quintain serve calibrate`".to_owned(), ..near.clone() };
         assert!(reasons(&named)[0].ends_with(" over pingpong against `quintain serve calibrate`"));
@@ -710,7 +733,7 @@ mod tests {
         );
         assert_eq!(limit(&Calibration { threads: 4, ..near.clone() }), Limit::Latency, "of more threads");
         assert_eq!(
-            judge(&closed(0.95, 0.7), Some(&near)).0.unwrap().limited_by,
+            judge(&closed(0.95, 0.7), Some(&near), &[]).0.unwrap().limited_by,
             Limit::Subject,
             "a saturated subject comes first"
         );
@@ -720,7 +743,7 @@ mod tests {
     fn a_failed_trial_has_no_verdict() {
         let records = example::volley().1;
         let failed = records.iter().find(|record| record.measurement().is_none()).unwrap();
-        assert_eq!(judge(failed, None), (None, Vec::new()));
+        assert_eq!(judge(failed, None, &[]), (None, Vec::new()));
     }
 
     #[test]
@@ -735,7 +758,7 @@ mod tests {
     #[test]
     fn warnings() {
         let check = |name: &str, record: Record, expected: &[&str]| {
-            let warnings = judge(&record, None).1.into_iter().map(|warning| warning.text).collect::<Vec<_>>();
+            let warnings = judge(&record, None, &[]).1.into_iter().map(|warning| warning.text).collect::<Vec<_>>();
             assert_eq!(warnings, expected, "{name}");
         };
         let edit = |edit: fn(&mut Measurement)| edited(closed(0.98, 0.6), |record| edit(of(record)));
@@ -820,9 +843,9 @@ mod tests {
             measurement.workers = vec![Worker::default()];
             measurement.in_flight_mean = f64::NAN;
         });
-        assert!(judge(&zeros, None).0.is_some());
+        assert!(judge(&zeros, None, &[]).0.is_some());
         let closed = edited(zeros, |record| of(record).offered_per_s = None);
-        assert_eq!(judge(&closed, None).0.unwrap().limited_by, Limit::Latency);
+        assert_eq!(judge(&closed, None, &[]).0.unwrap().limited_by, Limit::Latency);
     }
 
     #[test]

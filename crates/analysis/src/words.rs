@@ -10,6 +10,9 @@ pub fn limit_word(limit: Limit) -> &'static str {
     }
 }
 
+/// The words of [`Limit::Subject`] where nobody measured the path to the server, for people.
+pub const SERVER_OR_PATH: &str = "server or the path to it";
+
 /// The word of an idle policy.
 pub fn idle_word(idle: IdlePolicy) -> &'static str {
     match idle {

@@ -153,7 +153,7 @@ fn measure(
     let name = plan.points[0].load.protocol;
     let mut records = Vec::new();
     let mut hooks = lab::Hooks {
-        judge: &mut |record| analysis::judge(record, None),
+        judge: &mut |record| analysis::judge(record, None, &[]),
         store: &mut |record: &Record| {
             records.push(record.clone());
             Ok(())

@@ -49,12 +49,12 @@ pub(crate) fn run(args: RunArgs) -> Done {
         cluster,
         probe: lab::probe::run,
     };
-    let (plan, id, calibration) = (run.plan.clone(), run.id.clone(), run.calibration.clone());
+    let (plan, id, calibration, nodes) = (run.plan.clone(), run.id.clone(), run.calibration.clone(), run.nodes.clone());
     let bar = RefCell::new(Bar::new(&plan, done.len()));
     let mut beside = lab::presence::others().is_some_and(|labs| !labs.is_empty());
     let mut hooks = lab::Hooks {
         judge: &mut |record| {
-            let (verdict, mut warnings) = analysis::judge(record, calibration.as_ref());
+            let (verdict, mut warnings) = analysis::judge(record, calibration.as_ref(), &nodes);
             if let Some(warning) = other_labs() {
                 if !std::mem::replace(&mut beside, true) {
                     bar.borrow().note(&format!("warning: {warning}"));

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 fn main() -> Result<(), Box<dyn Error>> {
     let mut arguments = std::env::args().skip(1);
     let (Some(which), Some(path)) = (arguments.next(), arguments.next().map(PathBuf::from)) else {
-        return Err("usage: page volley|sweep|threads|capacity|builds|through|one FILE.html".into());
+        return Err("usage: page volley|sweep|threads|capacity|builds|through|cluster|one FILE.html".into());
     };
     let (mut run, mut records) = match which.as_str() {
         "sweep" => analysis::example::sweep(),
@@ -16,6 +16,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         "capacity" => analysis::example::capacity(),
         "builds" => analysis::example::builds(),
         "through" => analysis::example::through(),
+        "cluster" => analysis::example::cluster(),
         _ => analysis::example::volley(),
     };
     if which == "one" {

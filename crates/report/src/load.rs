@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use analysis::findings::Clock;
 use analysis::number::{self, percent, quantity};
-use analysis::words::limit_word;
+use analysis::words::{SERVER_OR_PATH, limit_word};
 use analysis::{
     CacheReport, IntervalOrNote, JourneyReport, LOAD_LEVEL, LOAD_QUANTILES, LoadReport, SpreadNs, load, silence,
     verdict, visible,
@@ -112,7 +112,7 @@ pub fn load_terminal(measurement: &Measurement, target: &str, style: &Style) -> 
         line("volley", format!("{:.2}us {:.2}us {}", volley.mean_us, volley.stddev_us, volley.samples));
     }
     let limit = match (report.generator.limited_by, report.generator.path_unknown) {
-        (Limit::Subject, true) => "server or the path to it",
+        (Limit::Subject, true) => SERVER_OR_PATH,
         (limit, _) => limit_word(limit),
     };
     let limit = if report.generator.limited_by == Limit::Generator { paint.bad(limit) } else { paint.bold(limit) };

@@ -1,6 +1,7 @@
 //! What stands in a report: a file a section, in the order of [`SECTIONS`].
 
 mod added;
+mod agents;
 mod cells;
 mod comparisons;
 mod effects;

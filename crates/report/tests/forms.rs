@@ -49,6 +49,7 @@ fn all() -> Vec<(&'static str, Findings)> {
         ("capacity", example::capacity()),
         ("builds", example::builds()),
         ("through a proxy", example::through_in(18)),
+        ("cluster", example::cluster()),
         ("curves", example::curves(|_, _, block| noise(block))),
         ("a hung subject", with(1, |measurement| leave(measurement, &[200 * MS; 40], &[], 200 * MS))),
         ("lower bounds", with(3, |measurement| leave(measurement, &[4_000 * MS], &[], MS))),

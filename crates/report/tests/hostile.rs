@@ -52,7 +52,7 @@ fn render_everything(run: &Run, records: &[Record]) {
     report::html(&findings).unwrap();
     serde_json::from_str::<Value>(&report::json(&findings).unwrap()).unwrap();
     for record in records {
-        analysis::judge(record, run.calibration.as_ref());
+        analysis::judge(record, run.calibration.as_ref(), &run.nodes);
         if let Some(measurement) = record.measurement() {
             load(measurement);
         }

@@ -32,6 +32,12 @@ pub enum WarningKind {
     GeneratorBound,
     /// Processors were shared.
     SharedCpus,
+    /// The network between generators and server was the limit.
+    NetworkBound,
+    /// Generators of a cluster are not alike.
+    GeneratorsDiffer,
+    /// The clock of a generator's machine moved, or it began late.
+    AgentClock,
     /// Generator and subject were both busy.
     BothBusy,
     /// The subject, or what stands before it, waited for a processor.
@@ -96,6 +102,8 @@ impl WarningKind {
             WarningKind::OtherLab => "another lab was running on this machine and competed for CPUs",
             WarningKind::GeneratorBound => "generator-bound",
             WarningKind::SharedCpus => "shared CPUs",
+            WarningKind::NetworkBound => "network-bound",
+            WarningKind::AgentClock => "a generator began late, or its clock moved",
             WarningKind::BothBusy => "the generator was nearly as busy as the server",
             WarningKind::SubjectWaited => "the server waited for its CPU: another process had it",
             WarningKind::GeneratorWaited => "the generator waited for a CPU",
@@ -122,6 +130,7 @@ impl WarningKind {
             | WarningKind::FewerCpus
             | WarningKind::NotMeasured
             | WarningKind::Failed
+            | WarningKind::GeneratorsDiffer
             | WarningKind::Backend
             | WarningKind::NotRead
             | WarningKind::States

@@ -8,7 +8,7 @@ use study::record::{Measurement, Purpose, Step};
 
 use super::judge::{Judged, judge};
 use super::{alone, asked, found, pilot, rate, recorded, rules, values};
-use crate::findings::{SearchFinding, SearchStep};
+use crate::findings::{Mark, SearchFinding, SearchStep};
 use crate::verdict;
 use crate::words::purpose;
 
@@ -100,7 +100,14 @@ impl Search {
 
     /// What was found so far.
     pub fn finding(&self, time_is_over: bool) -> SearchFinding {
-        found(&self.plan.objective, &rules(&self.plan), &self.trials, self.steps.clone(), time_is_over)
+        found(
+            &self.plan.objective,
+            &rules(&self.plan),
+            &self.trials,
+            self.steps.clone(),
+            time_is_over,
+            Mark::GeneratorBound,
+        )
     }
 }
 

@@ -64,12 +64,14 @@ pub(crate) fn judge(
         return Judged { outcome: Outcome::TooFew, why: "nothing was measured".to_owned(), values };
     };
     // What holds holds, however late the generator was: its lateness is part of the response time.
-    if worst.excess >= 0.0 && limit == Some(Limit::Generator) {
-        return Judged {
-            outcome: Outcome::Generator,
-            why: format!("{}, but the generator was the bottleneck", worst.why),
-            values,
-        };
+    let other = match limit {
+        Some(Limit::Generator) => Some("generator"),
+        Some(Limit::Network) => Some("network"),
+        Some(Limit::Subject | Limit::Neither | Limit::Shared | Limit::Proxy | Limit::Latency) | None => None,
+    };
+    if let Some(other) = other.filter(|_| worst.excess >= 0.0) {
+        let why = format!("{}, but the {other} was the bottleneck", worst.why);
+        return Judged { outcome: Outcome::Generator, why, values };
     }
     if worst.excess < 0.0
         && let Some((condition, _)) = conditions.iter().zip(&values).find(|(_, value)| value.is_none())

@@ -386,6 +386,26 @@ mod tests {
     }
 
     #[test]
+    fn machines_and_generators_of_a_cluster() {
+        let (run, records) = example::cluster();
+        let text = markdown(&analyze(&run, &records));
+        let of = |heading: &str| {
+            let behind = text.split(&format!("# {heading}\n")).nth(1).unwrap_or_default();
+            behind.split("\n#").next().unwrap_or_default().to_owned()
+        };
+        assert_snapshot!(of("Generators, median over trials \\[least, largest\\]"), @"");
+        assert_snapshot!(of("Cluster").split("<details>").next().unwrap_or_default(), @"
+
+        | machine | role | address | processor | CPUs | interface speed | received from the server | round trip |
+        |---|---|---|---|---:|---:|---:|---:|
+        | s1 | subject | 10.77.0.1 | Example CPU @ 2.50GHz | 32 | – | – | – |
+        | l1 | load | 10.77.0.2 | Example CPU @ 2.50GHz | 8 | – | 1.090 GiB/s | 40.0 µs |
+        | l2 | load | 10.77.0.3 | Example CPU @ 2.50GHz | 8 | – | 1.090 GiB/s | 44.0 µs |
+        | l3 | load | 10.77.0.4 | Example CPU @ 2.50GHz | 8 | – | 1.090 GiB/s | 48.0 µs |
+        ");
+    }
+
+    #[test]
     fn hostile_words_stay_words() {
         let (mut run, records) = example::volley();
         run.plan.question = "a | b\n# <script>*".to_owned();

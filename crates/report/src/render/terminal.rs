@@ -162,6 +162,54 @@ mod tests {
     }
 
     #[test]
+    fn a_cluster() {
+        let (run, records) = example::cluster();
+        assert_snapshot!(terminal(&analyze(&run, &records), &Style { colour: false, width: 120 }), @"
+        How does ping-pong latency scale with server cores and clients?
+        2 of 3 design points do not measure the server: network-bound.
+        c-epoll: mean latency 840 ±4 µs, throughput 71.4 ±0.4 k/s, p99 latency 1.876 ±0.028 ms.
+        Not ranked: go (network-bound); rust-tokio (network-bound).
+
+        cluster: s1 subject (32 CPUs), l1 l2 l3 load (8 CPUs each); round trips 40.0 µs to 48.0 µs; clocks within 23.0 µs
+
+        server          throughput      mean latency               p50              p99  errors  n  limited by
+        c-epoll      71.4 ±0.4 k/s         840 ±4 µs         782 ±5 µs  1.876 ±0.028 ms       0  8  server
+        go          45.4 ±0.2 k/s*  1.320 ±0.006 ms*  1.157 ±0.004 ms*   3.71 ±0.07 ms*       0  8  network
+        rust-tokio  46.0 ±0.1 k/s*  1.302 ±0.004 ms*  1.016 ±0.003 ms*   4.79 ±0.07 ms*       0  8  network
+
+        Mean over n trials ± half-width of the 95 % confidence interval, each trial with a fresh server; * generator-bound,
+          network-bound or shared CPUs. Throughout, cores is 1, clients is 60. Absolute values are from this run, 2026-11-20
+          21:05 UTC; 8 starts per row: kinds of start rarer than 31 % may not have been seen.
+        Trials: ended early: ±0.44 % after 8 blocks.
+
+        Generators, median over trials [least, largest]
+        design point  generator                      p50                   p99                   rate  limited by
+        c-epoll       l1         790.5 [766.0, 798.7] µs  1.87 [1.83, 1.91] ms  23.7 [23.4, 24.1] k/s  server
+        c-epoll       l2         778.2 [766.0, 798.7] µs  1.85 [1.81, 1.94] ms  23.8 [23.2, 24.3] k/s  server
+        c-epoll       l3         778.2 [766.0, 790.5] µs  1.89 [1.81, 2.04] ms  23.8 [23.5, 24.2] k/s  server
+        go            l1            1.04 [1.03, 1.06] ms  2.57 [2.44, 2.64] ms  17.8 [17.5, 18.1] k/s  latency
+        go            l2            1.05 [1.04, 1.06] ms  2.56 [2.44, 2.70] ms  17.7 [17.5, 17.9] k/s  latency
+        go            l3            1.89 [1.86, 1.91] ms  4.59 [4.23, 4.69] ms  9.88 [9.70, 9.98] k/s  network
+        rust-tokio    l1         950.3 [929.8, 954.4] µs  2.24 [2.09, 2.38] ms  19.6 [19.5, 20.0] k/s  latency
+        rust-tokio    l2            2.80 [2.77, 2.87] ms  6.91 [5.93, 7.77] ms  6.57 [6.48, 6.77] k/s  network
+        rust-tokio    l3         933.9 [929.8, 954.4] µs  2.28 [2.21, 2.34] ms  19.9 [19.6, 20.0] k/s  latency
+        Columns hidden (terminal too narrow): share of requests, busy.
+
+        Warnings
+          network-bound in 16 of 24 trials (2 design points)
+          generators differ from each other in 16 of 24 trials (2 design points)
+          doctor: virtualisation: this is a virtual machine (KVM)
+          doctor on s1: virtualisation: this is a virtual machine (KVM)
+          doctor on l1: virtualisation: this is a virtual machine (KVM)
+          doctor on l2: virtualisation: this is a virtual machine (KVM)
+          doctor on l3: virtualisation: this is a virtual machine (KVM)
+
+        load pingpong, closed loop, 60 clients
+        run cluster-20261120-210500 on example (Example CPU @ 2.50GHz, 3 CPUs, Linux 6.12.0)
+        ");
+    }
+
+    #[test]
     fn a_narrow_terminal() {
         assert_snapshot!(example_text(72), @"
         How does ping-pong latency scale with server cores and clients?

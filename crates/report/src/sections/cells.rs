@@ -2,8 +2,7 @@
 
 use analysis::findings::{Estimate, Findings, MetricFinding, Row};
 use analysis::number;
-use analysis::words::{idle_word, limit_word};
-
+use analysis::words::{SERVER_OR_PATH, idle_word, limit_word};
 use study::Metric;
 
 use crate::document::{Cell, Head, Room};
@@ -113,8 +112,6 @@ pub(crate) fn limit_cell(row: &Row) -> Cell {
 pub(crate) fn limited_by(row: &Row) -> String {
     let Some(found) = &row.limited_by else { return String::new() };
     let (most, all) = (found.counts.get(&found.limit).copied().unwrap_or(0), found.counts.values().sum::<usize>());
-    match most == all {
-        true => limit_word(found.limit).to_owned(),
-        false => format!("{} ({most}/{all})", limit_word(found.limit)),
-    }
+    let word = if found.path_unknown { SERVER_OR_PATH } else { limit_word(found.limit) };
+    if most == all { word.to_owned() } else { format!("{word} ({most}/{all})") }
 }

@@ -2,8 +2,9 @@
 
 use analysis::findings::Findings;
 use analysis::number;
-use study::record::{BuildOutcome, FindingState};
+use study::record::{BuildOutcome, Finding, FindingState, Host};
 
+use super::agents;
 use super::cells::shown;
 use crate::document::{Block, Cell, Head, Section, Table, Tone};
 
@@ -13,11 +14,12 @@ pub(crate) fn section(f: &Findings) -> Option<Section> {
     section.long(Block::Heading("Generator calibration".to_owned()));
     section.long(Block::Text(calibration(f)));
     section.long(Block::Heading("Host checks".to_owned()));
-    section.long(doctor(f).map_or_else(|| Block::Text("Not checked.".to_owned()), Block::Table));
+    section.long(checks(&f.doctor).map_or_else(|| Block::Text("Not checked.".to_owned()), Block::Table));
     if let Some(table) = builds(f) {
         section.long(Block::Heading("Builds".to_owned()));
         section.long(Block::Table(table));
     }
+    agents::nodes(&mut section, f);
     let details = vec![Block::Pairs(details(f))];
     section.long(Block::Fold("Versions, kernel settings, mitigations".to_owned(), details));
     Some(section)
@@ -29,7 +31,25 @@ fn fact(name: &str, value: String) -> (String, String) {
 
 /// The machine in short.
 fn machine(f: &Findings) -> Vec<(String, String)> {
-    let host = &f.machine;
+    let mut facts = facts(&f.machine);
+    facts.push(fact(
+        "Network, all trials",
+        format!(
+            "{} segments retransmitted, {} accept-queue overflows, {} connection requests dropped",
+            f.network.retransmits, f.network.listen_overflows, f.network.listen_drops
+        ),
+    ));
+    if let Some(probed) = &f.probes {
+        facts.push(fact("Fixed piece of work", probed.sentence.clone()));
+    }
+    if !f.machine.unknown.is_empty() {
+        facts.push(fact("Could not be read", f.machine.unknown.join("; ")));
+    }
+    facts
+}
+
+/// What is the same for all runs on a machine.
+pub(super) fn facts(host: &Host) -> Vec<(String, String)> {
     let known = |value: &Option<String>| value.clone().unwrap_or_else(|| "unknown".to_owned());
     let switch = |value: Option<bool>| match value {
         Some(true) => "on".to_owned(),
@@ -54,7 +74,7 @@ fn machine(f: &Findings) -> Vec<(String, String)> {
         shown(host.memory_bytes as f64, "bytes"),
         shown(host.swap_used_bytes as f64, "bytes")
     );
-    let mut facts = vec![
+    vec![
         fact("Name", host.name.clone()),
         fact("Processor", host.cpu_model.clone()),
         fact("CPUs used", cpus),
@@ -67,21 +87,7 @@ fn machine(f: &Findings) -> Vec<(String, String)> {
         fact("Turbo, SMT", format!("{}, {}", switch(host.turbo), switch(host.smt))),
         fact("Clock source, idle", format!("{}, {}", known(&host.clocksource), known(&host.idle))),
         fact("Load before", host.load_average.map_or_else(|| "unknown".to_owned(), |load| format!("{load:.2}"))),
-        fact(
-            "Network, all trials",
-            format!(
-                "{} segments retransmitted, {} accept-queue overflows, {} connection requests dropped",
-                f.network.retransmits, f.network.listen_overflows, f.network.listen_drops
-            ),
-        ),
-    ];
-    if let Some(probed) = &f.probes {
-        facts.push(fact("Fixed piece of work", probed.sentence.clone()));
-    }
-    if !host.unknown.is_empty() {
-        facts.push(fact("Could not be read", host.unknown.join("; ")));
-    }
-    facts
+    ]
 }
 
 /// The machine at length.
@@ -109,8 +115,9 @@ fn calibration(f: &Findings) -> String {
     }
 }
 
-fn doctor(f: &Findings) -> Option<Table> {
-    let cells = |finding: &study::record::Finding| {
+/// What the doctor found on a machine.
+pub(super) fn checks(doctor: &[Finding]) -> Option<Table> {
+    let cells = |finding: &Finding| {
         let (word, tone) = match finding.state {
             FindingState::Good => ("good", Tone::Good),
             FindingState::Warning => ("warning", Tone::Warning),
@@ -124,7 +131,7 @@ fn doctor(f: &Findings) -> Option<Table> {
             Cell::sentence(finding.hint.as_deref().unwrap_or("")),
         ]
     };
-    let rows: Vec<Vec<Cell>> = f.doctor.iter().map(cells).collect();
+    let rows: Vec<Vec<Cell>> = doctor.iter().map(cells).collect();
     let heads = ["check", "state", "observed", "fix"].map(Head::text).to_vec();
     (!rows.is_empty()).then(|| Table { heads, rows, ..Table::default() })
 }

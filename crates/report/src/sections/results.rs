@@ -1,14 +1,17 @@
 //! Every design point with its numbers, also those that have none.
 
-use analysis::findings::{Findings, Row, RowState};
+use analysis::findings::{Findings, Mark, Row, RowState};
 use analysis::{label, number, silence};
 
 use crate::document::{Block, Cell, Head, Room, Section, Table, Tone};
 use crate::sections::cells::{FIRST, limit_cell, metric_cell, metric_head, point_cells, point_heads, shown};
-use crate::sections::{miss_causes, operations, searches, tables};
+use crate::sections::{agents, miss_causes, operations, searches, tables};
 
 pub(crate) fn section(f: &Findings) -> Option<Section> {
     let mut section = Section::new("results", "Results");
+    if !f.cluster.is_empty() {
+        section.all(Block::Note(format!("cluster: {}", f.cluster)));
+    }
     section.all(Block::Table(results(f)));
     section.all(Block::Note(legend(f)));
     if let Some(unanswered) = silence::over_all(f) {
@@ -16,7 +19,7 @@ pub(crate) fn section(f: &Findings) -> Option<Section> {
     }
     section.all(Block::Note(stopped(f)));
     let asked = searches::table(f).into_iter().chain(f.tables.iter().map(|table| tables::table(f, table)));
-    for table in asked.chain(miss_causes::table(f)).chain(operations::table(f)) {
+    for table in asked.chain(miss_causes::table(f)).chain(operations::table(f)).chain(agents::table(f)) {
         section.all(Block::Table(table));
     }
     for (title, table) in searches::steps(f) {
@@ -100,7 +103,10 @@ fn legend(f: &Findings) -> String {
 /// What marks in the tables mean, of those that occur.
 fn marks_legend(f: &Findings) -> Vec<&'static str> {
     let rows = || f.rows.iter();
-    let others = rows().any(Row::is_about_others).then_some("* generator-bound or shared CPUs");
+    let others = match rows().any(|row| row.marks.contains(&Mark::NetworkBound)) {
+        true => Some("* generator-bound, network-bound or shared CPUs"),
+        false => rows().any(Row::is_about_others).then_some("* generator-bound or shared CPUs"),
+    };
     let hung = rows().any(|row| row.hung() > 0).then_some("* the server hung");
     let bound = rows().any(|row| row.metrics.values().any(|found| found.at_least));
     let bound = bound.then_some("≥ at least: requests were still waiting at the end");

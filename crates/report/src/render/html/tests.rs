@@ -58,6 +58,8 @@ pub(crate) fn nothing() -> Findings {
         probes: None,
         network: NetworkCounters::default(),
         machine: Host::default(),
+        cluster: String::new(),
+        nodes: Vec::new(),
         calibration: None,
         builds: Vec::new(),
         doctor: Vec::new(),
@@ -73,6 +75,19 @@ fn volley() -> Findings {
         analysis::analyze(&run, &records)
     });
     VOLLEY.clone()
+}
+
+#[test]
+fn machines_and_generators_of_a_cluster() {
+    let (run, records) = example::cluster();
+    let page = html(&analysis::analyze(&run, &records)).unwrap();
+    for part in ["cluster: s1 subject (32 CPUs)", "Generators, median over trials", "<summary>Machine l3</summary>"] {
+        assert!(page.contains(part), "{part}");
+    }
+    let page = html(&volley()).unwrap();
+    for part in ["cluster: ", "Generators, median", "network-bound", "<summary>Machine "] {
+        assert!(!page.contains(part), "{part}");
+    }
 }
 
 #[test]

@@ -1,0 +1,823 @@
+//! The generators of a cluster, one by one: each has a verdict of its own, they are compared with each other, and the worst one is that of
+//! the trial. In the merged numbers a slow one disappears (docs/METHOD.md).
+
+use study::WarningKind;
+use study::record::{Agent, Limit, Link, Measurement, NetworkCounters, Node, Record, Role, Verdict};
+
+use crate::findings::{AgentFinding, MedianRange, Row, Warning};
+use crate::label;
+use crate::latency::Latency;
+use crate::number::{percent, quantity};
+use crate::verdict::{self, BUSY};
+
+/// Generators within this factor of each other are alike.
+const FACTOR: f64 = 1.25;
+/// Standard errors that lie between those that are not.
+const ERRORS: f64 = 3.0;
+/// Level of an interval that reaches so many to each side.
+const LEVEL: f64 = 0.997_300_203_936_740;
+/// Share of what a link was able to receive above which it is full.
+const FULL: f64 = 0.8;
+/// What the load takes of a link of unknown width that is as wide as another one: not much more than that has.
+const AS_WIDE: f64 = 1.1;
+/// A link that receives less than this share of the others' is slow.
+const SLOW_LINK: f64 = 0.1;
+/// A link is lossy with at least so many segments retransmitted ...
+const LOST_LEAST: u64 = 10;
+/// ... and with more than so many times those of the others.
+const LOST_TIMES: f64 = 10.0;
+/// Beginning later than the others by this share of a window is late.
+const LATE: f64 = 0.1;
+/// What cannot be told from afar.
+const UNTOLD: &str = "another path, or a slow machine";
+/// Errors of requests that a path can cause as well as a server.
+const OF_PATH: [&str; 8] =
+    ["timeout", "connect-timeout", "reset", "refused", "closed", "closed-between", "truncated", "os"];
+
+/// The verdict of each of [`Record::agents`], in their order; none for a failed trial. `nodes` are those of the run.
+pub fn judge_agents(record: &Record, nodes: &[Node]) -> Vec<Verdict> {
+    judged(record, nodes).into_iter().map(|judged| judged.verdict).collect()
+}
+
+/// A generator, judged.
+struct Judged {
+    verdict: Verdict,
+    /// Whether its first reason is about it alone.
+    is_named: bool,
+}
+
+fn judged(record: &Record, nodes: &[Node]) -> Vec<Judged> {
+    if record.measurement().is_none() {
+        return Vec::new();
+    }
+    let of = |(agent, found): (&Agent, Option<Difference>)| {
+        let mut verdict = verdict::of_agent(&agent.measurement, record);
+        let blamed = found.and_then(|found| Some((found.limit?, found)));
+        let Some((limit, found)) = blamed else { return Judged { verdict, is_named: true } };
+        verdict.limited_by = limit;
+        verdict.reasons.insert(0, format!("{}: {}", found.what, found.cause));
+        Judged { verdict, is_named: found.is_named }
+    };
+    record.agents.iter().zip(differences(record, nodes)).map(of).collect()
+}
+
+/// The verdict of the whole trial: that of its worst generator, else that of all together. `of_all` is the latter.
+pub(crate) fn worst(mut of_all: Verdict, record: &Record, nodes: &[Node]) -> Verdict {
+    if record.agents.is_empty() {
+        return of_all;
+    }
+    let rank = |limit| match limit {
+        Limit::Generator => 3,
+        Limit::Network => 2,
+        Limit::Shared => 1,
+        Limit::Subject | Limit::Neither | Limit::Proxy | Limit::Latency => 0,
+    };
+    let mut worst = None::<(&Agent, Judged)>;
+    for (agent, judged) in record.agents.iter().zip(judged(record, nodes)) {
+        let own = rank(judged.verdict.limited_by);
+        // What is said of all is said better of the one that it is about.
+        let is_worst = worst
+            .as_ref()
+            .map_or(own > 0 && own >= rank(of_all.limited_by), |(_, worst)| own > rank(worst.verdict.limited_by));
+        if is_worst {
+            worst = Some((agent, judged));
+        }
+    }
+    if let Some((agent, Judged { mut verdict, is_named })) = worst {
+        if let Some(first) = verdict.reasons.first_mut().filter(|_| is_named) {
+            *first = format!("{}: {first}", agent.node);
+        }
+        return verdict;
+    }
+    if rank(of_all.limited_by) < rank(Limit::Network)
+        && let Some(full) = full(record, nodes)
+    {
+        of_all.limited_by = Limit::Network;
+        of_all.reasons.insert(0, full);
+    } else if of_all.limited_by == Limit::Subject && is_path_unknown(record, nodes) {
+        of_all.reasons.push("the path to the server was not measured".to_owned());
+    }
+    of_all
+}
+
+/// Whether a server that seems to be the limit of its trial may be reached by a path that is it: nobody measured that path, and what speaks
+/// against the server, a path can do too.
+pub(crate) fn is_path_unknown(record: &Record, nodes: &[Node]) -> bool {
+    let is_busy = verdict::subject_busy(&record.subject).is_some_and(|share| share > BUSY);
+    let was_wrong = record.measurement().is_some_and(|measurement| {
+        let all = crate::value::errors_total(measurement);
+        let of_path = OF_PATH.iter().filter_map(|kind| measurement.errors.get(*kind));
+        all > 0 && of_path.fold(0u64, |sum, count| sum.saturating_add(*count)) < all / 2
+    });
+    let is_measured = record.agents.iter().all(|agent| link(agent, nodes).is_some());
+    !record.agents.is_empty() && !is_measured && !is_busy && !was_wrong
+}
+
+fn link<'a>(agent: &Agent, nodes: &'a [Node]) -> Option<&'a Link> {
+    nodes.iter().find(|node| node.name == agent.node)?.link.as_ref()
+}
+
+fn received_per_s(measurement: &Measurement) -> f64 {
+    measurement.received_bytes as f64 * 1e9 / (measurement.duration_ns as f64).max(1.0)
+}
+
+/// `2.23 of 2.27 MiB/s`.
+fn of_rate(part: f64, whole: f64) -> String {
+    let (divisor, unit) = crate::number::scale("bytes/s", whole);
+    format!("{:.2} of {:.2} {unit}", part / divisor, whole / divisor)
+}
+
+/// Why the load of all was limited by links, where it was though none differs: those of the generators, or the server's, of which is known what
+/// its interface says or, where that says nothing, what one generator was able to receive from it alone.
+fn full(record: &Record, nodes: &[Node]) -> Option<String> {
+    if verdict::subject_busy(&record.subject).is_some_and(|share| share > BUSY) {
+        return None;
+    }
+    let links = record.agents.iter().map(|agent| link(agent, nodes)).collect::<Option<Vec<_>>>()?;
+    let able = links.iter().map(|link| link.receive_bytes_per_s).filter(|able| *able > 0.0).collect::<Vec<_>>();
+    let moved = record.agents.iter().map(|agent| received_per_s(&agent.measurement)).sum::<f64>();
+    let all = able.iter().sum::<f64>();
+    if all > 0.0 && moved > FULL * all {
+        return Some(format!("the generators' links were full: {}", of_rate(moved, all)));
+    }
+    let subject = nodes.iter().find(|node| node.role == Role::Subject)?;
+    let speed = subject.interface.as_ref().and_then(|interface| interface.speed_mbit_per_s);
+    if let Some(speed) = speed.map(|mbit| mbit as f64 * 125_000.0).filter(|speed| *speed > 0.0) {
+        return (moved > FULL * speed).then(|| format!("the server's link was full: {}", of_rate(moved, speed)));
+    }
+    let widest = able.iter().copied().fold(0.0, f64::max);
+    let is_as_wide = record.agents.len() > 1 && (FULL * widest..AS_WIDE * widest).contains(&moved) && widest > 0.0;
+    let rates = of_rate(moved, widest);
+    is_as_wide
+        .then(|| format!("all together received {rates}, what one generator can alone: the server's link was full"))
+}
+
+/// A number, and what it may be by chance: so many standard errors to each side. Those of a quantile are of its order statistics: between two modes
+/// they lie far apart.
+#[derive(Clone, Copy, Debug)]
+struct Value {
+    value: f64,
+    low: f64,
+    high: f64,
+}
+
+impl Value {
+    fn exact(value: f64) -> Self {
+        Value { value, low: value, high: value }
+    }
+
+    fn map(self, with: impl Fn(f64) -> f64) -> Self {
+        Value { value: with(self.value), low: with(self.low), high: with(self.high) }
+    }
+}
+
+fn quantile(measurement: &Measurement, q: f64) -> Option<Value> {
+    let latency = Latency::of(measurement)?;
+    let value = latency.estimate().quantile(q)?.value;
+    let interval = latency.answered().quantile_interval(q, LEVEL, latency.answered().len()).ok()?;
+    Some(Value { value, low: interval.low, high: interval.high })
+}
+
+/// Requests that were answered, over those intended (open loop), or over the seconds that clients had for them (closed loop).
+fn answered(measurement: &Measurement) -> Option<Value> {
+    let seconds = measurement.duration_ns as f64 / 1e9;
+    let asked = match measurement.offered_per_s {
+        Some(offered) => offered * seconds,
+        None => seconds * f64::from(measurement.clients) * f64::from(measurement.pipeline),
+    };
+    let requests = measurement.requests as f64;
+    let error = ERRORS * requests.sqrt();
+    let all = Value { value: requests, low: requests - error, high: requests + error };
+    (asked.is_finite() && asked > 0.0).then(|| all.map(|requests| requests / asked))
+}
+
+/// What generators are compared by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Measure {
+    P50,
+    P99,
+    Answered,
+}
+
+impl Measure {
+    fn of(self, measurement: &Measurement) -> Option<Value> {
+        match self {
+            Measure::P50 => quantile(measurement, 0.5),
+            Measure::P99 => quantile(measurement, 0.99),
+            Measure::Answered => answered(measurement),
+        }
+    }
+
+    /// The same without a part of each request's time, ns.
+    fn without(self, value: Value, ns: f64, measurement: &Measurement) -> Value {
+        match (self, measurement.offered_per_s) {
+            (Measure::P50 | Measure::P99, _) => value.map(|value| value - ns),
+            (Measure::Answered, None) => {
+                let faster = 1.0 / (1.0 - (value.value * ns / 1e9).min(0.999));
+                value.map(|value| value * faster)
+            }
+            (Measure::Answered, Some(_)) => value,
+        }
+    }
+
+    fn is_slower(self, ratio: f64) -> bool {
+        (ratio > 1.0) == (self != Measure::Answered)
+    }
+
+    fn words(self, is_open: bool) -> &'static str {
+        match self {
+            Measure::P50 => "its p50 is",
+            Measure::P99 => "its p99 is",
+            Measure::Answered if is_open => "its answered share is",
+            Measure::Answered => "its rate per client is",
+        }
+    }
+}
+
+fn median(values: &[Value]) -> Option<Value> {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(|a, b| a.value.total_cmp(&b.value));
+    let (low, high) = (sorted.get((sorted.len().checked_sub(1)?) / 2)?, sorted.get(sorted.len() / 2)?);
+    Some(Value { value: low.value.midpoint(high.value), low: low.low.min(high.low), high: low.high.max(high.high) })
+}
+
+/// The value of one over the median of the others', where it is not alike: outside of a factor, and of what chance allows, of the median of all; of
+/// two, of the other.
+fn apart(values: &[Option<Value>], at: usize) -> Option<f64> {
+    let own = values[at]?;
+    let others = values.iter().enumerate().filter(|(other, _)| *other != at).filter_map(|(_, value)| *value);
+    let others = others.collect::<Vec<_>>();
+    let of_others = median(&others)?;
+    let all = others.iter().copied().chain([own]).collect::<Vec<_>>();
+    let of_all = if all.len() == 2 { of_others } else { median(&all)? };
+    let is_alike = (1.0 / FACTOR..=FACTOR).contains(&(own.value / of_all.value));
+    let is_chance = own.low <= of_all.high && of_all.low <= own.high;
+    (!is_alike && !is_chance).then_some(own.value / of_others.value)
+}
+
+/// What sets a generator apart from the others of its trial.
+#[derive(Clone, Debug)]
+struct Difference {
+    measure: Measure,
+    /// Its value over the median of the others'.
+    ratio: f64,
+    /// In words: `its p50 is 1.8 times that of l1 and l2`.
+    what: String,
+    /// Why, as far as it can be told.
+    cause: String,
+    /// What follows for the verdict; `None`: it is not slower, or only further away.
+    limit: Option<Limit>,
+    /// Whether it is the one that is wrong: of two that differ without a cause, neither is known to be.
+    is_named: bool,
+}
+
+/// Compares the generators of a trial: same server, same moments, same share of the load.
+fn differences(record: &Record, nodes: &[Node]) -> Vec<Option<Difference>> {
+    let agents = &record.agents;
+    let round_trips = agents.iter().map(|agent| link(agent, nodes).map(|link| link.round_trip_ns_p50));
+    let round_trips = round_trips.collect::<Vec<_>>();
+    let shortest = round_trips.iter().flatten().copied().fold(f64::INFINITY, f64::min);
+    // How much further away than the nearest: it may excuse a generator, but a probe of a few microseconds accuses none.
+    let further = round_trips.iter().map(|ns| ns.map_or(0.0, |ns| (ns - shortest).max(0.0))).collect::<Vec<_>>();
+    let found = [Measure::P50, Measure::Answered, Measure::P99].map(|measure| {
+        let values = agents.iter().map(|agent| measure.of(&agent.measurement)).collect::<Vec<_>>();
+        let nearer = values.iter().zip(agents).zip(&further);
+        let nearer = nearer.map(|((value, agent), ns)| Some(measure.without((*value)?, *ns, &agent.measurement)));
+        let nearer = nearer.collect::<Vec<_>>();
+        let both = |at| Some((measure, apart(&values, at)?, apart(&nearer, at)));
+        (0..agents.len()).map(both).collect::<Vec<_>>()
+    });
+    (0..agents.len())
+        .map(|at| {
+            let lossy = lossy(agents, at);
+            // A link that loses some segments may leave the median as it is.
+            let measures = found.iter().map(|of_measure| of_measure[at]);
+            let seen = measures.flatten().filter(|(measure, ..)| *measure != Measure::P99 || lossy.is_some());
+            let seen = seen.collect::<Vec<_>>();
+            let is_slower = |(measure, ratio, nearer): &(Measure, f64, Option<f64>)| {
+                measure.is_slower(*ratio) && nearer.is_some_and(|nearer| measure.is_slower(nearer))
+            };
+            let slower = seen.iter().copied().find(is_slower);
+            let (measure, ratio, nearer) = slower.or_else(|| seen.first().copied())?;
+            let (cause, limit) = match slower {
+                Some(_) => cause(agents, at, nodes, lossy),
+                None if nearer.is_none() => {
+                    let own = quantity(round_trips[at].unwrap_or(0.0), "ns");
+                    (format!("round trip {own}, the shortest {}", quantity(shortest, "ns")), None)
+                }
+                None => (UNTOLD.to_owned(), None),
+            };
+            let is_named = agents.len() > 2 || cause != UNTOLD;
+            let what = if is_named { words(agents, at, measure, ratio) } else { pair(agents, measure)? };
+            Some(Difference { measure, ratio, what, cause, limit, is_named })
+        })
+        .collect()
+}
+
+/// Why a generator is slower than the others, and who is then its limit.
+fn cause(agents: &[Agent], at: usize, nodes: &[Node], lossy: Option<String>) -> (String, Option<Limit>) {
+    let measurement = &agents[at].measurement;
+    if verdict::is_occupied(measurement) {
+        return ("it had no CPU time to spare".to_owned(), Some(Limit::Generator));
+    }
+    let able = |agent: &Agent| link(agent, nodes).map(|link| link.receive_bytes_per_s);
+    let others = agents.iter().enumerate().filter(|(other, _)| *other != at).filter_map(|(_, agent)| able(agent));
+    let usual = median(&others.map(Value::exact).collect::<Vec<_>>()).map_or(0.0, |usual| usual.value);
+    let moved = received_per_s(measurement);
+    let text = match able(&agents[at]) {
+        Some(able) if moved > FULL * able => format!("its link was full, {}", of_rate(moved, able)),
+        Some(able) if able < SLOW_LINK * usual => {
+            let [able, usual] = [able, usual].map(|rate| quantity(rate, "bytes/s"));
+            format!("its link is slow, {able} alone where others receive {usual}")
+        }
+        _ => lossy.unwrap_or_else(|| UNTOLD.to_owned()),
+    };
+    (text, Some(Limit::Network))
+}
+
+/// Whether the machine of a generator sent far more segments again than the others, in words.
+fn lossy(agents: &[Agent], at: usize) -> Option<String> {
+    let lost = |NetworkCounters { retransmits, .. }: &NetworkCounters| Value::exact(*retransmits as f64);
+    let own = agents[at].network.retransmits;
+    let others = agents.iter().enumerate().filter(|(other, _)| *other != at).map(|(_, agent)| lost(&agent.network));
+    let usual = median(&others.collect::<Vec<_>>())?.value;
+    (own >= LOST_LEAST && own as f64 > LOST_TIMES * usual)
+        .then(|| format!("its link loses segments, {own} retransmitted, {usual:.0} elsewhere"))
+}
+
+/// `its p50 is 1.8 times that of l1 and l2`.
+fn words(agents: &[Agent], at: usize, measure: Measure, ratio: f64) -> String {
+    let others = agents.iter().enumerate().filter(|(other, _)| *other != at).map(|(_, agent)| agent.node.as_str());
+    let others = others.collect::<Vec<_>>();
+    let others = if others.len() <= 3 { listed(&others) } else { "the others".to_owned() };
+    let is_open = agents[at].measurement.offered_per_s.is_some();
+    format!("{} {} that of {others}", measure.words(is_open), times(ratio))
+}
+
+/// `1.8 times`, `47 % of`.
+fn times(ratio: f64) -> String {
+    match ratio {
+        ratio if ratio < 1.0 => format!("{} of", percent(ratio)),
+        ratio if ratio < 9.95 => format!("{ratio:.1} times"),
+        ratio => format!("{ratio:.0} times"),
+    }
+}
+
+/// `l1 and l2 differ, p50 28.0 µs and 2.13 ms`.
+fn pair(agents: &[Agent], measure: Measure) -> Option<String> {
+    let names = agents.iter().map(|agent| agent.node.as_str()).collect::<Vec<_>>();
+    let shown = |agent: &Agent| {
+        let value = measure.of(&agent.measurement)?.value;
+        Some(match (measure, agent.measurement.offered_per_s) {
+            (Measure::P50 | Measure::P99, _) => quantity(value, "ns"),
+            (Measure::Answered, Some(_)) => percent(value),
+            (Measure::Answered, None) => quantity(value, "1/s"),
+        })
+    };
+    let values = agents.iter().map(shown).collect::<Option<Vec<_>>>()?;
+    let what = match (measure, agents.first()?.measurement.offered_per_s) {
+        (Measure::P50, _) => "p50",
+        (Measure::P99, _) => "p99",
+        (Measure::Answered, Some(_)) => "answered share",
+        (Measure::Answered, None) => "rate per client",
+    };
+    let values = values.iter().map(String::as_str).collect::<Vec<_>>();
+    Some(format!("{} differ, {what} {}", listed(&names), listed(&values)))
+}
+
+/// `l1, l2 and l3`.
+fn listed(words: &[&str]) -> String {
+    match words {
+        [] => String::new(),
+        [one] => (*one).to_owned(),
+        [first @ .., last] => format!("{} and {last}", first.join(", ")),
+    }
+}
+
+/// Warnings of one trial: clocks that moved against the lab's, generators that began late.
+pub(crate) fn warnings(record: &Record) -> Vec<study::Warning> {
+    let mut warnings = Vec::new();
+    // By the lab's clock, and how far off that may be.
+    let began = |agent: &Agent| {
+        let ns = agent.measurement.began_ns;
+        (ns > 0).then_some((ns as f64 - agent.clock.offset_ns as f64, agent.clock.error_ns as f64))
+    };
+    let first = record.agents.iter().filter_map(began).min_by(|a, b| a.0.total_cmp(&b.0));
+    for agent in &record.agents {
+        let (clock, name) = (&agent.clock, &agent.node);
+        if let (Some(after), Some(error)) = (clock.after_offset_ns, clock.after_error_ns) {
+            let moved = (after as f64 - clock.offset_ns as f64).abs();
+            let errors = clock.error_ns as f64 + error as f64;
+            if moved > errors {
+                let [moved, errors] = [moved, errors].map(|ns| quantity(ns, "ns"));
+                let text =
+                    format!("{name}: its clock moved by {moved} during the trial, more than the error of {errors}");
+                warnings.push(WarningKind::AgentClock.says(text));
+            }
+        }
+        let (Some((own, error)), Some((earliest, its_error))) = (began(agent), first) else { continue };
+        let late = own - earliest;
+        if late - error - its_error > LATE * agent.measurement.window_ns as f64 {
+            let text = format!("{name}: it began measuring {} after the first generator", quantity(late, "ns"));
+            warnings.push(WarningKind::AgentClock.says(text));
+        }
+    }
+    warnings
+}
+
+/// How generators differ over trials: a line for each that does, as a warning.
+pub(crate) fn differ(records: &[&Record], nodes: &[Node]) -> Vec<Warning> {
+    let of_trials = records.iter().filter(|record| record.measurement().is_some() && !record.agents.is_empty());
+    let of_trials = of_trials.map(|record| (*record, differences(record, nodes))).collect::<Vec<_>>();
+    let Some((first, _)) = of_trials.first() else { return Vec::new() };
+    let all = of_trials.len();
+    let mut lines = Vec::<Warning>::new();
+    for (at, agent) in first.agents.iter().enumerate() {
+        let of_agent = |(record, found): &(&Record, Vec<Option<Difference>>)| {
+            let at = record.agents.iter().position(|other| other.node == agent.node)?;
+            found[at].clone()
+        };
+        let found = of_trials.iter().filter_map(of_agent).collect::<Vec<_>>();
+        let Some(kind) = found.first() else { continue };
+        let (count, of) = (found.len(), crate::number::count(all as u64, "trial"));
+        let ratios = found.iter().filter(|one| one.measure == kind.measure).map(|one| one.ratio);
+        let what = match MedianRange::of(ratios).filter(|_| kind.is_named) {
+            Some(ratio) => format!("{}: {}", agent.node, words(&first.agents, at, kind.measure, ratio.median)),
+            None => kind.what.clone(),
+        };
+        let line = format!("{what} in {count} of {of}: {}", kind.cause);
+        // Two that differ say the same of each other.
+        if lines.iter().all(|known| known.text != line) {
+            lines.push(Warning::new(WarningKind::GeneratorsDiffer, line, count));
+        }
+    }
+    lines
+}
+
+/// The same for a report: what its rows say of a generator stands behind the line about it.
+pub(crate) fn differ_in_report(rows: &[&Row], records: &[&Record], nodes: &[Node]) -> Vec<Warning> {
+    let told = || rows.iter().flat_map(|row| row.warnings.iter().map(move |warning| (*row, warning)));
+    let told = || told().filter(|(_, warning)| warning.kind == WarningKind::GeneratorsDiffer);
+    let about = |line: Warning| {
+        let who = line.text.split_inclusive(' ').next().unwrap_or_default();
+        let of_rows = told().filter(|(_, warning)| warning.text.starts_with(who));
+        let details = of_rows.map(|(row, warning)| label::about(row, &warning.text)).collect::<Vec<_>>();
+        if rows.len() < 2 { line } else { Warning { details, ..line } }
+    };
+    differ(records, nodes).into_iter().map(about).collect()
+}
+
+/// The generators of a row over its trials, in the order of the first.
+pub(crate) fn over_trials(records: &[&Record]) -> Vec<AgentFinding> {
+    let measured = records.iter().filter(|record| record.measurement().is_some()).collect::<Vec<_>>();
+    let Some(first) = measured.first() else { return Vec::new() };
+    let of_node = |node: &String| {
+        let of_trial = |record: &&&Record| {
+            let all = crate::number::total(record.agents.iter().map(|agent| agent.measurement.requests));
+            Some((record.agents.iter().find(|agent| agent.node == *node)?.clone(), all))
+        };
+        let trials = measured.iter().filter_map(of_trial).collect::<Vec<_>>();
+        let over = |value: &dyn Fn(&Measurement, u64) -> Option<f64>| {
+            MedianRange::of(trials.iter().filter_map(|(agent, all)| value(&agent.measurement, *all)))
+        };
+        let at = |q: f64| {
+            move |measurement: &Measurement, _: u64| {
+                let latency = Latency::of(measurement)?;
+                let bound = latency.estimate().quantile(q)?;
+                let needed = stats::order::samples_needed(q, 0.95);
+                latency.is_enough(&bound, needed).then_some(bound.value)
+            }
+        };
+        let mut limits = std::collections::BTreeMap::new();
+        for verdict in trials.iter().filter_map(|(agent, _)| agent.verdict.as_ref()) {
+            *limits.entry(verdict.limited_by).or_insert(0) += 1;
+        }
+        AgentFinding {
+            node: node.clone(),
+            trials: trials.len(),
+            latency_p50_ns: over(&at(0.5)),
+            latency_p99_ns: over(&at(0.99)),
+            rate_per_s: over(&|measurement, _| Some(measurement.rate_per_s())),
+            share: over(&|measurement, all| (all > 0).then(|| measurement.requests as f64 / all as f64)),
+            busy: over(&|measurement, _| verdict::generator_busy(measurement)),
+            limits,
+        }
+    };
+    first.agents.iter().map(|agent| of_node(&agent.node)).collect()
+}
+
+/// The machines of a run in a line; empty where it had but one.
+pub(crate) fn cluster(nodes: &[Node], records: &[&Record]) -> String {
+    let mut groups = Vec::<(Role, usize, Vec<&str>)>::new();
+    for node in nodes {
+        let cpus = node.host.cpus.len();
+        match groups.iter_mut().find(|(role, of, _)| (*role, *of) == (node.role, cpus)) {
+            Some((.., names)) => names.push(&node.name),
+            None => groups.push((node.role, cpus, vec![&node.name])),
+        }
+    }
+    let group = |(at, (role, cpus, names)): (usize, &(Role, usize, Vec<&str>))| {
+        let unit = if at == 0 { if *cpus == 1 { " CPU" } else { " CPUs" } } else { "" };
+        let each = if names.len() > 1 { " each" } else { "" };
+        format!("{} {} ({cpus}{unit}{each})", names.join(" "), role.word())
+    };
+    let mut parts = vec![groups.iter().enumerate().map(group).collect::<Vec<_>>().join(", ")];
+    let links = nodes.iter().filter_map(|node| node.link.as_ref());
+    if let Some(trips) = MedianRange::of(links.map(|link| link.round_trip_ns_p50)) {
+        let (divisor, unit) = crate::number::scale("ns", trips.max);
+        let [shortest, longest] = [trips.min, trips.max].map(|ns| format!("{:.1}", ns / divisor));
+        parts.push(format!("round trips {shortest} to {longest} {unit}"));
+    }
+    let clocks = records.iter().flat_map(|record| &record.agents).map(|agent| &agent.clock);
+    let error = clocks.flat_map(|clock| [Some(clock.error_ns), clock.after_error_ns]).flatten().max();
+    if let Some(error) = error.filter(|error| *error > 0) {
+        parts.push(format!("clocks within {}", quantity(error as f64, "ns")));
+    }
+    if nodes.is_empty() { String::new() } else { parts.join("; ") }
+}
+
+#[cfg(test)]
+mod tests {
+    use stats::{Distribution, Rng};
+    use study::record::{Histogram, Interface, Outcome};
+
+    use super::*;
+    use crate::example;
+
+    const SECONDS: u64 = 3;
+
+    /// A part of a load of 3 s: so many responses whose latencies are of a law, ns, and nobody's CPUs busy.
+    fn part(requests: u64, law: &Distribution, seed: u64) -> Measurement {
+        let records = example::volley().1;
+        let Outcome::Measured(mut part) = records.into_iter().next().unwrap().outcome else { unreachable!() };
+        let (mut rng, mut latency) = (Rng::stream(seed, 0), stats::Histogram::with_precision(6));
+        (0..requests).for_each(|_| latency.record(law.sample(&mut rng) as u64));
+        (part.service, part.requests) = (Histogram::from(&latency), requests);
+        (part.clients, part.duration_ns, part.windows) = (8, SECONDS * 1_000_000_000, Vec::new());
+        let worker = &mut part.workers[0];
+        (worker.wall_ns, worker.cpu_ns, worker.run_queue_ns) = (part.duration_ns, part.duration_ns / 5, None);
+        (part.received_bytes, part.unfinished) = (requests * 10_000, 0);
+        part
+    }
+
+    /// The same of an open loop with 500 a second for each of three; requests that had no connection waited for so long, ns.
+    fn open(requests: u64, law: &Distribution, waited_ns: u64, seed: u64) -> Measurement {
+        let mut part = part(requests, law, seed);
+        part.offered_per_s = Some(1_500.0);
+        part.response = Some(part.service.clone());
+        part.lag_thread = Some(example::waited(&vec![1_000; requests as usize]));
+        part.lag_connection = Some(example::waited(&vec![waited_ns; requests as usize]));
+        part
+    }
+
+    fn around(median: f64) -> Distribution {
+        Distribution::Lognormal { median, sigma: 0.3 }
+    }
+
+    /// A trial with a subject that is nearly idle.
+    fn trial(parts: &[Measurement]) -> Record {
+        let mut record = example::volley().1.swap_remove(0);
+        (record.subject.user_ns, record.subject.system_ns) = (0, record.subject.measured_ns / 20);
+        (record.outcome, record.agents) =
+            (Outcome::Measured(study::pool::pool(parts).unwrap()), example::agents(parts));
+        record
+    }
+
+    /// Links that received so much, and round trips, for `l1` and so on.
+    fn nodes(links: &[(f64, f64)]) -> Vec<Node> {
+        let mut nodes = example::cluster().0.nodes;
+        nodes.truncate(1 + links.len());
+        for (node, &(receive_bytes_per_s, round_trip_ns_p50)) in nodes[1..].iter_mut().zip(links) {
+            node.link = Some(Link { receive_bytes_per_s, round_trip_ns_p50 });
+        }
+        nodes
+    }
+
+    fn judge(record: &Record, nodes: &[Node]) -> (Limit, String) {
+        let verdict = verdict::judge(record, None, nodes).0.unwrap();
+        (verdict.limited_by, verdict.reasons[0].clone())
+    }
+
+    /// What the merged numbers alone would have said.
+    fn merged(record: &Record) -> (Limit, String) {
+        judge(&Record { agents: Vec::new(), ..record.clone() }, &[])
+    }
+
+    fn says(limit: Limit, reason: &str) -> (Limit, String) {
+        (limit, reason.to_owned())
+    }
+
+    /// The three faults that were measured: docs/METHOD.md has their numbers.
+    #[test]
+    fn two_milliseconds_more_on_one_way() {
+        let far = Distribution::Lognormal { median: 2_125_000.0, sigma: 0.01 };
+        let parts =
+            [open(1_500, &around(28_000.0), 0, 1), open(1_500, &far, 0, 2), open(1_500, &around(29_000.0), 0, 3)];
+        let record = trial(&parts);
+        assert_eq!(merged(&record), says(Limit::Neither, "100 % of the offered load was answered"));
+        let (limit, reason) = judge(&record, &[]);
+        assert_eq!(limit, Limit::Network);
+        assert!(
+            reason.starts_with("l2: its p50 is 7")
+                && reason.ends_with("times that of l1 and l3: another path, or a slow machine"),
+            "{reason}"
+        );
+        let known = nodes(&[(1.2e8, 41_000.0), (1.2e8, 2_121_000.0), (1.2e8, 43_000.0)]);
+        assert_eq!(judge(&record, &known).0, Limit::Neither, "it is only further away");
+        let [line] = differ(&[&record, &record], &known).try_into().unwrap();
+        assert!(line.text.ends_with(" in 2 of 2 trials: round trip 2.12 ms, the shortest 41.0 µs"), "{line:?}");
+        assert_eq!(line.trials, 2);
+    }
+
+    #[test]
+    fn twenty_megabits_for_one_open_loop() {
+        let slow = open(703, &around(68_300_000.0), 900_000_000, 2);
+        let record = trial(&[open(1_491, &around(53_000.0), 0, 1), slow, open(1_493, &around(52_000.0), 0, 3)]);
+        let server = "only 82 % of the offered load was answered, no connection was free: it was slow to respond";
+        assert_eq!(merged(&record), says(Limit::Subject, server));
+        let known = nodes(&[(1.2e8, 41_000.0), (2.38e6, 43_000.0), (1.2e8, 42_000.0)]);
+        let (limit, reason) = judge(&record, &known);
+        assert_eq!(limit, Limit::Network);
+        assert!(
+            reason.starts_with("l2: its p50 is 1") && reason.ends_with(": its link was full, 2.23 of 2.27 MiB/s"),
+            "{reason}"
+        );
+        assert_eq!(judge_agents(&record, &known).map_limits(), [Limit::Neither, Limit::Network, Limit::Neither]);
+        assert_eq!(judge(&record, &[]).0, Limit::Network);
+    }
+
+    #[test]
+    fn twenty_megabits_for_one_closed_loop() {
+        let (one, two, three) = (around(174_000.0), around(34_100_000.0), around(164_000.0));
+        let record = trial(&[part(77_675, &one, 1), part(703, &two, 2), part(81_435, &three, 3)]);
+        assert_eq!(merged(&record).0, Limit::Latency);
+        let p50 = Latency::of(record.measurement().unwrap()).unwrap().estimate().quantile(0.5).unwrap().value;
+        assert!(p50 < 175_000.0, "a third of the clients is hidden: {p50}");
+        let known = nodes(&[(1.2e9, 41_000.0), (2.38e6, 43_000.0), (1.2e9, 42_000.0)]);
+        let (limit, reason) = judge(&record, &known);
+        assert_eq!(limit, Limit::Network);
+        assert!(reason.ends_with(": its link was full, 2.23 of 2.27 MiB/s"), "{reason}");
+        let slow = nodes(&[(1.2e9, 41_000.0), (1e7, 43_000.0), (1.2e9, 42_000.0)]);
+        let reason = judge(&record, &slow).1;
+        assert!(reason.ends_with(": its link is slow, 9.54 MiB/s alone where others receive 1.118 GiB/s"), "{reason}");
+        let mut lossy = record.clone();
+        (lossy.agents[1].network.retransmits, lossy.agents[2].network.retransmits) = (812, 3);
+        let reason = judge(&lossy, &[]).1;
+        assert!(reason.ends_with(": its link loses segments, 812 retransmitted, 2 elsewhere"), "{reason}");
+    }
+
+    trait Limits {
+        fn map_limits(&self) -> Vec<Limit>;
+    }
+
+    impl Limits for Vec<Verdict> {
+        fn map_limits(&self) -> Vec<Limit> {
+            self.iter().map(|verdict| verdict.limited_by).collect()
+        }
+    }
+
+    fn healthy() -> [Measurement; 3] {
+        [1, 2, 3].map(|seed| part(20_000, &around(1_000_000.0), seed))
+    }
+
+    #[test]
+    fn healthy_generators_change_nothing() {
+        let record = trial(&healthy());
+        let known = nodes(&[(1.2e9, 38_000.0), (1.2e9, 52_000.0), (1.1e9, 41_000.0)]);
+        assert_eq!(judge(&record, &known), merged(&record));
+        assert_eq!(judge(&record, &[]), merged(&record));
+        assert_eq!(judge_agents(&record, &known).map_limits(), [Limit::Latency; 3]);
+        assert_eq!((differ(&[&record], &known), warnings(&record)), (Vec::new(), Vec::new()));
+    }
+
+    #[test]
+    fn a_generator_without_its_cpu() {
+        let mut parts = healthy();
+        parts[2] = part(11_000, &around(1_800_000.0), 4);
+        parts[2].workers[0].run_queue_ns = Some(parts[2].duration_ns * 7 / 10);
+        let record = trial(&parts);
+        let reason = "l3: its p50 is 1.8 times that of l1 and l2: it had no CPU time to spare";
+        assert_eq!(judge(&record, &[]), says(Limit::Generator, reason));
+        let [line] = differ(&[&record], &[]).try_into().unwrap();
+        let text = "l3: its p50 is 1.8 times that of l1 and l2 in 1 of 1 trial: it had no CPU time to spare";
+        assert_eq!(line.text, text);
+    }
+
+    #[test]
+    fn of_two_that_differ_neither_is_known_to_be_wrong() {
+        let record = trial(&[part(20_000, &around(1_000_000.0), 1), part(9_000, &around(2_000_000.0), 2)]);
+        let (limit, reason) = judge(&record, &[]);
+        assert_eq!(limit, Limit::Network);
+        assert!(
+            reason.starts_with("l1 and l2 differ, p50 ") && reason.ends_with(": another path, or a slow machine"),
+            "{reason}"
+        );
+        assert_eq!(merged(&record).0, Limit::Latency);
+        assert_eq!(differ(&[&record], &[]).len(), 1, "what one says of the other is said once");
+        let known = nodes(&[(1.2e9, 41_000.0), (3e7, 43_000.0)]);
+        assert!(judge(&record, &known).1.starts_with("l2: its p50 is 2.0 times that of l1: its link was full"));
+    }
+
+    #[test]
+    fn links_that_are_full_for_all() {
+        let record = trial(&healthy());
+        let moved = 3.0 * 20_000.0 * 10_000.0 / SECONDS as f64;
+        let all = |share: f64| nodes(&[(moved / 3.0 / share, 40_000.0); 3]);
+        assert_eq!(judge(&record, &all(0.7)).0, Limit::Latency);
+        let text = "the generators' links were full: 190.73 of 200.77 MiB/s";
+        assert_eq!(judge(&record, &all(0.95)), says(Limit::Network, text));
+        let one = nodes(&[(moved / 0.95, 40_000.0); 3]);
+        let text =
+            "all together received 190.73 of 200.77 MiB/s, what one generator can alone: the server's link was full";
+        assert_eq!(judge(&record, &one), says(Limit::Network, text));
+        let mut wide = one.clone();
+        wide[0].interface = Some(Interface { speed_mbit_per_s: Some(10_000), ..Interface::default() });
+        assert_eq!(judge(&record, &wide).0, Limit::Latency, "the server's is wider");
+        wide[0].interface = Some(Interface { speed_mbit_per_s: Some(1_700), ..Interface::default() });
+        assert_eq!(judge(&record, &wide).1, "the server's link was full: 190.73 of 202.66 MiB/s");
+        let mut busy = record.clone();
+        busy.subject.user_ns = busy.subject.measured_ns;
+        assert_eq!(judge(&busy, &one).0, Limit::Subject);
+    }
+
+    #[test]
+    fn a_server_behind_a_path_that_nobody_measured() {
+        let slow = |seed| open(1_000, &around(68_300_000.0), 900_000_000, seed);
+        let record = trial(&[slow(1), slow(2), slow(3)]);
+        let known = nodes(&[(1.2e9, 41_000.0); 3]);
+        let limit = |record: &Record, nodes: &[Node]| {
+            let verdict = verdict::judge(record, None, nodes).0.unwrap();
+            let is_said = verdict.reasons.iter().any(|reason| reason == "the path to the server was not measured");
+            assert_eq!(is_said, is_path_unknown(record, nodes), "{:?}", verdict.reasons);
+            (verdict.limited_by, is_said)
+        };
+        assert_eq!(limit(&record, &[]), (Limit::Subject, true));
+        assert_eq!(limit(&record, &known), (Limit::Subject, false));
+        let mut busy = record.clone();
+        busy.subject.user_ns = busy.subject.measured_ns;
+        assert_eq!(limit(&busy, &[]), (Limit::Subject, false));
+        let mut wrong = record.clone();
+        let Outcome::Measured(all) = &mut wrong.outcome else { unreachable!() };
+        all.errors = [("status".to_owned(), 1_500)].into();
+        assert_eq!(limit(&wrong, &[]), (Limit::Subject, false), "what it answered came over the path");
+    }
+
+    #[test]
+    fn a_step_of_a_search_behind_a_full_link_says_nothing_of_the_server() {
+        let (run, mut records) = example::capacity();
+        let said = |records: &[Record]| {
+            let found = crate::analyze(&run, records);
+            found.searches().next().map(|(_, search)| search.sentence.clone()).unwrap()
+        };
+        let before = said(&records);
+        assert!(before.contains("fails at"), "{before}");
+        for record in &mut records {
+            record.verdict.as_mut().unwrap().limited_by = Limit::Network;
+        }
+        let after = said(&records);
+        assert!(after.contains("network-bound from ") && !after.contains("fails at"), "{after}");
+    }
+
+    #[test]
+    fn clocks_that_move_and_generators_that_begin_late() {
+        let mut record = trial(&healthy());
+        for agent in &mut record.agents {
+            agent.measurement.began_ns = (50_000_000_000 + agent.clock.offset_ns) as u64;
+        }
+        assert_eq!(warnings(&record), []);
+        record.agents[1].measurement.began_ns += 3_000_000;
+        record.agents[2].clock.after_offset_ns = Some(4_000_000);
+        let texts = warnings(&record).into_iter().map(|warning| warning.text).collect::<Vec<_>>();
+        assert_eq!(
+            texts,
+            [
+                "l2: it began measuring 3.00 ms after the first generator",
+                "l3: its clock moved by 1.000 ms during the trial, more than the error of 45.0 µs"
+            ]
+        );
+    }
+
+    #[test]
+    fn generators_that_are_alike_are_seldom_called_different() {
+        for law in [
+            Distribution::Exponential { mean: 1e6 },
+            Distribution::Lognormal { median: 1e6, sigma: 1.5 },
+            // The median lies between two modes.
+            Distribution::Bimodal { low: 1e5, high: 1e6, high_share: 0.5 },
+        ] {
+            let mut record = trial(&healthy());
+            let mut rng = Rng::stream(7, 0);
+            let mut wrong = 0;
+            for _ in 0..1_000 {
+                for agent in &mut record.agents {
+                    let mut latency = stats::Histogram::with_precision(6);
+                    (0..2_000).for_each(|_| latency.record(law.sample(&mut rng) as u64));
+                    agent.measurement.service = Histogram::from(&latency);
+                    agent.measurement.requests = (2_000.0 + 2_000.0f64.sqrt() * rng.normal()) as u64;
+                }
+                wrong += usize::from(differences(&record, &[]).iter().any(Option::is_some));
+            }
+            assert!(wrong <= 10, "{law:?}: {wrong} of 1000");
+        }
+    }
+}

@@ -1,0 +1,89 @@
+//! The machines of a cluster, and what the generator on each of them did.
+
+use analysis::findings::{AgentFinding, Findings, MedianRange, Row};
+use analysis::number;
+use analysis::words::limit_word;
+use study::record::Node;
+
+use super::cells::shown;
+use super::machine;
+use crate::document::{Block, Cell, Head, Section, Table};
+
+/// A generator a line, with its row; `None` where no load came from several machines.
+pub(crate) fn table(f: &Findings) -> Option<Table> {
+    let heads = [("design point", false), ("generator", false), ("p50", true), ("p99", true), ("rate", true)];
+    let heads = heads.into_iter().chain([("share of requests", true), ("busy", true), ("limited by", false)]);
+    let line = |(row, agent): (&Row, &AgentFinding)| {
+        vec![
+            row.label.clone(),
+            agent.node.clone(),
+            range(&agent.latency_p50_ns, "ns"),
+            range(&agent.latency_p99_ns, "ns"),
+            range(&agent.rate_per_s, "1/s"),
+            percents(&agent.share),
+            percents(&agent.busy),
+            limited_by(agent),
+        ]
+    };
+    let rows = f.all_rows().flat_map(|row| row.agents.iter().map(move |agent| (row, agent))).map(line);
+    let rows = rows.collect::<Vec<_>>();
+    let heads = heads.map(|(head, right)| (head.to_owned(), right)).collect();
+    (!rows.is_empty()).then(|| Table::plain("Generators, median over trials [least, largest]", heads, rows))
+}
+
+/// `1.27 [1.20, 1.31] ms`.
+fn range(found: &Option<MedianRange>, unit: &str) -> String {
+    let Some(MedianRange { median, min, max }) = found else { return "–".to_owned() };
+    let (divisor, name) = number::scale(unit, *median);
+    let decimals = if median / divisor < 10.0 { 2 } else { 1 };
+    let [median, min, max] = [median, min, max].map(|value| format!("{:.decimals$}", value / divisor));
+    format!("{median} [{min}, {max}] {name}")
+}
+
+/// `33 [32, 34] %`.
+fn percents(found: &Option<MedianRange>) -> String {
+    let Some(MedianRange { median, min, max }) = found else { return "–".to_owned() };
+    let [median, min, max] = [median, min, max].map(|share| share * 100.0);
+    let decimals = if median < 10.0 { 1 } else { 0 };
+    format!("{median:.decimals$} [{min:.decimals$}, {max:.decimals$}] %")
+}
+
+/// The bottleneck of its part in most trials.
+fn limited_by(agent: &AgentFinding) -> String {
+    let Some((limit, most)) = agent.limits.iter().max_by_key(|(_, count)| **count) else { return String::new() };
+    let all = agent.limits.values().sum::<usize>();
+    if *most == all { limit_word(*limit).to_owned() } else { format!("{} ({most}/{all})", limit_word(*limit)) }
+}
+
+/// The machines: a table, and the facts of each behind it.
+pub(crate) fn nodes(section: &mut Section, f: &Findings) {
+    if f.nodes.is_empty() {
+        return;
+    }
+    section.long(Block::Heading("Cluster".to_owned()));
+    let heads = ["machine", "role", "address", "processor"].map(Head::text);
+    let numbers = ["CPUs", "interface speed", "received from the server", "round trip"].map(Head::number);
+    let heads = heads.into_iter().chain(numbers).collect();
+    section.long(Block::Table(Table { heads, rows: f.nodes.iter().map(cells).collect(), ..Table::default() }));
+    for node in &f.nodes {
+        let mut blocks = vec![Block::Pairs(machine::facts(&node.host))];
+        blocks.extend(machine::checks(&node.doctor).map(Block::Table));
+        section.long(Block::Fold(format!("Machine {}", node.name), blocks));
+    }
+}
+
+fn cells(node: &Node) -> Vec<Cell> {
+    let speed = node.interface.as_ref().and_then(|interface| interface.speed_mbit_per_s);
+    let speed = speed.map_or_else(|| "–".to_owned(), |mbit| format!("{mbit} Mbit/s"));
+    let link = |pick: fn(&study::record::Link) -> f64, unit| {
+        node.link.as_ref().map_or_else(|| "–".to_owned(), |link| shown(pick(link), unit))
+    };
+    let words = [node.name.as_str(), node.role.word(), &node.address, &node.host.cpu_model].map(Cell::new);
+    let numbers = [
+        node.host.cpus.len().to_string(),
+        speed,
+        link(|link| link.receive_bytes_per_s, "bytes/s"),
+        link(|link| link.round_trip_ns_p50, "ns"),
+    ];
+    words.into_iter().chain(numbers.map(Cell::new)).collect()
+}
