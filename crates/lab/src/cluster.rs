@@ -11,6 +11,7 @@ mod link;
 pub mod node;
 mod paths;
 mod sides;
+pub mod tls;
 
 use std::fs::File;
 use std::io::Read;

@@ -1,0 +1,130 @@
+//! The node's side: connects to the lab, and makes sure that it is the lab.
+
+use std::io;
+use std::net::{SocketAddr, TcpStream};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, Timespec, poll};
+use rustls::pki_types::ServerName;
+use rustls::{CertificateError, ClientConfig, ClientConnection, Error};
+
+use super::Pipes;
+use super::certificate::{self, NAME};
+use super::first::{Answer, Asked, Join};
+use super::opening::{Broken, Opening};
+use crate::clock;
+
+/// The pause before a node tries again.
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// Why a node has not joined.
+#[derive(Debug, thiserror::Error)]
+pub enum JoinError {
+    /// What was given as fingerprint is none.
+    #[error("`{0}` is not a fingerprint (expected 64 hexadecimal digits)")]
+    Fingerprint(String),
+    /// Someone else listens there.
+    #[error(
+        "the certificate at {lab} is not that of this run, `{fingerprint}`: another run listens there, or something is between this machine and the lab"
+    )]
+    OtherLab {
+        /// Where the lab should be.
+        lab: SocketAddr,
+        /// What its certificate should have.
+        fingerprint: String,
+    },
+    /// What listens there does not speak TLS as the lab does.
+    #[error("cannot make a TLS connection to the lab at {lab}: {reason}")]
+    Tls {
+        /// Where the lab should be.
+        lab: SocketAddr,
+        /// Why not, in the words of the library.
+        reason: String,
+    },
+    /// The lab does not want this node.
+    #[error("the lab at {lab} refused this node: {reason}")]
+    Refused {
+        /// The lab.
+        lab: SocketAddr,
+        /// Its reason.
+        reason: String,
+    },
+    /// It was tried again and again.
+    #[error("cannot join the lab at {lab} within {timeout:?}: {reason}")]
+    Late {
+        /// Where the lab should be.
+        lab: SocketAddr,
+        /// How long it was tried.
+        timeout: Duration,
+        /// Why the last attempt failed.
+        reason: String,
+    },
+}
+
+/// Joins the lab as the node of `rank`. What may pass, such as a port that is flooded, is tried again until `timeout` is over.
+///
+/// # Errors
+/// [`JoinError`].
+pub fn join(
+    lab: SocketAddr,
+    fingerprint: &str,
+    rank: u32,
+    ticket: &str,
+    timeout: Duration,
+) -> Result<Pipes, JoinError> {
+    let fingerprint = fingerprint.to_ascii_lowercase();
+    if fingerprint.len() != 64 || !fingerprint.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+        return Err(JoinError::Fingerprint(fingerprint));
+    }
+    let config = certificate::trust(&fingerprint);
+    let config = config.map_err(|error| JoinError::Tls { lab, reason: error.to_string() })?;
+    let deadline = clock::now() + timeout;
+    let mut reason = "no time".to_owned();
+    loop {
+        let left = deadline.saturating_duration_since(clock::now());
+        if left.is_zero() {
+            return Err(JoinError::Late { lab, timeout, reason });
+        }
+        let asked = Asked::Join(Join { rank, ticket: ticket.to_owned() });
+        match attempt(lab, &config, &asked, deadline) {
+            Ok((opening, Answer::Joined {})) => match opening.pipes() {
+                Ok(pipes) => return Ok(pipes),
+                // The lab takes this node for there: it would refuse another attempt.
+                Err(error) => return Err(JoinError::Late { lab, timeout, reason: error.to_string() }),
+            },
+            Ok((_, Answer::Refused(reason))) => return Err(JoinError::Refused { lab, reason }),
+            Err(Broken::Tls(Error::InvalidCertificate(CertificateError::ApplicationVerificationFailure))) => {
+                return Err(JoinError::OtherLab { lab, fingerprint });
+            }
+            Err(Broken::Tls(error)) => return Err(JoinError::Tls { lab, reason: error.to_string() }),
+            Err(broken) => reason = broken.to_string(),
+        }
+        std::thread::sleep(PAUSE.min(deadline.saturating_duration_since(clock::now())));
+    }
+}
+
+fn attempt(
+    lab: SocketAddr,
+    config: &Arc<ClientConfig>,
+    asked: &Asked,
+    deadline: Instant,
+) -> Result<(Opening, Answer), Broken> {
+    let left = || deadline.saturating_duration_since(clock::now()).max(Duration::from_millis(1));
+    let stream = TcpStream::connect_timeout(&lab, left())?;
+    let name = ServerName::try_from(NAME).map_err(io::Error::other)?;
+    let mut opening = Opening::new(stream, ClientConnection::new(Arc::clone(config), name)?)?;
+    // Sent when the lab has shown that it is the lab.
+    opening.say(asked)?;
+    loop {
+        if let Some(answer) = opening.line()? {
+            return Ok((opening, answer));
+        }
+        if clock::now() >= deadline {
+            return Err(io::Error::from(io::ErrorKind::TimedOut).into());
+        }
+        let (stream, interest) = opening.interest();
+        let left = Timespec::try_from(left()).ok();
+        let _ = poll(&mut [PollFd::from_borrowed_fd(stream, interest)], left.as_ref());
+    }
+}

@@ -1,0 +1,143 @@
+//! A connection until its first line is there: the handshake, then that line. Neither waits.
+
+use std::io::{self, ErrorKind, Read, Write};
+use std::net::TcpStream;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::time::Duration;
+
+use rustix::event::PollFlags;
+use rustix::net::sockopt;
+use rustls::Connection;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use super::Pipes;
+use super::first::LINE_MAX;
+use super::pump;
+
+/// A connection that is being opened.
+pub(super) struct Opening {
+    stream: TcpStream,
+    tls: Connection,
+    /// What was read and is no line yet.
+    text: Vec<u8>,
+    is_ended: bool,
+}
+
+/// Why there is no first line, nor will be.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Broken {
+    #[error("the connection ended")]
+    Ended,
+    #[error(transparent)]
+    Io(#[from] io::Error),
+    #[error(transparent)]
+    Tls(#[from] rustls::Error),
+    #[error("its first line is not understood")]
+    Line,
+}
+
+impl Opening {
+    pub(super) fn new(stream: TcpStream, tls: impl Into<Connection>) -> io::Result<Self> {
+        stream.set_nonblocking(true)?;
+        stream.set_nodelay(true)?;
+        // A machine that was cut off is noticed after 5 s.
+        sockopt::set_socket_keepalive(&stream, true)?;
+        sockopt::set_tcp_keepidle(&stream, Duration::from_secs(2))?;
+        sockopt::set_tcp_keepintvl(&stream, Duration::from_secs(1))?;
+        sockopt::set_tcp_keepcnt(&stream, 3)?;
+        Ok(Self { stream, tls: tls.into(), text: Vec::new(), is_ended: false })
+    }
+
+    /// Has a line sent, as soon as the handshake has shown who the other side is.
+    pub(super) fn say(&mut self, line: &impl Serialize) -> io::Result<()> {
+        let mut text = serde_json::to_vec(line)?;
+        text.push(b'\n');
+        self.tls.writer().write_all(&text)
+    }
+
+    /// Goes on as far as it can without waiting; the line, when it is there.
+    pub(super) fn line<T: DeserializeOwned>(&mut self) -> Result<Option<T>, Broken> {
+        loop {
+            self.send()?;
+            let is_moving = self.receive()?;
+            if let Some(end) = self.text.iter().position(|byte| *byte == b'\n') {
+                let line = serde_json::from_slice(&self.text[..end]).map_err(|_| Broken::Line)?;
+                self.text.drain(..=end);
+                return Ok(Some(line));
+            }
+            match () {
+                () if self.text.len() >= LINE_MAX => return Err(Broken::Line),
+                () if self.is_ended => return Err(Broken::Ended),
+                () if !is_moving => return Ok(None),
+                () => {}
+            }
+        }
+    }
+
+    /// Sends what can be sent.
+    pub(super) fn send(&mut self) -> io::Result<()> {
+        while self.tls.wants_write() {
+            match self.tls.write_tls(&mut self.stream) {
+                Ok(_) => {}
+                Err(error) if error.kind() == ErrorKind::WouldBlock => break,
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads once; whether anything came.
+    fn receive(&mut self) -> Result<bool, Broken> {
+        let mut is_moving = false;
+        if self.tls.wants_read() {
+            match self.tls.read_tls(&mut self.stream) {
+                Ok(count) => (self.is_ended, is_moving) = (count == 0, true),
+                Err(error) if error.kind() == ErrorKind::WouldBlock => {}
+                Err(error) => return Err(error.into()),
+            }
+            if let Err(error) = self.tls.process_new_packets() {
+                // The other side is told why, if it still listens.
+                let _ = self.send();
+                return Err(error.into());
+            }
+        }
+        // What is behind the line may stay where it is: the pump finds it there.
+        let mut buffer = [0; LINE_MAX];
+        let room = LINE_MAX.saturating_sub(self.text.len());
+        match self.tls.reader().read(&mut buffer[..room]) {
+            Ok(0) if room > 0 => self.is_ended = true,
+            Ok(count) => {
+                self.text.extend_from_slice(&buffer[..count]);
+                is_moving = true;
+            }
+            Err(error) if error.kind() == ErrorKind::WouldBlock => {}
+            Err(_) => self.is_ended = true,
+        }
+        Ok(is_moving)
+    }
+
+    /// Whether the handshake is behind it.
+    pub(super) fn is_encrypted(&self) -> bool {
+        !self.tls.is_handshaking()
+    }
+
+    /// What it waits for.
+    pub(super) fn interest(&self) -> (BorrowedFd<'_>, PollFlags) {
+        let write = if self.tls.wants_write() { PollFlags::OUT } else { PollFlags::empty() };
+        (self.stream.as_fd(), PollFlags::IN | write)
+    }
+
+    /// Ends it with a last line, which is sent if there is room for it.
+    pub(super) fn close(mut self, line: &impl Serialize) {
+        if self.say(line).is_ok() {
+            self.tls.send_close_notify();
+            let _ = self.send();
+        }
+    }
+
+    /// From here on it is two pipes.
+    pub(super) fn pipes(self) -> io::Result<Pipes> {
+        pump::start(self.stream, self.tls, self.text)
+    }
+}

@@ -1,0 +1,416 @@
+//! Nodes and strangers on loopback. Waits have an end, and what is asserted does not depend on how long they were.
+
+use std::fs::File;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::sync::Arc;
+use std::time::Duration;
+
+use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer, ServerName};
+use rustls::server::{ClientHello, ResolvesServerCert};
+use rustls::sign::CertifiedKey;
+use rustls::{ClientConnection, ServerConfig, ServerConnection, StreamOwned};
+
+use super::certificate::{NAME, fingerprint, trust};
+use super::{Event, JoinError, Joining, Listener, Pipes, REFUSALS_TOLD, Why, join};
+
+const LONG: Duration = Duration::from_secs(60);
+const HERE: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
+const ELSEWHERE: IpAddr = IpAddr::V4(Ipv4Addr::new(127, 0, 0, 9));
+
+/// What nodes know of a lab.
+#[derive(Clone)]
+struct Known {
+    address: SocketAddr,
+    fingerprint: String,
+    ticket: String,
+}
+
+impl Known {
+    fn join(&self, rank: u32) -> Result<Pipes, JoinError> {
+        join(self.address, &self.fingerprint, rank, &self.ticket, LONG)
+    }
+
+    /// A stranger that has made its handshake.
+    fn encrypted(&self) -> StreamOwned<ClientConnection, TcpStream> {
+        let tls = ClientConnection::new(trust(&self.fingerprint).unwrap(), ServerName::try_from(NAME).unwrap());
+        let mut stream = StreamOwned::new(tls.unwrap(), TcpStream::connect(self.address).unwrap());
+        while stream.conn.is_handshaking() {
+            stream.conn.complete_io(&mut stream.sock).unwrap();
+        }
+        stream
+    }
+}
+
+fn lab(expected: &[Option<IpAddr>]) -> (Known, Joining) {
+    let listener = Listener::bind((HERE, 0).into()).unwrap();
+    let known = Known {
+        address: listener.address(),
+        fingerprint: listener.fingerprint().to_owned(),
+        ticket: listener.ticket().to_owned(),
+    };
+    (known, listener.accept(expected.to_vec(), LONG).unwrap())
+}
+
+fn next(joining: &Joining) -> Event {
+    joining.next(LONG).expect("something happens")
+}
+
+fn joined(joining: &Joining) -> (u32, Pipes) {
+    match next(joining) {
+        Event::Joined { rank, pipes, .. } => (rank, pipes),
+        other => panic!("{other:?}"),
+    }
+}
+
+fn refused(joining: &Joining) -> Why {
+    match next(joining) {
+        Event::Refused(refusal) => refusal.why,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn over(joining: &Joining) -> (u64, Vec<u32>) {
+    match next(joining) {
+        Event::Over { refused, missing } => (refused, missing),
+        other => panic!("{other:?}"),
+    }
+}
+
+/// Both sides of a channel: the lab's and the node's.
+fn pair() -> (Pipes, Pipes) {
+    let (known, joining) = lab(&[Some(HERE)]);
+    let node = known.join(0).unwrap();
+    (joined(&joining).1, node)
+}
+
+fn line(length: usize, seed: u64) -> Vec<u8> {
+    let mut state = seed;
+    let mut line = (0..length)
+        .map(|_| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            b' ' + (state >> 40) as u8 % 90
+        })
+        .collect::<Vec<_>>();
+    line.push(b'\n');
+    line
+}
+
+fn read_line(input: &mut BufReader<File>) -> Vec<u8> {
+    let mut line = Vec::new();
+    input.read_until(b'\n', &mut line).unwrap();
+    line
+}
+
+fn is_at_its_end(mut input: File) -> bool {
+    input.read_to_end(&mut Vec::new()).unwrap() == 0
+}
+
+/// Writes until it cannot.
+fn fails(mut output: File) -> bool {
+    while output.write_all(&[b'x'; 4096]).is_ok() {}
+    true
+}
+
+#[test]
+fn long_lines_pass_both_ways_at_once() {
+    let (lab, node) = pair();
+    std::thread::scope(|scope| {
+        for (side, mine, theirs) in [(lab, 1, 2), (node, 2, 1)] {
+            let Pipes { input, mut output } = side;
+            let mut input = BufReader::new(input);
+            scope.spawn(move || {
+                for length in [0, 10_000_000, 7] {
+                    output.write_all(&line(length, mine)).unwrap();
+                }
+                output
+            });
+            scope.spawn(move || {
+                for length in [0, 10_000_000, 7] {
+                    assert!(read_line(&mut input) == line(length, theirs), "{length} bytes");
+                }
+            });
+        }
+    });
+}
+
+#[test]
+fn a_side_that_is_dropped_ends_the_other() {
+    for nodes_end in [false, true] {
+        let (lab, node) = pair();
+        let (mut gone, left) = if nodes_end { (node, lab) } else { (lab, node) };
+        gone.output.write_all(b"bye\n").unwrap();
+        drop(gone);
+        let mut input = BufReader::new(left.input);
+        assert_eq!(read_line(&mut input), b"bye\n", "what was written last arrives");
+        assert!(is_at_its_end(input.into_inner()) && fails(left.output));
+    }
+}
+
+#[test]
+fn what_is_unread_does_not_keep_a_side_alive() {
+    let (lab, mut node) = pair();
+    let writer = std::thread::spawn(move || fails(lab.output));
+    let mut first = [0];
+    node.input.read_exact(&mut first).unwrap();
+    drop(node);
+    assert!(writer.join().unwrap() && is_at_its_end(lab.input));
+}
+
+#[test]
+fn each_direction_ends_by_itself() {
+    let (lab, mut node) = pair();
+    drop(lab.output);
+    assert!(is_at_its_end(node.input));
+    node.output.write_all(b"all that was asked for\n").unwrap();
+    drop(node.output);
+    let mut text = String::new();
+    BufReader::new(lab.input).read_to_string(&mut text).unwrap();
+    assert_eq!(text, "all that was asked for\n");
+}
+
+#[test]
+fn a_connection_that_is_cut_ends_both() {
+    let (known, joining) = lab(&[None]);
+    let relay = TcpListener::bind((HERE, 0)).unwrap();
+    let through = Known { address: relay.local_addr().unwrap(), ..known.clone() };
+    let node = std::thread::spawn(move || through.join(0).unwrap());
+    let ends = [relay.accept().unwrap().0, TcpStream::connect(known.address).unwrap()];
+    for (from, to) in [(0, 1), (1, 0)] {
+        let (mut from, mut to) = (ends[from].try_clone().unwrap(), ends[to].try_clone().unwrap());
+        std::thread::spawn(move || std::io::copy(&mut from, &mut to));
+    }
+    let (lab, node) = (joined(&joining).1, node.join().unwrap());
+    ends.iter().for_each(|end| end.shutdown(std::net::Shutdown::Both).unwrap());
+    for side in [lab, node] {
+        assert!(is_at_its_end(side.input) && fails(side.output));
+    }
+}
+
+/// What the lab says of a stranger, after which its node joins as if nothing had been.
+fn stranger<T>(knocks: impl FnOnce(&Known) -> T) -> Why {
+    let (known, joining) = lab(&[None]);
+    // It may hold its connection.
+    let held = knocks(&known);
+    let why = refused(&joining);
+    drop(held);
+    let _node = known.join(0).unwrap();
+    assert_eq!(joined(&joining).0, 0);
+    assert_eq!(over(&joining), (1, vec![]));
+    assert!(TcpStream::connect(known.address).is_err(), "the port is closed");
+    why
+}
+
+fn says(known: &Known, bytes: &[u8]) -> TcpStream {
+    let mut stream = TcpStream::connect(known.address).unwrap();
+    stream.write_all(bytes).unwrap();
+    stream
+}
+
+#[test]
+fn strangers_without_tls_are_refused() {
+    for bytes in [b"GET / HTTP/1.1\r\nHost: a\r\n\r\n".as_slice(), &[0xff; 70_000], &[0; 5], b"{\"join\":{}}\n"] {
+        let why = stranger(|known| {
+            let mut stream = TcpStream::connect(known.address).unwrap();
+            // The lab may have ended it before all is written.
+            let _ = stream.write_all(bytes);
+            stream
+        });
+        assert!(matches!(why, Why::Tls(_)), "{why:?}");
+    }
+    assert_eq!(stranger(|known| drop(says(known, b""))), Why::Ended);
+}
+
+#[test]
+fn strangers_that_stop_half_way_are_refused() {
+    let hello = |known: &Known| {
+        let tls = ClientConnection::new(trust(&known.fingerprint).unwrap(), ServerName::try_from(NAME).unwrap());
+        let mut bytes = Vec::new();
+        tls.unwrap().write_tls(&mut bytes).unwrap();
+        bytes
+    };
+    let writes = |bytes: &'static [u8]| {
+        move |known: &Known| {
+            let mut stream = known.encrypted();
+            stream.write_all(bytes).unwrap();
+            stream
+        }
+    };
+    // Each is waited for.
+    std::thread::scope(|scope| {
+        scope.spawn(|| assert_eq!(stranger(|known| says(known, b"")), Why::Slow));
+        scope.spawn(|| assert_eq!(stranger(|known| says(known, &hello(known)[..50])), Why::Slow));
+        scope.spawn(|| assert_eq!(stranger(|known| says(known, &hello(known))), Why::Slow, "it does not finish"));
+        scope.spawn(|| assert_eq!(stranger(Known::encrypted), Why::Slow, "it says nothing"));
+        scope.spawn(|| assert_eq!(stranger(writes(b"{\"join\":")), Why::Slow, "it does not finish its line"));
+    });
+    assert_eq!(stranger(writes(&[b'x'; 1024])), Why::Line);
+    assert_eq!(stranger(writes(b"{\"join\":{\"rank\":0,\"ticket\":\"\",\"more\":1}}\n")), Why::Line);
+    assert_eq!(stranger(writes(b"{\"hello\":{}}\n")), Why::Line);
+    assert_eq!(stranger(writes(b"{\"join\":{\"rank\":-1,\"ticket\":\"\"}}\n")), Why::Line);
+}
+
+/// What node and lab say of a node that joins as `change` has it.
+fn misled(change: impl FnOnce(&mut Known) -> u32) -> (String, Why) {
+    let mut told = None;
+    let why = stranger(|known| {
+        let mut known = known.clone();
+        let rank = change(&mut known);
+        told = Some(known.join(rank).unwrap_err().to_string());
+    });
+    (told.unwrap(), why)
+}
+
+#[test]
+fn nodes_without_the_secret_or_a_place_are_refused() {
+    let (told, why) = misled(|known| {
+        known.ticket = "0".repeat(64);
+        0
+    });
+    assert!(told.ends_with("refused this node: wrong ticket"), "{told}");
+    assert_eq!(why, Why::Ticket);
+    let (told, why) = misled(|known| {
+        known.ticket.truncate(63);
+        9
+    });
+    assert!(told.ends_with("wrong ticket") && why == Why::Ticket, "which ranks there are is not for strangers: {told}");
+    let (told, why) = misled(|_| 1);
+    assert!(told.ends_with("refused this node: there is no rank 1"), "{told}");
+    assert_eq!(why, Why::Rank(1));
+}
+
+#[test]
+fn a_rank_joins_once() {
+    let (known, joining) = lab(&[None, None]);
+    let mut first = known.join(0).unwrap();
+    let (_, mut lab) = joined(&joining);
+    for again in 0..3 {
+        let told = known.join(0).unwrap_err().to_string();
+        assert!(told.ends_with("refused this node: rank 0 has joined already"), "{told}");
+        if again == 0 {
+            assert!(matches!(next(&joining), Event::Twice { rank: 0, .. }));
+        }
+        assert_eq!(refused(&joining), Why::Twice(0));
+    }
+    lab.output.write_all(b"!").unwrap();
+    first.input.read_exact(&mut [0]).unwrap();
+    let _second = known.join(1).unwrap();
+    assert_eq!(joined(&joining).0, 1);
+    assert_eq!(over(&joining), (3, vec![]));
+    assert!(joining.next(LONG).is_none());
+}
+
+#[test]
+fn a_node_joins_from_its_own_address() {
+    let (known, joining) = lab(&[Some(HERE), Some(ELSEWHERE)]);
+    let told = known.join(1).unwrap_err().to_string();
+    assert!(told.ends_with("no such node is expected from this address"), "{told}");
+    assert_eq!(refused(&joining), Why::Address);
+    // From where nobody is expected not even a handshake is made.
+    let (known, joining) = lab(&[Some(ELSEWHERE)]);
+    let late = join(known.address, &known.fingerprint, 0, &known.ticket, Duration::from_millis(300)).unwrap_err();
+    assert!(matches!(late, JoinError::Late { .. }), "{late}");
+    assert_eq!(refused(&joining), Why::Address);
+}
+
+#[test]
+fn a_node_trusts_the_certificate_of_its_run_alone() {
+    let (other, _other) = lab(&[None]);
+    let (told, why) = misled(|known| {
+        known.fingerprint = other.fingerprint.clone();
+        0
+    });
+    assert!(told.contains("is not that of this run"), "{told}");
+    assert!(matches!(why, Why::Tls(_)), "{why:?}");
+    for text in ["", "12", &"g".repeat(64), &"é".repeat(32)] {
+        let error = join(other.address, text, 0, &other.ticket, LONG).unwrap_err();
+        assert!(matches!(error, JoinError::Fingerprint(_)), "{error}");
+    }
+    let capital = Known { fingerprint: other.fingerprint.to_uppercase(), ..other };
+    assert!(capital.join(0).is_ok());
+}
+
+/// Has seen the certificate, as everyone can, and has a key of its own.
+#[derive(Debug)]
+struct Impostor(Arc<CertifiedKey>);
+
+impl ResolvesServerCert for Impostor {
+    fn resolve(&self, _: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
+        Some(Arc::clone(&self.0))
+    }
+}
+
+#[test]
+fn a_certificate_without_its_key_is_refused_before_the_ticket_is_shown() {
+    let [real, own] = [0, 1].map(|_| rcgen::generate_simple_self_signed([NAME.to_owned()]).unwrap());
+    let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(own.signing_key.serialize_der()));
+    let key = rustls::crypto::ring::sign::any_supported_type(&key).unwrap();
+    let shown = Impostor(Arc::new(CertifiedKey::new(vec![real.cert.der().clone()], key)));
+    let config = ServerConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_no_client_auth()
+        .with_cert_resolver(Arc::new(shown));
+    let socket = TcpListener::bind((HERE, 0)).unwrap();
+    let address = socket.local_addr().unwrap();
+    let impostor = std::thread::spawn(move || {
+        let (stream, _) = socket.accept().unwrap();
+        let mut stream = StreamOwned::new(ServerConnection::new(Arc::new(config)).unwrap(), stream);
+        let mut heard = Vec::new();
+        let _ = stream.read_to_end(&mut heard);
+        heard
+    });
+    let error = join(address, &fingerprint(real.cert.der()), 0, "secret", LONG).unwrap_err();
+    assert!(matches!(&error, JoinError::Tls { .. }) && error.to_string().contains("BadSignature"), "{error}");
+    assert_eq!(impostor.join().unwrap(), b"");
+}
+
+#[test]
+fn a_server_of_something_else_is_no_lab() {
+    let socket = TcpListener::bind((HERE, 0)).unwrap();
+    let address = socket.local_addr().unwrap();
+    let server = std::thread::spawn(move || {
+        let (mut stream, _) = socket.accept().unwrap();
+        stream.write_all(b"SSH-2.0-OpenSSH_9.2\r\n").unwrap();
+        stream
+    });
+    let error = join(address, &"0".repeat(64), 0, "secret", LONG).unwrap_err();
+    assert!(matches!(error, JoinError::Tls { .. }), "{error}");
+    drop(server);
+}
+
+#[test]
+fn nobody_there_is_tried_until_it_is_late() {
+    let free = TcpListener::bind((HERE, 0)).unwrap().local_addr().unwrap();
+    let error = join(free, &"0".repeat(64), 0, "secret", Duration::from_millis(250)).unwrap_err();
+    assert!(matches!(error, JoinError::Late { .. }), "{error}");
+}
+
+#[test]
+fn a_window_ends_and_says_who_is_missing() {
+    let listener = Listener::bind((HERE, 0).into()).unwrap();
+    let known = listener.address();
+    let joining = listener.accept(vec![None, Some(HERE)], Duration::from_millis(50)).unwrap();
+    assert_eq!(over(&joining), (0, vec![0, 1]));
+    assert!(TcpStream::connect(known).is_err());
+}
+
+#[test]
+fn a_lab_that_gives_up_closes_the_port() {
+    let (known, joining) = lab(&[None]);
+    drop(joining);
+    while TcpStream::connect(known.address).is_ok() {}
+}
+
+#[test]
+fn the_first_strangers_are_told_and_the_others_counted() {
+    let (known, joining) = lab(&[None]);
+    for _ in 0..20 {
+        let told = Known { ticket: String::new(), ..known.clone() }.join(0).unwrap_err();
+        assert!(matches!(told, JoinError::Refused { .. }), "{told}");
+    }
+    let _node = known.join(0).unwrap();
+    (0..REFUSALS_TOLD).for_each(|_| assert_eq!(refused(&joining), Why::Ticket));
+    assert_eq!(joined(&joining).0, 0);
+    assert_eq!(over(&joining), (20, vec![]));
+}

@@ -1,0 +1,68 @@
+//! A flood of connections at the port that nodes join at. A binary of its own, as it counts the descriptors and threads of its process.
+
+use std::io::{Read, Write};
+use std::net::{Ipv4Addr, TcpStream};
+use std::time::Duration;
+
+use lab::cluster::tls::{Event, Listener, REFUSALS_TOLD, join};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
+const LONG: Duration = Duration::from_secs(120);
+const FLOOD: usize = 1000;
+
+fn count(folder: &str) -> usize {
+    std::fs::read_dir(folder).unwrap().count()
+}
+
+#[test]
+fn a_flood_takes_little_and_a_node_joins_all_the_same() {
+    let limit = getrlimit(Resource::Nofile);
+    setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit }).unwrap();
+    let listener = Listener::bind((Ipv4Addr::LOCALHOST, 0).into()).unwrap();
+    let (address, fingerprint, ticket) =
+        (listener.address(), listener.fingerprint().to_owned(), listener.ticket().to_owned());
+    let joining = listener.accept(vec![None, None], LONG).unwrap();
+    let (descriptors, threads) = (count("/proc/self/fd"), count("/proc/self/task"));
+
+    // They say nothing, and keep their connections: each is another descriptor of this process.
+    let mut flood = Vec::new();
+    let mut worst = (0, 0);
+    let mut look = |own: usize| {
+        worst.0 = worst.0.max(count("/proc/self/fd").saturating_sub(descriptors + own));
+        worst.1 = worst.1.max(count("/proc/self/task").saturating_sub(threads));
+    };
+    for _ in 0..FLOOD {
+        flood.push(TcpStream::connect(address).unwrap());
+        look(flood.len());
+    }
+    let node = std::thread::spawn(move || join(address, &fingerprint, 0, &ticket, LONG));
+    while !node.is_finished() {
+        look(FLOOD);
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    let mut node = node.join().unwrap().unwrap();
+    look(FLOOD);
+    // Half open: 64 at most. Beside them one that is being accepted, the folder that is read, the node's socket and pipes and the lab's.
+    assert!(worst.0 <= 64 + 16, "{worst:?}");
+    // The node, and the channel of each side.
+    assert!(worst.1 <= 3, "{worst:?}");
+
+    let (mut told, mut lab) = (0, None);
+    while lab.is_none() {
+        match joining.next(LONG).expect("the node has joined") {
+            Event::Refused(_) => told += 1,
+            Event::Joined { rank: 0, pipes, .. } => lab = Some(pipes),
+            other => panic!("{other:?}"),
+        }
+    }
+    assert_eq!(told, REFUSALS_TOLD);
+    lab.unwrap().output.write_all(b"order\n").unwrap();
+    let mut order = String::new();
+    node.input.read_to_string(&mut order).unwrap();
+    assert_eq!(order, "order\n");
+    // Dropped without its second node, the port closes, and with it whatever still waited.
+    drop(joining);
+    for mut stream in flood {
+        let _ = stream.read(&mut [0]);
+    }
+}
