@@ -4,11 +4,11 @@
 use study::WarningKind;
 use study::record::{Agent, Limit, Link, Measurement, NetworkCounters, Node, Record, Role, Verdict};
 
+use crate::bottleneck::{self, BUSY};
 use crate::findings::{AgentFinding, MedianRange, Row, Warning};
 use crate::label;
 use crate::latency::Latency;
 use crate::number::{percent, quantity};
-use crate::verdict::{self, BUSY};
 
 /// Generators within this factor of each other are alike.
 const FACTOR: f64 = 1.25;
@@ -51,7 +51,7 @@ fn judged(record: &Record, nodes: &[Node]) -> Vec<Judged> {
         return Vec::new();
     }
     let of = |(agent, found): (&Agent, Option<Difference>)| {
-        let mut verdict = verdict::of_agent(&agent.measurement, record);
+        let mut verdict = bottleneck::of_agent(&agent.measurement, record);
         let blamed = found.and_then(|found| Some((found.limit?, found)));
         let Some((limit, found)) = blamed else { return Judged { verdict, is_named: true } };
         verdict.limited_by = limit;
@@ -103,7 +103,7 @@ pub(crate) fn worst(mut of_all: Verdict, record: &Record, nodes: &[Node]) -> Ver
 /// Whether a server that seems to be the limit of its trial may be reached by a path that is it: nobody measured that path, and what speaks
 /// against the server, a path can do too.
 pub(crate) fn is_path_unknown(record: &Record, nodes: &[Node]) -> bool {
-    let is_busy = verdict::subject_busy(&record.subject).is_some_and(|share| share > BUSY);
+    let is_busy = bottleneck::subject_busy(&record.subject).is_some_and(|share| share > BUSY);
     let was_wrong = record.measurement().is_some_and(|measurement| {
         let all = crate::value::errors_total(measurement);
         let of_path = OF_PATH.iter().filter_map(|kind| measurement.errors.get(*kind));
@@ -130,7 +130,7 @@ fn of_rate(part: f64, whole: f64) -> String {
 /// Why the load of all was limited by links, where it was though none differs: those of the generators, or the server's, of which is known what
 /// its interface says or, where that says nothing, what one generator was able to receive from it alone.
 fn full(record: &Record, nodes: &[Node]) -> Option<String> {
-    if verdict::subject_busy(&record.subject).is_some_and(|share| share > BUSY) {
+    if bottleneck::subject_busy(&record.subject).is_some_and(|share| share > BUSY) {
         return None;
     }
     let links = record.agents.iter().map(|agent| link(agent, nodes)).collect::<Option<Vec<_>>>()?;
@@ -317,7 +317,7 @@ fn differences(record: &Record, nodes: &[Node]) -> Vec<Option<Difference>> {
 /// Why a generator is slower than the others, and who is then its limit.
 fn cause(agents: &[Agent], at: usize, nodes: &[Node], lossy: Option<String>) -> (String, Option<Limit>) {
     let measurement = &agents[at].measurement;
-    if verdict::is_occupied(measurement) {
+    if bottleneck::is_occupied(measurement) {
         return ("it had no CPU time to spare".to_owned(), Some(Limit::Generator));
     }
     let able = |agent: &Agent| link(agent, nodes).map(|link| link.receive_bytes_per_s);
@@ -499,7 +499,7 @@ pub(crate) fn over_trials(records: &[&Record]) -> Vec<AgentFinding> {
             latency_p99_ns: over(&at(0.99)),
             rate_per_s: over(&|measurement, _| Some(measurement.rate_per_s())),
             share: over(&|measurement, all| (all > 0).then(|| measurement.requests as f64 / all as f64)),
-            busy: over(&|measurement, _| verdict::generator_busy(measurement)),
+            busy: over(&|measurement, _| bottleneck::generator_busy(measurement)),
             limits,
         }
     };
@@ -543,6 +543,7 @@ mod tests {
 
     use super::*;
     use crate::example;
+    use crate::verdict;
 
     const SECONDS: u64 = 3;
 

@@ -17,6 +17,7 @@ mod agents;
 mod analyze;
 mod answer;
 mod asked;
+mod bottleneck;
 mod cache;
 mod comparisons;
 pub mod effects;

@@ -8,6 +8,7 @@ use study::record::{Build, BuildOutcome};
 use study::words;
 
 use crate::clock;
+use crate::end::unrunnable;
 use crate::hooks::{Hooks, LabError, Options, Phase, Progress};
 use crate::process::{Exit, Launch, Supervisor};
 
@@ -15,8 +16,6 @@ use crate::process::{Exit, Launch, Supervisor};
 const PATIENCE: Duration = Duration::from_secs(30 * 60);
 /// How the build of a subject says, in a line of its own, that this machine lacks what it needs.
 const MISSING: &str = "missing toolchain:";
-/// How a build, or a subject at its start, says in a line of its own that this machine cannot run it.
-const UNRUNNABLE: &str = "cannot run here:";
 
 /// Builds the subjects of all points that can run, in the order of the plan, and tells how it went. When interrupted it ends at
 /// once, with what was built until then.
@@ -158,12 +157,6 @@ fn lacks(output: &str) -> Option<String> {
     Some(format!("this build of quintain has no command `{verb}`"))
 }
 
-/// Why this machine cannot run a subject, if its last words say that it cannot.
-pub(crate) fn unrunnable(last_words: &str) -> Option<String> {
-    let reason = last_words.lines().find_map(|line| line.trim_start().strip_prefix(UNRUNNABLE))?;
-    Some(reason.trim().to_owned())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -189,15 +182,5 @@ mod tests {
             (proxy("sh -c x", None), proxy("quintain adapter", None), proxy("bin/sh", None)),
             (None, None, None)
         );
-    }
-
-    #[test]
-    fn a_line_of_its_own_says_that_it_cannot_run() {
-        assert_eq!(
-            unrunnable("ready\n  cannot run here: no io_uring \nmake: Error 69").as_deref(),
-            Some("no io_uring")
-        );
-        assert_eq!(unrunnable("error: cannot run here: x"), None);
-        assert_eq!(unrunnable(""), None);
     }
 }

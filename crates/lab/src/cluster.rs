@@ -5,6 +5,7 @@
 
 pub mod doctor;
 pub mod file;
+mod gang;
 pub mod interface;
 mod launch;
 mod link;
@@ -30,7 +31,9 @@ use crate::end::End;
 use crate::lines::Writer;
 use crate::load::{Engine, Load};
 use crate::process::Supervisor;
-use file::Hosts;
+pub use crate::process::TICKET;
+use file::{Hosts, Launcher};
+pub use gang::rank;
 use link::Link;
 
 /// The open loop polls for so long before each intended send, where workers have their processors for themselves, ns.
@@ -44,8 +47,12 @@ const DRIFT: Duration = Duration::from_secs(2);
 pub struct Cluster {
     subject: Member,
     load: Vec<Member>,
+    /// What started the nodes.
+    launcher: Launcher,
     /// Ends the beats before the nodes.
     _beats: mpsc::Sender<()>,
+    /// Ends by itself when the nodes have.
+    _gang: Option<gang::Gang>,
     /// Outlives what it has started.
     _supervisor: Supervisor,
 }
@@ -73,6 +80,10 @@ pub struct Reach<'a> {
     pub build: String,
     /// Whether to give up.
     pub interrupted: &'a dyn Fn() -> bool,
+    /// A variable of the environment.
+    pub variable: &'a dyn Fn(&str) -> Option<String>,
+    /// Is told what the user should know meanwhile.
+    pub note: &'a dyn Fn(&str),
 }
 
 /// Why there is no cluster.
@@ -96,17 +107,20 @@ impl Cluster {
     /// [`ClusterError`]: all that is wrong with any of them.
     pub fn start(hosts: &Hosts, reach: &Reach<'_>) -> Result<Self, ClusterError> {
         let supervisor = Supervisor::start(&reach.exe).map_err(ClusterError::Watchdog)?;
+        let mut hosts = hosts.clone();
+        launch::resolve(&mut hosts, reach);
         if hosts.deploy {
-            launch::deploy(hosts, reach, &supervisor)?;
+            launch::deploy(&hosts, reach, &supervisor)?;
         }
-        let mut members = launch::all(hosts, reach, &supervisor)?;
+        let (mut members, gang) = launch::all(&hosts, reach, &supervisor)?;
         let beats = beats(members.iter().map(|(_, member)| member.link.writer()).collect());
         let at = members.iter().position(|(role, _)| *role == Role::Subject);
         let Some((_, subject)) = at.map(|at| members.remove(at)) else {
             return Err(ClusterError::Machines(vec!["no machine has the role `subject`".to_owned()]));
         };
         let load = members.into_iter().map(|(_, member)| member).collect();
-        let mut cluster = Self { subject, load, _beats: beats, _supervisor: supervisor };
+        let launcher = hosts.launcher;
+        let mut cluster = Self { subject, load, launcher, _beats: beats, _gang: gang, _supervisor: supervisor };
         cluster.measure_links(reach)?;
         Ok(cluster)
     }
@@ -178,6 +192,11 @@ impl Cluster {
             }
         });
         Ok(doctor::examine(&looked.collect::<Vec<_>>()))
+    }
+
+    /// What started its nodes, those that have a launcher of their own aside; never [`Launcher::Auto`].
+    pub fn launcher(&self) -> Launcher {
+        self.launcher
     }
 
     /// Processors of the server's machine.

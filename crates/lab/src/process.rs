@@ -27,6 +27,9 @@ use crate::tail::Tail;
 /// Name of the environment variable that carries the mark.
 const MARK: &str = "QUINTAIN_CHILD";
 
+/// Name of the environment variable that carries the secret of a cluster to its nodes.
+pub const TICKET: &str = "QUINTAIN_TICKET";
+
 /// How long the last output of a process that has ended is waited for.
 const LAST_WORDS: Duration = Duration::from_millis(500);
 
@@ -104,7 +107,8 @@ impl Supervisor {
             words => command.args(words),
         };
         let (_, value) = mark.split_once('=').unwrap_or_default();
-        command.current_dir(launch.directory).envs(launch.environment).env(MARK, value);
+        // What a node starts has no business with how the node came to be.
+        command.current_dir(launch.directory).env_remove(TICKET).envs(launch.environment).env(MARK, value);
         Child::spawn(command, launch.talk, Some((self.watchdog.clone(), mark)))
     }
 }

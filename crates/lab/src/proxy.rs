@@ -15,8 +15,7 @@ use study::{Calls, Warning, WarningKind, words};
 use crate::end::{End, failed};
 use crate::ready;
 use crate::sample::{Reading, Sampler};
-use crate::server::{Server, Started};
-use crate::subject::Ground;
+use crate::server::{Ground, Server, Started};
 use crate::wire::{self, Table};
 
 /// Longest file that a proxy's is made of, bytes.

@@ -7,13 +7,22 @@ use std::time::{Duration, Instant};
 
 use study::record::{FailureKind, SubjectUse};
 
-use crate::end::{End, failed, saying};
+use crate::end::{End, failed, saying, unrunnable};
 use crate::process::{Child, Launch, Supervisor};
 use crate::ready::{self, NotReady};
-use crate::{build, clock, listener};
+use crate::{clock, listener};
 
 /// Starts of a process whose free port was taken by somebody else before it listened.
 const PORT_TRIES: u32 = 3;
+
+/// Where servers are started.
+#[derive(Clone, Copy)]
+pub(crate) struct Ground<'a> {
+    pub(crate) supervisor: &'a Supervisor,
+    /// What paths in commands are relative to.
+    pub(crate) directory: &'a Path,
+    pub(crate) interrupted: &'a dyn Fn() -> bool,
+}
 
 /// What to start, and what is promised of it.
 pub(crate) struct Server<'a> {
@@ -94,7 +103,7 @@ impl Server<'_> {
                         tries += 1;
                         continue;
                     }
-                    match build::unrunnable(&last_words) {
+                    match unrunnable(&last_words) {
                         Some(reason) => failed(FailureKind::Unrunnable, format!("{}{reason}", self.who)),
                         None => start_failed(format!(
                             "exited ({exit}) before port {port} answered{}{}",

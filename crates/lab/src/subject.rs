@@ -12,10 +12,10 @@ use study::seam::{Announced, Span};
 use study::{WarningKind, words};
 
 use crate::end::{End, failed, saying};
-use crate::process::{Child, Supervisor};
+use crate::process::Child;
 use crate::proxy::{Place, Proxy};
 use crate::sample::{Reading, Sampler};
-use crate::server::{Server, Started};
+use crate::server::{Ground, Server, Started};
 use crate::{clock, network, ready, wire};
 
 /// The time between looks at the connections of proxies while measuring: with very many connections one takes milliseconds.
@@ -24,15 +24,6 @@ const LOOK_AT_WIRE: Duration = Duration::from_millis(200);
 const NEAR: Duration = Duration::from_millis(20);
 /// A server that is about to exit, after a load that failed, may take so long.
 const EXITING: Duration = Duration::from_millis(200);
-
-/// Where servers are started.
-#[derive(Clone, Copy)]
-pub(crate) struct Ground<'a> {
-    pub(crate) supervisor: &'a Supervisor,
-    /// What paths in commands are relative to.
-    pub(crate) directory: &'a Path,
-    pub(crate) interrupted: &'a dyn Fn() -> bool,
-}
 
 /// The side of the server, wherever that is.
 pub(crate) trait Side {

@@ -12,8 +12,8 @@ use study::record::{Calibration, Host, IdlePolicy, Measurement};
 use study::{ExpandOptions, Profile, Record};
 
 use crate::cli::{CalibrateArgs, Calibrated};
-use crate::message::{Done, Exit, Problem};
-use crate::run::{cpus, exe, machine};
+use crate::message::{Done, Exit, Problem, exe, machine};
+use crate::run::cpus;
 use crate::{output, signals};
 
 /// The null server gets half of the processors, one client shows the floor of latency, more show the peak of the rate.

@@ -991,12 +991,21 @@ pub(crate) struct ExecArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct NodeArgs {
-    /// The lab writes to stdin and reads from stdout
-    #[arg(long, required = true)]
-    pub(crate) stdio: bool,
     /// Directory that paths in commands are relative to
     #[arg(long, value_name = "DIR")]
     pub(crate) directory: PathBuf,
+    /// The lab writes to stdin and reads from stdout
+    #[arg(long, required_unless_present = "join", conflicts_with = "join")]
+    pub(crate) stdio: bool,
+    /// The lab listens there; the environment has the ticket, `QUINTAIN_TICKET`
+    #[arg(long, value_name = "ADDRESS:PORT", requires = "lab")]
+    pub(crate) join: Option<SocketAddr>,
+    /// SHA-256 of the lab's certificate: no other is believed
+    #[arg(long, value_name = "FINGERPRINT", requires = "join")]
+    pub(crate) lab: Option<String>,
+    /// Which of the machines this is, from 0 [default: as mpirun, PRRTE, Slurm or Kubernetes say]
+    #[arg(long, value_name = "N", requires = "join")]
+    pub(crate) rank: Option<u32>,
 }
 
 #[derive(Debug, Args)]

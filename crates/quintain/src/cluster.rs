@@ -1,19 +1,16 @@
 //! Several machines: which they are, and what runs on each of them.
 
-use std::os::fd::OwnedFd;
-use std::path::PathBuf;
+use std::path::Path;
 use std::rc::Rc;
 
-use lab::cluster::file::{self, Hosts};
+use lab::cluster::file::{self, Hosts, Launcher};
 use lab::cluster::{Cluster, ClusterError, Reach};
-use study::node::{Hello, PROTOCOL};
 use study::record::{FindingState, Role};
 
-use crate::cli::{ClusterArgs, NodeArgs};
-use crate::message::{Done, Exit, Problem};
-use crate::run::{exe, machine};
+use crate::cli::ClusterArgs;
+use crate::message::{Exit, Problem, exe, machine};
+use crate::output;
 use crate::study_file::mistaken;
-use crate::{doctor, output};
 
 /// The machines that the flags name, each with its node; `None`: this one alone.
 pub(crate) fn start(args: &ClusterArgs, interrupted: &dyn Fn() -> bool) -> Result<Option<Rc<Cluster>>, Problem> {
@@ -21,7 +18,8 @@ pub(crate) fn start(args: &ClusterArgs, interrupted: &dyn Fn() -> bool) -> Resul
     let directory = std::env::current_dir().map_err(machine)?;
     let exe = exe()?;
     let build = build(&exe)?;
-    let reach = Reach { exe, directory, build, interrupted };
+    let note = |text: &str| output::message(&format!("cluster: {text}"));
+    let reach = Reach { exe, directory, build, interrupted, note: &note, variable: &output::variable };
     let cluster = Cluster::start(&hosts, &reach).map_err(|error| match &error {
         ClusterError::Interrupted => Problem::new(Exit::Interrupted, error),
         ClusterError::Machines(_) | ClusterError::Watchdog(_) => Problem::new(Exit::Machine, error),
@@ -54,7 +52,7 @@ fn hosts(args: &ClusterArgs) -> Result<Option<Hosts>, Problem> {
     Ok(Some(Hosts { deploy: hosts.deploy || args.deploy, ..hosts }))
 }
 
-/// `cluster: s1 subject (32 CPUs); l1 l2 load (8, 8 CPUs)`, with what disturbs measurements there.
+/// `cluster: subject s1 (32 CPUs); load l1 (8 CPUs), l2 (8 CPUs); started by ssh`, with what disturbs measurements there.
 fn words(cluster: &Cluster) -> String {
     let nodes = cluster.nodes();
     let of = |role: Role| {
@@ -62,7 +60,12 @@ fn words(cluster: &Cluster) -> String {
         let mine = mine.map(|node| format!("{} ({} CPUs)", node.name, node.host.cpus.len()));
         format!("{} {}", role.word(), mine.collect::<Vec<_>>().join(", "))
     };
-    let mut text = format!("cluster: {}; {}", of(Role::Subject), of(Role::Load));
+    let launcher = match cluster.launcher() {
+        Launcher::Mpirun => "; started by mpirun, whose own connections are not encrypted (docs/CLUSTER.md#safety)",
+        Launcher::Start => "; started by the command of `start`",
+        Launcher::Auto | Launcher::Ssh | Launcher::Local => "",
+    };
+    let mut text = format!("cluster: {}; {}{launcher}", of(Role::Subject), of(Role::Load));
     for node in &nodes {
         let grave = node.doctor.iter().filter(|found| matches!(found.state, FindingState::Warning | FindingState::Bad));
         let names = grave.map(|finding| finding.check.as_str()).collect::<Vec<_>>();
@@ -74,29 +77,8 @@ fn words(cluster: &Cluster) -> String {
 }
 
 /// SHA-256 of a quintain binary, hexadecimal.
-fn build(exe: &PathBuf) -> Result<String, Problem> {
+pub(crate) fn build(exe: &Path) -> Result<String, Problem> {
     lab::cluster::hash(exe).map_err(|error| {
         Problem::new(Exit::Machine, anyhow::Error::new(error).context(format!("cannot read `{}`", exe.display())))
     })
-}
-
-/// `quintain node`: works for a lab until that is gone.
-pub(crate) fn node(args: &NodeArgs) -> Done {
-    let exe = exe()?;
-    let host = lab::host::facts(&args.directory);
-    let hello = Hello {
-        protocol: PROTOCOL,
-        rank: None,
-        version: env!("CARGO_PKG_VERSION").to_owned(),
-        build: build(&exe)?,
-        doctor: doctor::examine(&host),
-        interfaces: lab::cluster::interface::all(),
-        boot_id: lab::cluster::boot_id(),
-        host,
-    };
-    let pipe = |file: &dyn std::os::fd::AsFd| file.as_fd().try_clone_to_owned().map_err(machine);
-    let (input, output): (OwnedFd, OwnedFd) = (pipe(&std::io::stdin())?, pipe(&std::io::stdout())?);
-    let options = lab::cluster::node::Options { exe, directory: args.directory.clone(), probe: lab::probe::run };
-    lab::cluster::node::serve(input, output, &options, hello).map_err(machine)?;
-    Ok(Exit::Fine)
 }

@@ -43,11 +43,14 @@ pub(crate) fn generator(path: &str) -> Done {
     let (sender, read) = mpsc::channel();
     let gate = Arc::new(Gate::default());
     if let Some(mut stdin) = lab {
-        let (gate, waits, interrupted) = (gate.clone(), spec.gate, interrupted.clone());
+        let (gate, mut waits, interrupted) = (gate.clone(), spec.gate, interrupted.clone());
         std::thread::spawn(move || {
             while let Ok(heard) = value(&mut stdin) {
                 match heard {
-                    Heard::Go { at_ns } => gate.open(at_ns),
+                    Heard::Go { at_ns } => {
+                        gate.open(at_ns);
+                        waits = false;
+                    }
                     Heard::Read {} if sender.send(()).is_err() => return,
                     Heard::Read {} => {}
                 }

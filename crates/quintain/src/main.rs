@@ -23,6 +23,7 @@ mod load;
 mod message;
 mod mistakes;
 mod mock;
+mod node;
 mod output;
 mod progress;
 mod references;
@@ -57,7 +58,7 @@ fn main() -> std::process::ExitCode {
         Verb::Exec(args) => child::exec(args),
         Verb::Watchdog => child::watchdog(),
         Verb::Spin(args) => child::spin(args),
-        Verb::Node(args) => cluster::node(&args),
+        Verb::Node(args) => node::run(&args),
     };
     output::end(done)
 }

@@ -84,3 +84,14 @@ impl From<store::StoreError> for Problem {
         problem.hint("`quintain run STUDY` makes one; `--store FILE` names another".to_owned())
     }
 }
+
+/// This binary, which is also the generator.
+pub(crate) fn exe() -> Result<std::path::PathBuf, Problem> {
+    std::env::current_exe().map_err(|error| {
+        Problem::new(Exit::Machine, anyhow::Error::new(error).context("cannot locate the quintain executable"))
+    })
+}
+
+pub(crate) fn machine(error: impl Into<anyhow::Error>) -> Problem {
+    Problem::new(Exit::Machine, error)
+}

@@ -75,7 +75,7 @@ fn coloured(terminal: bool, variable: impl Fn(&str) -> Option<String>) -> bool {
 }
 
 #[expect(clippy::disallowed_methods, reason = "the binary reads the environment for all crates")]
-fn variable(name: &str) -> Option<String> {
+pub(crate) fn variable(name: &str) -> Option<String> {
     std::env::var(name).ok()
 }
 

@@ -9,7 +9,7 @@ use study::record::{Finding, FindingState, IdlePolicy, Node, Run, RunState};
 use study::{Plan, Record};
 
 use crate::cli::{Cpus, RunArgs};
-use crate::message::{Done, Exit, Problem};
+use crate::message::{Done, Exit, Problem, exe, machine};
 use crate::progress::Bar;
 use crate::study_file::{self, Opened};
 use crate::{cluster, doctor, output, references, signals};
@@ -332,17 +332,6 @@ fn exit(findings: &Findings, cause: &lab::Cause) -> Exit {
     } else {
         Exit::Fine
     }
-}
-
-/// This binary, which is also the generator.
-pub(crate) fn exe() -> Result<PathBuf, Problem> {
-    std::env::current_exe().map_err(|error| {
-        Problem::new(Exit::Machine, anyhow::Error::new(error).context("cannot locate the quintain executable"))
-    })
-}
-
-pub(crate) fn machine(error: impl Into<anyhow::Error>) -> Problem {
-    Problem::new(Exit::Machine, error)
 }
 
 /// The folder a file is in.

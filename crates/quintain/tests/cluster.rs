@@ -2,7 +2,7 @@
 
 use std::process::Stdio;
 
-use crate::common::{Folder, Ran, eventually, processes_with, signal_process};
+use crate::common::{Folder, QUINTAIN, Ran, eventually, processes_with, signal_process};
 use serde_json::Value;
 
 const HOSTS: &str = "--hosts=subject=local,load=local,local,local";
@@ -39,7 +39,7 @@ fn sum<'a>(values: impl IntoIterator<Item = &'a Value>, of: impl Fn(&Value) -> &
 /// Everything that a run has started, by the directory that its nodes are told.
 fn nodes(folder: &Folder) -> Vec<u32> {
     let directory = folder.path().canonicalize().unwrap();
-    let mark = format!("node --stdio --directory {}", directory.display());
+    let mark = format!("node --directory {}", directory.display());
     // The process that becomes a node has the node's command in its own.
     let all = processes_with(&mark).into_iter().filter(|(_, line)| !line.contains(" exec "));
     all.map(|(pid, _)| pid).collect()
@@ -61,7 +61,8 @@ fn generators_on_several_machines_are_one_load() {
     let all = records(&folder);
     assert_eq!(all.len(), 2);
     for record in &all {
-        let (whole, agents) = (&record["outcome"]["measured"], record["agents"].as_array().unwrap());
+        let whole = &record["outcome"]["measured"];
+        let agents = record["agents"].as_array().unwrap_or_else(|| panic!("{}", record["outcome"]));
         assert_eq!(agents.len(), 3, "{record}");
         let part = |name: &'static str| sum(agents, |agent| &agent["measurement"][name]);
         for name in ["requests", "clients", "threads", "sent_bytes", "received_bytes", "process_cpu_ns"] {
@@ -204,4 +205,96 @@ fn what_cannot_be_a_cluster() {
         assert!(ran.err.contains(expected), "{args:?}: {}", ran.err);
     }
     eventually("all nodes end", || nodes(&folder).is_empty().then_some(()));
+}
+
+/// Machines that are all this one and that one command starts, `head` says how; the server would see what it has no business with.
+fn joining(folder: &Folder, head: &str) {
+    let hosts = [("s", "subject"), ("a", "load"), ("b", "load")].map(|(name, role)| {
+        format!("[[host]]\nname = '{name}'\nrole = '{role}'\naddress = '127.0.0.1'\nquintain = '{QUINTAIN}'\n")
+    });
+    folder.write("cluster.toml", &format!("{head}\n{}", hosts.concat()));
+    let server = format!(
+        "sh -c 'test -z \"$QUINTAIN_TICKET\" && exec {QUINTAIN} serve pingpong --host {{address}} -p {{port}}'"
+    );
+    let text = study("200ms", 2).replace(
+        "command = \"quintain serve pingpong --host {address} -p {port}\"",
+        &format!("command = '''{server}'''"),
+    );
+    folder.write("mini.toml", &text);
+}
+
+const SHELL: &str = "start = \"sh -c 'for rank in 0 1 2; do {node} --rank $rank & done; wait'\"";
+
+#[test]
+fn nodes_that_one_command_starts_join() {
+    let folder = Folder::new();
+    joining(&folder, SHELL);
+    let ran = folder.quintain(&["run", "mini.toml", "--cluster", "cluster.toml"]).expect(0);
+    assert!(ran.err.contains("started by the command of `start`"), "{}", ran.err);
+    let all = records(&folder);
+    assert_eq!(all.len(), 2);
+    for record in &all {
+        let (whole, agents) = (&record["outcome"]["measured"], record["agents"].as_array().unwrap());
+        assert_eq!((&agents[0]["node"], &agents[1]["node"]), (&"a".into(), &"b".into()));
+        assert_eq!(whole["requests"].as_u64(), Some(sum(agents, |agent| &agent["measurement"]["requests"])));
+    }
+    eventually("all nodes end", || nodes(&folder).is_empty().then_some(()));
+}
+
+#[test]
+fn nodes_that_mpirun_starts_join() {
+    let folder = Folder::new();
+    if !folder.shell("mpirun --version").output().unwrap().status.success() {
+        eprintln!("skipped: no mpirun");
+        return;
+    }
+    joining(&folder, "launcher = 'mpirun'");
+    let mut command = folder.command(&["run", "mini.toml", "--cluster", "cluster.toml"]);
+    // One machine has as many places as it is asked for.
+    let ran = Ran::from(command.env("OMPI_MCA_rmaps_base_oversubscribe", "1").output().unwrap()).expect(0);
+    assert!(ran.err.contains("started by mpirun, whose own connections are not encrypted"), "{}", ran.err);
+    assert_eq!(records(&folder).len(), 2);
+    eventually("all nodes end", || nodes(&folder).is_empty().then_some(()));
+}
+
+#[test]
+fn nodes_that_do_not_join_are_told_of() {
+    let folder = Folder::new();
+    let fails = |head: &str, expected: &[&str]| {
+        joining(&folder, head);
+        let ran = folder.quintain(&["run", "mini.toml", "--cluster", "cluster.toml"]).expect(4);
+        for expected in expected {
+            assert!(ran.err.contains(expected), "{head}: {}", ran.err);
+        }
+    };
+    let one_less = SHELL.replace(" 2;", ";");
+    fails(&format!("within = '1s'\n{one_less}"), &["b (127.0.0.1): no node came from there in time"]);
+    fails("start = 'no-such-launcher {node}'", &["ended before all nodes had joined", "no-such-launcher"]);
+    fails(
+        &SHELL.replace("{node}", "QUINTAIN_TICKET=guess {node}"),
+        &["cluster: refused a connection from 127.0.0.1:", "wrong ticket"],
+    );
+    fails(&SHELL.replace("0 1 2", "0 0 1"), &["two nodes claim rank 0"]);
+    eventually("all nodes end", || nodes(&folder).is_empty().then_some(()));
+}
+
+#[test]
+fn what_cannot_be_a_node() {
+    let folder = Folder::new();
+    let fingerprint = "0".repeat(64);
+    let join = ["node", "--directory", "/", "--join", "127.0.0.1:9", "--lab", &fingerprint];
+    for (args, ticket, code, expected) in [
+        (&["node", "--directory", "/"][..], "", 2, "--stdio"),
+        (&join[..5], "", 2, "--lab"),
+        (&join, "", 2, "no launcher says which of the nodes this is"),
+        (&[&join[..], &["--rank", "1"]].concat(), "", 2, "the environment has no `QUINTAIN_TICKET`"),
+        (&[&join[..6], &["f", "--rank", "1"]].concat(), "t", 4, "`f` is not a fingerprint"),
+    ] {
+        let mut command = folder.command(args);
+        if !ticket.is_empty() {
+            command.env("QUINTAIN_TICKET", ticket);
+        }
+        let ran = Ran::from(command.output().unwrap()).expect(code);
+        assert!(ran.err.contains(expected), "{args:?}: {}", ran.err);
+    }
 }

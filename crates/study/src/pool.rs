@@ -46,7 +46,7 @@ pub enum PoolError {
 
 /// The measurement of the whole load whose [parts](crate::spec::Part) `parts` are, in the order of their workers.
 ///
-/// Sums: requests, errors, bytes, CPU time, requests in flight. The largest: resident memory. The first: examples of errors, the reason of the end.
+/// Sums: requests, errors, bytes, CPU time, requests in flight. The largest: resident memory. The first: examples of errors.
 /// [`Measurement::began_ns`] is the first part's: the clocks of the others are other clocks.
 ///
 /// # Errors
@@ -58,6 +58,7 @@ pub fn pool(parts: &[Measurement]) -> Result<Measurement, PoolError> {
     same(parts, "I/O backend", |part| part.backend.clone())?;
     same(parts, "`pipeline`", |part| part.pipeline)?;
     same(parts, "`connection`", |part| part.connection)?;
+    same(parts, "the reason of the end", |part| part.stop_reason.clone())?;
     same(parts, "the measured time", |part| part.duration_ns)?;
     same(parts, "the warm-up", |part| part.warmup_ns)?;
     same(parts, "the length of windows", |part| part.window_ns)?;

@@ -66,7 +66,7 @@ fn volley_by_default_ends_within_10_minutes_on_2_processors() {
     assert_eq!((effort.trials_min, effort.trials_max), (144, 360));
     assert!(effort.seconds_min < 200.0 && effort.seconds_max < 510.0, "{effort:?}");
     let quintain = plan.points.iter().find(|point| point.subject.build.is_none()).unwrap();
-    assert_eq!(quintain.subject.command, "quintain serve pingpong --threads 1 -p {port}");
+    assert_eq!(quintain.subject.command, "quintain serve pingpong --host {address} --threads 1 -p {port}");
     assert_eq!(plan.points[0].subject.build.as_deref(), Some("make -C subjects/c-epoll c-epoll"));
     assert_eq!(plan.figures[4].kind, FigureKind::Timeline);
 }
@@ -151,7 +151,7 @@ fn http_threads_has_a_processor_for_each_thread_or_what_the_generator_leaves() {
     assert_eq!(cpus(Profile::Default, 80), "1 2 3 4 6 8 12");
     assert_eq!(cpus(Profile::Full, 80), "2 4 6 8 10 12");
     let plan = plan("http-threads", Profile::Default, 2);
-    assert_eq!(plan.points[1].subject.command, "quintain serve http --threads 2 -p {port}");
+    assert_eq!(plan.points[1].subject.command, "quintain serve http --host {address} --threads 2 -p {port}");
     let lasts = |plan: &Plan, ns| plan.points.iter().all(|at| at.load.stop == Stop::Duration { duration_ns: ns });
     assert!(lasts(&plan, 1_000_000_000));
     let effort = plan.estimate();

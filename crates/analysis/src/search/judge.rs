@@ -6,11 +6,11 @@ use study::Objective;
 use study::objective::Condition;
 use study::record::{Limit, Measurement};
 
+use crate::bottleneck::allowed_shortfall;
 use crate::histogram;
 use crate::latency::{self, Latency};
 use crate::number::{percent, quantity};
 use crate::value;
-use crate::verdict::allowed_shortfall;
 
 /// Level of the intervals from inside a trial.
 const LEVEL: f64 = 0.95;

@@ -1,6 +1,7 @@
 //! Which machines: a cluster file, or the same in short, `subject=10.0.0.11,load=10.0.0.12-14`.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use config::Kind::{Flag, Form, Tables, Text, Word};
 use config::Missing::{Is, Means, Mistake};
@@ -11,6 +12,8 @@ use study::record::Role;
 
 use crate::cpus;
 
+/// All nodes are there within this, unless the file says otherwise.
+const WITHIN: Duration = Duration::from_secs(20);
 /// Machines of a cluster at most.
 pub const HOSTS_MAX: usize = 1024;
 /// A host of this name is the machine that the lab is on.
@@ -21,6 +24,10 @@ const LOCAL: &str = "local";
 pub struct Hosts {
     /// What starts their nodes.
     pub launcher: Launcher,
+    /// The command of [`Launcher::Start`]: in its words `{node}` is the command of a node, `{hosts}` and `{count}` are the machines.
+    pub start: Option<Vec<String>>,
+    /// All nodes must be there within this.
+    pub within: Duration,
     /// Whether this binary is copied to them.
     pub deploy: bool,
     /// One for the server, at least one for a generator, in the order of the file.
@@ -30,6 +37,12 @@ pub struct Hosts {
 /// What starts a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Launcher {
+    /// mpirun in an allocation and for more than two machines, where it is installed; else ssh.
+    Auto,
+    /// One mpirun of Open MPI for all; nodes join over TLS.
+    Mpirun,
+    /// One command of the user's for all; nodes join over TLS.
+    Start,
     /// An ssh session for each, which is its channel too.
     Ssh,
     /// A child of the lab: for the machine that the lab is on.
@@ -57,7 +70,10 @@ pub struct HostPlan {
     pub launcher: Option<Launcher>,
 }
 
-const LAUNCHERS: &[(&str, Launcher)] = &[("ssh", Launcher::Ssh), ("local", Launcher::Local)];
+const LAUNCHERS: &[(&str, Launcher)] =
+    &[("auto", Launcher::Auto), ("mpirun", Launcher::Mpirun), ("ssh", Launcher::Ssh), ("local", Launcher::Local)];
+/// Of one machine among others.
+const OWN_LAUNCHERS: &[(&str, Launcher)] = &[("ssh", Launcher::Ssh), ("local", Launcher::Local)];
 const ROLES: &[(&str, Role)] = &[("subject", Role::Subject), ("load", Role::Load)];
 
 const fn key(name: &'static str, kind: Kind, example: &'static str, missing: Missing, text: &'static str) -> Key {
@@ -65,6 +81,10 @@ const fn key(name: &'static str, kind: Kind, example: &'static str, missing: Mis
 }
 
 const LAUNCHER: Kind = Word("launcher", || words(LAUNCHERS));
+const OWN_LAUNCHER: Kind = Word("launcher", || words(OWN_LAUNCHERS));
+const START: Kind = Form("a command with `{node}` in it", |text| {
+    study::words::split(text).is_ok_and(|words| words.iter().any(|word| word.contains("{node}")))
+});
 const NAME: Kind = Form("a name of letters, digits, `.`, `-`, `_` and `:`", is_name);
 const CPUS: Kind = Form("CPUs such as `0-3,8`", |text| cpus::parse(text).is_ok_and(|cpus| !cpus.is_empty()));
 const SSH: Kind = Form("a name for ssh, such as `ubuntu@10.0.0.12`", |text| {
@@ -77,7 +97,27 @@ static CLUSTER: Keys = Keys {
     name: "",
     text: "A cluster",
     keys: &[
-        key("launcher", LAUNCHER, "\"ssh\"", Is("\"ssh\""), "what starts the node of each machine"),
+        key(
+            "launcher",
+            LAUNCHER,
+            "\"ssh\"",
+            Is("\"auto\""),
+            "what starts the nodes; `auto` is `mpirun` in an allocation and for more than two machines, where Open MPI 4 is installed, else `ssh`",
+        ),
+        key(
+            "start",
+            START,
+            "\"srun -N{count} -w {hosts} --ntasks-per-node=1 {node}\"",
+            Means("`launcher`"),
+            "a command that starts all nodes, instead of `launcher`; `{node}`, `{hosts}` (with commas) and `{count}` are filled in",
+        ),
+        key(
+            "within",
+            Kind::Duration(1_000_000_000, 3_600_000_000_000),
+            "\"2m\"",
+            Is("\"20s\""),
+            "all nodes must be there within this",
+        ),
         key("deploy", Flag, "true", Is("false"), "copy this binary to each machine, as `--deploy` does"),
         key(
             "host",
@@ -113,7 +153,7 @@ static HOST: Keys = Keys {
         ),
         key("directory", Text, "\"/srv/bench\"", Means("the same as here"), "what paths in commands are relative to"),
         key("ssh", SSH, "\"ubuntu@bench-2\"", Means("`address`"), "what ssh connects to, where it is not the address"),
-        key("launcher", LAUNCHER, "\"local\"", Means("that of the file"), "`local` for the machine the lab is on"),
+        key("launcher", OWN_LAUNCHER, "\"local\"", Means("that of the file"), "`local` for the machine the lab is on"),
     ],
 };
 
@@ -144,19 +184,27 @@ pub fn parse(text: &str) -> Result<Hosts, Vec<Diagnostic>> {
     let section = Section::whole(&table, &CLUSTER, (), &report);
     section.check_keys();
     section.required("host");
-    let launcher = section.choice("launcher", LAUNCHERS).unwrap_or(Launcher::Ssh);
+    if section.has("launcher") && section.has("start") {
+        section.mistake("launcher", "`start` and `launcher` exclude each other", None);
+    }
+    let start = section.text("start").and_then(|text| study::words::split(&text).ok());
+    let launcher = section.choice("launcher", LAUNCHERS).unwrap_or(Launcher::Auto);
+    let launcher = if start.is_some() { Launcher::Start } else { launcher };
+    let within = section.duration_ns("within").map_or(WITHIN, Duration::from_nanos);
     let deploy = section.flag("deploy").unwrap_or(false);
     let sections = section.tables("host", "host");
     let hosts = sections.iter().map(|host| host.as_ref().and_then(read)).collect::<Vec<_>>();
     // What is wrong with one may be why another seems to be.
     if hosts.iter().all(Option::is_some) && !hosts.is_empty() {
         let hosts = hosts.iter().flatten().cloned().collect::<Vec<_>>();
-        for mistake in mistakes(&hosts, launcher) {
-            section.mistake("host", mistake, None);
+        // Of one place the first mistake is told.
+        let mistakes = mistakes(&hosts, launcher);
+        if !mistakes.is_empty() {
+            section.mistake("host", mistakes.join("; "), None);
         }
     }
     report.finish()?;
-    Ok(Hosts { launcher, deploy, hosts: hosts.into_iter().flatten().collect() })
+    Ok(Hosts { launcher, start, within, deploy, hosts: hosts.into_iter().flatten().collect() })
 }
 
 fn read(host: &Section<'_>) -> Option<HostPlan> {
@@ -169,7 +217,7 @@ fn read(host: &Section<'_>) -> Option<HostPlan> {
     let (quintain, directory) =
         (host.given("quintain", host.text("quintain")), host.given("directory", host.text("directory")));
     let (ssh, launcher) =
-        (host.given("ssh", host.text("ssh")), host.given("launcher", host.choice("launcher", LAUNCHERS)));
+        (host.given("ssh", host.text("ssh")), host.given("launcher", host.choice("launcher", OWN_LAUNCHERS)));
     let name = name?;
     Some(HostPlan {
         address: address?.unwrap_or_else(|| name.clone()),
@@ -224,9 +272,12 @@ pub fn short(text: &str) -> Result<Hosts, Vec<String>> {
         }
     }
     if wrong.is_empty() {
-        wrong = mistakes(&hosts, Launcher::Ssh);
+        wrong = mistakes(&hosts, Launcher::Auto);
     }
-    if wrong.is_empty() { Ok(Hosts { launcher: Launcher::Ssh, deploy: false, hosts }) } else { Err(wrong) }
+    if !wrong.is_empty() {
+        return Err(wrong);
+    }
+    Ok(Hosts { launcher: Launcher::Auto, start: None, within: WITHIN, deploy: false, hosts })
 }
 
 fn plan(name: String, role: Role) -> HostPlan {
@@ -278,7 +329,22 @@ fn mistakes(hosts: &[HostPlan], launcher: Launcher) -> Vec<String> {
         if !names.insert(&host.name) {
             wrong.push(format!("two machines are called `{}`", host.name));
         }
-        let is_local = host.launcher.unwrap_or(launcher) == Launcher::Local;
+        let launcher = host.launcher.unwrap_or(launcher);
+        if launcher == Launcher::Start && (&host.quintain, &host.directory) != (&hosts[0].quintain, &hosts[0].directory)
+        {
+            wrong.push(format!(
+                "`{}` has another `quintain` or `directory` than `{}`, and `start` starts both with one command",
+                host.name, hosts[0].name
+            ));
+        }
+        if launcher == Launcher::Mpirun && host.ssh.as_ref().unwrap_or(&host.address).contains(['@', ':']) {
+            wrong.push(format!(
+                "`{}`: mpirun takes a name or an address of IPv4, and the user from the configuration of ssh",
+                host.name
+            ));
+        }
+        // Of one machine, to try things out, it is meant.
+        let is_local = launcher == Launcher::Local || host.address.starts_with("127.");
         if !addresses.insert(&host.address) && !is_local {
             wrong.push(format!("two machines have the address `{}`", host.address));
         }
@@ -311,7 +377,7 @@ launcher = "local"
     #[test]
     fn a_file_says_which_machines() {
         let hosts = parse(GOOD).unwrap();
-        assert!(hosts.deploy && hosts.launcher == Launcher::Ssh);
+        assert!(hosts.deploy && hosts.launcher == Launcher::Auto && hosts.within.as_secs() == 20);
         let [s1, l1, here] = hosts.hosts.as_slice() else { panic!("{hosts:?}") };
         assert_eq!((s1.role, s1.address.as_str(), s1.launcher), (Role::Subject, "10.0.0.11", None));
         assert_eq!(
@@ -343,11 +409,36 @@ launcher = "local"
         );
         wrong(
             "[[host]]\nname = 'a'\nrole = 'load'\naddress = '10.0.0.1'\n[[host]]\nname = 'a'\nrole = 'load'\naddress = '10.0.0.1'",
+            &["1:1: no machine has the role `subject`: the server needs one; two machines are called `a`; \
+               two machines have the address `10.0.0.1`"],
+        );
+    }
+
+    #[test]
+    fn one_command_for_all() {
+        let machine = |name: &str, more: &str| {
+            let role = if name == "a" { "subject" } else { "load" };
+            format!("[[host]]\nname = '{name}'\nrole = '{role}'\n{more}\n")
+        };
+        let text =
+            "start = 'srun -N{count} {node}'\nwithin = '1m'\n".to_owned() + &machine("a", "") + &machine("b", "");
+        let hosts = parse(&text).unwrap();
+        assert_eq!((hosts.launcher, hosts.within.as_secs()), (Launcher::Start, 60));
+        assert_eq!(hosts.start.unwrap(), ["srun", "-N{count}", "{node}"]);
+        wrong(
+            &("start = 'srun quintain'\nlauncher = 'ssh'\n".to_owned() + &machine("a", "") + &machine("b", "")),
             &[
-                "1:1: no machine has the role `subject`: the server needs one",
-                "1:1: two machines are called `a`",
-                "1:1: two machines have the address `10.0.0.1`",
+                "1:9: `start` must be a command with `{node}` in it, not `srun quintain`",
+                "2:12: `start` and `launcher` exclude each other",
             ],
+        );
+        wrong(
+            &("start = '{node}'\n".to_owned() + &machine("a", "") + &machine("b", "directory = '/srv'")),
+            &["2:1: `b` has another `quintain` or `directory` than `a`, and `start` starts both with one command"],
+        );
+        wrong(
+            &("launcher = 'mpirun'\n".to_owned() + &machine("a", "ssh = 'me@a'") + &machine("b", "")),
+            &["2:1: `a`: mpirun takes a name or an address of IPv4, and the user from the configuration of ssh"],
         );
     }
 

@@ -10,29 +10,38 @@ use study::record::Role;
 use study::words;
 
 use crate::cluster::file::{HostPlan, Hosts, Launcher};
+use crate::cluster::gang::{self, Gang};
 use crate::cluster::link::Link;
+use crate::cluster::tls::Pipes;
 use crate::cluster::{ClusterError, Member, Reach};
 use crate::end::{End, saying};
 use crate::process::{Exit, Launch, Supervisor};
 use crate::{clock, cpus};
 
-/// All nodes must have said hello within this, whatever hangs.
-const HELLO: Duration = Duration::from_secs(20);
 /// A binary must have been copied within this.
 const DEPLOY: Duration = Duration::from_secs(120);
 /// Where copies are, in the home of the user there, each by its hash.
 const DEPLOYED: &str = ".cache/quintain";
 
+/// The nodes with their roles, and what started those that one command did.
+type Started = (Vec<(Role, Member)>, Option<Gang>);
+
 /// Starts all, and waits for all; every one that is not there has its line in the error.
-pub(super) fn all(
-    hosts: &Hosts,
-    reach: &Reach<'_>,
-    supervisor: &Supervisor,
-) -> Result<Vec<(Role, Member)>, ClusterError> {
-    let deadline = clock::now() + HELLO;
-    let started = hosts.hosts.iter().map(|host| {
-        let address = address(&host.address)?;
-        let link = one(hosts, host, reach, supervisor)?;
+pub(super) fn all(hosts: &Hosts, reach: &Reach<'_>, supervisor: &Supervisor) -> Result<Started, ClusterError> {
+    // Whatever hangs, all must have said hello by then.
+    let deadline = clock::now() + hosts.within;
+    let addresses = hosts.hosts.iter().map(|host| address(&host.address)).collect::<Vec<_>>();
+    let (gang, mut joined) = together(hosts, &addresses, deadline, reach, supervisor)?;
+    let mut joined = joined.drain(..);
+    let started = hosts.hosts.iter().zip(addresses).map(|(host, address)| {
+        let address = address?;
+        let link = match launcher(hosts, host) {
+            Launcher::Mpirun | Launcher::Start => {
+                let pipes = joined.next().unwrap_or_else(|| Err("it was not started".to_owned()))?;
+                Link::new(label(host), pipes.output, pipes.input, None).map_err(|error| error.to_string())
+            }
+            Launcher::Ssh | Launcher::Auto | Launcher::Local => one(hosts, host, reach, supervisor),
+        }?;
         Ok::<_, String>((host, address, link))
     });
     // Each must be started before the first is waited for.
@@ -42,7 +51,7 @@ pub(super) fn all(
         let member = started.and_then(|(host, address, link)| {
             let hello = hello(&link, deadline, reach)?;
             let cpus = cpus_of(host, &hello)?;
-            check(host, &hello, reach)?;
+            check(&hello, reach)?;
             Ok((host.role, Member { name: host.name.clone(), address, cpus, hello, link, path: None }))
         });
         match member {
@@ -51,7 +60,39 @@ pub(super) fn all(
             Err(text) => mistakes.push(format!("{}: {text}", label(host))),
         }
     }
-    if mistakes.is_empty() { Ok(members) } else { Err(ClusterError::Machines(mistakes)) }
+    if mistakes.is_empty() { Ok((members, gang)) } else { Err(ClusterError::Machines(mistakes)) }
+}
+
+/// What a gang has brought: its nodes in the order of their machines.
+type Together = (Option<Gang>, Vec<Result<Pipes, String>>);
+
+/// Starts the nodes that one command starts.
+fn together(
+    hosts: &Hosts,
+    addresses: &[Result<IpAddr, String>],
+    deadline: Instant,
+    reach: &Reach<'_>,
+    supervisor: &Supervisor,
+) -> Result<Together, ClusterError> {
+    let is_one = |host: &HostPlan| matches!(launcher(hosts, host), Launcher::Mpirun | Launcher::Start);
+    let mine = hosts.hosts.iter().zip(addresses).filter(|(host, _)| is_one(host)).collect::<Vec<_>>();
+    if mine.is_empty() {
+        return Ok((None, Vec::new()));
+    }
+    // All or none: without an address for each of them there is no one to wait for.
+    let wrong = mine.iter().filter_map(|(host, address)| Some(format!("{}: {}", label(host), address.as_ref().err()?)));
+    let wrong = wrong.collect::<Vec<_>>();
+    if !wrong.is_empty() {
+        return Err(ClusterError::Machines(wrong));
+    }
+    let machines = mine.iter().filter_map(|(host, address)| Some((*host, *address.as_ref().ok()?)));
+    let programs = mine.iter().map(|(host, _)| node(hosts, host, reach)).collect::<Vec<_>>();
+    let started = gang::start(hosts, &machines.collect::<Vec<_>>(), &programs, deadline, reach, supervisor);
+    match started {
+        Ok((gang, joined)) => Ok((Some(gang), joined)),
+        Err(_) if (reach.interrupted)() => Err(ClusterError::Interrupted),
+        Err(text) => Err(ClusterError::Machines(vec![text])),
+    }
 }
 
 /// Copies this binary to the machines that ssh reaches, all at once, where they lack it; every one that could not have it has its line in the error.
@@ -105,6 +146,17 @@ fn launcher(hosts: &Hosts, host: &HostPlan) -> Launcher {
     host.launcher.unwrap_or(hosts.launcher)
 }
 
+/// Decides what `auto` is: mpirun where it finds an allocation, or starts more than two machines at once; else ssh.
+pub(super) fn resolve(hosts: &mut Hosts, reach: &Reach<'_>) {
+    if hosts.launcher == Launcher::Auto {
+        let remote = hosts.hosts.iter().filter(|host| launcher(hosts, host) == Launcher::Auto);
+        let machines = remote.clone().count();
+        // It takes names alone, and no addresses of IPv6.
+        let fits = remote.clone().all(|host| !host.ssh.as_ref().unwrap_or(&host.address).contains(['@', ':']));
+        hosts.launcher = if fits && gang::is_better(machines, reach) { Launcher::Mpirun } else { Launcher::Ssh };
+    }
+}
+
 /// `l2 (10.0.0.13)`.
 fn label(host: &HostPlan) -> String {
     if host.name == host.address { host.name.clone() } else { format!("{} ({})", host.name, host.address) }
@@ -120,20 +172,23 @@ fn address(text: &str) -> Result<IpAddr, String> {
     first.copied().ok_or_else(|| format!("`{text}` has no address"))
 }
 
+/// The command of a node, without its channel.
+fn node(hosts: &Hosts, host: &HostPlan, reach: &Reach<'_>) -> Vec<String> {
+    let directory = host.directory.clone().unwrap_or_else(|| reach.directory.display().to_string());
+    let deployed = format!("{DEPLOYED}/{}", reach.build);
+    let is_deployed = hosts.deploy && launcher(hosts, host) != Launcher::Local;
+    let program = if is_deployed { Some(deployed.as_str()) } else { host.quintain.as_deref() };
+    [program.unwrap_or("quintain"), "node", "--directory", &directory].map(str::to_owned).to_vec()
+}
+
 /// Starts one node, or the client that reaches its machine.
 fn one(hosts: &Hosts, host: &HostPlan, reach: &Reach<'_>, supervisor: &Supervisor) -> Result<Link, String> {
-    let directory = host.directory.clone().unwrap_or_else(|| reach.directory.display().to_string());
-    let node =
-        |program: &str| ["exec", program, "node", "--stdio", "--directory", &directory].map(str::to_owned).to_vec();
-    let deployed = format!("{DEPLOYED}/{}", reach.build);
-    let command = match launcher(hosts, host) {
-        Launcher::Local => node("quintain")[1..].to_vec(),
-        Launcher::Ssh => {
-            let there = if hosts.deploy { Some(deployed.as_str()) } else { host.quintain.as_deref() };
-            let words = words::join(&node(there.unwrap_or("quintain")));
-            ssh(host.ssh.as_deref().unwrap_or(&host.address), &words)
-        }
-    };
+    let mut command = node(hosts, host, reach);
+    command.push("--stdio".to_owned());
+    if launcher(hosts, host) != Launcher::Local {
+        let words = format!("exec {}", words::join(&command));
+        command = ssh(host.ssh.as_deref().unwrap_or(&host.address), &words);
+    }
     let environment = Default::default();
     let launch =
         Launch { cpus: &[], words: &command, directory: Path::new("/"), environment: &environment, talk: true };
@@ -177,7 +232,7 @@ fn cpus_of(host: &HostPlan, hello: &Hello) -> Result<Vec<study::record::Cpu>, St
 }
 
 /// Whether it can be worked with.
-fn check(_host: &HostPlan, hello: &Hello, reach: &Reach<'_>) -> Result<(), String> {
+fn check(hello: &Hello, reach: &Reach<'_>) -> Result<(), String> {
     if hello.protocol != PROTOCOL || hello.build != reach.build {
         let short = |build: &str| build.chars().take(12).collect::<String>();
         return Err(format!(

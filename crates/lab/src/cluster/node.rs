@@ -16,8 +16,9 @@ use crate::end::End;
 use crate::generator::Generator;
 use crate::lines::{Lines, Writer, parse};
 use crate::process::{Supervisor, wait_readable};
+use crate::server::Ground;
 use crate::spinner::Spinner;
-use crate::subject::{Ground, Seen, Subject};
+use crate::subject::{Seen, Subject};
 use crate::{build, clock, network};
 
 /// A node whose lab is gone may take so long to end what it has started before it just exits; its watchdog and the kernel do the rest.

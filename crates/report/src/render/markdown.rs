@@ -393,7 +393,30 @@ mod tests {
             let behind = text.split(&format!("# {heading}\n")).nth(1).unwrap_or_default();
             behind.split("\n#").next().unwrap_or_default().to_owned()
         };
-        assert_snapshot!(of("Generators, median over trials \\[least, largest\\]"), @"");
+        assert_snapshot!(of("Generators, median over trials \\[least, largest\\]"), @r"
+
+        | design point | generator | p50 | p99 | rate | share of requests | busy | limited by |
+        |---|---|---:|---:|---:|---:|---:|---|
+        | c-epoll | l1 | 790.5 \[766.0, 798.7\] µs | 1.87 \[1.83, 1.91\] ms | 23.7 \[23.4, 24.1\] k/s | 33 \[33, 34\] % | 40 \[40, 40\] % | server |
+        | c-epoll | l2 | 778.2 \[766.0, 798.7\] µs | 1.85 \[1.81, 1.94\] ms | 23.8 \[23.2, 24.3\] k/s | 33 \[33, 34\] % | 40 \[40, 40\] % | server |
+        | c-epoll | l3 | 778.2 \[766.0, 790.5\] µs | 1.89 \[1.81, 2.04\] ms | 23.8 \[23.5, 24.2\] k/s | 33 \[33, 34\] % | 40 \[40, 40\] % | server |
+        | go | l1 | 1.04 \[1.03, 1.06\] ms | 2.57 \[2.44, 2.64\] ms | 17.8 \[17.5, 18.1\] k/s | 39 \[39, 40\] % | 40 \[40, 40\] % | latency |
+        | go | l2 | 1.05 \[1.04, 1.06\] ms | 2.56 \[2.44, 2.70\] ms | 17.7 \[17.5, 17.9\] k/s | 39 \[39, 39\] % | 40 \[40, 40\] % | latency |
+        | go | l3 | 1.89 \[1.86, 1.91\] ms | 4.59 \[4.23, 4.69\] ms | 9.88 \[9.70, 9.98\] k/s | 22 \[21, 22\] % | 40 \[40, 40\] % | network |
+        | rust-tokio | l1 | 950.3 \[929.8, 954.4\] µs | 2.24 \[2.09, 2.38\] ms | 19.6 \[19.5, 20.0\] k/s | 43 \[42, 43\] % | 40 \[40, 40\] % | latency |
+        | rust-tokio | l2 | 2.80 \[2.77, 2.87\] ms | 6.91 \[5.93, 7.77\] ms | 6.57 \[6.48, 6.77\] k/s | 14 \[14, 15\] % | 40 \[40, 40\] % | network |
+        | rust-tokio | l3 | 933.9 \[929.8, 954.4\] µs | 2.28 \[2.21, 2.34\] ms | 19.9 \[19.6, 20.0\] k/s | 43 \[42, 43\] % | 40 \[40, 40\] % | latency |
+
+        <details><summary>Other metrics</summary>
+
+        | server | p90 | p95 | p99.9 | transfer | errors | error share | server CPU per request | generator CPU per request | server RSS | server memory |
+        |---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|
+        | c-epoll | 1.234 ±0.006 ms | 1.409 ±0.008 ms | 3.50 ±0.04 ms | 279 ±1 KiB/s | 0 ±0 | 0 ±0 | 13.45 ±0.07 µs | 16.82 ±0.09 µs | 2.681 ±0.007 MiB | 206 ±8 KiB |
+        | go | 2.13 ±0.02 ms\* | 2.57 ±0.02 ms\* | 6.27 ±0.78 ms\* | 177.3 ±0.8 KiB/s\* | 0 ±0\* | 0 ±0\* | 11.01 ±0.05 µs\* | 26.4 ±0.1 µs\* | 2.681 ±0.007 MiB\* | 206 ±7 KiB\* |
+        | rust-tokio | 2.44 ±0.02 ms\* | 3.31 ±0.03 ms\* | 7.96 ±1.27 ms\* | 1.07890 ±\<0.00001 GiB/s\* | 0 ±0\* | 0 ±0\* | 10.86 ±0.03 µs\* | 26.07 ±0.08 µs\* | 2.682 ±0.007 MiB\* | 207 ±7 KiB\* |
+
+        </details>
+        ");
         assert_snapshot!(of("Cluster").split("<details>").next().unwrap_or_default(), @"
 
         | machine | role | address | processor | CPUs | interface speed | received from the server | round trip |

@@ -170,7 +170,7 @@ mod tests {
         c-epoll: mean latency 840 ±4 µs, throughput 71.4 ±0.4 k/s, p99 latency 1.876 ±0.028 ms.
         Not ranked: go (network-bound); rust-tokio (network-bound).
 
-        cluster: s1 subject (32 CPUs), l1 l2 l3 load (8 CPUs each); round trips 40.0 µs to 48.0 µs; clocks within 23.0 µs
+        cluster: s1 subject (32 CPUs), l1 l2 l3 load (8 each); round trips 40.0 to 48.0 µs; clocks within 23.0 µs
 
         server          throughput      mean latency               p50              p99  errors  n  limited by
         c-epoll      71.4 ±0.4 k/s         840 ±4 µs         782 ±5 µs  1.876 ±0.028 ms       0  8  server
@@ -196,13 +196,11 @@ mod tests {
         Columns hidden (terminal too narrow): share of requests, busy.
 
         Warnings
+          l2: its p50 is 3.0 times that of l1 and l3 in 8 of 24 trials: its link was full, 1.08 of 1.09 GiB/s
+          l3: its p50 is 1.8 times that of l1 and l2 in 8 of 24 trials: another path, or a slow machine
           network-bound in 16 of 24 trials (2 design points)
-          generators differ from each other in 16 of 24 trials (2 design points)
           doctor: virtualisation: this is a virtual machine (KVM)
-          doctor on s1: virtualisation: this is a virtual machine (KVM)
-          doctor on l1: virtualisation: this is a virtual machine (KVM)
-          doctor on l2: virtualisation: this is a virtual machine (KVM)
-          doctor on l3: virtualisation: this is a virtual machine (KVM)
+          doctor on s1, l1, l2, l3: virtualisation: this is a virtual machine (KVM)
 
         load pingpong, closed loop, 60 clients
         run cluster-20261120-210500 on example (Example CPU @ 2.50GHz, 3 CPUs, Linux 6.12.0)

@@ -1,13 +1,10 @@
-//! The machines of a cluster, and what the generator on each of them did.
+//! What the generator on each machine of a cluster did.
 
 use analysis::findings::{AgentFinding, Findings, MedianRange, Row};
 use analysis::number;
 use analysis::words::limit_word;
-use study::record::Node;
 
-use super::cells::shown;
-use super::machine;
-use crate::document::{Block, Cell, Head, Section, Table};
+use crate::document::Table;
 
 /// A generator a line, with its row; `None` where no load came from several machines.
 pub(crate) fn table(f: &Findings) -> Option<Table> {
@@ -53,37 +50,4 @@ fn limited_by(agent: &AgentFinding) -> String {
     let Some((limit, most)) = agent.limits.iter().max_by_key(|(_, count)| **count) else { return String::new() };
     let all = agent.limits.values().sum::<usize>();
     if *most == all { limit_word(*limit).to_owned() } else { format!("{} ({most}/{all})", limit_word(*limit)) }
-}
-
-/// The machines: a table, and the facts of each behind it.
-pub(crate) fn nodes(section: &mut Section, f: &Findings) {
-    if f.nodes.is_empty() {
-        return;
-    }
-    section.long(Block::Heading("Cluster".to_owned()));
-    let heads = ["machine", "role", "address", "processor"].map(Head::text);
-    let numbers = ["CPUs", "interface speed", "received from the server", "round trip"].map(Head::number);
-    let heads = heads.into_iter().chain(numbers).collect();
-    section.long(Block::Table(Table { heads, rows: f.nodes.iter().map(cells).collect(), ..Table::default() }));
-    for node in &f.nodes {
-        let mut blocks = vec![Block::Pairs(machine::facts(&node.host))];
-        blocks.extend(machine::checks(&node.doctor).map(Block::Table));
-        section.long(Block::Fold(format!("Machine {}", node.name), blocks));
-    }
-}
-
-fn cells(node: &Node) -> Vec<Cell> {
-    let speed = node.interface.as_ref().and_then(|interface| interface.speed_mbit_per_s);
-    let speed = speed.map_or_else(|| "–".to_owned(), |mbit| format!("{mbit} Mbit/s"));
-    let link = |pick: fn(&study::record::Link) -> f64, unit| {
-        node.link.as_ref().map_or_else(|| "–".to_owned(), |link| shown(pick(link), unit))
-    };
-    let words = [node.name.as_str(), node.role.word(), &node.address, &node.host.cpu_model].map(Cell::new);
-    let numbers = [
-        node.host.cpus.len().to_string(),
-        speed,
-        link(|link| link.receive_bytes_per_s, "bytes/s"),
-        link(|link| link.round_trip_ns_p50, "ns"),
-    ];
-    words.into_iter().chain(numbers.map(Cell::new)).collect()
 }

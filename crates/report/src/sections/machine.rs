@@ -2,9 +2,8 @@
 
 use analysis::findings::Findings;
 use analysis::number;
-use study::record::{BuildOutcome, Finding, FindingState, Host};
+use study::record::{BuildOutcome, Finding, FindingState, Host, Node};
 
-use super::agents;
 use super::cells::shown;
 use crate::document::{Block, Cell, Head, Section, Table, Tone};
 
@@ -19,7 +18,7 @@ pub(crate) fn section(f: &Findings) -> Option<Section> {
         section.long(Block::Heading("Builds".to_owned()));
         section.long(Block::Table(table));
     }
-    agents::nodes(&mut section, f);
+    nodes(&mut section, f);
     let details = vec![Block::Pairs(details(f))];
     section.long(Block::Fold("Versions, kernel settings, mitigations".to_owned(), details));
     Some(section)
@@ -150,4 +149,37 @@ fn builds(f: &Findings) -> Option<Table> {
     let rows: Vec<Vec<Cell>> = f.builds.iter().map(cells).collect();
     let heads = ["build", "outcome", "took", "why"].map(Head::text).to_vec();
     (!rows.is_empty()).then(|| Table { heads, rows, ..Table::default() })
+}
+
+/// The machines: a table, and the facts of each behind it.
+fn nodes(section: &mut Section, f: &Findings) {
+    if f.nodes.is_empty() {
+        return;
+    }
+    section.long(Block::Heading("Cluster".to_owned()));
+    let heads = ["machine", "role", "address", "processor"].map(Head::text);
+    let numbers = ["CPUs", "interface speed", "received from the server", "round trip"].map(Head::number);
+    let heads = heads.into_iter().chain(numbers).collect();
+    section.long(Block::Table(Table { heads, rows: f.nodes.iter().map(node_cells).collect(), ..Table::default() }));
+    for node in &f.nodes {
+        let mut blocks = vec![Block::Pairs(facts(&node.host))];
+        blocks.extend(checks(&node.doctor).map(Block::Table));
+        section.long(Block::Fold(format!("Machine {}", node.name), blocks));
+    }
+}
+
+fn node_cells(node: &Node) -> Vec<Cell> {
+    let speed = node.interface.as_ref().and_then(|interface| interface.speed_mbit_per_s);
+    let speed = speed.map_or_else(|| "–".to_owned(), |mbit| format!("{mbit} Mbit/s"));
+    let link = |pick: fn(&study::record::Link) -> f64, unit| {
+        node.link.as_ref().map_or_else(|| "–".to_owned(), |link| shown(pick(link), unit))
+    };
+    let words = [node.name.as_str(), node.role.word(), &node.address, &node.host.cpu_model].map(Cell::new);
+    let numbers = [
+        node.host.cpus.len().to_string(),
+        speed,
+        link(|link| link.receive_bytes_per_s, "bytes/s"),
+        link(|link| link.round_trip_ns_p50, "ns"),
+    ];
+    words.into_iter().chain(numbers.map(Cell::new)).collect()
 }

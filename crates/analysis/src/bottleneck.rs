@@ -1,0 +1,228 @@
+//! What one measurement says of its bottleneck: of the whole load, or of one generator's part of it.
+
+use study::record::{Calibration, Limit, Measurement, Record, SubjectUse, Verdict, Worker};
+
+use crate::latency::Latency;
+use crate::number::{count, percent};
+use crate::value::errors_total;
+use crate::waiting::starved_ns;
+use crate::{histogram, silence};
+
+/// A worker that was ready but not run for more than this share of the time did not have its processor to itself.
+pub(crate) const RUN_QUEUE_SHARE: f64 = 0.05;
+/// Fewer clients in back-off than this share of all are not worth a word.
+const BACKOFF_SHARE: f64 = 0.01;
+/// A worker or subject above this share of its processors is busy.
+pub const BUSY: f64 = 0.8;
+/// Lag of the generator's thread over latency, both p99, that is still harmless.
+const LAG_SHARE: f64 = 0.1;
+/// An offered load is met within this ...
+const RATE_TOLERANCE: f64 = 0.01;
+/// ... or within so many standard deviations of a Poisson count.
+const RATE_SIGMAS: f64 = 3.0;
+/// Share of the calibrated peak rate above which the generator is near its end.
+const NEAR_PEAK: f64 = 0.9;
+
+/// Who was the limit of a load whose subject nobody watched (`quintain load`): the generator, neither, or the other side.
+pub fn judge_load(measurement: &Measurement) -> Verdict {
+    limit(measurement, None, None, 0)
+}
+
+/// Who was the limit of the part of one generator, of several that share a load.
+pub(crate) fn of_agent(part: &Measurement, record: &Record) -> Verdict {
+    limit(part, Some(subject_busy(&record.subject)), None, starved_ns(record))
+}
+
+/// Whether a generator had no CPU time to spare, or was late in sending.
+pub(crate) fn is_occupied(measurement: &Measurement) -> bool {
+    generator_wanting(measurement).is_some_and(|share| share > BUSY) || own_lag(measurement).is_some()
+}
+
+/// Share of its processors that the subject used; `None` where it was not measured.
+///
+/// It cannot use more of them than it has threads: one thread on four processors is saturated at one.
+pub fn subject_busy(subject: &SubjectUse) -> Option<f64> {
+    let cpus = subject.cpus.len() as f64;
+    let usable = if subject.threads_max > 0 { cpus.min(f64::from(subject.threads_max)) } else { cpus };
+    let available = subject.measured_ns as f64 * usable;
+    (available > 0.0).then(|| subject.user_ns.saturating_add(subject.system_ns) as f64 / available)
+}
+
+/// Share of its processor that the busiest worker used, without what it spent polling for the next intended send.
+pub fn generator_busy(measurement: &Measurement) -> Option<f64> {
+    let share = |worker: &Worker| worker.cpu_ns.saturating_sub(worker.spin_ns) as f64 / worker.wall_ns as f64;
+    measurement.workers.iter().filter(|worker| worker.wall_ns > 0).map(share).max_by(f64::total_cmp)
+}
+
+/// Share of the time that a worker was ready but another process had its processor; of the worker that waited longest.
+fn generator_waiting(measurement: &Measurement) -> f64 {
+    measurement.workers.iter().map(waiting).fold(0.0, f64::max)
+}
+
+pub(crate) fn waiting(worker: &Worker) -> f64 {
+    worker.run_queue_ns.unwrap_or(0) as f64 / (worker.wall_ns as f64).max(1.0)
+}
+
+/// Share of the time that a worker ran or was ready to: near 1 it had no time to spare, whoever had its processor.
+fn generator_wanting(measurement: &Measurement) -> Option<f64> {
+    let ran = |worker: &Worker| worker.cpu_ns.saturating_sub(worker.spin_ns) as f64 / worker.wall_ns as f64;
+    let workers = measurement.workers.iter().filter(|worker| worker.wall_ns > 0);
+    workers.map(|worker| ran(worker) + waiting(worker)).max_by(f64::total_cmp)
+}
+
+pub(crate) fn verdict(limited_by: Limit, reason: String) -> Verdict {
+    Verdict { limited_by, reasons: vec![reason] }
+}
+
+/// `subject`: outer `None` when nobody watched it, inner when it could not be measured.
+pub(crate) fn limit(
+    measurement: &Measurement,
+    subject: Option<Option<f64>>,
+    calibration: Option<&Calibration>,
+    starved_ns: u64,
+) -> Verdict {
+    let busy = subject.flatten();
+    let generator = generator_busy(measurement);
+    let mut verdict = match measurement.offered_per_s {
+        // Whoever is asked and says nothing is what is waited for, however busy anybody was before.
+        _ if let Some(silent_ns) = silence::hung(measurement, starved_ns) => {
+            verdict(Limit::Subject, silence::words(measurement, silent_ns))
+        }
+        Some(offered) => open(measurement, offered, busy),
+        None => closed(measurement, subject.is_some(), busy, calibration),
+    };
+    verdict.reasons.push(match generator {
+        Some(share) => {
+            let waiting = generator_waiting(measurement);
+            let waited = format!(", one worker waited for a CPU {} of the time", percent(waiting));
+            let waited = if waiting > RUN_QUEUE_SHARE { waited.as_str() } else { "" };
+            format!("the generator's busiest worker was {} busy{waited}", percent(share))
+        }
+        None => "the generator's CPU time is unknown".to_owned(),
+    });
+    match (subject, busy) {
+        (None, _) => {}
+        (Some(_), Some(share)) => verdict.reasons.push(format!("the server was {} busy", percent(share))),
+        (Some(_), None) => verdict.reasons.push("the server's CPU time is unknown".to_owned()),
+    }
+    verdict
+}
+
+fn p99(stored: &Option<study::record::Histogram>) -> f64 {
+    stored.as_ref().and_then(histogram::read).and_then(|histogram| histogram.quantile(0.99)).unwrap_or(0.0)
+}
+
+/// The generator's own lag over the latency, both p99, where it does harm.
+fn own_lag(measurement: &Measurement) -> Option<f64> {
+    let latency = Latency::of(measurement).and_then(|latency| latency.estimate().quantile(0.99))?.value;
+    let lag = p99(&measurement.lag_thread);
+    (lag > LAG_SHARE * latency).then_some(lag / latency)
+}
+
+fn open(measurement: &Measurement, offered: f64, subject: Option<f64>) -> Verdict {
+    if let Some(share) = own_lag(measurement) {
+        let share = percent(share);
+        return verdict(Limit::Generator, format!("its own send lag at p99 is {share} of the p99 latency"));
+    }
+    let seconds = measurement.duration_ns as f64 / 1e9;
+    let asked = offered * seconds;
+    let tolerance = allowed_shortfall(asked);
+    let answered = measurement.requests as f64;
+    let share = percent(answered / asked.max(1.0));
+    if answered >= asked - tolerance {
+        return verdict(Limit::Neither, format!("{share} of the offered load was answered"));
+    }
+    let missed = format!("only {share} of the offered load was answered");
+    if answered + errors_total(measurement) as f64 >= asked - tolerance {
+        return verdict(Limit::Subject, format!("{missed}, the rest failed"));
+    }
+    if subject.is_some_and(|share| share > BUSY) {
+        return verdict(Limit::Subject, format!("{missed}, its CPUs were busy"));
+    }
+    if let Some(clients) = mostly_backing_off(measurement) {
+        return verdict(Limit::Subject, format!("{missed}, it lost connections: {clients}"));
+    }
+    if p99(&measurement.lag_connection) > p99(&measurement.lag_thread) {
+        return verdict(Limit::Subject, format!("{missed}, no connection was free: it was slow to respond"));
+    }
+    if all_wait(measurement) {
+        return verdict(Limit::Subject, format!("{missed}, every connection was waiting for a response at the end"));
+    }
+    verdict(Limit::Generator, format!("{missed}, and the server was not saturated"))
+}
+
+/// Whether all connections had all that they may have in flight when measuring ended, so that what was not sent waited for the subject.
+fn all_wait(measurement: &Measurement) -> bool {
+    let room = u64::from(measurement.clients).saturating_mul(u64::from(measurement.pipeline));
+    measurement.unsent > 0 && measurement.unfinished >= room
+}
+
+/// Of so many requests that a timetable wants, so many may be missing at its end: a share, or what chance makes of a Poisson count.
+pub(crate) fn allowed_shortfall(asked: f64) -> f64 {
+    (RATE_TOLERANCE * asked).max(RATE_SIGMAS * asked.sqrt())
+}
+
+fn closed(
+    measurement: &Measurement,
+    watched: bool,
+    subject: Option<f64>,
+    calibration: Option<&Calibration>,
+) -> Verdict {
+    if subject.is_some_and(|share| share > BUSY) {
+        return verdict(Limit::Subject, "its CPUs were busy".to_owned());
+    }
+    if generator_wanting(measurement).is_some_and(|share| share > BUSY) {
+        if !generator_busy(measurement).is_some_and(|share| share > BUSY) {
+            return verdict(Limit::Generator, "it had no CPU of its own".to_owned());
+        }
+        let beside = match (watched, subject) {
+            (true, Some(_)) => "it was saturated while the server had spare CPU",
+            _ => "it was busy, and the server's spare CPU is unknown",
+        };
+        return verdict(Limit::Generator, beside.to_owned());
+    }
+    let rate = measurement.rate_per_s();
+    let near = calibration.filter(|calibration| rate > NEAR_PEAK * calibration.rate_max_per_s);
+    // What a null server could not do bounds no generator.
+    if let Some(near) = near.filter(|calibration| calibration.generator_busy.is_none_or(|share| share > BUSY)) {
+        let share = percent(rate / near.rate_max_per_s);
+        let server = if near.server.is_empty() { "a null server" } else { &near.server };
+        let reason = format!("the rate is {share} of what it reaches here over {} against {server}", near.protocol);
+        return verdict(Limit::Generator, reason);
+    }
+    if let Some(clients) = mostly_backing_off(measurement) {
+        return verdict(Limit::Subject, format!("it lost connections: {clients}"));
+    }
+    let clients = match backing_off(measurement) {
+        Some(_) => on_average(f64::from(measurement.clients) - measurement.in_backoff_mean, measurement),
+        None => count(u64::from(measurement.clients), "client"),
+    };
+    // Without a look at the subject's processors only the simplest case is sure: not even one client for each worker.
+    if watched || measurement.clients <= measurement.threads {
+        return verdict(Limit::Latency, format!("nothing was saturated: {clients} waited for responses"));
+    }
+    verdict(Limit::Subject, format!("{clients} waited for responses while the generator had CPU to spare"))
+}
+
+/// Errors by kind.
+pub(crate) fn kinds(errors: &std::collections::BTreeMap<String, u64>) -> String {
+    errors.iter().map(|(kind, count)| format!("{count} {kind}")).collect::<Vec<_>>().join(", ")
+}
+
+/// `on average 12 of 20 clients`, of a mean number of clients.
+fn on_average(mean: f64, measurement: &Measurement) -> String {
+    let mean = if mean < 10.0 { format!("{mean:.1}") } else { format!("{mean:.0}") };
+    format!("on average {} of {}", mean.trim_end_matches(".0"), count(u64::from(measurement.clients), "client"))
+}
+
+/// Clients in back-off, in words, where there were any to speak of.
+pub(crate) fn backing_off(measurement: &Measurement) -> Option<String> {
+    let mean = measurement.in_backoff_mean;
+    (mean > BACKOFF_SHARE * f64::from(measurement.clients))
+        .then(|| format!("{} were in the generator's back-off after lost connections", on_average(mean, measurement)))
+}
+
+/// The same where most were.
+fn mostly_backing_off(measurement: &Measurement) -> Option<String> {
+    backing_off(measurement).filter(|_| measurement.in_backoff_mean > f64::from(measurement.clients) / 2.0)
+}

@@ -1,0 +1,40 @@
+//! The body of the fuzz target of cluster files, on its seeds, on cut and bent seeds: what stable can do of fuzzing.
+
+#[path = "../../../fuzz/cluster.rs"]
+mod cluster;
+
+use std::path::Path;
+
+use lab::cluster::file::{parse, short};
+
+fn seeds() -> Vec<Vec<u8>> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/seeds/cluster_file");
+    let mut paths = std::fs::read_dir(folder).unwrap().map(|file| file.unwrap().path()).collect::<Vec<_>>();
+    paths.sort();
+    paths.iter().map(|path| std::fs::read(path).unwrap()).collect()
+}
+
+#[test]
+fn seeds_reach_every_end() {
+    let seeds = seeds();
+    let texts = seeds.iter().map(|seed| str::from_utf8(seed).unwrap()).collect::<Vec<_>>();
+    let files = texts.iter().filter(|text| parse(text).is_ok()).count();
+    let lists = texts.iter().filter(|text| short(text).is_ok()).count();
+    assert!(files >= 2 && lists >= 1 && files + lists < texts.len(), "{files} {lists}");
+}
+
+#[test]
+fn cut_and_bent_seeds_pass() {
+    for seed in seeds() {
+        for at in 0..=seed.len() {
+            cluster::cluster_file(&seed[..at]);
+            for byte in [0, b'"', b'\n', b'-', b'=', b'[', b'9', 0xff] {
+                let mut bent = seed.clone();
+                if let Some(place) = bent.get_mut(at) {
+                    *place = byte;
+                }
+                cluster::cluster_file(&bent);
+            }
+        }
+    }
+}

@@ -1,0 +1,24 @@
+//! What is asserted of any list of machines.
+
+use lab::cluster::file::{HOSTS_MAX, Hosts, parse, short};
+use study::record::Role;
+
+/// Any text is a cluster, as a file or in short, or has mistakes; a cluster has one server, a generator, and no word that ssh would take for an option.
+pub(crate) fn cluster_file(bytes: &[u8]) {
+    let Ok(text) = std::str::from_utf8(bytes) else { return };
+    match parse(text) {
+        Ok(hosts) => holds(&hosts),
+        Err(mistakes) => assert!(!mistakes.is_empty()),
+    }
+    match short(text) {
+        Ok(hosts) => holds(&hosts),
+        Err(mistakes) => assert!(!mistakes.is_empty()),
+    }
+}
+
+fn holds(hosts: &Hosts) {
+    let count = |role| hosts.hosts.iter().filter(|host| host.role == role).count();
+    assert!(count(Role::Subject) == 1 && (1..HOSTS_MAX).contains(&count(Role::Load)), "{hosts:?}");
+    let words = hosts.hosts.iter().flat_map(|host| [Some(&host.name), Some(&host.address), host.ssh.as_ref()]);
+    assert!(words.flatten().all(|word| !word.starts_with('-') && !word.contains(' ')), "{hosts:?}");
+}

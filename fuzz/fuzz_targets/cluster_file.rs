@@ -1,0 +1,6 @@
+#![no_main]
+
+#[path = "../cluster.rs"]
+mod cluster;
+
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| cluster::cluster_file(bytes));
