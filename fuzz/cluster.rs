@@ -1,16 +1,16 @@
 //! What is asserted of any list of machines.
 
-use lab::cluster::file::{HOSTS_MAX, Hosts, parse, short};
+use lab::cluster::file::{HOSTS_MAX, Hosts, STUDY, parse, short};
 use study::record::Role;
 
 /// Any text is a cluster, as a file or in short, or has mistakes; a cluster has one server, a generator, and no word that ssh would take for an option.
 pub(crate) fn cluster_file(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
-    match parse(text) {
+    match parse(text, STUDY) {
         Ok(hosts) => holds(&hosts),
         Err(mistakes) => assert!(!mistakes.is_empty()),
     }
-    match short(text) {
+    match short(text, STUDY) {
         Ok(hosts) => holds(&hosts),
         Err(mistakes) => assert!(!mistakes.is_empty()),
     }

@@ -2,7 +2,9 @@
 //! the trial. In the merged numbers a slow one disappears (docs/METHOD.md).
 
 use study::WarningKind;
-use study::record::{Agent, Limit, Link, Measurement, NetworkCounters, Node, Record, Role, Verdict};
+use study::record::{
+    Agent, IdlePolicy, Limit, Link, Measurement, NetworkCounters, Node, Outcome, Record, Role, SubjectUse, Verdict,
+};
 
 use crate::bottleneck::{self, BUSY};
 use crate::findings::{AgentFinding, MedianRange, Row, Warning};
@@ -98,6 +100,47 @@ pub(crate) fn worst(mut of_all: Verdict, record: &Record, nodes: &[Node]) -> Ver
         of_all.reasons.push("the path to the server was not measured".to_owned());
     }
     of_all
+}
+
+/// What is said of a load from several machines without a study.
+pub(crate) struct OfLoad {
+    /// Of the whole load.
+    pub(crate) verdict: Verdict,
+    pub(crate) agents: Vec<AgentFinding>,
+    pub(crate) warnings: Vec<study::Warning>,
+}
+
+/// The same rules for a load whose server nobody watched. `of_all` is the verdict of all generators together.
+pub(crate) fn of_load(of_all: Verdict, measurement: &Measurement, agents: &[Agent]) -> OfLoad {
+    if agents.is_empty() {
+        return OfLoad { verdict: of_all, agents: Vec::new(), warnings: Vec::new() };
+    }
+    let mut record = Record {
+        version: study::record::RECORD_VERSION,
+        point: 0,
+        factors: Default::default(),
+        block: 0,
+        order: 0,
+        seed: 0,
+        step: None,
+        started: String::new(),
+        elapsed_ns: measurement.duration_ns,
+        ready_ns: None,
+        idle: IdlePolicy::Machine,
+        outcome: Outcome::Measured(measurement.clone()),
+        subject: SubjectUse::default(),
+        proxies: Vec::new(),
+        generator_cpus: Vec::new(),
+        cpus_shared: false,
+        network: NetworkCounters::default(),
+        verdict: None,
+        probes: Default::default(),
+        warnings: Vec::new(),
+        agents: agents.to_vec(),
+    };
+    let of_agents = judge_agents(&record, &[]);
+    record.agents.iter_mut().zip(of_agents).for_each(|(agent, verdict)| agent.verdict = Some(verdict));
+    OfLoad { verdict: worst(of_all, &record, &[]), agents: over_trials(&[&record]), warnings: warnings(&record) }
 }
 
 /// Whether a server that seems to be the limit of its trial may be reached by a path that is it: nobody measured that path, and what speaks

@@ -30,7 +30,9 @@ pub fn judge_load(measurement: &Measurement) -> Verdict {
 
 /// Who was the limit of the part of one generator, of several that share a load.
 pub(crate) fn of_agent(part: &Measurement, record: &Record) -> Verdict {
-    limit(part, Some(subject_busy(&record.subject)), None, starved_ns(record))
+    // Nobody watched the server of a load without a study.
+    let subject = (record.subject.measured_ns > 0).then(|| subject_busy(&record.subject));
+    limit(part, subject, None, starved_ns(record))
 }
 
 /// Whether a generator had no CPU time to spare, or was late in sending.

@@ -64,7 +64,8 @@ pub use comparisons::blocks_needed;
 pub use findings::{Findings, SearchBound};
 pub use journey::{JourneyReport, OperationReport};
 pub use load::{
-    CensoredReport, Generator, IntervalOrNote, LOAD_LEVEL, LOAD_QUANTILES, LOAD_VERSION, LatencyNs, LoadReport, load,
+    CensoredReport, Generator, IntervalOrNote, LOAD_LEVEL, LOAD_QUANTILES, LOAD_VERSION, LatencyNs, LoadReport,
+    is_elsewhere, load,
 };
 pub use raw_whip::raw_whip;
 pub use search::{FIND_VERSION, FindReport, Search, find, next, step};

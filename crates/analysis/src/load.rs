@@ -6,15 +6,15 @@ use std::net::SocketAddr;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use stats::Bound;
-use study::record::{Censored, Histogram, Limit, Measurement, Volley};
+use study::record::{Agent, Censored, Histogram, Limit, Measurement, Volley};
 use study::spec::{Connection, Protocol};
 
 use crate::cache::{self, CacheReport};
-use crate::findings::{Clock, Estimate};
+use crate::findings::{AgentFinding, Clock, Estimate};
 use crate::journey::{self, JourneyReport};
 use crate::latency::{self, Latency};
 use crate::spread::{SpreadNs, known_quantile, spread};
-use crate::{histogram, silence, value, verdict};
+use crate::{agents, histogram, silence, value, verdict};
 
 /// The version of [`LoadReport`].
 pub const LOAD_VERSION: u32 = 1;
@@ -79,8 +79,11 @@ pub struct LoadReport {
     pub resumed: u64,
     /// Connections opened again after an end that was not ours.
     pub reconnects: u64,
-    /// The generator.
+    /// The generator; of a load from several machines, all together.
     pub generator: Generator,
+    /// The generators one by one, of a load from several machines.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub agents: Vec<AgentFinding>,
     /// Intervals by batch means or order statistics, by name: `rate_per_s`, `latency_ns_mean`, `latency_ns_p99` and so on. They are of the
     /// seconds of this load: another stretch of this machine, or another start of the server, may differ.
     pub intervals: BTreeMap<String, IntervalOrNote>,
@@ -181,13 +184,15 @@ pub enum IntervalOrNote {
     },
 }
 
-/// The numbers of a load. `target` is how its user named it.
-pub fn load(measurement: &Measurement, target: &str) -> LoadReport {
-    let mut verdict = verdict::judge_load(measurement);
+/// The numbers of a load. `agents` are its generators one by one where it came from several machines; `target` is how its user named it.
+pub fn load(measurement: &Measurement, agents: &[Agent], target: &str) -> LoadReport {
+    let of_all = verdict::judge_load(measurement);
     let path_unknown = is_elsewhere(&measurement.address);
-    if path_unknown && verdict.limited_by == Limit::Subject {
+    let agents::OfLoad { mut verdict, agents, warnings } = agents::of_load(of_all, measurement, agents);
+    if path_unknown && agents.is_empty() && verdict.limited_by == Limit::Subject {
         verdict.reasons.push("the path to the server was not measured".to_owned());
     }
+    let of_all = verdict::measurement_warnings(measurement, 0);
     let latency = Latency::of(measurement);
     let duration_s = measurement.duration_ns as f64 / 1e9;
     let a_second = |value: f64| if duration_s > 0.0 { value / duration_s } else { 0.0 };
@@ -226,6 +231,7 @@ pub fn load(measurement: &Measurement, target: &str) -> LoadReport {
             path_unknown,
             reasons: verdict.reasons,
         },
+        agents,
         intervals: intervals(measurement, latency.as_ref()),
         late_answers: measurement.late_answers,
         unsent: measurement.unsent,
@@ -240,12 +246,12 @@ pub fn load(measurement: &Measurement, target: &str) -> LoadReport {
         hit_ratio: measurement.cache.as_ref().and_then(|cache| cache.counts.hit_ratio()),
         cache: measurement.cache.as_deref().map(cache::report),
         journey: measurement.journey.as_deref().map(journey::report),
-        warnings: verdict::measurement_warnings(measurement, 0).into_iter().map(|warning| warning.text).collect(),
+        warnings: of_all.into_iter().chain(warnings).map(|warning| warning.text).collect(),
     }
 }
 
 /// Whether an address leads out of this machine, as far as it can tell.
-fn is_elsewhere(address: &str) -> bool {
+pub fn is_elsewhere(address: &str) -> bool {
     if address.is_empty() || address.starts_with("unix:") {
         return false;
     }

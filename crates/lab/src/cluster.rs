@@ -23,15 +23,16 @@ use std::time::Duration;
 
 use study::node::{BEAT, Hello, Order, Said, Serve};
 use study::plan::LoadPlan;
-use study::record::{BuildOutcome, Cpu, Finding, Node, Probe, Role};
-use study::spec::{Arrivals, LoadSpec, Part, Stop, Warmup};
+use study::record::{Agent, BuildOutcome, Cpu, Failure, FailureKind, Finding, Measurement, Node, Probe, Role};
+use study::seam::{self, Heard};
+use study::spec::{Arrivals, LoadSpec, Part, Stop, Target, Warmup};
 
-use crate::clock;
-use crate::end::End;
+use crate::end::{End, failed};
 use crate::lines::Writer;
-use crate::load::{Engine, Load};
-use crate::process::Supervisor;
+use crate::load::{Engine, Event, Load, broken};
 pub use crate::process::TICKET;
+use crate::process::{Supervisor, wait_readable};
+use crate::{clock, generator};
 use file::{Hosts, Launcher};
 pub use gang::rank;
 use link::Link;
@@ -39,14 +40,23 @@ use link::Link;
 /// The open loop polls for so long before each intended send, where workers have their processors for themselves, ns.
 const SPIN_NS: u64 = 100_000;
 
+/// What a load of `Generators::run` may take beside the load.
+const MARGIN: Duration = Duration::from_secs(30);
+
 /// The drift of clocks is looked at over so long.
 const DRIFT: Duration = Duration::from_secs(2);
 
-/// Nodes on several machines, each ready for orders. They end when this is dropped.
+/// A node on the server's machine and on those of generators, each ready for orders. They end when this is dropped.
 #[derive(Debug)]
 pub struct Cluster {
     subject: Member,
-    load: Vec<Member>,
+    generators: Generators,
+}
+
+/// Nodes on machines that load. They end when this is dropped.
+#[derive(Debug)]
+pub struct Generators {
+    members: Vec<Member>,
     /// What started the nodes.
     launcher: Launcher,
     /// Ends the beats before the nodes.
@@ -100,27 +110,34 @@ pub enum ClusterError {
     Interrupted,
 }
 
+/// Starts the nodes.
+fn start(hosts: &Hosts, reach: &Reach<'_>) -> Result<(Option<Member>, Generators), ClusterError> {
+    let supervisor = Supervisor::start(&reach.exe).map_err(ClusterError::Watchdog)?;
+    let mut hosts = hosts.clone();
+    launch::resolve(&mut hosts, reach);
+    if hosts.deploy {
+        launch::deploy(&hosts, reach, &supervisor)?;
+    }
+    let (mut members, gang) = launch::all(&hosts, reach, &supervisor)?;
+    let beats = beats(members.iter().map(|(_, member)| member.link.writer()).collect());
+    let at = members.iter().position(|(role, _)| *role == Role::Subject);
+    let subject = at.map(|at| members.remove(at).1);
+    let members = members.into_iter().map(|(_, member)| member).collect();
+    let launcher = hosts.launcher;
+    Ok((subject, Generators { members, launcher, _beats: beats, _gang: gang, _supervisor: supervisor }))
+}
+
 impl Cluster {
     /// Starts a node on every machine and waits until all are there. Call it from a thread that lives as long as the cluster.
     ///
     /// # Errors
     /// [`ClusterError`]: all that is wrong with any of them.
     pub fn start(hosts: &Hosts, reach: &Reach<'_>) -> Result<Self, ClusterError> {
-        let supervisor = Supervisor::start(&reach.exe).map_err(ClusterError::Watchdog)?;
-        let mut hosts = hosts.clone();
-        launch::resolve(&mut hosts, reach);
-        if hosts.deploy {
-            launch::deploy(&hosts, reach, &supervisor)?;
-        }
-        let (mut members, gang) = launch::all(&hosts, reach, &supervisor)?;
-        let beats = beats(members.iter().map(|(_, member)| member.link.writer()).collect());
-        let at = members.iter().position(|(role, _)| *role == Role::Subject);
-        let Some((_, subject)) = at.map(|at| members.remove(at)) else {
+        let (subject, generators) = start(hosts, reach)?;
+        let Some(subject) = subject else {
             return Err(ClusterError::Machines(vec!["no machine has the role `subject`".to_owned()]));
         };
-        let load = members.into_iter().map(|(_, member)| member).collect();
-        let launcher = hosts.launcher;
-        let mut cluster = Self { subject, load, launcher, _beats: beats, _gang: gang, _supervisor: supervisor };
+        let mut cluster = Self { subject, generators };
         cluster.measure_links(reach)?;
         Ok(cluster)
     }
@@ -133,14 +150,14 @@ impl Cluster {
             End::Lost(text) => ClusterError::Machines(vec![text]),
             End::Failed(failure) => ClusterError::Machines(vec![failure.message]),
         })?;
-        for (member, path) in self.load.iter_mut().zip(paths) {
+        for (member, path) in self.generators.members.iter_mut().zip(paths) {
             member.path = Some(path);
         }
         Ok(())
     }
 
     fn members(&self) -> impl Iterator<Item = (Role, &Member)> {
-        let load = self.load.iter().map(|member| (Role::Load, member));
+        let load = self.generators.members.iter().map(|member| (Role::Load, member));
         std::iter::once((Role::Subject, &self.subject)).chain(load)
     }
 
@@ -196,7 +213,7 @@ impl Cluster {
 
     /// What started its nodes, those that have a launcher of their own aside; never [`Launcher::Auto`].
     pub fn launcher(&self) -> Launcher {
-        self.launcher
+        self.generators.launcher
     }
 
     /// Processors of the server's machine.
@@ -206,14 +223,8 @@ impl Cluster {
 
     /// Why a load cannot be had of this cluster.
     pub fn refuses(&self, load: &LoadPlan) -> Option<String> {
-        let several = self.load.len() > 1;
-        (several && !is_divisible(load)).then(|| {
-            format!(
-                "this load cannot be divided among {} generators (needs ping-pong or HTTP, with `stop` and `warmup` as durations): \
-                 use one `load` machine",
-                self.load.len()
-            )
-        })
+        let is_stateless = load.workload.is_none() && load.journey.is_none();
+        refuse(is_stateless && end_by_time(load.stop, load.warmup), self.generators.members.len())
     }
 
     /// Where the server listens.
@@ -280,13 +291,68 @@ impl Cluster {
         whole: &LoadSpec,
         interrupted: &'a dyn Fn() -> bool,
     ) -> Result<Load<'a>, End> {
+        self.generators.load(plan.threads, whole, interrupted)
+    }
+}
+
+impl Generators {
+    /// Starts a node on every machine that loads, and waits until all are there; a machine with the role `subject` is left alone. Call it from a thread
+    /// that lives as long as they do.
+    ///
+    /// # Errors
+    /// [`ClusterError`]: all that is wrong with any of them.
+    pub fn start(hosts: &Hosts, reach: &Reach<'_>) -> Result<Self, ClusterError> {
+        let load = hosts.hosts.iter().filter(|host| host.role == Role::Load).cloned().collect();
+        start(&Hosts { hosts: load, ..hosts.clone() }, reach).map(|(_, generators)| generators)
+    }
+
+    /// Their machines in words: names and processors.
+    pub fn words(&self) -> String {
+        let each = |member: &Member| format!("{} ({} CPUs)", member.name, member.cpus.len());
+        self.members.iter().map(each).collect::<Vec<_>>().join(", ")
+    }
+
+    /// What started their nodes, those that have a launcher of their own aside; never [`Launcher::Auto`].
+    pub fn launcher(&self) -> Launcher {
+        self.launcher
+    }
+
+    /// Loads a server that runs already, with so many workers on each machine. Gives what all have measured together, and each.
+    ///
+    /// # Errors
+    /// A failure: a load that cannot be divided, a machine that was lost, a server that is not there; or that `interrupted` said so, as `None`.
+    pub fn run(
+        &self,
+        spec: &LoadSpec,
+        progress: &mut dyn FnMut(seam::Progress),
+        interrupted: &dyn Fn() -> bool,
+    ) -> Result<(Measurement, Vec<Agent>), Option<Failure>> {
+        if let Some(message) = refuses(spec, self.members.len()) {
+            return Err(Some(Failure { kind: FailureKind::Generator, message }));
+        }
+        let patience = generator::patience(spec, MARGIN);
+        let done = self.load(Some(spec.threads), spec, interrupted);
+        done.and_then(|load| finish(load, patience, progress, interrupted)).map_err(|end| match end {
+            End::Interrupted => None,
+            End::Failed(failure) => Some(failure),
+            End::Lost(message) => Some(Failure { kind: FailureKind::Node, message }),
+        })
+    }
+
+    /// `threads`: workers of each machine; `None`: as many as the machine with the fewest processors has.
+    fn load<'a>(
+        &'a self,
+        threads: Option<u32>,
+        whole: &LoadSpec,
+        interrupted: &'a dyn Fn() -> bool,
+    ) -> Result<Load<'a>, End> {
         // A worker without a client would only turn.
-        let count = self.load.len().min(whole.clients.max(1) as usize);
-        let members = &self.load[..count];
+        let count = self.members.len().min(whole.clients.max(1) as usize);
+        let members = &self.members[..count];
         let count = u32::try_from(count).unwrap_or(u32::MAX);
         let fewest = members.iter().map(|member| member.cpus.len()).min().unwrap_or(1);
         let fewest = u32::try_from(fewest).unwrap_or(u32::MAX);
-        let threads = plan.threads.unwrap_or(fewest.min(whole.clients / count)).max(1);
+        let threads = threads.unwrap_or(fewest.min(whole.clients / count)).max(1);
         let mut engines: Vec<(Box<dyn Engine + 'a>, Option<Part>)> = Vec::new();
         let mut error_ns = 0;
         for (nth, member) in (0..).zip(members) {
@@ -309,13 +375,39 @@ impl Cluster {
     }
 }
 
-impl Drop for Cluster {
-    /// Nodes end when they are told to; those that cannot be told end when their channel does.
+/// Nodes end when they are told to; those that cannot be told end when their channel does.
+impl Drop for Member {
     fn drop(&mut self) {
-        for (_, member) in self.members() {
-            let _ = member.link.say(&Order::Bye {});
+        let _ = self.link.say(&Order::Bye {});
+    }
+}
+
+/// Hears a load to its end that no server of ours reads along with.
+fn finish(
+    mut load: Load<'_>,
+    patience: Duration,
+    progress: &mut dyn FnMut(seam::Progress),
+    interrupted: &dyn Fn() -> bool,
+) -> Result<(Measurement, Vec<Agent>), End> {
+    let deadline = clock::now() + patience;
+    while !load.is_done() {
+        if interrupted() {
+            return Err(End::Interrupted);
+        }
+        if clock::now() >= deadline {
+            return Err(failed(FailureKind::Generator, "the generators did not end in time"));
+        }
+        let readable = wait_readable(&load.handles(), Duration::from_millis(50));
+        for event in load.hear(&readable)? {
+            match event {
+                Event::Measured(_) => load.tell(Heard::Read {})?,
+                Event::Progress(live) => progress(live),
+                Event::Announced(_) => {}
+            }
         }
     }
+    let (measurement, agents) = load.end(Duration::from_secs(1))?;
+    Ok((measurement.ok_or_else(|| broken("there is no measurement"))?, agents))
 }
 
 /// SHA-256 of a file, hexadecimal.
@@ -339,12 +431,24 @@ pub fn boot_id() -> String {
     std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default().trim().to_owned()
 }
 
-/// Whether several generators can make a load together: each rule must mean the same to all of them without a word between them.
-fn is_divisible(load: &LoadPlan) -> bool {
-    matches!(load.stop, Stop::Duration { .. })
-        && matches!(load.warmup, Warmup::DurationNs(_))
-        && load.workload.is_none()
-        && load.journey.is_none()
+/// Why a load cannot be had of so many generators.
+pub fn refuses(spec: &LoadSpec, generators: usize) -> Option<String> {
+    let is_stateless = matches!(spec.target, Target::Pingpong { .. } | Target::Http { .. });
+    refuse(is_stateless && end_by_time(spec.stop, spec.warmup), generators)
+}
+
+fn refuse(is_divisible: bool, generators: usize) -> Option<String> {
+    (generators > 1 && !is_divisible).then(|| {
+        format!(
+            "this load cannot be divided among {generators} generators (needs ping-pong or HTTP, with `stop` and `warmup` as durations): \
+             use one `load` machine"
+        )
+    })
+}
+
+/// Whether rules mean the same to several generators without a word between them.
+fn end_by_time(stop: Stop, warmup: Warmup) -> bool {
+    matches!(stop, Stop::Duration { .. }) && matches!(warmup, Warmup::DurationNs(_))
 }
 
 /// Keeps nodes alive, whatever the lab does meanwhile, until the sender is dropped.

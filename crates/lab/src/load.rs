@@ -188,6 +188,7 @@ impl<'a> Load<'a> {
         let latency = lives.iter().filter_map(|live| Some(live.latency_mean_ns? * live.rate_per_s)).sum::<f64>();
         Progress {
             phase: earliest(&mut lives.iter().map(|live| live.phase)).unwrap_or(Phase::Connect),
+            elapsed_ns: lives.iter().map(|live| live.elapsed_ns).max().unwrap_or(0),
             requests: lives.iter().map(|live| live.requests).sum(),
             rate_per_s,
             latency_mean_ns: Some(latency / rate_per_s).filter(|mean| mean.is_finite() && *mean > 0.0),

@@ -5,7 +5,7 @@ mod cluster;
 
 use std::path::Path;
 
-use lab::cluster::file::{parse, short};
+use lab::cluster::file::{STUDY, parse, short};
 
 fn seeds() -> Vec<Vec<u8>> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/seeds/cluster_file");
@@ -18,8 +18,8 @@ fn seeds() -> Vec<Vec<u8>> {
 fn seeds_reach_every_end() {
     let seeds = seeds();
     let texts = seeds.iter().map(|seed| str::from_utf8(seed).unwrap()).collect::<Vec<_>>();
-    let files = texts.iter().filter(|text| parse(text).is_ok()).count();
-    let lists = texts.iter().filter(|text| short(text).is_ok()).count();
+    let files = texts.iter().filter(|text| parse(text, STUDY).is_ok()).count();
+    let lists = texts.iter().filter(|text| short(text, STUDY).is_ok()).count();
     assert!(files >= 2 && lists >= 1 && files + lists < texts.len(), "{files} {lists}");
 }
 

@@ -11,7 +11,7 @@ use std::time::Duration;
 use net::Nanos;
 use stats::batch;
 use stats::stop::{self, Moments, Next, VolleyRule};
-use study::seam::{Announced, Connected, HOLD_MAX};
+use study::seam::{Announced, Connected, HOLD_MAX, Phase};
 use study::spec::{Arrivals, LoadSpec, Stop, Target, Warmup};
 
 use crate::recorder::Fault;
@@ -164,17 +164,6 @@ impl Control {
     fn sum(&self, value: impl Fn(&Gauge) -> u64) -> u64 {
         self.gauges.iter().map(value).sum()
     }
-}
-
-/// Where a load stands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Phase {
-    /// Connections are being opened.
-    Connect,
-    /// Requests fly, nothing counts yet.
-    Warmup,
-    /// Everything counts.
-    Measure,
 }
 
 /// How a load ended, by the coordinator's decision.

@@ -33,5 +33,6 @@ pub mod workload;
 
 pub use check::check;
 pub use run::{run, run_telling};
+pub use study::seam::{Phase, Progress};
 pub use trace::ReplayError;
-pub use watch::{Event, Gate, LoadError, Phase, Progress};
+pub use watch::{Event, Gate, LoadError};

@@ -9,6 +9,7 @@ use std::time::Duration;
 use net::{Address, Driver};
 use study::Workload;
 use study::record::Measurement;
+use study::seam::Progress;
 use study::spec::{Backend, Dialect, LoadSpec, Target};
 
 use crate::coordinator::{Control, Coordinator, Outcome};
@@ -16,7 +17,7 @@ use crate::merge::{Process, merge};
 use crate::protocol::{Cache, Codec, Http, HttpCache, Memcached, Pingpong, Protocol, Redis, Shared};
 use crate::tls::Connector;
 use crate::trace::{self, Tape, TraceDistributor};
-use crate::watch::{Event, Flag, Gate, LoadError, Progress, kernel, usage, watch};
+use crate::watch::{Event, Flag, Gate, LoadError, kernel, usage, watch};
 use crate::worker::{self, Done, Task};
 use crate::workload::KEY_MAX_BYTES;
 

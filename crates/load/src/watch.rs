@@ -5,10 +5,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use net::Nanos;
-use study::seam::{Announced, Connected, Span};
+use study::seam::{Announced, Connected, Phase, Progress, Span};
 
+pub use crate::coordinator::Gate;
 use crate::coordinator::{Control, Coordinator, Outcome};
-pub use crate::coordinator::{Gate, Phase};
 use crate::observer::Usage;
 use crate::recorder::Fault;
 use crate::trace::ReplayError;
@@ -30,23 +30,6 @@ pub enum Event {
     /// Measuring has ended. Nothing is sent any more, and all connections stay open until the call returns, up to
     /// [`study::seam::HOLD_MAX`] or a little more.
     Measured(Span),
-}
-
-/// How a load stands while it runs.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Progress {
-    /// Where it stands. The first report of [`Phase::Measure`] comes when measuring begins.
-    pub phase: Phase,
-    /// Since measuring began, ns.
-    pub elapsed_ns: Nanos,
-    /// Valid answers so far.
-    pub requests: u64,
-    /// Errors so far.
-    pub errors: u64,
-    /// Valid answers a second, over the last windows (half a second at the most recent).
-    pub rate_per_s: f64,
-    /// Mean latency over the same, ns; 0 without an answer.
-    pub latency_mean_ns: f64,
 }
 
 /// Why there is no measurement.
@@ -160,7 +143,7 @@ pub(crate) fn watch(
 
 fn report(phase: Phase, elapsed_ns: Nanos, control: &Control) -> Progress {
     const RECENT_WINDOWS: usize = 5;
-    let mut seen = Progress { phase, elapsed_ns, requests: 0, errors: 0, rate_per_s: 0.0, latency_mean_ns: 0.0 };
+    let mut seen = Progress { phase, elapsed_ns, requests: 0, errors: 0, rate_per_s: 0.0, latency_mean_ns: None };
     let (mut sum, mut count) = (0.0, 0.0);
     for gauge in &control.gauges {
         let live = gauge.live();
@@ -175,9 +158,7 @@ fn report(phase: Phase, elapsed_ns: Nanos, control: &Control) -> Progress {
         count += answers;
         sum += recent.iter().map(|window| window.0).sum::<f64>();
     }
-    if count > 0.0 {
-        seen.latency_mean_ns = sum / count;
-    }
+    seen.latency_mean_ns = Some(sum / count).filter(|mean| *mean > 0.0 && mean.is_finite());
     seen
 }
 

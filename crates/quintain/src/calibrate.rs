@@ -3,10 +3,12 @@
 //! It is a study like any other, so that the null server is started, pinned and watched as a subject is.
 
 use std::path::PathBuf;
+use std::rc::Rc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use clap::ValueEnum;
+use lab::cluster::Cluster;
 use store::Store;
 use study::record::{Calibration, Host, IdlePolicy, Measurement};
 use study::{ExpandOptions, Profile, Record};
@@ -14,7 +16,7 @@ use study::{ExpandOptions, Profile, Record};
 use crate::cli::{CalibrateArgs, Calibrated};
 use crate::message::{Done, Exit, Problem, exe, machine};
 use crate::run::cpus;
-use crate::{output, signals};
+use crate::{cluster, output, signals};
 
 /// The null server gets half of the processors, one client shows the floor of latency, more show the peak of the rate.
 fn study_of(protocol: Calibrated) -> String {
@@ -29,7 +31,7 @@ fn study_of(protocol: Calibrated) -> String {
 question = "How fast can the generator go here?"
 
 [subject]
-command = "quintain {command} --threads {{cores}} -p {{port}}"
+command = "quintain {command} --host {{address}} --threads {{cores}} -p {{port}}"
 cpus    = "{{cores}}"
 
 [load]
@@ -64,27 +66,40 @@ fn server_of(protocol: Calibrated) -> &'static str {
 const WATCHED: Duration = Duration::from_millis(500);
 
 pub(crate) fn calibrate(args: CalibrateArgs) -> Done {
+    let window = Duration::from_nanos(study::limits::WINDOW_NS);
+    if args.duration < window {
+        return Err(Problem::text(
+            Exit::Usage,
+            format!("`--duration {:?}`: at least {window:?}, one window", args.duration),
+        ));
+    }
+    let interrupted = signals::interrupted()?;
+    let cluster = cluster::start(&args.cluster, &|| signals::is_set(&interrupted))?;
     let others = lab::presence::others().unwrap_or_default();
     if !args.force
+        && cluster.is_none()
         && let Some(busy) = busy(&others, &lab::busy::users(WATCHED))
     {
         return Err(Problem::text(Exit::Machine, format!("this machine is busy, {busy}"))
             .hint("stop it first, so that the limit is the generator's; `--force` measures anyway"));
     }
     let store = Store::open(&args.store.store)?;
-    let interrupted = signals::interrupted()?;
     let _presence = lab::presence::announce("calibrate").ok();
     let host = lab::host::facts(std::path::Path::new("."));
     let protocols = match args.protocols.as_slice() {
+        // What several generators can share.
+        [] if cluster.is_some() => &[Calibrated::Pingpong, Calibrated::Http],
         [] => Calibrated::value_variants(),
         some => some,
     };
     let mut calibrations = Vec::new();
     for (index, protocol) in protocols.iter().enumerate() {
-        let Some((calibration, records)) = measure(&args, *protocol, &host, &interrupted)? else {
+        let Some((calibration, records)) = measure(&args, *protocol, &host, cluster.as_ref(), &interrupted)? else {
             return Ok(Exit::Interrupted);
         };
-        store.add_calibration(&host.name, &calibration)?;
+        if cluster.is_none() {
+            store.add_calibration(&host.name, &calibration)?;
+        }
         if !args.store.json {
             let between = if index == 0 { "" } else { "\n" };
             output::data(&format!("{between}{}", text(&calibration, &records)))?;
@@ -93,6 +108,8 @@ pub(crate) fn calibrate(args: CalibrateArgs) -> Done {
     }
     if args.store.json {
         output::json(&calibrations)?;
+    } else if cluster.is_some() {
+        output::message("\nnot stored: runs on several machines are judged by what each of them measures of its own");
     } else {
         output::message(&format!(
             "\nstored in {}; runs here are judged against the calibration of their protocol",
@@ -118,19 +135,23 @@ fn measure(
     args: &CalibrateArgs,
     protocol: Calibrated,
     host: &Host,
+    cluster: Option<&Rc<Cluster>>,
     interrupted: &AtomicBool,
 ) -> Result<Option<(Calibration, Vec<Record>)>, Problem> {
-    let machine_cpus = cpus(None)?;
+    let machine_cpus = match cluster {
+        None => cpus(None)?,
+        Some(cluster) => cluster.subject_cpus().iter().map(|cpu| cpu.index).collect(),
+    };
     let idle = IdlePolicy::from(args.idle);
-    let half = (machine_cpus.len() / 2).max(1);
+    let of_server = if cluster.is_some() { machine_cpus.len() } else { (machine_cpus.len() / 2).max(1) };
     let options = ExpandOptions {
         name: "calibrate".to_owned(),
         seed: 1,
         profile: Profile::Default,
         machine_cpus: machine_cpus.len() as u32,
-        generators_apart: false,
+        generators_apart: cluster.is_some(),
         sets: vec![
-            ("cores".to_owned(), half.to_string()),
+            ("cores".to_owned(), of_server.to_string()),
             ("load.stop.duration".to_owned(), format!("{}ns", args.duration.as_nanos())),
         ],
     };
@@ -142,18 +163,23 @@ fn measure(
         return Err(Problem::text(Exit::Machine, reason)
             .hint("calibration needs one CPU for the null server and one for the generator"));
     }
+    if let Some(reason) = cluster.and_then(|cluster| plan.points.iter().find_map(|point| cluster.refuses(&point.load)))
+    {
+        return Err(Problem::text(Exit::Usage, reason));
+    }
     let options = lab::Options {
         exe: exe()?,
         directory: PathBuf::from("."),
         cpus: host.cpus.iter().filter(|cpu| machine_cpus.contains(&cpu.index)).copied().collect(),
         idle,
-        cluster: None,
+        cluster: cluster.cloned(),
         probe: lab::probe::run,
     };
     let name = plan.points[0].load.protocol;
+    let nodes = cluster.map(|cluster| cluster.nodes()).unwrap_or_default();
     let mut records = Vec::new();
     let mut hooks = lab::Hooks {
-        judge: &mut |record| analysis::judge(record, None, &[]),
+        judge: &mut |record| analysis::judge(record, None, &nodes),
         store: &mut |record: &Record| {
             records.push(record.clone());
             Ok(())

@@ -285,7 +285,7 @@ pub(crate) struct LoadArgs {
     /// Connections in total, across all threads
     #[arg(short = 'c', long, alias = "connections", value_name = "N", default_value = "10", allow_negative_numbers = true, value_parser = given(clients))]
     pub(crate) clients: Given<u32>,
-    /// Worker threads
+    /// Worker threads, on each machine
     #[arg(short = 't', long, value_name = "N", default_value = "1", allow_negative_numbers = true, value_parser = given(threads))]
     pub(crate) threads: Given<u32>,
     /// Measurement time [default: 5s; for a trace, to its end, at most 10m]
@@ -305,7 +305,7 @@ pub(crate) struct LoadArgs {
     #[arg(short = 'R', long, value_name = "RATE", group = "open", allow_negative_numbers = true, value_parser = given(rate))]
     pub(crate) rate: Option<Given<f64>>,
     /// Find the highest rate that meets an objective, e.g. `p99<5ms` or `p99 < 5ms and errors < 0.1%`; --duration applies to each trial
-    #[arg(long, value_name = "OBJECTIVE", group = "open", conflicts_with_all = ["rate", "requests", "until", "volley"], help_heading = SEARCH)]
+    #[arg(long, value_name = "OBJECTIVE", group = "open", conflicts_with_all = ["rate", "requests", "until", "volley", "cluster", "hosts"], help_heading = SEARCH)]
     pub(crate) find: Option<String>,
     /// Lowest rate to try, where the search starts [default: half the closed-loop rate]
     #[arg(long, value_name = "RATE", requires = "find", allow_negative_numbers = true, value_parser = given(rate), help_heading = SEARCH)]
@@ -338,11 +338,13 @@ pub(crate) struct LoadArgs {
     #[arg(long, value_enum, default_value_t = Backend::Auto, help_heading = GENERATOR)]
     pub(crate) backend: Backend,
     /// Pin worker i to the i-th CPU of this list, e.g. `1` or `2-5`
-    #[arg(long, value_name = "LIST", allow_negative_numbers = true, value_parser = given(cpu_list), help_heading = GENERATOR)]
+    #[arg(long, value_name = "LIST", allow_negative_numbers = true, value_parser = given(cpu_list), conflicts_with_all = ["cluster", "hosts"], help_heading = GENERATOR)]
     pub(crate) cpus: Option<Given<Cpus>>,
     /// Random seed of arrivals and request order
     #[arg(long, default_value_t = 1, help_heading = GENERATOR)]
     pub(crate) seed: u64,
+    #[command(flatten)]
+    pub(crate) cluster: ClusterArgs,
     /// Print one JSON object
     #[arg(long, help_heading = OUTPUT)]
     pub(crate) json: bool,
@@ -965,6 +967,8 @@ pub(crate) struct CalibrateArgs {
     /// Idle-CPU policy
     #[arg(long, value_enum, default_value_t = Idle::Machine)]
     pub(crate) idle: Idle,
+    #[command(flatten)]
+    pub(crate) cluster: ClusterArgs,
 }
 
 /// Protocols with a null server.

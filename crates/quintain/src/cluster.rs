@@ -4,8 +4,9 @@ use std::path::Path;
 use std::rc::Rc;
 
 use lab::cluster::file::{self, Hosts, Launcher};
-use lab::cluster::{Cluster, ClusterError, Reach};
+use lab::cluster::{Cluster, ClusterError, Generators, Reach};
 use study::record::{FindingState, Role};
+use study::spec::LoadSpec;
 
 use crate::cli::ClusterArgs;
 use crate::message::{Exit, Problem, exe, machine};
@@ -14,22 +15,53 @@ use crate::study_file::mistaken;
 
 /// The machines that the flags name, each with its node; `None`: this one alone.
 pub(crate) fn start(args: &ClusterArgs, interrupted: &dyn Fn() -> bool) -> Result<Option<Rc<Cluster>>, Problem> {
-    let Some(hosts) = hosts(args)? else { return Ok(None) };
+    let Some(hosts) = hosts(args, file::STUDY)? else { return Ok(None) };
+    let cluster = reach(interrupted, |reach| Cluster::start(&hosts, reach))?;
+    output::message(&words(&cluster));
+    Ok(Some(Rc::new(cluster)))
+}
+
+/// The machines that the flags name, for a load on a server that runs already; `None`: this one alone.
+pub(crate) fn generators(
+    args: &ClusterArgs,
+    spec: &LoadSpec,
+    interrupted: &dyn Fn() -> bool,
+) -> Result<Option<Generators>, Problem> {
+    let Some(hosts) = hosts(args, file::LOAD)? else { return Ok(None) };
+    let mut load = hosts.hosts.iter().filter(|host| host.role == Role::Load);
+    if let Some(text) = lab::cluster::refuses(spec, load.clone().count()) {
+        return Err(Problem::text(Exit::Usage, text));
+    }
+    let address = spec.target.address();
+    if !analysis::is_elsewhere(address)
+        && let Some(other) = load.find(|host| host.launcher != Some(Launcher::Local))
+    {
+        let text = format!("`{address}` is another server on each machine: to `{}` it is its own", other.name);
+        return Err(Problem::text(Exit::Usage, text).hint("name the server by its address in the network"));
+    }
+    let generators = reach(interrupted, |reach| Generators::start(&hosts, reach))?;
+    output::message(&format!("cluster: load {}{}", generators.words(), launcher_words(generators.launcher())));
+    Ok(Some(generators))
+}
+
+/// Starts what needs this binary on other machines.
+fn reach<T>(
+    interrupted: &dyn Fn() -> bool,
+    start: impl FnOnce(&Reach<'_>) -> Result<T, ClusterError>,
+) -> Result<T, Problem> {
     let directory = std::env::current_dir().map_err(machine)?;
     let exe = exe()?;
     let build = build(&exe)?;
     let note = |text: &str| output::message(&format!("cluster: {text}"));
     let reach = Reach { exe, directory, build, interrupted, note: &note, variable: &output::variable };
-    let cluster = Cluster::start(&hosts, &reach).map_err(|error| match &error {
+    start(&reach).map_err(|error| match &error {
         ClusterError::Interrupted => Problem::new(Exit::Interrupted, error),
         ClusterError::Machines(_) | ClusterError::Watchdog(_) => Problem::new(Exit::Machine, error),
-    })?;
-    output::message(&words(&cluster));
-    Ok(Some(Rc::new(cluster)))
+    })
 }
 
-/// The machines that the flags name.
-fn hosts(args: &ClusterArgs) -> Result<Option<Hosts>, Problem> {
+/// The machines that the flags name, some of each role that is needed.
+fn hosts(args: &ClusterArgs, needed: &[Role]) -> Result<Option<Hosts>, Problem> {
     let hosts = match (&args.cluster, &args.hosts) {
         (Some(path), _) => {
             let text = std::fs::read_to_string(path).map_err(|error| {
@@ -38,9 +70,9 @@ fn hosts(args: &ClusterArgs) -> Result<Option<Hosts>, Problem> {
                     anyhow::Error::new(error).context(format!("cannot read `{}`", path.display())),
                 )
             })?;
-            file::parse(&text).map_err(|mistakes| mistaken(path, &text, &mistakes))?
+            file::parse(&text, needed).map_err(|mistakes| mistaken(path, &text, &mistakes))?
         }
-        (None, Some(text)) => file::short(text).map_err(|wrong| {
+        (None, Some(text)) => file::short(text, needed).map_err(|wrong| {
             Problem::text(Exit::Usage, format!("`--hosts {text}`: {}", wrong.join("; ")))
                 .hint("for example `--hosts subject=10.0.0.11,load=10.0.0.12-14`; `--cluster FILE` says more")
         })?,
@@ -60,11 +92,7 @@ fn words(cluster: &Cluster) -> String {
         let mine = mine.map(|node| format!("{} ({} CPUs)", node.name, node.host.cpus.len()));
         format!("{} {}", role.word(), mine.collect::<Vec<_>>().join(", "))
     };
-    let launcher = match cluster.launcher() {
-        Launcher::Mpirun => "; started by mpirun, whose own connections are not encrypted (docs/CLUSTER.md#safety)",
-        Launcher::Start => "; started by the command of `start`",
-        Launcher::Auto | Launcher::Ssh | Launcher::Local => "",
-    };
+    let launcher = launcher_words(cluster.launcher());
     let mut text = format!("cluster: {}; {}{launcher}", of(Role::Subject), of(Role::Load));
     for node in &nodes {
         let grave = node.doctor.iter().filter(|found| matches!(found.state, FindingState::Warning | FindingState::Bad));
@@ -74,6 +102,15 @@ fn words(cluster: &Cluster) -> String {
         }
     }
     text
+}
+
+/// What a reader should know of what started the nodes.
+fn launcher_words(launcher: Launcher) -> &'static str {
+    match launcher {
+        Launcher::Mpirun => "; started by mpirun, whose own connections are not encrypted (docs/CLUSTER.md#safety)",
+        Launcher::Start => "; started by the command of `start`",
+        Launcher::Auto | Launcher::Ssh | Launcher::Local => "",
+    }
 }
 
 /// SHA-256 of a quintain binary, hexadecimal.

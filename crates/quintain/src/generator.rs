@@ -8,7 +8,7 @@ use std::sync::{Arc, mpsc};
 
 use load::{Event, Gate, LoadError};
 use serde::Deserialize;
-use study::seam::{self, HOLD_MAX, Heard, Told};
+use study::seam::{HOLD_MAX, Heard, Told};
 use study::spec::LoadSpec;
 
 use crate::message::{Done, Exit, Problem};
@@ -94,17 +94,7 @@ fn value<T: for<'de> Deserialize<'de>>(input: &mut impl BufRead) -> serde_json::
 
 fn told(event: Event) -> Told {
     match event {
-        Event::Progress(progress) => Told::Progress(seam::Progress {
-            phase: match progress.phase {
-                load::Phase::Connect => seam::Phase::Connect,
-                load::Phase::Warmup => seam::Phase::Warmup,
-                load::Phase::Measure => seam::Phase::Measure,
-            },
-            requests: progress.requests,
-            rate_per_s: progress.rate_per_s,
-            latency_mean_ns: Some(progress.latency_mean_ns).filter(|mean| *mean > 0.0),
-            errors: progress.errors,
-        }),
+        Event::Progress(progress) => Told::Progress(progress),
         Event::Connected(connected) => Told::Connected(connected),
         Event::Announced(announced) => Told::Announced(announced),
         Event::Measured(span) => Told::Measured(span),

@@ -75,8 +75,8 @@ pub(crate) fn live(progress: &Progress, stop: &Stop) -> String {
         Phase::Warmup => "warming up".to_owned(),
         Phase::Measure => {
             let mean = match progress.latency_mean_ns {
-                mean if mean > 0.0 => analysis::number::quantity(mean, "ns"),
-                _ => "none yet".to_owned(),
+                Some(mean) => analysis::number::quantity(mean, "ns"),
+                None => "none yet".to_owned(),
             };
             let errors = if progress.errors == 1 { "error" } else { "errors" };
             format!(
@@ -117,7 +117,7 @@ mod tests {
             requests: 150_000,
             errors: 1,
             rate_per_s: 100_000.0,
-            latency_mean_ns: 412_000.0,
+            latency_mean_ns: Some(412_000.0),
         };
         let begin = "1.5 s   100.0 k/s   mean 412 µs   1 error   ";
         for (stop, end) in [
@@ -128,7 +128,7 @@ mod tests {
         ] {
             assert_eq!(live(&progress, &stop), format!("{begin}{end}"));
         }
-        let stuck = Progress { requests: 0, rate_per_s: 0.0, latency_mean_ns: 0.0, errors: 0, ..progress };
+        let stuck = Progress { requests: 0, rate_per_s: 0.0, latency_mean_ns: None, errors: 0, ..progress };
         let stop = Stop::Requests { requests: 10, max_ns: 60_000_000_000 };
         assert_eq!(live(&stuck, &stop), "1.5 s   0 /s   mean none yet   0 errors   0 % of 10, 59 s left");
         assert_eq!(live(&Progress { phase: Phase::Warmup, ..progress }, &stop), "warming up");

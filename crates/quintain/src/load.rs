@@ -5,13 +5,14 @@ use std::time::Duration;
 use load::Progress;
 use study::limits::{IN_FLIGHT_MAX, WINDOW_NS};
 use study::plan::SearchPlan;
+use study::record::{Failure, FailureKind};
 use study::spec::{Arrivals, LoadSpec, SPEC_VERSION, Stop, Target, Warmup};
 
 use crate::cli::{Gaps, LoadArgs};
 use crate::live::{Live, live, longest_ns, problem};
 use crate::message::{Done, Exit, Problem};
 use crate::mistakes::Mistakes;
-use crate::{cache, find, generator, http, journey, limits, output, signals};
+use crate::{cache, cluster, find, generator, http, journey, limits, output, signals};
 
 /// The open loop polls for so long before each intended send, ns.
 const SPIN_NS: u64 = 100_000;
@@ -40,11 +41,20 @@ pub(crate) fn load(args: LoadArgs) -> Done {
     if let Some(path) = &args.spec {
         return generator::generator(path);
     }
-    let Prepared { spec, name, search } = prepare(&args)?;
+    let interrupted = signals::interrupted()?;
+    let stopped = || signals::is_set(&interrupted);
+    let (Prepared { spec, name, search }, generators) = if args.cluster.is_given() {
+        // What is wrong here need not wait for other machines.
+        let (prepared, notes) = read(&args)?;
+        let generators = cluster::generators(&args.cluster, &prepared.spec, &stopped)?;
+        tell(&args, &notes);
+        (prepared, generators)
+    } else {
+        (prepare(&args)?, None)
+    };
     if let Some(search) = search {
         return find::find(&args, search, &spec, &name);
     }
-    let interrupted = signals::interrupted()?;
     let show = output::stderr_is_terminal() && !args.quiet;
     let mut line = Live { shown: false };
     let mut progress = |progress: Progress| {
@@ -52,16 +62,27 @@ pub(crate) fn load(args: LoadArgs) -> Done {
             line.show(&live(&progress, &spec.stop));
         }
     };
-    let result = load::run(&spec, &mut progress, &interrupted);
+    let result = match &generators {
+        None => {
+            let measured = load::run(&spec, &mut progress, &interrupted);
+            measured.map(|measurement| (measurement, Vec::new())).map_err(|error| problem(&error, &spec.target))
+        }
+        Some(generators) => generators.run(&spec, &mut progress, &stopped).map_err(|failure| match failure {
+            None => Problem::text(Exit::Interrupted, "interrupted"),
+            Some(Failure { kind: FailureKind::Node, message }) => Problem::text(Exit::Machine, message),
+            Some(Failure { message, .. }) => Problem::text(Exit::Subject, message),
+        }),
+    };
     line.clear();
-    let measurement = result.map_err(|error| problem(&error, &spec.target))?;
+    let (measurement, agents) = result?;
     if let Some(path) = &args.journey.calls {
         journey::write_calls(path, &measurement)?;
     }
     if args.json {
-        output::data(&report::load_json(&measurement, &name).map_err(|error| Problem::new(Exit::Machine, error))?)?;
+        let json = report::load_json(&measurement, &agents, &name);
+        output::data(&json.map_err(|error| Problem::new(Exit::Machine, error))?)?;
     } else {
-        output::data(&report::load_terminal(&measurement, &name, &crate::report::style(false)))?;
+        output::data(&report::load_terminal(&measurement, &agents, &name, &crate::report::style(false)))?;
     }
     Ok(if signals::is_set(&interrupted) {
         Exit::Interrupted
@@ -76,11 +97,16 @@ pub(crate) fn load(args: LoadArgs) -> Done {
 pub(crate) fn prepare(args: &LoadArgs) -> Result<Prepared, Problem> {
     let (prepared, notes) = read(args)?;
     let warnings = limits::make_room(&prepared.spec)?;
+    tell(args, &notes);
+    warnings.iter().for_each(|warning| output::message(&format!("warning: {warning}")));
+    Ok(prepared)
+}
+
+/// Notes on the command line.
+fn tell(args: &LoadArgs, notes: &[String]) {
     if !args.quiet {
         notes.iter().for_each(|note| output::message(&format!("note: {note}")));
     }
-    warnings.iter().for_each(|warning| output::message(&format!("warning: {warning}")));
-    Ok(prepared)
 }
 
 /// The command line as a load, and notes on it; or all of its mistakes.

@@ -2,7 +2,7 @@
 
 use std::process::Stdio;
 
-use crate::common::{Folder, QUINTAIN, Ran, eventually, processes_with, signal_process};
+use crate::common::{Folder, QUINTAIN, Ran, Server, eventually, processes_with, signal_process};
 use serde_json::Value;
 
 const HOSTS: &str = "--hosts=subject=local,load=local,local,local";
@@ -182,6 +182,56 @@ fn a_server_that_is_not_there_fails_its_trial_alone() {
     folder.write("mini.toml", &text);
     let ran = folder.quintain(&["run", "mini.toml", HOSTS]).expect(3);
     assert!(ran.out.contains("exited (exit 7) before port") && ran.out.contains("last output: dead"), "{}", ran.out);
+}
+
+#[test]
+fn one_load_from_several_machines() {
+    let folder = Folder::new();
+    let server = Server::start(&["http", "-p", "0"]);
+    let url = format!("http://127.0.0.1:{}/", server.port);
+    let hosts = ["-c", "5", "-d", "300ms", "--warmup", "50ms", "--hosts", "load=local,local"];
+    let ran = folder.quintain(&[&["load", &url][..], &hosts, &["--json"]].concat()).expect(0);
+    let load = ran.json();
+    let parts = load["agents"].as_array().unwrap();
+    let of = |part: &Value, key: &str| part[key]["median"].as_f64().unwrap();
+    assert_eq!(
+        parts.iter().map(|part| part["node"].as_str().unwrap()).collect::<Vec<_>>(),
+        ["local-load", "local-load2"]
+    );
+    let rates = parts.iter().map(|part| of(part, "rate_per_s")).sum::<f64>();
+    assert!((rates / load["rate_per_s"].as_f64().unwrap() - 1.0).abs() < 1e-6, "{load}");
+    assert!((parts.iter().map(|part| of(part, "share")).sum::<f64>() - 1.0).abs() < 1e-9, "{load}");
+    assert_eq!((load["clients"].as_u64(), load["threads"].as_u64()), (Some(5), Some(2)));
+    assert!(ran.err.contains("cluster: load local-load ("), "{}", ran.err);
+
+    for (flags, code, why) in [
+        (
+            &["-c", "2", "--volley", "--hosts", "load=local,local"][..],
+            2,
+            "this load cannot be divided among 2 generators",
+        ),
+        (&["--hosts", "load=10.0.0.1"], 2, "is another server on each machine: to `10.0.0.1` it is its own"),
+        (&["--hosts", "subject=a"], 2, "no machine has the role `load`"),
+        (&["--hosts", "load=local", "--cpus", "0"], 2, "cannot be used with"),
+    ] {
+        let ran = folder.quintain(&[&["load", &url][..], flags].concat()).expect(code);
+        assert!(ran.err.contains(why), "{flags:?}: {}", ran.err);
+    }
+    server.end();
+    let ran = folder.quintain(&["load", &url, "-d", "1s", "--hosts", "load=local,local"]).expect(3);
+    assert!(ran.err.contains("local-load"), "{}", ran.err);
+    eventually("all nodes end", || nodes(&folder).is_empty().then_some(()));
+}
+
+#[test]
+fn a_calibration_on_several_machines() {
+    let folder = Folder::new();
+    let flags = ["calibrate", "--protocol", "http", "-d", "100ms", "--hosts", "subject=local,load=local,local"];
+    let ran = folder.quintain(&flags).expect(0);
+    assert!(ran.out.contains("http against `quintain serve http`") && ran.err.contains("not stored"), "{}", ran.err);
+    assert!(folder.quintain(&["calibrate", "-d", "20ms"]).expect(2).err.contains("at least 100ms, one window"));
+    let ran = folder.quintain(&["calibrate", "--protocol", "redis", "--hosts", "subject=local,load=local,local"]);
+    assert!(ran.expect(2).err.contains("cannot be divided among 2 generators"));
 }
 
 #[test]

@@ -2,30 +2,30 @@
 
 use std::fmt::Write as _;
 
-use analysis::findings::Clock;
+use analysis::findings::{AgentFinding, Clock, MedianRange};
 use analysis::number::{self, percent, quantity};
 use analysis::words::{SERVER_OR_PATH, limit_word};
 use analysis::{
     CacheReport, IntervalOrNote, JourneyReport, LOAD_LEVEL, LOAD_QUANTILES, LoadReport, SpreadNs, load, silence,
     verdict, visible,
 };
-use study::record::{Hello, Limit, Measurement, TraceReplay};
+use study::record::{Agent, Hello, Limit, Measurement, TraceReplay};
 use study::spec::Connection;
 
 use crate::paint::{Paint, Style};
 
-/// The same as one JSON object, ready to be printed.
+/// The same as one JSON object, ready to be printed. `agents` are the generators one by one where they were on several machines.
 ///
 /// # Errors
 /// When a number in the measurement is not finite, which only a damaged one has.
-pub fn load_json(measurement: &Measurement, target: &str) -> Result<String, serde_json::Error> {
-    serde_json::to_string_pretty(&load(measurement, target))
+pub fn load_json(measurement: &Measurement, agents: &[Agent], target: &str) -> Result<String, serde_json::Error> {
+    serde_json::to_string_pretty(&load(measurement, agents, target))
 }
 
 /// For a person: first what wrk prints and in its order, then quantiles, what went wrong, connections, who was the limit, what
-/// to beware of.
-pub fn load_terminal(measurement: &Measurement, target: &str, style: &Style) -> String {
-    let report = load(measurement, target);
+/// to beware of. `agents` as for [`load_json`].
+pub fn load_terminal(measurement: &Measurement, agents: &[Agent], target: &str, style: &Style) -> String {
+    let report = load(measurement, agents, target);
     let paint = Paint(style);
     let mut out = String::new();
     let mut line = |name: &str, text: String| {
@@ -117,6 +117,9 @@ pub fn load_terminal(measurement: &Measurement, target: &str, style: &Style) -> 
     };
     let limit = if report.generator.limited_by == Limit::Generator { paint.bad(limit) } else { paint.bold(limit) };
     line("limited by", format!("{limit}: {}", report.generator.reasons.join("; ")));
+    for (at, agent) in report.agents.iter().enumerate() {
+        line(if at == 0 { "generators" } else { "" }, agent_words(agent));
+    }
     line("generator", format!("{}, CPU {}", report.backend, cpu_words(&report)));
     line("in flight", in_flight_words(&report));
     line("ended", report.stop_reason.clone());
@@ -177,6 +180,22 @@ fn spread_words(spread: &SpreadNs, noun: &str) -> String {
         [("mean", spread.mean), ("p50", spread.p50), ("p99", spread.p99), ("max", spread.max.map(|max| max as f64))];
     let points = points.into_iter().filter_map(|(name, value)| Some(format!("{name} {}", quantity(value?, "ns"))));
     format!("{} of {}", points.collect::<Vec<_>>().join(", "), number::count(spread.count, noun))
+}
+
+/// `l1: 500 /s, 33 % of the requests, p50 28.0 µs, p99 71.0 µs, 20 % busy, limited by network`.
+fn agent_words(agent: &AgentFinding) -> String {
+    let ns = |found: &Option<MedianRange>| found.map_or("not enough".to_owned(), |found| quantity(found.median, "ns"));
+    let share = |found: &Option<MedianRange>| found.map_or("unknown".to_owned(), |found| percent(found.median));
+    let rate = agent.rate_per_s.map_or("none".to_owned(), |found| quantity(found.median, "1/s"));
+    let limits = agent.limits.keys().map(|limit| limit_word(*limit)).collect::<Vec<_>>().join(", ");
+    format!(
+        "{}: {rate}, {} of the requests, p50 {}, p99 {}, {} busy, limited by {limits}",
+        agent.node,
+        share(&agent.share),
+        ns(&agent.latency_p50_ns),
+        ns(&agent.latency_p99_ns),
+        share(&agent.busy)
+    )
 }
 
 /// Little's law: what rate and latency say of the requests in flight, beside what there could be and what was counted.
@@ -344,7 +363,7 @@ mod tests {
 
     #[test]
     fn the_keys_that_scripts_rely_on() {
-        let text = load_json(&measurement(|_| ()), "pingpong://127.0.0.1:7000").unwrap();
+        let text = load_json(&measurement(|_| ()), &[], "pingpong://127.0.0.1:7000").unwrap();
         let value: serde_json::Value = serde_json::from_str(&text).unwrap();
         let numbers = ["requests", "duration_s", "rate_per_s", "received_bytes", "transfer_bytes_per_s", "resumed"];
         for key in numbers.into_iter().chain(["reconnects", "pipeline"]) {
@@ -362,7 +381,7 @@ mod tests {
         assert_eq!(value["generator"]["limited_by"], "subject");
         assert_eq!(
             serde_json::from_str::<LoadReport>(&text).unwrap(),
-            load(&measurement(|_| ()), "pingpong://127.0.0.1:7000")
+            load(&measurement(|_| ()), &[], "pingpong://127.0.0.1:7000")
         );
     }
 
@@ -382,10 +401,10 @@ mod tests {
             ("shop.example:80", true),
         ] {
             let measurement = measurement(|measurement| measurement.address = address.to_owned());
-            let report = load(&measurement, "x");
+            let report = load(&measurement, &[], "x");
             assert_eq!((report.generator.path_unknown, report.address.as_str()), (is_elsewhere, address));
             assert_eq!(report.generator.limited_by, Limit::Subject);
-            let text = load_terminal(&measurement, "x", &Style::PLAIN);
+            let text = load_terminal(&measurement, &[], "x", &Style::PLAIN);
             let blamed = if is_elsewhere { "limited by   server or the path to it: " } else { "limited by   server: " };
             assert!(text.contains(blamed), "{address}: {text}");
             assert_eq!(text.contains("the path to the server was not measured"), is_elsewhere);
@@ -393,8 +412,30 @@ mod tests {
     }
 
     #[test]
+    fn generators_on_several_machines() {
+        let record = example::cluster().1.swap_remove(0);
+        let text = load_terminal(record.measurement().unwrap(), &record.agents, "pingpong://10.0.0.11:7000", &PLAIN);
+        let lines = text.lines().skip_while(|line| !line.contains("limited by"));
+        let lines = lines.take_while(|line| !line.contains("in flight")).collect::<Vec<_>>();
+        assert_snapshot!(lines.join("\n"), @"
+        limited by   server or the path to it: 60 clients waited for responses while the generator had CPU
+                     to spare; the generator's busiest worker was 40 % busy; the path to the server was
+                     not measured
+        generators   l1: 23.6 k/s, 33 % of the requests, p50 791 µs, p99 1.827 ms, 40 % busy, limited by
+                     server
+                     l2: 23.8 k/s, 33 % of the requests, p50 774 µs, p99 1.860 ms, 40 % busy, limited by
+                     server
+                     l3: 23.9 k/s, 34 % of the requests, p50 774 µs, p99 1.860 ms, 40 % busy, limited by
+                     server
+        generator    io_uring, CPU 300 ms, 16.81 µs per request
+        ");
+        let one = load(record.measurement().unwrap(), &[], "x");
+        assert!(one.agents.is_empty() && !serde_json::to_string(&one).unwrap().contains("\"agents\""));
+    }
+
+    #[test]
     fn every_interval_holds_its_point() {
-        let report = load(&measurement(|_| ()), "x");
+        let report = load(&measurement(|_| ()), &[], "x");
         assert_eq!(report.intervals.len(), 7);
         for (name, found) in &report.intervals {
             if let IntervalOrNote::Interval(found) = found {
@@ -417,7 +458,7 @@ mod tests {
             (1..=99).for_each(|i| latency.record(i * 1_000));
             measurement.service = study::record::Histogram::from(&latency);
         });
-        let latency = load(&few, "x").latency_ns;
+        let latency = load(&few, &[], "x").latency_ns;
         assert!(latency.p95.is_some());
         assert_eq!((latency.p99, latency.p999), (None, None), "99 answers: p99 would be the largest");
     }
@@ -431,6 +472,7 @@ mod tests {
                 measurement.windows.clear();
                 measurement.errors.insert("refused".to_owned(), 40);
             }),
+            &[],
             "x",
         );
         assert_eq!((report.latency_ns.mean, report.latency_ns.p50, report.latency_ns.max), (None, None, None));
@@ -439,7 +481,7 @@ mod tests {
 
     #[test]
     fn for_a_person() {
-        assert_snapshot!(load_terminal(&measurement(|_| ()), "pingpong://127.0.0.1:7000", &PLAIN), @"
+        assert_snapshot!(load_terminal(&measurement(|_| ()), &[], "pingpong://127.0.0.1:7000", &PLAIN), @"
         load         pingpong://127.0.0.1:7000, 40 clients, 1 thread, closed loop
         requests/s   72.2 ±0.6 k/s
         transfer/s   282 KiB/s
@@ -478,7 +520,7 @@ mod tests {
 
     #[test]
     fn http_for_a_person() {
-        assert_snapshot!(load_terminal(&http(|_| ()), "http://127.0.0.1:8080/", &PLAIN), @"
+        assert_snapshot!(load_terminal(&http(|_| ()), &[], "http://127.0.0.1:8080/", &PLAIN), @"
         load         http://127.0.0.1:8080/, 40 clients, 1 thread, closed loop
         requests/s   72.2 ±0.6 k/s
         transfer/s   10.32 MiB/s
@@ -519,7 +561,7 @@ mod tests {
             measurement.handshake = Some(measurement.connect.clone());
             (measurement.resumed, measurement.reconnects) = (7, 8);
         });
-        assert_snapshot!(load_terminal(&everything, "https://127.0.0.1:8443/", &PLAIN), @"
+        assert_snapshot!(load_terminal(&everything, &[], "https://127.0.0.1:8443/", &PLAIN), @"
         load         https://127.0.0.1:8443/, 40 clients, 1 thread, closed loop, up to 16 requests in
                      flight on each connection
         requests/s   72.2 ±0.6 k/s
@@ -553,13 +595,13 @@ mod tests {
         warning      8 connections had to be reopened
         ");
         let per_request = http(|measurement| measurement.connection = Connection::PerRequest);
-        let text = load_terminal(&per_request, "http://127.0.0.1:8080/", &PLAIN);
+        let text = load_terminal(&per_request, &[], "http://127.0.0.1:8080/", &PLAIN);
         assert!(text.contains("a connection per request") && text.contains("from connect to response"), "{text}");
     }
 
     #[test]
     fn littles_law_is_a_sum_over_a_time() {
-        let report = load(&measurement(|_| ()), "x");
+        let report = load(&measurement(|_| ()), &[], "x");
         let mean = report.latency_ns.mean.unwrap();
         assert!((report.in_flight_by_latency - mean / 1e9 * report.rate_per_s).abs() < 1e-6);
         assert!((report.in_flight_by_latency / 40.0 - 1.0).abs() < 0.02, "{}", report.in_flight_by_latency);
@@ -567,7 +609,7 @@ mod tests {
             measurement.offered_per_s = Some(80_000.0);
             measurement.response = Some(measurement.service.clone());
         });
-        let text = load_terminal(&open, "x", &PLAIN);
+        let text = load_terminal(&open, &[], "x", &PLAIN);
         assert!(text.contains("open loop, 80.0 k/s offered") && text.contains("40.0 counted"), "{text}");
     }
 
@@ -578,7 +620,7 @@ mod tests {
             measurement.service.sum = f64::INFINITY;
             measurement.connect.sum = f64::NAN;
         });
-        let report = load(&broken, "x");
+        let report = load(&broken, &[], "x");
         assert_eq!(
             (report.transfer_bytes_per_s, report.in_flight_by_latency, report.connect_ns.mean),
             (0.0, 0.0, None)
@@ -594,7 +636,7 @@ mod tests {
             measurement.workers[0].cpu_ns = measurement.workers[0].wall_ns;
             measurement.volley = Some(Volley { mean_us: 571.1, stddev_us: 220.4, samples: 17_000, rounds: 2 });
         });
-        assert_snapshot!(load_terminal(&trouble, "pingpong://[::1]:7000", &Style { colour: false, width: 60 }), @r"
+        assert_snapshot!(load_terminal(&trouble, &[], "pingpong://[::1]:7000", &Style { colour: false, width: 60 }), @r"
         load         pingpong://[::1]:7000, 40 clients, 1 thread,
                      closed loop
         requests/s   1.203 M/s   no interval
@@ -636,10 +678,10 @@ mod tests {
             leave(measurement, &[200 * MS; 40], &[150 * MS; 7_000], 200 * MS);
             measurement.in_flight_mean += 40.0 * 200.0 / 250.0;
         });
-        let report = load(&hung, "x");
+        let report = load(&hung, &[], "x");
         assert!(report.censored.hung && report.latency_ns.p99 == Some(200e6));
         assert_eq!((report.censored.in_flight, report.censored.unsent), (40, 7_000));
-        assert_snapshot!(load_terminal(&hung, "pingpong://127.0.0.1:7000", &PLAIN), @"
+        assert_snapshot!(load_terminal(&hung, &[], "pingpong://127.0.0.1:7000", &PLAIN), @"
         load         pingpong://127.0.0.1:7000, 40 clients, 1 thread, open loop, 100.0 k/s offered
         requests/s   72.2 ±0.6 k/s
         transfer/s   282 KiB/s

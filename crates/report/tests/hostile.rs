@@ -1,7 +1,7 @@
 //! A store may come from anywhere: whatever numbers stand in it, nothing panics and nothing is written that is not valid JSON.
 
 use serde_json::Value;
-use study::record::{Measurement, Record, Run};
+use study::record::{Record, Run};
 
 /// The paths of all numbers within a value.
 fn numbers(value: &Value, path: &str, found: &mut Vec<String>) {
@@ -53,18 +53,17 @@ fn render_everything(run: &Run, records: &[Record]) {
     serde_json::from_str::<Value>(&report::json(&findings).unwrap()).unwrap();
     for record in records {
         analysis::judge(record, run.calibration.as_ref(), &run.nodes);
-        if let Some(measurement) = record.measurement() {
-            load(measurement);
-        }
+        load(record);
     }
     for point in 0..run.plan.points.len() {
         analysis::next(&run.plan, point, records);
     }
 }
 
-fn load(measurement: &Measurement) {
-    report::load_terminal(measurement, "x", &report::Style::PLAIN);
-    serde_json::from_str::<Value>(&report::load_json(measurement, "x").unwrap()).unwrap();
+fn load(record: &Record) {
+    let Some(measurement) = record.measurement() else { return };
+    report::load_terminal(measurement, &record.agents, "x", &report::Style::PLAIN);
+    serde_json::from_str::<Value>(&report::load_json(measurement, &record.agents, "x").unwrap()).unwrap();
 }
 
 fn extremes() -> [Value; 7] {

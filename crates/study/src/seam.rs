@@ -67,11 +67,14 @@ pub struct Connected {
 }
 
 /// Progress of a running load.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Progress {
-    /// Phase.
+    /// Phase. The first report of [`Phase::Measure`] comes when measuring begins.
     pub phase: Phase,
+    /// Since measuring began, ns.
+    #[serde(default)]
+    pub elapsed_ns: u64,
     /// Valid responses so far, while measured.
     pub requests: u64,
     /// Valid responses per second, over the last windows.
@@ -121,12 +124,18 @@ mod tests {
     /// Each line as it stands on the pipe: scripts and other generators rely on it.
     #[test]
     fn lines() {
-        let progress =
-            Progress { phase: Phase::Warmup, requests: 1, rate_per_s: 10.0, latency_mean_ns: None, errors: 0 };
+        let progress = Progress {
+            phase: Phase::Warmup,
+            elapsed_ns: 0,
+            requests: 1,
+            rate_per_s: 10.0,
+            latency_mean_ns: None,
+            errors: 0,
+        };
         for (told, line) in [
             (
                 Told::Progress(progress),
-                r#"{"progress":{"phase":"warmup","requests":1,"rate_per_s":10.0,"latency_mean_ns":null,"errors":0}}"#,
+                r#"{"progress":{"phase":"warmup","elapsed_ns":0,"requests":1,"rate_per_s":10.0,"latency_mean_ns":null,"errors":0}}"#,
             ),
             (Told::Connected(Connected { reached: 3, clients: 4 }), r#"{"connected":{"reached":3,"clients":4}}"#),
             (

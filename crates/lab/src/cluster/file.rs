@@ -16,6 +16,10 @@ use crate::cpus;
 const WITHIN: Duration = Duration::from_secs(20);
 /// Machines of a cluster at most.
 pub const HOSTS_MAX: usize = 1024;
+/// The roles of machines for a study.
+pub const STUDY: &[Role] = &[Role::Subject, Role::Load];
+/// The roles of machines for a load on a server that runs already.
+pub const LOAD: &[Role] = &[Role::Load];
 /// A host of this name is the machine that the lab is on.
 const LOCAL: &str = "local";
 
@@ -174,11 +178,11 @@ pub fn reference() -> String {
     text
 }
 
-/// Reads a cluster file.
+/// Reads a cluster file that must have machines of these roles.
 ///
 /// # Errors
 /// All that is wrong with it, each with its place.
-pub fn parse(text: &str) -> Result<Hosts, Vec<Diagnostic>> {
+pub fn parse(text: &str, needed: &[Role]) -> Result<Hosts, Vec<Diagnostic>> {
     let report = Report::new("the cluster", text, &[]);
     let table = node::document(text, &report);
     let section = Section::whole(&table, &CLUSTER, (), &report);
@@ -198,7 +202,7 @@ pub fn parse(text: &str) -> Result<Hosts, Vec<Diagnostic>> {
     if hosts.iter().all(Option::is_some) && !hosts.is_empty() {
         let hosts = hosts.iter().flatten().cloned().collect::<Vec<_>>();
         // Of one place the first mistake is told.
-        let mistakes = mistakes(&hosts, launcher);
+        let mistakes = mistakes(&hosts, launcher, needed);
         if !mistakes.is_empty() {
             section.mistake("host", mistakes.join("; "), None);
         }
@@ -232,11 +236,11 @@ fn read(host: &Section<'_>) -> Option<HostPlan> {
 }
 
 /// Reads the short form: roles with their machines, each a name, an address, or addresses whose last numbers run from one to another; `local`
-/// is the machine that the lab is on.
+/// is the machine that the lab is on. There must be machines of the roles `needed`.
 ///
 /// # Errors
 /// All that is wrong with it, a sentence each.
-pub fn short(text: &str) -> Result<Hosts, Vec<String>> {
+pub fn short(text: &str, needed: &[Role]) -> Result<Hosts, Vec<String>> {
     let (mut hosts, mut wrong, mut role) = (Vec::new(), Vec::new(), None);
     for word in text.split(',').map(str::trim) {
         let name = match word.split_once('=') {
@@ -272,7 +276,7 @@ pub fn short(text: &str) -> Result<Hosts, Vec<String>> {
         }
     }
     if wrong.is_empty() {
-        wrong = mistakes(&hosts, Launcher::Auto);
+        wrong = mistakes(&hosts, Launcher::Auto, needed);
     }
     if !wrong.is_empty() {
         return Err(wrong);
@@ -310,12 +314,15 @@ fn range(text: &str) -> Option<Vec<String>> {
 }
 
 /// What is wrong with machines together.
-fn mistakes(hosts: &[HostPlan], launcher: Launcher) -> Vec<String> {
+fn mistakes(hosts: &[HostPlan], launcher: Launcher, needed: &[Role]) -> Vec<String> {
     let mut wrong = Vec::new();
     let count = |role| hosts.iter().filter(|host| host.role == role).count();
     match count(Role::Subject) {
         1 => {}
-        0 => wrong.push("no machine has the role `subject`: the server needs one".to_owned()),
+        0 if needed.contains(&Role::Subject) => {
+            wrong.push("no machine has the role `subject`: the server needs one".to_owned());
+        }
+        0 => {}
         several => wrong.push(format!("{several} machines have the role `subject`: the server runs on one")),
     }
     if count(Role::Load) == 0 {
@@ -376,7 +383,7 @@ launcher = "local"
 
     #[test]
     fn a_file_says_which_machines() {
-        let hosts = parse(GOOD).unwrap();
+        let hosts = parse(GOOD, STUDY).unwrap();
         assert!(hosts.deploy && hosts.launcher == Launcher::Auto && hosts.within.as_secs() == 20);
         let [s1, l1, here] = hosts.hosts.as_slice() else { panic!("{hosts:?}") };
         assert_eq!((s1.role, s1.address.as_str(), s1.launcher), (Role::Subject, "10.0.0.11", None));
@@ -388,7 +395,7 @@ launcher = "local"
     }
 
     fn wrong(text: &str, expected: &[&str]) {
-        let told = parse(text).unwrap_err();
+        let told = parse(text, STUDY).unwrap_err();
         let told = told.iter().map(ToString::to_string).collect::<Vec<_>>();
         assert_eq!(told, expected, "{text}");
     }
@@ -422,7 +429,7 @@ launcher = "local"
         };
         let text =
             "start = 'srun -N{count} {node}'\nwithin = '1m'\n".to_owned() + &machine("a", "") + &machine("b", "");
-        let hosts = parse(&text).unwrap();
+        let hosts = parse(&text, STUDY).unwrap();
         assert_eq!((hosts.launcher, hosts.within.as_secs()), (Launcher::Start, 60));
         assert_eq!(hosts.start.unwrap(), ["srun", "-N{count}", "{node}"]);
         wrong(
@@ -443,7 +450,7 @@ launcher = "local"
     }
 
     fn machines(text: &str) -> Vec<(String, String, &'static str)> {
-        let hosts = short(text).unwrap().hosts;
+        let hosts = short(text, STUDY).unwrap().hosts;
         hosts.into_iter().map(|host| (host.name, host.address, host.role.word())).collect()
     }
 
@@ -481,8 +488,17 @@ launcher = "local"
             ),
             ("subject=a,load=a", &["two machines are called `a`", "two machines have the address `a`"]),
         ] {
-            assert_eq!(short(text).unwrap_err(), expected, "{text}");
+            assert_eq!(short(text, STUDY).unwrap_err(), expected, "{text}");
         }
+    }
+
+    #[test]
+    fn a_load_needs_no_machine_for_its_server() {
+        let hosts = short("load=10.0.0.12-13", LOAD).unwrap().hosts;
+        assert_eq!(hosts.len(), 2);
+        assert_eq!(short("subject=a", LOAD).unwrap_err(), ["no machine has the role `load`: a generator needs one"]);
+        assert_eq!(parse("[[host]]\nname = 'a'\nrole = 'load'", LOAD).unwrap().hosts.len(), 1);
+        assert!(short("load=a", STUDY).is_err());
     }
 
     #[test]

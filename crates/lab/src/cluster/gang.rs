@@ -253,7 +253,7 @@ mod tests {
 
     #[test]
     fn every_machine_is_a_context_of_its_own() {
-        let hosts = file::short("subject=10.0.0.1,load=10.0.0.2").unwrap();
+        let hosts = file::short("subject=10.0.0.1,load=10.0.0.2", file::STUDY).unwrap();
         let node = |name: &str| ["/opt/my quintain", "node", "--directory", name].map(str::to_owned).to_vec();
         let words = contexts(&machines(&hosts), &[node("/a"), node("/b")]);
         let expected = [
@@ -283,7 +283,7 @@ mod tests {
 
     #[test]
     fn a_command_of_the_users() {
-        let hosts = file::short("subject=10.0.0.1,load=10.0.0.2").unwrap();
+        let hosts = file::short("subject=10.0.0.1,load=10.0.0.2", file::STUDY).unwrap();
         let template = ["srun", "-N{count}", "-w", "{hosts}", "{node}"].map(str::to_owned);
         let node = ["quintain", "node"].map(str::to_owned);
         assert_eq!(

@@ -6,17 +6,14 @@ use std::time::Duration;
 
 use study::node::Serve;
 use study::plan::{LoadPlan, Point, SubjectPlan};
-use study::record::{FailureKind, Link, Measurement};
-use study::seam::Heard;
+use study::record::Link;
 use study::spec::{
     Arrivals, Backend, Connection, Expect, HttpRequest, LoadSpec, Protocol, SPEC_VERSION, Stop, Target, Warmup,
 };
 
-use crate::clock;
 use crate::cluster::{Cluster, sides};
 use crate::end::{End, failed};
-use crate::load::{Event, Load, broken};
-use crate::process::wait_readable;
+use crate::load::{Load, broken};
 use crate::subject::Side;
 
 /// How long each of the two measurements of a path takes, ns.
@@ -35,12 +32,13 @@ pub(super) fn measure(cluster: &Cluster, interrupted: &dyn Fn() -> bool) -> Resu
     let mut side = cluster.subject(&serve, interrupted);
     let standing = side.start()?;
     let address = SocketAddr::new(cluster.address(), standing.port);
-    let paths = cluster.load.iter().map(|member| {
+    let paths = cluster.generators.members.iter().map(|member| {
         let cpus = member.cpus.iter().map(|cpu| cpu.index).collect::<Vec<_>>();
         let load = |path: &str, clients| {
             let spec = spec(address, path, clients, &cpus);
             let generator = sides::Generator::start(&member.name, &member.link, &spec, interrupted)?;
-            one(Load::new(vec![(Box::new(generator), None)], Duration::ZERO), interrupted)
+            let load = Load::new(vec![(Box::new(generator), None)], Duration::ZERO);
+            super::finish(load, PATIENCE, &mut |_| {}, interrupted).map(|(measurement, _)| measurement)
         };
         let near = load("/bytes/0", 1)?;
         let bulk = load(&format!("/bytes/{BODY_BYTES}"), STREAMS)?;
@@ -63,27 +61,6 @@ pub(super) fn measure(cluster: &Cluster, interrupted: &dyn Fn() -> bool) -> Resu
         side.stop(paths.is_err())?;
     }
     paths
-}
-
-/// Waits for the measurement of one generator.
-fn one(mut load: Load<'_>, interrupted: &dyn Fn() -> bool) -> Result<Measurement, End> {
-    let deadline = clock::now() + PATIENCE;
-    while !load.is_done() {
-        if interrupted() {
-            return Err(End::Interrupted);
-        }
-        if clock::now() >= deadline {
-            return Err(failed(FailureKind::Node, "the path was not measured in time"));
-        }
-        let readable = wait_readable(&load.handles(), Duration::from_millis(50));
-        for event in load.hear(&readable)? {
-            if let Event::Measured(_) = event {
-                load.tell(Heard::Read {})?;
-            }
-        }
-    }
-    let (measurement, _) = load.end(Duration::from_secs(1))?;
-    measurement.ok_or_else(|| broken("the path has no measurement"))
 }
 
 fn point() -> Point {
