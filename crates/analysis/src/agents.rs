@@ -44,6 +44,8 @@ pub fn judge_agents(record: &Record, nodes: &[Node]) -> Vec<Verdict> {
 /// A generator, judged.
 struct Judged {
     verdict: Verdict,
+    /// Whether it is slower than the others.
+    differs: bool,
     /// Whether its first reason is about it alone.
     is_named: bool,
 }
@@ -55,10 +57,10 @@ fn judged(record: &Record, nodes: &[Node]) -> Vec<Judged> {
     let of = |(agent, found): (&Agent, Option<Difference>)| {
         let mut verdict = bottleneck::of_agent(&agent.measurement, record);
         let blamed = found.and_then(|found| Some((found.limit?, found)));
-        let Some((limit, found)) = blamed else { return Judged { verdict, is_named: true } };
+        let Some((limit, found)) = blamed else { return Judged { verdict, differs: false, is_named: true } };
         verdict.limited_by = limit;
         verdict.reasons.insert(0, format!("{}: {}", found.what, found.cause));
-        Judged { verdict, is_named: found.is_named }
+        Judged { verdict, differs: true, is_named: found.is_named }
     };
     record.agents.iter().zip(differences(record, nodes)).map(of).collect()
 }
@@ -74,18 +76,20 @@ pub(crate) fn worst(mut of_all: Verdict, record: &Record, nodes: &[Node]) -> Ver
         Limit::Shared => 1,
         Limit::Subject | Limit::Neither | Limit::Proxy | Limit::Latency => 0,
     };
+    // What sets one apart is worse than what all have in common.
+    let badness = |judged: &Judged| (judged.differs, rank(judged.verdict.limited_by));
     let mut worst = None::<(&Agent, Judged)>;
     for (agent, judged) in record.agents.iter().zip(judged(record, nodes)) {
-        let own = rank(judged.verdict.limited_by);
+        let (differs, own) = badness(&judged);
         // What is said of all is said better of the one that it is about.
-        let is_worst = worst
-            .as_ref()
-            .map_or(own > 0 && own >= rank(of_all.limited_by), |(_, worst)| own > rank(worst.verdict.limited_by));
+        let is_worst = worst.as_ref().map_or(differs || own > 0 && own >= rank(of_all.limited_by), |(_, worst)| {
+            badness(&judged) > badness(worst)
+        });
         if is_worst {
             worst = Some((agent, judged));
         }
     }
-    if let Some((agent, Judged { mut verdict, is_named })) = worst {
+    if let Some((agent, Judged { mut verdict, is_named, .. })) = worst {
         if let Some(first) = verdict.reasons.first_mut().filter(|_| is_named) {
             *first = format!("{}: {first}", agent.node);
         }
@@ -330,35 +334,54 @@ fn differences(record: &Record, nodes: &[Node]) -> Vec<Option<Difference>> {
         let both = |at| Some((measure, apart(&values, at)?, apart(&nearer, at)));
         (0..agents.len()).map(both).collect::<Vec<_>>()
     });
-    (0..agents.len())
-        .map(|at| {
-            let lossy = lossy(agents, at);
-            // A link that loses some segments may leave the median as it is.
-            let measures = found.iter().map(|of_measure| of_measure[at]);
-            let seen = measures.flatten().filter(|(measure, ..)| *measure != Measure::P99 || lossy.is_some());
-            let seen = seen.collect::<Vec<_>>();
-            let is_slower = |(measure, ratio, nearer): &(Measure, f64, Option<f64>)| {
-                measure.is_slower(*ratio) && nearer.is_some_and(|nearer| measure.is_slower(nearer))
-            };
-            let slower = seen.iter().copied().find(is_slower);
-            let (measure, ratio, nearer) = slower.or_else(|| seen.first().copied())?;
-            let (cause, limit) = match slower {
-                Some(_) => cause(agents, at, nodes, lossy),
-                None if nearer.is_none() => {
-                    let own = quantity(round_trips[at].unwrap_or(0.0), "ns");
-                    (format!("round trip {own}, the shortest {}", quantity(shortest, "ns")), None)
-                }
-                None => (UNTOLD.to_owned(), None),
-            };
-            let is_named = agents.len() > 2 || cause != UNTOLD;
-            let what = if is_named { words(agents, at, measure, ratio) } else { pair(agents, measure)? };
-            Some(Difference { measure, ratio, what, cause, limit, is_named })
-        })
-        .collect()
+    let trip = |at: usize| {
+        let own = quantity(round_trips[at].unwrap_or(0.0), "ns");
+        format!("round trip {own}, the shortest {}", quantity(shortest, "ns"))
+    };
+    // Whether the way is more than half of what its median request takes longer than that of the others.
+    let medians = agents.iter().map(|agent| quantile(&agent.measurement, 0.5)).collect::<Vec<_>>();
+    let is_mostly_further = |at: usize| {
+        let others = (0..agents.len()).filter(|&other| other != at).filter_map(|other| medians[other]);
+        let others = median(&others.collect::<Vec<_>>());
+        medians[at].zip(others).is_some_and(|(own, others)| further[at] > (own.value - others.value).max(0.0) / 2.0)
+    };
+    let of_agent = |at: usize| {
+        let lossy = lossy(agents, at);
+        // A link that loses some segments may leave the median as it is.
+        let measures = found.iter().map(|of_measure| of_measure[at]);
+        let seen = measures.flatten().filter(|(measure, ..)| *measure != Measure::P99 || lossy.is_some());
+        let seen = seen.collect::<Vec<_>>();
+        let is_slower = |(measure, ratio, nearer): &(Measure, f64, Option<f64>)| {
+            measure.is_slower(*ratio) && nearer.is_some_and(|nearer| measure.is_slower(nearer))
+        };
+        let slower = seen.iter().copied().find(is_slower);
+        let (measure, ratio, nearer) = slower.or_else(|| seen.first().copied())?;
+        let (cause, limit) = match slower {
+            Some(_) => cause(agents, at, nodes, lossy, Some(trip(at)).filter(|_| is_mostly_further(at))),
+            None if nearer.is_none() => (trip(at), None),
+            None => (UNTOLD.to_owned(), None),
+        };
+        let is_named = agents.len() > 2 || cause != UNTOLD;
+        let what = if is_named { words(agents, at, measure, ratio) } else { pair(agents, measure)? };
+        Some(Difference { measure, ratio, what, cause, limit, is_named })
+    };
+    let mut differences = (0..agents.len()).map(of_agent).collect::<Vec<_>>();
+    // Beside a slow one the others are not fast.
+    let is_fast = |found: &mut Difference| !found.measure.is_slower(found.ratio);
+    if !differences.iter().flatten().cloned().all(|mut found| is_fast(&mut found)) {
+        differences.iter_mut().for_each(|found| drop(found.take_if(is_fast)));
+    }
+    differences
 }
 
 /// Why a generator is slower than the others, and who is then its limit.
-fn cause(agents: &[Agent], at: usize, nodes: &[Node], lossy: Option<String>) -> (String, Option<Limit>) {
+fn cause(
+    agents: &[Agent],
+    at: usize,
+    nodes: &[Node],
+    lossy: Option<String>,
+    further: Option<String>,
+) -> (String, Option<Limit>) {
     let measurement = &agents[at].measurement;
     if bottleneck::is_occupied(measurement) {
         return ("it had no CPU time to spare".to_owned(), Some(Limit::Generator));
@@ -369,6 +392,7 @@ fn cause(agents: &[Agent], at: usize, nodes: &[Node], lossy: Option<String>) -> 
     let moved = received_per_s(measurement);
     let text = match able(&agents[at]) {
         Some(able) if moved > FULL * able => format!("its link was full, {}", of_rate(moved, able)),
+        _ if further.is_some() => further.unwrap_or_default(),
         Some(able) if able < SLOW_LINK * usual => {
             let [able, usual] = [able, usual].map(|rate| quantity(rate, "bytes/s"));
             format!("its link is slow, {able} alone where others receive {usual}")
@@ -671,6 +695,29 @@ mod tests {
         let [line] = differ(&[&record, &record], &known).try_into().unwrap();
         assert!(line.text.ends_with(" in 2 of 2 trials: round trip 2.12 ms, the shortest 41.0 µs"), "{line:?}");
         assert_eq!(line.trials, 2);
+    }
+
+    /// As measured where the way is a program of its own, slow under load: the probe's round trip is most of it, not all.
+    #[test]
+    fn a_way_that_is_longer_than_its_probe_says() {
+        let lag = |mut part: Measurement| {
+            part.lag_thread = Some(example::waited(&vec![90_000; part.requests as usize]));
+            part
+        };
+        let (near, far) = (around(70_000.0), Distribution::Lognormal { median: 4_820_000.0, sigma: 0.05 });
+        let parts = [lag(open(1_500, &near, 0, 1)), open(1_500, &far, 0, 2), lag(open(1_500, &near, 0, 3))];
+        let known = nodes(&[(1.9e9, 20_700.0), (1.2e8, 4_100_000.0), (1.9e9, 21_000.0)]);
+        let record = trial(&parts);
+        let limits = [Limit::Generator, Limit::Network, Limit::Generator];
+        assert_eq!(judge_agents(&record, &known).map_limits(), limits, "late in sending, as all of them are");
+        let (limit, reason) = judge(&record, &known);
+        assert_eq!(limit, Limit::Network, "{reason}");
+        assert!(
+            reason.starts_with("l2: its p50 is ") && reason.ends_with(": round trip 4.10 ms, the shortest 20.7 µs"),
+            "{reason}"
+        );
+        let [line] = differ(&[&record], &known).try_into().unwrap();
+        assert!(line.text.starts_with("l2: "), "the others are not fast: {line:?}");
     }
 
     #[test]
