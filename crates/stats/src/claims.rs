@@ -152,7 +152,7 @@ pub fn comparison_width(claims: &[Claims]) -> Option<f64> {
 const FAR: f64 = 1e3;
 
 /// The pairs of the blocks that both contenders have: as they are where all is known, and with the least and the greatest ratios b/a.
-fn bounds(place: &Between, a: usize, b: usize) -> Option<[Pairs; 3]> {
+pub(crate) fn bounds(place: &Between, a: usize, b: usize) -> Option<[Pairs; 3]> {
     let ratios = |of_a: &Place, of_b: &Place| {
         let both = of_a[a].iter().zip(&of_b[b]).filter_map(|(a, b)| Some(((*a)?, (*b)?)));
         let log = |(a, b): (f64, f64)| (a > 0.0 && b > 0.0).then(|| (b.ln() - a.ln()).clamp(-FAR, FAR));

@@ -15,6 +15,7 @@ pub mod drift;
 pub mod effects;
 pub mod empirical;
 pub mod fit;
+pub mod gate;
 pub mod growth;
 pub mod histogram;
 pub mod interval;

@@ -11,6 +11,9 @@ impl Plan {
     /// Something in between is asked for what it adds; a search, for what is borne; a design or a figure of interactions, for what matters; a curve
     /// over capacities, for how it grows; contenders of words, for the best of them; numbers, for how something grows with them.
     pub fn asked(&self) -> Asked {
+        if let Some(gate) = &self.gate {
+            return Asked { kind: AskedKind::Gate, factor: Some(gate.of.clone()) };
+        }
         let is_varied = |name: &str| self.levels(name).len() > 1;
         let direct = Level::Text(DIRECT.to_owned());
         let can_add = is_varied(THROUGH) && self.levels(THROUGH).contains(&&direct);
@@ -18,7 +21,7 @@ impl Plan {
         let can_be_answered = |asked: &&Asked| match asked.kind {
             AskedKind::Added => can_add,
             AskedKind::Best | AskedKind::Growth => asked.factor.as_deref().is_some_and(is_varied),
-            AskedKind::Capacity | AskedKind::Effects | AskedKind::Values => true,
+            AskedKind::Capacity | AskedKind::Effects | AskedKind::Values | AskedKind::Gate => true,
         };
         if let Some(asked) = self.answer.as_ref().filter(can_be_answered) {
             return asked.clone();
@@ -86,6 +89,7 @@ impl fmt::Display for Asked {
             AskedKind::Capacity => f.write_str("the highest rate that meets the objective"),
             AskedKind::Effects => f.write_str("which factors matter, and how they interact"),
             AskedKind::Values => f.write_str("the values"),
+            AskedKind::Gate => write!(f, "whether a {factor} is worse than the baseline"),
         }
     }
 }

@@ -4,6 +4,7 @@ mod answer;
 mod effects;
 mod factors;
 mod figures;
+mod gate;
 mod http;
 mod journey;
 mod load;
@@ -72,11 +73,11 @@ pub fn expand(study: &Study, options: &ExpandOptions) -> Result<Plan, Vec<Diagno
         &report,
     );
     report.finish()?;
-    let Expanded { question, factors, points, trials, figures, tables, effects, slopes, answer } =
+    let Expanded { question, factors, points, trials, figures, tables, effects, slopes, answer, gate } =
         expanded.expect("missing values have been reported");
     let (study, text) = (options.name.clone(), study.text.clone());
     let seed = options.seed;
-    Ok(Plan { study, question, text, seed, factors, points, trials, figures, tables, effects, slopes, answer })
+    Ok(Plan { study, question, text, seed, factors, points, trials, figures, tables, effects, slopes, answer, gate })
 }
 
 /// What the tables of a study say, whatever its name and seed.
@@ -90,6 +91,7 @@ pub(crate) struct Expanded {
     effects: EffectsPlan,
     slopes: Vec<String>,
     answer: Option<plan::Asked>,
+    gate: Option<crate::gate::Gate>,
 }
 
 /// Reads the tables of a study in one profile; `None` only where a mistake was reported.
@@ -112,6 +114,7 @@ pub(crate) fn points_of(root: &Table, profile: Profile, machine: Machine, report
     let effects = effects::read(&top);
     let slopes = slopes::read(&top);
     let answer = answer::read(&top, &factors);
+    let gate = gate::read(&top, &factors);
     let proxies = proxy::read(root, &factors, report);
     let design = effects.as_ref().map_or(Design::Full, |effects| effects.design);
     let points = points(root, &factors, design, subject, &proxies, load, machine, report);
@@ -125,6 +128,7 @@ pub(crate) fn points_of(root: &Table, profile: Profile, machine: Machine, report
         effects: effects?,
         slopes: slopes?,
         answer: answer?,
+        gate: gate?,
     })
 }
 

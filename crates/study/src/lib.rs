@@ -36,6 +36,7 @@
 mod asked;
 pub mod calls;
 pub mod expand;
+pub mod gate;
 pub mod histogram;
 pub mod http;
 pub mod journey;

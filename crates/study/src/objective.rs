@@ -250,6 +250,12 @@ fn shown(text: &str) -> String {
     text.escape_debug().to_string()
 }
 
+/// The full name of a metric that objectives know by a short one: `latency_p99` of `p99`.
+pub(crate) fn full_name(short: &str) -> Option<&'static str> {
+    let wanted = if short == "p999" { "p99.9" } else { short };
+    KNOWN.iter().find(|(_, known, _)| *known == wanted).map(|(full, ..)| *full)
+}
+
 fn known(full: &str) -> Option<(&'static str, &'static str, Quantity)> {
     KNOWN.iter().find(|(name, ..)| *name == full).copied()
 }

@@ -6,6 +6,7 @@ use std::fmt;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::gate::Gate;
 use crate::objective::Objective;
 pub use crate::proxy::ProxyPlan;
 use crate::proxy::THROUGH;
@@ -76,6 +77,9 @@ pub struct Plan {
     /// The question, as far as the study states it; [`Plan::asked`] fills in the rest.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answer: Option<Asked>,
+    /// A baseline and what its candidates must not be: with it the study runs in pairs until that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gate: Option<Gate>,
 }
 
 /// The question of a study, for the first sentence of its answer.
@@ -103,6 +107,8 @@ pub enum AskedKind {
     Effects,
     /// What are the values?
     Values,
+    /// Is a candidate worse than its baseline? That of a [`Plan::gate`], whatever else the study asks.
+    Gate,
 }
 
 /// Which combinations of levels are design points, and the metrics in which effects of the factors are reported.

@@ -40,7 +40,7 @@ pub(crate) fn read(top: &Section, factors: &[Factor]) -> Option<Option<Asked>> {
         AskedKind::Added => factors.iter().find(|factor| factor.name == THROUGH),
         AskedKind::Growth => factors.iter().find(|factor| is_numeric(factor)),
         AskedKind::Best => factors.iter().find(|factor| !is_numeric(factor)).or(factors.first()),
-        AskedKind::Capacity | AskedKind::Effects | AskedKind::Values => None,
+        AskedKind::Capacity | AskedKind::Effects | AskedKind::Values | AskedKind::Gate => None,
     };
     Some(Some(Asked { kind, factor: of.or(default).map(|factor| factor.name.clone()) }))
 }

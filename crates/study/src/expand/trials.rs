@@ -13,12 +13,20 @@ const COMPARISON: f64 = 0.03;
 const MIN: u32 = 12;
 const MAX: u32 = 30;
 const QUICK: u32 = 3;
+/// With a `[gate]`: known to this fraction, from the first look on.
+const GATE_COMPARISON: f64 = 0.02;
+const GATE_MIN: u32 = 10;
+const GATE_MAX: u32 = 60;
 
 /// The rule; `None` only where a mistake was reported.
 pub(crate) fn read(root: &Table, profile: Profile, report: &Report) -> Option<TrialRule> {
     let quick = profile == Profile::Quick;
     let metric = "latency_mean".to_owned();
-    let (comparison, min, max) = if quick { (None, QUICK, QUICK) } else { (Some(COMPARISON), MIN, MAX) };
+    let (comparison, min, max) = match root.get("gate") {
+        _ if quick => (None, QUICK, QUICK),
+        Some(_) => (Some(GATE_COMPARISON), GATE_MIN, GATE_MAX),
+        None => (Some(COMPARISON), MIN, MAX),
+    };
     let default = TrialRule { relative: None, comparison, level: 0.95, metric, min, max, max_ns: None, quick };
     if root.get("trials").is_none() {
         return Some(default);
@@ -58,7 +66,13 @@ pub(crate) fn read(root: &Table, profile: Profile, report: &Report) -> Option<Tr
     }
     // Who names neither a target nor a number has the default target; who names a number alone has that many blocks.
     let is_open = !["comparison", "relative", "min", "max"].iter().any(|key| stop.has(key));
-    let comparison = if is_open { default.comparison } else { comparison };
+    let is_gate = root.get("gate").is_some() && !quick;
+    let comparison = if is_open || is_gate && !stop.has("comparison") { default.comparison } else { comparison };
+    if is_gate && stop.has("relative") {
+        let hint = "drop it; `comparison` ends a gate when the ratio is known to within a fraction".to_owned();
+        stop.mistake("relative", "`trials.stop.relative` has no effect with `[gate]`", hint);
+        return None;
+    }
     let has_target = comparison.is_some() || relative.is_some();
     let least = match min {
         Some(min) => min,

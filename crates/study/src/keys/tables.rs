@@ -95,6 +95,13 @@ pub static STUDY: Keys = Keys {
             "the number of trials",
         ),
         key(
+            "gate",
+            Table(&GATE),
+            "{ of = \"server\", base = \"old\", fail_if = \"latency_p99 > 1.05\" }",
+            NONE,
+            "a baseline and what its candidates must not be: the study runs in pairs until that is known, and `quintain run` exits with 1 where one fails",
+        ),
+        key(
             "effects",
             Table(&EFFECTS),
             "{ metrics = [\"throughput\"] }",
@@ -708,6 +715,41 @@ static TRIALS_STOP: Keys = Keys {
         key("min", Count(1, 10_000), "18", Means("12"), "minimum number of blocks"),
         key("max", Count(1, 10_000), "60", Means("30"), "maximum number of blocks"),
         key("max_time", STUDY_TIME, "\"20m\"", Means("no limit"), "time limit for all blocks"),
+    ],
+};
+
+static GATE: Keys = Keys {
+    name: "gate",
+    text: "A baseline, and what each candidate is held to: design points that differ in this factor alone are compared pair by pair",
+    keys: &[
+        key(
+            "of",
+            FACTOR,
+            "\"server\"",
+            Means("the first factor with words as levels"),
+            "the factor whose levels are compared",
+        ),
+        key(
+            "base",
+            Name("level"),
+            "\"old\"",
+            Means("its first level"),
+            "the level that is the baseline; all others are candidates",
+        ),
+        key(
+            "fail_if",
+            Text,
+            "\"latency_p99 > 1.05 or throughput < 0.97\"",
+            Means("nothing fails: shows whether they differ"),
+            "ratios to the baseline that fail a candidate, of which each is shown at a share of the error; `+5%` is the same as `1.05`",
+        ),
+        key(
+            "undecided",
+            Word("outcome", words::undecided),
+            "\"fail\"",
+            Is("\"pass\""),
+            "what is made of a candidate that was not shown to fail, nor to pass: exit code 0, 1, or 125, of which `git bisect run` makes a commit to skip",
+        ),
     ],
 };
 

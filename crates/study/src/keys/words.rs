@@ -1,5 +1,6 @@
 //! The closed sets that a study names: their words, and what each stands for.
 
+use crate::gate::Undecided;
 use crate::metric::{METRICS, OVER_REQUESTS};
 use crate::plan::{AskedKind, Design, FigureKind, POLICIES};
 use crate::spec::{Backend, Connection, Identities, Protocol};
@@ -73,6 +74,7 @@ sets! {
     ];
     RULES, rules: () = [("volley", ())];
     STEADY, steady: () = [("steady", ())];
+    UNDECIDED, undecided: Undecided = [("pass", Undecided::Pass), ("fail", Undecided::Fail), ("125", Undecided::Skip)];
 }
 
 /// What may be spoken.
