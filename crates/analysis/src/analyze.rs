@@ -4,11 +4,11 @@ use std::collections::BTreeSet;
 
 use study::WarningKind;
 use study::plan::Level;
-use study::record::{IdlePolicy, Record, Run};
+use study::record::{IdlePolicy, Record, Run, RunState};
 
 use crate::findings::{FINDINGS_VERSION, Factor, Findings, MetricInfo, Row, Warning};
 use crate::{
-    added, agents, answer, asked, comparisons, effects, enough, flags, inside, method, miss_ratio, operations,
+    added, agents, answer, asked, comparisons, effects, enough, flags, gate, inside, method, miss_ratio, operations,
     over_requests, probes, row, scalability, scope, states, unfinished, value, visible, warning,
 };
 
@@ -53,6 +53,7 @@ pub fn analyze(run: &Run, records: &[Record]) -> Findings {
         tables: plan.tables.clone(),
         scalability: scalability::scalability(run, &factors, &rows),
         comparisons: Vec::new(),
+        gate: None,
         trends: Vec::new(),
         effects: Vec::new(),
         miss_ratios: Vec::new(),
@@ -77,6 +78,8 @@ pub fn analyze(run: &Run, records: &[Record]) -> Findings {
         capacities,
     };
     (findings.comparisons, findings.trends) = comparisons::comparisons(&findings, plan);
+    let is_over = matches!(run.state, None | Some(RunState::Complete | RunState::OutOfTime));
+    findings.gate = gate::gate(&findings, plan, &records, is_over);
     findings.effects = effects::effects(&findings, &plan.effects);
     findings.miss_ratios = miss_ratio::miss_ratios(&findings, run, &records);
     findings.added = added::added(&findings);

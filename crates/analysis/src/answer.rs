@@ -11,7 +11,7 @@ use crate::findings::{
     SearchEnd, Sentence, Source, Trend,
 };
 use crate::label::label;
-use crate::number;
+use crate::{gate, number};
 
 /// At most so many places are named in a sentence.
 const NAMED: usize = 3;
@@ -63,6 +63,7 @@ impl Said {
             AskedKind::Capacity => vec![AskedKind::Best, AskedKind::Growth],
             AskedKind::Effects => vec![AskedKind::Capacity],
             AskedKind::Values => vec![AskedKind::Capacity],
+            AskedKind::Gate => Vec::new(),
         });
         for kind in kinds {
             match kind {
@@ -74,6 +75,7 @@ impl Said {
                 AskedKind::Capacity => self.capacity(findings),
                 AskedKind::Effects => self.effects(findings),
                 AskedKind::Values => self.values(findings),
+                AskedKind::Gate => self.say(Source::Gate, findings.gate.iter().flat_map(gate::sentences)),
             }
         }
         self.over_requests(findings);

@@ -21,7 +21,7 @@ const COULD_SHOW: f64 = 1.5;
 /// told twice may be told differently.
 pub(crate) fn comparisons(findings: &Findings, plan: &Plan) -> (Vec<Comparison>, Vec<Trend>) {
     let (mut comparisons, mut trends) = (Vec::new(), Vec::new());
-    if matches!(plan.asked().kind, AskedKind::Added | AskedKind::Effects) {
+    if matches!(plan.asked().kind, AskedKind::Added | AskedKind::Effects | AskedKind::Gate) {
         return (comparisons, trends);
     }
     for idle in idle_policies(findings) {
@@ -54,6 +54,9 @@ pub fn blocks_needed(plan: &Plan) -> (usize, u32) {
             contenders + trends.filter(|points| *points > 1).count()
         }
     };
+    if plan.gate.is_some() {
+        return crate::gate::needed(plan);
+    }
     let needed = stats::pairs::blocks_needed(tests, 1.0 - value::level(&plan.trials));
     (tests, needed.max(claims::BLOCKS_MIN as u32))
 }

@@ -9,7 +9,7 @@ use study::record::Record;
 
 use crate::number::{count, percent};
 use crate::places::{is_repeated, places};
-use crate::value;
+use crate::{gate, value};
 
 /// Why no further trial of the design point is needed; `None`: one more. `records` are those of the run so far.
 ///
@@ -29,6 +29,9 @@ pub(crate) fn ended(plan: &Plan, records: &[&Record]) -> String {
     let blocks = trials_by_point(plan, records.iter().copied()).into_iter().max().unwrap_or(0);
     reason(plan, records, blocks).unwrap_or_else(|| {
         let so_far = count(u64::from(blocks), "block");
+        if plan.gate.is_some() {
+            return format!("ended by time or by hand after {so_far}");
+        }
         match width(plan, records, blocks).filter(|_| rule(plan).target.is_some()) {
             Some(width) => format!("ended early: ±{} after {so_far}", percent(width)),
             None => format!("ended after {so_far}"),
@@ -38,6 +41,9 @@ pub(crate) fn ended(plan: &Plan, records: &[&Record]) -> String {
 
 /// How near the widest interval of the study is to its target.
 fn reason(plan: &Plan, records: &[&Record], blocks: u32) -> Option<String> {
+    if let Some(gate) = &plan.gate {
+        return gate::reason(plan, gate, records, blocks);
+    }
     let rule = rule(plan);
     let is_looked_at = looks::is_look(blocks) || blocks >= rule.max;
     let width = || width(plan, records, blocks);

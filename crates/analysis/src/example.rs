@@ -771,6 +771,7 @@ fn run(servers: &[&str], cores: &[i64], clients: &[i64]) -> Run {
             effects: EffectsPlan::default(),
             slopes: Vec::new(),
             answer: None,
+            gate: None,
         },
     }
 }

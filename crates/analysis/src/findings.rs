@@ -4,6 +4,7 @@ mod added;
 mod agents;
 mod conditions;
 mod estimate;
+mod gate;
 mod inside;
 mod miss_ratio;
 mod operations;
@@ -24,6 +25,7 @@ pub use self::added::{Added, AddedMetric};
 pub use self::agents::{AgentFinding, MedianRange};
 pub use self::conditions::{Probed, ProbedTrial, Scope, States};
 pub use self::estimate::Estimate;
+pub use self::gate::{GateFinding, GateTest, GateVerdict};
 pub use self::inside::{Column, InsideTrial, Process, Role};
 pub use self::miss_ratio::{CurvePolicy, MissRatioCurve, MissRatioPoint, MissRatios, PolicyPoint};
 pub use self::operations::{OperationFinding, OverTrials, RowOperations};
@@ -88,6 +90,9 @@ pub struct Findings {
     /// What was shown of contenders: by the metric that the study is about, then by others that it shows.
     #[serde(default)]
     pub comparisons: Vec<Comparison>,
+    /// What was shown of candidates against a baseline; `None`: the study has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gate: Option<GateFinding>,
     /// What the metric that the study is about does from the first to the last level of each factor of numbers.
     #[serde(default)]
     pub trends: Vec<Trend>,
@@ -191,6 +196,8 @@ pub enum Source {
     Rows,
     /// [`Findings::comparisons`].
     Comparisons,
+    /// [`Findings::gate`].
+    Gate,
     /// [`Findings::trends`].
     Trends,
     /// [`Findings::added`].

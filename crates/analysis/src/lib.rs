@@ -26,6 +26,7 @@ mod enough;
 pub mod example;
 pub mod findings;
 mod flags;
+pub mod gate;
 mod histogram;
 pub mod inside;
 mod journey;

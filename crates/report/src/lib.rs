@@ -12,6 +12,7 @@ mod document;
 mod figure;
 mod find;
 mod json;
+mod junit;
 mod load;
 mod paint;
 mod png;
@@ -27,6 +28,7 @@ pub use chart::style::Background;
 pub use csv::{csv, csv_added, csv_effects, csv_miss_ratios, csv_over_requests, csv_trials};
 pub use find::{find_json, find_terminal};
 pub use json::json;
+pub use junit::{JunitError, junit};
 pub use load::{load_json, load_terminal};
 pub use paint::Style;
 pub use png::{PIXEL_LIMIT, PNG_SCALE, Png, PngError, figure_png};
@@ -35,6 +37,11 @@ pub use render::html::{HtmlError, PAGE_LIMIT, figure_svgs, html};
 /// For a person at a terminal: the question, the answer, the tables, what to beware of, the machine.
 pub fn terminal(findings: &Findings, style: &Style) -> String {
     render::terminal::terminal(&sections::document(findings), style)
+}
+
+/// A comparison of two, for a pull request: answer, table, warnings.
+pub fn markdown_short(findings: &Findings) -> String {
+    render::markdown::markdown(&sections::short(findings))
 }
 
 /// For a pull request or a lab book: all that the page has, without figures.

@@ -7,6 +7,7 @@ mod comparisons;
 mod effects;
 mod failures;
 mod figures;
+mod gate;
 mod head;
 mod machine;
 mod method;
@@ -27,7 +28,8 @@ use analysis::Findings;
 use crate::document::{Document, Section};
 
 /// Every section there may be; `None`: it has nothing to say of these findings.
-const SECTIONS: [fn(&Findings) -> Option<Section>; 14] = [
+const SECTIONS: [fn(&Findings) -> Option<Section>; 15] = [
+    gate::section,
     figures::section,
     results::section,
     failures::section,
@@ -43,6 +45,12 @@ const SECTIONS: [fn(&Findings) -> Option<Section>; 14] = [
     method::section,
     reproduce::section,
 ];
+
+/// What a comparison of two came to, for a pull request.
+pub(crate) fn short(findings: &Findings) -> Document {
+    let sections = [gate::section, warnings::section];
+    Document { sections: sections.iter().filter_map(|section| section(findings)).collect(), ..head::head(findings) }
+}
 
 /// The report of findings.
 pub(crate) fn document(findings: &Findings) -> Document {

@@ -30,6 +30,7 @@ pub(crate) fn head(f: &Findings) -> Document {
 fn anchor(source: Source) -> &'static str {
     match source {
         Source::Rows | Source::Searches => "results",
+        Source::Gate => "gate",
         Source::Comparisons | Source::Trends => "comparisons",
         Source::Added => "added",
         Source::Scalability => "scalability",

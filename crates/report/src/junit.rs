@@ -1,0 +1,58 @@
+//! A gate as JUnit XML: what CI systems show beside their tests.
+
+use std::time::Duration;
+
+use analysis::Findings;
+use analysis::findings::{GateTest, GateVerdict};
+use quick_junit::{NonSuccessKind, Report, TestCase, TestCaseStatus, TestSuite};
+use study::gate::Undecided;
+
+/// Why there is no XML.
+#[derive(Debug, thiserror::Error)]
+pub enum JunitError {
+    /// Only gates have cases.
+    #[error("run `{run}` has no baseline, so there is nothing that could pass or fail")]
+    NoGate {
+        /// The run.
+        run: String,
+    },
+    /// It could not be written.
+    #[error("cannot write JUnit XML: {0}")]
+    Xml(#[from] quick_junit::SerializeError),
+}
+
+/// One test case for each candidate, metric and combination of the other factors: failed where the candidate is shown to be worse, or where nothing is
+/// shown and that is to fail it; skipped where there is no verdict.
+///
+/// # Errors
+/// Findings without a gate, or a text that XML cannot hold.
+pub fn junit(findings: &Findings) -> Result<String, JunitError> {
+    let found = findings.gate.as_ref().ok_or_else(|| JunitError::NoGate { run: findings.run.clone() })?;
+    let sentences = analysis::gate::sentences(found);
+    let mut suite = TestSuite::new(findings.study.as_str());
+    suite.set_time(Duration::from_nanos(found.cost_ns));
+    for (test, sentence) in found.tests.iter().zip(&sentences) {
+        let fails = found.fail_if.is_some();
+        let mut status = match test.verdict {
+            GateVerdict::Worse if fails => TestCaseStatus::non_success(NonSuccessKind::Failure),
+            GateVerdict::Undecided if fails && found.undecided == Undecided::Fail => {
+                TestCaseStatus::non_success(NonSuccessKind::Failure)
+            }
+            GateVerdict::NoVerdict => TestCaseStatus::skipped(),
+            GateVerdict::Undecided if found.undecided == Undecided::Skip => TestCaseStatus::skipped(),
+            _ => TestCaseStatus::success(),
+        };
+        status.set_message(sentence.as_str());
+        let mut case = TestCase::new(name(test), status);
+        case.set_classname(format!("{}.{}", findings.study, test.candidate));
+        case.set_system_out(sentence.as_str());
+        suite.add_test_case(case);
+    }
+    let mut report = Report::new("quintain");
+    report.add_test_suite(suite);
+    Ok(report.to_string()?)
+}
+
+fn name(test: &GateTest) -> String {
+    if test.label.is_empty() { test.metric.clone() } else { format!("{} at {}", test.metric, test.label) }
+}

@@ -1,0 +1,112 @@
+//! Candidates against their baseline.
+
+use analysis::effects::change;
+use analysis::findings::{EffectScale, Estimate, Findings, GateFinding, GateTest, GateVerdict};
+use analysis::gate::duration;
+use analysis::number::{count, p_value, percent, quantity};
+use study::Metric;
+
+use crate::document::{Block, Cell, Head, Room, Section, Table, Tone};
+
+pub(crate) fn section(f: &Findings) -> Option<Section> {
+    let found = f.gate.as_ref()?;
+    let mut section = Section::new("gate", "Against the baseline");
+    section.all(Block::Table(table(f, found)));
+    section.all(Block::Note(cost(f, found)));
+    section.long(Block::Note(READING.to_owned()));
+    section.unless_empty()
+}
+
+const READING: &str = "Pair by pair: the typical ratio (Hodges and Lehmann) with the interval of Wilcoxon's signed-rank test at the level of \
+                       the look at which the run ended, next to the ratio of geometric means with Student's t interval. Levels of all \
+                       looks and of all that is asked add up to the error of the report; what is also looked at has an error of its own \
+                       for each metric.";
+
+fn table(f: &Findings, found: &GateFinding) -> Table {
+    let tests = || found.tests.iter().chain(&found.null).chain(&found.also);
+    let placed = tests().any(|test| !test.label.is_empty());
+    let several = tests().any(|test| test.candidate != found.tests.first().map_or("", |test| &test.candidate));
+    let mut heads = vec![Head::text("metric")];
+    heads.extend(placed.then(|| Head::text("at")));
+    heads.extend(several.then(|| Head::text(found.factor.as_str())));
+    let one = if several { "candidate" } else { found.tests.first().map_or("candidate", |test| &test.candidate) };
+    heads.extend([
+        Head::number(found.base.as_str()).room(Room::Drop),
+        Head::number(one).room(Room::Drop),
+        Head::number("typical change").hint("typical ratio of the pairs, less one"),
+        Head::number("change of the mean").hint("ratio of geometric means, less one").room(Room::Drop),
+        Head::number("pairs").room(Room::Drop),
+        Head::number("p").hint("one-sided").room(Room::Long),
+        Head::text("verdict"),
+    ]);
+    let row = |(test, kind): (&GateTest, Kind)| {
+        let noun = Metric::noun_of(&test.metric).to_owned();
+        let unit = f.metric_info(&test.metric).map_or("", |info| &info.unit);
+        let mean = |value: Option<f64>| value.map_or("–".to_owned(), |value| quantity(value, unit));
+        let ratio = |ratio: &Option<Estimate>| {
+            ratio.as_ref().map_or("–".to_owned(), |ratio| change(EffectScale::Ratio, ratio, "1"))
+        };
+        let mut cells = vec![Cell::new(noun)];
+        cells.extend(placed.then(|| Cell::new(test.label.as_str())));
+        cells.extend(several.then(|| Cell::new(test.candidate.as_str())));
+        let (text, tone) = verdict(found, test, kind);
+        cells.extend([
+            Cell::new(mean(test.base_mean)),
+            Cell::new(mean(test.candidate_mean)),
+            Cell::new(ratio(&test.ratio)),
+            Cell::new(ratio(&test.mean_ratio)),
+            Cell::new(test.pairs.to_string()),
+            Cell::new(test.p.map_or("–".to_owned(), p_value)),
+            Cell::new(text).tone(tone),
+        ]);
+        cells
+    };
+    let of = |tests: &[GateTest], kind| tests.iter().map(move |test| (test.clone(), kind)).collect::<Vec<_>>();
+    let rows = [of(&found.tests, Kind::Asked), of(&found.null, Kind::Null), of(&found.also, Kind::Also)].concat();
+    Table {
+        title: format!("Against {}", found.base),
+        heads,
+        rows: rows.iter().map(|(test, kind)| row((test, *kind))).collect(),
+        below: Vec::new(),
+    }
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Kind {
+    Asked,
+    Also,
+    Null,
+}
+
+fn verdict(found: &GateFinding, test: &GateTest, kind: Kind) -> (String, Tone) {
+    let limit = (kind == Kind::Asked && found.fail_if.is_some()).then(|| percent((test.bound - 1.0).abs()));
+    let (text, tone) = match (test.verdict, kind, limit) {
+        (GateVerdict::NoVerdict, ..) => ("none".to_owned(), Tone::Muted),
+        (GateVerdict::Undecided, _, None) if test.p.is_none() => ("not compared".to_owned(), Tone::Muted),
+        (GateVerdict::Undecided, _, None) => ("no difference shown".to_owned(), Tone::Plain),
+        (GateVerdict::Undecided, _, Some(limit)) => (format!("undecided by {limit}"), Tone::Warning),
+        (GateVerdict::Worse, Kind::Null, _) | (GateVerdict::NotWorse, Kind::Null, _) => {
+            ("a false alarm".to_owned(), Tone::Warning)
+        }
+        (GateVerdict::Worse, _, None) => ("worse".to_owned(), Tone::Bad),
+        (GateVerdict::Worse, _, Some(limit)) => (format!("fails: worse by more than {limit}"), Tone::Bad),
+        (GateVerdict::NotWorse, _, None) => ("better".to_owned(), Tone::Good),
+        (GateVerdict::NotWorse, _, Some(limit)) => (format!("passes: not worse by {limit}"), Tone::Good),
+    };
+    match kind {
+        Kind::Also => (format!("{text} (also looked at)"), tone),
+        _ => (text, tone),
+    }
+}
+
+/// What it took, and who was the limit.
+fn cost(f: &Findings, found: &GateFinding) -> String {
+    let trials = f.rows.iter().map(|row| row.trials.len() as u64).sum::<u64>();
+    let limits = f.rows.iter().filter_map(|row| {
+        let limit = row.limited_by.as_ref()?;
+        Some(format!("{} by {}", row.label, analysis::words::limit_word(limit.limit)))
+    });
+    let limits = limits.collect::<Vec<_>>();
+    let limits = if limits.is_empty() { String::new() } else { format!(" Limited: {}.", limits.join(", ")) };
+    format!("{} in {}, builds not counted.{limits}", count(trials, "trial"), duration(found.cost_ns))
+}
