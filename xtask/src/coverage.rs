@@ -34,8 +34,9 @@ pub fn run(arguments: &[String]) -> Result<(), String> {
     let table = [
         table(&results, &options),
         worlds::table(&rows, "In reports on several contenders", |row| {
-            !row.what.contains("absolute") && !row.what.contains("the same")
+            !row.what.contains("absolute") && !row.what.contains("the same") && !is_gate(row)
         }),
+        worlds::table(&rows, "Comparisons and gates", is_gate),
         worlds::table(&rows, "Absolute intervals", |row| {
             row.what.contains("absolute") || row.what.contains("the same")
         }),
@@ -59,6 +60,11 @@ pub fn run(arguments: &[String]) -> Result<(), String> {
         }))
         .collect::<Vec<_>>();
     if broken.is_empty() { Ok(()) } else { Err(broken.join("\n")) }
+}
+
+/// Of `quintain compare` and `[gate]`.
+fn is_gate(row: &worlds::Row) -> bool {
+    row.what.contains("gate") || row.what.contains("compared with itself")
 }
 
 fn parse(arguments: &[String]) -> Result<Options, String> {

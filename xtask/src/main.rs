@@ -8,6 +8,7 @@ mod claims;
 mod conformance;
 mod coverage;
 mod hit_ratio;
+mod planted;
 mod series;
 mod tidy;
 mod worlds;
@@ -26,6 +27,7 @@ Verbs:
   claims    hold what the four sources state against the runs of a store; `cargo xtask claims --help` says more
   coverage  simulate how often the intervals of the statistics hold what they promise
   hit-ratio replay the gates' workloads against every evictor of the cache
+  planted   compare builds whose difference is known, with `quintain compare` and as boards do; `cargo xtask planted --help` says more
   subjects  check that servers keep subjects/REQUIREMENTS.md; `cargo xtask subjects --help` says more
   help      print this";
 
@@ -42,6 +44,7 @@ fn main() -> ExitCode {
         "claims" => claims::run(rest),
         "coverage" => coverage::run(rest),
         "hit-ratio" => hit_ratio::run(rest),
+        "planted" => planted::run(rest),
         "subjects" => conformance::run(rest),
         conformance::BOUND => conformance::become_bound(rest),
         "help" | "--help" | "-h" => {

@@ -4,6 +4,7 @@
 //! start servers in more than one way, or have freak trials. What is said comes from the functions that reports call.
 
 use stats::claims::{self, Claims, Place};
+use stats::gate;
 use stats::looks::{self, Decision, Rule, Target};
 use stats::{Rng, pairs};
 
@@ -195,8 +196,62 @@ pub fn rows(reports: u32, seed: u64) -> Vec<Row> {
         ratios(&mut rows, world, reports, seed);
         absolutes(&mut rows, world, reports, seed);
         states(&mut rows, world, reports, seed);
+        gates(&mut rows, world, reports.min(GATE_REPORTS), seed);
     }
     rows
+}
+
+/// Gates take many pairs each: no more reports than this.
+const GATE_REPORTS: u32 = 500;
+
+/// A gate in pairs of trials in random order, up to its end.
+fn gate(machine: &mut Machine<'_>, ratio: f64, rule: &gate::Rule) -> gate::Decided {
+    let (mut base, mut head) = (Vec::new(), Vec::new());
+    let looks = gate::looks(rule.pairs_max);
+    loop {
+        let mut order = [(&mut base, 1.0), (&mut head, ratio)];
+        machine.rng.shuffle(&mut order);
+        for (values, truth) in order {
+            values.push(Some(machine.trial(truth)));
+        }
+        if !looks.iter().any(|(pairs, _)| *pairs as usize == base.len()) {
+            continue;
+        }
+        let found = gate::decide([&base, &base], [&head, &head], rule, false);
+        if let Some(found) = found.filter(|found| found.ended.is_some()) {
+            return found;
+        }
+    }
+}
+
+/// Gates at their margin, and comparisons of a server with itself.
+fn gates(rows: &mut Vec<Row>, world: World, reports: u32, seed: u64) {
+    let margin = |pairs_max| gate::Rule { higher_is_better: false, bound: 1.05, error: ERROR, pairs_max, within: None };
+    let mut row = |what: &str, share: f64, promise: f64| {
+        rows.push(Row {
+            what: what.to_owned(),
+            world: world.name,
+            of: reports,
+            share,
+            promise: Promise::AtMost(promise),
+        });
+    };
+    for (pairs_max, name) in [(30, "30"), (120, "120")] {
+        let mut not_worse = 0u32;
+        let worse = count(reports, seed + 33, |rng| {
+            let found = gate(&mut Machine::new(world, rng), 1.05, &margin(pairs_max)).verdict;
+            not_worse += u32::from(found == gate::Verdict::NotWorse);
+            found == gate::Verdict::Worse
+        });
+        row(&format!("a gate of {name} pairs, at its margin of 5 %: false `fails`"), worse, ERROR);
+        let not_worse = f64::from(not_worse) / f64::from(reports);
+        row(&format!("a gate of {name} pairs, at its margin of 5 %: false `passes`"), not_worse, ERROR);
+    }
+    let any = gate::Rule { bound: 1.0, error: ERROR / 2.0, within: Some(0.02), ..margin(120) };
+    let differs = count(reports, seed + 34, |rng| {
+        gate(&mut Machine::new(world, rng), 1.0, &any).verdict != gate::Verdict::Undecided
+    });
+    row("a server compared with itself, ended by ±2 % or 120 pairs: shown to differ", differs, ERROR);
 }
 
 /// The rows that are `wanted`: a line a world, a column for each thing that is counted; in brackets what is promised nothing of.

@@ -47,6 +47,7 @@ pub mod topology;
 mod trial;
 pub mod watchdog;
 mod wire;
+pub mod worktree;
 
 pub use build::build_all;
 pub use hooks::{Cause, Ended, Hooks, Judge, LabError, Live, Next, Options, Phase, Progress, Store};

@@ -1,6 +1,6 @@
 //! What the lab starts of this binary besides the generator: the step that becomes a subject, the watchdog, spinners.
 
-use crate::cli::{ExecArgs, SpinArgs};
+use crate::cli::{ExecArgs, SpinArgs, SweepArgs};
 use crate::message::{Done, Exit, Problem};
 use crate::output;
 
@@ -19,6 +19,12 @@ pub(crate) fn exec(args: ExecArgs) -> Done {
 /// Kills what a lab that died had started.
 pub(crate) fn watchdog() -> Done {
     lab::watchdog::run(std::io::stdin().lock()).map_err(|error| Problem::new(Exit::Machine, error))?;
+    Ok(Exit::Fine)
+}
+
+/// Removes worktrees when the lab has ended.
+pub(crate) fn sweep(args: &SweepArgs) -> Done {
+    lab::worktree::sweep(std::io::stdin().lock(), &args.repository, &args.folder);
     Ok(Exit::Fine)
 }
 

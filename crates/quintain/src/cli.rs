@@ -20,8 +20,8 @@ pub(crate) struct Cli {
     pub(crate) verb: Verb,
 }
 
-const EXIT_CODES: &str = "Exit codes: 0 success, 1 findings (`contract check --strict`), 2 usage error, 3 server under test failed, \
-                          4 not possible on this machine, 130 interrupted.\n\
+const EXIT_CODES: &str = "Exit codes: 0 success, 1 a gate failed (`compare --fail-if`) or findings (`contract check --strict`), 2 usage error, \
+                          3 server under test failed, 4 not possible on this machine, 130 interrupted.\n\
                           Results go to stdout, progress and diagnostics to stderr. Use `--json` in scripts.";
 
 #[derive(Debug, Subcommand)]
@@ -30,6 +30,8 @@ pub(crate) enum Verb {
     Run(RunArgs),
     /// Load a running server, as with wrk or oha
     Load(Box<LoadArgs>),
+    /// Compare two servers, two revisions of one, or two levels of a study, in pairs until the answer is known
+    Compare(Box<CompareArgs>),
     /// Start a reference server
     Serve(ServeArgs),
     /// Validate a study and print its plan, trial count and duration
@@ -60,6 +62,9 @@ pub(crate) enum Verb {
     /// Kill the processes left behind by a lab that died
     #[command(hide = true)]
     Watchdog,
+    /// Remove the worktrees of a comparison when it has ended
+    #[command(hide = true)]
+    Sweep(SweepArgs),
     /// Keep CPUs awake at the lowest priority
     #[command(hide = true)]
     Spin(SpinArgs),
@@ -209,17 +214,27 @@ pub(crate) struct StudyArgs {
 }
 
 #[derive(Debug, Args)]
+#[command(
+    after_help = "Exit codes: 0 success, 1 a candidate fails the `[gate]` of the study, 2 usage error, 3 server under test failed, 4 not possible on this machine, 125 no verdict with `undecided = \"125\"`, 130 interrupted."
+)]
 pub(crate) struct RunArgs {
     #[command(flatten)]
     pub(crate) study: StudyArgs,
-    #[command(flatten)]
-    pub(crate) store: StoreArgs,
     /// Resume an interrupted run of this study with its original plan [default: the latest]
     #[arg(long, value_name = "RUN", num_args = 0..=1, default_missing_value = "latest", conflicts_with_all = ["quick", "full", "sets", "seed", "backend"])]
     pub(crate) resume: Option<String>,
     /// Write the HTML report here [default: STUDY.html]
     #[arg(long, value_name = "FILE")]
     pub(crate) html: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) how: HowArgs,
+}
+
+/// Where trials run, and where they are kept.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct HowArgs {
+    #[command(flatten)]
+    pub(crate) store: StoreArgs,
     /// Idle-CPU policy during trials: the machine's default, or keep CPUs awake with SCHED_IDLE spinners
     #[arg(long, value_enum, default_value_t = Idle::Machine)]
     pub(crate) idle: Idle,
@@ -252,6 +267,142 @@ impl ClusterArgs {
     pub(crate) fn is_given(&self) -> bool {
         self.cluster.is_some() || self.hosts.is_some()
     }
+}
+
+/// Headings of `quintain compare --help`.
+const SIDES: &str = "What is compared";
+const LOAD_OF_PAIRS: &str = "Load";
+const DECISION: &str = "Decision";
+
+const COMPARE_HELP: &str = "Examples:\n  \
+    quintain compare --base './old -p {port}' --head './new -p {port}' -c 20 pingpong://\n      \
+        two commands; host and port are left out of the URL\n  \
+    quintain compare --base-rev main --head-rev HEAD --build 'make' --command './server -p {port}' -c 50 http:///\n      \
+        two revisions of this repository, each built in a worktree of its own\n  \
+    quintain compare volley server=c-epoll server=go --set clients=40\n      \
+        two levels of a factor of a study\n  \
+    git bisect run quintain compare --base-rev v1.0 --head-rev HEAD --build make --command './server -p {port}' \
+    --fail-if 'throughput < 0.95' --undecided 125 http:///\n  \
+    quintain compare RUN RUN\n      \
+        two stored runs side by side, without a verdict: they ran at different times\n\n\
+    Pairs run in random order with fresh processes, and are looked at after 10, 15, 20, 30, 45, 60 ... pairs by an exact signed-rank test; the levels of all looks add up to 5 %. \
+    A pair of which the generator was the bottleneck gives no verdict.\n\n\
+    Exit codes: 0 shown not to fail, or nothing asked that could fail; 1 shown worse than `--fail-if` allows; 2 usage error; 3 a server or a build failed; \
+    4 no verdict is possible on this machine; 125 no verdict, with `--undecided 125`; 130 interrupted.";
+
+#[derive(Debug, Args)]
+#[command(after_help = COMPARE_HELP, override_usage = "quintain compare --base CMD --head CMD [OPTIONS] URL\n       quintain compare --base-rev REV --head-rev REV [--build CMD] --command CMD [OPTIONS] URL\n       quintain compare STUDY FACTOR=BASE FACTOR=HEAD [OPTIONS]\n       quintain compare RUN RUN")]
+pub(crate) struct CompareArgs {
+    /// URL without host and port (`pingpong://`, `http:///path`, `memcached://`); or a study and two levels; or two stored runs
+    #[arg(value_name = "WHAT", required = true, num_args = 1..=3)]
+    pub(crate) what: Vec<String>,
+    /// Command of the baseline; `{port}` is its port
+    #[arg(long, value_name = "CMD", requires = "head", help_heading = SIDES)]
+    pub(crate) base: Option<String>,
+    /// Command of the candidate
+    #[arg(long, value_name = "CMD", requires = "base", help_heading = SIDES)]
+    pub(crate) head: Option<String>,
+    /// Revision of the baseline, in the git repository of the working directory
+    #[arg(long, value_name = "REV", requires = "head_rev", requires = "command", conflicts_with = "base", help_heading = SIDES)]
+    pub(crate) base_rev: Option<String>,
+    /// Revision of the candidate
+    #[arg(long, value_name = "REV", requires = "base_rev", help_heading = SIDES)]
+    pub(crate) head_rev: Option<String>,
+    /// Build command, run in the worktree of each revision, in the same folder as here
+    #[arg(long, value_name = "CMD", requires = "base_rev", help_heading = SIDES)]
+    pub(crate) build: Option<String>,
+    /// Command that starts the server of a revision; `{port}` is its port
+    #[arg(long, value_name = "CMD", requires = "base_rev", help_heading = SIDES)]
+    pub(crate) command: Option<String>,
+    /// Build both revisions again every K pairs, each time in another folder: some differences are of one build's layout alone
+    #[arg(long, value_name = "K", requires = "build", value_parser = clap::value_parser!(u32).range(1..=1000), help_heading = SIDES)]
+    pub(crate) rebuild_every: Option<u32>,
+    /// Run the baseline a third time in each block and hold it against itself: shows the noise and the false alarms of this machine
+    #[arg(long, help_heading = SIDES)]
+    pub(crate) null: bool,
+    /// CPUs of the server
+    #[arg(long, value_name = "N", default_value = "1", help_heading = SIDES)]
+    pub(crate) server_cpus: String,
+    /// Connections
+    #[arg(short = 'c', long, alias = "connections", value_name = "N", default_value = "10", help_heading = LOAD_OF_PAIRS)]
+    pub(crate) clients: String,
+    /// Worker threads of the generator [default: one per CPU that the server leaves]
+    #[arg(short = 't', long, value_name = "N", help_heading = LOAD_OF_PAIRS)]
+    pub(crate) threads: Option<String>,
+    /// Measurement time of a trial; many short trials decide sooner than few long ones
+    #[arg(short = 'd', long, value_name = "TIME", default_value = "200ms", help_heading = LOAD_OF_PAIRS)]
+    pub(crate) duration: String,
+    /// Warm-up of each trial; give servers that compile as they run more
+    #[arg(long, value_name = "TIME", default_value = "100ms", help_heading = LOAD_OF_PAIRS)]
+    pub(crate) warmup: String,
+    /// Open loop: offered rate over all connections, requests per second (`50k`)
+    #[arg(short = 'R', long, value_name = "RATE", help_heading = LOAD_OF_PAIRS)]
+    pub(crate) rate: Option<String>,
+    /// Method of HTTP requests
+    #[arg(short = 'X', long, value_name = "METHOD", help_heading = LOAD_OF_PAIRS)]
+    pub(crate) method: Option<String>,
+    /// Header, `Name: value`; repeatable
+    #[arg(short = 'H', long = "header", value_name = "FIELD", help_heading = LOAD_OF_PAIRS)]
+    pub(crate) headers: Vec<String>,
+    /// Request body
+    #[arg(long, value_name = "TEXT", help_heading = LOAD_OF_PAIRS)]
+    pub(crate) body: Option<String>,
+    /// Maximum requests in flight per connection
+    #[arg(long, value_name = "N", help_heading = LOAD_OF_PAIRS)]
+    pub(crate) pipeline: Option<String>,
+    /// Valid status codes [default: 2xx]
+    #[arg(long, value_name = "LIST", help_heading = LOAD_OF_PAIRS)]
+    pub(crate) expect_status: Option<String>,
+    /// A new connection for each request
+    #[arg(long, visible_alias = "disable-keepalive", help_heading = LOAD_OF_PAIRS)]
+    pub(crate) no_keepalive: bool,
+    /// https: accept any certificate
+    #[arg(short = 'k', long, help_heading = LOAD_OF_PAIRS)]
+    pub(crate) insecure: bool,
+    /// Cache workload: a preset
+    #[arg(long, value_name = "NAME", help_heading = LOAD_OF_PAIRS)]
+    pub(crate) workload: Option<String>,
+    /// Any other key of a study (`load.timeout=5s`, `subject.ready_timeout=30s`), or levels of its factors
+    #[arg(long = "set", value_name = "KEY=VALUE", value_parser = key_value, help_heading = LOAD_OF_PAIRS)]
+    pub(crate) sets: Vec<(String, String)>,
+    /// Metric that is compared [default: latency_mean, or that of the study]
+    #[arg(long, value_name = "METRIC", conflicts_with = "fail_if", help_heading = DECISION)]
+    pub(crate) metric: Option<String>,
+    /// Fail when the candidate is shown to be worse than this, as ratios to the baseline: `latency_p99 > 1.05 or throughput < 0.97`
+    #[arg(long, value_name = "CONDITIONS", help_heading = DECISION)]
+    pub(crate) fail_if: Option<String>,
+    /// What to make of a candidate of which nothing was shown: exit with 0, 1, or 125
+    #[arg(long, value_name = "OUTCOME", value_parser = one_of(words::UNDECIDED), default_value = "pass", help_heading = DECISION)]
+    pub(crate) undecided: study::gate::Undecided,
+    /// Without --fail-if: stop when the ratio is known to within this [default: 2%]
+    #[arg(long, value_name = "PERCENT", conflicts_with = "fail_if", help_heading = DECISION)]
+    pub(crate) within: Option<String>,
+    /// Maximum number of pairs
+    #[arg(long, value_name = "N", default_value = "1000", help_heading = DECISION)]
+    pub(crate) max_pairs: String,
+    /// Begin no further pair after this
+    #[arg(long, value_name = "TIME", default_value = "5m", help_heading = DECISION)]
+    pub(crate) max_time: String,
+    /// Random seed of the order of trials and of requests
+    #[arg(long, default_value_t = 1)]
+    pub(crate) seed: u64,
+    /// Resume an interrupted comparison [default: the latest]; give the same flags again
+    #[arg(long, value_name = "RUN", num_args = 0..=1, default_missing_value = "latest")]
+    pub(crate) resume: Option<String>,
+    /// Write the answer and the table as Markdown, for a pull request (`-`: stdout, instead of the report)
+    #[arg(long, value_name = "FILE")]
+    pub(crate) markdown: Option<PathBuf>,
+    /// Write the verdicts as JUnit XML
+    #[arg(long, value_name = "FILE")]
+    pub(crate) junit: Option<PathBuf>,
+    /// Write the HTML report here
+    #[arg(long, value_name = "FILE")]
+    pub(crate) html: Option<PathBuf>,
+    /// Print the study that these flags make, and run nothing
+    #[arg(long)]
+    pub(crate) print_study: bool,
+    #[command(flatten)]
+    pub(crate) how: HowArgs,
 }
 
 #[derive(Debug, Args)]
@@ -1010,6 +1161,16 @@ pub(crate) struct NodeArgs {
     /// Which of the machines this is, from 0 [default: as mpirun, PRRTE, Slurm or Kubernetes say]
     #[arg(long, value_name = "N", requires = "join")]
     pub(crate) rank: Option<u32>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct SweepArgs {
+    /// Repository that the worktrees are of
+    #[arg(long, value_name = "DIR")]
+    pub(crate) repository: PathBuf,
+    /// Folder of the worktrees
+    #[arg(long, value_name = "DIR")]
+    pub(crate) folder: PathBuf,
 }
 
 #[derive(Debug, Args)]

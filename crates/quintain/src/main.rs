@@ -9,6 +9,7 @@ mod check;
 mod child;
 mod cli;
 mod cluster;
+mod compare;
 mod contract;
 mod doctor;
 mod find;
@@ -43,6 +44,7 @@ fn main() -> std::process::ExitCode {
     let done = match cli.verb {
         Verb::Run(args) => run::run(args),
         Verb::Load(args) => load::load(*args),
+        Verb::Compare(args) => compare::compare(*args),
         Verb::Serve(args) => serve::serve(args),
         Verb::Check(args) => check::check(args),
         Verb::Runs(args) => runs::runs(args),
@@ -57,6 +59,7 @@ fn main() -> std::process::ExitCode {
         Verb::Man(args) => help::man(&args),
         Verb::Exec(args) => child::exec(args),
         Verb::Watchdog => child::watchdog(),
+        Verb::Sweep(args) => child::sweep(&args),
         Verb::Spin(args) => child::spin(args),
         Verb::Node(args) => node::run(&args),
     };

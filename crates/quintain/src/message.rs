@@ -8,7 +8,7 @@ use std::process::ExitCode;
 pub(crate) enum Exit {
     /// 0.
     Fine,
-    /// 1: what was asked for was found, as with `--strict`.
+    /// 1: what was asked for was found, as with `--strict`, or a gate failed.
     Findings,
     /// 2: a mistake in what was asked.
     Usage,
@@ -16,6 +16,8 @@ pub(crate) enum Exit {
     Subject,
     /// 4: this machine cannot do it.
     Machine,
+    /// 125: there is no answer, and whoever asked is to go on without, as `git bisect run` does.
+    Skip,
     /// 130: interrupted, as a shell has it.
     Interrupted,
 }
@@ -28,6 +30,7 @@ impl From<Exit> for ExitCode {
             Exit::Usage => 2,
             Exit::Subject => 3,
             Exit::Machine => 4,
+            Exit::Skip => 125,
             Exit::Interrupted => 130,
         })
     }

@@ -22,6 +22,8 @@ pub(crate) struct Bar {
     block: Option<u32>,
     /// The latest estimate, in words.
     estimate: String,
+    /// The pairs of a comparison.
+    pairs: Option<analysis::gate::Live>,
 }
 
 impl Bar {
@@ -44,6 +46,7 @@ impl Bar {
             failed: 0,
             block: None,
             estimate: String::new(),
+            pairs: analysis::gate::Live::new(plan),
         };
         let estimate = plan.estimate();
         bar.line(&format!(
@@ -85,7 +88,7 @@ impl Bar {
         // A search has steps, of which each gets a line when it has ended, in place of blocks.
         let searching = self.plan.points[progress.point].load.search.is_some();
         if self.block != Some(progress.block) && !searching {
-            if let (Some(block), false) = (self.block, self.moves) {
+            if let (Some(block), false, None) = (self.block, self.moves, &self.pairs) {
                 self.line(&format!(
                     "block {} done: {} trials, {} failed; {}",
                     block + 1,
@@ -131,6 +134,15 @@ impl Bar {
             return self.line(&format!("{before}{step}"));
         }
         let rule = &self.plan.trials;
+        if let Some(pairs) = &mut self.pairs {
+            if let Some((text, is_look)) = pairs.recorded(&self.plan, record) {
+                if is_look && !self.moves {
+                    self.bar.suspend(|| output::message(&text));
+                }
+                self.estimate = format!("[{text}]");
+            }
+            return;
+        }
         let Some(value) = analysis::metric_value(record, &rule.metric, rule.level) else { return };
         let values = self.values.entry(record.point).or_default();
         values.push(value);

@@ -2,56 +2,106 @@
 
 use std::cell::RefCell;
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 
 use analysis::Findings;
+use analysis::findings::GateVerdict;
+use lab::cluster::Cluster;
 use store::{Owner, Store};
+use study::gate::Undecided;
 use study::record::{Finding, FindingState, IdlePolicy, Node, Run, RunState};
 use study::{Plan, Record};
 
-use crate::cli::{Cpus, RunArgs};
+use crate::cli::{Cpus, HowArgs, RunArgs};
 use crate::message::{Done, Exit, Problem, exe, machine};
 use crate::progress::Bar;
 use crate::study_file::{self, Opened};
 use crate::{cluster, doctor, output, references, signals};
 
-/// The data path: a study becomes a plan, the lab makes records of it, the report makes findings of them.
+/// A study to be carried out, whoever asked for it.
+pub(crate) struct Job<'a> {
+    pub(crate) opened: Opened,
+    pub(crate) how: &'a HowArgs,
+    /// The run to go on with, or `latest`; `None`: a new one.
+    pub(crate) resume: Option<&'a str>,
+    /// The command line that goes on with a run.
+    pub(crate) resume_line: &'a dyn Fn(&str) -> String,
+    pub(crate) host_cpus: Vec<u32>,
+    pub(crate) cluster: Option<Rc<Cluster>>,
+    /// Called before each block but the first.
+    pub(crate) before_block: Option<&'a mut dyn FnMut(u32, &Plan, &lab::Options) -> Result<(), Problem>>,
+}
+
+/// What became of it.
+pub(crate) struct Carried {
+    pub(crate) run: Run,
+    pub(crate) records: Vec<Record>,
+    pub(crate) findings: Findings,
+    pub(crate) cause: lab::Cause,
+}
+
 pub(crate) fn run(args: RunArgs) -> Done {
     let interrupted = signals::interrupted()?;
-    if args.cluster.is_given() {
+    let how = &args.how;
+    if how.cluster.is_given() {
         // What is wrong here need not wait for other machines.
         check_page(&page_path(&args, &study_file::open(&args.study, cpus(None)?.len() as u32, None)?.plan))?;
     }
-    let cluster = cluster::start(&args.cluster, &|| signals::is_set(&interrupted))?;
-    let host_cpus = match &cluster {
-        None => cpus(args.cpus.as_ref())?,
-        Some(cluster) => cluster.subject_cpus().iter().map(|cpu| cpu.index).collect(),
-    };
+    let (cluster, host_cpus) = machine_of(how, &|| signals::is_set(&interrupted))?;
     let opened = study_file::open(&args.study, host_cpus.len() as u32, cluster.as_deref())?;
-    refuse_without_points(&opened.plan)?;
     let page = page_path(&args, &opened.plan);
     check_page(&page)?;
-    let store = Store::open(&args.store.store)?;
+    let resume_line = |run: &str| resume_line(&args, run);
+    let resume = args.resume.as_deref();
+    let job = Job { opened, how, resume, resume_line: &resume_line, host_cpus, cluster, before_block: None };
+    let carried = carry_out(job, &|| signals::is_set(&interrupted))?;
+    render(how, &carried, &page)?;
+    exit(&carried)
+}
+
+/// The machines of a cluster, if one is asked for, and the CPUs that a plan is expanded for.
+pub(crate) fn machine_of(
+    how: &HowArgs,
+    interrupted: &dyn Fn() -> bool,
+) -> Result<(Option<Rc<Cluster>>, Vec<u32>), Problem> {
+    let cluster = cluster::start(&how.cluster, interrupted)?;
+    let host_cpus = match &cluster {
+        None => cpus(how.cpus.as_ref())?,
+        Some(cluster) => cluster.subject_cpus().iter().map(|cpu| cpu.index).collect(),
+    };
+    Ok((cluster, host_cpus))
+}
+
+/// The data path: a study becomes a plan, the lab makes records of it, the report makes findings of them.
+pub(crate) fn carry_out(job: Job<'_>, interrupted: &dyn Fn() -> bool) -> Result<Carried, Problem> {
+    let Job { opened, how, resume: resumed, resume_line, host_cpus, cluster, mut before_block } = job;
+    refuse_without_points(&opened.plan)?;
+    let store = Store::open(&how.store.store)?;
     let nodes = cluster.as_ref().map(|cluster| cluster.nodes()).unwrap_or_default();
-    let (mut run, owner, done) = match &args.resume {
-        Some(name) => resume(&args, opened, &store, name, nodes)?,
+    let (mut run, owner, done) = match resumed {
+        Some(name) => resume(how, opened, &store, name, nodes)?,
         None => {
-            let (run, owner) = begin(&args, opened, &store, nodes)?;
+            let (run, owner) = begin(how, opened, &store, nodes)?;
             (run, owner, Vec::new())
         }
     };
+    run.resume = resume_line(&run.id);
+    store.update_run(&run)?;
     warn_of(&run.doctor);
     let presence = present(&run.id);
     let options = lab::Options {
         exe: exe()?,
         directory: PathBuf::from("."),
         cpus: run.host.cpus.iter().filter(|cpu| host_cpus.contains(&cpu.index)).copied().collect(),
-        idle: args.idle.into(),
+        idle: how.idle.into(),
         cluster,
         probe: lab::probe::run,
     };
     let (plan, id, calibration, nodes) = (run.plan.clone(), run.id.clone(), run.calibration.clone(), run.nodes.clone());
     let bar = RefCell::new(Bar::new(&plan, done.len()));
     let mut beside = lab::presence::others().is_some_and(|labs| !labs.is_empty());
+    let mut failed = None;
+    let mut block_begun = done.iter().map(|record| record.block).max().unwrap_or(0);
     let mut hooks = lab::Hooks {
         judge: &mut |record| {
             let (verdict, mut warnings) = analysis::judge(record, calibration.as_ref(), &nodes);
@@ -67,9 +117,17 @@ pub(crate) fn run(args: RunArgs) -> Done {
             bar.borrow_mut().recorded(record);
             store.add_record(&id, record).map_err(|error| error.to_string())
         },
-        next: &mut |point, records| analysis::next(&plan, point, records),
+        next: &mut |point, records| {
+            let next = analysis::next(&plan, point, records);
+            let block = records.iter().filter(|record| record.point == point).count() as u32;
+            if let (Some(before), study::Next::Trial(_), true) = (&mut before_block, &next, block > block_begun) {
+                block_begun = block;
+                failed = failed.take().or(before(block, &plan, &options).err());
+            }
+            if failed.is_some() { study::Next::Enough("ended early".to_owned()) } else { next }
+        },
         progress: &mut |progress| bar.borrow_mut().show(progress),
-        interrupted: &|| signals::is_set(&interrupted),
+        interrupted,
     };
     run.builds = lab::build_all(&plan, &options, &mut hooks).map_err(machine)?;
     store.update_run(&run)?;
@@ -79,12 +137,16 @@ pub(crate) fn run(args: RunArgs) -> Done {
     let ended = ended.map_err(machine)?;
 
     run.state = Some(match &ended.cause {
+        _ if failed.is_some() => RunState::Interrupted,
         lab::Cause::Complete => RunState::Complete,
         lab::Cause::OutOfTime => RunState::OutOfTime,
         lab::Cause::Interrupted | lab::Cause::Lost(_) => RunState::Interrupted,
     });
     store.update_run(&run)?;
     drop(presence);
+    if let Some(problem) = failed {
+        return Err(problem);
+    }
     let mut records = store.records(&run.id)?;
     analysis::judge_again(&run, &mut records);
     if references::complete(&mut run, &records) {
@@ -92,13 +154,7 @@ pub(crate) fn run(args: RunArgs) -> Done {
     }
     drop(owner);
     let findings = analysis::analyze(&run, &records);
-    render(&args, &run, &records, &findings, &page)?;
-    if let lab::Cause::Lost(why) = &ended.cause {
-        let kept = records.len();
-        let text = format!("{why}; the trial it was in is void, {kept} trials are kept");
-        return Err(Problem::text(Exit::Machine, text).hint(format!("continue with `{}`", run.resume)));
-    }
-    Ok(exit(&findings, &ended.cause))
+    Ok(Carried { run, records, findings, cause: ended.cause })
 }
 
 /// Lets other labs know of this one. Where that is not possible, they are not disturbed any less.
@@ -149,38 +205,39 @@ fn resume_line(args: &RunArgs, run: &str) -> String {
     let program = std::env::args().next().unwrap_or_else(|| "quintain".to_owned());
     let mut words = vec![program, "run".to_owned(), args.study.study.clone(), "--resume".to_owned(), run.to_owned()];
     let mut flag = |name: &str, value: String| words.extend([name.to_owned(), value]);
-    if args.store.store != Path::new(crate::cli::STORE) {
-        flag("--store", args.store.store.display().to_string());
+    let how = &args.how;
+    if how.store.store != Path::new(crate::cli::STORE) {
+        flag("--store", how.store.store.display().to_string());
     }
     if let Some(page) = &args.html {
         flag("--html", page.display().to_string());
     }
-    if args.idle != crate::cli::Idle::Machine {
-        flag("--idle", analysis::words::idle_word(args.idle.into()).to_owned());
+    if how.idle != crate::cli::Idle::Machine {
+        flag("--idle", analysis::words::idle_word(how.idle.into()).to_owned());
     }
-    if let Some(Cpus(cpus)) = &args.cpus {
+    if let Some(Cpus(cpus)) = &how.cpus {
         flag("--cpus", lab::cpus::format(cpus));
     }
-    if let Some(file) = &args.cluster.cluster {
+    if let Some(file) = &how.cluster.cluster {
         flag("--cluster", file.display().to_string());
     }
-    if let Some(hosts) = &args.cluster.hosts {
+    if let Some(hosts) = &how.cluster.hosts {
         flag("--hosts", hosts.clone());
     }
-    if args.store.json {
+    if how.store.json {
         words.push("--json".to_owned());
     }
     study::words::join(&words)
 }
 
 /// A new run: the study expanded, the machine looked at, everything in the store.
-fn begin(args: &RunArgs, opened: Opened, store: &Store, nodes: Vec<Node>) -> Result<(Run, Owner), Problem> {
+fn begin(how: &HowArgs, opened: Opened, store: &Store, nodes: Vec<Node>) -> Result<(Run, Owner), Problem> {
     let mut plan = opened.plan;
-    if let Some(backend) = args.backend {
+    if let Some(backend) = how.backend {
         plan.points.iter_mut().for_each(|point| point.load.backend = backend.into());
     }
     let host = lab::host::facts(Path::new("."));
-    let idle = IdlePolicy::from(args.idle);
+    let idle = IdlePolicy::from(how.idle);
     let protocol = plan.points.first().map(|point| point.load.protocol);
     let mut run = Run {
         version: study::record::RECORD_VERSION,
@@ -201,14 +258,12 @@ fn begin(args: &RunArgs, opened: Opened, store: &Store, nodes: Vec<Node>) -> Res
         plan,
     };
     let owner = store.begin_new(&mut run)?;
-    run.resume = resume_line(args, &run.id);
-    store.update_run(&run)?;
     Ok((run, owner))
 }
 
 /// A run that was interrupted: resuming with the original plan.
 fn resume(
-    args: &RunArgs,
+    how: &HowArgs,
     opened: Opened,
     store: &Store,
     name: &str,
@@ -251,14 +306,13 @@ fn resume(
         output::message("note: the study has changed since this run started; resuming with the original plan");
     }
     let records = store.records(&run.id)?;
-    let idle = IdlePolicy::from(args.idle);
+    let idle = IdlePolicy::from(how.idle);
     if let Some(other) = records.iter().find(|record| record.idle != idle) {
         let text = format!("run `{}` was measured with a different idle policy ({:?})", run.id, other.idle);
         return Err(Problem::text(Exit::Usage, text).hint("pass the same `--idle`; policies cannot be mixed in a run"));
     }
     output::message(&format!("resuming {}: {} trials done", run.id, records.len()));
     run.state = Some(RunState::Running);
-    run.resume = resume_line(args, &run.id);
     Ok((run, owner, records))
 }
 
@@ -295,12 +349,9 @@ fn refuse_without_points(plan: &Plan) -> Result<(), Problem> {
     ))
 }
 
-fn render(args: &RunArgs, run: &Run, records: &[Record], findings: &Findings, page: &Path) -> Result<(), Problem> {
-    if args.store.json {
-        output::json(&serde_json::json!({ "run": run, "records": records, "findings": findings }))?;
-    } else {
-        output::data(&report::terminal(findings, &crate::report::style(false)))?;
-    }
+fn render(how: &HowArgs, carried: &Carried, page: &Path) -> Result<(), Problem> {
+    let Carried { run, findings, .. } = carried;
+    show(how, carried)?;
     // The run is in the store and on the screen: a page that cannot be made takes nothing of that back.
     let written = match report::html(findings) {
         Ok(text) => {
@@ -312,26 +363,52 @@ fn render(args: &RunArgs, run: &Run, records: &[Record], findings: &Findings, pa
         output::message(&format!("\nwarning: {problem}"));
         format!("none; `quintain report {} --format html --out FILE` writes it elsewhere", run.id)
     });
-    output::message(&format!(
-        "\nreport  {written}\nrun     {} in {}   (quintain report {} --format md, csv, json, html)",
-        run.id,
-        args.store.store.display(),
-        run.id
-    ));
+    output::message(&format!("\nreport  {written}\n{}", where_it_is(how, run)));
     Ok(())
 }
 
-fn exit(findings: &Findings, cause: &lab::Cause) -> Exit {
-    let failed = |row: &analysis::findings::Row| matches!(row.state, analysis::findings::RowState::Failed { .. });
-    if *cause == lab::Cause::Interrupted {
-        Exit::Interrupted
-    } else if findings.all_rows().any(failed) {
-        Exit::Subject
-    } else if findings.all_rows().all(|row| row.n == 0) {
-        Exit::Machine
-    } else {
-        Exit::Fine
+/// What was found, for a person or as JSON.
+pub(crate) fn show(how: &HowArgs, carried: &Carried) -> Result<(), Problem> {
+    let Carried { run, records, findings, .. } = carried;
+    if how.store.json {
+        return output::json(&serde_json::json!({ "run": run, "records": records, "findings": findings }));
     }
+    output::data(&report::terminal(findings, &crate::report::style(false)))
+}
+
+/// Where the run is kept, and how it is looked at again.
+pub(crate) fn where_it_is(how: &HowArgs, run: &Run) -> String {
+    let (id, store) = (&run.id, how.store.store.display());
+    format!("run     {id} in {store}   (quintain report {id} --format md, csv, json, html)")
+}
+
+/// How the run ends: by what became of the trials, and by what a gate found.
+pub(crate) fn exit(carried: &Carried) -> Done {
+    let Carried { run, records, findings, cause } = carried;
+    let failed = |row: &analysis::findings::Row| matches!(row.state, analysis::findings::RowState::Failed { .. });
+    if let lab::Cause::Lost(why) = cause {
+        let text = format!("{why}; the trial it was in is void, {} trials are kept", records.len());
+        return Err(Problem::text(Exit::Machine, text).hint(format!("continue with `{}`", run.resume)));
+    }
+    let gate = findings.gate.as_ref().filter(|gate| gate.fail_if.is_some());
+    let skips = findings.gate.as_ref().is_some_and(|gate| gate.undecided == Undecided::Skip);
+    Ok(if *cause == lab::Cause::Interrupted {
+        Exit::Interrupted
+    } else if gate.is_some_and(|gate| gate.verdict == GateVerdict::Worse) {
+        Exit::Findings
+    } else if findings.all_rows().any(failed) {
+        if skips { Exit::Skip } else { Exit::Subject }
+    } else if findings.all_rows().all(|row| row.n == 0) {
+        if skips { Exit::Skip } else { Exit::Machine }
+    } else {
+        match findings.gate.as_ref().map(|gate| (gate.verdict, gate.undecided)) {
+            Some((GateVerdict::NoVerdict | GateVerdict::Undecided, Undecided::Skip)) => Exit::Skip,
+            // Nothing is known of the candidate, and more pairs would not tell.
+            Some((GateVerdict::NoVerdict, _)) if !findings.quick => Exit::Machine,
+            Some((GateVerdict::Undecided, Undecided::Fail)) => Exit::Findings,
+            _ => Exit::Fine,
+        }
+    })
 }
 
 /// The folder a file is in.

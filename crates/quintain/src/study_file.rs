@@ -31,6 +31,18 @@ pub(crate) fn open(args: &StudyArgs, machine_cpus: u32, cluster: Option<&Cluster
         Problem::new(Exit::Usage, anyhow::Error::new(error).context(format!("cannot read `{}`", path.display())))
     })?;
     let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+    expanded(path, &text, name, args, machine_cpus, cluster)
+}
+
+/// Checks and expands the text of a study that is said to lie at `path`.
+pub(crate) fn expanded(
+    path: PathBuf,
+    text: &str,
+    name: String,
+    args: &StudyArgs,
+    machine_cpus: u32,
+    cluster: Option<&Cluster>,
+) -> Result<Opened, Problem> {
     let profile = match (args.quick, args.full) {
         (true, _) => Profile::Quick,
         (_, true) => Profile::Full,
@@ -39,14 +51,14 @@ pub(crate) fn open(args: &StudyArgs, machine_cpus: u32, cluster: Option<&Cluster
     let generators_apart = cluster.is_some();
     let (seed, sets) = (args.seed, args.sets.clone());
     let mut options = ExpandOptions { name, seed, profile, machine_cpus, generators_apart, sets };
-    let mut plan = study::parse(&text)
+    let mut plan = study::parse(text)
         .and_then(|study| {
             #[expect(clippy::disallowed_methods, reason = "the binary reads the environment for all crates")]
             let ops = std::env::var(NUM_OPS).ok();
             options.sets.splice(0..0, ops_of_environment(&study, ops));
             study::expand(&study, &options)
         })
-        .map_err(|mistakes| mistaken(&path, &text, &mistakes))?;
+        .map_err(|mistakes| mistaken(&path, text, &mistakes))?;
     let missing = lab::missing_files(&plan, Path::new("."));
     if !missing.is_empty() {
         return Err(Problem::text(Exit::Usage, format!("`{}`: {}", path.display(), missing.join("; ")))

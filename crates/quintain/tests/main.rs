@@ -7,6 +7,7 @@ mod calculator;
 mod chess;
 mod cluster;
 mod common;
+mod compare;
 mod curves;
 mod face;
 mod http;

@@ -102,6 +102,7 @@ fn plan(points: Vec<Point>, max: u32) -> Plan {
         effects: study::plan::EffectsPlan::default(),
         slopes: Vec::new(),
         answer: None,
+        gate: None,
     }
 }
 

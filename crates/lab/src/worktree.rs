@@ -1,0 +1,225 @@
+//! Revisions of a git repository side by side, each checked out in a folder of its own and gone with the process that asked for them.
+
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, Command, Stdio};
+
+use crate::process::command;
+
+/// The names of folders of worktrees begin so.
+const PREFIX: &str = "quintain-";
+
+/// Why a revision is not there.
+#[derive(Debug, thiserror::Error)]
+pub enum WorktreeError {
+    /// The directory is in no repository.
+    #[error("`{}` is not in a git repository", .0.display())]
+    NoRepository(PathBuf),
+    /// The revision names no commit.
+    #[error("`{revision}` names no commit of `{}`", repository.display())]
+    NoRevision {
+        /// As it was given.
+        revision: String,
+        /// Where it was looked for.
+        repository: PathBuf,
+    },
+    /// git refused.
+    #[error("cannot check `{revision}` out: {message}")]
+    Refused {
+        /// The revision.
+        revision: String,
+        /// What git said.
+        message: String,
+    },
+    /// A process or a folder.
+    #[error("cannot make a folder for revisions: {0}")]
+    System(#[from] io::Error),
+}
+
+/// A git repository, seen from a directory in it.
+#[derive(Clone, Debug)]
+pub struct Repository {
+    top: PathBuf,
+    /// The directory that it is seen from, relative to its top.
+    inside: PathBuf,
+}
+
+impl Repository {
+    /// The repository that `directory` is in.
+    ///
+    /// # Errors
+    /// It is in none, or git is not there.
+    pub fn of(directory: &Path) -> Result<Self, WorktreeError> {
+        let said =
+            |words: &[&str]| git(directory, words).map_err(|_| WorktreeError::NoRepository(directory.to_owned()));
+        let top = PathBuf::from(said(&["rev-parse", "--show-toplevel"])?);
+        Ok(Self { top, inside: PathBuf::from(said(&["rev-parse", "--show-prefix"])?) })
+    }
+
+    /// The hash of the commit that a revision names.
+    ///
+    /// # Errors
+    /// It names none.
+    pub fn commit(&self, revision: &str) -> Result<String, WorktreeError> {
+        let named = format!("{revision}^{{commit}}");
+        git(&self.top, &["rev-parse", "--verify", "--quiet", "--end-of-options", &named])
+            .map_err(|_| WorktreeError::NoRevision { revision: revision.to_owned(), repository: self.top.clone() })
+    }
+}
+
+/// Worktrees of a repository in one folder. They go when this is dropped, and when the process dies, however it dies: a process of this binary
+/// (`quintain sweep`) holds the reading end of a pipe.
+#[derive(Debug)]
+pub struct Worktrees {
+    repository: Repository,
+    folder: PathBuf,
+    sweeper: Child,
+    pipe: Option<ChildStdin>,
+}
+
+impl Worktrees {
+    /// Worktrees in `folder`, or in a new folder for temporary files. `exe` is the quintain binary.
+    ///
+    /// # Errors
+    /// The folder cannot be made, or the process that sweeps it cannot be started.
+    pub fn begin(repository: Repository, folder: Option<PathBuf>, exe: &Path) -> Result<Self, WorktreeError> {
+        let folder = folder.unwrap_or_else(|| {
+            std::env::temp_dir().join(format!("{PREFIX}{}-{}", std::process::id(), crate::clock::stamp()))
+        });
+        std::fs::create_dir_all(&folder)?;
+        let mut sweeper = command("/bin/sh")
+            .args(["-c", "trap '' INT TERM HUP; exec \"$0\" sweep --repository \"$1\" --folder \"$2\""])
+            .args([exe, &repository.top, &folder])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()?;
+        let pipe = sweeper.stdin.take();
+        Ok(Self { repository, folder, sweeper, pipe })
+    }
+
+    /// Where the worktrees are.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// Checks a commit out in the folder of that name, anew if there is one, and returns the directory in it that corresponds to where the repository was
+    /// looked at from.
+    ///
+    /// # Errors
+    /// git refused.
+    pub fn check_out(&self, name: &str, commit: &str) -> Result<PathBuf, WorktreeError> {
+        let place = self.folder.join(name);
+        let refused = |message| WorktreeError::Refused { revision: commit.to_owned(), message };
+        remove(&self.repository.top, &place);
+        let path = place.to_string_lossy().into_owned();
+        git(&self.repository.top, &["worktree", "add", "--quiet", "--force", "--detach", &path, commit])
+            .map_err(refused)?;
+        Ok(place.join(&self.repository.inside))
+    }
+}
+
+impl Drop for Worktrees {
+    fn drop(&mut self) {
+        // The end of the pipe is what the sweeper waits for.
+        if let Some(mut pipe) = self.pipe.take() {
+            let _ = pipe.flush();
+        }
+        let _ = self.sweeper.wait();
+    }
+}
+
+/// What `quintain sweep` does: at the end of `input` it removes the worktrees in `folder`, and the folder. Makes a session of its own first, as
+/// [`crate::watchdog`] does.
+pub fn sweep(input: impl Read, repository: &Path, folder: &Path) {
+    let _ = rustix::process::setsid();
+    let _ = BufReader::new(input).lines().map_while(Result::ok).count();
+    // Nothing else is ever removed, whatever the arguments are.
+    if !folder.file_name().is_some_and(|name| name.to_string_lossy().starts_with(PREFIX)) {
+        return;
+    }
+    for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
+        match entry.file_type().is_ok_and(|kind| kind.is_symlink()) {
+            true => drop(std::fs::remove_file(entry.path())),
+            false => remove(repository, &entry.path()),
+        }
+    }
+    let _ = std::fs::remove_dir(folder);
+    let _ = git(repository, &["worktree", "prune"]);
+}
+
+fn remove(repository: &Path, place: &Path) {
+    if place.exists() {
+        let _ = git(repository, &["worktree", "remove", "--force", &place.to_string_lossy()]);
+        // A worktree that git does not know, or no longer.
+        let _ = std::fs::remove_dir_all(place);
+    }
+}
+
+/// What git says, without the line end; its complaint where it fails.
+fn git(directory: &Path, words: &[&str]) -> Result<String, String> {
+    let mut git: Command = command("git");
+    // Hooks of the repository and variables of a hook that this runs in are not about these folders.
+    let git = git.arg("-C").arg(directory).args(["-c", "core.hooksPath=/dev/null"]).args(words);
+    let git = git.env_remove("GIT_DIR").env_remove("GIT_WORK_TREE").env_remove("GIT_INDEX_FILE").stdin(Stdio::null());
+    let output = git.output().map_err(|error| format!("cannot run git: {error}"))?;
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim().to_owned();
+    if output.status.success() { Ok(text(&output.stdout)) } else { Err(text(&output.stderr)) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn repository(folder: &Path) -> Repository {
+        let run = |words: &[&str]| git(folder, words).unwrap();
+        run(&["init", "--quiet", "--initial-branch", "main"]);
+        std::fs::create_dir(folder.join("server")).unwrap();
+        for text in ["one", "two"] {
+            std::fs::write(folder.join("server/file"), text).unwrap();
+            run(&["add", "."]);
+            run(&["-c", "user.name=t", "-c", "user.email=t@example.org", "commit", "--quiet", "-m", text]);
+        }
+        Repository::of(&folder.join("server")).unwrap()
+    }
+
+    #[test]
+    fn revisions_side_by_side() {
+        let folder = tempfile::tempdir().unwrap();
+        let repository = repository(folder.path());
+        let [old, new] = ["HEAD~1", "main"].map(|revision| repository.commit(revision).unwrap());
+        assert_ne!(old, new);
+        // The sweeper of a test is no quintain; that of the program is tried with the program.
+        let worktrees = Worktrees::begin(repository.clone(), None, Path::new("true")).unwrap();
+        let place = worktrees.folder().to_owned();
+        for (name, commit, text) in [("base", &old, "one"), ("head", &new, "two"), ("base", &old, "one")] {
+            let directory = worktrees.check_out(name, commit).unwrap();
+            assert!(directory.ends_with("server"), "{directory:?}");
+            assert_eq!(std::fs::read_to_string(directory.join("file")).unwrap(), text);
+        }
+        drop(worktrees);
+        sweep(io::empty(), &repository.top, &place);
+        assert!(!place.exists());
+        assert_eq!(git(&repository.top, &["worktree", "list"]).unwrap().lines().count(), 1);
+    }
+
+    #[test]
+    fn what_is_not_there() {
+        let folder = tempfile::tempdir().unwrap();
+        assert!(matches!(Repository::of(folder.path()), Err(WorktreeError::NoRepository(_))));
+        let repository = repository(folder.path());
+        for revision in ["nothing", "", "--all", "HEAD:server"] {
+            assert!(matches!(repository.commit(revision), Err(WorktreeError::NoRevision { .. })), "{revision}");
+        }
+    }
+
+    #[test]
+    fn only_folders_of_its_own_are_swept() {
+        let folder = tempfile::tempdir().unwrap();
+        let mine = folder.path().join("mine");
+        std::fs::create_dir(&mine).unwrap();
+        std::fs::write(mine.join("file"), "").unwrap();
+        sweep(io::empty(), folder.path(), &mine);
+        assert!(mine.join("file").exists());
+    }
+}

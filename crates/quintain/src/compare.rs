@@ -1,0 +1,545 @@
+//! `quintain compare`: two servers in pairs, until the answer is known. What the flags say is a study with a `[gate]`, and is run as one.
+
+use std::path::{Path, PathBuf};
+
+use lab::worktree::{Repository, Worktrees};
+use study::gate::{FailIf, Gate};
+use study::metric::METRICS;
+use study::plan::EffectsPlan;
+use study::protocol::Protocol;
+use study::record::BuildOutcome;
+use study::{Level, Metric, Plan, units};
+use toml::{Table, Value};
+
+use crate::cli::{CompareArgs, StudyArgs};
+use crate::message::{Done, Exit, Problem, exe, machine};
+use crate::mistakes::Mistakes;
+use crate::run::{self, Job};
+use crate::study_file::{self, Opened};
+use crate::{output, signals};
+
+/// The factor, and its levels.
+const FACTOR: &str = "version";
+const BASE: &str = "base";
+const HEAD: &str = "head";
+const AGAIN: &str = "base again";
+
+/// Where nothing else is said, a comparison ends when the ratio is known to this fraction.
+const WITHIN: f64 = 0.02;
+
+/// How it is decided.
+struct Decision {
+    fail_if: Option<FailIf>,
+    within: f64,
+    metric: Option<&'static Metric>,
+    pairs_max: u32,
+    max_ns: u64,
+}
+
+pub(crate) fn compare(args: CompareArgs) -> Done {
+    let mut mistakes = Mistakes::default();
+    let decision = decision(&args, &mut mistakes);
+    let commands = args.base.as_deref().zip(args.head.as_deref());
+    let revisions = args.base_rev.as_deref().zip(args.head_rev.as_deref());
+    match (args.what.as_slice(), commands, revisions) {
+        ([url], Some((base, head)), _) => {
+            let sides = [base, head].map(|command| Side { command: command.to_owned(), ..Side::default() });
+            let text = text(&args, &decision, url, &sides, &mut mistakes);
+            mistakes.end()?;
+            of_text(&args, &decision, text, None)
+        }
+        ([url], None, Some(revisions)) => of_revisions(&args, &decision, url, revisions, mistakes),
+        ([study, base, head], None, None) => {
+            mistakes.end()?;
+            of_study(&args, &decision, study, [base, head])
+        }
+        ([_, _], None, None) => {
+            mistakes.end()?;
+            stored(&args)
+        }
+        (what, Some(_), _) | (what, _, Some(_)) => {
+            mistakes.add(format!("{} operands, where one URL is to be loaded", what.len()), Some(FORMS.to_owned()));
+            Err(mistakes.end().err().unwrap_or_else(|| Problem::text(Exit::Usage, "no URL")))
+        }
+        ([one], ..) => {
+            mistakes.add(format!("`{one}` alone: nothing to compare it with"), Some(FORMS.to_owned()));
+            Err(mistakes.end().err().unwrap_or_else(|| Problem::text(Exit::Usage, "nothing to compare")))
+        }
+        _ => Err(Problem::text(Exit::Usage, "nothing to compare").hint(FORMS)),
+    }
+}
+
+const FORMS: &str = "`quintain compare --base CMD --head CMD URL`, `... --base-rev REV --head-rev REV --command CMD URL`, `... STUDY FACTOR=BASE FACTOR=HEAD`, or `... RUN RUN`";
+
+fn decision(args: &CompareArgs, mistakes: &mut Mistakes) -> Decision {
+    let fail_if = args.fail_if.as_deref().and_then(|text| {
+        let wrong = |errors: Vec<study::gate::FailIfError>| {
+            errors.into_iter().for_each(|error| mistakes.add(format!("`--fail-if`: {error}"), error.hint));
+        };
+        FailIf::parse(text).map_err(wrong).ok()
+    });
+    let metric = args.metric.as_deref().and_then(|name| {
+        let found = Metric::named(name);
+        if found.is_none() {
+            let names = METRICS.iter().map(|metric| metric.name);
+            mistakes
+                .add(format!("`--metric`: unknown metric `{name}`"), Some(config::nearest::suggestion(name, names)));
+        }
+        found
+    });
+    let within = args.within.as_deref().map_or(Ok(WITHIN), |text| match units::fraction(text) {
+        Ok(within) if (0.0001..=0.5).contains(&within) => Ok(within),
+        Ok(_) => Err("expected 0.01% to 50%".to_owned()),
+        Err(error) => Err(error.to_string()),
+    });
+    let pairs_max = match units::count(&args.max_pairs).map(u32::try_from) {
+        Ok(Ok(pairs)) if (stats::gate::FIRST_LOOK..=stats::gate::PAIRS_MAX).contains(&pairs) => Ok(pairs),
+        Ok(_) => Err(format!("expected {} to {}", stats::gate::FIRST_LOOK, stats::gate::PAIRS_MAX)),
+        Err(error) => Err(error.to_string()),
+    };
+    let max_ns = match units::duration_ns(&args.max_time) {
+        Ok(ns) if ns >= 1_000_000_000 => Ok(ns),
+        Ok(_) => Err("expected 1s or more".to_owned()),
+        Err(error) => Err(error.to_string()),
+    };
+    let mut or = |flag: &str, error: &str| mistakes.add(format!("`{flag}`: {error}"), None);
+    Decision {
+        fail_if,
+        metric,
+        within: within.unwrap_or_else(|error| {
+            or("--within", &error);
+            WITHIN
+        }),
+        pairs_max: pairs_max.unwrap_or_else(|error| {
+            or("--max-pairs", &error);
+            stats::gate::PAIRS_MAX
+        }),
+        max_ns: max_ns.unwrap_or_else(|error| {
+            or("--max-time", &error);
+            u64::MAX
+        }),
+    }
+}
+
+/// One of the two.
+#[derive(Clone, Debug, Default)]
+struct Side {
+    command: String,
+    build: Option<String>,
+    directory: Option<String>,
+    /// As the question names it, `main, 3f2a1c0d9e21`.
+    name: Option<String>,
+}
+
+/// A number where it reads as one, as keys of studies want it.
+fn value(text: &str) -> Value {
+    text.parse::<i64>().map_or_else(|_| Value::String(text.to_owned()), Value::Integer)
+}
+
+fn table(entries: impl IntoIterator<Item = (&'static str, Option<Value>)>) -> Table {
+    entries.into_iter().filter_map(|(key, value)| Some((key.to_owned(), value?))).collect()
+}
+
+/// The study that the flags make.
+fn text(args: &CompareArgs, decision: &Decision, url: &str, sides: &[Side; 2], mistakes: &mut Mistakes) -> String {
+    let text = |text: &str| Some(Value::String(text.to_owned()));
+    let given = |text: &Option<String>| text.as_deref().map(value);
+    let [base, head] = sides;
+    let named = |side: &Side, level: &str| match &side.name {
+        Some(name) => format!("{level} ({name})"),
+        None => format!("{level} (`{}`)", side.command),
+    };
+    let side = |side: &Side| {
+        let Side { command, build, directory, .. } = side;
+        let optional = |value: &Option<String>| value.clone().map(Value::String);
+        Value::Table(table([
+            ("build", optional(build)),
+            ("command", text(command)),
+            ("directory", optional(directory)),
+        ]))
+    };
+    let mut levels = vec![(BASE, base), (HEAD, head)];
+    levels.extend(args.null.then_some((AGAIN, base)));
+    let variants = levels.iter().map(|(level, of)| ((*level).to_owned(), side(of))).collect::<Table>();
+    let subject = table([("cpus", Some(value(&args.server_cpus))), ("variants", Some(Value::Table(variants)))]);
+
+    let (protocol, path) = target(url, mistakes);
+    let headers = args.headers.iter().filter_map(|header| match header.split_once(':') {
+        Some((name, value)) => Some((name.trim().to_owned(), Value::String(value.trim().to_owned()))),
+        None => {
+            let hint = "write `-H 'Name: value'`".to_owned();
+            mistakes.add(format!("`--header`: `{header}` has no colon"), Some(hint));
+            None
+        }
+    });
+    let headers = headers.collect::<Table>();
+    let workload = args.workload.as_ref().map(|preset| Value::Table(table([("preset", text(preset))])));
+    let load = table([
+        ("protocol", text(protocol)),
+        ("clients", Some(value(&args.clients))),
+        ("threads", given(&args.threads)),
+        ("rate", given(&args.rate)),
+        ("path", path.as_deref().and_then(text)),
+        ("method", args.method.as_deref().and_then(text)),
+        ("headers", (!headers.is_empty()).then_some(Value::Table(headers))),
+        ("body", args.body.as_deref().and_then(text)),
+        ("pipeline", given(&args.pipeline)),
+        ("expect_status", given(&args.expect_status)),
+        ("connection", if args.no_keepalive { text("per-request") } else { None }),
+        ("insecure", args.insecure.then_some(Value::Boolean(true))),
+        ("workload", workload),
+        ("warmup", text(&args.warmup)),
+        ("stop", text(&args.duration)),
+    ]);
+    let gate = table([
+        ("of", text(FACTOR)),
+        ("base", text(BASE)),
+        ("fail_if", decision.fail_if.as_ref().and_then(|fail_if| text(&fail_if.to_string()))),
+        ("undecided", text(args.undecided.word())),
+    ]);
+    let stop = table([
+        ("comparison", Some(Value::Float(decision.within))),
+        ("metric", decision.metric.and_then(|metric| text(metric.name))),
+        ("min", Some(Value::Integer(i64::from(stats::gate::FIRST_LOOK)))),
+        ("max", Some(Value::Integer(i64::from(decision.pairs_max)))),
+        ("max_time", text(&args.max_time)),
+    ]);
+    let levels = levels.iter().map(|(level, _)| Value::String((*level).to_owned())).collect();
+    let study = table([
+        ("question", text(&format!("Is {} worse than {}?", named(head, HEAD), named(base, BASE)))),
+        ("factors", Some(Value::Table(table([(FACTOR, Some(Value::Array(levels)))])))),
+        ("gate", Some(Value::Table(gate))),
+        ("load", Some(Value::Table(load))),
+        ("subject", Some(Value::Table(subject))),
+        ("trials", Some(Value::Table(table([("stop", Some(Value::Table(stop)))])))),
+    ]);
+    study.to_string()
+}
+
+/// Protocol and path of a URL without host and port.
+fn target(url: &str, mistakes: &mut Mistakes) -> (&'static str, Option<String>) {
+    let example = || Some("write `pingpong://`, `http:///path` or `memcached://`".to_owned());
+    let Some((scheme, rest)) = url.split_once("://") else {
+        mistakes.add(format!("`{url}` is not a URL without host and port"), example());
+        return ("http", None);
+    };
+    let Some(protocol) = Protocol::of_scheme(scheme) else {
+        let known = Protocol::with_scheme().map(Protocol::scheme);
+        mistakes.add(format!("unknown scheme `{scheme}`"), Some(config::nearest::suggestion(scheme, known)));
+        return ("http", None);
+    };
+    let (host, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
+    if !host.is_empty() {
+        let hint = format!("write `{scheme}://{path}`; `{{port}}` in the commands is the port");
+        mistakes.add(format!("`{url}`: compare starts the servers, so the URL has no host and port"), Some(hint));
+    }
+    if !protocol.has_path() && !path.trim_start_matches('/').is_empty() {
+        mistakes.add(format!("`{url}`: {scheme} has no path"), Some(format!("write `{scheme}://`")));
+    }
+    (protocol.name(), Some(path.to_owned()).filter(|path| protocol.has_path() && !path.is_empty()))
+}
+
+/// A comparison that is a study of these flags.
+fn of_text(args: &CompareArgs, decision: &Decision, text: String, trees: Option<&Trees>) -> Done {
+    if args.print_study {
+        output::data(&text)?;
+        return Ok(Exit::Fine);
+    }
+    carry_out(args, decision, trees, |host_cpus, cluster| {
+        let study = StudyArgs {
+            study: "compare".to_owned(),
+            quick: false,
+            full: false,
+            sets: args.sets.clone(),
+            seed: args.seed,
+        };
+        let path = PathBuf::from("the study of these flags");
+        let mut opened = study_file::expanded(path, &text, study.study.clone(), &study, host_cpus, cluster)?;
+        opened.path = PathBuf::from(".");
+        let null = args.null.then(|| Level::Text(AGAIN.to_owned()));
+        let Gate { of, base, .. } =
+            opened.plan.gate.clone().ok_or_else(|| Problem::text(Exit::Usage, "no `[gate]`"))?;
+        apply(&mut opened.plan, args, decision, of, base, null);
+        Ok(opened)
+    })
+}
+
+/// The rule that a plan is decided by.
+fn apply(plan: &mut Plan, args: &CompareArgs, decision: &Decision, of: String, base: Level, null: Option<Level>) {
+    plan.gate = Some(Gate { of, base, fail_if: decision.fail_if.clone(), undecided: args.undecided, null });
+    let rule = &mut plan.trials;
+    (rule.relative, rule.comparison, rule.quick) = (None, Some(decision.within), false);
+    (rule.min, rule.max, rule.max_ns) = (stats::gate::FIRST_LOOK, decision.pairs_max, Some(decision.max_ns));
+    if let Some(metric) = decision.metric {
+        rule.metric = metric.name.to_owned();
+    }
+}
+
+/// Two levels of a factor of a study.
+fn of_study(args: &CompareArgs, decision: &Decision, study: &str, levels: [&String; 2]) -> Done {
+    let mut mistakes = Mistakes::default();
+    for (flag, given) in [("--null", args.null), ("--rebuild-every", args.rebuild_every.is_some())] {
+        if given {
+            mistakes.add(format!("`{flag}` needs `--base` and `--head`, or revisions"), None);
+        }
+    }
+    let parts = levels.map(|text| text.split_once('=').map(|(factor, level)| (factor.trim(), level.trim())));
+    let [Some((factor, base)), Some((other, head))] = parts else {
+        let hint = "`quintain compare STUDY server=go server=rust`".to_owned();
+        mistakes.add(format!("`{}` and `{}` are not FACTOR=LEVEL", levels[0], levels[1]), Some(hint));
+        return Err(mistakes.end().err().unwrap_or_else(|| Problem::text(Exit::Usage, "no levels")));
+    };
+    if factor != other {
+        let hint = format!("compare two levels of one factor; hold others with `--set {other}={head}`");
+        mistakes.add(format!("`{}` and `{}` are levels of two factors", levels[0], levels[1]), Some(hint));
+    } else if base == head {
+        mistakes.add(format!("`{}` twice: nothing to compare", levels[0]), None);
+    }
+    mistakes.end()?;
+    carry_out(args, decision, None, |host_cpus, cluster| {
+        let study =
+            StudyArgs { study: study.to_owned(), quick: false, full: false, sets: args.sets.clone(), seed: args.seed };
+        let mut opened = study_file::open(&study, host_cpus, cluster)?;
+        let plan = &mut opened.plan;
+        let known = plan.levels(factor).into_iter().cloned().collect::<Vec<_>>();
+        if known.is_empty() {
+            let names = plan.factors.iter().map(String::as_str);
+            let problem = Problem::text(Exit::Usage, format!("`{factor}` is not a factor of `{}`", plan.study));
+            return Err(problem.hint(config::nearest::suggestion(factor, names)));
+        }
+        let level = |word: &str| {
+            known.iter().find(|level| level.to_string() == word).cloned().ok_or_else(|| {
+                let words = known.iter().map(ToString::to_string).collect::<Vec<_>>();
+                let text = format!("`{word}` is not a level of `{factor}` in `{}`", plan.study);
+                Problem::text(Exit::Usage, text)
+                    .hint(config::nearest::suggestion(word, words.iter().map(String::as_str)))
+            })
+        };
+        let (base, head) = (level(base)?, level(head)?);
+        plan.points.retain(|point| {
+            let level = point.factors.get(factor);
+            level == Some(&base) || level == Some(&head)
+        });
+        if plan.points.iter().any(|point| point.load.search.is_some() || point.load.share.is_some()) {
+            let text = format!("`{}` searches for rates, and searches cannot be compared in pairs", plan.study);
+            return Err(Problem::text(Exit::Usage, text).hint("compare at a rate: `--set load.rate=10k`"));
+        }
+        plan.question = format!("Is {factor} {head} worse than {base}, in the study `{}`?", plan.study);
+        plan.study = format!("compare-{}", plan.study);
+        (plan.answer, plan.effects) = (None, EffectsPlan { metrics: Some(Vec::new()), ..EffectsPlan::default() });
+        apply(plan, args, decision, factor.to_owned(), base, None);
+        Ok(opened)
+    })
+}
+
+/// Two revisions in worktrees.
+struct Trees {
+    worktrees: Worktrees,
+    commits: [String; 2],
+    /// Whether they are built again, each time in another folder.
+    again: bool,
+}
+
+const SIDES: [&str; 2] = [BASE, HEAD];
+
+impl Trees {
+    /// The name of the folder of a side, or of the link to it.
+    fn name(&self, side: usize) -> String {
+        format!("{}-{}", SIDES[side], self.commits[side])
+    }
+
+    /// Checks both revisions out for the `round`th time; returns where their commands start.
+    fn check_out(&self, round: usize) -> Result<[String; 2], Problem> {
+        let folder = self.worktrees.folder();
+        let mut places = Vec::new();
+        for (side, commit) in self.commits.iter().enumerate() {
+            let name = self.name(side);
+            let failed = |error: lab::worktree::WorktreeError| Problem::new(Exit::Usage, error);
+            if !self.again {
+                places.push(self.worktrees.check_out(&name, commit).map_err(failed)?);
+                continue;
+            }
+            // Folders with names of other lengths: paths that a compiler writes into a program move what lies behind them.
+            let real = format!("{round}{}-{name}", "x".repeat(round * 7 % 64));
+            let directory = self.worktrees.check_out(&real, commit).map_err(failed)?;
+            let link = folder.join(&name);
+            let inside = directory.strip_prefix(folder.join(&real)).unwrap_or(Path::new("")).to_owned();
+            let linked = || {
+                if link.is_symlink() {
+                    std::fs::remove_file(&link)?;
+                }
+                std::os::unix::fs::symlink(&real, &link)
+            };
+            linked().map_err(|error| Problem::new(Exit::Machine, anyhow::Error::new(error).context("worktrees")))?;
+            places.push(link.join(inside));
+        }
+        let words = places.iter().map(|place| place.to_string_lossy().into_owned()).collect::<Vec<_>>();
+        <[String; 2]>::try_from(words).map_err(|_| Problem::text(Exit::Machine, "two revisions have two folders"))
+    }
+}
+
+fn of_revisions(
+    args: &CompareArgs,
+    decision: &Decision,
+    url: &str,
+    (base, head): (&str, &str),
+    mut mistakes: Mistakes,
+) -> Done {
+    let usage = |error: lab::worktree::WorktreeError| Problem::new(Exit::Usage, error);
+    let repository = Repository::of(Path::new(".")).map_err(usage)?;
+    let mut commits = Vec::new();
+    for (flag, revision) in [("--base-rev", base), ("--head-rev", head)] {
+        match repository.commit(revision) {
+            Ok(commit) => commits.push(commit),
+            Err(error) => mistakes.add(format!("`{flag}`: {error}"), None),
+        }
+    }
+    if let [base, head] = commits.as_slice()
+        && base == head
+    {
+        let hint = "`--null` shows what this machine makes of a difference that is not there";
+        mistakes.add(format!("base and head are the same commit, {}", short(base)), Some(hint.to_owned()));
+    }
+    // An interrupted comparison goes on with the commits that it began with.
+    let before = folder_before(args)?;
+    let command = args.command.clone().unwrap_or_default();
+    let mut sides =
+        [BASE, HEAD].map(|_| Side { command: command.clone(), build: args.build.clone(), ..Side::default() });
+    let study = |sides: &[Side; 2], mistakes: &mut Mistakes| text(args, decision, url, sides, mistakes);
+    // All that is wrong is told before anything is checked out.
+    study(&sides, &mut mistakes);
+    mistakes.end()?;
+    let commits = match &before {
+        Some((_, commits)) => commits.clone(),
+        None => <[String; 2]>::try_from(commits).map_err(|_| Problem::text(Exit::Usage, "two revisions needed"))?,
+    };
+    let folder = before.map(|(folder, _)| folder);
+    let worktrees = Worktrees::begin(repository, folder, &exe()?).map_err(usage)?;
+    let trees = Trees { worktrees, commits, again: args.rebuild_every.is_some() };
+    let places = if args.print_study { SIDES.map(str::to_owned) } else { trees.check_out(0)? };
+    for ((side, place), (revision, commit)) in
+        sides.iter_mut().zip(places).zip([base, head].into_iter().zip(&trees.commits))
+    {
+        side.directory = Some(place);
+        side.name = Some(format!("{revision}, {}", short(commit)));
+    }
+    let text = study(&sides, &mut Mistakes::default());
+    of_text(args, decision, text, Some(&trees))
+}
+
+fn short(commit: &str) -> &str {
+    commit.get(..12).unwrap_or(commit)
+}
+
+/// The folder of worktrees of the run that is to be gone on with, and its commits.
+fn folder_before(args: &CompareArgs) -> Result<Option<(PathBuf, [String; 2])>, Problem> {
+    let Some(name) = &args.resume else { return Ok(None) };
+    let store = store::Store::open_existing(&args.how.store.store)?;
+    let run = if name == "latest" { store.latest_of("compare")? } else { Some(store.run(name)?) };
+    let of_side = |plan: &Plan, side: &str| {
+        let level = Level::Text(side.to_owned());
+        let point = plan.points.iter().find(|point| point.factors.get(FACTOR) == Some(&level))?;
+        let directory = PathBuf::from(point.subject.directory.clone()?);
+        let tree = directory.ancestors().find(|place| {
+            let is_side = |name: &std::ffi::OsStr| name.to_string_lossy().starts_with(&format!("{side}-"));
+            place.file_name().is_some_and(is_side)
+        })?;
+        let commit = tree.file_name()?.to_string_lossy().strip_prefix(&format!("{side}-"))?.to_owned();
+        Some((tree.parent()?.to_owned(), commit))
+    };
+    Ok(run.and_then(|run| {
+        let ((folder, base), (_, head)) = (of_side(&run.plan, BASE)?, of_side(&run.plan, HEAD)?);
+        Some((folder, [base, head]))
+    }))
+}
+
+/// Runs the pairs and says what they say.
+fn carry_out(
+    args: &CompareArgs,
+    decision: &Decision,
+    trees: Option<&Trees>,
+    open: impl FnOnce(u32, Option<&lab::cluster::Cluster>) -> Result<Opened, Problem>,
+) -> Done {
+    let _ = decision;
+    let interrupted = signals::interrupted()?;
+    let stopped = || signals::is_set(&interrupted);
+    let (cluster, host_cpus) = run::machine_of(&args.how, &stopped)?;
+    let opened = open(host_cpus.len() as u32, cluster.as_deref())?;
+    let mut round = 0;
+    let mut rebuild = |block: u32, plan: &Plan, options: &lab::Options| {
+        let Some((trees, every)) = trees.zip(args.rebuild_every) else { return Ok(()) };
+        if !block.is_multiple_of(every) {
+            return Ok(());
+        }
+        round += 1;
+        trees.check_out(round)?;
+        build(plan, options, &stopped)
+    };
+    let job = Job {
+        opened,
+        how: &args.how,
+        resume: args.resume.as_deref(),
+        resume_line: &resume_line,
+        host_cpus,
+        cluster,
+        before_block: Some(&mut rebuild),
+    };
+    let carried = run::carry_out(job, &stopped)?;
+    let findings = &carried.findings;
+    match &args.markdown {
+        Some(path) if path == Path::new("-") => output::data(&report::markdown_short(findings))?,
+        Some(path) => output::file(path, report::markdown_short(findings))?,
+        None => {}
+    }
+    if args.markdown.as_deref() != Some(Path::new("-")) {
+        run::show(&args.how, &carried)?;
+    }
+    if let Some(path) = &args.junit {
+        output::file(path, report::junit(findings).map_err(machine)?)?;
+    }
+    if let Some(path) = &args.html {
+        output::file(path, report::html(findings).map_err(machine)?)?;
+    }
+    output::message(&format!("\n{}", run::where_it_is(&args.how, &carried.run)));
+    run::exit(&carried)
+}
+
+/// Builds both sides once more.
+fn build(plan: &Plan, options: &lab::Options, interrupted: &dyn Fn() -> bool) -> Result<(), Problem> {
+    let mut hooks = lab::Hooks {
+        judge: &mut |_| (None, Vec::new()),
+        store: &mut |_| Ok(()),
+        next: &mut |_, _| study::Next::Enough(String::new()),
+        progress: &mut |_| {},
+        interrupted,
+    };
+    let builds = lab::build_all(plan, options, &mut hooks).map_err(machine)?;
+    match builds.iter().find(|build| build.outcome != BuildOutcome::Ready) {
+        Some(build) if !interrupted() => {
+            Err(Problem::text(Exit::Subject, format!("`{}` failed when it was built again", build.command)))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The command line as it was given, going on with a run.
+fn resume_line(run: &str) -> String {
+    let mut words = Vec::new();
+    let mut all = std::env::args().peekable();
+    while let Some(word) = all.next() {
+        if word == "--resume" {
+            // Its value, where one was given: a flag is none.
+            all.next_if(|next| !next.starts_with('-'));
+        } else if !word.starts_with("--resume=") {
+            words.push(word);
+        }
+    }
+    words.extend(["--resume".to_owned(), run.to_owned()]);
+    study::words::join(&words)
+}
+
+/// Two stored runs.
+fn stored(args: &CompareArgs) -> Done {
+    let _ = args;
+    Err(Problem::text(Exit::Usage, "stored runs: not yet"))
+}

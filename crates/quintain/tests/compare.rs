@@ -1,0 +1,210 @@
+//! `quintain compare` on real processes. What is decided is tested with values that are made up (`analysis::gate`, `stats::gate`): here are the ways to it.
+
+use std::path::Path;
+use std::process::Stdio;
+
+use crate::common::{Folder, Ran, eventually, processes_with};
+use serde_json::Value;
+
+const SERVER: &str = "quintain serve pingpong -p {port}";
+/// Ten pairs of short trials on whatever CPUs there are: a first look.
+const SHORT: [&str; 10] = [
+    "--max-pairs",
+    "10",
+    "-d",
+    "20ms",
+    "--warmup",
+    "5ms",
+    "--set",
+    "load.share_cpus=true",
+    "--set",
+    "load.window=10ms",
+];
+
+fn compare(folder: &Folder, args: &[&str]) -> Ran {
+    folder.quintain(&[&["compare"], args].concat())
+}
+
+fn git(folder: &Path, words: &[&str]) -> String {
+    let mut git = std::process::Command::new("git");
+    git.arg("-C").arg(folder).args(["-c", "user.name=t", "-c", "user.email=t@example.org"]).args(words);
+    let output = git.output().unwrap();
+    assert!(output.status.success(), "git {words:?}: {}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// A repository of two revisions, whose build says which it is of.
+fn repository(folder: &Folder) {
+    git(folder.path(), &["init", "--quiet", "--initial-branch", "main"]);
+    folder.write(".gitignore", "*.db*\n*.lock\n*.out\n");
+    for word in ["old", "new"] {
+        folder.write("build.sh", &format!("echo {word} > built.out\n"));
+        git(folder.path(), &["add", "."]);
+        git(folder.path(), &["commit", "--quiet", "-m", word]);
+    }
+}
+
+/// How many pairs there were, and that each side had a trial in each.
+fn pairs(ran: &Ran) -> u64 {
+    let json = ran.json();
+    let records = json["records"].as_array().unwrap();
+    let of = |point: u64| {
+        records.iter().filter(|record| record["point"] == point && record["outcome"]["measured"].is_object()).count()
+    };
+    assert_eq!(of(0), of(1));
+    of(0) as u64
+}
+
+/// Whether exit code and verdict say the same; a busy machine may keep a test from a verdict.
+fn agrees(ran: &Ran) {
+    let json = ran.json();
+    let verdict = json["findings"]["gate"]["verdict"].as_str().unwrap();
+    let expected = if verdict == "no-verdict" { 4 } else { 0 };
+    assert_eq!(ran.code, Some(expected), "{verdict}: {}", ran.err);
+}
+
+#[test]
+fn two_commands() {
+    let folder = Folder::new();
+    let files = ["--markdown", "pr.md", "--junit", "junit.xml", "--html", "page.html", "--json", "--null"];
+    let ran = compare(&folder, &[&["--base", SERVER, "--head", SERVER], &SHORT[..], &files, &["pingpong://"]].concat());
+    agrees(&ran);
+    assert_eq!(pairs(&ran), 10);
+    let gate = &ran.json()["findings"]["gate"];
+    assert_eq!((gate["base"].as_str(), gate["tests"][0]["pairs"].as_u64()), (Some("base"), Some(10)), "{gate:#}");
+    assert_eq!(gate["null"].as_array().unwrap().len(), 1, "the baseline is held against itself");
+    let read = |name: &str| std::fs::read_to_string(folder.path().join(name)).unwrap();
+    assert!(read("pr.md").contains("Against the baseline"), "{}", read("pr.md"));
+    assert!(read("junit.xml").contains("latency_mean") && read("page.html").contains("<table"));
+    let list = folder.quintain(&["runs"]).expect(0).out;
+    assert!(list.contains("compare"), "{list}");
+}
+
+#[test]
+fn two_revisions() {
+    let folder = Folder::new();
+    repository(&folder);
+    let revisions = ["--base-rev", "HEAD~1", "--head-rev", "main", "--build", "sh build.sh", "--command", SERVER];
+    let ran = compare(&folder, &[&revisions[..], &SHORT, &["--rebuild-every", "4", "--json", "pingpong://"]].concat());
+    agrees(&ran);
+    assert_eq!(pairs(&ran), 10);
+    let question = ran.json()["run"]["plan"]["question"].as_str().unwrap().to_owned();
+    assert!(question.starts_with("Is head (main, ") && question.contains("base (HEAD~1, "), "{question}");
+    assert_eq!(git(folder.path(), &["worktree", "list"]).lines().count(), 1, "no worktree is left");
+}
+
+#[test]
+fn a_revision_that_does_not_build_or_a_server_that_crashes() {
+    let folder = Folder::new();
+    repository(&folder);
+    let revisions = ["--base-rev", "HEAD~1", "--head-rev", "main", "--command", SERVER, "pingpong://"];
+    let broken = [&revisions[..], &SHORT, &["--build", "sh -c 'exit 7'"]].concat();
+    let ran = compare(&folder, &broken).expect(3);
+    assert!(
+        ran.err.contains("build failed") && ran.out.contains("No verdict on head: base:"),
+        "{}\n{}",
+        ran.out,
+        ran.err
+    );
+    let ran = compare(&folder, &[&broken[..], &["--undecided", "125"]].concat());
+    assert_eq!(ran.code, Some(125), "git bisect skips it: {}", ran.err);
+    let sides = ["--base", SERVER, "--head", "sh -c 'echo no luck {port} >&2; exit 1'", "pingpong://"];
+    let ran = compare(&folder, &[&sides[..], &SHORT].concat()).expect(3);
+    assert!(ran.out.contains("No verdict on head: head:") && ran.out.contains("no luck"), "{}", ran.out);
+}
+
+#[test]
+fn killed_in_the_middle_it_leaves_nothing_and_goes_on() {
+    let folder = Folder::new();
+    repository(&folder);
+    let revisions = ["--base-rev", "HEAD~1", "--head-rev", "main", "--build", "sh build.sh", "--command", SERVER];
+    let flags = [&["compare"], &revisions[..], &SHORT, &["--json", "pingpong://"]].concat();
+    let mut child = folder.command(&flags).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let finished = || {
+        let ran = folder.quintain(&["report", "-f", "records"]);
+        if ran.code == Some(0) { ran.json()["records"].as_array().map_or(0, Vec::len) } else { 0 }
+    };
+    eventually(|| finished() >= 3);
+    child.kill().unwrap();
+    child.wait().unwrap();
+    eventually(|| git(folder.path(), &["worktree", "list"]).lines().count() == 1);
+    eventually(|| processes_with(&folder.path().display().to_string()).is_empty());
+    let kept = finished();
+    let ran = folder.quintain(&[&flags[..], &["--resume"]].concat());
+    agrees(&ran);
+    assert!(pairs(&ran) == 10 && ran.err.contains(&format!("{kept} trials done")), "{}", ran.err);
+    assert_eq!(git(folder.path(), &["worktree", "list"]).lines().count(), 1);
+}
+
+#[test]
+fn two_levels_of_a_study() {
+    let folder = Folder::new();
+    let study = "question = \"?\"\n[subject]\ncommand = \"quintain serve pingpong --threads {threads} -p {port}\"\n[load]\nprotocol = \"pingpong\"\nclients = \"{clients}\"\n\
+                 share_cpus = true\nwarmup = \"5ms\"\nstop = \"20ms\"\nwindow = \"10ms\"\n[factors]\nthreads = [1, 2, 4]\nclients = [1, 4]\n";
+    folder.write("mine.toml", study);
+    let ran = compare(&folder, &["mine.toml", "threads=1", "threads=2", "--max-pairs", "10", "--json"]);
+    agrees(&ran);
+    let gate = &ran.json()["findings"]["gate"];
+    let tests = gate["tests"].as_array().unwrap().iter().map(|test| test["label"].as_str().unwrap());
+    assert_eq!(tests.collect::<Vec<_>>(), ["clients 1", "clients 4"]);
+    assert_eq!(ran.json()["run"]["plan"]["study"], Value::from("compare-mine"));
+}
+
+#[test]
+fn a_gate_in_a_study() {
+    let folder = Folder::new();
+    let study = "question = \"Is it worse?\"\n[subject.variants.old]\ncommand = \"quintain serve pingpong -p {port}\"\n\
+                 [subject.variants.new]\ncommand = \"quintain serve pingpong -p {port}\"\n[load]\nprotocol = \"pingpong\"\nclients = 2\n\
+                 share_cpus = true\nwarmup = \"5ms\"\nstop = \"20ms\"\nwindow = \"10ms\"\n[factors]\nversion = [\"old\", \"new\"]\n\
+                 [gate]\nfail_if = \"latency_mean > 50 or throughput < 0.02\"\nundecided = \"fail\"\n[trials]\nstop = { max = 10 }\n";
+    folder.write("gate.toml", study);
+    let checked = folder.quintain(&["check", "gate.toml"]).expect(0).out;
+    assert!(checked.contains("whether a version is worse than the baseline"), "{checked}");
+    let ran = folder.quintain(&["run", "gate.toml", "--json"]);
+    let verdict = ran.json()["findings"]["gate"]["verdict"].as_str().unwrap().to_owned();
+    let expected = match verdict.as_str() {
+        "not-worse" => 0,
+        "no-verdict" => 4,
+        _ => 1,
+    };
+    assert_eq!(ran.code, Some(expected), "{verdict}: {}", ran.err);
+}
+
+#[test]
+fn wrong_use() {
+    let folder = Folder::new();
+    let sides = ["--base", SERVER, "--head", SERVER];
+    let table: [(&[&str], &str); 12] = [
+        (&["pingpong://"], "nothing to compare it with"),
+        (&["http://127.0.0.1:80/", "--base", "a -p {port}", "--head", "b -p {port}"], "compare starts the servers"),
+        (&["gopher:///", "--base", "a -p {port}", "--head", "b -p {port}"], "unknown scheme `gopher`"),
+        (&["http:///", "--base", "a", "--head", "b -p {port}"], "has no `{port}`"),
+        (&[&sides[..], &["pingpong://", "--metric", "latncy_mean"]].concat(), "did you mean `latency_mean`"),
+        (&[&sides[..], &["pingpong://", "--fail-if", "throughput > 1.1"]].concat(), "would fail an improvement"),
+        (&[&sides[..], &["pingpong://", "--fail-if", "p99 > 0.9"]].concat(), "as good as its baseline"),
+        (&[&sides[..], &["pingpong://", "--max-pairs", "5"]].concat(), "expected 10 to 1000"),
+        (&[&sides[..], &["pingpong://", "-c", "0"]].concat(), "clients"),
+        (&["pingpong://", "--base-rev", "a", "--head-rev", "b", "--command", SERVER], "not in a git repository"),
+        (&["nothing", "server=a", "server=b"], "unknown study `nothing`"),
+        (&["nothing", "server=a", "cores=b"], "levels of two factors"),
+    ];
+    for (args, expected) in table {
+        let ran = compare(&folder, args).expect(2);
+        assert!(ran.err.contains(expected), "{args:?}: {}", ran.err);
+    }
+    // Several mistakes are told at once.
+    let ran =
+        compare(&folder, &[&sides[..], &["http://a/", "--fail-if", "p99 > x", "--max-time", "0"]].concat()).expect(2);
+    assert!(
+        ["is not a ratio", "compare starts", "--max-time"].iter().all(|text| ran.err.contains(text)),
+        "{}",
+        ran.err
+    );
+
+    repository(&folder);
+    let revisions = |base, head| ["pingpong://", "--base-rev", base, "--head-rev", head, "--command", SERVER];
+    let ran = compare(&folder, &revisions("main", "HEAD")).expect(2);
+    assert!(ran.err.contains("the same commit"), "{}", ran.err);
+    let ran = compare(&folder, &revisions("mian", "HED")).expect(2);
+    assert!(ran.err.contains("`mian` names no commit") && ran.err.contains("`HED`"), "{}", ran.err);
+}
