@@ -64,6 +64,12 @@ pub struct Findings {
     pub quintain: String,
     /// Git revision of the study's folder, where known.
     pub revision: Option<String>,
+    /// Git commit of the working directory, where servers were built, where known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub commit: Option<String>,
+    /// When the run was imported from a file, UTC, RFC 3339; empty: it ran with the store that it is in.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub imported: String,
     /// Seed of the order and of every trial.
     pub seed: u64,
     /// Text of the study file.

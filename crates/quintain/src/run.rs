@@ -190,6 +190,7 @@ fn begin(args: &RunArgs, opened: Opened, store: &Store, nodes: Vec<Node>) -> Res
         command: std::env::args().collect(),
         quintain: env!("CARGO_PKG_VERSION").to_owned(),
         revision: lab::revision::of(folder_of(&opened.path)),
+        commit: lab::revision::commit(Path::new(".")),
         doctor: doctor::examine(&host),
         calibration: protocol.map(|protocol| store.calibration(&host.name, protocol, idle)).transpose()?.flatten(),
         builds: Vec::new(),
@@ -197,6 +198,7 @@ fn begin(args: &RunArgs, opened: Opened, store: &Store, nodes: Vec<Node>) -> Res
         state: Some(RunState::Running),
         resume: String::new(),
         nodes,
+        imported: String::new(),
         host,
         plan,
     };
