@@ -12,6 +12,7 @@ use crate::findings::{
 };
 use crate::label::label;
 use crate::number;
+use crate::words::capitalised;
 
 /// At most so many places are named in a sentence.
 const NAMED: usize = 3;
@@ -265,12 +266,6 @@ fn all_of(items: &[String], last: &str) -> String {
         [one] => one.clone(),
         [first @ .., end] => format!("{} {last} {end}", first.join(", ")),
     }
-}
-
-/// The beginning of a sentence.
-fn capitalised(text: &str) -> String {
-    let mut letters = text.chars();
-    letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
 }
 
 /// One point, without anything to compare with.

@@ -4,6 +4,7 @@ mod added;
 mod agents;
 mod conditions;
 mod estimate;
+mod history;
 mod inside;
 mod miss_ratio;
 mod operations;
@@ -24,6 +25,10 @@ pub use self::added::{Added, AddedMetric};
 pub use self::agents::{AgentFinding, MedianRange};
 pub use self::conditions::{Probed, ProbedTrial, Scope, States};
 pub use self::estimate::Estimate;
+pub use self::history::{
+    HISTORY_VERSION, History, HistoryPoint, HistoryRun, Machine, MachineHistory, PointValue, RunHead, SideBySide,
+    SidePoint, Step,
+};
 pub use self::inside::{Column, InsideTrial, Process, Role};
 pub use self::miss_ratio::{CurvePolicy, MissRatioCurve, MissRatioPoint, MissRatios, PolicyPoint};
 pub use self::operations::{OperationFinding, OverTrials, RowOperations};

@@ -263,6 +263,14 @@ impl Store {
     /// # Errors
     /// [`StoreError::UnknownRun`], [`StoreError::AmbiguousRun`], [`StoreError::Unreadable`] and errors of the file.
     pub fn run(&self, name: &str) -> Result<Run> {
+        self.read_run(&self.resolve(name)?)
+    }
+
+    /// The full name of the run that [`Store::run`] would read.
+    ///
+    /// # Errors
+    /// [`StoreError::UnknownRun`], [`StoreError::AmbiguousRun`] and errors of the file.
+    pub fn resolve(&self, name: &str) -> Result<String> {
         let ids: Vec<String> = match name {
             "latest" => {
                 self.query("SELECT id FROM runs ORDER BY started DESC, rowid DESC LIMIT 1", [], |row| row.get(0))?
@@ -274,8 +282,8 @@ impl Store {
             }
         };
         match ids.as_slice() {
-            [id] => self.read_run(id),
-            [id, ..] if id == name => self.read_run(id),
+            [id] => Ok(id.clone()),
+            [id, ..] if id == name => Ok(id.clone()),
             [] => Err(self.unknown(name)?),
             _ => Err(StoreError::AmbiguousRun { name: name.to_owned(), candidates: ids }),
         }
