@@ -122,17 +122,16 @@ fn steps(entries: &[Entry], runs: &[HistoryRun], index: usize, point: &HistoryPo
     let sound = |at: usize| {
         let value = point.values[at].as_ref()?;
         let planned = entries[at].points.iter().find(|planned| is_same(point, planned))?;
-        // What does not measure the server says nothing about its revisions.
-        Some((value.estimate.as_ref().filter(|_| value.marks.is_empty())?, &planned.point))
+        Some((value, value.estimate.as_ref()?, &planned.point))
     };
     let mut steps = Vec::new();
     for to in 0..runs.len() {
-        let Some((now, planned)) = sound(to) else { continue };
+        let Some((value, now, planned)) = sound(to) else { continue };
         let is_like = |from: &usize| {
-            runs[*from].head.quick == runs[to].head.quick && sound(*from).is_some_and(|(_, before)| before == planned)
+            runs[*from].head.quick == runs[to].head.quick && sound(*from).is_some_and(|(.., before)| before == planned)
         };
         let Some(from) = (0..to).rev().find(is_like) else { continue };
-        let Some((before, _)) = sound(from) else { continue };
+        let Some((earlier, before, _)) = sound(from) else { continue };
         let (Some(old), Some(new)) = (&runs[from].head.revision, &runs[to].head.revision) else { continue };
         if old == new || (now.low <= before.high && before.low <= now.high) {
             continue;
@@ -143,12 +142,17 @@ fn steps(entries: &[Entry], runs: &[HistoryRun], index: usize, point: &HistoryPo
             format!("; the machine was {} by the probe", speed_words(before / now - 1.0))
         });
         let values = format!("{} at {old}, {} at {new}", estimate(before, &metric.unit), estimate(now, &metric.unit));
+        let mut marks = value.marks.iter().chain(&earlier.marks).map(|mark| mark.text()).collect::<Vec<_>>();
+        marks.sort_unstable();
+        marks.dedup();
+        let marks =
+            if marks.is_empty() { String::new() } else { format!("; not of the server alone ({})", marks.join(", ")) };
         let Suggestion { command, note } = suggest::revisions(planned, old, new);
         steps.push(Step {
             point: index,
             from,
             to,
-            sentence: format!("{}: {} {values}{speed}{quick}", point.label, metric.noun),
+            sentence: format!("{}: {} {values}{speed}{marks}{quick}", point.label, metric.noun),
             command,
             note,
         });

@@ -35,14 +35,12 @@ pub(crate) fn revisions(point: &Point, base: &str, head: &str) -> Suggestion {
     }
     words.extend(["--command".to_owned(), command(point)]);
     let dirty = [base, head].into_iter().filter(|revision| revision.ends_with(DIRTY)).map(clean).collect::<Vec<_>>();
-    let note = match dirty.as_slice() {
-        [] => String::new(),
-        _ if clean(base) == clean(head) => {
-            return Suggestion::none(format!("{} had uncommitted changes: commit them to compare", clean(base)));
-        }
-        dirty => format!("{} had uncommitted changes, which no commit has", dirty.join(" and ")),
-    };
-    with_load(words, point, note)
+    let changes = format!("uncommitted changes at {} are in no commit", dirty.join(" and "));
+    match dirty.is_empty() {
+        false if clean(base) == clean(head) => Suggestion::none(format!("{changes}: commit them to compare")),
+        false => with_load(words, point, changes),
+        true => with_load(words, point, String::new()),
+    }
 }
 
 /// Compares two commands under the load of the first.
@@ -214,10 +212,16 @@ mod tests {
             assert_eq!((found.command.as_deref(), found.note.as_str()), (command, note));
         };
         let plain = "quintain compare --base-rev abc --head-rev def --build 'make -C subjects/c-epoll c-epoll' --command \
-                     'subjects/c-epoll/c-epoll -p {port}' -c 40 -d 250ms --warmup 50ms pingpong://";
+                     'subjects/c-epoll/c-epoll -p {port}' -c 40 -d 250ms --warmup 300ms pingpong://";
         check(point(|_| ()), "abc", "def", Some(plain), "");
-        check(point(|_| ()), "abc-dirty", "def", Some(plain), "abc had uncommitted changes, which no commit has");
-        check(point(|_| ()), "abc", "abc-dirty", None, "abc had uncommitted changes: commit them to compare");
+        check(point(|_| ()), "abc-dirty", "def", Some(plain), "uncommitted changes at abc are in no commit");
+        check(
+            point(|_| ()),
+            "abc",
+            "abc-dirty",
+            None,
+            "uncommitted changes at abc are in no commit: commit them to compare",
+        );
         let journey = point(|point| point.load.journey = Some(Default::default()));
         check(journey, "abc", "def", None, "the load has no flags: it is a journey");
     }
@@ -229,14 +233,17 @@ mod tests {
             point.load.arrivals = Arrivals::Constant { rate_per_s: 5000.0 };
             (point.load.threads, point.load.stop) = (Some(2), Stop::Requests { requests: 900, max_ns: 1 });
         };
-        assert_eq!(flags(open).unwrap(), "-c 40 -t 2 --rate 5000 --arrivals constant -n 900 --warmup 50ms pingpong://");
+        assert_eq!(
+            flags(open).unwrap(),
+            "-c 40 -t 2 --rate 5000 --arrivals constant -n 900 --warmup 300ms pingpong://"
+        );
         let thinking = |point: &mut Point| {
             point.load.arrivals = Arrivals::Closed { think_ns: 1_500_000 };
             (point.load.pipeline, point.load.backend) = (4, Backend::Epoll);
         };
         assert_eq!(
             flags(thinking).unwrap(),
-            "-c 40 --think 1500us -d 250ms --warmup 50ms --pipeline 4 --backend epoll pingpong://"
+            "-c 40 --think 1500us -d 250ms --warmup 300ms --pipeline 4 --backend epoll pingpong://"
         );
         let http = |point: &mut Point| {
             point.load.protocol = Protocol::Http;
@@ -252,7 +259,7 @@ mod tests {
         };
         assert_eq!(
             flags(http).unwrap(),
-            "-c 40 -d 250ms --warmup 50ms -H 'X-It: is' --body {} --expect-status 200,201 'http:///a?b=1'"
+            "-c 40 -d 250ms --warmup 300ms -H 'X-It: is' --body '{}' --expect-status 200,201 'http:///a?b=1'"
         );
         assert_eq!(flags(|point| point.load.warmup = Warmup::Requests(5)), Err("its warm-up is a number of requests"));
     }

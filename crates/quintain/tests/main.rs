@@ -9,6 +9,7 @@ mod cluster;
 mod common;
 mod curves;
 mod face;
+mod history;
 mod http;
 mod load;
 mod run;

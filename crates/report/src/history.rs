@@ -141,7 +141,12 @@ fn table(history: &History, machine: &MachineHistory, index: usize, point: &Hist
     heads.extend(bars.then(|| Head::text("").room(Room::Drop)));
     let machine =
         Head::text("machine").hint("CPU speed by the probe, relative to the median of these runs").room(Room::Drop);
-    heads.extend([Head::number("n").room(Room::Drop), machine, Head::text("run").room(Room::Drop), Head::text("")]);
+    heads.extend([
+        Head::number("n").room(Room::Drop),
+        machine,
+        Head::text("run").room(Room::Drop),
+        Head::text("notes"),
+    ]);
     Table { title: point.label.clone(), heads, rows: rows.collect(), below: Vec::new() }
 }
 

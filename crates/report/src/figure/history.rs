@@ -54,7 +54,7 @@ fn drawing(history: &History, machine: &MachineHistory, index: usize, points: us
     marked.dedup();
     let y = Axis::of_values(values.into_iter(), &metric.unit, &metric.text);
     let mut panels = vec![Panel::new(String::new(), x.clone(), y, layers)];
-    panels.extend(speed(machine, &x, keys.iter().map(|key| key.series + 1).max().unwrap_or(0)));
+    panels.extend(speed(machine, &x, shown.len()));
     let mut notes = Vec::new();
     if machine.points.len() > points {
         notes.push(format!("{} of {} design points; `--point` selects others.", points, machine.points.len()));
@@ -64,7 +64,7 @@ fn drawing(history: &History, machine: &MachineHistory, index: usize, points: us
         name: format!("history-{}-{}", index + 1, metric.name),
         title: format!("{} over runs on {}", capitalised(&metric.noun), machine.machine.name),
         caption: format!(
-            "Markers: means over the trials of a run. Bars: its interval{}. Separate runs of one server differ by more than their intervals say. Right: CPU speed by the probe \
+            "Markers: means over the trials of a run. Bars: its interval{}. Separate runs of one server differ by more than their intervals say. Second panel: CPU speed by the probe \
              relative to the median of these runs, in per cent; no value is adjusted for it.",
             if quick { ", of quick runs without a stated confidence" } else { "" }
         ),
