@@ -59,7 +59,8 @@ pub struct Machine {
 impl std::fmt::Display for Machine {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let Machine { name, cpu_model, cpus, kernel, cluster } = self;
-        write!(f, "{name} ({cpu_model}, {}, {kernel})", crate::number::count(*cpus, "CPU"))?;
+        let plural = if *cpus == 1 { "" } else { "s" };
+        write!(f, "{name} ({cpu_model}, {cpus} CPU{plural}, {kernel})")?;
         if cluster.is_empty() { Ok(()) } else { write!(f, ", {cluster}") }
     }
 }
