@@ -44,6 +44,8 @@ pub fn analyze(run: &Run, records: &[Record]) -> Findings {
         command: run.command.clone(),
         quintain: run.quintain.clone(),
         revision: run.revision.clone(),
+        commit: run.commit.clone(),
+        imported: run.imported.clone(),
         seed: plan.seed,
         study_text: plan.text.clone(),
         unfinished: unfinished::unfinished(run, records.len()),

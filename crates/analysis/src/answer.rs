@@ -11,6 +11,7 @@ use crate::findings::{
     SearchEnd, Sentence, Source, Trend,
 };
 use crate::label::label;
+use crate::words::capitalised;
 use crate::{gate, number};
 
 /// At most so many places are named in a sentence.
@@ -267,12 +268,6 @@ fn all_of(items: &[String], last: &str) -> String {
         [one] => one.clone(),
         [first @ .., end] => format!("{} {last} {end}", first.join(", ")),
     }
-}
-
-/// The beginning of a sentence.
-fn capitalised(text: &str) -> String {
-    let mut letters = text.chars();
-    letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
 }
 
 /// One point, without anything to compare with.

@@ -734,6 +734,7 @@ fn run(servers: &[&str], cores: &[i64], clients: &[i64]) -> Run {
         command: ["quintain", "run", "volley", "--seed", "1"].map(str::to_owned).to_vec(),
         quintain: "0.1.0".to_owned(),
         revision: Some("0123abc".to_owned()),
+        commit: None,
         host: host(cores.iter().max().map_or(4, |&most| most as u32 + 2)),
         doctor: doctor(),
         calibration: Some(calibration()),
@@ -742,6 +743,7 @@ fn run(servers: &[&str], cores: &[i64], clients: &[i64]) -> Run {
         state: Some(study::record::RunState::Complete),
         resume: String::new(),
         nodes: Vec::new(),
+        imported: String::new(),
         plan: Plan {
             study: "volley".to_owned(),
             question: "How does ping-pong latency scale with server cores and clients?".to_owned(),

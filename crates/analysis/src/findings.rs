@@ -5,6 +5,7 @@ mod agents;
 mod conditions;
 mod estimate;
 mod gate;
+mod history;
 mod inside;
 mod miss_ratio;
 mod operations;
@@ -26,6 +27,10 @@ pub use self::agents::{AgentFinding, MedianRange};
 pub use self::conditions::{Probed, ProbedTrial, Scope, States};
 pub use self::estimate::Estimate;
 pub use self::gate::{GateFinding, GateTest, GateVerdict};
+pub use self::history::{
+    HISTORY_VERSION, History, HistoryPoint, HistoryRun, Machine, MachineHistory, PointValue, RunHead, SideBySide,
+    SidePoint, Step,
+};
 pub use self::inside::{Column, InsideTrial, Process, Role};
 pub use self::miss_ratio::{CurvePolicy, MissRatioCurve, MissRatioPoint, MissRatios, PolicyPoint};
 pub use self::operations::{OperationFinding, OverTrials, RowOperations};
@@ -66,6 +71,12 @@ pub struct Findings {
     pub quintain: String,
     /// Git revision of the study's folder, where known.
     pub revision: Option<String>,
+    /// Git commit of the working directory, where servers were built, where known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub commit: Option<String>,
+    /// When the run was imported from a file, UTC, RFC 3339; empty: it ran with the store that it is in.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub imported: String,
     /// Seed of the order and of every trial.
     pub seed: u64,
     /// Text of the study file.

@@ -28,6 +28,7 @@ pub mod findings;
 mod flags;
 pub mod gate;
 mod histogram;
+pub mod history;
 pub mod inside;
 mod journey;
 pub mod label;
@@ -48,6 +49,7 @@ pub mod search;
 pub mod silence;
 mod spread;
 mod states;
+mod suggest;
 mod unfinished;
 pub mod value;
 pub mod verdict;
@@ -63,6 +65,7 @@ pub use asked::asked;
 pub use cache::{CacheReport, MissShares};
 pub use comparisons::blocks_needed;
 pub use findings::{Findings, SearchBound};
+pub use history::{history, side_by_side};
 pub use journey::{JourneyReport, OperationReport};
 pub use load::{
     CensoredReport, Generator, IntervalOrNote, LOAD_LEVEL, LOAD_QUANTILES, LOAD_VERSION, LatencyNs, LoadReport,

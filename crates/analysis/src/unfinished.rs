@@ -13,6 +13,8 @@ pub(crate) fn unfinished(run: &Run, trials: usize) -> Option<Unfinished> {
     let (sentence, resume) = match run.state? {
         RunState::Complete | RunState::OutOfTime => return None,
         RunState::Running => (format!("running, {done} so far"), String::new()),
+        // The command of an imported run is of another machine, and of whoever made the file.
+        RunState::Interrupted if !run.imported.is_empty() => (format!("interrupted after {done}"), String::new()),
         RunState::Interrupted => (format!("interrupted after {done}"), run.resume.clone()),
     };
     Some(Unfinished { state: run.state?, trials, trials_min: effort.trials_min, sentence, resume })

@@ -32,3 +32,9 @@ pub fn purpose(purpose: Purpose) -> &'static str {
         Purpose::Share => "share",
     }
 }
+
+/// The beginning of a sentence or a title.
+pub fn capitalised(text: &str) -> String {
+    let mut letters = text.chars();
+    letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
+}

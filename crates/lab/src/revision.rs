@@ -13,6 +13,15 @@ pub fn of(folder: &Path) -> Option<String> {
     Some(if changes.is_empty() { commit } else { format!("{commit}-dirty") })
 }
 
+/// The commit that is checked out around `folder`, twelve digits, with `-dirty` where tracked files differ from it; `None` as for [`of`]. Files that git
+/// does not know of do not count: a run makes some itself.
+pub fn commit(folder: &Path) -> Option<String> {
+    let commit = capture(&["git", "rev-parse", "--verify", "HEAD"], folder)?;
+    let commit = commit.trim().get(..12)?.to_owned();
+    let changes = capture(&["git", "status", "--porcelain", "--untracked-files=no"], folder)?;
+    Some(if changes.is_empty() { commit } else { format!("{commit}-dirty") })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -28,9 +37,9 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         let folder = root.path().join("go");
         std::fs::create_dir(&folder).unwrap();
-        assert_eq!(of(&folder), None, "outside of a checkout");
+        assert_eq!((of(&folder), commit(&folder)), (None, None), "outside of a checkout");
         git(root.path(), &["init", "-q"]);
-        assert_eq!(of(&folder), None, "no commit yet");
+        assert_eq!((of(&folder), commit(&folder)), (None, None), "no commit yet");
         std::fs::write(folder.join("main.go"), "1").unwrap();
         git(root.path(), &["add", "."]);
         git(root.path(), &["commit", "-q", "-m", "one"]);
@@ -38,7 +47,15 @@ mod tests {
         assert!(clean.len() == 12 && clean.bytes().all(|byte| byte.is_ascii_hexdigit()), "{clean}");
         std::fs::write(root.path().join("elsewhere"), "1").unwrap();
         assert_eq!(of(&folder), Some(clean.clone()), "a change elsewhere is none here");
+        assert_eq!(commit(&folder), Some(clean.clone()), "files that git does not know");
         std::fs::write(folder.join("main.go"), "2").unwrap();
         assert_eq!(of(&folder), Some(format!("{clean}-dirty")));
+        assert_eq!(commit(root.path()), Some(format!("{clean}-dirty")));
+        git(root.path(), &["commit", "-q", "-m", "two", "."]);
+        std::fs::write(root.path().join("other"), "1").unwrap();
+        git(root.path(), &["add", "other"]);
+        git(root.path(), &["commit", "-q", "-m", "three"]);
+        assert_ne!(commit(&folder), of(&folder), "the last commit did not touch this folder");
+        assert!(commit(&folder).is_some_and(|commit| !commit.ends_with("-dirty")));
     }
 }

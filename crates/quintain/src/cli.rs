@@ -36,8 +36,10 @@ pub(crate) enum Verb {
     Serve(ServeArgs),
     /// Validate a study and print its plan, trial count and duration
     Check(CheckArgs),
-    /// List the runs in the store
-    Runs(StoreArgs),
+    /// List the runs in the store; remove, export and import them
+    Runs(RunsArgs),
+    /// Show the runs of a study on each machine by revision and time
+    History(HistoryArgs),
     /// Render the report of a stored run
     Report(ReportArgs),
     /// Check whether this machine, or each of a cluster, is fit for measurements
@@ -1059,6 +1061,113 @@ pub(crate) struct ReportArgs {
     /// Draw the figures on a dark background
     #[arg(long, requires = "figures")]
     pub(crate) dark: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct RunsArgs {
+    #[command(subcommand)]
+    pub(crate) verb: Option<RunsVerb>,
+    #[command(flatten)]
+    pub(crate) filter: RunsFilter,
+    /// SQLite database of runs and trials
+    #[arg(long, value_name = "FILE", default_value = STORE, global = true)]
+    pub(crate) store: PathBuf,
+    /// Print JSON
+    #[arg(long, global = true)]
+    pub(crate) json: bool,
+}
+
+/// Which runs are listed.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Args)]
+pub(crate) struct RunsFilter {
+    /// Only runs of this study
+    #[arg(long, value_name = "NAME")]
+    pub(crate) study: Option<String>,
+    /// Only runs in this state
+    #[arg(long, value_enum)]
+    pub(crate) state: Option<State>,
+    /// Only runs that started at most this long ago (`7d`, `12h`), or on or after a date (`2026-11-20`), UTC
+    #[arg(long, value_name = "TIME|DATE")]
+    pub(crate) since: Option<String>,
+    /// Only runs on the machine of this name
+    #[arg(long, value_name = "NAME")]
+    pub(crate) host: Option<String>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum State {
+    Running,
+    Complete,
+    OutOfTime,
+    Interrupted,
+}
+
+impl From<State> for study::record::RunState {
+    fn from(state: State) -> Self {
+        match state {
+            State::Running => Self::Running,
+            State::Complete => Self::Complete,
+            State::OutOfTime => Self::OutOfTime,
+            State::Interrupted => Self::Interrupted,
+        }
+    }
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum RunsVerb {
+    /// Remove runs and their trials, without asking, and shrink the store
+    ///
+    /// The store is rewritten without them (VACUUM), unless a run is going on in it: then later trials use the space, and the next `rm` shrinks the store. Running runs are refused.
+    Rm {
+        /// Run names or unique prefixes
+        #[arg(required = true, value_name = "RUN")]
+        runs: Vec<String>,
+        /// Print what would be removed, and remove nothing
+        #[arg(long)]
+        dry_run: bool,
+    },
+    /// Write a run to a file that `quintain runs import` reads: JSON lines in gzip, with a SHA-256
+    Export {
+        /// Run name or unique prefix
+        run: String,
+        /// File [default: RUN.jsonl.gz]
+        #[arg(short = 'o', long, value_name = "FILE")]
+        out: Option<PathBuf>,
+    },
+    /// Store the run of a file, marked as imported
+    Import {
+        /// File written by `quintain runs export`
+        file: PathBuf,
+        /// Store it under this name [default: its own]
+        #[arg(long = "as", value_name = "NAME")]
+        name: Option<String>,
+    },
+}
+
+#[derive(Debug, Args)]
+#[command(
+    after_help = "A step is where the intervals of two runs lie apart beside a change of revision. It is no verdict: separate runs of one server differ by chance far more often \
+                        than their intervals say. The command beside it runs both revisions in one."
+)]
+pub(crate) struct HistoryArgs {
+    /// Name of the study, or its file
+    pub(crate) study: String,
+    /// Metric, as in `quintain help study` [default: that of the study's stop rule]
+    pub(crate) metric: Option<String>,
+    /// Only design points with these levels: `server=go,clients=40`; repeatable [default: the first 6]
+    #[arg(long = "point", value_name = "FACTOR=LEVEL,...")]
+    pub(crate) points: Vec<String>,
+    /// Only runs that started at most this long ago (`30d`), or on or after a date (`2026-11-20`), UTC
+    #[arg(long, value_name = "TIME|DATE")]
+    pub(crate) since: Option<String>,
+    /// Only runs on the machine of this name
+    #[arg(long, value_name = "NAME")]
+    pub(crate) host: Option<String>,
+    /// Write a page with the lines over runs to this file as well
+    #[arg(long, value_name = "FILE")]
+    pub(crate) html: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) store: StoreArgs,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

@@ -15,6 +15,7 @@ mod doctor;
 mod find;
 mod generator;
 mod help;
+mod history;
 mod http;
 mod journey;
 mod law;
@@ -48,6 +49,7 @@ fn main() -> std::process::ExitCode {
         Verb::Serve(args) => serve::serve(args),
         Verb::Check(args) => check::check(args),
         Verb::Runs(args) => runs::runs(args),
+        Verb::History(args) => history::history(args),
         Verb::Report(args) => report::report(args),
         Verb::Doctor(args) => doctor::doctor(args),
         Verb::Calibrate(args) => calibrate::calibrate(args),

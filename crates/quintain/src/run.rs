@@ -247,6 +247,7 @@ fn begin(how: &HowArgs, opened: Opened, store: &Store, nodes: Vec<Node>) -> Resu
         command: std::env::args().collect(),
         quintain: env!("CARGO_PKG_VERSION").to_owned(),
         revision: lab::revision::of(folder_of(&opened.path)),
+        commit: lab::revision::commit(Path::new(".")),
         doctor: doctor::examine(&host),
         calibration: protocol.map(|protocol| store.calibration(&host.name, protocol, idle)).transpose()?.flatten(),
         builds: Vec::new(),
@@ -254,6 +255,7 @@ fn begin(how: &HowArgs, opened: Opened, store: &Store, nodes: Vec<Node>) -> Resu
         state: Some(RunState::Running),
         resume: String::new(),
         nodes,
+        imported: String::new(),
         host,
         plan,
     };

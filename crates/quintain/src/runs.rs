@@ -1,31 +1,89 @@
-//! `quintain runs`: what is in the store.
+//! `quintain runs`: what is in the store, and what leaves and enters it.
 
-use store::{RunSummary, Store};
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+use analysis::number::{count, quantity};
+use store::{RunFileError, RunSummary, Store, StoreError};
 use study::record::RunState;
 
-use crate::cli::StoreArgs;
-use crate::message::{Done, Exit};
+use crate::cli::{RunsArgs, RunsFilter, RunsVerb};
+use crate::message::{Done, Exit, Problem, machine};
 use crate::output;
 
-pub(crate) fn runs(args: StoreArgs) -> Done {
-    let runs = Store::open_existing(&args.store)?.runs()?;
-    if args.json {
+pub(crate) fn runs(args: RunsArgs) -> Done {
+    let (store, json) = (args.store.as_path(), args.json);
+    let Some(verb) = args.verb else { return list(store, &args.filter, json) };
+    if args.filter != RunsFilter::default() {
+        let text = "`--study`, `--state`, `--since` and `--host` select what `quintain runs` lists, not what its subcommands work on";
+        return Err(Problem::text(Exit::Usage, text).hint("name the runs"));
+    }
+    match verb {
+        RunsVerb::Rm { runs, dry_run } => remove(store, &runs, dry_run, json),
+        RunsVerb::Export { run, out } => export(store, &run, out, json),
+        RunsVerb::Import { file, name } => import(store, &file, name.as_deref(), json),
+    }
+}
+
+fn list(path: &Path, filter: &RunsFilter, json: bool) -> Done {
+    let since = filter.since.as_deref().map(since).transpose()?;
+    let store = Store::open_existing(path)?;
+    let mut runs = store.runs()?;
+    let all = runs.len();
+    runs.retain(|run| {
+        filter.study.as_ref().is_none_or(|study| run.study == *study)
+            && filter.state.is_none_or(|state| run.state == Some(state.into()))
+            && since.as_ref().is_none_or(|since| run.started >= *since)
+            && filter.host.as_ref().is_none_or(|host| run.host == *host)
+    });
+    if json {
         output::json(&runs)?;
         return Ok(Exit::Fine);
     }
-    if runs.is_empty() {
-        output::message(&format!("no runs in `{}` yet; start one with `quintain run volley`", args.store.display()));
+    if all == 0 {
+        output::message(&format!("no runs in `{}` yet; start one with `quintain run volley`", path.display()));
         return Ok(Exit::Fine);
     }
-    let heads = ["RUN", "STARTED", "PROFILE", "TRIALS", "FAILED", "STATE", "STUDY"];
-    let mut rows = vec![heads.map(str::to_owned).to_vec()];
-    rows.extend(runs.into_iter().map(|run| {
-        let (trials, failed) = (trials(&run), run.failed.to_string());
-        let state = run.state.map_or("", |state| state.word()).to_owned();
-        vec![run.id, run.started, run.profile, trials, failed, state, run.study]
-    }));
-    output::data(&output::columns(&rows))?;
+    if !runs.is_empty() {
+        output::data(&output::columns(&table(&runs)))?;
+    }
+    let bytes = analysis::number::total(runs.iter().map(|run| run.bytes));
+    let of = if runs.len() < all { format!(" of {all}") } else { String::new() };
+    let file = size(store.file_bytes());
+    output::message(&format!(
+        "{}{of}, {}; `{}` takes {file}",
+        count(runs.len() as u64, "run"),
+        size(bytes),
+        path.display()
+    ));
     Ok(Exit::Fine)
+}
+
+fn table(runs: &[RunSummary]) -> Vec<Vec<String>> {
+    let heads = ["RUN", "STARTED", "PROFILE", "TRIALS", "FAILED", "SIZE", "STATE", "STUDY"];
+    // Each machine only where there are several.
+    let hosts = runs.iter().any(|run| run.host != runs[0].host || !run.imported.is_empty());
+    let mut rows = vec![heads.map(str::to_owned).to_vec()];
+    rows[0].extend(hosts.then(|| "HOST".to_owned()));
+    rows.extend(runs.iter().map(|run| {
+        let state = run.state.map_or("", |state| state.word()).to_owned();
+        let imported = if run.imported.is_empty() { "" } else { " (imported)" };
+        let host = hosts.then(|| format!("{}{imported}", run.host));
+        let cells = [
+            run.id.clone(),
+            run.started.clone(),
+            run.profile.clone(),
+            trials(run),
+            run.failed.to_string(),
+            size(run.bytes),
+            state,
+            run.study.clone(),
+        ];
+        // What a file of others says commands no terminal.
+        cells.into_iter().chain(host).map(|cell| analysis::visible(&cell).replace(['\n', '\t'], " ")).collect()
+    }));
+    rows
 }
 
 /// `15`, or `5 of 15` where the run was to have more.
@@ -35,13 +93,188 @@ fn trials(run: &RunSummary) -> String {
     if u64::from(run.trials) < least && !ended { format!("{} of {least}", run.trials) } else { run.trials.to_string() }
 }
 
+fn size(bytes: u64) -> String {
+    quantity(bytes as f64, "bytes")
+}
+
+/// The earliest start that is meant, as runs have it: `7d` ago, or a date.
+pub(crate) fn since(text: &str) -> Result<String, Problem> {
+    let digits = |text: &str, shape: &str| {
+        text.len() == shape.len()
+            && text.chars().zip(shape.chars()).all(|(c, s)| if s == '0' { c.is_ascii_digit() } else { c == s })
+    };
+    if digits(text, "0000-00-00") || digits(text, "0000-00-00T00:00:00Z") {
+        // Dates compare as their texts do.
+        return Ok(text.to_owned());
+    }
+    match config::units::long_duration_ns(text) {
+        Ok(ns) => Ok(lab::clock::format_rfc3339(lab::clock::unix_seconds().saturating_sub(ns / 1_000_000_000))),
+        Err(_) => Err(Problem::text(Exit::Usage, format!("invalid time `{text}` for `--since`"))
+            .hint("a time like `7d` or `12h`, or a date like `2026-11-20`")),
+    }
+}
+
+#[derive(serde::Serialize)]
+struct Removed<'a> {
+    runs: &'a [String],
+    bytes: u64,
+    dry_run: bool,
+    store: Option<store::Freed>,
+}
+
+fn remove(path: &Path, names: &[String], dry_run: bool, json: bool) -> Done {
+    let store = Store::open_existing(path)?;
+    // All that is wrong with the names in one go.
+    let (mut ids, mut wrong) = (Vec::<String>::new(), Vec::new());
+    for name in names {
+        match store.resolve(name) {
+            Ok(id) if store.is_owned(&id) => wrong.push(StoreError::Owned { run: id, pid: None }),
+            Ok(id) if ids.contains(&id) => {}
+            Ok(id) => ids.push(id),
+            Err(error) => wrong.push(error),
+        }
+    }
+    if let Some(first) = wrong.first() {
+        let is_owned = wrong.iter().any(|error| matches!(error, StoreError::Owned { .. }));
+        let hint = if is_owned {
+            "end the run first, or wait for it; nothing was removed"
+        } else {
+            "`quintain runs` lists them; nothing was removed"
+        };
+        let text = wrong.iter().skip(1).fold(first.to_string(), |text, error| format!("{text}\nerror: {error}"));
+        return Err(Problem::text(Exit::Usage, text).hint(hint));
+    }
+    let listed = store.runs()?;
+    let bytes = analysis::number::total(listed.iter().filter(|run| ids.contains(&run.id)).map(|run| run.bytes));
+    let freed = if dry_run { None } else { Some(store.remove(&ids)?) };
+    if json {
+        output::json(&Removed { runs: &ids, bytes, dry_run, store: freed })?;
+        return Ok(Exit::Fine);
+    }
+    let verb = if dry_run { "would remove" } else { "removed" };
+    let lines = listed.iter().filter(|run| ids.contains(&run.id));
+    let lines =
+        lines.map(|run| format!("{verb} {}  {}, {}\n", run.id, count(u64::from(run.trials), "trial"), size(run.bytes)));
+    output::data(&analysis::visible(&lines.collect::<String>()))?;
+    match freed {
+        None => {}
+        Some(freed) if freed.rewritten => {
+            let (before, after) = (size(freed.before_bytes), size(freed.after_bytes));
+            output::message(&format!("`{}` took {before}, now {after}", path.display()));
+        }
+        Some(_) => output::message(&format!(
+            "a run is going on in `{}`: later trials use the {}, and the next `quintain runs rm` shrinks the file",
+            path.display(),
+            size(bytes)
+        )),
+    }
+    Ok(Exit::Fine)
+}
+
+#[derive(serde::Serialize)]
+struct Exported<'a> {
+    run: &'a str,
+    file: &'a Path,
+    trials: u64,
+    file_bytes: u64,
+    content_bytes: u64,
+    sha256: &'a str,
+}
+
+fn export(path: &Path, name: &str, out: Option<PathBuf>, json: bool) -> Done {
+    let store = Store::open_existing(path)?;
+    let run = store.resolve(name)?;
+    if store.is_owned(&run) {
+        return Err(Problem::from(StoreError::Owned { run, pid: None }).hint("export it when it has ended"));
+    }
+    let file = out.unwrap_or_else(|| PathBuf::from(format!("{}.jsonl.gz", run.replace('/', "_"))));
+    // Beside it first: a file of that name is either what it was or the whole run.
+    let part = PathBuf::from(format!("{}.part", file.display()));
+    let problem = |error: std::io::Error| {
+        Problem::new(Exit::Usage, anyhow::Error::new(error).context(format!("cannot write `{}`", file.display())))
+    };
+    let out = BufWriter::new(File::create(&part).map_err(problem)?);
+    let written =
+        store.export(&run, out, env!("CARGO_PKG_VERSION")).map_err(Problem::from).and_then(|(out, content)| {
+            let ended = out
+                .into_inner()
+                .map_err(std::io::IntoInnerError::into_error)
+                .and_then(|mut out| out.flush().and_then(|()| out.sync_all()));
+            ended.and_then(|()| std::fs::rename(&part, &file)).map_err(problem)?;
+            Ok(content)
+        });
+    let content = written.inspect_err(|_| drop(std::fs::remove_file(&part)))?;
+    let file_bytes = std::fs::metadata(&file).map_err(problem)?.len();
+    if json {
+        let (trials, content_bytes, sha256) = (content.trials, content.bytes, &content.sha256);
+        output::json(&Exported { run: &run, file: &file, trials, file_bytes, content_bytes, sha256 })?;
+    } else {
+        output::data(&file.display().to_string())?;
+        let trials = count(content.trials, "trial");
+        output::message(&format!(
+            "run {run}, {trials}: {} ({} without compression)",
+            size(file_bytes),
+            size(content.bytes)
+        ));
+    }
+    Ok(Exit::Fine)
+}
+
+fn import(path: &Path, file: &Path, name: Option<&str>, json: bool) -> Done {
+    if let Some(why) = name.and_then(|name| store::run_file::name(name).err()) {
+        return Err(Problem::text(Exit::Usage, why).hint("letters, digits, `-`, `_` and `.` are fine"));
+    }
+    if file.is_dir() {
+        return Err(Problem::text(Exit::Usage, format!("`{}` is a directory, but a run is a file", file.display())));
+    }
+    let open = || File::open(file);
+    open().map_err(|error| {
+        Problem::new(Exit::Usage, anyhow::Error::new(error).context(format!("cannot read `{}`", file.display())))
+    })?;
+    let imported = Store::open(path)?.import(open, name, &lab::clock::rfc3339());
+    let run = match imported {
+        Ok(run) => run,
+        Err(StoreError::RunFile(error)) => {
+            let hint = match &error {
+                RunFileError::Incomplete { .. } | RunFileError::Damaged { .. } | RunFileError::Checksum { .. } => {
+                    Some("export or copy it again; nothing was imported")
+                }
+                _ => None,
+            };
+            let problem = Problem::text(Exit::Usage, format!("cannot import `{}`: {error}", file.display()));
+            return Err(match hint {
+                Some(hint) => problem.hint(hint),
+                None => problem,
+            });
+        }
+        Err(error @ StoreError::RunExists { .. }) => {
+            let other = format!("`quintain runs import {} --as NAME` stores it under another name", file.display());
+            return Err(Problem::from(error).hint(other));
+        }
+        Err(error) => return Err(error.into()),
+    };
+    let store = Store::open_existing(path)?;
+    let found = store.runs()?.into_iter().find(|listed| listed.id == run);
+    let found = found.ok_or_else(|| machine(anyhow::anyhow!("run `{run}` is gone again")))?;
+    if json {
+        output::json(&found)?;
+    } else {
+        output::data(&run)?;
+        let (host, trials) = (analysis::visible(&found.host).into_owned(), count(u64::from(found.trials), "trial"));
+        output::message(&format!(
+            "imported: {trials} on {host}, started {}; `quintain report {run}` shows it",
+            found.started
+        ));
+    }
+    Ok(Exit::Fine)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    #[test]
-    fn trials_that_are_missing_are_told_of() {
-        let run = |trials, state| RunSummary {
+    fn run(trials: u32, state: Option<RunState>) -> RunSummary {
+        RunSummary {
             id: String::new(),
             started: String::new(),
             study: String::new(),
@@ -51,7 +284,14 @@ mod tests {
             failed: 0,
             planned: Some([15, 30]),
             state,
-        };
+            bytes: 0,
+            host: String::new(),
+            imported: String::new(),
+        }
+    }
+
+    #[test]
+    fn trials_that_are_missing_are_told_of() {
         for (done, state, expected) in [
             (5, Some(RunState::Interrupted), "5 of 15"),
             (5, Some(RunState::Running), "5 of 15"),
@@ -64,5 +304,27 @@ mod tests {
             assert_eq!(trials(&run(done, state)), expected, "{state:?}");
         }
         assert_eq!(trials(&RunSummary { planned: None, ..run(5, None) }), "5");
+    }
+
+    #[test]
+    fn times_are_spans_and_dates() {
+        for date in ["2026-11-20", "2026-11-20T21:05:00Z"] {
+            assert_eq!(since(date).unwrap(), date);
+        }
+        let week = since("7d").unwrap();
+        assert!(week < lab::clock::rfc3339() && since("36h").unwrap() > week, "{week}");
+        assert!(since("99999d").unwrap().as_str() <= "1971", "before there were clocks");
+        for wrong in ["", "yesterday", "7", "2026-1-1", "-1d", "2026-11-20 "] {
+            assert!(since(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn what_others_wrote_commands_no_terminal_and_hosts_are_told_where_there_are_several() {
+        let one = RunSummary { id: "a\x1b[2J\nb".to_owned(), host: "vm".to_owned(), ..run(1, None) };
+        let alone = table(&[one.clone(), one.clone()]);
+        assert_eq!((alone[1][0].as_str(), alone[0].len()), ("a\\x1b[2J b", 8));
+        let two = table(&[one.clone(), RunSummary { host: "other".to_owned(), imported: "now".to_owned(), ..one }]);
+        assert_eq!((two[1][8].as_str(), two[2][8].as_str()), ("vm", "other (imported)"));
     }
 }

@@ -10,6 +10,7 @@ mod common;
 mod compare;
 mod curves;
 mod face;
+mod history;
 mod http;
 mod load;
 mod run;

@@ -2,9 +2,9 @@
 
 /// All of a report.
 pub(crate) struct Document {
-    /// Study, run and time: `volley`, `volley-20261120-210500`, `2026-11-20T21:05:00Z`.
+    /// Study, what of it, and time: `volley`, `run volley-20261120-210500`, `2026-11-20T21:05:00Z`.
     pub(crate) study: String,
-    pub(crate) run: String,
+    pub(crate) what: String,
     pub(crate) started: String,
     /// The question.
     pub(crate) question: String,

@@ -4,6 +4,7 @@ mod added;
 mod colours;
 mod distribution;
 mod file;
+mod history;
 mod inside;
 mod miss_ratio;
 mod over;
@@ -22,6 +23,7 @@ use analysis::findings::{Factor, Findings, Mark, Row};
 use colours::Colours;
 
 pub(crate) use file::{Face, key_svg, svg_file};
+pub(crate) use history::history;
 
 /// A figure, ready to be drawn.
 #[derive(Debug)]

@@ -11,6 +11,7 @@ mod csv;
 mod document;
 mod figure;
 mod find;
+mod history;
 mod json;
 mod junit;
 mod load;
@@ -19,6 +20,7 @@ mod png;
 mod render;
 pub mod schema;
 mod sections;
+mod side_by_side;
 mod svg;
 pub mod workload;
 
@@ -27,12 +29,14 @@ use analysis::Findings;
 pub use chart::style::Background;
 pub use csv::{csv, csv_added, csv_effects, csv_miss_ratios, csv_over_requests, csv_trials};
 pub use find::{find_json, find_terminal};
+pub use history::{history_html, history_terminal};
 pub use json::json;
 pub use junit::{JunitError, junit};
 pub use load::{load_json, load_terminal};
 pub use paint::Style;
 pub use png::{PIXEL_LIMIT, PNG_SCALE, Png, PngError, figure_png};
 pub use render::html::{HtmlError, PAGE_LIMIT, figure_svgs, html};
+pub use side_by_side::side_by_side_terminal;
 
 /// For a person at a terminal: the question, the answer, the tables, what to beware of, the machine.
 pub fn terminal(findings: &Findings, style: &Style) -> String {

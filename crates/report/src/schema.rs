@@ -3,15 +3,17 @@
 use schemars::{JsonSchema, Schema, schema_for};
 
 use crate::workload::WorkloadDrawn;
+use analysis::findings::History;
 use analysis::{FindReport, Findings, LoadReport};
 
 /// The stem of each file in schemas/ that this crate owns, with its text.
-pub fn schemas() -> [(&'static str, String); 4] {
+pub fn schemas() -> [(&'static str, String); 5] {
     [
         ("findings", text::<Findings>()),
         ("load", text::<LoadReport>()),
         ("find", text::<FindReport>()),
         ("workload", text::<WorkloadDrawn>()),
+        ("history", text::<History>()),
     ]
 }
 

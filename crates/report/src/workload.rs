@@ -254,5 +254,5 @@ struct Page<'a> {
 pub fn workload_html(drawn: &WorkloadDrawn) -> Result<String, HtmlError> {
     let (text, svg) = (workload_terminal(drawn), workload_svg(drawn));
     let page = Page { title: &drawn.name, text: &text, svg: &svg };
-    page.render().map_err(|source| HtmlError::Template { run: drawn.name.clone(), source })
+    page.render().map_err(|source| HtmlError::Template { what: format!("workload {}", drawn.name), source })
 }

@@ -4,6 +4,8 @@ use std::path::{Path, PathBuf};
 
 use rusqlite::ErrorCode;
 
+use crate::run_file::RunFileError;
+
 /// Why a store could not be opened, read or written.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
@@ -86,6 +88,9 @@ pub enum StoreError {
         /// Why not.
         source: std::io::Error,
     },
+    /// A run cannot be exported or imported.
+    #[error(transparent)]
+    RunFile(#[from] RunFileError),
     /// That trial is there already.
     #[error("run `{run}` already has a trial of point {point} in block {block}")]
     TrialExists {

@@ -12,9 +12,11 @@
 mod error;
 mod layout;
 mod owner;
+pub mod run_file;
 mod store;
 
 pub use error::StoreError;
 pub use layout::LAYOUT_VERSION;
 pub use owner::Owner;
-pub use store::{RunSummary, Store};
+pub use run_file::RunFileError;
+pub use store::{Freed, RunSummary, Store};

@@ -1,9 +1,10 @@
 //! The store.
 
+use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension, params};
+use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension, Transaction, TransactionBehavior, params};
 use serde::Serialize;
 use serde_json::Value;
 use study::record::{Calibration, IdlePolicy, RECORD_VERSION, Record, Run, RunState};
@@ -12,6 +13,7 @@ use study::spec::Protocol;
 use crate::error::{BUSY_S, StoreError};
 use crate::layout::{self, LAYOUT_VERSION, Layout};
 use crate::owner::{self, Owner, Refused};
+use crate::run_file::{self, Check, Content, Line, RunFileError};
 
 type Result<T> = std::result::Result<T, StoreError>;
 
@@ -43,6 +45,23 @@ pub struct RunSummary {
     pub planned: Option<[u64; 2]>,
     /// How far it has come; `None`: not known.
     pub state: Option<RunState>,
+    /// Bytes that it and its trials take in the store.
+    pub bytes: u64,
+    /// Name of its machine; where it had a cluster, that of the lab.
+    pub host: String,
+    /// When it was imported, UTC, RFC 3339; empty: it ran with this store.
+    pub imported: String,
+}
+
+/// What became of the space of runs that were removed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Freed {
+    /// Size of the store before and after, bytes, with its log.
+    pub before_bytes: u64,
+    /// After.
+    pub after_bytes: u64,
+    /// Whether the file was rewritten without what was removed. Otherwise a run is going on in it, and later trials use the space.
+    pub rewritten: bool,
 }
 
 impl Store {
@@ -210,7 +229,8 @@ impl Store {
     pub fn runs(&self) -> Result<Vec<RunSummary>> {
         let sql = "SELECT id, coalesce(started, ''), coalesce(study, ''), coalesce(profile, ''),
                           coalesce(json_array_length(runs.run, '$.plan.points'), 0),
-                          count(record), coalesce(sum(failed), 0), runs.run
+                          count(record), coalesce(sum(failed), 0), runs.run,
+                          octet_length(runs.run) + coalesce(sum(octet_length(record)), 0)
                    FROM runs LEFT JOIN trials ON trials.run = id
                    GROUP BY id ORDER BY started DESC, runs.rowid DESC";
         let read = |row: &rusqlite::Row<'_>| {
@@ -218,7 +238,12 @@ impl Store {
             // One that a later version has written is listed all the same.
             let run = serde_json::from_str::<Run>(&row.get::<_, String>(7)?).ok();
             let effort = run.as_ref().map(|run| run.plan.estimate());
+            let (host, imported) =
+                run.as_ref().map(|run| (run.host.name.clone(), run.imported.clone())).unwrap_or_default();
             Ok(RunSummary {
+                host,
+                imported,
+                bytes: row.get::<_, i64>(8)?.unsigned_abs(),
                 state: run.and_then(|run| self.state_of(&run)),
                 planned: effort.map(|effort| [effort.trials_min, effort.trials_max]),
                 id,
@@ -238,6 +263,14 @@ impl Store {
     /// # Errors
     /// [`StoreError::UnknownRun`], [`StoreError::AmbiguousRun`], [`StoreError::Unreadable`] and errors of the file.
     pub fn run(&self, name: &str) -> Result<Run> {
+        self.read_run(&self.resolve(name)?)
+    }
+
+    /// The full name of the run that [`Store::run`] would read.
+    ///
+    /// # Errors
+    /// [`StoreError::UnknownRun`], [`StoreError::AmbiguousRun`] and errors of the file.
+    pub fn resolve(&self, name: &str) -> Result<String> {
         let ids: Vec<String> = match name {
             "latest" => {
                 self.query("SELECT id FROM runs ORDER BY started DESC, rowid DESC LIMIT 1", [], |row| row.get(0))?
@@ -249,8 +282,8 @@ impl Store {
             }
         };
         match ids.as_slice() {
-            [id] => self.read_run(id),
-            [id, ..] if id == name => self.read_run(id),
+            [id] => Ok(id.clone()),
+            [id, ..] if id == name => Ok(id.clone()),
             [] => Err(self.unknown(name)?),
             _ => Err(StoreError::AmbiguousRun { name: name.to_owned(), candidates: ids }),
         }
@@ -297,6 +330,129 @@ impl Store {
         let rows: Vec<String> = self.query(sql, [run], |row| row.get(0))?;
         let read = |(index, json): (usize, &String)| self.parse(json, || format!("trial {index} of run `{run}`"));
         rows.iter().enumerate().map(read).collect()
+    }
+
+    /// The stored names of runs of a study, the first to start first.
+    ///
+    /// # Errors
+    /// Errors of the file.
+    pub fn runs_of(&self, study: &str) -> Result<Vec<String>> {
+        self.query("SELECT id FROM runs WHERE study = ?1 ORDER BY started, rowid", [study], |row| row.get(0))
+    }
+
+    /// Removes runs (their full names) with their trials, all or none, and rewrites the file without them (SQLite's VACUUM). That keeps others waiting for longer
+    /// than they would, so it is left to a later removal while a run goes on in this store.
+    ///
+    /// # Errors
+    /// [`StoreError::UnknownRun`], [`StoreError::Owned`] and errors of the file.
+    pub fn remove(&self, runs: &[String]) -> Result<Freed> {
+        // Nobody may begin to work on one of them meanwhile.
+        let _owners = runs.iter().map(|run| self.own(run)).collect::<Result<Vec<_>>>()?;
+        let before_bytes = self.file_bytes();
+        let transaction = Transaction::new_unchecked(&self.connection, TransactionBehavior::Immediate);
+        let transaction = transaction.map_err(|error| self.sqlite(error))?;
+        for run in runs {
+            let removed = transaction
+                .execute("DELETE FROM trials WHERE run = ?1", [run])
+                .and_then(|_| transaction.execute("DELETE FROM runs WHERE id = ?1", [run]));
+            if removed.map_err(|error| self.sqlite(error))? == 0 {
+                return Err(self.unknown(run)?);
+            }
+        }
+        transaction.commit().map_err(|error| self.sqlite(error))?;
+        let others = self.query("SELECT id FROM runs", [], |row| row.get::<_, String>(0))?;
+        let rewritten = !others.iter().any(|run| self.is_owned(run));
+        if rewritten {
+            // The log is what was rewritten; only when it is written back does the file become shorter.
+            let vacuum = self.connection.execute_batch("VACUUM; PRAGMA wal_checkpoint(TRUNCATE);");
+            vacuum.map_err(|error| self.sqlite(error))?;
+        }
+        Ok(Freed { before_bytes, after_bytes: self.file_bytes(), rewritten })
+    }
+
+    /// Size of the file and of its log, bytes.
+    pub fn file_bytes(&self) -> u64 {
+        let log = PathBuf::from(format!("{}-wal", self.path.display()));
+        [self.path.clone(), log].iter().filter_map(|path| Some(std::fs::metadata(path).ok()?.len())).sum()
+    }
+
+    /// Writes a run (its full name) as a file, see [`run_file`]. `quintain` is the version that writes it. What was imported is written as it was
+    /// before that.
+    ///
+    /// # Errors
+    /// [`StoreError::UnknownRun`], [`StoreError::Owned`] while it goes on, [`StoreError::RunFile`] and errors of the file.
+    pub fn export<W: Write>(&self, run: &str, out: W, quintain: &str) -> Result<(W, Content)> {
+        if self.is_owned(run) {
+            return Err(StoreError::Owned { run: run.to_owned(), pid: None });
+        }
+        // What is read below is of one moment.
+        let transaction = self.connection.unchecked_transaction().map_err(|error| self.sqlite(error))?;
+        let sql =
+            "SELECT CASE WHEN json_extract(run, '$.imported') IS NULL THEN run ELSE json_remove(run, '$.imported') END
+                   FROM runs WHERE id = ?1";
+        let json = transaction.query_row(sql, [run], |row| row.get::<_, String>(0)).optional();
+        let Some(json) = json.map_err(|error| self.sqlite(error))? else { return Err(self.unknown(run)?) };
+        let mut writer = run_file::Writer::new(out, quintain)?;
+        writer.line(Line::Run(&json))?;
+        let sql = "SELECT record FROM trials WHERE run = ?1 ORDER BY place, rowid";
+        let mut statement = transaction.prepare(sql).map_err(|error| self.sqlite(error))?;
+        let mut rows = statement.query([run]).map_err(|error| self.sqlite(error))?;
+        while let Some(row) = rows.next().map_err(|error| self.sqlite(error))? {
+            let json = row.get_ref(0).and_then(|value| Ok(value.as_str()?));
+            writer.line(Line::Trial(json.map_err(|error| self.sqlite(error))?))?;
+        }
+        Ok(writer.end()?)
+    }
+
+    /// Enters the run of a file, see [`run_file`], with all its trials or not at all; its full name. `file` is read twice: it is whole and can be
+    /// understood before others are kept waiting. The run is stored as it stands there, marked as imported at `now` (UTC, RFC 3339), and under `name` where one is given.
+    ///
+    /// # Errors
+    /// [`StoreError::RunFile`], [`StoreError::RunExists`] and errors of the file.
+    pub fn import<R: Read>(
+        &self,
+        mut file: impl FnMut() -> io::Result<R>,
+        name: Option<&str>,
+        now: &str,
+    ) -> Result<String> {
+        let mut check = Check::default();
+        let content =
+            run_file::read(file().map_err(RunFileError::Io)?, |number, line| check.line(number, line).map(drop))?;
+        let Some(run) = check.run() else { return Err(RunFileError::Incomplete { line: 1 }.into()) };
+        let id = name.unwrap_or(&run.id).to_owned();
+        let transaction = Transaction::new_unchecked(&self.connection, TransactionBehavior::Immediate);
+        let transaction = transaction.map_err(|error| self.sqlite(error))?;
+        let known = transaction.query_row("SELECT 1 FROM runs WHERE id = ?1", [&id], |_| Ok(())).optional();
+        if known.map_err(|error| self.sqlite(error))?.is_some() {
+            return Err(StoreError::RunExists { path: self.path.clone(), run: id });
+        }
+        // SQLite changes nothing else in the text.
+        let enter_run = match id == run.id {
+            true => "INSERT INTO runs (id, run) VALUES (?1, json_set(?2, '$.imported', ?3))",
+            false => "INSERT INTO runs (id, run) VALUES (?1, json_set(?2, '$.imported', ?3, '$.id', ?1))",
+        };
+        let mut failed = None;
+        let again = run_file::read(file().map_err(RunFileError::Io)?, |_, line| {
+            let entered = match line {
+                Line::Run(json) => transaction.execute(enter_run, [&id, json, now]),
+                Line::Trial(json) => transaction
+                    .prepare_cached("INSERT INTO trials (run, record) VALUES (?1, ?2)")
+                    .and_then(|mut statement| statement.execute([&id, json])),
+            };
+            entered.map(drop).map_err(|error| {
+                failed = Some(self.sqlite(error));
+                RunFileError::Io(io::ErrorKind::Other.into())
+            })
+        });
+        if let Some(error) = failed {
+            return Err(error);
+        }
+        let again = again?;
+        if again != content {
+            return Err(RunFileError::Checksum { expected: content.sha256, found: again.sha256 }.into());
+        }
+        transaction.commit().map_err(|error| self.sqlite(error))?;
+        Ok(id)
     }
 
     /// Keeps what the generator can do on the host named so.

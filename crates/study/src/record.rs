@@ -35,6 +35,9 @@ pub struct Run {
     pub quintain: String,
     /// Git revision of the study's directory, with `-dirty` if it has changes; `None` outside a checkout.
     pub revision: Option<String>,
+    /// Git commit of the working directory, where servers are built, with `-dirty` if tracked files have changes; `None` outside a checkout.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub commit: Option<String>,
     /// The machine.
     pub host: Host,
     /// What `quintain doctor` found when the run started.
@@ -56,6 +59,9 @@ pub struct Run {
     /// The machines of its cluster; empty: all ran on [`Run::host`].
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub nodes: Vec<Node>,
+    /// When it was imported into the store from a file, UTC, RFC 3339; empty: it ran with this store.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub imported: String,
 }
 
 /// A machine of a cluster, as it was when the run started.

@@ -11,6 +11,7 @@ use analysis::findings::{CurvePoint, Factor, Findings, Row, Scalability, TrialFi
 use analysis::number;
 use analysis::number::drawable;
 use analysis::value::estimate_at;
+use analysis::words::capitalised;
 
 /// Lines over a numeric factor with at least two levels measured; else the estimates one below the other, because a line needs
 /// an axis and names need room.
@@ -238,12 +239,8 @@ impl Over<'_> {
             Across::Series(_) => String::new(),
         };
         let names = self.metrics.iter().map(|name| Metric::noun_of(name)).collect::<Vec<_>>().join(", ");
-        let mut generated: Vec<char> = format!("{names}{over}").chars().collect();
-        if let Some(first) = generated.first_mut() {
-            first.make_ascii_uppercase();
-        }
         let each = if self.trials { ", every trial" } else { "" };
-        let title = wanted.title.clone().unwrap_or_else(|| generated.into_iter().chain(each.chars()).collect());
+        let title = wanted.title.clone().unwrap_or_else(|| capitalised(&format!("{names}{over}{each}")));
         let fixed = match (&self.across, self.grid.x) {
             (Across::Series(_), Some(factor)) => {
                 let rows = findings.rows.iter().find(|row| row.n > 0);

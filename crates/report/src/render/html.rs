@@ -20,18 +20,18 @@ pub const PAGE_LIMIT: usize = 1_000_000;
 #[derive(Debug, thiserror::Error)]
 pub enum HtmlError {
     /// It is too large with the least that it can show.
-    #[error("the page of run `{run}` would have {bytes} bytes; the limit is {PAGE_LIMIT}")]
+    #[error("the page of {what} would have {bytes} bytes; the limit is {PAGE_LIMIT}")]
     TooLarge {
-        /// Name of the run.
-        run: String,
+        /// `run volley-20261120-210500`.
+        what: String,
         /// Its size.
         bytes: usize,
     },
     /// The template could not be filled in.
-    #[error("the page of run `{run}` could not be written")]
+    #[error("the page of {what} could not be written")]
     Template {
-        /// Name of the run.
-        run: String,
+        /// `run volley-20261120-210500`.
+        what: String,
         /// What the template engine says.
         source: askama::Error,
     },
@@ -50,18 +50,22 @@ pub fn figure_svgs(findings: &Findings, background: Background) -> Vec<(String, 
 /// # Errors
 /// [`HtmlError::TooLarge`] where even that is not enough; the other renderers have no limit.
 pub fn html(findings: &Findings) -> Result<String, HtmlError> {
-    let document = sections::document(findings);
-    let failed = |source| HtmlError::Template { run: findings.run.clone(), source };
+    page(&sections::document(findings), |detail| figure::figures(findings, detail))
+}
+
+/// A document as a page, with its figures in the most detail that there is room for.
+pub(crate) fn page(document: &Document, drawings: impl Fn(Detail) -> Vec<Drawing>) -> Result<String, HtmlError> {
+    let failed = |source| HtmlError::Template { what: document.what.clone(), source };
     let mut bytes = 0;
     for detail in Detail::ALL {
-        let figures = FiguresHtml { figures: figures(findings, detail) }.render().map_err(failed)?;
-        let page = Page::new(&document, &figures, detail.tips).render().map_err(failed)?;
+        let figures = FiguresHtml { figures: figures(&drawings(detail)) }.render().map_err(failed)?;
+        let page = Page::new(document, &figures, detail.tips).render().map_err(failed)?;
         if page.len() < PAGE_LIMIT {
             return Ok(page);
         }
         bytes = page.len();
     }
-    Err(HtmlError::TooLarge { run: findings.run.clone(), bytes })
+    Err(HtmlError::TooLarge { what: document.what.clone(), bytes })
 }
 
 /// What the template of the page is given.
@@ -126,8 +130,8 @@ struct KeyHtml {
     svg: String,
 }
 
-fn figures(findings: &Findings, detail: Detail) -> Vec<FigureHtml> {
-    let mut figures: Vec<FigureHtml> = figure::figures(findings, detail).iter().map(figure_html).collect();
+fn figures(drawings: &[Drawing]) -> Vec<FigureHtml> {
+    let mut figures: Vec<FigureHtml> = drawings.iter().map(figure_html).collect();
     // The same points are missing from nearly every figure: said in full once.
     let mut said: Vec<String> = Vec::new();
     for figure in &mut figures {

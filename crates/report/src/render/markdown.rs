@@ -27,7 +27,7 @@ pub(crate) fn markdown(document: &Document) -> String {
             let _ = write!(out, "\n## {}\n{text}", plain(&section.heading));
         }
     }
-    let _ = writeln!(out, "\nStudy {}, run {}, {}.", plain(&document.study), plain(&document.run), document.started);
+    let _ = writeln!(out, "\nStudy {}, {}, {}.", plain(&document.study), plain(&document.what), document.started);
     out
 }
 

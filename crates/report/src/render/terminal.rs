@@ -54,7 +54,9 @@ fn section(out: &mut String, section: &Section, style: &Style) {
                 }
                 *out += &wrap(&format!("{}\n", paint.dim(text)), style.width, 2);
             }
-            Block::Heading(_) | Block::Pairs(_) | Block::Code(_) | Block::Fold(..) | Block::Figures => {}
+            // Whole, however narrow the terminal is: it is for pasting.
+            Block::Code(text) => text.lines().for_each(|line| *out += &format!("    {line}\n")),
+            Block::Heading(_) | Block::Pairs(_) | Block::Fold(..) | Block::Figures => {}
         }
         noted = matches!(block, Block::Note(_));
     }

@@ -12,7 +12,7 @@ pub(crate) fn head(f: &Findings) -> Document {
     let measured = f.rows.iter().any(|row| row.n > 0);
     Document {
         study: f.study.clone(),
-        run: f.run.clone(),
+        what: format!("run {}", f.run),
         started: f.started.clone(),
         question: f.question.clone(),
         banners: banners(f),

@@ -17,8 +17,9 @@ pub(crate) fn section(f: &Findings) -> Option<Section> {
         section.all(Block::Note(format!("load {}", f.load)));
     }
     let (machine, cpus) = (&f.machine, number::count(f.machine.cpus.len() as u64, "CPU"));
+    let imported = if f.imported.is_empty() { String::new() } else { format!(", imported {}", f.imported) };
     section.all(Block::Note(format!(
-        "run {} on {} ({}, {cpus}, {})",
+        "run {} on {} ({}, {cpus}, {}){imported}",
         f.run, machine.name, machine.cpu_model, machine.kernel
     )));
     section.long(Block::Fold("The study file".to_owned(), vec![Block::Code(f.study_text.clone())]));
@@ -41,7 +42,8 @@ fn command(f: &Findings) -> String {
 fn versions(f: &Findings) -> String {
     let revision =
         f.revision.as_ref().map_or_else(|| "outside a checkout".to_owned(), |revision| format!("revision {revision}"));
-    format!("Measured by quintain {}, study {revision}.", f.quintain)
+    let commit = f.commit.as_ref().map_or_else(String::new, |commit| format!(", working directory at {commit}"));
+    format!("Measured by quintain {}, study {revision}{commit}.", f.quintain)
 }
 
 #[cfg(test)]

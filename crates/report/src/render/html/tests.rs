@@ -37,6 +37,8 @@ pub(crate) fn nothing() -> Findings {
         command: Vec::new(),
         quintain: String::new(),
         revision: None,
+        commit: None,
+        imported: String::new(),
         seed: 0,
         study_text: String::new(),
         factors: Vec::new(),

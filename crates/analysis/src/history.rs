@@ -1,0 +1,342 @@
+//! Runs of one study by time, and two runs beside each other. What stands apart is pointed at; whether it differs only a run of both can tell.
+
+use study::plan::{Level, Point};
+use study::record::{IdlePolicy, Record, Run};
+
+use crate::analyze::analyze;
+use crate::findings::{
+    Findings, HISTORY_VERSION, History, HistoryPoint, HistoryRun, Machine, MachineHistory, MetricInfo, PointValue, Row,
+    RunHead, SideBySide, SidePoint, Step,
+};
+use crate::number::{count, estimate};
+use crate::suggest::{self, Suggestion};
+
+/// Which design points are meant: each has these levels, by factor, as words; empty: all.
+pub type Levels = Vec<(String, String)>;
+
+/// What a history keeps of one run.
+#[derive(Clone, Debug)]
+pub struct Entry {
+    machine: Machine,
+    head: RunHead,
+    points: Vec<EntryPoint>,
+}
+
+#[derive(Clone, Debug)]
+struct EntryPoint {
+    label: String,
+    idle: IdlePolicy,
+    /// What is measured there: steps are looked for between equal ones alone.
+    point: Point,
+    value: Option<PointValue>,
+}
+
+/// Of one run what its history needs: the values of `metric`. `records` are its trials.
+pub fn entry(run: &Run, records: &[Record], metric: &str) -> Entry {
+    let findings = analyze(run, records);
+    let points = findings.rows.iter().filter_map(|row| {
+        let point = run.plan.points.get(row.point)?.clone();
+        // Whether this machine can run it is no part of what it is.
+        let point = Point { unrunnable: None, ..point };
+        Some(EntryPoint { label: row.label.clone(), idle: row.idle?, point, value: value(row, metric) })
+    });
+    Entry { machine: machine(run, &findings), head: head(run, &findings), points: points.collect() }
+}
+
+/// The runs of `study` by time, each machine by itself. Of the design points those that have all levels of one of `wanted`; all where there is none.
+pub fn history(study: &str, metric: &str, entries: Vec<Entry>, wanted: &[Levels]) -> History {
+    let mut machines = Vec::<(Machine, Vec<Entry>)>::new();
+    for entry in entries {
+        match machines.iter_mut().find(|(machine, _)| *machine == entry.machine) {
+            Some((_, known)) => known.push(entry),
+            None => machines.push((entry.machine.clone(), vec![entry])),
+        }
+    }
+    for (_, runs) in &mut machines {
+        runs.sort_by(|a, b| (&a.head.started, &a.head.run).cmp(&(&b.head.started, &b.head.run)));
+    }
+    let latest = |(_, runs): &(Machine, Vec<Entry>)| runs.last().map(|entry| entry.head.started.clone());
+    machines.sort_by(|a, b| latest(b).cmp(&latest(a)).then_with(|| a.0.cmp(&b.0)));
+    let info = info(metric);
+    let machines = machines.into_iter().map(|(machine, runs)| of_machine(machine, &runs, &info, wanted)).collect();
+    History { version: HISTORY_VERSION, study: study.to_owned(), metric: info, machines }
+}
+
+fn info(metric: &str) -> MetricInfo {
+    let words = |unit: &str, higher_is_better, noun: &str, text: &str| MetricInfo {
+        name: metric.to_owned(),
+        unit: unit.to_owned(),
+        higher_is_better,
+        noun: noun.to_owned(),
+        text: text.to_owned(),
+    };
+    match study::Metric::named(metric) {
+        Some(known) => words(known.unit, known.better == study::Better::Higher, known.noun, known.text),
+        None => words("1", false, metric, metric),
+    }
+}
+
+fn of_machine(machine: Machine, entries: &[Entry], metric: &MetricInfo, wanted: &[Levels]) -> MachineHistory {
+    let mut probes = entries.iter().filter_map(|entry| entry.head.probe_ns).collect::<Vec<_>>();
+    probes.sort_by(f64::total_cmp);
+    let probe_ns_median = stats::quantile(&probes, 0.5);
+    let runs = entries.iter().map(|entry| HistoryRun {
+        head: entry.head.clone(),
+        speed: entry.head.probe_ns.zip(probe_ns_median).map(|(ns, median)| median / ns - 1.0),
+    });
+    let runs = runs.collect::<Vec<_>>();
+    // Points in the order of the latest run, then those that only earlier ones had.
+    let mut points = Vec::<HistoryPoint>::new();
+    for point in entries.iter().rev().flat_map(|entry| &entry.points) {
+        let is_known = points.iter().any(|known| is_same(known, point));
+        if !is_known && is_wanted(&point.point, wanted) {
+            let values = entries.iter().map(|entry| found(entry, point).and_then(|found| found.value.clone()));
+            let values = values.collect::<Vec<_>>();
+            if values.iter().any(Option::is_some) {
+                let (label, factors) = (point.label.clone(), point.point.factors.clone());
+                points.push(HistoryPoint { label, factors, idle: point.idle, values });
+            }
+        }
+    }
+    let steps =
+        points.iter().enumerate().flat_map(|(index, point)| steps(entries, &runs, index, point, metric)).collect();
+    MachineHistory { machine, probe_ns_median, runs, points, steps }
+}
+
+fn is_same(known: &HistoryPoint, point: &EntryPoint) -> bool {
+    known.idle == point.idle && known.factors == point.point.factors
+}
+
+fn found<'a>(entry: &'a Entry, point: &EntryPoint) -> Option<&'a EntryPoint> {
+    entry.points.iter().find(|other| other.idle == point.idle && other.point.factors == point.point.factors)
+}
+
+fn is_wanted(point: &Point, wanted: &[Levels]) -> bool {
+    let has =
+        |(name, level): &(String, String)| point.factors.get(name).map(Level::to_string).as_deref() == Some(level);
+    wanted.is_empty() || wanted.iter().any(|levels| levels.iter().all(has))
+}
+
+/// Each run whose interval lies apart from that of the run before that measured the same, where the revision is another.
+fn steps(entries: &[Entry], runs: &[HistoryRun], index: usize, point: &HistoryPoint, metric: &MetricInfo) -> Vec<Step> {
+    let sound = |at: usize| {
+        let value = point.values[at].as_ref()?;
+        let planned = entries[at].points.iter().find(|planned| is_same(point, planned))?;
+        Some((value, value.estimate.as_ref()?, &planned.point))
+    };
+    let mut steps = Vec::new();
+    for to in 0..runs.len() {
+        let Some((value, now, planned)) = sound(to) else { continue };
+        let is_like = |from: &usize| {
+            runs[*from].head.quick == runs[to].head.quick && sound(*from).is_some_and(|(.., before)| before == planned)
+        };
+        let Some(from) = (0..to).rev().find(is_like) else { continue };
+        let Some((earlier, before, _)) = sound(from) else { continue };
+        let (Some(old), Some(new)) = (&runs[from].head.revision, &runs[to].head.revision) else { continue };
+        if old == new || (now.low <= before.high && before.low <= now.high) {
+            continue;
+        }
+        let quick = if runs[to].head.quick { "; quick runs, whose intervals have no stated confidence" } else { "" };
+        let speed = runs[from].head.probe_ns.zip(runs[to].head.probe_ns);
+        let speed = speed.map_or(String::new(), |(before, now)| {
+            format!("; the machine was {} by the probe", speed_words(before / now - 1.0))
+        });
+        let values = format!("{} at {old}, {} at {new}", estimate(before, &metric.unit), estimate(now, &metric.unit));
+        let mut marks = value.marks.iter().chain(&earlier.marks).map(|mark| mark.text()).collect::<Vec<_>>();
+        marks.sort_unstable();
+        marks.dedup();
+        let marks =
+            if marks.is_empty() { String::new() } else { format!("; not of the server alone ({})", marks.join(", ")) };
+        let Suggestion { command, note } = suggest::revisions(planned, old, new);
+        steps.push(Step {
+            point: index,
+            from,
+            to,
+            sentence: format!("{}: {} {values}{speed}{marks}{quick}", point.label, metric.noun),
+            command,
+            note,
+        });
+    }
+    steps
+}
+
+/// The speed of one relative to another: `8.0 % slower than`, `as fast as`.
+fn speed_against(speed: f64) -> String {
+    match speed_words(speed) {
+        same if same == SAME_SPEED => format!("{same} as"),
+        other => format!("{other} than"),
+    }
+}
+
+const SAME_SPEED: &str = "as fast";
+
+/// A speed relative to another, to a tenth of a per cent: the median of many probes is not known better.
+pub fn speed_words(speed: f64) -> String {
+    match speed {
+        speed if speed.abs() < 0.0005 => SAME_SPEED.to_owned(),
+        speed if speed < 0.0 => format!("{:.1} % slower", -speed * 100.0),
+        speed => format!("{:.1} % faster", speed * 100.0),
+    }
+}
+
+fn machine(run: &Run, findings: &Findings) -> Machine {
+    let visible = |text: &str| crate::visible::visible(text).into_owned();
+    let nodes = run.nodes.iter().map(|node| {
+        let host = &node.host;
+        format!(
+            "{} {} ({}, {}, {})",
+            node.role.word(),
+            node.name,
+            host.cpu_model,
+            count(host.cpus.len() as u64, "CPU"),
+            host.kernel
+        )
+    });
+    Machine {
+        name: visible(&findings.machine.name),
+        cpu_model: visible(&findings.machine.cpu_model),
+        cpus: run.host.cpus.len() as u64,
+        kernel: visible(&findings.machine.kernel),
+        cluster: visible(&nodes.collect::<Vec<_>>().join(", ")),
+    }
+}
+
+fn head(run: &Run, findings: &Findings) -> RunHead {
+    let visible = |text: &str| crate::visible::visible(text).into_owned();
+    RunHead {
+        run: visible(&run.id),
+        study: visible(&run.plan.study),
+        started: visible(&run.started),
+        revision: suggest::revision(run).map(visible),
+        profile: visible(&run.profile),
+        quick: findings.quick,
+        state: run.state,
+        imported: !run.imported.is_empty(),
+        probe_ns: findings.probes.as_ref().map(|probed| probed.cpu_ns_median).filter(|ns| *ns > 0.0),
+    }
+}
+
+fn value(row: &Row, metric: &str) -> Option<PointValue> {
+    let found = row.metrics.get(metric)?;
+    Some(PointValue {
+        mean: found.mean?,
+        estimate: found.estimate,
+        at_least: found.at_least,
+        n: row.n as u64,
+        marks: row.marks.clone(),
+    })
+}
+
+/// The metrics of two runs beside each other, where either has them.
+const SIDE_BY_SIDE: [&str; 6] =
+    ["throughput", "latency_mean", "latency_p50", "latency_p99", "subject_cpu_per_request", "subject_rss"];
+
+/// Two stored runs beside each other. Nothing is refused, and nothing is judged: [`SideBySide::reasons`] says why.
+pub fn side_by_side(runs: &[(Run, Vec<Record>); 2]) -> SideBySide {
+    let findings = runs.each_ref().map(|(run, records)| analyze(run, records));
+    let both = |at: usize| (&runs[at].0, &findings[at]);
+    let machines = [0, 1].map(|at| machine(both(at).0, both(at).1));
+    let heads = [0, 1].map(|at| head(both(at).0, both(at).1));
+    // The metric of each study, too.
+    let own = findings.iter().map(|findings| findings.metric.as_str());
+    let names = SIDE_BY_SIDE.into_iter().chain(own).collect::<Vec<_>>();
+    let known =
+        |name: &str| names.contains(&name) && findings.iter().any(|findings| findings.metric_info(name).is_some());
+    let metrics =
+        study::METRICS.iter().filter(|metric| known(metric.name)).map(|metric| info(metric.name)).collect::<Vec<_>>();
+    let mut points = Vec::new();
+    let pair = |of: &Row| {
+        findings.each_ref().map(|findings| {
+            findings.rows.iter().find(|row| {
+                row.factors == of.factors && row.idle.is_none_or(|idle| of.idle.is_none_or(|other| idle == other))
+            })
+        })
+    };
+    for (at, findings) in findings.iter().enumerate() {
+        for row in &findings.rows {
+            let rows = pair(row);
+            // Those of the second run that the first has, too, are there already.
+            if at == 1 && rows[0].is_some() {
+                continue;
+            }
+            let value_of = |metric: &MetricInfo| (metric.name.clone(), rows.map(|row| value(row?, &metric.name)));
+            let label = crate::label::label(&runs[at].0.plan.factors, &row.factors);
+            points.push(SidePoint { label, values: metrics.iter().map(value_of).collect() });
+        }
+    }
+    let Suggestion { command, note } = decide(runs, &machines, &heads);
+    let mut reasons = vec![
+        "No verdict: separate runs of one and the same server differ by more than their intervals in 16 to 64 % of cases (simulated, one design point), because a \
+         machine changes its speed between them."
+            .to_owned(),
+    ];
+    if let ([Some(first), Some(second)], true) =
+        (heads.each_ref().map(|head| head.probe_ns), machines[0].cpu_model == machines[1].cpu_model)
+    {
+        reasons.push(format!(
+            "By the probe, the machine of {} was {} that of {}.",
+            heads[1].run,
+            speed_against(first / second - 1.0),
+            heads[0].run
+        ));
+    }
+    if heads.iter().any(|head| head.quick) {
+        reasons.push("Intervals of quick runs have no stated confidence.".to_owned());
+    }
+    let headline = headline(&heads, &machines);
+    SideBySide { version: HISTORY_VERSION, headline, runs: heads, machines, metrics, points, reasons, command, note }
+}
+
+/// What differs besides time, the gravest first.
+fn headline(heads: &[RunHead; 2], machines: &[Machine; 2]) -> String {
+    let [first, second] = heads;
+    let mut parts = Vec::new();
+    if machines[0] != machines[1] {
+        parts.push(format!("DIFFERENT MACHINES: {} and {}", machines[0], machines[1]));
+    }
+    if first.study != second.study {
+        parts.push(format!("different studies: {} and {}", first.study, second.study));
+    }
+    let revision = |head: &RunHead| head.revision.clone().unwrap_or_else(|| "unknown".to_owned());
+    parts.push(match (&first.revision, &second.revision) {
+        (Some(one), Some(other)) if one == other => format!("one revision, {one}"),
+        _ => format!("revisions {} and {}", revision(first), revision(second)),
+    });
+    format!("{} and {}, side by side; {}", first.run, second.run, parts.join("; "))
+}
+
+/// The command that would decide between two runs.
+fn decide(runs: &[(Run, Vec<Record>); 2], machines: &[Machine; 2], heads: &[RunHead; 2]) -> Suggestion {
+    let [(first, _), (second, _)] = runs;
+    let none = |note: &str| Suggestion { command: None, note: note.to_owned() };
+    if machines[0] != machines[1] {
+        return none("only runs on one machine can be compared: run both there");
+    }
+    let pairs = first.plan.points.iter().filter_map(|point| {
+        Some((
+            point,
+            second.plan.points.iter().find(|other| other.factors == point.factors && other.load == point.load)?,
+        ))
+    });
+    let is_of_study = first.plan.study == second.plan.study;
+    let (Some(base), Some(head)) = (first.plan.points.first(), second.plan.points.first()) else { return none("") };
+    match pairs.collect::<Vec<_>>().first() {
+        Some((base, head)) if base.subject.command != head.subject.command => suggest::commands(base, head),
+        Some((base, _)) => match (&heads[0].revision, &heads[1].revision) {
+            (Some(old), Some(new)) if old == new && !old.ends_with("-dirty") => {
+                none("both measure one revision: what differs is the machine, or chance")
+            }
+            (Some(old), Some(new)) => suggest::revisions(base, old, new),
+            _ => none(
+                "the revision of one is not known: keep both servers, and compare them with `quintain compare --base 'OLD -p {port}' --head 'NEW -p {port}'`",
+            ),
+        },
+        None if is_of_study && base.factors.keys().eq(head.factors.keys()) && base.factors != head.factors => {
+            suggest::points(&first.plan.study, base, head)
+        }
+        None => none("they have no design point and load in common"),
+    }
+}
+
+#[cfg(test)]
+mod tests;

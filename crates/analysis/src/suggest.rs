@@ -1,0 +1,284 @@
+//! The command that would decide what stored runs cannot: both sides in one run, block by block.
+
+use study::plan::{BodyPlan, HttpPlan, LoadPlan, Point};
+use study::record::Run;
+use study::spec::{Arrivals, Backend, Connection, Protocol, Stop, Warmup};
+use study::words::join;
+
+/// How a revision ends whose checkout had changes.
+const DIRTY: &str = "-dirty";
+
+/// A command, and what to know of it; or why there is none.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Suggestion {
+    pub(crate) command: Option<String>,
+    pub(crate) note: String,
+}
+
+impl Suggestion {
+    fn none(note: impl Into<String>) -> Self {
+        Suggestion { command: None, note: note.into() }
+    }
+}
+
+/// The revision of what was measured, as far as a run knows it: servers are built in the working directory.
+pub(crate) fn revision(run: &Run) -> Option<&str> {
+    run.commit.as_deref().or(run.revision.as_deref())
+}
+
+/// Compares a design point at two revisions.
+pub(crate) fn revisions(point: &Point, base: &str, head: &str) -> Suggestion {
+    let clean = |revision: &str| revision.strip_suffix(DIRTY).unwrap_or(revision).to_owned();
+    let mut words = ["--base-rev".to_owned(), clean(base), "--head-rev".to_owned(), clean(head)].to_vec();
+    if let Some(build) = point.subject.build.as_ref().filter(|build| !build.trim().is_empty()) {
+        words.extend(["--build".to_owned(), build.clone()]);
+    }
+    words.extend(["--command".to_owned(), command(point)]);
+    let dirty = [base, head].into_iter().filter(|revision| revision.ends_with(DIRTY)).map(clean).collect::<Vec<_>>();
+    let changes = format!("uncommitted changes at {} are in no commit", dirty.join(" and "));
+    match dirty.is_empty() {
+        false if clean(base) == clean(head) => Suggestion::none(format!("{changes}: commit them to compare")),
+        false => with_load(words, point, changes),
+        true => with_load(words, point, String::new()),
+    }
+}
+
+/// Compares two commands under the load of the first.
+pub(crate) fn commands(base: &Point, head: &Point) -> Suggestion {
+    let words = ["--base".to_owned(), command(base), "--head".to_owned(), command(head)];
+    with_load(words.to_vec(), base, "build both first".to_owned())
+}
+
+/// Compares two design points of a study.
+pub(crate) fn points(study: &str, base: &Point, head: &Point) -> Suggestion {
+    let differing = base.factors.iter().filter(|(name, level)| head.factors.get(*name) != Some(level));
+    let differing = differing.map(|(name, _)| name).collect::<Vec<_>>();
+    let levels = |point: &Point| {
+        let named = differing.iter().filter_map(|name| Some(format!("{name}={}", point.factors.get(*name)?)));
+        named.collect::<Vec<_>>().join(",")
+    };
+    let words = ["quintain", "compare", study].map(str::to_owned).into_iter().chain([levels(base), levels(head)]);
+    Suggestion { command: Some(join(&words.collect::<Vec<_>>())), note: String::new() }
+}
+
+fn with_load(words: Vec<String>, point: &Point, note: String) -> Suggestion {
+    if let Some(folder) = &point.subject.directory {
+        return Suggestion::none(format!("the server runs in `{folder}`, for which `quintain compare` has no flag"));
+    }
+    match load(point) {
+        Err(why) => Suggestion::none(format!("the load has no flags: {why}")),
+        Ok(load) => {
+            let all = ["quintain".to_owned(), "compare".to_owned()].into_iter().chain(words).chain(load);
+            Suggestion { command: Some(join(&all.collect::<Vec<_>>())), note }
+        }
+    }
+}
+
+/// The command of the server, with its environment.
+fn command(point: &Point) -> String {
+    let set = point.subject.environment.iter().map(|(name, value)| join(&[format!("{name}={value}")]));
+    let set = set.collect::<Vec<_>>().join(" ");
+    if set.is_empty() { point.subject.command.clone() } else { format!("env {set} {}", point.subject.command) }
+}
+
+/// The load of a point as flags and URL of `quintain load`.
+fn load(point: &Point) -> Result<Vec<String>, &'static str> {
+    let LoadPlan { protocol, http, workload, journey, arrivals, search, share, .. } = &point.load;
+    match () {
+        () if !point.proxies.is_empty() => return Err("it passes proxies"),
+        () if journey.is_some() => return Err("it is a journey"),
+        () if workload.is_some() => return Err("it is a workload of the study"),
+        () if search.is_some() || share.is_some() => return Err("its rate is searched for"),
+        () => {}
+    }
+    let load = &point.load;
+    let mut words = vec!["-c".to_owned(), load.clients.to_string()];
+    let mut flag = |name: &str, value: String| words.extend([name.to_owned(), value]);
+    if let Some(threads) = load.threads.filter(|threads| *threads > 1) {
+        flag("-t", threads.to_string());
+    }
+    match arrivals {
+        Arrivals::Closed { think_ns: 0 } => {}
+        Arrivals::Closed { think_ns } => flag("--think", time(*think_ns)),
+        Arrivals::Poisson { rate_per_s } => flag("--rate", rate_per_s.to_string()),
+        Arrivals::Constant { rate_per_s } => {
+            flag("--rate", rate_per_s.to_string());
+            flag("--arrivals", "constant".to_owned());
+        }
+        Arrivals::Recorded => return Err("it is a trace"),
+    }
+    match load.stop {
+        Stop::Duration { duration_ns } => flag("-d", time(duration_ns)),
+        Stop::Requests { requests, .. } => flag("-n", requests.to_string()),
+        Stop::Interval { relative, .. } => flag("--until", format!("{}%", relative * 100.0)),
+        Stop::Volley { .. } => flag("-d", "1s".to_owned()),
+    }
+    match load.warmup {
+        Warmup::DurationNs(ns) => flag("--warmup", time(ns)),
+        Warmup::Steady { .. } => flag("--warmup", "steady".to_owned()),
+        Warmup::Requests(_) => return Err("its warm-up is a number of requests"),
+    }
+    if load.pipeline > 1 {
+        flag("--pipeline", load.pipeline.to_string());
+    }
+    if load.connection == Connection::PerRequest {
+        flag("--connection", "per-request".to_owned());
+    }
+    match load.backend {
+        Backend::Auto => {}
+        Backend::Epoll => flag("--backend", "epoll".to_owned()),
+        Backend::IoUring => flag("--backend", "io_uring".to_owned()),
+    }
+    match http {
+        Some(http) => words.extend(of_http(http)?),
+        None => words.push(format!("{}://", scheme(*protocol)?)),
+    }
+    Ok(words)
+}
+
+fn scheme(protocol: Protocol) -> Result<&'static str, &'static str> {
+    match protocol.scheme() {
+        "" => Err("its protocol has no URL"),
+        scheme => Ok(scheme),
+    }
+}
+
+fn of_http(http: &HttpPlan) -> Result<Vec<String>, &'static str> {
+    let [request] = http.requests.as_slice() else { return Err("it is a mix of requests") };
+    let mut words = Vec::new();
+    let mut flag = |name: &str, value: String| words.extend([name.to_owned(), value]);
+    let with_body = request.body.is_some();
+    if request.method != if with_body { "POST" } else { "GET" } {
+        flag("-X", request.method.clone());
+    }
+    for (name, value) in &request.headers {
+        flag("-H", format!("{name}: {value}"));
+    }
+    match &request.body {
+        None => {}
+        Some(BodyPlan::Text(text)) => flag("--body", text.clone()),
+        Some(BodyPlan::File(file)) => flag("--body-file", file.clone()),
+    }
+    if let Some(status) = &http.expect.status {
+        flag("--expect-status", status.iter().map(ToString::to_string).collect::<Vec<_>>().join(","));
+    }
+    if let Some(body) = &http.expect.body {
+        flag("--expect-body", String::from_utf8(body.clone()).map_err(|_| "the expected body is not text")?);
+    }
+    let scheme = match &http.tls {
+        None => "http",
+        Some(tls) => {
+            if let Some(file) = &tls.ca_file {
+                flag("--cacert", file.clone());
+            }
+            if tls.insecure {
+                words.push("--insecure".to_owned());
+            }
+            if !tls.resume {
+                words.push("--no-resume".to_owned());
+            }
+            "https"
+        }
+    };
+    let path = if request.path == "/" { "" } else { &request.path };
+    words.push(format!("{scheme}://{path}"));
+    Ok(words)
+}
+
+/// A span of time as a flag has it.
+fn time(ns: u64) -> String {
+    let units = [(1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "us")];
+    match units.into_iter().find(|(unit, _)| ns.is_multiple_of(*unit)) {
+        Some((unit, name)) => format!("{}{name}", ns / unit),
+        None => format!("{ns}ns"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::example;
+
+    fn point(edit: impl FnOnce(&mut Point)) -> Point {
+        let mut point = example::volley().0.plan.points[0].clone();
+        edit(&mut point);
+        point
+    }
+
+    #[test]
+    fn two_revisions() {
+        let check = |point: Point, base: &str, head: &str, command: Option<&str>, note: &str| {
+            let found = revisions(&point, base, head);
+            assert_eq!((found.command.as_deref(), found.note.as_str()), (command, note));
+        };
+        let plain = "quintain compare --base-rev abc --head-rev def --build 'make -C subjects/c-epoll c-epoll' --command \
+                     'subjects/c-epoll/c-epoll -p {port}' -c 40 -d 250ms --warmup 300ms pingpong://";
+        check(point(|_| ()), "abc", "def", Some(plain), "");
+        check(point(|_| ()), "abc-dirty", "def", Some(plain), "uncommitted changes at abc are in no commit");
+        check(
+            point(|_| ()),
+            "abc",
+            "abc-dirty",
+            None,
+            "uncommitted changes at abc are in no commit: commit them to compare",
+        );
+        let journey = point(|point| point.load.journey = Some(Default::default()));
+        check(journey, "abc", "def", None, "the load has no flags: it is a journey");
+    }
+
+    #[test]
+    fn loads_are_flags() {
+        let flags = |edit: fn(&mut Point)| load(&point(edit)).map(|words| join(&words));
+        let open = |point: &mut Point| {
+            point.load.arrivals = Arrivals::Constant { rate_per_s: 5000.0 };
+            (point.load.threads, point.load.stop) = (Some(2), Stop::Requests { requests: 900, max_ns: 1 });
+        };
+        assert_eq!(
+            flags(open).unwrap(),
+            "-c 40 -t 2 --rate 5000 --arrivals constant -n 900 --warmup 300ms pingpong://"
+        );
+        let thinking = |point: &mut Point| {
+            point.load.arrivals = Arrivals::Closed { think_ns: 1_500_000 };
+            (point.load.pipeline, point.load.backend) = (4, Backend::Epoll);
+        };
+        assert_eq!(
+            flags(thinking).unwrap(),
+            "-c 40 --think 1500us -d 250ms --warmup 300ms --pipeline 4 --backend epoll pingpong://"
+        );
+        let http = |point: &mut Point| {
+            point.load.protocol = Protocol::Http;
+            let request = study::plan::HttpRequestPlan {
+                weight: 1,
+                method: "POST".to_owned(),
+                path: "/a?b=1".to_owned(),
+                headers: vec![("X-It".to_owned(), "is".to_owned())],
+                body: Some(BodyPlan::Text("{}".to_owned())),
+            };
+            let expect = study::spec::Expect { status: Some(vec![200, 201]), ..Default::default() };
+            point.load.http = Some(HttpPlan { requests: vec![request], tls: None, expect });
+        };
+        assert_eq!(
+            flags(http).unwrap(),
+            "-c 40 -d 250ms --warmup 300ms -H 'X-It: is' --body '{}' --expect-status 200,201 'http:///a?b=1'"
+        );
+        assert_eq!(flags(|point| point.load.warmup = Warmup::Requests(5)), Err("its warm-up is a number of requests"));
+    }
+
+    #[test]
+    fn two_points_of_a_study() {
+        let points = example::volley().0.plan.points;
+        let found = super::points("volley", &points[0], &points[4]);
+        assert_eq!(found.command.as_deref(), Some("quintain compare volley server=c-epoll server=go"));
+        let found = super::points("volley", &points[0], &points[5]);
+        assert_eq!(
+            found.command.as_deref(),
+            Some("quintain compare volley clients=40,server=c-epoll clients=80,server=go")
+        );
+    }
+
+    #[test]
+    fn an_environment_is_part_of_the_command() {
+        let set = point(|point| drop(point.subject.environment.insert("GOMAXPROCS".to_owned(), "1 2".to_owned())));
+        assert_eq!(command(&set), "env 'GOMAXPROCS=1 2' subjects/c-epoll/c-epoll -p {port}");
+    }
+}

@@ -1,0 +1,141 @@
+//! `quintain history`: the runs of a study by revision and time. It points at steps and judges none.
+
+use std::path::Path;
+
+use analysis::findings::History;
+use analysis::history::{Entry, Levels, entry};
+use store::Store;
+use study::record::Run;
+
+use crate::cli::HistoryArgs;
+use crate::message::{Done, Exit, Problem};
+use crate::{output, runs};
+
+pub(crate) fn history(args: HistoryArgs) -> Done {
+    let wanted = args.points.iter().map(|text| levels(text)).collect::<Result<Vec<_>, _>>()?;
+    let since = args.since.as_deref().map(runs::since).transpose()?;
+    let metric = args.metric.as_deref().map(known_metric).transpose()?;
+    let store = Store::open_existing(&args.store.store)?;
+    let study = study_name(&store, &args.study)?;
+    let of_study = store.runs_of(&study)?.into_iter().map(|id| store.run(&id)).collect::<Result<Vec<_>, _>>()?;
+    let is_meant = |run: &&Run| {
+        since.as_ref().is_none_or(|since| run.started >= *since)
+            && args.host.as_ref().is_none_or(|host| run.host.name == *host)
+    };
+    let meant = of_study.iter().filter(is_meant).collect::<Vec<_>>();
+    let Some(latest) = meant.last() else {
+        let mut hosts = of_study.iter().map(|run| run.host.name.as_str()).collect::<Vec<_>>();
+        hosts.dedup();
+        let text = format!(
+            "none of the {} of `{study}` is that recent and on that machine",
+            analysis::number::count(of_study.len() as u64, "run")
+        );
+        let last = of_study.last().map_or("", |run| run.started.as_str());
+        return Err(
+            Problem::text(Exit::Usage, text).hint(format!("the latest started {last}; machines: {}", hosts.join(", ")))
+        );
+    };
+    let metric = metric.unwrap_or(&latest.plan.trials.metric);
+    let entries = meant.iter().map(|run| read(&store, run, metric)).collect::<Result<Vec<_>, _>>()?;
+    let history = analysis::history(&study, metric, entries, &wanted);
+    refuse_nothing(&history, &meant, &wanted)?;
+    if let Some(page) = &args.html {
+        let text = report::history_html(&history)
+            .map_err(|error| Problem::new(Exit::Machine, error).hint("`--since` and `--point` make it smaller"))?;
+        output::file(page, text)?;
+        output::message(&format!("wrote {}", page.display()));
+    }
+    if args.store.json {
+        output::json(&history)?;
+    } else {
+        output::data(&report::history_terminal(&history, &crate::report::style(false)))?;
+    }
+    Ok(Exit::Fine)
+}
+
+/// What is kept of a run; its trials are let go before those of the next are read.
+fn read(store: &Store, run: &Run, metric: &str) -> Result<Entry, Problem> {
+    let mut records = store.records(&run.id)?;
+    analysis::judge_again(run, &mut records);
+    Ok(entry(run, &records, metric))
+}
+
+/// The name of the study, as its runs have it: that of its file, without its end.
+fn study_name(store: &Store, given: &str) -> Result<String, Problem> {
+    let stem =
+        Path::new(given).file_stem().map_or_else(|| given.to_owned(), |stem| stem.to_string_lossy().into_owned());
+    let mut known = store.runs()?.into_iter().map(|run| run.study).collect::<Vec<_>>();
+    known.sort();
+    known.dedup();
+    if let Some(name) = [given, &stem].into_iter().find(|name| known.iter().any(|known| known == name)) {
+        return Ok(name.to_owned());
+    }
+    let problem = Problem::text(Exit::Usage, format!("no run of study `{given}` in `{}`", store.path().display()));
+    let near = config::nearest::nearest(&stem, known.iter().map(String::as_str));
+    Err(match (near, known.as_slice()) {
+        (Some(near), _) => problem.hint(format!("did you mean `{near}`?")),
+        (None, []) => problem.hint(format!("it has no runs; start one with `quintain run {given}`")),
+        (None, known) => problem.hint(format!("there are runs of {}", known.join(", "))),
+    })
+}
+
+fn known_metric(name: &str) -> Result<&'static str, Problem> {
+    if let Some(metric) = study::Metric::named(name) {
+        return Ok(metric.name);
+    }
+    let problem = Problem::text(Exit::Usage, format!("unknown metric `{name}`"));
+    let names = || study::METRICS.iter().map(|metric| metric.name);
+    Err(match config::nearest::nearest(name, names()) {
+        Some(near) => problem.hint(format!("did you mean `{near}`?")),
+        None => problem.hint(format!("known: {}", names().collect::<Vec<_>>().join(", "))),
+    })
+}
+
+/// `server=go,clients=40`.
+fn levels(text: &str) -> Result<Levels, Problem> {
+    let level = |part: &str| match part.split_once('=') {
+        Some((name, level)) if !name.trim().is_empty() && !level.trim().is_empty() => {
+            Ok((name.trim().to_owned(), level.trim().to_owned()))
+        }
+        _ => {
+            Err(Problem::text(Exit::Usage, format!("invalid `--point {text}`: expected FACTOR=LEVEL, found `{part}`"))
+                .hint("`--point server=go,clients=40`"))
+        }
+    };
+    text.split(',').map(level).collect()
+}
+
+/// Nothing to show is an error that says what there is.
+fn refuse_nothing(history: &History, runs: &[&Run], wanted: &[Levels]) -> Result<(), Problem> {
+    if history.machines.iter().any(|machine| !machine.points.is_empty()) {
+        return Ok(());
+    }
+    let plans = || runs.iter().rev().map(|run| &run.plan);
+    let has = |name: &str, level: &str| {
+        plans()
+            .flat_map(|plan| &plan.points)
+            .any(|point| point.factors.get(name).is_some_and(|known| known.to_string() == level))
+    };
+    let unknown = wanted.iter().flatten().find(|(name, level)| !has(name, level));
+    if let Some((name, level)) = unknown {
+        let levels = plans()
+            .flat_map(|plan| plan.levels(name))
+            .map(|level| level.to_string())
+            .collect::<std::collections::BTreeSet<_>>();
+        let factors = plans().flat_map(|plan| plan.factors.clone()).collect::<std::collections::BTreeSet<_>>();
+        let join = |words: std::collections::BTreeSet<String>| words.into_iter().collect::<Vec<_>>().join(", ");
+        let problem = Problem::text(Exit::Usage, format!("no design point has `{name}={level}`"));
+        return Err(match levels.is_empty() {
+            true => problem.hint(format!("the factors of `{}` are {}", history.study, join(factors))),
+            false => problem.hint(format!("levels of `{name}`: {}", join(levels))),
+        });
+    }
+    let metric = &history.metric.name;
+    let text = if wanted.is_empty() {
+        format!("no run of `{}` has a value of `{metric}`", history.study)
+    } else {
+        format!("no run has a value of `{metric}` at such a design point")
+    };
+    Err(Problem::text(Exit::Usage, text)
+        .hint(format!("`quintain report {}` shows what was measured", runs.last().map_or("", |run| run.id.as_str()))))
+}

@@ -1,0 +1,121 @@
+//! A metric over the runs of a study on one machine, and how fast the machine was.
+
+use super::{Detail, Drawing, Key};
+use crate::chart::{Axis, Layer, Mark, Panel, style};
+use analysis::findings::{History, HistoryRun, MachineHistory, PointValue};
+use analysis::number::{self, drawable};
+use analysis::words::capitalised;
+
+/// At least so far to both sides, percent, so that a machine that keeps its speed looks like one.
+const SPEED_WIDTH: f64 = 5.0;
+
+/// Between markers of different design points at one run, in the panel's units.
+const ASIDE: f64 = 4.0;
+
+/// A figure for each machine with two runs or more, of its first `points` design points.
+pub(crate) fn history(history: &History, points: usize, detail: Detail) -> Vec<Drawing> {
+    let machines = history.machines.iter().filter(|machine| machine.runs.len() > 1);
+    machines.enumerate().map(|(index, machine)| drawing(history, machine, index, points, detail)).collect()
+}
+
+fn drawing(history: &History, machine: &MachineHistory, index: usize, points: usize, detail: Detail) -> Drawing {
+    let metric = &history.metric;
+    let labels = machine.runs.iter().enumerate().map(|(at, run)| (at as f64, short(run))).collect::<Vec<_>>();
+    let x = Axis::levels(&labels, "run in order of time, by commit (*: with changes)", 0.06);
+    let (mut layers, mut keys, mut values, mut marked) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+    let shown = machine.points.iter().take(points).collect::<Vec<_>>();
+    for (place, point) in shown.iter().enumerate() {
+        let aside = (place as f64 - (shown.len() as f64 - 1.0) / 2.0) * ASIDE;
+        // Quick runs are lines of their own, with other dashes: nothing joins them with others.
+        for quick in [false, true] {
+            let series = style::dashed(place, usize::from(quick));
+            let of_runs = machine.runs.iter().zip(&point.values).enumerate();
+            let marks = of_runs.filter(|(_, (run, _))| run.head.quick == quick).filter_map(|(at, (run, value))| {
+                let value = value.as_ref().filter(|value| drawable(value.mean))?;
+                Some(mark(at, run, value, &point.label, &metric.unit, detail.tips))
+            });
+            let marks = marks.collect::<Vec<_>>();
+            if marks.is_empty() {
+                continue;
+            }
+            values.extend(
+                marks
+                    .iter()
+                    .flat_map(|mark| [Some(mark.y), mark.bar.map(|bar| bar.0), mark.bar.map(|bar| bar.1)])
+                    .flatten(),
+            );
+            marked.extend(point.values.iter().flatten().flat_map(|value| &value.marks).map(|mark| mark.text()));
+            let label = if quick { format!("{}, quick", point.label) } else { point.label.clone() };
+            keys.push(Key { series, label, simulated: false });
+            layers.push(Layer::Marks { series, marks, joined: true, aside });
+        }
+    }
+    marked.sort_unstable();
+    marked.dedup();
+    let y = Axis::of_values(values.into_iter(), &metric.unit, &metric.text);
+    let mut panels = vec![Panel::new(String::new(), x.clone(), y, layers)];
+    panels.extend(speed(machine, &x, shown.len()));
+    let mut notes = Vec::new();
+    if machine.points.len() > points {
+        notes.push(format!("{} of {} design points; `--point` selects others.", points, machine.points.len()));
+    }
+    let quick = machine.runs.iter().any(|run| run.head.quick);
+    Drawing {
+        name: format!("history-{}-{}", index + 1, metric.name),
+        title: format!("{} over runs on {}", capitalised(&metric.noun), machine.machine.name),
+        caption: format!(
+            "Markers: means over the trials of a run. Bars: its interval{}. Separate runs of one server differ by more than their intervals say. Second panel: CPU speed by the probe \
+             relative to the median of these runs, in per cent; no value is adjusted for it.",
+            if quick { ", of quick runs without a stated confidence" } else { "" }
+        ),
+        keys,
+        hollow: marked.join(" or "),
+        panels,
+        notes,
+    }
+}
+
+/// Seven digits of the commit, with a star for changes.
+fn short(run: &HistoryRun) -> String {
+    let Some(revision) = &run.head.revision else { return "?".to_owned() };
+    let star = if revision.ends_with("-dirty") { "*" } else { "" };
+    format!("{}{star}", revision.trim_end_matches("-dirty").chars().take(7).collect::<String>())
+}
+
+fn mark(at: usize, run: &HistoryRun, value: &PointValue, label: &str, unit: &str, tips: bool) -> Mark {
+    let bar =
+        value.estimate.map(|estimate| (estimate.low, estimate.high)).filter(|bar| drawable(bar.0) && drawable(bar.1));
+    let words =
+        value.estimate.map_or_else(|| number::quantity(value.mean, unit), |estimate| number::estimate(&estimate, unit));
+    let revision = run.head.revision.as_deref().unwrap_or("unknown revision");
+    let tip = format!(
+        "{label}\n{words} ({})\n{}, {revision}, {}",
+        number::count(value.n, "trial"),
+        run.head.run,
+        run.head.started
+    );
+    Mark {
+        x: at as f64,
+        y: value.mean,
+        aside: 0.0,
+        bar,
+        hollow: !value.marks.is_empty(),
+        tip: if tips { tip } else { String::new() },
+    }
+}
+
+/// The speed of the machine in each run; `None`: fewer than two have probes.
+fn speed(machine: &MachineHistory, x: &Axis, series: usize) -> Option<Panel> {
+    let speeds = machine
+        .runs
+        .iter()
+        .enumerate()
+        .filter_map(|(at, run)| Some((at as f64, run.speed.filter(|speed| drawable(*speed))? * 100.0)));
+    let marks = speeds.map(|(x, y)| Mark { x, y, aside: 0.0, bar: None, hollow: false, tip: format!("{y:+.1} %") });
+    let marks = marks.collect::<Vec<_>>();
+    let (low, high) =
+        marks.iter().fold((-SPEED_WIDTH, SPEED_WIDTH), |(low, high), mark| (mark.y.min(low), mark.y.max(high)));
+    let y = Axis::linear(low, high, "", "machine by the probe: faster (+), slower (-), %");
+    let layers = vec![Layer::Rule(0.0), Layer::Marks { series, joined: true, aside: 0.0, marks: marks.clone() }];
+    (marks.len() > 1).then(|| Panel::new(String::new(), x.clone(), y, layers))
+}

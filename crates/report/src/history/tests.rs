@@ -1,0 +1,146 @@
+use super::*;
+use analysis::example;
+use analysis::findings::History;
+use study::record::{Outcome, Record, Run};
+
+/// Five runs on two machines: a slower commit, a slower machine, a quick run, one that was imported, one that was interrupted.
+fn example() -> History {
+    let run = |id: &str, day: u32, commit: &str, edit: fn(&mut Run, &mut Vec<Record>)| {
+        let (mut run, mut records) = example::volley();
+        run.plan.points.truncate(2);
+        records.retain(|record| record.point < 2);
+        (run.id, run.started, run.commit) =
+            (id.to_owned(), format!("2026-11-{day}T09:00:00Z"), Some(commit.to_owned()));
+        edit(&mut run, &mut records);
+        analysis::history::entry(&run, &records, "latency_mean")
+    };
+    let entries = vec![
+        run("volley-a", 18, "aaaaaaaaaaaa", |_, _| ()),
+        run("volley-b", 19, "bbbbbbbbbbbb-dirty", |_, records| {
+            records
+                .iter_mut()
+                .flat_map(|record| record.probes.before.iter_mut().chain(&mut record.probes.after))
+                .for_each(|probe| probe.cpu_ns = probe.cpu_ns * 11 / 10);
+        }),
+        run("volley-c", 20, "cccccccccccc", |run, _| run.plan.trials.quick = true),
+        run("volley-d", 21, "dddddddddddd", |run, _| {
+            run.host.name = "other".to_owned();
+            run.imported = "2026-11-22T09:00:00Z".to_owned();
+            run.state = Some(RunState::Interrupted);
+        }),
+        run("volley-e", 22, "eeeeeeeeeeee", |_, records| {
+            for record in records {
+                let Outcome::Measured(measurement) = &mut record.outcome else { continue };
+                measurement.service.sum *= 1.3;
+            }
+        }),
+    ];
+    analysis::history("volley", "latency_mean", entries, &[])
+}
+
+#[test]
+fn a_terminal() {
+    insta::assert_snapshot!(history_terminal(&example(), &Style { colour: false, width: 140 }), @r#"
+    volley: mean latency over runs
+    5 runs on 2 machines; 2 steps to look at: intervals apart, beside a change of revision.
+
+    example (Example CPU @ 2.50GHz, 4 CPUs, Linux 6.12.0)
+      4 runs, median probe 8.25 ms.
+
+    clients 40
+    started, UTC      revision            mean latency                             n  machine       run       notes
+    2026-11-18 09:00  aaaaaaaaaaaa          573 ±11 µs  ─●──                       8  as fast       volley-a
+    2026-11-19 09:00  bbbbbbbbbbbb-dirty    573 ±11 µs  ─●──                       8  9.1 % slower  volley-b
+    2026-11-20 09:00  cccccccccccc          573 ±11 µs  ─●──                       8  as fast       volley-c  quick
+    2026-11-22 09:00  eeeeeeeeeeee          745 ±14 µs                       ─●──  8  as fast       volley-e  step
+
+    clients 80
+    started, UTC      revision               mean latency                             n  machine       run       notes
+    2026-11-18 09:00  aaaaaaaaaaaa        1.100 ±0.018 ms  ─●─                        8  as fast       volley-a
+    2026-11-19 09:00  bbbbbbbbbbbb-dirty  1.100 ±0.018 ms  ─●─                        8  9.1 % slower  volley-b
+    2026-11-20 09:00  cccccccccccc        1.100 ±0.018 ms  ─●─                        8  as fast       volley-c  quick
+    2026-11-22 09:00  eeeeeeeeeeee        1.431 ±0.023 ms                       ─●──  8  as fast       volley-e  step
+      A step: clients 40: mean latency 573 ±11 µs at bbbbbbbbbbbb-dirty, 745 ±14 µs at eeeeeeeeeeee; the machine was 10.0 % faster by the probe.
+        quintain compare --base-rev bbbbbbbbbbbb --head-rev eeeeeeeeeeee --build 'make -C subjects/c-epoll c-epoll' --command 'subjects/c-epoll/c-epoll -p {port}' -c 40 -d 250ms --warmup 300ms pingpong://
+      Uncommitted changes at bbbbbbbbbbbb are in no commit.
+      A step: clients 80: mean latency 1.100 ±0.018 ms at bbbbbbbbbbbb-dirty, 1.431 ±0.023 ms at eeeeeeeeeeee; the machine was 10.0 % faster by
+        the probe.
+        quintain compare --base-rev bbbbbbbbbbbb --head-rev eeeeeeeeeeee --build 'make -C subjects/c-epoll c-epoll' --command 'subjects/c-epoll/c-epoll -p {port}' -c 80 -d 250ms --warmup 300ms pingpong://
+      Uncommitted changes at bbbbbbbbbbbb are in no commit.
+
+    other (Example CPU @ 2.50GHz, 4 CPUs, Linux 6.12.0)
+      1 run, median probe 8.25 ms.
+
+    clients 40
+    started, UTC      revision      mean latency                             n  machine  run       notes
+    2026-11-21 09:00  dddddddddddd    573 ±11 µs  ────────────●────────────  8  as fast  volley-d  imported, interrupted
+
+    clients 80
+    started, UTC      revision         mean latency                             n  machine  run       notes
+    2026-11-21 09:00  dddddddddddd  1.100 ±0.018 ms  ────────────●────────────  8  as fast  volley-d  imported, interrupted
+
+    A step is no verdict: separate runs of one server differ by more than their intervals in 16 to 64 % of cases (simulated, one design point),
+      because a machine changes its speed between them. The command beside it compares both revisions in one run.
+    "#);
+}
+
+#[test]
+fn a_narrow_terminal_leaves_bars_out_and_keeps_commands_whole() {
+    let text = history_terminal(&example(), &Style { colour: false, width: 80 });
+    assert!(text.contains("Columns hidden (terminal too narrow): ") && !text.contains('●'), "{text}");
+    assert!(
+        text.lines().any(|line| line.starts_with("    quintain compare --base-rev ") && line.ends_with("pingpong://")),
+        "{text}"
+    );
+}
+
+#[test]
+fn a_page_has_a_line_for_each_point_and_what_the_terminal_says() {
+    let history = example();
+    let page = history_html(&history).unwrap();
+    assert!(page.contains("<svg") && page.contains("Mean latency over runs on example"), "{page}");
+    assert!(page.contains("<p class=\"kick\">Study <b>volley</b> · 5 runs · 2026-11-18 to 2026-11-22</p>"));
+    for words in [
+        "bbbbbbb*",
+        "clients 40, quick",
+        "machine by the probe",
+        "interrupted",
+        "quintain compare --base-rev bbbbbbbbbbbb --head-rev eeeeeeeeeeee",
+    ] {
+        assert!(page.contains(words), "{words}");
+    }
+    assert!(!page.contains('●'), "bars are for terminals");
+    // Two machines, and a line over one run is none.
+    assert_eq!(figure::history(&history, POINTS, figure::Detail::FULL).len(), 1);
+    let drawing = &figure::history(&history, 1, figure::Detail::FULL)[0];
+    assert_eq!(
+        drawing.keys.iter().map(|key| key.label.as_str()).collect::<Vec<_>>(),
+        ["clients 40", "clients 40, quick"]
+    );
+    assert_eq!(drawing.notes, ["1 of 2 design points; `--point` selects others."]);
+}
+
+#[test]
+fn numbers_that_cannot_be_are_no_panic() {
+    let mut history = example();
+    for value in history
+        .machines
+        .iter_mut()
+        .flat_map(|machine| &mut machine.points)
+        .flat_map(|point| point.values.iter_mut().flatten())
+    {
+        value.mean = f64::NAN;
+        value.estimate = value.estimate.map(|estimate| analysis::findings::Estimate {
+            point: f64::NAN,
+            low: f64::NEG_INFINITY,
+            high: f64::INFINITY,
+            ..estimate
+        });
+    }
+    history.machines[0].runs.iter_mut().for_each(|run| run.speed = Some(f64::INFINITY));
+    assert!(history_terminal(&history, &Style::PLAIN).contains("NaN"));
+    assert!(history_html(&history).unwrap().contains("<svg"));
+    let nothing = History { machines: Vec::new(), ..history };
+    assert!(history_terminal(&nothing, &Style::PLAIN).contains("0 runs on 0 machines"));
+    assert!(history_html(&nothing).is_ok());
+}

@@ -1,0 +1,434 @@
+//! One run as one file: JSON, a line each, compressed with gzip. `zcat FILE | jq .` reads it without quintain.
+//!
+//! ```text
+//! {"format":"quintain-run","version":1,"quintain":"0.1.0"}
+//! {"run":{...}}                      as stored
+//! {"trial":{...}}                    one line for each, in the order they ran
+//! {"end":{"trials":12,"bytes":N,"sha256":"..."}}   of all bytes before this line, uncompressed
+//! ```
+//!
+//! A file may come from anyone: nothing of it is kept in memory but a line, and every length has a limit.
+
+use std::collections::HashSet;
+use std::io::{self, BufRead, BufReader, Read, Write};
+
+use flate2::Compression;
+use flate2::bufread::GzDecoder;
+use flate2::write::GzEncoder;
+use ring::digest::{Context, SHA256};
+use serde::{Deserialize, Serialize};
+use study::record::{RECORD_VERSION, Record, Run};
+
+/// What the first line of every such file calls itself.
+const FORMAT: &str = "quintain-run";
+
+/// The version of the format that this build writes.
+pub const RUN_FILE_VERSION: u32 = 1;
+
+/// Longest line, bytes. A trial of a study is 10 KiB to 1 MiB.
+pub const LINE_MAX: usize = 32 << 20;
+
+/// Longest content, bytes, uncompressed.
+pub const CONTENT_MAX: u64 = 4 << 30;
+
+/// Most trials.
+pub const TRIALS_MAX: u64 = 1_000_000;
+
+/// Longest name of a run, bytes.
+const NAME_MAX: usize = 200;
+
+/// Why a file is no run, or not one that this build can read.
+#[derive(Debug, thiserror::Error)]
+pub enum RunFileError {
+    /// It cannot be read or written.
+    #[error("{0}")]
+    Io(#[from] io::Error),
+    /// It does not begin as such files do.
+    #[error(
+        "not a run file: expected gzip with `{{\"format\":\"quintain-run\"` in its first line; `quintain runs export` writes one"
+    )]
+    Foreign,
+    /// Its compressed data are damaged.
+    #[error("damaged after line {line}: {source}")]
+    Damaged {
+        /// The last line that was whole.
+        line: u64,
+        /// What the decompressor says.
+        source: io::Error,
+    },
+    /// A later quintain has written it.
+    #[error("{what} has version {found}, this quintain reads versions up to {known}: use a newer quintain")]
+    Newer {
+        /// The file, or a part of it.
+        what: String,
+        /// Its version.
+        found: u32,
+        /// The highest version that this build knows.
+        known: u32,
+    },
+    /// Something in it is larger than it may be.
+    #[error("{what} is larger than the limit of {limit}")]
+    TooLarge {
+        /// Line, content, or number of trials.
+        what: String,
+        /// The limit, with its unit.
+        limit: String,
+    },
+    /// It ends before its last line.
+    #[error("ends after line {line}, before its checksum: the file is incomplete")]
+    Incomplete {
+        /// The last line that was whole.
+        line: u64,
+    },
+    /// It is not what was written.
+    #[error("the checksum of its content is {found}, its last line says {expected}: the file is damaged or was edited")]
+    Checksum {
+        /// What the last line says.
+        expected: String,
+        /// What was worked out.
+        found: String,
+    },
+    /// A line is not what should stand there.
+    #[error("line {line}: {why}")]
+    Invalid {
+        /// From 1.
+        line: u64,
+        /// What is wrong.
+        why: String,
+    },
+}
+
+type Result<T> = std::result::Result<T, RunFileError>;
+
+#[derive(Serialize, Deserialize)]
+struct Head {
+    format: String,
+    version: u32,
+    quintain: String,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Last {
+    End(End),
+}
+
+#[derive(Serialize, Deserialize)]
+struct End {
+    trials: u64,
+    bytes: u64,
+    sha256: String,
+}
+
+/// A line between the first and the last: the JSON in it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Line<'a> {
+    /// The run.
+    Run(&'a str),
+    /// A trial.
+    Trial(&'a str),
+}
+
+/// What was written or read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Content {
+    /// Trials in it.
+    pub trials: u64,
+    /// Its length without compression, bytes.
+    pub bytes: u64,
+    /// SHA-256 of it, hexadecimal.
+    pub sha256: String,
+}
+
+/// Writes such a file, line by line.
+pub struct Writer<W: Write> {
+    out: GzEncoder<W>,
+    sum: Context,
+    bytes: u64,
+    lines: u64,
+}
+
+impl<W: Write> Writer<W> {
+    /// Begins a file. `quintain` is the version that writes it.
+    ///
+    /// # Errors
+    /// Those of `out`.
+    pub fn new(out: W, quintain: &str) -> Result<Self> {
+        let mut writer = Self::bare(out);
+        let head = Head { format: FORMAT.to_owned(), version: RUN_FILE_VERSION, quintain: quintain.to_owned() };
+        writer.raw(&serde_json::to_vec(&head).map_err(io::Error::from)?)?;
+        Ok(writer)
+    }
+
+    /// One without its first line, for tests of what is no run.
+    pub fn bare(out: W) -> Self {
+        Self { out: GzEncoder::new(out, Compression::default()), sum: Context::new(&SHA256), bytes: 0, lines: 0 }
+    }
+
+    /// Adds the run, then each trial.
+    ///
+    /// # Errors
+    /// Those of the output; a line that would be too long to be read again.
+    pub fn line(&mut self, line: Line<'_>) -> Result<()> {
+        let (name, json) = match line {
+            Line::Run(json) => ("run", json),
+            Line::Trial(json) => ("trial", json),
+        };
+        // Line ends within JSON are space; only a store that was edited by hand has any.
+        let json = json.trim().replace(['\n', '\r'], " ");
+        let line = format!("{{\"{name}\":{json}}}");
+        if line.len() >= LINE_MAX || self.bytes > CONTENT_MAX {
+            return Err(too_large(self.lines + 1, line.len() >= LINE_MAX));
+        }
+        self.raw(line.as_bytes())
+    }
+
+    /// Adds any line.
+    ///
+    /// # Errors
+    /// Those of the output.
+    pub fn raw(&mut self, line: &[u8]) -> Result<()> {
+        for part in [line, b"\n"] {
+            self.out.write_all(part)?;
+            self.sum.update(part);
+            self.bytes += part.len() as u64;
+        }
+        self.lines += 1;
+        Ok(())
+    }
+
+    /// Writes the last line. Nothing is on disk yet: `out` is handed back.
+    ///
+    /// # Errors
+    /// Those of the output.
+    pub fn end(mut self) -> Result<(W, Content)> {
+        // The first line and the run are none.
+        let content = Content {
+            trials: self.lines.saturating_sub(2),
+            bytes: self.bytes,
+            sha256: hex(self.sum.finish().as_ref()),
+        };
+        let Content { trials, bytes, sha256 } = content.clone();
+        let last = Last::End(End { trials, bytes, sha256 });
+        self.out.write_all(&serde_json::to_vec(&last).map_err(io::Error::from)?)?;
+        self.out.write_all(b"\n")?;
+        Ok((self.out.finish()?, content))
+    }
+}
+
+/// Reads such a file and hands each line to `each` with its number. What `each` was given is only known to be whole when this returns.
+///
+/// # Errors
+/// [`RunFileError`], and those of `each`.
+pub fn read(file: impl Read, mut each: impl FnMut(u64, Line<'_>) -> Result<()>) -> Result<Content> {
+    let mut lines =
+        Lines { file: BufReader::new(GzDecoder::new(BufReader::new(file))), text: Vec::new(), number: 0, bytes: 0 };
+    let mut sum = Context::new(&SHA256);
+    match lines.next() {
+        Ok(Some(first)) => {
+            head(first)?;
+            sum.update(first);
+        }
+        Ok(None) | Err(RunFileError::Damaged { .. }) => return Err(RunFileError::Foreign),
+        Err(error) => return Err(error),
+    }
+    let mut trials = 0;
+    let mut has_run = false;
+    loop {
+        let (before, number) = (lines.bytes, lines.number + 1);
+        let Some(line) = lines.next()? else { return Err(RunFileError::Incomplete { line: number - 1 }) };
+        let invalid = |why: &str| RunFileError::Invalid { line: number, why: why.to_owned() };
+        let text = std::str::from_utf8(line).map_err(|error| invalid(&error.to_string()))?.trim_end_matches('\n');
+        let inner = |name: &str| text.strip_prefix(name)?.strip_suffix('}');
+        if let Some(json) = inner("{\"run\":") {
+            if std::mem::replace(&mut has_run, true) {
+                return Err(invalid("expected a trial or the end, found a second run"));
+            }
+            each(number, Line::Run(json))?;
+        } else if let Some(json) = inner("{\"trial\":") {
+            if !has_run {
+                return Err(invalid("expected the run, found a trial"));
+            }
+            trials += 1;
+            if trials > TRIALS_MAX {
+                return Err(RunFileError::TooLarge {
+                    what: "the number of trials".to_owned(),
+                    limit: TRIALS_MAX.to_string(),
+                });
+            }
+            each(number, Line::Trial(json))?;
+        } else if text.starts_with("{\"end\":") && has_run {
+            let Last::End(end) = serde_json::from_str(text).map_err(|error| invalid(&error.to_string()))?;
+            let found = hex(sum.finish().as_ref());
+            if (&end.sha256, end.bytes, end.trials) != (&found, before, trials) {
+                let of = |sha256: &str, bytes, trials| format!("{sha256} ({bytes} bytes, {trials} trials)");
+                let expected = of(end.sha256.get(..64).unwrap_or(""), end.bytes, end.trials);
+                return Err(RunFileError::Checksum { expected, found: of(&found, before, trials) });
+            }
+            // The rest of the compressed data, with their own checksum, and what is behind them.
+            if lines.next()?.is_some() || !lines.is_at_end()? {
+                return Err(RunFileError::Invalid { line: number + 1, why: "expected the end of the file".to_owned() });
+            }
+            return Ok(Content { trials, bytes: before, sha256: found });
+        } else {
+            return Err(invalid("expected `{\"run\":`, `{\"trial\":` or `{\"end\":`"));
+        }
+        sum.update(line);
+    }
+}
+
+/// Lines of bounded length of a content of bounded length.
+struct Lines<R: Read> {
+    file: BufReader<GzDecoder<BufReader<R>>>,
+    text: Vec<u8>,
+    number: u64,
+    bytes: u64,
+}
+
+impl<R: Read> Lines<R> {
+    /// The next line with its end; `None`: there is none.
+    fn next(&mut self) -> Result<Option<&[u8]>> {
+        self.text.clear();
+        let read = (&mut self.file).take(LINE_MAX as u64 + 1).read_until(b'\n', &mut self.text);
+        let line = self.number;
+        let read = read.map_err(|source| match source.kind() {
+            io::ErrorKind::UnexpectedEof if line > 0 => RunFileError::Incomplete { line },
+            io::ErrorKind::UnexpectedEof | io::ErrorKind::InvalidInput | io::ErrorKind::InvalidData => {
+                RunFileError::Damaged { line, source }
+            }
+            _ => RunFileError::Io(source),
+        })?;
+        self.bytes += read as u64;
+        if read > LINE_MAX || self.bytes > CONTENT_MAX {
+            return Err(too_large(self.number + 1, read > LINE_MAX));
+        }
+        if read == 0 {
+            return Ok(None);
+        }
+        if !self.text.ends_with(b"\n") {
+            return Err(RunFileError::Incomplete { line: self.number });
+        }
+        self.number += 1;
+        Ok(Some(&self.text))
+    }
+
+    /// Whether nothing stands behind the compressed data.
+    fn is_at_end(&mut self) -> Result<bool> {
+        Ok(self.file.get_mut().get_mut().fill_buf()?.is_empty())
+    }
+}
+
+fn head(line: &[u8]) -> Result<()> {
+    let head =
+        serde_json::from_slice::<Head>(line).ok().filter(|head| head.format == FORMAT).ok_or(RunFileError::Foreign)?;
+    known("the file", head.version, RUN_FILE_VERSION)
+}
+
+fn known(what: &str, found: u32, known: u32) -> Result<()> {
+    if found <= known { Ok(()) } else { Err(RunFileError::Newer { what: what.to_owned(), found, known }) }
+}
+
+fn too_large(line: u64, is_line: bool) -> RunFileError {
+    let (what, limit) = match is_line {
+        true => (format!("line {line}"), LINE_MAX as u64),
+        false => ("the content".to_owned(), CONTENT_MAX),
+    };
+    RunFileError::TooLarge { what, limit: format!("{} MiB", limit >> 20) }
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// Looks at the lines of a file one after the other: are they of one run, and can it be stored?
+#[derive(Debug, Default)]
+pub struct Check {
+    run: Option<Run>,
+    seen: HashSet<(usize, u32)>,
+}
+
+impl Check {
+    /// Looks at the next line; a trial is handed back.
+    ///
+    /// # Errors
+    /// [`RunFileError::Newer`], [`RunFileError::Invalid`].
+    pub fn line(&mut self, number: u64, line: Line<'_>) -> Result<Option<Record>> {
+        let invalid = |why: String| RunFileError::Invalid { line: number, why };
+        match line {
+            Line::Run(json) => {
+                let run: Run = parse(json, number, "the run")?;
+                name(&run.id).map_err(invalid)?;
+                if !is_time(&run.started) {
+                    return Err(invalid(format!(
+                        "invalid time `{}`: expected one like 2026-11-20T21:05:00Z",
+                        shown(&run.started)
+                    )));
+                }
+                self.run = Some(run);
+                Ok(None)
+            }
+            Line::Trial(json) => {
+                let record: Record = parse(json, number, "the trial")?;
+                let points = self.run.as_ref().map_or(0, |run| run.plan.points.len());
+                if record.point >= points {
+                    return Err(invalid(format!("a trial of design point {}; the plan has {points}", record.point)));
+                }
+                if !self.seen.insert((record.point, record.block)) {
+                    let (point, block) = (record.point, record.block);
+                    return Err(invalid(format!("a second trial of point {point} in block {block}")));
+                }
+                Ok(Some(record))
+            }
+        }
+    }
+
+    /// The run, once its line was looked at.
+    pub fn run(self) -> Option<Run> {
+        self.run
+    }
+}
+
+/// A run or a trial. Versions are told of before what else does not fit.
+fn parse<T: serde::de::DeserializeOwned>(json: &str, line: u64, what: &str) -> Result<T> {
+    #[derive(Deserialize)]
+    struct Versioned {
+        version: u32,
+    }
+    let invalid = |error: serde_json::Error| RunFileError::Invalid { line, why: error.to_string() };
+    known(
+        &format!("{what} in line {line}"),
+        serde_json::from_str::<Versioned>(json).map_err(invalid)?.version,
+        RECORD_VERSION,
+    )?;
+    serde_json::from_str(json).map_err(invalid)
+}
+
+/// Whether a run may have this name, and what is wrong with it: names are parts of commands and of file names.
+///
+/// # Errors
+/// What is wrong with it.
+pub fn name(name: &str) -> std::result::Result<(), String> {
+    let why = match name {
+        "" => "it is empty",
+        "latest" => "it means the run that started last",
+        name if name.len() > NAME_MAX => "it has more than 200 bytes",
+        name if name.starts_with('-') => "it begins like a flag",
+        name if name.chars().any(|c| c.is_control() || c.is_whitespace() || c == '/') => {
+            "it has a `/`, space or control characters"
+        }
+        _ => return Ok(()),
+    };
+    Err(format!("invalid name of a run `{}`: {why}", shown(name)))
+}
+
+/// The beginning of a text of others, without what commands a terminal.
+fn shown(text: &str) -> String {
+    text.chars().take(40).flat_map(char::escape_default).collect()
+}
+
+/// `2026-11-20T21:05:00Z`.
+fn is_time(text: &str) -> bool {
+    let fits = |(found, wanted): (u8, u8)| if wanted == b'0' { found.is_ascii_digit() } else { found == wanted };
+    let shape = b"0000-00-00T00:00:00Z";
+    text.len() == shape.len() && text.bytes().zip(shape.iter().copied()).all(fits)
+}
