@@ -3,6 +3,7 @@
 //! The sentence to read first stands in `run.rs`.
 
 mod adapter;
+mod built_in;
 mod cache;
 mod calibrate;
 mod check;
@@ -15,6 +16,7 @@ mod find;
 mod generator;
 mod help;
 mod http;
+mod init;
 mod journey;
 mod law;
 mod limits;
@@ -32,6 +34,7 @@ mod run;
 mod runs;
 mod serve;
 mod signals;
+mod studies;
 mod study_file;
 mod workload;
 
@@ -45,6 +48,8 @@ fn main() -> std::process::ExitCode {
         Verb::Load(args) => load::load(*args),
         Verb::Serve(args) => serve::serve(args),
         Verb::Check(args) => check::check(args),
+        Verb::Init(args) => init::init(*args),
+        Verb::Studies(args) => studies::studies(args),
         Verb::Runs(args) => runs::runs(args),
         Verb::Report(args) => report::report(args),
         Verb::Doctor(args) => doctor::doctor(args),

@@ -11,17 +11,20 @@ use study::{Plan, Record};
 use crate::cli::{Cpus, RunArgs};
 use crate::message::{Done, Exit, Problem, exe, machine};
 use crate::progress::Bar;
-use crate::study_file::{self, Opened};
-use crate::{cluster, doctor, output, references, signals};
+use crate::study_file::{self, Opened, folder_of};
+use crate::{built_in, cluster, doctor, output, references, signals};
 
 /// The data path: a study becomes a plan, the lab makes records of it, the report makes findings of them.
 pub(crate) fn run(args: RunArgs) -> Done {
     let interrupted = signals::interrupted()?;
+    let mut there: Option<PathBuf> = None;
     if args.cluster.is_given() {
         // What is wrong here need not wait for other machines.
-        check_page(&page_path(&args, &study_file::open(&args.study, cpus(None)?.len() as u32, None)?.plan))?;
+        let opened = study_file::open(&args.study, cpus(None)?.len() as u32, None)?;
+        check_page(&page_path(&args, &opened.plan))?;
+        there = Some(if opened.is_built_in() { built_in::DIRECTORY.into() } else { opened.directory });
     }
-    let cluster = cluster::start(&args.cluster, &|| signals::is_set(&interrupted))?;
+    let cluster = cluster::start(&args.cluster, there.as_deref(), &|| signals::is_set(&interrupted))?;
     let host_cpus = match &cluster {
         None => cpus(args.cpus.as_ref())?,
         Some(cluster) => cluster.subject_cpus().iter().map(|cpu| cpu.index).collect(),
@@ -30,6 +33,7 @@ pub(crate) fn run(args: RunArgs) -> Done {
     refuse_without_points(&opened.plan)?;
     let page = page_path(&args, &opened.plan);
     check_page(&page)?;
+    let (directory, is_built_in) = (opened.directory.clone(), opened.is_built_in());
     let store = Store::open(&args.store.store)?;
     let nodes = cluster.as_ref().map(|cluster| cluster.nodes()).unwrap_or_default();
     let (mut run, owner, done) = match &args.resume {
@@ -43,7 +47,7 @@ pub(crate) fn run(args: RunArgs) -> Done {
     let presence = present(&run.id);
     let options = lab::Options {
         exe: exe()?,
-        directory: PathBuf::from("."),
+        directory,
         cpus: run.host.cpus.iter().filter(|cpu| host_cpus.contains(&cpu.index)).copied().collect(),
         idle: args.idle.into(),
         cluster,
@@ -71,7 +75,9 @@ pub(crate) fn run(args: RunArgs) -> Done {
         progress: &mut |progress| bar.borrow_mut().show(progress),
         interrupted: &|| signals::is_set(&interrupted),
     };
+    let building = if is_built_in { built_in::lock(&options.directory, hooks.interrupted)? } else { None };
     run.builds = lab::build_all(&plan, &options, &mut hooks).map_err(machine)?;
+    drop(building);
     store.update_run(&run)?;
     run.builds.iter().for_each(|build| bar.borrow_mut().built(build));
     let ended = lab::run(&plan, &run.builds, &done, &options, &mut hooks);
@@ -170,16 +176,19 @@ fn resume_line(args: &RunArgs, run: &str) -> String {
     if args.store.json {
         words.push("--json".to_owned());
     }
-    study::words::join(&words)
+    // What was read from standard input is to be given again.
+    let input = if args.study.study == "-" { " < STUDY" } else { "" };
+    study::words::join(&words) + input
 }
 
 /// A new run: the study expanded, the machine looked at, everything in the store.
 fn begin(args: &RunArgs, opened: Opened, store: &Store, nodes: Vec<Node>) -> Result<(Run, Owner), Problem> {
+    let revision = opened.revision();
     let mut plan = opened.plan;
     if let Some(backend) = args.backend {
         plan.points.iter_mut().for_each(|point| point.load.backend = backend.into());
     }
-    let host = lab::host::facts(Path::new("."));
+    let host = lab::host::facts(&opened.directory);
     let idle = IdlePolicy::from(args.idle);
     let protocol = plan.points.first().map(|point| point.load.protocol);
     let mut run = Run {
@@ -189,7 +198,7 @@ fn begin(args: &RunArgs, opened: Opened, store: &Store, nodes: Vec<Node>) -> Res
         profile: opened.profile.name().to_owned(),
         command: std::env::args().collect(),
         quintain: env!("CARGO_PKG_VERSION").to_owned(),
-        revision: lab::revision::of(folder_of(&opened.path)),
+        revision,
         doctor: doctor::examine(&host),
         calibration: protocol.map(|protocol| store.calibration(&host.name, protocol, idle)).transpose()?.flatten(),
         builds: Vec::new(),
@@ -229,7 +238,7 @@ fn resume(
     let owner = store
         .own(&run.id)
         .map_err(|error| Problem::from(error).hint("it continues by itself; drop `--resume` to start another run"))?;
-    let here = lab::host::facts(Path::new("."));
+    let here = lab::host::facts(&opened.directory);
     if here.name != run.host.name || here.cpus != run.host.cpus {
         let text = format!(
             "run `{}` started on `{}` with {} CPUs; this is `{}` with {}",
@@ -332,11 +341,6 @@ fn exit(findings: &Findings, cause: &lab::Cause) -> Exit {
     } else {
         Exit::Fine
     }
-}
-
-/// The folder a file is in.
-fn folder_of(path: &Path) -> &Path {
-    path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
 /// The processors to use: those asked for, or all that this process may use.
