@@ -4,7 +4,6 @@
 use std::collections::BTreeMap;
 use std::error::Error;
 use std::io::Write;
-use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use rapidhash::v3::{RapidSecrets, rapidhash_v3_seeded};
@@ -33,8 +32,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             // Cargo looks at all that is in a folder, also at what servers are built from and into: so each file for itself.
             println!("cargo::rerun-if-changed={}", path.display());
             let text = std::fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))?;
-            let is_program = path.metadata()?.permissions().mode() & 0o111 != 0;
-            files.insert(path.strip_prefix(&root)?.display().to_string(), (is_program, text));
+            files.insert(path.strip_prefix(&root)?.display().to_string(), text);
         }
     }
     let text = serde_json::to_vec(&files)?;

@@ -2,8 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs::{File, TryLockError};
-use std::io::{self, Read, Write};
-use std::os::unix::fs::PermissionsExt;
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 use std::time::Duration;
@@ -25,19 +24,10 @@ pub(crate) const HASH: &str = env!("BUILT_IN_HASH");
 /// Name of the lock of builds among the unpacked files.
 const LOCK: &str = ".lock";
 
-/// A packed file.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Packed {
-    is_program: bool,
-    pub(crate) text: String,
-}
-
 /// Everything packed, by its path from the root of the repository.
-pub(crate) static FILES: LazyLock<BTreeMap<String, Packed>> = LazyLock::new(|| {
+pub(crate) static FILES: LazyLock<BTreeMap<String, String>> = LazyLock::new(|| {
     let packed: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/built_in.json.gz"));
-    let files: BTreeMap<String, (bool, String)> =
-        serde_json::from_reader(flate2::read::GzDecoder::new(packed)).expect("the build has packed it");
-    files.into_iter().map(|(path, (is_program, text))| (path, Packed { is_program, text })).collect()
+    serde_json::from_reader(flate2::read::GzDecoder::new(packed)).expect("the build has packed it")
 });
 
 /// Names of the studies.
@@ -51,7 +41,7 @@ pub(crate) fn names() -> impl Iterator<Item = &'static str> {
 /// The text of a study.
 pub(crate) fn study(name: &str) -> Option<&'static str> {
     let name = names().find(|known| *known == name)?;
-    Some(&FILES.get(&format!("{STUDIES}/{name}.toml"))?.text)
+    Some(FILES.get(&format!("{STUDIES}/{name}.toml"))?)
 }
 
 /// The directory with everything packed, as it is in the binary, beside what was built of it.
@@ -97,24 +87,19 @@ fn unpack_in(caches: &Path) -> anyhow::Result<PathBuf> {
     Ok(root)
 }
 
-/// Whether a file has the text of a packed one.
-pub(crate) fn is_whole(place: &Path, file: &Packed) -> bool {
+/// Whether a file has this text.
+pub(crate) fn is_whole(place: &Path, packed: &str) -> bool {
     let mut text = String::new();
-    let read = File::open(place).and_then(|found| found.take(file.text.len() as u64 + 1).read_to_string(&mut text));
-    read.is_ok() && text == file.text
+    let read = File::open(place).and_then(|found| found.take(packed.len() as u64 + 1).read_to_string(&mut text));
+    read.is_ok() && text == packed
 }
 
 /// Writes a packed file, with the directories it lies in.
-pub(crate) fn write(place: &Path, file: &Packed) -> io::Result<()> {
+pub(crate) fn write(place: &Path, packed: &str) -> io::Result<()> {
     if let Some(folder) = place.parent() {
         std::fs::create_dir_all(folder)?;
     }
-    let mut out = File::create(place)?;
-    out.write_all(file.text.as_bytes())?;
-    if file.is_program {
-        out.set_permissions(std::fs::Permissions::from_mode(0o755))?;
-    }
-    Ok(())
+    std::fs::write(place, packed)
 }
 
 /// The right to build among the unpacked files, until it is dropped: what one run builds another may be about to start. `None`: interrupted.
@@ -167,8 +152,6 @@ mod tests {
         });
         let entries = std::fs::read_dir(caches.path()).unwrap().flatten().map(|entry| entry.path());
         assert_eq!(entries.collect::<Vec<_>>(), [root.clone()], "nothing else is left");
-        let program = FILES.iter().find(|(_, file)| file.is_program).unwrap().0;
-        assert_ne!(root.join(program).metadata().unwrap().permissions().mode() & 0o100, 0, "{program}");
         let (edited, gone) = (root.join("studies/volley.toml"), root.join("subjects/c-epoll/main.c"));
         std::fs::write(&edited, "x").unwrap();
         std::fs::remove_file(&gone).unwrap();

@@ -69,15 +69,17 @@ pub(crate) fn init(mut args: InitArgs) -> Done {
     let plan = study::parse(&text)
         .and_then(|study| study::expand(&study, &options))
         .map_err(|found| study_file::mistaken(&place, &text, &found))?;
-    let Some(tried) = try_once(&plan, &directory, &cpus, &|| signals::is_set(&interrupted))? else {
-        return Ok(Exit::Interrupted);
-    };
-    if let Some(folder) = place.parent() {
-        std::fs::create_dir_all(folder).map_err(|error| {
-            let text = format!("cannot create the directory `{}`", folder.display());
-            Problem::new(Exit::Usage, anyhow::Error::new(error).context(text))
-        })?;
+    // Commands start there, so it must be there now; it is left only with a study in it.
+    let new = !directory.exists();
+    std::fs::create_dir_all(&directory).map_err(|error| {
+        let text = format!("cannot create the directory `{}`", directory.display());
+        Problem::new(Exit::Usage, anyhow::Error::new(error).context(text))
+    })?;
+    let tried = try_once(&plan, &directory, &cpus, &|| signals::is_set(&interrupted));
+    if new && !matches!(tried, Ok(Some(_))) {
+        let _ = std::fs::remove_dir(&directory);
     }
+    let Some(tried) = tried? else { return Ok(Exit::Interrupted) };
     output::file(&place, &text)?;
     output::data(&format!(
         "{}wrote  {}\n\nquintain check {runnable}          the plan, and how long it takes\n\
@@ -123,7 +125,7 @@ fn draft(args: &InitArgs, cpus: usize, mistakes: &mut Mistakes) -> Draft {
             None if needed.contains(&flag) => mistakes.add(format!("`{flag}` is missing"), Some(example(flag))),
             Some(_) if !needed.contains(&flag) => {
                 let hint = format!("`--kind {}` takes {}", kind.name(), quoted(needed));
-                mistakes.add(format!("`{flag}` says nothing to `--kind {}`", kind.name()), Some(hint));
+                mistakes.add(format!("`{flag}` does not apply to `--kind {}`", kind.name()), Some(hint));
             }
             Some(command) => check_command(flag, command, args.port.is_some(), mistakes),
             None => {}
@@ -135,7 +137,7 @@ fn draft(args: &InitArgs, cpus: usize, mistakes: &mut Mistakes) -> Draft {
             mistakes.add(format!("`--path {path}` does not start with `/`"), Some(format!("write `--path /{path}`")));
         }
         Protocol::Http | Protocol::Https => {}
-        _ if args.path.is_some() => mistakes.add(format!("`--path` says nothing to `--protocol {protocol}`"), None),
+        _ if args.path.is_some() => mistakes.add(format!("`--path` does not apply to `--protocol {protocol}`"), None),
         _ => {}
     }
     let objective = args.objective.clone().unwrap_or_else(|| "p99 < 5ms".to_owned());
@@ -178,7 +180,10 @@ fn example(flag: &str) -> String {
     match flag {
         "--proxy" => "for example `--proxy './proxy --listen {port} --to 127.0.0.1:{next_port}'`".to_owned(),
         "--base" => "for example `--base './server-main -p {port}' --head './server -p {port}'`".to_owned(),
-        _ => format!("for example `{flag} './server -p {{port}}'`; {{port}} becomes a free port"),
+        _ => format!(
+            "for example `{flag} './server -p {{port}}'`; on a terminal it asks, and `quintain init --help` lists all flags: --kind, --command, \
+             --base, --head, --proxy, --protocol, --port, --path, --objective"
+        ),
     }
 }
 

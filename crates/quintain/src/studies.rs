@@ -125,7 +125,7 @@ fn programs(plan: &Plan) -> BTreeSet<String> {
                 words.first().filter(|program| !program.contains('/') && *program != "quintain" && *program != "sh");
             programs.extend(program.cloned());
             let makefiles = words.iter().filter_map(|word| FILES.get(&format!("{word}/Makefile")));
-            programs.extend(makefiles.flat_map(|file| toolchains(&file.text)));
+            programs.extend(makefiles.flat_map(|file| toolchains(file)));
             programs.extend(toolchains(command));
         }
     }

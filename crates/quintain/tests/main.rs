@@ -11,6 +11,7 @@ mod common;
 mod curves;
 mod face;
 mod http;
+mod init;
 mod load;
 mod run;
 mod seam;

@@ -127,11 +127,13 @@ fn load(draft: &Draft) -> String {
         InitKind::Capacity => "clients = 64 # connections; requests are sent when they are due, answered or not\n",
         _ => "clients = \"{clients}\" # connections; each sends its next request when it has its answer\n",
     };
-    // A cache warms up until its hit ratio is steady.
-    let warmup = if is_cache { "" } else { "warmup = \"500ms\"\n" };
+    let warmup = match is_cache {
+        true => "warmup = { steady = \"10s\" } # until the hit ratio is steady, at most so long\n",
+        false => "warmup = \"500ms\"\n",
+    };
     out += &match draft.kind {
         InitKind::Capacity => format!(
-            "search = {{ objective = {}, resolution = 0.1, max_time = \"4m\" }}\nwarmup = \"500ms\"\nstop = \"1s\" # of each trial of the search\n",
+            "search = {{ objective = {}, resolution = 0.1, max_time = \"4m\" }}\n{warmup}stop = \"1s\" # of each trial of the search\n",
             text(&draft.objective)
         ),
         _ => format!("{warmup}stop = \"1s\" # of each trial\n"),
