@@ -36,9 +36,12 @@ fn every_kind_is_tried_as_it_will_be_run() {
     }
     // A server stands in for a proxy: it answers, and that is all that is tried.
     let proxy = "quintain serve http --host 127.0.0.1 -p {port} --seed {next_port}";
-    let proxied = folder.quintain(&["init", "in/front.toml", "--command", SERVER, "--proxy", proxy]);
-    assert!(proxied.code == Some(3) && proxied.err.contains("last words of proxy"), "{}", proxied.err);
-    assert!(!folder.path().join("in").exists());
+    let written = folder.quintain(&["init", "in/front.toml", "--command", SERVER, "--proxy", proxy]).expect(0).out;
+    assert!(
+        written.contains("behind `quintain serve http --host") && written.contains("wrote  in/front.toml"),
+        "{written}"
+    );
+    folder.quintain(&["check", "in/front"]).expect(0);
 }
 
 #[test]
@@ -69,10 +72,10 @@ fn a_server_that_does_not_answer_is_not_written() {
         ("quintain serve pingpong -p {port}", "http", &["no valid response"]),
         ("quintain serve http -p {port}", "redis", &["no valid response"]),
     ] {
-        let ran = folder.quintain(&["init", "x.toml", "--command", command, "--protocol", protocol]).expect(3);
+        let ran = folder.quintain(&["init", "new/x.toml", "--command", command, "--protocol", protocol]).expect(3);
         for words in words {
             assert!(ran.err.contains(words), "{command}: {}", ran.err);
         }
-        assert!(!folder.path().join("x.toml").exists());
+        assert!(!folder.path().join("new").exists());
     }
 }
