@@ -7,8 +7,10 @@ mod circles;
 mod claims;
 mod conformance;
 mod coverage;
+mod dist;
 mod hit_ratio;
 mod planted;
+mod licences;
 mod series;
 mod tidy;
 mod worlds;
@@ -26,6 +28,7 @@ Verbs:
   churn     check that the memory of the cache server stays within its cap; `cargo xtask churn --help` says more
   claims    hold what the four sources state against the runs of a store; `cargo xtask claims --help` says more
   coverage  simulate how often the intervals of the statistics hold what they promise
+  dist      build and pack a release: static binary, manual pages, completions, licences, checksum
   hit-ratio replay the gates' workloads against every evictor of the cache
   planted   compare builds whose difference is known, with `quintain compare` and as boards do; `cargo xtask planted --help` says more
   subjects  check that servers keep subjects/REQUIREMENTS.md; `cargo xtask subjects --help` says more
@@ -43,6 +46,7 @@ fn main() -> ExitCode {
         "churn" => churn::run(rest),
         "claims" => claims::run(rest),
         "coverage" => coverage::run(rest),
+        "dist" => dist::run(rest),
         "hit-ratio" => hit_ratio::run(rest),
         "planted" => planted::run(rest),
         "subjects" => conformance::run(rest),

@@ -42,6 +42,7 @@ pub fn run(arguments: &[String]) -> Result<(), String> {
         }
     }
     complaints.extend(check_circles(&root, &files)?);
+    complaints.extend(crate::licences::check(&root)?);
     if complaints.is_empty() {
         println!("tidy: {} files, nothing to complain about", files.len());
         return Ok(());
@@ -173,7 +174,8 @@ pub fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("xtask lies in the repository").to_path_buf()
 }
 
-fn output(root: &Path, program: &str, arguments: &[&str]) -> Result<String, String> {
+/// What a program writes to stdout; where it fails, what it says.
+pub fn output(root: &Path, program: &str, arguments: &[&str]) -> Result<String, String> {
     let output = Command::new(program)
         .args(arguments)
         .current_dir(root)

@@ -14,7 +14,7 @@ use crate::cluster::Cluster;
 pub struct Options {
     /// The quintain binary: it is the generator, and what a command means that begins with the word `quintain`.
     pub exe: PathBuf,
-    /// The folder that paths in commands are relative to.
+    /// The study's directory: commands start in it, and file names are relative to it.
     pub directory: PathBuf,
     /// The processors to use, with their places; from `study::record::Host`'s `cpus`.
     pub cpus: Vec<Cpu>,

@@ -65,16 +65,8 @@ pub(crate) struct Launch<'a> {
 impl Supervisor {
     /// Starts the watchdog; `exe` is the quintain binary.
     pub(crate) fn start(exe: &Path) -> io::Result<Self> {
-        // The shell below could not tell us in time.
-        std::fs::metadata(exe)?;
-        // What is ignored stays ignored over exec(2): the shell's trap is the way to ignore a signal without `unsafe`.
-        let mut watchdog = command("/bin/sh")
-            .args(["-c", "trap '' INT TERM HUP; exec \"$0\" watchdog"])
-            .arg(exe)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn()?;
+        let mut watchdog =
+            command(exe).arg("watchdog").stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null()).spawn()?;
         let pipe = RefCell::new(watchdog.stdin.take());
         let supervisor = Self {
             exe: exe.to_owned(),

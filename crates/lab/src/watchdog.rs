@@ -14,7 +14,7 @@ use rustix::process::{Pid, Signal, kill_process_group, setsid};
 use crate::process::kill_marked;
 
 /// Reads `input` to its end, then kills what is registered. Makes a session of its own first, so that Ctrl-C in the
-/// terminal of the lab does not reach it; the lab starts it with SIGINT, SIGTERM and SIGHUP ignored.
+/// terminal of the lab does not reach it; who calls this ignores SIGINT, SIGTERM and SIGHUP.
 ///
 /// Fails only when `input` cannot be read; what is registered is killed then too.
 pub fn run(input: impl Read) -> io::Result<()> {

@@ -74,7 +74,7 @@ pub(crate) fn calibrate(args: CalibrateArgs) -> Done {
         ));
     }
     let interrupted = signals::interrupted()?;
-    let cluster = cluster::start(&args.cluster, &|| signals::is_set(&interrupted))?;
+    let cluster = cluster::start(&args.cluster, None, &|| signals::is_set(&interrupted))?;
     let others = lab::presence::others().unwrap_or_default();
     if !args.force
         && cluster.is_none()

@@ -14,7 +14,7 @@ pub(crate) fn check(args: CheckArgs) -> Done {
     if args.json {
         output::json(&opened.plan)?;
     } else {
-        output::data(&text(&opened.plan, &opened.path.display().to_string(), opened.profile.name()))?;
+        output::data(&text(&opened.plan, &opened.shown(), opened.profile.name()))?;
     }
     Ok(Exit::Fine)
 }

@@ -18,6 +18,8 @@ pub(crate) fn exec(args: ExecArgs) -> Done {
 
 /// Kills what a lab that died had started.
 pub(crate) fn watchdog() -> Done {
+    // What ends the lab must not end what clears up after it.
+    crate::signals::ignore()?;
     lab::watchdog::run(std::io::stdin().lock()).map_err(|error| Problem::new(Exit::Machine, error))?;
     Ok(Exit::Fine)
 }

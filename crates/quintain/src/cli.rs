@@ -36,6 +36,10 @@ pub(crate) enum Verb {
     Serve(ServeArgs),
     /// Validate a study and print its plan, trial count and duration
     Check(CheckArgs),
+    /// Write a study of your own server: tries it once, then says what to run
+    Init(Box<InitArgs>),
+    /// List the built-in studies, print one, copy one to change it
+    Studies(StudiesArgs),
     /// List the runs in the store; remove, export and import them
     Runs(RunsArgs),
     /// Show the runs of a study on each machine by revision and time
@@ -196,10 +200,118 @@ pub(crate) enum StateVerb {
     },
 }
 
+#[derive(Debug, Default, Args)]
+#[command(after_help = INIT_HELP)]
+pub(crate) struct InitArgs {
+    /// Study file to write (`mine.toml`), or a directory for it [default: `server.toml`, or a name by kind, here]
+    #[arg(value_name = "FILE|DIR")]
+    pub(crate) place: Option<PathBuf>,
+    /// What to find out [default: from the other flags, otherwise one]
+    #[arg(long, value_enum)]
+    pub(crate) kind: Option<InitKind>,
+    /// Command that starts the server, with {port} where it takes its port; no shell
+    #[arg(long, value_name = "COMMAND")]
+    pub(crate) command: Option<String>,
+    /// Two versions: command of the first
+    #[arg(long, value_name = "COMMAND")]
+    pub(crate) base: Option<String>,
+    /// Two versions: command of the second
+    #[arg(long, value_name = "COMMAND")]
+    pub(crate) head: Option<String>,
+    /// Command that starts a proxy, with {port} for its own port and {next_port} for the server's
+    #[arg(long, value_name = "COMMAND")]
+    pub(crate) proxy: Option<String>,
+    /// `http`, `https`, `pingpong`; or a cache: `memcached`, `memcached-meta`, `redis`, `redis-resp3`, `http-cache` [default: http; for a cache, memcached]
+    #[arg(long)]
+    pub(crate) protocol: Option<String>,
+    /// Fixed port of a server that cannot be told one [default: a free one, passed as {port}]
+    #[arg(long, value_name = "PORT", allow_negative_numbers = true, value_parser = given(port))]
+    pub(crate) port: Option<Given<u16>>,
+    /// HTTP: path and query to request [default: /]
+    #[arg(long)]
+    pub(crate) path: Option<String>,
+    /// Capacity: the objective [default: p99 < 5ms]
+    #[arg(long)]
+    pub(crate) objective: Option<String>,
+}
+
+const INIT_HELP: &str = "On a terminal, without a command, it asks. Examples:\n  \
+                         quintain init --command './server -p {port}' --path /health\n  \
+                         quintain init --base './server-main -p {port}' --head './server -p {port}'\n  \
+                         quintain init --command './server -p {port}' --proxy './proxy --listen {port} --to 127.0.0.1:{next_port}'\n  \
+                         quintain init --command 'memcached -p {port} -U 0' --protocol memcached\n  \
+                         quintain init --command './server' --port 8080 --objective 'p99 < 5ms'\n\
+                         Exit codes: 0 written, 2 usage error, 3 the server did not answer (nothing is written).";
+
+/// What a study of one's own server finds out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum InitKind {
+    /// How fast one server is
+    One,
+    /// Which of two versions is faster
+    Versions,
+    /// What a proxy adds
+    Proxy,
+    /// How fast a cache is, and how often it hits
+    Cache,
+    /// The highest rate that meets an objective
+    Capacity,
+}
+
+impl InitKind {
+    /// Every kind, in the order of the help.
+    pub(crate) const ALL: [Self; 5] = [Self::One, Self::Versions, Self::Proxy, Self::Cache, Self::Capacity];
+
+    /// Its name and what it finds out, as the help has them.
+    pub(crate) fn words(self) -> (String, String) {
+        let value = self.to_possible_value().expect("no kind is hidden");
+        (value.get_name().to_owned(), value.get_help().map(ToString::to_string).unwrap_or_default())
+    }
+
+    /// Its name.
+    pub(crate) fn name(self) -> String {
+        self.words().0
+    }
+}
+
+#[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true)]
+pub(crate) struct StudiesArgs {
+    #[command(subcommand)]
+    pub(crate) verb: Option<StudiesVerb>,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum StudiesVerb {
+    /// Print a built-in study
+    Show {
+        /// Name of the study
+        name: String,
+    },
+    /// Copy a built-in study and all that it names: servers, contracts, templates; overwrites nothing
+    Copy {
+        /// Name of the study
+        name: String,
+        /// Directory; the study goes to `studies/` in it [default: the working directory]
+        #[arg(value_name = "DIR")]
+        folder: Option<PathBuf>,
+    },
+}
+
+/// Where commands of a study start.
+const STUDY_HELP: &str = "Commands and file names of a study are relative to the directory of its file; of a file in a directory `studies`, to the directory above; \
+                          of stdin, to the working directory. Store and report are written to the working directory.";
+
+const RUN_CODES: &str = "Exit codes: 0 success, 1 a candidate fails the `[gate]` of the study, 2 usage error, 3 server under test failed, \
+                         4 not possible on this machine, 125 no verdict with `undecided = \"125\"`, 130 interrupted.";
+
 /// Flags of every command that expands a study.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct StudyArgs {
-    /// Study file, or the name of a study in `studies/`
+    /// Study file, with or without `.toml`; or the name of a study in `studies/`, or of a built-in one; or `-` for stdin
     pub(crate) study: String,
     /// Quick run: fewer design points and trials, under a minute, no confidence level
     #[arg(long, conflicts_with = "full")]
@@ -216,9 +328,7 @@ pub(crate) struct StudyArgs {
 }
 
 #[derive(Debug, Args)]
-#[command(
-    after_help = "Exit codes: 0 success, 1 a candidate fails the `[gate]` of the study, 2 usage error, 3 server under test failed, 4 not possible on this machine, 125 no verdict with `undecided = \"125\"`, 130 interrupted."
-)]
+#[command(after_help = format!("{STUDY_HELP}\n\n{RUN_CODES}"))]
 pub(crate) struct RunArgs {
     #[command(flatten)]
     pub(crate) study: StudyArgs,
@@ -408,6 +518,7 @@ pub(crate) struct CompareArgs {
 }
 
 #[derive(Debug, Args)]
+#[command(after_help = STUDY_HELP)]
 pub(crate) struct CheckArgs {
     #[command(flatten)]
     pub(crate) study: StudyArgs,
@@ -1370,6 +1481,10 @@ fn within(text: &str, most: u32) -> Result<u32, String> {
 
 fn clients(text: &str) -> Result<u32, String> {
     within(text, study::limits::CLIENTS_MAX)
+}
+
+pub(crate) fn port(text: &str) -> Result<u16, String> {
+    text.parse().ok().filter(|port| *port > 0).ok_or_else(|| format!("`{text}` is no port: expected 1 to 65535"))
 }
 
 fn threads(text: &str) -> Result<u32, String> {

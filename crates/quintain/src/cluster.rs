@@ -10,13 +10,18 @@ use study::spec::LoadSpec;
 
 use crate::cli::ClusterArgs;
 use crate::message::{Exit, Problem, exe, machine};
-use crate::output;
 use crate::study_file::mistaken;
+use crate::{built_in, output};
 
-/// The machines that the flags name, each with its node; `None`: this one alone.
-pub(crate) fn start(args: &ClusterArgs, interrupted: &dyn Fn() -> bool) -> Result<Option<Rc<Cluster>>, Problem> {
+/// The machines that the flags name, each with its node, whose commands start in `directory` (`None`: the working directory); `None`: this
+/// machine alone.
+pub(crate) fn start(
+    args: &ClusterArgs,
+    directory: Option<&Path>,
+    interrupted: &dyn Fn() -> bool,
+) -> Result<Option<Rc<Cluster>>, Problem> {
     let Some(hosts) = hosts(args, file::STUDY)? else { return Ok(None) };
-    let cluster = reach(interrupted, |reach| Cluster::start(&hosts, reach))?;
+    let cluster = reach(directory, interrupted, |reach| Cluster::start(&hosts, reach))?;
     output::message(&words(&cluster));
     Ok(Some(Rc::new(cluster)))
 }
@@ -39,17 +44,24 @@ pub(crate) fn generators(
         let text = format!("`{address}` is another server on each machine: to `{}` it is its own", other.name);
         return Err(Problem::text(Exit::Usage, text).hint("name the server by its address in the network"));
     }
-    let generators = reach(interrupted, |reach| Generators::start(&hosts, reach))?;
+    let generators = reach(None, interrupted, |reach| Generators::start(&hosts, reach))?;
     output::message(&format!("cluster: load {}{}", generators.words(), launcher_words(generators.launcher())));
     Ok(Some(generators))
 }
 
 /// Starts what needs this binary on other machines.
 fn reach<T>(
+    directory: Option<&Path>,
     interrupted: &dyn Fn() -> bool,
     start: impl FnOnce(&Reach<'_>) -> Result<T, ClusterError>,
 ) -> Result<T, Problem> {
-    let directory = std::env::current_dir().map_err(machine)?;
+    let here = std::env::current_dir().map_err(machine)?;
+    let directory = match directory {
+        None => here,
+        // A node knows itself where that is.
+        Some(directory) if directory == Path::new(built_in::DIRECTORY) => directory.to_path_buf(),
+        Some(directory) => here.join(directory).canonicalize().map_err(machine)?,
+    };
     let exe = exe()?;
     let build = build(&exe)?;
     let note = |text: &str| output::message(&format!("cluster: {text}"));

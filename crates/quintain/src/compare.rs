@@ -253,9 +253,7 @@ fn of_text(args: &CompareArgs, decision: &Decision, text: String, trees: Option<
             sets: args.sets.clone(),
             seed: args.seed,
         };
-        let path = PathBuf::from("the study of these flags");
-        let mut opened = study_file::expanded(path, &text, study.study.clone(), &study, host_cpus, cluster)?;
-        opened.path = PathBuf::from(".");
+        let mut opened = study_file::of_flags("compare", &text, &study, host_cpus, cluster)?;
         let null = args.null.then(|| Level::Text(AGAIN.to_owned()));
         let Gate { of, base, .. } =
             opened.plan.gate.clone().ok_or_else(|| Problem::text(Exit::Usage, "no `[gate]`"))?;
@@ -463,7 +461,7 @@ fn carry_out(
     let _ = decision;
     let interrupted = signals::interrupted()?;
     let stopped = || signals::is_set(&interrupted);
-    let (cluster, host_cpus) = run::machine_of(&args.how, &stopped)?;
+    let (cluster, host_cpus) = run::machine_of(&args.how, None, &stopped)?;
     let opened = open(host_cpus.len() as u32, cluster.as_deref())?;
     let mut round = 0;
     let mut rebuild = |block: u32, plan: &Plan, options: &lab::Options| {

@@ -26,7 +26,7 @@ pub(crate) fn doctor(args: DoctorArgs) -> Done {
 fn of_cluster(args: &DoctorArgs) -> Done {
     let interrupted = signals::interrupted()?;
     let interrupted = || signals::is_set(&interrupted);
-    let Some(cluster) = cluster::start(&args.cluster, &interrupted)? else { return Ok(Exit::Fine) };
+    let Some(cluster) = cluster::start(&args.cluster, None, &interrupted)? else { return Ok(Exit::Fine) };
     let nodes = cluster.nodes();
     let together = cluster.examine(&interrupted).map_err(|why| Problem::text(Exit::Machine, why))?;
     if args.json {

@@ -3,6 +3,7 @@
 //! The sentence to read first stands in `run.rs`.
 
 mod adapter;
+mod built_in;
 mod cache;
 mod calibrate;
 mod check;
@@ -17,6 +18,7 @@ mod generator;
 mod help;
 mod history;
 mod http;
+mod init;
 mod journey;
 mod law;
 mod limits;
@@ -34,6 +36,7 @@ mod run;
 mod runs;
 mod serve;
 mod signals;
+mod studies;
 mod study_file;
 mod workload;
 
@@ -48,6 +51,8 @@ fn main() -> std::process::ExitCode {
         Verb::Compare(args) => compare::compare(*args),
         Verb::Serve(args) => serve::serve(args),
         Verb::Check(args) => check::check(args),
+        Verb::Init(args) => init::init(*args),
+        Verb::Studies(args) => studies::studies(args),
         Verb::Runs(args) => runs::runs(args),
         Verb::History(args) => history::history(args),
         Verb::Report(args) => report::report(args),

@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
+use std::path::Path;
 use std::time::Duration;
 
 use lab::cluster::tls::{self, Pipes};
@@ -10,7 +11,7 @@ use study::node::{Hello, PROTOCOL};
 use crate::cli::NodeArgs;
 use crate::cluster::build;
 use crate::message::{Done, Exit, Problem, exe, machine};
-use crate::{doctor, output};
+use crate::{built_in, doctor, output};
 
 /// A node tries so long to join: the lab decides how long it waits, and this is where nobody listens any more.
 const JOINING: Duration = Duration::from_secs(60);
@@ -29,7 +30,11 @@ pub(crate) fn run(args: &NodeArgs) -> Done {
             (pipe(&std::io::stdin())?, pipe(&std::io::stdout())?, None)
         }
     };
-    let host = lab::host::facts(&args.directory);
+    let directory = match args.directory == Path::new(built_in::DIRECTORY) {
+        true => built_in::unpack()?,
+        false => args.directory.clone(),
+    };
+    let host = lab::host::facts(&directory);
     let hello = Hello {
         protocol: PROTOCOL,
         rank,
@@ -40,7 +45,7 @@ pub(crate) fn run(args: &NodeArgs) -> Done {
         boot_id: lab::cluster::boot_id(),
         host,
     };
-    let options = lab::cluster::node::Options { exe, directory: args.directory.clone(), probe: lab::probe::run };
+    let options = lab::cluster::node::Options { exe, directory, probe: lab::probe::run };
     lab::cluster::node::serve(input, output, &options, hello).map_err(machine)?;
     Ok(Exit::Fine)
 }

@@ -56,6 +56,17 @@ pub(crate) fn stderr_is_terminal() -> bool {
     std::io::stderr().is_terminal() && variable("TERM").as_deref() != Some("dumb")
 }
 
+/// Whether a person can be asked: both ends of the conversation are terminals.
+pub(crate) fn is_conversation() -> bool {
+    std::io::stdin().is_terminal() && std::io::stderr().is_terminal()
+}
+
+/// Writes a question, and stays in its line.
+pub(crate) fn ask(question: &str) {
+    let mut err = std::io::stderr().lock();
+    let _ = write!(err, "{question}").and_then(|()| err.flush());
+}
+
 /// Whether stdout is to be coloured.
 pub(crate) fn stdout_is_coloured() -> bool {
     coloured(std::io::stdout().is_terminal(), variable)

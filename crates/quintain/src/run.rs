@@ -15,8 +15,8 @@ use study::{Plan, Record};
 use crate::cli::{Cpus, HowArgs, RunArgs};
 use crate::message::{Done, Exit, Problem, exe, machine};
 use crate::progress::Bar;
-use crate::study_file::{self, Opened};
-use crate::{cluster, doctor, output, references, signals};
+use crate::study_file::{self, Opened, folder_of};
+use crate::{built_in, cluster, doctor, output, references, signals};
 
 /// A study to be carried out, whoever asked for it.
 pub(crate) struct Job<'a> {
@@ -43,11 +43,14 @@ pub(crate) struct Carried {
 pub(crate) fn run(args: RunArgs) -> Done {
     let interrupted = signals::interrupted()?;
     let how = &args.how;
+    let mut there: Option<PathBuf> = None;
     if how.cluster.is_given() {
         // What is wrong here need not wait for other machines.
-        check_page(&page_path(&args, &study_file::open(&args.study, cpus(None)?.len() as u32, None)?.plan))?;
+        let opened = study_file::open(&args.study, cpus(None)?.len() as u32, None)?;
+        check_page(&page_path(&args, &opened.plan))?;
+        there = Some(if opened.is_built_in() { built_in::DIRECTORY.into() } else { opened.directory });
     }
-    let (cluster, host_cpus) = machine_of(how, &|| signals::is_set(&interrupted))?;
+    let (cluster, host_cpus) = machine_of(how, there.as_deref(), &|| signals::is_set(&interrupted))?;
     let opened = study_file::open(&args.study, host_cpus.len() as u32, cluster.as_deref())?;
     let page = page_path(&args, &opened.plan);
     check_page(&page)?;
@@ -62,9 +65,10 @@ pub(crate) fn run(args: RunArgs) -> Done {
 /// The machines of a cluster, if one is asked for, and the CPUs that a plan is expanded for.
 pub(crate) fn machine_of(
     how: &HowArgs,
+    directory: Option<&Path>,
     interrupted: &dyn Fn() -> bool,
 ) -> Result<(Option<Rc<Cluster>>, Vec<u32>), Problem> {
-    let cluster = cluster::start(&how.cluster, interrupted)?;
+    let cluster = cluster::start(&how.cluster, directory, interrupted)?;
     let host_cpus = match &cluster {
         None => cpus(how.cpus.as_ref())?,
         Some(cluster) => cluster.subject_cpus().iter().map(|cpu| cpu.index).collect(),
@@ -76,6 +80,7 @@ pub(crate) fn machine_of(
 pub(crate) fn carry_out(job: Job<'_>, interrupted: &dyn Fn() -> bool) -> Result<Carried, Problem> {
     let Job { opened, how, resume: resumed, resume_line, host_cpus, cluster, mut before_block } = job;
     refuse_without_points(&opened.plan)?;
+    let (directory, is_built_in) = (opened.directory.clone(), opened.is_built_in());
     let store = Store::open(&how.store.store)?;
     let nodes = cluster.as_ref().map(|cluster| cluster.nodes()).unwrap_or_default();
     let (mut run, owner, done) = match resumed {
@@ -91,7 +96,7 @@ pub(crate) fn carry_out(job: Job<'_>, interrupted: &dyn Fn() -> bool) -> Result<
     let presence = present(&run.id);
     let options = lab::Options {
         exe: exe()?,
-        directory: PathBuf::from("."),
+        directory,
         cpus: run.host.cpus.iter().filter(|cpu| host_cpus.contains(&cpu.index)).copied().collect(),
         idle: how.idle.into(),
         cluster,
@@ -129,7 +134,9 @@ pub(crate) fn carry_out(job: Job<'_>, interrupted: &dyn Fn() -> bool) -> Result<
         progress: &mut |progress| bar.borrow_mut().show(progress),
         interrupted,
     };
+    let building = if is_built_in { built_in::lock(&options.directory, hooks.interrupted)? } else { None };
     run.builds = lab::build_all(&plan, &options, &mut hooks).map_err(machine)?;
+    drop(building);
     store.update_run(&run)?;
     run.builds.iter().for_each(|build| bar.borrow_mut().built(build));
     let ended = lab::run(&plan, &run.builds, &done, &options, &mut hooks);
@@ -227,16 +234,19 @@ fn resume_line(args: &RunArgs, run: &str) -> String {
     if how.store.json {
         words.push("--json".to_owned());
     }
-    study::words::join(&words)
+    // What was read from standard input is to be given again.
+    let input = if args.study.study == "-" { " < STUDY" } else { "" };
+    study::words::join(&words) + input
 }
 
 /// A new run: the study expanded, the machine looked at, everything in the store.
 fn begin(how: &HowArgs, opened: Opened, store: &Store, nodes: Vec<Node>) -> Result<(Run, Owner), Problem> {
+    let revision = opened.revision();
     let mut plan = opened.plan;
     if let Some(backend) = how.backend {
         plan.points.iter_mut().for_each(|point| point.load.backend = backend.into());
     }
-    let host = lab::host::facts(Path::new("."));
+    let host = lab::host::facts(&opened.directory);
     let idle = IdlePolicy::from(how.idle);
     let protocol = plan.points.first().map(|point| point.load.protocol);
     let mut run = Run {
@@ -246,7 +256,7 @@ fn begin(how: &HowArgs, opened: Opened, store: &Store, nodes: Vec<Node>) -> Resu
         profile: opened.profile.name().to_owned(),
         command: std::env::args().collect(),
         quintain: env!("CARGO_PKG_VERSION").to_owned(),
-        revision: lab::revision::of(folder_of(&opened.path)),
+        revision,
         commit: lab::revision::commit(Path::new(".")),
         doctor: doctor::examine(&host),
         calibration: protocol.map(|protocol| store.calibration(&host.name, protocol, idle)).transpose()?.flatten(),
@@ -286,7 +296,7 @@ fn resume(
     let owner = store
         .own(&run.id)
         .map_err(|error| Problem::from(error).hint("it continues by itself; drop `--resume` to start another run"))?;
-    let here = lab::host::facts(Path::new("."));
+    let here = lab::host::facts(&opened.directory);
     if here.name != run.host.name || here.cpus != run.host.cpus {
         let text = format!(
             "run `{}` started on `{}` with {} CPUs; this is `{}` with {}",
@@ -411,11 +421,6 @@ pub(crate) fn exit(carried: &Carried) -> Done {
             _ => Exit::Fine,
         }
     })
-}
-
-/// The folder a file is in.
-fn folder_of(path: &Path) -> &Path {
-    path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
 /// The processors to use: those asked for, or all that this process may use.

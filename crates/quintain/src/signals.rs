@@ -23,6 +23,14 @@ pub(crate) fn interrupted() -> Result<Arc<AtomicBool>, Problem> {
     Ok(flag)
 }
 
+/// Lets this process live on when it is asked to end.
+pub(crate) fn ignore() -> Result<(), Problem> {
+    for signal in [SIGINT, SIGTERM, SIGHUP] {
+        signal_hook::flag::register(signal, Arc::default()).map_err(failed)?;
+    }
+    Ok(())
+}
+
 /// Calls `ask` whenever SIGINT or SIGTERM comes, and tells it whether one came before.
 pub(crate) fn on_end(ask: impl Fn(bool) + Send + 'static) -> Result<(), Problem> {
     let mut signals = Signals::new([SIGINT, SIGTERM]).map_err(failed)?;

@@ -1,48 +1,138 @@
 //! From the name of a study to its plan, and from its mistakes to what the user is shown.
 
-use std::path::{Path, PathBuf};
+use std::collections::BTreeSet;
+use std::io::Read;
+use std::path::{Component, Path, PathBuf};
 
 use lab::cluster::Cluster;
 use study::{Diagnostic, ExpandOptions, Plan, Profile};
 
+use crate::built_in::{self, STUDIES};
 use crate::cli::StudyArgs;
 use crate::message::{Exit, Problem};
 use crate::{limits, mistakes};
 
-/// Where studies are that are named without a path.
-const FOLDER: &str = "studies";
+/// How a study on standard input is called.
+const STDIN: &str = "stdin";
 
 /// The environment variable of Whip's benchmarks that says how many operations there are, and the factor that it sets.
 const NUM_OPS: &str = "NUM_OPS";
 const OPS: &str = "ops";
 
+/// Where a study is from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Source {
+    File(PathBuf),
+    /// One in the binary, by its name.
+    BuiltIn(&'static str),
+    Stdin,
+    /// The flags of a command, by the name of what they make.
+    Flags(String),
+}
+
 /// A study that was read and expanded.
 #[derive(Debug)]
 pub(crate) struct Opened {
-    pub(crate) path: PathBuf,
+    source: Source,
     pub(crate) plan: Plan,
     pub(crate) profile: Profile,
+    /// What commands and file names of the study are relative to.
+    pub(crate) directory: PathBuf,
+}
+
+impl Opened {
+    /// What the study is called in messages.
+    pub(crate) fn shown(&self) -> String {
+        self.source.shown()
+    }
+
+    /// Whether it is one in the binary.
+    pub(crate) fn is_built_in(&self) -> bool {
+        matches!(self.source, Source::BuiltIn(_))
+    }
+
+    /// Revision of the study, where it has one.
+    pub(crate) fn revision(&self) -> Option<String> {
+        match &self.source {
+            Source::File(path) => lab::revision::of(folder_of(path)),
+            Source::BuiltIn(_) => Some(format!("built-in-{}", built_in::HASH)),
+            Source::Stdin => None,
+            Source::Flags(_) => lab::revision::of(Path::new(".")),
+        }
+    }
+}
+
+impl Source {
+    fn shown(&self) -> String {
+        match self {
+            Source::File(path) => path.display().to_string(),
+            Source::BuiltIn(name) => format!("{name} (built in)"),
+            Source::Stdin => STDIN.to_owned(),
+            Source::Flags(_) => "the study of these flags".to_owned(),
+        }
+    }
+
+    fn name(&self) -> String {
+        match self {
+            Source::File(path) => path.file_stem().unwrap_or_default().to_string_lossy().into_owned(),
+            Source::BuiltIn(name) => (*name).to_owned(),
+            Source::Stdin => STDIN.to_owned(),
+            Source::Flags(name) => name.clone(),
+        }
+    }
+
+    fn directory(&self) -> Result<PathBuf, Problem> {
+        let path = match self {
+            Source::File(path) => path,
+            Source::BuiltIn(_) => return built_in::unpack(),
+            Source::Stdin | Source::Flags(_) => return Ok(PathBuf::from(".")),
+        };
+        Ok(directory_of(path))
+    }
+
+    fn text(&self) -> Result<String, Problem> {
+        let text = match self {
+            Source::BuiltIn(name) => return Ok(built_in::study(name).unwrap_or_default().to_owned()),
+            Source::Flags(_) => return Ok(String::new()),
+            Source::File(path) => std::fs::read_to_string(path),
+            Source::Stdin => {
+                let mut text = String::new();
+                std::io::stdin().lock().take(study::TEXT_MAX_BYTES as u64 + 1).read_to_string(&mut text).map(|_| text)
+            }
+        };
+        text.map_err(|error| {
+            Problem::new(Exit::Usage, anyhow::Error::new(error).context(format!("cannot read `{}`", self.shown())))
+        })
+    }
 }
 
 /// Reads, checks and expands the study that `args` name, for so many processors: those of this machine, or of the server's in a cluster.
 pub(crate) fn open(args: &StudyArgs, machine_cpus: u32, cluster: Option<&Cluster>) -> Result<Opened, Problem> {
-    let path = find(&args.study)?;
-    let text = std::fs::read_to_string(&path).map_err(|error| {
-        Problem::new(Exit::Usage, anyhow::Error::new(error).context(format!("cannot read `{}`", path.display())))
-    })?;
-    let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-    expanded(path, &text, name, args, machine_cpus, cluster)
+    let source = find(&args.study)?;
+    let text = source.text()?;
+    expanded(source, &text, args, machine_cpus, cluster)
 }
 
-/// Checks and expands the text of a study that is said to lie at `path`.
-pub(crate) fn expanded(
-    path: PathBuf,
+/// The same of a study that flags have made.
+pub(crate) fn of_flags(
+    name: &str,
     text: &str,
-    name: String,
     args: &StudyArgs,
     machine_cpus: u32,
     cluster: Option<&Cluster>,
 ) -> Result<Opened, Problem> {
+    expanded(Source::Flags(name.to_owned()), text, args, machine_cpus, cluster)
+}
+
+fn expanded(
+    source: Source,
+    text: &str,
+    args: &StudyArgs,
+    machine_cpus: u32,
+    cluster: Option<&Cluster>,
+) -> Result<Opened, Problem> {
+    let directory = source.directory()?;
+    let (name, shown) = (source.name(), source.shown());
     let profile = match (args.quick, args.full) {
         (true, _) => Profile::Quick,
         (_, true) => Profile::Full,
@@ -58,11 +148,12 @@ pub(crate) fn expanded(
             options.sets.splice(0..0, ops_of_environment(&study, ops));
             study::expand(&study, &options)
         })
-        .map_err(|mistakes| mistaken(&path, text, &mistakes))?;
-    let missing = lab::missing_files(&plan, Path::new("."));
+        .map_err(|mistakes| mistaken(Path::new(&shown), text, &mistakes))?;
+    let missing = lab::missing_files(&plan, &directory);
     if !missing.is_empty() {
-        return Err(Problem::text(Exit::Usage, format!("`{}`: {}", path.display(), missing.join("; ")))
-            .hint("file names in a study are relative to the working directory"));
+        return Err(Problem::text(Exit::Usage, format!("`{shown}`: {}", missing.join("; "))).hint(
+            "file names in a study are relative to the directory of its file, or to the one above if that is `studies`",
+        ));
     }
     for point in plan.points.iter_mut().filter(|point| point.unrunnable.is_none()) {
         point.unrunnable = match cluster {
@@ -70,7 +161,7 @@ pub(crate) fn expanded(
             Some(cluster) => cluster.refuses(&point.load),
         };
     }
-    Ok(Opened { path, plan, profile })
+    Ok(Opened { source, plan, profile, directory })
 }
 
 /// What the environment sets: operations, of a study that has a factor for them. It comes first, so that `--set` has the last word.
@@ -80,32 +171,59 @@ fn ops_of_environment(study: &study::Study, ops: Option<String>) -> Option<(Stri
     Some((OPS.to_owned(), ops))
 }
 
-/// A path as it is, or the study of that name.
-fn find(study: &str) -> Result<PathBuf, Problem> {
-    let given = Path::new(study);
-    let named = Path::new(FOLDER).join(format!("{study}.toml"));
-    if given.is_file() {
-        return Ok(given.to_path_buf());
+/// A file, here or in `studies/`, or a study in the binary; `-`: standard input.
+fn find(study: &str) -> Result<Source, Problem> {
+    if study == "-" {
+        return Ok(Source::Stdin);
     }
-    if named.is_file() {
-        return Ok(named);
+    let given = Path::new(study);
+    let beside = PathBuf::from(format!("{study}.toml"));
+    let named = Path::new(STUDIES).join(&beside);
+    if let Some(file) = [given, &beside, &named].into_iter().find(|path| path.is_file()) {
+        return Ok(Source::File(file.to_path_buf()));
+    }
+    if let Some(name) = built_in::names().find(|name| *name == study) {
+        return Ok(Source::BuiltIn(name));
     }
     let looks_like_a_path = given.components().count() > 1 || given.extension().is_some();
     if looks_like_a_path {
-        return Err(Problem::text(Exit::Usage, format!("no study file `{study}`")));
+        let problem = Problem::text(Exit::Usage, format!("no study file `{study}`"));
+        let name = given.strip_prefix(STUDIES).ok().and_then(|rest| rest.to_str()?.strip_suffix(".toml"));
+        return Err(match name.filter(|name| built_in::study(name).is_some()) {
+            Some(name) => {
+                problem.hint(format!("`{name}` is built in: name it without a path, or `quintain studies copy {name}`"))
+            }
+            None => problem,
+        });
     }
-    let mut names = std::fs::read_dir(FOLDER).into_iter().flatten().flatten().filter_map(name_of).collect::<Vec<_>>();
-    names.sort();
-    let problem =
-        Problem::text(Exit::Usage, format!("unknown study `{study}`: neither a file nor `{}`", named.display()));
+    let local = std::fs::read_dir(STUDIES).into_iter().flatten().flatten().filter_map(name_of);
+    let names = local.chain(built_in::names().map(str::to_owned)).collect::<BTreeSet<_>>();
+    let text = format!(
+        "unknown study `{study}`: neither a file, nor `{}` or `{}`, nor built in",
+        beside.display(),
+        named.display()
+    );
     let near = config::nearest::nearest(study, names.iter().map(String::as_str));
-    Err(match names.as_slice() {
-        _ if let Some(near) = near => problem.hint(format!("did you mean `{near}`?")),
-        [] => problem.hint(format!(
-            "studies are looked up in `{FOLDER}/` of the working directory; change directory, or give a path"
-        )),
-        names => problem.hint(format!("available in `{FOLDER}/`: {}", names.join(", "))),
-    })
+    Err(Problem::text(Exit::Usage, text).hint(match near {
+        Some(near) => format!("did you mean `{near}`?"),
+        None => format!("available: {}", names.into_iter().collect::<Vec<_>>().join(", ")),
+    }))
+}
+
+/// Where commands of a study start: the directory of its file; of one in a directory `studies`, which names what lies beside that, the directory above.
+pub(crate) fn directory_of(path: &Path) -> PathBuf {
+    let folder = folder_of(path);
+    let is_of_studies = folder.canonicalize().is_ok_and(|folder| folder.ends_with(built_in::STUDIES));
+    match folder.components().next_back() {
+        _ if !is_of_studies => folder.to_path_buf(),
+        Some(Component::Normal(_)) => folder_of(folder).to_path_buf(),
+        _ => folder.join(".."),
+    }
+}
+
+/// The folder a file is in.
+pub(crate) fn folder_of(path: &Path) -> &Path {
+    path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
 fn name_of(entry: std::fs::DirEntry) -> Option<String> {

@@ -23,12 +23,14 @@ clients = [{clients}]
 fn a_study_that_is_not_there_has_a_near_name_or_the_list() {
     let folder = Folder::new();
     std::fs::create_dir(folder.path().join("studies")).unwrap();
-    for name in ["volley", "whip"] {
+    for name in ["volley", "mine-too"] {
         folder.write(&format!("studies/{name}.toml"), &study("x -p {port}", "1"));
     }
     for (name, hint) in [
         ("voley", "hint: did you mean `volley`?"),
-        ("something", "hint: available in `studies/`: volley, whip"),
+        ("something", "hint: available: "),
+        ("mine-two", "hint: did you mean `mine-too`?"),
+        ("studies/whip.toml", "hint: `whip` is built in: name it without a path"),
         ("mine.toml", "no study file `mine.toml`"),
     ] {
         let ran = folder.quintain(&["check", name]).expect(2);

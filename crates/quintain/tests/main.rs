@@ -3,6 +3,7 @@
 //! One binary: each more would be linked, and run, on its own.
 
 mod adapter;
+mod built_in;
 mod calculator;
 mod chess;
 mod cluster;
@@ -12,6 +13,7 @@ mod curves;
 mod face;
 mod history;
 mod http;
+mod init;
 mod load;
 mod run;
 mod seam;

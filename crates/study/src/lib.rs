@@ -71,7 +71,7 @@ pub use expand::{ExpandOptions, expand, parse_workload};
 pub use journey::Journey;
 pub use metric::{Better, METRICS, Metric};
 pub use objective::Objective;
-pub use parse::{Profile, Study, parse, parse_journey, preset_journey};
+pub use parse::{Profile, Study, TEXT_MAX_BYTES, parse, parse_journey, preset_journey};
 pub use plan::{Level, Plan, Point};
 pub use record::{Measurement, Record, Run};
 pub use schedule::{Effort, Next};

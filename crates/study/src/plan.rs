@@ -167,7 +167,7 @@ pub struct SubjectPlan {
     pub build: Option<String>,
     /// Command; `{port}` and `{second_port}` are the only templates left in it.
     pub command: String,
-    /// Working directory, relative to that of `run`.
+    /// Working directory, relative to that of the study.
     pub directory: Option<String>,
     /// Environment.
     pub environment: BTreeMap<String, String>,
@@ -252,7 +252,7 @@ pub struct HttpPlan {
 /// A journey of several operations. The lab reads the file and fills in the ports.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct JourneyPlan {
-    /// A preset's name, or a file relative to the working directory of `run`.
+    /// A preset's name, or a file relative to the study's directory.
     pub source: String,
     /// URLs of its targets by name. In them the lab fills in `{port}`, where the generator's connections go, and `{subject_port}`, where the server listens;
     /// the two are the same without a proxy. A target not listed here is `{port}`.
@@ -291,7 +291,7 @@ pub struct HttpRequestPlan {
 pub enum BodyPlan {
     /// The study.
     Text(String),
-    /// A file, relative to the working directory of `run`; read when a trial starts.
+    /// A file, relative to the study's directory; read when a trial starts.
     File(String),
 }
 

@@ -23,11 +23,11 @@ pub struct ProxyPlan {
     pub build: Option<String>,
     /// Command.
     pub command: String,
-    /// Working directory, relative to the folder that `run` was started in.
+    /// Working directory, relative to the study's directory.
     pub directory: Option<String>,
     /// Environment.
     pub environment: BTreeMap<String, String>,
-    /// Files that it finds in its folder: name, and the file that it is made of, relative to the folder that `run` was started in.
+    /// Files that it finds in its folder: name, and the file that it is made of, relative to the study's directory.
     /// Templates in it are filled in, those of factors too.
     pub files: BTreeMap<String, String>,
     /// The file in its folder that it writes a line for each call into ([`crate::Calls`]).

@@ -31,9 +31,9 @@ pub struct Run {
     pub profile: String,
     /// The command line that started it.
     pub command: Vec<String>,
-    /// quintain's version and the git revision of the working directory, if any.
+    /// quintain's version and the revision of the study, if any.
     pub quintain: String,
-    /// Git revision of the study's directory, with `-dirty` if it has changes; `None` outside a checkout.
+    /// Git revision of the study's directory, with `-dirty` if it has changes; `built-in-` and a hash for a built-in study; `None` outside a checkout.
     pub revision: Option<String>,
     /// Git commit of the working directory, where servers are built, with `-dirty` if tracked files have changes; `None` outside a checkout.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -304,7 +304,7 @@ impl SizeLaw {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Trace {
-    /// The file, relative to the working directory of the lab.
+    /// The file, relative to the study's directory.
     pub file: String,
     /// File format.
     pub format: trace::Format,

@@ -35,6 +35,8 @@ impl Folder {
     pub fn command(&self, args: &[&str]) -> Command {
         let mut command = Command::new(QUINTAIN);
         command.args(args).current_dir(self.path()).stdin(Stdio::null());
+        // What is unpacked is unpacked here.
+        command.env("XDG_CACHE_HOME", self.path().join("cache"));
         command
     }
 

@@ -157,7 +157,7 @@ pub(crate) static SUBJECT: Keys = Keys {
             Is("1"),
             "CPUs of the server: a number; `{ up_to = 8 }`, fewer if the generator leaves fewer; `\"all\"` that the generator leaves",
         ),
-        key("directory", Text, "\"subjects/mine\"", Means("quintain's own"), "working directory"),
+        key("directory", Text, "\"subjects/mine\"", Means("the study's"), "working directory, relative to the study's"),
         key(
             "environment",
             Named(&Text),
@@ -185,7 +185,7 @@ pub(crate) static PROXY: Keys = Keys {
     keys: &[
         key("build", Text, "\"make proxy\"", Means("nothing is built"), "run once before the first trial"),
         key("command", Text, "\"haproxy -db -f {folder}/haproxy.cfg\"", Mistake, "starts the proxy"),
-        key("directory", Text, "\"proxies\"", Means("quintain's own"), "working directory"),
+        key("directory", Text, "\"proxies\"", Means("the study's"), "working directory, relative to the study's"),
         key(
             "environment",
             Named(&Text),
@@ -292,7 +292,7 @@ pub static LOAD: Keys = Keys {
             Text,
             "\"body.json\"",
             NONE,
-            "HTTP: file with the request body, relative to quintain's working directory",
+            "HTTP: file with the request body, relative to the study's directory",
         ),
         key(
             "request",

@@ -1,0 +1,47 @@
+//! Packs the studies, and all that they name, for a binary that is all its user has.
+#![expect(clippy::print_stdout, reason = "cargo is told by stdout")]
+
+use std::collections::BTreeMap;
+use std::error::Error;
+use std::io::Write;
+use std::path::Path;
+
+use rapidhash::v3::{RapidSecrets, rapidhash_v3_seeded};
+
+/// What is packed, from the root of the repository: studies, and what they name.
+const FOLDERS: [&str; 4] = ["studies", "subjects", "crates/contract/contracts", "crates/wire/schemas"];
+
+/// Seed of the name of what is packed, which is a hash of it.
+const SEED: u64 = 0;
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize()?;
+    println!("cargo::rerun-if-changed=build.rs");
+    println!("cargo::rerun-if-changed={}", root.join("studies").display());
+    let mut files = BTreeMap::new();
+    for folder in FOLDERS {
+        // What git ignores was built there, and is no source. What is of the user's own git has no say.
+        let mut walk = ignore::WalkBuilder::new(root.join(folder));
+        walk.hidden(false).ignore(false).git_global(false).git_exclude(false).require_git(false);
+        for entry in walk.build() {
+            let entry = entry?;
+            if !entry.file_type().is_some_and(|kind| kind.is_file()) {
+                continue;
+            }
+            let path = entry.path();
+            // Cargo looks at all that is in a folder, also at what servers are built from and into: so each file for itself.
+            println!("cargo::rerun-if-changed={}", path.display());
+            let text = std::fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))?;
+            files.insert(path.strip_prefix(&root)?.display().to_string(), text);
+        }
+    }
+    let text = serde_json::to_vec(&files)?;
+    let hash = rapidhash_v3_seeded(&text, &RapidSecrets::seed(SEED));
+    println!("cargo::rustc-env=BUILT_IN_HASH={hash:016x}");
+    // No time and no name of a file in its header: the same sources are the same bytes.
+    let mut packed = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
+    packed.write_all(&text)?;
+    let out = std::env::var_os("OUT_DIR").ok_or("cargo sets OUT_DIR")?;
+    std::fs::write(Path::new(&out).join("built_in.json.gz"), packed.finish()?)?;
+    Ok(())
+}

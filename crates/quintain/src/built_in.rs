@@ -1,0 +1,173 @@
+//! The studies in the binary, with the servers, contracts and files that they name (see `build.rs`), and the cache directory where they lie unpacked.
+
+use std::collections::BTreeMap;
+use std::fs::{File, TryLockError};
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
+use std::time::Duration;
+
+use anyhow::Context;
+
+use crate::message::{Exit, Problem};
+use crate::output;
+
+/// Where studies are, of the archive and of a working directory.
+pub(crate) const STUDIES: &str = "studies";
+
+/// What stands for the unpacked archive in the command of a node: its machine has another cache.
+pub(crate) const DIRECTORY: &str = "@built-in";
+
+/// A hash of what is packed: other sources lie elsewhere.
+pub(crate) const HASH: &str = env!("BUILT_IN_HASH");
+
+/// Name of the lock of builds among the unpacked files.
+const LOCK: &str = ".lock";
+
+/// Everything packed, by its path from the root of the repository.
+pub(crate) static FILES: LazyLock<BTreeMap<String, String>> = LazyLock::new(|| {
+    let packed: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/built_in.json.gz"));
+    serde_json::from_reader(flate2::read::GzDecoder::new(packed)).expect("the build has packed it")
+});
+
+/// Names of the studies.
+pub(crate) fn names() -> impl Iterator<Item = &'static str> {
+    FILES
+        .keys()
+        .filter_map(|path| path.strip_prefix("studies/")?.strip_suffix(".toml"))
+        .filter(|name| !name.contains('/'))
+}
+
+/// The text of a study.
+pub(crate) fn study(name: &str) -> Option<&'static str> {
+    let name = names().find(|known| *known == name)?;
+    Some(FILES.get(&format!("{STUDIES}/{name}.toml"))?)
+}
+
+/// The directory with everything packed, as it is in the binary, beside what was built of it.
+pub(crate) fn unpack() -> Result<PathBuf, Problem> {
+    let caches = match (output::variable("XDG_CACHE_HOME"), output::variable("HOME")) {
+        (Some(caches), _) if Path::new(&caches).is_absolute() => PathBuf::from(caches),
+        (_, Some(home)) if Path::new(&home).is_absolute() => Path::new(&home).join(".cache"),
+        _ => {
+            return Err(Problem::text(Exit::Machine, "no cache directory for the built-in studies: `HOME` is not set")
+                .hint("set `XDG_CACHE_HOME=/DIR`, or `quintain studies copy NAME` and run it here"));
+        }
+    };
+    unpack_in(&caches.join("quintain")).map_err(|error| {
+        Problem::new(Exit::Machine, error)
+            .hint("set `XDG_CACHE_HOME=/DIR`, or `quintain studies copy NAME` and run it here")
+    })
+}
+
+fn unpack_in(caches: &Path) -> anyhow::Result<PathBuf> {
+    let root = caches.join(HASH);
+    let cannot = || format!("cannot unpack the built-in studies to `{}`", root.display());
+    if !root.is_dir() {
+        std::fs::create_dir_all(caches).with_context(cannot)?;
+        let new = tempfile::Builder::new().prefix(".new-").tempdir_in(caches).with_context(cannot)?;
+        let made = FILES.iter().try_for_each(|(path, file)| write(&new.path().join(path), file));
+        let moved = made.and_then(|()| std::fs::rename(new.path(), &root));
+        // Whoever was first, it is the same.
+        let moved = moved.or_else(|error| if root.is_dir() { Ok(()) } else { Err(error) });
+        moved.with_context(cannot)?;
+    }
+    // A cache may be swept, or edited: then it is not what a report would say of it.
+    for (path, file) in FILES.iter() {
+        let place = root.join(path);
+        if !is_whole(&place, file) {
+            let mend = || {
+                let beside = tempfile::NamedTempFile::new_in(place.parent().unwrap_or(&root))?;
+                write(beside.path(), file)?;
+                beside.persist(&place).map_err(|error| error.error)
+            };
+            mend().with_context(cannot)?;
+        }
+    }
+    Ok(root)
+}
+
+/// Whether a file has this text.
+pub(crate) fn is_whole(place: &Path, packed: &str) -> bool {
+    let mut text = String::new();
+    let read = File::open(place).and_then(|found| found.take(packed.len() as u64 + 1).read_to_string(&mut text));
+    read.is_ok() && text == packed
+}
+
+/// Writes a packed file, with the directories it lies in.
+pub(crate) fn write(place: &Path, packed: &str) -> io::Result<()> {
+    if let Some(folder) = place.parent() {
+        std::fs::create_dir_all(folder)?;
+    }
+    std::fs::write(place, packed)
+}
+
+/// The right to build among the unpacked files, until it is dropped: what one run builds another may be about to start. `None`: interrupted.
+pub(crate) fn lock(root: &Path, interrupted: &dyn Fn() -> bool) -> Result<Option<File>, Problem> {
+    let path = root.join(LOCK);
+    let failed = |error: io::Error| {
+        Problem::new(Exit::Machine, anyhow::Error::new(error).context(format!("cannot lock `{}`", path.display())))
+    };
+    let file = File::create(&path).map_err(failed)?;
+    let mut is_told = false;
+    loop {
+        match file.try_lock() {
+            Ok(()) => return Ok(Some(file)),
+            Err(TryLockError::Error(error)) => return Err(failed(error)),
+            Err(TryLockError::WouldBlock) if interrupted() => return Ok(None),
+            Err(TryLockError::WouldBlock) => {
+                if !std::mem::replace(&mut is_told, true) {
+                    output::message("waiting for another run to build the servers of the built-in studies");
+                }
+                std::thread::sleep(Duration::from_millis(100));
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_packed_is_what_git_has() {
+        let names = names().collect::<Vec<_>>();
+        assert!(names.contains(&"volley") && names.contains(&"whip"), "{names:?}");
+        for path in
+            ["subjects/c-epoll/main.c", "crates/contract/contracts/chess.contract", "studies/proxies/haproxy.cfg"]
+        {
+            assert!(FILES.contains_key(path), "{path}");
+        }
+        for built in ["subjects/target/", "/classes/", "/venv/", "/lib/", "subjects/c-epoll/c-epoll"] {
+            assert_eq!(FILES.keys().find(|path| path.contains(built)), None);
+        }
+    }
+
+    #[test]
+    fn unpacked_by_several_at_once_and_mended_where_it_is_damaged() {
+        let caches = tempfile::tempdir().unwrap();
+        let root = std::thread::scope(|scope| {
+            let all = [(); 4].map(|()| scope.spawn(|| unpack_in(caches.path()).unwrap()));
+            all.map(|one| one.join().unwrap())[0].clone()
+        });
+        let entries = std::fs::read_dir(caches.path()).unwrap().flatten().map(|entry| entry.path());
+        assert_eq!(entries.collect::<Vec<_>>(), [root.clone()], "nothing else is left");
+        let (edited, gone) = (root.join("studies/volley.toml"), root.join("subjects/c-epoll/main.c"));
+        std::fs::write(&edited, "x").unwrap();
+        std::fs::remove_file(&gone).unwrap();
+        unpack_in(caches.path()).unwrap();
+        for path in [edited, gone] {
+            let packed = &FILES[path.strip_prefix(&root).unwrap().to_str().unwrap()];
+            assert!(is_whole(&path, packed), "{}", path.display());
+        }
+    }
+
+    #[test]
+    fn who_builds_is_alone() {
+        let root = tempfile::tempdir().unwrap();
+        let first = lock(root.path(), &|| false).unwrap();
+        assert!(first.is_some() && lock(root.path(), &|| true).unwrap().is_none());
+        drop(first);
+        assert!(lock(root.path(), &|| true).unwrap().is_some());
+    }
+}

@@ -1,0 +1,371 @@
+//! `quintain init`: a study of one's own server, tried once before it is written.
+
+mod ask;
+mod text;
+
+use std::cell::RefCell;
+use std::path::{Path, PathBuf};
+
+use study::record::{Outcome, Record};
+use study::spec::{Arrivals, Protocol, Stop, Warmup};
+use study::{ExpandOptions, Objective, Plan, Point, Profile, words};
+
+use crate::cli::{InitArgs, InitKind};
+use crate::message::{Done, Exit, Problem, exe, machine};
+use crate::mistakes::Mistakes;
+use crate::study_file;
+use crate::{output, signals};
+
+/// The one request of a trial must be answered in this time.
+const PATIENCE_NS: u64 = 5_000_000_000;
+/// So many of the last lines of a server that failed are shown.
+const LAST_WORDS: usize = 10;
+
+/// What a study is made of, without mistakes.
+#[derive(Clone, Debug, PartialEq)]
+struct Draft {
+    kind: InitKind,
+    /// The server; of two versions the first.
+    command: String,
+    /// The other version.
+    head: String,
+    /// What stands in front of the server.
+    proxy: String,
+    protocol: Protocol,
+    /// A fixed port; `None`: a free one.
+    port: Option<u16>,
+    path: String,
+    objective: String,
+    /// Server and generator have but one CPU.
+    share_cpus: bool,
+}
+
+pub(crate) fn init(mut args: InitArgs) -> Done {
+    let interrupted = signals::interrupted()?;
+    let cpus = crate::run::cpus(None)?;
+    if output::is_conversation() {
+        ask::missing(&mut args)?;
+    }
+    let mut mistakes = Mistakes::default();
+    let draft = draft(&args, cpus.len(), &mut mistakes);
+    let place = place(args.place.as_deref(), draft.kind, &mut mistakes);
+    let directory = study_file::directory_of(&place);
+    for (flag, command) in commands(&draft) {
+        check_program(flag, command, &directory, &mut mistakes);
+    }
+    mistakes.end()?;
+
+    let name = place.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+    let runnable = runnable(&place);
+    let text = text::of(&draft, &runnable);
+    let options = ExpandOptions {
+        name,
+        seed: 1,
+        profile: Profile::Default,
+        machine_cpus: cpus.len() as u32,
+        generators_apart: false,
+        sets: Vec::new(),
+    };
+    let plan = study::parse(&text)
+        .and_then(|study| study::expand(&study, &options))
+        .map_err(|found| study_file::mistaken(&place, &text, &found))?;
+    // Commands start there, so it must be there now; it is left only with a study in it.
+    let new = !directory.exists();
+    std::fs::create_dir_all(&directory).map_err(|error| {
+        let text = format!("cannot create the directory `{}`", directory.display());
+        Problem::new(Exit::Usage, anyhow::Error::new(error).context(text))
+    })?;
+    let tried = try_once(&plan, &directory, &cpus, &|| signals::is_set(&interrupted));
+    if new && !matches!(tried, Ok(Some(_))) {
+        let _ = std::fs::remove_dir(&directory);
+    }
+    let Some(tried) = tried? else { return Ok(Exit::Interrupted) };
+    output::file(&place, &text)?;
+    output::data(&format!(
+        "{}wrote  {}\n\nquintain check {runnable}          the plan, and how long it takes\n\
+         quintain run {runnable} --quick    a first look\nquintain run {runnable}            the answer\n",
+        tried.iter().map(|line| format!("tried  {line}\n")).collect::<String>(),
+        place.display()
+    ))?;
+    Ok(Exit::Fine)
+}
+
+/// What the flags say, with every mistake in it.
+fn draft(args: &InitArgs, cpus: usize, mistakes: &mut Mistakes) -> Draft {
+    let protocol = args.protocol.as_deref().map(|name| protocol(name, mistakes));
+    let is_cache = matches!(protocol, Some(Protocol::Cache(_)));
+    let kind = args.kind.unwrap_or(match args {
+        InitArgs { proxy: Some(_), .. } => InitKind::Proxy,
+        InitArgs { base, head, .. } if base.is_some() || head.is_some() => InitKind::Versions,
+        InitArgs { objective: Some(_), .. } => InitKind::Capacity,
+        _ if is_cache => InitKind::Cache,
+        _ => InitKind::One,
+    });
+    let fallback =
+        if kind == InitKind::Cache { Protocol::Cache(study::spec::Dialect::Memcached) } else { Protocol::Http };
+    let protocol = protocol.unwrap_or(fallback);
+    if kind == InitKind::Cache && !matches!(protocol, Protocol::Cache(_)) {
+        let caches = protocols().filter(|protocol| matches!(protocol, Protocol::Cache(_))).map(Protocol::name);
+        let caches = caches.collect::<Vec<_>>().join(", ");
+        mistakes.add(
+            format!("`--kind cache` and `--protocol {protocol}` exclude each other"),
+            Some(format!("a cache speaks one of {caches}")),
+        );
+    }
+    let needed: &[&str] = match kind {
+        InitKind::Versions => &["--base", "--head"],
+        InitKind::Proxy => &["--command", "--proxy"],
+        InitKind::One | InitKind::Cache | InitKind::Capacity => &["--command"],
+    };
+    let given =
+        [("--command", &args.command), ("--base", &args.base), ("--head", &args.head), ("--proxy", &args.proxy)];
+    let port = mistakes.some("--port", args.port.as_ref());
+    for (flag, value) in given {
+        match value {
+            None if needed.contains(&flag) => mistakes.add(format!("`{flag}` is missing"), Some(example(flag))),
+            Some(_) if !needed.contains(&flag) => {
+                let hint = format!("`--kind {}` takes {}", kind.name(), quoted(needed));
+                mistakes.add(format!("`{flag}` does not apply to `--kind {}`", kind.name()), Some(hint));
+            }
+            Some(command) => check_command(flag, command, args.port.is_some(), mistakes),
+            None => {}
+        }
+    }
+    let path = args.path.clone().unwrap_or_else(|| "/".to_owned());
+    match protocol {
+        Protocol::Http | Protocol::Https if !path.starts_with('/') => {
+            mistakes.add(format!("`--path {path}` does not start with `/`"), Some(format!("write `--path /{path}`")));
+        }
+        Protocol::Http | Protocol::Https => {}
+        _ if args.path.is_some() => mistakes.add(format!("`--path` does not apply to `--protocol {protocol}`"), None),
+        _ => {}
+    }
+    let objective = args.objective.clone().unwrap_or_else(|| "p99 < 5ms".to_owned());
+    if args.objective.is_some() && kind != InitKind::Capacity {
+        mistakes.add("`--objective` is for `--kind capacity`", None);
+    }
+    for error in Objective::parse(&objective).err().unwrap_or_default() {
+        mistakes.add(format!("`--objective`: {}", error.message), error.hint);
+    }
+    let text = |value: &Option<String>| value.clone().unwrap_or_default();
+    let command = if kind == InitKind::Versions { &args.base } else { &args.command };
+    let (head, proxy) = (text(&args.head), text(&args.proxy));
+    Draft { kind, command: text(command), head, proxy, protocol, port, path, objective, share_cpus: cpus < 2 }
+}
+
+/// Protocols of one server, which a study can be written for.
+fn protocols() -> impl Iterator<Item = Protocol> {
+    Protocol::with_scheme()
+}
+
+fn protocol(name: &str, mistakes: &mut Mistakes) -> Protocol {
+    if let Some(protocol) = protocols().find(|protocol| protocol.name() == name) {
+        return protocol;
+    }
+    let near = config::nearest::nearest(name, protocols().map(Protocol::name));
+    let hint = match near {
+        Some(near) => format!("did you mean `{near}`?"),
+        None => format!("available: {}", protocols().map(Protocol::name).collect::<Vec<_>>().join(", ")),
+    };
+    mistakes.add(format!("unknown protocol `{name}`"), Some(hint));
+    Protocol::Http
+}
+
+fn quoted(flags: &[&str]) -> String {
+    flags.iter().map(|flag| format!("`{flag}`")).collect::<Vec<_>>().join(" and ")
+}
+
+/// What to write for a command that is missing.
+fn example(flag: &str) -> String {
+    match flag {
+        "--proxy" => "for example `--proxy './proxy --listen {port} --to 127.0.0.1:{next_port}'`".to_owned(),
+        "--base" => "for example `--base './server-main -p {port}' --head './server -p {port}'`".to_owned(),
+        _ => format!(
+            "for example `{flag} './server -p {{port}}'`; on a terminal it asks, and `quintain init --help` lists all flags: --kind, --command, \
+             --base, --head, --proxy, --protocol, --port, --path, --objective"
+        ),
+    }
+}
+
+/// What can be said of a command before it is started.
+fn check_command(flag: &str, command: &str, has_port: bool, mistakes: &mut Mistakes) {
+    if let Err(mistake) = words::check(command) {
+        mistakes.add(format!("`{flag}`: {}", mistake.message), mistake.hint);
+        return;
+    }
+    let is_proxy = flag == "--proxy";
+    if !command.contains("{port}") && (is_proxy || !has_port) {
+        let other = if is_proxy { "" } else { ", or give its fixed port with `--port N`" };
+        let hint = format!("write `{{port}}` where it takes its port{other}");
+        mistakes.add(format!("`{flag}` does not say where the port goes: `{command}`"), Some(hint));
+    }
+    if is_proxy && !has_port && !["{next_port}", "{subject_port}"].iter().any(|name| command.contains(name)) {
+        let hint = "write `{next_port}` for the port of the server behind it; one that reads a file: `quintain studies show proxy-cost`";
+        mistakes.add(format!("`{flag}` does not say where the server is: `{command}`"), Some(hint.to_owned()));
+    }
+}
+
+/// The commands of a draft with their flags.
+fn commands(draft: &Draft) -> Vec<(&'static str, &str)> {
+    match draft.kind {
+        InitKind::Versions => vec![("--base", &draft.command), ("--head", &draft.head)],
+        InitKind::Proxy => vec![("--command", &draft.command), ("--proxy", &draft.proxy)],
+        InitKind::One | InitKind::Cache | InitKind::Capacity => vec![("--command", &draft.command)],
+    }
+}
+
+/// A program that is named by a path lies where the study's commands start, which need not be here.
+fn check_program(flag: &str, command: &str, directory: &Path, mistakes: &mut Mistakes) {
+    let program = words::split(command).ok().and_then(|words| words.into_iter().next()).unwrap_or_default();
+    if !program.contains('/') || program.contains('{') || directory.join(&program).exists() {
+        return;
+    }
+    let there = directory.join(&program);
+    let hint = Path::new(&program).exists().then(|| {
+        format!(
+            "commands of the study start in `{}`: give the path from there, or an absolute one",
+            directory.display()
+        )
+    });
+    mistakes.add(format!("`{flag}`: no file `{}`", there.display()), hint);
+}
+
+/// The file to write: the one named, or one in the directory that is named.
+fn place(given: Option<&Path>, kind: InitKind, mistakes: &mut Mistakes) -> PathBuf {
+    let name = if kind == InitKind::One { "server.toml".to_owned() } else { format!("{}.toml", kind.name()) };
+    let place = match given {
+        None => PathBuf::from(name),
+        Some(file) if file.extension().is_some_and(|extension| extension == "toml") && !file.is_dir() => {
+            file.to_path_buf()
+        }
+        Some(folder) => folder.join(name),
+    };
+    if place.exists() {
+        let hint = "choose another name: `quintain init NAME.toml`".to_owned();
+        mistakes.add(format!("`{}` exists", place.display()), Some(hint));
+    }
+    place
+}
+
+/// What `run` and `check` are told of the study.
+fn runnable(place: &Path) -> String {
+    words::join(&[place.with_extension("").display().to_string()])
+}
+
+/// Starts every server of a plan once, with what stands in front of it, and sends it one request; what each answered. `None`: interrupted.
+fn try_once(
+    plan: &Plan,
+    directory: &Path,
+    cpus: &[u32],
+    interrupted: &dyn Fn() -> bool,
+) -> Result<Option<Vec<String>>, Problem> {
+    let mut plan = plan.clone();
+    let mut tried: Vec<Point> = Vec::new();
+    for mut point in std::mem::take(&mut plan.points) {
+        if let Some(reason) = &point.unrunnable {
+            return Err(Problem::text(Exit::Machine, format!("cannot try it here: {reason}")));
+        }
+        let load = &mut point.load;
+        (load.search, load.share, load.clients, load.pipeline) = (None, None, 1, 1);
+        load.arrivals = Arrivals::Closed { think_ns: 0 };
+        load.warmup = Warmup::DurationNs(0);
+        load.stop = Stop::Requests { requests: 1, max_ns: PATIENCE_NS };
+        if !tried.iter().any(|known| (&known.subject, &known.proxies) == (&point.subject, &point.proxies)) {
+            tried.push(point);
+        }
+    }
+    plan.points = tried;
+    let host = lab::host::facts(directory);
+    let options = lab::Options {
+        exe: exe()?,
+        directory: directory.to_path_buf(),
+        cpus: host.cpus.iter().filter(|cpu| cpus.contains(&cpu.index)).copied().collect(),
+        idle: study::record::IdlePolicy::Machine,
+        cluster: None,
+        probe: |_, _| Vec::new(),
+    };
+    let records = RefCell::new(Vec::new());
+    let mut hooks = lab::Hooks {
+        judge: &mut |_| (None, Vec::new()),
+        store: &mut |record| {
+            records.borrow_mut().push(record.clone());
+            Ok(())
+        },
+        next: &mut |point, records| match records.iter().any(|record| record.point == point) {
+            true => study::Next::Enough("tried".to_owned()),
+            false => study::Next::Trial(None),
+        },
+        progress: &mut |_| {},
+        interrupted,
+    };
+    output::message("trying it once ...");
+    let ended = lab::run(&plan, &[], &[], &options, &mut hooks).map_err(machine)?;
+    if ended.cause == lab::Cause::Interrupted {
+        return Ok(None);
+    }
+    let mut records = records.into_inner();
+    records.sort_by_key(|record| record.point);
+    let mut failures = String::new();
+    let mut answers = Vec::new();
+    for record in &records {
+        match answer(&plan.points[record.point], record) {
+            Ok(answer) => answers.push(answer),
+            Err(failure) => failures += &failure,
+        }
+    }
+    if failures.is_empty() {
+        return Ok(Some(answers));
+    }
+    let hint = "nothing was written; mend the command, `--port`, `--protocol` or `--path`, and try again";
+    Err(Problem::rendered(Exit::Subject, failures.trim_end().to_owned()).hint(hint))
+}
+
+/// What was tried at a point.
+fn what(point: &Point) -> String {
+    let proxies = point.proxies.iter().rev().map(|proxy| format!(" behind `{}`", proxy.command));
+    format!("`{}`{}", point.subject.command, proxies.collect::<String>())
+}
+
+/// What a server answered, in words, or what went wrong.
+fn answer(point: &Point, record: &Record) -> Result<String, String> {
+    let what = what(point);
+    let measured = match &record.outcome {
+        Outcome::Measured(measured) if measured.requests > 0 && measured.errors.is_empty() => measured,
+        Outcome::Measured(measured) => {
+            let kinds = measured.errors.keys().map(|kind| match measured.error_examples.get(kind) {
+                Some(example) => format!("{kind} ({example})"),
+                None => kind.clone(),
+            });
+            let kinds = kinds.collect::<Vec<_>>().join(", ");
+            return Err(failed(&what, &format!("no valid response over `{}`: {kinds}", point.load.protocol), record));
+        }
+        Outcome::Failed(failure) => return Err(failed(&what, &failure.message, record)),
+    };
+    let asked = match point.load.http.as_ref().and_then(|http| http.requests.first()) {
+        Some(request) => format!("{} {}", request.method, request.path),
+        None => format!("a request over {}", point.load.protocol),
+    };
+    let status = measured.statuses.keys().next().map(|status| format!(" with {status}")).unwrap_or_default();
+    let time = |ns: f64| format!("{:.2} ms", ns / 1e6);
+    let ready = record.ready_ns.map(|ns| format!("listens after {}; ", time(ns as f64))).unwrap_or_default();
+    let mean = stats::Histogram::try_from(&measured.service).ok().and_then(|latency| latency.quantile(0.5));
+    let latency = mean.map(|ns| format!(" after {}", time(ns))).unwrap_or_default();
+    Ok(format!("{what}: {ready}{asked} answered{status}, {} bytes{latency}", measured.received_bytes))
+}
+
+/// A failure with the last words of all that ran.
+fn failed(what: &str, why: &str, record: &Record) -> String {
+    let mut text = format!("error: {what}: {why}\n");
+    let of_proxies = record.proxies.iter().map(|proxy| (format!("proxy `{}`", proxy.name), &proxy.used.stderr_tail));
+    for (who, said) in std::iter::once(("the server".to_owned(), &record.subject.stderr_tail)).chain(of_proxies) {
+        let lines = said.lines().filter(|line| !line.trim().is_empty()).collect::<Vec<_>>();
+        if !lines.is_empty() {
+            let last = lines[lines.len().saturating_sub(LAST_WORDS)..].iter().map(|line| format!("    {line}\n"));
+            text += &format!("  last words of {who}:\n{}", last.collect::<String>());
+        }
+    }
+    text + "\n"
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,85 @@
+//! Questions on a terminal, for what no flag says.
+
+use std::io::BufRead;
+
+use crate::cli::{Given, InitArgs, InitKind, port};
+use crate::message::{Exit, Problem};
+use crate::output;
+
+/// Asks for what is missing; what is answered stands in `args` as if it had been given.
+pub(super) fn missing(args: &mut InitArgs) -> Result<(), Problem> {
+    ask_in(args, &mut std::io::stdin().lock())
+}
+
+pub(super) fn ask_in(args: &mut InitArgs, input: &mut impl BufRead) -> Result<(), Problem> {
+    let mut asker = Asker { input };
+    // Who has given a command wants no question that has a default.
+    let has_commands = args.command.is_some() || args.base.is_some() || args.head.is_some();
+    if has_commands {
+        return Ok(());
+    }
+    if args.kind.is_none() && args.proxy.is_none() && args.objective.is_none() {
+        let kinds = InitKind::ALL.map(InitKind::words).map(|(name, text)| format!("  {name:<9} {text}"));
+        output::message(&format!("What do you want to know?\n{}", kinds.join("\n")));
+        args.kind =
+            Some(asker.until("Kind", "one", |text| InitKind::ALL.into_iter().find(|kind| kind.name() == text))?);
+    }
+    let is_cache = args.kind == Some(InitKind::Cache);
+    if args.kind == Some(InitKind::Versions) {
+        args.base = Some(asker.text("Command that starts the first version, with {port} for its port", None)?);
+        args.head = Some(asker.text("Command that starts the second one", None)?);
+    } else {
+        args.command = Some(asker.text("Command that starts the server, with {port} for its port", None)?);
+    }
+    if args.kind == Some(InitKind::Proxy) && args.proxy.is_none() {
+        let question = "Command that starts the proxy, with {port} for its port and {next_port} for the server's";
+        args.proxy = Some(asker.text(question, None)?);
+    }
+    let has_port = [&args.command, &args.base].into_iter().flatten().all(|command| command.contains("{port}"));
+    if args.port.is_none() && !has_port {
+        args.port = Some(Given(Ok(asker.until("Port it listens on", "", |text| port(text).ok())?)));
+    }
+    if args.protocol.is_none() {
+        args.protocol = Some(asker.text("Protocol", Some(if is_cache { "memcached" } else { "http" }))?);
+    }
+    let has_path = args.protocol.as_deref().is_some_and(|protocol| ["http", "https"].contains(&protocol));
+    if args.path.is_none() && has_path {
+        args.path = Some(asker.text("Path to request", Some("/"))?);
+    }
+    Ok(())
+}
+
+struct Asker<'a, R> {
+    input: &'a mut R,
+}
+
+impl<R: BufRead> Asker<'_, R> {
+    /// An answer that is not empty, or what is meant by an empty one.
+    fn text(&mut self, question: &str, default: Option<&str>) -> Result<String, Problem> {
+        self.until(question, default.unwrap_or_default(), |text| (!text.is_empty()).then(|| text.to_owned()))
+    }
+
+    /// Asks until an answer can be used.
+    fn until<T>(
+        &mut self,
+        question: &str,
+        default: &str,
+        mut usable: impl FnMut(&str) -> Option<T>,
+    ) -> Result<T, Problem> {
+        let choice = if default.is_empty() { String::new() } else { format!(" [{default}]") };
+        loop {
+            output::ask(&format!("{question}{choice}: "));
+            let mut line = String::new();
+            let read = self.input.read_line(&mut line).map_err(crate::message::machine)?;
+            if read == 0 {
+                return Err(Problem::text(Exit::Usage, format!("no answer to `{question}`"))
+                    .hint("answer, or pass flags: `quintain init --help`"));
+            }
+            let text = if line.trim().is_empty() { default } else { line.trim() };
+            match usable(text) {
+                Some(value) => return Ok(value),
+                None => output::message(&format!("`{text}` does not answer this")),
+            }
+        }
+    }
+}

@@ -1,0 +1,189 @@
+//! The text of a study, with comments for who has never seen one.
+
+use std::path::Path;
+
+use study::spec::Protocol;
+use study::words;
+
+use super::Draft;
+use crate::cli::InitKind;
+
+/// A study of `draft`, run as `runnable`.
+pub(super) fn of(draft: &Draft, runnable: &str) -> String {
+    [head(draft, runnable), subject(draft), load(draft), rest(draft)].concat()
+}
+
+/// As TOML has a text: the escapes of JSON are among its own.
+fn text(value: &str) -> String {
+    serde_json::Value::from(value).to_string()
+}
+
+/// What a command starts, short enough for a question.
+fn program(command: &str) -> String {
+    let first = words::split(command).ok().and_then(|words| words.into_iter().next()).unwrap_or_default();
+    Path::new(&first).file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
+}
+
+/// The name of a proxy in the study: of its program, what a key may have.
+fn proxy_name(draft: &Draft) -> String {
+    let name = program(&draft.proxy);
+    let name = name.chars().map(|letter| if letter.is_ascii_alphanumeric() || letter == '-' { letter } else { '-' });
+    let name = name.collect::<String>().trim_matches('-').to_lowercase();
+    let is_name = name.starts_with(|letter: char| letter.is_ascii_alphabetic()) && name != "direct";
+    if is_name { name } else { "proxy".to_owned() }
+}
+
+fn head(draft: &Draft, runnable: &str) -> String {
+    let server = program(&draft.command);
+    let question = match draft.kind {
+        InitKind::One => format!("How fast is {server}, and how does it take more clients?"),
+        InitKind::Versions => "Which version is faster, base or head?".to_owned(),
+        InitKind::Proxy => format!("What does {} add to each request, and what does it use?", proxy_name(draft)),
+        InitKind::Cache => format!("How fast is {server}, and how often does it hit?"),
+        InitKind::Capacity => format!("How much load can {server} take?"),
+    };
+    format!(
+        "# {}\n#\n#   quintain check {runnable}          the plan, and how long it takes\n#   quintain run {runnable} --quick    a first look; claims no \
+         level of confidence\n#   quintain run {runnable}            the answer\n#   quintain help study{}every key\n#\n# \
+         Commands start in the directory of this file (of a directory `studies`, in the one above).\n\nquestion = {}\n\n\
+         [answer]\n{}\n",
+        about(draft.kind),
+        " ".repeat(runnable.len() + 6),
+        text(&question),
+        match draft.kind {
+            InitKind::One => "asks = \"growth\"\nof = \"clients\"",
+            InitKind::Versions => "asks = \"best\"\nof = \"version\"",
+            InitKind::Proxy => "asks = \"added\"",
+            InitKind::Cache => "asks = \"values\"",
+            InitKind::Capacity => "asks = \"capacity\"",
+        }
+    )
+}
+
+fn about(kind: InitKind) -> &'static str {
+    match kind {
+        InitKind::One => {
+            "One server, by itself: throughput and latency at several numbers of clients, a fresh process for every trial."
+        }
+        InitKind::Versions => {
+            "Two versions of a server, compared block by block: in each block both run once, in random order, each as a fresh process."
+        }
+        InitKind::Proxy => {
+            "The same requests straight to a server and through a proxy: in each block both routes are measured once, in random order."
+        }
+        InitKind::Cache => {
+            "A cache under a realistic workload: throughput, latency, and the hit ratio with the causes of misses."
+        }
+        InitKind::Capacity => {
+            "The highest rate of requests that keeps an objective, as a range between a rate that holds and one that fails."
+        }
+    }
+}
+
+fn subject(draft: &Draft) -> String {
+    let mut out = String::from("\n[subject]\n# build = \"make\"   # run once before the first trial\n");
+    out += &format!("command = {} # {{port}}: a free port for every trial\n", text(&draft.command));
+    if let Some(port) = draft.port {
+        out += &format!("port = {port} # fixed: nothing else may listen there\n");
+    }
+    out += "cpus = 1 # of the server; the generator has the others\n";
+    match draft.kind {
+        InitKind::Versions => {
+            out += &format!(
+                "\n# What differs in the other version.\n[subject.variants.head]\ncommand = {}\n",
+                text(&draft.head)
+            );
+        }
+        InitKind::Proxy => {
+            out += &format!(
+                "\n[proxy.{}]\ncommand = {} # {{next_port}}: that of the server behind it\n# cpus = 1   # of its own; without, it shares those of the \
+                 server\n",
+                proxy_name(draft),
+                text(&draft.proxy)
+            );
+        }
+        InitKind::One | InitKind::Cache | InitKind::Capacity => {}
+    }
+    out
+}
+
+fn load(draft: &Draft) -> String {
+    let mut out = format!("\n[load]\nprotocol = {}\n", text(draft.protocol.name()));
+    match draft.protocol {
+        Protocol::Http | Protocol::Https => {
+            out +=
+                &format!("path = {}\n# expect_body = \"ok\"   # any other body is then an error\n", text(&draft.path));
+        }
+        Protocol::Cache(_) | Protocol::Pingpong | Protocol::Journey => {}
+    }
+    if draft.protocol == Protocol::Https {
+        out += "insecure = true # any certificate will do; `ca_file` names those to trust\n";
+    }
+    if draft.share_cpus {
+        out += "share_cpus = true # this machine has one CPU, for server and generator\n";
+    }
+    let is_cache = matches!(draft.protocol, Protocol::Cache(_));
+    out += match draft.kind {
+        InitKind::Capacity => "clients = 64 # connections; requests are sent when they are due, answered or not\n",
+        _ => "clients = \"{clients}\" # connections; each sends its next request when it has its answer\n",
+    };
+    let warmup = match is_cache {
+        true => "warmup = { steady = \"10s\" } # until the hit ratio is steady, at most so long\n",
+        false => "warmup = \"500ms\"\n",
+    };
+    out += &match draft.kind {
+        InitKind::Capacity => format!(
+            "search = {{ objective = {}, resolution = 0.1, max_time = \"4m\" }}\n{warmup}stop = \"1s\" # of each trial of the search\n",
+            text(&draft.objective)
+        ),
+        _ => format!("{warmup}stop = \"1s\" # of each trial\n"),
+    };
+    if is_cache {
+        out += "\n# `quintain workload show --preset etc-2012` prints what it asks.\n[load.workload]\npreset = \"etc-2012\"\n";
+    }
+    out
+}
+
+fn rest(draft: &Draft) -> String {
+    let stop = |rule: &str| format!("\n[trials]\nstop = {{ {rule}, max_time = \"4m\" }}\n");
+    let quick = |clients: &str| {
+        format!("\n# A quick run.\n[quick.factors]\nclients = [{clients}]\n\n[quick.load]\nstop = \"500ms\"\n")
+    };
+    let figure =
+        |kind: &str, title: &str, keys: &str| format!("\n[[figure]]\nkind = \"{kind}\"\ntitle = \"{title}\"\n{keys}");
+    match draft.kind {
+        InitKind::One => [
+            "\n[factors]\nclients = [1, 8, 64]\n".to_owned(),
+            stop("metric = \"throughput\", relative = 0.03"),
+            figure("line", "Throughput over clients", "x = \"clients\"\ny = \"throughput\"\n"),
+            figure("line", "Latency over clients", "x = \"clients\"\ny = [\"latency_p50\", \"latency_p99\"]\n"),
+            quick("1, 64"),
+        ]
+        .concat(),
+        InitKind::Versions => [
+            "\n[factors]\nversion = [\"base\", \"head\"]\nclients = [64]\n".to_owned(),
+            stop("metric = \"throughput\", comparison = 0.03"),
+            figure("scatter", "Throughput, every trial", "x = \"version\"\ny = \"throughput\"\n"),
+            figure("quantiles", "Latency by quantile", "series = \"version\"\n"),
+            quick("64"),
+        ]
+        .concat(),
+        InitKind::Proxy => [
+            format!("\n[factors]\nthrough = [\"direct\", {}]\nclients = [16]\n", text(&proxy_name(draft))),
+            stop("metric = \"latency_p50\", min = 12"),
+            "\n[effects]\nmetrics = [] # each route is held against direct, block by block\n".to_owned(),
+            figure("added", "Added latency", "y = [\"latency_p50\", \"latency_p99\"]\n"),
+            quick("16"),
+        ]
+        .concat(),
+        InitKind::Cache => [
+            "\n[factors]\nclients = [50]\n".to_owned(),
+            stop("metric = \"throughput\", relative = 0.03"),
+            "\n[[table]]\ntitle = \"Speed and hits\"\nmetrics = [\"throughput\", \"latency_p50\", \"latency_p99\", \"hit_ratio\"]\n".to_owned(),
+            figure("scatter", "Hits over GETs, every trial", "x = \"clients\"\ny = \"hit_ratio\"\n"),
+            quick("50"),
+        ]
+        .concat(),
+        InitKind::Capacity => "\n# A quick run.\n[quick.load]\nstop = \"500ms\"\n".to_owned(),
+    }
+}

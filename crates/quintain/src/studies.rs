@@ -1,0 +1,272 @@
+//! `quintain studies`: what is built in, and copies of it to change.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+use serde_json::Value;
+use study::{ExpandOptions, Plan, Profile};
+
+use crate::built_in::{self, FILES};
+use crate::cli::{StudiesArgs, StudiesVerb};
+use crate::message::{Done, Exit, Problem};
+use crate::output;
+
+/// CPUs of a machine on which every level of every built-in study can run, to find all that one names.
+const LARGE: u32 = 256;
+
+/// What a built-in study is, for a list.
+#[derive(Debug, Serialize)]
+struct Listed {
+    name: &'static str,
+    question: String,
+    /// Programs that it needs, without a full run's; rows of those that are missing say so.
+    needs: BTreeSet<String>,
+    profiles: Vec<Time>,
+}
+
+/// How long a profile takes on this machine, by the estimate of `quintain check`.
+#[derive(Debug, Serialize)]
+struct Time {
+    profile: &'static str,
+    trials_min: u64,
+    trials_max: u64,
+    seconds_min: f64,
+    seconds_max: f64,
+}
+
+pub(crate) fn studies(args: StudiesArgs) -> Done {
+    match args.verb {
+        None => list(args.json)?,
+        Some(StudiesVerb::Show { name }) => output::data(text_of(&name)?.1)?,
+        Some(StudiesVerb::Copy { name, folder }) => copy(&name, folder.as_deref().unwrap_or(Path::new(".")))?,
+    }
+    Ok(Exit::Fine)
+}
+
+fn list(json: bool) -> Result<(), Problem> {
+    let cpus = crate::run::cpus(None)?.len() as u32;
+    let listed = built_in::names().map(|name| listed(name, cpus)).collect::<Result<Vec<_>, _>>()?;
+    if json {
+        return output::json(&listed);
+    }
+    let text = listed.iter().map(|study| {
+        let times = study.profiles.iter().map(|time| {
+            let [least, most] = [time.seconds_min, time.seconds_max].map(output::time_words);
+            let span = if least == most { most } else { format!("{least} to {most}") };
+            format!("{} {span}", time.profile)
+        });
+        let times = times.collect::<Vec<_>>().join(", ");
+        let needs = study.needs.iter().map(String::as_str).collect::<Vec<_>>().join(", ");
+        let needs = if needs.is_empty() { "nothing else".to_owned() } else { needs };
+        format!("{}\n  {}\n  time   {times}\n  needs  {needs}\n", study.name, study.question)
+    });
+    output::data(&text.collect::<Vec<_>>().join("\n"))?;
+    output::message("\nrun one with `quintain run NAME`; copy it here to change it with `quintain studies copy NAME`");
+    Ok(())
+}
+
+fn listed(name: &'static str, cpus: u32) -> Result<Listed, Problem> {
+    let mut profiles = Vec::new();
+    let mut needs = BTreeSet::new();
+    for profile in [Profile::Quick, Profile::Default, Profile::Full] {
+        let plan = plan(name, profile, cpus)?;
+        let effort = plan.estimate();
+        profiles.push(Time {
+            profile: profile.name(),
+            trials_min: effort.trials_min,
+            trials_max: effort.trials_max,
+            seconds_min: effort.seconds_min,
+            seconds_max: effort.seconds_max,
+        });
+        if profile != Profile::Full {
+            needs.extend(programs(&plan));
+        }
+    }
+    Ok(Listed { name, question: plan(name, Profile::Default, cpus)?.question, needs, profiles })
+}
+
+/// A built-in study by its name, with its text.
+fn text_of(name: &str) -> Result<(&'static str, &'static str), Problem> {
+    let found = built_in::names().find(|known| *known == name).and_then(|name| Some((name, built_in::study(name)?)));
+    found.ok_or_else(|| {
+        let problem = Problem::text(Exit::Usage, format!("no built-in study `{name}`"));
+        match config::nearest::nearest(name, built_in::names()) {
+            Some(near) => problem.hint(format!("did you mean `{near}`?")),
+            None => problem.hint(format!("available: {}", built_in::names().collect::<Vec<_>>().join(", "))),
+        }
+    })
+}
+
+fn plan(name: &str, profile: Profile, machine_cpus: u32) -> Result<Plan, Problem> {
+    let (name, text) = text_of(name)?;
+    let options = ExpandOptions {
+        name: name.to_owned(),
+        seed: 1,
+        profile,
+        machine_cpus,
+        generators_apart: false,
+        sets: Vec::new(),
+    };
+    let plan = study::parse(text).and_then(|study| study::expand(&study, &options));
+    plan.map_err(|mistakes| crate::study_file::mistaken(Path::new(name), text, &mistakes))
+}
+
+/// The programs that a plan needs: those that commands name, and those that the build of a built-in server says it lacks.
+fn programs(plan: &Plan) -> BTreeSet<String> {
+    let mut programs = BTreeSet::new();
+    for point in &plan.points {
+        let of_proxies = point.proxies.iter().flat_map(|proxy| [Some(&proxy.command), proxy.build.as_ref()]);
+        for command in
+            [Some(&point.subject.command), point.subject.build.as_ref()].into_iter().chain(of_proxies).flatten()
+        {
+            let words = study::words::split(command).unwrap_or_default();
+            let program =
+                words.first().filter(|program| !program.contains('/') && *program != "quintain" && *program != "sh");
+            programs.extend(program.cloned());
+            let makefiles = words.iter().filter_map(|word| FILES.get(&format!("{word}/Makefile")));
+            programs.extend(makefiles.flat_map(|file| toolchains(file)));
+            programs.extend(toolchains(command));
+        }
+    }
+    // `go` beside `go 1.22` says nothing more.
+    let is_said = |program: &String| programs.iter().any(|other| other.starts_with(&format!("{program} ")));
+    programs.iter().filter(|program| !is_said(program)).cloned().collect()
+}
+
+/// What a build says that it lacks: `missing toolchain: go 1.22 or newer`.
+fn toolchains(build: &str) -> Vec<String> {
+    let said = build.split("missing toolchain: ").skip(1).filter_map(|rest| rest.split(['"', '\'']).next());
+    // What a package manager could not fetch is no program.
+    let programs = said.filter(|said| !said.contains(':') || said.contains("(Debian:"));
+    let named = programs.map(|said| {
+        let end = [" (", " of ", " with ", " or newer"].iter().filter_map(|end| said.find(end)).min();
+        said[..end.unwrap_or(said.len())].replace("$(CC)", "cc").replace("$(CXX)", "c++")
+    });
+    named.collect()
+}
+
+/// Copies a study to a directory, with all that it names.
+fn copy(name: &str, folder: &Path) -> Result<(), Problem> {
+    let paths = named(name)?;
+    let other = |path: &&&str| {
+        let place = folder.join(path);
+        place.exists() && !built_in::is_whole(&place, &FILES[**path])
+    };
+    let in_the_way =
+        paths.iter().filter(other).map(|path| format!("`{}`", folder.join(path).display())).collect::<Vec<_>>();
+    if !in_the_way.is_empty() {
+        return Err(Problem::text(Exit::Usage, format!("nothing copied, these differ: {}", in_the_way.join(", ")))
+            .hint(format!("choose another directory: `quintain studies copy {name} DIR`")));
+    }
+    for path in &paths {
+        let place = folder.join(path);
+        if !place.exists() {
+            built_in::write(&place, &FILES[*path]).map_err(|error| {
+                let text = format!("cannot write `{}`", place.display());
+                Problem::new(Exit::Usage, anyhow::Error::new(error).context(text))
+            })?;
+        }
+    }
+    let study = folder.join(built_in::STUDIES).join(format!("{name}.toml"));
+    output::message(&format!("{} files; run it with `quintain run {}`", paths.len(), runnable(&study)));
+    Ok(())
+}
+
+/// How `run` is told of a study.
+fn runnable(study: &Path) -> String {
+    study.strip_prefix(".").map(Path::to_path_buf).unwrap_or_else(|_| PathBuf::from(study)).display().to_string()
+}
+
+/// The packed files of a study: its own, every file that one of its plans names, and the directory of every server.
+fn named(name: &str) -> Result<BTreeSet<&'static str>, Problem> {
+    let mut words = BTreeSet::new();
+    for profile in Profile::ALL {
+        let mut plan = plan(name, profile, LARGE)?;
+        plan.text.clear();
+        let plan = serde_json::to_value(plan).map_err(|error| Problem::new(Exit::Machine, error))?;
+        texts(&plan, &mut words);
+    }
+    let servers = words.iter().filter_map(|word| {
+        let server = word.strip_prefix("subjects/")?.split('/').next()?;
+        (!server.is_empty()).then(|| format!("subjects/{server}/"))
+    });
+    let mut servers = servers.collect::<BTreeSet<_>>();
+    // Those in Rust are one workspace, which is not built without its members.
+    let manifest =
+        |path: &str| path.strip_suffix("Cargo.toml").filter(|folder| *folder != "subjects/").map(str::to_owned);
+    let members = FILES
+        .keys()
+        .filter(|path| path.starts_with("subjects/"))
+        .filter_map(|path| manifest(path))
+        .collect::<BTreeSet<_>>();
+    let workspace = !servers.is_disjoint(&members);
+    if workspace {
+        servers.extend(members);
+    }
+    let own = format!("{}/{name}.toml", built_in::STUDIES);
+    let wanted = |path: &str| {
+        path == own
+            || words.contains(path)
+            || servers.iter().any(|server| path.starts_with(server.as_str()))
+            || (workspace && ["subjects/Cargo.toml", "subjects/Cargo.lock"].contains(&path))
+            || (!servers.is_empty() && path == "subjects/.gitignore")
+    };
+    Ok(FILES.keys().map(String::as_str).filter(|path| wanted(path)).collect())
+}
+
+/// Every word of every text in a value.
+fn texts(value: &Value, words: &mut BTreeSet<String>) {
+    match value {
+        Value::String(text) => words.extend(text.split_whitespace().map(str::to_owned)),
+        Value::Array(values) => values.iter().for_each(|value| texts(value, words)),
+        Value::Object(values) => values.values().for_each(|value| texts(value, words)),
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_build_lacks() {
+        let said = |text: &str| toolchains(&format!("@x || {{ echo \"missing toolchain: {text}\" >&2; exit 1; }}\n"));
+        for (text, expected) in [
+            ("$(CC)", Some("cc")),
+            ("$(CXX) with C++20 coroutines", Some("c++")),
+            ("go 1.22 or newer", Some("go 1.22")),
+            ("java and javac of 17 or newer", Some("java and javac")),
+            ("mvn (Debian: maven)", Some("mvn")),
+            ("uvicorn: pip cannot install it (see above)", None),
+        ] {
+            assert_eq!(said(text).first().map(String::as_str), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn every_built_in_study_has_a_line_and_files_that_are_there() {
+        let root = tempfile::tempdir().unwrap();
+        for name in built_in::names() {
+            let line = listed(name, 4).unwrap();
+            assert!(line.question.ends_with('?') && line.profiles.len() == 3, "{line:?}");
+            for path in named(name).unwrap() {
+                built_in::write(&root.path().join(path), &FILES[path]).unwrap();
+            }
+            for profile in Profile::ALL {
+                let missing = lab::missing_files(&plan(name, profile, LARGE).unwrap(), root.path());
+                assert_eq!(missing, Vec::<String>::new(), "{name}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_copy_has_what_its_study_names_and_no_more() {
+        let volley = named("volley").unwrap();
+        assert!(volley.contains("subjects/c-epoll/main.c") && volley.contains("subjects/Cargo.lock"), "{volley:?}");
+        assert!(!volley.iter().any(|path| path.starts_with("subjects/http-go/")), "{volley:?}");
+        let whip = named("whip").unwrap();
+        assert!(whip.contains("crates/wire/schemas/chess.wsdl") && !whip.contains("subjects/Cargo.toml"), "{whip:?}");
+        assert_eq!(named("cache-baseline").unwrap().into_iter().collect::<Vec<_>>(), ["studies/cache-baseline.toml"]);
+    }
+}

@@ -1,0 +1,81 @@
+//! `quintain init` on real servers, and on what is none.
+
+use crate::common::Folder;
+
+const SERVER: &str = "quintain serve http -p {port}";
+
+#[test]
+fn a_study_of_a_server_is_tried_written_checked_and_run() {
+    let folder = Folder::new();
+    let written = folder.quintain(&["init", "--command", SERVER, "--path", "/bytes/100"]).expect(0).out;
+    assert!(
+        written.contains("GET /bytes/100 answered with 200, ") && written.contains("wrote  server.toml"),
+        "{written}"
+    );
+    folder.quintain(&["check", "server"]).expect(0);
+    folder.quintain(&["run", "server", "--quick", "--set", "clients=1", "--set", "load.stop=100ms"]).expect(0);
+    let again = folder.quintain(&["init", "--command", SERVER]).expect(2).err;
+    assert!(again.contains("`server.toml` exists"), "{again}");
+}
+
+#[test]
+fn every_kind_is_tried_as_it_will_be_run() {
+    let folder = Folder::new();
+    for (flags, name, tried) in [
+        (&["--base", SERVER, "--head", "quintain serve http --threads 2 -p {port}"][..], "versions", 2),
+        (&["--command", "quintain serve cache -p {port}", "--protocol", "redis"], "cache", 1),
+        (
+            &["--command", "quintain serve pingpong -p {port}", "--protocol", "pingpong", "--kind", "capacity"],
+            "capacity",
+            1,
+        ),
+    ] {
+        let written = folder.quintain(&[&["init"], flags].concat()).expect(0).out;
+        assert_eq!(written.lines().filter(|line| line.starts_with("tried  ")).count(), tried, "{written}");
+        folder.quintain(&["check", name]).expect(0);
+    }
+    // A server stands in for a proxy: it answers, and that is all that is tried.
+    let proxy = "quintain serve http --host 127.0.0.1 -p {port} --seed {next_port}";
+    let written = folder.quintain(&["init", "in/front.toml", "--command", SERVER, "--proxy", proxy]).expect(0).out;
+    assert!(
+        written.contains("behind `quintain serve http --host") && written.contains("wrote  in/front.toml"),
+        "{written}"
+    );
+    folder.quintain(&["check", "in/front"]).expect(0);
+}
+
+#[test]
+fn what_cannot_be_is_told_all_at_once() {
+    let folder = Folder::new();
+    for flags in [
+        &[][..],
+        &["--command", "server > log", "--port", "0", "--path", "x", "--objective", "p98 < 5"],
+        &["--command", "./gone -p 1", "--base", "x {port}", "--protocol", "memcache"],
+        &["--kind", "proxy", "--command", SERVER, "--proxy", "haproxy -p 80"],
+    ] {
+        let ran = folder.quintain(&[&["init"], flags].concat()).expect(2);
+        insta::assert_snapshot!(
+            format!("init {}", flags.join("_")).replace(|c: char| !c.is_alphanumeric(), "_"),
+            ran.err
+        );
+    }
+}
+
+#[test]
+fn a_server_that_does_not_answer_is_not_written() {
+    let folder = Folder::new();
+    let sh = |script: &str| format!("sh -c '{script}'");
+    let exits = sh("echo no database >&2; exit 1; : {port}");
+    for (command, protocol, words) in [
+        (exits.as_str(), "http", &["exited (exit 1) before port", "    no database"][..]),
+        ("quintain-no-such-program {port}", "http", &["`quintain-no-such-program` is not installed"]),
+        ("quintain serve pingpong -p {port}", "http", &["no valid response"]),
+        ("quintain serve http -p {port}", "redis", &["no valid response"]),
+    ] {
+        let ran = folder.quintain(&["init", "new/x.toml", "--command", command, "--protocol", protocol]).expect(3);
+        for words in words {
+            assert!(ran.err.contains(words), "{command}: {}", ran.err);
+        }
+        assert!(!folder.path().join("new").exists());
+    }
+}
