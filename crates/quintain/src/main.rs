@@ -33,6 +33,7 @@ mod runs;
 mod serve;
 mod signals;
 mod study_file;
+mod verify;
 mod workload;
 
 use clap::Parser;
@@ -45,6 +46,7 @@ fn main() -> std::process::ExitCode {
         Verb::Load(args) => load::load(*args),
         Verb::Serve(args) => serve::serve(args),
         Verb::Check(args) => check::check(args),
+        Verb::Verify(args) => verify::verify(args),
         Verb::Runs(args) => runs::runs(args),
         Verb::Report(args) => report::report(args),
         Verb::Doctor(args) => doctor::doctor(args),
