@@ -11,8 +11,7 @@ use std::time::{Duration, Instant};
 use stats::Rng;
 
 use crate::built;
-use crate::conformance::process::{Process, until};
-use crate::conformance::server::{NotStarted, free_port};
+use crate::conformance::process::{Process, free_port, until};
 
 /// Commands sent at once.
 const BATCH: usize = 64;
@@ -214,9 +213,7 @@ fn is_installed(program: &str) -> bool {
 
 /// A server on a free port, once it listens.
 fn started(command: &str) -> Result<(Process, SocketAddr), String> {
-    let port = free_port().map_err(|error| match error {
-        NotStarted::Failed(why) | NotStarted::Unrunnable(why) => format!("error: {why}"),
-    })?;
+    let port = free_port()?;
     let command = command.replace("{port}", &port.to_string());
     let process = Process::start(&command, Path::new("."))?;
     let address = SocketAddr::from(([127, 0, 0, 1], port));

@@ -8,8 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use crate::built;
-use crate::conformance::process::{Process, until};
-use crate::conformance::server::{NotStarted, free_port};
+use crate::conformance::process::{Process, free_port, until};
 
 /// What the server may take beyond its cap, as `quintain serve cache --help` says it.
 const CONSTANT_BYTES: u64 = 4 << 20;
@@ -131,9 +130,7 @@ struct Run {
 }
 
 fn churn(request: &Request, server: &Path, backend: &str, cap_bytes: u64) -> Result<Run, String> {
-    let port = free_port().map_err(|error| match error {
-        NotStarted::Failed(why) | NotStarted::Unrunnable(why) => format!("error: {why}"),
-    })?;
+    let port = free_port()?;
     let evict = request.evict.as_ref().map_or(String::new(), |name| format!(" --evict {name}"));
     let command = format!(
         "'{}' serve cache -p {port} --backend {backend} --maxmem {cap_bytes}B --threads {}{evict}",

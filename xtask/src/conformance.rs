@@ -1,83 +1,82 @@
 //! `cargo xtask subjects`: whether servers keep `subjects/REQUIREMENTS.md`.
 //!
-//! A suite of cases runs against each server as a process; it knows nothing of its language. Every wait is bounded, and no
-//! server outlives the suite.
+//! The cases are those of `quintain verify`, with those of `subjects/http.toml` for HTTP; this builds and chooses servers, and says what came of them.
 
-mod cache;
-mod cases;
-mod http;
-mod kind;
-mod pingpong;
+mod caches;
 pub(crate) mod process;
-mod response;
-pub(crate) mod server;
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use cases::{Case, MANY, Miss};
-use kind::Kind;
+use lab::verify::{NotStarted, Order, Target};
+use study::cases::Case;
+use study::plan::SubjectPlan;
+use study::verification::{CaseOutcome, CaseResult, SUITES, Suite};
+
 use process::Process;
 pub(crate) use process::{BOUND, become_bound};
-use server::LastWords;
 
 /// A build that takes longer is stuck: the slowest compiles a few crates.
 const BUILD: Duration = Duration::from_secs(600);
+/// Open files of the cases with many connections, here and in the servers, which inherit the limit.
+const FILES: u64 = 4_000;
+/// The pages of the subjects of HTTP.
+const PAGES: &str = "subjects/http.toml";
 
 /// What the command line asks for.
 #[derive(Debug, Default, PartialEq)]
 struct Request {
     names: Vec<String>,
     command: Option<String>,
-    kind: Option<Kind>,
+    kind: Option<Suite>,
     cases: Vec<String>,
     help: bool,
 }
 
 /// What came of one server.
 enum Outcome {
-    /// It was checked: the cases that were looked at, and those that did not pass.
-    Checked { passed: usize, misses: Vec<(&'static str, Miss)> },
+    /// It was checked.
+    Checked(Vec<CaseResult>),
     /// It cannot be built or run here.
     Skipped(String),
-    /// It does not build.
+    /// It does not build, or does not start.
     Broken(String),
 }
 
 /// Builds and checks the subjects named, or all; the error says how many do not conform.
 pub fn run(arguments: &[String]) -> Result<(), String> {
     let request = parse(arguments)?;
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("xtask lies in the repository");
+    let pages = pages(root)?;
     if request.help {
-        println!("{}", help());
+        println!("{}", help(&pages));
         return Ok(());
     }
-    check_known(&request.cases)?;
+    check_known(&request.cases, &pages)?;
     raise_open_files()?;
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("xtask lies in the repository");
 
     let mut outcomes = Vec::new();
     if let Some(command) = &request.command {
         let directory = std::env::current_dir().map_err(|error| format!("the current folder: {error}"))?;
-        let kind = request.kind.unwrap_or_default();
-        outcomes.push(check(kind, command, &directory, &chosen(kind, &request.cases)));
+        let kind = request.kind.unwrap_or(Suite::Pingpong);
+        outcomes.push(check(kind, command, &directory, &request.cases, &pages));
         print(command, &outcomes[0]);
     }
-    let all_caches = request.kind == Some(Kind::Cache) && request.command.is_none() && request.names.is_empty();
-    for server in if all_caches { cache::standard()? } else { Vec::new() } {
-        outcomes.push(server.check(&chosen(Kind::Cache, &request.cases), root));
+    let all_caches = request.kind == Some(Suite::Cache) && request.command.is_none() && request.names.is_empty();
+    for server in if all_caches { caches::standard()? } else { Vec::new() } {
+        outcomes.push(server.check(&request.cases, root));
         print(server.name, &outcomes[outcomes.len() - 1]);
     }
     let names = if request.command.is_some() || all_caches { Vec::new() } else { present(root, &request.names)? };
     for name in names {
-        let kind = Kind::of_folder(&name);
-        let cases = chosen(kind, &request.cases);
-        if cases.is_empty() || request.kind.is_some_and(|wanted| wanted != kind) {
+        let kind = kind_of_folder(&name);
+        if chosen(kind, &request.cases, &pages).is_empty() || request.kind.is_some_and(|wanted| wanted != kind) {
             continue;
         }
         let outcome = match build(&name, root)? {
             Some(unbuilt) => unbuilt,
-            None => check(kind, &format!("subjects/{name}/{name} -p {{port}}"), root, &cases),
+            None => check(kind, &format!("subjects/{name}/{name} -p {{port}}"), root, &request.cases, &pages),
         };
         print(&name, &outcome);
         outcomes.push(outcome);
@@ -96,14 +95,14 @@ pub fn run(arguments: &[String]) -> Result<(), String> {
 impl Outcome {
     fn fails(&self) -> bool {
         match self {
-            Outcome::Checked { misses, .. } => misses.iter().any(|(_, miss)| matches!(miss, Miss::Failed(_))),
+            Outcome::Checked(cases) => cases.iter().any(|case| matches!(case.outcome, CaseOutcome::Failed(_))),
             Outcome::Skipped(_) => false,
             Outcome::Broken(_) => true,
         }
     }
 }
 
-fn help() -> String {
+fn help(pages: &[Case]) -> String {
     let mut text = "\
 Checks that servers keep subjects/REQUIREMENTS.md.
 
@@ -112,12 +111,12 @@ Usage: cargo xtask subjects [NAME...] [--kind KIND] [--case CASE]...
 
 Without a name every folder of subjects/ is built and checked, or those of a kind; `--kind cache` checks the release build of
 `quintain serve cache` on both backends, and memcached and redis-server where they are installed. A command is one that a shell could `exec`;
-its kind is ping-pong unless another is said."
+its kind is pingpong unless another is said."
         .to_owned();
-    for kind in Kind::ALL {
-        text += &format!("\n\nCases of {}:", kind.name());
-        for case in kind.cases() {
-            text += &format!("\n  {:<13} {}", case.name, case.promise);
+    for (kind, suite) in SUITES {
+        text += &format!("\n\nCases of {kind}:");
+        for (name, promise) in lab::verify::names(&order(suite, &[], pages)) {
+            text += &format!("\n  {name:<13} {promise}");
         }
     }
     text
@@ -133,13 +132,13 @@ fn parse(arguments: &[String]) -> Result<Request, String> {
             "--command" => request.command = Some(value()?),
             "--kind" => {
                 let name = value()?;
-                let kind = Kind::ALL.into_iter().find(|kind| kind.name() == name);
-                let names = Kind::ALL.map(Kind::name).join(", ");
+                let kind = SUITES.iter().find(|(known, _)| *known == name).map(|(_, kind)| *kind);
+                let names = SUITES.map(|(name, _)| name).join(", ");
                 request.kind = Some(kind.ok_or(format!("error: unknown kind `{name}`: there are {names}"))?);
             }
             "--case" => request.cases.push(value()?),
             unknown if unknown.starts_with('-') => {
-                return Err(format!("error: unknown flag `{unknown}`\n\n{}", help()));
+                return Err(format!("error: unknown flag `{unknown}`\n\nhint: `cargo xtask subjects --help`"));
             }
             name => request.names.push(name.to_owned()),
         }
@@ -151,15 +150,40 @@ fn parse(arguments: &[String]) -> Result<Request, String> {
     }
 }
 
+/// The cases of the pages that subjects of HTTP have.
+fn pages(root: &Path) -> Result<Vec<Case>, String> {
+    let text = fs::read_to_string(root.join(PAGES)).map_err(|error| format!("error: {PAGES}: {error}"))?;
+    study::cases::parse(&text).map_err(|all| all.iter().map(|one| one.in_file(PAGES) + "\n").collect())
+}
+
+/// What the subject in this folder speaks.
+fn kind_of_folder(name: &str) -> Suite {
+    if name.starts_with("http-") { Suite::Http } else { Suite::Pingpong }
+}
+
+/// What is checked of a kind of server.
+fn order(kind: Suite, names: &[String], pages: &[Case]) -> Order {
+    Order {
+        suite: Some(kind),
+        cases: if kind == Suite::Http { pages.to_vec() } else { Vec::new() },
+        names: names.to_vec(),
+        path: "/".to_owned(),
+        seed: 1,
+        seen_by_clients: false,
+    }
+}
+
 /// Whether each name is that of a case, of whatever kind.
-fn check_known(names: &[String]) -> Result<(), String> {
-    let known = |name: &String| Kind::ALL.iter().flat_map(|kind| kind.cases()).any(|case| case.name == name);
-    names.iter().find(|name| !known(name)).map_or(Ok(()), |name| Err(format!("error: unknown case `{name}`")))
+fn check_known(names: &[String], pages: &[Case]) -> Result<(), String> {
+    let all: Vec<String> = SUITES.iter().flat_map(|(_, kind)| chosen(*kind, &[], pages)).collect();
+    let unknown = names.iter().find(|name| !all.contains(name));
+    unknown.map_or(Ok(()), |name| Err(format!("error: unknown case `{name}`")))
 }
 
 /// The cases of a kind, or those named.
-fn chosen(kind: Kind, names: &[String]) -> Vec<&'static Case> {
-    kind.cases().iter().filter(|case| names.is_empty() || names.iter().any(|name| name == case.name)).collect()
+fn chosen(kind: Suite, names: &[String], pages: &[Case]) -> Vec<String> {
+    let all = lab::verify::names(&order(kind, &[], pages)).into_iter().map(|(name, _)| name);
+    all.filter(|name| names.is_empty() || names.contains(name)).collect()
 }
 
 /// The subjects to check: those named, or every folder with a Makefile.
@@ -195,32 +219,39 @@ fn build(name: &str, root: &Path) -> Result<Option<Outcome>, String> {
         .find_map(|prefix| Some(Outcome::Skipped(format!("{prefix} {}", make.confession(prefix)?))));
     Ok(Some(match skipped {
         Some(skipped) => skipped,
-        None => Outcome::Broken(format!("does not build ({status}){}", LastWords(&make.last_words()))),
+        None => Outcome::Broken(format!("does not build ({status}); its last words: {}", make.last_words())),
     }))
 }
 
-fn check(kind: Kind, command: &str, directory: &Path, cases: &[&'static Case]) -> Outcome {
-    let (mut passed, mut misses) = (0, Vec::new());
-    for case in cases {
-        match case.run(kind, command, directory) {
-            Ok(()) => passed += 1,
-            Err(Miss::Unrunnable(why)) => return Outcome::Skipped(format!("cannot run here: {why}")),
-            Err(miss) => misses.push((case.name, miss)),
-        }
+fn check(kind: Suite, command: &str, directory: &Path, names: &[String], pages: &[Case]) -> Outcome {
+    let plan = match SubjectPlan::of_command(command) {
+        Ok(plan) => SubjectPlan { stop_timeout_ns: 1_000_000_000, ..plan },
+        Err(why) => return Outcome::Broken(why),
+    };
+    let exe = match std::env::current_exe() {
+        Ok(exe) => exe,
+        Err(error) => return Outcome::Broken(format!("the path of this program: {error}")),
+    };
+    let target = Target::Command { exe: &exe, plan: &plan, directory };
+    match lab::verify::verify(&order(kind, names, pages), target, &|| false, &mut |_| {}) {
+        Ok(verification) => Outcome::Checked(verification.cases),
+        Err(why @ NotStarted::Unrunnable(_)) => Outcome::Skipped(why.to_string()),
+        Err(why) => Outcome::Broken(why.to_string()),
     }
-    Outcome::Checked { passed, misses }
 }
 
 /// The row of a server, and a line for each case that it did not pass.
 fn print(name: &str, outcome: &Outcome) {
     match outcome {
-        Outcome::Checked { passed, misses } => {
+        Outcome::Checked(cases) => {
             let verdict = if outcome.fails() { "FAILS" } else { "conforms" };
-            println!("{name:<19} {passed:>3} of {:<3} {verdict}", passed + misses.len());
-            for (case, miss) in misses {
-                match miss {
-                    Miss::Failed(why) => println!("    {case}: {why}"),
-                    Miss::NotChecked(why) | Miss::Unrunnable(why) => println!("    {case}: not checked: {why}"),
+            let passed = cases.iter().filter(|case| case.outcome == CaseOutcome::Ok).count();
+            println!("{name:<19} {passed:>3} of {:<3} {verdict}", cases.len());
+            for case in cases {
+                match &case.outcome {
+                    CaseOutcome::Ok => {}
+                    CaseOutcome::Failed(miss) => println!("    {}: {miss}", case.name),
+                    CaseOutcome::Skipped { reason } => println!("    {}: not checked: {reason}", case.name),
                 }
             }
         }
@@ -232,7 +263,7 @@ fn print(name: &str, outcome: &Outcome) {
 /// Makes room for the connections of the suite, here and in the servers, which inherit the limit.
 fn raise_open_files() -> Result<(), String> {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-    let wanted = 4 * MANY as u64;
+    let wanted = FILES;
     let limit = getrlimit(Resource::Nofile);
     if limit.current.is_none_or(|current| current >= wanted) {
         return Ok(());
@@ -262,25 +293,23 @@ mod tests {
         for wrong in [&["--command"][..], &["--command", "x"], &["go", "--command", "x {port}"], &["--caes", "zero"]] {
             assert!(parse(&words(wrong)).is_err(), "{wrong:?}");
         }
-        assert!(check_known(&words(&["zero", "nought"])).is_err());
-        assert!(parse(&words(&["--kind", "htpp"])).unwrap_err().ends_with("there are ping-pong, http, cache"));
+        assert!(parse(&words(&["--kind", "htpp"])).unwrap_err().ends_with("there are pingpong, http, cache"));
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
         assert!(present(root, &words(&["no-such-subject"])).unwrap_err().contains("c-threaded"));
     }
 
     #[test]
     fn cases_are_those_of_the_kind() {
-        let names =
-            |kind, wanted: &[&str]| chosen(kind, &words(wanted)).iter().map(|case| case.name).collect::<Vec<_>>();
-        assert_eq!(names(Kind::Http, &["zero", "reset", "head"]), ["head", "reset"]);
-        assert_eq!(names(Kind::PingPong, &["head"]), Vec::<&str>::new());
-        assert_eq!(names(Kind::PingPong, &[]).len(), 14);
-        assert_eq!((Kind::of_folder("http-go"), Kind::of_folder("go")), (Kind::Http, Kind::PingPong));
-    }
-
-    #[test]
-    fn help_names_every_case() {
-        let cases = Kind::ALL.iter().flat_map(|kind| kind.cases());
-        assert!(cases.into_iter().all(|case| help().contains(case.name) && help().contains(case.promise)));
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+        let pages = pages(root).unwrap();
+        let names = |kind, wanted: &[&str]| chosen(kind, &words(wanted), &pages);
+        assert_eq!(names(Suite::Http, &["zero", "reset", "head", "answers"]), ["head", "answers", "reset"]);
+        assert_eq!(names(Suite::Pingpong, &["head"]), Vec::<String>::new());
+        assert_eq!(names(Suite::Pingpong, &[]).len(), 15);
+        assert_eq!((kind_of_folder("http-go"), kind_of_folder("go")), (Suite::Http, Suite::Pingpong));
+        let text = help(&pages);
+        assert!(names(Suite::Http, &[]).iter().all(|name| text.contains(name)));
+        assert!(check_known(&words(&["zero", "bytes"]), &pages).is_ok());
+        assert!(check_known(&words(&["zero", "nought"]), &pages).is_err());
     }
 }

@@ -50,6 +50,9 @@ fn main() -> ExitCode {
         "hit-ratio" => hit_ratio::run(rest),
         "planted" => planted::run(rest),
         "subjects" => conformance::run(rest),
+        // What the lab starts this program as: the step that becomes a server, and the watchdog.
+        "exec" => exec(rest),
+        "watchdog" => lab::watchdog::run(std::io::stdin().lock()).map_err(|error| error.to_string()),
         conformance::BOUND => conformance::become_bound(rest),
         "help" | "--help" | "-h" => {
             println!("{HELP}");
@@ -67,4 +70,12 @@ fn main() -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+/// As `quintain exec`: becomes a command that ends with its parent.
+fn exec(arguments: &[String]) -> Result<(), String> {
+    let [flag, parent, dashes, command @ ..] = arguments else { return Err("error: `exec` is for the lab".to_owned()) };
+    let parent = parent.parse().ok().filter(|_| flag == "--parent" && dashes == "--");
+    let command: Vec<std::ffi::OsString> = command.iter().map(Into::into).collect();
+    Err(lab::exec::become_command(&[], parent, &command).to_string())
 }

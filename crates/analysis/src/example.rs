@@ -810,6 +810,7 @@ fn point(server: &str, cores: i64, clients: i64) -> Point {
             port: None,
             ready_timeout_ns: 5_000_000_000,
             stop_timeout_ns: 2_000_000_000,
+            verify: None,
         },
         proxies: Vec::new(),
         proxy_cpus: 0,

@@ -205,6 +205,9 @@ fn state(run: &Run, point: usize, measured: usize, failures: &[FailureCount]) ->
                 let last = output_tail.trim_end().lines().next_back().unwrap_or("no output");
                 RowState::Failed { reason: format!("build failed: {last}") }
             }
+            Some(BuildOutcome::Unverified { case, reason }) => {
+                RowState::Failed { reason: format!("breaks its contract: {case}: {reason}") }
+            }
             _ => RowState::Skipped { reason: "no trial finished".to_owned() },
         },
         // The subject says so itself, and once is enough: no failure of what is measured.

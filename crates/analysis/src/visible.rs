@@ -48,6 +48,7 @@ pub(crate) fn run(run: &Run) -> Cow<'_, Run> {
         BuildOutcome::Ready => false,
         BuildOutcome::Skipped { reason: text }
         | BuildOutcome::Unrunnable { reason: text }
+        | BuildOutcome::Unverified { reason: text, .. }
         | BuildOutcome::Failed { output_tail: text } => matches!(visible(text), Cow::Owned(_)),
     };
     if !run.builds.iter().any(|build| hidden(&build.outcome)) {
@@ -59,6 +60,7 @@ pub(crate) fn run(run: &Run) -> Cow<'_, Run> {
             BuildOutcome::Ready => {}
             BuildOutcome::Skipped { reason: text }
             | BuildOutcome::Unrunnable { reason: text }
+            | BuildOutcome::Unverified { reason: text, .. }
             | BuildOutcome::Failed { output_tail: text } => show(text),
         }
     }

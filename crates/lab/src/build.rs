@@ -11,6 +11,7 @@ use crate::clock;
 use crate::end::unrunnable;
 use crate::hooks::{Hooks, LabError, Options, Phase, Progress};
 use crate::process::{Exit, Launch, Supervisor};
+use crate::verify;
 
 /// A build that takes longer has hung.
 const PATIENCE: Duration = Duration::from_secs(30 * 60);
@@ -72,7 +73,25 @@ pub fn build_all(plan: &Plan, options: &Options, hooks: &mut Hooks<'_>) -> Resul
             }
         }
     }
-    Ok(builds.into_iter().map(|(_, build)| build).collect())
+    let mut builds: Vec<Build> = builds.into_iter().map(|(_, build)| build).collect();
+    // On a cluster servers are started by its nodes, which do not verify.
+    if options.cluster.is_none() {
+        let progress = &mut *hooks.progress;
+        let mut begins = |point| {
+            progress(&Progress {
+                phase: Phase::Verify,
+                point,
+                block: 0,
+                order: 0,
+                step: None,
+                trials_done: 0,
+                live: None,
+            });
+        };
+        let verified = verify::builds(plan, &builds, options, hooks.interrupted, &mut begins);
+        builds.extend(verified);
+    }
+    Ok(builds)
 }
 
 /// The build commands of a point, each with its working directory.

@@ -73,6 +73,8 @@ pub struct Progress {
 pub enum Phase {
     /// Building the subject of this point.
     Build,
+    /// The contract of the subject is verified.
+    Verify,
     /// Starting the subject, until its port answers.
     Start,
     /// Loading it, not measuring yet.

@@ -45,6 +45,7 @@ mod tests;
 mod threads;
 pub mod topology;
 mod trial;
+pub mod verify;
 pub mod watchdog;
 mod wire;
 pub mod worktree;

@@ -18,7 +18,8 @@ use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::process::{
-    Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, kill_process_group, pidfd_open, pidfd_send_signal, waitid,
+    Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, kill_process, kill_process_group, pidfd_open, pidfd_send_signal,
+    waitid,
 };
 
 use crate::clock;
@@ -235,13 +236,16 @@ impl Child {
         self.pid.as_raw_pid().cast_unsigned()
     }
 
-    /// Its process number and those of all that it has started, as far as they carry its mark.
+    /// Its process number and those of all that it has started, as far as they carry its mark or are of its group: a program that writes its
+    /// title over its environment, as nginx does, has lost the mark.
     pub(crate) fn family(&self) -> Vec<u32> {
         let mut family = vec![self.pid()];
         if let (Some((_, mark)), Ok(processes)) = (&self.family, std::fs::read_dir("/proc")) {
             let number = |entry: &std::fs::DirEntry| entry.file_name().to_str()?.parse::<u32>().ok();
             // What has ended has no environment any more.
-            let marked = processes.flatten().filter(|entry| carries(&entry.path(), mark));
+            let marked = processes
+                .flatten()
+                .filter(|entry| carries(&entry.path(), mark) || is_of_group(&entry.path(), self.pid()));
             family.extend(marked.filter_map(|entry| number(&entry)).filter(|pid| *pid != self.pid()));
         }
         family
@@ -286,6 +290,29 @@ impl Child {
         }
         self.kill();
         Stopped::Forced(timeout)
+    }
+
+    /// Asks the process to end (SIGTERM), and not what it has started: ending that is its own duty.
+    pub(crate) fn terminate(&self) -> io::Result<()> {
+        Ok(kill_process(self.pid, Signal::TERM)?)
+    }
+
+    /// Waits until it and all of its family have ended; the error says what is left after `limit`, which is killed then.
+    pub(crate) fn wait_gone(&mut self, limit: Duration) -> Result<(), String> {
+        let deadline = clock::now() + limit;
+        // Not `wait`, which ends the family of what has ended.
+        let has_ended = self.exit.is_some() || wait_readable(&[self.pidfd()], limit)[0];
+        while has_ended && self.family().len() > 1 && clock::now() < deadline {
+            std::thread::sleep(Duration::from_millis(2));
+        }
+        if !has_ended {
+            return Err(format!("it did not end within {limit:?}: processes left: {}", self.family().len()));
+        }
+        self.wait(Duration::ZERO);
+        match self.left {
+            0 => Ok(()),
+            left => Err(format!("its children did not end within {limit:?}: processes left: {left}")),
+        }
     }
 
     /// Ends it and its family at once.
@@ -371,6 +398,15 @@ pub(crate) fn kill_marked(mark: &str) {
 fn carries(process: &Path, mark: &str) -> bool {
     let environment = std::fs::read(process.join("environ")).unwrap_or_default();
     environment.split(|byte| *byte == 0).any(|entry| entry.starts_with(mark.as_bytes()))
+}
+
+/// Whether the process of this folder of `/proc` is of this group and has not ended: of a zombie only its parent has not asked how.
+fn is_of_group(process: &Path, group: u32) -> bool {
+    let stat = std::fs::read_to_string(process.join("stat")).unwrap_or_default();
+    // After the name, which may hold anything, in brackets: state, parent, group.
+    let mut fields = stat.rsplit(") ").next().unwrap_or_default().split(' ');
+    let runs = fields.next().is_some_and(|state| !["Z", "X"].contains(&state));
+    runs && fields.nth(1).and_then(|field| field.parse().ok()) == Some(group)
 }
 
 fn kill_marked_once(mark: &str) -> usize {

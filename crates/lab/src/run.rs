@@ -130,6 +130,7 @@ fn not_runnable(plan: &Plan, builds: &[Build]) -> Vec<Option<String>> {
             BuildOutcome::Skipped { reason } => format!("skipped: {reason}"),
             BuildOutcome::Unrunnable { reason } => format!("cannot run here: {reason}"),
             BuildOutcome::Failed { .. } => format!("`{}` failed", build.command),
+            BuildOutcome::Unverified { case, reason } => format!("breaks its contract: {case}: {reason}"),
         };
         for &point in &build.points {
             if let Some(end) = ends.get_mut(point) {

@@ -257,17 +257,9 @@ fn start_server(order: &Serve, ground: Ground<'_>, second_port: u16, known: &mut
     let words = words::split(&plan.command).map_err(|mistake| failed(FailureKind::Start, mistake.to_string()))?;
     // Behind a proxy it is reached from its own machine alone.
     let address = if order.point.proxies.is_empty() { order.address } else { IpAddr::V4(Ipv4Addr::LOCALHOST) };
-    let fill = |word: &str, port: u16| {
-        study::fill(word, |name| match name {
-            "address" => Some(address.to_string()),
-            "port" => Some(port.to_string()),
-            "second_port" => Some(second_port.to_string()),
-            _ => None,
-        })
-    };
     let server = Server {
         command: &plan.command,
-        words: &|port| Ok(words.iter().map(|word| fill(word, port)).collect()),
+        words: &|port| Ok(filled(&words, address, port, second_port)),
         environment: &|_| plan.environment.clone(),
         directory: ground.directory.join(plan.directory.as_deref().unwrap_or("")),
         cpus: &order.cpus,
@@ -281,6 +273,19 @@ fn start_server(order: &Serve, ground: Ground<'_>, second_port: u16, known: &mut
     let started = server.start(ground.supervisor, ground.interrupted, &mut known.subject)?;
     known.ready_ns = Some(started.ready_ns);
     Ok(started)
+}
+
+/// The words of a command with what the lab knows of its address and ports.
+pub(crate) fn filled(words: &[String], address: IpAddr, port: u16, second_port: u16) -> Vec<String> {
+    let fill = |word: &String| {
+        study::fill(word, |name| match name {
+            "address" => Some(address.to_string()),
+            "port" => Some(port.to_string()),
+            "second_port" => Some(second_port.to_string()),
+            _ => None,
+        })
+    };
+    words.iter().map(fill).collect()
 }
 
 /// What stands between generator and server, the generator's neighbour first. What of it had been started when one could not be is

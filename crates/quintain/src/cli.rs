@@ -22,6 +22,8 @@ pub(crate) struct Cli {
 
 const EXIT_CODES: &str = "Exit codes: 0 success, 1 a gate failed (`compare --fail-if`) or findings (`contract check --strict`), 2 usage error, \
                           3 server under test failed, 4 not possible on this machine, 130 interrupted.\n\
+const EXIT_CODES: &str = "Exit codes: 0 success, 1 findings (`verify`, `contract check --strict`), 2 usage error, 3 server under test failed, \
+                          4 not possible on this machine, 130 interrupted.\n\
                           Results go to stdout, progress and diagnostics to stderr. Use `--json` in scripts.";
 
 #[derive(Debug, Subcommand)]
@@ -44,6 +46,10 @@ pub(crate) enum Verb {
     Runs(RunsArgs),
     /// Show the runs of a study on each machine by revision and time
     History(HistoryArgs),
+    /// Check that a server keeps its contract, before its speed is believed
+    Verify(VerifyArgs),
+    /// List the runs in the store
+    Runs(StoreArgs),
     /// Render the report of a stored run
     Report(ReportArgs),
     /// Check whether this machine, or each of a cluster, is fit for measurements
@@ -56,7 +62,7 @@ pub(crate) enum Verb {
     Adapter(AdapterArgs),
     /// Check contracts, explain violations, inspect an adapter's store
     Contract(ContractArgs),
-    /// Print help for a command, or the keys of a study (`quintain help study`)
+    /// Print help for a command, or the keys of a study (`quintain help study`) or a case file (`quintain help cases`)
     Help(HelpArgs),
     /// Print completions for a shell
     Completions(CompletionsArgs),
@@ -95,7 +101,7 @@ pub(crate) struct StoreArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct HelpArgs {
-    /// A command, or command and subcommand (`contract state`); or `study`, or one of its tables (`study load.stop`)
+    /// A command, or command and subcommand (`contract state`); or `study` or `cases`, or one of its tables (`study load.stop`)
     #[arg(value_name = "TOPIC")]
     pub(crate) topic: Vec<String>,
 }
@@ -329,6 +335,64 @@ pub(crate) struct StudyArgs {
 
 #[derive(Debug, Args)]
 #[command(after_help = format!("{STUDY_HELP}\n\n{RUN_CODES}"))]
+#[command(
+    after_help = "Exit codes: 0 all cases hold, 1 a case failed, 2 usage error, 3 the server could not be started.\n\
+                        `quintain help cases` prints the keys of a case file.\n\n\
+                        quintain verify --command './server -p {port}' --protocol http --cases mine.toml\n\
+                        quintain verify http://127.0.0.1:8080/health\n\
+                        quintain verify volley"
+)]
+pub(crate) struct VerifyArgs {
+    /// URL of a running server, or a study (file or name), each of whose servers is built and checked
+    pub(crate) target: Option<String>,
+    /// Start this server, a fresh process for each case; `{port}` is its port
+    #[arg(long, value_name = "COMMAND")]
+    pub(crate) command: Option<String>,
+    /// Built-in cases: pingpong, http, cache, none [default: those of the URL or study; none with `--command`]
+    #[arg(long, value_parser = suite)]
+    pub(crate) protocol: Option<ChosenSuite>,
+    /// Add the cases of this file (TOML)
+    #[arg(long, value_name = "FILE")]
+    pub(crate) cases: Vec<PathBuf>,
+    /// Check only the case of this name
+    #[arg(long = "case", value_name = "NAME")]
+    pub(crate) names: Vec<String>,
+    /// Path that the built-in HTTP cases request [default: that of the URL or study, or /]
+    #[arg(long, value_parser = request_path)]
+    pub(crate) path: Option<String>,
+    /// Random seed of the values in requests [default: from the clock]
+    #[arg(long)]
+    pub(crate) seed: Option<u64>,
+    /// List the cases and exit
+    #[arg(long)]
+    pub(crate) list: bool,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// The built-in cases that were chosen; `None`: none.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ChosenSuite(pub(crate) Option<study::verification::Suite>);
+
+fn suite(text: &str) -> Result<ChosenSuite, String> {
+    let suites = study::verification::SUITES;
+    match suites.iter().find(|(name, _)| *name == text) {
+        Some((_, suite)) => Ok(ChosenSuite(Some(*suite))),
+        None if text == "none" => Ok(ChosenSuite(None)),
+        None => Err(format!("expected one of {}, none", suites.map(|(name, _)| name).join(", "))),
+    }
+}
+
+fn request_path(text: &str) -> Result<String, String> {
+    match study::http::target(text) {
+        Ok(path) if path.starts_with('/') => Ok(path),
+        Ok(_) => Err("a path begins with `/`".to_owned()),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+#[derive(Debug, Args)]
 pub(crate) struct RunArgs {
     #[command(flatten)]
     pub(crate) study: StudyArgs,

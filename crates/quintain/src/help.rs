@@ -7,14 +7,16 @@ use crate::cli::{Cli, CompletionsArgs, HelpArgs, ManArgs};
 use crate::message::{Done, Exit, Problem};
 use crate::output;
 
-/// The topic that is no command.
-const KEYS: &str = "study";
+/// The topics that are no commands: files, with the help of their keys and the names of their tables.
+type OfFile = (&'static str, fn(Option<&str>) -> Option<String>, fn() -> Vec<&'static str>);
+const FILES: [OfFile; 2] =
+    [("study", keys::help, keys::names), ("cases", study::cases::keys::help, study::cases::keys::names)];
 
 pub(crate) fn help(args: &HelpArgs) -> Done {
     if let [first, tables @ ..] = args.topic.as_slice()
-        && first == KEYS
+        && let Some(file) = FILES.iter().find(|(name, ..)| name == first)
     {
-        return help_of_study(tables);
+        return help_of_file(file, tables);
     }
     let mut cli = Cli::command();
     cli.build();
@@ -24,7 +26,9 @@ pub(crate) fn help(args: &HelpArgs) -> Done {
         let known = visible.map(|known| known.get_name().to_owned()).collect::<Vec<_>>();
         let Some(found) = command.find_subcommand_mut(word) else {
             let problem = Problem::text(Exit::Usage, format!("unknown command `{word}`"));
-            return Err(problem.hint(format!("available: {}, and the keys of a study: `{KEYS}`", known.join(", "))));
+            return Err(
+                problem.hint(format!("available: {}, and the keys of files: `study`, `cases`", known.join(", ")))
+            );
         };
         command = found;
     }
@@ -32,11 +36,11 @@ pub(crate) fn help(args: &HelpArgs) -> Done {
     Ok(Exit::Fine)
 }
 
-fn help_of_study(tables: &[String]) -> Done {
+fn help_of_file((file, help, names): &OfFile, tables: &[String]) -> Done {
     let name = tables.first().map(String::as_str);
-    let Some(text) = keys::help(name) else {
-        let problem = Problem::text(Exit::Usage, format!("unknown table `{}` of a study", name.unwrap_or_default()));
-        return Err(problem.hint(format!("available: {}", keys::names().join(", "))));
+    let Some(text) = help(name) else {
+        let problem = Problem::text(Exit::Usage, format!("unknown table `{}` of `{file}`", name.unwrap_or_default()));
+        return Err(problem.hint(format!("available: {}", names().join(", "))));
     };
     output::data(&text)?;
     Ok(Exit::Fine)

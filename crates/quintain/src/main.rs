@@ -38,6 +38,7 @@ mod serve;
 mod signals;
 mod studies;
 mod study_file;
+mod verify;
 mod workload;
 
 use clap::Parser;
@@ -53,6 +54,7 @@ fn main() -> std::process::ExitCode {
         Verb::Check(args) => check::check(args),
         Verb::Init(args) => init::init(*args),
         Verb::Studies(args) => studies::studies(args),
+        Verb::Verify(args) => verify::verify(args),
         Verb::Runs(args) => runs::runs(args),
         Verb::History(args) => history::history(args),
         Verb::Report(args) => report::report(args),

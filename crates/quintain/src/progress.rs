@@ -77,12 +77,16 @@ impl Bar {
             BuildOutcome::Failed { output_tail } => {
                 self.line(&format!("build failed: `{}`\n{}", build.command, indent(output_tail)));
             }
+            BuildOutcome::Unverified { case, reason } => {
+                self.line(&format!("breaks its contract: `{}`: {case}: {reason}", build.command));
+            }
         }
     }
 
     pub(crate) fn show(&mut self, progress: &Progress) {
-        if progress.phase == Phase::Build {
-            self.bar.set_message(format!("building {}", self.label(progress.point).unwrap_or_default()));
+        if let Phase::Build | Phase::Verify = progress.phase {
+            let doing = if progress.phase == Phase::Build { "building" } else { "verifying" };
+            self.bar.set_message(format!("{doing} {}", self.label(progress.point).unwrap_or_default()));
             return;
         }
         // A search has steps, of which each gets a line when it has ended, in place of blocks.
@@ -101,7 +105,7 @@ impl Bar {
         }
         let label = self.label(progress.point).unwrap_or_default();
         let what = match progress.phase {
-            Phase::Build | Phase::Start => "starting",
+            Phase::Build | Phase::Verify | Phase::Start => "starting",
             Phase::Warmup => "warming up",
             Phase::Measure => "measuring",
             Phase::Stop => "stopping",

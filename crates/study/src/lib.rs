@@ -35,6 +35,7 @@
 
 mod asked;
 pub mod calls;
+pub mod cases;
 pub mod expand;
 pub mod gate;
 pub mod histogram;
@@ -61,6 +62,7 @@ pub mod spec;
 mod template;
 pub mod url;
 pub mod urls;
+pub mod verification;
 pub mod warning;
 pub mod words;
 pub mod workload;

@@ -183,6 +183,42 @@ pub struct SubjectPlan {
     pub ready_timeout_ns: u64,
     /// Time limit to exit after SIGTERM, ns.
     pub stop_timeout_ns: u64,
+    /// Whether its contract is verified before its trials; `None`: it is not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub verify: Option<VerifyPlan>,
+}
+
+/// What a subject is verified by before its trials, besides the cases of its protocol.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct VerifyPlan {
+    /// A case file, relative to the working directory of `run`; `None`: no other cases.
+    #[serde(default)]
+    pub cases: Option<String>,
+}
+
+impl SubjectPlan {
+    /// A server of which only the command is known.
+    ///
+    /// # Errors
+    /// The command is none, or has no `{port}`.
+    pub fn of_command(command: &str) -> Result<SubjectPlan, String> {
+        crate::words::check(command).map_err(|mistake| mistake.to_string())?;
+        if !crate::template::templates(command).iter().any(|(_, name)| *name == crate::template::PORT) {
+            return Err(format!("`{command}` has no `{{port}}`"));
+        }
+        Ok(SubjectPlan {
+            build: None,
+            command: command.to_owned(),
+            directory: None,
+            environment: BTreeMap::new(),
+            cpus: 0,
+            cpus_wanted: None,
+            port: None,
+            ready_timeout_ns: 10_000_000_000,
+            stop_timeout_ns: 2_000_000_000,
+            verify: None,
+        })
+    }
 }
 
 /// The load; the lab turns it into a [`crate::spec::LoadSpec`] once the port and the CPUs are known.
@@ -232,6 +268,14 @@ pub struct LoadPlan {
     pub window_ns: u64,
     /// Timeout of a request, ns.
     pub timeout_ns: u64,
+}
+
+impl LoadPlan {
+    /// The path of its first HTTP request; `/` where there is none.
+    pub fn path(&self) -> &str {
+        let first = self.http.as_ref().and_then(|http| http.requests.first());
+        first.map_or("/", |request| request.path.as_str())
+    }
 }
 
 fn one() -> u32 {

@@ -218,6 +218,13 @@ pub enum BuildOutcome {
         /// The last lines of its output.
         output_tail: String,
     },
+    /// It runs, and does not keep its contract.
+    Unverified {
+        /// The first case that failed.
+        case: String,
+        /// How, in one line.
+        reason: String,
+    },
 }
 
 /// Facts about the machine.

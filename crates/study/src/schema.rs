@@ -5,10 +5,11 @@ use schemars::{JsonSchema, Schema, schema_for};
 use crate::keys;
 use crate::node::{Order, Said};
 use crate::seam::{Heard, Told};
+use crate::verification::Verification;
 use crate::{LoadSpec, Measurement, Plan, Record, Run};
 
 /// The stem of each file in schemas/ that this crate owns, with its text.
-pub fn schemas() -> [(&'static str, String); 10] {
+pub fn schemas() -> [(&'static str, String); 11] {
     [
         ("run", text::<Run>()),
         ("record", text::<Record>()),
@@ -19,6 +20,7 @@ pub fn schemas() -> [(&'static str, String); 10] {
         ("generator-heard", text::<Heard>()),
         ("node-order", text::<Order>()),
         ("node-said", text::<Said>()),
+        ("verification", text::<Vec<Verification>>()),
         ("study", pretty(&keys::schema())),
     ]
 }

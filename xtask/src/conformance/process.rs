@@ -3,6 +3,7 @@
 
 use std::fs;
 use std::io::Read;
+use std::net::{Ipv4Addr, TcpListener};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -97,20 +98,6 @@ impl Process {
         until(limit, || self.ended())
     }
 
-    /// Waits until it and all of its family have ended; the error says what is left after `limit`.
-    pub(crate) fn wait_gone(&mut self, limit: Duration) -> Result<(), String> {
-        let gone = until(limit, || (self.ended().is_some() && self.members().is_empty()).then_some(()));
-        gone.ok_or_else(|| {
-            let (whom, count) = (if self.ended().is_some() { "its children" } else { "it" }, self.members().len());
-            format!("{whom} did not end within {limit:?}: processes left: {count}")
-        })
-    }
-
-    /// Sends SIGTERM to the process, not to what it has started: ending those is its own duty.
-    pub(crate) fn terminate(&self) -> Result<(), String> {
-        kill_process(self.group, Signal::TERM).map_err(|error| format!("cannot send SIGTERM: {error}"))
-    }
-
     /// The processes of its family that still run. A zombie has ended: only its parent has not asked how.
     pub(crate) fn members(&self) -> Vec<Pid> {
         // What has ended has no environment any more.
@@ -163,6 +150,12 @@ impl Drop for Process {
             let _ = self.child.wait();
         }
     }
+}
+
+/// A port that nobody listens on.
+pub(crate) fn free_port() -> Result<u16, String> {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).and_then(|listener| listener.local_addr());
+    listener.map(|address| address.port()).map_err(|error| format!("error: no free port: {error}"))
 }
 
 /// Looks until there is something to see; `None` after `limit`.

@@ -77,6 +77,7 @@ fn point() -> Point {
             port: None,
             ready_timeout_ns: 10_000_000_000,
             stop_timeout_ns: 2_000_000_000,
+            verify: None,
         },
         proxies: Vec::new(),
         proxy_cpus: 0,

@@ -50,6 +50,7 @@ fn point(command: &str) -> Point {
             port: None,
             ready_timeout_ns: 10_000_000_000,
             stop_timeout_ns: 10_000_000_000,
+            verify: None,
         },
         proxies: Vec::new(),
         proxy_cpus: 0,

@@ -142,6 +142,7 @@ fn builds(f: &Findings) -> Option<Table> {
             BuildOutcome::Skipped { reason } => ("skipped", Tone::Warning, reason.as_str()),
             BuildOutcome::Unrunnable { reason } => ("unrunnable", Tone::Warning, reason.as_str()),
             BuildOutcome::Failed { output_tail } => ("failed", Tone::Bad, output_tail.as_str()),
+            BuildOutcome::Unverified { reason, .. } => ("unverified", Tone::Bad, reason.as_str()),
         };
         let time = shown(build.elapsed_ns as f64, "ns");
         vec![Cell::new(&*build.command), Cell::new(word).tone(tone), Cell::new(time), Cell::sentence(words)]

@@ -7,7 +7,7 @@ use config::node::{Table, Value};
 use config::{Place, Report};
 
 use crate::expand::factors::Factor;
-use crate::plan::{Level, SubjectPlan};
+use crate::plan::{Level, SubjectPlan, VerifyPlan};
 use crate::section::Section;
 use crate::source::{Profile, in_profile};
 use crate::template::{self, PORT};
@@ -61,6 +61,7 @@ pub(crate) fn read(subject: &Section) -> Option<(SubjectPlan, Cpus)> {
     let build = build(subject);
     let cpus = cpus(subject);
     let (ready, stop) = (subject.duration_ns("ready_timeout"), subject.duration_ns("stop_timeout"));
+    let verify = verify(subject);
     let plan = SubjectPlan {
         build: build?,
         command: command?,
@@ -72,8 +73,19 @@ pub(crate) fn read(subject: &Section) -> Option<(SubjectPlan, Cpus)> {
         port: if has_port { Some(u16::try_from(port?).expect("its bounds fit 16 bits")) } else { None },
         ready_timeout_ns: ready?,
         stop_timeout_ns: stop?,
+        verify: verify?,
     };
     Some((plan, cpus?))
+}
+
+/// Whether it is verified: `true`, or a file with more cases.
+fn verify(subject: &Section) -> Option<Option<VerifyPlan>> {
+    match subject.filled("verify") {
+        Some((text, _)) if !["true", "false"].contains(&text.as_str()) => {
+            Some(optional(subject, "verify")?.map(|file| VerifyPlan { cases: Some(file) }))
+        }
+        _ => Some(subject.flag("verify")?.then(VerifyPlan::default)),
+    }
 }
 
 fn cpus(subject: &Section) -> Option<Cpus> {

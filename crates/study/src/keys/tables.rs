@@ -168,6 +168,13 @@ pub(crate) static SUBJECT: Keys = Keys {
         key("port", PORT, "8080", Means("a free port"), "a fixed port"),
         key("ready_timeout", TO_START, "\"5s\"", Is("\"10s\""), "time limit to listen on its port"),
         key("stop_timeout", TO_START, "\"1s\"", Is("\"2s\""), "time limit to exit after SIGTERM"),
+        key(
+            "verify",
+            Either(&[Flag, Text]),
+            "true",
+            Is("false"),
+            "checks before the trials that the server keeps the contract of its protocol, as `quintain verify` does; or a case file, for its cases in addition; a server that fails has no trials, and its row names the case",
+        ),
         key("variants", Variants, "{ }", NONE, "keys of this section that differ at a level of a factor"),
     ],
 };

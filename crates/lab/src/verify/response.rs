@@ -3,7 +3,7 @@
 
 use std::io::Read;
 
-use super::server::{Client, reason};
+use super::server::{Client, excerpt, reason};
 
 /// A head of a response may be so long, bytes.
 const HEAD_MAX: usize = 64 * 1024;
@@ -73,7 +73,7 @@ impl Client {
     /// How many bytes have come now; 0: the end.
     fn receive_some(&mut self) -> Result<usize, String> {
         let mut bytes = [0; 16 * 1024];
-        let got = self.stream.read(&mut bytes).map_err(|error| reason(&error))?;
+        let got = self.read(&mut bytes).map_err(|error| reason(&error))?;
         self.received.extend_from_slice(&bytes[..got]);
         Ok(got)
     }
@@ -87,12 +87,12 @@ impl Client {
             }
             looked = self.received.len().saturating_sub(mark.len() - 1);
             if self.received.len() > limit {
-                return Err(format!("{limit} bytes without the end of a head or a line: {}", excerpt(&self.received)));
+                return Err(format!("{limit} bytes without the end of a head or a line: {}", quoted(&self.received)));
             }
             if self.receive_some()? == 0 {
                 return match self.received.is_empty() {
                     true => Ok(None),
-                    false => Err(format!("the connection was closed after {}", excerpt(&self.received))),
+                    false => Err(format!("the connection was closed after {}", quoted(&self.received))),
                 };
             }
         }
@@ -131,16 +131,25 @@ impl Client {
         Ok(body)
     }
 
+    /// A line without its end, of at most so many bytes.
+    pub(super) fn line(&mut self, limit: usize) -> Result<Vec<u8>, String> {
+        let end = self.receive_until(b"\n", limit)?.ok_or("no response: the connection was closed")?;
+        let mut line: Vec<u8> = self.received.drain(..=end).collect();
+        line.pop();
+        line.pop_if(|last| *last == b'\r');
+        Ok(line)
+    }
+
     fn receive_line(&mut self) -> Result<String, String> {
         let end = self.receive_until(b"\r\n", HEAD_MAX)?.ok_or("the connection was closed in a chunked body")?;
         let line: Vec<u8> = self.received.drain(..end + 2).collect();
-        String::from_utf8(line[..end].to_vec()).map_err(|_| format!("a line that is no text: {}", excerpt(&line)))
+        String::from_utf8(line[..end].to_vec()).map_err(|_| format!("a line that is no text: {}", quoted(&line)))
     }
 }
 
 /// A head without its last empty line; `head`: the request had the method HEAD.
 fn parse(bytes: &[u8], head: bool) -> Result<Head, String> {
-    let text = std::str::from_utf8(bytes).map_err(|_| format!("a head that is no text: {}", excerpt(bytes)))?;
+    let text = std::str::from_utf8(bytes).map_err(|_| format!("a head that is no text: {}", quoted(bytes)))?;
     let mut lines = text.split("\r\n");
     let line = lines.next().unwrap_or_default();
     if line.is_empty() {
@@ -196,10 +205,8 @@ fn framing(status: u16, headers: &[(String, String)], head: bool) -> Result<Fram
     }
 }
 
-/// The begin of bytes, for a message.
-fn excerpt(bytes: &[u8]) -> String {
-    let shown = &bytes[..bytes.len().min(60)];
-    format!("`{}`{}", shown.escape_ascii(), if shown.len() < bytes.len() { "..." } else { "" })
+fn quoted(bytes: &[u8]) -> String {
+    format!("`{}`", excerpt(bytes))
 }
 
 #[cfg(test)]

@@ -6,124 +6,37 @@
 mod rows;
 
 use std::io::{ErrorKind, Read, Write};
-use std::path::Path;
 use std::thread;
 use std::time::Duration;
 
-use super::Outcome;
-use super::cases::{self, Case, Miss};
-use super::kind::Kind;
-use super::server::{Client, Server, reason};
+use super::server::{Client, Noise, Server, reason};
+use super::suite::{Check, Trouble};
 use rows::{Answer, Row, Whose};
 
-pub(super) const CASES: [Case; 16] = [
-    Case { name: "answers", promise: "what was stored is found, and deleted is gone", ends: false, check: answers },
-    Case {
-        name: "text",
-        promise: "memcached's text: limits, wrong lengths, junk and `noreply` leave the connection in step",
-        ends: false,
-        check: |server| converse(server, Speech::Text),
-    },
-    Case {
-        name: "resp",
-        promise: "RESP: inline commands, blank lines, wrong lengths and counts are answered or close",
-        ends: false,
-        check: |server| converse(server, Speech::Resp),
-    },
-    Case {
-        name: "http-cache",
-        promise: "HTTP: targets are decoded, ambiguous framing is refused",
-        ends: false,
-        check: http_cache,
-    },
-    Case {
-        name: "split",
-        promise: "every conversation is the same wherever it is cut in two, and byte by byte",
-        ends: false,
-        check: split,
-    },
-    Case {
-        name: "large",
-        promise: "a value of 500 kB comes back whole; one over the limit is swallowed and drops the older",
-        ends: false,
-        check: large,
-    },
-    Case {
-        name: "many-keys",
-        promise: "1,000 keys in one request are answered, and 10 MB of values behind them",
-        ends: false,
-        check: many_keys,
-    },
-    Case {
-        name: "pipelined",
-        promise: "5,000 requests in one write are answered in order",
-        ends: false,
-        check: pipelined,
-    },
-    Case {
-        name: "slow-reader",
-        promise: "a slow reader neither blocks other clients nor loses data",
-        ends: false,
-        check: slow_reader,
-    },
-    cases::CONNECTIONS,
-    cases::RESET,
-    cases::CHURN,
-    cases::NODELAY,
-    cases::SIGTERM,
-    cases::SIGTERM_IDLE,
-    cases::RESTART,
-];
-
-/// The servers that are checked unless one is named: ours on both backends, and those whose protocols it speaks, where they are installed.
-pub(super) fn standard() -> Result<Vec<Standard>, String> {
-    let ours = crate::built::quintain()?;
-    let ours =
-        |backend| format!("'{}' serve cache --threads 2 --backend {backend} --drain 300ms -p {{port}}", ours.display());
-    // memcached changes to another user where it is root.
-    let user = if rustix::process::geteuid().is_root() { " -u nobody" } else { "" };
-    let memcached = format!("memcached -l 127.0.0.1 -c 4096{user} -p {{port}}");
-    let redis = "redis-server --save '' --port {port}".to_owned();
-    let slow = "memcached looks after SIGTERM once a second, and the contract gives it one";
-    Ok(vec![
-        Standard { name: "serve cache, epoll", command: ours("epoll"), spared: &[], why: "" },
-        Standard { name: "serve cache, io_uring", command: ours("io_uring"), spared: &[], why: "" },
-        Standard { name: "memcached", command: memcached, spared: &["sigterm", "sigterm-idle", "restart"], why: slow },
-        Standard { name: "redis-server", command: redis, spared: &[], why: "" },
-    ])
-}
-
-/// A server that is checked without being asked for.
-pub(super) struct Standard {
-    pub(super) name: &'static str,
-    pub(super) command: String,
-    /// The cases that it is not held to, and why.
-    spared: &'static [&'static str],
-    why: &'static str,
-}
-
-impl Standard {
-    /// Checks it, where it is installed.
-    pub(super) fn check(&self, cases: &[&'static Case], root: &Path) -> Outcome {
-        if !is_installed(&self.command) {
-            return Outcome::Skipped("not installed".to_owned());
-        }
-        let (spared, held): (Vec<_>, Vec<_>) = cases.iter().partition(|case| self.spared.contains(&case.name));
-        match super::check(Kind::Cache, &self.command, root, &held) {
-            Outcome::Checked { passed, mut misses } => {
-                misses.extend(spared.iter().map(|case| (case.name, Miss::NotChecked(self.why.to_owned()))));
-                Outcome::Checked { passed, misses }
-            }
-            other => other,
-        }
-    }
-}
-
-/// Whether a program is somewhere in `PATH`; one of a path of its own is.
-fn is_installed(command: &str) -> bool {
-    let name = command.split(' ').next().unwrap_or_default();
-    let paths = std::env::var_os("PATH").unwrap_or_default();
-    name.starts_with('\'') || std::env::split_paths(&paths).any(|folder| folder.join(name).is_file())
+pub(super) fn checks() -> Vec<Check> {
+    vec![
+        Check::code("answers", "what was stored is found, and deleted is gone", answers),
+        Check::code(
+            "text",
+            "memcached's text: limits, wrong lengths, junk and `noreply` leave the connection in step",
+            |server| converse(server, Speech::Text),
+        ),
+        Check::code(
+            "resp",
+            "RESP: inline commands, blank lines, wrong lengths and counts are answered or close",
+            |server| converse(server, Speech::Resp),
+        ),
+        Check::code("http-cache", "HTTP: targets are decoded, ambiguous framing is refused", http_cache),
+        Check::code("split", "every conversation is the same wherever it is cut in two, and byte by byte", split),
+        Check::code(
+            "large",
+            "a value of 500 kB comes back whole; one over the limit is swallowed and drops the older",
+            large,
+        ),
+        Check::code("many-keys", "1,000 keys in one request are answered, and 10 MB of values behind them", many_keys),
+        Check::code("pipelined", "5,000 requests in one write are answered in order", pipelined),
+        Check::code("slow-reader", "a slow reader neither blocks other clients nor loses data", slow_reader),
+    ]
 }
 
 /// A question to caches of both protocols: one line, and a miss.
@@ -134,7 +47,7 @@ pub(super) fn question(number: u32) -> Vec<u8> {
 /// The answer to it.
 pub(super) fn expect_miss(client: &mut Client) -> Result<(), String> {
     let mut answer = [0; 5];
-    client.stream.read_exact(&mut answer).map_err(|error| format!("no valid response: {}", reason(&error)))?;
+    client.read_exact(&mut answer).map_err(|error| format!("no valid response: {}", reason(&error)))?;
     match &answer {
         b"END\r\n" | b"$-1\r\n" => Ok(()),
         _ => Err(format!("a key that is not there is answered by `{}`", answer.escape_ascii())),
@@ -154,13 +67,13 @@ struct Known {
     speaks: Vec<Speech>,
 }
 
-fn know(server: &Server) -> Result<Known, String> {
+fn know(server: &Server<'_>) -> Result<Known, String> {
     let said = |words: &[u8]| -> Result<Vec<u8>, String> {
         let mut client = server.connect()?;
         client.send(words)?;
         let mut room = [0; 256];
         // Whoever does not speak this may close instead of answering.
-        let bytes = client.stream.read(&mut room).unwrap_or(0);
+        let bytes = client.read(&mut room).unwrap_or(0);
         Ok(room[..bytes].to_vec())
     };
     let version = said(b"version\r\n")?;
@@ -185,15 +98,15 @@ fn know(server: &Server) -> Result<Known, String> {
     Ok(Known { whose, speaks })
 }
 
-fn spoken(known: &Known, speech: Speech) -> Result<(), Miss> {
+fn spoken(known: &Known, speech: Speech) -> Result<(), Trouble> {
     if known.speaks.contains(&speech) {
         return Ok(());
     }
-    Err(Miss::NotChecked(format!("this server does not speak {speech:?}")))
+    Err(Trouble::NotChecked(format!("this server does not speak {speech:?}")))
 }
 
 /// Sends pieces, 1 ms apart, and compares all that comes back.
-fn hold(server: &Server, row: &Row, whose: Whose, pieces: &[&[u8]]) -> Result<(), String> {
+fn hold(server: &Server<'_>, row: &Row, whose: Whose, pieces: &[&[u8]]) -> Result<(), String> {
     let mut client = server.connect()?;
     let Answer { bytes: answer, closes, .. } = row.answer(whose);
     for (index, piece) in pieces.iter().enumerate() {
@@ -208,7 +121,7 @@ fn hold(server: &Server, row: &Row, whose: Whose, pieces: &[&[u8]]) -> Result<()
     let mut said = vec![0; answer.len()];
     let mut got = 0;
     while got < said.len() {
-        match client.stream.read(&mut said[got..]) {
+        match client.read(&mut said[got..]) {
             Ok(bytes @ 1..) => got += bytes,
             Ok(0) => break,
             Err(error) if error.kind() == ErrorKind::ConnectionReset && closes => break,
@@ -222,9 +135,13 @@ fn hold(server: &Server, row: &Row, whose: Whose, pieces: &[&[u8]]) -> Result<()
         return Err(format!("`{}` instead of `{}`", said[..got].escape_ascii(), answer.escape_ascii()));
     }
     if !closes {
-        return client.expect_silence(Duration::from_millis(2)).map_err(|why| format!("behind the answer: {why}"));
+        return client.expect_silence(Duration::from_millis(2)).map_err(|noise| match noise {
+            Noise::Bytes(bytes) => format!("behind the answer: an answer to nothing, `{bytes}`"),
+            Noise::End => "behind the answer: the connection was closed".to_owned(),
+            Noise::Broken(why) => format!("behind the answer: {why}"),
+        });
     }
-    match client.stream.read(&mut [0]) {
+    match client.read(&mut [0]) {
         Ok(0) => Ok(()),
         Err(error) if error.kind() == ErrorKind::ConnectionReset => Ok(()),
         Ok(_) => Err("an answer behind the last one".to_owned()),
@@ -232,7 +149,7 @@ fn hold(server: &Server, row: &Row, whose: Whose, pieces: &[&[u8]]) -> Result<()
     }
 }
 
-fn answers(server: &mut Server) -> Result<(), Miss> {
+fn answers(server: &mut Server<'_>) -> Result<(), Trouble> {
     let known = know(server)?;
     for row in [rows::text_basic(), rows::resp_basic()] {
         if known.speaks.contains(&row.speech) {
@@ -242,7 +159,7 @@ fn answers(server: &mut Server) -> Result<(), Miss> {
     Ok(())
 }
 
-fn converse(server: &mut Server, speech: Speech) -> Result<(), Miss> {
+fn converse(server: &mut Server, speech: Speech) -> Result<(), Trouble> {
     let known = know(server)?;
     spoken(&known, speech)?;
     let wrong: Vec<String> = rows::all()
@@ -254,10 +171,10 @@ fn converse(server: &mut Server, speech: Speech) -> Result<(), Miss> {
             Some(format!("{}: {why}{}", row.name, reason.map_or(String::new(), |reason| format!(" ({reason})"))))
         })
         .collect();
-    if wrong.is_empty() { Ok(()) } else { Err(Miss::Failed(wrong.join("; "))) }
+    if wrong.is_empty() { Ok(()) } else { Err(Trouble::from(wrong.join("; "))) }
 }
 
-fn split(server: &mut Server) -> Result<(), Miss> {
+fn split(server: &mut Server<'_>) -> Result<(), Trouble> {
     let known = know(server)?;
     for row in rows::all().iter().filter(|row| known.speaks.contains(&row.speech) && row.asked.len() <= 200) {
         for cut in 1..row.asked.len() {
@@ -273,7 +190,7 @@ fn split(server: &mut Server) -> Result<(), Miss> {
     Ok(())
 }
 
-fn http_cache(server: &mut Server) -> Result<(), Miss> {
+fn http_cache(server: &mut Server<'_>) -> Result<(), Trouble> {
     let known = know(server)?;
     spoken(&known, Speech::Http)?;
     for (name, asked, statuses) in rows::HTTP {
@@ -320,7 +237,7 @@ fn expect(client: &mut Client, answer: &[u8]) -> Result<(), String> {
     let mut got = 0;
     while got < said.len() {
         let before = got;
-        got += match client.stream.read(&mut said[before..]) {
+        got += match client.read(&mut said[before..]) {
             Ok(0) => return Err(format!("no valid response: the connection was closed after {before} bytes")),
             Ok(bytes) => bytes,
             Err(error) => return Err(format!("no valid response: {} after {before} bytes", reason(&error))),
@@ -334,7 +251,7 @@ fn expect(client: &mut Client, answer: &[u8]) -> Result<(), String> {
     Ok(())
 }
 
-fn large(server: &mut Server) -> Result<(), Miss> {
+fn large(server: &mut Server<'_>) -> Result<(), Trouble> {
     let known = know(server)?;
     let mut client = server.connect()?;
     let value: Vec<u8> = (0..500_000_u32).map(|at| b'a' + (at % 23) as u8).collect();
@@ -354,7 +271,7 @@ fn large(server: &mut Server) -> Result<(), Miss> {
     Ok(())
 }
 
-fn many_keys(server: &mut Server) -> Result<(), Miss> {
+fn many_keys(server: &mut Server<'_>) -> Result<(), Trouble> {
     let known = know(server)?;
     let mut client = server.connect()?;
     let (value, is_text) = (vec![b'v'; 10_000], known.speaks.contains(&Speech::Text));
@@ -379,7 +296,7 @@ fn many_keys(server: &mut Server) -> Result<(), Miss> {
     Ok(())
 }
 
-fn pipelined(server: &mut Server) -> Result<(), Miss> {
+fn pipelined(server: &mut Server<'_>) -> Result<(), Trouble> {
     let known = know(server)?;
     let mut client = server.connect()?;
     let (mut asked, mut answered) = (Vec::new(), Vec::new());
@@ -393,7 +310,7 @@ fn pipelined(server: &mut Server) -> Result<(), Miss> {
     Ok(())
 }
 
-fn slow_reader(server: &mut Server) -> Result<(), Miss> {
+fn slow_reader(server: &mut Server<'_>) -> Result<(), Trouble> {
     /// More than the buffers of both sides of a connection hold of answers, bytes.
     const ENOUGH: usize = 24 << 20;
     let known = know(server)?;

@@ -1,0 +1,233 @@
+//! Whether a server keeps its contract: cases that are data ([`study::cases`]), and those that no conversation can express.
+//!
+//! A server that is started here is started, awaited and stopped as in trials. A client is a blocking socket: every connect, read, write and case
+//! ends within a bound, so a hostile server can at worst fail its cases.
+
+mod cache;
+mod conversation;
+mod http;
+mod pingpong;
+mod response;
+mod server;
+mod suite;
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+
+use study::cases::Case;
+use study::plan::{Plan, Point, SubjectPlan, VerifyPlan};
+use study::record::{Build, BuildOutcome};
+use study::verification::{CaseOutcome, CaseResult, Miss, Suite, Verification};
+
+use crate::clock;
+use crate::hooks::Options;
+use crate::process::Supervisor;
+use server::{Home, Server, quoted};
+use suite::{Check, Trouble};
+
+/// What to check.
+#[derive(Clone, Debug)]
+pub struct Order {
+    /// The cases that come with quintain; `None`: none of them.
+    pub suite: Option<Suite>,
+    /// Cases of one's own, in addition.
+    pub cases: Vec<Case>,
+    /// The names of the cases to check; empty: all.
+    pub names: Vec<String>,
+    /// The page that the cases of HTTP ask for.
+    pub path: String,
+    /// What values are drawn from.
+    pub seed: u64,
+    /// Only what a client can see: no signals, restarts and sockets of its process.
+    pub seen_by_clients: bool,
+}
+
+/// Whose contract it is.
+#[derive(Clone, Copy, Debug)]
+pub enum Target<'a> {
+    /// A server that runs already. What needs its process is not checked.
+    Running(SocketAddr),
+    /// A server to start, a fresh process for each case.
+    Command {
+        /// The quintain binary, or another with its verbs `exec` and `watchdog`.
+        exe: &'a Path,
+        /// How it is started.
+        plan: &'a SubjectPlan,
+        /// What paths in the command are relative to.
+        directory: &'a Path,
+    },
+}
+
+/// A server that could not be started, so that nothing was checked.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NotStarted {
+    /// It says that this machine cannot run it.
+    #[error("cannot run here: {0}")]
+    Unrunnable(String),
+    /// Anything else.
+    #[error("{0}")]
+    Failed(String),
+    /// We were asked to end.
+    #[error("interrupted")]
+    Interrupted,
+}
+
+/// Checks one server, and tells of each case as it ends. `interrupted` is asked between cases.
+///
+/// # Errors
+/// The server did not start for the first case.
+pub fn verify(
+    order: &Order,
+    target: Target<'_>,
+    interrupted: &dyn Fn() -> bool,
+    told: &mut dyn FnMut(&CaseResult),
+) -> Result<Verification, NotStarted> {
+    let supervisor =
+        match target {
+            Target::Running(_) => None,
+            Target::Command { exe, .. } => Some(Supervisor::start(exe).map_err(|error| {
+                NotStarted::Failed(format!("cannot start the watchdog `{}`: {error}", exe.display()))
+            })?),
+        };
+    let home = match (target, &supervisor) {
+        (Target::Command { plan, directory, .. }, Some(supervisor)) => {
+            Home::Command { supervisor, plan: plan.clone(), directory: PathBuf::from(directory), interrupted }
+        }
+        (Target::Running(address), _) => Home::Running(address),
+        (Target::Command { .. }, None) => unreachable!("a command has a supervisor"),
+    };
+    verify_at(order, &home, interrupted, told)
+}
+
+/// The checks of an order, in their order: data of the suite, of one's own, and what is code.
+fn checks(order: &Order) -> Vec<Check> {
+    let data = order.suite.map(Suite::cases).unwrap_or_default().into_iter().chain(order.cases.iter().cloned());
+    let code = order.suite.map(suite::checks).unwrap_or_default();
+    let all = data.map(|case| Check::data(case, order.seed)).chain(code);
+    let all = all.filter(|check| !(order.seen_by_clients && check.needs_process));
+    all.filter(|check| order.names.is_empty() || order.names.contains(&check.name)).collect()
+}
+
+/// The names of all cases of an order, and what they promise.
+pub fn names(order: &Order) -> Vec<(String, String)> {
+    let all = Order { names: Vec::new(), ..order.clone() };
+    checks(&all).into_iter().map(|check| (check.name, check.promise)).collect()
+}
+
+fn verify_at(
+    order: &Order,
+    home: &Home<'_>,
+    interrupted: &dyn Fn() -> bool,
+    told: &mut dyn FnMut(&CaseResult),
+) -> Result<Verification, NotStarted> {
+    let mut verification =
+        Verification { server: home.name(), seed: order.seed, holds: true, not_started: None, cases: Vec::new() };
+    for check in checks(order) {
+        if interrupted() {
+            return Err(NotStarted::Interrupted);
+        }
+        let begun = clock::now();
+        let outcome = match run(&check, order, home) {
+            Ok(()) => CaseOutcome::Ok,
+            Err(Trouble::Failed(miss)) => CaseOutcome::Failed(miss),
+            Err(Trouble::NotChecked(reason)) => CaseOutcome::Skipped { reason },
+            // What starts once and then no more has failed a case.
+            Err(Trouble::NotStarted(NotStarted::Failed(why))) if !verification.cases.is_empty() => {
+                CaseOutcome::Failed(Miss::from(format!("the server did not start again: {why}")))
+            }
+            Err(Trouble::NotStarted(why)) => return Err(why),
+        };
+        let elapsed_ns = clock::nanos(clock::now() - begun);
+        let result = CaseResult { name: check.name, promise: check.promise, outcome, elapsed_ns };
+        told(&result);
+        verification.holds &= !matches!(result.outcome, CaseOutcome::Failed(_));
+        verification.cases.push(result);
+    }
+    Ok(verification)
+}
+
+/// Verifies the subjects of a plan that are to be verified and are built, each once, as rows beside those of the builds. When interrupted it ends
+/// with what was done until then.
+pub(crate) fn builds(
+    plan: &Plan,
+    built: &[Build],
+    options: &Options,
+    interrupted: &dyn Fn() -> bool,
+    begins: &mut dyn FnMut(usize),
+) -> Vec<Build> {
+    let is_built = |point: usize| {
+        built.iter().filter(|build| build.points.contains(&point)).all(|build| build.outcome == BuildOutcome::Ready)
+    };
+    let mut done: Vec<(SubjectPlan, Build)> = Vec::new();
+    for (index, point) in plan.points.iter().enumerate() {
+        let Some(wanted) = &point.subject.verify else { continue };
+        if point.unrunnable.is_some() || !is_built(index) {
+            continue;
+        }
+        // How many processors it has changes nothing of what it promises.
+        let subject = SubjectPlan { cpus: 0, cpus_wanted: None, ..point.subject.clone() };
+        if let Some((_, build)) = done.iter_mut().find(|(known, _)| *known == subject) {
+            build.points.push(index);
+            continue;
+        }
+        begins(index);
+        let begun = clock::now();
+        let outcome = match verified(&subject, wanted, point, plan.seed, options, interrupted) {
+            Err(NotStarted::Interrupted) => break,
+            Err(NotStarted::Unrunnable(reason)) => BuildOutcome::Unrunnable { reason },
+            Err(NotStarted::Failed(reason)) => BuildOutcome::Unverified { case: "start".to_owned(), reason },
+            Ok(verification) => match verification.first_miss() {
+                None => BuildOutcome::Ready,
+                Some((case, miss)) => BuildOutcome::Unverified { case: case.to_owned(), reason: miss.to_string() },
+            },
+        };
+        let command = format!("verify: {}", subject.command);
+        let elapsed_ns = clock::nanos(clock::now() - begun);
+        done.push((subject, Build { command, points: vec![index], outcome, elapsed_ns }));
+    }
+    done.into_iter().map(|(_, build)| build).collect()
+}
+
+fn verified(
+    subject: &SubjectPlan,
+    wanted: &VerifyPlan,
+    point: &Point,
+    seed: u64,
+    options: &Options,
+    interrupted: &dyn Fn() -> bool,
+) -> Result<Verification, NotStarted> {
+    let read = |file: &String| {
+        let path = options.directory.join(file);
+        let text = std::fs::read_to_string(path).map_err(|error| format!("cannot read `{file}`: {error}"))?;
+        study::cases::parse(&text).map_err(|all| all.iter().map(|one| one.in_file(file)).collect::<Vec<_>>().join("; "))
+    };
+    let order = Order {
+        suite: Suite::of(point.load.protocol),
+        cases: wanted.cases.as_ref().map(read).transpose().map_err(NotStarted::Failed)?.unwrap_or_default(),
+        names: Vec::new(),
+        path: point.load.path().to_owned(),
+        seed,
+        seen_by_clients: true,
+    };
+    let target = Target::Command { exe: &options.exe, plan: subject, directory: &options.directory };
+    verify(&order, target, interrupted, &mut |_| {})
+}
+
+/// Starts the server and checks it.
+fn run(check: &Check, order: &Order, home: &Home<'_>) -> Result<(), Trouble> {
+    if check.needs_process && matches!(home, Home::Running(_)) {
+        return Err(Trouble::NotChecked("the process of the server is not ours: use `--command`".to_owned()));
+    }
+    let mut server = Server::start(home, order.suite, &order.path)?;
+    let mut checked = (check.run)(&mut server);
+    if checked.is_ok() && !check.ends {
+        checked = server.check_alive().map_err(|why| Trouble::from(format!("afterwards: {why}")));
+    }
+    checked.map_err(|trouble| match trouble {
+        Trouble::Failed(mut miss) => {
+            miss.message += &quoted(&server.last_words());
+            Trouble::Failed(miss)
+        }
+        other => other,
+    })
+}

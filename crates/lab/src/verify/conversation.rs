@@ -1,0 +1,442 @@
+//! Holds a case that is data: sends its requests in pieces, and compares what comes back.
+
+use std::io::Read;
+use std::net::TcpStream;
+use std::thread;
+use std::time::Duration;
+
+use study::cases::split::{Cut, cuts};
+use study::cases::{Case, Connection, Expect, ExpectHttp, Request, Send, Split, Value, Values, bytes_of_hex};
+use study::verification::Miss;
+
+use super::http::{differ, miss};
+use super::response::Response;
+use super::server::{Client, Noise, Server, excerpt, reason};
+use super::suite::Trouble;
+
+/// How long nothing may come behind a piece, and behind the last response: of the first connection of a case, and of the others.
+const BETWEEN: Duration = Duration::from_millis(3);
+const BETWEEN_BYTES: Duration = Duration::from_millis(1);
+const BEHIND: Duration = Duration::from_millis(20);
+const BEHIND_LATER: Duration = Duration::from_millis(2);
+/// Most bytes that are sent in one go.
+const AT_ONCE_MAX: usize = 64 << 20;
+/// Longest line that is read.
+const LINE_MAX: usize = 64 * 1024;
+
+/// A request as it goes out.
+struct Question<'c> {
+    of: &'c Request,
+    bytes: Vec<u8>,
+    is_head: bool,
+    values: Values,
+    /// `request 2 of 3`; empty where there is one.
+    place: String,
+}
+
+/// Holds a case; the first thing that is wrong is the error.
+pub(super) fn check(server: &mut Server<'_>, case: &Case, seed: u64) -> Result<(), Trouble> {
+    let mut behind = BEHIND;
+    for repetition in 0..case.repeat {
+        let values = case.draw(seed, repetition).with("path", Value::Text(server.path.clone()));
+        let questions: Vec<(usize, u32)> = case
+            .requests
+            .iter()
+            .enumerate()
+            .flat_map(|(at, one)| (0..one.times).map(move |index| (at, index)))
+            .collect();
+        let question = |number: usize| {
+            let (at, index) = questions[number];
+            let values = values.clone().with("index", Value::Integer(index.into()));
+            let place = if questions.len() == 1 {
+                String::new()
+            } else {
+                format!("request {} of {}: ", number + 1, questions.len())
+            };
+            compose(&case.requests[at], values, server, place)
+        };
+        // Where every position is tried, the longest request says how many there are.
+        let length = match (&case.split, case.pipelined) {
+            (Split::All, true) => {
+                (0..questions.len()).try_fold(0, |sum, at| question(at).map(|one| sum + one.bytes.len()))?
+            }
+            (Split::All, false) => {
+                (0..questions.len()).try_fold(0, |most, at| question(at).map(|one| one.bytes.len().max(most)))?
+            }
+            _ => 0,
+        };
+        let Some(cuts) = cuts(&case.split, length) else {
+            return Err(Trouble::NotChecked(format!("{length} bytes are too many to cut at every position")));
+        };
+        for cut in cuts {
+            server.check_time()?;
+            let talk = Talk { server, case, cut: &cut, behind };
+            let count = questions.len();
+            let held = if case.pipelined { talk.at_once(count, &question) } else { talk.in_turn(count, &question) };
+            held.map_err(|trouble| placed(trouble, case, repetition, &values, &cut))?;
+            behind = BEHIND_LATER;
+        }
+    }
+    Ok(())
+}
+
+/// An error with where it was met.
+fn placed(trouble: Trouble, case: &Case, repetition: u32, values: &Values, cut: &Cut) -> Trouble {
+    let Trouble::Failed(mut miss) = trouble else { return trouble };
+    let mut place = String::new();
+    if case.repeat > 1 {
+        let shown = |(name, _): &(String, _)| match values.get(name) {
+            Value::Integer(number) => format!("{name} = {number}"),
+            Value::Text(text) => format!("{name} = `{}`", excerpt(text.as_bytes())),
+        };
+        let drawn = case.random.iter().map(shown).collect::<Vec<_>>().join(", ");
+        let drawn = if drawn.is_empty() { drawn } else { format!(" ({drawn})") };
+        place += &format!("repetition {}{drawn}: ", repetition + 1);
+    }
+    if let Some(words) = cut.words() {
+        place += &format!("{words}: ");
+    }
+    miss.message.insert_str(0, &place);
+    Trouble::Failed(miss)
+}
+
+/// One pass over the requests of a case.
+struct Talk<'t, 'h> {
+    server: &'t Server<'h>,
+    case: &'t Case,
+    cut: &'t Cut,
+    behind: Duration,
+}
+
+type Ask<'q, 'c> = &'q dyn Fn(usize) -> Result<Question<'c>, Trouble>;
+
+impl Talk<'_, '_> {
+    /// Each request when the one before is answered.
+    fn in_turn(&self, count: usize, question: Ask<'_, '_>) -> Result<(), Trouble> {
+        let mut client = self.server.dial()?;
+        // Whether the server may have closed the connection after its last response.
+        let mut may_be_closed = false;
+        for number in 0..count {
+            let asked = question(number)?;
+            let mut sent = self.send(&mut client, &asked);
+            let mut answered = match &sent {
+                Ok(()) => self.answer(&mut client, &asked),
+                Err(_) => Err(Trouble::from(String::new())),
+            };
+            if may_be_closed && (sent.is_err() || is_end(&answered)) {
+                client = self.server.dial()?;
+                sent = self.send(&mut client, &asked);
+                answered = if sent.is_ok() { self.answer(&mut client, &asked) } else { answered };
+            }
+            may_be_closed = asked.of.connection == Connection::MayClose;
+            if asked.of.connection == Connection::Abandoned {
+                // A server that does not like what it reads may close at once, which breaks the write.
+                let closed = sent.is_err() || is_end(&answered);
+                if !closed {
+                    answered.map_err(|trouble| with_request(trouble, &asked))?;
+                }
+                client = self.server.dial()?;
+                continue;
+            }
+            sent.map_err(|trouble| with_request(trouble, &asked))?;
+            answered.map_err(|trouble| with_request(trouble, &asked))?;
+            if asked.of.connection == Connection::Closes {
+                client.expect_end().map_err(|why| with_request(why.into(), &asked))?;
+                if number + 1 < count {
+                    client = self.server.dial()?;
+                }
+            } else if number + 1 == count {
+                self.end(&mut client, may_be_closed).map_err(|trouble| with_request(trouble, &asked))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// All requests, then all responses.
+    fn at_once(&self, count: usize, question: Ask<'_, '_>) -> Result<(), Trouble> {
+        let mut all = Vec::with_capacity(count);
+        for number in 0..count {
+            all.push(question(number)?);
+        }
+        let bytes: Vec<u8> = all.iter().flat_map(|one| one.bytes.iter().copied()).collect();
+        if bytes.len() > AT_ONCE_MAX {
+            return Err(Trouble::NotChecked(format!("{} bytes are too many to send at once", bytes.len())));
+        }
+        let first = all.first().map_or(0, |one| one.bytes.len());
+        let mut client = self.server.dial()?;
+        let ends = self.cut.ends(bytes.len());
+        // A piece that ends before the first request does is not to be answered.
+        let mut begin = 0;
+        for &end in ends.iter().filter(|end| **end < first) {
+            client.send(&bytes[begin..end])?;
+            self.silence(&mut client)?;
+            begin = end;
+        }
+        let rest: Vec<usize> = ends.into_iter().filter(|end| *end >= first).collect();
+        let mut stream = client.stream.try_clone().map_err(|error| format!("cannot clone a socket: {error}"))?;
+        let half_close = self.case.half_close;
+        // Whoever writes waits for no answer, so whoever reads must not wait for the writer.
+        thread::scope(|scope| {
+            let writer = scope.spawn(|| send_pieces(&mut stream, &bytes, begin, &rest, half_close));
+            let read = all
+                .iter()
+                .try_for_each(|asked| self.answer(&mut client, asked).map_err(|trouble| with_request(trouble, asked)));
+            if read.is_err() {
+                let _ = client.stream.shutdown(std::net::Shutdown::Both); // ends the writer as well
+            }
+            let written = writer.join().expect("the writer does not panic");
+            read.and(written.map_err(Trouble::from))
+        })?;
+        match all.last().map(|last| last.of.connection) {
+            Some(Connection::Closes) => Ok(client.expect_end()?),
+            last => self.end(&mut client, last.is_some_and(|last| last != Connection::Stays)),
+        }
+    }
+
+    /// Sends a request in its pieces.
+    fn send(&self, client: &mut Client, asked: &Question<'_>) -> Result<(), Trouble> {
+        let mut begin = 0;
+        for end in self.cut.ends(asked.bytes.len()) {
+            if begin > 0 {
+                self.silence(client)?;
+            }
+            client.send(&asked.bytes[begin..end])?;
+            begin = end;
+        }
+        if self.case.half_close && std::ptr::eq(asked.of, self.case.requests.last().unwrap_or(asked.of)) {
+            client.half_close()?;
+        }
+        Ok(())
+    }
+
+    /// Nothing may come before a request is whole.
+    fn silence(&self, client: &mut Client) -> Result<(), Trouble> {
+        let moment = if *self.cut == Cut::Bytes { BETWEEN_BYTES } else { BETWEEN };
+        client.expect_silence(moment).map_err(|noise| match noise {
+            Noise::Bytes(bytes) => Trouble::Failed(Miss {
+                message: "answered before the request was whole".to_owned(),
+                received: Some(bytes),
+                ..Miss::default()
+            }),
+            Noise::End => Trouble::from("closed before the request was whole".to_owned()),
+            Noise::Broken(why) => Trouble::from(format!("the connection broke before the request was whole: {why}")),
+        })
+    }
+
+    /// Behind the last response nothing comes, or the end after a half-close.
+    fn end(&self, client: &mut Client, may_close: bool) -> Result<(), Trouble> {
+        if self.case.half_close {
+            return Ok(client.expect_end()?);
+        }
+        match client.expect_silence(self.behind) {
+            Ok(()) => Ok(()),
+            Err(Noise::Bytes(bytes)) => Err(Trouble::Failed(Miss {
+                message: "bytes behind the last response".to_owned(),
+                received: Some(bytes),
+                ..Miss::default()
+            })),
+            Err(_) if may_close => Ok(()),
+            Err(Noise::End) => Err("closed behind the response".to_owned().into()),
+            Err(Noise::Broken(why)) => Err(format!("the connection broke behind the response: {why}").into()),
+        }
+    }
+
+    /// Reads and compares what comes back.
+    fn answer(&self, client: &mut Client, asked: &Question<'_>) -> Result<(), Trouble> {
+        let fill = |template| asked.values.fill(template);
+        match &asked.of.expect {
+            Expect::Http(expect) => {
+                let response = client.response(asked.is_head)?;
+                Ok(self.compare(expect, asked, &response)?)
+            }
+            Expect::Text(template) => exact(client, fill(template).as_bytes()),
+            Expect::Hex(template) => exact(client, &hex(&fill(template))?),
+            Expect::Line(pattern) => {
+                let line = client.line(LINE_MAX)?;
+                if pattern.is_match(&line) {
+                    return Ok(());
+                }
+                Err(miss("line".to_owned(), pattern.to_string(), excerpt(&line)).into())
+            }
+        }
+    }
+
+    fn compare(&self, expect: &ExpectHttp, asked: &Question<'_>, response: &Response) -> Result<(), Miss> {
+        let body = &response.body;
+        if !expect.status.is_empty() && !expect.status.contains(&response.status) {
+            let expected = expect.status.iter().map(ToString::to_string).collect::<Vec<_>>().join(" or ");
+            return Err(miss("status".to_owned(), expected, response.status.to_string()));
+        }
+        if let Some(path) = &expect.like {
+            self.server.page(&asked.values.fill(path)).map_err(Miss::from)?.check(response, asked.is_head)?;
+        }
+        for (name, template) in &expect.headers {
+            let (expected, values) = (asked.values.fill(template), response.header(&name.to_ascii_lowercase()));
+            match values[..] {
+                [] => return Err(Miss { expected: Some(expected), ..Miss::from(format!("no header `{name}`")) }),
+                _ if values.contains(&expected.as_str()) => {}
+                _ => return Err(miss(format!("header `{name}`"), expected, values.join("`, `"))),
+            }
+        }
+        for (name, pattern) in &expect.header_matches {
+            let values = response.header(&name.to_ascii_lowercase());
+            let pattern_text = || Some(pattern.to_string());
+            match values[..] {
+                [] => return Err(Miss { expected: pattern_text(), ..Miss::from(format!("no header `{name}`")) }),
+                _ if values.iter().any(|value| pattern.is_match(value.as_bytes())) => {}
+                _ => return Err(miss(format!("header `{name}`"), pattern.to_string(), values.join("`, `"))),
+            }
+        }
+        for name in &expect.absent {
+            if let [value, ..] = response.header(&name.to_ascii_lowercase())[..] {
+                return Err(Miss {
+                    received: Some(value.to_owned()),
+                    ..Miss::from(format!("header `{name}` is there"))
+                });
+            }
+        }
+        if let Some(template) = &expect.body {
+            differ("body", asked.values.fill(template).as_bytes(), body)?;
+        }
+        if let Some(length) = expect.length.filter(|length| *length != body.len() as u64) {
+            return Err(miss("bytes of the body".to_owned(), length.to_string(), body.len().to_string()));
+        }
+        if let Some(pattern) = expect.matches.as_ref().filter(|pattern| !pattern.is_match(body)) {
+            return Err(miss("body, by a regular expression".to_owned(), pattern.to_string(), excerpt(body)));
+        }
+        if expect.json.is_empty() {
+            return Ok(());
+        }
+        let document: serde_json::Value = serde_json::from_slice(body).map_err(|error| Miss {
+            received: Some(excerpt(body)),
+            ..Miss::from(format!("the body is not JSON ({error})"))
+        })?;
+        for (path, value) in &expect.json {
+            let (expected, found) = (asked.values.json(value), path.query(&document).all());
+            match found[..] {
+                [one] if is_same(one, &expected) => {}
+                [one] => {
+                    return Err(miss(format!("`{path}`"), expected.to_string(), excerpt(one.to_string().as_bytes())));
+                }
+                _ => {
+                    let message = format!("`{path}` finds {} values instead of one", found.len());
+                    return Err(Miss {
+                        expected: Some(expected.to_string()),
+                        received: Some(excerpt(body)),
+                        ..message.into()
+                    });
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Whether two JSON values are the same; 1 and 1.0 are.
+fn is_same(one: &serde_json::Value, other: &serde_json::Value) -> bool {
+    match (one.as_f64(), other.as_f64()) {
+        (Some(left), Some(right)) => one == other || left == right && !(one.is_i64() && other.is_i64()),
+        _ => one == other,
+    }
+}
+
+/// Whether there was no response at all.
+fn is_end(answered: &Result<(), Trouble>) -> bool {
+    let ends = ["no response: the connection was closed", "Connection reset", "Broken pipe"];
+    matches!(answered, Err(Trouble::Failed(miss)) if ends.iter().any(|end| miss.message.contains(end)))
+}
+
+/// An error with the request that it is about.
+fn with_request(trouble: Trouble, asked: &Question<'_>) -> Trouble {
+    let Trouble::Failed(mut miss) = trouble else { return trouble };
+    miss.message.insert_str(0, &asked.place);
+    miss.sent.get_or_insert_with(|| excerpt(&asked.bytes));
+    Trouble::Failed(miss)
+}
+
+fn send_pieces(
+    stream: &mut TcpStream,
+    bytes: &[u8],
+    mut begin: usize,
+    ends: &[usize],
+    half_close: bool,
+) -> Result<(), String> {
+    use std::io::Write;
+    for (index, &end) in ends.iter().enumerate() {
+        if index > 0 {
+            thread::sleep(BETWEEN_BYTES); // so that the pieces arrive alone
+        }
+        stream.write_all(&bytes[begin..end]).map_err(|error| format!("cannot send: {}", reason(&error)))?;
+        begin = end;
+    }
+    if half_close {
+        stream.shutdown(std::net::Shutdown::Write).map_err(|error| format!("cannot shut down: {error}"))?;
+    }
+    Ok(())
+}
+
+/// Reads exactly these bytes, up to the first that is wrong.
+fn exact(client: &mut Client, expected: &[u8]) -> Result<(), Trouble> {
+    let mut received = vec![0; expected.len()];
+    let mut got = 0;
+    while got < expected.len() && expected.starts_with(&received[..got]) {
+        let read = client.read(&mut received[got..]);
+        let why = match read {
+            Ok(0) if got == 0 => "no response: the connection was closed".to_owned(),
+            Ok(0) => format!("the connection was closed after {got} bytes"),
+            Ok(bytes) => {
+                got += bytes;
+                continue;
+            }
+            Err(error) => reason(&error),
+        };
+        let received = Some(excerpt(&received[..got])).filter(|text| !text.is_empty());
+        return Err(Miss { expected: Some(excerpt(expected)), received, ..why.into() }.into());
+    }
+    if received[..got] == *expected {
+        return Ok(());
+    }
+    Ok(differ("bytes", expected, &received[..got])?)
+}
+
+fn hex(text: &str) -> Result<Vec<u8>, Trouble> {
+    bytes_of_hex(text)
+        .ok_or_else(|| Trouble::NotChecked(format!("`{text}` is no number of bytes in hexadecimal digits")))
+}
+
+/// The bytes of a request.
+fn compose<'c>(of: &'c Request, values: Values, server: &Server<'_>, place: String) -> Result<Question<'c>, Trouble> {
+    let (bytes, is_head) = match &of.send {
+        Send::Text(template) => {
+            let text = values.fill(template);
+            let is_head = text.starts_with("HEAD ");
+            (text.into_bytes(), is_head)
+        }
+        Send::Hex(template) => (hex(&values.fill(template))?, false),
+        Send::Http { method, path, is_old, headers, body, chunked } => {
+            let has = |wanted: &str| headers.iter().any(|(name, _)| name.eq_ignore_ascii_case(wanted));
+            let mut head = format!("{method} {} HTTP/1.{}\r\n", values.fill(path), if *is_old { 0 } else { 1 });
+            if !is_old && !has("Host") {
+                head += &format!("Host: {}\r\n", server.address());
+            }
+            for (name, value) in headers {
+                head += &format!("{name}: {}\r\n", values.fill(value));
+            }
+            let body = body.as_ref().map(|body| values.fill(body));
+            let body = match body {
+                None => String::new(),
+                Some(body) if *chunked => {
+                    head += "Transfer-Encoding: chunked\r\n";
+                    let chunk = if body.is_empty() { body } else { format!("{:x}\r\n{body}\r\n", body.len()) };
+                    chunk + "0\r\n\r\n"
+                }
+                Some(body) => {
+                    head += &format!("Content-Length: {}\r\n", body.len());
+                    body
+                }
+            };
+            ((head + "\r\n" + &body).into_bytes(), method == "HEAD")
+        }
+    };
+    Ok(Question { of, bytes, is_head, values, place })
+}

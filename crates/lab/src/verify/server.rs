@@ -1,0 +1,355 @@
+//! A server under check, and a client of it.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::{self, ErrorKind, Read, Write};
+use std::net::{IpAddr, Ipv4Addr, Shutdown, SocketAddr, TcpStream};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use rustix::process::Pid;
+use study::plan::SubjectPlan;
+use study::record::{FailureKind, SubjectUse};
+use study::verification::Suite;
+use study::words;
+
+use super::NotStarted;
+use super::http::Page;
+use super::suite::Trouble;
+use crate::clock;
+use crate::end::End;
+use crate::process::{Child, Supervisor};
+use crate::ready;
+use crate::server::Started;
+
+/// Every connect, read and write of a client ends within this, done or failed.
+pub(super) const PATIENCE: Duration = Duration::from_secs(5);
+/// A case ends within this, however slowly the server goes on.
+const CASE: Duration = Duration::from_secs(60);
+
+/// Where a server comes from.
+pub(super) enum Home<'a> {
+    Running(SocketAddr),
+    Command { supervisor: &'a Supervisor, plan: SubjectPlan, directory: PathBuf, interrupted: &'a dyn Fn() -> bool },
+}
+
+impl Home<'_> {
+    pub(super) fn name(&self) -> String {
+        match self {
+            Home::Running(address) => address.to_string(),
+            Home::Command { plan, .. } => plan.command.clone(),
+        }
+    }
+}
+
+/// A server that listens.
+pub(super) struct Server<'a> {
+    home: &'a Home<'a>,
+    child: Option<Child>,
+    address: SocketAddr,
+    /// When the case must have ended.
+    until: Instant,
+    pub(super) suite: Option<Suite>,
+    /// The page that cases of HTTP ask for.
+    pub(super) path: String,
+    /// What pages are like, by their paths, as far as they were asked for.
+    pages: Mutex<BTreeMap<String, Arc<Page>>>,
+}
+
+impl<'a> Server<'a> {
+    pub(super) fn start(home: &'a Home<'a>, suite: Option<Suite>, path: &str) -> Result<Server<'a>, NotStarted> {
+        let (child, address) = match home {
+            Home::Running(address) => (None, *address),
+            Home::Command { plan, .. } => start_on(home, plan.port).map(|(child, address)| (Some(child), address))?,
+        };
+        let until = clock::now() + CASE;
+        Ok(Server { home, child, address, until, suite, path: path.to_owned(), pages: Mutex::default() })
+    }
+
+    /// Starts the same command on the same port; the process before must have ended.
+    pub(super) fn start_again(&mut self) -> Result<(), NotStarted> {
+        self.child = None;
+        self.child = Some(start_on(self.home, Some(self.address.port()))?.0);
+        Ok(())
+    }
+
+    /// Its process, of a server that was started here.
+    pub(super) fn process(&mut self) -> Result<&mut Child, Trouble> {
+        self.child.as_mut().ok_or_else(|| Trouble::NotChecked("the process of the server is not ours".to_owned()))
+    }
+
+    /// The end of its output.
+    pub(super) fn last_words(&mut self) -> String {
+        let Some(child) = &mut self.child else { return String::new() };
+        child.wait(Duration::ZERO);
+        child.last_words()
+    }
+
+    pub(super) fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// How long the case may still take.
+    pub(super) fn check_time(&self) -> Result<(), String> {
+        if clock::now() < self.until { Ok(()) } else { Err(late()) }
+    }
+
+    /// A connection of which nothing is known yet.
+    pub(super) fn dial(&self) -> Result<Client, String> {
+        let error = |error| format!("cannot connect: {error}");
+        self.check_time()?;
+        let stream = TcpStream::connect_timeout(&self.address, PATIENCE).map_err(error)?;
+        stream.set_nodelay(true).map_err(error)?;
+        stream.set_read_timeout(Some(PATIENCE)).map_err(error)?;
+        stream.set_write_timeout(Some(PATIENCE)).map_err(error)?;
+        Ok(Client { stream, received: Vec::new(), until: self.until, speech: Speech::None })
+    }
+
+    /// A connection on which questions may be asked.
+    pub(super) fn connect(&self) -> Result<Client, String> {
+        let speech = match self.suite {
+            None => Speech::None,
+            Some(Suite::Pingpong) => Speech::Pingpong,
+            Some(Suite::Http) => Speech::Http(self.page(&self.path)?),
+            Some(Suite::Cache) => Speech::Cache,
+        };
+        Ok(Client { speech, ..self.dial()? })
+    }
+
+    /// What the answer to GET of a path is like, which is asked for twice the first time.
+    pub(super) fn page(&self, path: &str) -> Result<Arc<Page>, String> {
+        if let Some(page) = self.pages.lock().expect("nothing panics while it holds the lock").get(path) {
+            return Ok(page.clone());
+        }
+        let page = Arc::new(Page::learn(path, || self.dial())?);
+        self.pages.lock().expect("nothing panics while it holds the lock").insert(path.to_owned(), page.clone());
+        Ok(page)
+    }
+
+    /// Whether it still runs and serves a new connection.
+    pub(super) fn check_alive(&mut self) -> Result<(), String> {
+        if let Some(exit) = self.child.as_mut().and_then(|child| child.wait(Duration::ZERO)) {
+            return Err(format!("the server ended ({exit})"));
+        }
+        match self.suite {
+            None => self.dial().map(drop),
+            Some(_) => self.connect()?.ask(41),
+        }
+    }
+
+    /// After it has ended, nothing may answer on its port.
+    pub(super) fn check_deaf(&self) -> Result<(), String> {
+        match TcpStream::connect_timeout(&self.address, PATIENCE) {
+            Ok(_) => Err("its port still accepts connections".to_owned()),
+            Err(_) => Ok(()),
+        }
+    }
+
+    /// The open sockets of its processes: whose, and by which descriptor.
+    pub(super) fn sockets(&self) -> Vec<(Pid, i32)> {
+        let mut sockets = Vec::new();
+        for pid in self.child.iter().flat_map(Child::family) {
+            let Some(process) = i32::try_from(pid).ok().and_then(Pid::from_raw) else { continue };
+            let entries = fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten();
+            let links = entries.filter(|entry| {
+                fs::read_link(entry.path()).is_ok_and(|target| target.to_string_lossy().starts_with("socket:"))
+            });
+            sockets.extend(links.filter_map(|entry| Some((process, entry.file_name().to_str()?.parse().ok()?))));
+        }
+        sockets
+    }
+}
+
+impl Drop for Server<'_> {
+    fn drop(&mut self) {
+        // As the lab ends a trial; a case that asks for more has looked by then.
+        if let (Some(child), Home::Command { plan, .. }) = (&mut self.child, self.home) {
+            child.stop(Duration::from_nanos(plan.stop_timeout_ns));
+        }
+    }
+}
+
+fn start_on(home: &Home<'_>, port: Option<u16>) -> Result<(Child, SocketAddr), NotStarted> {
+    let Home::Command { supervisor, plan, directory, interrupted } = home else {
+        return Err(NotStarted::Failed("the process of the server is not ours".to_owned()));
+    };
+    let no_port = |error| NotStarted::Failed(format!("no second free port: {error}"));
+    let second_port = ready::free_port().map_err(no_port)?;
+    let words = words::split(&plan.command).map_err(|mistake| NotStarted::Failed(mistake.to_string()))?;
+    let address = IpAddr::V4(Ipv4Addr::LOCALHOST);
+    let server = crate::server::Server {
+        command: &plan.command,
+        words: &|port| Ok(crate::subject::filled(&words, address, port, second_port)),
+        environment: &|_| plan.environment.clone(),
+        directory: directory.join(plan.directory.as_deref().unwrap_or("")),
+        cpus: &[],
+        address,
+        port,
+        ready_timeout_ns: plan.ready_timeout_ns,
+        stop_timeout_ns: plan.stop_timeout_ns,
+        kind: FailureKind::Start,
+        who: "",
+    };
+    let mut used = SubjectUse::default();
+    match server.start(supervisor, interrupted, &mut used) {
+        Ok(Started { child, .. }) => Ok((child, SocketAddr::new(address, used.port.unwrap_or_default()))),
+        Err(End::Interrupted) => Err(NotStarted::Interrupted),
+        Err(End::Failed(failure)) if failure.kind == FailureKind::Unrunnable => {
+            Err(NotStarted::Unrunnable(failure.message))
+        }
+        Err(End::Failed(failure)) => Err(NotStarted::Failed(failure.message)),
+        Err(End::Lost(why)) => Err(NotStarted::Failed(why)),
+    }
+}
+
+/// What a process said last, as the end of a message; nothing if it said nothing.
+pub(super) fn quoted(last_words: &str) -> String {
+    let mut lines = last_words.lines().filter(|line| !line.starts_with("ready ")).rev().take(5).collect::<Vec<_>>();
+    lines.reverse();
+    if lines.is_empty() { String::new() } else { format!("; its last words: {}", lines.join(" / ")) }
+}
+
+/// What questions a client asks.
+#[derive(Clone)]
+pub(super) enum Speech {
+    None,
+    Pingpong,
+    Http(Arc<Page>),
+    Cache,
+}
+
+impl Speech {
+    /// A question that every server of this kind answers. The numbers (from 1) tell questions apart where the protocol can.
+    pub(super) fn question(&self, number: u32) -> Vec<u8> {
+        match self {
+            Speech::None => Vec::new(),
+            Speech::Pingpong => number.to_be_bytes().to_vec(),
+            Speech::Http(page) => page.request(),
+            Speech::Cache => super::cache::question(number),
+        }
+    }
+
+    /// The beginning of a question.
+    pub(super) fn begun(&self) -> &'static [u8] {
+        match self {
+            Speech::None => b"",
+            Speech::Pingpong => &[1, 2],
+            Speech::Http(_) => b"GET / HTTP/1.1\r\nHo",
+            Speech::Cache => b"get nothi",
+        }
+    }
+}
+
+/// A connection.
+pub(super) struct Client {
+    pub(super) stream: TcpStream,
+    /// What was read of answers that nobody has asked for yet. Ping-pong has none: it reads words.
+    pub(super) received: Vec<u8>,
+    pub(super) speech: Speech,
+    until: Instant,
+}
+
+/// Reads within the time of the case.
+impl Read for Client {
+    fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
+        if clock::now() >= self.until {
+            return Err(io::Error::other(late()));
+        }
+        self.stream.read(bytes)
+    }
+}
+
+impl Client {
+    /// Sends bytes in one write, unless the socket takes only a part of them.
+    pub(super) fn send(&mut self, bytes: &[u8]) -> Result<(), String> {
+        self.stream.write_all(bytes).map_err(|error| format!("cannot send: {}", reason(&error)))
+    }
+
+    /// One question, one right answer.
+    pub(super) fn ask(&mut self, number: u32) -> Result<(), String> {
+        self.send(&self.speech.question(number))?;
+        self.expect_answer(number)
+    }
+
+    /// Reads the answer to the question with this number.
+    pub(super) fn expect_answer(&mut self, number: u32) -> Result<(), String> {
+        match self.speech.clone() {
+            Speech::None => Ok(()),
+            Speech::Pingpong => self.expect_words([number]),
+            Speech::Http(page) => self.expect_page(&page),
+            Speech::Cache => super::cache::expect_miss(self),
+        }
+    }
+
+    /// Says that nothing more will be sent.
+    pub(super) fn half_close(&self) -> Result<(), String> {
+        self.stream.shutdown(Shutdown::Write).map_err(|error| format!("cannot shut down: {error}"))
+    }
+
+    /// The server must close the connection, and send nothing before it does.
+    pub(super) fn expect_end(&mut self) -> Result<(), String> {
+        if !self.received.is_empty() {
+            return Err(format!("an answer to nothing: `{}`", excerpt(&self.received)));
+        }
+        let mut bytes = [0; 64];
+        match self.read(&mut bytes) {
+            Ok(0) => Ok(()),
+            Ok(got) => Err(format!("an answer to nothing: `{}`", excerpt(&bytes[..got]))),
+            Err(error) => Err(format!("the connection was not closed: {}", reason(&error))),
+        }
+    }
+
+    /// Nothing must come within a moment; the error is what came.
+    pub(super) fn expect_silence(&mut self, moment: Duration) -> Result<(), Noise> {
+        if !self.received.is_empty() {
+            return Err(Noise::Bytes(excerpt(&self.received)));
+        }
+        let error = |error| Noise::Broken(format!("cannot set a timeout: {error}"));
+        self.stream.set_read_timeout(Some(moment)).map_err(error)?;
+        let mut bytes = [0; 64];
+        let read = self.read(&mut bytes);
+        self.stream.set_read_timeout(Some(PATIENCE)).map_err(error)?;
+        match read {
+            Err(error) if error.kind() == ErrorKind::WouldBlock => Ok(()),
+            Err(error) => Err(Noise::Broken(error.to_string())),
+            Ok(0) => Err(Noise::End),
+            Ok(got) => Err(Noise::Bytes(excerpt(&bytes[..got]))),
+        }
+    }
+
+    /// Closes by a reset, with whatever was not read or sent lost.
+    pub(super) fn reset(self) -> Result<(), String> {
+        rustix::net::sockopt::set_socket_linger(&self.stream, Some(Duration::ZERO))
+            .map_err(|error| format!("cannot set SO_LINGER: {error}"))
+    }
+}
+
+/// What came where nothing was to come.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Noise {
+    /// The begin of some bytes, escaped.
+    Bytes(String),
+    /// The end.
+    End,
+    /// An error.
+    Broken(String),
+}
+
+pub(super) fn reason(error: &io::Error) -> String {
+    match error.kind() {
+        ErrorKind::WouldBlock => format!("nothing happened for {PATIENCE:?}"),
+        ErrorKind::UnexpectedEof => "the connection was closed".to_owned(),
+        _ => error.to_string(),
+    }
+}
+
+fn late() -> String {
+    format!("the case is not done after {CASE:?}")
+}
+
+/// The begin of bytes, for a message, not without an end that is cut off.
+pub(super) fn excerpt(bytes: &[u8]) -> String {
+    let shown = &bytes[..bytes.len().min(80)];
+    format!("{}{}", shown.escape_ascii(), if shown.len() < bytes.len() { "..." } else { "" })
+}

@@ -1,0 +1,264 @@
+//! The checks of a suite. Each runs against a fresh process of the server; those here are the same for every kind of server.
+
+use std::net::SocketAddr;
+use std::thread;
+use std::time::Duration;
+
+use rustix::process::{PidfdFlags, PidfdGetfdFlags, pidfd_getfd, pidfd_open};
+use study::cases::Case;
+use study::verification::{Miss, Suite};
+
+use super::server::{PATIENCE, Server};
+use super::{NotStarted, cache, conversation, http, pingpong};
+use crate::clock;
+
+/// What looks whether a server keeps a promise.
+pub(super) type Run = Box<dyn Fn(&mut Server<'_>) -> Result<(), Trouble>>;
+
+/// What a server must do, as a name and a check.
+pub(super) struct Check {
+    /// As the table and `--case` call it.
+    pub(super) name: String,
+    /// What is promised.
+    pub(super) promise: String,
+    /// Whether the server has ended when the check has passed.
+    pub(super) ends: bool,
+    /// Whether it looks at the process of the server.
+    pub(super) needs_process: bool,
+    pub(super) run: Run,
+}
+
+impl Check {
+    /// One that is code.
+    pub(super) fn code(name: &str, promise: &str, run: fn(&mut Server<'_>) -> Result<(), Trouble>) -> Check {
+        let (name, promise) = (name.to_owned(), promise.to_owned());
+        Check { name, promise, ends: false, needs_process: false, run: Box::new(run) }
+    }
+
+    /// One that is data.
+    pub(super) fn data(case: Case, seed: u64) -> Check {
+        let (name, promise) = (case.name.clone(), case.promise.clone());
+        let run: Run = Box::new(move |server| conversation::check(server, &case, seed));
+        Check { name, promise, ends: false, needs_process: false, run }
+    }
+
+    fn of_process(self) -> Check {
+        Check { needs_process: true, ..self }
+    }
+
+    pub(super) fn ending(self) -> Check {
+        Check { ends: true, ..self.of_process() }
+    }
+}
+
+/// The checks of a suite that are code.
+pub(super) fn checks(suite: Suite) -> Vec<Check> {
+    let (mut all, last) = match suite {
+        Suite::Pingpong => (pingpong::checks(), pingpong::last_checks()),
+        Suite::Http => (http::checks(), Vec::new()),
+        Suite::Cache => (cache::checks(), Vec::new()),
+    };
+    all.extend([
+        Check::code("connections", "1,000 connections at once are served", connections),
+        Check::code("reset", "a reset ends its connection and nothing else", reset),
+        Check::code("churn", "connections come and go, and leave no open socket behind", churn).of_process(),
+        Check::code("nodelay", "TCP_NODELAY is set on every connection", nodelay).of_process(),
+        Check::code("sigterm", "SIGTERM ends it within 1 s with connections open, and all it has started", sigterm)
+            .ending(),
+        Check::code("sigterm-idle", "SIGTERM ends it within 1 s when no client has ever come", sigterm_idle).ending(),
+    ]);
+    all.extend(last);
+    all.push(
+        Check::code("restart", "it can listen on the port that its predecessor has just left", restart).of_process(),
+    );
+    all
+}
+
+/// Why a check did not pass.
+pub(super) enum Trouble {
+    /// The server broke its promise.
+    Failed(Miss),
+    /// It could not be looked at here.
+    NotChecked(String),
+    /// The server did not start.
+    NotStarted(NotStarted),
+}
+
+impl From<String> for Trouble {
+    fn from(why: String) -> Trouble {
+        Trouble::Failed(why.into())
+    }
+}
+
+impl From<Miss> for Trouble {
+    fn from(miss: Miss) -> Trouble {
+        Trouble::Failed(miss)
+    }
+}
+
+impl From<NotStarted> for Trouble {
+    fn from(error: NotStarted) -> Trouble {
+        Trouble::NotStarted(error)
+    }
+}
+
+/// A server must end within this after it was told to.
+pub(super) const END: Duration = Duration::from_secs(1);
+
+/// How many connections `connections` opens at once.
+const MANY: usize = 1000;
+/// How often a condition is looked at that nothing reports.
+const GLANCE: Duration = Duration::from_millis(2);
+
+/// Looks until there is something to see; `None` after `limit`.
+fn until<T>(limit: Duration, mut look: impl FnMut() -> Option<T>) -> Option<T> {
+    let deadline = clock::now() + limit;
+    loop {
+        let seen = look();
+        if seen.is_some() || clock::now() >= deadline {
+            return seen;
+        }
+        thread::sleep(GLANCE);
+    }
+}
+
+fn connections(server: &mut Server<'_>) -> Result<(), Trouble> {
+    let mut clients = Vec::with_capacity(MANY);
+    for index in 0..MANY {
+        clients.push(server.connect().map_err(|why| format!("connection {}: {why}", index + 1))?);
+    }
+    for round in [1_u32, 1 << 16] {
+        // Every question is on its way before the first answer is read.
+        for (index, client) in clients.iter_mut().enumerate() {
+            client.send(&client.speech.clone().question(round + index as u32))?;
+        }
+        for (index, client) in clients.iter_mut().enumerate() {
+            client
+                .expect_answer(round + index as u32)
+                .map_err(|why| format!("connection {} of {MANY}: {why}", index + 1))?;
+        }
+    }
+    Ok(())
+}
+
+fn reset(server: &mut Server<'_>) -> Result<(), Trouble> {
+    let mut witness = server.connect()?;
+    witness.ask(1)?;
+    for _ in 0..10 {
+        reset_once(server).and_then(|()| witness.ask(1)).map_err(|why| format!("after a reset: {why}"))?;
+    }
+    thread::sleep(Duration::from_millis(50)); // the last reset may still be in some queue when the server is looked at
+    witness.ask(1).map_err(|why| format!("after a reset: {why}"))?;
+    Ok(())
+}
+
+/// Resets a connection in each state that it can be in.
+fn reset_once(server: &Server<'_>) -> Result<(), String> {
+    server.connect()?.reset()?; // nothing was said
+    let mut idle = server.connect()?;
+    idle.ask(1)?;
+    idle.reset()?;
+    let mut begun = server.connect()?;
+    let beginning = begun.speech.begun();
+    begun.send(beginning)?;
+    begun.reset()?;
+    // Answers are on their way, or yet to be sent to a socket that is no more.
+    let mut busy = server.connect()?;
+    let questions = (1..2000).flat_map(|number| busy.speech.question(number)).collect::<Vec<_>>();
+    busy.send(&questions)?;
+    busy.reset()?;
+    server.connect()?.ask(7)
+}
+
+fn churn(server: &mut Server<'_>) -> Result<(), Trouble> {
+    /// So many sockets more than before are not yet a leak: those of a runtime, or of connections that just end.
+    const SLACK: usize = 10;
+    let come_and_go = |count: usize| -> Result<(), String> {
+        for index in 0..count {
+            let mut client = server.connect()?;
+            client.ask(7).map_err(|why| format!("connection {}: {why}", index + 1))?;
+        }
+        Ok(())
+    };
+    come_and_go(20)?;
+    let before = server.sockets().len();
+    come_and_go(300)?;
+    let closed = until(PATIENCE, || (server.sockets().len() <= before + SLACK).then_some(()));
+    if closed.is_none() {
+        let after = server.sockets().len();
+        return Err(format!("300 connections have left sockets open: {after}, and {before} before them").into());
+    }
+    Ok(())
+}
+
+fn nodelay(server: &mut Server<'_>) -> Result<(), Trouble> {
+    let mut clients = (0..4).map(|_| server.connect()).collect::<Result<Vec<_>, _>>()?;
+    let mut ports = Vec::new();
+    for client in &mut clients {
+        client.ask(7)?;
+        client.ask(7)?; // some set it when a connection turns out to go on, after the first answer
+        ports.push(client.stream.local_addr().map_err(|error| format!("no local address: {error}"))?.port());
+    }
+    let (mut found, mut refused) = (0, None);
+    for (pid, number) in server.sockets() {
+        let copy =
+            pidfd_open(pid, PidfdFlags::empty()).and_then(|of| pidfd_getfd(of, number, PidfdGetfdFlags::empty()));
+        let socket = match copy {
+            Ok(socket) => socket,
+            Err(error) => {
+                refused = Some(error);
+                continue;
+            }
+        };
+        let peer = rustix::net::getpeername(&socket).ok().flatten();
+        let peer = peer.and_then(|peer| SocketAddr::try_from(peer).ok());
+        // A runtime may speak IPv4 through an IPv6 socket, as Java does.
+        if !peer.is_some_and(|peer| peer.ip().to_canonical().is_loopback() && ports.contains(&peer.port())) {
+            continue;
+        }
+        found += 1;
+        let set = rustix::net::sockopt::tcp_nodelay(&socket).map_err(|error| format!("getsockopt: {error}"))?;
+        if !set {
+            return Err("TCP_NODELAY is not set: answers may wait for acknowledgements".to_owned().into());
+        }
+    }
+    match refused {
+        _ if found >= ports.len() => Ok(()),
+        Some(error) => Err(Trouble::NotChecked(format!("the sockets of the server cannot be looked at: {error}"))),
+        None => Err(Trouble::NotChecked(format!("of {} connections {found} were found in the server", ports.len()))),
+    }
+}
+
+fn sigterm(server: &mut Server<'_>) -> Result<(), Trouble> {
+    let mut clients = (0..20).map(|_| server.connect()).collect::<Result<Vec<_>, _>>()?;
+    for client in &mut clients {
+        client.ask(7)?;
+    }
+    let begun = clients[0].speech.begun();
+    clients[0].send(begun)?; // one is in the middle of a question
+    server.process()?.terminate().map_err(|error| format!("cannot send SIGTERM: {error}"))?;
+    server.process()?.wait_gone(END).map_err(|why| format!("after SIGTERM {why}"))?;
+    server.check_deaf()?;
+    Ok(())
+}
+
+fn sigterm_idle(server: &mut Server<'_>) -> Result<(), Trouble> {
+    server.process()?.terminate().map_err(|error| format!("cannot send SIGTERM: {error}"))?;
+    server.process()?.wait_gone(END).map_err(|why| format!("after SIGTERM {why}"))?;
+    server.check_deaf()?;
+    Ok(())
+}
+
+/// A server that ends with connections open leaves its side of them in the kernel for a while.
+fn restart(server: &mut Server<'_>) -> Result<(), Trouble> {
+    let mut clients = (0..4).map(|_| server.connect()).collect::<Result<Vec<_>, _>>()?;
+    for client in &mut clients {
+        client.ask(7)?;
+    }
+    server.process()?.terminate().map_err(|error| format!("cannot send SIGTERM: {error}"))?;
+    server.process()?.wait_gone(END).map_err(|why| format!("after SIGTERM {why}"))?;
+    server.start_again().map_err(|error| match error {
+        NotStarted::Failed(why) => Trouble::from(format!("on the same port again: {why}")),
+        other => other.into(),
+    })
+}

@@ -1,0 +1,334 @@
+//! `quintain verify`: does a server keep its contract, before its speed is believed?
+
+use std::net::{SocketAddr, ToSocketAddrs};
+use std::path::{Path, PathBuf};
+
+use lab::verify::{NotStarted, Order, Target};
+use study::cases::{self, Case};
+use study::plan::{Point, SubjectPlan};
+use study::record::BuildOutcome;
+use study::verification::{CaseOutcome, CaseResult, Suite, Verification};
+
+use crate::cli::{StudyArgs, VerifyArgs};
+use crate::message::{Done, Exit, Problem, exe, machine};
+use crate::{output, signals, study_file};
+
+/// Connections that a case opens at once, and what is open besides.
+const FILES: u64 = 2_000;
+
+/// What is checked.
+enum Subject {
+    Running(SocketAddr, Order),
+    Command(SubjectPlan, Order),
+    /// Not built, and why.
+    Skipped(SubjectPlan, String),
+}
+
+pub(crate) fn verify(args: VerifyArgs) -> Done {
+    let interrupted = signals::interrupted()?;
+    let own = own_cases(&args.cases)?;
+    let subjects = subjects(&args, &own, &|| signals::is_set(&interrupted))?;
+    let orders = subjects.iter().filter_map(Subject::order).collect::<Vec<_>>();
+    check_names(&args, &orders)?;
+    if args.list {
+        return list(&orders);
+    }
+    if net::thread::raise_open_files(FILES).is_err() {
+        output::message(&format!(
+            "note: fewer than {FILES} open files are allowed; cases with many connections may fail"
+        ));
+    }
+    let exe = exe()?;
+    let (mut all, mut worst) = (Vec::new(), Exit::Fine);
+    for subject in &subjects {
+        let (verification, exit) = one(&args, subject, &exe, &|| signals::is_set(&interrupted))?;
+        worst = match (worst, exit) {
+            (Exit::Findings, _) | (_, Exit::Fine) => worst,
+            _ => exit,
+        };
+        all.push(verification);
+    }
+    if args.json {
+        output::json(&all)?;
+    } else if all.len() > 1 {
+        let failed = all.iter().filter(|one| !one.holds).count();
+        output::data(&format!("\n{} servers: {} hold, {failed} do not", all.len(), all.len() - failed))?;
+    }
+    Ok(worst)
+}
+
+impl Subject {
+    fn order(&self) -> Option<&Order> {
+        match self {
+            Subject::Running(_, order) | Subject::Command(_, order) => Some(order),
+            Subject::Skipped(..) => None,
+        }
+    }
+}
+
+/// Checks one server and says how it went.
+fn one(
+    args: &VerifyArgs,
+    subject: &Subject,
+    exe: &Path,
+    interrupted: &dyn Fn() -> bool,
+) -> Result<(Verification, Exit), Problem> {
+    let say = |text: &str| if args.json { Ok(()) } else { output::data(&analysis::visible(text)) };
+    let not_started = |server: &str, seed: u64, why: String| Verification {
+        server: server.to_owned(),
+        seed,
+        holds: false,
+        not_started: Some(why),
+        cases: Vec::new(),
+    };
+    let (target, name, order) = match subject {
+        Subject::Running(address, order) => (Target::Running(*address), address.to_string(), order),
+        Subject::Command(plan, order) => {
+            (Target::Command { exe, plan, directory: Path::new(".") }, plan.command.clone(), order)
+        }
+        Subject::Skipped(plan, why) => {
+            say(&format!("{}\n  skipped: {why}", plan.command))?;
+            // Nothing was checked, and nothing is wrong with it.
+            return Ok((Verification { holds: true, ..not_started(&plan.command, 0, why.clone()) }, Exit::Fine));
+        }
+    };
+    say(&name)?;
+    let mut lost = None;
+    let mut told = |case: &CaseResult| {
+        if let Err(problem) = say(&line(case)) {
+            lost.get_or_insert(problem);
+        }
+    };
+    let done = lab::verify::verify(order, target, interrupted, &mut told);
+    if let Some(problem) = lost {
+        return Err(problem);
+    }
+    match done {
+        Ok(verification) => {
+            say(&summary(&verification))?;
+            let exit = if verification.holds { Exit::Fine } else { Exit::Findings };
+            Ok((verification, exit))
+        }
+        Err(NotStarted::Interrupted) => Err(Problem::text(Exit::Interrupted, "interrupted")),
+        Err(why @ NotStarted::Unrunnable(_)) => {
+            say(&format!("  {why}"))?;
+            Ok((not_started(&name, order.seed, why.to_string()), Exit::Subject))
+        }
+        Err(NotStarted::Failed(why)) => {
+            say(&format!("  the server could not be started: {why}"))?;
+            Ok((not_started(&name, order.seed, why), Exit::Subject))
+        }
+    }
+}
+
+/// The line of a case, and what is wrong below it.
+fn line(case: &CaseResult) -> String {
+    let (word, below) = match &case.outcome {
+        CaseOutcome::Ok => ("ok", String::new()),
+        CaseOutcome::Skipped { reason } => ("skipped", format!("\n           {reason}")),
+        CaseOutcome::Failed(miss) => {
+            let sent = miss.sent.as_ref().map(|sent| format!("\n           sent `{sent}`")).unwrap_or_default();
+            ("failed", format!("\n           {miss}{sent}"))
+        }
+    };
+    format!("  {word:<7}  {:<13} {}{below}", case.name, case.promise)
+}
+
+fn summary(verification: &Verification) -> String {
+    let (ok, failed, skipped) = verification.counts();
+    let drawn = format!("; values drawn from `--seed {}`", verification.seed);
+    format!("  {ok} hold, {failed} failed, {skipped} skipped{drawn}")
+}
+
+/// What can be checked, without checking it.
+fn list(orders: &[&Order]) -> Done {
+    let mut rows: Vec<Vec<String>> = Vec::new();
+    for (name, promise) in orders.iter().flat_map(|order| lab::verify::names(order)) {
+        let row = vec![name, promise];
+        if !rows.contains(&row) {
+            rows.push(row);
+        }
+    }
+    output::data(&output::columns(&rows))?;
+    Ok(Exit::Fine)
+}
+
+/// The cases of all files, or all of their mistakes.
+fn own_cases(files: &[PathBuf]) -> Result<Vec<Case>, Problem> {
+    let (mut all, mut rendered) = (Vec::<Case>::new(), String::new());
+    for path in files {
+        let text = std::fs::read_to_string(path).map_err(|error| {
+            Problem::new(Exit::Usage, anyhow::Error::new(error).context(format!("cannot read `{}`", path.display())))
+        })?;
+        match cases::parse(&text) {
+            Ok(cases) => all.extend(cases),
+            Err(found) => rendered += &format!("{}\n", study_file::mistaken(path, &text, &found)),
+        }
+    }
+    if rendered.is_empty() { Ok(all) } else { Err(Problem::rendered(Exit::Usage, rendered.trim_end().to_owned())) }
+}
+
+/// Whether each name is that of a case.
+fn check_names(args: &VerifyArgs, orders: &[&Order]) -> Result<(), Problem> {
+    let known: Vec<String> = orders.iter().flat_map(|order| lab::verify::names(order)).map(|(name, _)| name).collect();
+    let Some(unknown) = args.names.iter().find(|name| !known.contains(name)) else {
+        // Without a suite and without a file nothing would be checked.
+        return match known.is_empty() && !orders.is_empty() {
+            true => Err(Problem::text(Exit::Usage, "no case to check").hint(
+                "add a file with `--cases FILE`, or name what the server speaks: `--protocol http`, `pingpong`, `cache`",
+            )),
+            false => Ok(()),
+        };
+    };
+    let problem = Problem::text(Exit::Usage, format!("unknown case `{unknown}`"));
+    Err(match config::nearest::nearest(unknown, known.iter().map(String::as_str)) {
+        Some(near) => problem.hint(format!("did you mean `{near}`?")),
+        None => problem.hint("`--list` lists the cases"),
+    })
+}
+
+/// What the command line names.
+fn subjects(args: &VerifyArgs, own: &[Case], interrupted: &dyn Fn() -> bool) -> Result<Vec<Subject>, Problem> {
+    let order = |suite: Option<Suite>, path: &str, more: &[Case]| Order {
+        suite: args.protocol.map_or(suite, |protocol| protocol.0),
+        cases: more.iter().chain(own).cloned().collect(),
+        names: args.names.clone(),
+        path: args.path.clone().unwrap_or_else(|| path.to_owned()),
+        seed: args.seed.unwrap_or_else(|| lab::clock::monotonic_ns() % 1_000_000),
+        seen_by_clients: false,
+    };
+    match (&args.command, &args.target) {
+        (Some(_), Some(_)) => Err(Problem::text(Exit::Usage, "`--command` and a target together")
+            .hint("drop one: a target is a URL that is served already, or a study")),
+        (None, None) => Err(Problem::text(Exit::Usage, "nothing to verify").hint(
+            "give `--command './server -p {port}'`, the URL of a running server, or a study; \
+             `quintain help verify` has examples",
+        )),
+        (Some(command), None) => {
+            let plan = SubjectPlan::of_command(command).map_err(|why| {
+                Problem::text(Exit::Usage, format!("`--command`: {why}"))
+                    .hint("write the server's port as `{port}`: quintain picks a free one")
+            })?;
+            Ok(vec![Subject::Command(plan, order(None, "/", &[]))])
+        }
+        (None, Some(target)) if target.contains("://") => {
+            let (address, suite, path) = running(target)?;
+            Ok(vec![Subject::Running(address, order(suite, &path, &[]))])
+        }
+        (None, Some(study)) => of_study(study, interrupted, &order),
+    }
+}
+
+/// The address of a URL, what is spoken there, and its path.
+fn running(text: &str) -> Result<(SocketAddr, Option<Suite>, String), Problem> {
+    let url = study::url::parse(text).map_err(|error| {
+        let problem = Problem::text(Exit::Usage, &error);
+        match error.hint() {
+            Some(hint) => problem.hint(hint),
+            None => problem,
+        }
+    })?;
+    let suite = Suite::of(url.protocol);
+    if suite.is_none() {
+        return Err(Problem::text(Exit::Usage, format!("`verify` does not speak {}", url.protocol.name()))
+            .hint("give an `http://`, `pingpong://`, `memcached://` or `redis://` URL"));
+    }
+    let address = (url.host.as_str(), url.port).to_socket_addrs().ok().and_then(|mut all| all.next());
+    let address = address.ok_or_else(|| Problem::text(Exit::Usage, format!("cannot resolve `{}`", url.host)))?;
+    if let Err(error) = std::net::TcpStream::connect_timeout(&address, std::time::Duration::from_secs(5)) {
+        return Err(Problem::text(Exit::Subject, format!("cannot connect to {address}: {error}"))
+            .hint("start the server, or let quintain start it with `--command`"));
+    }
+    let path = if url.target.starts_with('/') { url.target } else { "/".to_owned() };
+    Ok((address, suite, path))
+}
+
+/// The subjects of a study that differ, built.
+fn of_study(
+    name: &str,
+    interrupted: &dyn Fn() -> bool,
+    order: &dyn Fn(Option<Suite>, &str, &[Case]) -> Order,
+) -> Result<Vec<Subject>, Problem> {
+    let args = StudyArgs { study: name.to_owned(), quick: false, full: false, sets: Vec::new(), seed: 1 };
+    let cpus = crate::run::cpus(None)?;
+    let mut opened = study_file::open(&args, cpus.len() as u32, None)?;
+    // Each subject once: what it runs on is not looked at here.
+    let mut seen = Vec::<SubjectPlan>::new();
+    let same = |point: &Point| SubjectPlan { cpus: 0, cpus_wanted: None, verify: None, ..point.subject.clone() };
+    opened.plan.points.retain(|point| {
+        let (subject, is_runnable) = (same(point), point.unrunnable.is_none());
+        let is_new = is_runnable && !seen.contains(&subject);
+        if is_new {
+            seen.push(subject);
+        }
+        is_new
+    });
+    opened.plan.points.iter_mut().for_each(|point| point.proxies.clear());
+    // All of it is verified below, not as the build ends.
+    let verifies: Vec<_> = opened.plan.points.iter_mut().map(|point| point.subject.verify.take()).collect();
+    let host = lab::host::facts(Path::new("."));
+    let options = lab::Options {
+        exe: exe()?,
+        directory: PathBuf::from("."),
+        cpus: host.cpus.iter().filter(|cpu| cpus.contains(&cpu.index)).copied().collect(),
+        idle: study::record::IdlePolicy::Machine,
+        cluster: None,
+        probe: lab::probe::run,
+    };
+    let mut hooks = lab::Hooks {
+        judge: &mut |_| (None, Vec::new()),
+        store: &mut |_| Ok(()),
+        next: &mut |_, _| study::Next::Enough(String::new()),
+        progress: &mut |progress| {
+            output::message(&format!("building {} of {}", progress.point + 1, seen.len()));
+        },
+        interrupted,
+    };
+    let builds = lab::build_all(&opened.plan, &options, &mut hooks).map_err(machine)?;
+    if interrupted() {
+        return Err(Problem::text(Exit::Interrupted, "interrupted"));
+    }
+    let mut all = Vec::new();
+    for ((index, point), verify) in opened.plan.points.iter().enumerate().zip(verifies) {
+        let why = builds.iter().filter(|build| build.points.contains(&index)).find_map(|build| match &build.outcome {
+            BuildOutcome::Ready => None,
+            BuildOutcome::Skipped { reason } | BuildOutcome::Unrunnable { reason } => Some(reason.clone()),
+            BuildOutcome::Failed { output_tail } => Some(format!("`{}` failed: {output_tail}", build.command)),
+            BuildOutcome::Unverified { case, reason } => Some(format!("{case}: {reason}")),
+        });
+        all.push(match why {
+            Some(why) => Subject::Skipped(point.subject.clone(), why),
+            None => {
+                let file = verify.and_then(|verify| verify.cases).map(PathBuf::from);
+                let more = own_cases(file.as_slice())?;
+                Subject::Command(point.subject.clone(), order(Suite::of(point.load.protocol), point.load.path(), &more))
+            }
+        });
+    }
+    match all.is_empty() {
+        true => Err(Problem::text(Exit::Machine, format!("no design point of `{name}` can run here"))),
+        false => Ok(all),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use study::verification::Miss;
+
+    #[test]
+    fn lines_of_cases() {
+        let case = |outcome| CaseResult {
+            name: "sum".to_owned(),
+            promise: "two numbers are added".to_owned(),
+            outcome,
+            elapsed_ns: 5,
+        };
+        assert_eq!(line(&case(CaseOutcome::Ok)), "  ok       sum           two numbers are added");
+        let skipped = CaseOutcome::Skipped { reason: "no process".to_owned() };
+        assert_eq!(line(&case(skipped)), "  skipped  sum           two numbers are added\n           no process");
+        let miss = Miss { sent: Some("GET /".to_owned()), ..Miss::from("status".to_owned()) };
+        let failed = "  failed   sum           two numbers are added\n           status\n           sent `GET /`";
+        assert_eq!(line(&case(CaseOutcome::Failed(miss))), failed);
+    }
+}

@@ -1,0 +1,492 @@
+//! A case file becomes its cases, or all of its mistakes.
+
+use config::node::{self, Node, Value as Toml};
+use config::{Diagnostic, Place, Report};
+use regex::bytes::{Regex, RegexBuilder};
+use serde_json_path::JsonPath;
+
+use super::keys::{CASES, CONNECTIONS, SPLITS};
+use super::split::SPLIT_MAX_BYTES;
+use super::template::{Kind, Template, Value, is_name};
+use super::{Case, Connection, Draw, Expect, ExpectHttp, Json, Request, Send, Split, Values, bytes_of_hex};
+
+/// Longest text of a case file, bytes.
+pub const TEXT_MAX_BYTES: usize = 256 * 1024;
+/// Most bytes of memory for a regular expression.
+const REGEX_MAX_BYTES: usize = 1 << 20;
+/// Names that every case has.
+const OWN_NAMES: [(&str, Kind); 2] = [("index", Kind::Integer), ("path", Kind::Text)];
+/// Headers that come of the body.
+const OF_BODY: [&str; 2] = ["Content-Length", "Transfer-Encoding"];
+
+type Section<'a> = config::Section<'a, ()>;
+type Names = [(String, Kind)];
+
+/// Reads cases.
+///
+/// # Errors
+/// Every mistake, in the order of the text.
+pub fn parse(text: &str) -> Result<Vec<Case>, Vec<Diagnostic>> {
+    let report = Report::new("the case file", text, &[]);
+    if text.len() > TEXT_MAX_BYTES {
+        let message = format!("a case file is limited to {TEXT_MAX_BYTES} bytes, this one has {}", text.len());
+        report.mistake(Place::default(), message, None);
+        report.finish()?;
+    }
+    let root = node::document(text, &report);
+    let file = Section::whole(&root, &CASES, (), &report);
+    file.check_keys();
+    file.required("case");
+    let (mut cases, mut names) = (Vec::new(), Vec::<String>::new());
+    for section in file.tables("case", "a case").iter().flatten() {
+        let case = case(section);
+        if let Some(name) = section.text("name") {
+            if names.contains(&name) {
+                section.mistake("name", format!("duplicate case `{}`", name.escape_debug()), None);
+            }
+            names.push(name);
+        }
+        cases.extend(case);
+    }
+    if cases.is_empty() && report.count() == 0 {
+        report.mistake(file.place_of("case"), "the case file has no case", "begin one with `[[case]]`".to_owned());
+    }
+    report.finish()?;
+    Ok(cases)
+}
+
+/// `None` where a mistake leaves none.
+fn case(section: &Section) -> Option<Case> {
+    section.check_keys();
+    section.required("name");
+    section.required("request");
+    let name = section.text("name");
+    if let Some(name) = &name {
+        let fits = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
+        if name.is_empty() || name.len() > 60 || !name.bytes().all(fits) {
+            let hint = "use 1 to 60 letters, digits, `-`, `_` and `.`".to_owned();
+            section.mistake("name", format!("`{}` is not a valid case name", name.escape_debug()), hint);
+        }
+    }
+    let random = random(section);
+    let mut names: Vec<(String, Kind)> = OWN_NAMES.map(|(name, kind)| (name.to_owned(), kind)).to_vec();
+    for (name, draw) in &random {
+        let kind = if matches!(draw, Some(Draw::Integer(..))) { Kind::Integer } else { Kind::Text };
+        names.push((name.clone(), kind));
+    }
+    let tables = section.tables("request", "a request");
+    if tables.is_empty() && section.has("request") {
+        section.mistake("request", "the case has no request", "begin one with `[[case.request]]`".to_owned());
+    }
+    let requests: Vec<Option<Request>> = tables.iter().flatten().map(|table| request(table, &names)).collect();
+    let repeat = section.small("repeat");
+    let split = split(section);
+    let pipelined = section.flag("pipelined");
+    let half_close = section.flag("half_close");
+    let skip_status = section.small("skip_status");
+    let last = requests.len().saturating_sub(1);
+    for (index, (table, request)) in tables.iter().flatten().zip(&requests).enumerate() {
+        let Some(request) = request else { continue };
+        let closes = request.connection != Connection::Stays;
+        if closes && (pipelined == Some(true) || half_close == Some(true)) && (index < last || half_close == Some(true))
+        {
+            let whole = if half_close == Some(true) { "half_close" } else { "pipelined" };
+            let message = format!("`connection` of a request does not apply where the case is `{whole}`");
+            table.report.mistake(table.place, message, "drop one of the two".to_owned());
+        }
+        if request.connection == Connection::Closes && request.times > 1 {
+            table.report.mistake(table.place, "`connection = \"closes\"` with `times`: only one can be the last", None);
+        }
+    }
+    let random: Vec<(String, Draw)> = random.into_iter().filter_map(|(name, draw)| Some((name, draw?))).collect();
+    let case = Case {
+        promise: section.text("promise").or_else(|| name.clone())?,
+        name: name?,
+        repeat: if section.has("repeat") {
+            repeat?
+        } else if random.is_empty() {
+            1
+        } else {
+            10
+        },
+        random,
+        split: split?,
+        pipelined: pipelined?,
+        half_close: half_close?,
+        skip_status: if section.has("skip_status") { Some(skip_status? as u16) } else { None },
+        requests: requests.into_iter().collect::<Option<Vec<_>>>()?,
+    };
+    check_filled(&case, section);
+    Some(case)
+}
+
+/// What can only be seen of texts that are filled: whether hexadecimal digits are bytes, and whether a request is too long to cut.
+fn check_filled(case: &Case, section: &Section) {
+    for (values, which) in [(case.draw(0, 0), 0), (case.draw(1, 1), 1)] {
+        let values = values.with("index", Value::Integer(0)).with("path", Value::Text("/".to_owned()));
+        for request in &case.requests {
+            let hex = |template: &Template| {
+                if bytes_of_hex(&values.fill(template)).is_none() && which == 0 {
+                    let hint = "write two digits for each byte, `{n:8x}` for 4 bytes of a number".to_owned();
+                    section.mistake("name", format!("a `hex` of case `{}` is not a number of bytes", case.name), hint);
+                }
+            };
+            if let Send::Hex(template) = &request.send {
+                hex(template);
+            }
+            if let Expect::Hex(template) = &request.expect {
+                hex(template);
+            }
+        }
+        let length: usize = case.requests.iter().map(|request| length(&request.send, &values)).sum();
+        if case.split == Split::All && length > SPLIT_MAX_BYTES && which == 0 {
+            let hint = "name positions (`split = [4, 17]`) or use `split = \"bytes\"`".to_owned();
+            section.mistake("split", format!("`split = \"all\"` of {length} bytes, at most {SPLIT_MAX_BYTES}"), hint);
+        }
+    }
+}
+
+/// About how many bytes a request has.
+fn length(send: &Send, values: &Values) -> usize {
+    match send {
+        Send::Text(template) => values.fill(template).len(),
+        Send::Hex(template) => values.fill(template).len() / 2,
+        Send::Http { path, body, .. } => {
+            100 + values.fill(path).len() + body.as_ref().map_or(0, |body| values.fill(body).len())
+        }
+    }
+}
+
+fn random(section: &Section) -> Vec<(String, Option<Draw>)> {
+    let mut all = Vec::new();
+    for (name, table) in section.named("random") {
+        table.check_keys();
+        let own = OWN_NAMES.iter().any(|(own, _)| *own == name);
+        if !is_name(&name) || own {
+            let hint = "use letters, digits and `_`, starting with a letter; `index` and `path` are taken".to_owned();
+            let message = format!("`{}` is not a valid name of a random value", name.escape_debug());
+            section.report.mistake(table.place, message, hint);
+        }
+        let draw = match table.one_of(&["integer", "letters", "choice"]) {
+            Some("integer") => integers(&table),
+            Some("letters") => table.small("letters").map(Draw::Letters),
+            Some(_) => {
+                let texts = table.texts("choice");
+                if texts.is_empty() {
+                    table.mistake("choice", format!("`{}.choice` is empty", table.name), None);
+                }
+                if texts.iter().any(|text| !text.is_ascii()) {
+                    table.mistake("choice", format!("each of `{}.choice` must be ASCII", table.name), None);
+                }
+                Some(Draw::Choice(texts)).filter(|draw| *draw != Draw::Choice(Vec::new()))
+            }
+            None => None,
+        };
+        all.push((name, draw));
+    }
+    all
+}
+
+fn integers(table: &Section) -> Option<Draw> {
+    let entry = table.table.get("integer")?;
+    if let Toml::List(items) = &entry.node.value
+        && let [Node { value: Toml::Integer(low), .. }, Node { value: Toml::Integer(high), .. }] = items[..]
+        && low <= high
+    {
+        return Some(Draw::Integer(low, high));
+    }
+    let message = format!("`{}.integer` must be the lowest and the highest whole number", table.name);
+    table.mistake("integer", message, "write `integer = [0, 999]`".to_owned());
+    None
+}
+
+fn split(section: &Section) -> Option<Split> {
+    let Some(entry) = section.table.get("split") else { return Some(Split::No) };
+    let Toml::List(items) = &entry.node.value else {
+        return section.choice("split", SPLITS).map(|split| split());
+    };
+    let mut at = Vec::new();
+    for item in items {
+        match item.value {
+            Toml::Integer(position @ 1..=0x10_0000) if at.last().is_none_or(|last| i64::from(*last) < position) => {
+                at.push(position as u32);
+            }
+            _ => {
+                let message = "each of `split` must be a number of bytes, 1 to 1,048,576, in ascending order";
+                section.report.mistake(item.place, message, None);
+                return None;
+            }
+        }
+    }
+    Some(Split::At(at))
+}
+
+/// The text of a key as a template.
+fn template(section: &Section, key: &str, names: &Names) -> Option<Template> {
+    section.text_as(key, |text| Template::parse(text, names))
+}
+
+/// The headers of a key: each name, where it stands, and its value.
+fn headers(section: &Section, key: &str) -> Vec<(String, Place, String)> {
+    let Some(table) = section.section(key) else { return Vec::new() };
+    let mut all = Vec::new();
+    for entry in table.table.iter() {
+        let Some(value) = table.text(&entry.key) else { continue };
+        match crate::http::field_of(&entry.key, "") {
+            Ok(_) => all.push((entry.key.clone(), entry.key_place, value)),
+            Err(error) => section.report.mistake(entry.key_place, error.to_string(), error.hint()),
+        }
+    }
+    all
+}
+
+fn templates(section: &Section, key: &str, names: &Names) -> Option<Vec<(String, Template)>> {
+    let read = |(name, place, value): (String, Place, String)| {
+        if value.contains(['\r', '\n']) {
+            section.report.mistake(place, format!("the value of `{name}` has a line break"), None);
+        }
+        let read = Template::parse(&value, names);
+        Some((name, read.map_err(|(why, hint)| section.report.mistake(place, why, hint)).ok()?))
+    };
+    let all = headers(section, key);
+    let count = all.len();
+    let read: Vec<_> = all.into_iter().filter_map(read).collect();
+    (read.len() == count).then_some(read)
+}
+
+fn regex(text: &str) -> Result<Regex, (String, Option<String>)> {
+    RegexBuilder::new(text).size_limit(REGEX_MAX_BYTES).build().map_err(|error| {
+        let why = error.to_string();
+        let last = why.lines().last().unwrap_or_default().trim_start_matches("error: ");
+        (format!("invalid regular expression: {last}"), Some("a TOML string in `'...'` needs no `\\\\`".to_owned()))
+    })
+}
+
+fn request(section: &Section, names: &Names) -> Option<Request> {
+    section.check_keys();
+    let kind = section.one_of(&["path", "text", "hex"]);
+    if kind.is_some_and(|kind| kind != "path") {
+        for key in ["method", "version", "headers", "body", "chunked"].into_iter().filter(|key| section.has(key)) {
+            let message = format!("`{key}` does not apply to a request of bytes");
+            section.mistake(key, message, "write `path` for an HTTP request".to_owned());
+        }
+    }
+    let times = section.small("times");
+    let expect = match section.section_or_empty("expect") {
+        Some(expect) => read_expect(&expect, names),
+        None => None,
+    };
+    let send = match kind? {
+        "path" => http(section, names),
+        "text" => template(section, "text", names).map(Send::Text),
+        _ => template(section, "hex", names).map(Send::Hex),
+    };
+    let (expect, connection) = expect?;
+    Some(Request { send: send?, times: times?, expect, connection })
+}
+
+fn http(section: &Section, names: &Names) -> Option<Send> {
+    let method =
+        section.text_as("method", |text| crate::http::method(text).map_err(|error| (error.to_string(), error.hint())));
+    let path = section.text_as("path", |text| {
+        if text.bytes().any(|byte| byte.is_ascii_control()) || text.split('{').next().unwrap_or_default().contains(' ')
+        {
+            return Err(("a request target has no spaces and no control characters".to_owned(), None));
+        }
+        Template::parse(text, names)
+    });
+    let version = section.choice("version", &[("1.1", false), ("1.0", true)]);
+    let headers = if section.has("headers") { templates(section, "headers", names) } else { Some(Vec::new()) };
+    let (has_body, chunked) = (section.has("body"), section.flag("chunked"));
+    if chunked == Some(true) && !has_body {
+        section.mistake("chunked", "`chunked` without a `body`", "add `body = \"...\"`".to_owned());
+    }
+    for (name, _) in headers.iter().flatten().filter(|_| has_body) {
+        if OF_BODY.iter().any(|own| own.eq_ignore_ascii_case(name)) {
+            let message = format!("`{name}` is set from the body");
+            section.mistake("headers", message, "drop it, or send the request as `text`".to_owned());
+        }
+    }
+    let body = if has_body { Some(template(section, "body", names)?) } else { None };
+    Some(Send::Http { method: method?, path: path?, is_old: version?, headers: headers?, body, chunked: chunked? })
+}
+
+fn read_expect(section: &Section, names: &Names) -> Option<(Expect, Connection)> {
+    section.check_keys();
+    let connection = section.choice("connection", CONNECTIONS);
+    let raw = ["text", "hex", "line"].into_iter().filter(|key| section.has(key)).collect::<Vec<_>>();
+    if let Some(first) = raw.first() {
+        for key in section.keys.names().filter(|key| *key != "connection" && key != first && section.has(key)) {
+            let message = format!("`{key}` and `{first}` together: bytes are compared as a whole");
+            section.mistake(key, message, "drop one of the two".to_owned());
+        }
+        let expect = match *first {
+            "text" => Expect::Text(template(section, "text", names)?),
+            "hex" => Expect::Hex(template(section, "hex", names)?),
+            _ => Expect::Line(section.text_as("line", regex)?),
+        };
+        return Some((expect, connection?));
+    }
+    let whole = section.report.count();
+    let optional = |key: &str| if section.has(key) { template(section, key, names) } else { None };
+    let header_matches = if section.has("header_matches") { headers(section, "header_matches") } else { Vec::new() };
+    let header_matches = header_matches.into_iter().filter_map(|(name, place, text)| {
+        let read = regex(&text).map_err(|(why, hint)| section.report.mistake(place, why, hint));
+        Some((name, read.ok()?))
+    });
+    let expect = ExpectHttp {
+        status: statuses(section),
+        headers: if section.has("headers") {
+            templates(section, "headers", names).unwrap_or_default()
+        } else {
+            Vec::new()
+        },
+        header_matches: header_matches.collect(),
+        absent: if section.has("absent") { section.texts("absent") } else { Vec::new() },
+        body: optional("body"),
+        length: if section.has("length") { section.count("length") } else { None },
+        matches: if section.has("matches") { section.text_as("matches", regex) } else { None },
+        json: json_paths(section, names),
+        like: optional("like"),
+    };
+    (section.report.count() == whole).then_some((Expect::Http(Box::new(expect)), connection?))
+}
+
+fn statuses(section: &Section) -> Vec<u16> {
+    let Some(entry) = section.table.get("status") else { return Vec::new() };
+    let items = match &entry.node.value {
+        Toml::List(items) => items.as_slice(),
+        _ => std::slice::from_ref(&entry.node),
+    };
+    let mut all = Vec::new();
+    for item in items {
+        match item.value {
+            Toml::Integer(status @ 100..=599) => all.push(status as u16),
+            _ => section.report.mistake(item.place, "a status must be 100 to 599", None),
+        }
+    }
+    all
+}
+
+fn json_paths(section: &Section, names: &Names) -> Vec<(JsonPath, Json)> {
+    let Some(table) = section.section("json") else { return Vec::new() };
+    let mut all = Vec::new();
+    for entry in table.table.iter() {
+        let value = json(&entry.node, names, section.report);
+        match JsonPath::parse(&entry.key) {
+            Ok(path) => all.extend(value.map(|value| (path, value))),
+            Err(error) => {
+                let message = format!("invalid JSONPath `{}`: {}", entry.key.escape_debug(), error.message());
+                section.report.mistake(
+                    entry.key_place,
+                    message,
+                    "a path begins with `$`: `$.items[0].name`".to_owned(),
+                );
+            }
+        }
+    }
+    all
+}
+
+fn json(node: &Node, names: &Names, report: &Report) -> Option<Json> {
+    Some(match &node.value {
+        Toml::Text(text) => match Template::parse(text, names) {
+            Ok(template) => Json::Text(template),
+            Err((why, hint)) => {
+                report.mistake(node.place, why, hint);
+                return None;
+            }
+        },
+        Toml::Integer(number) => Json::Value((*number).into()),
+        Toml::Number(number) => Json::Value((*number).into()),
+        Toml::Flag(flag) => Json::Value((*flag).into()),
+        Toml::List(items) => {
+            Json::List(items.iter().map(|item| json(item, names, report)).collect::<Option<Vec<_>>>()?)
+        }
+        Toml::Table(table) => {
+            let field = |entry: &node::Entry| Some((entry.key.clone(), json(&entry.node, names, report)?));
+            Json::Object(table.iter().map(field).collect::<Option<Vec<_>>>()?)
+        }
+        Toml::Other(kind) => {
+            report.mistake(node.place, format!("a JSON value cannot be {kind}"), None);
+            return None;
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn mistakes(text: &str) -> String {
+        match parse(text) {
+            Ok(cases) => format!("{} cases", cases.len()),
+            Err(all) => all.iter().map(|one| one.in_file("c.toml") + "\n").collect(),
+        }
+    }
+
+    #[test]
+    fn examples_may_stand_where_they_are_shown() {
+        assert_eq!(config::examples::mistakes(&CASES), Vec::<String>::new());
+    }
+
+    #[test]
+    fn a_file_of_each_kind_of_key_is_read() {
+        let text = include_str!("../../../../examples/verify.toml");
+        assert_eq!(mistakes(text), "5 cases");
+    }
+
+    #[test]
+    fn mistakes_are_named_all_at_once() {
+        insta::assert_snapshot!(mistakes(
+            r#"
+            [[case]]
+            name = "two words"
+            random = { path = { letters = 3 }, n = { integer = [5, 1] }, m = {} }
+            split = "al"
+
+            [[case.request]]
+            path = "/{word}"
+            text = "x"
+            expect = { status = [200, 7], matches = '(', json = { "sum" = 1 } }
+
+            [[case]]
+            name = "hex"
+            request = [{ hex = "123", expect = { hex = "{index:3x}" } }]
+
+            [[case]]
+            name = "hex"
+            repeat = 0
+            reqest = []
+
+            [[case]]
+            name = "bytes"
+            half_close = true
+            request = [{ text = "a", body = "b", expect = { text = "c", status = 200, connection = "closes" } }]
+            "#
+        ));
+    }
+
+    #[test]
+    fn a_seed_draws_the_same_again_and_cases_draw_apart() {
+        let text = r#"
+            [[case]]
+            name = "one"
+            random = { n = { integer = [-5, 5] }, w = { letters = 12 }, c = { choice = ["a", "b"] } }
+            request = [{ path = "/{n}" }]
+        "#;
+        let [case] = &parse(text).unwrap()[..] else { panic!("one case") };
+        let shown = |case: &Case, seed, repetition| {
+            let values = case.draw(seed, repetition);
+            ["n", "w", "c"].map(|name| format!("{:?}", values.get(name)))
+        };
+        assert_eq!(shown(case, 1, 0), shown(case, 1, 0));
+        assert_ne!(shown(case, 1, 0), shown(case, 1, 1));
+        assert_ne!(shown(case, 1, 0), shown(case, 2, 0));
+        assert_ne!(shown(case, 1, 0), shown(&Case { name: "two".to_owned(), ..case.clone() }, 1, 0));
+        for repetition in 0..200 {
+            let Value::Integer(n) = case.draw(7, repetition).get("n") else { panic!("a number") };
+            assert!((-5..=5).contains(&n));
+        }
+    }
+}

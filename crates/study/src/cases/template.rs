@@ -1,0 +1,386 @@
+//! `{sum}` in the texts of a case: whole numbers and texts that were drawn, and what is computed of them.
+//!
+//! A brace opens an expression where a letter, `_` or `(` follows and neither a quote nor a brace comes before the closing one; any other brace
+//! stands for itself, so that JSON needs no escapes, and `{{` is a brace in any place.
+
+use config::nearest::suggestion;
+
+/// Longest expression, bytes: what it nests is bounded by it.
+const EXPRESSION_MAX_BYTES: usize = 120;
+/// Most digits of `{n:8x}`.
+const DIGITS_MAX: u32 = 32;
+
+/// The functions that an expression may call: name, what it takes, what it gives.
+const FUNCTIONS: [(&str, Kind, Kind); 4] = [
+    ("length", Kind::Text, Kind::Integer),
+    ("lower", Kind::Text, Kind::Text),
+    ("reverse", Kind::Text, Kind::Text),
+    ("upper", Kind::Text, Kind::Text),
+];
+
+/// What a name stands for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// A whole number.
+    Integer,
+    /// A text of ASCII characters.
+    Text,
+}
+
+/// A value that a name stands for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Value {
+    /// A whole number.
+    Integer(i128),
+    /// A text.
+    Text(String),
+}
+
+/// A text with expressions in it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Template {
+    parts: Vec<Part>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Part {
+    Plain(String),
+    Of(Expression, Format),
+}
+
+/// How a value is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Format {
+    /// As it is.
+    Plain,
+    /// A number as a text, also where a value stands alone.
+    Decimal,
+    /// So many hexadecimal digits, the lowest ones.
+    Hex(u32),
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Expression {
+    Integer(i128),
+    Name(String),
+    Call(usize, Box<Expression>),
+    Negative(Box<Expression>),
+    Binary(u8, Box<Expression>, Box<Expression>),
+}
+
+/// What is wrong with an expression, and what could be done.
+pub type Wrong = (String, Option<String>);
+
+impl Template {
+    /// Reads a text in which these names may stand.
+    ///
+    /// # Errors
+    /// The first expression that means nothing.
+    pub fn parse(text: &str, names: &[(String, Kind)]) -> Result<Template, Wrong> {
+        let (mut parts, mut plain, mut rest) = (Vec::new(), String::new(), text);
+        while let Some(open) = rest.find('{') {
+            plain.push_str(&rest[..open]);
+            rest = &rest[open + 1..];
+            if let Some(after) = rest.strip_prefix('{') {
+                plain.push('{');
+                rest = after;
+                continue;
+            }
+            let begins = rest.starts_with(|first: char| first.is_ascii_alphabetic() || first == '_' || first == '(');
+            let close = rest.find(['{', '}', '"']).filter(|at| begins && rest[*at..].starts_with('}'));
+            let Some(close) = close else {
+                plain.push('{');
+                continue;
+            };
+            let part = part(&rest[..close], names).map_err(|(why, hint)| {
+                let hint = hint.or_else(|| Some("write `{{` for a brace that is meant as such".to_owned()));
+                (format!("`{{{}}}`: {why}", rest[..close].escape_debug()), hint)
+            })?;
+            if !plain.is_empty() {
+                parts.push(Part::Plain(std::mem::take(&mut plain)));
+            }
+            parts.push(part);
+            rest = &rest[close + 1..];
+        }
+        plain.push_str(rest);
+        if !plain.is_empty() {
+            parts.push(Part::Plain(plain));
+        }
+        Ok(Template { parts })
+    }
+
+    /// The text, given what each name stands for.
+    pub fn fill(&self, value: &dyn Fn(&str) -> Value) -> String {
+        self.parts.iter().map(|part| part.text(value)).collect()
+    }
+
+    /// The value of a text that is one expression and no more; `None`: it is a text.
+    pub fn alone(&self, value: &dyn Fn(&str) -> Value) -> Option<Value> {
+        match &self.parts[..] {
+            [Part::Of(expression, Format::Plain)] => Some(expression.value(value)),
+            _ => None,
+        }
+    }
+}
+
+impl Part {
+    fn text(&self, value: &dyn Fn(&str) -> Value) -> String {
+        match self {
+            Part::Plain(text) => text.clone(),
+            Part::Of(expression, format) => match (expression.value(value), format) {
+                (Value::Integer(number), Format::Hex(digits)) => {
+                    // The bits that these digits show, so that a word wraps as a word does.
+                    let shown = number.cast_unsigned() & (u128::MAX >> (128 - 4 * digits));
+                    format!("{shown:0width$x}", width = *digits as usize)
+                }
+                (Value::Integer(number), _) => number.to_string(),
+                (Value::Text(text), _) => text,
+            },
+        }
+    }
+}
+
+impl Expression {
+    fn kind(&self, names: &[(String, Kind)]) -> Result<Kind, Wrong> {
+        let integer = |of: &Expression| match of.kind(names)? {
+            Kind::Integer => Ok(Kind::Integer),
+            Kind::Text => Err(("texts cannot be computed with".to_owned(), None)),
+        };
+        match self {
+            Expression::Integer(_) => Ok(Kind::Integer),
+            Expression::Name(name) => {
+                names.iter().find(|(known, _)| known == name).map(|(_, kind)| *kind).ok_or_else(|| {
+                    let hint = Some(suggestion(name, names.iter().map(|(known, _)| known.as_str())));
+                    (format!("`{name}` is not drawn in this case"), hint)
+                })
+            }
+            Expression::Call(function, inner) => {
+                let (name, takes, gives) = FUNCTIONS[*function];
+                if inner.kind(names)? == takes { Ok(gives) } else { Err((format!("`{name}` takes a text"), None)) }
+            }
+            Expression::Negative(inner) => integer(inner),
+            Expression::Binary(_, left, right) => integer(left).and_then(|_| integer(right)),
+        }
+    }
+
+    fn value(&self, of: &dyn Fn(&str) -> Value) -> Value {
+        let integer = |expression: &Expression| match expression.value(of) {
+            Value::Integer(number) => number,
+            Value::Text(_) => 0,
+        };
+        match self {
+            Expression::Integer(number) => Value::Integer(*number),
+            Expression::Name(name) => of(name),
+            Expression::Call(function, inner) => {
+                let text = match inner.value(of) {
+                    Value::Text(text) => text,
+                    Value::Integer(number) => number.to_string(),
+                };
+                match FUNCTIONS[*function].0 {
+                    "length" => Value::Integer(text.len() as i128),
+                    "lower" => Value::Text(text.to_ascii_lowercase()),
+                    "upper" => Value::Text(text.to_ascii_uppercase()),
+                    _ => Value::Text(text.chars().rev().collect()),
+                }
+            }
+            Expression::Negative(inner) => Value::Integer(integer(inner).wrapping_neg()),
+            Expression::Binary(operator, left, right) => {
+                let (left, right) = (integer(left), integer(right));
+                Value::Integer(match operator {
+                    b'+' => left.wrapping_add(right),
+                    b'-' => left.wrapping_sub(right),
+                    _ => left.wrapping_mul(right),
+                })
+            }
+        }
+    }
+}
+
+/// Whether a text can be a name: a letter or `_`, then letters, digits and `_`.
+pub use crate::journey::template::is_name;
+
+/// What stands between two braces.
+fn part(text: &str, names: &[(String, Kind)]) -> Result<Part, Wrong> {
+    if text.len() > EXPRESSION_MAX_BYTES {
+        return Err((format!("longer than {EXPRESSION_MAX_BYTES} bytes"), None));
+    }
+    let (text, format) = match text.rsplit_once(':') {
+        None => (text, Format::Plain),
+        Some((text, "d")) => (text, Format::Decimal),
+        Some((text, format)) => {
+            let digits = format.strip_suffix('x').and_then(|digits| digits.parse().ok());
+            match digits.filter(|digits| (1..=DIGITS_MAX).contains(digits)) {
+                Some(digits) => (text, Format::Hex(digits)),
+                None => {
+                    let why = format!("unknown format `{}`", format.escape_debug());
+                    return Err((why, Some("`:8x` is 8 hexadecimal digits, `:d` a number as a text".to_owned())));
+                }
+            }
+        }
+    };
+    let mut cursor = Cursor { rest: text };
+    let expression = cursor.sum()?;
+    if let Some(first) = cursor.peek() {
+        return Err((format!("expected an operator, found `{}`", char::from(first).escape_debug()), None));
+    }
+    if expression.kind(names)? == Kind::Text && format != Format::Plain {
+        return Err(("only numbers have a format".to_owned(), None));
+    }
+    Ok(Part::Of(expression, format))
+}
+
+struct Cursor<'a> {
+    rest: &'a str,
+}
+
+impl<'a> Cursor<'a> {
+    /// The next byte that is no space.
+    fn peek(&mut self) -> Option<u8> {
+        self.rest = self.rest.trim_start();
+        self.rest.bytes().next()
+    }
+
+    fn take(&mut self, wanted: u8) -> bool {
+        let found = self.peek() == Some(wanted);
+        if found {
+            self.rest = &self.rest[1..];
+        }
+        found
+    }
+
+    fn word(&mut self) -> &'a str {
+        let end = self.rest.find(|next: char| !next.is_ascii_alphanumeric() && next != '_');
+        let (word, rest) = self.rest.split_at(end.unwrap_or(self.rest.len()));
+        self.rest = rest;
+        word
+    }
+
+    fn sum(&mut self) -> Result<Expression, Wrong> {
+        let mut left = self.product()?;
+        while let Some(operator @ (b'+' | b'-')) = self.peek() {
+            self.rest = &self.rest[1..];
+            left = Expression::Binary(operator, Box::new(left), Box::new(self.product()?));
+        }
+        Ok(left)
+    }
+
+    fn product(&mut self) -> Result<Expression, Wrong> {
+        let mut left = self.factor()?;
+        while self.take(b'*') {
+            left = Expression::Binary(b'*', Box::new(left), Box::new(self.factor()?));
+        }
+        Ok(left)
+    }
+
+    fn factor(&mut self) -> Result<Expression, Wrong> {
+        match self.peek() {
+            Some(b'-') => {
+                self.rest = &self.rest[1..];
+                Ok(Expression::Negative(Box::new(self.factor()?)))
+            }
+            Some(b'(') => {
+                self.rest = &self.rest[1..];
+                let inner = self.sum()?;
+                self.closed().map(|()| inner)
+            }
+            Some(first) if first.is_ascii_digit() => {
+                let digits = self.word();
+                let number = digits.parse::<i64>().map_err(|_| (format!("`{digits}` is not a number"), None))?;
+                Ok(Expression::Integer(number.into()))
+            }
+            Some(first) if first.is_ascii_alphabetic() || first == b'_' => {
+                let name = self.word();
+                if !self.take(b'(') {
+                    return Ok(Expression::Name(name.to_owned()));
+                }
+                let known = FUNCTIONS.map(|(known, ..)| known);
+                let Some(function) = known.iter().position(|known| *known == name) else {
+                    let hint = Some(suggestion(name, known));
+                    return Err((format!("unknown function `{name}`"), hint));
+                };
+                let inner = self.sum()?;
+                self.closed().map(|()| Expression::Call(function, Box::new(inner)))
+            }
+            Some(_) => {
+                let first = self.rest.chars().next().unwrap_or_default();
+                Err((format!("expected a name or a number, found `{}`", first.escape_debug()), None))
+            }
+            None => Err(("ends where a name or a number is expected".to_owned(), None)),
+        }
+    }
+
+    fn closed(&mut self) -> Result<(), Wrong> {
+        if self.take(b')') { Ok(()) } else { Err(("expected `)`".to_owned(), None)) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(text: &str, expected: &str) {
+        let names = [("a", Kind::Integer), ("b", Kind::Integer), ("word", Kind::Text)];
+        let names = names.map(|(name, kind)| (name.to_owned(), kind));
+        let value = |name: &str| match name {
+            "a" => Value::Integer(0xffff_ffff),
+            "b" => Value::Integer(-3),
+            _ => Value::Text("Hey".to_owned()),
+        };
+        let found = match Template::parse(text, &names) {
+            Ok(template) => template.fill(&value),
+            Err((why, hint)) => format!("{why} / {}", hint.unwrap_or_default()),
+        };
+        assert_eq!(found, expected, "{text}");
+    }
+
+    #[test]
+    fn expressions_are_computed() {
+        check("", "");
+        check("plain", "plain");
+        check("/sum?a={a}&b={b}", "/sum?a=4294967295&b=-3");
+        check("{a + b}", "4294967292");
+        check("{(b - 1) * -b}", "-12");
+        check("{b - 1 - 2 * 3}", "-10");
+        check("{a:8x}", "ffffffff");
+        check("{a + 1:8x}", "00000000");
+        check("{b:2x}", "fd");
+        check("{b:32x}", "fffffffffffffffffffffffffffffffd");
+        check("{word}{upper(word)}{lower(word)}{reverse(word)}{length(word) + 1}", "HeyHEYheyyeH4");
+    }
+
+    #[test]
+    fn other_braces_stand_for_themselves() {
+        check(r#"{"n": {b}}"#, r#"{"n": -3}"#);
+        check("{", "{");
+        check("{}", "{}");
+        check("{1}", "{1}");
+        check("{a", "{a");
+        check("{{a}", "{a}");
+        check("{a{b}", "{a-3");
+        check("}{", "}{");
+    }
+
+    #[test]
+    fn what_means_nothing_is_named() {
+        check("{wrd}", "`{wrd}`: `wrd` is not drawn in this case / did you mean `word`?");
+        check(
+            "{a +}",
+            "`{a +}`: ends where a name or a number is expected / write `{{` for a brace that is meant as such",
+        );
+        check("{(a}", "`{(a}`: expected `)` / write `{{` for a brace that is meant as such");
+        check("{a b}", "`{a b}`: expected an operator, found `b` / write `{{` for a brace that is meant as such");
+        check("{a:q}", "`{a:q}`: unknown format `q` / `:8x` is 8 hexadecimal digits, `:d` a number as a text");
+        check("{a:33x}", "`{a:33x}`: unknown format `33x` / `:8x` is 8 hexadecimal digits, `:d` a number as a text");
+        check("{word:8x}", "`{word:8x}`: only numbers have a format / write `{{` for a brace that is meant as such");
+        check(
+            "{word + 1}",
+            "`{word + 1}`: texts cannot be computed with / write `{{` for a brace that is meant as such",
+        );
+        check("{upper(a)}", "`{upper(a)}`: `upper` takes a text / write `{{` for a brace that is meant as such");
+        check("{uper(word)}", "`{uper(word)}`: unknown function `uper` / did you mean `upper`?");
+        check(
+            "{a + é}",
+            "`{a + é}`: expected a name or a number, found `é` / write `{{` for a brace that is meant as such",
+        );
+    }
+}
