@@ -507,6 +507,7 @@ impl Trial<'_> {
                 ..SubjectUse::default()
             },
             proxies: Vec::new(),
+            companions: Vec::new(),
             generator_cpus: vec![cores],
             cpus_shared: false,
             network: NetworkCounters::default(),
@@ -742,6 +743,7 @@ fn run(servers: &[&str], cores: &[i64], clients: &[i64]) -> Run {
         state: Some(study::record::RunState::Complete),
         resume: String::new(),
         nodes: Vec::new(),
+        profiles: Vec::new(),
         plan: Plan {
             study: "volley".to_owned(),
             question: "How does ping-pong latency scale with server cores and clients?".to_owned(),
@@ -800,6 +802,7 @@ fn point(server: &str, cores: i64, clients: i64) -> Point {
         subject: SubjectPlan {
             build: Some(format!("make -C subjects/{server} {server}")),
             command: format!("subjects/{server}/{server} -p {{port}}"),
+            container: None,
             directory: None,
             environment: BTreeMap::new(),
             cpus: cores as u32,
@@ -810,6 +813,8 @@ fn point(server: &str, cores: i64, clients: i64) -> Point {
         },
         proxies: Vec::new(),
         proxy_cpus: 0,
+        companions: Vec::new(),
+        companion_cpus: 0,
         load: LoadPlan {
             protocol: Protocol::Pingpong,
             http: None,

@@ -4,6 +4,7 @@ mod added;
 mod agents;
 mod conditions;
 mod estimate;
+mod hosted;
 mod inside;
 mod miss_ratio;
 mod operations;
@@ -24,6 +25,7 @@ pub use self::added::{Added, AddedMetric};
 pub use self::agents::{AgentFinding, MedianRange};
 pub use self::conditions::{Probed, ProbedTrial, Scope, States};
 pub use self::estimate::Estimate;
+pub use self::hosted::{HostedFinding, ProfileFinding};
 pub use self::inside::{Column, InsideTrial, Process, Role};
 pub use self::miss_ratio::{CurvePolicy, MissRatioCurve, MissRatioPoint, MissRatios, PolicyPoint};
 pub use self::operations::{OperationFinding, OverTrials, RowOperations};
@@ -100,6 +102,12 @@ pub struct Findings {
     /// policy. Empty where fewer than two factors vary.
     #[serde(default)]
     pub effects: Vec<Effects>,
+    /// Servers in containers and companions, where there are any.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub hosted: Vec<HostedFinding>,
+    /// Profiles, each of an extra trial.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub profiles: Vec<ProfileFinding>,
     /// Miss-ratio curves of caches, in the order of the figures that ask for them.
     #[serde(default)]
     pub miss_ratios: Vec<MissRatios>,

@@ -27,6 +27,7 @@ pub mod example;
 pub mod findings;
 mod flags;
 mod histogram;
+mod hosted;
 pub mod inside;
 mod journey;
 pub mod label;
@@ -62,6 +63,7 @@ pub use asked::asked;
 pub use cache::{CacheReport, MissShares};
 pub use comparisons::blocks_needed;
 pub use findings::{Findings, SearchBound};
+pub use hosted::profile_file;
 pub use journey::{JourneyReport, OperationReport};
 pub use load::{
     CensoredReport, Generator, IntervalOrNote, LOAD_LEVEL, LOAD_QUANTILES, LOAD_VERSION, LatencyNs, LoadReport,

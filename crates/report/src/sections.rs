@@ -8,6 +8,7 @@ mod effects;
 mod failures;
 mod figures;
 mod head;
+mod hosted;
 mod machine;
 mod method;
 mod miss_causes;
@@ -27,12 +28,14 @@ use analysis::Findings;
 use crate::document::{Document, Section};
 
 /// Every section there may be; `None`: it has nothing to say of these findings.
-const SECTIONS: [fn(&Findings) -> Option<Section>; 14] = [
+const SECTIONS: [fn(&Findings) -> Option<Section>; 16] = [
     figures::section,
     results::section,
     failures::section,
     comparisons::section,
     added::section,
+    hosted::section,
+    hosted::profiles,
     over_requests::section,
     miss_ratio::section,
     scalability::section,

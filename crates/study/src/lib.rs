@@ -35,6 +35,8 @@
 
 mod asked;
 pub mod calls;
+pub mod companion;
+pub mod container;
 pub mod expand;
 pub mod histogram;
 pub mod http;
